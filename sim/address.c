@@ -251,6 +251,7 @@ struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, 
 	physical->size = size;
 	physical->memory = memory;
 	physical->shadow = -1;
+	physical->buffer_id = sim_buffer_id();
 	physical->next = physicals;
 	if (physicals)
 		physicals->previous = physical;

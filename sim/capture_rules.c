@@ -50,7 +50,7 @@ CUresult sim_capture_forbidden(struct sim_stream *stream)
 	return result;
 }
 
-CUresult sim_capture_context_forbidden(struct sim_context *context)
+CUresult sim_capture_context_forbidden(const struct sim_context *context, const struct sim_green *green)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -59,7 +59,7 @@ CUresult sim_capture_context_forbidden(struct sim_context *context)
 	sim_capture_lock();
 	for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
 		for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-			if (!one->stream || one->stream->context->parent != context->parent)
+			if (!one->stream || !sim_stream_is_of(one->stream, context, green))
 				continue;
 			capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

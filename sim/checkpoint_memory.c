@@ -5,6 +5,7 @@
 
 #include "checkpoint.h"
 #include "memory.h"
+#include "module.h"
 #include "process.h"
 #include "region.h"
 
@@ -50,6 +51,7 @@ static int transfer(const struct sim_physical *physical, unsigned char *contents
 struct survey {
 	CUresult result;
 	struct evicted *list;
+	size_t bytes; // copied, of the program's memory
 };
 
 static void copy_out(struct sim_physical *physical, void *data)
@@ -74,6 +76,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 	}
 	*one = (struct evicted){.physical = physical, .contents = contents, .next = survey->list};
 	survey->list = one;
+	survey->bytes += physical->driver ? 0 : physical->size;
 }
 
 static void forget(struct evicted *list)
@@ -99,7 +102,7 @@ static void count_context(struct sim_context *context, void *data)
 
 CUresult sim_evict(void)
 {
-	struct survey survey = {CUDA_SUCCESS, NULL};
+	struct survey survey = {CUDA_SUCCESS, NULL, 0};
 
 	if (sim_host_has_managed())
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -118,6 +121,8 @@ CUresult sim_evict(void)
 	sim_memory_unlock();
 	sim_contexts_each(count_context, &(struct presence){-1});
 	region_detach(sim_process.region);
+	if (sim_exec_verbose())
+		sim_say("checkpoint: copied %zu bytes of device memory", survey.bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/descriptor.h"
 #include "checkpoint.h"
+#include "fault.h"
 #include "process.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -121,11 +122,17 @@ static CUresult checkpoint_process(void)
 
 static CUresult restore_process(const struct sim_service_request *request)
 {
+	static CUresult stuck; // the error of every further attempt
+
 	if (state != CU_PROCESS_STATE_CHECKPOINTED)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (request->pair_count > SIM_DEVICES)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_return(request->pairs, request->pair_count));
+	SIM_TRY(stuck);
+	CUresult result = sim_return(request->pairs, request->pair_count);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && sim_fault_restore_sticks())
+		stuck = result;
+	SIM_TRY(result);
 	state = CU_PROCESS_STATE_LOCKED;
 	return CUDA_SUCCESS;
 }

@@ -166,44 +166,6 @@ void sim_contexts_each(void (*each)(struct sim_context *context, void *data), vo
 	pthread_mutex_unlock(&contexts_lock);
 }
 
-// References to the marks of everything that is under way in the context.
-static size_t pending_marks(struct sim_context *context, struct sim_mark ***ret_marks)
-{
-	struct sim_mark **marks = NULL;
-	size_t count = 0;
-
-	pthread_mutex_lock(&context->lock);
-	for (struct sim_stream *stream = context->streams; stream; stream = stream->next) {
-		if (!stream->last)
-			continue;
-		struct sim_mark **grown = realloc(marks, (count + 1) * sizeof *grown);
-		if (!grown)
-			abort();
-		marks = grown;
-		if (!stream->last->mark)
-			stream->last->mark = sim_mark_new();
-		marks[count++] = sim_mark_ref(stream->last->mark);
-	}
-	pthread_mutex_unlock(&context->lock);
-	*ret_marks = marks;
-	return count;
-}
-
-CUresult sim_context_synchronize(struct sim_context *context)
-{
-	struct sim_mark **marks;
-	size_t count = pending_marks(context, &marks);
-
-	for (size_t i = 0; i < count; i++) {
-		sim_mark_wait(marks[i], NULL);
-		sim_mark_unref(marks[i]);
-	}
-	free(marks);
-	sim_pool_synchronized(context);
-	sim_exec_synchronized(context);
-	return sim_failure();
-}
-
 static bool idle(struct sim_context *context)
 {
 	bool all = true;
@@ -249,6 +211,15 @@ static void default_limits(struct sim_context *context)
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
 }
 
+CUresult sim_driver_take(struct sim_device *device, size_t size, struct sim_physical **ret_physical)
+{
+	CUresult result = sim_physical_create(device, size, ret_physical);
+
+	if (result == CUDA_SUCCESS)
+		(*ret_physical)->driver = true;
+	return result;
+}
+
 CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent,
 			 struct sim_context *revive, struct sim_context **ret_context)
 {
@@ -261,7 +232,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
 	} else if (!parent && sim_process.config.context) {
 		sim_memory_lock();
-		result = sim_physical_create(device, sim_process.config.context, &context->overhead);
+		result = sim_driver_take(device, sim_process.config.context, &context->overhead);
 		sim_memory_unlock();
 		if (result != CUDA_SUCCESS)
 			region_count_context(sim_process.region, device->physical, -1);
@@ -285,6 +256,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
+	context->recorder = parent ? NULL : sim_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
 	pthread_mutex_lock(&contexts_lock); // a failure before this is seen here, one after it sees the context
 	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
@@ -308,7 +280,7 @@ CUresult sim_context_take_green(struct sim_context *context)
 	grown = realloc(context->green_kept, (context->green_count + 1) * sizeof(struct sim_physical *));
 	if (grown) {
 		context->green_kept = grown;
-		result = sim_physical_create(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
+		result = sim_driver_take(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
 		context->green_count += result == CUDA_SUCCESS;
 	}
 	sim_memory_unlock();
@@ -334,6 +306,7 @@ void sim_context_end(struct sim_context *context)
 			break;
 		sim_stream_close(stream);
 	}
+	sim_context_forget_waits(context);
 	sim_memory_lock();
 	sim_physical_unref(context->overhead);
 	sim_physical_unref(context->stack);

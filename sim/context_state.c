@@ -1,6 +1,5 @@
-// What can be asked of and set on a context: limits, flags, caches, events, waiting.
+// What can be asked of and set on a context: limits, flags, caches, waiting.
 #include "context.h"
-#include "stream.h"
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
@@ -89,7 +88,7 @@ CUresult CUDAAPI cuCtxSynchronize(void)
 
 	SIM_ENTER(cuCtxSynchronize);
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_capture_context_forbidden(context));
+	SIM_TRY(sim_capture_context_forbidden(context->parent, context->green));
 	return sim_context_synchronize(context);
 }
 
@@ -100,7 +99,7 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 	SIM_ENTER(cuCtxSynchronize_v2);
 	SIM_TRY(get(ctx, &context));
 	SIM_TRY(sim_failure());
-	SIM_TRY(sim_capture_context_forbidden(context));
+	SIM_TRY(sim_capture_context_forbidden(context->parent, context->green));
 	return sim_context_synchronize(context);
 }
 
@@ -151,12 +150,12 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 	context->stack = NULL;
 	sim_physical_unref(old);
 	if (stack_bytes(each))
-		result = sim_physical_create(context->device, stack_bytes(each), &context->stack);
+		result = sim_driver_take(context->device, stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
 	context->stack = NULL; // that much was free a moment ago
 	if (stack_bytes(before) &&
-	    sim_physical_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
+	    sim_driver_take(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;
 		context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
 		context->local = 0;
@@ -309,86 +308,4 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexec
 	pExecAffinity->type = type;
 	pExecAffinity->param.smCount.val = context->sms;
 	return CUDA_SUCCESS;
-}
-
-// An operation on the legacy stream sees the blocking streams; the context's event must see
-// the others too.
-static void wait_for_all(struct sim_context *context, const struct sim_green *green, struct sim_op *op)
-{
-	pthread_mutex_lock(&context->lock);
-	for (struct sim_stream *stream = context->streams; stream; stream = stream->next) {
-		if (!stream->last || (green && stream->green != green))
-			continue;
-		if (!stream->last->mark)
-			stream->last->mark = sim_mark_new();
-		sim_op_wait_for(op, stream->last->mark);
-	}
-	pthread_mutex_unlock(&context->lock);
-}
-
-CUresult sim_context_record(struct sim_context *context, const struct sim_green *green, struct sim_stream *stream,
-			    struct sim_event *event)
-{
-	struct sim_event_op *op = sim_event_op_new(&sim_event_record_class, context, event);
-
-	op->mark = sim_event_arm(event);
-	op->op.mark = sim_mark_ref(op->mark);
-	wait_for_all(context, green, &op->op);
-	return sim_submit(stream, &op->op);
-}
-
-// A reference to the stream after `stream`, in no order but that of the list.
-static struct sim_stream *next_stream(struct sim_context *context, const struct sim_green *green,
-				      const struct sim_stream *stream)
-{
-	pthread_mutex_lock(&context->lock);
-	struct sim_stream *next = stream ? stream->next : context->streams;
-	while (next && (next->closing || (green && next->green != green)))
-		next = next->next;
-	if (next)
-		sim_stream_ref(next);
-	pthread_mutex_unlock(&context->lock);
-	return next;
-}
-
-CUresult sim_context_wait(struct sim_context *context, const struct sim_green *green, struct sim_event *event)
-{
-	struct sim_mark *mark = sim_event_mark(event);
-
-	if (!mark)
-		return CUDA_SUCCESS;
-	// What is in the queues goes before; all that comes after waits, since everything that
-	// is submitted from now on stands behind this in its stream.
-	for (struct sim_stream *stream = next_stream(context, green, NULL), *next; stream; stream = next) {
-		struct sim_event_op *op = sim_event_op_new(&sim_event_wait_class, context, event);
-		sim_op_wait_for(&op->op, mark);
-		(void)sim_submit(stream, &op->op);
-		next = next_stream(context, green, stream);
-		sim_stream_unref(stream);
-	}
-	sim_mark_unref(mark);
-	return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
-{
-	struct sim_context *context;
-	struct sim_event *event;
-
-	SIM_ENTER(cuCtxRecordEvent);
-	SIM_TRY(sim_context_get(hCtx, &context));
-	SIM_TRY(sim_event_get(hEvent, &event));
-	return event->context->parent == context->parent ? sim_context_record(context, NULL, context->legacy, event)
-							 : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
-{
-	struct sim_context *context;
-	struct sim_event *event;
-
-	SIM_ENTER(cuCtxWaitEvent);
-	SIM_TRY(sim_context_get(hCtx, &context));
-	SIM_TRY(sim_event_get(hEvent, &event));
-	return sim_context_wait(context, NULL, event);
 }

@@ -218,11 +218,17 @@ CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy,
 	return copy_op_new(context, context->device, copy, ret_op);
 }
 
-bool sim_pageable(uintptr_t address)
+// Of a side in host memory. CUDA_ERROR_INVALID_VALUE: it crosses the border of a registration.
+static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pitch, size_t slice, bool *ret_pageable)
 {
-	struct sim_pointer pointer;
+	size_t length = (copy->Depth - 1) * slice + (copy->Height - 1) * pitch + copy->WidthInBytes;
 
-	return address - sim_process.window >= sim_process.window_size && !sim_host_find(address, &pointer);
+	*ret_pageable = false;
+	if (first - sim_process.window < sim_process.window_size)
+		return CUDA_SUCCESS;
+	enum sim_host_cover cover = sim_host_cover(first, length);
+	*ret_pageable = cover == SIM_HOST_NONE;
+	return cover == SIM_HOST_PART ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, bool asynchronous)
@@ -243,7 +249,16 @@ static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, 
 		sim_op_free(op_);
 		return sim_capture_forbidden(stream);
 	}
-	bool from_pageable = !op->source && sim_pageable(op->from), to_pageable = !op->target && sim_pageable(op->to);
+	bool from_pageable = false, to_pageable = false;
+	CUresult result = CUDA_SUCCESS;
+	if (!op->source)
+		result = check_host(&op->copy, op->from, op->from_pitch, op->from_slice, &from_pageable);
+	if (!op->target && result == CUDA_SUCCESS)
+		result = check_host(&op->copy, op->to, op->to_pitch, op->to_slice, &to_pageable);
+	if (result != CUDA_SUCCESS) {
+		sim_op_free(op_);
+		return result;
+	}
 	bool linear = op->copy.Height == 1 && op->copy.Depth == 1,
 	     small = linear && op->copy.WidthInBytes <= SIM_STAGED;
 	if (!asynchronous && op->source && op->target) { // between devices: the host does not wait

@@ -28,5 +28,11 @@ enum { SIM_STAGED = 64 << 10 }; // pageable sources up to this are copied when t
 CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
 // Between the memory of two contexts, each of which may access its own.
 CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
-bool sim_pageable(uintptr_t address);				   // host memory the driver does not know
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer); // host.c
+
+enum sim_host_cover {
+	SIM_HOST_NONE,	// pageable memory
+	SIM_HOST_WHOLE, // one allocation or registration covers it
+	SIM_HOST_PART,	// it crosses the border of one
+};
+enum sim_host_cover sim_host_cover(uintptr_t first, size_t length); // host.c

@@ -1,9 +1,12 @@
 #include "cost.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/size.h"
+#include "fault.h"
 
 enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 
@@ -14,8 +17,9 @@ struct kernel_cost {
 };
 static struct kernel_cost kernels[KERNELS_MOST];
 static size_t kernel_count;
-// Bytes a second, as on an H200: a copy engine over PCIe, and the memory.
-static uint64_t host_rate = 55000000000u, device_rate = 2000000000000u;
+// Bytes a second, as on an H200: the copy engines over PCIe, and the memory.
+static uint64_t htod_rate = 55000000000u, dtoh_rate = 55000000000u, device_rate = 2000000000000u;
+static uint64_t call_ns[VG_ENTRY_COUNT]; // how long each driver call takes at least
 
 // "200us", or "200us+".
 static bool parse_kernel(const char *name, char *value, char *error, size_t size)
@@ -42,6 +46,43 @@ static bool parse_kernel(const char *name, char *value, char *error, size_t size
 	return true;
 }
 
+static bool parse_call(const char *name, const char *value, char *error, size_t size)
+{
+	int entry = sim_fault_find_entry(name);
+
+	if (entry < 0) {
+		snprintf(error, size, "\"%s\" is not an entry point: use the exported name, such as cuMemUnmap", name);
+		return false;
+	}
+	if (!sim_duration_parse(value, &call_ns[entry])) {
+		snprintf(error, size, "\"%s\" is not a duration: use 200us, 2ms or 1.5s, up to an hour", value);
+		return false;
+	}
+	sim_gate_set(SIM_GATE_COSTS);
+	return true;
+}
+
+static bool parse_rate(const char *key, const char *value, char *error, size_t size)
+{
+	uint64_t rate;
+	bool host = strcmp(key, "host") == 0, to_host = host || strcmp(key, "dtoh") == 0,
+	     from_host = host || strcmp(key, "htod") == 0, device = strcmp(key, "device") == 0;
+
+	if (!to_host && !from_host && !device) {
+		snprintf(error, size,
+			 "unknown key \"%s\" (there are kernel, kernel:NAME, call:NAME, host, htod, dtoh, device)", key);
+		return false;
+	}
+	if (vg_size_parse(value, &rate) != 0 || rate == 0) {
+		snprintf(error, size, "%s=%s must be bytes a second, such as 50G", key, value);
+		return false;
+	}
+	htod_rate = from_host ? rate : htod_rate;
+	dtoh_rate = to_host ? rate : dtoh_rate;
+	device_rate = device ? rate : device_rate;
+	return true;
+}
+
 static bool parse_clause(char *clause, char *error, size_t size)
 {
 	char *value = strchr(clause, '=');
@@ -55,15 +96,9 @@ static bool parse_clause(char *clause, char *error, size_t size)
 		return parse_kernel("", value, error, size);
 	if (strncmp(clause, "kernel:", 7) == 0 && clause[7])
 		return parse_kernel(clause + 7, value, error, size);
-	uint64_t *rate = strcmp(clause, "host") == 0 ? &host_rate : strcmp(clause, "device") == 0 ? &device_rate : NULL;
-	if (!rate) {
-		snprintf(error, size, "unknown key \"%s\" (there are kernel, kernel:NAME, host, device)", clause);
-		return false;
-	}
-	if (vg_size_parse(value, rate) == 0 && *rate > 0)
-		return true;
-	snprintf(error, size, "%s=%s must be bytes a second, such as 50G", clause, value);
-	return false;
+	if (strncmp(clause, "call:", 5) == 0)
+		return parse_call(clause + 5, value, error, size);
+	return parse_rate(clause, value, error, size);
 }
 
 CUresult sim_cost_start(void)
@@ -72,6 +107,7 @@ CUresult sim_cost_start(void)
 	char error[256] = "out of memory", *clause;
 
 	kernel_count = 0;
+	memset(call_ns, 0, sizeof call_ns);
 	if (!specification || !*specification)
 		return CUDA_SUCCESS;
 	bool valid = sim_process.config.slice_ns != 0;
@@ -127,5 +163,14 @@ struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device)
 	bool second = from_device && sim_process.config.copy_engines > 1;
 
 	return (struct region_piece){.engine = second ? TIME_COPY_OUT : TIME_COPY_IN,
-				     .need_ns = time_of_bytes(bytes, host_rate)};
+				     .need_ns = time_of_bytes(bytes, from_device ? dtoh_rate : htod_rate)};
+}
+
+void sim_cost_call(enum vg_entry entry)
+{
+	uint64_t end_ns = sim_clock_ns() + call_ns[entry];
+	struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000), .tv_nsec = (long)(end_ns % 1000000000)};
+
+	while (call_ns[entry] && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
 }

@@ -1,4 +1,4 @@
-// How much of the device's time operations take, from VIRGATE_SIM_COST. Any thread.
+// How long operations and driver calls take, from VIRGATE_SIM_COST. Any thread.
 #pragma once
 
 #include "sim.h"
@@ -11,3 +11,5 @@ struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned 
 struct region_piece sim_cost_device_bytes(uint64_t bytes);
 // Returns the piece of a copy between host and device.
 struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device);
+// SIM_GATE_COSTS is set: sleeps as long as the call takes.
+void sim_cost_call(enum vg_entry entry);

@@ -23,16 +23,17 @@ struct rule {
 static struct rule rules[MOST_RULES];
 static size_t rule_count;
 static uint64_t delay_ns, memory_bytes = UINT64_MAX;
+static bool restore_sticks;
 
 static const char *const entry_names[] = {
 #define ENTRY(abi, api, version, stream, family, need) #abi,
 #include "abi/entries.def"
 };
 
-static int find_entry(const char *name, size_t length)
+int sim_fault_find_entry(const char *name)
 {
 	for (int i = 0; i < VG_ENTRY_COUNT; i++)
-		if (strlen(entry_names[i]) == length && memcmp(entry_names[i], name, length) == 0)
+		if (strcmp(entry_names[i], name) == 0)
 			return i;
 	return -1;
 }
@@ -81,7 +82,7 @@ static int parse_rule(char *clause, char *error, size_t size)
 	char *range = strchr(name, ':');
 	if (range)
 		*range++ = 0;
-	int entry = find_entry(name, strlen(name));
+	int entry = sim_fault_find_entry(name);
 	if (entry < 0) {
 		snprintf(error, size, "\"%s\" is not an entry point (use the exported name, e.g. cuMemAlloc_v2)", name);
 		return 1;
@@ -134,6 +135,10 @@ static int parse_clause(char *clause, char *error, size_t size)
 		snprintf(error, size, "memory=%s %s", clause + 7, vg_size_error_text(r));
 		return 1;
 	}
+	if (strcmp(clause, "stuck@restore") == 0) {
+		restore_sticks = true;
+		return 0;
+	}
 	return parse_rule(clause, error, size);
 }
 
@@ -142,6 +147,7 @@ int sim_fault_configure(const char *specification, char *error, size_t error_siz
 	rule_count = 0;
 	delay_ns = 0;
 	memory_bytes = UINT64_MAX;
+	restore_sticks = false;
 	if (!specification || !*specification)
 		return 0;
 	char *copy = strdup(specification), *rest = copy, *clause;
@@ -236,6 +242,11 @@ CUresult sim_fault_enter(enum vg_entry entry)
 uint64_t sim_fault_memory(void)
 {
 	return memory_bytes;
+}
+
+bool sim_fault_restore_sticks(void)
+{
+	return restore_sticks;
 }
 
 bool sim_fault_slows(void)

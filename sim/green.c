@@ -122,6 +122,9 @@ CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 			green->view->green = green;
 			green->view->sms = green->sms;
 			green->view->legacy->green = green;
+			green->view->next_view = atomic_load(&green->context->views);
+			atomic_store(&green->context->views, green->view);
+			sim_context_admit(green->view->legacy);
 		}
 	}
 	pthread_mutex_unlock(&green->device->lock);
@@ -140,6 +143,7 @@ CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_stream *stream = sim_stream_new(green->context, flags, priority);
 	stream->green = green;
+	sim_context_admit(stream);
 	*phStream = sim_stream_handle(stream);
 	return CUDA_SUCCESS;
 }
@@ -164,9 +168,7 @@ CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 	SIM_ENTER(cuGreenCtxRecordEvent);
 	SIM_TRY(green_get(hCtx, &green));
 	SIM_TRY(sim_event_get(hEvent, &event));
-	if (event->context->parent != green->context)
-		return CUDA_ERROR_INVALID_HANDLE;
-	return sim_context_record(green->context, green, green->internal, event);
+	return sim_context_record(green->context, green, event);
 }
 
 CUresult CUDAAPI cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)

@@ -22,7 +22,10 @@ WEAK CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)
 }
 WEAK CUresult sim_capture_unsafe(void) { return CUDA_SUCCESS; }
 WEAK CUresult sim_capture_forbidden(struct sim_stream *stream) { return CUDA_SUCCESS; }
-WEAK CUresult sim_capture_context_forbidden(struct sim_context *context) { return CUDA_SUCCESS; }
+WEAK CUresult sim_capture_context_forbidden(const struct sim_context *context, const struct sim_green *green)
+{
+	return CUDA_SUCCESS;
+}
 WEAK CUresult sim_capture_event_forbidden(struct sim_event *event) { return CUDA_ERROR_CAPTURED_EVENT; }
 WEAK CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
 				CUdeviceptr *ret_address)

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "memory.h"
 #include "process.h"
 
@@ -31,6 +32,12 @@ static struct sim_host *find(uintptr_t address)
 {
 	size_t i = upper(address);
 	return i > 0 && address - hosts[i - 1]->base < hosts[i - 1]->size ? hosts[i - 1] : NULL;
+}
+
+// Its size to the end of its last page, of which kernels and copies may use the rest.
+static size_t whole_pages(const struct sim_host *host)
+{
+	return sim_round_up(host->base + host->size, 4096) - host->base;
 }
 
 static CUresult insert(const struct sim_host *what)
@@ -91,10 +98,7 @@ void *sim_host_translate(void *device, uint64_t address, size_t length, bool wri
 		struct sim_host *host = find(address);
 		last.changes = atomic_load(&changes);
 		last.base = host ? host->base : 0;
-		last.size = host ? host->size : 0;
-		// Kernels may touch the rest of the last page of what was registered.
-		if (host)
-			last.size = sim_round_up(last.base + last.size, 4096) - last.base;
+		last.size = host ? whole_pages(host) : 0;
 		pthread_rwlock_unlock(&lock);
 		if (!host)
 			return NULL;
@@ -125,6 +129,21 @@ bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer)
 					     .buffer_id = host->buffer_id};
 	pthread_rwlock_unlock(&lock);
 	return host != NULL;
+}
+
+enum sim_host_cover sim_host_cover(uintptr_t first, size_t length)
+{
+	enum sim_host_cover cover = SIM_HOST_NONE;
+
+	pthread_rwlock_rdlock(&lock);
+	size_t i = upper(first);
+	const struct sim_host *before = i > 0 ? hosts[i - 1] : NULL;
+	if (before && first - before->base < before->size)
+		cover = length <= whole_pages(before) - (first - before->base) ? SIM_HOST_WHOLE : SIM_HOST_PART;
+	else if (i < count && hosts[i]->base - first < length)
+		cover = SIM_HOST_PART;
+	pthread_rwlock_unlock(&lock);
+	return cover;
 }
 
 static CUresult allocate(struct sim_context *context, size_t size, enum sim_host_kind kind, unsigned flags,

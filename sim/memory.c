@@ -171,6 +171,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 			pointer.base = mapping->base;
 			pointer.size = mapping->size;
 			pointer.device = mapping->physical->device;
+			pointer.buffer_id = mapping->physical->buffer_id;
 			pointer.host_access = mapping->host;
 			if (!pointer.device)
 				pointer.type = CU_MEMORYTYPE_HOST;

@@ -169,6 +169,8 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	struct sim_mark *mark = op->mark; // nobody asks for it any more
 	op->mark = NULL;
 	atomic_fetch_sub(&stream->pending, 1);
+	if (stream->crowd)
+		pthread_cond_broadcast(&stream->room);
 	if (stream->head && stream->sleeping)
 		pthread_cond_signal(&stream->wake);
 	if (mark)
@@ -293,6 +295,13 @@ static bool shares_time(void)
 	return sim_process.config.slice_ns != 0;
 }
 
+static bool has_room(const struct sim_stream *stream, const struct sim_op *op)
+{
+	if (shares_time())
+		return sim_time_has_room(stream, op);
+	return atomic_load_explicit(&stream->pending, memory_order_relaxed) < TIME_DEPTH;
+}
+
 // Waits until the operation may be queued. With context->lock held, which it releases meanwhile.
 static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 {
@@ -304,8 +313,12 @@ static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 			pthread_mutex_unlock(lock);
 			(void)sim_checkpoint_enter(VG_ENTRY_cuLaunchKernel);
 			pthread_mutex_lock(lock);
-		} else if (!shares_time() || sim_time_room(stream, op)) {
+		} else if (has_room(stream, op)) {
 			return;
+		} else {
+			stream->crowd++;
+			pthread_cond_wait(&stream->room, lock);
+			stream->crowd--;
 		}
 	}
 }

@@ -22,16 +22,11 @@ unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_p
 	return 1;
 }
 
-bool sim_time_room(struct sim_stream *stream, const struct sim_op *op)
+bool sim_time_has_room(const struct sim_stream *stream, const struct sim_op *op)
 {
 	unsigned count = op->class->pieces ? op->class->pieces(op, NULL, 0) : 1;
 
-	if (stream->pieces + count <= TIME_DEPTH)
-		return true;
-	stream->crowd++;
-	pthread_cond_wait(&stream->room, &stream->context->lock);
-	stream->crowd--;
-	return false;
+	return stream->pieces + count <= TIME_DEPTH;
 }
 
 static int device_of(const struct sim_stream *stream)
@@ -244,8 +239,6 @@ void sim_time_end(struct sim_stream *stream, struct sim_op *op)
 		time->ended_ns = stream->ended_ns > earliest ? stream->ended_ns : earliest;
 	stream->ended_ns = time->ended_ns;
 	stream->pieces -= op->pieces;
-	if (stream->crowd)
-		pthread_cond_broadcast(&stream->room);
 	if (stream->pieces || !stream->has_channel)
 		return;
 	region_time_release(sim_process.region, device_of(stream), stream->channel);

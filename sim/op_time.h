@@ -21,9 +21,8 @@ struct sim_time_cursor {
 // Fills at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
 unsigned sim_time_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
-// With context->lock held: waits until the operation's pieces fit the stream's queue. Releases the lock meanwhile, and
-// returns false if it did.
-bool sim_time_room(struct sim_stream *stream, const struct sim_op *op);
+// With context->lock held: whether the operation's pieces fit the stream's queue.
+bool sim_time_has_room(const struct sim_stream *stream, const struct sim_op *op);
 // With context->lock held. CUDA_ERROR_OUT_OF_MEMORY: no channel.
 CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op);
 // Lets the operation begin: the last of those that it waits for ended at ready_ns.

@@ -1,13 +1,19 @@
 // Pointer attributes.
 #include "memory.h"
 
+// In a range of cuMemAddressReserve, where each mapping stands for itself.
+static bool is_reserved(const struct sim_pointer *pointer)
+{
+	return pointer->range && pointer->range->kind == SIM_RANGE_RESERVED;
+}
+
 static int handle_types(const struct sim_pointer *pointer)
 {
 	int types = 0;
 
 	sim_memory_lock();
 	struct sim_mapping *mapping = sim_mapping_find(pointer->base);
-	if (pointer->range && pointer->range->kind == SIM_RANGE_RESERVED && mapping)
+	if (is_reserved(pointer) && mapping)
 		types = (int)mapping->physical->properties.requestedHandleTypes;
 	sim_memory_unlock();
 	return types;
@@ -29,14 +35,14 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 			   const struct sim_pointer *pointer)
 {
 	const struct sim_range *range = pointer->range;
-	bool reserved = range && range->kind == SIM_RANGE_RESERVED; // then each mapping stands for itself
+	bool reserved = is_reserved(pointer);
 
 	switch (attribute) {
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*(CUdeviceptr *)data = pointer->base;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: // the whole reservation
+		*(CUdeviceptr *)data = reserved ? range->base : pointer->base;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*(size_t *)data = pointer->size;
+		*(size_t *)data = reserved ? range->asked : pointer->size;
 		break;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*(int *)data = pointer->mapped;
@@ -76,6 +82,13 @@ static bool pool_of_host(const struct sim_pointer *pointer, struct sim_context *
 	return of_pool(pointer) && !pointer->device && sim_context_current(ret_context) == CUDA_SUCCESS;
 }
 
+// What can be asked of a reserved address without a mapping.
+static bool is_of_range(CUpointer_attribute attribute)
+{
+	return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+	       attribute == CU_POINTER_ATTRIBUTE_MAPPED;
+}
+
 // Truth values have four bytes, which NVIDIA's header leaves open.
 static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
@@ -83,11 +96,11 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 	bool known = sim_pointer_find(ptr, &p);
 
 	if (!known || (p.range && p.range->kind == SIM_RANGE_GRAPH && !sim_graph_memory_live(p.base)) ||
-	    (p.range && p.range->kind == SIM_RANGE_RESERVED && !p.mapped))
+	    (is_reserved(&p) && !p.mapped && !is_of_range(attribute)))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (!p.context && !pool_of_host(&p, &p.context) && !of_pool(&p))
+		if (!p.context && !pool_of_host(&p, &p.context) && !of_pool(&p) && !is_reserved(&p))
 			return CUDA_ERROR_INVALID_VALUE; // belongs to no context
 		*(CUcontext *)data = p.context ? sim_context_handle(p.context) : NULL;
 		break;
@@ -177,6 +190,8 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute at
 	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !sim_pointer_find(ptr, &pointer) ||
 	    !pointer.range)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (is_reserved(&pointer))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	pointer.range->sync_memops = *(const int *)value != 0;
 	return CUDA_SUCCESS;
 }

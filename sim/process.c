@@ -85,6 +85,8 @@ CUresult sim_enter_slow(enum vg_entry entry)
 		SIM_TRY(sim_fault_enter(entry));
 	if (gate & SIM_GATE_MPS)
 		sim_mps_look_for_failure();
+	if (gate & SIM_GATE_COSTS)
+		sim_cost_call(entry);
 	return CUDA_SUCCESS;
 }
 

@@ -87,6 +87,7 @@ enum sim_gate {
 	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint.c)
 	SIM_GATE_MPS = 8,	    // a fault of another client of MPS may end this one (mps.c)
+	SIM_GATE_COSTS = 16,	    // VIRGATE_SIM_COST names calls (cost.c)
 	SIM_GATE_CALLBACK = 0x100,  // counts the host functions that run: they may not call the driver
 };
 extern _Atomic unsigned sim_gate;
@@ -176,12 +177,16 @@ struct sim_context {
 	pthread_mutex_t lock; // streams, their queues
 	struct sim_stream *streams; // all of the context's, the legacy one too
 	struct sim_stream *legacy;
+	struct sim_stream *recorder; // cuCtxRecordEvent's; NULL in a view
+	struct sim_context_wait *waits; // context_event.c's
 	int captures; // blocking streams that capture (kept by capture.c, under lock)
 
 	struct sim_block *blocks; // granules that small allocations share (block.c)
 	uint32_t peers; // bit per device ordinal: peer access enabled
 	void *_Atomic exec; // simexec's: loaded modules, device heap; made while other threads look for it
 	struct sim_context *next; // of all contexts, under sim_contexts_lock
+	_Atomic(struct sim_context *) views; // made from its green contexts; ended ones stay
+	struct sim_context *next_view;
 };
 
 // A green context of this one takes device memory, for as long as this one lives. CUDA_ERROR_OUT_OF_MEMORY.
@@ -198,7 +203,8 @@ CUresult sim_context_current_any(struct sim_context **ret_context);
 CUresult sim_context_fail(const struct sim_context *context, CUresult error);
 // Likewise, because another client of MPS on the device has failed.
 void sim_context_fail_with_others(const struct sim_device *device, CUresult error);
-// Waits until all streams of the context are idle. The sticky error, or success.
+// Waits until all streams of the context are idle, also those of its green contexts (context_event.c). The sticky
+// error, or success.
 CUresult sim_context_synchronize(struct sim_context *context);
 // A kernel is about to run whose threads need so much local memory. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_context_local(struct sim_context *context, size_t bytes);
@@ -301,12 +307,12 @@ struct sim_stream {
 	_Atomic unsigned pending;     // queued and running
 	bool worker, sleeping, closing;
 	pthread_cond_t wake;
+	unsigned crowd; // threads that wait for room in the queue
+	pthread_cond_t room;
 	// On a device that shares its time, likewise:
 	uint32_t channel; // while has_channel
 	bool has_channel;
 	unsigned pieces; // in the channel, of operations that have not ended
-	unsigned crowd;	 // threads that wait for room
-	pthread_cond_t room;
 	uint64_t ended_ns; // when its last operation ended
 	// Capture: owned by capture.c. Non-NULL while the stream captures.
 	_Atomic(void *) capture;
@@ -314,6 +320,13 @@ struct sim_stream {
 };
 
 static inline CUstream sim_stream_handle(struct sim_stream *stream) { return (CUstream)stream; }
+// Whether the stream is one of the context, or of its green contexts. `green` not NULL: of that green context.
+static inline bool sim_stream_is_of(const struct sim_stream *stream, const struct sim_context *context,
+				    const struct sim_green *green)
+{
+	return stream->context->parent == context &&
+	       (!green || stream->green == green || stream->context->green == green);
+}
 // Resolves NULL and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD and handles against the current
 // context; the context's sticky error comes first. A handle's own context wins.
 CUresult sim_stream_get(CUstream handle, struct sim_stream **ret_stream);
@@ -341,8 +354,9 @@ CUresult sim_capture_unsafe(void);
 // The stream (or, for the legacy stream, its context: IMPLICIT) captures and the call
 // (synchronize, query, …) is not allowed on it.
 CUresult sim_capture_forbidden(struct sim_stream *stream);
-// Some stream of the context captures, and the call waits for all of them.
-CUresult sim_capture_context_forbidden(struct sim_context *context);
+// A stream of the context (`green` not NULL: of that green context) captures, and the call is about all of them: the
+// captures are invalidated.
+CUresult sim_capture_context_forbidden(const struct sim_context *context, const struct sim_green *green);
 // CUDA_ERROR_CAPTURED_EVENT: the call asks about an event recorded in a capture, which it spoils.
 CUresult sim_capture_event_forbidden(struct sim_event *event);
 // Stream-ordered allocations of a capturing stream, as nodes. `props` NULL: of the stream's device.
@@ -440,9 +454,11 @@ struct sim_physical {
 	bool borrowed; // the descriptor is a pool's
 	CUresult foreign; // of another process, imported: what a restore answers, for it cannot bring it back; or 0
 	bool shared;	 // exported or imported: another struct of this process may hold the same
+	bool driver;	 // the driver took it for itself: contexts, stacks
 	CUmemAllocationProp properties; // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // vmm.c's; 0: none yet
 	unsigned handles; // how often the program holds it
+	unsigned long long buffer_id;
 	struct sim_physical *next, *previous; // of all in the process, under the memory lock
 	int shadow; // evicted by a checkpoint: private descriptor with the contents, or -1
 };

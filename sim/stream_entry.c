@@ -1,6 +1,7 @@
 // The stream entries: each with its per-thread-default-stream form.
 #include <stdlib.h>
 
+#include "context.h"
 #include "stream.h"
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
@@ -11,7 +12,9 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int fla
 	SIM_TRY(sim_context_current(&context));
 	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
-	*phStream = sim_stream_handle(sim_stream_new(context, flags, priority));
+	struct sim_stream *stream = sim_stream_new(context, flags, priority);
+	sim_context_admit(stream);
+	*phStream = sim_stream_handle(stream);
 	return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 // The driver's process checkpoint, of another process: states, refusals, memory given back and restored.
 #include "conformance.h"
 
+#include <sys/mman.h>
+
 // The subject says through a pipe what it did; it goes on when told.
 static int to_child[2], from_child[2];
 
@@ -128,6 +130,122 @@ CHILD(borrower)
 	hear(in);
 }
 
+// ---- memory that was mapped at reserved addresses ---------------------------------------------
+
+#define HELD (128 * MiB)
+#define RESERVED (64 * GiB)
+
+static CUmemGenericAllocationHandle create_held(void)
+{
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemGenericAllocationHandle handle = 0;
+
+	NEED(cuMemCreate(&handle, HELD, &wanted, 0));
+	return handle;
+}
+
+static void map_held(CUdeviceptr address, CUmemGenericAllocationHandle handle)
+{
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+				  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+
+	NEED(cuMemMap(address, HELD, 0, handle, 0));
+	NEED(cuMemSetAccess(address, HELD, &access, 1));
+}
+
+// Returns reserved addresses, with a new handle behind the first of them and words of 0x5afe in it.
+static CUdeviceptr fill_held(CUmemGenericAllocationHandle *ret_handle)
+{
+	CUdeviceptr address;
+
+	need_context();
+	NEED(cuMemAddressReserve(&address, RESERVED, 0, 0, 0));
+	*ret_handle = create_held();
+	map_held(address, *ret_handle);
+	NEED(cuMemsetD32(address, 0x5afe, HELD / 4));
+	NEED(cuCtxSynchronize());
+	return address;
+}
+
+static void check_held(CUdeviceptr address)
+{
+	unsigned word = 0;
+
+	WORKS(cuMemcpyDtoH(&word, address + HELD - 4, 4));
+	EQUALS(word, 0x5afe);
+	WORKS(cuMemUnmap(address, HELD));
+}
+
+// Its memory is mapped nowhere, but it still has the handle.
+CHILD(holder)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address;
+	int in, out;
+
+	sscanf(argument, "%d %d", &in, &out);
+	address = fill_held(&handle);
+	NEED(cuMemUnmap(address, HELD));
+	say(out, 'r');
+	hear(in);
+	map_held(address, handle);
+	check_held(address);
+	WORKS(cuMemRelease(handle));
+	say(out, 'd');
+}
+
+static char *map_arena(void)
+{
+	int descriptor = memfd_create("arena", 0);
+
+	if (descriptor < 0 || ftruncate(descriptor, HELD) != 0)
+		_exit(3);
+	char *arena = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+	close(descriptor);
+	return arena == MAP_FAILED ? NULL : arena;
+}
+
+// It has copied its memory to a file and released it.
+static void evict_and_return(const char *argument, bool stays_registered)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address;
+	int in, out;
+
+	sscanf(argument, "%d %d", &in, &out);
+	char *arena = map_arena();
+	address = fill_held(&handle);
+	NEED(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE));
+	NEED(cuMemcpyDtoH(arena, address, HELD));
+	NEED(cuMemUnmap(address, HELD));
+	NEED(cuMemRelease(handle));
+	if (!stays_registered)
+		NEED(cuMemHostUnregister(arena));
+	say(out, 'r');
+	hear(in);
+	if (stays_registered)
+		WORKS(cuMemHostUnregister(arena)); // the registration came back, too
+	WORKS(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE));
+	handle = create_held();
+	map_held(address, handle); // at the old addresses
+	NEED(cuMemcpyHtoD(address, arena, HELD));
+	check_held(address);
+	WORKS(cuMemRelease(handle));
+	WORKS(cuMemHostUnregister(arena));
+	say(out, 'd');
+}
+
+CHILD(evicter)
+{
+	evict_and_return(argument, false);
+}
+
+CHILD(evicter_with_registered_file)
+{
+	evict_and_return(argument, true);
+}
+
 static pid_t start_subject(const char *name)
 {
 	char numbers[32];
@@ -194,6 +312,50 @@ CONFORM(the_whole_way)
 	EQUALS(state_of(child), CU_PROCESS_STATE_RUNNING);
 	EQUALS(end_subject(child), 0);
 	COMES_TO(memory_used(), before);
+}
+
+// Private memory of the process without files: there the driver puts the contents of device memory.
+static size_t anonymous_memory(pid_t pid)
+{
+	char path[64], line[256];
+	size_t kib = 0;
+
+	sprintf(path, "/proc/%d/status", (int)pid);
+	FILE *file = fopen(path, "r");
+	while (file && fgets(line, sizeof line, file))
+		sscanf(line, "RssAnon: %zu", &kib);
+	if (file)
+		fclose(file);
+	return kib * KiB;
+}
+
+// Returns how much private memory the checkpoint of such a process takes.
+static size_t checkpoint_and_return(const char *name)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
+	pid_t child = start_subject(name);
+	size_t with_child = memory_used(), before = anonymous_memory(child);
+
+	NEED(cuCheckpointProcessLock(child, &lock));
+	NEED(cuCheckpointProcessCheckpoint(child, NULL));
+	size_t after = anonymous_memory(child);
+	NEED(cuCheckpointProcessRestore(child, NULL));
+	EQUALS(memory_used(), with_child);
+	NEED(cuCheckpointProcessUnlock(child, NULL));
+	EQUALS(end_subject(child), 0);
+	return after - before;
+}
+
+CONFORM(released_memory_is_not_in_the_checkpoint)
+{
+	size_t held, evicted, registered;
+
+	need_context();
+	held = checkpoint_and_return("holder");
+	evicted = checkpoint_and_return("evicter");
+	registered = checkpoint_and_return("evicter_with_registered_file");
+	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB); // also an unmapped handle's memory
+	BETWEEN((long long)(registered - evicted), -32 * (long long)MiB, 32 * (long long)MiB);
 }
 
 CONFORM(exported_memory_does_not_hinder)

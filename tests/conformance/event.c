@@ -1,5 +1,7 @@
-// Events: recording, querying, elapsed time and its errors.
+// Events: recording, querying, elapsed time and its errors; of streams, of contexts and of green contexts.
 #include "conformance.h"
+
+#include <stdatomic.h>
 
 CONFORM(flags_and_handles)
 {
@@ -113,4 +115,297 @@ CONFORM(event_and_stream_of_two_contexts)
 	WORKS(cuCtxDestroy(made));
 	need_context();
 	WORKS(cuEventDestroy(event));
+}
+
+// ---- of all streams of a context ----------------------------------------------------------------
+
+static atomic_uint *words; // streams wait for them
+
+// The stream waits until open_stream().
+static void hold_stream(CUstream stream, int index)
+{
+	if (!words) {
+		NEED(cuMemHostAlloc((void **)&words, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+		memset((void *)words, 0, 4096);
+	}
+	NEED(cuStreamWaitValue32(stream, (CUdeviceptr)(words + index), atomic_load(words + index) + 1,
+				 CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+static void open_stream(int index)
+{
+	atomic_fetch_add(words + index, 1);
+}
+
+// Whether the stream becomes idle soon. It may be held for ever: nobody synchronizes with it.
+static bool becomes_idle(CUstream stream)
+{
+	for (double end = seconds() + 5; seconds() < end; usleep(1000))
+		if (cuStreamQuery(stream) == CUDA_SUCCESS)
+			return true;
+	return false;
+}
+
+CONFORM(an_event_of_the_context_covers_all_its_streams)
+{
+	CUstream streams[3] = {NULL, NULL, CU_STREAM_PER_THREAD}, other;
+	CUevent event;
+
+	need_context();
+	NEED(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&streams[1], CU_STREAM_DEFAULT));
+	NEED(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuCtxSynchronize());
+	WORKS(cuCtxRecordEvent(context, event));
+	WORKS(cuEventSynchronize(event));
+	for (int i = 0; i < 3; i++) {
+		hold_stream(streams[i], i);
+		WORKS(cuEventQuery(event)); // later work is not covered
+		WORKS(cuCtxRecordEvent(context, event));
+		GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+		hold_stream(other, 3);
+		open_stream(i);
+		WORKS(cuEventSynchronize(event)); // although there is work by now
+		GIVES(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+		open_stream(3);
+		WORKS(cuCtxSynchronize());
+	}
+	WORKS(cuStreamDestroy(streams[0]));
+	WORKS(cuStreamDestroy(streams[1]));
+	WORKS(cuStreamDestroy(other));
+	WORKS(cuEventDestroy(event));
+}
+
+CONFORM(an_event_of_the_context_holds_no_stream)
+{
+	CUstream held, others[3] = {NULL, NULL, CU_STREAM_LEGACY};
+	CUdeviceptr memory;
+	CUevent event;
+
+	need_context();
+	NEED(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&others[0], CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&others[1], CU_STREAM_DEFAULT));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuMemAlloc(&memory, 64));
+	NEED(cuCtxSynchronize());
+	hold_stream(held, 0);
+	WORKS(cuCtxRecordEvent(context, event));
+	for (int i = 0; i < 3; i++) {
+		WORKS(cuMemsetD32Async(memory, 1, 16, others[i]));
+		HOLDS(becomes_idle(others[i]));
+	}
+	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	open_stream(0);
+	WORKS(cuEventSynchronize(event));
+	WORKS(cuCtxSynchronize());
+	WORKS(cuMemFree(memory));
+	WORKS(cuStreamDestroy(held));
+	WORKS(cuStreamDestroy(others[0]));
+	WORKS(cuStreamDestroy(others[1]));
+	WORKS(cuEventDestroy(event));
+}
+
+CONFORM(a_context_waits_for_an_event)
+{
+	CUstream held, streams[3] = {NULL, NULL, NULL};
+	CUdeviceptr memory;
+	CUevent event;
+
+	need_context();
+	NEED(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuMemAlloc(&memory, 64));
+	NEED(cuCtxSynchronize());
+	WORKS(cuCtxWaitEvent(context, event)); // never recorded: no wait
+	hold_stream(held, 0);
+	WORKS(cuEventRecord(event, held));
+	WORKS(cuCtxWaitEvent(context, event)); // returns at once
+	NEED(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING)); // created later
+	for (int i = 0; i < 3; i++) // the last one is the null stream
+		WORKS(cuMemsetD32Async(memory, 1, 16, streams[i]));
+	usleep(100000);
+	for (int i = 0; i < 3; i++)
+		GIVES(cuStreamQuery(streams[i]), CUDA_ERROR_NOT_READY);
+	open_stream(0);
+	WORKS(cuCtxSynchronize());
+	WORKS(cuMemFree(memory));
+	WORKS(cuStreamDestroy(held));
+	WORKS(cuStreamDestroy(streams[0]));
+	WORKS(cuStreamDestroy(streams[1]));
+	WORKS(cuEventDestroy(event));
+}
+
+CONFORM(events_of_contexts_that_are_refused)
+{
+	CUevent event;
+	CUcontext made;
+
+	need_context();
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	GIVES(cuCtxRecordEvent(made, event), CUDA_ERROR_INVALID_HANDLE); // of another context
+	WORKS(cuCtxWaitEvent(made, event));
+	WORKS(cuCtxDestroy(made));
+	need_context();
+	GIVES(cuCtxRecordEvent(context, NULL), CUDA_ERROR_INVALID_HANDLE);
+	GIVES(cuCtxWaitEvent(context, NULL), CUDA_ERROR_INVALID_HANDLE);
+	WORKS(cuEventDestroy(event));
+}
+
+// ---- of green contexts --------------------------------------------------------------------------
+
+// Streams of the primary context and of two green contexts; of the second green context, also of the context made from
+// it.
+static struct green_parts {
+	CUgreenCtx greens[2];
+	CUcontext view;
+	CUstream plain, green[2], of_view;
+} parts;
+
+static void need_green_parts(void)
+{
+	CUdevResource whole = {0}, groups[2];
+	CUdevResourceDesc description;
+	unsigned count = 2;
+
+	need_context();
+	if (parts.plain)
+		return;
+	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
+	NEED(cuDevSmResourceSplitByCount(groups, &count, &whole, NULL, 0, 8));
+	for (int i = 0; i < 2; i++) {
+		NEED(cuDevResourceGenerateDesc(&description, &groups[i], 1));
+		NEED(cuGreenCtxCreate(&parts.greens[i], description, device, CU_GREEN_CTX_DEFAULT_STREAM));
+		NEED(cuGreenCtxStreamCreate(&parts.green[i], parts.greens[i], CU_STREAM_NON_BLOCKING, 0));
+	}
+	NEED(cuCtxFromGreenCtx(&parts.view, parts.greens[1]));
+	NEED(cuCtxSetCurrent(parts.view));
+	NEED(cuStreamCreate(&parts.of_view, CU_STREAM_NON_BLOCKING));
+	need_context();
+	NEED(cuStreamCreate(&parts.plain, CU_STREAM_NON_BLOCKING));
+}
+
+// Records events of the primary context, the green contexts and the context made from the second one while the stream
+// is held, and compares which of them are ready.
+static void check_covering(CUstream held, bool first, bool second)
+{
+	CUevent events[4];
+	bool waits[] = {true, first, second, second};
+
+	for (int i = 0; i < 4; i++)
+		NEED(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+	hold_stream(held, 0);
+	WORKS(cuCtxRecordEvent(context, events[0]));
+	WORKS(cuGreenCtxRecordEvent(parts.greens[0], events[1]));
+	WORKS(cuGreenCtxRecordEvent(parts.greens[1], events[2]));
+	WORKS(cuCtxRecordEvent(parts.view, events[3]));
+	usleep(100000);
+	for (int i = 0; i < 4; i++)
+		GIVES(cuEventQuery(events[i]), waits[i] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+	open_stream(0);
+	for (int i = 0; i < 4; i++) {
+		WORKS(cuEventSynchronize(events[i]));
+		WORKS(cuEventDestroy(events[i]));
+	}
+	WORKS(cuCtxSynchronize());
+	WORKS(cuStreamQuery(held)); // covered by that, too
+}
+
+CONFORM(events_of_green_contexts_cover_their_streams)
+{
+	need_green_parts();
+	check_covering(parts.plain, false, false);
+	check_covering(parts.green[0], true, false);
+	check_covering(parts.green[1], false, true);
+	check_covering(parts.of_view, false, true);
+}
+
+CONFORM(green_contexts_wait_for_an_event)
+{
+	CUdeviceptr memory;
+	CUevent event;
+
+	need_green_parts();
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuMemAlloc(&memory, 64));
+	for (int primary = 0; primary < 2; primary++) {
+		hold_stream(parts.plain, 0);
+		WORKS(cuEventRecord(event, parts.plain));
+		WORKS(primary ? cuCtxWaitEvent(context, event) : cuGreenCtxWaitEvent(parts.greens[1], event));
+		WORKS(cuMemsetD32Async(memory, 1, 16, parts.green[0]));
+		WORKS(cuMemsetD32Async(memory, 1, 16, parts.green[1]));
+		WORKS(cuMemsetD32Async(memory, 1, 16, parts.of_view));
+		if (!primary)
+			HOLDS(becomes_idle(parts.green[0]));
+		usleep(100000);
+		GIVES(cuStreamQuery(parts.green[0]), primary ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
+		GIVES(cuStreamQuery(parts.green[1]), CUDA_ERROR_NOT_READY);
+		GIVES(cuStreamQuery(parts.of_view), CUDA_ERROR_NOT_READY);
+		open_stream(0);
+		WORKS(cuCtxSynchronize());
+	}
+	WORKS(cuMemFree(memory));
+	WORKS(cuEventDestroy(event));
+}
+
+// ---- and captures -------------------------------------------------------------------------------
+
+static CUresult end_capture(CUstream stream)
+{
+	CUgraph graph = NULL;
+	CUresult result = cuStreamEndCapture(stream, &graph);
+
+	if (graph)
+		WORKS(cuGraphDestroy(graph));
+	return result;
+}
+
+#define SPOILS(stream, call)                                                                       \
+	do {                                                                                       \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));                \
+		GIVES(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                                \
+		GIVES(end_capture(stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);                 \
+	} while (0)
+#define SPARES(stream, call)                                                                       \
+	do {                                                                                       \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));                \
+		WORKS(call);                                                                       \
+		WORKS(end_capture(stream));                                                        \
+	} while (0)
+
+CONFORM(calls_on_contexts_invalidate_captures)
+{
+	CUevent event, inside;
+	CUcontext made;
+
+	need_green_parts();
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuEventCreate(&inside, CU_EVENT_DISABLE_TIMING));
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	need_context();
+	CUstream streams[] = {parts.plain, parts.green[0], parts.of_view};
+	for (int i = 0; i < 3; i++) {
+		SPOILS(streams[i], cuCtxRecordEvent(context, event));
+		SPOILS(streams[i], cuCtxWaitEvent(context, event));
+		SPOILS(streams[i], cuCtxSynchronize());
+	}
+	SPOILS(parts.green[0], cuGreenCtxRecordEvent(parts.greens[0], event));
+	SPOILS(parts.green[0], cuGreenCtxWaitEvent(parts.greens[0], event));
+	SPOILS(parts.of_view, cuCtxRecordEvent(parts.view, event));
+	SPARES(parts.green[0], cuGreenCtxRecordEvent(parts.greens[1], event)); // other streams capture
+	SPARES(parts.plain, cuCtxRecordEvent(parts.view, event));
+	SPARES(parts.plain, cuCtxWaitEvent(made, event));
+	// An event of the capture.
+	NEED(cuStreamBeginCapture(parts.plain, CU_STREAM_CAPTURE_MODE_RELAXED));
+	WORKS(cuEventRecord(inside, parts.plain));
+	GIVES(cuCtxWaitEvent(made, inside), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	GIVES(end_capture(parts.plain), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	WORKS(cuCtxRecordEvent(context, inside));
+	WORKS(cuEventSynchronize(inside));
+	WORKS(cuCtxDestroy(made));
+	WORKS(cuEventDestroy(event));
+	WORKS(cuEventDestroy(inside));
 }

@@ -1,6 +1,7 @@
 // Linear memory: allocation and its rounding, pitch, frees, pointers, sets, copies, host memory.
 #include "conformance.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 static CUdeviceptr need_memory(size_t bytes)
@@ -359,6 +360,68 @@ CONFORM(registered_memory)
 	GIVES(cuMemHostRegister(NULL, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemHostRegister(area, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	munmap(area, MiB);
+}
+
+// Two pieces of a file that are registered apart. The memory before and behind them is pageable.
+static void check_registered_file(int descriptor)
+{
+	enum { PIECE = 2 << 20, WHOLE = 4 * PIECE };
+	CUdeviceptr memory = need_memory(WHOLE);
+	CUstream stream;
+	unsigned word = 0, flags = 0;
+	size_t before;
+
+	if (descriptor < 0 || ftruncate(descriptor, WHOLE) != 0)
+		FAIL("a file in main memory: %m");
+	char *file = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	char *pieces[] = {file + PIECE, file + 2 * PIECE};
+	if (file == MAP_FAILED)
+		FAIL("mmap: %m");
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	before = memory_used();
+	WORKS(cuMemHostRegister(pieces[0], PIECE, CU_MEMHOSTREGISTER_PORTABLE));
+	WORKS(cuMemHostRegister(pieces[1], PIECE, CU_MEMHOSTREGISTER_PORTABLE));
+	BETWEEN(memory_used() - before, 0, 4 * MiB); // page tables at most
+	WORKS(cuMemHostGetFlags(&flags, pieces[1]));
+	HOLDS(flags & CU_MEMHOSTREGISTER_PORTABLE);
+	GIVES(cuMemHostRegister(pieces[1], PIECE, CU_MEMHOSTREGISTER_PORTABLE),
+	      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	GIVES(cuMemHostRegister(pieces[1] - 4096, 8192, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	GIVES(cuMemHostRegister(file, WHOLE, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	// What the device writes is in the file.
+	NEED(cuMemsetD32(memory, 0xf11e, WHOLE / 4));
+	for (int i = 0; i < 2; i++)
+		WORKS(cuMemcpyDtoHAsync(pieces[i], memory, PIECE, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(pread(descriptor, &word, 4, 3 * PIECE - 4), 4);
+	EQUALS(word, 0xf11e);
+	WORKS(cuMemcpyHtoDAsync(memory, pieces[1], PIECE, stream));
+	// A copy must not cross a border: neither of two pieces, nor to pageable memory.
+	GIVES(cuMemcpyDtoHAsync(pieces[0], memory, 2 * PIECE, stream), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemcpyHtoDAsync(memory, pieces[1] - 64, 128, stream), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemcpyDtoHAsync(pieces[1], memory, PIECE + 4096, stream), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemcpyHtoDAsync(memory, pieces[0] - 4096, 8192, stream), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemcpyDtoH(pieces[1], memory, PIECE + 4096), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemcpyHtoD(memory, pieces[0] - 4096, 8192), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuStreamSynchronize(stream)); // nothing else is wrong
+	WORKS(cuMemcpyDtoHAsync(file, memory, PIECE, stream)); // pageable, up to the border
+	for (int i = 0; i < 2; i++) {
+		WORKS(cuMemHostUnregister(pieces[i]));
+		GIVES(cuMemHostUnregister(pieces[i]), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	}
+	WORKS(cuMemcpyDtoHAsync(file, memory, WHOLE, stream)); // pageable now
+	WORKS(cuStreamSynchronize(stream));
+	munmap(file, WHOLE);
+	close(descriptor);
+	WORKS(cuStreamDestroy(stream));
+	WORKS(cuMemFree(memory));
+}
+
+CONFORM(registered_files)
+{
+	need_context();
+	check_registered_file(memfd_create("registered", 0));
+	check_registered_file(open("/dev/shm", O_TMPFILE | O_RDWR, 0600));
 }
 
 CONFORM(frees_across_interfaces)

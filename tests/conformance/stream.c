@@ -1,6 +1,7 @@
 // Streams: creation, the null streams, order, host functions, waiting and memory operations.
 #include "conformance.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 static CUfunction spin;
@@ -231,6 +232,130 @@ CONFORM(memory_operations)
 	WORKS(cuMemFree(flag));
 	WORKS(cuStreamDestroy(waiter));
 	WORKS(cuStreamDestroy(writer));
+}
+
+static atomic_uint *words; // in host memory that kernels and streams reach
+
+static void need_words(void)
+{
+	need_spin();
+	if (!words)
+		NEED(cuMemHostAlloc((void **)&words, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+	memset((void *)words, 0, 4096);
+}
+
+static CUdeviceptr address_of(int index)
+{
+	return (CUdeviceptr)(words + index);
+}
+
+CONFORM(memory_operations_on_words_of_the_host)
+{
+	CUstream stream;
+	cuuint64_t wide = 0;
+
+	need_words();
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	WORKS(cuStreamWaitValue32(stream, address_of(0), 3, CU_STREAM_WAIT_VALUE_GEQ));
+	WORKS(cuStreamWriteValue32(stream, address_of(1), 5, 0));
+	WORKS(cuStreamWaitValue64(stream, address_of(2), 1ull << 40, CU_STREAM_WAIT_VALUE_EQ));
+	WORKS(cuStreamWriteValue64(stream, address_of(4), 7ull << 40, 0));
+	usleep(50000);
+	EQUALS(atomic_load(&words[1]), 0);
+	atomic_store(&words[0], 2); // too small
+	usleep(50000);
+	EQUALS(atomic_load(&words[1]), 0);
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	atomic_store(&words[0], 3);
+	for (double end = seconds() + 10; atomic_load(&words[1]) == 0 && seconds() < end; usleep(1000))
+		;
+	EQUALS(atomic_load(&words[1]), 5);
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	atomic_store((_Atomic cuuint64_t *)&words[2], 1ull << 40);
+	WORKS(cuStreamSynchronize(stream));
+	memcpy(&wide, (void *)&words[4], sizeof wide);
+	EQUALS(wide, 7ll << 40);
+	WORKS(cuStreamDestroy(stream));
+}
+
+static void CUDA_CB wait_for_word(void *argument)
+{
+	while (!atomic_load(&words[0]))
+		usleep(1000);
+}
+
+CONFORM(a_host_function_holds_its_stream_only)
+{
+	CUstream stream, other;
+	CUevent event;
+
+	need_words();
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	WORKS(cuLaunchHostFunc(stream, wait_for_word, NULL));
+	launch_spin(stream, 1000);
+	WORKS(cuEventRecord(event, stream));
+	launch_spin(other, 1000);
+	WORKS(cuStreamSynchronize(other));
+	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	atomic_store(&words[0], 1);
+	WORKS(cuEventSynchronize(event));
+	WORKS(cuEventDestroy(event));
+	WORKS(cuStreamDestroy(stream));
+	WORKS(cuStreamDestroy(other));
+}
+
+enum { LAUNCHES = 3000 };
+static atomic_uint launched;
+
+static void *launch_many(void *stream)
+{
+	unsigned long long nanoseconds = 0;
+	void *arguments[] = {&nanoseconds};
+
+	if (cuCtxSetCurrent(context) != CUDA_SUCCESS)
+		return NULL;
+	for (int i = 0; i < LAUNCHES; i++) {
+		if (cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL) != CUDA_SUCCESS)
+			return NULL;
+		atomic_fetch_add(&launched, 1);
+	}
+	return stream;
+}
+
+// The thread waits, and nobody else.
+CONFORM(a_full_queue_makes_launches_wait)
+{
+	CUstream stream, other;
+	pthread_t thread;
+	CUevent event;
+	void *result;
+
+	need_words();
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	WORKS(cuStreamWaitValue32(stream, address_of(0), 1, CU_STREAM_WAIT_VALUE_GEQ));
+	atomic_store(&launched, 0);
+	pthread_create(&thread, NULL, launch_many, stream);
+	for (double end = seconds() + 30; atomic_load(&launched) < 900 && seconds() < end; usleep(1000))
+		;
+	usleep(200000); // without a limit all launches would return by now
+	BETWEEN(atomic_load(&launched), 900, 1200);
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	launch_spin(other, 1000);
+	WORKS(cuEventRecord(event, other));
+	WORKS(cuEventSynchronize(event));
+	BETWEEN(atomic_load(&launched), 900, 1200);
+	atomic_store(&words[0], 1);
+	pthread_join(thread, &result);
+	HOLDS(result != NULL);
+	EQUALS(atomic_load(&launched), LAUNCHES);
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuEventDestroy(event));
+	WORKS(cuStreamDestroy(stream));
+	WORKS(cuStreamDestroy(other));
 }
 
 CONFORM(attributes)

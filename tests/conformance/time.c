@@ -294,47 +294,6 @@ CONFORM(kernels_that_wait_for_each_other_go_on)
 
 // ---- streams --------------------------------------------------------------------------------
 
-static _Atomic unsigned launched;
-
-static void *launch_many(void *argument)
-{
-	const struct burn *burn = argument;
-
-	if (cuCtxSetCurrent(context) != CUDA_SUCCESS)
-		return NULL;
-	for (unsigned i = 0; i < 3000; i++) {
-		unsigned rounds = burn->rounds;
-		void *arguments[] = {&rounds};
-		if (cuLaunchKernel(burn->function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL) != CUDA_SUCCESS)
-			return NULL;
-		atomic_fetch_add(&launched, 1);
-	}
-	return argument;
-}
-
-CONFORM(a_full_queue_makes_launches_wait)
-{
-	CUdeviceptr word;
-	struct burn burn;
-	pthread_t thread;
-	void *result;
-
-	need_sharing();
-	word = page_address + offsetof(struct page, opens);
-	burn = (struct burn){need_function(burns, "burn50"), 1};
-	WORKS(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
-	atomic_store(&launched, 0);
-	pthread_create(&thread, NULL, launch_many, &burn);
-	wait_until(&launched, 900);
-	usleep(200000); // had the queue no end, they would be done by now
-	BETWEEN(atomic_load(&launched), 900, 1200);
-	atomic_store(&page->opens, 1);
-	pthread_join(thread, &result);
-	HOLDS(result != NULL);
-	EQUALS(atomic_load(&launched), 3000);
-	WORKS(cuStreamSynchronize(stream));
-}
-
 // Neither takes the device's time: another stream's kernels take what they take alone.
 static double measure_beside(CUstream held, const struct burn *burn)
 {

@@ -382,6 +382,90 @@ CONFORM(pointer_attributes_of_mappings)
 	WORKS(cuMemAddressFree(address, BLOCK));
 }
 
+static unsigned long long number_of(CUpointer_attribute attribute, CUdeviceptr address)
+{
+	unsigned long long value = 0; // the attribute may have four bytes
+
+	WORKS(cuPointerGetAttribute(&value, attribute, address));
+	return value;
+}
+
+// Two handles side by side in a larger reservation, and what cuMemAlloc's memory answers differently.
+CONFORM(attributes_of_neighbouring_handles)
+{
+	CUmemGenericAllocationHandle handles[2];
+	CUdeviceptr base = 0, address, start = 0;
+	CUcontext owner = (CUcontext)1;
+	CUipcMemHandle ipc;
+	size_t size = 0;
+	void *host = NULL;
+	unsigned one = 1;
+	unsigned long long identities[3];
+
+	need_context();
+	base = reserve(8 * BLOCK);
+	address = base + BLOCK;
+	handles[0] = make(2 * BLOCK, 0);
+	handles[1] = make(BLOCK, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	NEED(cuMemMap(address, 2 * BLOCK, 0, handles[0], 0));
+	NEED(cuMemMap(address + 2 * BLOCK, BLOCK, 0, handles[1], 0));
+	NEED(allow(address, 3 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	WORKS(cuMemsetD8(address, 1, 3 * BLOCK)); // across both
+	// Of one handle only.
+	WORKS(cuMemGetAddressRange(&start, &size, address + 2 * BLOCK - 1));
+	EQUALS(start, address);
+	EQUALS(size, 2 * BLOCK);
+	WORKS(cuMemGetAddressRange(&start, &size, address + 2 * BLOCK));
+	EQUALS(start, address + 2 * BLOCK);
+	EQUALS(size, BLOCK);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, address + BLOCK), address);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, address + BLOCK), 2 * BLOCK);
+	// Of the whole reservation.
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 2 * BLOCK), base);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_RANGE_SIZE, address), 8 * BLOCK);
+	// It belongs to no context, and the legacy means do not share it.
+	WORKS(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, address));
+	HOLDS(owner == NULL);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, address) & 0xff, 0);
+	FAILS(cuIpcGetMemHandle(&ipc, address));
+	FAILS(cuIpcGetMemHandle(&ipc, address + 2 * BLOCK));
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, address), 0);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, address + 2 * BLOCK),
+	       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address), 0);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address), device);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address + 5), address + 5);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_IS_MANAGED, address) & 0xff, 0);
+	FAILS(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address));
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) & 0xff, 0);
+	GIVES(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address), CUDA_ERROR_NOT_SUPPORTED);
+	EQUALS(number_of(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address), CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+	// Each handle is an allocation of its own, also where another one was before.
+	for (int i = 0; i < 2; i++)
+		identities[i] = number_of(CU_POINTER_ATTRIBUTE_BUFFER_ID, address + 2 * i * BLOCK);
+	HOLDS(identities[0] != identities[1]);
+	WORKS(cuMemUnmap(address + 2 * BLOCK, BLOCK));
+	WORKS(cuMemRelease(handles[1]));
+	handles[1] = make(BLOCK, 0);
+	NEED(cuMemMap(address + 2 * BLOCK, BLOCK, 0, handles[1], 0));
+	identities[2] = number_of(CU_POINTER_ATTRIBUTE_BUFFER_ID, address + 2 * BLOCK);
+	HOLDS(identities[2] != identities[0] && identities[2] != identities[1]);
+	// Addresses of the reservation without a mapping.
+	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+					    CU_POINTER_ATTRIBUTE_MAPPED};
+	int mapped = 9;
+	void *values[] = {&start, &size, &mapped};
+	start = size = 0;
+	WORKS(cuPointerGetAttributes(3, attributes, values, base + 6 * BLOCK));
+	EQUALS(start, base);
+	EQUALS(size, 8 * BLOCK);
+	EQUALS(mapped & 0xff, 0);
+	WORKS(cuMemUnmap(address, 3 * BLOCK));
+	for (int i = 0; i < 2; i++)
+		WORKS(cuMemRelease(handles[i]));
+	WORKS(cuMemAddressFree(base, 8 * BLOCK));
+}
+
 CONFORM(descriptors)
 {
 	CUmemGenericAllocationHandle handle, imported = 0, plain;

@@ -328,6 +328,95 @@ TEST(copy_engines)
 	check_end(start(copy_on_one_engine));
 }
 
+// How long 20 copies of 1 MiB take in one direction.
+static double copy_one_way(bool to_host)
+{
+	CUdeviceptr memory;
+	CUevent from;
+	void *host;
+
+	CU(cuMemHostAlloc(&host, MIB, 0));
+	CU(cuMemAlloc_v2(&memory, MIB));
+	hold_stream(stream);
+	for (int i = 0; i <= 20; i++) {
+		CU(to_host ? cuMemcpyDtoHAsync_v2(host, memory, MIB, stream)
+			   : cuMemcpyHtoDAsync_v2(memory, host, MIB, stream));
+		if (i == 0)
+			from = record(stream);
+	}
+	CUevent to = record(stream);
+	open_streams();
+	return between(from, to);
+}
+
+static void copy_at_two_rates(void)
+{
+	open_device();
+	CHECK(is_near(copy_one_way(true), COPY_MS / 4));
+	CHECK(is_near(copy_one_way(false), COPY_MS / 2));
+}
+
+TEST(each_direction_has_its_rate)
+{
+	use_node(NODE, COST ",dtoh=4G,htod=2G");
+	check_end(start(copy_at_two_rates));
+}
+
+// ---- calls ----------------------------------------------------------------------------------
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+// Memory that leaves in chunks, each as soon as its copy has ended: the device copies on while a chunk is unmapped.
+static void unmap_beside_copies(void)
+{
+	enum { CHUNKS = 4 };
+	const size_t chunk = 8 * MIB;
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE, .location = wanted.location};
+	CUmemGenericAllocationHandle handles[CHUNKS];
+	CUevent copied[CHUNKS];
+	CUdeviceptr base;
+	char *host;
+
+	open_device();
+	CU(cuMemHostAlloc((void **)&host, CHUNKS * chunk, 0));
+	CU(cuMemAddressReserve(&base, CHUNKS * chunk, 0, 0, 0));
+	double begin = now_ms();
+	for (int i = 0; i < CHUNKS; i++) {
+		CU(cuMemCreate(&handles[i], chunk, &wanted, 0));
+		CU(cuMemMap(base + i * chunk, chunk, 0, handles[i], 0));
+	}
+	CHECK(now_ms() - begin >= CHUNKS * (4 + 3));
+	CU(cuMemSetAccess(base, CHUNKS * chunk, &access, 1));
+	hold_stream(stream);
+	for (int i = 0; i < CHUNKS; i++) {
+		CU(cuMemcpyDtoHAsync_v2(host + i * chunk, base + i * chunk, chunk, stream));
+		copied[i] = record(stream);
+	}
+	open_streams();
+	begin = now_ms();
+	for (int i = 0; i < CHUNKS; i++) {
+		CU(cuEventSynchronize(copied[i]));
+		CU(cuMemUnmap(base + i * chunk, chunk));
+		CU(cuMemRelease(handles[i]));
+	}
+	CHECK(now_ms() - begin >= CHUNKS * (30 + 20));
+	CHECK(is_near(elapsed(copied[0], copied[CHUNKS - 1]), (CHUNKS - 1) * 8 * 1000.0 / 1024));
+}
+
+TEST(calls_take_their_time_beside_copies)
+{
+	use_node(NODE, COST ",call:cuMemCreate=4ms,call:cuMemMap=3ms,call:cuMemUnmap=30ms,call:cuMemRelease=20ms");
+	check_end(start(unmap_beside_copies));
+}
+
 // ---- graphs ---------------------------------------------------------------------------------
 
 // Kernels in a row, with two events that are recorded around those in the middle.
@@ -466,7 +555,8 @@ TEST(more_busy_streams_than_channels)
 TEST(invalid_costs_are_refused)
 {
 	static const char *const invalid[] = {"kernel", "kernel=", "kernel=fast", "kernel:=5us", "host=0", "host=quick",
-					      "colour=red", "kernel=5us,,"};
+					      "colour=red", "kernel=5us,,", "dtoh=0", "htod=", "call:cuMemUnmap=soon",
+					      "call:cuUnmap=5us", "call:=5us"};
 
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
 		use_node(NODE, invalid[i]);

@@ -227,3 +227,148 @@ TEST(work_in_flight_keeps_the_lock_away)
 	CHECK_INT(status, 0);
 	end_subject(child);
 }
+
+// ---- the bytes that a checkpoint copies ---------------------------------------------------------
+
+static CUdeviceptr reserved;
+
+static CUmemGenericAllocationHandle map_new(size_t size)
+{
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle;
+
+	CU(cuMemCreate(&handle, size, &wanted, 0));
+	CU(cuMemMap(reserved, size, 0, handle, 0));
+	return handle;
+}
+
+// Goes through the stages as the parent counts them up: with everything, with an unmapped handle, with nothing.
+static void hold_less_and_less(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr linear;
+
+	primary(0);
+	CU(cuMemAddressReserve(&reserved, 1 << 30, 0, 0, 0));
+	CU(cuMemAlloc_v2(&linear, 6 * MIB));
+	handle = map_new(32 * MIB);
+	for (int stage = 1; stage <= 3; stage++) {
+		if (stage == 2) {
+			CU(cuMemUnmap(reserved, 32 * MIB));
+			CU(cuMemFree_v2(linear));
+		} else if (stage == 3) {
+			CU(cuMemRelease(handle));
+		}
+		shared->ready = stage;
+		for (int i = 0; i < 4000 && shared->rounds < stage; i++)
+			nap_ms(5);
+	}
+	map_new(32 * MIB); // the address is still reserved
+}
+
+static void count_stages(pid_t child)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
+
+	CU(cuInit(0));
+	for (int stage = 1; stage <= 3; stage++) {
+		for (int i = 0; i < 4000 && shared->ready < stage; i++)
+			nap_ms(5);
+		CU(cuCheckpointProcessLock(child, &lock));
+		CU(cuCheckpointProcessCheckpoint(child, NULL));
+		CU(cuCheckpointProcessRestore(child, NULL));
+		CU(cuCheckpointProcessUnlock(child, NULL));
+		shared->rounds = stage;
+	}
+}
+
+static void run_in_child(void (*part)(pid_t argument), pid_t argument)
+{
+	int status;
+
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		part(argument);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	CHECK_INT(status, 0);
+}
+
+static pid_t start_part(void (*part)(void))
+{
+	if (!shared)
+		shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset((void *)shared, 0, sizeof *shared);
+	node_start("memory=1G,devices=2");
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		part();
+		_exit(0);
+	}
+	return child;
+}
+
+TEST(a_checkpoint_counts_what_it_copies)
+{
+	char said[1024] = "";
+	FILE *file = tmpfile();
+	int before = dup(2);
+
+	setenv("VIRGATE_SIM_LOG", "1", 1);
+	dup2(fileno(file), 2);
+	pid_t child = start_part(hold_less_and_less);
+	dup2(before, 2);
+	unsetenv("VIRGATE_SIM_LOG");
+	run_in_child(count_stages, child);
+	end_subject(child);
+	rewind(file);
+	said[fread(said, 1, sizeof said - 1, file)] = 0;
+	fclose(file);
+	close(before);
+	CHECK_STR(said, "virgate sim: checkpoint: copied 39845888 bytes of device memory\n" // 38 MiB
+			"virgate sim: checkpoint: copied 33554432 bytes of device memory\n" // an unmapped handle's
+			"virgate sim: checkpoint: copied 0 bytes of device memory\n");
+}
+
+// ---- a restore that fails for good --------------------------------------------------------------
+
+static void hold_and_wait(void)
+{
+	CUdeviceptr large;
+
+	primary(0);
+	CU(cuMemAlloc_v2(&large, 64 * MIB));
+	shared->ready = 1;
+	for (;;)
+		nap_ms(100);
+}
+
+static void find_it_stuck(pid_t child)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
+
+	primary(0);
+	CU(cuCheckpointProcessLock(child, &lock));
+	CU(cuCheckpointProcessCheckpoint(child, NULL));
+	CU(cuMemAlloc_v2(&filler, 940 * MIB));
+	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CU(cuMemFree_v2(filler));
+	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY); // although there is room
+	CHECK_INT(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
+}
+
+TEST(a_restore_may_stick)
+{
+	setenv("VIRGATE_SIM_FAULT", "stuck@restore", 1);
+	pid_t child = start_part(hold_and_wait);
+	unsetenv("VIRGATE_SIM_FAULT");
+	for (int i = 0; i < 2000 && !shared->ready; i++)
+		nap_ms(5);
+	run_in_child(find_it_stuck, child);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}

@@ -1,0 +1,229 @@
+// Calls on all streams of a context: wait for them, record an event behind them, order them behind an event.
+//
+// The streams of a context include those of its green contexts, and those of the contexts that cuCtxFromGreenCtx made
+// from these. A call on a green context is for its own streams only.
+#include <stdlib.h>
+
+#include "context.h"
+#include "stream.h"
+
+// An event that the context's future streams wait for, too. In a list under the lock of the context.
+struct sim_context_wait {
+	struct sim_mark *mark;
+	const struct sim_green *green; // NULL: all streams
+	struct sim_context_wait *next;
+};
+
+// After `at`, the next one of the contexts whose streams belong to `context`; NULL begins with itself.
+static struct sim_context *next_context(struct sim_context *context, const struct sim_context *at)
+{
+	if (!at)
+		return context;
+	return at == context ? atomic_load_explicit(&context->views, memory_order_acquire) : at->next_view;
+}
+
+struct marks {
+	struct sim_mark **items;
+	size_t count;
+};
+
+// With the lock of the stream's context held: adds a reference to the mark of its last operation.
+static void add_last(struct marks *marks, struct sim_stream *stream)
+{
+	struct sim_mark **grown = realloc(marks->items, (marks->count + 1) * sizeof *grown);
+
+	if (!grown)
+		abort();
+	marks->items = grown;
+	if (!stream->last->mark)
+		stream->last->mark = sim_mark_new();
+	marks->items[marks->count++] = sim_mark_ref(stream->last->mark);
+}
+
+// Returns the marks of all that is queued or running.
+static struct marks pending_marks(struct sim_context *context, const struct sim_green *green)
+{
+	struct marks marks = {0};
+
+	for (struct sim_context *one = context; one; one = next_context(context, one)) {
+		pthread_mutex_lock(&one->lock);
+		for (struct sim_stream *stream = one->streams; stream; stream = stream->next)
+			if (stream->last && sim_stream_is_of(stream, context, green))
+				add_last(&marks, stream);
+		pthread_mutex_unlock(&one->lock);
+	}
+	return marks;
+}
+
+CUresult sim_context_synchronize(struct sim_context *context)
+{
+	struct marks marks = pending_marks(context->parent, context->green);
+
+	for (size_t i = 0; i < marks.count; i++) {
+		sim_mark_wait(marks.items[i], NULL);
+		sim_mark_unref(marks.items[i]);
+	}
+	free(marks.items);
+	sim_pool_synchronized(context);
+	sim_exec_synchronized(context);
+	return sim_failure();
+}
+
+CUresult sim_context_record(struct sim_context *context, const struct sim_green *green, struct sim_event *event)
+{
+	if (event->context->parent != context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	SIM_TRY(sim_failure());
+	SIM_TRY(sim_capture_context_forbidden(context, green));
+	struct sim_event_op *op = sim_event_op_new(&sim_event_record_class, context, event);
+	op->mark = sim_event_arm(event);
+	op->op.mark = sim_mark_ref(op->mark);
+	pthread_mutex_lock(&event->lock);
+	event->capture = NULL;
+	pthread_mutex_unlock(&event->lock);
+	struct marks marks = pending_marks(context, green);
+	for (size_t i = 0; i < marks.count; i++) {
+		sim_op_wait_for(&op->op, marks.items[i]);
+		sim_mark_unref(marks.items[i]);
+	}
+	free(marks.items);
+	// In a stream of its own: no other stream waits for the record.
+	return sim_submit(green ? green->internal : context->recorder, &op->op);
+}
+
+// ---- waiting for an event --------------------------------------------------------------------
+
+static CUresult order_behind(struct sim_stream *stream, struct sim_mark *mark)
+{
+	struct sim_op *op = sim_op_new(&sim_event_wait_class, stream->context);
+
+	op->instant = op->always = true;
+	sim_op_wait_for(op, mark);
+	return sim_submit(stream, op);
+}
+
+// Remembers the wait for streams that are created while the event is not done.
+static void add_wait(struct sim_context *context, const struct sim_green *green, struct sim_mark *mark)
+{
+	struct sim_context_wait *wait = calloc(1, sizeof *wait);
+
+	if (!wait)
+		abort();
+	wait->mark = sim_mark_ref(mark);
+	wait->green = green;
+	pthread_mutex_lock(&context->lock);
+	for (struct sim_context_wait **at = &context->waits; *at;) {
+		struct sim_context_wait *old = *at;
+		if (!sim_mark_is_done(old->mark)) {
+			at = &old->next;
+			continue;
+		}
+		*at = old->next;
+		sim_mark_unref(old->mark);
+		free(old);
+	}
+	wait->next = context->waits;
+	context->waits = wait;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void sim_context_forget_waits(struct sim_context *context)
+{
+	pthread_mutex_lock(&context->lock);
+	struct sim_context_wait *wait = context->waits;
+	context->waits = NULL;
+	pthread_mutex_unlock(&context->lock);
+	for (struct sim_context_wait *next; wait; wait = next) {
+		next = wait->next;
+		sim_mark_unref(wait->mark);
+		free(wait);
+	}
+}
+
+void sim_context_admit(struct sim_stream *stream)
+{
+	struct sim_context *context = stream->context->parent;
+	struct sim_op *op = NULL;
+
+	pthread_mutex_lock(&context->lock);
+	for (struct sim_context_wait *wait = context->waits; wait; wait = wait->next) {
+		if (sim_mark_is_done(wait->mark) || !sim_stream_is_of(stream, context, wait->green))
+			continue;
+		if (!op)
+			op = sim_op_new(&sim_event_wait_class, stream->context);
+		sim_op_wait_for(op, wait->mark);
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (!op)
+		return;
+	op->instant = op->always = true;
+	(void)sim_submit(stream, op);
+}
+
+// Returns a reference to the stream after `stream` in one of the contexts.
+static struct sim_stream *next_stream(struct sim_context *one, const struct sim_context *context,
+				      const struct sim_green *green, const struct sim_stream *stream)
+{
+	pthread_mutex_lock(&one->lock);
+	struct sim_stream *next = stream ? stream->next : one->streams;
+	while (next && (next->closing || !sim_stream_is_of(next, context, green)))
+		next = next->next;
+	if (next)
+		sim_stream_ref(next);
+	pthread_mutex_unlock(&one->lock);
+	return next;
+}
+
+CUresult sim_context_wait(struct sim_context *context, const struct sim_green *green, struct sim_event *event)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_TRY(sim_failure());
+	if (event->capture) {
+		(void)sim_capture_event_forbidden(event);
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	SIM_TRY(sim_capture_context_forbidden(context, green));
+	struct sim_mark *mark = sim_event_mark(event);
+	if (!mark || sim_mark_is_done(mark)) {
+		sim_mark_unref(mark);
+		return CUDA_SUCCESS;
+	}
+	add_wait(context, green, mark);
+	for (struct sim_context *one = context; one; one = next_context(context, one)) {
+		struct sim_stream *stream = next_stream(one, context, green, NULL);
+		while (stream) {
+			CUresult failure = order_behind(stream, mark);
+			result = result == CUDA_SUCCESS ? failure : result;
+			struct sim_stream *next = next_stream(one, context, green, stream);
+			sim_stream_unref(stream);
+			stream = next;
+		}
+	}
+	sim_mark_unref(mark);
+	return result;
+}
+
+// ---- entries -----------------------------------------------------------------------------------
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct sim_context *context;
+	struct sim_event *event;
+
+	SIM_ENTER(cuCtxRecordEvent);
+	SIM_TRY(sim_context_get(hCtx, &context));
+	SIM_TRY(sim_event_get(hEvent, &event));
+	return sim_context_record(context->parent, context->green, event);
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct sim_context *context;
+	struct sim_event *event;
+
+	SIM_ENTER(cuCtxWaitEvent);
+	SIM_TRY(sim_context_get(hCtx, &context));
+	SIM_TRY(sim_event_get(hEvent, &event));
+	return sim_context_wait(context->parent, context->green, event);
+}
