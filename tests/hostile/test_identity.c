@@ -72,7 +72,7 @@ static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 
 static void await_publication(const char *name)
 {
-	for (int i = 0; i < 1000 && listed(name, 0, "leases", NULL) < 0; i++)
+	for (int i = 0; i < 12000 && listed(name, 0, "leases", NULL) < 0; i++)
 		poll(NULL, 0, 5);
 	CHECK(listed(name, 0, "leases", NULL) >= 0);
 }
