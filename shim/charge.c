@@ -4,6 +4,7 @@
 #include "base/hot.h"
 #include "shim/charge.h"
 #include "shim/context.h"
+#include "shim/evict.h"
 #include "shim/log.h"
 #include "shim/reclaim.h"
 #include "shim/undeclared.h"
@@ -15,7 +16,7 @@ uint64_t shim_round_granularity(uint64_t bytes)
 	return bytes > UINT64_MAX - granularity ? bytes : (bytes + granularity - 1) & ~(granularity - 1);
 }
 
-VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT static CUresult reserve(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	switch (shim_session()) {
 	case SHIM_TENANT:
@@ -28,6 +29,13 @@ VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
 	default:
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	}
+}
+
+VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
+{
+	if (shim_evictable && kind != VG_LEDGER_MANAGED && shim_evict_exceeds_fixed(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return reserve(kind, bytes);
 }
 
 VG_COLD CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
@@ -68,6 +76,25 @@ VG_HOT CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind ki
 		return result;
 	if (make_room())
 		result = shim_charge_quietly(kind, bytes);
+	if (result != CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
+	if (!shim_evict_exceeds_fixed(bytes))
+		return shim_refuse(entry, bytes);
+	shim_evict_refuse(entry, bytes);
+	return result;
+}
+
+CUresult shim_charge_evictable(enum vg_entry entry, uint64_t bytes)
+{
+	CUresult result;
+
+	shim_undeclared_follow(shim_session_ledger(), bytes);
+	shim_evict_note_charge((int64_t)bytes);
+	result = reserve(VG_LEDGER_DEVICE, bytes);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room())
+		result = reserve(VG_LEDGER_DEVICE, bytes);
+	if (result != CUDA_SUCCESS)
+		shim_evict_note_charge(-(int64_t)bytes);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;
 }
 
@@ -80,6 +107,8 @@ VG_HOT void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
 VG_HOT void shim_refund_record(const struct shim_record *record)
 {
 	shim_refund(record->kind, record->bytes);
+	if (record->origin == SHIM_EVICTABLE)
+		shim_evict_note_charge(-(int64_t)record->bytes);
 }
 
 bool shim_exceeds_device(uint64_t bytes)

@@ -209,23 +209,73 @@ bool shim_is_evictable(CUdeviceptr address)
 	return shim_evictable && pager_memory_find(address, &range);
 }
 
-// A capture forbids the calls that make memory evictable, or they would end it: the driver decides then.
-CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes, bool *ret_evictable)
+bool shim_evict_is_possible(void)
+{
+	return shim_evictable && !is_capturing();
+}
+
+CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes)
 {
 	CUcontext context = NULL;
 	CUresult result;
 
 	pager_enter(entry);
-	*ret_evictable = address && !is_capturing() && REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
-	if (*ret_evictable) {
-		shim_refund(VG_LEDGER_DEVICE, pager_memory_free_rest());
+	result = REAL(cuCtxGetCurrent)(&context);
+	if (!address || result != CUDA_SUCCESS || !context) {
+		result = REAL(cuMemAlloc_v2)(address, bytes); // fails, as it does for the driver alone
+	} else {
+		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();
+		shim_refund(VG_LEDGER_DEVICE, freed);
+		shim_evict_note_charge(-(int64_t)freed);
 		result = pager_memory_allocate(bytes, context, address);
 		pager_note_bytes();
-	} else {
-		result = REAL(cuMemAlloc_v2)(address, bytes);
 	}
 	pager_leave();
 	return result;
+}
+
+void shim_evict_note_charge(int64_t bytes)
+{
+	struct pager_slot *slot = shim_evictable && bytes ? find_slot() : NULL;
+
+	if (slot)
+		atomic_fetch_add(&slot->charged, (uint64_t)bytes);
+}
+
+// What all processes of the vGPU have charged, but for what can move.
+static uint64_t fixed_used(void)
+{
+	const struct pager_slot *slots = vg_ledger_pager_slots(ledger);
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+	uint64_t sum = 0;
+
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
+		uint64_t charged = atomic_load(&slots[tenant.slot].charged);
+		uint64_t used = tenant.used - tenant.by_kind[VG_LEDGER_MANAGED];
+		sum += used > charged ? used - charged : 0;
+	}
+	return sum;
+}
+
+bool shim_evict_exceeds_fixed(uint64_t bytes)
+{
+	uint64_t fixed = shim_evictable ? vg_ledger_fixed(ledger) : 0;
+
+	return fixed && fixed_used() + bytes > fixed;
+}
+
+void shim_evict_refuse(enum vg_entry entry, uint64_t bytes)
+{
+	struct vg_ledger_refusal refusal = {.asked = bytes, .charged = fixed_used(), .limit = vg_ledger_fixed(ledger)};
+
+	strncpy(refusal.entry, shim_entry(entry)->abi, sizeof refusal.entry - 1);
+	vg_ledger_refusal((struct vg_ledger *)ledger, &refusal);
+	shim_log(SHIM_ERROR,
+		 "vGPU %s: %s asked for %llu MiB that cannot move to the host, and %llu of %llu MiB (--fixed) are used: "
+		 "allocate with cudaMalloc, not from pools, or create the vGPU with more --fixed",
+		 vg_ledger_name(ledger), refusal.entry, (unsigned long long)(bytes + 0xfffff) >> 20,
+		 (unsigned long long)refusal.charged >> 20, (unsigned long long)refusal.limit >> 20);
 }
 
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later)

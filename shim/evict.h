@@ -14,15 +14,22 @@ void shim_evict_load(void);
 // In a forked child, which may not use CUDA.
 void shim_evict_stop(void);
 
-// Allocates for cuMemAlloc: evictable if it can be now. *ret_evictable: whether it is; the other functions below are for
-// such addresses alone.
-CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes, bool *ret_evictable);
+// Whether cuMemAlloc can give evictable memory now. A capture forbids the calls that it takes.
+bool shim_evict_is_possible(void);
+// Allocates for cuMemAlloc what was charged by shim_evict_charge(). The other functions below are for such addresses.
+CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes);
 // *ret_later: it is freed, and its charge refunded, when no stream is being captured any more.
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later);
 // Its context has gone.
 void shim_evict_forget(CUdeviceptr address);
 void shim_evict_context_gone(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
+// Notes that so much more or less is charged for evictable memory: before a charge, and after a refund.
+void shim_evict_note_charge(int64_t bytes);
+// Whether so much more memory that cannot move is beyond the vGPU's fixed part.
+bool shim_evict_exceeds_fixed(uint64_t bytes);
+// Tells the user and the vGPU's log.
+void shim_evict_refuse(enum vg_entry entry, uint64_t bytes);
 
 // Streams that are being captured; see capture.c.
 extern _Atomic unsigned int shim_captures;

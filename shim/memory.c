@@ -24,7 +24,7 @@ struct request {
 	enum vg_ledger_kind kind;
 	uint64_t asked;
 	uint64_t held;
-	bool evictable;
+	bool evictable; // may be; from reserve() on, is
 };
 
 VG_HOT static CUresult reserve(struct request *request)
@@ -35,6 +35,9 @@ VG_HOT static CUresult reserve(struct request *request)
 	if (shim_counting())
 		vg_ledger_warm(shim_session_ledger());
 	request->held = bytes;
+	request->evictable = request->evictable && !is_small(request->asked) && shim_evict_is_possible();
+	if (request->evictable)
+		return shim_charge_evictable(request->entry, bytes);
 	if (!is_small(request->asked))
 		return shim_charge(request->entry, request->kind, bytes);
 	if (shim_counting())
@@ -103,8 +106,8 @@ static void give_back(const struct request *request, CUdeviceptr address)
 // Allocates what was reserved.
 VG_HOT static CUresult allocate(struct request *request, CUdeviceptr *address)
 {
-	if (shim_evictable && !is_small(request->asked))
-		return shim_evict_allocate(request->entry, address, request->asked, &request->evictable);
+	if (request->evictable)
+		return shim_evict_allocate(request->entry, address, request->asked);
 	return REAL(cuMemAlloc_v2)(address, request->asked);
 }
 
@@ -114,13 +117,13 @@ VG_HOT static CUresult keep(CUresult result, const struct request *request, CUde
 	struct shim_record record = {.key = address, .bytes = request->held, .what = SHIM_POINTER,
 				     .kind = (uint8_t)request->kind, .origin = SHIM_ALLOCATED};
 
+	if (request->evictable)
+		record.origin = SHIM_EVICTABLE;
 	if (result != CUDA_SUCCESS) {
-		shim_refund(request->kind, request->held);
+		shim_refund_record(&record);
 		return result;
 	}
 	record.context = shim_current_context();
-	if (request->evictable)
-		record.origin = SHIM_EVICTABLE;
 	if (is_small(request->asked)) {
 		record.origin = SHIM_SMALL;
 		record.bytes = 0;
@@ -141,7 +144,7 @@ VG_HOT static CUresult keep(CUresult result, const struct request *request, CUde
 
 VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 {
-	struct request request = {VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes, 0, false};
+	struct request request = {VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes, 0, true};
 	CUresult result;
 
 	if (!shim_enforcing())
@@ -211,7 +214,11 @@ static CUresult allocate_pitched(struct request *request, CUdeviceptr *address, 
 {
 	bool is_sound = address && pitch && width && height && (element == 4 || element == 8 || element == 16);
 
-	if (!shim_evictable || !is_sound || is_small(request->asked))
+	if (request->evictable && !is_sound) {
+		request->evictable = false;
+		shim_evict_note_charge(-(int64_t)request->held);
+	}
+	if (!request->evictable)
 		return REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);
 	*pitch = (width + 511) & ~(size_t)511;
 	return allocate(request, address);
@@ -220,7 +227,7 @@ static CUresult allocate_pitched(struct request *request, CUdeviceptr *address, 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
 						unsigned int element)
 {
-	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, pitched(width, height), 0, false};
+	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, pitched(width, height), 0, true};
 	CUresult result;
 
 	if (!shim_enforcing())

@@ -36,6 +36,7 @@ static void fill_header(struct ledger_header *header, const struct vg_ledger_opt
 	header->context_overhead = options->context_overhead;
 	header->limits[0] = options->limit;
 	header->swap = options->swap;
+	header->fixed = options->fixed;
 	header->magic = LEDGER_MAGIC;
 }
 
@@ -176,6 +177,11 @@ void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags)
 uint64_t vg_ledger_swap(const struct vg_ledger *ledger)
 {
 	return LEDGER_LOAD(ledger_file_of(ledger)->header.swap);
+}
+
+uint64_t vg_ledger_fixed(const struct vg_ledger *ledger)
+{
+	return LEDGER_LOAD(ledger_file_of(ledger)->header.fixed);
 }
 
 uint32_t vg_ledger_share(const struct vg_ledger *ledger)

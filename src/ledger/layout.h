@@ -79,7 +79,7 @@ struct ledger_header {
 	uint64_t context_overhead;
 	uint64_t limits[2];	 // [limit generation & 1] is in force
 	uint64_t admin_sequence; // of limit changes
-	uint64_t swap;
+	uint64_t swap, fixed;
 	uint64_t enters;
 	uint64_t refusals;	// ever
 	uint32_t slots_touched; // slots from here on were never used

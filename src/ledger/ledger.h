@@ -71,6 +71,7 @@ struct vg_ledger_options {
 	uint32_t share_percent;	   // 0: none asked
 	uint32_t flags;		   // enum vg_ledger_flag
 	uint64_t swap;		   // evictable: how many bytes of host memory each process may use for it
+	uint64_t fixed;		   // evictable: how much of the limit memory that cannot move may take; 0: all
 	uid_t owner;		   // the file's; (uid_t)-1: the caller
 	gid_t group;		   // whose members may map it too; (gid_t)-1: none
 };
@@ -132,6 +133,7 @@ struct pager_page *vg_ledger_pager_page(const struct vg_ledger *ledger);
 struct pager_slot *vg_ledger_pager_slots(const struct vg_ledger *ledger);
 struct pager_slot *vg_ledger_pager_slot(const struct vg_ledger *ledger);
 uint64_t vg_ledger_swap(const struct vg_ledger *ledger);
+uint64_t vg_ledger_fixed(const struct vg_ledger *ledger);
 // How often this process was restored. Its slot is a new one then, and all that it wrote into the old one is gone.
 uint32_t vg_ledger_restores(const struct vg_ledger *ledger);
 // The kernel's own CLOCK_MONOTONIC, which all processes have in common. That of a process may differ: in a container,

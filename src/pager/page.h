@@ -58,6 +58,7 @@ struct pager_slot {
 	_Atomic uint32_t row;	 // of enum vg_entry, or a CUresult; see enum pager_reason
 	_Atomic uint32_t waiting; // threads that wait until the memory is back
 	_Atomic uint64_t bytes;	  // of device memory that can leave
+	_Atomic uint64_t charged; // for such memory: in the ledger, or about to be
 	_Atomic uint64_t host;	  // of these, not on the device
 	_Atomic uint64_t missing;
 	_Atomic uint64_t since_ns;  // when `state` was entered, by the kernel's CLOCK_MONOTONIC

@@ -20,7 +20,7 @@ static char tenant_folder[64];
 static char tenant_ledger_path[96];
 static struct vg_ledger *tenant_ledger;
 static uint32_t tenant_flags; // of the next ledger, besides
-static uint64_t tenant_swap;
+static uint64_t tenant_swap, tenant_fixed;
 static uint64_t tenant_ceiling; // of its limit, as the daemon has it; 0: not known
 
 static inline void tenant_clean(void)
@@ -64,6 +64,7 @@ static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 					    .context_overhead = overhead,
 					    .flags = VG_LEDGER_SIMULATED | tenant_flags,
 					    .swap = tenant_swap,
+					    .fixed = tenant_fixed,
 					    .owner = (uid_t)-1,
 					    .group = (gid_t)-1,
 					    .uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};

@@ -536,6 +536,41 @@ TEST(questions_are_answered_as_for_other_memory_also_while_it_is_away)
 	run_evictable(attributes_body);
 }
 
+// A context takes 16 MiB here.
+static void fixed_body(void)
+{
+	CUdeviceptr pooled, small, big, pitched;
+	CUmemGenericAllocationHandle handle;
+	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+						.location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+	size_t pitch;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocPitch_v2(&pitched, &pitch, 1000, 40000, 4), CUDA_SUCCESS);
+	CHECK_INT(pitch, 1024);
+	CHECK_INT(slot->bytes, BIG + (40 << 20));
+	CHECK_INT(slot->charged, slot->bytes);
+	CHECK_INT(cuMemAlloc_v2(&small, 1000), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocAsync(&pooled, 64 << 20, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&handle, 34 << 20, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocPitch_v2(&pitched, &pitch, 1000, 40000, 3), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(slot->charged, BIG + (40 << 20));
+	CHECK_INT(cuMemFree_v2(big), CUDA_SUCCESS);
+	CHECK_INT(slot->charged, 40 << 20);
+}
+
+TEST(what_cannot_move_is_bounded_by_the_fixed_part)
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(fixed_body);
+	tenant_fixed = 0;
+}
+
 static void fork_body(void)
 {
 	CUdeviceptr memory;
