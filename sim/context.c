@@ -256,7 +256,6 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
-	context->recorder = parent ? NULL : sim_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
 	pthread_mutex_lock(&contexts_lock); // a failure before this is seen here, one after it sees the context
 	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
@@ -307,6 +306,7 @@ void sim_context_end(struct sim_context *context)
 		sim_stream_close(stream);
 	}
 	sim_context_forget_waits(context);
+	atomic_store(&context->recorder, NULL); // closed with the others
 	sim_memory_lock();
 	sim_physical_unref(context->overhead);
 	sim_physical_unref(context->stack);

@@ -69,6 +69,20 @@ CUresult sim_context_synchronize(struct sim_context *context)
 	return sim_failure();
 }
 
+// Returns the stream for records, which are in no stream of the program: no other stream waits for them.
+static struct sim_stream *recorder_of(struct sim_context *context)
+{
+	struct sim_stream *recorder = atomic_load(&context->recorder);
+
+	if (recorder)
+		return recorder;
+	struct sim_stream *made = sim_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
+	if (atomic_compare_exchange_strong(&context->recorder, &recorder, made))
+		return made;
+	sim_stream_close(made); // another thread was first
+	return recorder;
+}
+
 CUresult sim_context_record(struct sim_context *context, const struct sim_green *green, struct sim_event *event)
 {
 	if (event->context->parent != context)
@@ -87,8 +101,7 @@ CUresult sim_context_record(struct sim_context *context, const struct sim_green 
 		sim_mark_unref(marks.items[i]);
 	}
 	free(marks.items);
-	// In a stream of its own: no other stream waits for the record.
-	return sim_submit(green ? green->internal : context->recorder, &op->op);
+	return sim_submit(green ? green->internal : recorder_of(context), &op->op);
 }
 
 // ---- waiting for an event --------------------------------------------------------------------

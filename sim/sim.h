@@ -177,7 +177,7 @@ struct sim_context {
 	pthread_mutex_t lock; // streams, their queues
 	struct sim_stream *streams; // all of the context's, the legacy one too
 	struct sim_stream *legacy;
-	struct sim_stream *recorder; // cuCtxRecordEvent's; NULL in a view
+	_Atomic(struct sim_stream *) recorder; // cuCtxRecordEvent's; NULL before the first
 	struct sim_context_wait *waits; // context_event.c's
 	int captures; // blocking streams that capture (kept by capture.c, under lock)
 

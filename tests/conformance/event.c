@@ -140,7 +140,7 @@ static void open_stream(int index)
 // Whether the stream becomes idle soon. It may be held for ever: nobody synchronizes with it.
 static bool becomes_idle(CUstream stream)
 {
-	for (double end = seconds() + 5; seconds() < end; usleep(1000))
+	for (double end = seconds() + 10; seconds() < end; usleep(1000))
 		if (cuStreamQuery(stream) == CUDA_SUCCESS)
 			return true;
 	return false;
