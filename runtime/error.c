@@ -7,8 +7,8 @@ static const struct {
 	cudaError_t error;
 	const char *name, *text;
 } errors[] = {
-#define ERROR(error, text) {error, #error, text},
-#include "error.def"
+#define CUDART_ERROR(error, value, text) {error, #error, text},
+#include "abi/toolkit/cudart/error.def"
 };
 
 cudaError_t rt_record(cudaError_t error)

@@ -5,7 +5,8 @@ usage: compare.py C++-COMPILER OUR-DIRECTORY TOOLKIT-INCLUDE-DIRECTORY HEADER...
 
 For each header, one C++ program prints everything that ours declares: the size of each type, the offset, size and type
 of each member, the value of each enumerator and macro, the type of each function. It is compiled with our headers and
-with the toolkit's, and the two tables must be equal. Exit status 77 where the toolkit lacks all of the headers.
+with the toolkit's, and the two tables must be equal; so must the texts of default arguments. Exit status 77 where the
+toolkit lacks all of the headers.
 """
 import os
 import re
@@ -13,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']
+INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']  # the driver API without the macros that rename functions
 # Counts of what there is, which a newer toolkit may raise.
-GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$')
+GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$|(AttrMax|AttributeMax|NodeTypeCount)$')
 # Macros that say how our headers are written, or which version they describe.
-OWN = re.compile(r'CU_API|CU_LINKAGE|CUDA_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
+OWN = re.compile(r'CU_API|CU(DART)?_LINKAGE|CUDA(RT)?_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
 
 
 def preprocess(compiler, flags, directory, header, only_below):
@@ -39,12 +40,13 @@ def preprocess(compiler, flags, directory, header, only_below):
 
 
 def close_of(text, start):
+    """Returns where the brace or parenthesis at `start` is closed."""
     depth = 0
     for i in range(start, len(text)):
-        depth += {'{': 1, '}': -1}.get(text[i], 0)
+        depth += {'{': 1, '(': 1, '}': -1, ')': -1}.get(text[i], 0)
         if not depth:
             return i
-    sys.exit('braces do not match in our headers')
+    sys.exit('braces do not match')
 
 
 def declarations(text):
@@ -75,18 +77,22 @@ def members(body):
 
 def rows_of(text, macros):
     """Yields (label, C++ expression of what is to be compared)."""
+    types = set()
     for declaration in declarations(text.replace('extern "C" {', '')):
         body, closing = None, declaration.find('{')
         if closing >= 0:
             opening, closing = closing, close_of(declaration, closing)
             body = declaration[opening + 1:closing]
-        if declaration.startswith('typedef'):
+        tag = re.match(r'(?:typedef\s+)?(enum|struct|union)\s*(\w*)', declaration)
+        if declaration.startswith('typedef') or body is not None:
             pointer = re.search(r'\(\s*\*\s*(\w+)\s*\)', declaration) if body is None else None
-            name = pointer.group(1) if pointer else re.search(r'(\w+)$', declaration).group(1)
+            name = pointer or re.search(r'(\w+)$', declaration)
+            name = name.group(1) if name else tag.group(2)
+            types.add(name)
             yield f'type {name}', f'typeid({name}).name()'
             yield f'size {name}', f'(long long)sizeof({name})'
             yield f'alignment {name}', f'(long long)alignof({name})'
-            if body is not None and re.match(r'typedef\s+enum', declaration):
+            if body is not None and tag.group(1) == 'enum':
                 for enumerator in body.split(','):
                     if enumerator.strip():
                         enumerator = re.match(r'\s*(\w+)', enumerator).group(1)
@@ -101,14 +107,26 @@ def rows_of(text, macros):
             name = re.search(r'(\w+)\s*\(', declaration).group(1)
             yield f'function {name}', f'typeid(decltype(&{name})).name()'
     for name, value in sorted(macros.items()):
-        if not OWN.match(name):
+        if value in types:
+            yield f'macro {name}', f'typeid({name}).name()'
+        elif not OWN.match(name):
             yield f'macro {name}', f'(long long)({name})'
+
+
+def default_arguments(text, functions):
+    """The default arguments of each function, as they are written in any of its declarations."""
+    for function in functions:
+        values = []
+        for found in re.finditer(rf'\b{function}\s*\(', text):
+            parameters = text[found.end() - 1:close_of(text, found.end() - 1)]
+            values += [''.join(value.split()) for value in re.findall('=([^,]*)', parameters)]
+        yield f'default arguments {function}', ' '.join(values)
 
 
 def alias_rows(macros):
     """The exported name behind each name that a program writes."""
     for name, value in sorted(macros.items()):
-        if re.match(r'cu[A-Z]', name):
+        if re.match(r'cu(da)?[A-Z]', name) and re.match(r'[A-Za-z]', value):
             yield f'name {name}', f'STRING({name})'
 
 
@@ -146,11 +164,16 @@ def compare(compiler, ours, toolkit, header, flags, rows_from, newer):
     with tempfile.TemporaryDirectory() as place:
         us = table(compiler, flags, ours, header, rows, place)
         them = table(compiler, flags, toolkit, header, rows, place)
+    functions = [label.split()[1] for label in us if label.startswith('function ')]
+    us.update(default_arguments(text, functions))
+    them.update(default_arguments(preprocess(compiler, flags, toolkit, header, toolkit)[0], functions))
     wrong = 0
     for label, value in us.items():
         if them[label] == value:
             continue
         if newer and GROWS.search(label) and label.startswith('enumerator ') and int(them[label]) > int(value):
+            continue
+        if newer and re.search(r'\.reserved\d*$', label):  # where newer members went
             continue
         print(f'{header}: {label}: ours {value}, the toolkit\'s {them[label]}')
         wrong += 1
@@ -168,9 +191,10 @@ def main():
     newer = version(compiler, toolkit, 'cuda.h') > version(compiler, ours, 'cuda.h')
     wrong = 0
     for header in present:
-        wrong += compare(compiler, ours, toolkit, header, INTERNAL, rows_of, newer)
+        flags = [] if header.startswith('cuda_') else INTERNAL
+        wrong += compare(compiler, ours, toolkit, header, flags, rows_of, newer)
         # A newer toolkit may name a newer version of a function.
-        if header == 'cuda.h' and not newer:
+        if header in ('cuda.h', 'cuda_runtime_api.h') and not newer:
             for flags in [], ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM']:
                 wrong += compare(compiler, ours, toolkit, header, flags, lambda text, macros: alias_rows(macros), newer)
     sys.exit(wrong > 0)

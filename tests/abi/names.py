@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes src/abi/toolkit/cuda/names.h, or with a second argument, checks that this file is what it would write.
+"""Writes src/abi/toolkit/cuda/names.h or cudart/names.h, or with a second argument, checks that this file is what it
+would write.
 
-usage: names.py ENTRIES.DEF [NAMES.H]
+usage: names.py ENTRIES.DEF|RUNTIME.DEF [NAMES.H]
 
 A program writes cuMemAlloc and means the newest version of that function, cuMemAlloc_v2; compiled with
-CUDA_API_PER_THREAD_DEFAULT_STREAM it means the variant of it for the per-thread default stream.
+CUDA_API_PER_THREAD_DEFAULT_STREAM it means the variant of it for the per-thread default stream. The runtime's functions
+have one version.
 """
 import re
 import sys
@@ -38,6 +40,11 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **funct
 
 '''
 
+RUNTIME_HEAD = '''// The runtime's functions for the per-thread default stream. tests/abi/names.py writes this file from runtime.def.
+#pragma once
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+'''
 
 # A function of names.h that takes the place of a variant for the per-thread default stream.
 WRAPPED = {'cuGetProcAddress': 'cuGetProcAddress_v2_ptsz'}
@@ -63,8 +70,14 @@ def names(path):
     return text
 
 
+def runtime_names(path):
+    functions = re.findall(r'^IMPLEMENTED\((cuda\w+)_(ptds|ptsz),', open(path).read(), re.M)
+    defines = ''.join(f'#define {name} {name}_{stream}\n' for name, stream in sorted(functions))
+    return RUNTIME_HEAD + defines + '#endif\n'
+
+
 def main():
-    text = names(sys.argv[1])
+    text = (runtime_names if sys.argv[1].endswith('runtime.def') else names)(sys.argv[1])
     if len(sys.argv) == 2:
         sys.stdout.write(text)
     elif open(sys.argv[2]).read() != text:

@@ -10,7 +10,7 @@ shift 3
 place=$(mktemp -d /tmp/virgate-test-XXXXXX)
 trap 'rm -rf "$place"' EXIT
 root=$place/root
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 
 check() {
 	local what=$1
@@ -49,6 +49,17 @@ daemon_is_ours() {
 check "a program in a vGPU" in_a_vgpu
 check "it was refused by its quota" grep 'vGPU .*: asked .* of 256.0 MiB used' "$place/refusal"
 check "the installed daemon serves" daemon_is_ours
+if command -v clang >/dev/null; then
+	echo '#include <cuda_profiler_api.h>
+	__global__ void nothing() {}
+	int main() { nothing<<<1, 1>>>(); return cudaProfilerStop() + cudaDeviceSynchronize(); }' >"$place/nothing.cu"
+	check "a program by virgate-clang" env VIRGATE_RUNTIME="$libdir/virgate/runtime" \
+		"$prefix/bin/virgate-clang" "$place/nothing.cu" -o "$place/nothing"
+	check "it runs" "$prefix/bin/virgate" run --sim --memory 1G -- "$place/nothing"
+else
+	echo "skip a program by virgate-clang: no clang"
+	skipped=1
+fi
 check "the daemon ends" "$prefix/bin/virgate" shutdown --sim
 check "the program" test "$("$prefix/bin/virgate" --version)" = "virgate $(pkg-config --modversion virgate)"
 check "the pkg-config file" pkg-config --exists virgate
@@ -135,5 +146,5 @@ done
 check "links between the documents" dead_links
 check "no build file among the documents" sh -c "! find '$documents' -name meson.build | grep ."
 
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

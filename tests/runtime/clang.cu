@@ -1,8 +1,14 @@
-// A program for the host and the device, compiled by virgate-clang -DTIMES=2: what the runtime's headers of clang declare.
+// A program for the host and the device, compiled by virgate-clang -DTIMES=2, and for the default stream of each thread:
+// what the runtime's headers of clang declare.
 #include <assert.h>
+#include <cuda_runtime.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifndef TIMES
+#define TIMES 1
+#endif
 
 __constant__ float factors[4];
 __device__ int calls;
@@ -30,6 +36,48 @@ __global__ void scale(float *values, int count)
 		}                                                                                                      \
 	} while (0)
 
+// threadIdx and its like convert to vectors, and structures of the runtime can have members of their names.
+__global__ void places(float *to)
+{
+	uint3 thread = threadIdx, block = blockIdx;
+	dim3 threads = blockDim, blocks(gridDim);
+
+	to[block.x * threads.x + thread.x] = (float)(blocks.x * warpSize + thread.x);
+}
+
+static int count_wrong_places(float *device)
+{
+	cudaLaunchConfig_t config = {};
+	void *arguments[] = {&device};
+	float values[64];
+	int wrong = 0;
+
+	config.gridDim = 2;
+	config.blockDim = 32;
+	CHECK(cudaLaunchKernelExC(&config, (const void *)places, arguments));
+	CHECK(cudaMemcpy(values, device, sizeof values, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 64; i++)
+		wrong += values[i] != 2 * 32 + i % 32;
+	return wrong;
+}
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+// A launch without a stream goes to the thread's default stream.
+static int count_wrong_streams(float *device)
+{
+	cudaGraph_t graph;
+	size_t nodes = 0;
+
+	CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
+	places<<<1, 32>>>(device);
+	CHECK(cudaGetLastError());
+	CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph));
+	CHECK(cudaGraphGetNodes(graph, NULL, &nodes));
+	CHECK(cudaGraphDestroy(graph));
+	return nodes != 1;
+}
+#endif
+
 int main(void)
 {
 	float values[128], given[4] = {1, 2, 3, 4}, *device;
@@ -51,6 +99,10 @@ int main(void)
 		double want = exp(-(i / 64 * 64 + 63 - i % 64) / 128.0) * given[i & 3] * TIMES;
 		wrong += fabs(values[i] - want) > 1e-6;
 	}
+	wrong += count_wrong_places(device);
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+	wrong += count_wrong_streams(device);
+#endif
 	scale<<<1, 2048>>>(device, 128);
 	wrong += cudaGetLastError() != cudaErrorInvalidValue; // too many threads
 	CHECK(cudaFree(device));

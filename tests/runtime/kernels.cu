@@ -1,5 +1,11 @@
-// Kernels and variables of the tests, and how C code names them.
+// Kernels and variables of the tests, and how C code names them. Without nvcc, the device code is kernels.ptx.
+#ifdef __NVCC__
 #include <cooperative_groups.h>
+#define SYNCHRONIZE_GRID() cooperative_groups::this_grid().sync()
+#define READ_TEXEL(texture, index) tex1Dfetch<float>(texture, index)
+#else
+#include "kernels_clang.h"
+#endif
 #include <stdio.h>
 
 #include "kernels.h"
@@ -7,7 +13,9 @@
 __device__ int counter = 7;
 __device__ int numbers[4] = {1, 2, 3, 4};
 __constant__ int fixed[4] = {10, 20, 30, 40};
+#ifdef __NVCC__
 __managed__ int shared_counter = 5;
+#endif
 
 extern "C" {
 
@@ -87,7 +95,7 @@ __global__ __launch_bounds__(128) void bounded(int *to)
 __global__ void sum_of_grid(int *to)
 {
 	atomicAdd(to, 1);
-	cooperative_groups::this_grid().sync();
+	SYNCHRONIZE_GRID();
 	if (blockIdx.x == 0 && threadIdx.x == 0)
 		to[1] = to[0];
 }
@@ -101,7 +109,7 @@ __global__ void by_value(struct pair p, char c, int *to)
 
 __global__ void read_texel(cudaTextureObject_t texture, int index, float *to)
 {
-	*to = tex1Dfetch<float>(texture, index);
+	*to = READ_TEXEL(texture, index);
 }
 
 __global__ void say(int value)

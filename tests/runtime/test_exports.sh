@@ -37,7 +37,7 @@ if [ -e "$cuda/lib64/libcudart.so.13" ] &&
 	compare "the toolkit's library" "$work/theirs"
 else
 	skipped=1
-	echo "skip the toolkit's library: $cuda has no libcudart.so.13 of CUDA 13.0"
+	echo "skip the toolkit's library: no libcudart.so.13 of CUDA 13.0 (toolkit: $cuda)"
 fi
 "$source/runtime/table.sh" "$list" >"$work/table"
 if sed -n '/^| function | reason |$/,$p' "$source/docs/runtime.md" | cmp - "$work/table"; then

@@ -6,7 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if ! [ -e "$cuda/lib64/libcudart.so.13" ] ||
 	! grep -q '^#define CUDART_VERSION *13000$' "$cuda/include/cuda_runtime_api.h"; then
-	echo "skip: $cuda has no libcudart.so.13 of CUDA 13.0"
+	echo "skip texts: no libcudart.so.13 of CUDA 13.0 (toolkit: $cuda)"
 	exit 77
 fi
 LD_LIBRARY_PATH=$ours "$program" >"$work/ours" || exit 1

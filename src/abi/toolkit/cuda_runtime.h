@@ -8,8 +8,6 @@
 #include "device/math.h"
 #include "device/host.h"
 
-typedef unsigned long long cudaGraphConditionalHandle;
-
 // What the driver links to device code.
 extern "C" {
 __device__ int printf(const char *format, ...);

@@ -2,6 +2,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include "uuid.h"
 
 // The version of the driver API that these headers describe: 13.0.
 #define CUDA_VERSION 13000
@@ -64,9 +65,5 @@ typedef CUmemGenericAllocationHandle_v1 CUmemGenericAllocationHandle;
 typedef struct CUgraphicsResource_st *CUgraphicsResource;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef struct CUextSemaphore_st *CUexternalSemaphore;
-
-typedef struct CUuuid_st {
-	char bytes[16];
-} CUuuid;
 
 typedef void(CUDA_CB *CUhostFn)(void *data);

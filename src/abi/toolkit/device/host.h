@@ -1,5 +1,5 @@
-// What C++ programs call on the host: the runtime's functions with the types and default arguments of C++, and the
-// functions that clang calls for a launch.
+// What C++ programs call on the host: the runtime's functions with the types of C++, and the functions that clang calls
+// for a launch.
 #pragma once
 #include "../cuda_runtime_api.h"
 #include "language.h"
@@ -7,8 +7,16 @@
 extern "C" {
 unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = 0);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
-cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-			     cudaStream_t stream);
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+// clang calls a function of this name for each launch.
+#undef cudaLaunchKernel
+inline __attribute__((visibility("hidden"))) cudaError_t
+cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)
+{
+	return cudaLaunchKernel_ptsz(kernel, grid, block, arguments, shared, stream);
+}
+#endif
 }
 
 template <typename T> static inline cudaError_t cudaMalloc(T **address, size_t size)
@@ -28,10 +36,6 @@ template <typename T> static inline cudaError_t cudaMallocAsync(T **address, siz
 {
 	return cudaMallocAsync((void **)address, size, stream);
 }
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind)
-{
-	return cudaMemcpyAsync(to, from, size, kind, NULL);
-}
 template <typename T>
 static inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t size, size_t offset = 0,
 					     cudaMemcpyKind kind = cudaMemcpyHostToDevice)
@@ -43,12 +47,4 @@ static inline cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t
 					       cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
 {
 	return cudaMemcpyFromSymbol(to, (const void *)&symbol, size, offset, kind);
-}
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event)
-{
-	return cudaStreamWaitEvent(stream, event, 0);
-}
-static inline cudaError_t cudaEventRecord(cudaEvent_t event)
-{
-	return cudaEventRecord(event, NULL);
 }

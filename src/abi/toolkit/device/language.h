@@ -1,6 +1,7 @@
-// The qualifiers, the vector types, and the variables that tell a thread its place.
+// The qualifiers, vectors, and the variables that tell a thread its place.
 #pragma once
 #include <stddef.h>
+#include "../cudart/vector.h"
 
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
@@ -15,20 +16,7 @@
 
 #define DEVICE_FUNCTION static __device__ __forceinline__
 
-// The alignment is that of the whole, at most 16; a vector of three has its element's.
-#define VECTOR_TYPES(name, type)                                                                                       \
-	struct name##1 {                                                                                               \
-		type x;                                                                                                \
-	};                                                                                                             \
-	struct __align__(2 * sizeof(type)) name##2 {                                                                   \
-		type x, y;                                                                                             \
-	};                                                                                                             \
-	struct name##3 {                                                                                               \
-		type x, y, z;                                                                                          \
-	};                                                                                                             \
-	struct __align__(4 * sizeof(type) < 16 ? 4 * sizeof(type) : 16) name##4 {                                      \
-		type x, y, z, w;                                                                                       \
-	};                                                                                                             \
+#define MAKE_VECTORS(name, type)                                                                                       \
 	static __host__ __device__ __forceinline__ name##1 make_##name##1(type x) { return {x}; }                      \
 	static __host__ __device__ __forceinline__ name##2 make_##name##2(type x, type y) { return {x, y}; }           \
 	static __host__ __device__ __forceinline__ name##3 make_##name##3(type x, type y, type z)                      \
@@ -39,35 +27,26 @@
 	{                                                                                                              \
 		return {x, y, z, w};                                                                                   \
 	}
+CUDART_VECTOR_TYPES(MAKE_VECTORS)
+#undef MAKE_VECTORS
 
-VECTOR_TYPES(char, signed char)
-VECTOR_TYPES(uchar, unsigned char)
-VECTOR_TYPES(short, short)
-VECTOR_TYPES(ushort, unsigned short)
-VECTOR_TYPES(int, int)
-VECTOR_TYPES(uint, unsigned int)
-VECTOR_TYPES(long, long)
-VECTOR_TYPES(ulong, unsigned long)
-VECTOR_TYPES(longlong, long long)
-VECTOR_TYPES(ulonglong, unsigned long long)
-VECTOR_TYPES(float, float)
-VECTOR_TYPES(double, double)
-#undef VECTOR_TYPES
-
-struct dim3 {
-	unsigned int x, y, z;
-	__host__ __device__ constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1)
-		: x(x), y(y), z(z) {}
-	__host__ __device__ constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
-	__host__ __device__ constexpr operator uint3() const { return {x, y, z}; }
-};
-
-// clang's functions return int.
-#define SPECIAL_REGISTERS(type, name)                                                                                  \
-	(type{(unsigned int)__nvvm_read_ptx_sreg_##name##_x(), (unsigned int)__nvvm_read_ptx_sreg_##name##_y(),        \
-	      (unsigned int)__nvvm_read_ptx_sreg_##name##_z()})
-#define threadIdx SPECIAL_REGISTERS(uint3, tid)
-#define blockIdx SPECIAL_REGISTERS(uint3, ctaid)
-#define blockDim SPECIAL_REGISTERS(dim3, ntid)
-#define gridDim SPECIAL_REGISTERS(dim3, nctaid)
-#define warpSize 32
+// The place of a thread: variables and no macros, since structures of the runtime have members of the same names. The
+// variables have no definition: reading a member calls a function that reads a special register.
+#define SPECIAL_REGISTER(axis, function)                                                                               \
+	__declspec(property(get = read_##axis)) unsigned int axis;                                                     \
+	DEVICE_FUNCTION unsigned int read_##axis() { return function(); }
+#define SPECIAL_REGISTERS(type, variable, register)                                                                    \
+	struct variable##_t {                                                                                          \
+		SPECIAL_REGISTER(x, __nvvm_read_ptx_sreg_##register##_x)                                               \
+		SPECIAL_REGISTER(y, __nvvm_read_ptx_sreg_##register##_y)                                               \
+		SPECIAL_REGISTER(z, __nvvm_read_ptx_sreg_##register##_z)                                               \
+		__device__ operator type() const { return {x, y, z}; }                                                 \
+	};                                                                                                             \
+	extern const __device__ __attribute__((weak)) variable##_t variable;
+SPECIAL_REGISTERS(uint3, threadIdx, tid)
+SPECIAL_REGISTERS(uint3, blockIdx, ctaid)
+SPECIAL_REGISTERS(dim3, blockDim, ntid)
+SPECIAL_REGISTERS(dim3, gridDim, nctaid)
+#undef SPECIAL_REGISTERS
+#undef SPECIAL_REGISTER
+static const __device__ int warpSize = 32;
