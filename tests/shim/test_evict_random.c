@@ -201,7 +201,7 @@ static void random_body(void)
 	CUmodule module;
 	pthread_t mover;
 
-	alarm(100);
+	alarm(180);
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
