@@ -86,6 +86,8 @@ struct vgpu {
 	uint64_t limit;	 // as its ledger has it: `memory`, or less until a larger one is on disk
 	const struct change *change; // save.c: that is being written to disk; who wants to use the vGPU waits. NULL: none
 	struct turn_terms terms; // its compute share
+	bool evictable;		 // memory of its programs can move to the host
+	uint64_t swap;		 // evictable: how much host memory each process may use for that
 	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
 	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part
 	unsigned int seat;	 // its number there
