@@ -58,11 +58,17 @@ static void check_json(void)
 	json_decref(json);
 }
 
+#define EVICTION                                                                                                       \
+	"{\"state\":\"" HOSTILE "\",\"suspended\":true,\"pending\":false,\"reason\":\"thread\",\"call\":\"" HOSTILE "\","   \
+	"\"error\":0,\"bytes\":1,\"host\":1,\"missing\":1,\"state_ns\":1,\"moved_ns\":1,\"waited_ns\":1,\"waiting\":1,"      \
+	"\"moves\":1}"
 #define VGPU                                                                                                           \
 	"{\"name\":\"" HOSTILE "\",\"uuid\":\"" HOSTILE "\",\"device\":0,\"memory\":1,\"charged\":1,\"overhead\":1,"             \
 	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE "\","             \
 	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\","              \
-	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false}],\"shared\":0,"                                                           \
+	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false,\"eviction\":" EVICTION "}],"              \
+	"\"shared\":0,\"evictable\":true,\"swap\":1,\"eviction\":{\"state\":\"" HOSTILE "\",\"suspended\":true,"                      \
+	"\"on_gpu\":1,\"in_host\":1},"                                                                                 \
 	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1,"              \
 	"\"gpu_ns\":1,\"waited_ns\":1,\"turns\":1,\"holder\":\"" HOSTILE "\",\"quantum_ns\":1,\"handovers\":1}}"
 
