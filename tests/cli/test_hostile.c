@@ -105,7 +105,8 @@ TEST(listings_of_hostile_names)
 
 TEST(messages_of_a_hostile_daemon)
 {
-	static const char *const verbs[][3] = {{"ps"}, {"inspect", "x"}, {"rm", "x"}, {"kill", "x"}, {"logs", "x"}};
+	static const char *const verbs[][3] = {{"ps"},	       {"inspect", "x"}, {"rm", "x"},	 {"kill", "x"},
+					       {"logs", "x"}, {"suspend", "x"}, {"resume", "x"}};
 
 	place_begin();
 	serve("{\"ok\":false,\"code\":\"denied\",\"message\":\"" HOSTILE "\"}");
@@ -116,10 +117,24 @@ TEST(messages_of_a_hostile_daemon)
 	}
 }
 
+TEST(processes_of_hostile_names)
+{
+	place_begin();
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,\"command\":\""
+					    HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
+	CHECK(RUN_CLEAN("suspend", "x") != 0); // the name that is asked for next is no name
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,\"command\":\"" HOSTILE
+					    "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
+	CHECK_INT(RUN_CLEAN("suspend", "x"), 3);
+	CHECK_CONTAINS(result.err, "process 4711 (?[31m?2J???x) could not be suspended: a thread did not return from ?[31m");
+}
+
 // A shell expands `*` in a directory of others to such words.
 TEST(words_that_others_chose)
 {
-	static const char *const verbs[] = {"inspect", "rm", "kill", "logs", "ps"};
+	static const char *const verbs[] = {"inspect", "rm", "kill", "logs", "ps", "suspend", "resume"};
 	char path[256];
 
 	place_begin();

@@ -715,7 +715,7 @@ TEST(help_fits_on_a_screen)
 	}
 	CHECK(!strstr(result.out, "\n  complete "));
 	static const char *const wordy[] = {"run", "ps", "dump", "restore", "migrate", "doctor", "logs", "kill",
-					    "create"};
+					    "suspend", "resume", "create"};
 	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
 		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
 		if (widest_line(strstr(result.out, "\n\n"), &lines) > 80)
