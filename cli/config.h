@@ -11,6 +11,8 @@ enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, 
 	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                                    \
 	X(DEVICE, "run", "device", "VIRGATE_DEVICE", KIND_TEXT)                                  \
 	X(SHARING, "run", "sharing", "VIRGATE_SHARING", KIND_MODE)                               \
+	X(EVICTABLE, "run", "evictable", "VIRGATE_EVICTABLE", KIND_SWITCH)                       \
+	X(SWAP, "run", "swap", "VIRGATE_SWAP", KIND_SIZE)                                        \
 	X(LOG, "run", "log", "VIRGATE_LOG", KIND_LEVEL)                                          \
 	X(SIMULATE, "node", "simulate", "VIRGATE_SIM", KIND_TEXT)                                \
 	X(RUNTIME_DIR, "node", "runtime_dir", "VIRGATE_RUNTIME_DIR", KIND_TEXT)                  \

@@ -1,5 +1,6 @@
 // create: a vGPU that stays.
 #include "base/size.h"
+#include "eviction.h"
 #include "list.h"
 #include "session.h"
 #include "options.h"
@@ -23,7 +24,8 @@ static int create(struct session *session, const struct arguments *arguments, co
 	if (options->share || options->scheduling_class)
 		snprintf(terms, sizeof terms, ", share %s",
 			 terms_text(options->share, options->share_limit, options->scheduling_class, text));
-	print_line("%s: %s%s", options->name, vg_size_format(memory, size), terms);
+	print_line("%s: %s%s%s", options->name, vg_size_format(memory, size), terms,
+		   options->evictable ? ", evictable" : "");
 	if (mode == VG_MODE_MPS)
 		print_line("mode mps: %s", MPS_COST);
 	vg_vgpu_list_free(list);
@@ -38,6 +40,8 @@ static int run(const struct arguments *arguments)
 	int r = read_memory(arguments, &options.memory);
 	if (r == 0)
 		r = read_terms(arguments, NULL, &options);
+	if (r == 0)
+		r = read_eviction(arguments, NULL, &options);
 	if (r)
 		return r;
 	if (!options.memory && !options.share) {
@@ -63,6 +67,8 @@ static const struct option options[] = {
 	OPTION_LIMIT,
 	OPTION_CLASS,
 	OPTION_MODE,
+	OPTION_EVICTABLE,
+	OPTION_SWAP,
 	OPTION_DEVICE,
 	{"group", 'g', "GROUP", "a group whose members may run programs in it", 0},
 	OPTION_SIM,
@@ -72,7 +78,7 @@ static const struct option options[] = {
 const struct verb verb_create = {
 	.name = "create",
 	.synopsis = "NAME [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] [--mode MODE] "
-		    "[--device GPU] [--group GROUP] [--sim]",
+		    "[--evictable [--swap SIZE]] [--device GPU] [--group GROUP] [--sim]",
 	.summary = "Create a vGPU that stays until it is removed",
 	.details = "Give --memory, --share or both. Without --memory the vGPU gets the same part of the GPU's\n"
 		   "memory as of its time.",

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/size.h"
+#include "eviction.h"
 #include "list.h"
 #include "session.h"
 #include "options.h"
@@ -20,20 +21,24 @@ static void print_size(const char *what, uint64_t bytes, int known)
 
 static void print_tenants(const struct vg_vgpu_info *vgpu)
 {
-	struct table table = {.columns = 6, .right = {[0] = true, [2] = true, [3] = true, [4] = true}};
+	struct table table = {.columns = vgpu->evictable ? 8 : 6,
+			      .right = {[0] = true, [2] = true, [3] = true, [4] = true, [7] = true}};
 	char pid[CELL_TEXT], command[CELL_TEXT], charged[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
-	char started[CELL_TEXT];
+	char started[CELL_TEXT], in_host[CELL_TEXT];
 
-	table_add(&table, (const char *const[]){"PID", "COMMAND", "MEMORY", "OVERHEAD", "PHYSICAL", "STARTED"});
+	table_add(&table, (const char *const[]){"PID", "COMMAND", "MEMORY", "OVERHEAD", "PHYSICAL", "STARTED", "STATE",
+						"IN HOST"});
 	for (size_t i = 0; i < vgpu->tenant_count; i++) {
 		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
+		const struct vg_eviction_info *eviction = &tenant->eviction;
 		snprintf(pid, sizeof pid, "%lld", (long long)tenant->pid);
 		table_add(&table,
 			  (const char *const[]){pid, program_text(tenant, command),
 						vg_size_format(tenant->charged, charged),
 						vg_size_format(tenant->overhead, overhead),
 						size_or_unknown(tenant->physical, tenant->physical_known, physical),
-						time_text(tenant->started, started)});
+						time_text(tenant->started, started), eviction_state(eviction),
+						size_or_unknown(eviction->host, eviction->known, in_host)});
 	}
 	printf("\n");
 	table_print(&table);
@@ -56,6 +61,7 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 		print_size("shared", vgpu->shared, 1);
 	print_size("physical", vgpu->physical, vgpu->physical_known);
 	print_terms(vgpu);
+	print_eviction(vgpu);
 	print_line("%-11s%s", "owner", vgpu->owner);
 	print_line("%-11s%s", "group", *vgpu->group ? vgpu->group : "none");
 	print_line("%-11s%s", "lifetime", vgpu->ephemeral ? "until its last program has ended" : "until it is removed");
@@ -63,6 +69,7 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	print_line("%-11s%llu", "refusals", (unsigned long long)vgpu->refusals);
 	if (vgpu->tenant_count)
 		print_tenants(vgpu);
+	print_not_moved(vgpu, stdout);
 }
 
 static int inspect(struct vg_node *node, const struct arguments *arguments)

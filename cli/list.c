@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "base/size.h"
+#include "eviction.h"
 #include "say.h"
 #include "terms.h"
 
@@ -135,11 +136,11 @@ static json_t *known_integer(uint64_t value, int known)
 
 static json_t *tenant_json(const struct vg_tenant_info *tenant)
 {
-	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", (json_int_t)tenant->pid, "command",
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o}", "pid", (json_int_t)tenant->pid, "command",
 			 tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
 			 (json_int_t)tenant->overhead, "physical",
 			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started, "guest",
-			 tenant->guest, "ended", tenant->ended);
+			 tenant->guest, "ended", tenant->ended, "eviction", eviction_json(&tenant->eviction));
 }
 
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
@@ -150,7 +151,8 @@ json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 	for (size_t i = 0; i < vgpu->tenant_count; i++)
 		json_array_append_new(tenants, tenant_json(&vgpu->tenants[i]));
 	return json_pack(
-		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:s, s:o, s:b, s:f, s:I, s:o, s:o}",
+		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:s, s:o, s:b, s:f, s:I, s:o, s:b, "
+		"s:o, s:o, s:o}",
 		"name", vgpu->name, "device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "charged",
 		known_integer(vgpu->charged, sound), "overhead", known_integer(vgpu->overhead, sound), "physical",
 		known_integer(vgpu->physical, vgpu->physical_known), "damaged", !sound, "share",
@@ -158,5 +160,6 @@ json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 		vgpu->scheduling_class == VG_CLASS_LATENCY ? "latency" : "batch", "mode", mode_text(vgpu->mode), "turns",
 		turns_json(&vgpu->turns), "owner", vgpu->owner, "group", *vgpu->group ? json_string(vgpu->group) : json_null(), "ephemeral",
 		vgpu->ephemeral, "created", vgpu->created, "refusals", (json_int_t)vgpu->refusals, "shared",
-		known_integer(vgpu->shared, sound), "tenants", tenants);
+		known_integer(vgpu->shared, sound), "evictable", vgpu->evictable, "swap",
+		known_integer(vgpu->swap, vgpu->evictable), "eviction", vgpu_eviction_json(vgpu), "tenants", tenants);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "eviction.h"
 #include "list.h"
 #include "options.h"
 #include "refresh.h"
@@ -12,7 +13,7 @@
 #include "suggest.h"
 #include "terms.h"
 
-enum { USUAL_INTERVAL = 2, COLUMNS = 11 };
+enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // the last three: if there are evictable vGPUs
 
 static size_t count_programs(const struct vg_vgpu_info *vgpu)
 {
@@ -28,7 +29,8 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	char device[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], share[TERMS_TEXT];
 	char recent[TERMS_TEXT], time[TERMS_TEXT], waited[TERMS_TEXT];
 	const struct vg_turns_info *turns = &vgpu->turns;
-	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
+	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT], on_gpu[CELL_TEXT], in_host[CELL_TEXT];
+	const char *state = vgpu->eviction_state;
 
 	snprintf(device, sizeof device, "%d", vgpu->device);
 	snprintf(memory, sizeof memory, "%s / %s", vgpu->damaged ? "damaged" : vg_size_format(vgpu->charged, used),
@@ -43,19 +45,26 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 						      share_text(vgpu->share, share),
 						      percent_text(turns->recent, turns->known, recent),
 						      duration_text(turns->gpu_ns, turns->known, time),
-						      duration_text(turns->waited_ns, turns->known, waited), tenants});
+						      duration_text(turns->waited_ns, turns->known, waited), tenants,
+						      *state ? state : "-",
+						      size_or_unknown(vgpu->on_gpu, *state, on_gpu),
+						      size_or_unknown(vgpu->in_host, *state, in_host)});
 }
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 {
 	char name[2 * CELL_TEXT], command[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
+	const struct vg_eviction_info *eviction = &tenant->eviction;
+	char on_gpu[CELL_TEXT], in_host[CELL_TEXT];
 
+	size_or_unknown(eviction->bytes - eviction->host, eviction->known, on_gpu);
 	snprintf(name, sizeof name, "  %lld %s", (long long)tenant->pid, program_text(tenant, command));
 	table_add(table,
 		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
 					       vg_size_format(tenant->overhead, overhead),
 					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "",
-					       "", "", "", ""});
+					       "", "", "", "", eviction_state(eviction), on_gpu,
+					       size_or_unknown(eviction->host, eviction->known, in_host)});
 }
 
 // What no program has among its own: the rows add up only with it.
@@ -66,7 +75,7 @@ static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 	if (vgpu->shared && !vgpu->damaged)
 		table_add(table, (const char *const[COLUMNS]){"  - (shared, owner gone)", "", "",
 							      vg_size_format(vgpu->shared, memory), "", "", "",
-							      "", "", "", ""});
+							      "", "", "", "", "", "", ""});
 }
 
 // Without names on the command line every vGPU is wanted.
@@ -78,13 +87,23 @@ static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *a
 	return arguments->count == 0;
 }
 
+static bool has_evictable(const struct vg_vgpu_list *list, const struct arguments *arguments)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->vgpus[i].evictable && is_wanted(&list->vgpus[i], arguments))
+			return true;
+	return false;
+}
+
 static void print_table(const struct vg_vgpu_list *list, const struct arguments *arguments, FILE *out)
 {
-	struct table table = {.columns = COLUMNS, .right = {[3 ... COLUMNS - 1] = true}};
+	struct table table = {.columns = has_evictable(list, arguments) ? COLUMNS : COLUMNS_OF_ALL,
+			      .right = {[3 ... COLUMNS_OF_ALL - 1] = true, [COLUMNS_OF_ALL + 1 ... COLUMNS - 1] = true}};
 	bool tenants = !option_value(arguments, "quiet");
 
 	table_add(&table, (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL",
-						       "SHARE", "GPU", "TIME", "WAITED", "TENANTS"});
+						       "SHARE", "GPU", "TIME", "WAITED", "TENANTS", "STATE", "ON GPU",
+						       "IN HOST"});
 	for (size_t i = 0; i < list->count; i++) {
 		if (!is_wanted(&list->vgpus[i], arguments))
 			continue;
@@ -95,9 +114,12 @@ static void print_table(const struct vg_vgpu_list *list, const struct arguments 
 			add_shared(&table, &list->vgpus[i]);
 	}
 	table_print_to(&table, out);
-	for (size_t i = 0; i < list->count; i++)
-		if (is_wanted(&list->vgpus[i], arguments))
-			print_not_held(&list->vgpus[i], out);
+	for (size_t i = 0; i < list->count; i++) {
+		if (!is_wanted(&list->vgpus[i], arguments))
+			continue;
+		print_not_held(&list->vgpus[i], out);
+		print_not_moved(&list->vgpus[i], out);
+	}
 }
 
 static int print_list(const struct vg_vgpu_list *list, const struct arguments *arguments)
@@ -242,7 +264,9 @@ const struct verb verb_ps = {
 		   "(guest) runs elsewhere and uses memory of this vGPU. A program that has (ended) is charged until "
 		   "its memory is released. TENANTS counts neither. SHARE is the part of the GPU's time that "
 		   "was asked for, GPU the part in the last 10 s, TIME the GPU time used and WAITED the time spent "
-		   "waiting for a turn since the vGPU's programs started. A line below the table tells if a share is not being held, and why.",
+		   "waiting for a turn since the vGPU's programs started. A line below the table tells if a share is "
+		   "not being held, and why. STATE, ON GPU and IN HOST are there if a vGPU is evictable, and "
+		   "say where the memory is that can move.",
 	.options = options,
 	.most = -1,
 	.complete = COMPLETE_VGPU,

@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "child.h"
+#include "eviction.h"
 #include "preload.h"
 #include "ledger/ledger.h"
 #include "session.h"
@@ -25,7 +26,8 @@ static const char *setting(const struct session *session, const struct arguments
 
 static int refuse_mixture(const struct arguments *arguments)
 {
-	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "mode", "device"};
+	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "mode", "evictable",
+					   "swap", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i])) {
@@ -47,6 +49,8 @@ static int enter(struct session *session, const struct arguments *arguments, str
 	char *const *values = session->config.values;
 	if (r == 0 && !name)
 		r = read_terms(arguments, values[CONFIG_SHARE], &options);
+	if (r == 0 && !name)
+		r = read_eviction(arguments, &session->config, &options);
 	if (r)
 		return r;
 	if (!options.memory && values[CONFIG_MEMORY])
@@ -210,6 +214,8 @@ static const struct option options[] = {
 	OPTION_LIMIT,
 	OPTION_CLASS,
 	OPTION_MODE,
+	OPTION_EVICTABLE,
+	OPTION_SWAP,
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -219,7 +225,7 @@ const struct verb verb_run = {
 	.name = "run",
 	.synopsis =
 		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
-		"[--mode MODE]] [--device GPU] [--sim] [--] COMMAND...",
+		"[--mode MODE] [--evictable [--swap SIZE]]] [--device GPU] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"

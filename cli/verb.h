@@ -15,6 +15,7 @@ enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
+	EXIT_NOT_MOVED = 3, // suspend and resume: a process did not obey
 	EXIT_WRITTEN_DOWN = 75,
 	EXIT_RUN_FAILED = 125,
 	EXIT_CANNOT_EXECUTE = 126,
@@ -74,7 +75,8 @@ struct verb {
 	int (*run)(const struct arguments *arguments);
 };
 
-extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_ps, verb_inspect,
+extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_suspend, verb_resume, verb_ps,
+	verb_inspect,
 	verb_devices, verb_doctor, verb_dump, verb_restore, verb_migrate, verb_recover, verb_image_list,
 	verb_image_inspect, verb_image_verify, verb_logs, verb_share_produce, verb_share_consume,
 	verb_share_selftest, verb_share_publish, verb_share_open, verb_share_list, verb_share_revoke,

@@ -10,6 +10,8 @@ const struct verb *const verbs[] = {
 	&verb_set,
 	&verb_rm,
 	&verb_kill,
+	&verb_suspend,
+	&verb_resume,
 	&verb_ps,
 	&verb_inspect,
 	&verb_logs,

@@ -12,6 +12,8 @@
 	X(SET, "set", true, false, false, true)                                                    \
 	X(RM, "rm", true, false, false, true)                                                      \
 	X(KILL, "kill", true, false, false, true)                                                  \
+	X(SUSPEND, "suspend", true, false, false, true)                                            \
+	X(RESUME, "resume", true, false, false, true)                                              \
 	X(EXEMPT, "exempt", true, true, false, true)                                               \
 	X(LIST, "list", true, true, true, true)                                                    \
 	X(TENANTS, "tenants", true, true, false, true)                                             \

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/arbiter.h"
+#include "daemon/eviction.h"
 #include "daemon/names.h"
 #include "daemon/terms.h"
 #include "ledger/share.h"
@@ -115,10 +116,11 @@ static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t byt
 	const struct vg_ledger_tenant *seen = &tenant->seen;
 	json_int_t charged = bounded(seen->used, tenant->vgpu->memory);
 
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
 			 "command", name_tenant(tenant), "charged", charged, "overhead",
 			 bounded(seen->overhead, (uint64_t)charged), "physical", size_or_null(known, bytes), "started",
-			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->dead);
+			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->dead,
+			 "eviction", eviction_list_tenant(tenant));
 }
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
@@ -156,6 +158,8 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 		bounded(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
 		size_or_null(sound, shared < charged ? shared : charged), "turns", terms_list_turns(node, vgpu));
 	terms_write(listed, &vgpu->terms);
+	eviction_write(listed, vgpu);
+	json_object_set_new(listed, "eviction", eviction_list_vgpu(vgpu));
 	if (with_tenants) // for whoever may enter it
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;

@@ -3,7 +3,7 @@
 // here and 15 milliseconds of initialisation in a tenant, so the daemon asks.
 #include "base/clock.h"
 #include "base/size.h"
-#include "daemon/node.h"
+#include "daemon/eviction.h"
 #include "daemon/user.h"
 
 #include <string.h>
@@ -56,11 +56,14 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 		state_save(node);
 }
 
-// The quota's backstop: what is on the device and was charged to nobody is at least told.
+// The quota's backstop: what is on the device and was charged to nobody is at least told. What moved to the host is
+// charged, and not on the device.
 static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
-			 uint64_t physical, uint64_t shared)
+			 uint64_t physical, uint64_t shared, uint64_t in_host)
 {
-	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED] + shared;
+	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED];
+
+	charged = (charged > in_host ? charged - in_host : 0) + shared;
 	char text[2][VG_SIZE_TEXT];
 
 	if (physical <= charged + SLACK) {
@@ -87,6 +90,25 @@ static bool look_again(const struct vgpu *vgpu, const struct tenant *tenant, str
 	       memcmp(&ret_now->owner, &tenant->seen.owner, sizeof ret_now->owner) == 0;
 }
 
+static uint64_t bytes_in_host(const struct tenant *tenant)
+{
+	struct eviction eviction = {0};
+
+	if (tenant->vgpu->evictable)
+		eviction_look(tenant->vgpu, tenant->seen.slot, &eviction);
+	return eviction.host;
+}
+
+// Returns how much of what the tenant has declared was in the host during the whole look, unless it came and went within
+// it. The tenant's word for it makes what counts as undeclared larger, never smaller: what the tenant is charged is
+// never less than what the device shows.
+static uint64_t least_in_host(const struct tenant *tenant)
+{
+	uint64_t host = bytes_in_host(tenant);
+
+	return host < tenant->host_before ? host : tenant->host_before;
+}
+
 static uint64_t larger(uint64_t left, uint64_t right)
 {
 	return left > right ? left : right;
@@ -102,11 +124,12 @@ static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *ten
 		return;
 	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
 	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
-	uint64_t shared = shares_shown_under(node, tenant);
-	uint64_t expected = (most > adrift ? most - adrift : 0) + shared;
+	uint64_t shared = shares_shown_under(node, tenant), in_host = least_in_host(tenant);
+	uint64_t absent = adrift + in_host < adrift ? UINT64_MAX : adrift + in_host;
+	uint64_t expected = (most > absent ? most - absent : 0) + shared;
 	learn_context(node, vgpu, tenant, &now, physical);
 	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
-	report_drift(vgpu, tenant, &now, physical, shared);
+	report_drift(vgpu, tenant, &now, physical, shared, in_host);
 }
 
 static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
@@ -119,6 +142,7 @@ static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
 		return;
 	tenant->seen = now;
 	tenant->declared_before = now.declared;
+	tenant->host_before = bytes_in_host(tenant);
 }
 
 // As far as the owner's share of the loop's time goes: a ledger may name a process in each of its slots.

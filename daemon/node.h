@@ -63,6 +63,7 @@ struct tenant {
 	bool told_to_end; // removal.c
 	bool is_looked_at;	    // measure.c: by the look in progress
 	uint64_t declared_before;   // when it began
+	uint64_t host_before;	    // likewise: in the host
 	uint64_t pristine_physical; // what its first context took at the last look; 0: not known
 	uint64_t drift_since_ns; // more on the device than is charged; 0: not so
 	uint64_t dead_since_ns;

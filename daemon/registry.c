@@ -2,6 +2,7 @@
 #include "base/descriptor.h"
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
+#include "daemon/eviction.h"
 #include "daemon/names.h"
 #include "daemon/user.h"
 
@@ -111,12 +112,13 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, struc
 	bool measured;
 	struct vg_ledger_options options = {
 		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->terms.share,
+		.swap = wanted->swap,
 		.owner = node->system_wide ? wanted->owner : (uid_t)-1, .group = wanted->group};
 
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
 	options.context_overhead = overhead_estimate(node, wanted->device, wanted->owner, &measured);
 	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0) |
-			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0);
+			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0) | (wanted->evictable ? VG_LEDGER_EVICTABLE : 0);
 	registry_path(node, wanted, path);
 	return vg_ledger_create(path, &options, ret_ledger);
 }
@@ -269,6 +271,7 @@ static void adopt_stray(struct node *node, const char *name)
 		vg_ledger_uuid(ledger, uuid);
 		vg_ledger_read(ledger, &stray.memory, &charged);
 		stray.terms.share = vg_ledger_share(ledger) <= 100 ? vg_ledger_share(ledger) : 0;
+		eviction_adopt(ledger, &stray);
 		stray.owner = status.st_uid;
 		stray.created = (double)vg_clock_realtime_ns() / 1e9;
 		good = find_device(node, uuid, &stray.device);

@@ -2,6 +2,7 @@
 // about it.
 #include "base/hint.h"
 #include "base/parts.h"
+#include "daemon/eviction.h"
 #include "daemon/names.h"
 #include "daemon/request_parts.h"
 #include "daemon/terms.h"
@@ -52,6 +53,8 @@ static json_t *not_allowed(const struct request *request, const struct vgpu *vgp
 		[AUTHORITY_SET] = "change it",
 		[AUTHORITY_RM] = "remove it",
 		[AUTHORITY_KILL] = "send signals to its programs",
+		[AUTHORITY_SUSPEND] = "suspend its programs",
+		[AUTHORITY_RESUME] = "resume its programs",
 		[AUTHORITY_TENANTS] = "see its programs",
 		[AUTHORITY_INSPECT] = "see its programs",
 		[AUTHORITY_LOGS] = "see what it refused",
@@ -64,6 +67,13 @@ static json_t *not_allowed(const struct request *request, const struct vgpu *vgp
 		snprintf(members, sizeof members, ", members of the group %.60s", names_group(vgpu->group));
 	return refuse("denied", "vGPU %s: only its owner (%s)%s and root may %s", vgpu->name,
 		      names_user(vgpu->owner), members, action);
+}
+
+json_t *request_permit(const struct request *request, const struct vgpu *vgpu)
+{
+	bool is_allowed = authority_allows(request->verb, authority_classify(request->peer, vgpu->owner, vgpu->group));
+
+	return is_allowed ? NULL : not_allowed(request, vgpu);
 }
 
 struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal)
@@ -80,11 +90,11 @@ struct vgpu *request_vgpu(const struct request *request, const char *key, json_t
 		*ret_refusal = refuse("not_found", "there is no vGPU %s: `virgate ps%s` lists them", name, sim_flag());
 		return NULL;
 	}
-	if (!authority_allows(request->verb, authority_classify(request->peer, vgpu->owner, vgpu->group))) {
-		*ret_refusal = not_allowed(request, vgpu);
-		return NULL;
-	}
-	return vgpu;
+	json_t *refusal = request_permit(request, vgpu);
+	if (!refusal)
+		return vgpu;
+	*ret_refusal = refusal;
+	return NULL;
 }
 
 const char *sim_flag(void)
@@ -199,7 +209,7 @@ static const struct {
 } verbs[] = {
 	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
 	{AUTHORITY_RM, removal_answer},	   {AUTHORITY_KILL, answer_kill},
-	{AUTHORITY_EXEMPT, terms_exempt},
+	{AUTHORITY_EXEMPT, terms_exempt},  {AUTHORITY_SUSPEND, answer_suspend}, {AUTHORITY_RESUME, answer_resume},
 	{AUTHORITY_LIST, answer_list},	   {AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
 	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},

@@ -20,6 +20,8 @@ const char *sim_flag(void);
 json_t *take_group(const struct request *request, gid_t *ret_group);
 // The vGPU that the request names in `key`, and that the peer may do this to; NULL: *ret_refusal says why not.
 struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal);
+// NULL, or a refusal: the peer may not do this to the vGPU.
+json_t *request_permit(const struct request *request, const struct vgpu *vgpu);
 // removal.c
 json_t *removal_answer(const struct request *request);
 // NULL, or a refusal: the request is meant for other GPUs than this daemon's.

@@ -1,6 +1,7 @@
 // create and enter: make vGPUs, and let programs into them.
 #include "base/clock.h"
 #include "base/parts.h"
+#include "daemon/eviction.h"
 #include "daemon/mps.h"
 #include "daemon/request_parts.h"
 #include "daemon/terms.h"
@@ -45,7 +46,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_group(request, &wanted.group)) ||
 	    (refusal = take_owner(request, &wanted.owner)) || (refusal = take_device(request, &wanted)))
 		return refusal;
-	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)))
+	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)) ||
+	    (refusal = eviction_take(request, &wanted)))
 		return refusal;
 	unsigned int vgpus = user_total(wanted.owner).vgpus;
 	if (user_is_limited(request->node, wanted.owner) && vgpus >= USER_VGPUS)

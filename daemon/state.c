@@ -1,6 +1,7 @@
 // What survives the daemon. Created vGPUs and, of a user's own daemon, measured overheads: a file on disk, synced.
 // Ephemeral vGPUs and launchers: a file in the runtime folder, gone with a reboot as they are.
 #include "base/descriptor.h"
+#include "daemon/eviction.h"
 #include "daemon/terms.h"
 #include "daemon/node.h"
 
@@ -21,6 +22,7 @@ static json_t *vgpu_state(const struct node *node, const struct vgpu *vgpu)
 			  "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
 
 	terms_write(state, &vgpu->terms);
+	eviction_write(state, vgpu);
 	if (vgpu->group != (gid_t)-1)
 		json_object_set_new(state, "group", json_integer(vgpu->group));
 	return state;
@@ -104,7 +106,8 @@ static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu 
 	json_int_t memory = json_integer_value(json_object_get(state, "memory"));
 	struct vgpu vgpu = {.memory = (uint64_t)memory};
 
-	if (!name || !registry_name_is_valid(name) || memory <= 0 || !terms_read(state, &vgpu.terms))
+	if (!name || !registry_name_is_valid(name) || memory <= 0 || !terms_read(state, &vgpu.terms) ||
+	    !eviction_read(state, &vgpu))
 		return false;
 	if (!find_device(node, json_string_value(json_object_get(state, "uuid")), &vgpu.device))
 		return false;

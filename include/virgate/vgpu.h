@@ -42,6 +42,32 @@ VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
 /* Ends the daemon; the next request starts another where allowed. DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_node_shutdown(struct vg_node *node);
 
+/* Where the device memory of a process in an evictable vGPU is. All fields are 0 if they are not known. The process
+ * itself says all of it but `suspended`. */
+struct vg_eviction_info {
+	int known; /* 0: the vGPU is not evictable, or the process has ended, is a guest, or shares a vGPU of its own */
+	/* "none" (it has no memory that can move), "running", "asked" (to leave; it has not begun), "draining" (waits
+	 * for its threads and the GPU), "leaving", "suspended" (in the host), "returning", "waiting" (to return, when
+	 * the GPU has room), "broken" (a copy failed, and its memory is lost), "unknown" */
+	const char *state;
+	int suspended; /* nonzero: it, or its vGPU, is suspended: its memory is in the host, or is to go there */
+	int pending;   /* nonzero: it has not carried out the last request, nor given it up */
+	/* why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`), "gpu" (the
+	 * GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing` bytes),
+	 * "device" (the GPU lacks them; it goes on trying), "driver" (`error`), "unknown" */
+	const char *reason;
+	const char *call;  /* the driver's function; "": not known */
+	unsigned error;	   /* a CUresult */
+	uint64_t bytes;	   /* memory that can move */
+	uint64_t host;	   /* of these, in the host */
+	uint64_t missing;
+	uint64_t state_ns;  /* how long it has been in that state */
+	uint64_t moved_ns;  /* duration of the last move */
+	uint64_t waited_ns; /* time for which its threads waited for the memory, all together */
+	unsigned waiting;   /* threads that wait for it now */
+	unsigned moves;	    /* how often it moved to the host */
+};
+
 /* A process that runs inside a vGPU, or is its guest, or has ended and is still charged. */
 struct vg_tenant_info {
 	int64_t pid;
@@ -53,6 +79,7 @@ struct vg_tenant_info {
 	double started; /* a guest: since when it has been one */
 	int guest;	/* of another vGPU or of none: it has opened memory of this one, and is charged nothing here */
 	int ended;	/* memory of it is charged until the driver has released it or others have closed it */
+	struct vg_eviction_info eviction;
 };
 
 /* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */
@@ -109,6 +136,13 @@ struct vg_vgpu_info {
 	size_t tenant_count; /* guests and those that have ended among them */
 	const struct vg_tenant_info *tenants;
 	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others have open */
+	int evictable;	 /* nonzero: device memory of its processes can move to the host; else the following are 0 */
+	uint64_t swap;	 /* how much host memory each process may use for that */
+	int suspended;	 /* nonzero: it is suspended as a whole, with all processes that come later */
+	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended"; "": not known */
+	const char *eviction_state;
+	uint64_t on_gpu;  /* memory that can move, and is on the GPU */
+	uint64_t in_host; /* and in the host. It stays charged */
 };
 
 struct vg_vgpu_list {
@@ -170,13 +204,15 @@ struct vg_vgpu_options {
 	enum vg_sharing_mode mode;
 	const struct vg_device_mode *device_modes; /* modes of single GPUs, which win over `mode` there; NULL: none */
 	size_t device_mode_count;
+	int evictable; /* nonzero: device memory of its processes can move to the host (virgate-suspend(1)) */
+	uint64_t swap; /* evictable: how much host memory each process may use for that; 0: as much as `memory` */
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
  * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
  * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or its
- * shares 100 percent), DENIED, NOT_FOUND (a device or the group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list; the machine
- * has no MPS), NVML (it does not tell the GPUs' order). */
+ * shares 100 percent; `swap` exceeds the machine's memory), DENIED, NOT_FOUND (a device or the group), NO_DAEMON,
+ * UNSUPPORTED (a MIG instance in the list; the machine has no MPS), NVML (it does not tell the GPUs' order). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
 /* Changes a vGPU, also while programs run in it. 0 leaves a value as it is; VG_SHARE_NONE removes the share, and
  * `share_limit` with it. A new share is in force within 100 ms. BUSY: more is in use than the new limit. NOT_FOUND,

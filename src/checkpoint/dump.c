@@ -108,6 +108,8 @@ static enum vg_status find(struct dump *dump)
 	if (status == VG_OK)
 		status = tenants_refuse_shares(&dump->tenants, dump->function);
 	if (status == VG_OK)
+		status = tenants_refuse_suspended(&dump->tenants, dump->function);
+	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
 	dump->draft.compression = options->compression;
 	dump->draft.level = options->compression_level;

@@ -78,6 +78,8 @@ const struct schema_row schema_rows[] = {
 	{"vgpus[].share_limit", SCHEMA_FLAG, true},
 	{"vgpus[].class", SCHEMA_TEXT, true},
 	{"vgpus[].ephemeral", SCHEMA_FLAG, false},
+	{"vgpus[].evictable", SCHEMA_FLAG, true},
+	{"vgpus[].swap", SCHEMA_NUMBER, true},
 	{"vgpus[].owner", SCHEMA_NUMBER, true},
 	{"vgpus[].group", SCHEMA_NUMBER, true},
 	{"tenants", SCHEMA_LIST, true},

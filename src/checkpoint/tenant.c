@@ -119,6 +119,7 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 	*vgpu = (struct tenant_vgpu){.memory = vg_ledger_limit(ledger),
 				     .share = vg_ledger_share(ledger),
 				     .ephemeral = vg_ledger_flags(ledger) & VG_LEDGER_EPHEMERAL,
+				     .evictable = vg_ledger_flags(ledger) & VG_LEDGER_EVICTABLE,
 				     .owner = (uid_t)-1,
 				     .group = (gid_t)-1,
 				     .ledger = ledger};
@@ -126,6 +127,7 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 		vgpu->owner = info.st_uid;
 		vgpu->group = info.st_mode & S_IWGRP ? info.st_gid : (gid_t)-1;
 	}
+	vgpu->swap = vgpu->evictable ? vg_ledger_swap(ledger) : 0;
 	snprintf(vgpu->name, sizeof vgpu->name, "%s", vg_ledger_name(ledger));
 	snprintf(vgpu->path, sizeof vgpu->path, "%s", path);
 	vg_ledger_uuid(ledger, uuid);

@@ -20,6 +20,8 @@ struct tenant_vgpu {
 	bool share_limit;
 	enum vg_scheduling_class class;
 	bool ephemeral;
+	bool evictable;
+	uint64_t swap; // evictable: host memory for each process
 	uid_t owner; // of its ledger's file; (uid_t)-1: not known
 	gid_t group; // whose members may enter it; (gid_t)-1: none
 	bool made;   // by this restore
@@ -61,6 +63,8 @@ enum vg_status tenants_check_roots(const struct tenants *tenants, const struct t
 enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree, const char *function);
 // SHARED: one of them has memory in common with others.
 enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function);
+// SUSPENDED: memory of one of them is in the host, or is about to move.
+enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function);
 // Stops the tree (SIGSTOP) with nobody in the midst of what he changes in a ledger, finds them once more, and lets them
 // forget their slots. All those of the vGPU `whole`, unless NULL, must be among them. Nothing is done where there are
 // none. NOT_READY, STATE; some may have forgotten theirs then.

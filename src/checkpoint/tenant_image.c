@@ -20,12 +20,13 @@ static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
 	bool known = vgpu->has_terms;
 
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:o, s:o}", "name", vgpu->name, "ledger",
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "name", vgpu->name, "ledger",
 			 vgpu->path, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share,
 			 "share_limit", known ? json_boolean(vgpu->share_limit) : json_null(), "class",
 			 known ? json_string(vgpu->class == VG_CLASS_LATENCY ? "latency" : "batch") : json_null(),
-			 "ephemeral", (int)vgpu->ephemeral, "owner", number_or_null(vgpu->owner), "group",
-			 number_or_null(vgpu->group));
+			 "ephemeral", (int)vgpu->ephemeral, "evictable", (int)vgpu->evictable, "swap",
+			 vgpu->evictable ? json_integer((json_int_t)vgpu->swap) : json_null(), "owner",
+			 number_or_null(vgpu->owner), "group", number_or_null(vgpu->group));
 }
 
 static json_t *describe_tenant(const struct tenants *tenants, const struct tenant *tenant)
@@ -119,6 +120,16 @@ static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 	       (vgpu->class == VG_CLASS_LATENCY || strcmp(class, "batch") == 0);
 }
 
+// Images of earlier versions do not have them.
+static bool read_eviction(const json_t *item, struct tenant_vgpu *vgpu)
+{
+	json_int_t swap = json_integer_value(json_object_get(item, "swap"));
+
+	vgpu->evictable = json_is_true(json_object_get(item, "evictable"));
+	vgpu->swap = vgpu->evictable ? (uint64_t)swap : 0;
+	return !vgpu->evictable || swap > 0;
+}
+
 static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	const char *name, *path, *uuid;
@@ -130,7 +141,7 @@ static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 	vgpu->memory = (uint64_t)memory;
 	vgpu->share = (unsigned)share;
 	vgpu->ephemeral = json_is_true(json_object_get(item, "ephemeral"));
-	return read_terms(item, vgpu) && read_id(item, "owner", &vgpu->owner) && read_id(item, "group", &vgpu->group) &&
+	return read_terms(item, vgpu) && read_eviction(item, vgpu) && read_id(item, "owner", &vgpu->owner) && read_id(item, "group", &vgpu->group) &&
 	       snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
 	       snprintf(vgpu->old_path, sizeof vgpu->old_path, "%s", path) < (int)sizeof vgpu->old_path &&
 	       *path == '/' &&

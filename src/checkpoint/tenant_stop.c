@@ -113,6 +113,8 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, const ch
 			status = tenants_find(tree, function, tenants);
 		if (status == VG_OK)
 			status = tenants_refuse_shares(tenants, function);
+		if (status == VG_OK)
+			status = tenants_refuse_suspended(tenants, function);
 		if (status)
 			return status;
 		busy = lift_all(tenants);

@@ -64,6 +64,32 @@ static void free_block(struct block *block)
 	free(block);
 }
 
+// An older daemon does not tell, and has no evictable vGPUs.
+static void read_eviction(struct vg_fields *tenant, const json_t *object, struct vg_eviction_info *eviction)
+{
+	struct vg_fields fields = {object, NULL};
+
+	if (!object || json_is_null(object))
+		return;
+	eviction->known = 1;
+	eviction->state = vg_field_text(&fields, "state");
+	eviction->suspended = vg_field_truth(&fields, "suspended");
+	eviction->pending = vg_field_truth(&fields, "pending");
+	eviction->reason = vg_field_text(&fields, "reason");
+	eviction->call = vg_field_optional_text(&fields, "call");
+	eviction->error = (unsigned)vg_field_size(&fields, "error");
+	eviction->bytes = vg_field_size(&fields, "bytes");
+	eviction->host = vg_field_size(&fields, "host");
+	eviction->missing = vg_field_size(&fields, "missing");
+	eviction->state_ns = vg_field_size(&fields, "state_ns");
+	eviction->moved_ns = vg_field_size(&fields, "moved_ns");
+	eviction->waited_ns = vg_field_size(&fields, "waited_ns");
+	eviction->waiting = (unsigned)vg_field_size(&fields, "waiting");
+	eviction->moves = (unsigned)vg_field_size(&fields, "moves");
+	if (fields.wrong)
+		tenant->wrong = "eviction";
+}
+
 static const char *read_tenant(const json_t *object, struct vg_tenant_info *tenant)
 {
 	struct vg_fields fields = {object, NULL};
@@ -76,6 +102,7 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	tenant->started = vg_field_seconds(&fields, "started");
 	tenant->guest = json_is_true(json_object_get(object, "guest"));
 	tenant->ended = json_is_true(json_object_get(object, "ended"));
+	read_eviction(&fields, json_object_get(object, "eviction"), &tenant->eviction);
 	return fields.wrong;
 }
 
@@ -128,6 +155,25 @@ static enum vg_sharing_mode read_mode(struct vg_fields *fields)
 	return is_mps ? VG_MODE_MPS : VG_MODE_TIME;
 }
 
+static void read_vgpu_eviction(struct vg_fields *vgpu, const json_t *object, struct vg_vgpu_info *info)
+{
+	const json_t *eviction = json_object_get(object, "eviction");
+	struct vg_fields fields = {eviction, NULL};
+	int told;
+
+	info->evictable = json_is_true(json_object_get(object, "evictable"));
+	info->swap = vg_field_known_size(vgpu, "swap", &told);
+	info->eviction_state = "";
+	if (!eviction || json_is_null(eviction))
+		return;
+	info->eviction_state = vg_field_text(&fields, "state");
+	info->suspended = vg_field_truth(&fields, "suspended");
+	info->on_gpu = vg_field_size(&fields, "on_gpu");
+	info->in_host = vg_field_size(&fields, "in_host");
+	if (fields.wrong)
+		vgpu->wrong = "eviction";
+}
+
 static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, struct vg_tenant_info *tenants)
 {
 	struct vg_fields fields = {object, NULL};
@@ -154,6 +200,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->created = vg_field_seconds(&fields, "created");
 	vgpu->refusals = read_figure(&fields, "refusals", vgpu);
 	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
+	read_vgpu_eviction(&fields, object, vgpu);
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);

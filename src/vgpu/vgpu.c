@@ -55,6 +55,10 @@ enum vg_status vg_options_take(const char *function, const struct vg_vgpu_option
 		return vg_fail(VG_INVALID, 0, function,
 			       "unknown scheduling class %d: use VG_CLASS_BATCH or VG_CLASS_LATENCY",
 			       (int)all.scheduling_class);
+	if (all.swap && !all.evictable)
+		return vg_fail(VG_INVALID, 0, function, "a swap is for evictable vGPUs: set `evictable`, too");
+	if (all.swap > INT64_MAX)
+		return vg_fail(VG_INVALID, 0, function, "a swap of 2^63 bytes or more makes no sense");
 	status = check_modes(function, &all);
 	if (status == VG_OK)
 		*ret_all = all;
@@ -105,6 +109,10 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "group", json_string(options->group));
 	if (options->owner)
 		r |= json_object_set_new(request, "owner", json_string(options->owner));
+	if (options->evictable)
+		r |= json_object_set_new(request, "evictable", json_true());
+	if (options->swap)
+		r |= json_object_set_new(request, "swap", json_integer((json_int_t)options->swap));
 	if (r == 0)
 		return request;
 	json_decref(request); // a text that is not UTF-8 must not be left out

@@ -1,6 +1,6 @@
 // Who dumps or restores, as a program that can be made to fail: coordinator dump|restore PID DIR PHASE WHAT. When PHASE
 // begins: "stop" asks it to, "kill" kills it with -9, "end" kills the process to be dumped;
-// "fork" and "exec" have that one do so, as the subject understands it.
+// "fork" and "exec" have that one do so, as the subject understands it; "run" runs the command in COORDINATED.
 // Exit code: 0, or 1 with the error on stdout.
 #include "virgate/checkpoint.h"
 
@@ -30,6 +30,8 @@ static int follow(void *user, const struct vg_checkpoint_progress *progress)
 		kill(plan->pid, SIGKILL);
 		usleep(300000);
 	}
+	if (strcmp(plan->what, "run") == 0 && system(getenv("COORDINATED")) < 0)
+		return 1;
 	if (strcmp(plan->what, "fork") == 0 || strcmp(plan->what, "exec") == 0) {
 		kill(plan->pid, strcmp(plan->what, "fork") == 0 ? SIGUSR1 : SIGUSR2);
 		usleep(300000);

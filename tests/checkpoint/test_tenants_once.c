@@ -196,6 +196,77 @@ TEST(a_program_of_one_run_comes_back_with_its_quota)
 	}
 }
 
+// An evictable one of a run is made again as it was. Images of earlier versions know of none.
+TEST(an_evictable_vgpu_of_one_run_is_made_again)
+{
+	prepare(true);
+	struct program program = start_so(
+		(const char *const[]){"--name", "moves", "--memory", "256M", "--evictable", "--swap", "96M", NULL}, "moves",
+		"64", "32", "512");
+	if (run("dump --pid %d --dir %s", (int)program.pid, path_of("moves.image")))
+		FAIL("dump: %s", said);
+	CHECK_INT(await_run(&program), 75);
+	await_no_vgpu("moves");
+	unsigned round = report_of(&program).round;
+	if (run("restore --detach --dir %s", path_of("moves.image")))
+		FAIL("restore: %s", said);
+	await_round(&program, round + 2);
+	CHECK_INT(run("inspect moves --json"), 0);
+	CHECK_CONTAINS(said, "\"ephemeral\": true");
+	CHECK_CONTAINS(said, "\"evictable\": true");
+	CHECK_CONTAINS(said, "\"swap\": 100663296");
+	end(&program);
+	await_no_vgpu("moves");
+	empty_log(&program);
+}
+
+// The vGPU as it is while a restore fails.
+static void inspect_in_restore(const char *image, const char *name, char text[4096])
+{
+	char command[2 * PATH_MAX];
+
+	write_text("fail", "restore\n");
+	snprintf(command, sizeof command, "%s inspect %s --json >%s", VIRGATE, name, path_of("inspected"));
+	setenv("COORDINATED", command, 1);
+	CHECK_INT(coordinate("restore", 0, path_of(image), "host-in", "run"), 1);
+	ssize_t length = vg_file_read(path_of("inspected"), text, 4096);
+	CHECK(length > 0);
+}
+
+// What is made, without a CRIU that could restore it.
+TEST(evictable_vgpus_are_told_from_others)
+{
+	char text[4096];
+
+	prepare(false);
+	write_down_once("plain");
+	struct program other = start_so((const char *const[]){"--name", "plain", "--memory", "256M", "--share", "30",
+							      "--limit", "--class", "latency", "--evictable", NULL},
+					"other-plain", "64", "8", "512");
+	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
+	CHECK_CONTAINS(said, "the vGPU plain that exists now is not the one that the processes ran inside");
+	end(&other);
+	await_no_vgpu("plain");
+	edit_image("plain.image", "evictable", json_true());
+	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
+	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves"); // no swap
+	edit_image("plain.image", "swap", json_integer(1ll << 50));
+	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
+	CHECK_CONTAINS(said, "cannot be made again: vGPU plain: asked for a swap of 1.0 PiB");
+	edit_image("plain.image", "ephemeral", json_false());
+	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
+	CHECK_CONTAINS(said, " --class latency --evictable --swap 1073741824M --device ");
+	edit_image("plain.image", "ephemeral", json_true());
+	edit_image("plain.image", "swap", json_integer(96 * (json_int_t)MIB));
+	inspect_in_restore("plain.image", "plain", text);
+	CHECK_CONTAINS(text, "\"evictable\": true");
+	CHECK_CONTAINS(text, "\"swap\": 100663296");
+	edit_image("plain.image", "evictable", NULL);
+	edit_image("plain.image", "swap", NULL);
+	inspect_in_restore("plain.image", "plain", text);
+	CHECK_CONTAINS(text, "\"evictable\": false");
+}
+
 TEST(a_restore_that_fails_late_leaves_no_vgpu)
 {
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};

@@ -53,6 +53,7 @@ static inline void place_begin(void)
 	static const char *const cleared[] = {"VIRGATE_MEMORY", "VIRGATE_SHARE", "VIRGATE_DEVICE", "VIRGATE_LOG",
 					      "VIRGATE_SIM", "VIRGATE_SHARING", "VIRGATE_START_DAEMON", "VIRGATE_NVML", "VIRGATE_DRIVER",
 					      "VIRGATE_DAEMON", "VIRGATE_LEDGER", "VIRGATE_VGPU", "VIRGATE_SOCKET",
+					      "VIRGATE_EVICTABLE", "VIRGATE_SWAP",
 					      "LD_PRELOAD", "CUDA_VISIBLE_DEVICES"};
 	char path[128];
 

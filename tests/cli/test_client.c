@@ -106,6 +106,59 @@ TEST(turns_are_read)
 	vg_node_close(node);
 }
 
+#define EVICTION                                                                                                       \
+	"\"evictable\":true,\"swap\":7,\"eviction\":{\"state\":\"partly suspended\",\"suspended\":true,"               \
+	"\"on_gpu\":5,\"in_host\":6}"
+#define PROCESS                                                                                                        \
+	"\"suspended\":true,\"pending\":true,\"reason\":\"thread\",\"call\":\"cuInit\",\"error\":1,\"bytes\":2,"         \
+	"\"host\":3,\"missing\":4,\"state_ns\":5,\"moved_ns\":6,\"waited_ns\":7,\"waiting\":8,\"moves\":9"
+
+// Lists a vGPU with that state of eviction, and of its process.
+static enum vg_status list_evicted(const char *vgpu, const char *process, struct vg_vgpu_list **ret_list)
+{
+	static const char end[] = "\"started\":2}";
+	char fields[1024], answer[4096];
+
+	snprintf(fields, sizeof fields, "\"share_limit\":false,\"class\":\"batch\"%s%s", *vgpu ? "," : "", vgpu);
+	const char *plain = "\"share_limit\":false,\"class\":\"batch\"", *at = strstr(vgpu_answer, plain);
+	const char *tenant = strstr(vgpu_answer, end);
+	snprintf(answer, sizeof answer, "%.*s%s%.*s\"started\":2,\"eviction\":%s%s", (int)(at - vgpu_answer), vgpu_answer,
+		 fields, (int)(tenant - at - strlen(plain)), at + strlen(plain), process, tenant + strlen(end) - 1);
+	serve(answer);
+	return vg_vgpu_list(node, ret_list);
+}
+
+TEST(evictions_are_read)
+{
+	struct vg_vgpu_list *list;
+
+	place_begin();
+	open_node();
+	CHECK_INT(list_evicted(EVICTION, "{\"state\":\"running\"," PROCESS "}", &list), VG_OK);
+	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
+	CHECK_INT(vgpu->evictable, 1);
+	CHECK_INT(vgpu->swap, 7);
+	CHECK_INT(vgpu->suspended, 1);
+	CHECK_STR(vgpu->eviction_state, "partly suspended");
+	CHECK(vgpu->on_gpu == 5 && vgpu->in_host == 6);
+	const struct vg_eviction_info *one = &vgpu->tenants[0].eviction;
+	CHECK(one->known && one->suspended && one->pending);
+	CHECK_STR(one->state, "running");
+	CHECK_STR(one->reason, "thread");
+	CHECK_STR(one->call, "cuInit");
+	CHECK(one->error == 1 && one->bytes == 2 && one->host == 3 && one->missing == 4 && one->state_ns == 5);
+	CHECK(one->moved_ns == 6 && one->waited_ns == 7 && one->waiting == 8 && one->moves == 9);
+	vg_vgpu_list_free(list);
+	CHECK_INT(list_evicted("", "null", &list), VG_OK); // of a daemon that has none
+	CHECK(!list->vgpus[0].evictable && !list->vgpus[0].swap && !list->vgpus[0].tenants[0].eviction.known);
+	CHECK_STR(list->vgpus[0].eviction_state, "");
+	vg_vgpu_list_free(list);
+	CHECK_INT(list_evicted(EVICTION, "{" PROCESS "}", &list), VG_PROTOCOL);
+	CHECK_CONTAINS(vg_last_error()->text, "\"eviction\"");
+	CHECK_INT(list_evicted("\"evictable\":true,\"swap\":7,\"eviction\":{}", "null", &list), VG_PROTOCOL);
+	vg_node_close(node);
+}
+
 TEST(failures_say_who_and_why_and_leave_the_output_alone)
 {
 	struct vg_vgpu_list *list = (void *)1;
@@ -134,6 +187,12 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 								 .share_limit = 1}),
 		  VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "a limit needs a share");
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .swap = 1}),
+		  VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "a swap is for evictable vGPUs");
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
+								 .evictable = 1, .swap = UINT64_MAX}),
+		  VG_INVALID);
 	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
 								 .scheduling_class = 2}),
 		  VG_INVALID);

@@ -24,6 +24,7 @@ static void check_refused(const char *text, const char *words)
 TEST(every_key_is_read)
 {
 	CHECK_INT(read_text("# a comment\n[run]\nmemory = 8G\nshare=30 ; of one GPU\ndevice = 1\nlog: debug\n\n"
+			    "evictable = yes\nswap = 44G\n"
 			    "  [node]\r\n\tsimulate = memory=2G,sms=8\r\n runtime_dir = /a b\nlibdir=/c\nstart_daemon "
 			    "= no\n"
 			    "timeout = 5\n"),
@@ -37,7 +38,9 @@ TEST(every_key_is_read)
 	CHECK_STR(config.values[CONFIG_LIBDIR], "/c");
 	CHECK_STR(config.values[CONFIG_START], "no");
 	CHECK_STR(config.values[CONFIG_TIMEOUT], "5");
-	CHECK_STR(config.origins[CONFIG_TIMEOUT], "some.conf:13");
+	CHECK_STR(config.origins[CONFIG_TIMEOUT], "some.conf:15");
+	CHECK_STR(config.values[CONFIG_EVICTABLE], "yes");
+	CHECK_STR(config.values[CONFIG_SWAP], "44G");
 }
 
 TEST(an_empty_file_says_nothing)
@@ -72,6 +75,8 @@ TEST(a_wrong_line_is_named_with_what_is_wrong)
 	check_refused("[run]\nshare = 101\n", "from 1 to 100");
 	check_refused("[run]\nshare = 3.5\n", "from 1 to 100");
 	check_refused("[run]\nlog = loud\n", "is not a level");
+	check_refused("[run]\nevictable = maybe\n", "is neither yes nor no");
+	check_refused("[run]\nswap = 0\n", "is zero");
 	check_refused("[node]\nstart_daemon = maybe\n", "is neither yes nor no");
 	check_refused("[node]\ntimeout = 0\n", "from 1 to 3600");
 }

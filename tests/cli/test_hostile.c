@@ -58,11 +58,17 @@ static void check_json(void)
 	json_decref(json);
 }
 
+#define EVICTION                                                                                                       \
+	"{\"state\":\"" HOSTILE "\",\"suspended\":true,\"pending\":false,\"reason\":\"thread\",\"call\":\"" HOSTILE "\","   \
+	"\"error\":0,\"bytes\":1,\"host\":1,\"missing\":1,\"state_ns\":1,\"moved_ns\":1,\"waited_ns\":1,\"waiting\":1,"      \
+	"\"moves\":1}"
 #define VGPU                                                                                                           \
 	"{\"name\":\"" HOSTILE "\",\"uuid\":\"" HOSTILE "\",\"device\":0,\"memory\":1,\"charged\":1,\"overhead\":1,"             \
 	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE "\","             \
 	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\","              \
-	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false}],\"shared\":0,"                                                           \
+	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false,\"eviction\":" EVICTION "}],"              \
+	"\"shared\":0,\"evictable\":true,\"swap\":1,\"eviction\":{\"state\":\"" HOSTILE "\",\"suspended\":true,"                      \
+	"\"on_gpu\":1,\"in_host\":1},"                                                                                 \
 	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1,"              \
 	"\"gpu_ns\":1,\"waited_ns\":1,\"turns\":1,\"holder\":\"" HOSTILE "\",\"quantum_ns\":1,\"handovers\":1}}"
 
@@ -99,7 +105,8 @@ TEST(listings_of_hostile_names)
 
 TEST(messages_of_a_hostile_daemon)
 {
-	static const char *const verbs[][3] = {{"ps"}, {"inspect", "x"}, {"rm", "x"}, {"kill", "x"}, {"logs", "x"}};
+	static const char *const verbs[][3] = {{"ps"},	       {"inspect", "x"}, {"rm", "x"},	 {"kill", "x"},
+					       {"logs", "x"}, {"suspend", "x"}, {"resume", "x"}};
 
 	place_begin();
 	serve("{\"ok\":false,\"code\":\"denied\",\"message\":\"" HOSTILE "\"}");
@@ -110,10 +117,24 @@ TEST(messages_of_a_hostile_daemon)
 	}
 }
 
+TEST(processes_of_hostile_names)
+{
+	place_begin();
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,\"command\":\""
+					    HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
+	CHECK(RUN_CLEAN("suspend", "x") != 0); // the name that is asked for next is no name
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,\"command\":\"" HOSTILE
+					    "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
+	CHECK_INT(RUN_CLEAN("suspend", "x"), 3);
+	CHECK_CONTAINS(result.err, "process 4711 (?[31m?2J???x) could not be suspended: a thread did not return from ?[31m");
+}
+
 // A shell expands `*` in a directory of others to such words.
 TEST(words_that_others_chose)
 {
-	static const char *const verbs[] = {"inspect", "rm", "kill", "logs", "ps"};
+	static const char *const verbs[] = {"inspect", "rm", "kill", "logs", "ps", "suspend", "resume"};
 	char path[256];
 
 	place_begin();

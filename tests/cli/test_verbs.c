@@ -81,7 +81,7 @@ TEST(ps_prints_json)
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
 					   "physical",	"share",  "owner", "group",   "ephemeral", "share_limit",
 					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns",
-					   "mode"};
+					   "mode",	"evictable", "swap", "eviction"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -109,7 +109,7 @@ TEST(ps_prints_json)
 	CHECK(json_is_null(json_object_get(tenant, "physical"))); // unknown is not zero
 	CHECK(json_is_false(json_object_get(tenant, "guest")));
 	CHECK(json_is_false(json_object_get(tenant, "ended")));
-	CHECK_INT(json_object_size(tenant), 8);
+	CHECK_INT(json_object_size(tenant), 9);
 	tenant = json_array_get(json_object_get(train, "tenants"), 1);
 	CHECK(json_is_true(json_object_get(tenant, "guest")));
 	tenant = json_array_get(json_object_get(train, "tenants"), 2);
@@ -372,6 +372,13 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"run", "--share", "30", "--class", "Batch", "true"}, 125, "did you mean batch?"},
 		{{"run", "--vgpu", "train", "--limit", "true"}, 125, "--limit describes a new one"},
 		{{"run", "--vgpu", "train", "--class", "batch", "true"}, 125, "--class describes a new one"},
+		{{"create", "train", "--memory", "1G", "--swap", "1G"}, 2, "--swap is for evictable vGPUs: give --evictable"},
+		{{"create", "train", "-m", "1G", "--evictable", "--swap", "0"}, 2, "--swap: \"0\" is zero"},
+		{{"create", "train", "-m", "1G", "--evictable", "--swap", "lots"}, 2, "is not a size"},
+		{{"create", "train", "-m", "1G", "--evictable=yes"}, 2, "--evictable takes no value"},
+		{{"run", "--memory", "1G", "--swap", "1G", "true"}, 125, "--swap is for evictable vGPUs"},
+		{{"run", "--vgpu", "train", "--evictable", "true"}, 125, "--evictable describes a new one"},
+		{{"run", "--vgpu", "train", "--swap", "1G", "true"}, 125, "--swap describes a new one"},
 		{{"set", "train", "--share", "101"}, 2, "from 1 to 100"},
 		{{"set", "train", "--share", "half"}, 2, "from 1 to 100"},
 		{{"create", "a/b", "--memory", "1G"}, 1, "a character that names cannot have"},
@@ -707,7 +714,8 @@ TEST(help_fits_on_a_screen)
 		CHECK(first && !strstr(first + 1, once[i]));
 	}
 	CHECK(!strstr(result.out, "\n  complete "));
-	static const char *const wordy[] = {"run", "ps", "dump", "restore", "migrate", "doctor", "logs", "kill"};
+	static const char *const wordy[] = {"run", "ps", "dump", "restore", "migrate", "doctor", "logs", "kill",
+					    "suspend", "resume", "create"};
 	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
 		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
 		if (widest_line(strstr(result.out, "\n\n"), &lines) > 80)

@@ -52,7 +52,7 @@ static pid_t start_full_tenant(void)
 
 static void make_victim(void)
 {
-	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'ephemeral':true}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'ephemeral':true,'evictable':true}", GIB));
 }
 
 // Ends what is left of it, whatever its ledger says, and with it the tenant.
@@ -120,6 +120,8 @@ static void check_others(const char *before, const char *when)
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'b'}"));
 	json_decref(ask("{'op':'logs','name':'a'}")); // whatever it says, it ends
 	json_decref(ask("{'op':'inspect','name':'a'}"));
+	json_decref(ask("{'op':'suspend','name':'a'}"));
+	json_decref(ask("{'op':'resume','name':'a'}"));
 }
 
 static void overwrite(size_t offset, size_t pattern, size_t words)
@@ -194,6 +196,8 @@ TEST(a_word_of_each_field_harms_nobody_else)
 	check_part(before, offsetof(struct ledger_file, names) + 4711 % LEDGER_NAMES * sizeof(ledger_word), 2 * one,
 		   false);
 	check_part(before, offsetof(struct ledger_file, processes), one, false);
+	check_part(before, offsetof(struct ledger_file, pager), one, false);
+	check_part(before, offsetof(struct ledger_file, pagers), sizeof(struct pager_slot), false);
 	free(before);
 	kill_tenant(tenant);
 }

@@ -108,6 +108,8 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(BOB, 0, "{'op':'inspect','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'logs','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'suspend','name':'a'}", "denied");
+	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'resume','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
 	CHECK_TOLD(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
 	CHECK_TOLD(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
@@ -153,6 +155,8 @@ TEST(who_may_is_said_to_whoever_may_not)
 					      "may run programs in it"},
 		{"{'op':'set','name':'a','memory':1}", "vGPU a: only its owner (60001) and root may change it"},
 		{"{'op':'rm','name':'a'}", "vGPU a: only its owner (60001) and root may remove it"},
+		{"{'op':'suspend','name':'a'}", "vGPU a: only its owner (60001) and root may suspend its programs"},
+		{"{'op':'resume','name':'a'}", "vGPU a: only its owner (60001) and root may resume its programs"},
 		{"{'op':'inspect','name':'a'}", "members of the group games and root may see its programs"},
 		{"{'op':'logs','name':'a'}", "members of the group games and root may see what it refused"},
 		{"{'op':'enter','vgpu':'b'}", "vGPU b: only its owner (60001) and root may run programs in it"},
@@ -328,6 +332,62 @@ static bool is_not_let_in(struct vg_ledger *ledger, struct vg_wire_guest *self)
 static bool stays(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	return vg_wire_say_hello(socket_path, &self->self, -1, true) == 0;
+}
+
+// Lets the first slot of a vGPU say that the process is in it, as a user can do with a ledger of its own.
+static void name_process(const char *name, pid_t pid)
+{
+	struct vg_ledger_owner owner;
+	char path[400];
+
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct ledger_file *file = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(file != MAP_FAILED);
+	close(fd);
+	CHECK_INT(vg_ledger_self(&owner), 0);
+	owner.pid = (uint32_t)pid;
+	CHECK_INT(vg_process_start_time(pid, &owner.start_time), 0);
+	file->slots[0].owner = ledger_owner_word(&owner);
+	file->header.slots_touched = 1;
+	munmap(file, sizeof *file);
+}
+
+static const char *vgpu_asked(json_t *reply)
+{
+	return agreed(reply) ? json_string_value(json_object_get(reply, "name")) : message(reply);
+}
+
+TEST(processes_are_suspended_by_their_owner_and_root)
+{
+	char request[80], told[256];
+
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, SHARED_GROUP,
+		     "{'op':'create','name':'a','memory':1000000000,'group':'games','evictable':true}", "");
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'plain','memory':1000000000}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'z','memory':1000000000,'evictable':true}", "");
+	pid_t program = start_user(ALICE, 0, "a", MIB, stays), other = start_user(ALICE, 0, "plain", MIB, stays);
+	snprintf(request, sizeof request, "{'op':'suspend','pid':%d}", (int)program);
+	CHECK_ANSWER(BOB, 0, request, "not_found"); // it is not for him to see
+	CHECK_ANSWER(BOB, SHARED_GROUP, request, "denied");
+	ask_as(BOB, SHARED_GROUP, request, message, told);
+	CHECK_STR(told, "vGPU a: only its owner (60001) and root may suspend its programs");
+	CHECK_TOLD(ALICE, 0, request, vgpu_asked, "a");
+	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // root
+	// Whoever names a process of others in a ledger of its own gets no wish that was meant for it.
+	name_process("z", getpid());
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)getpid()), "not_found", "does not run in a vGPU of yours");
+	name_process("z", other);
+	CHECK(await_figure("z", "tenants", 1, 2000) >= 0);
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)other), "unsupported", "vGPU plain is not evictable");
+	name_process("z", program);
+	poll(NULL, 0, 300);
+	snprintf(request, sizeof request, "{'op':'suspend','pid':%d}", (int)program);
+	CHECK_TOLD(0, 0, request, vgpu_asked, "a");
+	CHECK_ANSWER(BOB, 0, request, "not_found");
+	kill_tenant(program);
+	kill_tenant(other);
 }
 
 TEST(signals_reach_the_tenants_of_all_users)

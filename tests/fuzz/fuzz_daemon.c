@@ -210,8 +210,8 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 
 	switch (which % 12) {
 	case 0:
-		snprintf(text, room, "{\"op\":\"create\",\"name\":\"%s\",\"memory\":%llu}", name,
-			 (unsigned long long)(figure >> 28) + 1);
+		snprintf(text, room, "{\"op\":\"create\",\"name\":\"%s\",\"memory\":%llu%s}", name,
+			 (unsigned long long)(figure >> 28) + 1, (figure & 15) == 15 ? ",\"evictable\":true" : "");
 		break;
 	case 1:
 		snprintf(text, room, "{\"op\":\"enter\",\"name\":\"%s\",\"memory\":%llu,\"share\":%u}", name,
@@ -233,7 +233,11 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 		snprintf(text, room, "{\"op\":\"logs\",\"name\":\"%s\"}", name);
 		break;
 	case 7:
-		snprintf(text, room, "{\"op\":\"kill\",\"name\":\"%s\",\"signal\":%lld}", name, (long long)(figure & 127));
+		if (figure & 128)
+			snprintf(text, room, "{\"op\":\"%s\",\"name\":\"%s\"}", figure & 1 ? "suspend" : "resume", name);
+		else
+			snprintf(text, room, "{\"op\":\"kill\",\"name\":\"%s\",\"signal\":%lld}", name,
+				 (long long)(figure & 127));
 		break;
 	default:
 		snprintf(text, room, "{\"op\":\"%s\"}", plain[which % 4]);

@@ -1,0 +1,137 @@
+#include "eviction.h"
+
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/size.h"
+#include "list.h"
+#include "options.h"
+#include "say.h"
+
+int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options)
+{
+	const char *swap = option_value(arguments, "swap");
+	const char *usual = config ? config->values[CONFIG_EVICTABLE] : NULL;
+	const char *wrong = swap ? config_check(KIND_SIZE, swap) : NULL;
+
+	options->evictable = option_value(arguments, "evictable") || (usual && strcmp(usual, "yes") == 0);
+	if (wrong) {
+		say_usage(arguments->verb, "--swap: \"%s\" %s", swap, wrong);
+		return verb_usage_code(arguments->verb);
+	}
+	if (swap && !options->evictable) {
+		say_usage(arguments->verb, "--swap is for evictable vGPUs: give --evictable too");
+		return verb_usage_code(arguments->verb);
+	}
+	if (!swap && config && options->evictable)
+		swap = config->values[CONFIG_SWAP];
+	if (swap)
+		vg_size_parse(swap, &options->swap);
+	return 0;
+}
+
+// ---- texts -----------------------------------------------------------------------------------------------
+
+static bool is_reason(const struct vg_eviction_info *eviction, const char *reason)
+{
+	return strcmp(eviction->reason, reason) == 0;
+}
+
+const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT])
+{
+	char missing[VG_SIZE_TEXT];
+	const char *call = *eviction->call ? eviction->call : "a call of the driver";
+
+	vg_size_format(eviction->missing, missing);
+	if (strcmp(eviction->state, "broken") == 0)
+		snprintf(buffer, EVICTION_TEXT,
+			 "a copy failed, and its GPU memory is lost: end the program and start it again");
+	else if (is_reason(eviction, "thread"))
+		snprintf(buffer, EVICTION_TEXT,
+			 "a thread did not return from %s in time: wait until it has, or give it longer with --drain",
+			 call);
+	else if (is_reason(eviction, "gpu"))
+		snprintf(buffer, EVICTION_TEXT,
+			 "the GPU did not finish its work in time: wait until it has, or give it longer with --drain");
+	else if (is_reason(eviction, "capture"))
+		snprintf(buffer, EVICTION_TEXT,
+			 "a stream capture did not end in time: wait until it has, or give it longer with --drain");
+	else if (is_reason(eviction, "host"))
+		snprintf(buffer, EVICTION_TEXT,
+			 "the host lacks %s for it: free host memory, or create the vGPU with a larger --swap",
+			 missing);
+	else if (is_reason(eviction, "device"))
+		snprintf(buffer, EVICTION_TEXT,
+			 "the GPU lacks %s for it: end or suspend other programs there; it returns when there is room",
+			 missing);
+	else if (is_reason(eviction, "driver"))
+		snprintf(buffer, EVICTION_TEXT, "the driver failed with CUDA error %u: try again, or end the program",
+			 eviction->error);
+	else
+		snprintf(buffer, EVICTION_TEXT, "it did not say why: try again");
+	return buffer;
+}
+
+const char *eviction_state(const struct vg_eviction_info *eviction)
+{
+	return eviction->known && strcmp(eviction->state, "none") != 0 ? eviction->state : "-";
+}
+
+void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out)
+{
+	char line[2 * EVICTION_TEXT], reason[EVICTION_TEXT], program[CELL_TEXT];
+
+	for (size_t i = 0; i < vgpu->tenant_count; i++) {
+		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
+		const struct vg_eviction_info *eviction = &tenant->eviction;
+		bool is_broken = eviction->known && strcmp(eviction->state, "broken") == 0;
+		if (!eviction->known || (!is_broken && (eviction->pending || !*eviction->reason) &&
+					 strcmp(eviction->state, "waiting") != 0))
+			continue;
+		snprintf(line, sizeof line, "%s: process %lld (%s) could not be %s: %s", vgpu->name,
+			 (long long)tenant->pid, program_text(tenant, program),
+			 eviction->suspended ? "suspended" : "resumed", eviction_reason(eviction, reason));
+		fprintf(out, "%s\n", vg_make_printable(line));
+	}
+}
+
+void print_eviction(const struct vg_vgpu_info *vgpu)
+{
+	char swap[VG_SIZE_TEXT], on_gpu[VG_SIZE_TEXT], in_host[VG_SIZE_TEXT];
+
+	if (!vgpu->evictable)
+		return;
+	print_line("%-11sup to %s of host memory for each process", "evictable", vg_size_format(vgpu->swap, swap));
+	if (*vgpu->eviction_state)
+		print_line("%-11s%s: %s on the GPU, %s in the host", "memory", vgpu->eviction_state,
+			   vg_size_format(vgpu->on_gpu, on_gpu), vg_size_format(vgpu->in_host, in_host));
+}
+
+// ---- JSON ------------------------------------------------------------------------------------------------
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? json_string(text) : json_null();
+}
+
+json_t *eviction_json(const struct vg_eviction_info *eviction)
+{
+	if (!eviction->known)
+		return json_null();
+	return json_pack("{s:s, s:b, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I}", "state",
+			 eviction->state, "suspended", eviction->suspended, "pending", eviction->pending, "reason",
+			 text_or_null(eviction->reason), "call", text_or_null(eviction->call), "error",
+			 (json_int_t)eviction->error, "bytes", (json_int_t)eviction->bytes, "host",
+			 (json_int_t)eviction->host, "missing", (json_int_t)eviction->missing, "in_state",
+			 (double)eviction->state_ns / 1e9, "moved", (double)eviction->moved_ns / 1e9, "waited",
+			 (double)eviction->waited_ns / 1e9, "waiting", (json_int_t)eviction->waiting, "moves",
+			 (json_int_t)eviction->moves);
+}
+
+json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu)
+{
+	if (!*vgpu->eviction_state)
+		return json_null();
+	return json_pack("{s:s, s:b, s:I, s:I}", "state", vgpu->eviction_state, "suspended", vgpu->suspended, "on_gpu",
+			 (json_int_t)vgpu->on_gpu, "in_host", (json_int_t)vgpu->in_host);
+}

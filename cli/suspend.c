@@ -1,0 +1,27 @@
+// suspend: moves the device memory of an evictable vGPU's programs to the host.
+#include "move.h"
+
+static int run(const struct arguments *arguments)
+{
+	return move_memory(arguments, true);
+}
+
+static const struct option options[] = {
+	{"pid", 'p', "PID", "suspend this process alone", 0},
+	{"drain", 0, "SECONDS", "how long to wait for threads in the driver and for the GPU; default: 10", 0},
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_suspend = {
+	.name = "suspend",
+	.synopsis = "(NAME | --pid PID) [--drain SECONDS] [--sim]",
+	.summary = "Move the GPU memory of an evictable vGPU to the host",
+	.details = "Its programs stand still at their next call that uses the GPU, until virgate resume.\n"
+		   "Programs that start in the vGPU meanwhile wait, too. The memory stays charged.\n"
+		   "Exit status: 3 if a process could not be suspended; the others stay suspended.",
+	.options = options,
+	.most = 1,
+	.complete = COMPLETE_VGPU,
+	.run = run,
+};

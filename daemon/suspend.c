@@ -1,0 +1,264 @@
+// suspend and resume: write wishes into the ledger of an evictable vGPU, and ring for the processes to obey them
+// (pager/page.h). A wish stands in the ledger until it is taken back, also without a daemon.
+#include "daemon/eviction.h"
+#include "daemon/request_parts.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const json_int_t drain_most_ms = 3600000;
+
+struct wish {
+	struct vgpu *vgpu;
+	pid_t pid; // of the one process that is meant; 0: the whole vGPU
+	bool is_out;
+	uint32_t drain_ms;
+};
+
+static json_t *take_drain(const struct request *request, uint32_t *ret_drain_ms)
+{
+	const json_t *value = json_object_get(request->object, "drain_ms");
+	json_int_t drain_ms = json_integer_value(value);
+
+	if (value && (!json_is_integer(value) || drain_ms < 0 || drain_ms > drain_most_ms))
+		return refuse("invalid", "\"drain_ms\" must be a number from 0 to %d", (int)drain_most_ms);
+	*ret_drain_ms = (uint32_t)drain_ms;
+	return NULL;
+}
+
+// ---- who is meant ----------------------------------------------------------------------------------------
+
+// A slot may name any process. The daemon has a pidfd of those alone that run for the vGPU's owner or group, or have
+// the ledger mapped.
+static bool is_process(const struct tenant *tenant, pid_t pid)
+{
+	return eviction_concerns(tenant) && tenant->pid == pid && tenant->source.fd >= 0;
+}
+
+static bool has_process(const struct vgpu *vgpu, pid_t pid)
+{
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (is_process(tenant, pid))
+			return true;
+	return false;
+}
+
+// Looks for the vGPU of the process among those whose programs the peer may see; an evictable one is preferred.
+static struct vgpu *find_vgpu_of(const struct request *request, pid_t pid, bool scan)
+{
+	struct vgpu *found = NULL;
+
+	for (struct vgpu *vgpu = request->node->vgpus; vgpu; vgpu = vgpu->next) {
+		if (!authority_allows(AUTHORITY_TENANTS, authority_classify(request->peer, vgpu->owner, vgpu->group)))
+			continue;
+		if (scan)
+			tenant_scan(request->node, vgpu);
+		if (has_process(vgpu, pid) && (!found || vgpu->evictable))
+			found = vgpu;
+	}
+	return found;
+}
+
+static json_t *refuse_process(json_int_t pid)
+{
+	return refuse("not_found",
+		      "process %lld does not run in a vGPU of yours, or has not used CUDA yet: `virgate ps%s` lists those "
+		      "that do",
+		      (long long)pid, sim_flag());
+}
+
+static json_t *take_process(const struct request *request, struct wish *wish)
+{
+	const json_t *value = json_object_get(request->object, "pid");
+	json_int_t pid = json_integer_value(value);
+
+	if (!json_is_integer(value) || pid <= 0 || pid > INT_MAX)
+		return refuse("invalid", "\"pid\" must be the number of a process");
+	wish->pid = (pid_t)pid;
+	wish->vgpu = find_vgpu_of(request, wish->pid, false);
+	if (!wish->vgpu)
+		wish->vgpu = find_vgpu_of(request, wish->pid, true);
+	return wish->vgpu ? request_permit(request, wish->vgpu) : refuse_process(pid);
+}
+
+// Programs can also be resumed if their vGPU's ledger was removed, or the vGPU is to be.
+static bool can_be_asked(const struct request *request, const struct wish *wish, json_t **ret_answer)
+{
+	if (wish->is_out)
+		return can_be_used(request, wish->vgpu, ret_answer);
+	tenant_scan(request->node, wish->vgpu);
+	*ret_answer = wish->vgpu->damage == DAMAGE_CONTENTS ? damage_refuse(wish->vgpu) : NULL;
+	return !*ret_answer;
+}
+
+// Reads which vGPU, or which process, is meant, and whether it can be asked. False: *ret_answer is the refusal, or NULL
+// if the answer comes later.
+static bool take_wish(const struct request *request, struct wish *wish, json_t **ret_answer)
+{
+	json_t *refusal = take_drain(request, &wish->drain_ms);
+	bool has_pid = json_object_get(request->object, "pid") != NULL;
+
+	if (!refusal && has_pid && json_object_get(request->object, "name"))
+		refusal = refuse("invalid", "both a vGPU and a process are named: name one of them");
+	if (!refusal && has_pid)
+		refusal = take_process(request, wish);
+	else if (!refusal)
+		wish->vgpu = request_vgpu(request, "name", &refusal);
+	if (!refusal && !wish->vgpu->evictable)
+		refusal = refuse("unsupported",
+				 "vGPU %s is not evictable, so memory of its programs cannot move to the host: create "
+				 "it with --evictable",
+				 wish->vgpu->name);
+	*ret_answer = refusal;
+	if (refusal || !can_be_asked(request, wish, ret_answer))
+		return false;
+	if (wish->pid && !has_process(wish->vgpu, wish->pid)) // it has ended
+		*ret_answer = refuse_process(wish->pid);
+	return !*ret_answer;
+}
+
+static bool is_meant(const struct wish *wish, const struct tenant *tenant)
+{
+	return wish->pid ? is_process(tenant, wish->pid) : eviction_concerns(tenant);
+}
+
+// ---- whether there is anything to ask ---------------------------------------------------------------------
+
+static bool is_carried_out(const struct eviction *one, bool is_out)
+{
+	switch (one->state) {
+	case PAGER_NONE: // it will obey when it has memory
+	case PAGER_BROKEN: // nothing can be done
+		return true;
+	case PAGER_OUT:
+		return is_out && !one->is_pending;
+	case PAGER_RUNNING:
+		return !is_out && !one->is_pending;
+	default:
+		return false;
+	}
+}
+
+// Whether the same was wished before, and all processes that are meant have obeyed. One that gave up is asked again.
+static bool has_come_true(const struct wish *wish)
+{
+	bool stands = wish->pid || eviction_is_suspended(wish->vgpu) == wish->is_out;
+	struct eviction one;
+
+	for (const struct tenant *tenant = wish->vgpu->tenants; tenant && stands; tenant = tenant->next) {
+		if (!is_meant(wish, tenant))
+			continue;
+		eviction_look(wish->vgpu, tenant->seen.slot, &one);
+		stands = one.is_out == wish->is_out && is_carried_out(&one, wish->is_out);
+	}
+	return stands;
+}
+
+static json_t *refuse_repetition(const struct wish *wish)
+{
+	const char *name = wish->vgpu->name;
+
+	if (wish->pid && wish->is_out)
+		return refuse("busy", "process %d of vGPU %s is suspended already", (int)wish->pid, name);
+	if (wish->pid)
+		return refuse("busy", "process %d of vGPU %s is not suspended", (int)wish->pid, name);
+	if (wish->is_out)
+		return refuse("busy", "vGPU %s is suspended already: `virgate resume%s %s` resumes it", name,
+			      sim_flag(), name);
+	return refuse("busy", "vGPU %s is not suspended", name);
+}
+
+static json_t *check_wish(const struct wish *wish)
+{
+	if (wish->pid && !wish->is_out && eviction_is_suspended(wish->vgpu))
+		return refuse("busy",
+			      "process %d cannot be resumed alone, because its vGPU %s is suspended: `virgate "
+			      "resume%s %s` resumes all of its processes",
+			      (int)wish->pid, wish->vgpu->name, sim_flag(), wish->vgpu->name);
+	return has_come_true(wish) ? refuse_repetition(wish) : NULL;
+}
+
+// ---- asking ----------------------------------------------------------------------------------------------
+
+static void ring(struct pager_slot *slot)
+{
+	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
+	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); // of other processes: not a private futex
+}
+
+// A process that is out already, as it shall be, is left alone: it has answered.
+static void ask_slot(const struct wish *wish, unsigned int number)
+{
+	struct pager_slot *slot = &vg_ledger_pager_slots(wish->vgpu->ledger)[number];
+	struct eviction one;
+
+	eviction_look(wish->vgpu, number, &one);
+	atomic_store_explicit(&slot->out, wish->is_out, memory_order_relaxed);
+	atomic_store_explicit(&slot->drain_ms, wish->drain_ms, memory_order_relaxed);
+	if (!wish->is_out || one.state != PAGER_OUT || one.is_pending)
+		ring(slot);
+}
+
+static json_t *describe(const struct tenant *tenant)
+{
+	struct eviction one;
+
+	eviction_look(tenant->vgpu, tenant->seen.slot, &one);
+	return json_pack("{s:i, s:o, s:f, s:I, s:I}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
+			 command_text(tenant->seen.command), "started", (double)tenant->seen.entered_ns / 1e9, "bytes",
+			 (json_int_t)one.bytes, "host", (json_int_t)one.host);
+}
+
+// Asks whoever has a slot, also processes that the last scan has not seen: those have read the wish before it changed.
+static void ask_all(const struct wish *wish)
+{
+	struct vg_ledger_tenant seen;
+	unsigned int cursor = 0;
+
+	atomic_store(&vg_ledger_pager_page(wish->vgpu->ledger)->out, wish->is_out);
+	while (vg_ledger_next_tenant(wish->vgpu->ledger, &cursor, &seen))
+		if (!seen.guest && !seen.host)
+			ask_slot(wish, seen.slot);
+}
+
+static json_t *ask(const struct request *request, const struct wish *wish)
+{
+	json_t *asked = json_array();
+
+	for (const struct tenant *tenant = wish->vgpu->tenants; tenant; tenant = tenant->next) {
+		if (!is_meant(wish, tenant))
+			continue;
+		json_array_insert_new(asked, 0, describe(tenant));
+		if (wish->pid)
+			ask_slot(wish, tenant->seen.slot);
+	}
+	if (!wish->pid)
+		ask_all(wish);
+	say("vGPU %s: process %d of user %u asked %zu process%s to %s", wish->vgpu->name, (int)request->peer->pid,
+	    (unsigned int)request->peer->uid, json_array_size(asked), json_array_size(asked) == 1 ? "" : "es",
+	    wish->is_out ? "suspend" : "resume");
+	return json_pack("{s:b, s:s, s:o}", "ok", 1, "name", wish->vgpu->name, "asked", asked);
+}
+
+static json_t *answer(const struct request *request, bool is_out)
+{
+	struct wish wish = {.is_out = is_out};
+	json_t *refusal;
+
+	if (!take_wish(request, &wish, &refusal))
+		return refusal;
+	refusal = check_wish(&wish);
+	return refusal ? refusal : ask(request, &wish);
+}
+
+json_t *answer_suspend(const struct request *request)
+{
+	return answer(request, true);
+}
+
+json_t *answer_resume(const struct request *request)
+{
+	return answer(request, false);
+}

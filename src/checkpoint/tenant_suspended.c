@@ -1,0 +1,41 @@
+// Tenants of evictable vGPUs whose memory has moved to the host: the driver would not find it.
+#include "checkpoint/tenant.h"
+
+#include "base/hint.h"
+#include "checkpoint/refusal.h"
+#include "pager/page.h"
+
+#include <stdio.h>
+
+#define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
+
+static bool is_away(const struct pager_slot *slot)
+{
+	uint32_t state = READ(slot->state);
+	bool is_moving = state == PAGER_CLOSING || state == PAGER_LEAVING || state == PAGER_COMING;
+
+	return READ(slot->out) || READ(slot->host) || state == PAGER_OUT || is_moving;
+}
+
+enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function)
+{
+	char how[2 * VG_LEDGER_NAME];
+
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct tenant *tenant = &tenants->list[i];
+		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
+		bool is_whole = vgpu->evictable && READ(vg_ledger_pager_page(vgpu->ledger)->out);
+		if (!vgpu->evictable ||
+		    (!is_whole && !is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot])))
+			continue;
+		if (is_whole)
+			snprintf(how, sizeof how, "%s", vgpu->name);
+		else
+			snprintf(how, sizeof how, "--pid %d", (int)tenant->pid);
+		return refuse(REFUSE_SUSPENDED, 0, function,
+			      "process %d (%s) of vGPU %s is suspended, and its GPU memory is in the host or moves: "
+			      "resume it first (virgate resume%s %s)",
+			      (int)tenant->pid, tenant->slot.command, vgpu->name, vg_hint_own_sim(), how);
+	}
+	return VG_OK;
+}

@@ -1,0 +1,34 @@
+// Asks the daemon to suspend or resume an evictable vGPU, or one process of it. Any thread.
+#pragma once
+#include <jansson.h>
+
+#include "virgate/vgpu.h"
+
+struct vg_suspend_target {
+	const char *vgpu; // NULL: the process `pid`
+	int64_t pid;	  // as the daemon sees it
+};
+
+// A process that was asked.
+struct vg_suspend_process {
+	int64_t pid;
+	double started; // with `pid` it tells the process from all others in a listing
+	const char *command;
+	uint64_t bytes, host; // as in struct vg_eviction_info, before
+};
+
+struct vg_suspend_list {
+	const char *vgpu;
+	size_t count;
+	const struct vg_suspend_process *processes;
+	json_t *reply; // has the texts
+};
+
+// They return when the processes have been asked; listings tell what becomes of it. How long a process waits for its
+// threads and the GPU is `drain_ms`, 0: 10 s. NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is not evictable), BUSY (it is
+// so already), INVALID, NO_DAEMON, NO_MEMORY.
+enum vg_status vg_suspend_request(struct vg_node *node, const char *function, const struct vg_suspend_target *target,
+				  unsigned drain_ms, struct vg_suspend_list **ret_list);
+enum vg_status vg_resume_request(struct vg_node *node, const char *function, const struct vg_suspend_target *target,
+				 struct vg_suspend_list **ret_list);
+void vg_suspend_list_free(struct vg_suspend_list *list);

@@ -1,0 +1,425 @@
+// suspend and resume: what they ask, how long they wait, what they say of each process, and how listings show it.
+// Against a stand-in daemon, and with the real one and processes that play the pager (../daemon/player.h).
+#include "live_node.h"
+
+#include "../daemon/player.h"
+
+#define MIB 1048576ull
+
+// ---- a stand-in daemon -----------------------------------------------------------------------------------
+
+#define ASKED(host)                                                                                                    \
+	"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"train\",\"started\":1700000001.25,"           \
+	"\"bytes\":1073741824,\"host\":" host "}]}"
+#define RUNNING "\"state\":\"running\",\"suspended\":false,\"pending\":false,\"reason\":\"\""
+#define SUSPENDED "\"state\":\"suspended\",\"suspended\":true,\"pending\":false,\"reason\":\"\",\"host\":1073741824"
+
+// The answer to `inspect`, with one process. `eviction` has what matters to the test.
+static const char *listing_of(const char *eviction)
+{
+	static const char *const usual[] = {"\"host\":0",		 "\"missing\":0",	   "\"call\":null",
+					    "\"error\":0",		 "\"bytes\":1073741824",  "\"state_ns\":3000000000",
+					    "\"moved_ns\":250000000", "\"waited_ns\":1500000000", "\"waiting\":2",
+					    "\"moves\":4"};
+	static char answers[8][2048]; // of those that are served in turn
+	static unsigned next;
+	char *answer = answers[next++ % 8], whole[1024];
+
+	snprintf(whole, sizeof whole, "%s", eviction);
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+		char key[32];
+		snprintf(key, sizeof key, "%.*s", (int)(strchr(usual[i], ':') - usual[i]), usual[i]);
+		const char *given = strstr(eviction, key);
+		if (!given || given[strlen(key)] != ':') // the same word may be a value
+			snprintf(whole + strlen(whole), sizeof whole - strlen(whole), ",%s", usual[i]);
+	}
+	snprintf(answer, sizeof answers[0],
+		 "{\"ok\":true,\"vgpu\":{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":2147483648,"
+		 "\"charged\":1073741824,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,"
+		 "\"class\":\"batch\",\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,"
+		 "\"refusals\":0,\"evictable\":true,\"swap\":536870912,\"eviction\":{\"state\":\"moving\","
+		 "\"suspended\":true,\"on_gpu\":805306368,\"in_host\":268435456},\"tenants\":[{\"pid\":7,"
+		 "\"command\":\"train\",\"charged\":1073741824,\"overhead\":0,\"physical\":null,"
+		 "\"started\":1700000001.25,\"guest\":false,\"ended\":false,\"eviction\":{%s}}]}}",
+		 whole);
+	return answer;
+}
+
+TEST(a_move_is_waited_for_and_measured)
+{
+	char requests[2048];
+
+	place_begin();
+	serve_in_turn((const char *const[]){
+		ASKED("0"),
+		listing_of("\"state\":\"asked\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		listing_of("\"state\":\"draining\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		listing_of("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		listing_of(SUSPENDED), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "3"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s\n");
+	CHECK_STR(result.err, "");
+	serve_in_turn((const char *const[]){
+		ASKED("1073741824"),
+		listing_of("\"state\":\"returning\",\"suspended\":false,\"pending\":true,\"reason\":\"\""),
+		listing_of(RUNNING), NULL});
+	CHECK_INT(VIRGATE_RUN("resume", "--pid", "7"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the GPU in 0.250 s, 4.0 GiB/s\n");
+	slurp("requests", requests, sizeof requests);
+	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
+				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
+	CHECK_CONTAINS(requests, "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
+	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // by default 10 s
+	slurp("requests", requests, sizeof requests);
+	CHECK_CONTAINS(requests, "\"drain_ms\":10000,");
+}
+
+TEST(what_there_was_to_do_is_said)
+{
+	place_begin();
+	serve_in_turn((const char *const[]){ASKED("1073741824"), listing_of(SUSPENDED), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, in the host already\n");
+	serve_in_turn((const char *const[]){ASKED("0"), listing_of(RUNNING), NULL});
+	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, on the GPU already\n");
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", listing_of(RUNNING), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: suspended, no process runs in it\n");
+	// Another process has its pid now.
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"old\","
+					    "\"started\":1,\"bytes\":1,\"host\":0}]}", listing_of(RUNNING), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (old) has ended\n");
+	// Its vGPU was that of its run.
+	serve_in_turn((const char *const[]){
+		ASKED("0"), "{\"ok\":false,\"code\":\"not_found\",\"message\":\"there is no vGPU a\"}", NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (train) has ended\n");
+	CHECK_STR(result.err, "");
+}
+
+TEST(reasons_are_said_with_what_to_do)
+{
+#define GAVE_UP(reason) "\"state\":\"running\",\"suspended\":true,\"pending\":false,\"reason\":\"" reason "\""
+	static const struct {
+		const char *eviction, *says;
+	} cases[] = {
+		{GAVE_UP("thread") ",\"call\":\"cuStreamSynchronize\"",
+		 "a thread did not return from cuStreamSynchronize in time: wait until it has, or give it longer with "
+		 "--drain"},
+		{GAVE_UP("thread"), "a thread did not return from a call of the driver in time"},
+		{GAVE_UP("gpu"), "the GPU did not finish its work in time"},
+		{GAVE_UP("capture"), "a stream capture did not end in time"},
+		{GAVE_UP("host") ",\"missing\":1048576",
+		 "the host lacks 1.0 MiB for it: free host memory, or create the vGPU with a larger --swap"},
+		{GAVE_UP("driver") ",\"error\":700", "the driver failed with CUDA error 700"},
+		{GAVE_UP("strange"), "it did not say why"},
+		{"\"state\":\"broken\",\"suspended\":true,\"pending\":true,\"reason\":\"\"",
+		 "a copy failed, and its GPU memory is lost"},
+		{RUNNING, "somebody resumed it meanwhile"},
+	};
+	char says[400];
+
+	place_begin();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		serve_in_turn((const char *const[]){ASKED("0"), listing_of(cases[i].eviction), NULL});
+		CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
+		snprintf(says, sizeof says, "virgate: a: process 7 (train) could not be suspended: %s", cases[i].says);
+		CHECK_CONTAINS(result.err, says);
+		CHECK_CONTAINS(result.err, "a: `virgate suspend a` tries again, `virgate resume a` brings all of it back\n");
+		CHECK_STR(result.out, "");
+	}
+	serve_in_turn((const char *const[]){ASKED("0"), listing_of(GAVE_UP("gpu")), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "--pid", "7"), 3);
+	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` takes it back\n");
+}
+
+TEST(what_the_daemon_refuses_is_said)
+{
+	place_begin();
+	serve("{\"ok\":false,\"code\":\"unsupported\",\"message\":\"vGPU a is not evictable\"}");
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
+	CHECK_STR(result.err, "virgate: vGPU a is not evictable\n");
+	serve("{\"ok\":true}");
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
+	CHECK_CONTAINS(result.err, "no proper \"asked\"");
+	serve("{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7}]}");
+	CHECK_INT(VIRGATE_RUN("resume", "a"), 1);
+	CHECK_CONTAINS(result.err, "no proper ");
+}
+
+TEST(bad_words_are_refused)
+{
+	static const struct {
+		const char *words[6];
+		const char *says;
+	} cases[] = {
+		{{"suspend"}, "give the NAME of a vGPU, or --pid PID"},
+		{{"resume"}, "give the NAME of a vGPU, or --pid PID"},
+		{{"suspend", "a", "--pid", "7"}, "a vGPU and --pid: give one of them"},
+		{{"suspend", "a", "b"}, "unexpected word \"b\""},
+		{{"suspend", "--pid", "x"}, "--pid: \"x\" is not a number"},
+		{{"suspend", "a", "--drain", "0"}, "--drain: \"0\" is not a number from 1 to 3600"},
+		{{"resume", "a", "--drain", "3"}, "unknown option --drain"},
+		{{"create", "a", "--memory", "1G", "--swap"}, "--swap needs a value"},
+	};
+
+	place_begin();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *words[8] = {VIRGATE};
+		memcpy(words + 1, cases[i].words, sizeof cases[i].words);
+		if (finish(begin(words)) != 2)
+			FAIL("%s: %d", cases[i].says, result.code);
+		CHECK_CONTAINS(result.err, cases[i].says);
+	}
+}
+
+// The answer to `list`: a vGPU that is not evictable and, with `eviction`, that of listing_of().
+static const char *list_of(const char *eviction)
+{
+	static const char plain[] =
+		"{\"ok\":true,\"vgpus\":[{\"name\":\"plain\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,"
+		"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\","
+		"\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,"
+		"\"evictable\":false,\"eviction\":null,\"tenants\":[{\"pid\":9,\"command\":\"x\",\"charged\":0,"
+		"\"overhead\":0,\"physical\":null,\"started\":1,\"eviction\":null}]}]}";
+	static char text[8192];
+	json_t *list = json_loads(plain, 0, NULL), *one = eviction ? json_loads(listing_of(eviction), 0, NULL) : NULL;
+
+	CHECK(list && (one || !eviction));
+	if (one)
+		json_array_append(json_object_get(list, "vgpus"), json_object_get(one, "vgpu"));
+	size_t length = json_dumpb(list, text, sizeof text - 1, 0);
+	CHECK(length < sizeof text);
+	text[length] = '\0';
+	json_decref(list);
+	json_decref(one);
+	return text;
+}
+
+TEST(ps_has_columns_for_evictable_vgpus_alone)
+{
+	place_begin();
+	serve(list_of("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\",\"host\":268435456"));
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "TENANTS  STATE       ON GPU    IN HOST\n");
+	CHECK_CONTAINS(result.out, "  1  moving   768.0 MiB  256.0 MiB\n");
+	CHECK_CONTAINS(result.out, "  leaving  768.0 MiB  256.0 MiB\n");
+	CHECK_CONTAINS(result.out, "  1  -                -          -\n"); // the vGPU that is not evictable
+	CHECK_INT(VIRGATE_RUN("ps", "plain"), 0);
+	CHECK(!strstr(result.out, "IN HOST"));
+	serve(list_of(NULL));
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "WAITED  TENANTS\n");
+	serve(list_of("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
+		      "\"host\":1073741824,\"missing\":1048576"));
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB for it: end or "
+				   "suspend other programs there; it returns when there is room\n");
+}
+
+TEST(json_has_all_of_it)
+{
+	place_begin();
+	serve(list_of(SUSPENDED));
+	json_t *json = listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
+	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "a");
+	CHECK(json_is_true(json_object_get(vgpu, "evictable")));
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "swap")), 512 * MIB);
+	json_t *eviction = json_object_get(vgpu, "eviction");
+	CHECK_STR(json_string_value(json_object_get(eviction, "state")), "moving");
+	CHECK(json_is_true(json_object_get(eviction, "suspended")));
+	CHECK_INT(json_integer_value(json_object_get(eviction, "on_gpu")), 768 * MIB);
+	CHECK_INT(json_integer_value(json_object_get(eviction, "in_host")), 256 * MIB);
+	CHECK_INT(json_object_size(eviction), 4);
+	eviction = json_object_get(json_array_get(json_object_get(vgpu, "tenants"), 0), "eviction");
+	CHECK_STR(json_string_value(json_object_get(eviction, "state")), "suspended");
+	CHECK(json_is_true(json_object_get(eviction, "suspended")));
+	CHECK(json_is_false(json_object_get(eviction, "pending")));
+	CHECK(json_is_null(json_object_get(eviction, "reason")));
+	CHECK(json_is_null(json_object_get(eviction, "call")));
+	CHECK_INT(json_integer_value(json_object_get(eviction, "bytes")), GIB);
+	CHECK_INT(json_integer_value(json_object_get(eviction, "host")), GIB);
+	CHECK(json_real_value(json_object_get(eviction, "in_state")) == 3);
+	CHECK(json_real_value(json_object_get(eviction, "moved")) == 0.25);
+	CHECK(json_real_value(json_object_get(eviction, "waited")) == 1.5);
+	CHECK_INT(json_integer_value(json_object_get(eviction, "waiting")), 2);
+	CHECK_INT(json_integer_value(json_object_get(eviction, "moves")), 4);
+	CHECK_INT(json_object_size(eviction), 14);
+	vgpu = json_array_get(json_object_get(json, "vgpus"), 1);
+	CHECK(json_is_false(json_object_get(vgpu, "evictable")));
+	CHECK(json_is_null(json_object_get(vgpu, "swap")));
+	CHECK(json_is_null(json_object_get(vgpu, "eviction")));
+	CHECK(json_is_null(json_object_get(json_array_get(json_object_get(vgpu, "tenants"), 0), "eviction")));
+	json_decref(json);
+}
+
+TEST(inspect_shows_it)
+{
+	place_begin();
+	serve(listing_of(SUSPENDED));
+	CHECK_INT(VIRGATE_RUN("inspect", "a"), 0);
+	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process\n"
+				   "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
+	CHECK_CONTAINS(result.out, "  STATE      IN HOST\n");
+	CHECK_CONTAINS(result.out, "  suspended  1.0 GiB\n");
+}
+
+// ---- the options of vGPUs --------------------------------------------------------------------------------
+
+TEST(evictable_vgpus_are_asked_for)
+{
+	char requests[2048];
+
+	place_begin();
+	serve("{\"ok\":true,\"vgpu\":{}}");
+	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "2G", "--evictable", "--swap", "1.5G"), 0);
+	CHECK_STR(result.out, "a: 2.0 GiB, evictable\n");
+	CHECK_INT(VIRGATE_RUN("create", "b", "-m", "2G", "-e"), 0);
+	serve("{\"ok\":false,\"code\":\"limit\",\"message\":\"full\"}");
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--evictable", "true"), 125);
+	setenv("VIRGATE_EVICTABLE", "yes", 1);
+	setenv("VIRGATE_SWAP", "512M", 1);
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125);
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--swap", "1G", "true"), 125);
+	setenv("VIRGATE_EVICTABLE", "no", 1);
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125);
+	unsetenv("VIRGATE_EVICTABLE");
+	unsetenv("VIRGATE_SWAP");
+	slurp("requests", requests, sizeof requests);
+	CHECK_STR(requests,
+		  "{\"op\":\"create\",\"memory\":2147483648,\"name\":\"a\",\"evictable\":true,\"swap\":1610612736,"
+		  "\"simulate\":\"\"}\n"
+		  "{\"op\":\"create\",\"memory\":2147483648,\"name\":\"b\",\"evictable\":true,\"simulate\":\"\"}\n"
+		  "{\"op\":\"enter\",\"memory\":2147483648,\"evictable\":true,\"simulate\":\"\"}\n"
+		  "{\"op\":\"enter\",\"memory\":2147483648,\"evictable\":true,\"swap\":536870912,\"simulate\":\"\"}\n"
+		  "{\"op\":\"enter\",\"memory\":2147483648,\"evictable\":true,\"swap\":1073741824,\"simulate\":\"\"}\n"
+		  "{\"op\":\"enter\",\"memory\":2147483648,\"simulate\":\"\"}\n");
+}
+
+// ---- the real daemon -------------------------------------------------------------------------------------
+
+static char ledger_path[200];
+static pid_t players[4];
+static size_t player_count;
+
+// Of a test that failed, too: node_end() waits for all children.
+static void end_players(void)
+{
+	for (; player_count; player_count--) {
+		kill(players[player_count - 1], SIGKILL);
+		waitpid(players[player_count - 1], NULL, 0);
+	}
+}
+
+static void begin_evictable(void)
+{
+	static bool registered;
+
+	end_players();
+	node_begin();
+	if (!registered)
+		atexit(end_players); // runs before node_end
+	registered = true;
+	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G", "--device", "0", "--evictable", "--swap", "64M"), 0);
+	snprintf(ledger_path, sizeof ledger_path, "%s/ledgers/a", place.runtime);
+}
+
+static pid_t play(struct player_plan plan)
+{
+	return players[player_count++] = start_player(ledger_path, &plan);
+}
+
+static const char *line_of(pid_t pid, const char *rest)
+{
+	static char line[512];
+
+	snprintf(line, sizeof line, "a: process %d (test-suspend)%s", (int)pid, rest);
+	return line;
+}
+
+TEST(a_vgpu_goes_and_comes_back)
+{
+	begin_evictable();
+	pid_t first = play((struct player_plan){.bytes = 256 * MIB, .slow_ms = 100});
+	pid_t second = play((struct player_plan){0});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_CONTAINS(result.out, line_of(first, ": 256.0 MiB to the host in 0.1"));
+	CHECK_CONTAINS(result.out, line_of(second, ": no GPU memory to move\n"));
+	CHECK_STR(result.err, "");
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "  2  suspended     0 B  256.0 MiB\n");
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
+	CHECK_CONTAINS(result.err, "vGPU a is suspended already");
+	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
+	CHECK_CONTAINS(result.out, line_of(first, ": 256.0 MiB to the GPU in 0.1"));
+	char pid[16];
+	snprintf(pid, sizeof pid, "%d", (int)first);
+	CHECK_INT(VIRGATE_RUN("suspend", "--pid", pid), 0);
+	CHECK_INT(VIRGATE_RUN("resume", "--pid", pid), 0);
+	end_players();
+}
+
+TEST(the_others_stay_when_one_cannot_leave)
+{
+	begin_evictable();
+	pid_t good = play((struct player_plan){.bytes = 64 * MIB}), other = play((struct player_plan){.bytes = 64 * MIB});
+	pid_t bad = play((struct player_plan){.bytes = 64 * MIB, .reason = PAGER_GPU});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
+	CHECK_CONTAINS(result.out, line_of(good, ": 64.0 MiB to the host"));
+	CHECK_CONTAINS(result.out, line_of(other, ": 64.0 MiB to the host"));
+	CHECK_CONTAINS(result.err, line_of(bad, " could not be suspended: the GPU did not finish its work in time"));
+	CHECK_CONTAINS(result.err, "; the others stay suspended\n");
+	CHECK_CONTAINS(result.err, "a: `virgate suspend --sim=devices=2,memory=4G a` tries again");
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "  3  partly suspended  64.0 MiB  128.0 MiB\n");
+	CHECK_CONTAINS(result.out, line_of(bad, " could not be suspended: the GPU did not finish"));
+	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
+	end_players();
+}
+
+// After the limit, 1 s, and 2 s more. A process that has begun to move gets time by its bytes.
+TEST(a_process_that_never_answers_is_given_up)
+{
+	begin_evictable();
+	pid_t silent = play((struct player_plan){.bytes = 64 * MIB, .is_silent = true});
+	pid_t slow = play((struct player_plan){.bytes = 896 * MIB, .slow_ms = 3300});
+	uint64_t begin_ns = vg_clock_monotonic_ns();
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
+	uint64_t waited_ms = (vg_clock_monotonic_ns() - begin_ns) / 1000000;
+	CHECK(waited_ms >= 3000);
+	CHECK_CONTAINS(result.err, line_of(silent, " could not be suspended: it did not answer within "));
+	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? It obeys when it runs again; the other stays "
+				   "suspended\n");
+	CHECK_CONTAINS(result.out, line_of(slow, ": 896.0 MiB to the host in "));
+	end_players();
+}
+
+// The wish stands meanwhile: the copy goes on.
+TEST(a_move_that_takes_too_long_is_given_up)
+{
+	begin_evictable();
+	pid_t slow = play((struct player_plan){.bytes = 1, .slow_ms = 60000});
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
+	CHECK_CONTAINS(result.err, line_of(slow, " could not be suspended: its memory was still moving after 3 s, and goes "
+						 "on; `virgate ps --sim=devices=2,memory=4G a` shows it\n"));
+	end_players();
+}
+
+TEST(a_process_that_ends_meanwhile_is_no_failure)
+{
+	begin_evictable();
+	pid_t silent = play((struct player_plan){.bytes = 64 * MIB, .is_silent = true});
+	pid_t child = begin(WORDS("suspend", "a"));
+	struct vg_ledger *ledger;
+	CHECK_INT(vg_ledger_open(ledger_path, &ledger), 0);
+	for (int i = 0; i < 2000 && !vg_ledger_pager_page(ledger)->out; i++)
+		usleep(5000);
+	CHECK(vg_ledger_pager_page(ledger)->out);
+	vg_ledger_close(ledger);
+	end_players();
+	CHECK_INT(finish(child), 0);
+	CHECK_STR(result.out, line_of(silent, " has ended\n"));
+}

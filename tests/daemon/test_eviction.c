@@ -1,0 +1,655 @@
+// Evictable vGPUs, and wishes to suspend and resume: what the daemon stores, writes into ledgers, and lists.
+#include "daemon_fixture.h"
+#include "player.h"
+
+static const struct player_plan obedient = {.bytes = GIB};
+
+static const char *path_of(const char *name)
+{
+	static char path[400];
+
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	return path;
+}
+
+static struct vg_ledger *ledger_of(const char *name)
+{
+	struct vg_ledger *ledger;
+
+	CHECK_INT(vg_ledger_open(path_of(name), &ledger), 0);
+	return ledger;
+}
+
+static void begin(void)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'evictable':true}", 4 * GIB));
+}
+
+// The member of the vGPU, or of its process `pid`, in the listing; the caller's.
+static json_t *listed(const char *name, pid_t pid, const char *key)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name), *vgpu = json_object_get(reply, "vgpu"), *one;
+	json_t *from = pid ? NULL : json_object_get(vgpu, "eviction"), *value;
+	size_t i;
+
+	json_array_foreach(json_object_get(vgpu, "tenants"), i, one)
+		if (pid && json_integer_value(json_object_get(one, "pid")) == pid)
+			from = json_object_get(one, "eviction");
+	value = json_incref(json_object_get(from, key));
+	if (!value)
+		FAIL("%s, process %d: no \"%s\" in the listing", name, (int)pid, key);
+	json_decref(reply);
+	return value;
+}
+
+static json_int_t number_of(const char *name, pid_t pid, const char *key)
+{
+	json_t *value = listed(name, pid, key);
+	json_int_t number = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
+
+	json_decref(value);
+	return number;
+}
+
+static const char *text_of(const char *name, pid_t pid, const char *key)
+{
+	static char text[64];
+	json_t *value = listed(name, pid, key);
+
+	snprintf(text, sizeof text, "%s", json_is_string(value) ? json_string_value(value) : "null");
+	json_decref(value);
+	return text;
+}
+
+static void await_state(const char *name, pid_t pid, const char *wanted)
+{
+	const char *state = "";
+
+	for (int i = 0; i < 1000; i++) {
+		state = text_of(name, pid, "state");
+		if (strcmp(state, wanted) == 0 && !(pid && number_of(name, pid, "pending")))
+			return;
+		poll(NULL, 0, 5);
+	}
+	FAIL("%s, process %d: \"%s\", not \"%s\"", name, (int)pid, state, wanted);
+}
+
+// How many processes were asked.
+static size_t asked(json_t *reply)
+{
+	if (!agreed(reply))
+		FAIL("%s", json_string_value(json_object_get(reply, "message")));
+	CHECK_STR(json_string_value(json_object_get(reply, "name")), "a");
+	size_t count = json_array_size(json_object_get(reply, "asked"));
+	json_decref(reply);
+	return count;
+}
+
+// ---- options ---------------------------------------------------------------------------------------------
+
+static void check_options(const char *name, uint64_t swap)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name), *vgpu = json_object_get(reply, "vgpu");
+	struct vg_ledger *ledger = ledger_of(name);
+
+	CHECK(json_is_boolean(json_object_get(vgpu, "evictable")));
+	CHECK_INT(json_is_true(json_object_get(vgpu, "evictable")), swap > 0);
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "swap")), swap);
+	CHECK_INT(json_is_object(json_object_get(vgpu, "eviction")), swap > 0);
+	CHECK_INT((vg_ledger_flags(ledger) & VG_LEDGER_EVICTABLE) != 0, swap > 0);
+	CHECK_INT(vg_ledger_swap(ledger), swap);
+	vg_ledger_close(ledger);
+	json_decref(reply);
+}
+
+TEST(options_are_stored)
+{
+	char command[700];
+
+	begin();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true,'swap':%llu}", GIB, 64 * MIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
+	for (int i = 0; i < 3; i++) {
+		check_options("a", 4 * GIB);
+		check_options("b", 64 * MIB);
+		check_options("c", 0);
+		kill_daemon();
+		snprintf(command, sizeof command, "rm -rf '%s/ledgers' '%s/vgpus.json'", runtime_dir, runtime_dir);
+		if (i == 1)
+			CHECK_INT(system(command), 0); // as a reboot does
+		start_daemon();
+	}
+	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", GIB + MIB));
+	check_options("b", 64 * MIB);
+}
+
+// A run's own vGPU, which only the next daemon is told of; and one that nobody remembers but its ledger.
+TEST(options_of_a_run_are_stored)
+{
+	char path[300];
+
+	fresh_node();
+	start_daemon();
+	pid_t launcher = fork();
+	if (launcher == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		json_t *reply = ask("{'op':'enter','name':'run','device':0,'memory':%llu,'evictable':true,'swap':%llu}",
+				    GIB, 64 * MIB);
+		if (!agreed(reply))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	CHECK(await_figure("run", "memory", GIB, 2000) >= 0);
+	pid_t player = start_player(path_of("run"), &(struct player_plan){.bytes = 8 * MIB});
+	check_options("run", 64 * MIB);
+	kill_daemon();
+	start_daemon();
+	check_options("run", 64 * MIB);
+	kill_daemon();
+	snprintf(path, sizeof path, "%s/vgpus.json", runtime_dir);
+	CHECK_INT(unlink(path), 0);
+	start_daemon();
+	check_options("run", 64 * MIB);
+	kill_tenant(player);
+	kill_tenant(launcher);
+}
+
+TEST(options_without_sense_are_refused)
+{
+	static const char *const values[] = {"0", "-1", "1.5", "'1G'", "true", "null"};
+
+	fresh_node();
+	start_daemon();
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%s}", GIB, values[i]),
+			      "invalid", "\"swap\" must be a number");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'swap':%llu}", GIB, MIB), "invalid",
+		      "a swap is for evictable vGPUs");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':false,'swap':%llu}", GIB, MIB), "invalid",
+		      "a swap is for evictable vGPUs");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':1}", GIB), "invalid",
+		      "\"evictable\" must be");
+	CHECK_AGREED(ask("{'op':'create','name':'y','memory':%llu,'evictable':false}", GIB));
+	CHECK_INT(figure("x", "memory"), -1);
+}
+
+TEST(a_swap_that_the_machine_has_not_is_refused_with_figures)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kib;
+
+	CHECK(file && fscanf(file, "MemTotal: %llu kB", &kib) == 1);
+	fclose(file);
+	fresh_node();
+	start_daemon();
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB, 1ull << 50), "limit",
+		      "vGPU x: asked for a swap of 1.0 PiB for each process, but this machine has ");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB,
+			  (kib << 10) + 1), "limit", "of memory: ask for less");
+	// The limit is the default.
+	set_world("gpu %llu\ngpu %llu\n", 1ull << 51, 8 * GIB);
+	kill_daemon();
+	start_daemon();
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'device':0,'evictable':true}", 1ull << 50), "limit",
+		      "1.0 PiB, its memory limit, to the host");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'device':0,'evictable':true}", 1ull << 50), "limit",
+		      "--swap SIZE");
+	CHECK_AGREED(ask("{'op':'create','name':'x','memory':%llu,'device':0,'evictable':true,'swap':%llu}", 1ull << 50,
+			 kib << 10));
+}
+
+// ---- wishes ----------------------------------------------------------------------------------------------
+
+TEST(a_vgpu_is_suspended_and_resumed)
+{
+	begin();
+	pid_t first = start_player(path_of("a"), &obedient), second = start_player(path_of("a"), &obedient);
+	pid_t idle = start_player(path_of("a"), &(struct player_plan){0});
+	struct vg_ledger *ledger = ledger_of("a");
+	CHECK_STR(text_of("a", 0, "state"), "running");
+	CHECK_INT(number_of("a", 0, "on_gpu"), 2 * GIB);
+	CHECK_STR(text_of("a", idle, "state"), "none");
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a','drain_ms':2500}")), 3);
+	CHECK_INT(vg_ledger_pager_page(ledger)->out, 1);
+	CHECK_INT(player_slot(ledger, first)->out, 1);
+	CHECK_INT(player_slot(ledger, first)->drain_ms, 2500);
+	CHECK_INT(player_slot(ledger, first)->bell, 1);
+	await_state("a", first, "suspended");
+	await_state("a", second, "suspended");
+	CHECK_STR(text_of("a", 0, "state"), "suspended");
+	CHECK_INT(number_of("a", 0, "suspended"), 1);
+	CHECK_INT(number_of("a", 0, "on_gpu"), 0);
+	CHECK_INT(number_of("a", 0, "in_host"), 2 * GIB);
+	CHECK_INT(number_of("a", first, "host"), GIB);
+	CHECK_INT(number_of("a", first, "moves"), 1);
+	CHECK(number_of("a", first, "state_ns") > 0);
+	CHECK_STR(text_of("a", first, "reason"), "");
+	CHECK_INT(figure("a", "charged"), 2 * GIB); // it is still theirs
+	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy",
+		      "vGPU a is suspended already: `virgate resume a` resumes it");
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 3);
+	CHECK_INT(vg_ledger_pager_page(ledger)->out, 0);
+	CHECK_INT(player_slot(ledger, first)->out, 0);
+	await_state("a", first, "running");
+	await_state("a", second, "running");
+	CHECK_STR(text_of("a", 0, "state"), "running");
+	CHECK_INT(number_of("a", 0, "in_host"), 0);
+	CHECK_REFUSED(ask("{'op':'resume','name':'a'}"), "busy", "vGPU a is not suspended");
+	vg_ledger_close(ledger);
+	kill_tenant(first);
+	kill_tenant(second);
+	kill_tenant(idle);
+}
+
+TEST(one_process_is_suspended_and_resumed)
+{
+	begin();
+	pid_t first = start_player(path_of("a"), &obedient), second = start_player(path_of("a"), &obedient);
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
+	await_state("a", first, "suspended");
+	CHECK_STR(text_of("a", second, "state"), "running");
+	CHECK_INT(number_of("a", second, "suspended"), 0);
+	CHECK_STR(text_of("a", 0, "state"), "partly suspended");
+	CHECK_INT(number_of("a", 0, "suspended"), 0);
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)first), "busy", "is suspended already");
+	CHECK_REFUSED(ask("{'op':'resume','pid':%d}", (int)second), "busy", "is not suspended");
+	CHECK_INT(asked(ask("{'op':'resume','pid':%d}", (int)first)), 1);
+	await_state("a", first, "running");
+	// What was suspended alone comes back with the vGPU, whether that was suspended as a whole or not.
+	for (int whole = 0; whole < 2; whole++) {
+		CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
+		await_state("a", first, "suspended");
+		if (whole) {
+			CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 2);
+			await_state("a", second, "suspended");
+			CHECK_REFUSED(ask("{'op':'resume','pid':%d}", (int)first), "busy",
+				      "cannot be resumed alone, because its vGPU a is suspended: `virgate resume a`");
+		}
+		CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 2);
+		await_state("a", first, "running");
+		await_state("a", second, "running");
+	}
+	kill_tenant(first);
+	kill_tenant(second);
+}
+
+TEST(wishes_without_sense_are_refused)
+{
+	static const char *const pids[] = {"0", "-1", "'1'", "1.5", "99999999999"};
+
+	begin();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", GIB));
+	pid_t other = start_tenant("b", MIB);
+	for (int i = 0; i < 2; i++) {
+		const char *op = i ? "resume" : "suspend";
+		CHECK_REFUSED(ask("{'op':'%s','name':'b'}", op), "unsupported",
+			      "vGPU b is not evictable, so memory of its programs cannot move to the host: create it with "
+			      "--evictable");
+		CHECK_REFUSED(ask("{'op':'%s','pid':%d}", op, (int)other), "unsupported", "vGPU b is not evictable");
+		CHECK_REFUSED(ask("{'op':'%s','name':'nobody'}", op), "not_found", "no vGPU nobody");
+		CHECK_REFUSED(ask("{'op':'%s','pid':1}", op), "not_found", "process 1 does not run in a vGPU of yours");
+		CHECK_REFUSED(ask("{'op':'%s'}", op), "invalid", "\"name\"");
+		CHECK_REFUSED(ask("{'op':'%s','name':'a','pid':%d}", op, (int)other), "invalid", "name one of them");
+		for (size_t k = 0; k < sizeof pids / sizeof *pids; k++)
+			CHECK_REFUSED(ask("{'op':'%s','pid':%s}", op, pids[k]), "invalid", "\"pid\" must be");
+		CHECK_REFUSED(ask("{'op':'%s','name':'a','drain_ms':-1}", op), "invalid", "\"drain_ms\" must be");
+		CHECK_REFUSED(ask("{'op':'%s','name':'a','drain_ms':3600001}", op), "invalid", "from 0 to 3600000");
+		CHECK_REFUSED(ask("{'op':'%s','name':'a','drain_ms':'1'}", op), "invalid", "\"drain_ms\" must be");
+	}
+	CHECK_STR(text_of("a", 0, "state"), "running");
+	kill_tenant(other);
+	CHECK(await_figure("b", "tenants", 0, 2000) >= 0);
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)other), "not_found", "does not run in a vGPU");
+}
+
+TEST(a_vgpu_without_processes_is_suspended)
+{
+	begin();
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 0);
+	CHECK_STR(text_of("a", 0, "state"), "suspended");
+	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy", "is suspended already");
+	pid_t later = start_player(path_of("a"), &obedient); // it reads the wish by itself
+	await_state("a", later, "suspended");
+	CHECK_INT(number_of("a", later, "suspended"), 1);
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	await_state("a", later, "running");
+	kill_tenant(later);
+}
+
+TEST(a_wish_outlives_the_daemon)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	kill_daemon();
+	pid_t later = start_player(path_of("a"), &obedient);
+	start_daemon();
+	CHECK_STR(text_of("a", 0, "state"), "suspended");
+	CHECK_INT(number_of("a", 0, "suspended"), 1);
+	CHECK_STR(text_of("a", player, "state"), "suspended");
+	await_state("a", later, "suspended");
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 2);
+	await_state("a", player, "running");
+	await_state("a", later, "running");
+	kill_tenant(player);
+	kill_tenant(later);
+}
+
+TEST(a_process_that_gave_up_is_asked_again)
+{
+	const struct player_plan stuck = {.bytes = GIB, .reason = PAGER_THREAD, .row = 3};
+
+	begin();
+	pid_t good = start_player(path_of("a"), &obedient), bad = start_player(path_of("a"), &stuck);
+	struct vg_ledger *ledger = ledger_of("a");
+	for (uint32_t i = 1; i < 4; i++) {
+		CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 2);
+		await_state("a", good, "suspended");
+		for (int k = 0; k < 1000 && number_of("a", bad, "pending"); k++)
+			poll(NULL, 0, 5);
+		CHECK_STR(text_of("a", bad, "state"), "running");
+		CHECK_STR(text_of("a", bad, "reason"), "thread");
+		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2"); // a row of entries.def
+		CHECK_STR(text_of("a", 0, "state"), "partly suspended");
+		CHECK_INT(player_slot(ledger, bad)->bell, i);
+		CHECK_INT(player_slot(ledger, good)->bell, 1); // it has obeyed
+	}
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 2);
+	await_state("a", good, "running");
+	await_state("a", bad, "running");
+	CHECK_STR(text_of("a", 0, "state"), "running");
+	vg_ledger_close(ledger);
+	kill_tenant(good);
+	kill_tenant(bad);
+}
+
+// What the listing says between and beyond.
+TEST(states_are_listed)
+{
+	begin();
+	pid_t slow = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .slow_ms = 60000});
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)slow)), 1);
+	for (int i = 0; i < 1000 && strcmp(text_of("a", slow, "state"), "leaving") != 0; i++)
+		poll(NULL, 0, 5);
+	CHECK_STR(text_of("a", slow, "state"), "leaving");
+	CHECK_STR(text_of("a", 0, "state"), "moving");
+	CHECK_INT(number_of("a", slow, "pending"), 1);
+	kill_tenant(slow);
+	pid_t silent = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)silent)), 1);
+	CHECK_STR(text_of("a", silent, "state"), "asked");
+	CHECK_INT(asked(ask("{'op':'resume','pid':%d}", (int)silent)), 1); // takes it back
+	CHECK_STR(text_of("a", silent, "state"), "running");
+	kill_tenant(silent);
+	pid_t homeless = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .reason = PAGER_DEVICE, .missing = MIB});
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)homeless)), 1);
+	await_state("a", homeless, "suspended");
+	CHECK_INT(asked(ask("{'op':'resume','pid':%d}", (int)homeless)), 1);
+	await_state("a", homeless, "waiting");
+	CHECK_STR(text_of("a", 0, "state"), "waiting");
+	CHECK_STR(text_of("a", homeless, "reason"), "device");
+	CHECK_INT(number_of("a", homeless, "missing"), MIB);
+	kill_tenant(homeless);
+	pid_t broken = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .breaks = true});
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)broken)), 1);
+	await_state("a", broken, "broken");
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)broken), "busy", "is suspended already");
+	kill_tenant(broken);
+	pid_t ill = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .reason = PAGER_DRIVER, .row = 700});
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)ill)), 1);
+	await_state("a", ill, "running");
+	CHECK_STR(text_of("a", ill, "reason"), "driver");
+	CHECK_INT(number_of("a", ill, "error"), 700);
+	CHECK_STR(text_of("a", ill, "call"), "null");
+	kill_tenant(ill);
+}
+
+// It has other memory beside that of the vGPU, and no pager.
+TEST(a_host_is_not_asked)
+{
+	begin();
+	pid_t host = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_host = true});
+	struct vg_ledger *ledger = ledger_of("a");
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 0);
+	CHECK_INT(player_slot(ledger, host)->bell, 0);
+	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)host), "not_found", "does not run in a vGPU");
+	vg_ledger_close(ledger);
+	kill_tenant(host);
+}
+
+// ---- the end of processes and vGPUs -----------------------------------------------------------------------
+
+TEST(a_suspended_process_is_killed)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	struct vg_ledger *ledger = ledger_of("a");
+	struct pager_slot *slot = player_slot(ledger, player);
+	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)player)), 1);
+	await_state("a", player, "suspended");
+	kill_tenant(player);
+	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
+	CHECK_INT(slot->out, 0);
+	CHECK_INT(slot->host, 0);
+	CHECK_STR(text_of("a", 0, "state"), "running");
+	pid_t next = start_player(path_of("a"), &obedient);
+	CHECK(player_slot(ledger, next) == slot);
+	poll(NULL, 0, 300);
+	CHECK_STR(text_of("a", next, "state"), "running"); // the wish was not for it
+	vg_ledger_close(ledger);
+	kill_tenant(next);
+}
+
+TEST(suspended_vgpus_are_changed_and_removed)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 3 * GIB));
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", GIB - 1), "limit", "is in use"); // it is charged
+	CHECK_STR(text_of("a", 0, "state"), "suspended");
+	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "is in use");
+	json_decref(ask("{'op':'rm','name':'a','force':true}"));
+	CHECK_INT(waitpid(player, NULL, 0), player);
+	for (int i = 0; i < 400 && figure("a", "memory") >= 0; i++)
+		poll(NULL, 0, 10);
+	CHECK_INT(figure("a", "memory"), -1);
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'evictable':true}", GIB));
+	CHECK_STR(text_of("a", 0, "state"), "running");
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 0);
+	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
+}
+
+// Nobody new can use the vGPU then, but its programs must not stand still for ever.
+TEST(a_vgpu_whose_ledger_was_removed_is_resumed)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	struct vg_ledger *ledger = ledger_of("a");
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	CHECK_INT(unlink(path_of("a")), 0);
+	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "system", "its file was removed");
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	await_state("a", player, "running");
+	vg_ledger_close(ledger);
+	kill_tenant(player);
+}
+
+// ---- hostile values ----------------------------------------------------------------------------------------
+
+static void check_bounded(const char *name, pid_t pid)
+{
+	static const char *const sizes[] = {"bytes", "host", "missing"};
+	static const char *const figures[] = {"state_ns", "moved_ns", "waited_ns", "waiting", "moves", "error"};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		CHECK(number_of(name, pid, sizes[i]) >= 0 && number_of(name, pid, sizes[i]) <= (json_int_t)(4 * GIB));
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		CHECK(number_of(name, pid, figures[i]) >= 0);
+	CHECK(number_of(name, pid, "host") <= number_of(name, pid, "bytes"));
+	CHECK(number_of(name, 0, "on_gpu") >= 0 && number_of(name, 0, "in_host") >= 0);
+	CHECK(number_of(name, 0, "on_gpu") + number_of(name, 0, "in_host") <= (json_int_t)(4 * GIB));
+}
+
+TEST(hostile_words_are_bounded)
+{
+	static const uint64_t words[] = {0, 1, PAGER_STATE_COUNT, PAGER_REASON_COUNT, 1 << 30, UINT32_MAX, INT64_MAX,
+					 1ull << 63, UINT64_MAX};
+	enum { WORDS = sizeof(struct pager_slot) / 8 };
+
+	begin();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true}", GIB));
+	pid_t liar = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	pid_t neighbour = start_player(path_of("b"), &(struct player_plan){.bytes = MIB});
+	struct vg_ledger *ledger = ledger_of("a");
+	struct pager_slot *slot = player_slot(ledger, liar);
+	for (size_t value = 0; value < sizeof words / sizeof *words; value++) {
+		for (size_t word = 0; word <= WORDS; word++) {
+			uint64_t all[WORDS] = {0};
+			for (size_t i = 0; i < WORDS; i++)
+				all[i] = i == word || word == WORDS ? words[value] : 0;
+			memcpy(slot, all, sizeof all);
+			check_bounded("a", liar);
+		}
+	}
+	CHECK_STR(text_of("a", liar, "state"), "unknown");
+	CHECK_STR(text_of("a", liar, "reason"), "unknown");
+	slot->state = PAGER_RUNNING;
+	slot->reason = PAGER_THREAD;
+	slot->row = UINT32_MAX; // no entry
+	CHECK_STR(text_of("a", liar, "call"), "null");
+	vg_ledger_pager_page(ledger)->out = UINT32_MAX;
+	CHECK_STR(text_of("b", 0, "state"), "running");
+	CHECK_INT(number_of("b", neighbour, "bytes"), MIB);
+	json_decref(ask("{'op':'suspend','name':'a'}"));
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	CHECK_INT(vg_ledger_pager_page(ledger)->out, 0);
+	vg_ledger_close(ledger);
+	kill_tenant(liar);
+	kill_tenant(neighbour);
+}
+
+// ---- what is measured ------------------------------------------------------------------------------------
+
+static struct vg_ledger_tenant tenant_of(const struct vg_ledger *ledger, pid_t pid)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		if (tenant.owner.pid == (uint32_t)pid)
+			return tenant;
+	FAIL("process %d has no slot", (int)pid);
+}
+
+// The daemon measures every 250 ms.
+static uint64_t await_undeclared(const struct vg_ledger *ledger, pid_t pid, uint64_t wanted)
+{
+	uint64_t undeclared = 0;
+
+	for (int i = 0; i < 400; i++) {
+		undeclared = tenant_of(ledger, pid).undeclared;
+		if (undeclared == wanted)
+			break;
+		poll(NULL, 0, 10);
+	}
+	return undeclared;
+}
+
+static void show_physical(pid_t pid, uint64_t bytes)
+{
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
+}
+
+// Memory in the host is charged, and does not show on the device. What does show there was never declared.
+TEST(memory_in_the_host_hides_nothing_on_the_device)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	struct vg_ledger *ledger = ledger_of("a");
+	show_physical(player, GIB + 100 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	show_physical(player, 100 * MIB);
+	poll(NULL, 0, 600);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	show_physical(player, 300 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	await_state("a", player, "running");
+	show_physical(player, GIB + 50 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 50 * MIB), 50 * MIB);
+	vg_ledger_close(ledger);
+	kill_tenant(player);
+}
+
+// Whatever a process says of its memory in the host: what it is charged, with what it is told that it holds undeclared,
+// is not less than what NVML sees.
+TEST(no_word_in_a_slot_lowers_a_charge)
+{
+	static const uint64_t lies[] = {0, 1, 512 * MIB, GIB, 4 * GIB, INT64_MAX, UINT64_MAX};
+
+	begin();
+	pid_t liar = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	struct vg_ledger *ledger = ledger_of("a");
+	struct pager_slot *slot = player_slot(ledger, liar);
+	show_physical(liar, GIB + 200 * MIB);
+	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+		uint64_t host = lies[i] < GIB ? lies[i] : GIB; // at most what is declared is not expected
+		slot->bytes = lies[i];
+		slot->host = lies[i];
+		slot->state = i % 2 ? PAGER_OUT : PAGER_RUNNING;
+		CHECK_INT(await_undeclared(ledger, liar, 200 * MIB + host), 200 * MIB + host);
+		struct vg_ledger_tenant tenant = tenant_of(ledger, liar);
+		CHECK(tenant.used + tenant.undeclared >= GIB + 200 * MIB);
+	}
+	vg_ledger_close(ledger);
+	kill_tenant(liar);
+}
+
+// What is charged for memory in the host does not cover what is on the device and was charged to nobody.
+TEST(memory_that_was_charged_to_nobody_is_logged)
+{
+	static char text[65536];
+	char path[300];
+
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	show_physical(player, 300 * MIB);
+	snprintf(path, sizeof path, "%s/log", folder);
+	for (int i = 0; i < 800 && !strstr(text, "on the device"); i++) {
+		poll(NULL, 0, 10);
+		CHECK(vg_file_read(path, text, sizeof text) > 0);
+	}
+	CHECK_CONTAINS(text, "holds 300.0 MiB on the device, but 0 B is charged");
+	kill_tenant(player);
+}
+
+TEST(only_an_evictable_vgpu_has_memory_in_the_host)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB));
+	pid_t player = start_player(path_of("b"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	struct vg_ledger *ledger = ledger_of("b");
+	struct pager_slot *slot = player_slot(ledger, player);
+	slot->host = GIB;
+	vg_ledger_pager_page(ledger)->out = 1;
+	show_physical(player, GIB + 100 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	json_t *reply = ask("{'op':'inspect','name':'b'}"), *vgpu = json_object_get(reply, "vgpu");
+	CHECK(json_is_null(json_object_get(vgpu, "eviction")));
+	CHECK(json_is_null(json_object_get(json_array_get(json_object_get(vgpu, "tenants"), 0), "eviction")));
+	json_decref(reply);
+	vg_ledger_close(ledger);
+	kill_tenant(player);
+}
