@@ -8,26 +8,34 @@
 #include "options.h"
 #include "say.h"
 
+// Reads an option that is a size, or the setting for it. 0, or the verb's usage exit code.
+static int read_part(const struct arguments *arguments, const char *name, const char *usual, bool evictable,
+		     uint64_t *ret_bytes)
+{
+	const char *given = option_value(arguments, name);
+	const char *wrong = given ? config_check(KIND_SIZE, given) : NULL;
+
+	if (wrong)
+		say_usage(arguments->verb, "--%s: \"%s\" %s", name, given, wrong);
+	else if (given && !evictable)
+		say_usage(arguments->verb, "--%s is for evictable vGPUs: give --evictable too", name);
+	if (wrong || (given && !evictable))
+		return verb_usage_code(arguments->verb);
+	if (!given && evictable)
+		given = usual;
+	if (given)
+		vg_size_parse(given, ret_bytes);
+	return 0;
+}
+
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options)
 {
-	const char *swap = option_value(arguments, "swap");
 	const char *usual = config ? config->values[CONFIG_EVICTABLE] : NULL;
-	const char *wrong = swap ? config_check(KIND_SIZE, swap) : NULL;
 
 	options->evictable = option_value(arguments, "evictable") || (usual && strcmp(usual, "yes") == 0);
-	if (wrong) {
-		say_usage(arguments->verb, "--swap: \"%s\" %s", swap, wrong);
-		return verb_usage_code(arguments->verb);
-	}
-	if (swap && !options->evictable) {
-		say_usage(arguments->verb, "--swap is for evictable vGPUs: give --evictable too");
-		return verb_usage_code(arguments->verb);
-	}
-	if (!swap && config && options->evictable)
-		swap = config->values[CONFIG_SWAP];
-	if (swap)
-		vg_size_parse(swap, &options->swap);
-	return 0;
+	int code = read_part(arguments, "swap", config ? config->values[CONFIG_SWAP] : NULL, options->evictable,
+			     &options->swap);
+	return code ? code : read_part(arguments, "fixed", NULL, options->evictable, &options->fixed);
 }
 
 // ---- texts -----------------------------------------------------------------------------------------------
@@ -85,8 +93,8 @@ void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out)
 		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
 		const struct vg_eviction_info *eviction = &tenant->eviction;
 		bool is_broken = eviction->known && strcmp(eviction->state, "broken") == 0;
-		if (!eviction->known || (!is_broken && (eviction->pending || !*eviction->reason) &&
-					 strcmp(eviction->state, "waiting") != 0))
+		bool is_waiting = strcmp(eviction->state, "waiting") == 0;
+		if (!eviction->known || (!is_broken && (!*eviction->reason || (eviction->pending && !is_waiting))))
 			continue;
 		snprintf(line, sizeof line, "%s: process %lld (%s) could not be %s: %s", vgpu->name,
 			 (long long)tenant->pid, program_text(tenant, program),
@@ -97,11 +105,12 @@ void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out)
 
 void print_eviction(const struct vg_vgpu_info *vgpu)
 {
-	char swap[VG_SIZE_TEXT], on_gpu[VG_SIZE_TEXT], in_host[VG_SIZE_TEXT];
+	char swap[VG_SIZE_TEXT], fixed[VG_SIZE_TEXT], on_gpu[VG_SIZE_TEXT], in_host[VG_SIZE_TEXT];
 
 	if (!vgpu->evictable)
 		return;
-	print_line("%-11sup to %s of host memory for each process", "evictable", vg_size_format(vgpu->swap, swap));
+	print_line("%-11sup to %s of host memory for each process, up to %s of memory that cannot move", "evictable",
+		   vg_size_format(vgpu->swap, swap), vg_size_format(vgpu->fixed, fixed));
 	if (*vgpu->eviction_state)
 		print_line("%-11s%s: %s on the GPU, %s in the host", "memory", vgpu->eviction_state,
 			   vg_size_format(vgpu->on_gpu, on_gpu), vg_size_format(vgpu->in_host, in_host));

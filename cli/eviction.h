@@ -7,7 +7,7 @@
 
 enum { EVICTION_TEXT = 512 };
 
-// Reads --evictable and --swap, or the settings in `config` (NULL: none), into `options`. 0, or the verb's usage exit
+// Reads --evictable, --swap and --fixed, or the settings in `config` (NULL: none), into `options`. 0, or the verb's usage exit
 // code after a message on standard error.
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options);
 
@@ -26,5 +26,7 @@ json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu);
 // The options of the verbs that make a vGPU.
 #define OPTION_EVICTABLE                                                                                               \
 	{"evictable", 'e', NULL, "device memory of its programs can move to the host, see virgate suspend", 0}
+#define OPTION_FIXED                                                                                                   \
+	{"fixed", 0, "SIZE", "evictable: part of the memory for what cannot move; default: a context and up to 1 GiB", 0}
 #define OPTION_SWAP                                                                                                    \
 	{"swap", 0, "SIZE", "evictable: host memory that each process may use; default: the memory limit", 0}

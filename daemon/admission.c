@@ -174,6 +174,9 @@ static int publish(struct node *node, size_t device, uint64_t extra, bool turns,
 	return r;
 }
 
+// What other daemons had promised when this one last admitted a vGPU.
+static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
+
 static int looks_left; // at processes that the files name, in one sum
 
 static bool is_alive(json_int_t pid, json_int_t start_time)
@@ -293,12 +296,22 @@ uint64_t admission_room(const struct node *node, size_t device, const struct tur
 	return others.bytes < left ? left - others.bytes : 0;
 }
 
+uint64_t admission_for_evictable(const struct node *node, size_t device)
+{
+	uint64_t left = vg_system_device(node->system, device)->memory, taken = others_last_seen[device];
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		taken += vgpu->device == device && !vgpu->evictable ? vgpu->memory : 0;
+	return taken < left ? left - taken : 0;
+}
+
 uint64_t admission_promised(const struct node *node, size_t device)
 {
 	const char *uuid = vg_system_device(node->system, device)->uuid_text;
 	struct reserved reserved = reserved_here(node, device, NULL);
 	uint64_t own = sum_of(&reserved), others = claims_matter(node) ? read_others(node, uuid).bytes : 0;
 
+	others_last_seen[device] = others;
 	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
 }
 
@@ -359,6 +372,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 		if (r < 0 && !node->system_wide) // others would promise the same memory
 			return r;
 		struct others others = read_others(node, gpu->uuid_text);
+		others_last_seen[device] = others.bytes;
 		figures.others = others.bytes;
 		figures.others_have_turns = turns && others.have_turns;
 		figures.user = others.user;

@@ -5,10 +5,22 @@
 #include "daemon/arbiter.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Beside the context, unless the user chooses.
+#define FIXED_BESIDES (UINT64_C(1) << 30)
 
 // ---- options ---------------------------------------------------------------------------------------------
+
+static uint64_t smaller(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
 
 // What /proc/meminfo calls MemTotal; 0: it cannot be read.
 static uint64_t host_memory(void)
@@ -36,15 +48,52 @@ static json_t *refuse_swap(const struct vgpu *wanted, bool is_default, uint64_t 
 		      wanted->name, vg_size_format(wanted->swap, text[0]), vg_size_format(host, text[1]));
 }
 
+bool eviction_is_asked(const struct request *request)
+{
+	return json_is_true(json_object_get(request->object, "evictable"));
+}
+
+// A context, and room for what libraries and small allocations take, but no more than a quarter of the memory besides.
+static uint64_t choose_fixed(const struct request *request, const struct vgpu *wanted)
+{
+	bool measured;
+	uint64_t context = overhead_estimate(request->node, wanted->device, wanted->owner, &measured);
+	uint64_t rest = smaller(FIXED_BESIDES, wanted->memory / 4);
+
+	return smaller(context + rest, wanted->memory);
+}
+
+static json_t *take_fixed(const struct request *request, struct vgpu *wanted)
+{
+	const json_t *fixed = json_object_get(request->object, "fixed");
+	char text[2][VG_SIZE_TEXT];
+	bool measured;
+	uint64_t context = overhead_estimate(request->node, wanted->device, wanted->owner, &measured);
+
+	wanted->fixed = fixed ? (uint64_t)json_integer_value(fixed) : choose_fixed(request, wanted);
+	if (wanted->fixed > wanted->memory)
+		return refuse("invalid", "vGPU %s: a fixed part of %s is more than its memory, %s: ask for less", wanted->name,
+			      vg_size_format(wanted->fixed, text[0]), vg_size_format(wanted->memory, text[1]));
+	if (wanted->fixed < context)
+		return refuse("invalid", "vGPU %s: a fixed part of %s is too small, since a CUDA context alone takes %s: ask "
+					 "for more", wanted->name, vg_size_format(wanted->fixed, text[0]),
+			      vg_size_format(context, text[1]));
+	return NULL;
+}
+
 json_t *eviction_take(const struct request *request, struct vgpu *wanted)
 {
 	const json_t *evictable = json_object_get(request->object, "evictable");
-	const json_t *swap = json_object_get(request->object, "swap");
+	const json_t *swap = json_object_get(request->object, "swap"), *fixed = json_object_get(request->object, "fixed");
 
 	if (evictable && !json_is_null(evictable) && !json_is_boolean(evictable))
 		return refuse("invalid", "\"evictable\" must be true or false");
 	if (swap && (!json_is_integer(swap) || json_integer_value(swap) <= 0))
 		return refuse("invalid", "\"swap\" must be a number of bytes above 0");
+	if (fixed && (!json_is_integer(fixed) || json_integer_value(fixed) <= 0))
+		return refuse("invalid", "\"fixed\" must be a number of bytes above 0");
+	if (fixed && !json_is_true(evictable))
+		return refuse("invalid", "a fixed part is for evictable vGPUs: give --evictable with --fixed");
 	if (swap && !json_is_true(evictable))
 		return refuse("invalid", "a swap is for evictable vGPUs: give --evictable with --swap");
 	if (!json_is_true(evictable))
@@ -52,24 +101,28 @@ json_t *eviction_take(const struct request *request, struct vgpu *wanted)
 	wanted->evictable = true;
 	wanted->swap = swap ? (uint64_t)json_integer_value(swap) : wanted->memory;
 	uint64_t host = host_memory();
-	return wanted->swap > host ? refuse_swap(wanted, !swap, host) : NULL;
+	return wanted->swap > host ? refuse_swap(wanted, !swap, host) : take_fixed(request, wanted);
 }
 
 void eviction_write(json_t *object, const struct vgpu *vgpu)
 {
 	json_object_set_new(object, "evictable", json_boolean(vgpu->evictable));
-	if (vgpu->evictable)
-		json_object_set_new(object, "swap", json_integer((json_int_t)vgpu->swap));
+	if (!vgpu->evictable)
+		return;
+	json_object_set_new(object, "swap", json_integer((json_int_t)vgpu->swap));
+	json_object_set_new(object, "fixed", json_integer((json_int_t)vgpu->fixed));
 }
 
 bool eviction_read(const json_t *object, struct vgpu *ret_vgpu)
 {
 	bool evictable = json_is_true(json_object_get(object, "evictable"));
 	json_int_t swap = json_integer_value(json_object_get(object, "swap"));
+	json_int_t fixed = json_integer_value(json_object_get(object, "fixed"));
 
-	if (evictable && swap <= 0)
+	if (evictable && (swap <= 0 || fixed <= 0))
 		return false;
 	ret_vgpu->evictable = evictable;
+	ret_vgpu->fixed = evictable ? (uint64_t)fixed : 0;
 	ret_vgpu->swap = evictable ? (uint64_t)swap : 0;
 	return true;
 }
@@ -80,20 +133,62 @@ void eviction_adopt(const struct vg_ledger *ledger, struct vgpu *ret_vgpu)
 
 	ret_vgpu->evictable = vg_ledger_flags(ledger) & VG_LEDGER_EVICTABLE;
 	ret_vgpu->swap = !ret_vgpu->evictable ? 0 : swap < host ? swap : host;
+	ret_vgpu->fixed = ret_vgpu->evictable ? smaller(vg_ledger_fixed(ledger), ret_vgpu->memory) : 0;
 }
 
 // ---- what processes say ----------------------------------------------------------------------------------
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-static uint64_t smaller(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
-}
-
 bool eviction_is_suspended(const struct vgpu *vgpu)
 {
-	return vgpu->evictable && READ(vg_ledger_pager_page(vgpu->ledger)->out);
+	return vgpu->evictable && READ(vg_ledger_pager_page(vgpu->ledger)->suspended);
+}
+
+// `drain_ms`: 0 leaves it as it is.
+static void ring_all(const struct vgpu *vgpu, uint32_t drain_ms)
+{
+	struct pager_slot *slots = vg_ledger_pager_slots(vgpu->ledger);
+	struct vg_ledger_tenant seen;
+	unsigned int cursor = 0;
+
+	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen)) {
+		if (seen.guest || seen.host)
+			continue;
+		if (drain_ms)
+			atomic_store_explicit(&slots[seen.slot].drain_ms, drain_ms, memory_order_relaxed);
+		eviction_ring(&slots[seen.slot]);
+	}
+}
+
+void eviction_ring(struct pager_slot *slot)
+{
+	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
+	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); // of other processes: not a private futex
+}
+
+void eviction_name_holder(struct vgpu *vgpu, const char *holder)
+{
+	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
+
+	if (strncmp(page->holder, holder, sizeof page->holder) != 0)
+		snprintf(page->holder, sizeof page->holder, "%s", holder);
+}
+
+void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms)
+{
+	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
+
+	atomic_store(&page->out, eviction_is_suspended(vgpu) || vgpu->residence.is_evicted);
+	ring_all(vgpu, drain_ms);
+}
+
+void eviction_set_ask(struct vgpu *vgpu, uint32_t ms)
+{
+	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
+
+	if (atomic_exchange(&page->ask_ms, ms) != ms)
+		ring_all(vgpu, 0);
 }
 
 void eviction_look(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction)
@@ -113,7 +208,9 @@ void eviction_look(const struct vgpu *vgpu, unsigned int slot, struct eviction *
 		.since_ns = READ(words->since_ns),
 		.moved_ns = smaller(READ(words->moved_ns), INT64_MAX),
 		.waited_ns = smaller(READ(words->waited_ns), INT64_MAX),
-		.is_out = READ(words->out) || eviction_is_suspended(vgpu),
+		.is_out = READ(words->out) || READ(vg_ledger_pager_page(vgpu->ledger)->out),
+		.is_evicted = vgpu->residence.is_evicted && !READ(words->out) && !eviction_is_suspended(vgpu),
+		.active_ns = READ(words->active_ns),
 		.is_pending = READ(words->bell) != answered};
 
 	now.host = smaller(now.host, now.bytes);
@@ -131,6 +228,8 @@ bool eviction_concerns(const struct tenant *tenant)
 // A process that shall come back waits as long as the device has no room for it.
 static bool is_waiting(const struct eviction *one)
 {
+	if (one->is_evicted)
+		return one->state == PAGER_OUT && one->waiting;
 	return !one->is_out && one->reason == PAGER_DEVICE && (one->state == PAGER_OUT || one->state == PAGER_COMING);
 }
 
@@ -148,7 +247,7 @@ static const char *name_state(const struct eviction *one)
 	case PAGER_LEAVING:
 		return "leaving";
 	case PAGER_OUT:
-		return "suspended";
+		return one->is_evicted ? "out" : "suspended";
 	case PAGER_COMING:
 		return "returning";
 	case PAGER_BROKEN:
@@ -226,12 +325,14 @@ static void add(struct summary *summary, const struct eviction *one)
 		summary->there++;
 }
 
-static const char *name_summary(const struct summary *summary, bool is_suspended)
+static const char *name_summary(const struct summary *summary, bool is_suspended, bool is_evicted)
 {
 	if (summary->moving)
 		return "moving";
 	if (summary->waiting)
 		return "waiting";
+	if (is_evicted && !is_suspended && !summary->there)
+		return "out";
 	if (!is_suspended && !summary->out)
 		return "running";
 	return summary->there ? "partly suspended" : "suspended";
@@ -251,7 +352,7 @@ json_t *eviction_list_vgpu(const struct vgpu *vgpu)
 		add(&summary, &one);
 	}
 	uint64_t bytes = smaller(summary.bytes, vgpu->memory), host = smaller(summary.host, bytes);
-	return json_pack("{s:s, s:b, s:I, s:I}", "state", name_summary(&summary, eviction_is_suspended(vgpu)),
+	return json_pack("{s:s, s:b, s:I, s:I}", "state", name_summary(&summary, eviction_is_suspended(vgpu), vgpu->residence.is_evicted),
 			 "suspended", (int)eviction_is_suspended(vgpu), "on_gpu", (json_int_t)(bytes - host), "in_host",
 			 (json_int_t)host);
 }

@@ -4,7 +4,9 @@
 #include "daemon/request.h"
 #include "pager/page.h"
 
-// Reads "evictable" and "swap" of a request, for a vGPU whose memory is known. NULL, or a refusal.
+// Reads "evictable" of a request, before the GPU is chosen.
+bool eviction_is_asked(const struct request *request);
+// Reads "evictable", "swap" and "fixed" of a request, for a vGPU whose memory is known. NULL, or a refusal.
 json_t *eviction_take(const struct request *request, struct vgpu *wanted);
 // The same fields of a file. False: invalid.
 void eviction_write(json_t *object, const struct vgpu *vgpu);
@@ -21,12 +23,23 @@ struct eviction {
 	uint64_t since_ns, moved_ns, waited_ns;
 	bool is_out;	 // the process shall leave the device, by its own wish or by that of its vGPU
 	bool is_pending; // it has not answered the last wish
+	bool is_evicted; // it shall leave to make room, and not by a user's wish
+	uint64_t active_ns; // 0: not known
 };
 void eviction_look(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
 // Whether wishes go to the process: no guest, no host, and not one that has ended.
 bool eviction_concerns(const struct tenant *tenant);
 // Whether the vGPU as a whole is suspended.
 bool eviction_is_suspended(const struct vgpu *vgpu);
+
+// Writes the wish for the whole vGPU, as its user and residence.c have it, and rings for all of its processes.
+void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
+// Tells its programs which vGPU has the device; "": none.
+void eviction_name_holder(struct vgpu *vgpu, const char *holder);
+// How often the processes report whether they use the device; 0: never.
+void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);
+
+void eviction_ring(struct pager_slot *slot);
 
 // For listings: null if the vGPU is not evictable, or nothing is known.
 json_t *eviction_list_tenant(const struct tenant *tenant);

@@ -107,6 +107,7 @@ static uint64_t keep_house(struct node *node)
 	launcher_sweep(node);
 	mps_keep(node, now, &deadline);
 	removal_sweep(node);
+	residence_keep(node, now, &deadline);
 	arbiter_follow(node);
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);

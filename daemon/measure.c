@@ -96,7 +96,7 @@ static uint64_t bytes_in_host(const struct tenant *tenant)
 
 	if (tenant->vgpu->evictable)
 		eviction_look(tenant->vgpu, tenant->seen.slot, &eviction);
-	return eviction.host;
+	return eviction.state == PAGER_OUT ? eviction.host : 0; // on its way it counts in both places
 }
 
 // Returns how much of what the tenant has declared was in the host during the whole look, unless it came and went within

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "daemon/authority.h"
+#include "daemon/residence.h"
 #include "ledger/ledger.h"
 #include "system/system.h"
 #include "turn/turn.h"
@@ -90,6 +91,7 @@ struct vgpu {
 	bool evictable;		 // memory of its programs can move to the host
 	uint64_t swap;		 // evictable: how much host memory each process may use for that
 	uint64_t fixed;		 // evictable: how much of its memory stays on the device
+	struct residence residence;
 	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
 	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part
 	unsigned int seat;	 // its number there
@@ -314,6 +316,8 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 // The bytes that are left on the device for a new vGPU of these terms, without a claim for it. 0 also if the terms need
 // compute shares and another daemon holds them there.
 uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms, bool evictable);
+// What the evictable vGPUs of the device share: without what others have.
+uint64_t admission_for_evictable(const struct node *node, size_t device);
 // What all vGPUs on the device reserve, of this daemon and of others; INT64_MAX at most.
 uint64_t admission_promised(const struct node *node, size_t device);
 // Publishes what stands in the registry, to other daemons and to the tenants.

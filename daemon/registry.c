@@ -103,6 +103,7 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 		names_expect_group(vgpu->group, vgpu->owner);
 	vgpu->next = node->vgpus;
 	node->vgpus = vgpu;
+	residence_begin(node, vgpu);
 	return vgpu;
 }
 
@@ -112,7 +113,7 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, struc
 	bool measured;
 	struct vg_ledger_options options = {
 		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->terms.share,
-		.swap = wanted->swap,
+		.swap = wanted->swap, .fixed = wanted->fixed,
 		.owner = node->system_wide ? wanted->owner : (uid_t)-1, .group = wanted->group};
 
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);

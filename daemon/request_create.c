@@ -43,6 +43,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if (namesake)
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
+	wanted.evictable = eviction_is_asked(request);
 	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_group(request, &wanted.group)) ||
 	    (refusal = take_owner(request, &wanted.owner)) || (refusal = take_device(request, &wanted)))
 		return refusal;

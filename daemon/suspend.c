@@ -4,9 +4,6 @@
 #include "daemon/request_parts.h"
 
 #include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static const json_int_t drain_most_ms = 3600000;
 
@@ -182,12 +179,6 @@ static json_t *check_wish(const struct wish *wish)
 
 // ---- asking ----------------------------------------------------------------------------------------------
 
-static void ring(struct pager_slot *slot)
-{
-	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
-	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); // of other processes: not a private futex
-}
-
 // A process that is out already, as it shall be, is left alone: it has answered.
 static void ask_slot(const struct wish *wish, unsigned int number)
 {
@@ -198,7 +189,7 @@ static void ask_slot(const struct wish *wish, unsigned int number)
 	atomic_store_explicit(&slot->out, wish->is_out, memory_order_relaxed);
 	atomic_store_explicit(&slot->drain_ms, wish->drain_ms, memory_order_relaxed);
 	if (!wish->is_out || one.state != PAGER_OUT || one.is_pending)
-		ring(slot);
+		eviction_ring(slot);
 }
 
 static json_t *describe(const struct tenant *tenant)
@@ -217,7 +208,10 @@ static void ask_all(const struct wish *wish)
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
 
-	atomic_store(&vg_ledger_pager_page(wish->vgpu->ledger)->out, wish->is_out);
+	struct pager_page *page = vg_ledger_pager_page(wish->vgpu->ledger);
+	atomic_store(&page->suspended, wish->is_out);
+	atomic_store(&page->out, wish->is_out || wish->vgpu->residence.is_evicted);
+	wish->vgpu->residence.is_called = !wish->is_out; // on a device that is too small, it comes as soon as there is room
 	while (vg_ledger_next_tenant(wish->vgpu->ledger, &cursor, &seen))
 		if (!seen.guest && !seen.host)
 			ask_slot(wish, seen.slot);

@@ -10,6 +10,7 @@
 #include "pager/host.h"
 #include "pager/page.h"
 #include "pager/pager.h"
+#include "base/hint.h"
 #include "shim/log.h"
 
 bool shim_evictable;
@@ -149,23 +150,34 @@ static void tell_failure(const struct pager_slot *slot)
 		 reason_text(slot, text, sizeof text));
 }
 
-// The daemon writes the name, and whoever may write the ledger.
-static void tell_waiting(uint64_t waited_ns)
+// Reads the name of the vGPU that has the device. The daemon writes it, and whoever may write the ledger.
+static void read_holder(const struct pager_page *page, char holder[PAGER_NAME])
 {
-	const struct pager_page *page = vg_ledger_pager_page(ledger);
-	const struct pager_slot *slot = find_slot();
-	char holder[PAGER_NAME];
 	size_t length = 0;
 
-	while (length + 1 < sizeof holder && page->holder[length] > ' ' && page->holder[length] < 0x7f) {
+	while (length + 1 < PAGER_NAME && page->holder[length] > ' ' && page->holder[length] < 0x7f) {
 		holder[length] = page->holder[length];
 		length++;
 	}
 	holder[length] = '\0';
-	shim_log(SHIM_ERROR, "vGPU %s: waiting for %llu MiB on the GPU, for %llu s; %s%s", vg_ledger_name(ledger),
-		 (unsigned long long)(slot ? atomic_load(&slot->bytes) >> 20 : 0),
-		 (unsigned long long)(waited_ns / 1000000000), *holder ? "now it has vGPU " : "suspended, until virgate resume ",
-		 *holder ? holder : vg_ledger_name(ledger));
+}
+
+static void tell_waiting(uint64_t waited_ns)
+{
+	const struct pager_page *page = vg_ledger_pager_page(ledger);
+	const struct pager_slot *slot = find_slot();
+	unsigned long long seconds = waited_ns / 1000000000;
+	const char *name = vg_ledger_name(ledger);
+	char holder[PAGER_NAME], sim[VG_HINT_SIM];
+
+	read_holder(page, holder);
+	vg_hint_sim(secure_getenv("VIRGATE_SIM"), sim);
+	if (atomic_load(&page->suspended) || (slot && atomic_load(&slot->out)))
+		shim_log(SHIM_ERROR, "vGPU %s is suspended, and the program has waited for %llu s: `virgate resume%s %s`",
+			 name, seconds, sim, name);
+	else
+		shim_log(SHIM_ERROR, "vGPU %s: the program has waited for the GPU for %llu s%s%s", name, seconds,
+			 *holder ? "; now it belongs to vGPU " : "", holder);
 }
 
 void shim_evict_load(void)

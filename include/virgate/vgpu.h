@@ -138,8 +138,10 @@ struct vg_vgpu_info {
 	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others have open */
 	int evictable;	 /* nonzero: device memory of its processes can move to the host; else the following are 0 */
 	uint64_t swap;	 /* how much host memory each process may use for that */
+	uint64_t fixed;	 /* how much of the limit may be memory that cannot move */
 	int suspended;	 /* nonzero: it is suspended as a whole, with all processes that come later */
-	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended"; "": not known */
+	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others have the GPU); "": not
+	 * known */
 	const char *eviction_state;
 	uint64_t on_gpu;  /* memory that can move, and is on the GPU */
 	uint64_t in_host; /* and in the host. It stays charged */
@@ -206,6 +208,7 @@ struct vg_vgpu_options {
 	size_t device_mode_count;
 	int evictable; /* nonzero: device memory of its processes can move to the host (virgate-suspend(1)) */
 	uint64_t swap; /* evictable: how much host memory each process may use for that; 0: as much as `memory` */
+	uint64_t fixed; /* evictable: how much of `memory` may be memory that cannot move; 0: a context and up to 1 GiB */
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it

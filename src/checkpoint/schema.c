@@ -80,6 +80,7 @@ const struct schema_row schema_rows[] = {
 	{"vgpus[].ephemeral", SCHEMA_FLAG, false},
 	{"vgpus[].evictable", SCHEMA_FLAG, true},
 	{"vgpus[].swap", SCHEMA_NUMBER, true},
+	{"vgpus[].fixed", SCHEMA_NUMBER, true},
 	{"vgpus[].owner", SCHEMA_NUMBER, true},
 	{"vgpus[].group", SCHEMA_NUMBER, true},
 	{"tenants", SCHEMA_LIST, true},

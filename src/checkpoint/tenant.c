@@ -128,6 +128,7 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 		vgpu->group = info.st_mode & S_IWGRP ? info.st_gid : (gid_t)-1;
 	}
 	vgpu->swap = vgpu->evictable ? vg_ledger_swap(ledger) : 0;
+	vgpu->fixed = vgpu->evictable ? vg_ledger_fixed(ledger) : 0;
 	snprintf(vgpu->name, sizeof vgpu->name, "%s", vg_ledger_name(ledger));
 	snprintf(vgpu->path, sizeof vgpu->path, "%s", path);
 	vg_ledger_uuid(ledger, uuid);

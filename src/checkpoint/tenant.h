@@ -21,7 +21,7 @@ struct tenant_vgpu {
 	enum vg_scheduling_class class;
 	bool ephemeral;
 	bool evictable;
-	uint64_t swap; // evictable: host memory for each process
+	uint64_t swap, fixed; // evictable: host memory for each process; part for memory that cannot move
 	uid_t owner; // of its ledger's file; (uid_t)-1: not known
 	gid_t group; // whose members may enter it; (gid_t)-1: none
 	bool made;   // by this restore

@@ -20,12 +20,13 @@ static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
 	bool known = vgpu->has_terms;
 
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "name", vgpu->name, "ledger",
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "name", vgpu->name, "ledger",
 			 vgpu->path, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share,
 			 "share_limit", known ? json_boolean(vgpu->share_limit) : json_null(), "class",
 			 known ? json_string(vgpu->class == VG_CLASS_LATENCY ? "latency" : "batch") : json_null(),
 			 "ephemeral", (int)vgpu->ephemeral, "evictable", (int)vgpu->evictable, "swap",
-			 vgpu->evictable ? json_integer((json_int_t)vgpu->swap) : json_null(), "owner",
+			 vgpu->evictable ? json_integer((json_int_t)vgpu->swap) : json_null(), "fixed",
+			 vgpu->evictable ? json_integer((json_int_t)vgpu->fixed) : json_null(), "owner",
 			 number_or_null(vgpu->owner), "group", number_or_null(vgpu->group));
 }
 
@@ -124,10 +125,12 @@ static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 static bool read_eviction(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	json_int_t swap = json_integer_value(json_object_get(item, "swap"));
+	json_int_t fixed = json_integer_value(json_object_get(item, "fixed"));
 
 	vgpu->evictable = json_is_true(json_object_get(item, "evictable"));
 	vgpu->swap = vgpu->evictable ? (uint64_t)swap : 0;
-	return !vgpu->evictable || swap > 0;
+	vgpu->fixed = vgpu->evictable ? (uint64_t)fixed : 0;
+	return !vgpu->evictable || (swap > 0 && fixed > 0);
 }
 
 static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)

@@ -138,15 +138,15 @@ void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
 static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu,
 			      const char *function)
 {
-	char memory[32], swap[32], share[128] = "", sim[VG_HINT_SIM];
+	char memory[32], swap[32], fixed[32], share[128] = "", sim[VG_HINT_SIM];
 
 	if (vgpu->share)
 		snprintf(share, sizeof share, " --share %u%s", vgpu->share, vgpu->share_limit ? " --limit" : "");
 	if (vgpu->class == VG_CLASS_LATENCY)
 		strcat(share, " --class latency");
 	if (vgpu->evictable)
-		snprintf(share + strlen(share), sizeof share - strlen(share), " --evictable --swap %s",
-			 tenant_memory_text(vgpu->swap, swap));
+		snprintf(share + strlen(share), sizeof share - strlen(share), " --evictable --swap %s --fixed %s",
+			 tenant_memory_text(vgpu->swap, swap), tenant_memory_text(vgpu->fixed, fixed));
 	return vg_fail(VG_NOT_FOUND, 0, function,
 		       "the processes ran inside vGPU %s, which does not exist now: name another one (--vgpu), or "
 		       "create it with virgate create%s %s --memory %s%s --device %s",
@@ -177,7 +177,8 @@ static bool is_alike(const struct tenant_vgpu *vgpu, const json_t *found)
 	       json_integer_value(json_object_get(found, "memory")) == (json_int_t)vgpu->memory &&
 	       json_integer_value(json_object_get(found, "share")) == (json_int_t)vgpu->share &&
 	       json_is_true(json_object_get(found, "evictable")) == vgpu->evictable &&
-	       json_integer_value(json_object_get(found, "swap")) == (json_int_t)vgpu->swap;
+	       json_integer_value(json_object_get(found, "swap")) == (json_int_t)vgpu->swap &&
+	       json_integer_value(json_object_get(found, "fixed")) == (json_int_t)vgpu->fixed;
 }
 
 static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *found, const char *function)
@@ -225,6 +226,7 @@ static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_w
 					  .scheduling_class = vgpu->class,
 					  .evictable = vgpu->evictable,
 					  .swap = vgpu->swap,
+					  .fixed = vgpu->fixed,
 					  .device = gpu};
 	const struct group *group = vgpu->group == (gid_t)-1 ? NULL : getgrgid(vgpu->group);
 	struct vg_kept_error kept;

@@ -43,8 +43,9 @@ enum { PAGER_NAME = 64 };
 
 struct pager_page {
 	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, also those that come later
+	_Atomic uint32_t suspended;	   // 1: a user wishes so. `out` says whether the daemon does, for whatever reason
 	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
-	// Why: the vGPU that has the device, "" if a user suspended this one. Text, which may change while it is read.
+	// The vGPU that has the device. Text, which may change while it is read.
 	char holder[PAGER_NAME];
 };
 

@@ -57,6 +57,10 @@ enum vg_status vg_options_take(const char *function, const struct vg_vgpu_option
 			       (int)all.scheduling_class);
 	if (all.swap && !all.evictable)
 		return vg_fail(VG_INVALID, 0, function, "a swap is for evictable vGPUs: set `evictable`, too");
+	if (all.fixed && !all.evictable)
+		return vg_fail(VG_INVALID, 0, function, "a fixed part is for evictable vGPUs: set `evictable`, too");
+	if (all.fixed > INT64_MAX)
+		return vg_fail(VG_INVALID, 0, function, "a fixed part of 2^63 bytes or more makes no sense");
 	if (all.swap > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, function, "a swap of 2^63 bytes or more makes no sense");
 	status = check_modes(function, &all);
@@ -113,6 +117,8 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "evictable", json_true());
 	if (options->swap)
 		r |= json_object_set_new(request, "swap", json_integer((json_int_t)options->swap));
+	if (options->fixed)
+		r |= json_object_set_new(request, "fixed", json_integer((json_int_t)options->fixed));
 	if (r == 0)
 		return request;
 	json_decref(request); // a text that is not UTF-8 must not be left out

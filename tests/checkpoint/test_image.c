@@ -415,10 +415,11 @@ TEST(terms_of_shares_are_read)
 		{"\"share\": 0, \"share_limit\": true, \"class\": \"batch\"", VG_INTEGRITY, false, false},
 		{"\"share\": 30, \"share_limit\": true, \"class\": \"fast\"", VG_INTEGRITY, false, false},
 		{"\"share\": 101, \"share_limit\": true, \"class\": \"batch\"", VG_INTEGRITY, false, false},
-		{"\"share\": 30, \"evictable\": true, \"swap\": 7", VG_OK, false, false},
+		{"\"share\": 30, \"evictable\": true, \"swap\": 7, \"fixed\": 5", VG_OK, false, false},
 		{"\"share\": 30, \"evictable\": false, \"swap\": null", VG_OK, false, false},
 		{"\"share\": 30, \"evictable\": true", VG_INTEGRITY, false, false},
-		{"\"share\": 30, \"evictable\": true, \"swap\": 0", VG_INTEGRITY, false, false},
+		{"\"share\": 30, \"evictable\": true, \"swap\": 0, \"fixed\": 5", VG_INTEGRITY, false, false},
+		{"\"share\": 30, \"evictable\": true, \"swap\": 7", VG_INTEGRITY, false, false},
 	};
 	char text[512];
 
@@ -438,6 +439,7 @@ TEST(terms_of_shares_are_read)
 			CHECK_INT(tenants.vgpus[0].class == VG_CLASS_LATENCY, cases[i].latency);
 			CHECK_INT(tenants.vgpus[0].evictable, strstr(cases[i].fields, "true, \"swap\"") != NULL);
 			CHECK_INT(tenants.vgpus[0].swap, tenants.vgpus[0].evictable ? 7 : 0);
+			CHECK_INT(tenants.vgpus[0].fixed, tenants.vgpus[0].evictable ? 5 : 0);
 			tenants_free(&tenants);
 		}
 		json_decref(description);

@@ -249,13 +249,14 @@ TEST(evictable_vgpus_are_told_from_others)
 	await_no_vgpu("plain");
 	edit_image("plain.image", "evictable", json_true());
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
-	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves"); // no swap
+	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves"); // no swap, and no fixed part
+	edit_image("plain.image", "fixed", json_integer(64 * (json_int_t)MIB));
 	edit_image("plain.image", "swap", json_integer(1ll << 50));
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
 	CHECK_CONTAINS(said, "cannot be made again: vGPU plain: asked for a swap of 1.0 PiB");
 	edit_image("plain.image", "ephemeral", json_false());
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
-	CHECK_CONTAINS(said, " --class latency --evictable --swap 1073741824M --device ");
+	CHECK_CONTAINS(said, " --class latency --evictable --swap 1073741824M --fixed 64M --device ");
 	edit_image("plain.image", "ephemeral", json_true());
 	edit_image("plain.image", "swap", json_integer(96 * (json_int_t)MIB));
 	inspect_in_restore("plain.image", "plain", text);

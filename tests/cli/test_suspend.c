@@ -37,7 +37,7 @@ static const char *listing_of(const char *eviction)
 		 "{\"ok\":true,\"vgpu\":{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":2147483648,"
 		 "\"charged\":1073741824,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,"
 		 "\"class\":\"batch\",\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,"
-		 "\"refusals\":0,\"evictable\":true,\"swap\":536870912,\"eviction\":{\"state\":\"moving\","
+		 "\"refusals\":0,\"evictable\":true,\"swap\":536870912,\"fixed\":100663296,\"eviction\":{\"state\":\"moving\","
 		 "\"suspended\":true,\"on_gpu\":805306368,\"in_host\":268435456},\"tenants\":[{\"pid\":7,"
 		 "\"command\":\"train\",\"charged\":1073741824,\"overhead\":0,\"physical\":null,"
 		 "\"started\":1700000001.25,\"guest\":false,\"ended\":false,\"eviction\":{%s}}]}}",
@@ -261,7 +261,8 @@ TEST(inspect_shows_it)
 	place_begin();
 	serve(listing_of(SUSPENDED));
 	CHECK_INT(VIRGATE_RUN("inspect", "a"), 0);
-	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process\n"
+	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process, up to "
+				   "96.0 MiB of memory that cannot move\n"
 				   "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
 	CHECK_CONTAINS(result.out, "  STATE      IN HOST\n");
 	CHECK_CONTAINS(result.out, "  suspended  1.0 GiB\n");

@@ -81,7 +81,7 @@ TEST(ps_prints_json)
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
 					   "physical",	"share",  "owner", "group",   "ephemeral", "share_limit",
 					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns",
-					   "mode",	"evictable", "swap", "eviction"};
+					   "mode",	"evictable", "swap", "fixed", "eviction"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);

@@ -1,0 +1,196 @@
+#include "daemon/residence.h"
+
+#include "daemon/arbiter.h"
+#include "daemon/eviction.h"
+
+// How often the daemon looks at the processes of an overcommitted device: while somebody waits or moves, and otherwise.
+enum { LOOK_OFTEN_MS = 20, LOOK_SELDOM_MS = 100, ASK_MS = 250, DRAIN_MS = 2000, VGPUS_MOST = 256, BUSY_MOST_S = 64 };
+static const uint64_t ms = 1000000;
+
+// What the processes of one vGPU say together.
+struct facts {
+	unsigned int processes, out, refusing, waiting;
+	bool is_moving;
+	uint64_t active_ns, switch_ns;
+};
+
+static void add_process(struct facts *facts, const struct eviction *one)
+{
+	if (one->state == PAGER_NONE || one->state == PAGER_BROKEN || one->state == PAGER_STATE_COUNT)
+		return;
+	facts->processes++;
+	facts->waiting += one->waiting > 0;
+	facts->out += one->state == PAGER_OUT;
+	facts->refusing += one->is_out && one->state == PAGER_RUNNING && !one->is_pending;
+	facts->is_moving |= one->state == PAGER_CLOSING || one->state == PAGER_LEAVING || one->state == PAGER_COMING ||
+			    one->is_pending;
+	if (one->active_ns > facts->active_ns)
+		facts->active_ns = one->active_ns;
+	if (one->moved_ns > facts->switch_ns)
+		facts->switch_ns = one->moved_ns;
+}
+
+static struct facts look_at(const struct vgpu *vgpu)
+{
+	struct facts facts = {0};
+	struct eviction one;
+
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
+		if (!eviction_concerns(tenant))
+			continue;
+		eviction_look(vgpu, tenant->seen.slot, &one);
+		add_process(&facts, &one);
+	}
+	return facts;
+}
+
+static bool takes_part(const struct vgpu *vgpu, size_t device)
+{
+	return vgpu->evictable && vgpu->device == device && vgpu->damage != DAMAGE_CONTENTS;
+}
+
+static bool is_ordered_out(const struct vgpu *vgpu)
+{
+	return vgpu->residence.is_evicted || eviction_is_suspended(vgpu);
+}
+
+static enum residence_state state_of(const struct vgpu *vgpu, const struct facts *facts)
+{
+	if (is_ordered_out(vgpu))
+		return facts->out == facts->processes && !facts->is_moving ? RESIDENCE_OUT : RESIDENCE_LEAVING;
+	return facts->out || facts->is_moving ? RESIDENCE_COMING : RESIDENCE_IN;
+}
+
+// It could not leave: it goes on, and is left alone for a while, each time longer.
+static void leave_alone(struct vgpu *vgpu, uint64_t now)
+{
+	struct residence *residence = &vgpu->residence;
+	uint64_t seconds = 1ull << (residence->refusals < 6 ? residence->refusals : 6);
+
+	residence->refusals++;
+	residence->busy_until_ns = now + (seconds < BUSY_MOST_S ? seconds : BUSY_MOST_S) * 1000 * ms;
+	residence->is_evicted = false;
+	eviction_apply(vgpu, DRAIN_MS);
+}
+
+static void follow(struct vgpu *vgpu, const struct facts *facts, uint64_t now)
+{
+	struct residence *residence = &vgpu->residence;
+	enum residence_state before = residence->state;
+
+	if (residence->is_evicted && facts->refusing && !facts->is_moving)
+		leave_alone(vgpu, now);
+	residence->state = state_of(vgpu, facts);
+	if (residence->state == RESIDENCE_OUT)
+		residence->refusals = 0;
+	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
+		residence->in_since_ns = now;
+		residence->is_called = false;
+	}
+	bool wants = is_ordered_out(vgpu) && (facts->waiting || residence->is_called);
+	if (!wants)
+		residence->wants_since_ns = 0;
+	else if (!residence->wants_since_ns)
+		residence->wants_since_ns = now;
+}
+
+static struct residence_vgpu describe(const struct vgpu *vgpu, const struct facts *facts)
+{
+	const struct residence *residence = &vgpu->residence;
+
+	return (struct residence_vgpu){.memory = vgpu->memory,
+				       .fixed = vgpu->fixed,
+				       .is_suspended = eviction_is_suspended(vgpu),
+				       .is_latency = vgpu->terms.is_latency,
+				       .wants = residence->wants_since_ns != 0,
+				       .wants_since_ns = residence->wants_since_ns,
+				       .in_since_ns = residence->in_since_ns,
+				       .active_ns = facts->active_ns,
+				       .switch_ns = facts->switch_ns,
+				       .busy_until_ns = residence->busy_until_ns,
+				       .state = residence->state};
+}
+
+// The vGPU that has most of the device, for whoever waits.
+static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
+{
+	const struct vgpu *holder = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (!orders[i].out && (!holder || vgpus[i]->memory > holder->memory))
+			holder = vgpus[i];
+	return holder ? holder->name : "";
+}
+
+static void carry_out(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
+{
+	const char *holder = find_holder(vgpus, orders, count);
+
+	for (size_t i = 0; i < count; i++)
+		eviction_name_holder(vgpus[i], orders[i].out ? holder : "");
+	for (size_t i = 0; i < count; i++) {
+		bool is_evicted = orders[i].out && !orders[i].is_suspended;
+		struct residence *residence = &vgpus[i]->residence;
+		if (is_evicted == residence->is_evicted)
+			continue;
+		residence->is_evicted = is_evicted;
+		residence->evictions += is_evicted;
+		eviction_apply(vgpus[i], DRAIN_MS);
+	}
+}
+
+static void sooner(uint64_t *deadline, uint64_t other)
+{
+	if (!*deadline || other < *deadline)
+		*deadline = other;
+}
+
+static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t *deadline)
+{
+	static struct residence_vgpu orders[VGPUS_MOST];
+	static struct vgpu *vgpus[VGPUS_MOST];
+	uint64_t capacity = admission_for_evictable(node, device), shared_now = arbiter_now();
+	bool is_restless = false;
+	size_t count = 0;
+
+	for (struct vgpu *vgpu = node->vgpus; vgpu && count < VGPUS_MOST; vgpu = vgpu->next) {
+		if (!takes_part(vgpu, device))
+			continue;
+		struct facts facts = look_at(vgpu);
+		follow(vgpu, &facts, shared_now);
+		is_restless |= vgpu->residence.wants_since_ns || facts.is_moving;
+		vgpus[count] = vgpu;
+		orders[count++] = describe(vgpu, &facts);
+	}
+	if (!count)
+		return;
+	bool fit = residence_most(orders, count) <= capacity;
+	for (size_t i = 0; i < count; i++)
+		eviction_set_ask(vgpus[i], fit ? 0 : ASK_MS);
+	residence_decide(orders, count, capacity, shared_now);
+	carry_out(vgpus, orders, count);
+	if (!fit)
+		sooner(deadline, now + (is_restless ? LOOK_OFTEN_MS : LOOK_SELDOM_MS) * ms);
+}
+
+void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
+		keep_device(node, device, now, deadline);
+}
+
+void residence_begin(struct node *node, struct vgpu *vgpu)
+{
+	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
+	uint64_t taken = 0;
+
+	if (!vgpu->evictable)
+		return;
+	vgpu->residence = (struct residence){.is_evicted = atomic_load(&page->out) && !atomic_load(&page->suspended)};
+	for (const struct vgpu *other = node->vgpus; other; other = other->next)
+		if (takes_part(other, vgpu->device) && other != vgpu)
+			taken += is_ordered_out(other) ? other->fixed : other->memory;
+	if (taken + vgpu->memory > admission_for_evictable(node, vgpu->device))
+		vgpu->residence.is_evicted = true;
+	eviction_apply(vgpu, DRAIN_MS);
+}

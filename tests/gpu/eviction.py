@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Evictable vGPUs: suspend and resume, and more of them on a GPU than fit. Servers that hold memory are asked whether it
+is right. A vGPU without programs reserves the rest of the GPU, so the sizes are the same on any."""
+
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from harness import (GiB, MiB, PROGRAMS, SIM, VIRGATE, Failure, Nvml, Suite, check, inside, vgpu, virgate,
+                     wait_for, wait_idle)
+
+BUDGET = GiB if SIM else 24 * GiB
+MEMORY = BUDGET * 6 // 10  # of each: two do not fit
+HELD = MEMORY * 8 // 10 // MiB
+FIXED = 40 * MiB if SIM else 2 * GiB
+
+
+class Server:
+    def __init__(self, name, value):
+        self.name = name
+        self.process = subprocess.Popen(inside({"vgpu": name}, [f"{PROGRAMS}/server", str(HELD), str(value)]),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        start_new_session=True)
+
+    def answer(self, seconds):
+        """The next line; None: not within that time."""
+        if not select.select([self.process.stdout], [], [], seconds)[0]:
+            return None
+        line = os.read(self.process.stdout.fileno(), 64)
+        if not line:
+            raise Failure(f"{self.name} has ended: {self.process.stderr.read()[-600:]}")
+        return line.decode().strip()
+
+    def send(self, words):
+        self.process.stdin.write(f"{words}\n".encode())
+        self.process.stdin.flush()
+
+    def expect(self, words, seconds=60):
+        line = self.answer(seconds)
+        check(line == words, f"{self.name}: {line} instead of {words}")
+
+    def ask(self, words, answer, seconds=60):
+        begun = time.monotonic()
+        self.send(words)
+        self.expect(answer, seconds)
+        return time.monotonic() - begun
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+def create(name):
+    virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M")
+
+
+def with_servers(count, function, nvml):
+    """Calls function(servers) with so many vGPUs, each with a server."""
+    names = [f"server{i}" for i in range(count)]
+    servers = []
+    wait_idle(nvml)
+    before = nvml.memory()["used"]
+    try:
+        for i, name in enumerate(names):
+            create(name)
+            servers.append(Server(name, i + 1))
+        for server in servers:
+            server.expect("ready")
+        return function(servers)
+    finally:
+        for server in servers:
+            server.end()
+        wait_idle(nvml)
+        for name in names:
+            virgate("rm", name, good=False)
+        check(nvml.memory()["used"] <= before + 32 * MiB, "memory was left on the GPU")
+
+
+def suspends(nvml):
+    def run(servers):
+        server = servers[0]
+        server.ask("check", "right")
+        there = nvml.memory()["used"]
+        out = virgate("suspend", server.name)
+        away = nvml.memory()["used"]
+        check(there - away >= (HELD - 1) * MiB, f"only {(there - away) // MiB} MiB left the GPU")
+        server.send("check")
+        check(server.answer(0.5) is None, "it answered while its memory was away")
+        virgate("resume", server.name)
+        server.expect("right")
+        for _ in range(3):
+            virgate("suspend", server.name)
+            virgate("resume", server.name)
+        server.ask("check", "right")
+        return out.strip().splitlines()[-1]
+
+    return with_servers(1, run, nvml)
+
+
+def all_answer(nvml, seconds):
+    """Requests at random: each is answered, and right."""
+    def run(servers):
+        chance = random.Random(1)
+        waits = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            waits.append(chance.choice(servers).ask("check", "right"))
+            time.sleep(chance.random() * (0.2 if SIM else 0.5))
+        moves = sum(tenant["eviction"]["moves"] for server in servers for tenant in vgpu(server.name)["tenants"])
+        check(moves >= 2, f"{moves} moves")
+        waits.sort()
+        return f"{len(waits)} requests, {moves} moves, median {waits[len(waits) // 2]:.3f} s, longest {waits[-1]:.2f} s"
+
+    return with_servers(3, run, nvml)
+
+
+def there(servers):
+    """The server whose memory is on the GPU, and the other one."""
+    def find():
+        states = [vgpu(server.name)["eviction"]["state"] for server in servers]
+        return states.index("running") + 1 if states.count("running") == 1 and states.count("out") == 1 else 0
+
+    index = wait_for(find, 30, "one is there, and the other one is out") - 1
+    return servers[index], servers[1 - index]
+
+
+def survives_kill(nvml):
+    def run(servers):
+        first, second = there(servers)
+        second.send("check")
+        os.killpg(first.process.pid, signal.SIGKILL)
+        second.expect("right", 20)
+
+    return with_servers(2, run, nvml)
+
+
+def survives_daemon(nvml):
+    """Whoever is out comes back with the next daemon."""
+    def run(servers):
+        first, second = there(servers)
+        with open(f"{os.environ['VIRGATE_RUNTIME_DIR']}/lock", encoding="ascii") as file:
+            os.kill(int(file.read().split()[0]), signal.SIGKILL)
+        second.send("check")
+        first.ask("check", "right")
+        check(second.answer(0.5) is None, "it answered without a daemon")
+        wait_for(lambda: vgpu(second.name), 10, "a new daemon")
+        second.expect("right")
+        first.ask("check", "right")
+
+    return with_servers(2, run, nvml)
+
+
+def waits_for_the_busy(nvml):
+    """Work that lasts longer than the limit is not interrupted; its server leaves afterwards."""
+    def run(servers):
+        first, second = there(servers)
+        first.ask("block 4", "begun")
+        waited = second.ask("check", "right")
+        check(waited > 2, f"it came in after {waited:.1f} s")
+        first.ask("check", "right")
+        return f"after {waited:.1f} s"
+
+    return with_servers(2, run, nvml)
+
+
+def suspended_stay_out(nvml):
+    """A vGPU that its user suspended does not come in by itself, and leaves the room to others."""
+    def run(servers):
+        first, second = there(servers)
+        virgate("suspend", first.name)
+        second.ask("check", "right")
+        first.send("check")
+        check(first.answer(1) is None, "it answered while it was suspended")
+        virgate("resume", first.name)
+        first.expect("right")
+
+    return with_servers(2, run, nvml)
+
+
+def refuses(_):
+    """Each vGPU must be able to run while the others are out."""
+    create("server0")
+    try:
+        words = ["create", "--sim"] if SIM else ["create"]
+        done = subprocess.run([VIRGATE, *words, "large", "--memory", f"{BUDGET // MiB}M", "--evictable", "--fixed",
+                               f"{FIXED // MiB}M"], capture_output=True, text=True, check=False)
+        check(done.returncode != 0 and "is left" in done.stderr, f"{done.returncode}: {done.stderr}")
+    finally:
+        virgate("rm", "server0")
+
+
+def main():
+    suite = Suite()
+    nvml = Nvml()
+    virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
+    for function in (suspends, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, refuses):
+        suite.test(function.__name__, function, nvml)
+    suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
+    virgate("rm", "rest")
+    suite.end()
+
+
+if __name__ == "__main__":
+    os.environ.pop("LD_PRELOAD", None)
+    sys.exit(main())
