@@ -149,7 +149,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 {
 	static struct residence_vgpu orders[VGPUS_MOST];
 	static struct vgpu *vgpus[VGPUS_MOST];
-	uint64_t capacity = admission_for_evictable(node, device), shared_now = arbiter_now();
+	uint64_t shared_now = arbiter_now();
 	bool is_restless = false;
 	size_t count = 0;
 
@@ -164,6 +164,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	}
 	if (!count)
 		return;
+	uint64_t capacity = admission_for_evictable(node, device);
 	bool fit = residence_most(orders, count) <= capacity;
 	for (size_t i = 0; i < count; i++)
 		eviction_set_ask(vgpus[i], fit ? 0 : ASK_MS);

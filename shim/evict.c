@@ -3,14 +3,15 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/hint.h"
 #include "pager/gate.h"
-#include "pager/memory.h"
 #include "pager/host.h"
+#include "pager/memory.h"
 #include "pager/page.h"
 #include "pager/pager.h"
-#include "base/hint.h"
 #include "shim/log.h"
 
 bool shim_evictable;
@@ -192,8 +193,7 @@ void shim_evict_start(const struct vg_ledger *of)
 {
 	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot, .clock_ns = clock_ns,
 					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
-					.waits = tell_waiting,
-					.host_limit = vg_ledger_swap(of)};
+					.waits = tell_waiting, .host_limit = vg_ledger_swap(of)};
 	int r;
 
 	if (!(vg_ledger_flags(of) & VG_LEDGER_EVICTABLE) || !shim_driver_loaded())
@@ -248,10 +248,8 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 
 void shim_evict_note_charge(int64_t bytes)
 {
-	struct pager_slot *slot = shim_evictable && bytes ? find_slot() : NULL;
-
-	if (slot)
-		atomic_fetch_add(&slot->charged, (uint64_t)bytes);
+	if (shim_evictable)
+		pager_note_charge(bytes);
 }
 
 // What all processes of the vGPU have charged, but for what can move.

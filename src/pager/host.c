@@ -158,7 +158,7 @@ void pager_host_forget(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < piece_count; i++)
-		if (pieces[i].pinned_in == context)
+		if (!context || pieces[i].pinned_in == context)
 			pieces[i].pinned_in = NULL;
 	pthread_mutex_unlock(&lock);
 }

@@ -14,6 +14,6 @@ uint64_t pager_host_prepare(uint64_t bytes);
 // A range of at most PAGER_CHUNK bytes, in multiples of 2 MiB. NULL: none left.
 void *pager_host_take(size_t size);
 void pager_host_give(void *range, size_t size);
-// The context has gone, and the pinning that was done in it.
+// The context has gone, and the pinning that was done in it. NULL: all pinning.
 void pager_host_forget(CUcontext context);
 uint64_t pager_host_bytes(void);

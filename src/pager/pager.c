@@ -21,6 +21,8 @@ static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns =
 
 static struct pager_options options;
 static bool started;
+static pthread_mutex_t charge_lock = PTHREAD_MUTEX_INITIALIZER; // of the next, and its copy in the slot
+static uint64_t charged;
 
 static void sleep_ns(long ns)
 {
@@ -294,6 +296,19 @@ static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 	return 0;
 }
 
+// The process has a slot: its first, or a new one after a restore, which host memory that was pinned does not outlive.
+static void take_slot(struct pager_slot *slot, bool is_restored)
+{
+	if (is_restored)
+		pager_host_forget(NULL);
+	pager_gate_count_in(slot);
+	atomic_store(&slot->bytes, pager_memory_bytes());
+	pthread_mutex_lock(&charge_lock);
+	atomic_store(&slot->charged, charged);
+	pthread_mutex_unlock(&charge_lock);
+	enter_state(slot, PAGER_RUNNING);
+}
+
 static void *run(void *unused)
 {
 	struct pager_slot *slot, *before = NULL;
@@ -306,11 +321,8 @@ static void *run(void *unused)
 			sleep_ns(poll_most_ns);
 			continue;
 		}
-		if (slot != before) {
-			pager_gate_count_in(slot);
-			enter_state(slot, PAGER_RUNNING);
-			atomic_store(&slot->bytes, pager_memory_bytes());
-		}
+		if (slot != before)
+			take_slot(slot, before != NULL);
 		before = slot;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
 		retry_ns = obey(slot, bell, retry_ns);
@@ -351,6 +363,17 @@ void pager_note_bytes(void)
 
 	if (slot)
 		atomic_store(&slot->bytes, pager_memory_bytes());
+}
+
+void pager_note_charge(int64_t bytes)
+{
+	struct pager_slot *slot = bytes ? options.slot() : NULL;
+
+	pthread_mutex_lock(&charge_lock);
+	charged += (uint64_t)bytes;
+	if (slot)
+		atomic_store(&slot->charged, charged);
+	pthread_mutex_unlock(&charge_lock);
 }
 
 void pager_reset(void)

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pager/driver.h"
 
@@ -29,5 +30,7 @@ struct pager_options {
 int pager_start(const struct pager_options *options);
 // The amount of evictable memory has changed.
 void pager_note_bytes(void);
+// So much more or less is charged for evictable memory: before a charge, and after a refund.
+void pager_note_charge(int64_t bytes);
 // In the child after fork(): it has no pager.
 void pager_reset(void);
