@@ -93,7 +93,7 @@ void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out)
 		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
 		const struct vg_eviction_info *eviction = &tenant->eviction;
 		bool is_broken = eviction->known && strcmp(eviction->state, "broken") == 0;
-		bool is_waiting = strcmp(eviction->state, "waiting") == 0;
+		bool is_waiting = eviction->known && strcmp(eviction->state, "waiting") == 0;
 		if (!eviction->known || (!is_broken && (!*eviction->reason || (eviction->pending && !is_waiting))))
 			continue;
 		snprintf(line, sizeof line, "%s: process %lld (%s) could not be %s: %s", vgpu->name,
