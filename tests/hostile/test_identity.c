@@ -70,11 +70,11 @@ static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 	return reader;
 }
 
-static void await_publication(const char *name)
+static void await_publication(const char *name, bool is_there)
 {
-	for (int i = 0; i < 12000 && listed(name, 0, "leases", NULL) < 0; i++)
+	for (int i = 0; i < 12000 && (listed(name, 0, "leases", NULL) >= 0) != is_there; i++)
 		poll(NULL, 0, 5);
-	CHECK(listed(name, 0, "leases", NULL) >= 0);
+	CHECK_INT(listed(name, 0, "leases", NULL) >= 0, is_there);
 }
 
 // A root process with the number of one of alice's that has exited; its connection is *ret_fd. 0: not this time.
@@ -108,7 +108,7 @@ TEST(a_reused_process_id_is_not_signalled)
 	fresh_system();
 	CHECK_INT(chmod(folder, 0777), 0); // the publisher makes its memory there
 	pid_t publisher = start_user(alice, publish_and_wait);
-	await_publication("w");
+	await_publication("w", true);
 	for (uint64_t begun = vg_clock_monotonic_ns(); storm_goes_on(begun) || !count;) {
 		pid_t other = replace_process(&fd);
 		if (!other)
@@ -120,8 +120,9 @@ TEST(a_reused_process_id_is_not_signalled)
 		run_user(alice, revoke_by_force);
 		end_replacement(other, fd);
 		end_user(publisher);
+		await_publication("w", false); // or the next wait sees this one
 		publisher = start_user(alice, publish_and_wait);
-		await_publication("w");
+		await_publication("w", true);
 	}
 	printf("%d process ids were used again\n", count);
 	end_user(publisher);
