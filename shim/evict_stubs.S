@@ -1,6 +1,6 @@
 /* What stands in the slots of gated rows in an evictable vGPU: the thread enters the pager's gate (pager/gate.h), calls
  * what stood in the slot before, and leaves. A call, not a jump, so up to six words of arguments on the stack are
- * copied: no entry of the driver has more.
+ * copied: no gated entry has more.
  */
 .set evict_index, 0
 
@@ -86,7 +86,15 @@ evict_call: /* %eax: the row */
 	.cfi_adjust_cfa_offset 8
 	pushq %r9
 	.cfi_adjust_cfa_offset 8
+	subq $32, %rsp /* no entry takes more than two floating-point arguments */
+	.cfi_adjust_cfa_offset 32
+	movups %xmm0, (%rsp)
+	movups %xmm1, 16(%rsp)
 	call pager_gate_wait
+	movups (%rsp), %xmm0
+	movups 16(%rsp), %xmm1
+	addq $32, %rsp
+	.cfi_adjust_cfa_offset -32
 	popq %r9
 	.cfi_adjust_cfa_offset -8
 	popq %r8

@@ -258,6 +258,52 @@ TEST(the_pager_sees_who_uses_the_device)
 	run_evictable(activity_body);
 }
 
+// The first gated call of a thread takes the slow way through the gate.
+static void *set_clamp(void *reference)
+{
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuTexRefSetMipmapLevelClamp(reference, 1.5f, 2.5f), CUDA_SUCCESS);
+	return NULL;
+}
+
+static void *copy_in(void *address)
+{
+	static char bytes[64] = "copied";
+	CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = bytes, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				   .dstDevice = (CUdeviceptr)(uintptr_t)address, .srcContext = context, .dstContext = context,
+				   .WidthInBytes = sizeof bytes, .Height = 1, .Depth = 1};
+
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuMemcpy3DPeer(&copy), CUDA_SUCCESS);
+	return NULL;
+}
+
+static void arguments_body(void)
+{
+	float least = 0, most = 0;
+	char bytes[64] = "";
+	CUtexref reference;
+	CUdeviceptr memory;
+	pthread_t thread;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	CHECK_INT(cuTexRefCreate(&reference), CUDA_SUCCESS);
+	CHECK_INT(pthread_create(&thread, NULL, set_clamp, reference), 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(cuTexRefGetMipmapLevelClamp(&least, &most, reference), CUDA_SUCCESS);
+	CHECK(least == 1.5f && most == 2.5f);
+	CHECK_INT(pthread_create(&thread, NULL, copy_in, (void *)(uintptr_t)memory), 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(cuMemcpyDtoH_v2(bytes, memory, sizeof bytes), CUDA_SUCCESS);
+	CHECK_STR(bytes, "copied");
+}
+
+TEST(arguments_pass_the_gate_of_a_new_thread)
+{
+	run_evictable(arguments_body);
+}
+
 static void block_until_told(void *told)
 {
 	while (!*(_Atomic int *)told)
