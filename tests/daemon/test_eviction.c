@@ -15,8 +15,13 @@ static const char *path_of(const char *name)
 static struct vg_ledger *ledger_of(const char *name)
 {
 	struct vg_ledger *ledger;
+	int r = vg_ledger_open(path_of(name), &ledger);
 
-	CHECK_INT(vg_ledger_open(path_of(name), &ledger), 0);
+	for (int i = 0; i < 2000 && r == -ENOENT; i++) { // a daemon that has just started makes those anew that are missing
+		poll(NULL, 0, 5);
+		r = vg_ledger_open(path_of(name), &ledger);
+	}
+	CHECK_INT(r, 0);
 	return ledger;
 }
 
