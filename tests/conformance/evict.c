@@ -52,7 +52,8 @@ static CUresult launch(CUfunction function, CUdeviceptr address, unsigned value,
 struct tenant {
 	CUdeviceptr base;
 	CUmemGenericAllocationHandle handles[CHUNKS];
-	char *file; // mapped
+	CUevent copied[CHUNKS]; // made before: cuEventCreate waits while another thread stands before a full queue
+	char *file;		// mapped
 };
 
 static void register_file(struct tenant *tenant)
@@ -92,6 +93,8 @@ static struct tenant make_tenant(void)
 	if (tenant.file == MAP_FAILED)
 		FAIL("mmap: %m");
 	NEED(cuMemAddressReserve(&tenant.base, RESERVED, 2 * MiB, 0, 0));
+	for (int i = 0; i < CHUNKS; i++)
+		NEED(cuEventCreate(&tenant.copied[i], CU_EVENT_DISABLE_TIMING));
 	map_chunks(&tenant);
 	register_file(&tenant);
 	return tenant;
@@ -100,8 +103,10 @@ static struct tenant make_tenant(void)
 static void end_tenant(struct tenant *tenant)
 {
 	WORKS(cuMemUnmap(tenant->base, CHUNKS * CHUNK));
-	for (int i = 0; i < CHUNKS; i++)
+	for (int i = 0; i < CHUNKS; i++) {
 		WORKS(cuMemRelease(tenant->handles[i]));
+		WORKS(cuEventDestroy(tenant->copied[i]));
+	}
 	WORKS(cuMemAddressFree(tenant->base, RESERVED));
 	unregister_file(tenant);
 	munmap(tenant->file, CHUNKS * CHUNK);
@@ -110,20 +115,17 @@ static void end_tenant(struct tenant *tenant)
 // All copies are queued; each chunk is released as soon as its own copy has ended.
 static void move_out(struct tenant *tenant)
 {
-	CUevent copied[CHUNKS];
 	size_t before = memory_used();
 
 	for (int i = 0; i < CHUNKS; i++) {
-		NEED(cuEventCreate(&copied[i], CU_EVENT_DISABLE_TIMING));
 		NEED(cuMemcpyDtoHAsync(tenant->file + i * CHUNK, tenant->base + i * CHUNK, CHUNK, pager));
-		NEED(cuEventRecord(copied[i], pager));
+		NEED(cuEventRecord(tenant->copied[i], pager));
 	}
 	for (int i = 0; i < CHUNKS; i++) {
-		NEED(cuEventSynchronize(copied[i]));
+		NEED(cuEventSynchronize(tenant->copied[i]));
 		WORKS(cuMemUnmap(tenant->base + i * CHUNK, CHUNK));
 		WORKS(cuMemRelease(tenant->handles[i]));
 		EQUALS(before - memory_used(), (i + 1) * CHUNK); // for others at once
-		WORKS(cuEventDestroy(copied[i]));
 	}
 }
 
