@@ -42,9 +42,19 @@ cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int de
 	WITH_DEVICE(rt_driver.cuDeviceGetDefaultMemPool(memPool, found->handle));
 }
 
+// Another code for an invalid ordinal than that of the functions around it, as NVIDIA's runtime has it.
+static cudaError_t get_pool(cudaMemPool_t *ret_pool, int ordinal)
+{
+	struct rt_device *device;
+
+	if (rt_device_get(ordinal, &device) != cudaSuccess)
+		return cudaErrorInvalidValue;
+	return (cudaError_t)rt_driver.cuDeviceGetMemPool(ret_pool, device->handle);
+}
+
 cudaError_t CUDARTAPI cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device)
 {
-	WITH_DEVICE(rt_driver.cuDeviceGetMemPool(memPool, found->handle));
+	RT_CALL_INITIALIZED(get_pool(memPool, device));
 }
 
 cudaError_t CUDARTAPI cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)

@@ -198,7 +198,7 @@ CONFORM(numbers_of_no_device)
 		GIVES_LAST(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, device),
 			   cudaErrorInvalidDevice);
 		GIVES_LAST(cudaDeviceGetDefaultMemPool(&pool, device), cudaErrorInvalidDevice);
-		GIVES_LAST(cudaDeviceGetMemPool(&pool, device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceGetMemPool(&pool, device), cudaErrorInvalidValue);
 	}
 	WORKS(cudaGetDevice(&value));
 	EQUALS(value, 0);
@@ -221,46 +221,6 @@ CHILD(freed_memory)
 	WORKS(cudaDeviceSynchronize());
 }
 
-CHILD(freed_stream)
-{
-	cudaStream_t stream;
-	unsigned flags;
-
-	NEED(cudaStreamCreate(&stream));
-	WORKS(cudaStreamDestroy(stream));
-	GIVES_LAST(cudaStreamQuery(stream), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaStreamGetFlags(stream, &flags), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(launch_with(empty, 1, 1, NULL, stream), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
-}
-
-CHILD(freed_event)
-{
-	cudaEvent_t event;
-
-	NEED(cudaEventCreate(&event));
-	WORKS(cudaEventDestroy(event));
-	GIVES_LAST(cudaEventQuery(event), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaEventRecord(event, NULL), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaEventSynchronize(event), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaStreamWaitEvent(NULL, event, 0), cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaEventDestroy(event), cudaErrorInvalidResourceHandle);
-}
-
-CHILD(freed_array)
-{
-	struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
-	cudaArray_t array;
-	float value[4] = {0};
-
-	NEED(cudaMallocArray(&array, &format, 4, 0, 0));
-	WORKS(cudaFreeArray(array));
-	GIVES_LAST(cudaMemcpy2DToArray(array, 0, 0, value, 16, 16, 1, cudaMemcpyHostToDevice),
-		   cudaErrorInvalidResourceHandle);
-	GIVES_LAST(cudaFreeArray(array), cudaErrorInvalidResourceHandle);
-}
-
 CHILD(freed_pool)
 {
 	struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
@@ -275,11 +235,9 @@ CHILD(freed_pool)
 	GIVES_LAST(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
 }
 
+// A destroyed stream, event or array ends a program in the real driver with SIGSEGV, whichever runtime it uses.
 CONFORM(handles_of_what_was_freed)
 {
 	run_child("freed_memory", NULL);
-	run_child("freed_stream", NULL);
-	run_child("freed_event", NULL);
-	run_child("freed_array", NULL);
 	run_child("freed_pool", NULL);
 }
