@@ -11,6 +11,7 @@ struct bulk_op {
 	struct ptx_bulk_target to;
 	const struct ptx_atomic_op *reduction; // NULL: a copy
 	unsigned element_bytes;		       // of a reduction
+	bool in_cluster;		       // from shared memory to shared memory
 };
 
 static void move_unit(const struct bulk_op *how, uint8_t *to, const uint8_t *from)
@@ -47,6 +48,9 @@ static const struct ptx_op *op_bulk(struct ptx_warp *warp, const struct ptx_op *
 {
 	const struct bulk_op *how = op->data;
 
+	if (how->in_cluster && !warp->worker->run->launch->cluster[0])
+		return ptx_fault(warp, op, (unsigned)__builtin_ctz(warp->mask), PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
+				 "a bulk copy between blocks in a launch without clusters");
 	PTX_FOR_LANES(lane, warp->mask)
 		for (uint32_t ranks = ptx_bulk_ranks(warp, &how->to, lane); ranks; ranks &= ranks - 1)
 			if (!copy(warp, op, lane, (uint32_t)__builtin_ctz(ranks)))
@@ -109,6 +113,7 @@ static int decode_bulk_copy(struct ptx_decoder *decoder)
 	    counted == ptx_has(decoder, "bulk_group"))
 		return ptx_malformed(decoder, "no such copy");
 	how->to.counted = counted;
+	how->in_cluster = to_shared && from_shared;
 	int r = ptx_wants(decoder, 3u + counted + ptx_has(decoder, "multicast::cluster") +
 					   ptx_has(decoder, "L2::cache_hint"));
 	if (r == 0)

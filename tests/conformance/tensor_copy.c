@@ -383,20 +383,21 @@ CONFORM(reductions)
 	}
 }
 
-// To the shared memory of a block, which counts the bytes.
-CONFORM(reductions_in_shared_memory)
+// Adds the box to the numbers of the threads, which lie 1 KiB behind it in the block's own shared memory.
+static void launch_reduction(unsigned cluster)
 {
-	const struct tensor any = tensors[0];
-	unsigned bytes = 64;
-	CUtensorMap map;
-	int none = 0;
+	static CUtensorMap map;
+	static unsigned bytes = 64;
+	static int none = 0;
 	void *arguments[] = {&map, &box, &bytes, &none, &none, &none, &none, &none};
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+				       .value.clusterDim = {cluster, cluster, cluster}};
+	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = THREADS, .blockDimY = 1,
+				 .blockDimZ = 1, .attrs = &attribute, .numAttrs = cluster ? 1 : 0};
 	char text[8192];
 
 	need_copies();
-	need_map(&any, &map);
-	fill(box_bytes, sizeof box_bytes, 5);
-	// The box is added to the numbers of the threads, which lie 1 KiB behind it.
+	need_map(&tensors[0], &map);
 	snprintf(text, sizeof text,
 		 "%s%s%s	mad.lo.u32 %%r, %%t, 4, %%s;\n	st.shared.b32 [%%r+1024], %%t;\n"
 		 "	fence.proxy.async.shared::cta;\n	bar.sync 0;\n	add.u32 %%r, %%s, 1024;\n"
@@ -407,14 +408,32 @@ CONFORM(reductions_in_shared_memory)
 		 "	ld.shared.b32 %%v, [%%r+1024];\n	st.global.b32 [%%q], %%v;\n	ret;\n}\n",
 		 KERNEL_HEAD, EXPECT, TO_SHARED, WAIT);
 	CUmodule module = need_module(text);
+	fill(box_bytes, sizeof box_bytes, 5);
 	NEED(cuMemcpyHtoD(box, box_bytes, BOX_MOST));
-	NEED(cuLaunchKernel(need_function(module, "k"), 1, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL));
+	NEED(cuLaunchKernelEx(&config, need_function(module, "k"), arguments, NULL));
+}
+
+CONFORM(reductions_in_shared_memory)
+{
 	uint32_t before[16], after[16];
+
+	launch_reduction(1);
 	memcpy(before, box_bytes, sizeof before);
 	NEED(cuMemcpyDtoH(after, box, sizeof after));
 	for (unsigned i = 0; i < 16; i++)
 		EQUALS(after[i], before[i] + i);
-	NEED(cuModuleUnload(module));
+}
+
+CHILD(reduction_without_a_cluster)
+{
+	launch_reduction(0);
+	GIVES(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_INSTRUCTION);
+}
+
+CONFORM(copies_between_blocks_need_a_cluster)
+{
+	need_copies();
+	run_child("reduction_without_a_cluster", NULL);
 }
 
 // What accompanies such copies: the election of a thread, fences between proxies, and hints.
