@@ -18,7 +18,7 @@ enum {
 	DRAIN_MS = 10000, // that a process waits for its threads and the GPU
 	ANSWER_MS = 2000, // from the end of that until it is given up
 	RETURN_MS = 10000,
-	POLL_LEAST_MS = 20,
+	POLL_LEAST_MS = 10,
 	POLL_MOST_MS = 200
 };
 static const uint64_t COPY_RATE = 256 << 20; // bytes per second: the slowest copy that is waited for
@@ -63,7 +63,7 @@ static uint64_t answer_ms(const struct move *move)
 	return move->is_out ? move->drain_ms + (uint64_t)ANSWER_MS : RETURN_MS;
 }
 
-// All copies share the bus. What processes say is at most the vGPU's limit.
+// All copies share the bus. Pinning host memory takes as long at most. What processes say is bounded by the vGPU's limit.
 static uint64_t copy_ms(const struct move *move)
 {
 	uint64_t bytes = 0, most = move->now->vgpus->memory;
@@ -78,9 +78,16 @@ static uint64_t waited_ms(const struct move *move)
 	return (vg_clock_monotonic_ns() - move->begin_ns) / 1000000;
 }
 
+static bool is_in_state(const struct vg_eviction_info *eviction, const char *state)
+{
+	return strcmp(eviction->state, state) == 0;
+}
+
+// Whether it pins host memory or copies.
 static bool is_on_its_way(const struct vg_eviction_info *eviction, bool is_out)
 {
-	return strcmp(eviction->state, is_out ? "leaving" : "returning") == 0;
+	return is_out ? is_in_state(eviction, "preparing") || is_in_state(eviction, "leaving")
+		      : is_in_state(eviction, "returning");
 }
 
 // Of a process that has not answered.
@@ -90,11 +97,13 @@ static enum outcome judge_delay(const struct move *move, const struct vg_evictio
 
 	if (waited <= answer_ms(move))
 		return OUTCOME_MOVING;
-	if (strcmp(eviction->state, "waiting") == 0)
+	if (is_in_state(eviction, "waiting"))
 		return OUTCOME_GAVE_UP;
+	if (is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(move))
+		return OUTCOME_MOVING; // it prepared for long before
 	if (!is_on_its_way(eviction, move->is_out))
 		return OUTCOME_SILENT;
-	return waited <= answer_ms(move) + copy_ms(move) ? OUTCOME_MOVING : OUTCOME_LATE;
+	return waited <= answer_ms(move) + 2 * copy_ms(move) ? OUTCOME_MOVING : OUTCOME_LATE;
 }
 
 // ---- judgement -------------------------------------------------------------------------------------------
@@ -138,12 +147,10 @@ static enum vg_status look(struct vg_node *node, struct move *move)
 
 static enum vg_status wait_for_all(struct vg_node *node, struct move *move)
 {
-	int pause_ms = POLL_LEAST_MS;
-
 	enum vg_status status = look(node, move);
 	while (status == VG_OK && is_moving(move)) {
-		poll(NULL, 0, pause_ms);
-		pause_ms = pause_ms < POLL_MOST_MS / 2 ? pause_ms * 2 : POLL_MOST_MS;
+		uint64_t pause_ms = waited_ms(move) / 8; // so much longer than the move itself, at most
+		poll(NULL, 0, (int)(pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms > POLL_MOST_MS ? POLL_MOST_MS : pause_ms));
 		status = look(node, move);
 	}
 	return status;

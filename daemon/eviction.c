@@ -252,6 +252,8 @@ static const char *name_state(const struct eviction *one)
 		return "returning";
 	case PAGER_BROKEN:
 		return "broken";
+	case PAGER_PREPARING:
+		return "preparing";
 	case PAGER_STATE_COUNT:
 		break;
 	}
@@ -317,7 +319,8 @@ static void add(struct summary *summary, const struct eviction *one)
 		summary->waiting++;
 	else if (one->state == PAGER_OUT)
 		summary->out++;
-	else if (one->state == PAGER_CLOSING || one->state == PAGER_LEAVING || one->state == PAGER_COMING)
+	else if (one->state == PAGER_PREPARING || one->state == PAGER_CLOSING || one->state == PAGER_LEAVING ||
+		 one->state == PAGER_COMING)
 		summary->moving++;
 	else if (one->state == PAGER_RUNNING && one->is_out && one->is_pending)
 		summary->moving++;

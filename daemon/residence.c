@@ -22,8 +22,8 @@ static void add_process(struct facts *facts, const struct eviction *one)
 	facts->waiting += one->waiting > 0;
 	facts->out += one->state == PAGER_OUT;
 	facts->refusing += one->is_out && one->state == PAGER_RUNNING && !one->is_pending;
-	facts->is_moving |= one->state == PAGER_CLOSING || one->state == PAGER_LEAVING || one->state == PAGER_COMING ||
-			    one->is_pending;
+	facts->is_moving |= one->state == PAGER_PREPARING || one->state == PAGER_CLOSING ||
+			    one->state == PAGER_LEAVING || one->state == PAGER_COMING || one->is_pending;
 	if (one->active_ns > facts->active_ns)
 		facts->active_ns = one->active_ns;
 	if (one->moved_ns > facts->switch_ns)

@@ -46,9 +46,10 @@ VG_PUBLIC enum vg_status vg_node_shutdown(struct vg_node *node);
  * itself says all of it but `suspended`. */
 struct vg_eviction_info {
 	int known; /* 0: the vGPU is not evictable, or the process has ended, is a guest, or shares a vGPU of its own */
-	/* "none" (it has no memory that can move), "running", "asked" (to leave; it has not begun), "draining" (waits
-	 * for its threads and the GPU), "leaving", "suspended" (in the host), "returning", "waiting" (to return, when
-	 * the GPU has room), "broken" (a copy failed, and its memory is lost), "unknown" */
+	/* "none" (it has no memory that can move), "running", "asked" (to leave; it has not begun), "preparing" (it
+	 * pins host memory, and goes on), "draining" (it waits for its threads and the GPU), "leaving", "suspended" (in
+	 * the host), "returning", "waiting" (to return, when the GPU has room), "broken" (a copy failed, and its memory
+	 * is lost), "unknown" */
 	const char *state;
 	int suspended; /* nonzero: it, or its vGPU, is suspended: its memory is in the host, or is to go there */
 	int pending;   /* nonzero: it has not carried out the last request, nor given it up */

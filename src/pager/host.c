@@ -2,14 +2,15 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "pager/available.h"
 #include "pager/memory.h"
 
 // A piece is pinned at once. Copies must not cross the border of two, and pinning holds up the whole process.
-enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048 };
+enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
+#define KEPT (UINT64_C(4) << 30) // of the host's memory, which growing ahead of need leaves for others
 
 struct piece {
 	char *memory;
@@ -28,19 +29,37 @@ void pager_host_limit(uint64_t bytes)
 	limit = bytes;
 }
 
-// What the kernel could give without swapping; UINT64_MAX: it does not say.
-static uint64_t host_available(void)
-{
-	unsigned long long kilobytes = 0;
-	char line[128];
-	FILE *file = fopen("/proc/meminfo", "re");
+struct part {
+	char *memory;
+	size_t size;
+};
 
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kilobytes ? kilobytes << 10 : UINT64_MAX;
+// Makes the kernel provide the pages. An older kernel does not know the call: pinning provides them then.
+static void *populate_part(void *argument)
+{
+	const struct part *part = argument;
+
+	madvise(part->memory, part->size, MADV_POPULATE_WRITE);
+	return NULL;
+}
+
+// The kernel clears each page, which takes most of the time of pinning: several threads share the work.
+static void populate(char *memory, size_t size)
+{
+	size_t each = size / THREADS / GRANULE * GRANULE;
+	struct part parts[THREADS];
+	pthread_t threads[THREADS];
+	bool started[THREADS] = {false};
+
+	for (int i = 0; i < THREADS; i++) {
+		parts[i] = (struct part){memory + i * each, i < THREADS - 1 ? each : size - i * each};
+		started[i] = i < THREADS - 1 && pthread_create(&threads[i], NULL, populate_part, &parts[i]) == 0;
+		if (!started[i])
+			populate_part(&parts[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		if (started[i])
+			pthread_join(threads[i], NULL);
 }
 
 static void pin(struct piece *piece)
@@ -68,6 +87,7 @@ static bool add_piece(uint64_t size)
 		return false;
 	madvise(memory, size, MADV_HUGEPAGE);
 	madvise(memory, size, MADV_DONTFORK);
+	populate(memory, size);
 	memset(piece, 0, sizeof *piece);
 	piece->memory = memory;
 	piece->size = size;
@@ -92,7 +112,7 @@ uint64_t pager_host_prepare(uint64_t bytes)
 	for (size_t i = 0; i < piece_count; i++)
 		if (!pieces[i].pinned_in)
 			pin(&pieces[i]);
-	available = host_available();
+	available = pager_host_available();
 	missing = bytes > free_bytes() ? bytes - free_bytes() : 0;
 	if (used_bytes + bytes > limit)
 		missing = used_bytes + bytes - limit;
@@ -103,6 +123,27 @@ uint64_t pager_host_prepare(uint64_t bytes)
 			missing = bytes > free_bytes() ? bytes - free_bytes() : 0;
 	pthread_mutex_unlock(&lock);
 	return missing;
+}
+
+bool pager_host_suffices(uint64_t bytes)
+{
+	bool suffices;
+
+	pthread_mutex_lock(&lock);
+	suffices = bytes <= free_bytes() || used_bytes + bytes > limit;
+	pthread_mutex_unlock(&lock);
+	return suffices;
+}
+
+bool pager_host_grow(uint64_t bytes)
+{
+	bool more = false;
+
+	pthread_mutex_lock(&lock);
+	if (bytes > free_bytes() && used_bytes + bytes <= limit && pager_host_available() >= PIECE + KEPT)
+		more = add_piece(bytes - free_bytes()) && bytes > free_bytes();
+	pthread_mutex_unlock(&lock);
+	return more;
 }
 
 static bool is_free(const struct piece *piece, size_t first, size_t granules)

@@ -24,6 +24,7 @@ enum pager_state {
 	PAGER_OUT,     // in the host
 	PAGER_COMING,  // memory moves back to the device
 	PAGER_BROKEN,  // a copy failed: the context is lost, and memory with it
+	PAGER_PREPARING, // pins host memory to leave; threads go on
 	PAGER_STATE_COUNT
 };
 

@@ -18,6 +18,7 @@
 
 enum { CONTEXTS = 64, DEFAULT_DRAIN_MS = 10000 };
 static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns = 1000000000;
+static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 
 static struct pager_options options;
 static bool started;
@@ -219,10 +220,16 @@ static void drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
 
 static void leave(struct pager_slot *slot)
 {
-	uint64_t deadline_ns = deadline_of(slot);
+	uint64_t deadline_ns;
 
+	enter_state(slot, PAGER_PREPARING);
+	if (!prepare_host(slot)) {
+		stay(slot);
+		return;
+	}
+	deadline_ns = deadline_of(slot);
 	enter_state(slot, PAGER_CLOSING);
-	if (prepare_host(slot) && close_gate(slot, deadline_ns))
+	if (close_gate(slot, deadline_ns))
 		drain_and_move_out(slot, deadline_ns);
 	else
 		stay(slot);
@@ -271,14 +278,33 @@ static bool is_out(const struct pager_slot *slot)
 	return atomic_load(&slot->state) == PAGER_OUT;
 }
 
-// Looks whether threads use the device. Returns when to look again; 0: at no time.
-static long look_for_activity(struct pager_slot *slot)
+// Pins another piece of host memory for what will have to leave. Returns whether more is needed.
+static bool prepare_ahead(void)
+{
+	CUcontext contexts[CONTEXTS];
+	bool more = false;
+	size_t count;
+
+	if (pager_host_suffices(pager_memory_bytes()))
+		return false;
+	if (push_context(contexts, &count)) {
+		more = pager_host_grow(pager_memory_bytes());
+		pop_context();
+	}
+	return more;
+}
+
+// While the vGPUs do not fit on the device together: reports whether threads use the device, and prepares to leave.
+// Returns when to look again, in nanoseconds; 0: at no time.
+static long look_ahead(struct pager_slot *slot)
 {
 	uint32_t ms = atomic_load(&options.page->ask_ms);
 
-	if (ms && atomic_load(&slot->state) == PAGER_RUNNING && pager_gate_was_used())
+	if (!ms || atomic_load(&slot->state) != PAGER_RUNNING)
+		return ms * 1000000l;
+	if (pager_gate_was_used())
 		atomic_store(&slot->active_ns, options.clock_ns());
-	return ms * 1000000l;
+	return prepare_ahead() ? pause_between_pieces_ns : ms * 1000000l;
 }
 
 // Carries out the wish that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
@@ -326,7 +352,7 @@ static void *run(void *unused)
 		before = slot;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
 		retry_ns = obey(slot, bell, retry_ns);
-		long look_ns = look_for_activity(slot);
+		long look_ns = look_ahead(slot);
 		wait_for_bell(slot, bell, retry_ns && (!look_ns || retry_ns < look_ns) ? retry_ns : look_ns);
 	}
 	return NULL;
