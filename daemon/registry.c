@@ -238,6 +238,7 @@ int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **r
 		return r;
 	}
 	vgpu->restarts = vgpu->damage;
+	vgpu->left_ns = vg_clock_monotonic_ns(); // unless there are launchers: the caller adopts them next
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;
 	return 0;

@@ -195,6 +195,21 @@ TEST(the_name_of_a_program_that_just_ended_is_free)
 	}
 }
 
+// The daemon ended in the same moment, and the next one finds the vGPU without a process.
+TEST(the_name_is_free_for_the_next_daemon_too)
+{
+	char name[64];
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < 10; i++) {
+		pid_t launcher = start_launcher_named("again", GIB, name);
+		kill_daemon();
+		kill_tenant(launcher);
+		start_daemon();
+	}
+}
+
 TEST(ephemeral_vgpus_go_with_their_last_user)
 {
 	char name[64], path[400], words[64];
