@@ -11,6 +11,7 @@
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
 static const uint64_t mark_every_ns = 50000;
+enum { MARK_PART = 16 }; // or this part of what is marked, so that the marks suffice for a long queue
 static const uint64_t lost_ns = 1000000; // work without a mark counts for twice its estimate and so much
 
 struct mark {
@@ -167,7 +168,8 @@ void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint
 	stream->open_ns += estimate_ns;
 	stream->launched_ns = now;
 	stream->open_launches += launches;
-	if (stream->open_launches >= MARK_LAUNCHES || stream->open_ns >= mark_every_ns)
+	if (stream->open_launches >= MARK_LAUNCHES ||
+	    (stream->open_ns >= mark_every_ns && stream->open_ns >= stream->marked_ns / MARK_PART))
 		put_mark(stream);
 	vg_lock_give(&stream->lock);
 }

@@ -89,7 +89,9 @@ uint64_t compute_turn_room(const struct vg_compute_unit *unit)
 
 	if (!turn || turn_word_state(word_of(turn)) != TURN_HELD)
 		return UINT64_MAX;
-	return atomic_load_explicit(&turn->process.page->window_us, memory_order_relaxed) * 1000ull;
+	const struct turn_page *page = turn->process.page;
+	return turn_window(atomic_load_explicit(&page->window_us, memory_order_relaxed),
+			   atomic_load_explicit(&page->ahead_ns, memory_order_relaxed), vg_ledger_clock_ns(turn->ledger));
 }
 
 void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns)

@@ -87,7 +87,8 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					  uint64_t now)
 {
-	uint64_t eta = LOAD(process->slot->eta_ns), window = LOAD(process->page->window_us) * 1000ull;
+	uint64_t eta = LOAD(process->slot->eta_ns);
+	uint64_t window = turn_window(LOAD(process->page->window_us), LOAD(process->page->ahead_ns), now);
 	uint64_t left = eta > now && eta - now > window ? eta - now - window : 0;
 
 	wait->rang = 0;
@@ -105,8 +106,8 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 	STORE(process->slot->alive_ns, now);
 	asks = count_quiet_time(process, wait, now);
 	if (now < LOAD(process->open_ns) ||
-	    turn_admits(word, patient ? LOAD(page->window_us) : UINT32_MAX, LOAD(page->until_ns), now,
-			LOAD(process->slot->eta_ns)))
+	    turn_admits(word, patient ? turn_window(LOAD(page->window_us), LOAD(page->ahead_ns), now) : UINT64_MAX,
+			LOAD(page->until_ns), now, LOAD(process->slot->eta_ns)))
 		return action;
 	action = turn_word_state(word) == TURN_CLOSED ? wait_for_turn(process, wait, word, now)
 						      : wait_for_window(process, wait, word, now);

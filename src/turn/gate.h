@@ -55,9 +55,17 @@ struct turn_action {
 	uint64_t ns;
 };
 
+// How much work may be in flight, in nanoseconds. What is allowed ahead shrinks faster than the device works, so that
+// only the window is left when the turn ends.
+static inline uint64_t turn_window(uint32_t window_us, uint64_t ahead_ns, uint64_t now)
+{
+	uint64_t window = window_us * 1000ull, ahead = ahead_ns > now ? (ahead_ns - now) / 2 : 0;
+
+	return ahead > window ? ahead : window;
+}
 // Whether a launch may go to the driver at `now` while the work in flight ends at `eta_ns` (0: nothing is in flight).
 // The last launch of a turn is the one that starts before the turn's end.
-static inline bool turn_admits(uint32_t word, uint32_t window_us, uint64_t until_ns, uint64_t now, uint64_t eta_ns)
+static inline bool turn_admits(uint32_t word, uint64_t window_ns, uint64_t until_ns, uint64_t now, uint64_t eta_ns)
 {
 	uint64_t start = eta_ns > now ? eta_ns : now;
 
@@ -67,14 +75,16 @@ static inline bool turn_admits(uint32_t word, uint32_t window_us, uint64_t until
 		return true;
 	if (turn_word_is(word, TURN_WANTED) && start >= until_ns)
 		return false;
-	return eta_ns <= now || eta_ns - now < window_us * 1000ull;
+	return eta_ns <= now || eta_ns - now < window_ns;
 }
 static inline bool turn_gate_admits(const struct turn_process *process, uint64_t now)
 {
 	const struct turn_page *page = process->page;
 	uint32_t word = atomic_load_explicit(&page->word, memory_order_acquire);
 
-	return turn_admits(word, atomic_load_explicit(&page->window_us, memory_order_relaxed),
+	return turn_admits(word,
+			   turn_window(atomic_load_explicit(&page->window_us, memory_order_relaxed),
+				       atomic_load_explicit(&page->ahead_ns, memory_order_relaxed), now),
 			   atomic_load_explicit(&page->until_ns, memory_order_relaxed), now,
 			   atomic_load_explicit(&process->slot->eta_ns, memory_order_relaxed)) ||
 	       now < atomic_load_explicit(&process->open_ns, memory_order_relaxed);

@@ -60,6 +60,7 @@ unsigned int turn_page_write(struct turn_page *page, const struct turn_gate *gat
 	STORE(page->window_us, gate->window_us);
 	STORE(page->patience_us, gate->patience_us);
 	STORE(page->until_ns, gate->until_ns);
+	STORE(page->ahead_ns, gate->ahead_ns);
 	STORE(page->turn_ns, gate->turn_ns);
 	STORE(page->reason, (uint32_t)gate->reason);
 	STORE(page->beat_ns, now);

@@ -69,6 +69,8 @@ struct turn_page {
 	_Atomic uint64_t beat_ns;	    // when the arbiter last wrote
 	_Atomic uint32_t patience_us;	    // the longest that a gate waits for the window
 	_Atomic uint32_t reason;	    // enum turn_reason: why the share is not being held
+	// Held: half of the time until then may be in flight, if that is more than the window. 0: the window counts alone.
+	_Atomic uint64_t ahead_ns;
 	_Alignas(64) _Atomic uint32_t bell; // futex of the arbiter: add 1 and wake
 	_Alignas(64) unsigned char reserved[TURN_PAGE_SIZE - 128];
 };

@@ -118,7 +118,7 @@ const char *turn_reason_text(enum turn_reason reason);
 struct turn_gate {
 	uint32_t word;
 	uint32_t window_us, patience_us;
-	uint64_t until_ns, turn_ns;
+	uint64_t until_ns, ahead_ns, turn_ns;
 	enum turn_reason reason;
 	uint64_t since_ns; // since when the reason holds
 };

@@ -255,10 +255,10 @@ static void window_body(void)
 	unsigned int marks = echo->marks;
 	CHECK(marks >= 2);
 	keep_busy(true);
-	page->window_us = 100;
+	page->window_us = 2000;
 	uint64_t begun = vg_clock_monotonic_ns();
-	for (int i = 0; i < 20; i++) // more than fits
-		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	for (int i = 0; i < 20; i++) // more than fits: a function that was never measured counts as much as the window
+		CHECK_INT(call(row, ECHO_DEVICE + 1, 0), CUDA_SUCCESS);
 	CHECK(vg_clock_monotonic_ns() - begun >= 20000000); // until the gate's patience was over
 }
 

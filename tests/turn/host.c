@@ -59,7 +59,8 @@ static void launch(struct model *model, struct process *process)
 	process->launched++;
 	device_submit(model, index_of(model, process), kernel);
 	process->state = HOST_RUNS;
-	go_on_at(model, process, model->now + (uint64_t)((double)program->host_ns * process->pace), EVENT_HOST);
+	uint64_t pause = program->pause_every && process->total_launches % program->pause_every == 0 ? program->pause_ns : 0;
+	go_on_at(model, process, model->now + (uint64_t)((double)program->host_ns * process->pace) + pause, EVENT_HOST);
 }
 
 static void leave_gate(struct model *model, struct process *process)

@@ -22,6 +22,8 @@ struct program {
 	uint64_t host_ns;	   // from one launch to the next
 	uint64_t kernel_ns, other_ns; // the kernels; `other_ns`: every second one, if it is not 0
 	uint64_t think_ns;	   // on the host, after the synchronization
+	unsigned int pause_every;  // launches, after which the host
+	uint64_t pause_ns;	   // does something else for so long
 	uint64_t copy_ns;	   // before the kernels: a copy between host and device
 	double jitter;		   // of the host's time
 	double width;		   // part of the device that a kernel fills; 0: all of it

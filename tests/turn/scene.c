@@ -11,6 +11,9 @@ const struct program program_graph_long = {.launches = 4, .host_ns = 20 * US, .k
 const struct program program_loop = {
 	.launches = 300, .host_ns = 7 * US, .kernel_ns = 150 * US, .other_ns = 40 * US, .think_ns = 700 * US,
 	.copy_ns = 80 * US, .jitter = .1};
+const struct program program_pausing = {
+	.launches = 300, .host_ns = 7 * US, .kernel_ns = 150 * US, .other_ns = 40 * US, .think_ns = 700 * US,
+	.pause_every = 100, .pause_ns = 4 * MS, .jitter = .1};
 const struct program program_forty = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 3 * MS};
 const struct program program_infer = {.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US,
 				      .think_ns = 5 * MS, .jitter = .12, .width = .2};

@@ -11,6 +11,7 @@ extern const struct program program_long;	// kernels of 6.5 ms
 extern const struct program program_graph;	// captured steps of 10 ms
 extern const struct program program_graph_long; // captured steps of 100 ms
 extern const struct program program_loop;	// a training loop with a data loader
+extern const struct program program_pausing;	// the same, and the host is busy with something else at times
 extern const struct program program_forty;	// 2 ms on the device, 3 ms on the host
 extern const struct program program_infer;	// 32 launches of an MLP, every 5 ms
 extern const struct program program_closed;	// the same, one request after the other

@@ -30,22 +30,34 @@ TEST(a_word_has_three_parts)
 	CHECK(!turn_word_is(word, TURN_COUNT) && !turn_word_is(word, TURN_ANNOUNCE));
 }
 
+TEST(work_ahead_shrinks_to_the_window_before_the_turn_ends)
+{
+	uint64_t end = 10 * SEC;
+
+	CHECK_INT(turn_window(400, 0, end), 400 * US);
+	CHECK_INT(turn_window(400, end, end - 20 * MS), 10 * MS);
+	CHECK_INT(turn_window(400, end, end - 2 * MS), 1 * MS);
+	CHECK_INT(turn_window(400, end, end - 800 * US), 400 * US);
+	CHECK_INT(turn_window(400, end, end - 100 * US), 400 * US);
+	CHECK_INT(turn_window(400, end, end + SEC), 400 * US);
+}
+
 TEST(a_held_gate_admits_a_window_until_the_end_of_the_turn)
 {
 	uint32_t held = turn_word(1, TURN_HELD, 0), wanted = turn_word(1, TURN_HELD, TURN_WANTED);
 	uint64_t now = 10 * SEC, until = now + 5 * MS;
 
-	CHECK(turn_admits(held, 400, 0, now, 0));
-	CHECK(turn_admits(held, 400, 0, now, now + 399 * US));
-	CHECK(!turn_admits(held, 400, 0, now, now + 400 * US));
-	CHECK(turn_admits(held, 400, 0, now, now - 1)); // the estimate has passed
+	CHECK(turn_admits(held, 400 * US, 0, now, 0));
+	CHECK(turn_admits(held, 400 * US, 0, now, now + 399 * US));
+	CHECK(!turn_admits(held, 400 * US, 0, now, now + 400 * US));
+	CHECK(turn_admits(held, 400 * US, 0, now, now - 1)); // the estimate has passed
 	// Work that starts before the end of the turn belongs to it.
-	CHECK(turn_admits(wanted, 400, until, until - 1, 0));
-	CHECK(!turn_admits(wanted, 400, until, until, 0));
-	CHECK(turn_admits(wanted, 400, until, until - 100 * US, until - 1));
-	CHECK(!turn_admits(wanted, 400, until, until - 100 * US, until));
-	CHECK(turn_admits(held, 400, until, until + 1, 0)); // no other vGPU waits
-	CHECK(!turn_admits(turn_word(1, TURN_CLOSED, TURN_SPIN), 400, until, now, 0));
+	CHECK(turn_admits(wanted, 400 * US, until, until - 1, 0));
+	CHECK(!turn_admits(wanted, 400 * US, until, until, 0));
+	CHECK(turn_admits(wanted, 400 * US, until, until - 100 * US, until - 1));
+	CHECK(!turn_admits(wanted, 400 * US, until, until - 100 * US, until));
+	CHECK(turn_admits(held, 400 * US, until, until + 1, 0)); // no other vGPU waits
+	CHECK(!turn_admits(turn_word(1, TURN_CLOSED, TURN_SPIN), 400 * US, until, now, 0));
 }
 
 TEST(a_gate_opens_for_words_it_does_not_know)

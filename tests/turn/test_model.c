@@ -15,6 +15,7 @@ int test_main(int argc, char **argv);
 #define LONG &program_long
 #define GRAPH &program_graph
 #define LOOP &program_loop
+#define PAUSING &program_pausing
 #define FORTY &program_forty
 #define INFER &program_infer
 
@@ -41,6 +42,8 @@ static const struct row rows[] = {
 	{{"graphs of 10 ms 70, train 30", {{GRAPH, 70}, {TRAIN, 30}}}, .3, .7, 98.8},
 	{{"loop 50, loop 50", {{LOOP, 50}, {LOOP, 50}}}, .3, 1, 97},
 	{{"loop 20, loop 80", {{LOOP, 20}, {LOOP, 80}}}, .3, 1, 97},
+	{{"loop 50, 50 with pauses of the host", {{PAUSING, 50}, {PAUSING, 50}}}, .3, 1, 97},
+	{{"loop 20, 80 with pauses of the host", {{PAUSING, 20}, {PAUSING, 80}}}, .3, 1, 95},
 	{{"launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .seconds = 6}, .3, .5, 98.5},
 	{{"launch-bound 30, train 70", {{SMALL, 30}, {TRAIN, 70}}, .seconds = 6}, .4, .5, 98.5},
 	{{"train 30, train 70, wakes 60 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 60 * US}, .2, .6, 97.9},

@@ -270,6 +270,32 @@ static void begin_pair(struct turn_terms first, struct turn_terms second, uint64
 	CHECK_INT(orders.holder, 0);
 }
 
+TEST(a_holder_runs_ahead_while_all_others_wait)
+{
+	unsigned int third, latency;
+
+	begin_pair((struct turn_terms){30}, (struct turn_terms){30}, SEC);
+	CHECK(orders.gates[0].until_ns != UINT64_MAX);
+	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
+	CHECK_INT(orders.gates[1].ahead_ns, 0);
+	CHECK_INT(turn_join(arbiter, &(struct turn_terms){20}, SEC, &third), 0);
+	wait_at_gate(third, SEC + 20 * US);
+	turn_decide(arbiter, facts, SEC + 20 * US, &orders);
+	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
+	facts[third].waiting = 0; // it was active, and may come back before the turn ends
+	turn_decide(arbiter, facts, SEC + 30 * US, &orders);
+	CHECK_INT(orders.gates[0].ahead_ns, 0);
+	wait_at_gate(third, SEC + 40 * US);
+	turn_decide(arbiter, facts, SEC + 40 * US, &orders);
+	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
+	CHECK_INT(turn_join(arbiter, &(struct turn_terms){.share = 20, .is_latency = true}, SEC, &latency), 0);
+	launch(latency, SEC + 50 * US, MS);
+	facts[latency].is_urgent = true;
+	turn_decide(arbiter, facts, SEC + 50 * US, &orders);
+	CHECK_INT(orders.gates[0].ahead_ns, 0);
+	turn_destroy(arbiter);
+}
+
 // Decides at the end of the first vGPU's turn, which may move. Returns the end.
 static uint64_t end_first_turn(void)
 {
