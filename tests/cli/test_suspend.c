@@ -107,18 +107,18 @@ TEST(reasons_are_said_with_what_to_do)
 		const char *eviction, *says;
 	} cases[] = {
 		{GAVE_UP("thread") ",\"call\":\"cuStreamSynchronize\"",
-		 "a thread did not return from cuStreamSynchronize in time: wait until it has, or give it longer with "
+		 "a thread did not return from cuStreamSynchronize in time: wait until it has, or allow more time with "
 		 "--drain"},
 		{GAVE_UP("thread"), "a thread did not return from a call of the driver in time"},
 		{GAVE_UP("gpu"), "the GPU did not finish its work in time"},
 		{GAVE_UP("capture"), "a stream capture did not end in time"},
 		{GAVE_UP("host") ",\"missing\":1048576",
-		 "the host lacks 1.0 MiB for it: free host memory, or create the vGPU with a larger --swap"},
+		 "the host lacks 1.0 MiB: free host memory, or create the vGPU with a larger --swap"},
 		{GAVE_UP("driver") ",\"error\":700", "the driver failed with CUDA error 700"},
-		{GAVE_UP("strange"), "it did not say why"},
+		{GAVE_UP("strange"), "the process did not report a reason"},
 		{"\"state\":\"broken\",\"suspended\":true,\"pending\":true,\"reason\":\"\"",
 		 "a copy failed, and its GPU memory is lost"},
-		{RUNNING, "somebody resumed it meanwhile"},
+		{RUNNING, "it was resumed meanwhile"},
 	};
 	char says[400];
 
@@ -128,12 +128,12 @@ TEST(reasons_are_said_with_what_to_do)
 		CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
 		snprintf(says, sizeof says, "virgate: a: process 7 (train) could not be suspended: %s", cases[i].says);
 		CHECK_CONTAINS(result.err, says);
-		CHECK_CONTAINS(result.err, "a: `virgate suspend a` tries again, `virgate resume a` brings all of it back\n");
+		CHECK_CONTAINS(result.err, "a: `virgate suspend a` tries again, `virgate resume a` resumes all of it\n");
 		CHECK_STR(result.out, "");
 	}
 	serve_in_turn((const char *const[]){ASKED("0"), listing_of(GAVE_UP("gpu")), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "--pid", "7"), 3);
-	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` takes it back\n");
+	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` cancels it\n");
 }
 
 TEST(what_the_daemon_refuses_is_said)
@@ -392,8 +392,8 @@ TEST(a_process_that_never_answers_is_given_up)
 	uint64_t waited_ms = (vg_clock_monotonic_ns() - begin_ns) / 1000000;
 	CHECK(waited_ms >= 3000);
 	CHECK_CONTAINS(result.err, line_of(silent, " could not be suspended: it did not answer within "));
-	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? It obeys when it runs again; the other stays "
-				   "suspended\n");
+	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? The request takes effect when it runs "
+				   "again; the other stays suspended\n");
 	CHECK_CONTAINS(result.out, line_of(slow, ": 896.0 MiB to the host in "));
 	end_players();
 }
