@@ -106,7 +106,7 @@ static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = bytes_in_host(tenant);
 
-	return host < tenant->host_before ? host : tenant->host_before;
+	return vg_size_min(host, tenant->host_before);
 }
 
 static uint64_t larger(uint64_t left, uint64_t right)
