@@ -433,15 +433,8 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 
 	place_begin();
 	serve("{\"ok\":true}");
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const char *words[10] = {VIRGATE};
-		for (int j = 0; cases[i].words[j]; j++)
-			words[j + 1] = cases[i].words[j];
-		int code = finish(begin(words));
-		if (code != cases[i].code || !strstr(result.err, cases[i].says))
-			FAIL("virgate %s %s %s: exit code %d, not %d: %s", words[1], words[2] ? words[2] : "",
-			     words[2] && words[3] ? words[3] : "", code, cases[i].code, result.err);
-	}
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		check_refusal(cases[i].words, cases[i].code, cases[i].says);
 	slurp("requests", requests, sizeof requests);
 	CHECK_STR(requests, "");
 }
