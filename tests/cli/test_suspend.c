@@ -211,8 +211,8 @@ TEST(ps_has_columns_for_evictable_vgpus_alone)
 	serve(list_of("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
 		      "\"host\":1073741824,\"missing\":1048576"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB for it: end or "
-				   "suspend other programs there; it returns when there is room\n");
+	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB: end or "
+				   "suspend other programs on it; the process resumes when there is room\n");
 }
 
 TEST(json_has_all_of_it)
@@ -393,14 +393,14 @@ TEST(a_process_that_never_answers_is_given_up)
 	end_players();
 }
 
-// The wish stands meanwhile: the copy goes on.
+// The wish remains in effect, and the copy continues.
 TEST(a_move_that_takes_too_long_is_given_up)
 {
 	begin_evictable();
 	pid_t slow = play((struct player_plan){.bytes = 1, .slow_ms = 60000});
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
-	CHECK_CONTAINS(result.err, line_of(slow, " could not be suspended: its memory was still moving after 3 s, and goes "
-						 "on; `virgate ps --sim=devices=2,memory=4G a` shows it\n"));
+	CHECK_CONTAINS(result.err, line_of(slow, " could not be suspended: its memory was still moving after 3 s; the move "
+						 "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
 	end_players();
 }
 
