@@ -8,8 +8,8 @@
 #include "options.h"
 #include "say.h"
 
-// Reads an option that is a size, or the setting for it. 0, or the verb's usage exit code.
-static int read_part(const struct arguments *arguments, const char *name, const char *usual, bool evictable,
+// Reads the size option `name`, or `setting` if the option is missing. Returns 0, or the verb's usage exit code.
+static int read_size(const struct arguments *arguments, const char *name, const char *setting, bool evictable,
 		     uint64_t *ret_bytes)
 {
 	const char *given = option_value(arguments, name);
@@ -22,7 +22,7 @@ static int read_part(const struct arguments *arguments, const char *name, const 
 	if (wrong || (given && !evictable))
 		return verb_usage_code(arguments->verb);
 	if (!given && evictable)
-		given = usual;
+		given = setting;
 	if (given)
 		vg_size_parse(given, ret_bytes);
 	return 0;
@@ -30,12 +30,12 @@ static int read_part(const struct arguments *arguments, const char *name, const 
 
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options)
 {
-	const char *usual = config ? config->values[CONFIG_EVICTABLE] : NULL;
+	const char *setting = config ? config->values[CONFIG_EVICTABLE] : NULL;
 
-	options->evictable = option_value(arguments, "evictable") || (usual && strcmp(usual, "yes") == 0);
-	int code = read_part(arguments, "swap", config ? config->values[CONFIG_SWAP] : NULL, options->evictable,
+	options->evictable = option_value(arguments, "evictable") || (setting && strcmp(setting, "yes") == 0);
+	int code = read_size(arguments, "swap", config ? config->values[CONFIG_SWAP] : NULL, options->evictable,
 			     &options->swap);
-	return code ? code : read_part(arguments, "fixed", NULL, options->evictable, &options->fixed);
+	return code ? code : read_size(arguments, "fixed", NULL, options->evictable, &options->fixed);
 }
 
 // ---- texts -----------------------------------------------------------------------------------------------
@@ -56,27 +56,28 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 			 "a copy failed, and its GPU memory is lost: end the program and start it again");
 	else if (is_reason(eviction, "thread"))
 		snprintf(buffer, EVICTION_TEXT,
-			 "a thread did not return from %s in time: wait until it has, or give it longer with --drain",
+			 "a thread did not return from %s in time: wait until it has, or allow more time with --drain",
 			 call);
 	else if (is_reason(eviction, "gpu"))
 		snprintf(buffer, EVICTION_TEXT,
-			 "the GPU did not finish its work in time: wait until it has, or give it longer with --drain");
+			 "the GPU did not finish its work in time: wait until it has, or allow more time with --drain");
 	else if (is_reason(eviction, "capture"))
 		snprintf(buffer, EVICTION_TEXT,
-			 "a stream capture did not end in time: wait until it has, or give it longer with --drain");
+			 "a stream capture did not end in time: wait until it has, or allow more time with --drain");
 	else if (is_reason(eviction, "host"))
 		snprintf(buffer, EVICTION_TEXT,
-			 "the host lacks %s for it: free host memory, or create the vGPU with a larger --swap",
+			 "the host lacks %s: free host memory, or create the vGPU with a larger --swap",
 			 missing);
 	else if (is_reason(eviction, "device"))
 		snprintf(buffer, EVICTION_TEXT,
-			 "the GPU lacks %s for it: end or suspend other programs there; it returns when there is room",
+			 "the GPU lacks %s: end or suspend other programs on it; the process resumes when there is "
+			 "room",
 			 missing);
 	else if (is_reason(eviction, "driver"))
 		snprintf(buffer, EVICTION_TEXT, "the driver failed with CUDA error %u: try again, or end the program",
 			 eviction->error);
 	else
-		snprintf(buffer, EVICTION_TEXT, "it did not say why: try again");
+		snprintf(buffer, EVICTION_TEXT, "the process did not report a reason: try again");
 	return buffer;
 }
 

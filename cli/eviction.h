@@ -1,4 +1,4 @@
-// Evictable vGPUs on the command line: options, and what listings say about them. One thread.
+// Evictable vGPUs on the command line: options, and their part of the listings. One thread.
 #pragma once
 #include <jansson.h>
 #include <stdio.h>
@@ -7,26 +7,26 @@
 
 enum { EVICTION_TEXT = 512 };
 
-// Reads --evictable, --swap and --fixed, or the settings in `config` (NULL: none), into `options`. 0, or the verb's usage exit
-// code after a message on standard error.
+// Reads --evictable, --swap and --fixed into `options`. `config` has the defaults; NULL: there are none. Returns 0, or
+// the verb's usage exit code after a message on standard error.
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options);
 
-// Why a process gave up the last request, and what to do: the end of a sentence.
+// Formats why a process gave up the last request, and what the user can do. The text is the end of a sentence.
 const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT]);
-// A line for each process of the vGPU that could not be suspended, or waits to be resumed.
+// Prints a line for each process of the vGPU that could not be suspended, or that waits to be resumed.
 void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out);
-// "suspended", or "-" for what is not known.
+// Returns the state as a word, such as "suspended"; "-" if it is unknown or the process has no evictable memory.
 const char *eviction_state(const struct vg_eviction_info *eviction);
-// The lines of `inspect`.
+// Prints the lines about eviction in `inspect`. Prints nothing if the vGPU is not evictable.
 void print_eviction(const struct vg_vgpu_info *vgpu);
-// JSON: null for what is not known; times are seconds.
+// Return JSON objects, or JSON null if the state is unknown. Times are in seconds.
 json_t *eviction_json(const struct vg_eviction_info *eviction);
 json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu);
 
-// The options of the verbs that make a vGPU.
+// The options of the verbs that create a vGPU.
 #define OPTION_EVICTABLE                                                                                               \
 	{"evictable", 'e', NULL, "device memory of its programs can move to the host, see virgate suspend", 0}
 #define OPTION_FIXED                                                                                                   \
-	{"fixed", 0, "SIZE", "evictable: part of the memory for what cannot move; default: a context and up to 1 GiB", 0}
+	{"fixed", 0, "SIZE", "evictable: part of the memory that cannot move; default: a context and up to 1 GiB", 0}
 #define OPTION_SWAP                                                                                                    \
 	{"swap", 0, "SIZE", "evictable: host memory that each process may use; default: the memory limit", 0}

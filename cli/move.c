@@ -15,30 +15,30 @@
 #include "vgpu/suspend.h"
 
 enum {
-	DRAIN_MS = 10000, // that a process waits for its threads and the GPU
-	ANSWER_MS = 2000, // from the end of that until it is given up
+	DRAIN_MS = 10000, // how long a process waits for its threads and the GPU
+	ANSWER_MS = 2000, // how long the verb waits for an answer after that
 	RETURN_MS = 10000,
 	POLL_LEAST_MS = 10,
 	POLL_MOST_MS = 200
 };
-static const uint64_t COPY_RATE = 256 << 20; // bytes per second: the slowest copy that is waited for
+static const uint64_t COPY_RATE = 256 << 20; // bytes per second: the verb does not wait for a slower copy
 
 struct move {
 	bool is_out;
 	struct vg_suspend_target target;
 	unsigned drain_ms;
 	struct vg_suspend_list *asked;
-	struct vg_vgpu_list *now; // the vGPU as it was listed last; NULL: it has gone with its processes
+	struct vg_vgpu_list *now; // the vGPU in the last listing; NULL: it was removed, and its processes have ended
 	uint64_t begin_ns;
 };
 
-// What becomes of a process.
+// The result for one process.
 enum outcome {
 	OUTCOME_MOVING,
 	OUTCOME_MOVED,
 	OUTCOME_ENDED,
-	OUTCOME_REVERSED, // somebody asked for the opposite
-	OUTCOME_GAVE_UP,  // the process
+	OUTCOME_REVERSED, // another user or program asked for the opposite
+	OUTCOME_GAVE_UP,  // the process gave up the request
 	OUTCOME_SILENT,	  // it did not answer in time
 	OUTCOME_LATE,	  // its memory did not move in time
 };
@@ -63,7 +63,8 @@ static uint64_t answer_ms(const struct move *move)
 	return move->is_out ? move->drain_ms + (uint64_t)ANSWER_MS : RETURN_MS;
 }
 
-// All copies share the bus. Pinning host memory takes as long at most. What processes say is bounded by the vGPU's limit.
+// Returns how long the copies may take. They share the bus, so their sizes are added up. A process can report any size,
+// so the sum is bounded by the vGPU's limit. Pinning host memory takes no longer than such a copy.
 static uint64_t copy_ms(const struct move *move)
 {
 	uint64_t bytes = 0, most = move->now->vgpus->memory;
@@ -90,7 +91,7 @@ static bool is_on_its_way(const struct vg_eviction_info *eviction, bool is_out)
 		      : is_in_state(eviction, "returning");
 }
 
-// Of a process that has not answered.
+// Returns the result for a process that has not answered yet.
 static enum outcome judge_delay(const struct move *move, const struct vg_eviction_info *eviction)
 {
 	uint64_t waited = waited_ms(move);
@@ -106,9 +107,9 @@ static enum outcome judge_delay(const struct move *move, const struct vg_evictio
 	return waited <= answer_ms(move) + 2 * copy_ms(move) ? OUTCOME_MOVING : OUTCOME_LATE;
 }
 
-// ---- judgement -------------------------------------------------------------------------------------------
+// ---- results ----------------------------------------------------------------------------------------------
 
-static enum outcome judge(const struct move *move, const struct vg_tenant_info *tenant)
+static enum outcome judge_process(const struct move *move, const struct vg_tenant_info *tenant)
 {
 	const struct vg_eviction_info *eviction = tenant ? &tenant->eviction : NULL;
 
@@ -128,12 +129,12 @@ static enum outcome judge(const struct move *move, const struct vg_tenant_info *
 static bool is_moving(const struct move *move)
 {
 	for (size_t i = 0; i < move->asked->count; i++)
-		if (judge(move, find_process(move, &move->asked->processes[i])) == OUTCOME_MOVING)
+		if (judge_process(move, find_process(move, &move->asked->processes[i])) == OUTCOME_MOVING)
 			return true;
 	return false;
 }
 
-static enum vg_status look(struct vg_node *node, struct move *move)
+static enum vg_status update_listing(struct vg_node *node, struct move *move)
 {
 	struct vg_vgpu_list *now = NULL;
 
@@ -147,18 +148,18 @@ static enum vg_status look(struct vg_node *node, struct move *move)
 
 static enum vg_status wait_for_all(struct vg_node *node, struct move *move)
 {
-	enum vg_status status = look(node, move);
+	enum vg_status status = update_listing(node, move);
 	while (status == VG_OK && is_moving(move)) {
 		uint64_t pause_ms = waited_ms(move) / 8; // so much longer than the move itself, at most
 		poll(NULL, 0, (int)(pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms > POLL_MOST_MS ? POLL_MOST_MS : pause_ms));
-		status = look(node, move);
+		status = update_listing(node, move);
 	}
 	return status;
 }
 
-// ---- report ----------------------------------------------------------------------------------------------
+// ---- messages --------------------------------------------------------------------------------------------
 
-static void print_moved(const char *who, const struct vg_suspend_process *before,
+static void print_moved(const char *subject, const struct vg_suspend_process *before,
 			const struct vg_eviction_info *eviction, bool is_out)
 {
 	uint64_t from = is_out ? before->host : eviction->host, to = is_out ? eviction->host : before->host;
@@ -167,14 +168,14 @@ static void print_moved(const char *who, const struct vg_suspend_process *before
 	char size[VG_SIZE_TEXT], rate[VG_SIZE_TEXT];
 
 	if (!eviction->bytes)
-		print_line("%s: no GPU memory to move", who);
+		print_line("%s: no GPU memory to move", subject);
 	else if (!bytes)
-		print_line("%s: %s, %s already", who, vg_size_format(eviction->bytes, size),
+		print_line("%s: %s, %s already", subject, vg_size_format(eviction->bytes, size),
 			   is_out ? "in the host" : "on the GPU");
 	else if (!eviction->moved_ns)
-		print_line("%s: %s to the %s", who, vg_size_format(bytes, size), is_out ? "host" : "GPU");
+		print_line("%s: %s to the %s", subject, vg_size_format(bytes, size), is_out ? "host" : "GPU");
 	else
-		print_line("%s: %s to the %s in %.3f s, %s/s", who, vg_size_format(bytes, size),
+		print_line("%s: %s to the %s in %.3f s, %s/s", subject, vg_size_format(bytes, size),
 			   is_out ? "host" : "GPU", seconds,
 			   vg_size_format((uint64_t)((double)bytes / seconds), rate));
 }
@@ -186,16 +187,16 @@ static const char *failure_text(const struct move *move, enum outcome outcome, c
 
 	switch (outcome) {
 	case OUTCOME_REVERSED:
-		return move->is_out ? "somebody resumed it meanwhile" : "somebody suspended it meanwhile";
+		return move->is_out ? "it was resumed meanwhile" : "it was suspended meanwhile";
 	case OUTCOME_SILENT:
 		snprintf(buffer, EVICTION_TEXT,
-			 "it did not answer within %.0f s: is it stopped (SIGSTOP, a debugger)? It obeys when it runs "
-			 "again",
+			 "it did not answer within %.0f s: is it stopped (SIGSTOP, a debugger)? The request takes "
+			 "effect when it runs again",
 			 seconds);
 		return buffer;
 	case OUTCOME_LATE:
 		snprintf(buffer, EVICTION_TEXT,
-			 "its memory was still moving after %.0f s, and goes on; `virgate ps%s %s` shows it", seconds,
+			 "its memory was still moving after %.0f s; the move continues, see `virgate ps%s %s`", seconds,
 			 sim_flag(), move->asked->vgpu);
 		return buffer;
 	default:
@@ -208,11 +209,11 @@ static size_t count_moved(const struct move *move)
 	size_t count = 0;
 
 	for (size_t i = 0; i < move->asked->count; i++)
-		count += judge(move, find_process(move, &move->asked->processes[i])) == OUTCOME_MOVED;
+		count += judge_process(move, find_process(move, &move->asked->processes[i])) == OUTCOME_MOVED;
 	return count;
 }
 
-static void say_failure(const struct move *move, const char *who, enum outcome outcome,
+static void say_failure(const struct move *move, const char *subject, enum outcome outcome,
 			const struct vg_eviction_info *eviction)
 {
 	char reason[EVICTION_TEXT], others[80] = "";
@@ -222,28 +223,29 @@ static void say_failure(const struct move *move, const char *who, enum outcome o
 	if (count)
 		snprintf(others, sizeof others, "; the other%s %s %s", count == 1 ? "" : "s",
 			 !move->is_out ? count == 1 ? "is" : "are" : count == 1 ? "stays" : "stay", what);
-	say_error("%s could not be %s: %s%s", who, what, failure_text(move, outcome, eviction, reason), others);
+	say_error("%s could not be %s: %s%s", subject, what, failure_text(move, outcome, eviction, reason), others);
 }
 
-// One line for each process. Returns the verb's exit code.
+// Prints the result for one process. Returns the verb's exit code.
 static int report_process(const struct move *move, const struct vg_suspend_process *asked)
 {
 	const struct vg_tenant_info *tenant = find_process(move, asked);
-	enum outcome outcome = judge(move, tenant);
-	char who[256];
+	enum outcome outcome = judge_process(move, tenant);
+	char subject[256];
 
-	snprintf(who, sizeof who, "%s: process %lld (%s)", move->asked->vgpu, (long long)asked->pid, asked->command);
+	snprintf(subject, sizeof subject, "%s: process %lld (%s)", move->asked->vgpu, (long long)asked->pid,
+		 asked->command);
 	if (outcome == OUTCOME_ENDED)
-		print_line("%s has ended", who);
+		print_line("%s has ended", subject);
 	else if (outcome == OUTCOME_MOVED)
-		print_moved(who, asked, &tenant->eviction, move->is_out);
+		print_moved(subject, asked, &tenant->eviction, move->is_out);
 	else
-		say_failure(move, who, outcome, &tenant->eviction);
+		say_failure(move, subject, outcome, &tenant->eviction);
 	return outcome == OUTCOME_ENDED || outcome == OUTCOME_MOVED ? EXIT_OK : EXIT_NOT_MOVED;
 }
 
-// What the wish that still stands means, and how to go on.
-static void say_what_next(const struct move *move)
+// Tells the user how to repeat or cancel a suspension, which stays requested for processes that did not obey.
+static void say_next_steps(const struct move *move)
 {
 	const char *sim = sim_flag(), *name = move->asked->vgpu;
 	long long pid = (long long)move->target.pid;
@@ -251,14 +253,14 @@ static void say_what_next(const struct move *move)
 	if (!move->is_out)
 		return;
 	if (move->target.vgpu)
-		say_error("%s: `virgate suspend%s %s` tries again, `virgate resume%s %s` brings all of it back", name,
+		say_error("%s: `virgate suspend%s %s` tries again, `virgate resume%s %s` resumes all of it", name,
 			  sim, name, sim, name);
 	else
-		say_error("%s: `virgate suspend%s --pid %lld` tries again, `virgate resume%s --pid %lld` takes it back",
+		say_error("%s: `virgate suspend%s --pid %lld` tries again, `virgate resume%s --pid %lld` cancels it",
 			  name, sim, pid, sim, pid);
 }
 
-static int report(const struct move *move)
+static int report_processes(const struct move *move)
 {
 	int code = EXIT_OK;
 
@@ -268,7 +270,7 @@ static int report(const struct move *move)
 		if (report_process(move, &move->asked->processes[i]))
 			code = EXIT_NOT_MOVED;
 	if (code)
-		say_what_next(move);
+		say_next_steps(move);
 	return code;
 }
 
@@ -285,7 +287,7 @@ static int move_and_report(struct vg_node *node, const struct arguments *argumen
 					: vg_resume_request(node, function, target, &move->asked);
 	if (status == VG_OK)
 		status = wait_for_all(node, move);
-	int r = status ? fail_with_last_error(arguments) : report(move);
+	int r = status ? fail_with_last_error(arguments) : report_processes(move);
 	vg_suspend_list_free(move->asked);
 	vg_vgpu_list_free(move->now);
 	return r;

@@ -1,5 +1,4 @@
-// Suspends or resumes, for the verbs of these names: asks the daemon, waits for the processes, and says what became of
-// each. One thread.
+// The verbs suspend and resume: asks the daemon, waits for the processes, and prints the result for each. One thread.
 #pragma once
 #include <stdbool.h>
 

@@ -1,13 +1,13 @@
-// suspend: moves the device memory of an evictable vGPU's programs to the host.
+// suspend: moves the GPU memory of an evictable vGPU's programs to the host.
 #include "move.h"
 
-static int run(const struct arguments *arguments)
+static int run_suspend(const struct arguments *arguments)
 {
 	return move_memory(arguments, true);
 }
 
 static const struct option options[] = {
-	{"pid", 'p', "PID", "suspend this process alone", 0},
+	{"pid", 'p', "PID", "suspend only this process", 0},
 	{"drain", 0, "SECONDS", "how long to wait for threads in the driver and for the GPU; default: 10", 0},
 	OPTION_SIM,
 	{0},
@@ -17,11 +17,11 @@ const struct verb verb_suspend = {
 	.name = "suspend",
 	.synopsis = "(NAME | --pid PID) [--drain SECONDS] [--sim]",
 	.summary = "Move the GPU memory of an evictable vGPU to the host",
-	.details = "Its programs stand still at their next call that uses the GPU, until virgate resume.\n"
-		   "Programs that start in the vGPU meanwhile wait, too. The memory stays charged.\n"
+	.details = "Its programs wait at their next call that uses the GPU, until virgate resume.\n"
+		   "Programs that start in the vGPU meanwhile wait too. The memory stays charged.\n"
 		   "Exit status: 3 if a process could not be suspended; the others stay suspended.",
 	.options = options,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_suspend,
 };

@@ -1,47 +1,59 @@
-// Evictable vGPUs: their options, and what their processes say of memory that moves to the host (pager/page.h). What a
-// process says is shown, and used for nobody but its own vGPU. One thread.
+// Evictable vGPUs: their options, and the words that the daemon shares with their processes (pager/page.h). A process
+// can write any value there, so the daemon shows these values and uses them for that process's vGPU only. One thread.
 #pragma once
 #include "daemon/request.h"
 #include "pager/page.h"
 
-// Reads "evictable" of a request, before the GPU is chosen.
+// eviction_options.c
+
+// Returns the field "evictable" of a request, which the choice of a GPU needs.
 bool eviction_is_asked(const struct request *request);
-// Reads "evictable", "swap" and "fixed" of a request, for a vGPU whose memory is known. NULL, or a refusal.
+// Reads "evictable", "swap" and "fixed" of a request, after the memory of the vGPU was set. Returns
+// NULL or a refusal.
 json_t *eviction_take(const struct request *request, struct vgpu *wanted);
-// The same fields of a file. False: invalid.
+// Writes the same fields into a JSON object.
 void eviction_write(json_t *object, const struct vgpu *vgpu);
+// Reads what eviction_write() wrote into a file. Returns false if a field is invalid.
 bool eviction_read(const json_t *object, struct vgpu *ret_vgpu);
-// Takes them from a ledger that no file mentions, as far as the machine's memory goes.
+// Reads the options from a ledger for which there is no file. The swap is at most the memory of this machine.
 void eviction_adopt(const struct vg_ledger *ledger, struct vgpu *ret_vgpu);
 
-// The words of one process, each read once.
+// eviction.c
+
+// A copy of the words of one process.
 struct eviction {
 	enum pager_state state;	  // PAGER_STATE_COUNT: invalid
 	enum pager_reason reason; // PAGER_REASON_COUNT: invalid
 	uint32_t row, waiting, moves;
 	uint64_t bytes, host, missing; // at most the vGPU's limit, and `host` and `missing` at most `bytes`
 	uint64_t since_ns, moved_ns, waited_ns;
-	bool is_out;	 // the process shall leave the device, by its own wish or by that of its vGPU
-	bool is_pending; // it has not answered the last wish
-	bool is_evicted; // it shall leave to make room, and not by a user's wish
-	uint64_t active_ns; // 0: not known
+	bool is_out;	    // the process was asked to leave the device, alone or with its vGPU
+	bool is_pending;    // it has not answered the last wish
+	bool is_evicted;    // it was asked to leave to make room, not by a user
+	uint64_t active_ns; // 0: unknown
 };
-void eviction_look(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
-// Whether wishes go to the process: no guest, no host, and not one that has ended.
+void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
+// Whether the process can be suspended: it has not ended, and it is neither a guest nor a host.
 bool eviction_concerns(const struct tenant *tenant);
 // Whether the vGPU as a whole is suspended.
 bool eviction_is_suspended(const struct vgpu *vgpu);
 
-// Writes the wish for the whole vGPU, as its user and residence.c have it, and rings for all of its processes.
+// Steps through the slots of all processes that can be suspended. It reads the ledger, because the last scan may have
+// missed a process. `*cursor` starts at 0. Returns false after the last slot.
+bool eviction_next_slot(const struct vgpu *vgpu, unsigned int *cursor, unsigned int *ret_slot);
+// Wakes the pager of the process that has this slot.
+void eviction_ring(struct pager_slot *slot);
+// Writes the wish for the whole vGPU, which its user and residence.c decide, and rings for all of its processes. Sets
+// their limit for draining, unless `drain_ms` is 0.
 void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
-// Tells its programs which vGPU has the device; "": none.
+// Writes the name of the vGPU that has the device, for messages of the waiting programs; "": none.
 void eviction_name_holder(struct vgpu *vgpu, const char *holder);
-// How often the processes report whether they use the device; 0: never.
+// Sets how often the processes report whether they use the device; 0: never.
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);
 
-void eviction_ring(struct pager_slot *slot);
+// eviction_list.c
 
-// For listings: null if the vGPU is not evictable, or nothing is known.
+// Return JSON objects for listings, or JSON null if the vGPU is not evictable or its ledger is damaged.
 json_t *eviction_list_tenant(const struct tenant *tenant);
 json_t *eviction_list_vgpu(const struct vgpu *vgpu);
 

@@ -1,6 +1,6 @@
-// What tenants hold on the device beyond what they were charged for: kernels loaded on first
-// use, local memory, libraries' heaps. NVML knows it by process; asking takes 20 microseconds
-// here and 15 milliseconds of initialisation in a tenant, so the daemon asks.
+// Measures the memory that tenants hold on the device beyond their charges: kernels loaded on first use, local memory,
+// heaps of libraries. NVML reports it for each process. The daemon asks, because that takes 20 microseconds here, and
+// 15 milliseconds of initialisation in a tenant.
 #include "base/clock.h"
 #include "base/size.h"
 #include "daemon/eviction.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// What a tenant may hold beyond its charges without a word: a pool grows in steps of 32 MiB.
+// How much a tenant may hold beyond its charges without a message: a pool grows in steps of 32 MiB.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
 static bool has_living(const struct node *node, size_t device)
@@ -21,8 +21,8 @@ static bool has_living(const struct node *node, size_t device)
 	return false;
 }
 
-// A guest is measured in its own vGPU. A host has more on the device than it holds for this one, and what that is
-// nobody can tell.
+// A guest is measured in its own vGPU. A host has more on the device than it holds for this vGPU, and the parts cannot
+// be told apart.
 static bool is_measured(const struct tenant *tenant)
 {
 	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host &&
@@ -56,8 +56,8 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 		state_save(node);
 }
 
-// The quota's backstop: what is on the device and was charged to nobody is at least told. What moved to the host is
-// charged, and not on the device.
+// Logs a process that holds more on the device than it was charged for, because the quota cannot prevent that. Memory
+// that moved to the host is charged but not on the device.
 static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
 			 uint64_t physical, uint64_t shared, uint64_t in_host)
 {
@@ -95,18 +95,18 @@ static uint64_t bytes_in_host(const struct tenant *tenant)
 	struct eviction eviction = {0};
 
 	if (tenant->vgpu->evictable)
-		eviction_look(tenant->vgpu, tenant->seen.slot, &eviction);
-	return eviction.state == PAGER_OUT ? eviction.host : 0; // on its way it counts in both places
+		eviction_read_slot(tenant->vgpu, tenant->seen.slot, &eviction);
+	return eviction.state == PAGER_OUT ? eviction.host : 0; // while it moves, parts of it are on the device
 }
 
-// Returns how much of what the tenant has declared was in the host during the whole look, unless it came and went within
-// it. The tenant's word for it makes what counts as undeclared larger, never smaller: what the tenant is charged is
-// never less than what the device shows.
+// Returns how much of the declared memory was in the host during the whole look. It cannot detect memory that returned
+// and left again within the look. A tenant can report any value. A wrong one only makes the undeclared part larger, so
+// the charge is never less than the memory on the device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = bytes_in_host(tenant);
 
-	return host < tenant->host_before ? host : tenant->host_before;
+	return vg_size_min(host, tenant->host_before);
 }
 
 static uint64_t larger(uint64_t left, uint64_t right)
@@ -114,8 +114,8 @@ static uint64_t larger(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-// The tenant goes on while we look. It reserves before it allocates and frees before it refunds, so
-// what lies above the most that it had declared during the look was never declared.
+// The tenant runs during the look. It reserves before it allocates and frees before it refunds, so memory beyond the
+// most that it had declared during the look was never declared.
 static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
@@ -145,7 +145,7 @@ static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
 	tenant->host_before = bytes_in_host(tenant);
 }
 
-// As far as the owner's share of the loop's time goes: a ledger may name a process in each of its slots.
+// Stops when the owner's share of the loop's time is used up: a ledger may name a process in each of its slots.
 static void begin_looks(struct node *node, struct vgpu *vgpu)
 {
 	bool in_time = user_begin_time(node, vgpu->owner);

@@ -3,18 +3,24 @@
 #include "daemon/arbiter.h"
 #include "daemon/eviction.h"
 
-// How often the daemon looks at the processes of an overcommitted device: while somebody waits or moves, and otherwise.
-enum { LOOK_OFTEN_MS = 20, LOOK_SELDOM_MS = 100, ASK_MS = 250, DRAIN_MS = 2000, VGPUS_MOST = 256, BUSY_MOST_S = 64 };
+enum {
+	LOOK_OFTEN_MS = 20,   // between two looks at an overcommitted device, while a vGPU of it waits or moves
+	LOOK_SELDOM_MS = 100, // otherwise
+	ASK_MS = 250,	      // how often processes report whether they use the device
+	DRAIN_MS = 2000,
+	BUSY_MOST_S = 64,
+	VGPUS_MOST = 256
+};
 static const uint64_t ms = 1000000;
 
-// What the processes of one vGPU say together.
+// Sums and maxima over the processes of one vGPU.
 struct facts {
 	unsigned int processes, out, refusing, waiting;
 	bool is_moving;
 	uint64_t active_ns, switch_ns;
 };
 
-static void add_process(struct facts *facts, const struct eviction *one)
+static void add_process_facts(struct facts *facts, const struct eviction *one)
 {
 	if (one->state == PAGER_NONE || one->state == PAGER_BROKEN || one->state == PAGER_STATE_COUNT)
 		return;
@@ -30,7 +36,7 @@ static void add_process(struct facts *facts, const struct eviction *one)
 		facts->switch_ns = one->moved_ns;
 }
 
-static struct facts look_at(const struct vgpu *vgpu)
+static struct facts collect_facts(const struct vgpu *vgpu)
 {
 	struct facts facts = {0};
 	struct eviction one;
@@ -38,8 +44,8 @@ static struct facts look_at(const struct vgpu *vgpu)
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		if (!eviction_concerns(tenant))
 			continue;
-		eviction_look(vgpu, tenant->seen.slot, &one);
-		add_process(&facts, &one);
+		eviction_read_slot(vgpu, tenant->seen.slot, &one);
+		add_process_facts(&facts, &one);
 	}
 	return facts;
 }
@@ -54,15 +60,16 @@ static bool is_ordered_out(const struct vgpu *vgpu)
 	return vgpu->residence.is_evicted || eviction_is_suspended(vgpu);
 }
 
-static enum residence_state state_of(const struct vgpu *vgpu, const struct facts *facts)
+static enum residence_state find_state(const struct vgpu *vgpu, const struct facts *facts)
 {
 	if (is_ordered_out(vgpu))
 		return facts->out == facts->processes && !facts->is_moving ? RESIDENCE_OUT : RESIDENCE_LEAVING;
 	return facts->out || facts->is_moving ? RESIDENCE_COMING : RESIDENCE_IN;
 }
 
-// It could not leave: it goes on, and is left alone for a while, each time longer.
-static void leave_alone(struct vgpu *vgpu, uint64_t now)
+// Withdraws the order of a vGPU that could not leave, and lets it stay for 1, 2, 4, up to 64 seconds before it is asked
+// again.
+static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
 	uint64_t seconds = 1ull << (residence->refusals < 6 ? residence->refusals : 6);
@@ -73,14 +80,14 @@ static void leave_alone(struct vgpu *vgpu, uint64_t now)
 	eviction_apply(vgpu, DRAIN_MS);
 }
 
-static void follow(struct vgpu *vgpu, const struct facts *facts, uint64_t now)
+static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
 	enum residence_state before = residence->state;
 
 	if (residence->is_evicted && facts->refusing && !facts->is_moving)
-		leave_alone(vgpu, now);
-	residence->state = state_of(vgpu, facts);
+		postpone_eviction(vgpu, now);
+	residence->state = find_state(vgpu, facts);
 	if (residence->state == RESIDENCE_OUT)
 		residence->refusals = 0;
 	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
@@ -94,7 +101,7 @@ static void follow(struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 		residence->wants_since_ns = now;
 }
 
-static struct residence_vgpu describe(const struct vgpu *vgpu, const struct facts *facts)
+static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct facts *facts)
 {
 	const struct residence *residence = &vgpu->residence;
 
@@ -111,7 +118,7 @@ static struct residence_vgpu describe(const struct vgpu *vgpu, const struct fact
 				       .state = residence->state};
 }
 
-// The vGPU that has most of the device, for whoever waits.
+// Returns the name of the vGPU that has most of the device, for messages of the waiting programs; "": none.
 static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const struct vgpu *holder = NULL;
@@ -122,7 +129,7 @@ static const char *find_holder(struct vgpu *const *vgpus, const struct residence
 	return holder ? holder->name : "";
 }
 
-static void carry_out(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
+static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const char *holder = find_holder(vgpus, orders, count);
 
@@ -139,7 +146,7 @@ static void carry_out(struct vgpu *const *vgpus, const struct residence_vgpu *or
 	}
 }
 
-static void sooner(uint64_t *deadline, uint64_t other)
+static void lower_deadline(uint64_t *deadline, uint64_t other)
 {
 	if (!*deadline || other < *deadline)
 		*deadline = other;
@@ -156,11 +163,11 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	for (struct vgpu *vgpu = node->vgpus; vgpu && count < VGPUS_MOST; vgpu = vgpu->next) {
 		if (!takes_part(vgpu, device))
 			continue;
-		struct facts facts = look_at(vgpu);
-		follow(vgpu, &facts, shared_now);
+		struct facts facts = collect_facts(vgpu);
+		update_residence(vgpu, &facts, shared_now);
 		is_restless |= vgpu->residence.wants_since_ns || facts.is_moving;
 		vgpus[count] = vgpu;
-		orders[count++] = describe(vgpu, &facts);
+		orders[count++] = describe_vgpu(vgpu, &facts);
 	}
 	if (!count)
 		return;
@@ -169,9 +176,9 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	for (size_t i = 0; i < count; i++)
 		eviction_set_ask(vgpus[i], fit ? 0 : ASK_MS);
 	residence_decide(orders, count, capacity, shared_now);
-	carry_out(vgpus, orders, count);
+	carry_out_orders(vgpus, orders, count);
 	if (!fit)
-		sooner(deadline, now + (is_restless ? LOOK_OFTEN_MS : LOOK_SELDOM_MS) * ms);
+		lower_deadline(deadline, now + (is_restless ? LOOK_OFTEN_MS : LOOK_SELDOM_MS) * ms);
 }
 
 void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)

@@ -9,19 +9,20 @@
 struct node;
 struct vgpu;
 
-// What the daemon remembers of an evictable vGPU.
+// The daemon's state of an evictable vGPU.
 struct residence {
-	bool is_evicted; // to make room, not by its user
-	bool is_called;	 // its user resumed it: it comes as if a thread of it waited
+	bool is_evicted; // ordered out to make room, not by its user
+	bool is_called;	 // its user resumed it: it returns even if none of its threads waits
 	enum residence_state state;
 	uint64_t wants_since_ns; // 0: no thread waits
 	uint64_t in_since_ns;
 	uint64_t busy_until_ns;
-	unsigned int refusals; // how often it could not leave, one after the other
+	unsigned int refusals; // how many times in a row it could not leave
 	unsigned int evictions;
 };
 
-// Follows what the vGPUs' processes do, decides, and writes orders. Lowers *deadline to when it must be called again.
+// Reads the words of the processes, decides which vGPUs are on each device, and writes the orders. Lowers *deadline to
+// the time at which it must be called again.
 void residence_keep(struct node *node, uint64_t now, uint64_t *deadline);
-// A vGPU was made, or taken over from a daemon before: it is out if others have the device.
+// Sets the state of a vGPU that was created, or taken over from a previous daemon. It is out if others have the device.
 void residence_begin(struct node *node, struct vgpu *vgpu);

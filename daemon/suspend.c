@@ -1,5 +1,5 @@
-// suspend and resume: write wishes into the ledger of an evictable vGPU, and ring for the processes to obey them
-// (pager/page.h). A wish stands in the ledger until it is taken back, also without a daemon.
+// The requests suspend and resume: writes wishes into the ledger of an evictable vGPU and rings for its processes
+// (pager/page.h). A wish stays in the ledger until the opposite one replaces it, also while no daemon runs.
 #include "daemon/eviction.h"
 #include "daemon/request_parts.h"
 
@@ -9,7 +9,7 @@ static const json_int_t drain_most_ms = 3600000;
 
 struct wish {
 	struct vgpu *vgpu;
-	pid_t pid; // of the one process that is meant; 0: the whole vGPU
+	pid_t pid; // the one process that it is for; 0: the whole vGPU
 	bool is_out;
 	uint32_t drain_ms;
 };
@@ -25,10 +25,10 @@ static json_t *take_drain(const struct request *request, uint32_t *ret_drain_ms)
 	return NULL;
 }
 
-// ---- who is meant ----------------------------------------------------------------------------------------
+// ---- vGPU and process ------------------------------------------------------------------------------------
 
-// A slot may name any process. The daemon has a pidfd of those alone that run for the vGPU's owner or group, or have
-// the ledger mapped.
+// Whether the tenant is the process `pid`. A slot may name any process, so the daemon must have its pidfd: it opens one
+// only of a process that runs for the vGPU's owner or group, or that maps the ledger.
 static bool is_process(const struct tenant *tenant, pid_t pid)
 {
 	return eviction_concerns(tenant) && tenant->pid == pid && tenant->source.fd >= 0;
@@ -42,8 +42,8 @@ static bool has_process(const struct vgpu *vgpu, pid_t pid)
 	return false;
 }
 
-// Looks for the vGPU of the process among those whose programs the peer may see; an evictable one is preferred.
-static struct vgpu *find_vgpu_of(const struct request *request, pid_t pid, bool scan)
+// Finds the vGPU of the process, among the vGPUs whose programs the peer may see. Prefers an evictable one.
+static struct vgpu *find_vgpu_of_process(const struct request *request, pid_t pid, bool scan)
 {
 	struct vgpu *found = NULL;
 
@@ -74,14 +74,15 @@ static json_t *take_process(const struct request *request, struct wish *wish)
 	if (!json_is_integer(value) || pid <= 0 || pid > INT_MAX)
 		return refuse("invalid", "\"pid\" must be the number of a process");
 	wish->pid = (pid_t)pid;
-	wish->vgpu = find_vgpu_of(request, wish->pid, false);
+	wish->vgpu = find_vgpu_of_process(request, wish->pid, false);
 	if (!wish->vgpu)
-		wish->vgpu = find_vgpu_of(request, wish->pid, true);
+		wish->vgpu = find_vgpu_of_process(request, wish->pid, true);
 	return wish->vgpu ? request_permit(request, wish->vgpu) : refuse_process(pid);
 }
 
-// Programs can also be resumed if their vGPU's ledger was removed, or the vGPU is to be.
-static bool can_be_asked(const struct request *request, const struct wish *wish, json_t **ret_answer)
+// Whether the vGPU accepts the wish now. Programs can be resumed even if the ledger was removed or the vGPU is being
+// removed.
+static bool accepts_wish(const struct request *request, const struct wish *wish, json_t **ret_answer)
 {
 	if (wish->is_out)
 		return can_be_used(request, wish->vgpu, ret_answer);
@@ -90,8 +91,8 @@ static bool can_be_asked(const struct request *request, const struct wish *wish,
 	return !*ret_answer;
 }
 
-// Reads which vGPU, or which process, is meant, and whether it can be asked. False: *ret_answer is the refusal, or NULL
-// if the answer comes later.
+// Reads the vGPU or the process of the request, and checks whether it accepts the wish. On false, *ret_answer is the
+// refusal, or NULL if the answer comes later.
 static bool take_wish(const struct request *request, struct wish *wish, json_t **ret_answer)
 {
 	json_t *refusal = take_drain(request, &wish->drain_ms);
@@ -109,25 +110,26 @@ static bool take_wish(const struct request *request, struct wish *wish, json_t *
 				 "it with --evictable",
 				 wish->vgpu->name);
 	*ret_answer = refusal;
-	if (refusal || !can_be_asked(request, wish, ret_answer))
+	if (refusal || !accepts_wish(request, wish, ret_answer))
 		return false;
 	if (wish->pid && !has_process(wish->vgpu, wish->pid)) // it has ended
 		*ret_answer = refuse_process(wish->pid);
 	return !*ret_answer;
 }
 
-static bool is_meant(const struct wish *wish, const struct tenant *tenant)
+static bool is_addressed(const struct wish *wish, const struct tenant *tenant)
 {
 	return wish->pid ? is_process(tenant, wish->pid) : eviction_concerns(tenant);
 }
 
-// ---- whether there is anything to ask ---------------------------------------------------------------------
+// ---- repeated wishes -------------------------------------------------------------------------------------
 
+// Whether the process has carried out the wish, or never can.
 static bool is_carried_out(const struct eviction *one, bool is_out)
 {
 	switch (one->state) {
-	case PAGER_NONE: // it will obey when it has memory
-	case PAGER_BROKEN: // nothing can be done
+	case PAGER_NONE:   // takes effect when it allocates memory
+	case PAGER_BROKEN: // its memory is lost
 		return true;
 	case PAGER_OUT:
 		return is_out && !one->is_pending;
@@ -138,16 +140,17 @@ static bool is_carried_out(const struct eviction *one, bool is_out)
 	}
 }
 
-// Whether the same was wished before, and all processes that are meant have obeyed. One that gave up is asked again.
-static bool has_come_true(const struct wish *wish)
+// Whether the same wish was made before, and all addressed processes have carried it out. A process that gave up can be
+// asked again.
+static bool is_repetition(const struct wish *wish)
 {
 	bool stands = wish->pid || eviction_is_suspended(wish->vgpu) == wish->is_out;
 	struct eviction one;
 
 	for (const struct tenant *tenant = wish->vgpu->tenants; tenant && stands; tenant = tenant->next) {
-		if (!is_meant(wish, tenant))
+		if (!is_addressed(wish, tenant))
 			continue;
-		eviction_look(wish->vgpu, tenant->seen.slot, &one);
+		eviction_read_slot(wish->vgpu, tenant->seen.slot, &one);
 		stands = one.is_out == wish->is_out && is_carried_out(&one, wish->is_out);
 	}
 	return stands;
@@ -174,69 +177,68 @@ static json_t *check_wish(const struct wish *wish)
 			      "process %d cannot be resumed alone, because its vGPU %s is suspended: `virgate "
 			      "resume%s %s` resumes all of its processes",
 			      (int)wish->pid, wish->vgpu->name, sim_flag(), wish->vgpu->name);
-	return has_come_true(wish) ? refuse_repetition(wish) : NULL;
+	return is_repetition(wish) ? refuse_repetition(wish) : NULL;
 }
 
-// ---- asking ----------------------------------------------------------------------------------------------
+// ---- notification ----------------------------------------------------------------------------------------
 
-// A process that is out already, as it shall be, is left alone: it has answered.
-static void ask_slot(const struct wish *wish, unsigned int number)
+// Writes the wish into a process's slot and rings. Does not ring a process that is suspended already and shall stay so.
+static void ask_process(const struct wish *wish, unsigned int number)
 {
 	struct pager_slot *slot = &vg_ledger_pager_slots(wish->vgpu->ledger)[number];
 	struct eviction one;
 
-	eviction_look(wish->vgpu, number, &one);
+	eviction_read_slot(wish->vgpu, number, &one);
 	atomic_store_explicit(&slot->out, wish->is_out, memory_order_relaxed);
 	atomic_store_explicit(&slot->drain_ms, wish->drain_ms, memory_order_relaxed);
 	if (!wish->is_out || one.state != PAGER_OUT || one.is_pending)
 		eviction_ring(slot);
 }
 
-static json_t *describe(const struct tenant *tenant)
+static json_t *describe_process(const struct tenant *tenant)
 {
 	struct eviction one;
 
-	eviction_look(tenant->vgpu, tenant->seen.slot, &one);
+	eviction_read_slot(tenant->vgpu, tenant->seen.slot, &one);
 	return json_pack("{s:i, s:o, s:f, s:I, s:I}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
 			 command_text(tenant->seen.command), "started", (double)tenant->seen.entered_ns / 1e9, "bytes",
 			 (json_int_t)one.bytes, "host", (json_int_t)one.host);
 }
 
-// Asks whoever has a slot, also processes that the last scan has not seen: those have read the wish before it changed.
-static void ask_all(const struct wish *wish)
+// Writes the wish for the whole vGPU and asks all of its processes. The last scan may have missed a process that read
+// the page before this changed it, so this steps through the ledger's slots.
+static void ask_vgpu(const struct wish *wish)
 {
-	struct vg_ledger_tenant seen;
-	unsigned int cursor = 0;
-
 	struct pager_page *page = vg_ledger_pager_page(wish->vgpu->ledger);
+	unsigned int cursor = 0, slot;
+
 	atomic_store(&page->suspended, wish->is_out);
 	atomic_store(&page->out, wish->is_out || wish->vgpu->residence.is_evicted);
-	wish->vgpu->residence.is_called = !wish->is_out; // on a device that is too small, it comes as soon as there is room
-	while (vg_ledger_next_tenant(wish->vgpu->ledger, &cursor, &seen))
-		if (!seen.guest && !seen.host)
-			ask_slot(wish, seen.slot);
+	wish->vgpu->residence.is_called = !wish->is_out; // on an overcommitted device it returns when there is room
+	while (eviction_next_slot(wish->vgpu, &cursor, &slot))
+		ask_process(wish, slot);
 }
 
-static json_t *ask(const struct request *request, const struct wish *wish)
+static json_t *carry_out_wish(const struct request *request, const struct wish *wish)
 {
 	json_t *asked = json_array();
 
 	for (const struct tenant *tenant = wish->vgpu->tenants; tenant; tenant = tenant->next) {
-		if (!is_meant(wish, tenant))
+		if (!is_addressed(wish, tenant))
 			continue;
-		json_array_insert_new(asked, 0, describe(tenant));
+		json_array_insert_new(asked, 0, describe_process(tenant));
 		if (wish->pid)
-			ask_slot(wish, tenant->seen.slot);
+			ask_process(wish, tenant->seen.slot);
 	}
 	if (!wish->pid)
-		ask_all(wish);
+		ask_vgpu(wish);
 	say("vGPU %s: process %d of user %u asked %zu process%s to %s", wish->vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, json_array_size(asked), json_array_size(asked) == 1 ? "" : "es",
 	    wish->is_out ? "suspend" : "resume");
 	return json_pack("{s:b, s:s, s:o}", "ok", 1, "name", wish->vgpu->name, "asked", asked);
 }
 
-static json_t *answer(const struct request *request, bool is_out)
+static json_t *answer_wish(const struct request *request, bool is_out)
 {
 	struct wish wish = {.is_out = is_out};
 	json_t *refusal;
@@ -244,15 +246,15 @@ static json_t *answer(const struct request *request, bool is_out)
 	if (!take_wish(request, &wish, &refusal))
 		return refusal;
 	refusal = check_wish(&wish);
-	return refusal ? refusal : ask(request, &wish);
+	return refusal ? refusal : carry_out_wish(request, &wish);
 }
 
 json_t *answer_suspend(const struct request *request)
 {
-	return answer(request, true);
+	return answer_wish(request, true);
 }
 
 json_t *answer_resume(const struct request *request)
 {
-	return answer(request, false);
+	return answer_wish(request, false);
 }

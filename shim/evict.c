@@ -1,4 +1,4 @@
-// Starts the pager, and sets gates before what uses device memory.
+// Starts the pager, and sets gates before the driver's functions that use device memory.
 #include "shim/evict.h"
 
 #include <stdatomic.h>
@@ -20,13 +20,14 @@ static const struct vg_ledger *ledger;
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances from the table
 void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN;		    // what the stubs call
 
-// What may not run while memory is away, by family: whatever launches work, or looks at addresses. What waits for work
-// or asks about it stays open, since it may last for long; so do calls whose memory never leaves.
+// Families of calls that must not run while memory is in the host: those that launch work or use addresses. Calls that
+// wait for work or query it are not gated, because they may last long. Calls whose memory never moves are not gated
+// either.
 enum {
 	gated_array = false,
-	gated_capture = false, // but for the beginning
+	gated_capture = false, // except the begin calls, below
 	gated_checkpoint = false,
-	gated_context = false, // but for the end
+	gated_context = false, // except destruction, below
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,
@@ -46,13 +47,13 @@ enum {
 	gated_lookup = false,
 	gated_managed = true,
 	gated_memop = true,
-	gated_memory = false, // its hooks enter by themselves
+	gated_memory = false, // its hooks enter the gate themselves
 	gated_module = false,
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
-	gated_pool = false, // memory of pools never leaves
-	gated_primary = false, // but for the end
+	gated_pool = false, // memory of pools never moves
+	gated_primary = false, // except release and reset, below
 	gated_profiler = false,
 	gated_set = true,
 	gated_stream = false,
@@ -66,7 +67,7 @@ static const bool is_family_gated[VG_ENTRY_COUNT] = {
 #include "abi/entries.def"
 };
 
-// Of families that are not gated.
+// Gated calls of families that are not gated.
 static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuStreamBeginCapture,
 	VG_ENTRY_cuStreamBeginCapture_ptsz,
@@ -151,7 +152,8 @@ static void tell_failure(const struct pager_slot *slot)
 		 reason_text(slot, text, sizeof text));
 }
 
-// Reads the name of the vGPU that has the device. The daemon writes it, and whoever may write the ledger.
+// Reads the name of the vGPU that has the device. The daemon writes it, but every process of this vGPU can overwrite
+// it.
 static void read_holder(const struct pager_page *page, char holder[PAGER_NAME])
 {
 	size_t length = 0;
@@ -234,7 +236,7 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 	pager_enter(entry);
 	result = REAL(cuCtxGetCurrent)(&context);
 	if (!address || result != CUDA_SUCCESS || !context) {
-		result = REAL(cuMemAlloc_v2)(address, bytes); // fails, as it does for the driver alone
+		result = REAL(cuMemAlloc_v2)(address, bytes); // fails with the driver's own error
 	} else {
 		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();
 		shim_refund(VG_LEDGER_DEVICE, freed);
@@ -252,7 +254,7 @@ void shim_evict_note_charge(int64_t bytes)
 		pager_note_charge(bytes);
 }
 
-// What all processes of the vGPU have charged, but for what can move.
+// Returns how much memory that cannot move is charged to all processes of the vGPU.
 static uint64_t fixed_used(void)
 {
 	const struct pager_slot *slots = vg_ledger_pager_slots(ledger);

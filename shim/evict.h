@@ -1,5 +1,5 @@
-// Evictable vGPUs: allocations whose memory can move to the host and back (src/pager). In other vGPUs, shim_evictable is
-// false and nothing of this has an effect. Any thread.
+// Evictable vGPUs: allocations whose memory can move to the host and back (src/pager). In other vGPUs, shim_evictable
+// is false and none of these functions has an effect. Any thread.
 #pragma once
 #include "shim/charge.h"
 
@@ -7,31 +7,31 @@ struct vg_ledger;
 
 extern bool shim_evictable;
 
-// Puts gates before the driver's functions and starts the pager. Once, after shim_turn_start().
+// Puts gates before the driver's functions and starts the pager. Call it once, after shim_turn_start().
 void shim_evict_start(const struct vg_ledger *ledger);
-// Before shim_turn_start(): the pager's own calls take no turns.
+// Fills the pager's table of driver functions. Call it before shim_turn_start(): the pager's own calls take no turns.
 void shim_evict_load(void);
-// In a forked child, which may not use CUDA.
+// Resets the pager in a forked child, which may not use CUDA.
 void shim_evict_stop(void);
 
-// Whether cuMemAlloc can give evictable memory now. A capture forbids the calls that it takes.
+// Returns whether cuMemAlloc can allocate evictable memory now. A stream capture forbids the driver calls for it.
 bool shim_evict_is_possible(void);
 // Allocates for cuMemAlloc what was charged by shim_evict_charge(). The other functions below are for such addresses.
 CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes);
-// *ret_later: it is freed, and its charge refunded, when no stream is being captured any more.
+// *ret_later: the memory is freed, and its charge refunded, when no stream is being captured any more.
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later);
-// Its context has gone.
+// Frees the allocation after its context was destroyed.
 void shim_evict_forget(CUdeviceptr address);
 void shim_evict_context_gone(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
-// Notes that so much more or less is charged for evictable memory: before a charge, and after a refund.
+// Notes a change of the charge for evictable memory. Call it before a charge, and after a refund.
 void shim_evict_note_charge(int64_t bytes);
-// Whether so much more memory that cannot move is beyond the vGPU's fixed part.
+// Returns whether `bytes` more of memory that cannot move would exceed the vGPU's fixed part.
 bool shim_evict_exceeds_fixed(uint64_t bytes);
-// Tells the user and the vGPU's log.
+// Reports the refusal of such memory to the user and in the vGPU's log.
 void shim_evict_refuse(enum vg_entry entry, uint64_t bytes);
 
-// Streams that are being captured; see capture.c.
+// Number of streams that are being captured; see capture.c.
 extern _Atomic unsigned int shim_captures;
 // context.c: stores the live contexts and returns how many there are; more than `most` are not stored.
 size_t shim_contexts(CUcontext *contexts, size_t most);

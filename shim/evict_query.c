@@ -1,5 +1,6 @@
-// Questions about evictable memory: answered as for memory of cuMemAlloc, wherever the bytes are. What names the physical
-// memory, which comes and goes, is refused with the codes by which libraries fall back to copies.
+// Queries about evictable memory. They return the same as for memory of cuMemAlloc, also while it is in the host.
+// Queries for the physical memory, which changes with each move, fail with the codes by which libraries fall back to
+// copies.
 #include <string.h>
 
 #include "pager/memory.h"
@@ -41,7 +42,7 @@ static CUresult answer(const struct pager_range *range, CUdeviceptr address, CUp
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		ANSWER(unsigned int, range->sync_memops);
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		// The driver counts from 1, so these numbers are never its own.
+		// The driver's numbers count from 1, so they never have this bit.
 		ANSWER(unsigned long long, range->number | 1ull << 62);
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		ANSWER(unsigned int, 0);
@@ -85,7 +86,7 @@ SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointe
 
 	if (!attributes || !data || !find(address, &range))
 		return REAL(cuPointerGetAttributes)(count, attributes, data, address);
-	// For an address that the driver does not know it writes nothing for what it knows, and refuses what it does not.
+	// For an unknown address the driver writes nothing, but still rejects attributes that it does not know.
 	result = REAL(cuPointerGetAttributes)(count, attributes, data, 0);
 	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
 		answer(&range, address, attributes[i], data[i]);

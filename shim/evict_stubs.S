@@ -1,6 +1,6 @@
-/* What stands in the slots of gated rows in an evictable vGPU: the thread enters the pager's gate (pager/gate.h), calls
- * what stood in the slot before, and leaves. A call, not a jump, so up to six words of arguments on the stack are
- * copied: no gated entry has more.
+/* The functions in the slots of gated rows in an evictable vGPU: the thread enters the pager's gate (pager/gate.h), calls
+ * the function that was in the slot before, and leaves. This is a call, not a jump, so six words of arguments on the
+ * stack are copied: no gated entry has more.
  */
 .set evict_index, 0
 
@@ -68,7 +68,7 @@ evict_call: /* %eax: the row */
 	.cfi_adjust_cfa_offset -8
 	subl $1, (%r11)
 	ret
-2:	subl $1, (%r11) /* the gate is closed; a thread that was inside before goes on */
+2:	subl $1, (%r11) /* the gate is closed; a thread that was inside already continues */
 	jz 3f
 	addl $1, (%r11)
 	jmp 1b

@@ -1,4 +1,5 @@
 // What a program sees of its device: the vGPU's size, not the GPU's.
+#include "base/size.h"
 #include "shim/charge.h"
 #include "shim/export.h"
 #include "shim/session.h"
@@ -14,11 +15,6 @@ SHIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags)
 	default:
 		return REAL(cuInit)(flags);
 	}
-}
-
-static uint64_t smaller(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
 }
 
 static uint64_t left_of_quota(struct vg_ledger *ledger)
@@ -39,9 +35,9 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t *free, size_t *total)
 	if (result != CUDA_SUCCESS || !ledger)
 		return result;
 	if (free)
-		*free = smaller(*free, left_of_quota(ledger));
+		*free = vg_size_min(*free, left_of_quota(ledger));
 	if (total)
-		*total = smaller(*total, vg_ledger_limit(ledger));
+		*total = vg_size_min(*total, vg_ledger_limit(ledger));
 	return result;
 }
 
@@ -53,9 +49,9 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetInfo(unsigned int *free, unsigned int *tota
 	if (result != CUDA_SUCCESS || !ledger)
 		return result;
 	if (free)
-		*free = (unsigned int)smaller(*free, left_of_quota(ledger));
+		*free = (unsigned int)vg_size_min(*free, left_of_quota(ledger));
 	if (total)
-		*total = (unsigned int)smaller(*total, vg_ledger_limit(ledger));
+		*total = (unsigned int)vg_size_min(*total, vg_ledger_limit(ledger));
 	return result;
 }
 
@@ -65,7 +61,7 @@ SHIM_EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	struct vg_ledger *ledger = shim_session_ledger();
 
 	if (result == CUDA_SUCCESS && ledger)
-		*bytes = smaller(*bytes, vg_ledger_limit(ledger));
+		*bytes = vg_size_min(*bytes, vg_ledger_limit(ledger));
 	return result;
 }
 
@@ -75,6 +71,6 @@ SHIM_EXPORT CUresult CUDAAPI cuDeviceTotalMem(unsigned int *bytes, CUdevice devi
 	struct vg_ledger *ledger = shim_session_ledger();
 
 	if (result == CUDA_SUCCESS && ledger)
-		*bytes = (unsigned int)smaller(*bytes, vg_ledger_limit(ledger));
+		*bytes = (unsigned int)vg_size_min(*bytes, vg_ledger_limit(ledger));
 	return result;
 }

@@ -20,3 +20,8 @@ const char *vg_size_error_text(int error);
 enum { VG_SIZE_TEXT = 24 };
 // "0 B", "512 B", "1.5 GiB": at most one decimal, never "1024.0 MiB". Returns `buffer`.
 const char *vg_size_format(uint64_t bytes, char buffer[VG_SIZE_TEXT]);
+
+static inline uint64_t vg_size_min(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}

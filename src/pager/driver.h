@@ -1,4 +1,4 @@
-// The driver's functions that the pager calls, past every gate and hook.
+// The functions of the driver that the pager calls directly, without the gate and the hooks of the interposer.
 #pragma once
 #include "abi/cuda_abi.h"
 
@@ -35,5 +35,5 @@ struct pager_driver {
 #undef X
 };
 
-// Filled before the pager starts.
+// The interposer fills the table before it starts the pager.
 extern struct pager_driver pager_driver __attribute__((visibility("hidden")));

@@ -17,7 +17,7 @@ __thread PAGER_TLS struct pager_mark *pager_mark;
 _Atomic uint32_t pager_gate;
 static _Atomic(struct pager_mark *) marks;
 static _Atomic(struct pager_slot *) counted_in;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of adding and reusing marks
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a mark is added or reused
 static void (*tell_waiting)(uint64_t waited_ns);
 
 enum { TELL_FIRST_S = 5, TELL_AGAIN_S = 60 };
@@ -43,7 +43,7 @@ void pager_gate_count_in(struct pager_slot *slot)
 	atomic_store(&counted_in, slot);
 }
 
-static pid_t this_thread(void)
+static pid_t thread_id(void)
 {
 	return (pid_t)syscall(SYS_gettid);
 }
@@ -66,7 +66,7 @@ static struct pager_mark *find_unused_mark(void)
 	return NULL;
 }
 
-// A thread without a mark may not enter, so this waits until there is memory for one.
+// Gives this thread a mark. A thread may not enter without one, so this waits until memory for it can be allocated.
 static void add_mark(void)
 {
 	struct pager_mark *mark;
@@ -80,10 +80,10 @@ static void add_mark(void)
 			continue;
 		}
 		mark->next = atomic_load(&marks);
-		atomic_store(&mark->thread, this_thread());
+		atomic_store(&mark->thread, thread_id());
 		atomic_store(&marks, mark);
 	}
-	atomic_store(&mark->thread, this_thread());
+	atomic_store(&mark->thread, thread_id());
 	pthread_mutex_unlock(&lock);
 	pager_mark = mark;
 }
@@ -132,8 +132,8 @@ void pager_gate_open(void)
 	syscall(SYS_futex, &pager_gate, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-// CRIU before 4.2 loses the registration.
-static bool make_all_threads_see_the_gate(void)
+// Makes all threads of the process pass a memory barrier. CRIU before 4.2 loses the registration, so this repeats it.
+static bool pass_memory_barriers(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
 		return true;
@@ -156,7 +156,7 @@ bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)
 
 	*ret_row = 0;
 	pager_gate_bar();
-	if (!make_all_threads_see_the_gate()) {
+	if (!pass_memory_barriers()) {
 		pager_gate_open();
 		return false;
 	}

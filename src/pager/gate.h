@@ -1,7 +1,7 @@
-// The gate before driver calls that use device memory. Threads enter and leave it; the pager closes it and waits until
-// no thread is inside. Entering costs no locked instruction: a thread notes in its own mark that it is inside, then looks
-// at the gate. The pager closes the gate, makes all threads pass a memory barrier (membarrier), then reads the marks.
-// Any thread. cuda_exports.S has the same entry in assembler.
+// The gate before driver calls that use device memory. Threads enter and leave it. The pager closes it and waits until
+// no thread is inside. Entering takes no locked instruction: a thread notes in its own mark that it is inside, then
+// reads the gate. The pager closes the gate, makes all threads pass a memory barrier (membarrier), then reads the
+// marks. Any thread. shim/evict_stubs.S has the same entry in assembler.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,40 +10,40 @@
 
 struct pager_slot;
 
-// Kept for the life of the process; the mark of a thread that ended serves another one.
+// The mark of a thread. It is never freed; another thread reuses it after its thread has ended.
 struct pager_mark {
-	_Atomic uint32_t inside; // calls that the thread is in, one within the other
+	_Atomic uint32_t inside; // depth of nested calls that the thread is in
 	_Atomic uint32_t row;	 // of enum vg_entry: the last call
 	_Atomic pid_t thread;
 	struct pager_mark *next;
 };
 
-// The library is there when the program starts, so its thread variables need no call to find them.
+// The library is loaded when the program starts, so access to its thread-local variables needs no call.
 #define PAGER_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
 extern __thread PAGER_TLS struct pager_mark *pager_mark; // NULL: the thread has not entered yet
 extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // futex
 enum {
 	PAGER_GATE_OPEN,
 	PAGER_GATE_CLOSED,
-	PAGER_GATE_ASKS, // open; the next thread that enters says so by opening it
+	PAGER_GATE_ASKS, // open; the next thread that enters sets PAGER_GATE_OPEN, which shows that the device is used
 };
 
-// Once, before any other function. A thread that has waited for some seconds calls `tell`. 0 or -errno: the kernel has no
-// membarrier().
+// Prepares the gate. Call it once, before any other function. A thread that has waited for some seconds calls `tell`.
+// Returns 0, or -errno if the kernel has no membarrier().
 int pager_gate_start(void (*tell)(uint64_t waited_ns));
-// No thread enters from now on, until pager_gate_open().
+// Bars the gate: no thread enters until pager_gate_open(). Does not wait for threads that are inside.
 void pager_gate_bar(void);
-// Where threads that wait are counted; NULL: nowhere.
+// Sets the slot in which waiting threads are counted; NULL: none.
 void pager_gate_count_in(struct pager_slot *slot);
-// Gives the thread a mark if it has none, answers a gate that asks, and waits while the gate is closed.
+// Gives the thread a mark if it has none, opens a gate that asks, and waits while the gate is closed.
 void pager_gate_wait(void);
 // Closes the gate and waits until no thread is inside, at most until `deadline_ns` of CLOCK_MONOTONIC. On false the
 // gate is open again, and *ret_row is the call in which a thread is.
 bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row);
 void pager_gate_open(void);
-// For the pager: whether a thread has entered since the last call. The gate is open.
+// Returns whether a thread has entered since the last call. The gate must be open. For the pager.
 bool pager_gate_was_used(void);
-// In the child after fork(), which may not use CUDA: forgets the marks of other threads and opens.
+// Resets the gate in a forked child, which may not use CUDA: forgets the marks of other threads and opens the gate.
 void pager_gate_reset(void);
 
 static inline void pager_enter(uint32_t row)

@@ -6,7 +6,7 @@
 
 #include "pager/host.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects all variables below
 static struct pager_allocation **allocations;		 // by address
 static size_t count, capacity;
 static uint64_t bytes_of_all, numbers;
@@ -19,7 +19,7 @@ static const size_t granule = 2u << 20;
 // The vGPU's one device.
 static const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
-// Index of the first allocation that ends behind `address`.
+// Returns the index of the first allocation that ends after `address`.
 static size_t find_behind(CUdeviceptr address)
 {
 	size_t low = 0, high = count;
@@ -97,7 +97,7 @@ static CUresult make_chunk(struct pager_allocation *allocation, size_t index)
 	return result;
 }
 
-// Gives back the physical memory and the addresses, wherever the bytes are.
+// Releases the device memory, the host memory and the addresses.
 static void destroy(struct pager_allocation *allocation)
 {
 	for (size_t i = 0; i < allocation->chunk_count; i++) {
@@ -139,7 +139,7 @@ CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret
 	result = pager_driver.cuMemAddressReserve(&allocation->base, allocation->size, 0, 0, 0);
 	if (result != CUDA_SUCCESS) {
 		free(allocation);
-		result = CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc answers for any size that the device cannot have
+		result = CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any size that is too large
 	} else {
 		for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++)
 			result = make_chunk(allocation, i);

@@ -1,6 +1,6 @@
 // Evictable allocations by address. Each is a range of reserved addresses with physical memory mapped at it, in chunks
-// that can be released and made again. Whoever allocates or frees is inside the gate (pager/gate.h), so that the pager
-// moves nothing meanwhile; find functions are for any thread at any time.
+// that can be released and created again. Allocate and free inside the gate (pager/gate.h), so that the pager moves
+// nothing meanwhile. Any thread may call the find functions at any time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,12 +22,12 @@ struct pager_allocation {
 	CUcontext context;
 	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	bool sync_memops;
-	struct pager_allocation *next; // to be freed later
+	struct pager_allocation *next; // in the list of allocations to free later
 	size_t chunk_count;
 	struct pager_chunk chunks[];
 };
 
-// What the driver would tell about an allocation.
+// The properties of an allocation that the driver reports.
 struct pager_range {
 	CUdeviceptr base;
 	size_t asked;
@@ -36,20 +36,21 @@ struct pager_range {
 	bool sync_memops;
 };
 
-// The context is current. CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, or what the driver says.
+// Allocates memory in `context`, which must be current. Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, or the driver's
+// error.
 CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret_address);
-// Frees the allocation that begins at `address`; false: there is none. Waits for the work of its context first, as
-// cuMemFree does, unless `wait` is false. While a stream is being captured nothing may wait: pass `later`, and
-// pager_memory_free_rest() frees it.
+// Frees the allocation that begins at `address`. Returns false if there is none. Waits for the work of its context
+// first, as cuMemFree does, unless `wait` is false. While a stream is being captured, this must not wait: pass `later`,
+// and pager_memory_free_rest() frees it.
 bool pager_memory_free(CUdeviceptr address, bool wait, bool later);
-// Frees what had to be freed later, and returns how many bytes that were. No stream is being captured.
+// Frees the allocations that were to be freed later, and returns their bytes. No stream may be being captured.
 uint64_t pager_memory_free_rest(void);
 bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range);
-// Remembers CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. False: no such allocation.
+// Stores CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. Returns false if there is no such allocation.
 bool pager_memory_set_sync(CUdeviceptr address, bool sync);
 uint64_t pager_memory_bytes(void);
 
-// For the pager, with the gate closed. Sorted by address; valid until the gate opens.
+// Returns all allocations, sorted by address. For the pager, while the gate is closed; valid until it opens.
 struct pager_allocation **pager_memory_list(size_t *ret_count);
 static inline size_t pager_chunk_size(const struct pager_allocation *allocation, size_t index)
 {
@@ -59,5 +60,5 @@ static inline size_t pager_chunk_size(const struct pager_allocation *allocation,
 }
 CUresult pager_chunk_create(const struct pager_allocation *allocation, size_t index,
 			    CUmemGenericAllocationHandle *ret_handle);
-// Makes what is mapped at the allocation accessible.
+// Makes the memory that is mapped at the allocation accessible.
 CUresult pager_allocation_open(const struct pager_allocation *allocation);

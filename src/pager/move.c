@@ -6,7 +6,7 @@
 #include "pager/memory.h"
 #include "pager/page.h"
 
-// Copies under way at once, so that the copy engine never waits for the calls between two of them.
+// Number of copies in flight, so that the copy engine does not wait for the calls between two copies.
 enum { UNDER_WAY = 3 };
 
 // A stream and the chunks that it copies.
@@ -29,7 +29,7 @@ static void end_copies(struct copies *copies)
 		pager_driver.cuStreamDestroy_v2(copies->stream);
 }
 
-// Before the first copy: a process without memory may have no context either.
+// Creates the stream before the first copy: a process without evictable memory may have no context.
 static CUresult begin_copies(struct copies *copies)
 {
 	CUresult result;
@@ -103,7 +103,7 @@ static CUresult begin_out(CUstream stream, const struct place *place)
 	return pager_driver.cuMemcpyDtoHAsync_v2(chunk_of(place)->host, address_of(place), size_of(place), stream);
 }
 
-// The bytes are in the host: releases the physical memory.
+// Releases the device memory of a chunk after its copy to the host.
 static CUresult finish_out(const struct place *place, struct pager_slot *slot)
 {
 	struct pager_chunk *chunk = chunk_of(place);
@@ -116,7 +116,7 @@ static CUresult finish_out(const struct place *place, struct pager_slot *slot)
 	return pager_driver.cuMemRelease(chunk->handle);
 }
 
-// Room in the host for every chunk before the first copy, so that a move that cannot be completed does not begin.
+// Reserves host memory for every chunk before the first copy, so that a move that cannot be completed does not begin.
 static bool take_host_room(uint64_t *ret_missing)
 {
 	size_t count;
@@ -175,7 +175,7 @@ static CUresult begin_in(CUstream stream, const struct place *place)
 	return pager_driver.cuMemcpyHtoDAsync_v2(address_of(place), chunk_of(place)->host, size_of(place), stream);
 }
 
-// The bytes are on the device: gives the room in the host back.
+// Releases the host memory of a chunk after its copy to the device.
 static CUresult finish_in(const struct place *place, struct pager_slot *slot)
 {
 	struct pager_chunk *chunk = chunk_of(place);
@@ -191,7 +191,7 @@ static bool is_away(const struct pager_chunk *chunk)
 	return !chunk->on_device;
 }
 
-// Makes the physical memory of every chunk that is away, or of none.
+// Creates the physical memory of every chunk that is in the host. If one fails, releases the others.
 static CUresult create_all(uint64_t *ret_missing)
 {
 	size_t count;

@@ -1,16 +1,17 @@
 // The shared words by which the daemon asks the processes of an evictable vGPU to move their device memory to the host
 // and back. One page for the vGPU and one slot for each process, in the vGPU's ledger. Any thread.
 //
-// Who writes: the page, and `wish`, `drain_ms` and `bell` of a slot: the daemon. The rest of a slot: the pager, a
-// thread of the process that owns the slot in the ledger. Whoever reaps the process zeroes the slot, before it has a
-// new owner. A new ledger has zeroes: no wish, nothing has left.
+// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. The process that owns the slot in the
+// ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot is zeroed before
+// it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
 //
-// Order: the daemon writes the wish, then adds 1 to `bell` with release and wakes it as a futex. The pager reads `bell`
-// with acquire before the wish. It writes `answered` last, with release: the value of `bell` whose wish it has carried
-// out or given up.
+// Order: the daemon writes the wish (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
+// `bell` with acquire before the wish. It writes `answered` last, with release: the value of `bell` whose wish it has
+// carried out or given up.
 //
-// Hostile values: a tenant may write anything into the ledger of its own vGPU. The daemon only shows what it reads here,
-// and bounds it; it decides nothing about others by it.
+// Hostile values: a tenant may write anything into the ledger of its own vGPU. The daemon bounds every value that it
+// reads here. By false values a tenant can keep or demand room on an overcommitted device, as by any use of the device,
+// but it cannot change the limit of another vGPU.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,16 +20,16 @@
 enum pager_state {
 	PAGER_NONE,    // the process has no evictable memory yet
 	PAGER_RUNNING, // all memory is on the device
-	PAGER_CLOSING, // waits until threads and the GPU have finished what they began
+	PAGER_CLOSING, // waits until threads have left driver calls and the GPU is idle
 	PAGER_LEAVING, // memory moves to the host
-	PAGER_OUT,     // in the host
+	PAGER_OUT,     // all memory is in the host
 	PAGER_COMING,  // memory moves back to the device
 	PAGER_BROKEN,  // a copy failed: the context is lost, and memory with it
 	PAGER_PREPARING, // pins host memory to leave; threads go on
 	PAGER_STATE_COUNT
 };
 
-// Why the pager gave up a wish, in `reason`.
+// Why the pager gave up a wish: values of `reason`.
 enum pager_reason {
 	PAGER_DONE,
 	PAGER_THREAD,  // a thread did not return from a driver call within the limit: `row`
@@ -43,10 +44,10 @@ enum pager_reason {
 enum { PAGER_NAME = 64 };
 
 struct pager_page {
-	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, also those that come later
-	_Atomic uint32_t suspended;	   // 1: a user wishes so. `out` says whether the daemon does, for whatever reason
+	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, and those that start later
+	_Atomic uint32_t suspended;	   // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
-	// The vGPU that has the device. Text, which may change while it is read.
+	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];
 };
 
@@ -60,13 +61,13 @@ struct pager_slot {
 	_Atomic uint32_t row;	 // of enum vg_entry, or a CUresult; see enum pager_reason
 	_Atomic uint32_t waiting; // threads that wait until the memory is back
 	_Atomic uint64_t bytes;	  // of device memory that can leave
-	_Atomic uint64_t charged; // for such memory: in the ledger, or about to be
-	_Atomic uint64_t host;	  // of these, not on the device
+	_Atomic uint64_t charged; // for such memory, in the ledger; added before the ledger is charged
+	_Atomic uint64_t host;	  // of these bytes, those that are not on the device
 	_Atomic uint64_t missing;
 	_Atomic uint64_t since_ns;  // when `state` was entered, by the kernel's CLOCK_MONOTONIC
 	_Atomic uint64_t moved_ns;  // duration of the last move
-	_Atomic uint64_t waited_ns; // of all threads at the gate, ever
+	_Atomic uint64_t waited_ns; // sum over all threads that waited at the gate
 	_Atomic uint64_t active_ns; // when a thread was last seen to use the device, if the pager looks
-	_Atomic uint32_t moves;	    // to the host, ever
+	_Atomic uint32_t moves;	    // how many times memory moved to the host
 };
 _Static_assert(sizeof(struct pager_slot) == 128, "two cache lines");

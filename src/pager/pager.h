@@ -1,5 +1,5 @@
-// The pager: a thread of the process that moves its device memory to the host and back, as the daemon wishes
-// (pager/page.h). All its driver calls go past the gate.
+// The pager: a thread that moves the device memory of its process to the host and back when the daemon asks for it
+// (pager/page.h). Its own driver calls do not pass the gate. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,25 +12,26 @@ struct pager_slot;
 
 struct pager_options {
 	const struct pager_page *page; // of the vGPU
-	// This process's slot, which is another one after a restore; NULL: none.
+	// Returns the slot of this process; after a restore it is another one. NULL: none.
 	struct pager_slot *(*slot)(void);
-	// The kernel's own CLOCK_MONOTONIC.
+	// Returns the kernel's own CLOCK_MONOTONIC, which a time namespace does not change.
 	uint64_t (*clock_ns)(void);
 	// Stores the live contexts of the process and returns how many there are; more than `most` are not stored.
 	size_t (*contexts)(CUcontext *contexts, size_t most);
 	// Whether a stream is being captured.
 	bool (*captures)(void);
-	// Tells the user why a move failed, with the values of the slot; and that a thread has been waiting for so long.
+	// Tells the user why a move failed, from the values of the slot.
 	void (*failed)(const struct pager_slot *slot);
+	// Tells the user how long a thread has been waiting.
 	void (*waits)(uint64_t waited_ns);
 	uint64_t host_limit; // bytes
 };
 
-// Starts the thread, which blocks all signals. Once. 0 or -errno.
+// Starts the thread, which blocks all signals. Call it once. Returns 0 or -errno.
 int pager_start(const struct pager_options *options);
-// The amount of evictable memory has changed.
+// Publishes the amount of evictable memory, after it has changed.
 void pager_note_bytes(void);
-// So much more or less is charged for evictable memory: before a charge, and after a refund.
+// Notes a change of the charge for evictable memory. Call it before a charge, and after a refund.
 void pager_note_charge(int64_t bytes);
-// In the child after fork(): it has no pager.
+// Resets the state in a forked child, which has no pager.
 void pager_reset(void);

@@ -2,13 +2,13 @@
 
 static const uint64_t ms = 1000000;
 
-// The part of its memory that comes and goes.
+// Returns the part of the limit that moves.
 static uint64_t moving_part(const struct residence_vgpu *vgpu)
 {
 	return vgpu->memory > vgpu->fixed ? vgpu->memory - vgpu->fixed : 0;
 }
 
-static uint64_t fixed_sum(const struct residence_vgpu *vgpus, size_t count)
+static uint64_t sum_fixed_parts(const struct residence_vgpu *vgpus, size_t count)
 {
 	uint64_t sum = 0;
 
@@ -24,7 +24,7 @@ uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (moving_part(&vgpus[i]) > largest)
 			largest = moving_part(&vgpus[i]);
-	return fixed_sum(vgpus, count) + largest;
+	return sum_fixed_parts(vgpus, count) + largest;
 }
 
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
@@ -36,10 +36,11 @@ uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// The room that is free now, or that will be when all orders are carried out. Whoever was let in has it from then on.
+// Returns the room that is free now or, if `soon`, after all orders are carried out. The room of a vGPU that was let in
+// counts as taken from then on.
 static uint64_t find_room(const struct residence_vgpu *vgpus, size_t count, uint64_t capacity, bool soon)
 {
-	uint64_t taken = fixed_sum(vgpus, count);
+	uint64_t taken = sum_fixed_parts(vgpus, count);
 
 	for (size_t i = 0; i < count; i++)
 		if (!vgpus[i].out || (!soon && vgpus[i].state != RESIDENCE_OUT))
@@ -47,7 +48,7 @@ static uint64_t find_room(const struct residence_vgpu *vgpus, size_t count, uint
 	return taken < capacity ? capacity - taken : 0;
 }
 
-static uint64_t quantum_of(const struct residence_vgpu *vgpu)
+static uint64_t choose_quantum(const struct residence_vgpu *vgpu)
 {
 	uint64_t quantum = vgpu->switch_ns * RESIDENCE_QUANTUM_SWITCHES;
 
@@ -59,7 +60,7 @@ static uint64_t quantum_of(const struct residence_vgpu *vgpu)
 uint64_t residence_leaves_at(const struct residence_vgpu *vgpu)
 {
 	uint64_t idle = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;
-	uint64_t end = vgpu->in_since_ns + quantum_of(vgpu);
+	uint64_t end = vgpu->in_since_ns + choose_quantum(vgpu);
 
 	idle += RESIDENCE_IDLE_MS * ms;
 	end = idle < end ? idle : end;
@@ -71,7 +72,7 @@ static bool is_idle(const struct residence_vgpu *vgpu, uint64_t now)
 	return now >= vgpu->active_ns + RESIDENCE_IDLE_MS * ms;
 }
 
-// Whether `left` leaves before `right`, both of which may leave.
+// Whether `left` leaves before `right`, if both may leave.
 static bool leaves_before(const struct residence_vgpu *left, const struct residence_vgpu *right, uint64_t now)
 {
 	bool left_idle = is_idle(left, now), right_idle = is_idle(right, now);
@@ -85,7 +86,7 @@ static bool leaves_before(const struct residence_vgpu *left, const struct reside
 	return left->in_since_ns < right->in_since_ns;
 }
 
-// The next one to leave. NULL: none may now; *ret_next is lowered to when one may.
+// Finds the vGPU that leaves next. Returns NULL if none may leave now, and lowers *ret_next to when one may.
 static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t count, uint64_t now, uint64_t *ret_next)
 {
 	struct residence_vgpu *victim = NULL;
@@ -102,7 +103,7 @@ static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t c
 	return victim;
 }
 
-// Of those that wait, the one that has waited longest.
+// Finds the vGPU that has waited longest.
 static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, size_t count)
 {
 	struct residence_vgpu *first = NULL;
@@ -114,8 +115,8 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 	return first;
 }
 
-// Lets in what waits, in order, as long as there is room. Returns the first one without room; NULL: none.
-static struct residence_vgpu *let_in(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+// Lets in waiting vGPUs, in order, as long as there is room. Returns the first one without room; NULL: none.
+static struct residence_vgpu *admit_waiting(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	struct residence_vgpu *first;
 
@@ -134,7 +135,7 @@ uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t c
 	for (size_t i = 0; i < count; i++)
 		vgpus[i].out = vgpus[i].is_suspended || (!fit && (vgpus[i].state == RESIDENCE_OUT ||
 								   vgpus[i].state == RESIDENCE_LEAVING));
-	first = let_in(vgpus, count, capacity);
+	first = admit_waiting(vgpus, count, capacity);
 	while (first && find_room(vgpus, count, capacity, true) < moving_part(first) &&
 	       (victim = find_victim(vgpus, count, now, &next)) != NULL)
 		victim->out = true;

@@ -161,5 +161,18 @@ static inline int finish(pid_t child)
 	return result.code;
 }
 
+// Runs `virgate` with at most eight words, as a table lists them. Fails unless it exits with `code` and standard error
+// contains `says`.
+static inline void check_refusal(const char *const *words, int code, const char *says)
+{
+	const char *all[10] = {VIRGATE};
+
+	for (int i = 0; i < 8 && words[i]; i++)
+		all[i + 1] = words[i];
+	if (finish(begin(all)) != code || !strstr(result.err, says))
+		FAIL("virgate %s %s %s: exit code %d, not %d, and \"%s\" is not in: %s", all[1], all[2] ? all[2] : "",
+		     all[2] && all[3] ? all[3] : "", result.code, code, says, result.err);
+}
+
 #define WORDS(...) ((const char *const[]){VIRGATE, __VA_ARGS__, NULL})
 #define VIRGATE_RUN(...) finish(begin(WORDS(__VA_ARGS__)))

@@ -107,18 +107,18 @@ TEST(reasons_are_said_with_what_to_do)
 		const char *eviction, *says;
 	} cases[] = {
 		{GAVE_UP("thread") ",\"call\":\"cuStreamSynchronize\"",
-		 "a thread did not return from cuStreamSynchronize in time: wait until it has, or give it longer with "
+		 "a thread did not return from cuStreamSynchronize in time: wait until it has, or allow more time with "
 		 "--drain"},
 		{GAVE_UP("thread"), "a thread did not return from a call of the driver in time"},
 		{GAVE_UP("gpu"), "the GPU did not finish its work in time"},
 		{GAVE_UP("capture"), "a stream capture did not end in time"},
 		{GAVE_UP("host") ",\"missing\":1048576",
-		 "the host lacks 1.0 MiB for it: free host memory, or create the vGPU with a larger --swap"},
+		 "the host lacks 1.0 MiB: free host memory, or create the vGPU with a larger --swap"},
 		{GAVE_UP("driver") ",\"error\":700", "the driver failed with CUDA error 700"},
-		{GAVE_UP("strange"), "it did not say why"},
+		{GAVE_UP("strange"), "the process did not report a reason"},
 		{"\"state\":\"broken\",\"suspended\":true,\"pending\":true,\"reason\":\"\"",
 		 "a copy failed, and its GPU memory is lost"},
-		{RUNNING, "somebody resumed it meanwhile"},
+		{RUNNING, "it was resumed meanwhile"},
 	};
 	char says[400];
 
@@ -128,12 +128,12 @@ TEST(reasons_are_said_with_what_to_do)
 		CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
 		snprintf(says, sizeof says, "virgate: a: process 7 (train) could not be suspended: %s", cases[i].says);
 		CHECK_CONTAINS(result.err, says);
-		CHECK_CONTAINS(result.err, "a: `virgate suspend a` tries again, `virgate resume a` brings all of it back\n");
+		CHECK_CONTAINS(result.err, "a: `virgate suspend a` tries again, `virgate resume a` resumes all of it\n");
 		CHECK_STR(result.out, "");
 	}
 	serve_in_turn((const char *const[]){ASKED("0"), listing_of(GAVE_UP("gpu")), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "--pid", "7"), 3);
-	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` takes it back\n");
+	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` cancels it\n");
 }
 
 TEST(what_the_daemon_refuses_is_said)
@@ -167,13 +167,8 @@ TEST(bad_words_are_refused)
 	};
 
 	place_begin();
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const char *words[8] = {VIRGATE};
-		memcpy(words + 1, cases[i].words, sizeof cases[i].words);
-		if (finish(begin(words)) != 2)
-			FAIL("%s: %d", cases[i].says, result.code);
-		CHECK_CONTAINS(result.err, cases[i].says);
-	}
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		check_refusal(cases[i].words, 2, cases[i].says);
 }
 
 // The answer to `list`: a vGPU that is not evictable and, with `eviction`, that of listing_of().
@@ -216,8 +211,8 @@ TEST(ps_has_columns_for_evictable_vgpus_alone)
 	serve(list_of("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
 		      "\"host\":1073741824,\"missing\":1048576"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB for it: end or "
-				   "suspend other programs there; it returns when there is room\n");
+	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB: end or "
+				   "suspend other programs on it; the process resumes when there is room\n");
 }
 
 TEST(json_has_all_of_it)
@@ -392,20 +387,20 @@ TEST(a_process_that_never_answers_is_given_up)
 	uint64_t waited_ms = (vg_clock_monotonic_ns() - begin_ns) / 1000000;
 	CHECK(waited_ms >= 3000);
 	CHECK_CONTAINS(result.err, line_of(silent, " could not be suspended: it did not answer within "));
-	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? It obeys when it runs again; the other stays "
-				   "suspended\n");
+	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? The request takes effect when it runs "
+				   "again; the other stays suspended\n");
 	CHECK_CONTAINS(result.out, line_of(slow, ": 896.0 MiB to the host in "));
 	end_players();
 }
 
-// The wish stands meanwhile: the copy goes on.
+// The wish remains in effect, and the copy continues.
 TEST(a_move_that_takes_too_long_is_given_up)
 {
 	begin_evictable();
 	pid_t slow = play((struct player_plan){.bytes = 1, .slow_ms = 60000});
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
-	CHECK_CONTAINS(result.err, line_of(slow, " could not be suspended: its memory was still moving after 3 s, and goes "
-						 "on; `virgate ps --sim=devices=2,memory=4G a` shows it\n"));
+	CHECK_CONTAINS(result.err, line_of(slow, " could not be suspended: its memory was still moving after 3 s; the move "
+						 "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
 	end_players();
 }
 

@@ -85,13 +85,17 @@ static inline void end_differences(void)
 		FAIL("%u differ, first %s", count, first_difference);
 }
 
+// A test that asserts nothing fails, because it could never fail otherwise.
 #define CONFORM(name)                                                                              \
 	static void conform_##name(void);                                                          \
 	TEST(name)                                                                                 \
 	{                                                                                          \
+		unsigned before_ = assertions;                                                     \
 		differences = 0;                                                                   \
 		conform_##name();                                                                  \
 		end_differences();                                                                 \
+		if (assertions == before_)                                                         \
+			FAIL("the test asserts nothing");                                          \
 	}                                                                                          \
 	static void conform_##name(void)
 

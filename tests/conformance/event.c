@@ -177,65 +177,70 @@ CONFORM(an_event_of_the_context_covers_all_its_streams)
 	WORKS(cuEventDestroy(event));
 }
 
-CONFORM(an_event_of_the_context_holds_no_stream)
-{
-	CUstream held, others[3] = {NULL, NULL, CU_STREAM_LEGACY};
+// A stream that waits, others beside it, and memory to write in them.
+struct beside {
+	CUstream held, streams[3]; // the test creates streams[1]; the last one is a null stream
 	CUdeviceptr memory;
 	CUevent event;
+};
+
+static struct beside begin_beside(void)
+{
+	struct beside beside = {0};
 
 	need_context();
-	NEED(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
-	NEED(cuStreamCreate(&others[0], CU_STREAM_NON_BLOCKING));
-	NEED(cuStreamCreate(&others[1], CU_STREAM_DEFAULT));
-	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	NEED(cuMemAlloc(&memory, 64));
+	NEED(cuStreamCreate(&beside.held, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&beside.streams[0], CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&beside.event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuMemAlloc(&beside.memory, 64));
 	NEED(cuCtxSynchronize());
-	hold_stream(held, 0);
-	WORKS(cuCtxRecordEvent(context, event));
-	for (int i = 0; i < 3; i++) {
-		WORKS(cuMemsetD32Async(memory, 1, 16, others[i]));
-		HOLDS(becomes_idle(others[i]));
-	}
-	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	open_stream(0);
-	WORKS(cuEventSynchronize(event));
+	return beside;
+}
+
+static void end_beside(struct beside *beside)
+{
 	WORKS(cuCtxSynchronize());
-	WORKS(cuMemFree(memory));
-	WORKS(cuStreamDestroy(held));
-	WORKS(cuStreamDestroy(others[0]));
-	WORKS(cuStreamDestroy(others[1]));
-	WORKS(cuEventDestroy(event));
+	WORKS(cuMemFree(beside->memory));
+	WORKS(cuStreamDestroy(beside->held));
+	WORKS(cuStreamDestroy(beside->streams[0]));
+	WORKS(cuStreamDestroy(beside->streams[1]));
+	WORKS(cuEventDestroy(beside->event));
+}
+
+CONFORM(an_event_of_the_context_holds_no_stream)
+{
+	struct beside beside = begin_beside();
+
+	NEED(cuStreamCreate(&beside.streams[1], CU_STREAM_DEFAULT));
+	beside.streams[2] = CU_STREAM_LEGACY;
+	hold_stream(beside.held, 0);
+	WORKS(cuCtxRecordEvent(context, beside.event));
+	for (int i = 0; i < 3; i++) {
+		WORKS(cuMemsetD32Async(beside.memory, 1, 16, beside.streams[i]));
+		HOLDS(becomes_idle(beside.streams[i]));
+	}
+	GIVES(cuEventQuery(beside.event), CUDA_ERROR_NOT_READY);
+	open_stream(0);
+	WORKS(cuEventSynchronize(beside.event));
+	end_beside(&beside);
 }
 
 CONFORM(a_context_waits_for_an_event)
 {
-	CUstream held, streams[3] = {NULL, NULL, NULL};
-	CUdeviceptr memory;
-	CUevent event;
+	struct beside beside = begin_beside();
 
-	need_context();
-	NEED(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
-	NEED(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
-	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	NEED(cuMemAlloc(&memory, 64));
-	NEED(cuCtxSynchronize());
-	WORKS(cuCtxWaitEvent(context, event)); // never recorded: no wait
-	hold_stream(held, 0);
-	WORKS(cuEventRecord(event, held));
-	WORKS(cuCtxWaitEvent(context, event)); // returns at once
-	NEED(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING)); // created later
-	for (int i = 0; i < 3; i++) // the last one is the null stream
-		WORKS(cuMemsetD32Async(memory, 1, 16, streams[i]));
+	WORKS(cuCtxWaitEvent(context, beside.event)); // never recorded: no wait
+	hold_stream(beside.held, 0);
+	WORKS(cuEventRecord(beside.event, beside.held));
+	WORKS(cuCtxWaitEvent(context, beside.event)); // returns at once
+	NEED(cuStreamCreate(&beside.streams[1], CU_STREAM_NON_BLOCKING)); // created later
+	for (int i = 0; i < 3; i++)
+		WORKS(cuMemsetD32Async(beside.memory, 1, 16, beside.streams[i]));
 	usleep(100000);
 	for (int i = 0; i < 3; i++)
-		GIVES(cuStreamQuery(streams[i]), CUDA_ERROR_NOT_READY);
+		GIVES(cuStreamQuery(beside.streams[i]), CUDA_ERROR_NOT_READY);
 	open_stream(0);
-	WORKS(cuCtxSynchronize());
-	WORKS(cuMemFree(memory));
-	WORKS(cuStreamDestroy(held));
-	WORKS(cuStreamDestroy(streams[0]));
-	WORKS(cuStreamDestroy(streams[1]));
-	WORKS(cuEventDestroy(event));
+	end_beside(&beside);
 }
 
 CONFORM(events_of_contexts_that_are_refused)

@@ -229,6 +229,8 @@ CONFORM(memory_operations)
 	batch[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 	WORKS(cuStreamBatchMemOp(writer, 2, batch, 0));
 	WORKS(cuStreamSynchronize(writer));
+	WORKS(cuMemcpyDtoH(&value, flag, 4));
+	EQUALS(value, 11);
 	WORKS(cuMemFree(flag));
 	WORKS(cuStreamDestroy(waiter));
 	WORKS(cuStreamDestroy(writer));

@@ -1,5 +1,6 @@
 // Runs the corpus on whatever libcuda.so.1 is found, and records or compares the outputs.
 // Usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [--without NAME]… [NAME…]
+// Each NAME must be that of a case. With --compare, a case that is not in the record fails.
 // --without skips a case, or all of a file: the compiler of the PTX could not compile it.
 // --keep writes each output whole to DIR/NAME.out, to look at where two machines differ.
 #include "run.h"
@@ -33,6 +34,19 @@ static int wanted(const struct options *options, const char *name)
 		if (strcmp(options->names[i], name) == 0)
 			return 1;
 	return options->name_count == 0;
+}
+
+// Returns the first name that no case has; NULL if there is none.
+static const char *find_unknown_name(const struct options *options)
+{
+	for (int i = 0; i < options->name_count; i++) {
+		size_t k = 0;
+		while (k < corpus_case_count && strcmp(corpus_cases[k].name, options->names[i]) != 0)
+			k++;
+		if (k == corpus_case_count)
+			return options->names[i];
+	}
+	return NULL;
 }
 
 static int is_left_out(const struct options *options, const struct corpus_case *one)
@@ -152,6 +166,11 @@ int main(int argc, char **argv)
 			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [--without NAME]... [NAME...]\n");
 		return 2;
 	}
+	const char *unknown = find_unknown_name(&options);
+	if (unknown) {
+		fprintf(stderr, "corpus: no case is called %s\n", unknown);
+		return 2;
+	}
 	int r = options.compare ? corpus_read(options.compare, &expected, &expected_count, &line) : 0;
 	if (r < 0) {
 		fprintf(stderr, "corpus: %s: entry %u: %s\n", options.compare, line, strerror(-r));
@@ -179,8 +198,8 @@ int main(int argc, char **argv)
 			continue;
 		}
 		if (options.compare && !want) {
-			tally.skipped++;
-			printf("skip %s: not in the record\n", one->name);
+			tally.failed++;
+			printf("FAIL %s: not in the record: record it with record.sh\n", one->name);
 			continue;
 		}
 		run_and_tell(one, &options, device, want, results, &count, &tally);

@@ -52,7 +52,7 @@ static void subject(void)
 	}
 }
 
-static pid_t start_subject(void)
+static pid_t start_subject(void (*part)(void))
 {
 	if (!shared)
 		shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -61,7 +61,7 @@ static pid_t start_subject(void)
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
-		subject();
+		part();
 		_exit(0);
 	}
 	return child;
@@ -152,7 +152,7 @@ static void mover(pid_t child)
 
 static void run(void (*part)(pid_t child))
 {
-	pid_t child = start_subject(), watcher;
+	pid_t child = start_subject(subject), watcher;
 	int status;
 
 	for (int i = 0; i < 2000 && !shared->ready; i++)
@@ -297,21 +297,6 @@ static void run_in_child(void (*part)(pid_t argument), pid_t argument)
 	CHECK_INT(status, 0);
 }
 
-static pid_t start_part(void (*part)(void))
-{
-	if (!shared)
-		shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	memset((void *)shared, 0, sizeof *shared);
-	node_start("memory=1G,devices=2");
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		part();
-		_exit(0);
-	}
-	return child;
-}
-
 TEST(a_checkpoint_counts_what_it_copies)
 {
 	char said[1024] = "";
@@ -320,7 +305,7 @@ TEST(a_checkpoint_counts_what_it_copies)
 
 	setenv("VIRGATE_SIM_LOG", "1", 1);
 	dup2(fileno(file), 2);
-	pid_t child = start_part(hold_less_and_less);
+	pid_t child = start_subject(hold_less_and_less);
 	dup2(before, 2);
 	unsetenv("VIRGATE_SIM_LOG");
 	run_in_child(count_stages, child);
@@ -364,7 +349,7 @@ static void find_it_stuck(pid_t child)
 TEST(a_restore_may_stick)
 {
 	setenv("VIRGATE_SIM_FAULT", "stuck@restore", 1);
-	pid_t child = start_part(hold_and_wait);
+	pid_t child = start_subject(hold_and_wait);
 	unsetenv("VIRGATE_SIM_FAULT");
 	for (int i = 0; i < 2000 && !shared->ready; i++)
 		nap_ms(5);

@@ -1,0 +1,37 @@
+// An image to read and to damage. Include in exactly one file per program. One thread.
+#pragma once
+#include <jansson.h>
+
+#include "checkpoint_test.h"
+
+static pid_t dumped; // the process of the image
+
+// Returns the path of an image of a subject, which it dumps at the first call. The subject has ended.
+static inline const char *image(void)
+{
+	static char path[PATH_MAX];
+
+	if (!*path) {
+		setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+		snprintf(path, sizeof path, "%s", path_of("images/one"));
+		CHECK_INT(mkdir(path_of("images"), 0700), 0);
+		struct subject subject = start_subject(path_of("rounds"));
+		check_goes_on(path_of("rounds"));
+		dumped = subject.pid;
+		if (run("dump --pid %d --dir %s", (int)subject.pid, path))
+			FAIL("%s", said);
+		end_subject(subject);
+	}
+	return path;
+}
+
+// Reads the description of that image. The caller owns it.
+static inline json_t *description(void)
+{
+	char name[PATH_MAX + 32];
+
+	snprintf(name, sizeof name, "%s/virgate.json", image());
+	json_t *loaded = json_load_file(name, 0, NULL);
+	CHECK(loaded != NULL);
+	return loaded;
+}

@@ -1,0 +1,73 @@
+// Help and version, and output that cannot be written.
+#include "served.h"
+#include "virgate/version.h"
+
+TEST(help_and_version)
+{
+	place_begin();
+	CHECK_INT(VIRGATE_RUN("--version"), 0);
+	CHECK_STR(result.out, "virgate " VG_VERSION_TEXT "\n");
+	CHECK_STR(VG_VERSION_TEXT, PROJECT_VERSION);
+	CHECK_INT(VIRGATE_RUN("version"), 0);
+	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK_CONTAINS(result.out, "inspect");
+	CHECK_INT(VIRGATE_RUN("help", "run"), 0);
+	CHECK_CONTAINS(result.out, "--memory SIZE");
+	CHECK_INT(VIRGATE_RUN("run", "--help"), 0);
+	CHECK_CONTAINS(result.out, "--memory SIZE");
+	CHECK_INT(VIRGATE_RUN("help", "share"), 0);
+	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
+	CHECK_INT(VIRGATE_RUN("share", "-h"), 0);
+	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
+	CHECK_INT(VIRGATE_RUN("help", "share", "produce"), 0);
+	CHECK_CONTAINS(result.out, "usage: virgate share produce ");
+	CHECK_INT(VIRGATE_RUN("share", "produce", "--help"), 0);
+	CHECK_CONTAINS(result.out, "--timeout SECONDS");
+	CHECK_INT(finish(begin((const char *const[]){VIRGATE, NULL})), 2);
+	CHECK_CONTAINS(result.err, "usage: virgate VERB");
+}
+
+// The longest line of the text that is behind the usage, and how many lines there are.
+static size_t widest_line(const char *text, int *ret_lines)
+{
+	size_t widest = 0;
+
+	for (*ret_lines = 0; *text; (*ret_lines)++) {
+		size_t length = strcspn(text, "\n");
+		widest = length > widest ? length : widest;
+		text += length + 1;
+	}
+	return widest;
+}
+
+TEST(help_fits_on_a_screen)
+{
+	int lines;
+
+	place_begin();
+	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK(widest_line(result.out, &lines) <= 80);
+	CHECK(lines <= 40);
+	CHECK_CONTAINS(result.out, "\nVirtual GPUs (vGPUs):\n  run         Run a program inside a vGPU\n");
+	CHECK_CONTAINS(result.out, "\nCheckpoint and restore:\n  dump ");
+	static const char *const once[] = {"\n  ps ", "\n  image ", "\n  share ", "\n  completion "};
+	for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
+		const char *first = strstr(result.out, once[i]);
+		CHECK(first && !strstr(first + 1, once[i]));
+	}
+	CHECK(!strstr(result.out, "\n  complete "));
+	static const char *const wordy[] = {"run", "ps", "dump", "restore", "migrate", "doctor", "logs", "kill",
+					    "suspend", "resume", "create"};
+	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
+		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
+		if (widest_line(strstr(result.out, "\n\n"), &lines) > 80)
+			FAIL("a line is too wide in %s", result.out);
+	}
+}
+
+TEST(output_that_cannot_be_written_is_a_failure)
+{
+	place_begin();
+	int status = system(VIRGATE " help >/dev/full 2>/dev/null");
+	CHECK_INT(WEXITSTATUS(status), 1);
+}

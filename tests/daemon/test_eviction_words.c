@@ -1,0 +1,176 @@
+// The words that processes of evictable vGPUs write: false values are bounded, and lower no charge.
+#include "eviction_fixture.h"
+
+// ---- hostile values ----------------------------------------------------------------------------------------
+
+static void check_bounded(const char *name, pid_t pid)
+{
+	static const char *const sizes[] = {"bytes", "host", "missing"};
+	static const char *const figures[] = {"state_ns", "moved_ns", "waited_ns", "waiting", "moves", "error"};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		CHECK(number_of(name, pid, sizes[i]) >= 0 && number_of(name, pid, sizes[i]) <= (json_int_t)(4 * GIB));
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		CHECK(number_of(name, pid, figures[i]) >= 0);
+	CHECK(number_of(name, pid, "host") <= number_of(name, pid, "bytes"));
+	CHECK(number_of(name, 0, "on_gpu") >= 0 && number_of(name, 0, "in_host") >= 0);
+	CHECK(number_of(name, 0, "on_gpu") + number_of(name, 0, "in_host") <= (json_int_t)(4 * GIB));
+}
+
+TEST(hostile_words_are_bounded)
+{
+	static const uint64_t words[] = {0, 1, PAGER_STATE_COUNT, PAGER_REASON_COUNT, 1 << 30, UINT32_MAX, INT64_MAX,
+					 1ull << 63, UINT64_MAX};
+	enum { WORDS = sizeof(struct pager_slot) / 8 };
+
+	begin();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true}", GIB));
+	pid_t liar = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	pid_t neighbour = start_player(path_of("b"), &(struct player_plan){.bytes = MIB});
+	struct vg_ledger *ledger = ledger_of("a");
+	struct pager_slot *slot = player_slot(ledger, liar);
+	for (size_t value = 0; value < sizeof words / sizeof *words; value++) {
+		for (size_t word = 0; word <= WORDS; word++) {
+			uint64_t all[WORDS] = {0};
+			for (size_t i = 0; i < WORDS; i++)
+				all[i] = i == word || word == WORDS ? words[value] : 0;
+			memcpy(slot, all, sizeof all);
+			check_bounded("a", liar);
+		}
+	}
+	CHECK_STR(text_of("a", liar, "state"), "unknown");
+	CHECK_STR(text_of("a", liar, "reason"), "unknown");
+	slot->state = PAGER_RUNNING;
+	slot->reason = PAGER_THREAD;
+	slot->row = UINT32_MAX; // no entry
+	CHECK_STR(text_of("a", liar, "call"), "null");
+	vg_ledger_pager_page(ledger)->out = UINT32_MAX;
+	CHECK_STR(text_of("b", 0, "state"), "running");
+	CHECK_INT(number_of("b", neighbour, "bytes"), MIB);
+	json_decref(ask("{'op':'suspend','name':'a'}"));
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	CHECK_INT(vg_ledger_pager_page(ledger)->out, 0);
+	vg_ledger_close(ledger);
+	kill_tenant(liar);
+	kill_tenant(neighbour);
+}
+
+// ---- what is measured ------------------------------------------------------------------------------------
+
+static struct vg_ledger_tenant tenant_of(const struct vg_ledger *ledger, pid_t pid)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		if (tenant.owner.pid == (uint32_t)pid)
+			return tenant;
+	FAIL("process %d has no slot", (int)pid);
+}
+
+// The daemon measures every 250 ms.
+static uint64_t await_undeclared(const struct vg_ledger *ledger, pid_t pid, uint64_t wanted)
+{
+	uint64_t undeclared = 0;
+
+	for (int i = 0; i < 400; i++) {
+		undeclared = tenant_of(ledger, pid).undeclared;
+		if (undeclared == wanted)
+			break;
+		poll(NULL, 0, 10);
+	}
+	return undeclared;
+}
+
+static void show_physical(pid_t pid, uint64_t bytes)
+{
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
+}
+
+// Memory in the host is charged, and does not show on the device. What does show there was never declared.
+TEST(memory_in_the_host_hides_nothing_on_the_device)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	struct vg_ledger *ledger = ledger_of("a");
+	show_physical(player, GIB + 100 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	show_physical(player, 100 * MIB);
+	poll(NULL, 0, 600);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	show_physical(player, 300 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
+	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	await_state("a", player, "running");
+	show_physical(player, GIB + 50 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 50 * MIB), 50 * MIB);
+	vg_ledger_close(ledger);
+	kill_tenant(player);
+}
+
+// Whatever a process says of its memory in the host: what it is charged, with what it is told that it holds undeclared,
+// is not less than what NVML sees.
+TEST(no_word_in_a_slot_lowers_a_charge)
+{
+	static const uint64_t lies[] = {0, 1, 512 * MIB, GIB, 4 * GIB, INT64_MAX, UINT64_MAX};
+
+	begin();
+	pid_t liar = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	struct vg_ledger *ledger = ledger_of("a");
+	struct pager_slot *slot = player_slot(ledger, liar);
+	show_physical(liar, GIB + 200 * MIB);
+	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+		// At most what is declared is not expected, and nothing of it unless the process says that it has left.
+		uint64_t host = i % 2 == 0 ? 0 : lies[i] < GIB ? lies[i] : GIB;
+		slot->bytes = lies[i];
+		slot->host = lies[i];
+		slot->state = i % 2 ? PAGER_OUT : PAGER_RUNNING;
+		CHECK_INT(await_undeclared(ledger, liar, 200 * MIB + host), 200 * MIB + host);
+		struct vg_ledger_tenant tenant = tenant_of(ledger, liar);
+		CHECK(tenant.used + tenant.undeclared >= GIB + 200 * MIB);
+	}
+	vg_ledger_close(ledger);
+	kill_tenant(liar);
+}
+
+// What is charged for memory in the host does not cover what is on the device and was charged to nobody.
+TEST(memory_that_was_charged_to_nobody_is_logged)
+{
+	static char text[65536];
+	char path[300];
+
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	await_state("a", player, "suspended");
+	show_physical(player, 300 * MIB);
+	snprintf(path, sizeof path, "%s/log", folder);
+	for (int i = 0; i < 800 && !strstr(text, "on the device"); i++) {
+		poll(NULL, 0, 10);
+		CHECK(vg_file_read(path, text, sizeof text) > 0);
+	}
+	CHECK_CONTAINS(text, "holds 300.0 MiB on the device, but 0 B is charged");
+	kill_tenant(player);
+}
+
+TEST(only_an_evictable_vgpu_has_memory_in_the_host)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB));
+	pid_t player = start_player(path_of("b"), &(struct player_plan){.bytes = GIB, .is_silent = true});
+	struct vg_ledger *ledger = ledger_of("b");
+	struct pager_slot *slot = player_slot(ledger, player);
+	slot->host = GIB;
+	vg_ledger_pager_page(ledger)->out = 1;
+	show_physical(player, GIB + 100 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	json_t *reply = ask("{'op':'inspect','name':'b'}"), *vgpu = json_object_get(reply, "vgpu");
+	CHECK(json_is_null(json_object_get(vgpu, "eviction")));
+	CHECK(json_is_null(json_object_get(json_array_get(json_object_get(vgpu, "tenants"), 0), "eviction")));
+	json_decref(reply);
+	vg_ledger_close(ledger);
+	kill_tenant(player);
+}
