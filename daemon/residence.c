@@ -6,7 +6,7 @@
 enum {
 	LOOK_OFTEN_MS = 20,   // between two looks at an overcommitted device, while a vGPU of it waits or moves
 	LOOK_SELDOM_MS = 100, // otherwise
-	ASK_MS = 250,	      // how often processes report whether they use the device
+	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
 	VGPUS_MOST = 256

@@ -57,19 +57,30 @@ static uint64_t choose_quantum(const struct residence_vgpu *vgpu)
 	return quantum < RESIDENCE_QUANTUM_MOST_MS * ms ? quantum : RESIDENCE_QUANTUM_MOST_MS * ms;
 }
 
+// A vGPU that is quick to move may leave soon: a server that answers now and then makes room for others between its
+// requests. A vGPU that pauses for less than a move costs would have to come back at once.
+static uint64_t idle_time_of(const struct residence_vgpu *vgpu)
+{
+	uint64_t idle = vgpu->switch_ns / 2;
+
+	if (idle < RESIDENCE_IDLE_LEAST_MS * ms)
+		return RESIDENCE_IDLE_LEAST_MS * ms;
+	return idle < RESIDENCE_IDLE_MOST_MS * ms ? idle : RESIDENCE_IDLE_MOST_MS * ms;
+}
+
 uint64_t residence_leaves_at(const struct residence_vgpu *vgpu)
 {
 	uint64_t idle = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;
 	uint64_t end = vgpu->in_since_ns + choose_quantum(vgpu);
 
-	idle += RESIDENCE_IDLE_MS * ms;
+	idle += idle_time_of(vgpu);
 	end = idle < end ? idle : end;
 	return end > vgpu->busy_until_ns ? end : vgpu->busy_until_ns;
 }
 
 static bool is_idle(const struct residence_vgpu *vgpu, uint64_t now)
 {
-	return now >= vgpu->active_ns + RESIDENCE_IDLE_MS * ms;
+	return now >= vgpu->active_ns + idle_time_of(vgpu);
 }
 
 // Whether `left` leaves before `right`, if both may leave.

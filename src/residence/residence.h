@@ -32,7 +32,9 @@ struct residence_vgpu {
 };
 
 enum {
-	RESIDENCE_IDLE_MS = 1000, // a vGPU that has not used the device for this time is idle
+	// A vGPU is idle if it has not used the device for half of the time of its last move, between these.
+	RESIDENCE_IDLE_LEAST_MS = 250,
+	RESIDENCE_IDLE_MOST_MS = 1000,
 	// The quantum of a vGPU is a multiple of the duration of its last move, within two limits.
 	RESIDENCE_QUANTUM_LEAST_MS = 5000,
 	RESIDENCE_QUANTUM_MOST_MS = 60000,
