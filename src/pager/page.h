@@ -1,9 +1,9 @@
 // The shared words by which the daemon asks the processes of an evictable vGPU to move their device memory to the host
 // and back. One page for the vGPU and one slot for each process, in the vGPU's ledger. Any thread.
 //
-// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. The process that owns the slot in the
-// ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot is zeroed before
-// it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
+// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. The process that owns the slot in
+// the ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot is zeroed
+// before it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
 //
 // Order: the daemon writes the wish (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
 // `bell` with acquire before the wish. It writes `answered` last, with release: the value of `bell` whose wish it has

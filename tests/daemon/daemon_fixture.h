@@ -228,3 +228,11 @@ static inline void kill_tenant(pid_t tenant)
 	kill(tenant, SIGKILL);
 	waitpid(tenant, NULL, 0);
 }
+
+// Sends the signal to the vGPU's programs. It must reach `count` processes.
+#define CHECK_SIGNALLED(name, signal, count)                                                       \
+	do {                                                                                       \
+		json_t *reply_ = ask("{'op':'kill','name':'%s','signal':%d}", name, signal);       \
+		CHECK_INT(json_integer_value(json_object_get(reply_, "signalled")), count);        \
+		CHECK_AGREED(reply_);                                                              \
+	} while (0)

@@ -1,0 +1,102 @@
+// Tenants in containers, which have pids of their own.
+#include "daemon_fixture.h"
+
+#include <sched.h>
+
+// Starts a tenant in a new pid namespace, as its process 1. Returns its pid outside.
+static pid_t start_contained_tenant(bool says_hello)
+{
+	char path[400], byte = 0;
+	int ready[2];
+
+	snprintf(path, sizeof path, "%s/ledgers/c", runtime_dir);
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (unshare(CLONE_NEWPID) < 0)
+			_exit(1);
+		pid_t inner = fork();
+		if (inner == 0) {
+			struct vg_ledger *ledger;
+			struct vg_ledger_owner self;
+			struct vg_wire_hello hello = {.ledger = "c"};
+			byte = getpid() == 1 && vg_ledger_open(path, &ledger) == 0 &&
+			       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB) == 0 && vg_ledger_self(&self) == 0;
+			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
+			hello.start_time = self.start_time;
+			if (says_hello)
+				vg_wire_say_hello(socket_path, &hello, -1, false);
+			if (write(ready[1], &byte, 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		if (write(ready[1], &inner, sizeof inner) < 0)
+			_exit(1);
+		waitpid(inner, NULL, 0);
+		_exit(0);
+	}
+	close(ready[1]);
+	pid_t outer = 0;
+	char bytes[sizeof outer + 1];
+	size_t got = 0;
+	while (got < sizeof bytes) {
+		ssize_t length = read(ready[0], bytes + got, sizeof bytes - got);
+		if (length <= 0)
+			SKIP("no new pid namespaces here");
+		got += (size_t)length;
+	}
+	close(ready[0]);
+	// Either may have been the first to write.
+	if (bytes[0] == 1 && bytes[4] != 1)
+		memcpy(&outer, bytes + 1, sizeof outer);
+	else
+		memcpy(&outer, bytes, sizeof outer);
+	return outer;
+}
+
+// Returns the pid that the daemon lists. The daemon has to find a tenant that sends no hello.
+static pid_t await_listed_pid(const char *name)
+{
+	json_int_t pid = 0;
+
+	for (int i = 0; i < 1000 && !pid; i++) {
+		json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+		const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
+		pid = json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
+		json_decref(reply);
+		if (!pid)
+			poll(NULL, 0, 5);
+	}
+	return (pid_t)pid;
+}
+
+static void check_contained_tenant(bool says_hello)
+{
+	if (geteuid() != 0)
+		SKIP("only root can make a pid namespace here");
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
+	pid_t outer = start_contained_tenant(says_hello);
+	CHECK_INT(figure("c", "charged"), MIB);
+	CHECK_INT(await_listed_pid("c"), outer);
+	CHECK_INT(kill(outer, 0), 0);
+	poll(NULL, 0, 600); // not taken for dead meanwhile
+	CHECK_INT(figure("c", "charged"), MIB);
+	kill_daemon();
+	start_daemon();
+	CHECK_INT(figure("c", "charged"), MIB);
+	CHECK_SIGNALLED("c", SIGKILL, 1);
+	CHECK(await_figure("c", "charged", 0, 2000) >= 0);
+}
+
+TEST(a_tenant_in_a_container)
+{
+	check_contained_tenant(true);
+}
+
+TEST(a_tenant_in_a_container_that_says_nothing)
+{
+	check_contained_tenant(false);
+}
