@@ -1,6 +1,7 @@
 // server MIB VALUE: fills device memory with the value and answers requests, one a line of standard input:
 //   check          reads three places of the memory and prints "right" or "wrong"
 //   block SECONDS  gives the GPU work that lasts so long, prints "begun", and does not wait for it
+//   copy           copies the memory to pinned host memory and back, chunk by chunk, and prints the seconds of each way
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,36 @@ static int is_right(CUdeviceptr memory, size_t mib, uint32_t value)
 	return 1;
 }
 
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+// One chunk of host memory serves for all.
+static void copy(CUdeviceptr memory, size_t mib, CUstream stream, double ret_seconds[2])
+{
+	static const size_t chunk = 128;
+	void *host;
+
+	DO(cuMemHostAlloc(&host, chunk * MIB, 0));
+	for (int way = 0; way < 2; way++) {
+		double begun = now();
+		for (size_t at = 0; at < mib; at += chunk) {
+			size_t bytes = (mib - at < chunk ? mib - at : chunk) * MIB;
+			if (way == 0)
+				DO(cuMemcpyDtoHAsync(host, memory + at * MIB, bytes, stream));
+			else
+				DO(cuMemcpyHtoDAsync(memory + at * MIB, host, bytes, stream));
+		}
+		DO(cuStreamSynchronize(stream));
+		ret_seconds[way] = now() - begun;
+	}
+	DO(cuMemFreeHost(host));
+}
+
 int main(int argc, char **argv)
 {
 	size_t mib = argc > 2 ? strtoull(argv[1], NULL, 10) : 0;
@@ -47,6 +78,7 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUstream stream;
 	char line[64];
+	double took[2];
 	int seconds;
 
 	if (mib == 0)
@@ -63,7 +95,10 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof line, stdin)) {
 		if (strcmp(line, "check\n") == 0)
 			printf("%s\n", is_right(memory, mib, value) ? "right" : "wrong");
-		else if (sscanf(line, "block %d", &seconds) == 1) {
+		else if (strcmp(line, "copy\n") == 0) {
+			copy(memory, mib, stream, took);
+			printf("%.4f %.4f\n", took[0], took[1]);
+		} else if (sscanf(line, "block %d", &seconds) == 1) {
 			DO(cuLaunchHostFunc(stream, sleep_for, &seconds));
 			printf("begun\n");
 		}
