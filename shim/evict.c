@@ -18,7 +18,7 @@ bool shim_evictable;
 static const struct vg_ledger *ledger;
 
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances from the table
-void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN;		    // what the stubs call
+void *shim_evict_below[VG_ENTRY_COUNT];
 
 // What may not run while memory is away, by family: whatever launches work, or looks at addresses. What waits for work
 // or asks about it stays open, since it may last for long; so do calls whose memory never leaves.
@@ -68,6 +68,8 @@ static const bool is_family_gated[VG_ENTRY_COUNT] = {
 
 // Of families that are not gated.
 static const enum vg_entry also_gated[] = {
+	VG_ENTRY_cuMemMapArrayAsync,
+	VG_ENTRY_cuMemMapArrayAsync_ptsz,
 	VG_ENTRY_cuStreamBeginCapture,
 	VG_ENTRY_cuStreamBeginCapture_ptsz,
 	VG_ENTRY_cuStreamBeginCapture_v2,
@@ -204,14 +206,18 @@ void shim_evict_start(const struct vg_ledger *of)
 		shim_log(SHIM_ERROR, "vGPU %s: memory cannot move to the host: %s", vg_ledger_name(of), strerror(-r));
 		return;
 	}
+	shim_evict_handles_start();
 	set_gates();
 	shim_evictable = true;
 }
 
 void shim_evict_stop(void)
 {
-	if (shim_evictable)
-		pager_reset();
+	if (!shim_evictable)
+		return;
+	shim_evictable = false;
+	shim_evict_handles_stop();
+	pager_reset();
 }
 
 bool shim_is_evictable(CUdeviceptr address)
