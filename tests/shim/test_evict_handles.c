@@ -3,7 +3,7 @@
 
 #include "evictable.h"
 
-enum { BLOCK = 2 << 20, SEGMENT = 20 << 20 };
+enum { BLOCK = 2 << 20, SIZE = 6 << 20 };
 
 static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					  .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
@@ -69,26 +69,26 @@ static void one_mapping_body(void)
 
 	start();
 	before = vg_ledger_charged(tenant_ledger);
-	handle = make(SEGMENT);
-	CHECK_INT(slot->bytes, SEGMENT);
-	CHECK_INT(slot->charged, SEGMENT);
-	CHECK_INT(vg_ledger_charged(tenant_ledger), before + SEGMENT);
-	address = map_anywhere(SEGMENT, handle);
-	fill(address, SEGMENT, 1);
+	handle = make(SIZE);
+	CHECK_INT(slot->bytes, SIZE);
+	CHECK_INT(slot->charged, SIZE);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), before + SIZE);
+	address = map_anywhere(SIZE, handle);
+	fill(address, SIZE, 1);
 	for (uint32_t i = 2; i < 5; i++) {
 		out_and_in();
-		check_filled(address, SEGMENT, i - 1);
-		fill(address, SEGMENT, i);
+		check_filled(address, SIZE, i - 1);
+		fill(address, SIZE, i);
 	}
-	CHECK_INT(vg_ledger_charged(tenant_ledger), before + SEGMENT);
-	CHECK_INT(cuMemUnmap(address, SEGMENT), CUDA_SUCCESS);
-	CHECK_INT(slot->bytes, SEGMENT);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), before + SIZE);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, SIZE);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 0);
 	CHECK_INT(slot->charged, 0);
 	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemAddressFree(address, SEGMENT), CUDA_SUCCESS);
+	CHECK_INT(cuMemAddressFree(address, SIZE), CUDA_SUCCESS);
 }
 
 TEST(memory_of_a_handle_moves_to_the_host_and_back)
@@ -111,14 +111,14 @@ static void aliases_body(void)
 	CHECK_INT(slot->bytes, size); // once
 	out_and_in();
 	check_filled(second, size, 1);
-	fill(second, SEGMENT, 2);
-	check_filled(first, SEGMENT, 2); // still the same memory
+	fill(second, SIZE, 2);
+	check_filled(first, SIZE, 2); // still the same memory
 	out_and_in();
-	check_filled(first, SEGMENT, 2);
-	check_filled(first + SEGMENT, size - SEGMENT, 1);
+	check_filled(first, SIZE, 2);
+	check_filled(first + SIZE, size - SIZE, 1);
 	CHECK_INT(cuMemUnmap(first, size), CUDA_SUCCESS);
 	out_and_in();
-	check_filled(second, SEGMENT, 2);
+	check_filled(second, SIZE, 2);
 	CHECK_INT(cuMemGetAccess(&(unsigned long long){0}, &plain.location, first), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -133,22 +133,22 @@ static void parts_body(void)
 	CUdeviceptr address;
 
 	start();
-	handle = make(SEGMENT);
-	address = reserve(SEGMENT);
+	handle = make(SIZE);
+	address = reserve(SIZE);
 	// As the driver alone answers.
 	CHECK_INT(cuMemMap(address, BLOCK, BLOCK, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMemMap(address, BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_INT(cuMemMap(address, SEGMENT, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemMap(address + SEGMENT, SEGMENT, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemMap(address, SIZE, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemMap(address + SIZE, SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
 	out_and_in();
-	map_at(address, SEGMENT, handle);
-	fill(address, SEGMENT, 3);
-	CHECK_INT(cuMemMap(address, SEGMENT, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	map_at(address, SIZE, handle);
+	fill(address, SIZE, 3);
+	CHECK_INT(cuMemMap(address, SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemUnmap(address, BLOCK), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemUnmap(address + BLOCK, SEGMENT - BLOCK), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemAddressFree(address, SEGMENT), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemUnmap(address + BLOCK, SIZE - BLOCK), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemAddressFree(address, SIZE), CUDA_ERROR_INVALID_VALUE);
 	out_and_in();
-	check_filled(address, SEGMENT, 3);
+	check_filled(address, SIZE, 3);
 }
 
 TEST(what_the_driver_refuses_changes_nothing)
@@ -184,21 +184,21 @@ static void read_only_body(void)
 	CUdeviceptr read, none;
 
 	start();
-	handle = make(SEGMENT);
-	read = map_anywhere(SEGMENT, handle);
-	fill(read, SEGMENT, 5);
-	allow(read, SEGMENT, CU_MEM_ACCESS_FLAGS_PROT_READ);
-	none = reserve(SEGMENT);
-	CHECK_INT(cuMemMap(none, SEGMENT, 0, handle, 0), CUDA_SUCCESS);
+	handle = make(SIZE);
+	read = map_anywhere(SIZE, handle);
+	fill(read, SIZE, 5);
+	allow(read, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
+	none = reserve(SIZE);
+	CHECK_INT(cuMemMap(none, SIZE, 0, handle, 0), CUDA_SUCCESS);
 	out_and_in();
 	CHECK_INT(access_at(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
 	CHECK_INT(access_at(none), CU_MEM_ACCESS_FLAGS_PROT_NONE);
-	check_filled(read, SEGMENT, 5);
+	check_filled(read, SIZE, 5);
 	CHECK_INT(cuMemsetD32_v2(read, 6, 4), CUDA_ERROR_INVALID_VALUE);
-	allow(none, SEGMENT, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	fill(none, SEGMENT, 7);
+	allow(none, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	fill(none, SIZE, 7);
 	out_and_in();
-	check_filled(read, SEGMENT, 7);
+	check_filled(read, SIZE, 7);
 	CHECK_INT(access_at(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
 	CHECK_INT(access_at(none), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
@@ -216,27 +216,27 @@ static void release_first_body(void)
 
 	start();
 	before = vg_ledger_charged(tenant_ledger);
-	handle = make(SEGMENT);
-	address = map_anywhere(SEGMENT, handle);
-	fill(address, SEGMENT, 8);
+	handle = make(SIZE);
+	address = map_anywhere(SIZE, handle);
+	fill(address, SIZE, 8);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemMap(reserve(SEGMENT), SEGMENT, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(slot->bytes, SEGMENT); // it lives while it is mapped
+	CHECK_INT(cuMemMap(reserve(SIZE), SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(slot->bytes, SIZE); // it lives while it is mapped
 	out_and_in();
-	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(address + SEGMENT - 1)), CUDA_SUCCESS);
+	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(address + SIZE - 1)), CUDA_SUCCESS);
 	CHECK_INT(again, handle);
 	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)address), CUDA_SUCCESS);
 	out_and_in();
-	other = map_anywhere(SEGMENT, again);
+	other = map_anywhere(SIZE, again);
 	CHECK_INT(cuMemRelease(again), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(again), CUDA_SUCCESS);
-	CHECK_INT(cuMemUnmap(address, SEGMENT), CUDA_SUCCESS);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
 	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)address), CUDA_ERROR_INVALID_VALUE);
 	out_and_in();
-	check_filled(other, SEGMENT, 8);
-	CHECK_INT(slot->charged, SEGMENT);
-	CHECK_INT(cuMemUnmap(other, SEGMENT), CUDA_SUCCESS);
+	check_filled(other, SIZE, 8);
+	CHECK_INT(slot->charged, SIZE);
+	CHECK_INT(cuMemUnmap(other, SIZE), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 0);
 	CHECK_INT(slot->charged, 0);
 	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
@@ -248,42 +248,42 @@ TEST(memory_lives_as_long_as_its_handles_and_mappings)
 	run_evictable(release_first_body);
 }
 
-// A large reservation to which segments are mapped one behind the other, as PyTorch does. A segment that goes leaves a
-// gap, and another one may fill it.
+// A large reservation to which segments are mapped one behind the other, as PyTorch does. Segments that go leave gaps,
+// which others fill.
 static void segments_body(void)
 {
-	enum { SEGMENTS = 16 };
-	uint32_t values[SEGMENTS] = {0};
+	static const size_t steps[] = {0, 1, 2, 3, 4, 1, 3, 3, 4, 5, 1, 0}; // what is there goes, what is not comes
+	enum { COUNT = 6, SEGMENT = 20 << 20 };
+	uint32_t values[COUNT] = {0};
 	CUdeviceptr base;
 	size_t live = 0;
 
 	start();
 	base = reserve(GIB);
-	for (uint32_t round = 1; round < 40; round++) {
-		size_t at = round * 7 % SEGMENTS;
-		CUdeviceptr address = base + at * SEGMENT;
-		if (values[at]) {
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		CUdeviceptr address = base + steps[i] * SEGMENT;
+		if (values[steps[i]]) {
 			CHECK_INT(cuMemUnmap(address, SEGMENT), CUDA_SUCCESS);
-			values[at] = 0;
+			values[steps[i]] = 0;
 			live--;
 		} else {
 			CUmemGenericAllocationHandle handle = make(SEGMENT);
 			map_at(address, SEGMENT, handle);
 			CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
-			fill(address, SEGMENT, round);
-			values[at] = round;
+			values[steps[i]] = (uint32_t)i + 1;
+			fill(address, SEGMENT, values[steps[i]]);
 			live++;
 		}
 		CHECK_INT(slot->bytes, live * SEGMENT);
 		CHECK_INT(slot->charged, live * SEGMENT);
-		if (round % 3 == 0)
+		if (i % 3 == 2)
 			out_and_in();
 	}
-	CHECK(live > 2);
-	for (size_t i = 0; i < SEGMENTS; i++)
+	CHECK_INT(live, 4);
+	for (size_t i = 0; i < COUNT; i++)
 		if (values[i])
 			check_filled(base + i * SEGMENT, SEGMENT, values[i]);
-	CHECK_INT(cuMemUnmap(base, SEGMENTS * SEGMENT), CUDA_SUCCESS); // all at once
+	CHECK_INT(cuMemUnmap(base, COUNT * SEGMENT), CUDA_SUCCESS); // all at once
 	CHECK_INT(slot->bytes, 0);
 	CHECK_INT(slot->charged, 0);
 	CHECK_INT(cuMemAddressFree(base, GIB), CUDA_SUCCESS);
@@ -306,22 +306,22 @@ static void questions_body(void)
 	int descriptor;
 
 	start();
-	handle = make(SEGMENT);
-	address = map_anywhere(SEGMENT, handle);
+	handle = make(SIZE);
+	address = map_anywhere(SIZE, handle);
 	CHECK_INT(cuPointerGetAttribute(&before, attribute, address + 5), CUDA_SUCCESS);
 	out_and_in();
 	CHECK_INT(cuPointerGetAttribute(&after, attribute, address), CUDA_SUCCESS);
 	CHECK_INT(cuPointerGetAttributes(1, &attribute, &to, address), CUDA_SUCCESS);
 	CHECK_INT(after, before);
 	CHECK_INT(of_many, before);
-	CHECK_INT(cuMemGetAddressRange_v2(&base, &size, address + SEGMENT - 1), CUDA_SUCCESS);
+	CHECK_INT(cuMemGetAddressRange_v2(&base, &size, address + SIZE - 1), CUDA_SUCCESS);
 	CHECK_INT(base, address);
-	CHECK_INT(size, SEGMENT);
+	CHECK_INT(size, SIZE);
 	CHECK_INT(cuMemGetAllocationPropertiesFromHandle(&properties, handle), CUDA_SUCCESS);
 	CHECK_INT(memcmp(&properties, &plain, sizeof plain), 0);
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemGetHandleForAddressRange(&descriptor, address, SEGMENT, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+	CHECK_INT(cuMemGetHandleForAddressRange(&descriptor, address, SIZE, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
 		  CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemGetAllocationPropertiesFromHandle(&properties, handle), CUDA_ERROR_INVALID_VALUE);
@@ -340,17 +340,17 @@ static struct {
 
 static void call_map(void)
 {
-	map_at(away.other, SEGMENT, away.handle);
+	map_at(away.other, SIZE, away.handle);
 }
 
 static void call_unmap(void)
 {
-	CHECK_INT(cuMemUnmap(away.other, SEGMENT), CUDA_SUCCESS);
+	CHECK_INT(cuMemUnmap(away.other, SIZE), CUDA_SUCCESS);
 }
 
 static void call_create(void)
 {
-	away.made = make(SEGMENT);
+	away.made = make(SIZE);
 }
 
 static void call_release(void)
@@ -360,7 +360,7 @@ static void call_release(void)
 
 static void call_set_access(void)
 {
-	allow(away.address, SEGMENT, CU_MEM_ACCESS_FLAGS_PROT_READ);
+	allow(away.address, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
 static void call_get_access(void)
@@ -394,7 +394,7 @@ static void call_export(void)
 
 static void call_address_free(void)
 {
-	CHECK_INT(cuMemAddressFree(away.address, SEGMENT), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemAddressFree(away.address, SIZE), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void call_attribute(void)
@@ -438,10 +438,10 @@ static void away_body(void)
 	};
 
 	start();
-	away.handle = make(SEGMENT);
-	away.address = map_anywhere(SEGMENT, away.handle);
-	away.other = reserve(SEGMENT);
-	fill(away.address, SEGMENT, 9);
+	away.handle = make(SIZE);
+	away.address = map_anywhere(SIZE, away.handle);
+	away.other = reserve(SIZE);
+	fill(away.address, SIZE, 9);
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
 		pthread_t thread;
 		move(true, PAGER_OUT);
@@ -451,8 +451,8 @@ static void away_body(void)
 		move(false, PAGER_RUNNING);
 		CHECK_INT(pthread_join(thread, NULL), 0);
 	}
-	check_filled(away.address, SEGMENT, 9);
-	CHECK_INT(slot->bytes, SEGMENT);
+	check_filled(away.address, SIZE, 9);
+	CHECK_INT(slot->bytes, SIZE);
 }
 
 TEST(calls_wait_while_the_memory_is_away)
@@ -503,16 +503,16 @@ static void fixed_body(void)
 	exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
 	start();
-	movable = make(100 << 20);
+	movable = make(40 << 20);
 	CHECK_INT(cuMemCreate(&handle, 30 << 20, &exportable, 0), CUDA_SUCCESS);
-	CHECK_INT(slot->bytes, 100 << 20);
-	CHECK_INT(slot->charged, 100 << 20);
+	CHECK_INT(slot->bytes, 40 << 20);
+	CHECK_INT(slot->charged, 40 << 20);
 	address = map_anywhere(30 << 20, handle);
-	fill(address, SEGMENT, 10);
+	fill(address, SIZE, 10);
 	out_and_in();
 	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
-	check_filled(address, SEGMENT, 10);
+	check_filled(address, SIZE, 10);
 	CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
 	CHECK_INT(slot->charged, 0);
 }
@@ -533,7 +533,7 @@ static void sparse_body(void)
 
 	start();
 	CHECK_INT(cuArray3DCreate_v2(&map.resource.array, &shape), CUDA_SUCCESS);
-	map.memHandle.memHandle = make(SEGMENT);
+	map.memHandle.memHandle = make(SIZE);
 	CHECK_INT(cuMemMapArrayAsync(&map, 1, stream), CUDA_ERROR_INVALID_VALUE); // no memory of a tile pool
 	CHECK_INT(cuMemMapArrayAsync_ptsz(&map, 1, stream), CUDA_ERROR_INVALID_VALUE);
 }
@@ -551,26 +551,26 @@ static void no_room_body(void)
 	pid_t other;
 
 	start();
-	CHECK_INT(cuMemAlloc_v2(&allocated, 100 << 20), CUDA_SUCCESS);
-	fill(allocated, 100 << 20, 11);
-	mapped = map_anywhere(100 << 20, make(100 << 20));
-	fill(mapped, 100 << 20, 12);
-	handle = make(200 << 20);
+	CHECK_INT(cuMemAlloc_v2(&allocated, 40 << 20), CUDA_SUCCESS);
+	fill(allocated, 40 << 20, 11);
+	mapped = map_anywhere(40 << 20, make(40 << 20));
+	fill(mapped, 40 << 20, 12);
+	handle = make(80 << 20);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
-	handle = make(200 << 20);
+	handle = make(80 << 20);
 	move(true, PAGER_OUT);
-	other = take_room(free_on_device() - (250 << 20));
+	other = take_room(free_on_device() - (100 << 20));
 	wish(false, 0);
 	while (slot->reason != PAGER_DEVICE)
 		pause_ms(1);
-	CHECK_INT(slot->missing, 200 << 20);
-	CHECK(free_on_device() <= 250 << 20);
+	CHECK_INT(slot->missing, 80 << 20);
+	CHECK(free_on_device() <= 100 << 20);
 	kill(other, SIGKILL);
 	CHECK_INT(waitpid(other, NULL, 0), other);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
-	check_filled(allocated, 100 << 20, 11);
-	check_filled(mapped, 100 << 20, 12);
+	check_filled(allocated, 40 << 20, 11);
+	check_filled(mapped, 40 << 20, 12);
 }
 
 TEST(all_memory_comes_back_as_soon_as_the_device_has_room)
@@ -585,21 +585,21 @@ static void no_swap_body(void)
 	CUdeviceptr address;
 
 	start();
-	address = map_anywhere(SEGMENT, make(SEGMENT));
-	fill(address, SEGMENT, 13);
-	make(SEGMENT + BLOCK);
+	address = map_anywhere(SIZE, make(SIZE));
+	fill(address, SIZE, 13);
+	make(SIZE + BLOCK);
 	wish(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_HOST);
 	CHECK_INT(slot->missing, BLOCK);
-	check_filled(address, SEGMENT, 13);
+	check_filled(address, SIZE, 13);
 }
 
 TEST(handles_that_the_swap_does_not_hold_stay)
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
-	tenant_swap = 2 * SEGMENT;
+	tenant_swap = 2 * SIZE;
 	TENANT(950 * MIB, 16 * MIB, no_swap_body);
 }
 
@@ -610,21 +610,21 @@ static void half_way_body(void)
 	CUmemGenericAllocationHandle handle;
 
 	start();
-	handle = make(SEGMENT);
-	first = map_anywhere(SEGMENT, handle);
-	second = map_anywhere(SEGMENT, handle);
-	map_anywhere(SEGMENT, make(SEGMENT));
-	make(SEGMENT);
-	fill(first, SEGMENT, 14);
+	handle = make(SIZE);
+	first = map_anywhere(SIZE, handle);
+	second = map_anywhere(SIZE, handle);
+	map_anywhere(SIZE, make(SIZE));
+	make(SIZE);
+	fill(first, SIZE, 14);
 	wish(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK_INT(slot->host, 0);
-	check_filled(first, SEGMENT, 14);
-	check_filled(second, SEGMENT, 14);
+	check_filled(first, SIZE, 14);
+	check_filled(second, SIZE, 14);
 	out_and_in();
-	check_filled(second, SEGMENT, 14);
+	check_filled(second, SIZE, 14);
 }
 
 TEST(a_move_that_fails_half_way_is_undone)
@@ -647,4 +647,59 @@ TEST(a_move_that_fails_half_way_is_undone)
 		run_evictable(half_way_body);
 	}
 	unsetenv("VIRGATE_SIM_FAULT");
+}
+
+// Threads make, map and unmap memory, of their own and of one handle that all share, while it moves.
+static CUmemGenericAllocationHandle shared;
+static _Atomic bool ended;
+
+static void *work(void *value)
+{
+	CUdeviceptr own = reserve(SIZE), common = reserve(SIZE);
+	uint32_t number = (uint32_t)(uintptr_t)value;
+
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	while (!ended) {
+		CUmemGenericAllocationHandle handle = make(SIZE);
+		map_at(own, SIZE, handle);
+		map_at(common, SIZE, shared);
+		fill(own, BLOCK, ++number);
+		fill(common + (uintptr_t)value * BLOCK, BLOCK, number);
+		CHECK_INT(cuMemUnmap(own, SIZE), CUDA_SUCCESS);
+		map_at(own, SIZE, handle);
+		CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+		check_filled(own, BLOCK, number);
+		check_filled(common + (uintptr_t)value * BLOCK, BLOCK, number);
+		CHECK_INT(cuMemUnmap(common, SIZE), CUDA_SUCCESS);
+		CHECK_INT(cuMemUnmap(own, SIZE), CUDA_SUCCESS);
+	}
+	return NULL;
+}
+
+static void threads_body(void)
+{
+	enum { THREADS = SIZE / BLOCK, MOVES = 8 };
+	pthread_t threads[THREADS];
+
+	start();
+	shared = make(SIZE);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+	for (int i = 0; i < MOVES; i++) {
+		move(true, PAGER_OUT);
+		CHECK(slot->host >= SIZE);
+		move(false, PAGER_RUNNING);
+	}
+	ended = true;
+	for (int i = 0; i < THREADS; i++)
+		CHECK_INT(pthread_join(threads[i], NULL), 0);
+	CHECK_INT(slot->bytes, SIZE);
+	CHECK_INT(slot->charged, SIZE);
+	CHECK_INT(cuMemRelease(shared), CUDA_SUCCESS);
+	CHECK_INT(slot->charged, 0);
+}
+
+TEST(threads_map_and_unmap_while_memory_moves)
+{
+	run_evictable(threads_body);
 }
