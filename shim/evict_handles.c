@@ -207,7 +207,8 @@ static void deny(CUdeviceptr address, size_t size, const CUmemAccessDesc *access
 }
 
 // The pager restores the access of the device alone, so memory that others may use as well does not leave.
-static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count)
+static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
+					    size_t count)
 {
 	CUresult result = driver.cuMemSetAccess(address, size, access, count);
 
@@ -226,7 +227,8 @@ static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUst
 			   unsigned int count, CUstream stream)
 {
 	for (unsigned int i = 0; list && i < count; i++)
-		if (list[i].memHandleType == CU_MEM_HANDLE_TYPE_GENERIC && pager_handle_is_ours(list[i].memHandle.memHandle))
+		if (list[i].memHandleType == CU_MEM_HANDLE_TYPE_GENERIC &&
+		    pager_handle_is_ours(list[i].memHandle.memHandle))
 			return CUDA_ERROR_INVALID_VALUE;
 	return real(list, count, stream);
 }

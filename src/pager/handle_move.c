@@ -122,7 +122,8 @@ static CUresult note_access(const struct pager_handle *handle)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS; mapping = mapping->next)
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next)
 		result = pager_driver.cuMemGetAccess(&mapping->access, &location, mapping->address);
 	return result;
 }
@@ -136,7 +137,8 @@ static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slo
 	if (copy->index + 1 < handle->chunk_count)
 		return CUDA_SUCCESS;
 	result = close_window(handle);
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS; mapping = mapping->next) {
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next) {
 		result = pager_driver.cuMemUnmap(mapping->address, mapping->size);
 		mapping->is_mapped = result != CUDA_SUCCESS;
 	}
@@ -199,7 +201,8 @@ static CUresult map_again(const struct pager_handle *handle)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS; mapping = mapping->next) {
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next) {
 		if (mapping->is_mapped)
 			continue;
 		result = pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, handle->real, 0);
