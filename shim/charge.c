@@ -84,15 +84,15 @@ VG_HOT CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind ki
 	return result;
 }
 
-CUresult shim_charge_evictable(enum vg_entry entry, uint64_t bytes)
+CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
 
 	shim_undeclared_follow(shim_session_ledger(), bytes);
 	shim_evict_note_charge((int64_t)bytes);
-	result = reserve(VG_LEDGER_DEVICE, bytes);
+	result = reserve(kind, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room())
-		result = reserve(VG_LEDGER_DEVICE, bytes);
+		result = reserve(kind, bytes);
 	if (result != CUDA_SUCCESS)
 		shim_evict_note_charge(-(int64_t)bytes);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;

@@ -13,7 +13,7 @@ CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t byt
 // charged a second time.
 CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // The same for memory that can move to the host, which does not count as fixed.
-CUresult shim_charge_evictable(enum vg_entry entry, uint64_t bytes);
+CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // The same, without a word, a trim or an entry in the vGPU's log: for a try.
 CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes);
 void shim_refund(enum vg_ledger_kind kind, uint64_t bytes);

@@ -18,7 +18,7 @@ bool shim_evictable;
 static const struct vg_ledger *ledger;
 
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances from the table
-void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN;		    // what the stubs call
+void *shim_evict_below[VG_ENTRY_COUNT];
 
 // Families of calls that must not run while memory is in the host: those that launch work or use addresses. Calls that
 // wait for work or query it are not gated, because they may last long. Calls whose memory never moves are not gated
@@ -69,6 +69,8 @@ static const bool is_family_gated[VG_ENTRY_COUNT] = {
 
 // Gated calls of families that are not gated.
 static const enum vg_entry also_gated[] = {
+	VG_ENTRY_cuMemMapArrayAsync,
+	VG_ENTRY_cuMemMapArrayAsync_ptsz,
 	VG_ENTRY_cuStreamBeginCapture,
 	VG_ENTRY_cuStreamBeginCapture_ptsz,
 	VG_ENTRY_cuStreamBeginCapture_v2,
@@ -206,14 +208,18 @@ void shim_evict_start(const struct vg_ledger *of)
 		shim_log(SHIM_ERROR, "vGPU %s: memory cannot move to the host: %s", vg_ledger_name(of), strerror(-r));
 		return;
 	}
+	shim_evict_handles_start();
 	set_gates();
 	shim_evictable = true;
 }
 
 void shim_evict_stop(void)
 {
-	if (shim_evictable)
-		pager_reset();
+	if (!shim_evictable)
+		return;
+	shim_evictable = false;
+	shim_evict_handles_stop();
+	pager_reset();
 }
 
 bool shim_is_evictable(CUdeviceptr address)

@@ -24,6 +24,14 @@ CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_lat
 void shim_evict_forget(CUdeviceptr address);
 void shim_evict_context_gone(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
+// Whether cuMemCreate of this is evictable, too (evict_handles.c): then it is charged by shim_charge_evictable().
+bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long flags);
+// Whether such memory is mapped in a range.
+bool shim_evict_is_mapped(CUdeviceptr address, size_t size);
+// Before the gates are set; and in a forked child.
+void shim_evict_handles_start(void);
+void shim_evict_handles_stop(void);
+extern void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN; // what the gates call
 // Notes a change of the charge for evictable memory. Call it before a charge, and after a refund.
 void shim_evict_note_charge(int64_t bytes);
 // Returns whether `bytes` more of memory that cannot move would exceed the vGPU's fixed part.

@@ -3,6 +3,8 @@
 // copies.
 #include <string.h>
 
+#include "pager/gate.h"
+#include "pager/mapping.h"
 #include "pager/memory.h"
 #include "shim/evict.h"
 
@@ -11,12 +13,28 @@ static bool find(CUdeviceptr address, struct pager_range *ret_range)
 	return shim_evictable && pager_memory_find(address, ret_range);
 }
 
+// About memory that the program has mapped by itself, the driver is asked, and that waits until the memory is there.
+static bool enter_if_mapped(enum vg_entry entry, CUdeviceptr address, struct pager_mapped *ret_mapped)
+{
+	if (!shim_evictable || !pager_mapping_find(address, ret_mapped))
+		return false;
+	pager_enter(entry);
+	return true;
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
 	struct pager_range range;
+	struct pager_mapped mapped;
+	CUresult result;
 
-	if (!find(address, &range))
-		return REAL(cuMemGetAddressRange_v2)(base, size, address);
+	if (!find(address, &range)) {
+		bool entered = enter_if_mapped(VG_ENTRY_cuMemGetAddressRange_v2, address, &mapped);
+		result = REAL(cuMemGetAddressRange_v2)(base, size, address);
+		if (entered)
+			pager_leave();
+		return result;
+	}
 	if (base)
 		*base = range.base;
 	if (size)
@@ -69,13 +87,42 @@ static CUresult answer(const struct pager_range *range, CUdeviceptr address, CUp
 	}
 }
 
+// The driver gives a mapping another number each time that the memory comes back.
+static void keep_number(const struct pager_mapped *mapped, CUpointer_attribute attribute, void *data)
+{
+	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID || attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)
+		*(unsigned long long *)data = mapped->number;
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address)
 {
 	struct pager_range range;
+	struct pager_mapped mapped;
+	CUresult result;
 
-	if (!data || !find(address, &range))
+	if (data && find(address, &range))
+		return answer(&range, address, attribute, data);
+	if (!data || !enter_if_mapped(VG_ENTRY_cuPointerGetAttribute, address, &mapped))
 		return REAL(cuPointerGetAttribute)(data, attribute, address);
-	return answer(&range, address, attribute, data);
+	result = REAL(cuPointerGetAttribute)(data, attribute, address);
+	pager_leave();
+	if (result == CUDA_SUCCESS)
+		keep_number(&mapped, attribute, data);
+	return result;
+}
+
+static CUresult ask_driver(unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
+{
+	struct pager_mapped mapped;
+	bool entered = enter_if_mapped(VG_ENTRY_cuPointerGetAttributes, address, &mapped);
+	CUresult result = REAL(cuPointerGetAttributes)(count, attributes, data, address);
+
+	if (!entered)
+		return result;
+	pager_leave();
+	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
+		keep_number(&mapped, attributes[i], data[i]);
+	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
@@ -85,7 +132,7 @@ SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointe
 	CUresult result;
 
 	if (!attributes || !data || !find(address, &range))
-		return REAL(cuPointerGetAttributes)(count, attributes, data, address);
+		return ask_driver(count, attributes, data, address);
 	// For an unknown address the driver writes nothing, but still rejects attributes that it does not know.
 	result = REAL(cuPointerGetAttributes)(count, attributes, data, 0);
 	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)

@@ -249,7 +249,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdevic
 	uint64_t bytes;
 	CUresult result;
 
-	if (shim_is_evictable(address))
+	if (shim_is_evictable(address) || shim_evict_is_mapped(address, size))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!shim_counting() || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || shim_exceeds_device(size))
 		return REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);

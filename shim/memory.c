@@ -37,7 +37,7 @@ VG_HOT static CUresult reserve(struct request *request)
 	request->held = bytes;
 	request->evictable = request->evictable && !is_small(request->asked) && shim_evict_is_possible();
 	if (request->evictable)
-		return shim_charge_evictable(request->entry, bytes);
+		return shim_charge_evictable(request->entry, VG_LEDGER_DEVICE, bytes);
 	if (!is_small(request->asked))
 		return shim_charge(request->entry, request->kind, bytes);
 	if (shim_counting())

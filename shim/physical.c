@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ledger/share.h"
+#include "shim/evict.h"
 #include "shim/physical.h"
 
 struct pin {
@@ -78,7 +79,11 @@ void shim_physical_drop_locked(struct shim_physical *physical, unsigned int coun
 	if (physical->holders)
 		return;
 	enum vg_ledger_kind kind = physical->kind;
-	shim_refund(kind, end(physical));
+	bool evictable = physical->evictable;
+	uint64_t bytes = end(physical);
+	shim_refund(kind, bytes);
+	if (evictable)
+		shim_evict_note_charge(-(int64_t)bytes);
 }
 
 void shim_physical_hold_again(struct shim_physical *physical)
@@ -163,6 +168,15 @@ struct shim_physical *shim_physical_lend(CUdeviceptr address, uint64_t *ret_byte
 	}
 	pthread_mutex_unlock(&shim_physical_lock);
 	return physical;
+}
+
+uint64_t shim_physical_set_evictable(struct shim_physical *physical, bool is_evictable)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	uint64_t bytes = physical->evictable != is_evictable ? physical->bytes : 0;
+	physical->evictable = is_evictable;
+	pthread_mutex_unlock(&shim_physical_lock);
+	return bytes;
 }
 
 void shim_physical_exported(struct shim_physical *physical, bool now)

@@ -10,6 +10,7 @@ struct shim_physical {
 	enum vg_ledger_kind kind;
 	unsigned int holders; // handles + mappings + pins + descriptors (one for all) + calls on their way
 	bool exported;	      // one of the holders is its descriptors
+	bool evictable;	      // the charge is noted by shim_evict_note_charge(), too
 	bool binds;	      // a multicast object: pins of others are in its name
 	bool joined;	      // the charge is with others that hold it: see ledger/share.h
 	uint32_t share;	      // 0: none

@@ -51,6 +51,31 @@ static bool is_on_device(const CUmemAllocationProp *properties)
 	       properties->location.type == CU_MEM_LOCATION_TYPE_INVALID;
 }
 
+// Memory that can move to the host.
+static CUresult create_evictable(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties)
+{
+	CUresult result = shim_charge_evictable(VG_ENTRY_cuMemCreate, VG_LEDGER_VMM, size);
+	struct shim_physical *physical = NULL;
+	uint64_t bytes;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = REAL(cuMemCreate)(handle, size, properties, 0);
+	if (result != CUDA_SUCCESS)
+		shim_refund(VG_LEDGER_VMM, size);
+	else
+		result = shim_physical_keep(*handle, VG_LEDGER_VMM, size);
+	if (result == CUDA_SUCCESS)
+		physical = shim_physical_hold(*handle, &bytes);
+	if (physical) {
+		shim_physical_set_evictable(physical, true);
+		shim_physical_drop(physical);
+	} else {
+		shim_evict_note_charge(-(int64_t)size);
+	}
+	return result;
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 					 const CUmemAllocationProp *properties, unsigned long long flags)
 {
@@ -58,6 +83,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, s
 
 	if (!shim_enforcing() || !is_on_device(properties))
 		return REAL(cuMemCreate)(handle, size, properties, flags);
+	if (shim_evictable && shim_evict_takes(properties, flags))
+		return create_evictable(handle, size, properties);
 	result = shim_charge(VG_ENTRY_cuMemCreate, VG_LEDGER_VMM, size);
 	if (result != CUDA_SUCCESS)
 		return result;

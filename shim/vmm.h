@@ -35,5 +35,8 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 // The owner of what is bound to a multicast object, which is let go with the object's last holder: not its handle,
 // whose number may come to mean another object while mappings of this one are there.
 uint64_t shim_binder(CUmemGenericAllocationHandle multicast);
+// Whether the memory can move to the host (shim/evict.h), so that its charge does not count as fixed. Returns its bytes if
+// that changes, or 0.
+uint64_t shim_physical_set_evictable(struct shim_physical *physical, bool is_evictable);
 // Whether one of the holders stands for all of its descriptors.
 void shim_physical_exported(struct shim_physical *physical, bool now);

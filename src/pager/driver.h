@@ -9,6 +9,7 @@
 	X(cuMemRelease)                                                                                                \
 	X(cuMemMap)                                                                                                    \
 	X(cuMemUnmap)                                                                                                  \
+	X(cuMemGetAccess)                                                                                              \
 	X(cuMemSetAccess)                                                                                              \
 	X(cuMemcpyDtoHAsync_v2)                                                                                        \
 	X(cuMemcpyHtoDAsync_v2)                                                                                        \

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pager/handle.h"
 #include "pager/host.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects all variables below
@@ -251,7 +252,7 @@ uint64_t pager_memory_bytes(void)
 	pthread_mutex_lock(&lock);
 	bytes = bytes_of_all;
 	pthread_mutex_unlock(&lock);
-	return bytes;
+	return bytes + pager_handle_bytes();
 }
 
 struct pager_allocation **pager_memory_list(size_t *ret_count)

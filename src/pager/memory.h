@@ -48,15 +48,20 @@ uint64_t pager_memory_free_rest(void);
 bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range);
 // Stores CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. Returns false if there is no such allocation.
 bool pager_memory_set_sync(CUdeviceptr address, bool sync);
+// Of all memory that can leave, with that of handles (pager/handle.h).
 uint64_t pager_memory_bytes(void);
 
 // Returns all allocations, sorted by address. For the pager, while the gate is closed; valid until it opens.
 struct pager_allocation **pager_memory_list(size_t *ret_count);
-static inline size_t pager_chunk_size(const struct pager_allocation *allocation, size_t index)
+static inline size_t pager_chunk_bytes(size_t size, size_t index)
 {
 	size_t begin = index * PAGER_CHUNK;
 
-	return allocation->size - begin < PAGER_CHUNK ? allocation->size - begin : PAGER_CHUNK;
+	return size - begin < PAGER_CHUNK ? size - begin : PAGER_CHUNK;
+}
+static inline size_t pager_chunk_size(const struct pager_allocation *allocation, size_t index)
+{
+	return pager_chunk_bytes(allocation->size, index);
 }
 CUresult pager_chunk_create(const struct pager_allocation *allocation, size_t index,
 			    CUmemGenericAllocationHandle *ret_handle);

@@ -2,117 +2,40 @@
 
 #include <stdatomic.h>
 
+#include "pager/copy.h"
+#include "pager/handle_move.h"
 #include "pager/host.h"
 #include "pager/memory.h"
 #include "pager/page.h"
 
-// Number of copies in flight, so that the copy engine does not wait for the calls between two copies.
-enum { UNDER_WAY = 3 };
-
-// A stream and the chunks that it copies.
-struct copies {
-	CUstream stream;
-	CUevent done[UNDER_WAY];
-	struct place {
-		struct pager_allocation *allocation;
-		size_t index;
-	} places[UNDER_WAY];
-	size_t begun, finished;
-};
-
-static void end_copies(struct copies *copies)
+static struct pager_chunk *chunk_of(const struct pager_copy *copy)
 {
-	for (size_t i = 0; i < UNDER_WAY; i++)
-		if (copies->done[i])
-			pager_driver.cuEventDestroy_v2(copies->done[i]);
-	if (copies->stream)
-		pager_driver.cuStreamDestroy_v2(copies->stream);
+	struct pager_allocation *allocation = copy->owner;
+
+	return &allocation->chunks[copy->index];
 }
 
-// Creates the stream before the first copy: a process without evictable memory may have no context.
-static CUresult begin_copies(struct copies *copies)
+static CUresult copy_chunk(struct pager_copies *copies, struct pager_allocation *allocation, size_t index,
+			   CUresult (*finish)(const struct pager_copy *, struct pager_slot *))
 {
-	CUresult result;
+	const struct pager_copy copy = {.address = allocation->base + index * PAGER_CHUNK,
+					.host = allocation->chunks[index].host,
+					.size = pager_chunk_size(allocation, index), .finish = finish,
+					.owner = allocation, .index = index};
 
-	if (copies->stream)
-		return CUDA_SUCCESS;
-	result = pager_driver.cuStreamCreate(&copies->stream, CU_STREAM_NON_BLOCKING);
-	for (size_t i = 0; i < UNDER_WAY && result == CUDA_SUCCESS; i++)
-		result = pager_driver.cuEventCreate(&copies->done[i], CU_EVENT_DISABLE_TIMING);
-	return result;
-}
-
-static struct pager_chunk *chunk_of(const struct place *place)
-{
-	return &place->allocation->chunks[place->index];
-}
-
-static CUdeviceptr address_of(const struct place *place)
-{
-	return place->allocation->base + place->index * PAGER_CHUNK;
-}
-
-static size_t size_of(const struct place *place)
-{
-	return pager_chunk_size(place->allocation, place->index);
-}
-
-typedef CUresult finish_chunk(const struct place *place, struct pager_slot *slot);
-
-// Waits for the oldest copy and finishes its chunk.
-static CUresult finish_oldest(struct copies *copies, finish_chunk *finish, struct pager_slot *slot)
-{
-	size_t oldest = copies->finished % UNDER_WAY;
-	CUresult result = pager_driver.cuEventSynchronize(copies->done[oldest]);
-
-	if (result == CUDA_SUCCESS)
-		result = finish(&copies->places[oldest], slot);
-	copies->finished++;
-	return result;
-}
-
-static CUresult copy(struct copies *copies, const struct place *place, CUresult (*begin)(CUstream, const struct place *),
-		     finish_chunk *finish, struct pager_slot *slot)
-{
-	size_t next;
-	CUresult result = begin_copies(copies);
-
-	if (result == CUDA_SUCCESS && copies->begun - copies->finished == UNDER_WAY)
-		result = finish_oldest(copies, finish, slot);
-	next = copies->begun % UNDER_WAY;
-	copies->places[next] = *place;
-	if (result == CUDA_SUCCESS)
-		result = begin(copies->stream, place);
-	if (result != CUDA_SUCCESS)
-		return result;
-	copies->begun++;
-	return pager_driver.cuEventRecord(copies->done[next], copies->stream);
-}
-
-static CUresult finish_all(struct copies *copies, CUresult result, finish_chunk *finish, struct pager_slot *slot)
-{
-	while (copies->finished < copies->begun) {
-		CUresult finished = finish_oldest(copies, finish, slot);
-		result = result == CUDA_SUCCESS ? finished : result;
-	}
-	return result;
-}
-
-static CUresult begin_out(CUstream stream, const struct place *place)
-{
-	return pager_driver.cuMemcpyDtoHAsync_v2(chunk_of(place)->host, address_of(place), size_of(place), stream);
+	return pager_copies_add(copies, &copy);
 }
 
 // Releases the device memory of a chunk after its copy to the host.
-static CUresult finish_out(const struct place *place, struct pager_slot *slot)
+static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	struct pager_chunk *chunk = chunk_of(place);
-	CUresult result = pager_driver.cuMemUnmap(address_of(place), size_of(place));
+	struct pager_chunk *chunk = chunk_of(copy);
+	CUresult result = pager_driver.cuMemUnmap(copy->address, copy->size);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	chunk->on_device = false;
-	atomic_fetch_add(&slot->host, size_of(place));
+	atomic_fetch_add(&slot->host, copy->size);
 	return pager_driver.cuMemRelease(chunk->handle);
 }
 
@@ -131,6 +54,7 @@ static bool take_host_room(uint64_t *ret_missing)
 			if (!chunk->host)
 				*ret_missing += pager_chunk_size(list[i], k);
 		}
+	pager_handles_take_host(ret_missing);
 	return *ret_missing == 0;
 }
 
@@ -147,11 +71,12 @@ static void give_host_room_back(void)
 			pager_host_give(chunk->host, pager_chunk_size(list[i], k));
 			chunk->host = NULL;
 		}
+	pager_handles_give_host();
 }
 
 CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
 {
-	struct copies copies = {0};
+	struct pager_copies copies = {.out = true, .slot = slot};
 	size_t count;
 	struct pager_allocation **list = pager_memory_list(&count);
 	CUresult result = CUDA_SUCCESS;
@@ -163,26 +88,22 @@ CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
 			if (list[i]->chunks[k].on_device)
-				result = copy(&copies, &(struct place){list[i], k}, begin_out, finish_out, slot);
-	result = finish_all(&copies, result, finish_out, slot);
-	end_copies(&copies);
+				result = copy_chunk(&copies, list[i], k, finish_out);
+	if (result == CUDA_SUCCESS)
+		result = pager_handles_begin_out(&copies);
+	result = pager_copies_end(&copies, result);
 	give_host_room_back();
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : result;
 }
 
-static CUresult begin_in(CUstream stream, const struct place *place)
-{
-	return pager_driver.cuMemcpyHtoDAsync_v2(address_of(place), chunk_of(place)->host, size_of(place), stream);
-}
-
 // Releases the host memory of a chunk after its copy to the device.
-static CUresult finish_in(const struct place *place, struct pager_slot *slot)
+static CUresult finish_in(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	struct pager_chunk *chunk = chunk_of(place);
+	struct pager_chunk *chunk = chunk_of(copy);
 
-	pager_host_give(chunk->host, size_of(place));
+	pager_host_give(chunk->host, copy->size);
 	chunk->host = NULL;
-	atomic_fetch_sub(&slot->host, size_of(place));
+	atomic_fetch_sub(&slot->host, copy->size);
 	return CUDA_SUCCESS;
 }
 
@@ -191,7 +112,7 @@ static bool is_away(const struct pager_chunk *chunk)
 	return !chunk->on_device;
 }
 
-// Creates the physical memory of every chunk that is in the host. If one fails, releases the others.
+// Creates the physical memory of every chunk and handle that is in the host. If one fails, releases the others.
 static CUresult create_all(uint64_t *ret_missing)
 {
 	size_t count;
@@ -212,8 +133,10 @@ static CUresult create_all(uint64_t *ret_missing)
 				*ret_missing += pager_chunk_size(list[i], k);
 			}
 		}
+	result = pager_handles_create(result, ret_missing);
 	if (result == CUDA_SUCCESS)
 		return result;
+	pager_handles_uncreate();
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < list[i]->chunk_count; k++)
 			if (is_away(&list[i]->chunks[k]) && list[i]->chunks[k].handle)
@@ -239,7 +162,7 @@ static CUresult map_chunks(struct pager_allocation *allocation)
 
 CUresult pager_move_in(struct pager_slot *slot, uint64_t *ret_missing)
 {
-	struct copies copies = {0};
+	struct pager_copies copies = {.slot = slot};
 	size_t count;
 	struct pager_allocation **list = pager_memory_list(&count);
 	CUresult result = create_all(ret_missing);
@@ -250,9 +173,10 @@ CUresult pager_move_in(struct pager_slot *slot, uint64_t *ret_missing)
 		result = map_chunks(list[i]);
 		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
 			if (list[i]->chunks[k].host)
-				result = copy(&copies, &(struct place){list[i], k}, begin_in, finish_in, slot);
+				result = copy_chunk(&copies, list[i], k, finish_in);
 	}
-	result = finish_all(&copies, result, finish_in, slot);
-	end_copies(&copies);
+	if (result == CUDA_SUCCESS)
+		result = pager_handles_begin_in(&copies);
+	result = pager_copies_end(&copies, result);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : result;
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run-inside.sh BUILD PROGRAM [TEST…]: a conformance program inside a vGPU of a simulated device, with a daemon of
-# its own: it must find the same driver there.
+# its own: it must find the same driver there. INSIDE_OPTIONS: further options of `virgate run`.
 set -u
 build=$1
 program=$2
@@ -12,4 +12,4 @@ export VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR VIRGATE_SIM_DIR VIRGATE_SIM
 unset LD_PRELOAD CUDA_VISIBLE_DEVICES VIRGATE_DRIVER VIRGATE_NVML
 trap '"$build/cli/virgate" shutdown --sim >/dev/null 2>&1; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-"$build/cli/virgate" run --sim --memory 7G -- "$program" "$@"
+"$build/cli/virgate" run --sim --memory 7G ${INSIDE_OPTIONS:-} -- "$program" "$@"

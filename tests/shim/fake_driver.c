@@ -267,6 +267,20 @@ EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
+static unsigned int last_access;
+
+EXPORT unsigned int fake_access(void)
+{
+	return last_access;
+}
+
+EXPORT CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count)
+{
+	BEGIN("cuMemSetAccess");
+	last_access = access->flags;
+	return CUDA_SUCCESS;
+}
+
 // Objects that take nothing and are not followed: who binds, maps or imports is the interposer's to know.
 static CUresult bare_object(const char *entry, void *ret_handle)
 {
@@ -290,7 +304,7 @@ EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle multicas
 					   unsigned long long flags)
 {
 	BEGIN("cuMulticastBindMem");
-	return CUDA_SUCCESS;
+	return find(handle, HANDLE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 EXPORT CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address,

@@ -2,6 +2,7 @@
 #include "tenant.h"
 
 #include "fake_driver.h"
+#include "pager/page.h"
 
 #define RANGE 0x600000000000ull // any address will do: the fake driver maps nothing
 
@@ -155,4 +156,130 @@ static void external_body(void)
 TEST(external_memory_is_charged_to_who_imports_it)
 {
 	TENANT(64 * MIB, 0, external_body);
+}
+
+// In an evictable vGPU: memory that others come to use stays on the device, and counts as fixed from then on.
+static const struct pager_slot *slot;
+static unsigned int (*last_access)(void);
+
+static void start_evictable(void)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+
+	start();
+	last_access = (unsigned int (*)(void))dlsym(dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW), "fake_access");
+	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&memory, 8 * MIB, &properties, 0), CUDA_SUCCESS);
+	slot = vg_ledger_pager_slots(tenant_ledger);
+	CHECK_INT(slot->bytes, 8 * MIB);
+	CHECK_INT(slot->charged, 8 * MIB);
+}
+
+static void check_stays(void)
+{
+	CHECK_INT(slot->bytes, 0);
+	CHECK_INT(slot->charged, 0);
+	CHECK_INT(charged(), 8 * MIB);
+}
+
+static void run_evictable(uint64_t fixed, void (*body)(void))
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = tenant_fixed = fixed;
+	TENANT(64 * MIB, 0, body);
+	tenant_flags = 0;
+	tenant_swap = tenant_fixed = 0;
+}
+
+static void bound_stays_body(void)
+{
+	start_evictable();
+	CHECK_INT(cuMulticastBindMem(multicast, 0, memory, 0, 8 * MIB, 0), CUDA_SUCCESS);
+	check_stays();
+	CHECK_INT(cuMulticastBindMem(multicast, 0, memory, 0, 8 * MIB, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
+	check_stays();
+	CHECK_INT(cuMulticastBindMem(multicast, 0, memory, 0, 8 * MIB, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(memory_bound_to_a_multicast_object_does_not_leave)
+{
+	run_evictable(32 * MIB, bound_stays_body);
+}
+
+static void bound_address_stays_body(void)
+{
+	start_evictable();
+	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, memory, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
+	CHECK_INT(cuMulticastBindAddr(multicast, 0, RANGE + 2 * MIB, 2 * MIB, 0), CUDA_SUCCESS);
+	check_stays();
+	CHECK_INT(cuMemUnmap(RANGE, 8 * MIB), CUDA_SUCCESS);
+	check_stays();
+	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(memory_bound_by_its_address_does_not_leave)
+{
+	run_evictable(32 * MIB, bound_address_stays_body);
+}
+
+static void beyond_body(void)
+{
+	const CUmemAccessDesc access[] = {
+		{.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+		{.location = {CU_MEM_LOCATION_TYPE_HOST, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ}};
+
+	const CUmemAllocationProp exportable = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+						.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+						.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemGenericAllocationHandle fixed;
+
+	start_evictable();
+	CHECK_INT(cuMemCreate(&fixed, 8 * MIB, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, memory, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMulticastBindMem(multicast, 0, memory, 0, 8 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMulticastBindAddr(multicast, 0, RANGE, 8 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, access, 1), CUDA_SUCCESS);
+	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
+	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &access[1], 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE); // taken back
+	CHECK_INT(slot->bytes, 8 * MIB);
+	CHECK_INT(slot->charged, 8 * MIB);
+}
+
+TEST(memory_beyond_the_fixed_part_is_not_bound)
+{
+	run_evictable(12 * MIB, beyond_body);
+}
+
+static void other_access_body(void)
+{
+	const CUmemAccessDesc none = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+	const CUmemAccessDesc other = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1},
+				       .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+
+	start_evictable();
+	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, memory, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &none, 1), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, 8 * MIB);
+	fail_entry("cuMemSetAccess");
+	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &other, 1), CUDA_ERROR_UNKNOWN);
+	fail_entry(NULL);
+	CHECK_INT(slot->bytes, 8 * MIB);
+	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &other, 1), CUDA_SUCCESS);
+	check_stays();
+	CHECK_INT(cuMemUnmap(RANGE, 8 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(memory_that_another_location_may_use_does_not_leave)
+{
+	run_evictable(32 * MIB, other_access_body);
 }

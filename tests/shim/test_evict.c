@@ -1,35 +1,9 @@
 // Evictable memory as its program sees it.
 #include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
 
-#include "evict_tenant.h"
+#include "evictable.h"
 
 enum { BIG = 300 << 20, SMALL = 3 << 20 };
-
-static void fill(CUdeviceptr address, size_t bytes, uint32_t value)
-{
-	CHECK_INT(cuMemsetD32_v2(address, value, bytes / 4), CUDA_SUCCESS);
-}
-
-static void check_filled(CUdeviceptr address, size_t bytes, uint32_t value)
-{
-	uint32_t *copy = malloc(bytes);
-
-	CHECK_INT(cuMemcpyDtoH_v2(copy, address, bytes), CUDA_SUCCESS);
-	for (size_t i = 0; i < bytes / 4; i++)
-		if (copy[i] != value)
-			FAIL("word %zu of %zu is %#x, not %#x", i, bytes / 4, copy[i], value);
-	free(copy);
-}
-
-static size_t free_on_device(void)
-{
-	size_t free_bytes, total;
-
-	CHECK_INT(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
-	return free_bytes;
-}
 
 static void moves_body(void)
 {
@@ -365,48 +339,6 @@ TEST(what_the_swap_does_not_hold_stays)
 	TENANT(950 * MIB, 16 * MIB, no_room_body);
 }
 
-// Another process, outside, takes the room on the device.
-static pid_t take_room(size_t bytes)
-{
-	int ends[2];
-	char byte;
-	pid_t child;
-
-	CHECK_INT(pipe(ends), 0);
-	child = fork();
-	if (child == 0) {
-		char *const arguments[] = {"/proc/self/exe", "hold", NULL};
-		char number[32];
-		snprintf(number, sizeof number, "%zu", bytes);
-		setenv("EVICT_HOLD", number, 1);
-		unsetenv("VIRGATE_LEDGER");
-		dup2(ends[1], 3);
-		execv(arguments[0], arguments);
-		_exit(1);
-	}
-	close(ends[1]);
-	CHECK_INT(read(ends[0], &byte, 1), 1);
-	close(ends[0]);
-	return child;
-}
-
-// What that process does.
-__attribute__((constructor)) static void hold_room(void)
-{
-	const char *bytes = getenv("EVICT_HOLD");
-	CUdeviceptr memory;
-
-	if (!bytes)
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
-	    cuCtxSetCurrent(context) != CUDA_SUCCESS ||
-	    cuMemAlloc_v2(&memory, strtoull(bytes, NULL, 10)) != CUDA_SUCCESS || write(3, "x", 1) != 1)
-		_exit(1);
-	for (;;)
-		pause();
-}
-
 static void returns_later_body(void)
 {
 	CUdeviceptr memory;
@@ -534,6 +466,7 @@ static void fixed_body(void)
 	CUdeviceptr pooled, small, big, pitched;
 	CUmemGenericAllocationHandle handle;
 	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+						.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 						.location.type = CU_MEM_LOCATION_TYPE_DEVICE};
 	size_t pitch;
 

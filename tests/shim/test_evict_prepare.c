@@ -1,7 +1,7 @@
 // Host memory is pinned while the program goes on: before its memory leaves, and ahead of need where vGPUs compete.
 #include <unistd.h>
 
-#include "evict_tenant.h"
+#include "evictable.h"
 
 enum { HELD = 300 << 20 };
 

@@ -1,5 +1,5 @@
-// A random program (allocations, kernels, memsets, copies, graphs, captures, frees) while its memory moves to the host and
-// back at random moments. What is in the memory must be what the program has computed on the host beside.
+// A random program (allocations, handles and their mappings, kernels, memsets, copies, graphs, captures, frees) while its
+// memory moves to the host and back at random moments. What is in the memory must be what the program has computed on the host beside.
 // EVICT_SECONDS: how long at least, 3 by default. EVICT_SEED: which random numbers.
 #include <linux/futex.h>
 #include <pthread.h>
@@ -22,10 +22,14 @@ static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			     "mad.lo.s32 %r5, %r2, %r3, %r4; mul.wide.u32 %d2, %r5, 4; add.s64 %d3, %d1, %d2;\n"
 			     "ld.global.u32 %r6, [%d3]; add.u32 %r7, %r6, %r1; st.global.u32 [%d3], %r7;\nret;\n}\n";
 
+// Made by cuMemAlloc, or by cuMemCreate and mapped: then it may be mapped a second time, or nowhere for a while.
 struct allocation {
 	CUdeviceptr address; // 0: none
 	size_t blocks;
 	uint32_t values[MOST_BLOCKS];
+	bool is_mapping, is_parked;
+	CUmemGenericAllocationHandle handle; // 0: released
+	CUdeviceptr alias;		     // 0: none
 };
 
 // Adds to one block, then copies it to another.
@@ -36,6 +40,8 @@ struct graph {
 	uint32_t added;
 };
 
+static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
 static struct allocation allocations[ALLOCATIONS];
 static struct graph graphs[GRAPHS];
 static struct pager_slot *slot;
@@ -54,12 +60,18 @@ static struct allocation *pick_allocation(void)
 {
 	struct allocation *one = &allocations[pick(ALLOCATIONS)];
 
-	return one->address ? one : NULL;
+	return one->address && !one->is_parked ? one : NULL;
 }
 
+// An address that stays the same as long as the allocation.
 static CUdeviceptr address_of(const struct allocation *one, size_t block)
 {
 	return one->address + block * BLOCK;
+}
+
+static CUdeviceptr some_address_of(const struct allocation *one, size_t block)
+{
+	return (one->alias && pick(2) ? one->alias : one->address) + block * BLOCK;
 }
 
 static void launch_add(CUstream on, CUdeviceptr address, uint32_t value)
@@ -78,19 +90,139 @@ static void forget_graphs(const struct allocation *of)
 		}
 }
 
+static void check_block(const struct allocation *one, size_t block)
+{
+	static uint32_t words[WORDS];
+
+	CHECK_INT(cuMemcpyDtoHAsync_v2(words, some_address_of(one, block), BLOCK, stream), CUDA_SUCCESS);
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	for (size_t i = 0; i < WORDS; i++)
+		if (words[i] != one->values[block])
+			FAIL("word %zu of block %zu is %#x, not %#x", i, block, words[i], one->values[block]);
+}
+
+static void allow(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
+{
+	const CUmemAccessDesc access = {.location = plain.location, .flags = flags};
+
+	CHECK_INT(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
+}
+
+static size_t size_of(const struct allocation *one)
+{
+	return one->blocks * BLOCK;
+}
+
+static void map_at(const struct allocation *one, CUdeviceptr address)
+{
+	CHECK_INT(cuMemMap(address, size_of(one), 0, one->handle, 0), CUDA_SUCCESS);
+	allow(address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+static CUdeviceptr map_anywhere(const struct allocation *one)
+{
+	CUdeviceptr address;
+
+	CHECK_INT(cuMemAddressReserve(&address, size_of(one), 0, 0, 0), CUDA_SUCCESS);
+	map_at(one, address);
+	return address;
+}
+
+static void unmap(const struct allocation *one, CUdeviceptr address)
+{
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS); // unmapping does not wait
+	CHECK_INT(cuMemUnmap(address, size_of(one)), CUDA_SUCCESS);
+}
+
+static void forget_alias(struct allocation *one)
+{
+	if (!one->alias)
+		return;
+	unmap(one, one->alias);
+	CHECK_INT(cuMemAddressFree(one->alias, size_of(one)), CUDA_SUCCESS);
+	one->alias = 0;
+}
+
+static void release(struct allocation *one)
+{
+	CHECK_INT(cuMemRelease(one->handle), CUDA_SUCCESS);
+	one->handle = 0;
+}
+
+static void free_mapping(struct allocation *one)
+{
+	if (one->handle && pick(2))
+		release(one);
+	forget_alias(one);
+	if (!one->is_parked)
+		unmap(one, one->address);
+	CHECK_INT(cuMemAddressFree(one->address, size_of(one)), CUDA_SUCCESS);
+	if (one->handle)
+		release(one);
+}
+
+static void park(struct allocation *one)
+{
+	unmap(one, one->address);
+	one->is_parked = true;
+}
+
+static void unpark(struct allocation *one)
+{
+	map_at(one, one->address);
+	one->is_parked = false;
+}
+
+static void change_access(const struct allocation *one)
+{
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	allow(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READ);
+	check_block(one, pick((unsigned int)one->blocks));
+	allow(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+// Something with the handle or the mappings of an allocation that has these.
+static void change_mapping(struct allocation *one)
+{
+	if (!one->handle)
+		CHECK_INT(cuMemRetainAllocationHandle(&one->handle, (void *)(uintptr_t)one->address), CUDA_SUCCESS);
+	else if (one->is_parked)
+		unpark(one);
+	else if (one->alias)
+		forget_alias(one);
+	else if (pick(4) == 0)
+		one->alias = map_anywhere(one);
+	else if (pick(3) == 0)
+		release(one);
+	else if (pick(2))
+		park(one);
+	else
+		change_access(one);
+}
+
 static void allocate_or_free(void)
 {
 	struct allocation *one = &allocations[pick(ALLOCATIONS)];
 
 	if (one->address) {
 		forget_graphs(one);
-		CHECK_INT(cuMemFree_v2(one->address), CUDA_SUCCESS);
-		one->address = 0;
+		if (one->is_mapping)
+			free_mapping(one);
+		else
+			CHECK_INT(cuMemFree_v2(one->address), CUDA_SUCCESS);
+		*one = (struct allocation){0};
 		return;
 	}
 	// The first one may be larger than a chunk.
-	one->blocks = one > allocations || pick(3) ? 5 + pick(20) : MOST_BLOCKS;
-	CHECK_INT(cuMemAlloc_v2(&one->address, one->blocks * BLOCK), CUDA_SUCCESS);
+	one->blocks = one > allocations || pick(3) ? 8 + pick(20) : MOST_BLOCKS;
+	one->is_mapping = pick(2);
+	if (one->is_mapping) {
+		one->blocks &= ~(size_t)7; // 2 MiB
+		CHECK_INT(cuMemCreate(&one->handle, size_of(one), &plain, 0), CUDA_SUCCESS);
+		one->address = map_anywhere(one);
+	} else {
+		CHECK_INT(cuMemAlloc_v2(&one->address, size_of(one)), CUDA_SUCCESS);
+	}
 	CHECK_INT(cuMemsetD32Async(one->address, 0, one->blocks * WORDS, stream), CUDA_SUCCESS);
 	memset(one->values, 0, sizeof one->values);
 }
@@ -101,10 +233,10 @@ static void write_block(struct allocation *one)
 	uint32_t value = (uint32_t)rand_r(&seed);
 
 	if (pick(2)) {
-		launch_add(stream, address_of(one, block), value);
+		launch_add(stream, some_address_of(one, block), value);
 		one->values[block] += value;
 	} else {
-		CHECK_INT(cuMemsetD32Async(address_of(one, block), value, WORDS, stream), CUDA_SUCCESS);
+		CHECK_INT(cuMemsetD32Async(some_address_of(one, block), value, WORDS, stream), CUDA_SUCCESS);
 		one->values[block] = value;
 	}
 }
@@ -113,7 +245,7 @@ static void copy_block(struct allocation *from, struct allocation *to)
 {
 	size_t source_block = pick((unsigned int)from->blocks), target = pick((unsigned int)to->blocks);
 
-	CHECK_INT(cuMemcpyDtoDAsync_v2(address_of(to, target), address_of(from, source_block), BLOCK, stream),
+	CHECK_INT(cuMemcpyDtoDAsync_v2(some_address_of(to, target), some_address_of(from, source_block), BLOCK, stream),
 		  CUDA_SUCCESS);
 	to->values[target] = from->values[source_block];
 }
@@ -140,30 +272,21 @@ static void replay(void)
 {
 	const struct graph *graph = &graphs[pick(GRAPHS)];
 
-	if (!graph->executable)
+	if (!graph->executable || graph->from->is_parked || graph->to->is_parked)
 		return;
 	CHECK_INT(cuGraphLaunch(graph->executable, stream), CUDA_SUCCESS);
 	graph->from->values[graph->from_block] += graph->added;
 	graph->to->values[graph->to_block] = graph->from->values[graph->from_block];
 }
 
-static void check_block(const struct allocation *one, size_t block)
-{
-	static uint32_t words[WORDS];
-
-	CHECK_INT(cuMemcpyDtoHAsync_v2(words, address_of(one, block), BLOCK, stream), CUDA_SUCCESS);
-	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	for (size_t i = 0; i < WORDS; i++)
-		if (words[i] != one->values[block])
-			FAIL("word %zu of block %zu is %#x, not %#x", i, block, words[i], one->values[block]);
-}
-
 static void do_something(void)
 {
-	struct allocation *one = pick_allocation(), *other = pick_allocation();
-	unsigned int what = pick(20);
+	struct allocation *one = pick_allocation(), *other = pick_allocation(), *any = &allocations[pick(ALLOCATIONS)];
+	unsigned int what = pick(25);
 
-	if (!one || !other || what == 0)
+	if (what >= 20 && any->is_mapping)
+		change_mapping(any);
+	else if (!one || !other || what == 0)
 		allocate_or_free();
 	else if (what < 8)
 		write_block(one);
@@ -214,9 +337,12 @@ static void random_body(void)
 		do_something();
 	ended = true;
 	CHECK_INT(pthread_join(mover, NULL), 0);
-	for (const struct allocation *one = allocations; one < allocations + ALLOCATIONS; one++)
+	for (struct allocation *one = allocations; one < allocations + ALLOCATIONS; one++) {
+		if (one->is_parked)
+			unpark(one);
 		for (size_t block = 0; one->address && block < one->blocks; block++)
 			check_block(one, block);
+	}
 	printf("# seed %s, %lu steps, %u moves\n", getenv("EVICT_SEED"), steps, slot->moves);
 	fflush(stdout);
 }

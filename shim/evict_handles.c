@@ -1,0 +1,271 @@
+// Evictable vGPUs: memory that the program makes with cuMemCreate. These functions stand between the gate and the driver,
+// so whoever is in one is inside the gate and the memory is on the device. The rest of the interposer sees their handles
+// as the driver's.
+#include <string.h>
+
+#include "pager/handle.h"
+#include "pager/mapping.h"
+#include "pager/pager.h"
+#include "shim/evict.h"
+#include "shim/vmm.h"
+
+// The driver's functions that take or return handles, or map them.
+#define HANDLE_CALLS(X)                                                                                                \
+	X(cuMemCreate)                                                                                                 \
+	X(cuMemRelease)                                                                                                \
+	X(cuMemMap)                                                                                                    \
+	X(cuMemUnmap)                                                                                                  \
+	X(cuMemSetAccess)                                                                                              \
+	X(cuMemRetainAllocationHandle)                                                                                 \
+	X(cuMemGetAllocationPropertiesFromHandle)                                                                      \
+	X(cuMemExportToShareableHandle)                                                                                \
+	X(cuMemMapArrayAsync)                                                                                          \
+	X(cuMemMapArrayAsync_ptsz)                                                                                     \
+	X(cuMulticastBindMem)                                                                                          \
+	X(cuMulticastBindAddr)
+
+static struct {
+#define X(abi) __typeof__(&abi) abi;
+	HANDLE_CALLS(X)
+#undef X
+} driver;
+
+#define X(abi) static __typeof__(abi) with_##abi;
+HANDLE_CALLS(X)
+#undef X
+
+void shim_evict_handles_start(void)
+{
+#define X(abi)                                                                                                         \
+	driver.abi = REAL(abi);                                                                                        \
+	if (shim_driver_has(VG_ENTRY_##abi))                                                                           \
+		__atomic_store_n(&shim_slots[VG_ENTRY_##abi], (void *)with_##abi, __ATOMIC_RELEASE);
+	HANDLE_CALLS(X)
+#undef X
+}
+
+void shim_evict_handles_stop(void)
+{
+#define X(abi) shim_evict_below[VG_ENTRY_##abi] = (void *)driver.abi;
+	HANDLE_CALLS(X)
+#undef X
+}
+
+bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long flags)
+{
+	static const __typeof__(properties->allocFlags) plain;
+
+	return properties && flags == 0 && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+	       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id == 0 &&
+	       properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE && !properties->win32HandleMetaData &&
+	       memcmp(&properties->allocFlags, &plain, sizeof plain) == 0;
+}
+
+bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
+{
+	return shim_evictable && pager_mapping_can_leave(address, address + size);
+}
+
+static CUresult CUDAAPI with_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+					 const CUmemAllocationProp *properties, unsigned long long flags)
+{
+	CUresult result;
+
+	if (!handle || !shim_evict_takes(properties, flags))
+		return driver.cuMemCreate(handle, size, properties, flags);
+	result = pager_handle_create(handle, size, properties);
+	pager_note_bytes();
+	return result;
+}
+
+static CUresult CUDAAPI with_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	CUresult result;
+
+	if (!pager_handle_is_ours(handle))
+		return driver.cuMemRelease(handle);
+	result = pager_handle_release(handle);
+	pager_note_bytes();
+	return result;
+}
+
+static CUresult CUDAAPI with_cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+				      CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	if (!pager_handle_is_ours(handle))
+		return driver.cuMemMap(address, size, offset, handle, flags);
+	return pager_mapping_add(address, size, offset, handle, flags);
+}
+
+static CUresult CUDAAPI with_cuMemUnmap(CUdeviceptr address, size_t size)
+{
+	CUresult result = pager_mapping_remove(address, size);
+
+	pager_note_bytes();
+	return result;
+}
+
+static CUresult CUDAAPI with_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+	CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
+	struct pager_mapped mapped;
+	struct pager_handle *held = handle ? pager_mapping_hold(at, at + 1, &mapped) : NULL;
+
+	if (!held)
+		return driver.cuMemRetainAllocationHandle(handle, address);
+	*handle = pager_handle_hand_out(held);
+	return CUDA_SUCCESS;
+}
+
+// Replaces a number of ours by the driver's handle and holds it for the call.
+static CUresult begin_call(CUmemGenericAllocationHandle *handle, struct pager_handle **ret_held)
+{
+	*ret_held = NULL;
+	if (!pager_handle_is_ours(*handle))
+		return CUDA_SUCCESS;
+	*ret_held = pager_handle_hold(*handle);
+	if (!*ret_held)
+		return CUDA_ERROR_INVALID_VALUE;
+	*handle = (*ret_held)->real;
+	return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
+								    CUmemGenericAllocationHandle handle)
+{
+	struct pager_handle *held;
+	CUresult result = begin_call(&handle, &held);
+
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemGetAllocationPropertiesFromHandle(properties, handle);
+	pager_handle_drop(held);
+	return result;
+}
+
+// The driver refuses, since the memory was made without the types of handles that it exports.
+static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+							  CUmemAllocationHandleType type, unsigned long long flags)
+{
+	struct pager_handle *held;
+	CUresult result = begin_call(&handle, &held);
+
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	pager_handle_drop(held);
+	return result;
+}
+
+// Keeps memory on the device from now on, where it counts as fixed. The charge of `physical` is that of `held`.
+static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *held)
+{
+	uint64_t bytes;
+
+	if (!pager_handle_can_leave(held))
+		return CUDA_SUCCESS;
+	if (!physical)
+		return CUDA_ERROR_INVALID_VALUE; // another thread has just let it go
+	if (shim_evict_exceeds_fixed(held->size)) {
+		shim_evict_refuse(entry, held->size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	bytes = shim_physical_set_evictable(physical, false);
+	shim_evict_note_charge(-(int64_t)bytes);
+	pager_handle_keep_on_device(held);
+	pager_note_bytes();
+	return CUDA_SUCCESS;
+}
+
+static CUresult keep_range_on_device(enum vg_entry entry, CUdeviceptr address, size_t size)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct pager_mapped mapped = {.begin = address};
+	struct pager_handle *held;
+
+	while (result == CUDA_SUCCESS &&
+	       (held = pager_mapping_hold(mapped.begin + mapped.size, address + size, &mapped)) != NULL) {
+		uint64_t bytes;
+		struct shim_physical *physical = shim_physical_hold_range(mapped.begin, 1, &bytes);
+		result = keep_on_device(entry, physical, held);
+		if (physical)
+			shim_physical_drop(physical);
+		pager_handle_drop(held);
+	}
+	return result;
+}
+
+static bool is_of_device(const CUmemAccessDesc *access)
+{
+	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+	       (access->location.type == CU_MEM_LOCATION_TYPE_DEVICE && access->location.id == 0);
+}
+
+static void deny(CUdeviceptr address, size_t size, const CUmemAccessDesc *access)
+{
+	const CUmemAccessDesc none = {.location = access->location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE};
+
+	driver.cuMemSetAccess(address, size, &none, 1);
+}
+
+// The pager restores the access of the device alone, so memory that others may use as well does not leave.
+static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
+					    size_t count)
+{
+	CUresult result = driver.cuMemSetAccess(address, size, access, count);
+
+	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
+		if (is_of_device(&access[i]))
+			continue;
+		result = keep_range_on_device(VG_ENTRY_cuMemSetAccess, address, size);
+		if (result != CUDA_SUCCESS)
+			deny(address, size, &access[i]);
+	}
+	return result;
+}
+
+// A sparse array takes memory of tile pools, which never is ours.
+static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream), CUarrayMapInfo *list,
+			   unsigned int count, CUstream stream)
+{
+	for (unsigned int i = 0; list && i < count; i++)
+		if (list[i].memHandleType == CU_MEM_HANDLE_TYPE_GENERIC &&
+		    pager_handle_is_ours(list[i].memHandle.memHandle))
+			return CUDA_ERROR_INVALID_VALUE;
+	return real(list, count, stream);
+}
+
+static CUresult CUDAAPI with_cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	return map_arrays(driver.cuMemMapArrayAsync, list, count, stream);
+}
+
+static CUresult CUDAAPI with_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	return map_arrays(driver.cuMemMapArrayAsync_ptsz, list, count, stream);
+}
+
+static CUresult CUDAAPI with_cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+						CUmemGenericAllocationHandle handle, size_t handle_offset, size_t size,
+						unsigned long long flags)
+{
+	uint64_t bytes;
+	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
+	struct pager_handle *held;
+	CUresult result = begin_call(&handle, &held);
+
+	if (held)
+		result = keep_on_device(VG_ENTRY_cuMulticastBindMem, physical, held);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMulticastBindMem(multicast, offset, handle, handle_offset, size, flags);
+	if (physical)
+		shim_physical_drop(physical);
+	pager_handle_drop(held);
+	return result;
+}
+
+static CUresult CUDAAPI with_cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
+						 CUdeviceptr address, size_t size, unsigned long long flags)
+{
+	CUresult result = keep_range_on_device(VG_ENTRY_cuMulticastBindAddr, address, size);
+
+	return result == CUDA_SUCCESS ? driver.cuMulticastBindAddr(multicast, offset, address, size, flags) : result;
+}

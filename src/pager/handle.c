@@ -1,0 +1,189 @@
+#include "pager/handle.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pager/host.h"
+#include "pager/memory.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below, and of the counts in handles
+static struct pager_handle **handles;			 // by number
+static size_t count, capacity;
+static uint64_t numbers, bytes_of_all;
+
+// Index of the first handle whose number is not less.
+static size_t find_index(CUmemGenericAllocationHandle number)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (handles[middle]->number >= number)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static struct pager_handle *find_handle(CUmemGenericAllocationHandle number)
+{
+	size_t at = find_index(number);
+
+	return at < count && handles[at]->number == number && handles[at]->references ? handles[at] : NULL;
+}
+
+static struct pager_handle *new_handle(CUmemGenericAllocationHandle real, size_t size,
+				       const CUmemAllocationProp *properties)
+{
+	size_t chunks = size / PAGER_CHUNK + (size % PAGER_CHUNK != 0);
+	struct pager_handle *handle = calloc(1, sizeof *handle + chunks * sizeof *handle->hosts);
+
+	if (!handle)
+		return NULL;
+	handle->real = real;
+	handle->properties = *properties;
+	handle->size = size;
+	handle->references = handle->holders = 1;
+	handle->on_device = true;
+	handle->chunk_count = chunks;
+	return handle;
+}
+
+static bool insert(struct pager_handle *handle)
+{
+	bool inserted = true;
+
+	pthread_mutex_lock(&lock);
+	if (count == capacity) {
+		size_t more = capacity ? capacity * 2 : 64;
+		struct pager_handle **grown = realloc(handles, more * sizeof *grown);
+		inserted = grown != NULL;
+		if (grown) {
+			handles = grown;
+			capacity = more;
+		}
+	}
+	if (inserted) {
+		handle->number = 1ull << 62 | ++numbers;
+		handles[count++] = handle; // behind the others, since numbers only grow
+		bytes_of_all += handle->size;
+	}
+	pthread_mutex_unlock(&lock);
+	return inserted;
+}
+
+CUresult pager_handle_create(CUmemGenericAllocationHandle *ret_number, size_t size,
+			     const CUmemAllocationProp *properties)
+{
+	CUmemGenericAllocationHandle real;
+	CUresult result = pager_driver.cuMemCreate(&real, size, properties, 0);
+	struct pager_handle *handle;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	handle = new_handle(real, size, properties);
+	if (!handle || !insert(handle)) {
+		free(handle);
+		pager_driver.cuMemRelease(real);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_number = handle->number;
+	return CUDA_SUCCESS;
+}
+
+struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number)
+{
+	struct pager_handle *handle;
+
+	pthread_mutex_lock(&lock);
+	handle = find_handle(number);
+	if (handle)
+		handle->holders++;
+	pthread_mutex_unlock(&lock);
+	return handle;
+}
+
+static CUresult destroy(struct pager_handle *handle)
+{
+	CUresult result = handle->on_device ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
+
+	for (size_t i = 0; i < handle->chunk_count; i++) // bytes that could not come back: the context is lost
+		if (handle->hosts[i])
+			pager_host_give(handle->hosts[i], pager_chunk_bytes(handle->size, i));
+	free(handle);
+	return result;
+}
+
+CUresult pager_handle_drop(struct pager_handle *handle)
+{
+	bool last;
+
+	if (!handle)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	last = --handle->holders == 0;
+	if (last) {
+		size_t at = find_index(handle->number);
+		memmove(&handles[at], &handles[at + 1], (count - at - 1) * sizeof *handles);
+		count--;
+		bytes_of_all -= pager_handle_can_leave(handle) ? handle->size : 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return last ? destroy(handle) : CUDA_SUCCESS;
+}
+
+CUresult pager_handle_release(CUmemGenericAllocationHandle number)
+{
+	struct pager_handle *handle;
+
+	pthread_mutex_lock(&lock);
+	handle = find_handle(number);
+	if (handle)
+		handle->references--;
+	pthread_mutex_unlock(&lock);
+	return handle ? pager_handle_drop(handle) : CUDA_ERROR_INVALID_VALUE;
+}
+
+void pager_handle_hold_again(struct pager_handle *handle)
+{
+	pthread_mutex_lock(&lock);
+	handle->holders++;
+	pthread_mutex_unlock(&lock);
+}
+
+CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle)
+{
+	pthread_mutex_lock(&lock);
+	handle->references++;
+	pthread_mutex_unlock(&lock);
+	return handle->number;
+}
+
+bool pager_handle_keep_on_device(struct pager_handle *handle)
+{
+	bool could_leave;
+
+	pthread_mutex_lock(&lock);
+	could_leave = !atomic_exchange(&handle->stays, true);
+	bytes_of_all -= could_leave ? handle->size : 0;
+	pthread_mutex_unlock(&lock);
+	return could_leave;
+}
+
+uint64_t pager_handle_bytes(void)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&lock);
+	bytes = bytes_of_all;
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+struct pager_handle **pager_handle_list(size_t *ret_count)
+{
+	*ret_count = count;
+	return handles;
+}

@@ -1,0 +1,56 @@
+// Physical memory that the program makes with cuMemCreate and maps where it likes (pager/mapping.h): at one address, at
+// several, or nowhere. The program has a number in place of the driver's handle, because the driver's memory and its
+// handle come and go. Whoever calls is inside the gate (pager/gate.h), so that the pager moves nothing meanwhile.
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pager/driver.h"
+
+struct pager_mapping;
+
+struct pager_handle {
+	CUmemGenericAllocationHandle number; // the program's
+	CUmemGenericAllocationHandle real;   // the driver's, while on the device
+	CUmemAllocationProp properties;
+	size_t size;
+	unsigned int references; // handles that the program has
+	unsigned int holders;	 // references + mappings + calls under way; the memory goes with the last
+	_Atomic bool stays;	 // never leaves the device
+	bool on_device;
+	struct pager_mapping *mappings;
+	CUdeviceptr window; // where the pager has it mapped for a copy; 0: nowhere
+	size_t chunk_count;
+	void *hosts[]; // of each chunk: where its bytes are in the host; NULL: on the device alone
+};
+
+// Whether a handle is one of these numbers, valid or not. The driver's own are pointers or small numbers.
+static inline bool pager_handle_is_ours(CUmemGenericAllocationHandle handle)
+{
+	return handle >> 62 == 1;
+}
+
+// These two do what the driver's calls do, with its results.
+CUresult pager_handle_create(CUmemGenericAllocationHandle *ret_number, size_t size,
+			     const CUmemAllocationProp *properties);
+CUresult pager_handle_release(CUmemGenericAllocationHandle number);
+// Keeps the memory until pager_handle_drop(), which takes NULL. NULL: the program has no such handle.
+struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
+CUresult pager_handle_drop(struct pager_handle *handle);
+// One holder more of what somebody holds.
+void pager_handle_hold_again(struct pager_handle *handle);
+// Makes the caller's hold one more handle of the program, and returns its number.
+CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
+// Keeps the memory on the device from now on. False: it stays there already.
+bool pager_handle_keep_on_device(struct pager_handle *handle);
+// Of all that can leave. Any thread, at any time.
+uint64_t pager_handle_bytes(void);
+
+// For the pager, with the gate closed. Valid until the gate opens.
+struct pager_handle **pager_handle_list(size_t *ret_count);
+static inline bool pager_handle_can_leave(const struct pager_handle *handle)
+{
+	return !atomic_load(&handle->stays);
+}

@@ -1,0 +1,209 @@
+#include "pager/mapping.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pager/handle.h"
+
+// Of all below, and of the lists in handles. Taken before the lock of handle.c.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pager_mapping **mappings; // by address
+static size_t count, capacity;
+static size_t promised; // places for mappings that calls under way may put (back)
+static uint64_t numbers;
+
+// Index of the first mapping that ends behind `address`.
+static size_t find_behind(CUdeviceptr address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (mappings[middle]->address + mappings[middle]->size > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static bool promise_place(void)
+{
+	bool has_place = true;
+
+	pthread_mutex_lock(&lock);
+	if (count + promised == capacity) {
+		size_t more = capacity ? capacity * 2 : 64;
+		struct pager_mapping **grown = realloc(mappings, more * sizeof *grown);
+		has_place = grown != NULL;
+		if (grown) {
+			mappings = grown;
+			capacity = more;
+		}
+	}
+	promised += has_place;
+	pthread_mutex_unlock(&lock);
+	return has_place;
+}
+
+// At a place that was promised.
+static void insert(struct pager_mapping *mapping)
+{
+	size_t at = find_behind(mapping->address);
+
+	memmove(&mappings[at + 1], &mappings[at], (count - at) * sizeof *mappings);
+	mappings[at] = mapping;
+	count++;
+	promised--;
+}
+
+static CUresult map(struct pager_mapping *mapping, unsigned long long flags)
+{
+	struct pager_handle *handle = mapping->handle;
+	CUresult result = pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, handle->real, flags);
+
+	pthread_mutex_lock(&lock);
+	if (result == CUDA_SUCCESS) {
+		mapping->number = 3ull << 61 | ++numbers;
+		mapping->next = handle->mappings;
+		handle->mappings = mapping;
+		insert(mapping);
+	} else {
+		promised--;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle number,
+			   unsigned long long flags)
+{
+	struct pager_handle *handle = pager_handle_hold(number);
+	struct pager_mapping *mapping;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	mapping = malloc(sizeof *mapping);
+	if (mapping && promise_place()) {
+		*mapping = (struct pager_mapping){.address = address, .size = size, .offset = offset, .handle = handle,
+						  .is_mapped = true};
+		result = map(mapping, flags);
+	}
+	if (result != CUDA_SUCCESS) {
+		free(mapping);
+		pager_handle_drop(handle);
+	}
+	return result;
+}
+
+// Takes the mappings that begin inside a range out of the table and promises their places; the caller frees the array.
+// False: no memory for it.
+static bool take_range(CUdeviceptr address, size_t size, struct pager_mapping ***ret_taken, size_t *ret_count)
+{
+	struct pager_mapping **taken = NULL;
+	size_t first, last;
+
+	pthread_mutex_lock(&lock);
+	first = find_behind(address);
+	for (last = first; last < count && mappings[last]->address - address < size;)
+		last++;
+	if (last > first) {
+		taken = malloc((last - first) * sizeof *taken);
+		if (!taken) {
+			pthread_mutex_unlock(&lock);
+			return false;
+		}
+		memcpy(taken, &mappings[first], (last - first) * sizeof *taken);
+		memmove(&mappings[first], &mappings[last], (count - last) * sizeof *mappings);
+		count -= last - first;
+		promised += last - first;
+	}
+	pthread_mutex_unlock(&lock);
+	*ret_taken = taken;
+	*ret_count = last - first;
+	return true;
+}
+
+static void unlink_from_handle(const struct pager_mapping *mapping)
+{
+	struct pager_mapping **link = &mapping->handle->mappings;
+
+	while (*link != mapping)
+		link = &(*link)->next;
+	*link = mapping->next;
+}
+
+CUresult pager_mapping_remove(CUdeviceptr address, size_t size)
+{
+	struct pager_mapping **taken;
+	size_t taken_count;
+	CUresult result;
+
+	if (!take_range(address, size, &taken, &taken_count))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = pager_driver.cuMemUnmap(address, size);
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < taken_count; i++) {
+		if (result != CUDA_SUCCESS) {
+			insert(taken[i]);
+		} else {
+			unlink_from_handle(taken[i]);
+			promised--;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; result == CUDA_SUCCESS && i < taken_count; i++) {
+		pager_handle_drop(taken[i]->handle);
+		free(taken[i]);
+	}
+	free(taken);
+	return result;
+}
+
+static void describe(const struct pager_mapping *mapping, struct pager_mapped *ret_mapped)
+{
+	*ret_mapped = (struct pager_mapped){mapping->address, mapping->size, mapping->number};
+}
+
+struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, struct pager_mapped *ret_mapped)
+{
+	struct pager_handle *handle = NULL;
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = find_behind(address);
+	if (at < count && mappings[at]->address < end) {
+		handle = mappings[at]->handle;
+		pager_handle_hold_again(handle);
+		describe(mappings[at], ret_mapped);
+	}
+	pthread_mutex_unlock(&lock);
+	return handle;
+}
+
+bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped)
+{
+	size_t at;
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	at = find_behind(address);
+	found = at < count && mappings[at]->address <= address;
+	if (found)
+		describe(mappings[at], ret_mapped);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end)
+{
+	bool can_leave = false;
+
+	pthread_mutex_lock(&lock);
+	for (size_t at = find_behind(address); at < count && mappings[at]->address < end && !can_leave; at++)
+		can_leave = pager_handle_can_leave(mappings[at]->handle);
+	pthread_mutex_unlock(&lock);
+	return can_leave;
+}

@@ -1,0 +1,126 @@
+// A tenant of an evictable vGPU, and the daemon's words for it. Include once, in place of tenant.h.
+#pragma once
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "pager/page.h"
+#include "tenant.h"
+
+static struct pager_slot *slot;
+static CUcontext context;
+static CUstream stream;
+
+static inline void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static inline void start(void)
+{
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	slot = vg_ledger_pager_slots(tenant_ledger);
+}
+
+static inline void wish(bool out, uint32_t drain_ms)
+{
+	atomic_store(&slot->out, out);
+	atomic_store(&slot->drain_ms, drain_ms);
+	atomic_fetch_add(&slot->bell, 1);
+	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static inline void wait_for_answer(void)
+{
+	for (int i = 0; i < 20000 && atomic_load(&slot->answered) != atomic_load(&slot->bell); i++)
+		pause_ms(1);
+	CHECK_INT(atomic_load(&slot->answered), atomic_load(&slot->bell));
+}
+
+static inline void move(bool out, enum pager_state state)
+{
+	wish(out, 5000);
+	wait_for_answer();
+	if (atomic_load(&slot->state) != state)
+		FAIL("state %u, reason %u, row %u, missing %llu", slot->state, slot->reason, slot->row,
+		     (unsigned long long)slot->missing);
+}
+
+static inline void fill(CUdeviceptr address, size_t bytes, uint32_t value)
+{
+	CHECK_INT(cuMemsetD32_v2(address, value, bytes / 4), CUDA_SUCCESS);
+}
+
+static inline void check_filled(CUdeviceptr address, size_t bytes, uint32_t value)
+{
+	uint32_t *copy = malloc(bytes);
+
+	CHECK_INT(cuMemcpyDtoH_v2(copy, address, bytes), CUDA_SUCCESS);
+	for (size_t i = 0; i < bytes / 4; i++)
+		if (copy[i] != value)
+			FAIL("word %zu of %zu is %#x, not %#x", i, bytes / 4, copy[i], value);
+	free(copy);
+}
+
+static inline void run_evictable(void (*body)(void))
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = 900 * MIB;
+	TENANT(950 * MIB, 16 * MIB, body);
+}
+
+static inline size_t free_on_device(void)
+{
+	size_t free_bytes, total;
+
+	CHECK_INT(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+	return free_bytes;
+}
+
+// Another process, outside, takes the room on the device.
+static inline pid_t take_room(size_t bytes)
+{
+	int ends[2];
+	char byte;
+	pid_t child;
+
+	CHECK_INT(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		char *const arguments[] = {"/proc/self/exe", "hold", NULL};
+		char number[32];
+		snprintf(number, sizeof number, "%zu", bytes);
+		setenv("EVICT_HOLD", number, 1);
+		unsetenv("VIRGATE_LEDGER");
+		dup2(ends[1], 3);
+		execv(arguments[0], arguments);
+		_exit(1);
+	}
+	close(ends[1]);
+	CHECK_INT(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	return child;
+}
+
+// What that process does.
+__attribute__((constructor)) static void hold_room(void)
+{
+	const char *bytes = getenv("EVICT_HOLD");
+	CUdeviceptr memory;
+
+	if (!bytes)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+	    cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+	    cuMemAlloc_v2(&memory, strtoull(bytes, NULL, 10)) != CUDA_SUCCESS || write(3, "x", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}

@@ -1,0 +1,61 @@
+// Memory that the program makes with cuMemCreate and maps by itself, in an evictable vGPU. Include once.
+#pragma once
+#include "evictable.h"
+
+enum { BLOCK = 2 << 20, SIZE = 6 << 20 };
+
+static const CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+
+static inline CUmemGenericAllocationHandle make(size_t size)
+{
+	CUmemGenericAllocationHandle handle;
+
+	CHECK_INT(cuMemCreate(&handle, size, &plain, 0), CUDA_SUCCESS);
+	return handle;
+}
+
+static inline CUdeviceptr reserve(size_t size)
+{
+	CUdeviceptr address;
+
+	CHECK_INT(cuMemAddressReserve(&address, size, 0, 0, 0), CUDA_SUCCESS);
+	return address;
+}
+
+static inline void allow(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
+{
+	const CUmemAccessDesc access = {.location = plain.location, .flags = flags};
+
+	CHECK_INT(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
+}
+
+static inline unsigned long long access_at(CUdeviceptr address)
+{
+	unsigned long long flags = 99;
+
+	CHECK_INT(cuMemGetAccess(&flags, &plain.location, address), CUDA_SUCCESS);
+	return flags;
+}
+
+static inline void map_at(CUdeviceptr address, size_t size, CUmemGenericAllocationHandle handle)
+{
+	CHECK_INT(cuMemMap(address, size, 0, handle, 0), CUDA_SUCCESS);
+	allow(address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+static inline CUdeviceptr map_anywhere(size_t size, CUmemGenericAllocationHandle handle)
+{
+	CUdeviceptr address = reserve(size);
+
+	map_at(address, size, handle);
+	return address;
+}
+
+static inline void out_and_in(void)
+{
+	move(true, PAGER_OUT);
+	CHECK_INT(slot->host, slot->bytes);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(slot->host, 0);
+}

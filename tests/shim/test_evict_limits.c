@@ -1,0 +1,191 @@
+// Memory of cuMemCreate in an evictable vGPU: what is refused, what stays on the device, and moves that fail.
+#include "evictable_handles.h"
+
+static void failures_body(void)
+{
+	CUmemGenericAllocationHandle handle = 1234;
+	CUmemAllocationProp wrong = plain;
+	uint64_t before;
+
+	start();
+	before = vg_ledger_charged(tenant_ledger);
+	CHECK_INT(cuMemCreate(&handle, 900 << 20, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the device's 1 GiB
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 0);
+	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the quota
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
+	CHECK_INT(cuMemCreate(&handle, BLOCK + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemCreate(&handle, BLOCK, &plain, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemCreate(NULL, BLOCK, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemCreate(&handle, BLOCK, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	wrong.location.id = 1;
+	CHECK_INT(cuMemCreate(&handle, BLOCK, &wrong, 0), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_INT(handle, 1234);
+	CHECK_INT(slot->bytes, 0);
+	CHECK_INT(slot->charged, 0);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
+}
+
+TEST(a_failed_creation_charges_nothing)
+{
+	setenv("VIRGATE_SIM_FAULT", "memory=800M", 1);
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	TENANT(GIB, 16 * MIB, failures_body);
+	unsetenv("VIRGATE_SIM_FAULT");
+}
+
+// A context takes 16 MiB of the fixed 50.
+static void fixed_body(void)
+{
+	CUmemAllocationProp exportable = plain, tiles = plain;
+	CUmemGenericAllocationHandle handle, movable;
+	CUdeviceptr address;
+
+	exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+	start();
+	movable = make(40 << 20);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, 40 << 20);
+	CHECK_INT(slot->charged, 40 << 20);
+	address = map_anywhere(30 << 20, handle);
+	fill(address, SIZE, 10);
+	out_and_in();
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
+	check_filled(address, SIZE, 10);
+	CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
+	CHECK_INT(slot->charged, 0);
+}
+
+TEST(memory_that_cannot_leave_is_bounded_by_the_fixed_part)
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(fixed_body);
+	tenant_fixed = 0;
+}
+
+static void sparse_body(void)
+{
+	CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+					 .NumChannels = 1, .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
+	CUarrayMapInfo map = {.resourceType = CU_RESOURCE_TYPE_ARRAY, .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+			      .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC, .deviceBitMask = 1};
+
+	start();
+	CHECK_INT(cuArray3DCreate_v2(&map.resource.array, &shape), CUDA_SUCCESS);
+	map.memHandle.memHandle = make(SIZE);
+	CHECK_INT(cuMemMapArrayAsync(&map, 1, stream), CUDA_ERROR_INVALID_VALUE); // no memory of a tile pool
+	CHECK_INT(cuMemMapArrayAsync_ptsz(&map, 1, stream), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(arrays_refuse_memory_that_can_leave)
+{
+	run_evictable(sparse_body);
+}
+
+// Some of it fits, but it comes back as a whole.
+static void no_room_body(void)
+{
+	CUdeviceptr mapped, allocated;
+	CUmemGenericAllocationHandle handle;
+	pid_t other;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&allocated, 40 << 20), CUDA_SUCCESS);
+	fill(allocated, 40 << 20, 11);
+	mapped = map_anywhere(40 << 20, make(40 << 20));
+	fill(mapped, 40 << 20, 12);
+	handle = make(80 << 20);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	handle = make(80 << 20);
+	move(true, PAGER_OUT);
+	other = take_room(free_on_device() - (100 << 20));
+	wish(false, 0);
+	while (slot->reason != PAGER_DEVICE)
+		pause_ms(1);
+	CHECK_INT(slot->missing, 80 << 20);
+	CHECK(free_on_device() <= 100 << 20);
+	kill(other, SIGKILL);
+	CHECK_INT(waitpid(other, NULL, 0), other);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	check_filled(allocated, 40 << 20, 11);
+	check_filled(mapped, 40 << 20, 12);
+}
+
+TEST(all_memory_comes_back_as_soon_as_the_device_has_room)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	TENANT(16 * GIB, 16 * MIB, no_room_body);
+}
+
+static void no_swap_body(void)
+{
+	CUdeviceptr address;
+
+	start();
+	address = map_anywhere(SIZE, make(SIZE));
+	fill(address, SIZE, 13);
+	make(SIZE + BLOCK);
+	wish(true, 5000);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_HOST);
+	CHECK_INT(slot->missing, BLOCK);
+	check_filled(address, SIZE, 13);
+}
+
+TEST(handles_that_the_swap_does_not_hold_stay)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = 2 * SIZE;
+	TENANT(950 * MIB, 16 * MIB, no_swap_body);
+}
+
+// The driver fails in the middle of a move to the host: what has left comes back.
+static void half_way_body(void)
+{
+	CUdeviceptr first, second;
+	CUmemGenericAllocationHandle handle;
+
+	start();
+	handle = make(SIZE);
+	first = map_anywhere(SIZE, handle);
+	second = map_anywhere(SIZE, handle);
+	map_anywhere(SIZE, make(SIZE));
+	make(SIZE);
+	fill(first, SIZE, 14);
+	wish(true, 5000);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DRIVER);
+	CHECK_INT(slot->host, 0);
+	check_filled(first, SIZE, 14);
+	check_filled(second, SIZE, 14);
+	out_and_in();
+	check_filled(second, SIZE, 14);
+}
+
+TEST(a_move_that_fails_half_way_is_undone)
+{
+	static const char *const faults[] = {
+		"cuMemUnmap:1=CUDA_ERROR_UNKNOWN", // of the first handle's mappings
+		"cuMemUnmap:2=CUDA_ERROR_UNKNOWN", "cuMemUnmap:3=CUDA_ERROR_UNKNOWN",
+		"cuMemUnmap:4=CUDA_ERROR_UNKNOWN", // of the window
+		"cuMemcpyDtoHAsync_v2:2=CUDA_ERROR_UNKNOWN",
+		"cuMemcpyDtoHAsync_v2:3=CUDA_ERROR_UNKNOWN",
+		"cuMemAddressReserve:4=CUDA_ERROR_OUT_OF_MEMORY",
+		"cuMemGetAccess:2=CUDA_ERROR_UNKNOWN",
+		"cuMemSetAccess:4=CUDA_ERROR_UNKNOWN",
+	};
+
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		setenv("VIRGATE_SIM_FAULT", faults[i], 1);
+		printf("# %s\n", faults[i]);
+		fflush(stdout);
+		run_evictable(half_way_body);
+	}
+	unsetenv("VIRGATE_SIM_FAULT");
+}
