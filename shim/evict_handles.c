@@ -57,8 +57,7 @@ bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long 
 
 	return properties && flags == 0 && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
 	       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id == 0 &&
-	       properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE && !properties->win32HandleMetaData &&
-	       memcmp(&properties->allocFlags, &plain, sizeof plain) == 0;
+	       !properties->win32HandleMetaData && memcmp(&properties->allocFlags, &plain, sizeof plain) == 0;
 }
 
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
@@ -142,19 +141,6 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 	return result;
 }
 
-// The driver refuses, since the memory was made without the types of handles that it exports.
-static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
-							  CUmemAllocationHandleType type, unsigned long long flags)
-{
-	struct pager_handle *held;
-	CUresult result = begin_call(&handle, &held);
-
-	if (result == CUDA_SUCCESS)
-		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
-	pager_handle_drop(held);
-	return result;
-}
-
 // Keeps memory on the device from now on, where it counts as fixed. The charge of `physical` is that of `held`.
 static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *held)
 {
@@ -173,6 +159,25 @@ static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physic
 	pager_handle_keep_on_device(held);
 	pager_note_bytes();
 	return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+							  CUmemAllocationHandleType type, unsigned long long flags)
+{
+	uint64_t bytes;
+	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
+	struct pager_handle *held;
+	CUresult result = begin_call(&handle, &held);
+
+	// Others can use the memory then. What was made without handles of this type the driver refuses to export.
+	if (held && held->properties.requestedHandleTypes & type)
+		result = keep_on_device(VG_ENTRY_cuMemExportToShareableHandle, physical, held);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	if (physical)
+		shim_physical_drop(physical);
+	pager_handle_drop(held);
+	return result;
 }
 
 static CUresult keep_range_on_device(enum vg_entry entry, CUdeviceptr address, size_t size)

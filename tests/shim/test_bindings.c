@@ -234,13 +234,13 @@ static void beyond_body(void)
 		{.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
 		{.location = {CU_MEM_LOCATION_TYPE_HOST, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ}};
 
-	const CUmemAllocationProp exportable = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-						.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	const CUmemAllocationProp tiles = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+					   .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
 	CUmemGenericAllocationHandle fixed;
 
 	start_evictable();
-	CHECK_INT(cuMemCreate(&fixed, 8 * MIB, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&fixed, 8 * MIB, &tiles, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, memory, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMulticastBindMem(multicast, 0, memory, 0, 8 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(cuMulticastBindAddr(multicast, 0, RANGE, 8 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
