@@ -9,7 +9,7 @@
 #include "shim/evict.h"
 #include "shim/vmm.h"
 
-// The driver's functions that take or return handles, or map them.
+// The driver's functions that take or return handles, or map them; and one that says what memory can be asked for.
 #define HANDLE_CALLS(X)                                                                                                \
 	X(cuMemCreate)                                                                                                 \
 	X(cuMemRelease)                                                                                                \
@@ -22,7 +22,8 @@
 	X(cuMemMapArrayAsync)                                                                                          \
 	X(cuMemMapArrayAsync_ptsz)                                                                                     \
 	X(cuMulticastBindMem)                                                                                          \
-	X(cuMulticastBindAddr)
+	X(cuMulticastBindAddr)                                                                                         \
+	X(cuDeviceGetAttribute)
 
 static struct {
 #define X(abi) __typeof__(&abi) abi;
@@ -63,6 +64,19 @@ bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long 
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
 {
 	return shim_evictable && pager_mapping_can_leave(address, address + size);
+}
+
+// Programs ask for memory that GPUDirect RDMA can reach wherever the GPU has it. Such memory cannot leave, because other
+// devices learn its physical addresses.
+static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	CUresult result = driver.cuDeviceGetAttribute(value, attribute, device);
+
+	if (result == CUDA_SUCCESS && (attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ||
+				       attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED ||
+				       attribute == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED))
+		*value = 0;
+	return result;
 }
 
 static CUresult CUDAAPI with_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
