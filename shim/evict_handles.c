@@ -9,7 +9,7 @@
 #include "shim/evict.h"
 #include "shim/vmm.h"
 
-// The driver's functions that take or return handles, or map them.
+// The driver's functions that take or return handles, or map them; and one that says what memory can be asked for.
 #define HANDLE_CALLS(X)                                                                                                \
 	X(cuMemCreate)                                                                                                 \
 	X(cuMemRelease)                                                                                                \
@@ -22,7 +22,8 @@
 	X(cuMemMapArrayAsync)                                                                                          \
 	X(cuMemMapArrayAsync_ptsz)                                                                                     \
 	X(cuMulticastBindMem)                                                                                          \
-	X(cuMulticastBindAddr)
+	X(cuMulticastBindAddr)                                                                                         \
+	X(cuDeviceGetAttribute)
 
 static struct {
 #define X(abi) __typeof__(&abi) abi;
@@ -57,13 +58,25 @@ bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long 
 
 	return properties && flags == 0 && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
 	       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id == 0 &&
-	       properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE && !properties->win32HandleMetaData &&
-	       memcmp(&properties->allocFlags, &plain, sizeof plain) == 0;
+	       !properties->win32HandleMetaData && memcmp(&properties->allocFlags, &plain, sizeof plain) == 0;
 }
 
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
 {
 	return shim_evictable && pager_mapping_can_leave(address, address + size);
+}
+
+// Programs ask for memory that GPUDirect RDMA can reach wherever the GPU has it. Such memory cannot leave, because other
+// devices learn its physical addresses.
+static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	CUresult result = driver.cuDeviceGetAttribute(value, attribute, device);
+
+	if (result == CUDA_SUCCESS && (attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ||
+				       attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED ||
+				       attribute == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED))
+		*value = 0;
+	return result;
 }
 
 static CUresult CUDAAPI with_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
@@ -142,19 +155,6 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 	return result;
 }
 
-// The driver refuses, since the memory was made without the types of handles that it exports.
-static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
-							  CUmemAllocationHandleType type, unsigned long long flags)
-{
-	struct pager_handle *held;
-	CUresult result = begin_call(&handle, &held);
-
-	if (result == CUDA_SUCCESS)
-		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
-	pager_handle_drop(held);
-	return result;
-}
-
 // Keeps memory on the device from now on, where it counts as fixed. The charge of `physical` is that of `held`.
 static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *held)
 {
@@ -173,6 +173,25 @@ static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physic
 	pager_handle_keep_on_device(held);
 	pager_note_bytes();
 	return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+							  CUmemAllocationHandleType type, unsigned long long flags)
+{
+	uint64_t bytes;
+	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
+	struct pager_handle *held;
+	CUresult result = begin_call(&handle, &held);
+
+	// Others can use the memory then. What was made without handles of this type the driver refuses to export.
+	if (held && held->properties.requestedHandleTypes & type)
+		result = keep_on_device(VG_ENTRY_cuMemExportToShareableHandle, physical, held);
+	if (result == CUDA_SUCCESS)
+		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	if (physical)
+		shim_physical_drop(physical);
+	pager_handle_drop(held);
+	return result;
 }
 
 static CUresult keep_range_on_device(enum vg_entry entry, CUdeviceptr address, size_t size)

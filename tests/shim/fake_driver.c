@@ -267,6 +267,17 @@ EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
+// It has GPUDirect RDMA, and says nothing else.
+EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	BEGIN("cuDeviceGetAttribute");
+	if (attribute != CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED &&
+	    attribute != CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*value = 1;
+	return CUDA_SUCCESS;
+}
+
 static unsigned int last_access;
 
 EXPORT unsigned int fake_access(void)

@@ -234,13 +234,13 @@ static void beyond_body(void)
 		{.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
 		{.location = {CU_MEM_LOCATION_TYPE_HOST, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ}};
 
-	const CUmemAllocationProp exportable = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-						.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	const CUmemAllocationProp tiles = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+					   .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
 	CUmemGenericAllocationHandle fixed;
 
 	start_evictable();
-	CHECK_INT(cuMemCreate(&fixed, 8 * MIB, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&fixed, 8 * MIB, &tiles, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, memory, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMulticastBindMem(multicast, 0, memory, 0, 8 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(cuMulticastBindAddr(multicast, 0, RANGE, 8 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
@@ -282,4 +282,38 @@ static void other_access_body(void)
 TEST(memory_that_another_location_may_use_does_not_leave)
 {
 	run_evictable(32 * MIB, other_access_body);
+}
+
+static int has_rdma(void)
+{
+	int value = -1;
+
+	CHECK_INT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0),
+		  CUDA_SUCCESS);
+	return value;
+}
+
+static void rdma_body(void)
+{
+	start();
+	CHECK_INT(has_rdma(), 1);
+}
+
+static void no_rdma_body(void)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+					  .allocFlags.gpuDirectRDMACapable = 1};
+	CUmemGenericAllocationHandle handle;
+
+	start_evictable();
+	CHECK_INT(has_rdma(), 0);
+	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS); // who asks all the same
+	CHECK_INT(slot->bytes, 8 * MIB);
+}
+
+TEST(an_evictable_vgpu_has_no_rdma)
+{
+	TENANT(64 * MIB, 0, rdma_body);
+	run_evictable(32 * MIB, no_rdma_body);
 }

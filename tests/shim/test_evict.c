@@ -466,8 +466,8 @@ static void fixed_body(void)
 	CUdeviceptr pooled, small, big, pitched;
 	CUmemGenericAllocationHandle handle;
 	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-						.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						.location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+						.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+						.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
 	size_t pitch;
 
 	start();

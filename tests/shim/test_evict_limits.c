@@ -37,21 +37,21 @@ TEST(a_failed_creation_charges_nothing)
 // A context takes 16 MiB of the fixed 50.
 static void fixed_body(void)
 {
-	CUmemAllocationProp exportable = plain, tiles = plain;
+	CUmemAllocationProp tiles = plain, compressed = plain;
 	CUmemGenericAllocationHandle handle, movable;
 	CUdeviceptr address;
 
-	exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+	compressed.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
 	start();
 	movable = make(40 << 20);
-	CHECK_INT(cuMemCreate(&handle, 30 << 20, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 40 << 20);
 	CHECK_INT(slot->charged, 40 << 20);
 	address = map_anywhere(30 << 20, handle);
 	fill(address, SIZE, 10);
 	out_and_in();
-	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &compressed, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	check_filled(address, SIZE, 10);
 	CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
@@ -62,6 +62,51 @@ TEST(memory_that_cannot_leave_is_bounded_by_the_fixed_part)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(fixed_body);
+	tenant_fixed = 0;
+}
+
+static void exported_body(void)
+{
+	CUmemAllocationProp exportable = plain;
+	CUmemGenericAllocationHandle handle, other, imported;
+	CUdeviceptr address;
+	int descriptor;
+	uint64_t before;
+
+	exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	start();
+	before = vg_ledger_charged(tenant_ledger);
+	CHECK_INT(cuMemCreate(&handle, 20 << 20, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&other, 20 << 20, &exportable, 0), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, 40 << 20);
+	CHECK_INT(slot->charged, 40 << 20);
+	address = map_anywhere(20 << 20, handle);
+	fill(address, SIZE, 20);
+	out_and_in();
+	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		  CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, 20 << 20); // the other one
+	CHECK_INT(slot->charged, 20 << 20);
+	CHECK_INT(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
+						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		  CUDA_SUCCESS);
+	close(descriptor);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), before + (40 << 20));
+	fill(map_anywhere(20 << 20, imported), SIZE, 21);
+	out_and_in();
+	check_filled(address, SIZE, 21); // one memory, here and there
+	// No room for a second one in the fixed part.
+	CHECK_INT(cuMemExportToShareableHandle(&descriptor, other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		  CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
+	CHECK_INT(slot->bytes, 20 << 20);
+	out_and_in();
+}
+
+TEST(exportable_memory_moves_until_it_is_exported)
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(exported_body);
 	tenant_fixed = 0;
 }
 
