@@ -418,6 +418,7 @@ static void *work(void *value)
 		map_at(common, SIZE, shared);
 		fill(own, BLOCK, ++number);
 		fill(common + (uintptr_t)value * BLOCK, BLOCK, number);
+		CHECK_INT(cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS); // the device writes while the host goes on
 		CHECK_INT(cuMemUnmap(own, SIZE), CUDA_SUCCESS);
 		map_at(own, SIZE, handle);
 		CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
