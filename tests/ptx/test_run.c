@@ -477,6 +477,7 @@ TEST(bulk_copies_count_on_their_mbarrier)
 		"}");
 	for (uint32_t i = 0; i < 64; i++)
 		machine_words(machine)[16384 + i] = 100 + i;
+	machine->launch.cluster[0] = machine->launch.cluster[1] = machine->launch.cluster[2] = 1; // for the second copy
 	machine->launch.block[0] = 64;
 	run(machine, "k");
 	for (int i = 0; i < 64; i++)
