@@ -45,21 +45,18 @@ static void place_contexts(struct turn_arbiter *arbiter)
 	}
 }
 
-// Whether the holder keeps its turn until the end, because all other active vGPUs wait already. Then its threads may run
-// ahead of the device, as they do natively, and the device stays busy while the host pauses. Processes do not know what
-// others of their vGPU have in flight, so only one may.
-static bool may_run_ahead(const struct turn_arbiter *arbiter, uint64_t now)
+// Whether the holder keeps its turn until the end, because all other vGPUs wait already, also those that were idle until
+// now. Then its threads may run ahead of the device, as they do natively, and the device stays busy while the host pauses.
+// Processes do not know what others of their vGPU have in flight, so only one may.
+static bool may_run_ahead(const struct turn_arbiter *arbiter)
 {
 	const struct turn_facts *facts = &arbiter->vgpus[arbiter->holder].facts;
 
 	if (facts->in_flight > 1 || facts->waiting > 1)
 		return false;
-	if (arbiter->latency_ns && now - arbiter->latency_ns < arbiter->rules.active_ns)
-		return false;
 	for (int i = 0; i < arbiter->touched; i++) {
 		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
-		bool is_active = vgpu->joined && vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns;
-		if (i != arbiter->holder && is_active && !vgpu->waits)
+		if (i != arbiter->holder && vgpu->joined && (!vgpu->waits || !vgpu->eligible || vgpu->terms.is_latency))
 			return false;
 	}
 	return true;
@@ -99,7 +96,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 		state = TURN_HELD;
 		gate->until_ns = turn_until(arbiter, now);
 		flags = gate->until_ns != UINT64_MAX || arbiter->wanted ? TURN_WANTED : 0;
-		if (gate->until_ns != UINT64_MAX && !turn_is_idle_class(vgpu) && may_run_ahead(arbiter, now))
+		if (gate->until_ns != UINT64_MAX && !turn_is_idle_class(vgpu) && may_run_ahead(arbiter))
 			gate->ahead_ns = gate->until_ns;
 	} else if (index == arbiter->holder ? arbiter->paused && !arbiter->drains
 					    : orders->poll && index == orders->next) {

@@ -282,7 +282,11 @@ TEST(a_holder_runs_ahead_while_all_others_wait)
 	wait_at_gate(third, SEC + 20 * US);
 	turn_decide(arbiter, facts, SEC + 20 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
-	facts[third].waiting = 0; // it was active, and may come back before the turn ends
+	facts[0].in_flight = 2; // processes, which do not know of each other
+	turn_decide(arbiter, facts, SEC + 25 * US, &orders);
+	CHECK_INT(orders.gates[0].ahead_ns, 0);
+	facts[0].in_flight = 1;
+	facts[third].waiting = 0; // it may come back before the turn ends
 	turn_decide(arbiter, facts, SEC + 30 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
 	wait_at_gate(third, SEC + 40 * US);
