@@ -121,11 +121,6 @@ void pager_gate_wait(void)
 	errno = saved;
 }
 
-bool pager_gate_was_used(void)
-{
-	return atomic_exchange(&pager_gate, PAGER_GATE_ASKS) == PAGER_GATE_OPEN;
-}
-
 void pager_gate_open(void)
 {
 	atomic_store(&pager_gate, PAGER_GATE_OPEN);
@@ -147,6 +142,11 @@ static const struct pager_mark *find_thread_inside(void)
 		if (atomic_load_explicit(&mark->inside, memory_order_acquire) != 0 && !has_ended(mark))
 			return mark;
 	return NULL;
+}
+
+bool pager_gate_was_used(void)
+{
+	return atomic_exchange(&pager_gate, PAGER_GATE_ASKS) == PAGER_GATE_OPEN || find_thread_inside() != NULL;
 }
 
 bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)

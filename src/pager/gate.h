@@ -41,7 +41,7 @@ void pager_gate_wait(void);
 // gate is open again, and *ret_row is the call in which a thread is.
 bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row);
 void pager_gate_open(void);
-// Returns whether a thread has entered since the last call. The gate must be open. For the pager.
+// Returns whether a thread has entered since the last call, or is inside. The gate must be open. For the pager.
 bool pager_gate_was_used(void);
 // Resets the gate in a forked child, which may not use CUDA: forgets the marks of other threads and opens the gate.
 void pager_gate_reset(void);

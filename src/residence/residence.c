@@ -58,11 +58,14 @@ static uint64_t choose_quantum(const struct residence_vgpu *vgpu)
 }
 
 // A vGPU that is quick to move may leave soon: a server that answers now and then makes room for others between its
-// requests. A vGPU that pauses for less than a move costs would have to come back at once.
+// requests. The time of a move bounds what a vGPU loses that would have used the device
+// again at once.
 static uint64_t idle_time_of(const struct residence_vgpu *vgpu)
 {
 	uint64_t idle = vgpu->switch_ns / 2;
 
+	if (vgpu->switch_ns == 0)
+		return RESIDENCE_IDLE_MOST_MS * ms;
 	if (idle < RESIDENCE_IDLE_LEAST_MS * ms)
 		return RESIDENCE_IDLE_LEAST_MS * ms;
 	return idle < RESIDENCE_IDLE_MOST_MS * ms ? idle : RESIDENCE_IDLE_MOST_MS * ms;

@@ -32,8 +32,9 @@ struct residence_vgpu {
 };
 
 enum {
-	// A vGPU is idle if it has not used the device for half of the time of its last move, between these.
-	RESIDENCE_IDLE_LEAST_MS = 250,
+	// A vGPU is idle if it has not used the device for half of the time of its last move, between these. The
+	// longer time counts before its first move.
+	RESIDENCE_IDLE_LEAST_MS = 500,
 	RESIDENCE_IDLE_MOST_MS = 1000,
 	// The quantum of a vGPU is a multiple of the duration of its last move, within two limits.
 	RESIDENCE_QUANTUM_LEAST_MS = 5000,

@@ -62,10 +62,12 @@ TEST(an_idle_one_makes_room_at_once_and_a_busy_one_after_its_quantum)
 	// In use: five seconds, or ten times its last move.
 	vgpus[0].in_since_ns = now - 2 * SECOND;
 	vgpus[0].active_ns = now;
-	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 250 * MS); // when it would be idle
+	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND); // when it would be idle
 	CHECK(!vgpus[0].out && vgpus[1].out);
-	vgpus[0].switch_ns = 800 * MS;
-	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 400 * MS); // half of its last move
+	vgpus[0].switch_ns = 200 * MS;
+	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 500 * MS);
+	vgpus[0].switch_ns = 1600 * MS;
+	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 800 * MS); // half of its last move
 	vgpus[0].switch_ns = 3 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
 	vgpus[0].switch_ns = 900 * MS;
