@@ -100,10 +100,10 @@ static enum outcome judge_delay(const struct move *move, const struct vg_evictio
 		return OUTCOME_MOVING;
 	if (is_in_state(eviction, "waiting"))
 		return OUTCOME_GAVE_UP;
-	if (is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(move))
-		return OUTCOME_MOVING; // it prepared for long before
-	if (!is_on_its_way(eviction, move->is_out))
+	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(move);
+	if (!drains && !is_on_its_way(eviction, move->is_out))
 		return OUTCOME_SILENT;
+	// It prepares for as long as it copies, at most.
 	return waited <= answer_ms(move) + 2 * copy_ms(move) ? OUTCOME_MOVING : OUTCOME_LATE;
 }
 
@@ -150,7 +150,7 @@ static enum vg_status wait_for_all(struct vg_node *node, struct move *move)
 {
 	enum vg_status status = update_listing(node, move);
 	while (status == VG_OK && is_moving(move)) {
-		uint64_t pause_ms = waited_ms(move) / 8; // so much longer than the move itself, at most
+		uint64_t pause_ms = waited_ms(move) / 8; // the wait is at most an eighth longer than the move
 		poll(NULL, 0, (int)(pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms > POLL_MOST_MS ? POLL_MOST_MS : pause_ms));
 		status = update_listing(node, move);
 	}

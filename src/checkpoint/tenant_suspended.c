@@ -12,7 +12,8 @@
 static bool is_away(const struct pager_slot *slot)
 {
 	uint32_t state = READ(slot->state);
-	bool is_moving = state == PAGER_CLOSING || state == PAGER_LEAVING || state == PAGER_COMING;
+	bool is_moving = state == PAGER_PREPARING || state == PAGER_CLOSING || state == PAGER_LEAVING ||
+			 state == PAGER_COMING;
 
 	return READ(slot->out) || READ(slot->host) || state == PAGER_OUT || is_moving;
 }

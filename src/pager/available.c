@@ -28,7 +28,7 @@ static uint64_t machine_available(void)
 // A number in a file of a control group. False: there is none; a limit may be "max".
 static bool read_number(const char *directory, const char *name, uint64_t *ret_number)
 {
-	char path[TEXT + 64], text[64], *end;
+	char path[2 * TEXT + 64], text[64], *end;
 
 	snprintf(path, sizeof path, "%s/%s", directory, name);
 	if (vg_file_read(path, text, sizeof text) <= 0)
@@ -37,44 +37,62 @@ static bool read_number(const char *directory, const char *name, uint64_t *ret_n
 	return end != text;
 }
 
+// What a version of control groups calls these.
+struct names {
+	const char *prefix; // of the group's line in /proc/PID/cgroup
+	const char *below;  // directory of the groups, below the root
+	const char *most[2], *used, *droppable;
+};
+static const struct names versions[] = {
+	{"0::/", "", {"memory.max", "memory.high"}, "memory.current", "\ninactive_file "},
+	{":memory:/", "/memory", {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "\ntotal_inactive_file "},
+};
+
 // Bytes of files that were not used lately: they count as used memory, but the kernel drops them before it refuses any.
-static uint64_t read_droppable(const char *directory)
+static uint64_t read_droppable(const char *directory, const struct names *names)
 {
-	static const char name[] = "\ninactive_file ";
-	char path[TEXT + 64], text[4 * TEXT];
+	char path[2 * TEXT + 64], text[4 * TEXT];
 
 	snprintf(path, sizeof path, "%s/memory.stat", directory);
-	const char *line = vg_file_read(path, text, sizeof text) > 0 ? strstr(text, name) : NULL;
-	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+	const char *line = vg_file_read(path, text, sizeof text) > 0 ? strstr(text, names->droppable) : NULL;
+	return line ? strtoull(line + strlen(names->droppable), NULL, 10) : 0;
 }
 
 // Bytes below the limit of one group.
-static uint64_t directory_available(const char *directory)
+static uint64_t directory_available(const char *directory, const struct names *names)
 {
-	uint64_t most, used;
+	uint64_t most = UINT64_MAX, number, used;
 
-	if (!read_number(directory, "memory.max", &most) || !read_number(directory, "memory.current", &used))
+	for (int i = 0; i < 2 && names->most[i]; i++)
+		if (read_number(directory, names->most[i], &number))
+			most = lesser(most, number);
+	if (most == UINT64_MAX || !read_number(directory, names->used, &used))
 		return UINT64_MAX;
-	used -= lesser(used, read_droppable(directory));
+	used -= lesser(used, read_droppable(directory, names));
 	return most - lesser(most, used);
 }
 
-uint64_t pager_group_available(const char *root, char *groups)
+static uint64_t version_available(const char *root, const char *groups, const struct names *names)
 {
 	uint64_t available = UINT64_MAX;
-	char directory[TEXT];
+	char group[TEXT], directory[2 * TEXT];
 
-	char *group = strstr(groups, "0::/");
-	if (!group)
+	const char *line = strstr(groups, names->prefix);
+	if (!line)
 		return available;
-	group += strlen("0::");
+	snprintf(group, sizeof group, "%s", line + strlen(names->prefix) - 1);
 	group[strcspn(group, "\n")] = '\0';
 	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) { // the group, then those around it
 		*end = '\0';
-		snprintf(directory, sizeof directory, "%s%s", root, group);
-		available = lesser(available, directory_available(directory));
+		snprintf(directory, sizeof directory, "%s%s%s", root, names->below, group);
+		available = lesser(available, directory_available(directory, names));
 	}
 	return available;
+}
+
+uint64_t pager_group_available(const char *root, const char *groups)
+{
+	return lesser(version_available(root, groups, &versions[0]), version_available(root, groups, &versions[1]));
 }
 
 uint64_t pager_host_available(void)

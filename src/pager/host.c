@@ -1,5 +1,6 @@
 #include "pager/host.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 
 // A piece is pinned at once. Copies must not cross the border of two, and pinning holds up the whole process.
 enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
-#define KEPT (UINT64_C(4) << 30) // of the host's memory, which growing ahead of need leaves for others
 
 struct piece {
 	char *memory;
 	size_t size;
 	CUcontext pinned_in; // NULL: not pinned
+	bool is_lost;	     // it was pinned, and is not any more
 	uint64_t used[GRANULES / 64];
 };
 
@@ -32,40 +33,46 @@ void pager_host_limit(uint64_t bytes)
 struct part {
 	char *memory;
 	size_t size;
+	bool failed;
 };
 
 // Makes the kernel provide the pages. An older kernel does not know the call: pinning provides them then.
 static void *populate_part(void *argument)
 {
-	const struct part *part = argument;
+	struct part *part = argument;
 
-	madvise(part->memory, part->size, MADV_POPULATE_WRITE);
+	part->failed = madvise(part->memory, part->size, MADV_POPULATE_WRITE) != 0 && errno != EINVAL;
 	return NULL;
 }
 
-// The kernel clears each page, which takes most of the time of pinning: several threads share the work.
-static void populate(char *memory, size_t size)
+// The kernel clears each page, which takes most of the time of pinning: several threads share the work. Returns false
+// if the kernel has no such memory.
+static bool populate(char *memory, size_t size)
 {
 	size_t each = size / THREADS / GRANULE * GRANULE;
 	struct part parts[THREADS];
 	pthread_t threads[THREADS];
-	bool started[THREADS] = {false};
+	bool started[THREADS] = {false}, failed = false;
 
 	for (int i = 0; i < THREADS; i++) {
-		parts[i] = (struct part){memory + i * each, i < THREADS - 1 ? each : size - i * each};
+		parts[i] = (struct part){.memory = memory + i * each, .size = i < THREADS - 1 ? each : size - i * each};
 		started[i] = i < THREADS - 1 && pthread_create(&threads[i], NULL, populate_part, &parts[i]) == 0;
 		if (!started[i])
 			populate_part(&parts[i]);
 	}
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < THREADS; i++) {
 		if (started[i])
 			pthread_join(threads[i], NULL);
+		failed |= parts[i].failed;
+	}
+	return !failed;
 }
 
 static void pin(struct piece *piece)
 {
 	CUcontext context = NULL;
 
+	piece->is_lost = false;
 	if (pager_driver.cuMemHostRegister_v2(piece->memory, piece->size, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS)
 		return; // copies are slower then
 	if (pager_driver.cuCtxPopCurrent_v2(&context) == CUDA_SUCCESS)
@@ -87,7 +94,10 @@ static bool add_piece(uint64_t size)
 		return false;
 	madvise(memory, size, MADV_HUGEPAGE);
 	madvise(memory, size, MADV_DONTFORK);
-	populate(memory, size);
+	if (!populate(memory, size)) {
+		munmap(memory, size);
+		return false;
+	}
 	memset(piece, 0, sizeof *piece);
 	piece->memory = memory;
 	piece->size = size;
@@ -104,46 +114,47 @@ static uint64_t free_bytes(void)
 	return all_bytes - used_bytes;
 }
 
-uint64_t pager_host_prepare(uint64_t bytes)
+static struct piece *find_lost(void)
 {
-	uint64_t missing, available;
-
-	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < piece_count; i++)
-		if (!pieces[i].pinned_in)
-			pin(&pieces[i]);
+		if (pieces[i].is_lost)
+			return &pieces[i];
+	return NULL;
+}
+
+// With the lock held.
+static enum pager_host_step grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
+{
+	uint64_t needed = bytes > free_bytes() ? bytes - free_bytes() : 0, available;
+	struct piece *lost = find_lost();
+
+	if (used_bytes + bytes > limit) {
+		*ret_missing = used_bytes + bytes - limit;
+		return PAGER_HOST_SHORT;
+	}
+	if (lost) {
+		pin(lost);
+		return PAGER_HOST_MORE;
+	}
+	if (needed == 0)
+		return PAGER_HOST_READY;
 	available = pager_host_available();
-	missing = bytes > free_bytes() ? bytes - free_bytes() : 0;
-	if (used_bytes + bytes > limit)
-		missing = used_bytes + bytes - limit;
-	else if (missing > available)
-		missing -= available;
-	else
-		while (missing && add_piece(missing))
-			missing = bytes > free_bytes() ? bytes - free_bytes() : 0;
-	pthread_mutex_unlock(&lock);
-	return missing;
+	if (available < kept || available - kept < needed || !add_piece(needed)) {
+		*ret_missing = available < kept + needed ? kept + needed - available : needed;
+		return PAGER_HOST_SHORT;
+	}
+	return PAGER_HOST_MORE;
 }
 
-bool pager_host_suffices(uint64_t bytes)
+enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
-	bool suffices;
+	enum pager_host_step step;
 
+	*ret_missing = 0;
 	pthread_mutex_lock(&lock);
-	suffices = bytes <= free_bytes() || used_bytes + bytes > limit;
+	step = grow(bytes, kept, ret_missing);
 	pthread_mutex_unlock(&lock);
-	return suffices;
-}
-
-bool pager_host_grow(uint64_t bytes)
-{
-	bool more = false;
-
-	pthread_mutex_lock(&lock);
-	if (bytes > free_bytes() && used_bytes + bytes <= limit && pager_host_available() >= PIECE + KEPT)
-		more = add_piece(bytes - free_bytes()) && bytes > free_bytes();
-	pthread_mutex_unlock(&lock);
-	return more;
+	return step;
 }
 
 static bool is_free(const struct piece *piece, size_t first, size_t granules)
@@ -175,7 +186,7 @@ void *pager_host_take(size_t size)
 	do {
 		for (; i < piece_count && !range; i++)
 			range = take_from(&pieces[i], size / GRANULE);
-	} while (!range && add_piece(size));
+	} while (!range && used_bytes + size <= limit && add_piece(size));
 	used_bytes += range ? size : 0;
 	pthread_mutex_unlock(&lock);
 	return range;
@@ -199,17 +210,9 @@ void pager_host_forget(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < piece_count; i++)
-		if (!context || pieces[i].pinned_in == context)
+		if (!context || pieces[i].pinned_in == context) {
 			pieces[i].pinned_in = NULL;
+			pieces[i].is_lost = true;
+		}
 	pthread_mutex_unlock(&lock);
-}
-
-uint64_t pager_host_bytes(void)
-{
-	uint64_t bytes;
-
-	pthread_mutex_lock(&lock);
-	bytes = all_bytes;
-	pthread_mutex_unlock(&lock);
-	return bytes;
 }

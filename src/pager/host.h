@@ -1,7 +1,6 @@
 // Pinned host memory for chunks that leave the device: anonymous memory of the process, so it goes with the process. It
 // grows by pieces, which stay pinned. The pager's thread, or whoever is inside the gate.
 #pragma once
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,17 +8,16 @@
 
 // The most that may be taken, in bytes. Ranges of different sizes leave gaps, so pieces can take more.
 void pager_host_limit(uint64_t bytes);
-// Grows until `bytes` are there or the limit is reached. The context is current. 0, or the bytes that are missing: the
-// host has not so much, or the limit is lower.
-uint64_t pager_host_prepare(uint64_t bytes);
-// Whether so many bytes are there.
-bool pager_host_suffices(uint64_t bytes);
-// Grows by one piece towards `bytes`, unless little of the host's memory would be left. The context is current. Returns
-// whether another call would add more.
-bool pager_host_grow(uint64_t bytes);
+enum pager_host_step {
+	PAGER_HOST_READY, // the bytes are there
+	PAGER_HOST_MORE,  // call again
+	PAGER_HOST_SHORT, // *ret_missing more would be needed: the host has not so much, or the limit is lower
+};
+// Pins one piece more towards `bytes`, if `kept` bytes of the host's memory are left when all of it is pinned. The
+// context is current. Other threads that use this memory wait meanwhile.
+enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing);
 // A range of at most PAGER_CHUNK bytes, in multiples of 2 MiB. NULL: none left.
 void *pager_host_take(size_t size);
 void pager_host_give(void *range, size_t size);
 // The context has gone, and the pinning that was done in it. NULL: all pinning.
 void pager_host_forget(CUcontext context);
-uint64_t pager_host_bytes(void);

@@ -19,9 +19,12 @@
 enum { CONTEXTS = 64, DEFAULT_DRAIN_MS = 10000 };
 static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns = 1000000000;
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
+// Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
+static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
 
 static struct pager_options options;
 static bool started;
+static uint64_t ahead_after_ns; // of the pager's thread
 static pthread_mutex_t charge_lock = PTHREAD_MUTEX_INITIALIZER; // of the next, and its copy in the slot
 static uint64_t charged;
 
@@ -180,23 +183,38 @@ static void move_out(struct pager_slot *slot)
 	enter_state(slot, PAGER_OUT);
 }
 
-// Pins host memory before the gate closes, since that takes longer than the copy.
+// Pins another piece of host memory for what can leave.
+static enum pager_host_step prepare_piece(uint64_t kept, uint64_t *ret_missing)
+{
+	CUcontext contexts[CONTEXTS];
+	enum pager_host_step step;
+	size_t count;
+
+	if (!push_context(contexts, &count))
+		return PAGER_HOST_READY;
+	step = pager_host_grow(pager_memory_bytes(), kept, ret_missing);
+	pop_context();
+	return step;
+}
+
+// Pins host memory before the gate closes, since that takes longer than the copy. Returns false if the process stays:
+// there is too little, or the wish was withdrawn meanwhile.
 static bool prepare_host(struct pager_slot *slot)
 {
 	CUcontext contexts[CONTEXTS];
+	enum pager_host_step step;
 	uint64_t missing = 0;
-	size_t count;
 
-	if (push_context(contexts, &count)) {
-		missing = pager_host_prepare(pager_memory_bytes());
-		pop_context();
-	} else if (pager_memory_bytes()) {
+	give_reason(slot, PAGER_DONE, 0, 0);
+	if (pager_memory_bytes() && options.contexts(contexts, CONTEXTS) == 0) {
 		give_reason(slot, PAGER_DRIVER, CUDA_ERROR_INVALID_CONTEXT, 0);
 		return false;
 	}
-	if (missing)
+	while ((step = prepare_piece(0, &missing)) == PAGER_HOST_MORE && is_to_leave(slot))
+		;
+	if (step == PAGER_HOST_SHORT)
 		give_reason(slot, PAGER_HOST, 0, missing);
-	return missing == 0;
+	return step == PAGER_HOST_READY && is_to_leave(slot);
 }
 
 // With the gate closed.
@@ -224,7 +242,9 @@ static void leave(struct pager_slot *slot)
 
 	enter_state(slot, PAGER_PREPARING);
 	if (!prepare_host(slot)) {
-		stay(slot);
+		enter_state(slot, PAGER_RUNNING);
+		if (atomic_load(&slot->reason) != PAGER_DONE)
+			options.failed(slot);
 		return;
 	}
 	deadline_ns = deadline_of(slot);
@@ -278,33 +298,29 @@ static bool is_out(const struct pager_slot *slot)
 	return atomic_load(&slot->state) == PAGER_OUT;
 }
 
-// Pins another piece of host memory for what will have to leave. Returns whether more is needed.
-static bool prepare_ahead(void)
-{
-	CUcontext contexts[CONTEXTS];
-	bool more = false;
-	size_t count;
-
-	if (pager_host_suffices(pager_memory_bytes()))
-		return false;
-	if (push_context(contexts, &count)) {
-		more = pager_host_grow(pager_memory_bytes());
-		pop_context();
-	}
-	return more;
-}
-
-// While the vGPUs do not fit on the device together: reports whether threads use the device, and prepares to leave.
-// Returns when to look again, in nanoseconds; 0: at no time.
+// While the vGPUs do not fit on the device together: reports whether threads use the device, and pins host memory ahead
+// of need. Returns when to look again, in nanoseconds; 0: at no time.
 static long look_ahead(struct pager_slot *slot)
 {
 	uint32_t ms = atomic_load(&options.page->ask_ms);
+	uint64_t missing;
 
 	if (!ms || atomic_load(&slot->state) != PAGER_RUNNING)
 		return ms * 1000000l;
 	if (pager_gate_was_used())
 		atomic_store(&slot->active_ns, options.clock_ns());
-	return prepare_ahead() ? pause_between_pieces_ns : ms * 1000000l;
+	if (vg_clock_monotonic_ns() < ahead_after_ns)
+		return ms * 1000000l;
+	switch (prepare_piece(ahead_keeps_bytes, &missing)) {
+	case PAGER_HOST_MORE:
+		return pause_between_pieces_ns;
+	case PAGER_HOST_SHORT:
+		ahead_after_ns = vg_clock_monotonic_ns() + ahead_retry_ns;
+		break;
+	case PAGER_HOST_READY:
+		break;
+	}
+	return ms * 1000000l;
 }
 
 // Carries out the wish that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
@@ -333,6 +349,8 @@ static void take_slot(struct pager_slot *slot, bool is_restored)
 	atomic_store(&slot->charged, charged);
 	pthread_mutex_unlock(&charge_lock);
 	enter_state(slot, PAGER_RUNNING);
+	if (!is_to_leave(slot)) // the wish for which the gate was barred at the start may be gone
+		pager_gate_open();
 }
 
 static void *run(void *unused)

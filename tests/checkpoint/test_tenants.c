@@ -187,8 +187,9 @@ TEST(a_suspended_program_is_refused)
 	struct vg_ledger *ledger = ledger_of("away");
 	struct pager_slot *slot = &vg_ledger_pager_slots(ledger)[place_of("away", program.pid).slot];
 	uint32_t state = slot->state;
-	for (uint32_t moving = PAGER_CLOSING; moving <= PAGER_COMING; moving++) {
-		slot->state = moving;
+	static const uint32_t moving[] = {PAGER_PREPARING, PAGER_CLOSING, PAGER_LEAVING, PAGER_OUT, PAGER_COMING};
+	for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
+		slot->state = moving[i];
 		check_suspended(pid, how);
 	}
 	slot->state = state;

@@ -32,10 +32,7 @@ static void make_group(const char *group, const char *most, uint64_t used)
 
 static uint64_t available(const char *groups)
 {
-	char text[256];
-
-	snprintf(text, sizeof text, "%s", groups);
-	return pager_group_available(root, text);
+	return pager_group_available(root, groups);
 }
 
 static void remove_root(void)
@@ -86,15 +83,44 @@ TEST(a_group_above_its_limit_has_none_left)
 	CHECK_INT(available("0::/outer/tight\n"), 0);
 }
 
+TEST(the_limit_at_which_the_kernel_slows_a_group_down_counts)
+{
+	make_root();
+	make_group("outer/slow", "max\n", 20 * MiB);
+	write_file("outer/slow", "memory.high", "31457280\n");
+	CHECK_INT(available("0::/outer/slow\n"), 10 * MiB);
+}
+
+TEST(groups_of_version_1_count)
+{
+	char path[256];
+
+	make_root();
+	snprintf(path, sizeof path, "%s/memory", root);
+	mkdir(path, 0700);
+	snprintf(path, sizeof path, "%s/memory/box", root);
+	mkdir(path, 0700);
+	write_file("memory", "memory.limit_in_bytes", "9223372036854771712\n"); // none
+	write_file("memory", "memory.usage_in_bytes", "12345\n");
+	write_file("memory/box", "memory.limit_in_bytes", "52428800\n");
+	write_file("memory/box", "memory.usage_in_bytes", "41943040\n");
+	write_file("memory/box", "memory.stat", "inactive_file 1\ntotal_inactive_file 1048576\n");
+	CHECK_INT(available("4:memory:/box\n0::/\n"), 11 * MiB);
+	CHECK_INT(available("4:memory:/box/unseen\n"), 11 * MiB); // a container sees only what is around
+}
+
 TEST(without_limits_nothing_is_bounded)
 {
 	make_root();
 	CHECK(available("0::/\n") == UINT64_MAX);
-	CHECK(available("4:memory:/docker\n") == UINT64_MAX);
+	CHECK(available("4:cpu:/docker\n") == UINT64_MAX);
 	CHECK(available("") == UINT64_MAX);
 }
 
 TEST(this_process_has_some)
 {
-	CHECK(pager_host_available() > MiB);
+	uint64_t available = pager_host_available();
+
+	CHECK(available > MiB);
+	CHECK(available <= (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
 }
