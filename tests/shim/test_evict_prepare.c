@@ -5,8 +5,8 @@
 
 enum { HELD = 300 << 20 };
 
-// Pinning takes longer than threads and the GPU are waited for.
-static void slow_body(void)
+// Asks a process to leave whose host memory takes 0.8 s to pin, and returns when it prepares.
+static CUdeviceptr begin_slowly(uint32_t drain_ms)
 {
 	CUdeviceptr memory;
 
@@ -14,10 +14,18 @@ static void slow_body(void)
 	setenv("VIRGATE_SIM_COST", "call:cuMemHostRegister_v2=400ms", 1);
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
-	wish(true, 500);
+	wish(true, drain_ms);
 	for (int i = 0; i < 20000 && atomic_load(&slot->state) == PAGER_RUNNING; i++)
 		pause_ms(1);
 	CHECK_INT(slot->state, PAGER_PREPARING);
+	return memory;
+}
+
+// Pinning takes longer than threads and the GPU are waited for.
+static void slow_body(void)
+{
+	CUdeviceptr memory = begin_slowly(500);
+
 	CHECK_INT(cuMemsetD32_v2(memory, 1, 1024), CUDA_SUCCESS);
 	CHECK_INT(slot->waiting, 0);
 	CHECK_INT(slot->state, PAGER_PREPARING); // nothing held the call up
@@ -28,16 +36,7 @@ static void slow_body(void)
 
 static void withdrawn_body(void)
 {
-	CUdeviceptr memory;
-
-	setenv("VIRGATE_SIM", "memory=1G,ctx=16M,slice=2ms", 1); // with costs
-	setenv("VIRGATE_SIM_COST", "call:cuMemHostRegister_v2=400ms", 1);
-	start();
-	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
-	wish(true, 5000);
-	for (int i = 0; i < 20000 && atomic_load(&slot->state) == PAGER_RUNNING; i++)
-		pause_ms(1);
-	CHECK_INT(slot->state, PAGER_PREPARING);
+	begin_slowly(5000);
 	wish(false, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
