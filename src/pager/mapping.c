@@ -207,3 +207,10 @@ bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end)
 	pthread_mutex_unlock(&lock);
 	return can_leave;
 }
+
+void pager_mapping_order(void)
+{
+	pthread_mutex_lock(&lock);
+	pager_handle_bytes();
+	pthread_mutex_unlock(&lock);
+}

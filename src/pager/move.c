@@ -5,6 +5,7 @@
 #include "pager/copy.h"
 #include "pager/handle_move.h"
 #include "pager/host.h"
+#include "pager/mapping.h"
 #include "pager/memory.h"
 #include "pager/page.h"
 
@@ -74,7 +75,7 @@ static void give_host_room_back(void)
 	pager_handles_give_host();
 }
 
-CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
+static CUresult move_all_out(struct pager_slot *slot, uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.out = true, .slot = slot};
 	size_t count;
@@ -94,6 +95,14 @@ CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
 	result = pager_copies_end(&copies, result);
 	give_host_room_back();
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : result;
+}
+
+CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
+{
+	pager_mapping_order();
+	CUresult result = move_all_out(slot, ret_missing);
+	pager_mapping_order();
+	return result;
 }
 
 // Releases the host memory of a chunk after its copy to the device.
@@ -160,7 +169,7 @@ static CUresult map_chunks(struct pager_allocation *allocation)
 	return result == CUDA_SUCCESS && mapped ? pager_allocation_open(allocation) : result;
 }
 
-CUresult pager_move_in(struct pager_slot *slot, uint64_t *ret_missing)
+static CUresult move_all_in(struct pager_slot *slot, uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.slot = slot};
 	size_t count;
@@ -179,4 +188,12 @@ CUresult pager_move_in(struct pager_slot *slot, uint64_t *ret_missing)
 		result = pager_handles_begin_in(&copies);
 	result = pager_copies_end(&copies, result);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : result;
+}
+
+CUresult pager_move_in(struct pager_slot *slot, uint64_t *ret_missing)
+{
+	pager_mapping_order();
+	CUresult result = move_all_in(slot, ret_missing);
+	pager_mapping_order();
+	return result;
 }
