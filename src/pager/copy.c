@@ -27,8 +27,9 @@ static CUresult finish_oldest(struct pager_copies *copies)
 	size_t oldest = copies->finished % PAGER_UNDER_WAY;
 	CUresult result = pager_driver.cuEventSynchronize(copies->done[oldest]);
 
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && !copies->failed)
 		result = copies->copies[oldest].finish(&copies->copies[oldest], copies->slot);
+	copies->failed |= result != CUDA_SUCCESS;
 	copies->finished++;
 	return result;
 }
@@ -49,8 +50,14 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 		result = pager_driver.cuMemcpyHtoDAsync_v2(copy->address, copy->host, copy->size, copies->stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	copies->begun++;
-	return pager_driver.cuEventRecord(copies->done[next], copies->stream);
+	result = pager_driver.cuEventRecord(copies->done[next], copies->stream);
+	if (result == CUDA_SUCCESS) {
+		copies->begun++;
+	} else {
+		copies->failed = true;
+		pager_driver.cuStreamSynchronize(copies->stream); // nothing else tells when this copy has ended
+	}
+	return result;
 }
 
 CUresult pager_copies_end(struct pager_copies *copies, CUresult result)

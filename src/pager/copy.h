@@ -14,7 +14,7 @@ struct pager_copy {
 	CUdeviceptr address;
 	void *host;
 	size_t size;
-	// Called when the copy has ended.
+	// Called when the copy has succeeded, as have all before it.
 	CUresult (*finish)(const struct pager_copy *copy, struct pager_slot *slot);
 	void *owner; // of the memory, and which of its chunks this is: for finish()
 	size_t index;
@@ -28,6 +28,7 @@ struct pager_copies {
 	CUevent done[PAGER_UNDER_WAY];
 	struct pager_copy copies[PAGER_UNDER_WAY];
 	size_t begun, finished;
+	bool failed; // from then on no copy is finished, so that no memory is released whose bytes may be missing
 };
 
 // Begins a copy. Waits for the oldest one first if there are too many.

@@ -222,6 +222,10 @@ TEST(a_move_that_fails_half_way_is_undone)
 		"cuMemcpyDtoHAsync_v2:2=CUDA_ERROR_UNKNOWN",
 		"cuMemcpyDtoHAsync_v2:3=CUDA_ERROR_UNKNOWN",
 		"cuMemAddressReserve:4=CUDA_ERROR_OUT_OF_MEMORY",
+		"cuEventRecord:1=CUDA_ERROR_UNKNOWN",
+		"cuEventRecord:2=CUDA_ERROR_UNKNOWN",
+		"cuEventSynchronize:1=CUDA_ERROR_UNKNOWN",
+		"cuEventSynchronize:2=CUDA_ERROR_UNKNOWN",
 		"cuMemGetAccess:2=CUDA_ERROR_UNKNOWN",
 		"cuMemSetAccess:4=CUDA_ERROR_UNKNOWN",
 	};
