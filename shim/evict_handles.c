@@ -1,6 +1,6 @@
-// Evictable vGPUs: memory that the program makes with cuMemCreate. These functions stand between the gate and the driver,
-// so whoever is in one is inside the gate and the memory is on the device. The rest of the interposer sees their handles
-// as the driver's.
+// Evictable vGPUs: memory that the program makes with cuMemCreate. The gate calls these functions instead of the
+// driver's, so the memory is on the device while a thread is in one. The rest of the interposer treats their handles
+// like the driver's.
 #include <string.h>
 
 #include "pager/handle.h"
@@ -66,8 +66,8 @@ bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
 	return shim_evictable && pager_mapping_can_leave(address, address + size);
 }
 
-// Programs ask for memory that GPUDirect RDMA can reach wherever the GPU has it. Such memory cannot leave, because other
-// devices learn its physical addresses.
+// Programs ask for memory that GPUDirect RDMA can reach wherever the GPU has it. Such memory cannot leave, because
+// other devices learn its physical addresses.
 static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	CUresult result = driver.cuDeviceGetAttribute(value, attribute, device);
@@ -183,7 +183,8 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	struct pager_handle *held;
 	CUresult result = begin_call(&handle, &held);
 
-	// Others can use the memory then. What was made without handles of this type the driver refuses to export.
+	// Other processes can use exported memory, so it stays. The driver refuses to export memory that was made
+	// without handles of this type.
 	if (held && held->properties.requestedHandleTypes & type)
 		result = keep_on_device(VG_ENTRY_cuMemExportToShareableHandle, physical, held);
 	if (result == CUDA_SUCCESS)

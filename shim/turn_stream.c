@@ -10,8 +10,10 @@
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
+// A mark follows after so much work, or after this part of the marked work in flight, if that is more. So a long queue
+// does not need more marks than there are.
 static const uint64_t mark_every_ns = 50000;
-enum { MARK_PART = 16 }; // or this part of what is marked, so that the marks suffice for a long queue
+enum { MARK_PART = 16 };
 static const uint64_t lost_ns = 1000000; // work without a mark counts for twice its estimate and so much
 
 struct mark {

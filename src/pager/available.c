@@ -25,7 +25,7 @@ static uint64_t machine_available(void)
 	return line && sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1 ? kib << 10 : UINT64_MAX;
 }
 
-// A number in a file of a control group. False: there is none; a limit may be "max".
+// Reads a number from a file of a control group. Returns false if the file has no number: a limit may be "max".
 static bool read_number(const char *directory, const char *name, uint64_t *ret_number)
 {
 	char path[2 * TEXT + 64], text[64], *end;
@@ -37,7 +37,7 @@ static bool read_number(const char *directory, const char *name, uint64_t *ret_n
 	return end != text;
 }
 
-// What a version of control groups calls these.
+// The names that a version of control groups has for its files.
 struct names {
 	const char *prefix; // of the group's line in /proc/PID/cgroup
 	const char *below;  // directory of the groups, below the root
@@ -48,7 +48,8 @@ static const struct names versions[] = {
 	{":memory:/", "/memory", {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "\ntotal_inactive_file "},
 };
 
-// Bytes of files that were not used lately: they count as used memory, but the kernel drops them before it refuses any.
+// Returns the bytes of files that were not used lately. They count as used memory, but the kernel drops them before it
+// refuses memory.
 static uint64_t read_droppable(const char *directory, const struct names *names)
 {
 	char path[2 * TEXT + 64], text[4 * TEXT];
@@ -58,7 +59,7 @@ static uint64_t read_droppable(const char *directory, const struct names *names)
 	return line ? strtoull(line + strlen(names->droppable), NULL, 10) : 0;
 }
 
-// Bytes below the limit of one group.
+// Returns the bytes that are left below the limit of one group.
 static uint64_t directory_available(const char *directory, const struct names *names)
 {
 	uint64_t most = UINT64_MAX, number, used;

@@ -2,9 +2,9 @@
 #pragma once
 #include <stdint.h>
 
-// Bytes that the kernel could give without swapping, within the memory limits of the process's control groups.
-// UINT64_MAX: the kernel does not say.
+// Returns the bytes that the kernel could give without swapping, within the memory limits of the process's control
+// groups. UINT64_MAX: the kernel does not say.
 uint64_t pager_host_available(void);
-// Bytes below the limits of a process's control groups (version 1 or 2) and of those around them. `root` is where they
-// are mounted; `groups` is the text of /proc/PID/cgroup. UINT64_MAX: no limit.
+// Returns the bytes that are left below the limits of a process's control groups (version 1 or 2) and of their parents.
+// `root` is where they are mounted; `groups` is the text of /proc/PID/cgroup. UINT64_MAX: no limit.
 uint64_t pager_group_available(const char *root, const char *groups);

@@ -1,5 +1,5 @@
-// Copies between the device and the host, with a few under way at once, so that the copy engine never waits for the calls
-// between two of them. The gate is closed and a context current. This room only.
+// Copies between the device and the host, with a few under way at once, so that the copy engine never waits for the
+// calls between two of them. The gate is closed and a context current. This room only.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pager/array.h"
 #include "pager/host.h"
 #include "pager/memory.h"
 
@@ -53,18 +54,10 @@ static struct pager_handle *new_handle(CUmemGenericAllocationHandle real, size_t
 
 static bool insert(struct pager_handle *handle)
 {
-	bool inserted = true;
+	bool inserted;
 
 	pthread_mutex_lock(&lock);
-	if (count == capacity) {
-		size_t more = capacity ? capacity * 2 : 64;
-		struct pager_handle **grown = realloc(handles, more * sizeof *grown);
-		inserted = grown != NULL;
-		if (grown) {
-			handles = grown;
-			capacity = more;
-		}
-	}
+	inserted = pager_array_reserve(&handles, count, &capacity);
 	if (inserted) {
 		handle->number = 1ull << 62 | ++numbers;
 		handles[count++] = handle; // behind the others, since numbers only grow

@@ -1,6 +1,6 @@
 // Physical memory that the program makes with cuMemCreate and maps where it likes (pager/mapping.h): at one address, at
 // several, or nowhere. The program has a number in place of the driver's handle, because the driver's memory and its
-// handle come and go. Whoever calls is inside the gate (pager/gate.h), so that the pager moves nothing meanwhile.
+// handle come and go. Callers are inside the gate (pager/gate.h), so that the pager moves nothing meanwhile.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,12 +36,12 @@ static inline bool pager_handle_is_ours(CUmemGenericAllocationHandle handle)
 CUresult pager_handle_create(CUmemGenericAllocationHandle *ret_number, size_t size,
 			     const CUmemAllocationProp *properties);
 CUresult pager_handle_release(CUmemGenericAllocationHandle number);
-// Keeps the memory until pager_handle_drop(), which takes NULL. NULL: the program has no such handle.
+// Keeps the memory until pager_handle_drop(), which takes NULL. Returns NULL if the program has no such handle.
 struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
-// One holder more of what somebody holds.
+// Adds a holder. The caller or a mapping must hold the memory already.
 void pager_handle_hold_again(struct pager_handle *handle);
-// Makes the caller's hold one more handle of the program, and returns its number.
+// Turns the caller's hold into another handle of the program. Returns its number.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 // Keeps the memory on the device from now on. False: it stays there already.
 bool pager_handle_keep_on_device(struct pager_handle *handle);

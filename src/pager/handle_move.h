@@ -9,8 +9,8 @@ void pager_handles_take_host(uint64_t *missing);
 void pager_handles_give_host(void);
 // Begins the copies to the host. The end of a handle's last copy releases its memory.
 CUresult pager_handles_begin_out(struct pager_copies *copies);
-// Creates the memory of all handles that are away, unless `result` or a creation is a failure: *missing counts the bytes
-// that were not created.
+// Creates the memory of all handles that are away, unless `result` or a creation is a failure: *missing counts the
+// bytes that were not created.
 CUresult pager_handles_create(CUresult result, uint64_t *missing);
 // Undoes that.
 void pager_handles_uncreate(void);

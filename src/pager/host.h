@@ -1,5 +1,5 @@
 // Pinned host memory for chunks that leave the device: anonymous memory of the process, so it goes with the process. It
-// grows by pieces, which stay pinned. The pager's thread, or whoever is inside the gate.
+// grows by pieces, which stay pinned. The pager's thread, or threads inside the gate.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pager/array.h"
 #include "pager/handle.h"
 
 // Of all below, and of the lists in handles. Taken before the lock of handle.c.
@@ -30,18 +31,10 @@ static size_t find_behind(CUdeviceptr address)
 
 static bool promise_place(void)
 {
-	bool has_place = true;
+	bool has_place;
 
 	pthread_mutex_lock(&lock);
-	if (count + promised == capacity) {
-		size_t more = capacity ? capacity * 2 : 64;
-		struct pager_mapping **grown = realloc(mappings, more * sizeof *grown);
-		has_place = grown != NULL;
-		if (grown) {
-			mappings = grown;
-			capacity = more;
-		}
-	}
+	has_place = pager_array_reserve(&mappings, count + promised, &capacity);
 	promised += has_place;
 	pthread_mutex_unlock(&lock);
 	return has_place;

@@ -1,5 +1,5 @@
-// Where the memory of handles (pager/handle.h) is mapped, by address. Whoever maps, unmaps or retains is inside the gate;
-// pager_mapping_find() and pager_mapping_can_leave() are for any thread at any time.
+// Where the memory of handles (pager/handle.h) is mapped, by address. Callers are inside the gate, but any thread may
+// call pager_mapping_find() and pager_mapping_can_leave() at any time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct pager_mapping {
 	unsigned long long access;   // of the device, kept for that time: CUmemAccess_flags
 };
 
-// What is mapped at an address.
+// One mapping, as callers see it.
 struct pager_mapped {
 	CUdeviceptr begin;
 	size_t size;
@@ -30,8 +30,8 @@ struct pager_mapped {
 CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 			   unsigned long long flags);
 CUresult pager_mapping_remove(CUdeviceptr address, size_t size);
-// Holds the memory of the first mapping that ends behind `address` and begins before `end`, and says where that is.
-// NULL: there is none.
+// Finds the first mapping that ends behind `address` and begins before `end`, describes it in *ret_mapped, and keeps
+// its memory until pager_handle_drop(). Returns NULL if no mapping is found.
 struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, struct pager_mapped *ret_mapped);
 bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped);
 // Whether any of the memory mapped between two addresses can leave the device.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pager/array.h"
 #include "pager/handle.h"
 #include "pager/host.h"
 
@@ -44,18 +45,10 @@ static struct pager_allocation *find_at(CUdeviceptr address)
 
 static bool insert(struct pager_allocation *allocation)
 {
-	bool inserted = true;
+	bool inserted;
 
 	pthread_mutex_lock(&lock);
-	if (count == capacity) {
-		size_t more = capacity ? capacity * 2 : 64;
-		struct pager_allocation **grown = realloc(allocations, more * sizeof *grown);
-		inserted = grown != NULL;
-		if (grown) {
-			allocations = grown;
-			capacity = more;
-		}
-	}
+	inserted = pager_array_reserve(&allocations, count, &capacity);
 	if (inserted) {
 		size_t at = find_behind(allocation->base);
 		memmove(&allocations[at + 1], &allocations[at], (count - at) * sizeof *allocations);

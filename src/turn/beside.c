@@ -81,8 +81,8 @@ static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->regime = TURN_REGIME_BESIDE;
 }
 
-// Returns whether no member was slowed down much. If one ran too shortly to tell, because it was ahead of the others and
-// waited for them, all together must have done more than they do in turns, or want less than the device can do.
+// Returns whether no member was slowed down much. If one ran too shortly to tell, because it was ahead of the others
+// and waited for them, all together must have done more than they do in turns, or want less than the device can do.
 static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 {
 	const struct turn_rules *rules = &arbiter->rules;

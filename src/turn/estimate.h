@@ -7,8 +7,8 @@
 
 enum { TURN_SETS = 128, TURN_WAYS = 8, TURN_SAMPLE = 64 };
 
-// A shape is in one of the entries of its set. A set is a cache line. A program may use hundreds of shapes, and one that
-// pushes another one out would hold up both: a shape that is not known counts as much work.
+// A shape is in one of the entries of its set. A set is a cache line. A program may use hundreds of shapes, and one
+// that pushes another one out would hold up both: a shape that is not known counts as much work.
 struct turn_estimates {
 	_Alignas(64) _Atomic uint64_t shapes[TURN_SETS][TURN_WAYS]; // {tag:20, 16 ns:38, launches since the last sample:6}
 };

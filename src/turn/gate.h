@@ -55,8 +55,9 @@ struct turn_action {
 	uint64_t ns;
 };
 
-// How much work may be in flight, in nanoseconds. What is allowed ahead shrinks at half the device's pace. So the device
-// keeps up with it, also if estimates are wrong by half, and only the window is left when the turn ends.
+// Returns how much work may be in flight, in nanoseconds: half of the time until `ahead_ns`, at least the window. This
+// limit shrinks at half the speed of the device, so the work in flight falls with it, even if the estimates are too
+// low by half.
 static inline uint64_t turn_window(uint32_t window_us, uint64_t ahead_ns, uint64_t now)
 {
 	uint64_t window = window_us * 1000ull, ahead = ahead_ns > now ? (ahead_ns - now) / 2 : 0;

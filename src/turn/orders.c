@@ -45,9 +45,9 @@ static void place_contexts(struct turn_arbiter *arbiter)
 	}
 }
 
-// Whether the holder keeps its turn until the end, because all other vGPUs wait already, also those that were idle until
-// now. Then its threads may run ahead of the device, as they do natively, and the device stays busy while the host pauses.
-// Processes do not know what others of their vGPU have in flight, so only one may.
+// Whether the holder keeps its turn until the end, because all other vGPUs wait already, also those that were idle
+// until now. Then its threads may run ahead of the device, as they do natively, and the device stays busy while the
+// host pauses. Processes do not know what others of their vGPU have in flight, so only one may.
 static bool may_run_ahead(const struct turn_arbiter *arbiter)
 {
 	const struct turn_facts *facts = &arbiter->vgpus[arbiter->holder].facts;

@@ -76,7 +76,7 @@ struct turn_terms {
 	bool is_limit;	    // never more than the share, even on an idle device
 	bool is_latency;    // its requests start at once while they fit its share
 	bool is_exempt;	    // its gate stays open: it is being checkpointed
-	bool is_mps;	    // its programs are clients of MPS; whoever creates the arbiter gives it the mode
+	bool is_mps;	    // its programs are clients of MPS; the creator of the arbiter gives it the mode
 };
 
 // What the processes of one vGPU report; turn_page_read() fills it. Nothing of it is trusted.

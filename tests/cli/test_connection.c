@@ -15,7 +15,7 @@ TEST(a_socket_that_nobody_listens_on_is_told_where_starting_is_not_allowed)
 	unsetenv("VIRGATE_START_DAEMON");
 }
 
-// The script is what is started as the daemon.
+// Runs a command that starts the script as its daemon.
 static void run_with_daemon(const char *script)
 {
 	char path[128];
@@ -91,7 +91,7 @@ TEST(a_daemon_in_a_folder_of_others_is_not_asked)
 	place_begin();
 	unsetenv("VIRGATE_RUNTIME_DIR");
 	setenv("VIRGATE_SIM", "1", 1);
-	setenv("VIRGATE_SIM_DIR", place.folder, 1); // the usual directory, and nobody else's
+	setenv("VIRGATE_SIM_DIR", place.folder, 1); // the usual directory, which belongs to another user here
 	CHECK_INT(vg_paths_runtime(NULL, "1", path), 0);
 	CHECK(strncmp(path, "/tmp/virgate-", 13) == 0);
 	CHECK_INT(rename(place.runtime, path), 0);

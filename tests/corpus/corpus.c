@@ -36,7 +36,7 @@ static int wanted(const struct options *options, const char *name)
 	return options->name_count == 0;
 }
 
-// Returns the first name that no case has; NULL if there is none.
+// Returns the first name that is not the name of a case, or NULL if all are.
 static const char *find_unknown_name(const struct options *options)
 {
 	for (int i = 0; i < options->name_count; i++) {
