@@ -17,6 +17,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOW = 2  # seconds
+REQUESTS = ("infer", "one")  # these answer with the durations of requests
 
 # kind and share; L: in the latency class
 CASES = {
@@ -29,6 +30,9 @@ CASES = {
     "graph-30-70": [("graph", "30"), ("graph", "70")],
     "loop-50-50": [("loop", "50"), ("loop", "50")],
     "loop-20-80": [("loop", "20"), ("loop", "80")],
+    "small-loop-50-50": [("small-loop", "50"), ("small-loop", "50")],
+    "small-loop-20-80": [("small-loop", "20"), ("small-loop", "80")],
+    "one-40-long-60": [("one", "40L"), ("long", "60")],
     "small-30-70": [("small", "30"), ("small", "70")],
     "small-50-50": [("small", "50"), ("small", "50")],
     "infer-40-train-60": [("infer", "40L"), ("train", "60")],
@@ -68,7 +72,7 @@ class Result:
 
     def rate(self, begin, end):
         """Units of work a second, interpolated between the counters."""
-        if self.kind == "infer":
+        if self.kind in REQUESTS:
             return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
         return (self.count(end) - self.count(begin)) / (end - begin) * 1e9
 
@@ -112,7 +116,7 @@ class Bench:
                 self.start_mps()
                 environment = self.mps_environment
             elif side == "shares":
-                prefix = [self.virgate, "run", "--name", self.name(index, is_latency), "--memory", "16G", "--mode",
+                prefix = [self.virgate, "run", "--name", self.name(index, is_latency), "--memory", "30G", "--mode",
                           self.options.mode, *(["--class", "latency"] if is_latency else []), "--"]
             self.workers[key] = Worker(prefix, environment)
         return self.workers[key]
@@ -162,7 +166,7 @@ class Bench:
         rates = {}
         for kind in kinds:
             [result], begin, end = self.measure("native", [(kind, "")], self.options.solo)
-            rates[kind] = [result.rate(begin, end)] + (result.quantiles(begin, end) if kind == "infer" else [])
+            rates[kind] = [result.rate(begin, end)] + (result.quantiles(begin, end) if kind in REQUESTS else [])
         return rates
 
     def compare(self, name, side):
@@ -175,7 +179,7 @@ class Bench:
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         parts = [result.rate(begin, end) / solo[result.kind][0] * 100 for result in results]
         text = f"{name:18} {side:6} of solo " + " ".join(f"{part:5.1f}" for part in parts) + f" sum {sum(parts):5.1f} %"
-        loads = [result for result in results if result.kind != "infer"]
+        loads = [result for result in results if result.kind not in REQUESTS]
         windows, at = [], begin
         while len(loads) > 1 and at + WINDOW * 1_000_000_000 <= end:
             rates = [load.rate(at, at + WINDOW * 1_000_000_000) / solo[load.kind][0] for load in loads]
@@ -185,10 +189,10 @@ class Bench:
             for values in zip(*windows):
                 text += f" | part {statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
         for result in results:
-            if result.kind == "infer":
+            if result.kind in REQUESTS:
                 got = result.quantiles(begin, end)
                 text += " | p50, p90, p99 " + ", ".join(f"{us:.0f}" for us in got) + " us; solo "
-                text += ", ".join(f"{us:.0f}" for us in solo["infer"][1:]) + f"; {got[2] / solo['infer'][3]:.2f} x"
+                text += ", ".join(f"{us:.0f}" for us in solo[result.kind][1:]) + f"; {got[2] / solo[result.kind][3]:.2f} x"
         print(text + (self.note if side == "shares" else ""), flush=True)
 
     def end(self):
@@ -223,4 +227,5 @@ def main():
     print(f"{time.monotonic() - start:.0f} seconds")
 
 
-main()
+if __name__ == "__main__":
+    main()

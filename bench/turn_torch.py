@@ -1,8 +1,8 @@
 """turn_torch.py: a PyTorch tenant for bench_turns_torch.py. Reads commands, one a line:
   prepare KIND             answers "ready"
   run KIND BEGIN END       works between the two times (CLOCK_MONOTONIC in ns); answers with a JSON list: [time, units of
-                           work done] after each synchronization; of infer [end, duration in ns] for each request
-KIND: train, long, graph, loop, infer, small. Work counts as done when the GPU has ended it."""
+                           work done] after each synchronization; of infer and one [end, duration in ns] for each request
+KIND: train, long, graph, loop, small-loop, infer, one, small. Work counts as done when the GPU has ended it."""
 
 import json
 import os
@@ -69,9 +69,10 @@ class Tokens(torch.utils.data.Dataset):
 
 
 class Loop:
-    """A training loop as people write it: transformer, data loader with two processes, `.item()` each ten steps."""
+    """A training loop as people write it: transformer, data loader with two processes, `.item()` each ten steps. With
+    small batches its host is hardly faster than the GPU."""
 
-    def __init__(self):
+    def __init__(self, batch):
         layer = nn.TransformerEncoderLayer(1024, 16, 4096, dropout=0.1, batch_first=True, norm_first=True,
                                            activation="gelu")
         self.embed = nn.Embedding(32000, 1024).cuda()
@@ -80,7 +81,7 @@ class Loop:
         parameters = [p for part in (self.embed, self.layers, self.head) for p in part.parameters()]
         self.optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
         self.mask = nn.Transformer.generate_square_subsequent_mask(512, device="cuda")
-        self.batches = iter(torch.utils.data.DataLoader(Tokens(), batch_size=16, num_workers=2, pin_memory=True,
+        self.batches = iter(torch.utils.data.DataLoader(Tokens(), batch_size=batch, num_workers=2, pin_memory=True,
                                                         prefetch_factor=8))
 
     def work(self):
@@ -111,8 +112,21 @@ class Infer:
         return 1
 
 
+class One:
+    """A request each 5 ms: a single kernel of some microseconds."""
+
+    def __init__(self):
+        self.x = torch.zeros(32, device="cuda")
+
+    def work(self):
+        self.x.add_(1)
+        torch.cuda.synchronize()
+        return 1
+
+
 KINDS = {"train": lambda: Products(4096, 64), "long": lambda: Products(13568, 2), "small": lambda: Products(512, 256),
-         "graph": Graph, "loop": Loop, "infer": Infer}
+         "graph": Graph, "loop": lambda: Loop(48), "small-loop": lambda: Loop(16), "infer": Infer, "one": One}
+REQUESTS = ("infer", "one")
 works = {}
 
 
@@ -131,10 +145,10 @@ def run(kind, begin, end):
     while (start := now_ns()) < end:
         done += work()
         now = now_ns()
-        lines.append((now, now - start if kind == "infer" else done))
-        if kind == "infer" and now < start + 5_000_000:
+        lines.append((now, now - start if kind in REQUESTS else done))
+        if kind in REQUESTS and now < start + 5_000_000:
             time.sleep((start + 5_000_000 - now) / 1e9)
-    return lines[1:] if kind == "infer" else lines
+    return lines[1:] if kind in REQUESTS else lines
 
 
 def main():
@@ -151,4 +165,5 @@ def main():
     os._exit(0)  # the data loader's processes may be in the middle of a batch
 
 
-main()
+if __name__ == "__main__":
+    main()
