@@ -251,8 +251,10 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->id = atomic_fetch_add(&context_ids, 1);
 	context->was_context = SIM_CONTEXT_MAGIC;
 	default_limits(context);
-	if (!revive)
+	if (!revive) {
 		pthread_mutex_init(&context->lock, NULL);
+		pthread_cond_init(&context->uncrowded, NULL);
+	}
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;

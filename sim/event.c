@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "sim.h"
+#include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_event *free_list; // a stale handle still points at an event, without its magic
@@ -177,6 +178,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	SIM_TRY(sim_context_current(&context));
 	if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
+	sim_context_wait_for_room(context);
 	struct sim_event *event = sim_event_new(context, Flags);
 	if (Flags & CU_EVENT_INTERPROCESS) {
 		if (region_event_create(sim_process.region, &index, &generation) != 0) {
@@ -200,6 +202,7 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	if (!atomic_compare_exchange_strong(&event->magic, &magic, 0))
 		return CUDA_ERROR_INVALID_HANDLE;
+	sim_context_wait_for_room(event->context);
 	CUresult error = sim_failure(); // of which this tells, too
 	sim_event_unref(event);
 	return error;

@@ -7,6 +7,7 @@
 #include "copy.h"
 #include "memory.h"
 #include "process.h"
+#include "stream.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct sim_host **hosts; // by address
@@ -337,6 +338,7 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	if (mincore((void *)first, 1, &present) != 0 || mincore((void *)last, 1, &present) != 0 ||
 	    (uintptr_t)p - sim_process.window < 2 * sim_process.window_size)
 		return CUDA_ERROR_INVALID_VALUE;
+	sim_context_wait_for_room(context);
 	struct sim_host host = {.base = (uintptr_t)p, .size = bytesize, .kind = SIM_HOST_REGISTERED,
 				.flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP, .context = context->parent};
 	return insert(&host);

@@ -1,6 +1,7 @@
 // cuMemAlloc and its kin: an address range and the memory behind it in one call.
 #include "context.h"
 #include "memory.h"
+#include "stream.h"
 
 struct opening {
 	struct sim_range *range;
@@ -201,6 +202,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_unsafe());
 	*dptr = 0; // as the driver leaves it on failure
+	sim_context_wait_for_room(context);
 	return sim_memory_alloc(context, bytesize, SIM_RANGE_DEVICE, dptr);
 }
 

@@ -317,10 +317,21 @@ static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 			return;
 		} else {
 			stream->crowd++;
+			stream->context->crowd++;
 			pthread_cond_wait(&stream->room, lock);
 			stream->crowd--;
+			if (--stream->context->crowd == 0)
+				pthread_cond_broadcast(&stream->context->uncrowded);
 		}
 	}
+}
+
+void sim_context_wait_for_room(struct sim_context *context)
+{
+	pthread_mutex_lock(&context->lock);
+	while (context->crowd)
+		pthread_cond_wait(&context->uncrowded, &context->lock);
+	pthread_mutex_unlock(&context->lock);
 }
 
 // Takes op. `wait`: the caller wants to see it done.

@@ -180,6 +180,8 @@ struct sim_context {
 	_Atomic(struct sim_stream *) recorder; // cuCtxRecordEvent's; NULL before the first
 	struct sim_context_wait *waits; // context_event.c's
 	int captures; // blocking streams that capture (kept by capture.c, under lock)
+	unsigned crowd; // threads that wait for room in a queue, under lock
+	pthread_cond_t uncrowded; // no thread does any more
 
 	struct sim_block *blocks; // granules that small allocations share (block.c)
 	uint32_t peers; // bit per device ordinal: peer access enabled

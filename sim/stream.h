@@ -13,3 +13,5 @@ void sim_stream_close(struct sim_stream *stream);
 // reference goes.
 void sim_stream_retire(struct sim_stream *stream);
 void sim_stream_drain(struct sim_stream *stream);
+// Waits while another thread waits for room in a queue of the context. The driver holds up some calls then.
+void sim_context_wait_for_room(struct sim_context *context);

@@ -315,3 +315,91 @@ CONFORM(the_pager_works_beside_a_thread_before_a_full_queue)
 	page_beside(fill_queue, 900);
 	EQUALS(atomic_load(word + 2), 3000);
 }
+
+// ---- calls that wait for a full queue -----------------------------------------------------------
+
+static void create_event(void)
+{
+	CUevent other;
+
+	NEED(cuEventCreate(&other, CU_EVENT_DISABLE_TIMING));
+	atomic_store(&progress, 1);
+	NEED(cuEventDestroy(other));
+}
+
+static void destroy_event(void)
+{
+	NEED(cuEventDestroy(event));
+	atomic_store(&progress, 1);
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+}
+
+static void register_memory(void)
+{
+	static _Alignas(4096) char page[4096];
+
+	NEED(cuMemHostRegister(page, sizeof page, 0));
+	atomic_store(&progress, 1);
+	NEED(cuMemHostUnregister(page));
+}
+
+static void allocate_memory(void)
+{
+	CUdeviceptr memory;
+
+	NEED(cuMemAlloc(&memory, MiB)); // larger memory of an evictable vGPU is made by cuMemCreate, which does not wait
+	atomic_store(&progress, 1);
+	NEED(cuMemFree(memory));
+}
+
+static void *call_beside(void *call)
+{
+	cuCtxSetCurrent(context);
+	((void (*)(void))call)();
+	return NULL;
+}
+
+// The call returns only after the queue has room.
+static void expect_wait(void (*call)(void))
+{
+	pthread_t filler, caller;
+	void *filled = NULL;
+
+	need_parts();
+	start_spinning();
+	pthread_create(&filler, NULL, fill_queue, word);
+	for (double end = seconds() + 15; atomic_load(&progress) < 900 && seconds() < end; usleep(1000))
+		;
+	usleep(200000); // the thread waits in its launch by now
+	BETWEEN(atomic_load(&progress), 900, 1200);
+	atomic_store(&progress, 0);
+	pthread_create(&caller, NULL, call_beside, (void *)call);
+	usleep(200000);
+	EQUALS(atomic_load(&progress), 0);
+	atomic_store(word, 1);
+	pthread_join(filler, &filled);
+	pthread_join(caller, NULL);
+	HOLDS(filled != NULL);
+	WORKS(cuStreamSynchronize(spinning));
+	WORKS(cuStreamDestroy(spinning));
+}
+
+CONFORM(events_are_made_after_the_launches_of_others)
+{
+	expect_wait(create_event);
+}
+
+CONFORM(events_are_destroyed_after_the_launches_of_others)
+{
+	expect_wait(destroy_event);
+}
+
+CONFORM(memory_is_registered_after_the_launches_of_others)
+{
+	expect_wait(register_memory);
+}
+
+CONFORM(memory_is_allocated_after_the_launches_of_others)
+{
+	expect_wait(allocate_memory);
+}
