@@ -10,19 +10,19 @@ import subprocess
 import sys
 import time
 
-from harness import (GiB, MiB, PROGRAMS, SIM, VIRGATE, Failure, Nvml, Suite, check, inside, vgpu, virgate,
-                     wait_for, wait_idle)
+from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, SIM, VIRGATE, Failure, Nvml, Suite, check, inside, need_module, vgpu,
+                     virgate, wait_for, wait_idle)
 
 BUDGET = GiB if SIM else 24 * GiB
 MEMORY = BUDGET * 6 // 10  # of each: two do not fit
-HELD = MEMORY * 8 // 10 // MiB
+HELD = MEMORY * 8 // 10 // MiB // 2 * 2  # cuMemCreate takes multiples of 2 MiB
 FIXED = 40 * MiB if SIM else 2 * GiB
 
 
 class Server:
-    def __init__(self, name, value):
+    def __init__(self, name, command):
         self.name = name
-        self.process = subprocess.Popen(inside({"vgpu": name}, [f"{PROGRAMS}/server", str(HELD), str(value)]),
+        self.process = subprocess.Popen(inside({"vgpu": name}, command),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         start_new_session=True)
 
@@ -59,8 +59,12 @@ def create(name):
     virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M")
 
 
-def with_servers(count, function, nvml):
-    """Calls function(servers) with so many vGPUs, each with a server."""
+def server_command(value, *words):
+    return [f"{PROGRAMS}/server", str(HELD), str(value), *words]
+
+
+def with_servers(count, function, nvml, command=server_command):
+    """Calls function(servers) with so many vGPUs, each with a server that command(value) starts."""
     names = [f"server{i}" for i in range(count)]
     servers = []
     wait_idle(nvml)
@@ -68,7 +72,7 @@ def with_servers(count, function, nvml):
     try:
         for i, name in enumerate(names):
             create(name)
-            servers.append(Server(name, i + 1))
+            servers.append(Server(name, command(i + 1)))
         for server in servers:
             server.expect("ready")
         return function(servers)
@@ -81,7 +85,7 @@ def with_servers(count, function, nvml):
         check(nvml.memory()["used"] <= before + 32 * MiB, "memory was left on the GPU")
 
 
-def suspends(nvml):
+def suspend_server(nvml, command=server_command):
     def run(servers):
         server = servers[0]
         server.ask("check", "right")
@@ -100,7 +104,25 @@ def suspends(nvml):
         server.ask("check", "right")
         return out.strip().splitlines()[-1]
 
-    return with_servers(1, run, nvml)
+    return with_servers(1, run, nvml, command)
+
+
+def suspends(nvml):
+    return suspend_server(nvml)
+
+
+def suspends_created_memory(nvml):
+    """Memory of cuMemCreate: large pieces, and as many small ones as an allocator has."""
+    large = suspend_server(nvml, lambda value: server_command(value, str(HELD // 6 * 2)))
+    small = suspend_server(nvml, lambda value: server_command(value, str(2 if SIM else 20)))
+    return f"{large}; {small}"
+
+
+def suspends_expandable_segments(nvml):
+    """PyTorch's allocator that maps memory of cuMemCreate."""
+    need_module("torch")
+    return suspend_server(nvml, lambda value: ["env", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", PYTHON,
+                                               f"{HERE}/torch_server.py", str(HELD), str(value)])
 
 
 def all_answer(nvml, seconds):
@@ -199,7 +221,7 @@ def main():
     suite = Suite()
     nvml = Nvml()
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
-    for function in (suspends, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, refuses):
+    for function in (suspends, suspends_created_memory, suspends_expandable_segments, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, refuses):
         suite.test(function.__name__, function, nvml)
     suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
     virgate("rm", "rest")

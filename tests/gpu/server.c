@@ -1,4 +1,5 @@
-// server MIB VALUE: fills device memory with the value and answers requests, one a line of standard input:
+// server MIB VALUE [PIECE]: fills device memory with the value and answers requests, one a line of standard input. With
+// PIECE, the memory is of cuMemCreate, so many MiB each, and the first piece is mapped at a second address, too.
 //   check          reads three places of the memory and prints "right" or "wrong"
 //   block SECONDS  gives the GPU work that lasts so long, prints "begun", and does not wait for it
 //   copy           copies the memory to pinned host memory and back, chunk by chunk, and prints the seconds of each way
@@ -20,6 +21,40 @@ enum { MIB = 1 << 20, WORDS = MIB / 4 };
 			exit(1);                                                                                       \
 		}                                                                                                      \
 	} while (0)
+
+static CUdeviceptr allocate(size_t mib)
+{
+	CUdeviceptr memory;
+
+	DO(cuMemAlloc(&memory, mib * MIB));
+	return memory;
+}
+
+static const CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+static const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+				       .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+// Returns memory of pieces, of which only the mappings are left, and the second address of the first piece.
+static CUdeviceptr create(size_t mib, size_t piece, CUdeviceptr *ret_alias)
+{
+	CUdeviceptr memory;
+	CUmemGenericAllocationHandle handle;
+
+	DO(cuMemAddressReserve(&memory, mib * MIB, 0, 0, 0));
+	DO(cuMemAddressReserve(ret_alias, piece * MIB, 0, 0, 0));
+	for (size_t at = 0; at < mib; at += piece) {
+		size_t size = (mib - at < piece ? mib - at : piece) * MIB;
+		DO(cuMemCreate(&handle, size, &wanted, 0));
+		DO(cuMemMap(memory + at * MIB, size, 0, handle, 0));
+		if (at == 0)
+			DO(cuMemMap(*ret_alias, size, 0, handle, 0));
+		DO(cuMemRelease(handle));
+	}
+	DO(cuMemSetAccess(memory, mib * MIB, &access, 1));
+	DO(cuMemSetAccess(*ret_alias, piece * MIB, &access, 1));
+	return memory;
+}
 
 static void sleep_for(void *seconds)
 {
@@ -72,29 +107,29 @@ static void copy(CUdeviceptr memory, size_t mib, CUstream stream, double ret_sec
 
 int main(int argc, char **argv)
 {
-	size_t mib = argc > 2 ? strtoull(argv[1], NULL, 10) : 0;
+	size_t mib = argc > 2 ? strtoull(argv[1], NULL, 10) : 0, piece = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
 	uint32_t value = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
-	CUdeviceptr memory;
+	CUdeviceptr memory, alias = 0;
 	CUcontext context;
 	CUstream stream;
 	char line[64];
 	double took[2];
 	int seconds;
 
-	if (mib == 0)
+	if (mib == 0 || piece > mib)
 		return 2;
 	DO(cuInit(0));
 	DO(cuDevicePrimaryCtxRetain(&context, 0));
 	DO(cuCtxSetCurrent(context));
 	DO(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	DO(cuMemAlloc(&memory, mib * MIB));
+	memory = piece ? create(mib, piece, &alias) : allocate(mib);
 	DO(cuMemsetD32(memory, value, mib * WORDS));
 	DO(cuCtxSynchronize());
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
 		if (strcmp(line, "check\n") == 0)
-			printf("%s\n", is_right(memory, mib, value) ? "right" : "wrong");
+			printf("%s\n", is_right(memory, mib, value) && (!alias || is_right(alias, piece, value)) ? "right" : "wrong");
 		else if (strcmp(line, "copy\n") == 0) {
 			copy(memory, mib, stream, took);
 			printf("%.4f %.4f\n", took[0], took[1]);
