@@ -137,6 +137,8 @@ static const char *reason_text(const struct pager_slot *slot, char *text, size_t
 		snprintf(text, size, "%llu MiB of host memory are missing", mib);
 		return text;
 	case PAGER_DEVICE:
+		if (!mib) // it has room for the memory, but not for what the driver needs besides
+			return "the GPU lacks memory; trying again";
 		snprintf(text, size, "the GPU lacks %llu MiB; trying again", mib);
 		return text;
 	default:

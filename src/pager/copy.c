@@ -1,5 +1,7 @@
 #include "pager/copy.h"
 
+#include "pager/host.h"
+
 // Before the first copy: a process without memory may have no context either.
 static CUresult create_stream(struct pager_copies *copies)
 {
@@ -34,6 +36,22 @@ static CUresult finish_oldest(struct pager_copies *copies)
 	return result;
 }
 
+// Begins the copy, in parts where its room extends over several pieces of host memory.
+static CUresult begin_parts(const struct pager_copies *copies, const struct pager_copy *copy)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t done = 0, size; done < copy->size && result == CUDA_SUCCESS; done += size) {
+		void *host = pager_host_at(copy->room + done, &size);
+		size = size < copy->size - done ? size : copy->size - done;
+		if (copies->out)
+			result = pager_driver.cuMemcpyDtoHAsync_v2(host, copy->address + done, size, copies->stream);
+		else
+			result = pager_driver.cuMemcpyHtoDAsync_v2(copy->address + done, host, size, copies->stream);
+	}
+	return result;
+}
+
 CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *copy)
 {
 	CUresult result = create_stream(copies);
@@ -44,18 +62,14 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 	if (result != CUDA_SUCCESS)
 		return result;
 	copies->copies[next] = *copy;
-	if (copies->out)
-		result = pager_driver.cuMemcpyDtoHAsync_v2(copy->host, copy->address, copy->size, copies->stream);
-	else
-		result = pager_driver.cuMemcpyHtoDAsync_v2(copy->address, copy->host, copy->size, copies->stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = pager_driver.cuEventRecord(copies->done[next], copies->stream);
+	result = begin_parts(copies, copy);
+	if (result == CUDA_SUCCESS)
+		result = pager_driver.cuEventRecord(copies->done[next], copies->stream);
 	if (result == CUDA_SUCCESS) {
 		copies->begun++;
 	} else {
 		copies->failed = true;
-		pager_driver.cuStreamSynchronize(copies->stream); // nothing else tells when this copy has ended
+		pager_driver.cuStreamSynchronize(copies->stream); // nothing else tells when its parts have ended
 	}
 	return result;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pager/driver.h"
 
@@ -12,7 +13,7 @@ enum { PAGER_UNDER_WAY = 3 };
 
 struct pager_copy {
 	CUdeviceptr address;
-	void *host;
+	uint64_t room; // in the host (pager/host.h)
 	size_t size;
 	// Called when the copy has succeeded, as have all before it.
 	CUresult (*finish)(const struct pager_copy *copy, struct pager_slot *slot);

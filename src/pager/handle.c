@@ -39,7 +39,7 @@ static struct pager_handle *new_handle(CUmemGenericAllocationHandle real, size_t
 				       const CUmemAllocationProp *properties)
 {
 	size_t chunks = size / PAGER_CHUNK + (size % PAGER_CHUNK != 0);
-	struct pager_handle *handle = calloc(1, sizeof *handle + chunks * sizeof *handle->hosts);
+	struct pager_handle *handle = calloc(1, sizeof *handle + chunks * sizeof *handle->rooms);
 
 	if (!handle)
 		return NULL;
@@ -47,7 +47,6 @@ static struct pager_handle *new_handle(CUmemGenericAllocationHandle real, size_t
 	handle->properties = *properties;
 	handle->size = size;
 	handle->references = handle->holders = 1;
-	handle->on_device = true;
 	handle->chunk_count = chunks;
 	return handle;
 }
@@ -100,11 +99,11 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number)
 
 static CUresult destroy(struct pager_handle *handle)
 {
-	CUresult result = handle->on_device ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
+	CUresult result = handle->real ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
 
 	for (size_t i = 0; i < handle->chunk_count; i++) // bytes that could not come back: the context is lost
-		if (handle->hosts[i])
-			pager_host_give(handle->hosts[i], pager_chunk_bytes(handle->size, i));
+		if (handle->rooms[i])
+			pager_host_give(handle->rooms[i], pager_chunk_bytes(handle->size, i));
 	free(handle);
 	return result;
 }

@@ -13,17 +13,16 @@ struct pager_mapping;
 
 struct pager_handle {
 	CUmemGenericAllocationHandle number; // the program's
-	CUmemGenericAllocationHandle real;   // the driver's, while on the device
+	CUmemGenericAllocationHandle real;   // the driver's; 0: it has no memory on the device
 	CUmemAllocationProp properties;
 	size_t size;
 	unsigned int references; // handles that the program has
 	unsigned int holders;	 // references + mappings + calls under way; the memory goes with the last
 	_Atomic bool stays;	 // never leaves the device
-	bool on_device;
 	struct pager_mapping *mappings;
 	CUdeviceptr window; // where the pager has it mapped for a copy; 0: nowhere
 	size_t chunk_count;
-	void *hosts[]; // of each chunk: where its bytes are in the host; NULL: on the device alone
+	uint64_t rooms[]; // that its chunks have in the host (pager/host.h); 0: none
 };
 
 // Whether a handle is one of these numbers, valid or not. The driver's own are pointers or small numbers.

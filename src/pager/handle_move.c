@@ -20,25 +20,32 @@ static size_t chunk_size(const struct pager_handle *handle, size_t index)
 	return pager_chunk_bytes(handle->size, index);
 }
 
-void pager_handles_take_host(uint64_t *missing)
+static bool is_in_host(const struct pager_handle *handle)
+{
+	return handle->rooms[handle->chunk_count - 1] != 0; // the last chunk is the last to come back
+}
+
+uint64_t pager_handles_take_host(void)
 {
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
+	uint64_t missing = 0;
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; pager_handle_can_leave(list[i]) && k < list[i]->chunk_count; k++) {
-			if (!list[i]->hosts[k])
-				list[i]->hosts[k] = pager_host_take(chunk_size(list[i], k));
-			if (!list[i]->hosts[k])
-				*missing += chunk_size(list[i], k);
+			if (!list[i]->rooms[k])
+				list[i]->rooms[k] = pager_host_take(chunk_size(list[i], k));
+			if (!list[i]->rooms[k])
+				missing += chunk_size(list[i], k);
 		}
+	return missing;
 }
 
 static void give_host(struct pager_handle *handle, size_t index)
 {
-	if (handle->hosts[index])
-		pager_host_give(handle->hosts[index], chunk_size(handle, index));
-	handle->hosts[index] = NULL;
+	if (handle->rooms[index])
+		pager_host_give(handle->rooms[index], chunk_size(handle, index));
+	handle->rooms[index] = 0;
 }
 
 static CUresult close_window(struct pager_handle *handle)
@@ -81,7 +88,8 @@ static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_addre
 	CUresult result;
 
 	for (const struct pager_mapping *mapping = handle->mappings; mapping; mapping = mapping->next)
-		if (mapping->size == handle->size && mapping->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+		if (mapping->is_mapped && mapping->size == handle->size &&
+		    mapping->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
 			*ret_address = mapping->address;
 			return CUDA_SUCCESS;
 		}
@@ -98,7 +106,7 @@ static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *ha
 
 	for (size_t k = 0; k < handle->chunk_count && result == CUDA_SUCCESS; k++)
 		result = pager_copies_add(copies, &(struct pager_copy){.address = address + k * PAGER_CHUNK,
-								       .host = handle->hosts[k],
+								       .room = handle->rooms[k],
 								       .size = chunk_size(handle, k), .finish = finish,
 								       .owner = handle, .index = k});
 	return result;
@@ -110,7 +118,7 @@ void pager_handles_give_host(void)
 	struct pager_handle **list = pager_handle_list(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (!list[i]->on_device)
+		if (!list[i]->real)
 			continue;
 		close_window(list[i]);
 		for (size_t k = 0; k < list[i]->chunk_count; k++)
@@ -124,11 +132,29 @@ static CUresult note_access(const struct pager_handle *handle)
 
 	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
 	     mapping = mapping->next)
-		result = pager_driver.cuMemGetAccess(&mapping->access, &location, mapping->address);
+		if (mapping->is_mapped)
+			result = pager_driver.cuMemGetAccess(&mapping->access, &location, mapping->address);
 	return result;
 }
 
-// After the last copy: unmaps and releases the memory.
+// Unmaps and releases the memory.
+static CUresult release(struct pager_handle *handle)
+{
+	CUresult result = close_window(handle);
+
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next) {
+		if (mapping->is_mapped)
+			result = pager_driver.cuMemUnmap(mapping->address, mapping->size);
+		mapping->is_mapped &= result != CUDA_SUCCESS;
+	}
+	if (result == CUDA_SUCCESS && handle->real)
+		result = pager_driver.cuMemRelease(handle->real);
+	if (result == CUDA_SUCCESS)
+		handle->real = 0;
+	return result;
+}
+
 static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slot)
 {
 	struct pager_handle *handle = copy->owner;
@@ -136,17 +162,10 @@ static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slo
 
 	if (copy->index + 1 < handle->chunk_count)
 		return CUDA_SUCCESS;
-	result = close_window(handle);
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
-	     mapping = mapping->next) {
-		result = pager_driver.cuMemUnmap(mapping->address, mapping->size);
-		mapping->is_mapped = result != CUDA_SUCCESS;
-	}
-	if (result != CUDA_SUCCESS)
-		return result;
-	handle->on_device = false;
-	atomic_fetch_add(&slot->host, handle->size);
-	return pager_driver.cuMemRelease(handle->real);
+	result = release(handle);
+	if (result == CUDA_SUCCESS)
+		atomic_fetch_add(&slot->host, handle->size);
+	return result;
 }
 
 CUresult pager_handles_begin_out(struct pager_copies *copies)
@@ -156,7 +175,7 @@ CUresult pager_handles_begin_out(struct pager_copies *copies)
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (!list[i]->on_device || !pager_handle_can_leave(list[i]))
+		if (!list[i]->real || !pager_handle_can_leave(list[i]))
 			continue;
 		result = note_access(list[i]);
 		if (result == CUDA_SUCCESS)
@@ -165,50 +184,71 @@ CUresult pager_handles_begin_out(struct pager_copies *copies)
 	return result;
 }
 
-CUresult pager_handles_create(CUresult result, uint64_t *missing)
+CUresult pager_handles_create(void)
 {
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
+	CUmemGenericAllocationHandle real;
+	CUresult result = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < count; i++) {
-		struct pager_handle *handle = list[i];
-		if (handle->on_device)
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		if (list[i]->real)
 			continue;
-		handle->real = 0;
-		if (result == CUDA_SUCCESS)
-			result = pager_driver.cuMemCreate(&handle->real, handle->size, &handle->properties, 0);
-		if (result == CUDA_SUCCESS)
-			continue;
-		handle->real = 0;
-		*missing += handle->size;
+		result = pager_driver.cuMemCreate(&real, list[i]->size, &list[i]->properties, 0);
+		list[i]->real = result == CUDA_SUCCESS ? real : 0;
 	}
 	return result;
 }
 
-void pager_handles_uncreate(void)
+uint64_t pager_handles_count_absent(void)
 {
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
+	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (!list[i]->on_device && list[i]->real) {
-			pager_driver.cuMemRelease(list[i]->real);
-			list[i]->real = 0;
-		}
+		bytes += list[i]->real ? 0 : list[i]->size;
+	return bytes;
 }
 
-static CUresult map_again(const struct pager_handle *handle)
+CUresult pager_handles_release(void)
 {
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
 	CUresult result = CUDA_SUCCESS;
 
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
-	     mapping = mapping->next) {
-		if (mapping->is_mapped)
-			continue;
-		result = pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, handle->real, 0);
-		mapping->is_mapped = result == CUDA_SUCCESS;
-		if (result == CUDA_SUCCESS && mapping->access != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			result = set_access(mapping->address, mapping->size, mapping->access);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		if (is_in_host(list[i]))
+			result = release(list[i]);
+	return result;
+}
+
+static CUresult map_again(struct pager_mapping *mapping)
+{
+	CUresult result = pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, mapping->handle->real, 0);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (mapping->access != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		result = set_access(mapping->address, mapping->size, mapping->access);
+	mapping->is_mapped =
+		result == CUDA_SUCCESS || pager_driver.cuMemUnmap(mapping->address, mapping->size) != CUDA_SUCCESS;
+	return result;
+}
+
+CUresult pager_handles_map(void)
+{
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
+	CUresult result = CUDA_SUCCESS;
+	CUdeviceptr address;
+
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		for (struct pager_mapping *mapping = list[i]->mappings; mapping && result == CUDA_SUCCESS;
+		     mapping = mapping->next)
+			result = mapping->is_mapped ? CUDA_SUCCESS : map_again(mapping);
+		if (result == CUDA_SUCCESS && is_in_host(list[i]))
+			result = find_address(list[i], &address);
 	}
 	return result;
 }
@@ -228,12 +268,8 @@ CUresult pager_handles_begin_in(struct pager_copies *copies)
 	struct pager_handle **list = pager_handle_list(&count);
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		bool was_away = !list[i]->on_device;
-		list[i]->on_device = true;
-		result = map_again(list[i]);
-		if (result == CUDA_SUCCESS && was_away)
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		if (is_in_host(list[i]))
 			result = copy_chunks(copies, list[i], finish_in);
-	}
 	return result;
 }

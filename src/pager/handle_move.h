@@ -3,16 +3,18 @@
 #include "pager/copy.h"
 #include "pager/handle.h"
 
-// Takes room in the host for all that can leave, and adds to *missing what the host lacks.
-void pager_handles_take_host(uint64_t *missing);
+// Takes rooms in the host for all that can leave. Returns how many bytes got none.
+uint64_t pager_handles_take_host(void);
 // Undoes that for handles that are on the device, also after a copy that failed.
 void pager_handles_give_host(void);
 // Begins the copies to the host. The end of a handle's last copy releases its memory.
 CUresult pager_handles_begin_out(struct pager_copies *copies);
-// Creates the memory of all handles that are away, unless `result` or a creation is a failure: *missing counts the
-// bytes that were not created.
-CUresult pager_handles_create(CUresult result, uint64_t *missing);
-// Undoes that.
-void pager_handles_uncreate(void);
-// Maps the memory that was created at its addresses, and begins the copies to the device.
+// Creates the memory of all handles that have none on the device.
+CUresult pager_handles_create(void);
+uint64_t pager_handles_count_absent(void);
+// Maps all memory at its addresses, and where the copies need it.
+CUresult pager_handles_map(void);
+// Undoes both for handles whose bytes are in the host.
+CUresult pager_handles_release(void);
+// Begins the copies to the device.
 CUresult pager_handles_begin_in(struct pager_copies *copies);

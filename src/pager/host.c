@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "pager/available.h"
@@ -17,13 +15,15 @@ struct piece {
 	size_t size;
 	CUcontext pinned_in; // NULL: not pinned
 	bool is_lost;	     // it was pinned, and is not any more
-	uint64_t used[GRANULES / 64];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece pieces[PIECES];
 static size_t piece_count;
 static uint64_t limit, all_bytes, used_bytes;
+// Rooms are numbered through all pieces. Number 0 is no room, so the first granule begins at GRANULE.
+static uint64_t used[PIECES * GRANULES / 64]; // a bit for each granule
+static size_t lowest;			      // all granules before this one are used
 
 void pager_host_limit(uint64_t bytes)
 {
@@ -98,12 +98,8 @@ static bool add_piece(uint64_t size)
 		munmap(memory, size);
 		return false;
 	}
-	memset(piece, 0, sizeof *piece);
-	piece->memory = memory;
-	piece->size = size;
+	*piece = (struct piece){.memory = memory, .size = size};
 	pin(piece);
-	for (size_t i = size / GRANULE; i < GRANULES; i++)
-		piece->used[i / 64] |= 1ull << i % 64;
 	all_bytes += size;
 	piece_count++;
 	return true;
@@ -157,53 +153,66 @@ enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *re
 	return step;
 }
 
-static bool is_free(const struct piece *piece, size_t first, size_t granules)
+bool pager_host_has(uint64_t bytes)
 {
-	for (size_t i = first; i < first + granules; i++)
-		if (piece->used[i / 64] >> i % 64 & 1)
-			return false;
-	return true;
-}
-
-static void *take_from(struct piece *piece, size_t granules)
-{
-	for (size_t first = 0; first + granules <= GRANULES; first++) {
-		if (!is_free(piece, first, granules))
-			continue;
-		for (size_t i = first; i < first + granules; i++)
-			piece->used[i / 64] |= 1ull << i % 64;
-		return piece->memory + first * GRANULE;
-	}
-	return NULL;
-}
-
-void *pager_host_take(size_t size)
-{
-	void *range = NULL;
-	size_t i = 0;
+	bool has;
 
 	pthread_mutex_lock(&lock);
-	do {
-		for (; i < piece_count && !range; i++)
-			range = take_from(&pieces[i], size / GRANULE);
-	} while (!range && used_bytes + size <= limit && add_piece(size));
-	used_bytes += range ? size : 0;
+	has = bytes <= free_bytes();
 	pthread_mutex_unlock(&lock);
-	return range;
+	return has;
 }
 
-void pager_host_give(void *range, size_t size)
+static void set_used(size_t first, size_t end, bool is_used)
 {
+	for (size_t i = first; i < end; i++)
+		used[i / 64] = (used[i / 64] & ~(1ull << i % 64)) | (uint64_t)is_used << i % 64;
+}
+
+uint64_t pager_host_take(size_t size)
+{
+	size_t granules = size / GRANULE, free_ones = 0;
+	uint64_t room = 0;
+
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < piece_count; i++) {
-		size_t offset = (size_t)((char *)range - pieces[i].memory);
-		if ((char *)range < pieces[i].memory || offset >= pieces[i].size)
+	for (size_t i = lowest; i < all_bytes / GRANULE && !room; i++) {
+		free_ones = used[i / 64] >> i % 64 & 1 ? 0 : free_ones + 1;
+		if (free_ones < granules)
 			continue;
-		for (size_t g = offset / GRANULE; g < (offset + size) / GRANULE; g++)
-			pieces[i].used[g / 64] &= ~(1ull << g % 64);
-		used_bytes -= size;
+		size_t first = i + 1 - granules;
+		set_used(first, i + 1, true);
+		lowest = first == lowest ? i + 1 : lowest;
+		used_bytes += size;
+		room = (uint64_t)(first + 1) * GRANULE;
 	}
 	pthread_mutex_unlock(&lock);
+	return room;
+}
+
+void pager_host_give(uint64_t room, size_t size)
+{
+	size_t first = room / GRANULE - 1;
+
+	pthread_mutex_lock(&lock);
+	set_used(first, first + size / GRANULE, false);
+	lowest = first < lowest ? first : lowest;
+	used_bytes -= size;
+	pthread_mutex_unlock(&lock);
+}
+
+void *pager_host_at(uint64_t room, size_t *ret_size)
+{
+	uint64_t offset = room - GRANULE;
+	const struct piece *piece = pieces;
+	void *memory;
+
+	pthread_mutex_lock(&lock);
+	for (; offset >= piece->size; piece++)
+		offset -= piece->size;
+	memory = piece->memory + offset;
+	*ret_size = piece->size - offset;
+	pthread_mutex_unlock(&lock);
+	return memory;
 }
 
 void pager_host_forget(CUcontext context)

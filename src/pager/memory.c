@@ -61,33 +61,60 @@ static bool insert(struct pager_allocation *allocation)
 	return inserted;
 }
 
-CUresult pager_chunk_create(const struct pager_allocation *allocation, size_t index,
-			    CUmemGenericAllocationHandle *ret_handle)
+CUresult pager_chunk_create(struct pager_allocation *allocation, size_t index)
 {
 	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = location};
+	struct pager_chunk *chunk = &allocation->chunks[index];
+	CUmemGenericAllocationHandle handle;
+	CUresult result;
 
-	return pager_driver.cuMemCreate(ret_handle, pager_chunk_size(allocation, index), &properties, 0);
+	if (chunk->handle)
+		return CUDA_SUCCESS;
+	result = pager_driver.cuMemCreate(&handle, pager_chunk_size(allocation, index), &properties, 0);
+	if (result == CUDA_SUCCESS)
+		chunk->handle = handle;
+	return result;
 }
 
-CUresult pager_allocation_open(const struct pager_allocation *allocation)
-{
-	const CUmemAccessDesc access = {.location = location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-
-	return pager_driver.cuMemSetAccess(allocation->base, allocation->size, &access, 1);
-}
-
-static CUresult make_chunk(struct pager_allocation *allocation, size_t index)
+CUresult pager_chunk_map(struct pager_allocation *allocation, size_t index)
 {
 	struct pager_chunk *chunk = &allocation->chunks[index];
-	CUresult result = pager_chunk_create(allocation, index, &chunk->handle);
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
+	if (chunk->is_mapped)
+		return CUDA_SUCCESS;
 	result = pager_driver.cuMemMap(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index), 0,
 				       chunk->handle, 0);
+	chunk->is_mapped = result == CUDA_SUCCESS;
+	return result;
+}
+
+CUresult pager_chunk_release(struct pager_allocation *allocation, size_t index)
+{
+	struct pager_chunk *chunk = &allocation->chunks[index];
+	CUresult result = CUDA_SUCCESS;
+
+	if (chunk->is_mapped)
+		result = pager_driver.cuMemUnmap(allocation->base + index * PAGER_CHUNK,
+						 pager_chunk_size(allocation, index));
 	if (result != CUDA_SUCCESS)
-		pager_driver.cuMemRelease(chunk->handle);
-	chunk->on_device = result == CUDA_SUCCESS;
+		return result;
+	chunk->is_mapped = allocation->is_open = false;
+	if (chunk->handle)
+		result = pager_driver.cuMemRelease(chunk->handle);
+	if (result == CUDA_SUCCESS)
+		chunk->handle = 0;
+	return result;
+}
+
+CUresult pager_allocation_open(struct pager_allocation *allocation)
+{
+	const CUmemAccessDesc access = {.location = location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUresult result = CUDA_SUCCESS;
+
+	if (!allocation->is_open)
+		result = pager_driver.cuMemSetAccess(allocation->base, allocation->size, &access, 1);
+	allocation->is_open = result == CUDA_SUCCESS;
 	return result;
 }
 
@@ -95,13 +122,9 @@ static CUresult make_chunk(struct pager_allocation *allocation, size_t index)
 static void destroy(struct pager_allocation *allocation)
 {
 	for (size_t i = 0; i < allocation->chunk_count; i++) {
-		struct pager_chunk *chunk = &allocation->chunks[i];
-		if (chunk->on_device) {
-			pager_driver.cuMemUnmap(allocation->base + i * PAGER_CHUNK, pager_chunk_size(allocation, i));
-			pager_driver.cuMemRelease(chunk->handle);
-		}
-		if (chunk->host)
-			pager_host_give(chunk->host, pager_chunk_size(allocation, i));
+		pager_chunk_release(allocation, i);
+		if (allocation->chunks[i].room)
+			pager_host_give(allocation->chunks[i].room, pager_chunk_size(allocation, i));
 	}
 	pager_driver.cuMemAddressFree(allocation->base, allocation->size);
 	free(allocation);
@@ -135,8 +158,11 @@ CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret
 		free(allocation);
 		result = CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any size that is too large
 	} else {
-		for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++)
-			result = make_chunk(allocation, i);
+		for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++) {
+			result = pager_chunk_create(allocation, i);
+			if (result == CUDA_SUCCESS)
+				result = pager_chunk_map(allocation, i);
+		}
 		if (result == CUDA_SUCCESS)
 			result = pager_allocation_open(allocation);
 		if (result == CUDA_SUCCESS && !insert(allocation))

@@ -10,9 +10,9 @@
 enum { PAGER_CHUNK = 128 << 20 };
 
 struct pager_chunk {
-	CUmemGenericAllocationHandle handle; // while on the device
-	void *host;			     // where its bytes are in the host; NULL: on the device alone
-	bool on_device;
+	CUmemGenericAllocationHandle handle; // 0: it has no memory on the device
+	bool is_mapped;
+	uint64_t room; // that its bytes have in the host (pager/host.h); 0: none
 };
 
 struct pager_allocation {
@@ -22,6 +22,7 @@ struct pager_allocation {
 	CUcontext context;
 	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	bool sync_memops;
+	bool is_open; // all of its memory is accessible
 	struct pager_allocation *next; // in the list of allocations to free later
 	size_t chunk_count;
 	struct pager_chunk chunks[];
@@ -63,7 +64,10 @@ static inline size_t pager_chunk_size(const struct pager_allocation *allocation,
 {
 	return pager_chunk_bytes(allocation->size, index);
 }
-CUresult pager_chunk_create(const struct pager_allocation *allocation, size_t index,
-			    CUmemGenericAllocationHandle *ret_handle);
-// Makes the memory that is mapped at the allocation accessible.
-CUresult pager_allocation_open(const struct pager_allocation *allocation);
+// These do nothing for chunks that have memory on the device, or that are mapped.
+CUresult pager_chunk_create(struct pager_allocation *allocation, size_t index);
+CUresult pager_chunk_map(struct pager_allocation *allocation, size_t index);
+// Undoes both, as far as they were done.
+CUresult pager_chunk_release(struct pager_allocation *allocation, size_t index);
+// Makes the memory of all chunks, which are mapped, accessible.
+CUresult pager_allocation_open(struct pager_allocation *allocation);

@@ -9,92 +9,107 @@
 #include "pager/memory.h"
 #include "pager/page.h"
 
-static struct pager_chunk *chunk_of(const struct pager_copy *copy)
+// Calls a function for every chunk of all allocations, until one fails.
+static CUresult for_each_chunk(CUresult (*act)(struct pager_allocation *, size_t index))
 {
-	struct pager_allocation *allocation = copy->owner;
+	size_t count;
+	struct pager_allocation **list = pager_memory_list(&count);
+	CUresult result = CUDA_SUCCESS;
 
-	return &allocation->chunks[copy->index];
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
+			result = act(list[i], k);
+	return result;
 }
 
 static CUresult copy_chunk(struct pager_copies *copies, struct pager_allocation *allocation, size_t index,
 			   CUresult (*finish)(const struct pager_copy *, struct pager_slot *))
 {
 	const struct pager_copy copy = {.address = allocation->base + index * PAGER_CHUNK,
-					.host = allocation->chunks[index].host,
+					.room = allocation->chunks[index].room,
 					.size = pager_chunk_size(allocation, index), .finish = finish,
 					.owner = allocation, .index = index};
 
 	return pager_copies_add(copies, &copy);
 }
 
+// Copies every chunk that has a room in the host.
+static CUresult copy_chunks(struct pager_copies *copies,
+			    CUresult (*finish)(const struct pager_copy *, struct pager_slot *))
+{
+	size_t count;
+	struct pager_allocation **list = pager_memory_list(&count);
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
+			if (list[i]->chunks[k].room && list[i]->chunks[k].handle)
+				result = copy_chunk(copies, list[i], k, finish);
+	return result;
+}
+
+// ---- to the host ---------------------------------------------------------------------------
+
 // Releases the device memory of a chunk after its copy to the host.
 static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	struct pager_chunk *chunk = chunk_of(copy);
-	CUresult result = pager_driver.cuMemUnmap(copy->address, copy->size);
+	CUresult result = pager_chunk_release(copy->owner, copy->index);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	chunk->on_device = false;
-	atomic_fetch_add(&slot->host, copy->size);
-	return pager_driver.cuMemRelease(chunk->handle);
+	if (result == CUDA_SUCCESS)
+		atomic_fetch_add(&slot->host, copy->size);
+	return result;
 }
 
-// Reserves host memory for every chunk before the first copy, so that a move that cannot be completed does not begin.
-static bool take_host_room(uint64_t *ret_missing)
+static CUresult take_room(struct pager_allocation *allocation, size_t index)
+{
+	struct pager_chunk *chunk = &allocation->chunks[index];
+
+	if (!chunk->room)
+		chunk->room = pager_host_take(pager_chunk_size(allocation, index));
+	return CUDA_SUCCESS;
+}
+
+static CUresult give_room_back(struct pager_allocation *allocation, size_t index)
+{
+	struct pager_chunk *chunk = &allocation->chunks[index];
+
+	if (!chunk->handle || !chunk->room)
+		return CUDA_SUCCESS;
+	pager_host_give(chunk->room, pager_chunk_size(allocation, index));
+	chunk->room = 0;
+	return CUDA_SUCCESS;
+}
+
+// Counts the bytes of chunks without a room.
+static uint64_t count_roomless(void)
 {
 	size_t count;
 	struct pager_allocation **list = pager_memory_list(&count);
-
-	*ret_missing = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < list[i]->chunk_count; k++) {
-			struct pager_chunk *chunk = &list[i]->chunks[k];
-			if (chunk->on_device && !chunk->host)
-				chunk->host = pager_host_take(pager_chunk_size(list[i], k));
-			if (!chunk->host)
-				*ret_missing += pager_chunk_size(list[i], k);
-		}
-	pager_handles_take_host(ret_missing);
-	return *ret_missing == 0;
-}
-
-static void give_host_room_back(void)
-{
-	size_t count;
-	struct pager_allocation **list = pager_memory_list(&count);
+	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < list[i]->chunk_count; k++) {
-			struct pager_chunk *chunk = &list[i]->chunks[k];
-			if (!chunk->on_device || !chunk->host)
-				continue;
-			pager_host_give(chunk->host, pager_chunk_size(list[i], k));
-			chunk->host = NULL;
-		}
-	pager_handles_give_host();
+		for (size_t k = 0; k < list[i]->chunk_count; k++)
+			bytes += list[i]->chunks[k].room ? 0 : pager_chunk_size(list[i], k);
+	return bytes;
 }
 
 static CUresult move_all_out(struct pager_slot *slot, uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.out = true, .slot = slot};
-	size_t count;
-	struct pager_allocation **list = pager_memory_list(&count);
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!take_host_room(ret_missing)) {
-		give_host_room_back();
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	// Every chunk gets its room before the first copy, so that a move that cannot be completed does not begin.
+	for_each_chunk(take_room);
+	*ret_missing = count_roomless() + pager_handles_take_host();
+	if (*ret_missing == 0) {
+		result = copy_chunks(&copies, finish_out);
+		if (result == CUDA_SUCCESS)
+			result = pager_handles_begin_out(&copies);
+		result = pager_copies_end(&copies, result);
 	}
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
-			if (list[i]->chunks[k].on_device)
-				result = copy_chunk(&copies, list[i], k, finish_out);
-	if (result == CUDA_SUCCESS)
-		result = pager_handles_begin_out(&copies);
-	result = pager_copies_end(&copies, result);
-	give_host_room_back();
-	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : result;
+	for_each_chunk(give_room_back);
+	pager_handles_give_host();
+	return result;
 }
 
 CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
@@ -105,85 +120,77 @@ CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
 	return result;
 }
 
+// ---- to the device -------------------------------------------------------------------------
+
 // Releases the host memory of a chunk after its copy to the device.
 static CUresult finish_in(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	struct pager_chunk *chunk = chunk_of(copy);
+	struct pager_allocation *allocation = copy->owner;
 
-	pager_host_give(chunk->host, copy->size);
-	chunk->host = NULL;
+	give_room_back(allocation, copy->index);
 	atomic_fetch_sub(&slot->host, copy->size);
 	return CUDA_SUCCESS;
 }
 
-static bool is_away(const struct pager_chunk *chunk)
+static CUresult map_chunk(struct pager_allocation *allocation, size_t index)
 {
-	return !chunk->on_device;
+	bool is_last = index + 1 == allocation->chunk_count;
+	CUresult result = pager_chunk_map(allocation, index);
+
+	return result == CUDA_SUCCESS && is_last ? pager_allocation_open(allocation) : result;
 }
 
-// Creates the physical memory of every chunk and handle that is in the host. If one fails, releases the others.
-static CUresult create_all(uint64_t *ret_missing)
+static CUresult release_if_in_host(struct pager_allocation *allocation, size_t index)
+{
+	return allocation->chunks[index].room ? pager_chunk_release(allocation, index) : CUDA_SUCCESS;
+}
+
+// Counts the bytes that have no memory on the device.
+static uint64_t count_absent(void)
 {
 	size_t count;
 	struct pager_allocation **list = pager_memory_list(&count);
-	CUresult result = CUDA_SUCCESS;
+	uint64_t bytes = pager_handles_count_absent();
 
-	*ret_missing = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < list[i]->chunk_count; k++) {
-			struct pager_chunk *chunk = &list[i]->chunks[k];
-			if (!is_away(chunk))
-				continue;
-			chunk->handle = 0;
-			if (result == CUDA_SUCCESS)
-				result = pager_chunk_create(list[i], k, &chunk->handle);
-			if (result != CUDA_SUCCESS) {
-				chunk->handle = 0;
-				*ret_missing += pager_chunk_size(list[i], k);
-			}
-		}
-	result = pager_handles_create(result, ret_missing);
-	if (result == CUDA_SUCCESS)
-		return result;
-	pager_handles_uncreate();
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < list[i]->chunk_count; k++)
-			if (is_away(&list[i]->chunks[k]) && list[i]->chunks[k].handle)
-				pager_driver.cuMemRelease(list[i]->chunks[k].handle);
+			bytes += list[i]->chunks[k].handle ? 0 : pager_chunk_size(list[i], k);
+	return bytes;
+}
+
+// Takes all that the copies to the device need. It creates all memory before it maps any: if the device has no room,
+// that is known sooner.
+static CUresult prepare_in(uint64_t *ret_missing)
+{
+	CUresult result = for_each_chunk(pager_chunk_create);
+
+	if (result == CUDA_SUCCESS)
+		result = pager_handles_create();
+	*ret_missing = count_absent();
+	if (result == CUDA_SUCCESS)
+		result = for_each_chunk(map_chunk);
+	if (result == CUDA_SUCCESS)
+		result = pager_handles_map();
 	return result;
 }
 
-static CUresult map_chunks(struct pager_allocation *allocation)
+static CUresult undo_prepare_in(void)
 {
-	CUresult result = CUDA_SUCCESS;
-	bool mapped = false;
+	CUresult of_chunks = for_each_chunk(release_if_in_host), of_handles = pager_handles_release();
 
-	for (size_t k = 0; k < allocation->chunk_count && result == CUDA_SUCCESS; k++) {
-		struct pager_chunk *chunk = &allocation->chunks[k];
-		if (!is_away(chunk))
-			continue;
-		result = pager_driver.cuMemMap(allocation->base + k * PAGER_CHUNK, pager_chunk_size(allocation, k), 0,
-					       chunk->handle, 0);
-		chunk->on_device = mapped = result == CUDA_SUCCESS;
-	}
-	return result == CUDA_SUCCESS && mapped ? pager_allocation_open(allocation) : result;
+	return of_chunks == CUDA_SUCCESS ? of_handles : of_chunks;
 }
 
 static CUresult move_all_in(struct pager_slot *slot, uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.slot = slot};
-	size_t count;
-	struct pager_allocation **list = pager_memory_list(&count);
-	CUresult result = create_all(ret_missing);
+	CUresult result = prepare_in(ret_missing);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		result = map_chunks(list[i]);
-		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
-			if (list[i]->chunks[k].host)
-				result = copy_chunk(&copies, list[i], k, finish_in);
+	if (result != CUDA_SUCCESS) {
+		CUresult undone = undo_prepare_in();
+		return undone == CUDA_SUCCESS ? result : CUDA_ERROR_UNKNOWN;
 	}
+	result = copy_chunks(&copies, finish_in);
 	if (result == CUDA_SUCCESS)
 		result = pager_handles_begin_in(&copies);
 	result = pager_copies_end(&copies, result);

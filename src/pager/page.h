@@ -22,7 +22,7 @@ enum pager_state {
 	PAGER_RUNNING, // all memory is on the device
 	PAGER_CLOSING, // waits until threads have left driver calls and the GPU is idle
 	PAGER_LEAVING, // memory moves to the host
-	PAGER_OUT,     // all memory is in the host
+	PAGER_OUT,     // all memory is in the host; or a part, and the device has no room for it to come back
 	PAGER_COMING,  // memory moves back to the device
 	PAGER_BROKEN,  // a copy failed: the context is lost, and memory with it
 	PAGER_PREPARING, // pins host memory to leave; threads go on

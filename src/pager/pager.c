@@ -25,7 +25,9 @@ static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 500000000
 static struct pager_options options;
 static bool started;
 static uint64_t ahead_after_ns; // of the pager's thread
-static pthread_mutex_t charge_lock = PTHREAD_MUTEX_INITIALIZER; // of the next, and its copy in the slot
+static bool is_partly_out;	// likewise: a move to the host failed, and what has left cannot come back yet
+// Held while a figure is computed and stored in the slot, so that the last one stored is the last one computed.
+static pthread_mutex_t figures_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged;
 
 static void sleep_ns(long ns)
@@ -56,11 +58,15 @@ static bool is_to_leave(const struct pager_slot *slot)
 	return atomic_load(&options.page->out) || atomic_load(&slot->out);
 }
 
-// Makes a context current; false: the process has none, and therefore no memory.
-static bool push_context(CUcontext contexts[CONTEXTS], size_t *ret_count)
+// Makes one of the process's contexts current. Returns CUDA_ERROR_INVALID_CONTEXT if there is none.
+static CUresult push_context(CUcontext contexts[CONTEXTS], size_t *ret_count)
 {
+	CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+
 	*ret_count = options.contexts(contexts, CONTEXTS);
-	return *ret_count && pager_driver.cuCtxPushCurrent_v2(contexts[0]) == CUDA_SUCCESS;
+	for (size_t i = 0; i < *ret_count && result != CUDA_SUCCESS; i++)
+		result = pager_driver.cuCtxPushCurrent_v2(contexts[i]);
+	return result;
 }
 
 static void pop_context(void)
@@ -143,55 +149,80 @@ static uint64_t deadline_of(const struct pager_slot *slot)
 
 static void stay(struct pager_slot *slot)
 {
+	is_partly_out = false;
 	enter_state(slot, PAGER_RUNNING);
 	pager_gate_open();
 	options.failed(slot);
 }
 
-// A copy to the host failed: what has left comes back, if the context still works.
-static void come_back(struct pager_slot *slot, CUresult result)
+static void give_up(struct pager_slot *slot)
 {
-	uint64_t missing;
-
-	give_reason(slot, PAGER_DRIVER, result, 0);
-	if (pager_move_in(slot, &missing) != CUDA_SUCCESS) {
-		enter_state(slot, PAGER_BROKEN);
-		pager_gate_open();
-		options.failed(slot);
-		return;
-	}
-	stay(slot);
+	is_partly_out = false;
+	enter_state(slot, PAGER_BROKEN);
+	pager_gate_open();
+	options.failed(slot);
 }
 
-static void move_out(struct pager_slot *slot)
+// The device lacks `missing` bytes: the pager tries again later.
+static void wait_for_room(struct pager_slot *slot, uint64_t missing, bool is_known)
+{
+	give_reason(slot, PAGER_DEVICE, 0, missing);
+	enter_state(slot, PAGER_OUT);
+	if (!is_known)
+		options.failed(slot);
+}
+
+// A move to the host failed, for the reason in the slot: what has left comes back, if anything has, and if the context
+// still works. Returns false if the device has no room for it now.
+static bool come_back(struct pager_slot *slot)
+{
+	bool is_known = is_partly_out;
+	uint64_t missing;
+	CUresult result = pager_move_in(slot, &missing);
+
+	if (result == CUDA_SUCCESS) {
+		stay(slot);
+	} else if (result != CUDA_ERROR_OUT_OF_MEMORY) {
+		give_up(slot);
+	} else {
+		is_partly_out = true;
+		if (!is_known)
+			options.failed(slot);
+		wait_for_room(slot, missing, is_known);
+	}
+	return !is_partly_out;
+}
+
+// With the gate closed, the device idle and a context current. Returns false if it is to be called again.
+static bool move_out(struct pager_slot *slot)
 {
 	uint64_t began_ns = vg_clock_monotonic_ns(), missing;
-	CUresult result = pager_move_out(slot, &missing);
+	CUresult result;
 
-	if (missing) {
-		give_reason(slot, PAGER_HOST, 0, missing);
-		stay(slot);
-		return;
-	}
+	enter_state(slot, PAGER_LEAVING);
+	result = pager_move_out(slot, &missing);
 	if (result != CUDA_SUCCESS) {
-		come_back(slot, result);
-		return;
+		give_reason(slot, missing ? PAGER_HOST : PAGER_DRIVER, missing ? 0 : result, missing);
+		return come_back(slot);
 	}
+	is_partly_out = false;
 	atomic_store(&slot->moved_ns, vg_clock_monotonic_ns() - began_ns);
 	atomic_fetch_add(&slot->moves, 1);
 	give_reason(slot, PAGER_DONE, 0, 0);
 	enter_state(slot, PAGER_OUT);
+	return true;
 }
 
-// Pins another piece of host memory for what can leave.
+// Pins another piece of host memory for what can leave. *ret_missing is 0 if there is no context to do it in.
 static enum pager_host_step prepare_piece(uint64_t kept, uint64_t *ret_missing)
 {
 	CUcontext contexts[CONTEXTS];
 	enum pager_host_step step;
 	size_t count;
 
-	if (!push_context(contexts, &count))
-		return PAGER_HOST_READY;
+	*ret_missing = 0;
+	if (push_context(contexts, &count) != CUDA_SUCCESS)
+		return pager_memory_bytes() ? PAGER_HOST_SHORT : PAGER_HOST_READY;
 	step = pager_host_grow(pager_memory_bytes(), kept, ret_missing);
 	pop_context();
 	return step;
@@ -201,87 +232,97 @@ static enum pager_host_step prepare_piece(uint64_t kept, uint64_t *ret_missing)
 // there is too little, or the wish was withdrawn meanwhile.
 static bool prepare_host(struct pager_slot *slot)
 {
-	CUcontext contexts[CONTEXTS];
 	enum pager_host_step step;
 	uint64_t missing = 0;
 
 	give_reason(slot, PAGER_DONE, 0, 0);
-	if (pager_memory_bytes() && options.contexts(contexts, CONTEXTS) == 0) {
-		give_reason(slot, PAGER_DRIVER, CUDA_ERROR_INVALID_CONTEXT, 0);
-		return false;
-	}
 	while ((step = prepare_piece(0, &missing)) == PAGER_HOST_MORE && is_to_leave(slot))
 		;
 	if (step == PAGER_HOST_SHORT)
-		give_reason(slot, PAGER_HOST, 0, missing);
+		give_reason(slot, missing ? PAGER_HOST : PAGER_DRIVER, missing ? 0 : CUDA_ERROR_INVALID_CONTEXT,
+			    missing);
 	return step == PAGER_HOST_READY && is_to_leave(slot);
 }
 
-// With the gate closed.
-static void drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
+// With the gate closed. Returns false if the move is to be tried again.
+static bool drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
 {
 	CUcontext contexts[CONTEXTS];
 	size_t count;
-	bool pushed = push_context(contexts, &count);
-	CUresult result = drain(contexts, count, deadline_ns);
+	CUresult result, pushed = push_context(contexts, &count);
+	bool done = true;
 
+	result = pushed == CUDA_SUCCESS || !pager_memory_bytes() ? drain(contexts, count, deadline_ns) : pushed;
 	if (result == CUDA_SUCCESS) {
-		enter_state(slot, PAGER_LEAVING);
-		move_out(slot);
+		done = move_out(slot);
 	} else {
 		give_reason(slot, result == CUDA_ERROR_NOT_READY ? PAGER_GPU : PAGER_DRIVER, result, 0);
-		stay(slot);
+		done = come_back(slot);
 	}
-	if (pushed)
+	if (pushed == CUDA_SUCCESS)
 		pop_context();
+	return done;
 }
 
-static void leave(struct pager_slot *slot)
+// Prepares and closes the gate, again if a thread has allocated memory meanwhile. Returns false if the process stays.
+static bool prepare_and_close(struct pager_slot *slot, uint64_t *ret_deadline_ns)
+{
+	for (;;) {
+		enter_state(slot, PAGER_PREPARING);
+		if (!prepare_host(slot)) {
+			enter_state(slot, PAGER_RUNNING);
+			if (atomic_load(&slot->reason) != PAGER_DONE)
+				options.failed(slot);
+			return false;
+		}
+		*ret_deadline_ns = deadline_of(slot);
+		enter_state(slot, PAGER_CLOSING);
+		if (!close_gate(slot, *ret_deadline_ns)) {
+			stay(slot);
+			return false;
+		}
+		if (pager_host_has(pager_memory_bytes()))
+			return true;
+		pager_gate_open();
+	}
+}
+
+// Returns false if the move is to be tried again.
+static bool leave(struct pager_slot *slot)
 {
 	uint64_t deadline_ns;
 
-	enter_state(slot, PAGER_PREPARING);
-	if (!prepare_host(slot)) {
-		enter_state(slot, PAGER_RUNNING);
-		if (atomic_load(&slot->reason) != PAGER_DONE)
-			options.failed(slot);
-		return;
-	}
-	deadline_ns = deadline_of(slot);
-	enter_state(slot, PAGER_CLOSING);
-	if (close_gate(slot, deadline_ns))
-		drain_and_move_out(slot, deadline_ns);
-	else
-		stay(slot);
+	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
-// Brings all memory back. False: the device has no room for it now.
+// Brings all memory back. Returns false if the device has no room for it now.
 static bool come(struct pager_slot *slot)
 {
 	CUcontext contexts[CONTEXTS];
 	size_t count;
 	uint64_t began_ns = vg_clock_monotonic_ns(), missing = 0;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = push_context(contexts, &count);
 
 	enter_state(slot, PAGER_COMING);
-	if (push_context(contexts, &count)) {
+	if (result == CUDA_SUCCESS) {
 		result = pager_move_in(slot, &missing);
 		pop_context();
+	} else if (!pager_memory_bytes()) {
+		result = CUDA_SUCCESS;
 	}
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-		bool is_known = atomic_load(&slot->reason) == PAGER_DEVICE;
-		give_reason(slot, PAGER_DEVICE, 0, missing);
-		enter_state(slot, PAGER_OUT);
-		if (!is_known)
-			options.failed(slot);
+		wait_for_room(slot, missing, atomic_load(&slot->reason) == PAGER_DEVICE);
 		return false;
 	}
 	give_reason(slot, result == CUDA_SUCCESS ? PAGER_DONE : PAGER_DRIVER, result, 0);
 	atomic_store(&slot->moved_ns, vg_clock_monotonic_ns() - began_ns);
-	enter_state(slot, result == CUDA_SUCCESS ? PAGER_RUNNING : PAGER_BROKEN);
+	if (result != CUDA_SUCCESS) {
+		give_up(slot);
+		return true;
+	}
+	is_partly_out = false;
+	enter_state(slot, PAGER_RUNNING);
 	pager_gate_open();
-	if (result != CUDA_SUCCESS)
-		options.failed(slot);
 	return true;
 }
 
@@ -328,8 +369,12 @@ static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
 	bool done = true;
 
-	if (is_to_leave(slot) && !is_out(slot))
-		leave(slot);
+	if (atomic_load(&slot->state) == PAGER_BROKEN)
+		; // the memory is lost
+	else if (is_to_leave(slot) && is_partly_out)
+		done = drain_and_move_out(slot, deadline_of(slot));
+	else if (is_to_leave(slot) && !is_out(slot))
+		done = leave(slot);
 	else if (!is_to_leave(slot) && is_out(slot))
 		done = come(slot);
 	if (!done)
@@ -344,10 +389,10 @@ static void take_slot(struct pager_slot *slot, bool is_restored)
 	if (is_restored)
 		pager_host_forget(NULL);
 	pager_gate_count_in(slot);
+	pthread_mutex_lock(&figures_lock);
 	atomic_store(&slot->bytes, pager_memory_bytes());
-	pthread_mutex_lock(&charge_lock);
 	atomic_store(&slot->charged, charged);
-	pthread_mutex_unlock(&charge_lock);
+	pthread_mutex_unlock(&figures_lock);
 	enter_state(slot, PAGER_RUNNING);
 	if (!is_to_leave(slot)) // the wish for which the gate was barred at the start may be gone
 		pager_gate_open();
@@ -405,19 +450,20 @@ void pager_note_bytes(void)
 {
 	struct pager_slot *slot = started ? options.slot() : NULL;
 
-	if (slot)
-		atomic_store(&slot->bytes, pager_memory_bytes());
+	if (!slot)
+		return;
+	atomic_store(&slot->bytes, pager_memory_bytes());
 }
 
 void pager_note_charge(int64_t bytes)
 {
 	struct pager_slot *slot = bytes ? options.slot() : NULL;
 
-	pthread_mutex_lock(&charge_lock);
+	pthread_mutex_lock(&figures_lock);
 	charged += (uint64_t)bytes;
 	if (slot)
 		atomic_store(&slot->charged, charged);
-	pthread_mutex_unlock(&charge_lock);
+	pthread_mutex_unlock(&figures_lock);
 }
 
 void pager_reset(void)

@@ -54,6 +54,81 @@ TEST(the_time_for_draining_begins_after_the_host_memory_is_pinned)
 	run_evictable(slow_body);
 }
 
+// Memory that a thread allocates while the host memory is pinned leaves, too.
+static void meanwhile_body(void)
+{
+	CUdeviceptr memory = begin_slowly(5000), more;
+
+	CHECK_INT(cuMemAlloc_v2(&more, 20 << 20), CUDA_SUCCESS);
+	fill(memory, 1 << 20, 1);
+	fill(more, 20 << 20, 2);
+	CHECK_INT(slot->state, PAGER_PREPARING);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_OUT);
+	CHECK_INT(slot->host, HELD + (20 << 20));
+	move(false, PAGER_RUNNING);
+	check_filled(memory, 1 << 20, 1);
+	check_filled(more, 20 << 20, 2);
+}
+
+TEST(memory_that_is_allocated_meanwhile_leaves)
+{
+	run_evictable(meanwhile_body);
+}
+
+static size_t anonymous_bytes(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *file = fopen("/proc/self/status", "re");
+
+	while (file && fgets(line, sizeof line, file) && sscanf(line, "RssAnon: %llu kB", &kib) != 1)
+		;
+	if (file)
+		fclose(file);
+	return (size_t)kib << 10;
+}
+
+// Two of these fit in a piece of host memory, and the third one extends over two pieces. The swap holds no more.
+enum { ODD = 86 << 20, ODD_COUNT = 3 };
+
+static void odd_body(void)
+{
+	CUdeviceptr memory[ODD_COUNT];
+	size_t before;
+
+	start();
+	for (uint32_t i = 0; i < ODD_COUNT; i++) {
+		CHECK_INT(cuMemAlloc_v2(&memory[i], ODD), CUDA_SUCCESS);
+		fill(memory[i], ODD / 2, i + 1);
+		fill(memory[i] + ODD / 2, ODD / 2, i + 11);
+	}
+	before = anonymous_bytes();
+	for (int i = 0; i < 2; i++) {
+		move(true, PAGER_OUT);
+		CHECK(anonymous_bytes() < before + ODD_COUNT * ODD + ODD / 4);
+		move(false, PAGER_RUNNING);
+	}
+	for (uint32_t i = 0; i < ODD_COUNT; i++) {
+		check_filled(memory[i], ODD / 2, i + 1);
+		check_filled(memory[i] + ODD / 2, ODD / 2, i + 11);
+	}
+	CHECK_INT(cuMemFree_v2(memory[1]), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&memory[1], ODD + (2 << 20)), CUDA_SUCCESS);
+	wish(true, 5000);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_HOST);
+	CHECK_INT(slot->missing, 2 << 20);
+}
+
+TEST(memory_of_odd_sizes_takes_no_more_than_the_swap)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = (uint64_t)ODD_COUNT * ODD;
+	TENANT(950 * MIB, 16 * MIB, odd_body);
+}
+
 static size_t resident_bytes(void)
 {
 	unsigned long all, resident;

@@ -1,0 +1,242 @@
+// The driver fails while memory moves.
+#include "evictable_handles.h"
+
+// The quota and the swap are larger than the device.
+static void run_with(const char *fault, void (*body)(void))
+{
+	printf("# %s\n", fault);
+	fflush(stdout);
+	setenv("VIRGATE_SIM_FAULT", fault, 1);
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	TENANT(16 * GIB, 16 * MIB, body);
+	unsetenv("VIRGATE_SIM_FAULT");
+}
+
+static void wait_until_the_device_lacks_room(void)
+{
+	for (int i = 0; i < 20000 && atomic_load(&slot->reason) != PAGER_DEVICE; i++)
+		pause_ms(1);
+	CHECK_INT(slot->reason, PAGER_DEVICE);
+}
+
+static void wish_and_wait(bool out)
+{
+	wish(out, 5000);
+	wait_for_answer();
+}
+
+// ---- on the way in -----------------------------------------------------------------------------
+
+static CUdeviceptr allocated, first, second;
+static CUmemGenericAllocationHandle nowhere;
+
+// An allocation, a handle with two mappings, and one with none, for which copies need a window.
+static void make_all_kinds(void)
+{
+	CUmemGenericAllocationHandle handle;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&allocated, SIZE), CUDA_SUCCESS);
+	handle = make(SIZE);
+	first = map_anywhere(SIZE, handle);
+	second = map_anywhere(SIZE, handle);
+	nowhere = make(SIZE);
+	fill(allocated, SIZE, 1);
+	fill(first, SIZE, 2);
+}
+
+static void check_all_kinds(void)
+{
+	check_filled(allocated, SIZE, 1);
+	check_filled(first, SIZE, 2);
+	check_filled(second, SIZE, 2);
+}
+
+// Calls 1 to 3 of cuMemCreate and cuMemMap make this. Call 4 of cuMemMap is for the window of the move to the host.
+static const char *const steps_in[] = {
+	"cuMemCreate:4", "cuMemCreate:5", "cuMemCreate:6", "cuMemMap:5", "cuMemMap:6", "cuMemMap:7", "cuMemMap:8",
+	"cuMemSetAccess:5", "cuMemSetAccess:6", "cuMemSetAccess:7", "cuMemSetAccess:8", "cuMemAddressReserve:5",
+};
+
+static void no_room_body(void)
+{
+	size_t before;
+
+	make_all_kinds();
+	before = free_on_device();
+	move(true, PAGER_OUT);
+	wish(false, 0);
+	wait_until_the_device_lacks_room();
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DONE);
+	CHECK_INT(slot->host, 0);
+	CHECK_INT(free_on_device(), before);
+	check_all_kinds();
+	out_and_in();
+	check_all_kinds();
+	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
+}
+
+TEST(memory_waits_in_the_host_if_a_call_before_the_copies_finds_no_room)
+{
+	char fault[96];
+
+	for (size_t i = 0; i < sizeof steps_in / sizeof *steps_in; i++) {
+		int n = atoi(strchr(steps_in[i], ':') + 1);
+		snprintf(fault, sizeof fault, "%s-%d=CUDA_ERROR_OUT_OF_MEMORY", steps_in[i], n + 5); // and for five tries
+		run_with(fault, no_room_body);
+	}
+}
+
+static void broken_body(void)
+{
+	CUcontext current;
+
+	make_all_kinds();
+	move(true, PAGER_OUT);
+	wish_and_wait(false);
+	CHECK_INT(slot->state, PAGER_BROKEN);
+	CHECK_INT(slot->reason, PAGER_DRIVER);
+	CHECK(slot->row == CUDA_ERROR_UNKNOWN || slot->row == CUDA_ERROR_OUT_OF_MEMORY);
+	wish_and_wait(true);
+	CHECK_INT(slot->state, PAGER_BROKEN); // for good
+	CHECK_INT(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+	cuMemsetD8_v2(allocated, 0, 4); // returns, whatever it answers
+	CHECK_INT(cuMemFree_v2(allocated), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, SIZE);
+}
+
+TEST(other_failures_on_the_way_in_break_the_process)
+{
+	static const char *const copies[] = {
+		"cuMemcpyHtoDAsync_v2:1=CUDA_ERROR_OUT_OF_MEMORY", "cuMemcpyHtoDAsync_v2:2=CUDA_ERROR_UNKNOWN",
+		"cuMemcpyHtoDAsync_v2:3=CUDA_ERROR_UNKNOWN", "cuEventRecord:4=CUDA_ERROR_UNKNOWN",
+		"cuEventSynchronize:4=CUDA_ERROR_UNKNOWN", "cuEventSynchronize:6=CUDA_ERROR_UNKNOWN",
+		"cuStreamCreate:3=CUDA_ERROR_OUT_OF_MEMORY",
+		"cuMemMap:6=CUDA_ERROR_OUT_OF_MEMORY;cuMemRelease:4=CUDA_ERROR_UNKNOWN", // it cannot be undone
+	};
+	char fault[96];
+
+	for (size_t i = 0; i < sizeof steps_in / sizeof *steps_in; i++) {
+		snprintf(fault, sizeof fault, "%s=CUDA_ERROR_UNKNOWN", steps_in[i]);
+		run_with(fault, broken_body);
+	}
+	for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+		run_with(copies[i], broken_body);
+}
+
+// Five calls make it current for the move to the host.
+static void lost_context_body(void)
+{
+	make_all_kinds();
+	move(true, PAGER_OUT);
+	wish_and_wait(false);
+	CHECK_INT(slot->state, PAGER_BROKEN);
+	CHECK_INT(slot->reason, PAGER_DRIVER);
+	CHECK_INT(slot->row, CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(slot->host, slot->bytes);
+}
+
+TEST(memory_does_not_count_as_back_without_a_context)
+{
+	run_with("cuCtxPushCurrent_v2:6+=CUDA_ERROR_INVALID_CONTEXT", lost_context_body);
+}
+
+// ---- on the way out ----------------------------------------------------------------------------
+
+enum { COUNT = 8, LEFT = 3 }; // LEFT allocations have left before copy 6 fails
+static CUdeviceptr many[COUNT];
+
+static void allocate_many(void)
+{
+	start();
+	for (uint32_t i = 0; i < COUNT; i++) {
+		CHECK_INT(cuMemAlloc_v2(&many[i], SIZE), CUDA_SUCCESS);
+		fill(many[i], SIZE, i + 1);
+	}
+}
+
+static void check_many(void)
+{
+	for (uint32_t i = 0; i < COUNT; i++)
+		check_filled(many[i], SIZE, i + 1);
+}
+
+static void leave_partly(void)
+{
+	allocate_many();
+	wish(true, 5000);
+	wait_until_the_device_lacks_room();
+	CHECK_INT(slot->host, LEFT * SIZE);
+	CHECK(slot->answered != slot->bell);
+}
+
+// The next try to leave succeeds.
+static void leaves_later_body(void)
+{
+	leave_partly();
+	CHECK_INT(slot->missing, LEFT * SIZE);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_OUT);
+	CHECK_INT(slot->reason, PAGER_DONE);
+	CHECK_INT(slot->host, COUNT * SIZE);
+	CHECK_INT(slot->moves, 1);
+	move(false, PAGER_RUNNING);
+	check_many();
+}
+
+static void stays_later_body(void)
+{
+	leave_partly();
+	CHECK_INT(slot->missing, LEFT * SIZE);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DRIVER);
+	CHECK_INT(slot->host, 0);
+	check_many();
+}
+
+static void comes_later_body(void)
+{
+	leave_partly();
+	wish_and_wait(false);
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DONE);
+	CHECK_INT(slot->host, 0);
+	check_many();
+	fill(many[0], SIZE, 1);
+}
+
+TEST(memory_that_left_in_vain_waits_for_room_too)
+{
+	run_with("cuMemcpyDtoHAsync_v2:6=CUDA_ERROR_UNKNOWN;cuMemCreate:9=CUDA_ERROR_OUT_OF_MEMORY", leaves_later_body);
+	run_with("cuMemcpyDtoHAsync_v2:6+=CUDA_ERROR_UNKNOWN;cuMemCreate:9-13=CUDA_ERROR_OUT_OF_MEMORY", stays_later_body);
+	run_with("cuMemcpyDtoHAsync_v2:6-9=CUDA_ERROR_UNKNOWN;cuMemMap:9-15=CUDA_ERROR_OUT_OF_MEMORY", comes_later_body);
+}
+
+// A release that fails leaves the memory where it is, unmapped.
+static void not_released_body(void)
+{
+	size_t before;
+
+	allocate_many();
+	before = free_on_device();
+	wish_and_wait(true);
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DRIVER);
+	CHECK_INT(slot->host, 0);
+	CHECK_INT(free_on_device(), before);
+	check_many();
+	out_and_in();
+	check_many();
+}
+
+TEST(memory_that_was_not_released_is_mapped_again)
+{
+	run_with("cuMemRelease:1=CUDA_ERROR_UNKNOWN", not_released_body);
+	run_with("cuMemRelease:3=CUDA_ERROR_UNKNOWN", not_released_body);
+	run_with("cuMemUnmap:2=CUDA_ERROR_UNKNOWN", not_released_body);
+}
