@@ -452,7 +452,9 @@ void pager_note_bytes(void)
 
 	if (!slot)
 		return;
+	pthread_mutex_lock(&figures_lock);
 	atomic_store(&slot->bytes, pager_memory_bytes());
+	pthread_mutex_unlock(&figures_lock);
 }
 
 void pager_note_charge(int64_t bytes)
