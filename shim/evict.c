@@ -35,7 +35,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false,
+	gated_green = false, // except destruction, below
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -80,6 +80,7 @@ static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuCtxDestroy,
 	VG_ENTRY_cuCtxDestroy_v2,
 	VG_ENTRY_cuCtxDetach,
+	VG_ENTRY_cuGreenCtxDestroy, // the last one takes down a primary context that the program has released
 	VG_ENTRY_cuDevicePrimaryCtxRelease,
 	VG_ENTRY_cuDevicePrimaryCtxRelease_v2,
 	VG_ENTRY_cuDevicePrimaryCtxReset,

@@ -1,4 +1,6 @@
 // The driver fails while memory moves.
+#include <pthread.h>
+
 #include "evictable_handles.h"
 
 // The quota and the swap are larger than the device.
@@ -143,6 +145,55 @@ static void lost_context_body(void)
 TEST(memory_does_not_count_as_back_without_a_context)
 {
 	run_with("cuCtxPushCurrent_v2:6+=CUDA_ERROR_INVALID_CONTEXT", lost_context_body);
+}
+
+static CUgreenCtx make_green(void)
+{
+	CUdevResource resource;
+	CUdevResourceDesc descriptor;
+	CUgreenCtx green;
+
+	CHECK_INT(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+	CHECK_INT(cuDevResourceGenerateDesc(&descriptor, &resource, 1), CUDA_SUCCESS);
+	CHECK_INT(cuGreenCtxCreate(&green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+	return green;
+}
+
+static void *destroy_green(void *green)
+{
+	CHECK_INT(cuGreenCtxDestroy(green), CUDA_SUCCESS);
+	return NULL;
+}
+
+// The green context is all that keeps the primary one.
+static void green_body(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUgreenCtx green;
+	pthread_t thread;
+
+	start();
+	green = make_green();
+	handle = make(SIZE);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	move(true, PAGER_OUT);
+	CHECK_INT(pthread_create(&thread, NULL, destroy_green, green), 0);
+	for (int i = 0; i < 20000 && slot->waiting == 0; i++)
+		pause_ms(1);
+	CHECK_INT(slot->waiting, 1);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(slot->host, 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	wish_and_wait(true); // now there is no context to copy in
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DRIVER);
+	CHECK_INT(slot->row, CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+}
+
+TEST(a_green_context_stays_while_memory_is_away)
+{
+	run_with("", green_body);
 }
 
 // ---- on the way out ----------------------------------------------------------------------------
