@@ -301,14 +301,14 @@ void shim_evict_refuse(enum vg_entry entry, uint64_t bytes)
 
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later)
 {
-	bool found;
+	CUresult result;
 
 	pager_enter(entry);
 	*ret_later = is_capturing();
-	found = pager_memory_free(address, true, *ret_later);
+	result = pager_memory_free(address, true, *ret_later);
 	pager_note_bytes();
 	pager_leave();
-	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return result;
 }
 
 void shim_evict_forget(CUdeviceptr address)

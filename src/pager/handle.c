@@ -97,10 +97,29 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number)
 	return handle;
 }
 
+// With the lock held.
+static void take_out(const struct pager_handle *handle)
+{
+	size_t at = find_index(handle->number);
+
+	memmove(&handles[at], &handles[at + 1], (count - at - 1) * sizeof *handles);
+	count--;
+	bytes_of_all -= pager_handle_can_leave(handle) ? handle->size : 0;
+}
+
+// Releases the memory, which has no holder any more. If the driver does not, it gets the last holder back.
 static CUresult destroy(struct pager_handle *handle)
 {
 	CUresult result = handle->real ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
 
+	pthread_mutex_lock(&lock);
+	if (result == CUDA_SUCCESS)
+		take_out(handle);
+	else
+		handle->holders++;
+	pthread_mutex_unlock(&lock);
+	if (result != CUDA_SUCCESS)
+		return result;
 	for (size_t i = 0; i < handle->chunk_count; i++) // bytes that could not come back: the context is lost
 		if (handle->rooms[i])
 			pager_host_give(handle->rooms[i], pager_chunk_bytes(handle->size, i));
@@ -116,12 +135,6 @@ CUresult pager_handle_drop(struct pager_handle *handle)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	last = --handle->holders == 0;
-	if (last) {
-		size_t at = find_index(handle->number);
-		memmove(&handles[at], &handles[at + 1], (count - at - 1) * sizeof *handles);
-		count--;
-		bytes_of_all -= pager_handle_can_leave(handle) ? handle->size : 0;
-	}
 	pthread_mutex_unlock(&lock);
 	return last ? destroy(handle) : CUDA_SUCCESS;
 }
@@ -129,13 +142,19 @@ CUresult pager_handle_drop(struct pager_handle *handle)
 CUresult pager_handle_release(CUmemGenericAllocationHandle number)
 {
 	struct pager_handle *handle;
+	CUresult result;
 
 	pthread_mutex_lock(&lock);
 	handle = find_handle(number);
 	if (handle)
 		handle->references--;
 	pthread_mutex_unlock(&lock);
-	return handle ? pager_handle_drop(handle) : CUDA_ERROR_INVALID_VALUE;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = pager_handle_drop(handle);
+	if (result != CUDA_SUCCESS)
+		pager_handle_hand_out(handle);
+	return result;
 }
 
 void pager_handle_hold_again(struct pager_handle *handle)

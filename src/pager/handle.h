@@ -31,11 +31,12 @@ static inline bool pager_handle_is_ours(CUmemGenericAllocationHandle handle)
 	return handle >> 62 == 1;
 }
 
-// These two do what the driver's calls do, with its results.
+// These two do what the driver's calls do, with its results. A release that fails changes nothing.
 CUresult pager_handle_create(CUmemGenericAllocationHandle *ret_number, size_t size,
 			     const CUmemAllocationProp *properties);
 CUresult pager_handle_release(CUmemGenericAllocationHandle number);
-// Keeps the memory until pager_handle_drop(), which takes NULL. Returns NULL if the program has no such handle.
+// Keeps the memory until pager_handle_drop(), which takes NULL. Returns NULL if the program has no such handle. If the
+// driver does not release the memory, pager_handle_drop() returns its result, and the hold stays.
 struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
 // Adds a holder. The caller or a mapping must hold the memory already.

@@ -51,6 +51,12 @@ static void insert(struct pager_mapping *mapping)
 	promised--;
 }
 
+static void link_to_handle(struct pager_mapping *mapping)
+{
+	mapping->next = mapping->handle->mappings;
+	mapping->handle->mappings = mapping;
+}
+
 static CUresult map(struct pager_mapping *mapping, unsigned long long flags)
 {
 	struct pager_handle *handle = mapping->handle;
@@ -59,8 +65,7 @@ static CUresult map(struct pager_mapping *mapping, unsigned long long flags)
 	pthread_mutex_lock(&lock);
 	if (result == CUDA_SUCCESS) {
 		mapping->number = 3ull << 61 | ++numbers;
-		mapping->next = handle->mappings;
-		handle->mappings = mapping;
+		link_to_handle(mapping);
 		insert(mapping);
 	} else {
 		promised--;
@@ -128,6 +133,49 @@ static void unlink_from_handle(const struct pager_mapping *mapping)
 	*link = mapping->next;
 }
 
+// Unmaps a range, unless all of its mappings (`taken`, if there are any) are unmapped already.
+static CUresult unmap(CUdeviceptr address, size_t size, struct pager_mapping **taken, size_t taken_count)
+{
+	bool is_mapped = taken_count == 0;
+	CUresult result;
+
+	for (size_t i = 0; i < taken_count; i++)
+		is_mapped |= taken[i]->is_mapped;
+	result = is_mapped ? pager_driver.cuMemUnmap(address, size) : CUDA_SUCCESS;
+	for (size_t i = 0; i < taken_count && result == CUDA_SUCCESS; i++)
+		taken[i]->is_mapped = false;
+	return result;
+}
+
+static void put_back(struct pager_mapping *mapping)
+{
+	pthread_mutex_lock(&lock);
+	insert(mapping);
+	pthread_mutex_unlock(&lock);
+}
+
+// Ends a mapping that was taken out of the table, or puts it back if its memory is not released.
+static CUresult end(struct pager_mapping *mapping)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&lock);
+	unlink_from_handle(mapping);
+	pthread_mutex_unlock(&lock);
+	result = pager_handle_drop(mapping->handle);
+	pthread_mutex_lock(&lock);
+	if (result == CUDA_SUCCESS) {
+		promised--;
+	} else {
+		link_to_handle(mapping);
+		insert(mapping);
+	}
+	pthread_mutex_unlock(&lock);
+	if (result == CUDA_SUCCESS)
+		free(mapping);
+	return result;
+}
+
 CUresult pager_mapping_remove(CUdeviceptr address, size_t size)
 {
 	struct pager_mapping **taken;
@@ -136,20 +184,14 @@ CUresult pager_mapping_remove(CUdeviceptr address, size_t size)
 
 	if (!take_range(address, size, &taken, &taken_count))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = pager_driver.cuMemUnmap(address, size);
-	pthread_mutex_lock(&lock);
+	result = unmap(address, size, taken, taken_count);
 	for (size_t i = 0; i < taken_count; i++) {
-		if (result != CUDA_SUCCESS) {
-			insert(taken[i]);
+		if (taken[i]->is_mapped) {
+			put_back(taken[i]);
 		} else {
-			unlink_from_handle(taken[i]);
-			promised--;
+			CUresult ended = end(taken[i]);
+			result = result == CUDA_SUCCESS ? ended : result;
 		}
-	}
-	pthread_mutex_unlock(&lock);
-	for (size_t i = 0; result == CUDA_SUCCESS && i < taken_count; i++) {
-		pager_handle_drop(taken[i]->handle);
-		free(taken[i]);
 	}
 	free(taken);
 	return result;

@@ -15,7 +15,7 @@ struct pager_mapping {
 	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	struct pager_handle *handle; // which it holds
 	struct pager_mapping *next;  // of the same handle
-	bool is_mapped;		     // false while the memory is away
+	bool is_mapped;		     // false while the memory is away, or after a removal that failed half-way
 	unsigned long long access;   // of the device, kept for that time: CUmemAccess_flags
 };
 
@@ -26,7 +26,8 @@ struct pager_mapped {
 	uint64_t number;
 };
 
-// These do what the driver's calls do, with its results. The handle is a number.
+// These do what the driver's calls do, with its results. The handle is a number. If the driver unmaps memory, but does
+// not release it, the mapping stays, and pager_mapping_remove() can be called again.
 CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 			   unsigned long long flags);
 CUresult pager_mapping_remove(CUdeviceptr address, size_t size);

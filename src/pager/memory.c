@@ -118,14 +118,34 @@ CUresult pager_allocation_open(struct pager_allocation *allocation)
 	return result;
 }
 
-// Releases the device memory, the host memory and the addresses.
+// Creates and maps what is not there.
+static CUresult make_memory(struct pager_allocation *allocation)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++) {
+		result = pager_chunk_create(allocation, i);
+		if (result == CUDA_SUCCESS)
+			result = pager_chunk_map(allocation, i);
+	}
+	return result == CUDA_SUCCESS ? pager_allocation_open(allocation) : result;
+}
+
+static CUresult release_memory(struct pager_allocation *allocation)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++)
+		result = pager_chunk_release(allocation, i);
+	return result;
+}
+
+// Gives back the host memory and the addresses.
 static void destroy(struct pager_allocation *allocation)
 {
-	for (size_t i = 0; i < allocation->chunk_count; i++) {
-		pager_chunk_release(allocation, i);
+	for (size_t i = 0; i < allocation->chunk_count; i++)
 		if (allocation->chunks[i].room)
 			pager_host_give(allocation->chunks[i].room, pager_chunk_size(allocation, i));
-	}
 	pager_driver.cuMemAddressFree(allocation->base, allocation->size);
 	free(allocation);
 }
@@ -158,43 +178,47 @@ CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret
 		free(allocation);
 		result = CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any size that is too large
 	} else {
-		for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++) {
-			result = pager_chunk_create(allocation, i);
-			if (result == CUDA_SUCCESS)
-				result = pager_chunk_map(allocation, i);
-		}
-		if (result == CUDA_SUCCESS)
-			result = pager_allocation_open(allocation);
+		result = make_memory(allocation);
 		if (result == CUDA_SUCCESS && !insert(allocation))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
-		if (result == CUDA_SUCCESS)
+		if (result == CUDA_SUCCESS) {
 			*ret_address = allocation->base;
-		else
+		} else {
+			release_memory(allocation);
 			destroy(allocation);
+		}
 	}
 	pager_driver.cuThreadExchangeStreamCaptureMode(&mode);
 	return result;
 }
 
-// Takes the allocation that begins at `address` out of the list, unless it stays listed until it is freed later.
-static struct pager_allocation *take(CUdeviceptr address, bool later)
+// Finds the allocation that begins at `address`, and lists it to be freed later if that is asked.
+static struct pager_allocation *find_begin(CUdeviceptr address, bool later)
 {
 	struct pager_allocation *allocation;
-	size_t at;
 
 	pthread_mutex_lock(&lock);
-	at = find_behind(address);
-	allocation = at < count && allocations[at]->base == address ? allocations[at] : NULL;
+	allocation = find_at(address);
+	if (allocation && allocation->base != address)
+		allocation = NULL;
 	if (allocation && later) {
 		allocation->next = to_free;
 		to_free = allocation;
-	} else if (allocation) {
-		memmove(&allocations[at], &allocations[at + 1], (count - at - 1) * sizeof *allocations);
-		count--;
-		bytes_of_all -= allocation->size;
 	}
 	pthread_mutex_unlock(&lock);
 	return allocation;
+}
+
+static void take_out(const struct pager_allocation *allocation)
+{
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = find_behind(allocation->base);
+	memmove(&allocations[at], &allocations[at + 1], (count - at - 1) * sizeof *allocations);
+	count--;
+	bytes_of_all -= allocation->size;
+	pthread_mutex_unlock(&lock);
 }
 
 static void wait_for_context(CUcontext context)
@@ -207,18 +231,25 @@ static void wait_for_context(CUcontext context)
 	pager_driver.cuCtxPopCurrent_v2(&popped);
 }
 
-bool pager_memory_free(CUdeviceptr address, bool wait, bool later)
+CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later)
 {
-	struct pager_allocation *allocation = take(address, later);
+	struct pager_allocation *allocation = find_begin(address, later);
+	CUresult result;
 
 	if (!allocation)
-		return false;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (later)
-		return true;
+		return CUDA_SUCCESS;
 	if (wait)
 		wait_for_context(allocation->context);
+	result = release_memory(allocation);
+	if (result != CUDA_SUCCESS) {
+		make_memory(allocation); // whole again, so that it can move
+		return result;
+	}
+	take_out(allocation);
 	destroy(allocation);
-	return true;
+	return result;
 }
 
 uint64_t pager_memory_free_rest(void)
@@ -232,8 +263,12 @@ uint64_t pager_memory_free_rest(void)
 	pthread_mutex_unlock(&lock);
 	while (list) {
 		struct pager_allocation *next = list->next;
-		bytes += list->size;
-		pager_memory_free(list->base, true, false);
+		uint64_t size = list->size;
+		CUdeviceptr base = list->base;
+		if (pager_memory_free(base, true, false) == CUDA_SUCCESS)
+			bytes += size;
+		else
+			find_begin(base, true); // again later
 		list = next;
 	}
 	return bytes;

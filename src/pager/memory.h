@@ -40,10 +40,11 @@ struct pager_range {
 // Allocates memory in `context`, which must be current. Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, or the driver's
 // error.
 CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret_address);
-// Frees the allocation that begins at `address`. Returns false if no allocation begins there. Waits for the work of
-// its context first, as cuMemFree does, unless `wait` is false. While a stream is being captured, this must not wait:
-// pass `later`, and pager_memory_free_rest() frees it.
-bool pager_memory_free(CUdeviceptr address, bool wait, bool later);
+// Frees the allocation that begins at `address`. Returns CUDA_ERROR_INVALID_VALUE if no allocation begins there, or the
+// driver's error, after which the allocation is still there. Waits for the work of its context first, as cuMemFree does,
+// unless `wait` is false. While a stream is being captured, this must not wait: pass `later`, and
+// pager_memory_free_rest() frees it.
+CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later);
 // Frees the allocations that were to be freed later, and returns their bytes. No stream may be being captured.
 uint64_t pager_memory_free_rest(void);
 bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range);

@@ -64,7 +64,7 @@ static CUresult take_room(struct pager_allocation *allocation, size_t index)
 {
 	struct pager_chunk *chunk = &allocation->chunks[index];
 
-	if (!chunk->room)
+	if (chunk->handle && !chunk->room)
 		chunk->room = pager_host_take(pager_chunk_size(allocation, index));
 	return CUDA_SUCCESS;
 }
@@ -80,7 +80,7 @@ static CUresult give_room_back(struct pager_allocation *allocation, size_t index
 	return CUDA_SUCCESS;
 }
 
-// Counts the bytes of chunks without a room.
+// Counts the bytes on the device that have no room in the host.
 static uint64_t count_roomless(void)
 {
 	size_t count;
@@ -89,7 +89,8 @@ static uint64_t count_roomless(void)
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < list[i]->chunk_count; k++)
-			bytes += list[i]->chunks[k].room ? 0 : pager_chunk_size(list[i], k);
+			if (list[i]->chunks[k].handle && !list[i]->chunks[k].room)
+				bytes += pager_chunk_size(list[i], k);
 	return bytes;
 }
 

@@ -118,7 +118,7 @@ static void *allocate_and_free(void *unused)
 			pager_note_bytes();
 		}
 		for (int i = 0; i < ALLOCATIONS; i++) {
-			failures += !pager_memory_free(addresses[i], false, false);
+			failures += pager_memory_free(addresses[i], false, false) != CUDA_SUCCESS;
 			pager_note_bytes();
 		}
 		pthread_barrier_wait(&barrier);

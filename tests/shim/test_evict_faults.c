@@ -291,3 +291,87 @@ TEST(memory_that_was_not_released_is_mapped_again)
 	run_with("cuMemRelease:3=CUDA_ERROR_UNKNOWN", not_released_body);
 	run_with("cuMemUnmap:2=CUDA_ERROR_UNKNOWN", not_released_body);
 }
+
+// ---- accounts ----------------------------------------------------------------------------------
+
+// What the slot, the ledger and the device say is the same, before and after memory of SIZE.
+static void check_accounts(uint64_t charged, size_t free_bytes, size_t made)
+{
+	CHECK_INT(slot->bytes, made);
+	CHECK_INT(slot->charged, made);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), charged + made);
+	CHECK_INT(free_on_device(), free_bytes - made);
+}
+
+static void release_body(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address;
+	uint64_t charged;
+	size_t free_bytes;
+
+	start();
+	charged = vg_ledger_charged(tenant_ledger);
+	free_bytes = free_on_device();
+	handle = make(SIZE);
+	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_UNKNOWN); // call 1
+	check_accounts(charged, free_bytes, SIZE);
+	address = map_anywhere(SIZE, handle); // it is still there
+	fill(address, SIZE, 1);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN); // call 2, which releases the memory
+	check_accounts(charged, free_bytes, SIZE);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
+	check_accounts(charged, free_bytes, 0);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS); // of a range without mappings
+	CHECK_INT(cuMemAddressFree(address, SIZE), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+	out_and_in();
+}
+
+// Memory that could not be released moves, and goes with the next try.
+static void release_and_move_body(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address;
+	uint64_t charged;
+	size_t free_bytes;
+
+	start();
+	charged = vg_ledger_charged(tenant_ledger);
+	free_bytes = free_on_device();
+	handle = make(SIZE);
+	address = map_anywhere(SIZE, handle);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN);
+	out_and_in();
+	check_accounts(charged, free_bytes, SIZE);
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
+	check_accounts(charged, free_bytes, 0);
+}
+
+static void free_body(void)
+{
+	CUdeviceptr address;
+	uint64_t charged;
+	size_t free_bytes;
+
+	start();
+	charged = vg_ledger_charged(tenant_ledger);
+	free_bytes = free_on_device();
+	CHECK_INT(cuMemAlloc_v2(&address, SIZE), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(address), CUDA_ERROR_UNKNOWN);
+	check_accounts(charged, free_bytes, SIZE);
+	out_and_in();
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	check_accounts(charged, free_bytes, 0);
+	CHECK_INT(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(memory_that_the_driver_does_not_release_stays_charged)
+{
+	run_with("cuMemRelease:1-2=CUDA_ERROR_UNKNOWN", release_body);
+	run_with("cuMemRelease:1=CUDA_ERROR_UNKNOWN", release_and_move_body);
+	run_with("cuMemRelease:1=CUDA_ERROR_UNKNOWN", free_body);
+	run_with("cuMemUnmap:1=CUDA_ERROR_UNKNOWN", free_body);
+}
