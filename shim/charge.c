@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -10,6 +11,9 @@
 #include "shim/undeclared.h"
 
 static const uint64_t granularity = 2ull << 20;
+// In evictable vGPUs: held while the ledger and the note of the charge for evictable memory change, and the fixed part
+// is checked. So no other thread of the process sees one of them without the other.
+static pthread_mutex_t fixed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 uint64_t shim_round_granularity(uint64_t bytes)
 {
@@ -31,11 +35,24 @@ VG_HOT static CUresult reserve(enum vg_ledger_kind kind, uint64_t bytes)
 	}
 }
 
+// Charges first and checks then: other processes that do so at the same time cannot all pass the check.
+VG_COLD static CUresult reserve_fixed(enum vg_ledger_kind kind, uint64_t bytes)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&fixed_lock);
+	result = reserve(kind, bytes);
+	if (result == CUDA_SUCCESS && shim_evict_exceeds_fixed(0)) {
+		shim_refund(kind, bytes);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&fixed_lock);
+	return result;
+}
+
 VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
 {
-	if (shim_evictable && kind != VG_LEDGER_MANAGED && shim_evict_exceeds_fixed(bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return reserve(kind, bytes);
+	return shim_evictable && kind != VG_LEDGER_MANAGED ? reserve_fixed(kind, bytes) : reserve(kind, bytes);
 }
 
 VG_COLD CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
@@ -84,18 +101,60 @@ VG_HOT CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind ki
 	return result;
 }
 
+static CUresult reserve_evictable(enum vg_ledger_kind kind, uint64_t bytes)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&fixed_lock);
+	shim_evict_note_charge((int64_t)bytes);
+	result = reserve(kind, bytes);
+	if (result != CUDA_SUCCESS)
+		shim_evict_note_charge(-(int64_t)bytes);
+	pthread_mutex_unlock(&fixed_lock);
+	return result;
+}
+
 CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
 
 	shim_undeclared_follow(shim_session_ledger(), bytes);
-	shim_evict_note_charge((int64_t)bytes);
-	result = reserve(kind, bytes);
+	result = reserve_evictable(kind, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room())
-		result = reserve(kind, bytes);
-	if (result != CUDA_SUCCESS)
-		shim_evict_note_charge(-(int64_t)bytes);
+		result = reserve_evictable(kind, bytes);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;
+}
+
+void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes)
+{
+	if (!shim_evictable) { // a forked child, in which the lock may be held for ever
+		shim_refund(kind, bytes);
+		return;
+	}
+	pthread_mutex_lock(&fixed_lock);
+	shim_refund(kind, bytes);
+	shim_evict_note_charge(-(int64_t)bytes);
+	pthread_mutex_unlock(&fixed_lock);
+}
+
+bool shim_charge_as_fixed(uint64_t bytes)
+{
+	bool has_room;
+
+	pthread_mutex_lock(&fixed_lock);
+	shim_evict_note_charge(-(int64_t)bytes);
+	has_room = !shim_evict_exceeds_fixed(0);
+	if (!has_room)
+		shim_evict_note_charge((int64_t)bytes);
+	pthread_mutex_unlock(&fixed_lock);
+	return has_room;
+}
+
+void shim_charge_as_evictable(uint64_t bytes)
+{
+	pthread_mutex_lock(&fixed_lock);
+	shim_evict_note_charge((int64_t)bytes);
+	pthread_mutex_unlock(&fixed_lock);
 }
 
 VG_HOT void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
@@ -106,9 +165,10 @@ VG_HOT void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
 
 VG_HOT void shim_refund_record(const struct shim_record *record)
 {
-	shim_refund(record->kind, record->bytes);
 	if (record->origin == SHIM_EVICTABLE)
-		shim_evict_note_charge(-(int64_t)record->bytes);
+		shim_refund_evictable(record->kind, record->bytes);
+	else
+		shim_refund(record->kind, record->bytes);
 }
 
 bool shim_exceeds_device(uint64_t bytes)

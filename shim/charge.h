@@ -14,6 +14,11 @@ CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t byt
 CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // The same for memory that can move to the host, which does not count as fixed.
 CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
+void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes);
+// Charges as fixed what was charged by shim_charge_evictable(), and the other way round. Returns false, and changes
+// nothing, if the fixed part has no room.
+bool shim_charge_as_fixed(uint64_t bytes);
+void shim_charge_as_evictable(uint64_t bytes);
 // The same, without a word, a trim or an entry in the vGPU's log: for a try.
 CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes);
 void shim_refund(enum vg_ledger_kind kind, uint64_t bytes);

@@ -248,8 +248,7 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 		result = REAL(cuMemAlloc_v2)(address, bytes); // fails with the driver's own error
 	} else {
 		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();
-		shim_refund(VG_LEDGER_DEVICE, freed);
-		shim_evict_note_charge(-(int64_t)freed);
+		shim_refund_evictable(VG_LEDGER_DEVICE, freed);
 		result = pager_memory_allocate(bytes, context, address);
 		pager_note_bytes();
 	}

@@ -25,7 +25,7 @@ void shim_evict_forget(CUdeviceptr address);
 void shim_evict_context_gone(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
 // Whether cuMemCreate of this is evictable, too (evict_handles.c): then it is charged by shim_charge_evictable().
-bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long flags);
+bool shim_evict_takes(size_t size, const CUmemAllocationProp *properties, unsigned long long flags);
 // Whether such memory is mapped in a range.
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size);
 // Before the gates are set; and in a forked child.

@@ -1,6 +1,7 @@
 // Evictable vGPUs: memory that the program makes with cuMemCreate. The gate calls these functions instead of the
 // driver's, so the memory is on the device while a thread is in one. The rest of the interposer treats their handles
 // like the driver's.
+#include <pthread.h>
 #include <string.h>
 
 #include "pager/handle.h"
@@ -52,11 +53,12 @@ void shim_evict_handles_stop(void)
 #undef X
 }
 
-bool shim_evict_takes(const CUmemAllocationProp *properties, unsigned long long flags)
+bool shim_evict_takes(size_t size, const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	static const __typeof__(properties->allocFlags) plain;
+	const size_t granule = 2u << 20;
 
-	return properties && flags == 0 && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+	return properties && flags == 0 && size % granule == 0 && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
 	       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id == 0 &&
 	       !properties->win32HandleMetaData && memcmp(&properties->allocFlags, &plain, sizeof plain) == 0;
 }
@@ -84,7 +86,7 @@ static CUresult CUDAAPI with_cuMemCreate(CUmemGenericAllocationHandle *handle, s
 {
 	CUresult result;
 
-	if (!handle || !shim_evict_takes(properties, flags))
+	if (!handle || !shim_evict_takes(size, properties, flags))
 		return driver.cuMemCreate(handle, size, properties, flags);
 	result = pager_handle_create(handle, size, properties);
 	pager_note_bytes();
@@ -155,24 +157,44 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 	return result;
 }
 
-// Keeps memory on the device from now on, where it counts as fixed. The charge of `physical` is that of `held`.
-static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *held)
-{
-	uint64_t bytes;
+// Held while it changes whether memory stays, and how it is charged.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-	if (!pager_handle_can_leave(held))
-		return CUDA_SUCCESS;
+// With the lock held. The charge of `physical` is that of `held`.
+static CUresult charge_as_fixed(struct shim_physical *physical)
+{
 	if (!physical)
 		return CUDA_ERROR_INVALID_VALUE; // another thread has just let it go
-	if (shim_evict_exceeds_fixed(held->size)) {
+	if (shim_charge_as_fixed(shim_physical_set_evictable(physical, false)))
+		return CUDA_SUCCESS;
+	shim_physical_set_evictable(physical, true);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Keeps memory on the device from now on, where it counts as fixed. It does so before the driver's call that needs it.
+static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *held)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&lock);
+	result = pager_handle_can_leave(held) ? charge_as_fixed(physical) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		pager_handle_keep_on_device(held);
+	pthread_mutex_unlock(&lock);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
 		shim_evict_refuse(entry, held->size);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	bytes = shim_physical_set_evictable(physical, false);
-	shim_evict_note_charge(-(int64_t)bytes);
-	pager_handle_keep_on_device(held);
 	pager_note_bytes();
-	return CUDA_SUCCESS;
+	return result;
+}
+
+// Undoes that, if the driver's call failed.
+static void let_leave(struct shim_physical *physical, struct pager_handle *held)
+{
+	pthread_mutex_lock(&lock);
+	if (pager_handle_let_leave(held) && physical)
+		shim_charge_as_evictable(shim_physical_set_evictable(physical, true));
+	pthread_mutex_unlock(&lock);
+	pager_note_bytes();
 }
 
 static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
@@ -182,35 +204,62 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
 	struct pager_handle *held;
 	CUresult result = begin_call(&handle, &held);
-
 	// Other processes can use exported memory, so it stays. The driver refuses to export memory that was made
 	// without handles of this type.
-	if (held && held->properties.requestedHandleTypes & type)
+	bool stays = held && held->properties.requestedHandleTypes & type;
+
+	if (stays)
 		result = keep_on_device(VG_ENTRY_cuMemExportToShareableHandle, physical, held);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
+		if (result != CUDA_SUCCESS && stays)
+			let_leave(physical, held);
+	}
 	if (physical)
 		shim_physical_drop(physical);
 	pager_handle_drop(held);
 	return result;
 }
 
-static CUresult keep_range_on_device(enum vg_entry entry, CUdeviceptr address, size_t size)
+// Keeps all memory that is mapped in a range, or lets it leave again. Stores in *ret_end where it failed.
+static CUresult change_range(enum vg_entry entry, CUdeviceptr address, CUdeviceptr end, bool stays, CUdeviceptr *ret_end)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct pager_mapped mapped = {.begin = address};
 	struct pager_handle *held;
 
-	while (result == CUDA_SUCCESS &&
-	       (held = pager_mapping_hold(mapped.begin + mapped.size, address + size, &mapped)) != NULL) {
+	*ret_end = end;
+	while (result == CUDA_SUCCESS && (held = pager_mapping_hold(mapped.begin + mapped.size, end, &mapped)) != NULL) {
 		uint64_t bytes;
 		struct shim_physical *physical = shim_physical_hold_range(mapped.begin, 1, &bytes);
-		result = keep_on_device(entry, physical, held);
+		if (stays)
+			result = keep_on_device(entry, physical, held);
+		else
+			let_leave(physical, held);
+		if (result != CUDA_SUCCESS)
+			*ret_end = mapped.begin;
 		if (physical)
 			shim_physical_drop(physical);
 		pager_handle_drop(held);
 	}
 	return result;
+}
+
+static CUresult keep_range_on_device(enum vg_entry entry, CUdeviceptr address, size_t size)
+{
+	CUdeviceptr end, unused;
+	CUresult result = change_range(entry, address, address + size, true, &end);
+
+	if (result != CUDA_SUCCESS)
+		change_range(entry, address, end, false, &unused);
+	return result;
+}
+
+static void let_range_leave(enum vg_entry entry, CUdeviceptr address, size_t size)
+{
+	CUdeviceptr unused;
+
+	change_range(entry, address, address + size, false, &unused);
 }
 
 static bool is_of_device(const CUmemAccessDesc *access)
@@ -226,19 +275,22 @@ static void deny(CUdeviceptr address, size_t size, const CUmemAccessDesc *access
 	driver.cuMemSetAccess(address, size, &none, 1);
 }
 
-// The pager restores the access of the device alone, so memory that others may use as well does not leave.
+// The pager restores the access of the device alone, so memory that others may use as well does not leave. The driver
+// is asked first, since it refuses most of these calls.
 static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
 					    size_t count)
 {
 	CUresult result = driver.cuMemSetAccess(address, size, access, count);
+	bool stays = false;
 
-	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
-		if (is_of_device(&access[i]))
-			continue;
-		result = keep_range_on_device(VG_ENTRY_cuMemSetAccess, address, size);
-		if (result != CUDA_SUCCESS)
+	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
+		stays |= !is_of_device(&access[i]);
+	if (!stays)
+		return result;
+	result = keep_range_on_device(VG_ENTRY_cuMemSetAccess, address, size);
+	for (size_t i = 0; result != CUDA_SUCCESS && i < count; i++)
+		if (!is_of_device(&access[i]))
 			deny(address, size, &access[i]);
-	}
 	return result;
 }
 
@@ -274,8 +326,11 @@ static CUresult CUDAAPI with_cuMulticastBindMem(CUmemGenericAllocationHandle mul
 
 	if (held)
 		result = keep_on_device(VG_ENTRY_cuMulticastBindMem, physical, held);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
 		result = driver.cuMulticastBindMem(multicast, offset, handle, handle_offset, size, flags);
+		if (result != CUDA_SUCCESS && held)
+			let_leave(physical, held);
+	}
 	if (physical)
 		shim_physical_drop(physical);
 	pager_handle_drop(held);
@@ -287,5 +342,10 @@ static CUresult CUDAAPI with_cuMulticastBindAddr(CUmemGenericAllocationHandle mu
 {
 	CUresult result = keep_range_on_device(VG_ENTRY_cuMulticastBindAddr, address, size);
 
-	return result == CUDA_SUCCESS ? driver.cuMulticastBindAddr(multicast, offset, address, size, flags) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = driver.cuMulticastBindAddr(multicast, offset, address, size, flags);
+	if (result != CUDA_SUCCESS)
+		let_range_leave(VG_ENTRY_cuMulticastBindAddr, address, size);
+	return result;
 }

@@ -81,9 +81,10 @@ void shim_physical_drop_locked(struct shim_physical *physical, unsigned int coun
 	enum vg_ledger_kind kind = physical->kind;
 	bool evictable = physical->evictable;
 	uint64_t bytes = end(physical);
-	shim_refund(kind, bytes);
 	if (evictable)
-		shim_evict_note_charge(-(int64_t)bytes);
+		shim_refund_evictable(kind, bytes);
+	else
+		shim_refund(kind, bytes);
 }
 
 void shim_physical_hold_again(struct shim_physical *physical)

@@ -13,6 +13,7 @@ struct mapping {
 
 static struct mapping *mappings; // by address
 static size_t mapping_count, mapping_capacity; // under the lock of physical.h
+static const uint64_t granularity = 2ull << 20; // of memory of the device
 
 static int add_handle(CUmemGenericAllocationHandle handle, struct shim_physical *physical)
 {
@@ -61,10 +62,11 @@ static CUresult create_evictable(CUmemGenericAllocationHandle *handle, size_t si
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMemCreate)(handle, size, properties, 0);
-	if (result != CUDA_SUCCESS)
-		shim_refund(VG_LEDGER_VMM, size);
-	else
-		result = shim_physical_keep(*handle, VG_LEDGER_VMM, size);
+	if (result != CUDA_SUCCESS) {
+		shim_refund_evictable(VG_LEDGER_VMM, size);
+		return result;
+	}
+	result = shim_physical_keep(*handle, VG_LEDGER_VMM, size);
 	if (result == CUDA_SUCCESS)
 		physical = shim_physical_hold(*handle, &bytes);
 	if (physical) {
@@ -76,6 +78,21 @@ static CUresult create_evictable(CUmemGenericAllocationHandle *handle, size_t si
 	return result;
 }
 
+// The driver refuses such sizes. Should it accept one, the quota has the last word.
+static CUresult create_odd(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+			   unsigned long long flags)
+{
+	CUresult result = REAL(cuMemCreate)(handle, size, properties, flags);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = shim_charge(VG_ENTRY_cuMemCreate, VG_LEDGER_VMM, size);
+	if (result == CUDA_SUCCESS)
+		return shim_physical_keep(*handle, VG_LEDGER_VMM, size);
+	REAL(cuMemRelease)(*handle);
+	return result;
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 					 const CUmemAllocationProp *properties, unsigned long long flags)
 {
@@ -83,7 +100,9 @@ SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, s
 
 	if (!shim_enforcing() || !is_on_device(properties))
 		return REAL(cuMemCreate)(handle, size, properties, flags);
-	if (shim_evictable && shim_evict_takes(properties, flags))
+	if (size % granularity)
+		return create_odd(handle, size, properties, flags);
+	if (shim_evictable && shim_evict_takes(size, properties, flags))
 		return create_evictable(handle, size, properties);
 	result = shim_charge(VG_ENTRY_cuMemCreate, VG_LEDGER_VMM, size);
 	if (result != CUDA_SUCCESS)

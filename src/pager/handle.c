@@ -172,15 +172,24 @@ CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle)
 	return handle->number;
 }
 
-bool pager_handle_keep_on_device(struct pager_handle *handle)
+void pager_handle_keep_on_device(struct pager_handle *handle)
 {
-	bool could_leave;
+	pthread_mutex_lock(&lock);
+	bytes_of_all -= pager_handle_can_leave(handle) ? handle->size : 0;
+	handle->stays++;
+	pthread_mutex_unlock(&lock);
+}
+
+bool pager_handle_let_leave(struct pager_handle *handle)
+{
+	bool can_leave;
 
 	pthread_mutex_lock(&lock);
-	could_leave = !atomic_exchange(&handle->stays, true);
-	bytes_of_all -= could_leave ? handle->size : 0;
+	can_leave = atomic_load(&handle->stays) == 1;
+	handle->stays -= atomic_load(&handle->stays) != 0; // 0: not kept, but mapped in the range meanwhile
+	bytes_of_all += can_leave ? handle->size : 0;
 	pthread_mutex_unlock(&lock);
-	return could_leave;
+	return can_leave;
 }
 
 uint64_t pager_handle_bytes(void)

@@ -18,7 +18,7 @@ struct pager_handle {
 	size_t size;
 	unsigned int references; // handles that the program has
 	unsigned int holders;	 // references + mappings + calls under way; the memory goes with the last
-	_Atomic bool stays;	 // never leaves the device
+	_Atomic unsigned int stays; // calls since which it stays on the device; 0: it can leave
 	struct pager_mapping *mappings;
 	CUdeviceptr window; // where the pager has it mapped for a copy; 0: nowhere
 	size_t chunk_count;
@@ -43,8 +43,10 @@ CUresult pager_handle_drop(struct pager_handle *handle);
 void pager_handle_hold_again(struct pager_handle *handle);
 // Turns the caller's hold into another handle of the program. Returns its number.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
-// Keeps the memory on the device from now on. False: it stays there already.
-bool pager_handle_keep_on_device(struct pager_handle *handle);
+// Keeps the memory on the device from now on.
+void pager_handle_keep_on_device(struct pager_handle *handle);
+// Undoes one call of that. Returns whether the memory can leave again.
+bool pager_handle_let_leave(struct pager_handle *handle);
 // Of all that can leave. Any thread, at any time.
 uint64_t pager_handle_bytes(void);
 
@@ -52,5 +54,5 @@ uint64_t pager_handle_bytes(void);
 struct pager_handle **pager_handle_list(size_t *ret_count);
 static inline bool pager_handle_can_leave(const struct pager_handle *handle)
 {
-	return !atomic_load(&handle->stays);
+	return atomic_load(&handle->stays) == 0;
 }

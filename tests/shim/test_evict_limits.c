@@ -1,4 +1,6 @@
 // Memory of cuMemCreate in an evictable vGPU: what is refused, what stays on the device, and moves that fail.
+#include <pthread.h>
+
 #include "evictable_handles.h"
 
 static void failures_body(void)
@@ -14,6 +16,11 @@ static void failures_body(void)
 	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the quota
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(cuMemCreate(&handle, BLOCK + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemCreate(&handle, 4096, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemCreate(&handle, 2 * GIB + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE); // whatever the quota
+	CHECK_INT(cuMemCreate(&handle, (size_t)0 - 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemCreate(&handle, 0, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(cuMemCreate(&handle, BLOCK, &plain, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(NULL, BLOCK, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, BLOCK, NULL, 0), CUDA_ERROR_INVALID_VALUE);
@@ -107,6 +114,144 @@ TEST(exportable_memory_moves_until_it_is_exported)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(exported_body);
+	tenant_fixed = 0;
+}
+
+static void export_fails_body(void)
+{
+	CUmemAllocationProp exportable = plain;
+	CUmemGenericAllocationHandle handle;
+	int descriptor;
+
+	exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	start();
+	CHECK_INT(cuMemCreate(&handle, 20 << 20, &exportable, 0), CUDA_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			  i < 1 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
+		CHECK_INT(slot->bytes, i < 1 ? 20 << 20 : 0);
+		CHECK_INT(slot->charged, i < 1 ? 20 << 20 : 0);
+		out_and_in();
+	}
+	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		  CUDA_ERROR_UNKNOWN);
+	CHECK_INT(slot->bytes, 0); // because of the first descriptor
+	CHECK_INT(slot->charged, 0);
+}
+
+TEST(memory_moves_after_an_export_that_failed)
+{
+	setenv("VIRGATE_SIM_FAULT",
+	       "cuMemExportToShareableHandle:1=CUDA_ERROR_UNKNOWN;cuMemExportToShareableHandle:3=CUDA_ERROR_UNKNOWN", 1);
+	tenant_fixed = 50 * MIB;
+	run_evictable(export_fails_body);
+	tenant_fixed = 0;
+	unsetenv("VIRGATE_SIM_FAULT");
+}
+
+// The simulated device has no multicast objects, so binding fails.
+static void multicast_body(void)
+{
+	CUmemGenericAllocationHandle handle, other;
+	CUdeviceptr address;
+
+	start();
+	handle = make(20 << 20);
+	address = map_anywhere(20 << 20, handle);
+	other = make(40 << 20);
+	fill(address, SIZE, 30);
+	CHECK_INT(cuMulticastBindMem(1234, 0, handle, 0, 20 << 20, 0), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(cuMulticastBindAddr(1234, 0, address, 20 << 20, 0), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(cuMulticastBindMem(1234, 0, other, 0, 40 << 20, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the fixed part
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
+	CHECK_INT(slot->bytes, 60 << 20);
+	CHECK_INT(slot->charged, 60 << 20);
+	out_and_in();
+	check_filled(address, SIZE, 30);
+	CHECK_INT(cuMemRelease(other), CUDA_SUCCESS);
+	CHECK_INT(slot->charged, 20 << 20);
+}
+
+TEST(memory_moves_after_a_multicast_object_did_not_take_it)
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(multicast_body);
+	tenant_fixed = 0;
+}
+
+// A vGPU has no peers, and the driver lets the host use no memory of the device.
+static void host_access_body(void)
+{
+	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST},
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUdeviceptr address;
+
+	start();
+	address = map_anywhere(60 << 20, make(60 << 20));
+	fill(address, 60 << 20, 31);
+	CHECK_INT(cuMemSetAccess(address, 60 << 20, &access, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 0);
+	CHECK_INT(slot->bytes, 60 << 20);
+	CHECK_INT(slot->charged, 60 << 20);
+	out_and_in();
+	check_filled(address, 60 << 20, 31);
+}
+
+TEST(memory_moves_after_another_location_did_not_get_it)
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(host_access_body);
+	tenant_fixed = 0;
+}
+
+// Threads want the same room of the fixed part at the same time, of which a context takes 16 MiB.
+enum { WISHERS = 2, ROUNDS = 60 };
+static pthread_barrier_t barrier;
+static _Atomic unsigned int granted, arrived;
+
+static void *wish_fixed(void *unused)
+{
+	CUmemAllocationProp tiles = plain;
+	CUmemGenericAllocationHandle handle, movable;
+
+	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+	for (int i = 0; i < ROUNDS; i++) {
+		for (arrived++; arrived < (unsigned int)(i + 1) * WISHERS;) // closer together than behind a barrier
+			;
+		bool has = cuMemCreate(&handle, 20 << 20, &tiles, 0) == CUDA_SUCCESS;
+		granted += has;
+		pthread_barrier_wait(&barrier);
+		if (granted > 1)
+			FAIL("round %d granted %u times 20 MiB of 34 MiB", i, granted);
+		if (granted == 0)
+			FAIL("round %d granted nothing", i);
+		pthread_barrier_wait(&barrier);
+		granted -= has;
+		if (has)
+			CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+		movable = make(40 << 20); // which must not look like room in the fixed part
+		CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
+	}
+	return unused;
+}
+
+static void race_body(void)
+{
+	pthread_t threads[WISHERS];
+
+	start();
+	pthread_barrier_init(&barrier, NULL, WISHERS);
+	for (int i = 0; i < WISHERS; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, wish_fixed, NULL), 0);
+	for (int i = 0; i < WISHERS; i++)
+		CHECK_INT(pthread_join(threads[i], NULL), 0);
+	CHECK_INT(slot->charged, 0);
+}
+
+TEST(threads_cannot_take_the_same_room_of_the_fixed_part)
+{
+	tenant_fixed = 50 * MIB;
+	run_evictable(race_body);
 	tenant_fixed = 0;
 }
 
