@@ -405,6 +405,7 @@ TEST(calls_wait_while_the_memory_is_away)
 // Threads make, map and unmap memory, of their own and of one handle that all share, while it moves.
 static CUmemGenericAllocationHandle shared;
 static _Atomic bool ended;
+static _Atomic unsigned int iterations[SIZE / BLOCK]; // of each thread
 
 static void *work(void *value)
 {
@@ -426,6 +427,7 @@ static void *work(void *value)
 		check_filled(common + (uintptr_t)value * BLOCK, BLOCK, number);
 		CHECK_INT(cuMemUnmap(common, SIZE), CUDA_SUCCESS);
 		CHECK_INT(cuMemUnmap(own, SIZE), CUDA_SUCCESS);
+		iterations[(uintptr_t)value]++;
 	}
 	return NULL;
 }
@@ -443,10 +445,15 @@ static void threads_body(void)
 		move(true, PAGER_OUT);
 		CHECK(slot->host >= SIZE);
 		move(false, PAGER_RUNNING);
+		for (int k = 0; k < THREADS; k++) // each works between two moves
+			for (unsigned int before = iterations[k]; iterations[k] == before;)
+				pause_ms(1);
 	}
 	ended = true;
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(iterations[i] >= MOVES);
 	CHECK_INT(slot->bytes, SIZE);
 	CHECK_INT(slot->charged, SIZE);
 	CHECK_INT(cuMemRelease(shared), CUDA_SUCCESS);
