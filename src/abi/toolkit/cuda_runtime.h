@@ -7,6 +7,8 @@
 #include "device/warp.h"
 #include "device/math.h"
 #include "device/host.h"
+#include "device/kernel.h"
+#include "device/memory.h"
 
 // What the driver links to device code.
 extern "C" {
