@@ -181,7 +181,7 @@ static void test_launches()
 	attribute.id = cudaLaunchAttributePriority;
 	config.attrs = &attribute;
 	config.numAttrs = 1;
-	const pair given = {1, 2};
+	pair given = {1, 2};
 	WORKS(cudaLaunchKernelEx(&config, store_pair, device, given, 4)); // int to long long
 	WORKS(cudaMemcpy(&sum, device, sizeof sum, cudaMemcpyDeviceToHost));
 	EXPECT(sum == 7);
@@ -202,13 +202,18 @@ static void test_launches()
 	WORKS(cudaFuncSetCacheConfig(fill<float>, cudaFuncCachePreferShared));
 	WORKS(cudaFuncGetName(&name, fill<float>));
 	EXPECT(strcmp(name, "_Z4fillIfEvPT_S0_") == 0);
-	WORKS(cudaGetFuncBySymbol(&function, fill<float>));
+	WORKS(cudaGetFuncBySymbol(&function, (const void *)fill<float>));
 	WORKS(cudaFree(device));
 }
 
 static size_t shared_for(int threads)
 {
 	return threads * 128;
+}
+
+static size_t word_for(int threads)
+{
+	return threads * sizeof(int);
 }
 
 // Whether no block has more threads resident than `block`, and `grid` blocks fill the device.
@@ -249,10 +254,10 @@ static void test_occupancy()
 	EXPECT(block == 1024 || block == 512);
 	WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale<float, 3>, shared_for));
 	EXPECT(is_best(scale<float, 3>, grid, block, shared_for));
-	auto word = [](int threads) { return threads * sizeof(int); };
-	WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale<float, 2>, word));
-	EXPECT(is_best(scale<float, 2>, grid, block, word));
-	GIVES(cudaOccupancyMaxPotentialBlockSize(&grid, &block, fill<float>, (size_t)1 << 20), cudaErrorInvalidValue);
+	WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale<float, 2>, word_for));
+	EXPECT(is_best(scale<float, 2>, grid, block, word_for));
+	WORKS(cudaOccupancyMaxPotentialBlockSize(&grid, &block, fill<float>, (size_t)1 << 20)); // too much for a block
+	EXPECT(grid == 0 && block == 0);
 	GIVES(cudaOccupancyMaxPotentialBlockSize((int *)nullptr, &block, fill<float>), cudaErrorInvalidValue);
 	WORKS(cudaOccupancyAvailableDynamicSMemPerBlock(&shared, fill<float>, 2, 1024));
 	EXPECT(shared > 0);

@@ -27,10 +27,6 @@ template <typename T> static inline cudaError_t cudaFuncGetName(const char **nam
 {
 	return cudaFuncGetName(name, KERNEL);
 }
-template <typename T> static inline cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, T *kernel)
-{
-	return cudaGetFuncBySymbol(function, KERNEL);
-}
 template <typename T> static inline cudaError_t cudaGetKernel(cudaKernel_t *handle, T *kernel)
 {
 	return cudaGetKernel(handle, KERNEL);
@@ -111,7 +107,7 @@ static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, T *kerne
 
 // Returns the size of block with which most threads are resident on a multiprocessor, of several the largest, and how
 // many blocks fill the device. `shared` returns the dynamic shared memory of a block of a number of threads. `limit` is
-// the largest size of a block, 0 for none. If no block fits, it returns cudaErrorInvalidValue.
+// the largest size of a block, 0 for none. Both are 0 if no block fits.
 template <typename Shared, typename T>
 static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int *ret_grid, int *ret_block,
 										  T kernel, Shared shared, int limit = 0,
@@ -121,10 +117,9 @@ static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlag
 	cudaFuncAttributes attributes;
 	cudaError_t error;
 
-	if (!ret_grid || !ret_block)
+	if (!ret_grid || !ret_block || !kernel)
 		return cudaErrorInvalidValue;
-	if (!kernel)
-		return cudaErrorInvalidDeviceFunction;
+	*ret_grid = *ret_block = 0;
 	if ((error = cudaGetDevice(&device)) != cudaSuccess ||
 	    (error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device)) != cudaSuccess ||
 	    (error = cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device)) != cudaSuccess ||
@@ -145,7 +140,7 @@ static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlag
 			*ret_block = block;
 		}
 	}
-	return most > 0 ? cudaSuccess : cudaErrorInvalidValue;
+	return cudaSuccess;
 }
 template <typename Shared, typename T>
 static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int *grid, int *block, T kernel, Shared shared,
