@@ -9,6 +9,9 @@
 #include "device/host.h"
 #include "device/kernel.h"
 #include "device/memory.h"
+#ifdef VIRGATE_MANAGED
+#include "device/managed.h"
+#endif
 
 // What the driver links to device code.
 extern "C" {

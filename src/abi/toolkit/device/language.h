@@ -8,6 +8,12 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
+// Clang has managed variables for HIP alone. scripts/compile-ptx finds this section, and marks the variable in the PTX.
+#ifdef VIRGATE_MANAGED
+#define __managed__ __attribute__((managed)) // see managed.h
+#else
+#define __managed__ __attribute__((device, used, section("virgate.managed")))
+#endif
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __forceinline__ inline __attribute__((always_inline))
