@@ -200,6 +200,8 @@ static json_t *answer_shutdown(const struct request *request)
 	say("told to end by process %d", (int)request->peer->pid);
 	request->node->leaving = true;
 	request->node->told_to_end = true;
+	// Before the answer: whoever connects after it must reach the next daemon, not this one.
+	place_leave(request->node);
 	return agree();
 }
 
