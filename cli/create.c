@@ -70,6 +70,7 @@ static const struct option options[] = {
 	OPTION_EVICTABLE,
 	OPTION_SWAP,
 	OPTION_FIXED,
+	OPTION_IDLE_SUSPEND,
 	OPTION_DEVICE,
 	{"group", 'g', "GROUP", "a group whose members may run programs in it", 0},
 	OPTION_SIM,
@@ -79,7 +80,7 @@ static const struct option options[] = {
 const struct verb verb_create = {
 	.name = "create",
 	.synopsis = "NAME [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] [--mode MODE] "
-		    "[--evictable [--swap SIZE] [--fixed SIZE]] [--device GPU] [--group GROUP] [--sim]",
+		    "[--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]] [--device GPU] [--group GROUP] [--sim]",
 	.summary = "Create a vGPU that stays until it is removed",
 	.details = "Give --memory, --share or both. Without --memory the vGPU gets the same part of the GPU's\n"
 		   "memory as of its time.",

@@ -1,5 +1,6 @@
 #include "eviction.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
@@ -28,6 +29,21 @@ static int read_size(const struct arguments *arguments, const char *name, const 
 	return 0;
 }
 
+static int read_idle_suspend(const struct arguments *arguments, struct vg_vgpu_options *options)
+{
+	const char *given = option_value(arguments, "idle-suspend");
+	const char *wrong = given ? config_check(KIND_SECONDS, given) : NULL;
+
+	if (wrong)
+		say_usage(arguments->verb, "--idle-suspend: \"%s\" %s", given, wrong);
+	else if (given && !options->evictable)
+		say_usage(arguments->verb, "--idle-suspend is for evictable vGPUs: give --evictable too");
+	if (wrong || (given && !options->evictable))
+		return verb_usage_code(arguments->verb);
+	options->idle_suspend = given ? (unsigned)strtoul(given, NULL, 10) : 0;
+	return 0;
+}
+
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options)
 {
 	const char *setting = config ? config->values[CONFIG_EVICTABLE] : NULL;
@@ -35,7 +51,9 @@ int read_eviction(const struct arguments *arguments, const struct config *config
 	options->evictable = option_value(arguments, "evictable") || (setting && strcmp(setting, "yes") == 0);
 	int code = read_size(arguments, "swap", config ? config->values[CONFIG_SWAP] : NULL, options->evictable,
 			     &options->swap);
-	return code ? code : read_size(arguments, "fixed", NULL, options->evictable, &options->fixed);
+	if (code == 0)
+		code = read_size(arguments, "fixed", NULL, options->evictable, &options->fixed);
+	return code ? code : read_idle_suspend(arguments, options);
 }
 
 // ---- texts -----------------------------------------------------------------------------------------------
@@ -112,6 +130,8 @@ void print_eviction(const struct vg_vgpu_info *vgpu)
 		return;
 	print_line("%-11sup to %s of host memory for each process, up to %s of memory that cannot move", "evictable",
 		   vg_size_format(vgpu->swap, swap), vg_size_format(vgpu->fixed, fixed));
+	if (vgpu->idle_suspend)
+		print_line("%-11sits memory leaves the GPU after %u s without use", "", vgpu->idle_suspend);
 	if (*vgpu->eviction_state)
 		print_line("%-11s%s: %s on the GPU, %s in the host", "memory", vgpu->eviction_state,
 			   vg_size_format(vgpu->on_gpu, on_gpu), vg_size_format(vgpu->in_host, in_host));

@@ -7,7 +7,7 @@
 
 enum { EVICTION_TEXT = 512 };
 
-// Reads --evictable, --swap and --fixed into `options`. `config` has the defaults; NULL: there are none. Returns 0, or
+// Reads --evictable, --swap, --fixed and --idle-suspend into `options`. `config` has the defaults; NULL: there are none. Returns 0, or
 // the verb's usage exit code after a message on standard error.
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options);
 
@@ -28,5 +28,7 @@ json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu);
 	{"evictable", 'e', NULL, "device memory of its programs can move to the host, see virgate suspend", 0}
 #define OPTION_FIXED                                                                                                   \
 	{"fixed", 0, "SIZE", "evictable: part of the memory that cannot move; default: a context and up to 1 GiB", 0}
+#define OPTION_IDLE_SUSPEND                                                                                            \
+	{"idle-suspend", 0, "SECONDS", "evictable: its memory leaves the GPU after so long without use", 0}
 #define OPTION_SWAP                                                                                                    \
 	{"swap", 0, "SIZE", "evictable: host memory that each process may use; default: the memory limit", 0}

@@ -27,7 +27,7 @@ static const char *setting(const struct session *session, const struct arguments
 static int refuse_mixture(const struct arguments *arguments)
 {
 	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "mode", "evictable",
-					   "swap", "fixed", "device"};
+					   "swap", "fixed", "idle-suspend", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i])) {
@@ -217,6 +217,7 @@ static const struct option options[] = {
 	OPTION_EVICTABLE,
 	OPTION_SWAP,
 	OPTION_FIXED,
+	OPTION_IDLE_SUSPEND,
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -226,7 +227,7 @@ const struct verb verb_run = {
 	.name = "run",
 	.synopsis =
 		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
-		"[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE]]] [--device GPU] [--sim] [--] COMMAND...",
+		"[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]]] [--device GPU] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"

@@ -8,7 +8,7 @@
 
 // Returns the field "evictable" of a request, which the choice of a GPU needs.
 bool eviction_is_asked(const struct request *request);
-// Reads "evictable", "swap" and "fixed" of a request, after the memory of the vGPU was set. Returns
+// Reads "evictable", "swap", "fixed" and "idle_suspend" of a request, after the memory of the vGPU was set. Returns
 // NULL or a refusal.
 json_t *eviction_take(const struct request *request, struct vgpu *wanted);
 // Writes the same fields into a JSON object.

@@ -10,6 +10,7 @@
 
 // The default of the fixed part, without the context.
 #define FIXED_WITHOUT_CONTEXT (UINT64_C(1) << 30)
+enum { IDLE_MOST_S = 3600 };
 
 // Returns MemTotal of /proc/meminfo in bytes, or 0 if it cannot be read.
 static uint64_t read_host_memory(void)
@@ -76,6 +77,7 @@ json_t *eviction_take(const struct request *request, struct vgpu *wanted)
 	const json_t *evictable = json_object_get(request->object, "evictable");
 	const json_t *swap = json_object_get(request->object, "swap");
 	const json_t *fixed = json_object_get(request->object, "fixed");
+	const json_t *idle = json_object_get(request->object, "idle_suspend");
 
 	if (evictable && !json_is_null(evictable) && !json_is_boolean(evictable))
 		return refuse("invalid", "\"evictable\" must be true or false");
@@ -85,11 +87,16 @@ json_t *eviction_take(const struct request *request, struct vgpu *wanted)
 		return refuse("invalid", "\"fixed\" must be a number of bytes above 0");
 	if (fixed && !json_is_true(evictable))
 		return refuse("invalid", "a fixed part is for evictable vGPUs: give --evictable with --fixed");
+	if (idle && (!json_is_integer(idle) || json_integer_value(idle) < 1 || json_integer_value(idle) > IDLE_MOST_S))
+		return refuse("invalid", "\"idle_suspend\" must be a number of seconds from 1 to %d", IDLE_MOST_S);
+	if (idle && !json_is_true(evictable))
+		return refuse("invalid", "only evictable vGPUs are suspended: give --evictable with --idle-suspend");
 	if (swap && !json_is_true(evictable))
 		return refuse("invalid", "a swap is for evictable vGPUs: give --evictable with --swap");
 	if (!json_is_true(evictable))
 		return NULL;
 	wanted->evictable = true;
+	wanted->idle_suspend = (unsigned int)json_integer_value(idle);
 	wanted->swap = swap ? (uint64_t)json_integer_value(swap) : wanted->memory;
 	uint64_t host = read_host_memory();
 	return wanted->swap > host ? refuse_swap(wanted, !swap, host) : take_fixed(request, wanted);
@@ -102,6 +109,8 @@ void eviction_write(json_t *object, const struct vgpu *vgpu)
 		return;
 	json_object_set_new(object, "swap", json_integer((json_int_t)vgpu->swap));
 	json_object_set_new(object, "fixed", json_integer((json_int_t)vgpu->fixed));
+	if (vgpu->idle_suspend)
+		json_object_set_new(object, "idle_suspend", json_integer(vgpu->idle_suspend));
 }
 
 bool eviction_read(const json_t *object, struct vgpu *ret_vgpu)
@@ -109,12 +118,14 @@ bool eviction_read(const json_t *object, struct vgpu *ret_vgpu)
 	bool evictable = json_is_true(json_object_get(object, "evictable"));
 	json_int_t swap = json_integer_value(json_object_get(object, "swap"));
 	json_int_t fixed = json_integer_value(json_object_get(object, "fixed"));
+	json_int_t idle = json_integer_value(json_object_get(object, "idle_suspend"));
 
-	if (evictable && (swap <= 0 || fixed <= 0))
+	if (evictable && (swap <= 0 || fixed <= 0 || idle < 0 || idle > IDLE_MOST_S))
 		return false;
 	ret_vgpu->evictable = evictable;
 	ret_vgpu->fixed = evictable ? (uint64_t)fixed : 0;
 	ret_vgpu->swap = evictable ? (uint64_t)swap : 0;
+	ret_vgpu->idle_suspend = evictable ? (unsigned int)idle : 0;
 	return true;
 }
 

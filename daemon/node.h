@@ -91,6 +91,7 @@ struct vgpu {
 	bool evictable;		 // memory of its programs can move to the host
 	uint64_t swap;		 // evictable: how much host memory each process may use for that
 	uint64_t fixed;		 // evictable: how much of its memory stays on the device
+	unsigned int idle_suspend; // evictable: it leaves the device after so many seconds without use; 0: never
 	struct residence residence;
 	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
 	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part

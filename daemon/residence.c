@@ -115,6 +115,8 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .active_ns = facts->active_ns,
 				       .switch_ns = facts->switch_ns,
 				       .busy_until_ns = residence->busy_until_ns,
+				       // A vGPU without programs has nothing to move.
+				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state};
 }
 
@@ -173,11 +175,14 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 		return;
 	uint64_t capacity = admission_for_evictable(node, device);
 	bool fit = residence_most(orders, count) <= capacity;
+	bool are_watched = !fit;
 	for (size_t i = 0; i < count; i++)
-		eviction_set_ask(vgpus[i], fit ? 0 : ASK_MS);
+		are_watched |= orders[i].idle_ns != 0;
+	for (size_t i = 0; i < count; i++)
+		eviction_set_ask(vgpus[i], !fit || orders[i].idle_ns ? ASK_MS : 0);
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
-	if (!fit)
+	if (are_watched)
 		lower_deadline(deadline, now + (is_restless ? LOOK_OFTEN_MS : LOOK_SELDOM_MS) * ms);
 }
 

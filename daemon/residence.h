@@ -11,7 +11,7 @@ struct vgpu;
 
 // The daemon's state of an evictable vGPU.
 struct residence {
-	bool is_evicted; // ordered out to make room, not by its user
+	bool is_evicted; // ordered out to make room, or because it was not used, but not by its user
 	bool is_called;	 // its user resumed it: it returns even if none of its threads waits
 	enum residence_state state;
 	uint64_t wants_since_ns; // 0: no thread waits

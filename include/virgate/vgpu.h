@@ -146,6 +146,7 @@ struct vg_vgpu_info {
 	const char *eviction_state;
 	uint64_t on_gpu;  /* memory that can move, and is on the GPU */
 	uint64_t in_host; /* and in the host. It stays charged */
+	unsigned idle_suspend; /* its memory leaves the GPU after so many seconds without use; 0: it does not */
 };
 
 struct vg_vgpu_list {
@@ -210,6 +211,7 @@ struct vg_vgpu_options {
 	int evictable; /* nonzero: device memory of its processes can move to the host (virgate-suspend(1)) */
 	uint64_t swap; /* evictable: how much host memory each process may use for that; 0: as much as `memory` */
 	uint64_t fixed; /* evictable: how much of `memory` may be memory that cannot move; 0: a context and up to 1 GiB */
+	unsigned idle_suspend; /* evictable: its memory leaves the GPU after so many seconds without use; 0: never */
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it

@@ -140,6 +140,16 @@ static struct residence_vgpu *admit_waiting(struct residence_vgpu *vgpus, size_t
 	return first;
 }
 
+// Returns when the vGPU leaves by itself; UINT64_MAX: never.
+static uint64_t falls_asleep_at(const struct residence_vgpu *vgpu)
+{
+	uint64_t used = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;
+
+	if (!vgpu->idle_ns || vgpu->state != RESIDENCE_IN || vgpu->out || moving_part(vgpu) == 0)
+		return UINT64_MAX;
+	return used + vgpu->idle_ns > vgpu->busy_until_ns ? used + vgpu->idle_ns : vgpu->busy_until_ns;
+}
+
 uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t capacity, uint64_t now)
 {
 	bool fit = residence_most(vgpus, count) <= capacity;
@@ -147,11 +157,18 @@ uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t c
 	struct residence_vgpu *first, *victim;
 
 	for (size_t i = 0; i < count; i++)
-		vgpus[i].out = vgpus[i].is_suspended || (!fit && (vgpus[i].state == RESIDENCE_OUT ||
-								   vgpus[i].state == RESIDENCE_LEAVING));
+		vgpus[i].out = vgpus[i].is_suspended ||
+			       ((!fit || vgpus[i].idle_ns) && (vgpus[i].state == RESIDENCE_OUT ||
+							       vgpus[i].state == RESIDENCE_LEAVING));
 	first = admit_waiting(vgpus, count, capacity);
 	while (first && find_room(vgpus, count, capacity, true) < moving_part(first) &&
 	       (victim = find_victim(vgpus, count, now, &next)) != NULL)
 		victim->out = true;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t asleep = falls_asleep_at(&vgpus[i]);
+		vgpus[i].out |= asleep <= now;
+		if (asleep > now && asleep < next)
+			next = asleep;
+	}
 	return next;
 }

@@ -164,6 +164,7 @@ static void read_vgpu_eviction(struct vg_fields *vgpu, const json_t *object, str
 	info->evictable = json_is_true(json_object_get(object, "evictable"));
 	info->swap = vg_field_known_size(vgpu, "swap", &told);
 	info->fixed = vg_field_known_size(vgpu, "fixed", &told);
+	info->idle_suspend = (unsigned)vg_field_known_size(vgpu, "idle_suspend", &told);
 	info->eviction_state = "";
 	if (!eviction || json_is_null(eviction))
 		return;

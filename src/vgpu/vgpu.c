@@ -119,6 +119,8 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "swap", json_integer((json_int_t)options->swap));
 	if (options->fixed)
 		r |= json_object_set_new(request, "fixed", json_integer((json_int_t)options->fixed));
+	if (options->idle_suspend)
+		r |= json_object_set_new(request, "idle_suspend", json_integer(options->idle_suspend));
 	if (r == 0)
 		return request;
 	json_decref(request); // a text that is not UTF-8 must not be left out

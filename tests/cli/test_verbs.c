@@ -77,7 +77,7 @@ TEST(ps_prints_json)
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
 					   "physical",	"share",  "owner", "group",   "ephemeral", "share_limit",
 					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns",
-					   "mode",	"evictable", "swap", "fixed", "eviction"};
+					   "mode",	"evictable", "swap", "fixed", "idle_suspend", "eviction"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -373,6 +373,9 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"create", "train", "-m", "1G", "--evictable", "--swap", "lots"}, 2, "is not a size"},
 		{{"create", "train", "-m", "1G", "--evictable=yes"}, 2, "--evictable takes no value"},
 		{{"run", "--memory", "1G", "--swap", "1G", "true"}, 125, "--swap is for evictable vGPUs"},
+		{{"create", "a", "-m", "1G", "--idle-suspend", "30"}, 2, "--idle-suspend is for evictable vGPUs"},
+		{{"create", "a", "-m", "1G", "--evictable", "--idle-suspend", "0"}, 2, "--idle-suspend: \"0\" is not a time"},
+		{{"run", "--vgpu", "train", "--idle-suspend", "30", "true"}, 125, "--idle-suspend describes a new one"},
 		{{"run", "--vgpu", "train", "--evictable", "true"}, 125, "--evictable describes a new one"},
 		{{"run", "--vgpu", "train", "--swap", "1G", "true"}, 125, "--swap describes a new one"},
 		{{"set", "train", "--share", "101"}, 2, "from 1 to 100"},

@@ -23,11 +23,13 @@ TEST(options_are_stored)
 	char command[700];
 
 	begin();
-	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true,'swap':%llu}", GIB, 64 * MIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true,'swap':%llu,"
+			 "'idle_suspend':30}", GIB, 64 * MIB));
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
 	for (int i = 0; i < 3; i++) {
 		check_options("a", 4 * GIB);
 		check_options("b", 64 * MIB);
+		CHECK_INT(figure("b", "idle_suspend"), 30);
 		check_options("c", 0);
 		kill_daemon();
 		snprintf(command, sizeof command, "rm -rf '%s/ledgers' '%s/vgpus.json'", runtime_dir, runtime_dir);
@@ -80,6 +82,13 @@ TEST(options_without_sense_are_refused)
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
 		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%s}", GIB, values[i]),
 			      "invalid", "\"swap\" must be a number");
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'idle_suspend':%s}", GIB, values[i]),
+			      "invalid", "\"idle_suspend\" must be a number of seconds from 1 to 3600");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'idle_suspend':3601}", GIB), "invalid",
+		      "\"idle_suspend\" must be a number of seconds");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'idle_suspend':30}", GIB), "invalid",
+		      "only evictable vGPUs are suspended");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'swap':%llu}", GIB, MIB), "invalid",
 		      "a swap is for evictable vGPUs");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':false,'swap':%llu}", GIB, MIB), "invalid",

@@ -55,15 +55,15 @@ class Server:
         self.process.communicate()
 
 
-def create(name):
-    virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M")
+def create(name, options=()):
+    virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M", *options)
 
 
 def server_command(value, *words):
     return [f"{PROGRAMS}/server", str(HELD), str(value), *words]
 
 
-def with_servers(count, function, nvml, command=server_command):
+def with_servers(count, function, nvml, command=server_command, options=()):
     """Calls function(servers) with so many vGPUs, each with a server that command(value) starts."""
     names = [f"server{i}" for i in range(count)]
     servers = []
@@ -71,7 +71,7 @@ def with_servers(count, function, nvml, command=server_command):
     before = nvml.memory()["used"]
     try:
         for i, name in enumerate(names):
-            create(name)
+            create(name, options)
             servers.append(Server(name, command(i + 1)))
         for server in servers:
             server.expect("ready")
@@ -205,6 +205,26 @@ def suspended_stay_out(nvml):
     return with_servers(2, run, nvml)
 
 
+def leaves_when_idle(nvml):
+    """Its memory leaves though there is room, and comes back at the next request."""
+    def find():
+        return vgpu("server0")["eviction"]
+
+    def run(servers):
+        server = servers[0]
+        wait_for(lambda: find()["state"] == "out", 30, "it did not leave")
+        check(find()["in_host"] >= HELD * MiB, f"only {find()['in_host'] // MiB} MiB are in the host")
+        took = server.ask("check", "right")
+        check(find()["in_host"] == 0, "it has not returned")
+        time.sleep(0.5)
+        check(find()["state"] == "running", "it left too early")
+        wait_for(lambda: find()["state"] == "out", 30, "it did not leave again")
+        server.ask("check", "right")
+        return f"answered after {took:.2f} s"
+
+    return with_servers(1, run, nvml, options=("--idle-suspend", "2"))
+
+
 def refuses(_):
     """Each vGPU must be able to run while the others are out."""
     create("server0")
@@ -221,7 +241,7 @@ def main():
     suite = Suite()
     nvml = Nvml()
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
-    for function in (suspends, suspends_created_memory, suspends_expandable_segments, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, refuses):
+    for function in (suspends, suspends_created_memory, suspends_expandable_segments, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
         suite.test(function.__name__, function, nvml)
     suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
     virgate("rm", "rest")

@@ -41,6 +41,32 @@ TEST(all_are_in_if_they_fit)
 	CHECK(!vgpus[0].out && vgpus[1].out);
 }
 
+TEST(one_that_is_not_used_leaves_though_all_fit)
+{
+	struct residence_vgpu vgpus[] = {vgpu_of(40 * GIB, RESIDENCE_IN), vgpu_of(20 * GIB, RESIDENCE_IN)};
+
+	vgpus[0].idle_ns = 30 * SECOND;
+	vgpus[0].in_since_ns = 5 * SECOND;
+	vgpus[0].active_ns = 10 * SECOND;
+	CHECK_INT(residence_decide(vgpus, 2, capacity, 39 * SECOND), 40 * SECOND);
+	CHECK(!vgpus[0].out && !vgpus[1].out);
+	vgpus[0].busy_until_ns = 42 * SECOND; // it could not leave
+	CHECK_INT(residence_decide(vgpus, 2, capacity, 41 * SECOND), 42 * SECOND);
+	CHECK(!vgpus[0].out);
+	CHECK_INT(residence_decide(vgpus, 2, capacity, 42 * SECOND), UINT64_MAX);
+	CHECK(vgpus[0].out && !vgpus[1].out);
+	// It stays out until one of its threads needs the memory.
+	vgpus[0].state = RESIDENCE_LEAVING;
+	residence_decide(vgpus, 2, capacity, 43 * SECOND);
+	CHECK(vgpus[0].out);
+	vgpus[0].state = RESIDENCE_OUT;
+	residence_decide(vgpus, 2, capacity, 100 * SECOND);
+	CHECK(vgpus[0].out);
+	want(&vgpus[0], 101 * SECOND);
+	residence_decide(vgpus, 2, capacity, 101 * SECOND);
+	CHECK(!vgpus[0].out && !vgpus[1].out);
+}
+
 TEST(nobody_moves_without_a_wish)
 {
 	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_OUT)};
