@@ -67,8 +67,12 @@ int main(void)
 	check(vg_vram_free(handle));
 	vg_vram_destroy(vram);
 	waitpid(consumer, &status, 0);
-	if (got != 1 || answer != 'y' || status != 0)
+	if (got != 1 || answer != 'y' || status != 0) {
+		fprintf(stderr, "share_producer: the consumer %s (status %#x)\n",
+			got != 1 ? "did not answer" : answer != 'y' ? "read other values" : "failed after its answer",
+			(unsigned)status);
 		return 1;
+	}
 	printf("share_producer: the consumer read %d integers without a copy\n", COUNT);
 	return 0;
 }
