@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Compute shares between PyTorch programs: bench_turns_torch.py BUILD_OR_BUNDLE [options] [CASE...]
 
-Each case runs natively, over NVIDIA's MPS (--mps), and in vGPUs (--runs times). Rates are divided by the rate alone of a
-native process, measured before and after each of them. A window is 2 seconds of the tenants' own counters. The programs
-(turn_torch.py) are started once; between cases, `virgate set` changes their shares."""
+Each case runs natively, over NVIDIA's MPS (--mps), and in vGPUs (--runs times). Rates are divided by the rate alone of
+a native process, measured before and after each of them. A window is 2 seconds of the tenants' own counters. The
+programs (turn_torch.py) are started once; between cases, `virgate set` changes their shares.
+
+--busy keeps every CPU core busy with other work all the time, also beside the programs alone."""
 
 import argparse
+import glob
 import json
 import os
 import shutil
@@ -17,9 +20,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOW = 2  # seconds
-REQUESTS = ("infer", "one")  # these answer with the durations of requests
+CHANGED = 0.1  # seconds after which a change of shares is in force
+REQUESTS = ("infer", "one", "closed")  # these answer with the durations of requests
+SCALE = {"half": "train"}  # the rate of one kind is divided by that of another one alone, which does the same work
 
-# kind and share; L: in the latency class
+# kind and share. L: in the latency class; !: with --limit; 30>70: the share changes in the middle
 CASES = {
     "train-30-70": [("train", "30"), ("train", "70")],
     "train-10-90": [("train", "10"), ("train", "90")],
@@ -37,6 +42,11 @@ CASES = {
     "small-50-50": [("small", "50"), ("small", "50")],
     "infer-40-train-60": [("infer", "40L"), ("train", "60")],
     "infer-40-long-60": [("infer", "40L"), ("long", "60")],
+    "closed-20-train-80": [("closed", "20L"), ("train", "80")],
+    "half-30-train-70": [("half", "30"), ("train", "70")],
+    "change-30-70": [("train", "30>70"), ("train", "70>30")],
+    "small-50-alone": [("small", "50")],
+    "limit-30-alone": [("train", "30!")],
 }
 
 
@@ -87,6 +97,20 @@ class Result:
         return [times[len(times) * part // 100] / 1e3 for part in (50, 90, 99)] if times else [0.0] * 3
 
 
+def daemon_seconds():
+    """CPU time of this user's daemons."""
+    ticks = 0
+    for path in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(f"{path}/stat", encoding="utf-8") as file:
+                before, _, after = file.read().rpartition(")")
+            if before.endswith("(virgated") and os.stat(path).st_uid == os.getuid():
+                ticks += sum(map(int, after.split()[11:13]))
+        except FileNotFoundError:
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
@@ -107,31 +131,49 @@ class Bench:
             self.mps = subprocess.Popen(["nvidia-cuda-mps-control", "-f"], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, env=dict(os.environ, **self.mps_environment))
 
-    def worker(self, side, index, is_latency):
+    def worker(self, side, index, share):
         """The program number `index` of a side: native, mps, shares."""
-        key = (side, index, is_latency)
+        key = (side, self.name(index, share if side == "shares" else ""))
         if key not in self.workers:
             prefix, environment = [], {}
             if side == "mps":
                 self.start_mps()
                 environment = self.mps_environment
             elif side == "shares":
-                prefix = [self.virgate, "run", "--name", self.name(index, is_latency), "--memory", "30G", "--mode",
-                          self.options.mode, *(["--class", "latency"] if is_latency else []), "--"]
+                options = ["--class", "latency"] if share.endswith("L") else []
+                options += ["--share", share[:-1], "--limit"] if share.endswith("!") else []
+                prefix = [self.virgate, "run", "--name", key[1], "--memory", "30G", "--mode", self.options.mode]
+                prefix += [*options, "--"]
             self.workers[key] = Worker(prefix, environment)
         return self.workers[key]
 
     @staticmethod
-    def name(index, is_latency):
-        return f"turns-{'latency' if is_latency else index}"
+    def name(index, share):
+        return f"turns-{'latency' if share.endswith('L') else 'limit' if share.endswith('!') else index}"
 
     def set_share(self, name, share):
         subprocess.run([self.virgate, "set", name, "--share", share], check=True, stdout=subprocess.DEVNULL)
 
+    def set_shares(self, tenants):
+        """Takes all shares back first, since their sum may be 100 % at most."""
+        for side, name in self.workers:
+            if side == "shares" and not name.endswith("limit"):
+                self.set_share(name, "none")
+        for index, (_, share) in enumerate(tenants):
+            if not share.endswith("!"):
+                self.set_share(self.name(index, share), share.rstrip("L").split(">")[0])
+
+    def change_shares(self, tenants):
+        """Smaller ones first. Returns when the last change was answered."""
+        changes = [(int(share.split(">")[1]), self.name(index, share)) for index, (_, share) in enumerate(tenants)]
+        for share, name in sorted(changes):
+            self.set_share(name, str(share))
+        return time.monotonic_ns()
+
     def measure(self, side, tenants, seconds):
-        """Runs the tenants together. Returns a Result for each, and the times between which to look."""
-        workers = [self.worker(side, index, side == "shares" and share.endswith("L"))
-                   for index, (_, share) in enumerate(tenants)]
+        """Runs the tenants together. Returns a Result for each, the times between which to look, and when their shares
+        had changed, if they did."""
+        workers = [self.worker(side, index, share) for index, (_, share) in enumerate(tenants)]
         for worker, (kind, _) in zip(workers, tenants):
             if kind not in worker.prepared:
                 worker.send(f"prepare {kind}")
@@ -139,25 +181,30 @@ class Bench:
                     sys.exit(f"{kind} cannot be prepared")
                 worker.prepared.add(kind)
         if side == "shares":
-            for other, index, is_latency in self.workers:
-                if other == side:
-                    self.set_share(self.name(index, is_latency), "none")
-            for index, (_, share) in enumerate(tenants):
-                self.set_share(self.name(index, share.endswith("L")), share.rstrip("L"))
+            self.set_shares(tenants)
         begin = time.monotonic_ns() + 300_000_000
         end = begin + int((seconds + 1) * 1e9)
+        changed = None
         for worker, (kind, _) in zip(workers, tenants):
             worker.send(f"run {kind} {begin} {end + 100_000_000}")
         if side == "shares":
-            time.sleep(seconds)
-            self.note = self.device_figures()
+            before = daemon_seconds()
+            time.sleep(seconds / 2)
+            if ">" in tenants[0][1]:
+                changed = self.change_shares(tenants)
+            time.sleep(seconds / 2)
+            cpu = (daemon_seconds() - before) / seconds * 100
+            self.note = f" | daemon {cpu:.1f} % of a core{self.device_figures()}"
         results = [Result(kind, json.loads(worker.receive())) for worker, (kind, _) in zip(workers, tenants)]
-        return results, begin + 1_000_000_000, end
+        for key in [key for key in self.workers if key[1].endswith("limit")]:
+            self.workers.pop(key).end()
+        return results, begin + 1_000_000_000, end, changed
 
     def device_figures(self):
         """What the arbiter says while the programs run."""
         listed = json.loads(subprocess.run([self.virgate, "ps", "--json"], check=True, capture_output=True).stdout)
-        turns = [one["turns"] for one in listed["vgpus"] if one["name"].startswith("turns-") and one["turns"]["recent"]]
+        turns = [one["turns"] for one in listed["vgpus"]
+                 if one["name"].startswith("turns-") and one["turns"] and one["turns"]["recent"]]
         reasons = sorted({one["reason"] for one in turns})
         return (f" | {turns[0]['handovers']:.0f} handovers/s, turns of {turns[0]['quantum'] * 1e3:.0f} ms: "
                 f"{'; '.join(reasons)}" if turns else "")
@@ -165,35 +212,42 @@ class Bench:
     def solo(self, kinds):
         rates = {}
         for kind in kinds:
-            [result], begin, end = self.measure("native", [(kind, "")], self.options.solo)
+            [result], begin, end, _ = self.measure("native", [(kind, "")], self.options.solo)
             rates[kind] = [result.rate(begin, end)] + (result.quantiles(begin, end) if kind in REQUESTS else [])
         return rates
 
     def compare(self, name, side):
         tenants = CASES[name]
-        kinds = sorted({kind for kind, _ in tenants})
+        kinds = sorted({SCALE.get(kind, kind) for kind, _ in tenants})
         before = self.solo(kinds) if kinds != self.kinds else self.last
-        results, begin, end = self.measure(side, tenants, self.options.seconds)
+        results, begin, end, changed = self.measure(side, tenants, self.options.seconds)
         after = self.solo(kinds)  # the clock moves
         self.kinds, self.last = kinds, after
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
-        parts = [result.rate(begin, end) / solo[result.kind][0] * 100 for result in results]
+        alone = {kind: solo[SCALE.get(kind, kind)][0] for kind, _ in tenants}
+        parts = [result.rate(begin, end) / alone[result.kind] * 100 for result in results]
         text = f"{name:18} {side:6} of solo " + " ".join(f"{part:5.1f}" for part in parts) + f" sum {sum(parts):5.1f} %"
         loads = [result for result in results if result.kind not in REQUESTS]
-        windows, at = [], begin
-        while len(loads) > 1 and at + WINDOW * 1_000_000_000 <= end:
-            rates = [load.rate(at, at + WINDOW * 1_000_000_000) / solo[load.kind][0] for load in loads]
-            windows.append([rate / (sum(rates) or 1) * 100 for rate in rates])
-            at += WINDOW * 1_000_000_000
-        if windows:
-            for values in zip(*windows):
-                text += f" | part {statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+        for since, until in ((begin, changed), (changed + int(CHANGED * 1e9), end)) if changed else ((begin, end),):
+            text += self.windows(loads, alone, since, until)
         for result in results:
             if result.kind in REQUESTS:
                 got = result.quantiles(begin, end)
                 text += " | p50, p90, p99 " + ", ".join(f"{us:.0f}" for us in got) + " us; solo "
-                text += ", ".join(f"{us:.0f}" for us in solo[result.kind][1:]) + f"; {got[2] / solo[result.kind][3]:.2f} x"
+                text += ", ".join(f"{us:.0f}" for us in solo[result.kind][1:])
+                text += f"; {got[2] / solo[result.kind][3]:.2f} x"
         print(text + (self.note if side == "shares" else ""), flush=True)
+
+    @staticmethod
+    def windows(loads, alone, at, end):
+        """What part of the sum each has in windows of 2 seconds."""
+        windows = []
+        while len(loads) > 1 and at + WINDOW * 1_000_000_000 <= end:
+            rates = [load.rate(at, at + WINDOW * 1_000_000_000) / alone[load.kind] for load in loads]
+            windows.append([rate / (sum(rates) or 1) * 100 for rate in rates])
+            at += WINDOW * 1_000_000_000
+        return "".join(f" | part {statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+                       for values in zip(*windows))
 
     def end(self):
         for worker in self.workers.values():
@@ -211,6 +265,7 @@ def main():
     parser.add_argument("--solo", type=float, default=2, help="seconds of a program alone")
     parser.add_argument("--runs", type=int, default=3, help="in vGPUs")
     parser.add_argument("--mode", default="time", help="of the vGPUs")
+    parser.add_argument("--busy", action="store_true", help="beside other work on every CPU core")
     parser.add_argument("--native", action="store_true", help="each case natively, too")
     parser.add_argument("--mps", action="store_true", help="each case over NVIDIA's MPS, too")
     parser.add_argument("cases", nargs="*")
@@ -219,10 +274,13 @@ def main():
         if name not in CASES:
             sys.exit(f"there is no case {name}, but: {' '.join(CASES)}")
     bench = Bench(options)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() * options.busy)]
     start = time.monotonic()
     for name in options.cases or CASES:
         for side in ["native"] * options.native + ["mps"] * options.mps + ["shares"] * options.runs:
             bench.compare(name, side)
+    for other in busy:
+        other.kill()
     bench.end()
     print(f"{time.monotonic() - start:.0f} seconds")
 

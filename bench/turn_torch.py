@@ -1,8 +1,10 @@
 """turn_torch.py: a PyTorch tenant for bench_turns_torch.py. Reads commands, one a line:
   prepare KIND             answers "ready"
-  run KIND BEGIN END       works between the two times (CLOCK_MONOTONIC in ns); answers with a JSON list: [time, units of
-                           work done] after each synchronization; of infer and one [end, duration in ns] for each request
-KIND: train, long, graph, loop, small-loop, infer, one, small. Work counts as done when the GPU has ended it."""
+  run KIND BEGIN END       works between the two times (CLOCK_MONOTONIC in ns); answers with a JSON list: [time,
+                           units of work done] after each synchronization; of infer, closed and one [end, duration
+                           in ns] for each request
+KIND: train, half, long, graph, loop, small-loop, infer, closed, one, small. Work counts as done when the GPU has ended
+it. A request of closed begins when the one before has ended, of infer and one each 5 ms."""
 
 import json
 import os
@@ -28,6 +30,18 @@ class Products:
             torch.matmul(self.a, self.a, out=self.c)
         torch.cuda.synchronize()
         return self.batch
+
+
+class Half(Products):
+    """Busy for about 40 % of the time: 2 ms on the GPU, and 3 ms on the host."""
+
+    def __init__(self):
+        super().__init__(4096, 10)
+
+    def work(self):
+        done = super().work()
+        time.sleep(0.003)
+        return done
 
 
 class Graph:
@@ -98,7 +112,7 @@ class Loop:
 
 
 class Infer:
-    """A request each 5 ms: a multilayer perceptron of 16 layers, bound by its launches."""
+    """A request: a multilayer perceptron of 16 layers, bound by its launches."""
 
     def __init__(self):
         layers = [part for _ in range(16) for part in (nn.Linear(1024, 1024), nn.ReLU())]
@@ -113,7 +127,7 @@ class Infer:
 
 
 class One:
-    """A request each 5 ms: a single kernel of some microseconds."""
+    """A request: a single kernel of some microseconds."""
 
     def __init__(self):
         self.x = torch.zeros(32, device="cuda")
@@ -124,9 +138,10 @@ class One:
         return 1
 
 
-KINDS = {"train": lambda: Products(4096, 64), "long": lambda: Products(13568, 2), "small": lambda: Products(512, 256),
-         "graph": Graph, "loop": lambda: Loop(48), "small-loop": lambda: Loop(16), "infer": Infer, "one": One}
-REQUESTS = ("infer", "one")
+KINDS = {"train": lambda: Products(4096, 64), "half": Half, "long": lambda: Products(13568, 2),
+         "small": lambda: Products(512, 256), "graph": Graph, "loop": lambda: Loop(48), "small-loop": lambda: Loop(16),
+         "infer": Infer, "closed": Infer, "one": One}
+REQUESTS = ("infer", "closed", "one")
 works = {}
 
 
@@ -146,7 +161,7 @@ def run(kind, begin, end):
         done += work()
         now = now_ns()
         lines.append((now, now - start if kind in REQUESTS else done))
-        if kind in REQUESTS and now < start + 5_000_000:
+        if kind in REQUESTS and kind != "closed" and now < start + 5_000_000:
             time.sleep((start + 5_000_000 - now) / 1e9)
     return lines[1:] if kind in REQUESTS else lines
 
