@@ -234,8 +234,7 @@ void turn_weigh(struct turn_arbiter *arbiter, uint64_t now)
 	for (int i = 0; i < arbiter->touched; i++) {
 		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
 		taken += vgpu->terms.share;
-		without += vgpu->joined && !vgpu->terms.share && vgpu->active_ns &&
-			   now - vgpu->active_ns < arbiter->rules.active_ns;
+		without += vgpu->joined && !vgpu->terms.share && turn_is_active(arbiter, vgpu, now);
 	}
 	for (int i = 0; i < arbiter->touched; i++) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[i];

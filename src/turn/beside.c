@@ -8,8 +8,8 @@ static const uint64_t LEAST_MEASURES = 5; // launches run ahead of what the GPU 
 
 static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
-	return vgpu->joined && vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns &&
-	       !turn_is_urgent_class(vgpu) && !vgpu->terms.is_exempt;
+	return vgpu->joined && turn_is_active(arbiter, vgpu, now) && !turn_is_urgent_class(vgpu) &&
+	       !vgpu->terms.is_exempt;
 }
 
 // Returns whether there are several active batch vGPUs, and the rates of all were measured in turns.

@@ -126,12 +126,24 @@ static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->paused = paused;
 }
 
+// While one vGPU is active its gate is open. If that of a sleeping holder were open, too, it would not ring the bell when
+// it wakes, and both would run for as long as neither rings.
+static bool sleeps_beside_another(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, uint64_t now)
+{
+	if (turn_is_active(arbiter, holder, now))
+		return false;
+	for (int i = 0; i < arbiter->touched; i++)
+		if (turn_is_active(arbiter, &arbiter->vgpus[i], now))
+			return true;
+	return false;
+}
+
 void turn_change(struct turn_arbiter *arbiter, uint64_t now)
 {
 	update_pause(arbiter, now);
 	if (arbiter->holder >= 0) {
 		const struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
-		if (vgpu->terms.is_exempt || turn_is_urgent_class(vgpu))
+		if (vgpu->terms.is_exempt || turn_is_urgent_class(vgpu) || sleeps_beside_another(arbiter, vgpu, now))
 			turn_finish(arbiter);
 		else if (!arbiter->drains && !arbiter->paused && !end_idle_turn(arbiter, now) &&
 			 now >= turn_until(arbiter, now))

@@ -85,6 +85,11 @@ static inline bool turn_is_urgent_class(const struct turn_vgpu *vgpu)
 {
 	return vgpu->terms.is_latency && !vgpu->over_budget && !vgpu->limited;
 }
+// It worked or waited recently.
+static inline bool turn_is_active(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
+{
+	return vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns;
+}
 static inline double turn_pace(const struct turn_vgpu *vgpu) // nanoseconds that are charged for one of virtual time
 {
 	return turn_is_idle_class(vgpu) ? 1 : vgpu->weight;

@@ -81,7 +81,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 	if (arbiter->regime == TURN_REGIME_OFF || vgpu->terms.is_exempt) {
 		state = TURN_OPEN;
 	} else if (turn_is_urgent_class(vgpu)) {
-		bool alone = arbiter->regime == TURN_REGIME_ALONE && now - vgpu->active_ns < rules->active_ns;
+		bool alone = arbiter->regime == TURN_REGIME_ALONE && turn_is_active(arbiter, vgpu, now);
 		// It never waits for a turn. The window keeps it from running ahead of its budget.
 		state = alone ? TURN_OPEN : TURN_HELD;
 		flags = alone ? TURN_COUNT : TURN_ANNOUNCE;
@@ -146,8 +146,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 	}
 	if (vgpu->waits && !vgpu->eligible && turn_is_idle_class(vgpu) && arbiter->shared_ns < now)
 		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns); // otherwise a bell rings first
-	if (!vgpu->contends && vgpu->active_ns && now - vgpu->active_ns < rules->active_ns &&
-	    arbiter->regime != TURN_REGIME_ALONE)
+	if (!vgpu->contends && turn_is_active(arbiter, vgpu, now) && arbiter->regime != TURN_REGIME_ALONE)
 		next = turn_earlier(next, vgpu->active_ns + rules->active_ns);
 	return next;
 }

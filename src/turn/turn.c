@@ -165,7 +165,7 @@ static void find_regime(struct turn_arbiter *arbiter, uint64_t now)
 		joined++;
 		enforce |= vgpu->terms.share || vgpu->terms.is_latency;
 		limit |= vgpu->terms.is_limit;
-		active += vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns;
+		active += turn_is_active(arbiter, vgpu, now);
 	}
 	if (!enforce || (joined < 2 && !limit)) {
 		if (arbiter->holder >= 0)

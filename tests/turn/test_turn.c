@@ -444,6 +444,30 @@ TEST(a_latency_vgpu_alone_has_an_open_gate)
 	turn_destroy(arbiter);
 }
 
+// An open gate rings no bell: if that of a vGPU that sleeps stayed open, nobody would learn that it launches again.
+TEST(a_sleeping_vgpu_keeps_no_open_gate_beside_an_active_one)
+{
+	unsigned int l, batch;
+
+	begin(TURN_MODE_TIME);
+	l = join(40, false, true);
+	batch = join(60, false, false);
+	wait_at_gate(batch, SEC);
+	turn_decide(arbiter, facts, SEC, &orders);
+	CHECK(orders.regime == TURN_REGIME_ALONE && state_of(batch) == TURN_OPEN);
+	go_idle(batch, SEC + MS);
+	turn_decide(arbiter, facts, 3 * SEC, &orders);
+	CHECK(state_of(batch) == TURN_OPEN); // nothing else is active: it need not wait when it wakes
+	launch(l, 3 * SEC, MS);
+	facts[l].is_urgent = true;
+	turn_decide(arbiter, facts, 3 * SEC + 10 * US, &orders);
+	CHECK(state_of(l) == TURN_OPEN && state_of(batch) == TURN_CLOSED);
+	wait_at_gate(batch, 3 * SEC + 20 * US);
+	turn_decide(arbiter, facts, 3 * SEC + 20 * US, &orders);
+	CHECK(orders.regime == TURN_REGIME_TURNS && turn_word_is(orders.gates[l].word, TURN_ANNOUNCE));
+	turn_destroy(arbiter);
+}
+
 TEST(work_that_lasts_longer_than_the_patience_is_not_waited_for)
 {
 	begin_pair((struct turn_terms){50}, (struct turn_terms){50}, SEC);
