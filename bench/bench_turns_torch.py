@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -111,6 +112,28 @@ def daemon_seconds():
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+class Clocks:
+    """The clock of the GPU's multiprocessors, read ten times a second. It falls where a program needs much power."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(["nvidia-smi", "-i", "0", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits",
+                                         "-lms", "100"], stdout=subprocess.PIPE, text=True)
+        self.lines = []
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic_ns(), float(line)))
+
+    def mean(self, begin, end):
+        values = [mhz for at, mhz in self.lines if begin <= at < end]
+        return statistics.mean(values) if values else float("nan")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
@@ -122,6 +145,7 @@ class Bench:
                                 "CUDA_MPS_LOG_DIRECTORY": f"{self.folder}/log"}
         self.mps = None
         self.note = ""
+        self.clocks = Clocks()
         self.kinds, self.last = None, None  # the rates alone that were measured last
 
     def start_mps(self):
@@ -154,11 +178,12 @@ class Bench:
     def set_share(self, name, share):
         subprocess.run([self.virgate, "set", name, "--share", share], check=True, stdout=subprocess.DEVNULL)
 
-    def set_shares(self, tenants):
-        """Takes all shares back first, since their sum may be 100 % at most."""
+    def take_shares(self):
         for side, name in self.workers:
             if side == "shares" and not name.endswith("limit"):
                 self.set_share(name, "none")
+
+    def give_shares(self, tenants):
         for index, (_, share) in enumerate(tenants):
             if not share.endswith("!"):
                 self.set_share(self.name(index, share), share.rstrip("L").split(">")[0])
@@ -173,6 +198,8 @@ class Bench:
     def measure(self, side, tenants, seconds):
         """Runs the tenants together. Returns a Result for each, the times between which to look, and when their shares
         had changed, if they did."""
+        if side == "shares":
+            self.take_shares()  # first, since their sum may be 100 % at most
         workers = [self.worker(side, index, share) for index, (_, share) in enumerate(tenants)]
         for worker, (kind, _) in zip(workers, tenants):
             if kind not in worker.prepared:
@@ -181,7 +208,7 @@ class Bench:
                     sys.exit(f"{kind} cannot be prepared")
                 worker.prepared.add(kind)
         if side == "shares":
-            self.set_shares(tenants)
+            self.give_shares(tenants)
         begin = time.monotonic_ns() + 300_000_000
         end = begin + int((seconds + 1) * 1e9)
         changed = None
@@ -206,14 +233,16 @@ class Bench:
         turns = [one["turns"] for one in listed["vgpus"]
                  if one["name"].startswith("turns-") and one["turns"] and one["turns"]["recent"]]
         reasons = sorted({one["reason"] for one in turns})
-        return (f" | {turns[0]['handovers']:.0f} handovers/s, turns of {turns[0]['quantum'] * 1e3:.0f} ms: "
+        recent = " ".join(f"{one['recent']:.1f}" for one in turns)
+        return (f" | by ps {recent} %, {turns[0]['handovers']:.0f} handovers/s, turns of {turns[0]['quantum'] * 1e3:.0f} ms: "
                 f"{'; '.join(reasons)}" if turns else "")
 
     def solo(self, kinds):
         rates = {}
         for kind in kinds:
             [result], begin, end, _ = self.measure("native", [(kind, "")], self.options.solo)
-            rates[kind] = [result.rate(begin, end)] + (result.quantiles(begin, end) if kind in REQUESTS else [])
+            rates[kind] = [result.rate(begin, end), self.clocks.mean(begin, end)]
+            rates[kind] += result.quantiles(begin, end) if kind in REQUESTS else []
         return rates
 
     def compare(self, name, side):
@@ -225,6 +254,8 @@ class Bench:
         self.kinds, self.last = kinds, after
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         alone = {kind: solo[SCALE.get(kind, kind)][0] for kind, _ in tenants}
+        clock = self.clocks.mean(begin, end)
+        scales = [solo[SCALE.get(kind, kind)][1] / clock for kind, _ in tenants]
         parts = [result.rate(begin, end) / alone[result.kind] * 100 for result in results]
         text = f"{name:18} {side:6} of solo " + " ".join(f"{part:5.1f}" for part in parts) + f" sum {sum(parts):5.1f} %"
         loads = [result for result in results if result.kind not in REQUESTS]
@@ -234,8 +265,11 @@ class Bench:
             if result.kind in REQUESTS:
                 got = result.quantiles(begin, end)
                 text += " | p50, p90, p99 " + ", ".join(f"{us:.0f}" for us in got) + " us; solo "
-                text += ", ".join(f"{us:.0f}" for us in solo[result.kind][1:])
-                text += f"; {got[2] / solo[result.kind][3]:.2f} x"
+                text += ", ".join(f"{us:.0f}" for us in solo[result.kind][2:])
+                text += f"; {got[2] / solo[result.kind][4]:.2f} x"
+        scaled = [part * scale for part, scale in zip(parts, scales)]
+        text += f" | {clock:.0f} MHz, alone " + ", ".join(f"{solo[kind][1]:.0f}" for kind in kinds)
+        text += "; at equal clocks " + " ".join(f"{part:.1f}" for part in scaled) + f", sum {sum(scaled):.1f} %"
         print(text + (self.note if side == "shares" else ""), flush=True)
 
     @staticmethod
@@ -252,6 +286,7 @@ class Bench:
     def end(self):
         for worker in self.workers.values():
             worker.end()
+        self.clocks.end()
         if self.mps:
             self.mps.terminate()
             self.mps.wait()
