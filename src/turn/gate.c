@@ -2,6 +2,7 @@
 
 #define SPIN_NS 20000ull
 #define SPIN_SOON_NS 1000000ull // where the gate opens soon
+#define LARGE_WINDOW_NS 1000000ull
 #define POLL_LEAST_NS 10000ull
 #define POLL_MOST_NS 1000000ull
 #define SLEEP_NS (TURN_BEAT_NS / 3)
@@ -9,6 +10,11 @@
 
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
+
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+	return value < most ? value : most;
+}
 
 // No thread waits a second time for an arbiter that has ended.
 static bool wait_is_vain(struct turn_process *process, uint64_t beat)
@@ -84,16 +90,20 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	return action;
 }
 
+// A thread that spins loses its processor where others want it, so it sleeps until a part of a large window is free. What
+// was never measured may end much sooner than estimated, so the first looks are close together.
 static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					  uint64_t now)
 {
-	uint64_t eta = LOAD(process->slot->eta_ns);
+	uint64_t eta = LOAD(process->slot->eta_ns), left = eta > now ? eta - now : 0;
+	uint64_t least = LOAD(process->page->window_us) * 1000ull;
 	uint64_t window = turn_window(LOAD(process->page->window_us), LOAD(process->page->ahead_ns), now);
-	uint64_t left = eta > now && eta - now > window ? eta - now - window : 0;
+	uint64_t ns = (left > window ? left - window : 0) + (least >= LARGE_WINDOW_NS ? least / 8 : 0);
 
 	wait->rang = 0;
+	ns = at_most(ns, at_most(left / 2, now - wait->began_ns));
 	return (struct turn_action){
-		.step = TURN_STEP_POLL, .word = word, .ns = left && left < POLL_LEAST_NS ? left : POLL_LEAST_NS};
+		.step = TURN_STEP_POLL, .word = word, .ns = ns > POLL_LEAST_NS ? ns : POLL_LEAST_NS};
 }
 
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now)
