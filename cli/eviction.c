@@ -91,6 +91,9 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 			 "the GPU lacks %s: end or suspend other programs on it; the process resumes when there is "
 			 "room",
 			 missing);
+	else if (is_reason(eviction, "file"))
+		snprintf(buffer, EVICTION_TEXT, "the file with its memory in /dev/shm cannot be used: %s",
+			 strerror(eviction->error));
 	else if (is_reason(eviction, "driver"))
 		snprintf(buffer, EVICTION_TEXT, "the driver failed with CUDA error %u: try again, or end the program",
 			 eviction->error);

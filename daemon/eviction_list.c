@@ -26,6 +26,7 @@ static const char *name_state(const struct eviction *one)
 	case PAGER_LEAVING:
 		return "leaving";
 	case PAGER_OUT:
+	case PAGER_PARKED:
 		return one->is_evicted ? "out" : "suspended";
 	case PAGER_COMING:
 		return "returning";
@@ -44,7 +45,7 @@ static const char *name_reason(enum pager_reason reason)
 	static const char *const texts[] = {
 		[PAGER_DONE] = "",	     [PAGER_THREAD] = "thread", [PAGER_GPU] = "gpu",
 		[PAGER_CAPTURE] = "capture", [PAGER_HOST] = "host",	[PAGER_DEVICE] = "device",
-		[PAGER_DRIVER] = "driver",   [PAGER_REASON_COUNT] = "unknown"};
+		[PAGER_DRIVER] = "driver",   [PAGER_FILE] = "file",	[PAGER_REASON_COUNT] = "unknown"};
 
 	return texts[reason];
 }
@@ -79,7 +80,7 @@ json_t *eviction_list_tenant(const struct tenant *tenant)
 	return json_pack("{s:s, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "state",
 			 name_state(&one), "suspended", (int)one.is_out, "pending", (int)one.is_pending, "reason",
 			 name_reason(one.reason), "call", name_call(&one), "error",
-			 (json_int_t)(one.reason == PAGER_DRIVER ? one.row : 0), "bytes", (json_int_t)one.bytes, "host",
+			 (json_int_t)(one.reason == PAGER_DRIVER || one.reason == PAGER_FILE ? one.row : 0), "bytes", (json_int_t)one.bytes, "host",
 			 (json_int_t)one.host, "missing", (json_int_t)one.missing, "state_ns", (json_int_t)state_ns,
 			 "moved_ns", (json_int_t)one.moved_ns, "waited_ns", (json_int_t)one.waited_ns, "waiting",
 			 (json_int_t)one.waiting, "moves", (json_int_t)one.moves);
@@ -97,7 +98,7 @@ static void add_process(struct summary *summary, const struct eviction *one)
 	summary->host += one->host;
 	if (is_waiting(one))
 		summary->waiting++;
-	else if (one->state == PAGER_OUT)
+	else if (one->state == PAGER_OUT || one->state == PAGER_PARKED)
 		summary->out++;
 	else if (one->state == PAGER_PREPARING || one->state == PAGER_CLOSING || one->state == PAGER_LEAVING ||
 		 one->state == PAGER_COMING)

@@ -96,7 +96,8 @@ static uint64_t bytes_in_host(const struct tenant *tenant)
 
 	if (tenant->vgpu->evictable)
 		eviction_read_slot(tenant->vgpu, tenant->seen.slot, &eviction);
-	return eviction.state == PAGER_OUT ? eviction.host : 0; // while it moves, parts of it are on the device
+	bool is_out = eviction.state == PAGER_OUT || eviction.state == PAGER_PARKED;
+	return is_out ? eviction.host : 0; // while it moves, parts of it are on the device
 }
 
 // Returns how much of the declared memory was in the host during the whole look. It cannot detect memory that returned

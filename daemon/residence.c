@@ -26,7 +26,7 @@ static void add_process_facts(struct facts *facts, const struct eviction *one)
 		return;
 	facts->processes++;
 	facts->waiting += one->waiting > 0;
-	facts->out += one->state == PAGER_OUT;
+	facts->out += one->state == PAGER_OUT || one->state == PAGER_PARKED;
 	facts->refusing += one->is_out && one->state == PAGER_RUNNING && !one->is_pending;
 	facts->is_moving |= one->state == PAGER_PREPARING || one->state == PAGER_CLOSING ||
 			    one->state == PAGER_LEAVING || one->state == PAGER_COMING || one->is_pending;

@@ -132,6 +132,7 @@ static bool is_carried_out(const struct eviction *one, bool is_out)
 	case PAGER_BROKEN: // its memory is lost
 		return true;
 	case PAGER_OUT:
+	case PAGER_PARKED:
 		return is_out && !one->is_pending;
 	case PAGER_RUNNING:
 		return !is_out && !one->is_pending;
@@ -191,7 +192,7 @@ static void ask_process(const struct wish *wish, unsigned int number)
 	eviction_read_slot(wish->vgpu, number, &one);
 	atomic_store_explicit(&slot->out, wish->is_out, memory_order_relaxed);
 	atomic_store_explicit(&slot->drain_ms, wish->drain_ms, memory_order_relaxed);
-	if (!wish->is_out || one.state != PAGER_OUT || one.is_pending)
+	if (!wish->is_out || (one.state != PAGER_OUT && one.state != PAGER_PARKED) || one.is_pending)
 		eviction_ring(slot);
 }
 

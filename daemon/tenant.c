@@ -6,6 +6,7 @@
 #include "daemon/node.h"
 #include "daemon/process.h"
 #include "daemon/user.h"
+#include "pager/host_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -406,6 +407,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	if (refunded)
 		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
 		    tenant->dead ? "ended" : "runs another program", vg_size_format(refunded, text));
+	if (vgpu->evictable && tenant->dead)
+		pager_file_sweep();
 	if (r == 0 && keep.bytes)
 		tell_of_exports(tenant, keep.bytes);
 	else

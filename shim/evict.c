@@ -9,6 +9,7 @@
 #include "base/hint.h"
 #include "pager/gate.h"
 #include "pager/host.h"
+#include "pager/host_file.h"
 #include "pager/memory.h"
 #include "pager/page.h"
 #include "pager/pager.h"
@@ -141,6 +142,9 @@ static const char *reason_text(const struct pager_slot *slot, char *text, size_t
 		if (!mib) // it has room for the memory, but not for what the driver needs besides
 			return "the GPU lacks memory; trying again";
 		snprintf(text, size, "the GPU lacks %llu MiB; trying again", mib);
+		return text;
+	case PAGER_FILE:
+		snprintf(text, size, "the file with its memory in " PAGER_FILE_DIRECTORY ": %s", strerror((int)row));
 		return text;
 	default:
 		snprintf(text, size, "the driver failed with %u", row);

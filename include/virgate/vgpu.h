@@ -55,10 +55,11 @@ struct vg_eviction_info {
 	int pending;   /* nonzero: it has not carried out the last request, nor given it up */
 	/* why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`), "gpu" (the
 	 * GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing` bytes),
-	 * "device" (the GPU lacks them; it goes on trying), "driver" (`error`), "unknown" */
+	 * "device" (the GPU lacks them; it goes on trying), "driver" (`error`), "file" (the file with its memory in
+	 * /dev/shm: `error`), "unknown" */
 	const char *reason;
 	const char *call;  /* the driver's function; "": not known */
-	unsigned error;	   /* a CUresult */
+	unsigned error;	   /* a CUresult; for "file" an errno */
 	uint64_t bytes;	   /* memory that can move */
 	uint64_t host;	   /* of these, in the host */
 	uint64_t missing;

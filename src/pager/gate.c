@@ -16,7 +16,9 @@
 __thread PAGER_TLS struct pager_mark *pager_mark;
 _Atomic uint32_t pager_gate;
 static _Atomic(struct pager_mark *) marks;
-static _Atomic(struct pager_slot *) counted_in;
+static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pager_slot *counted_in; // under the lock, as is the next one
+static uint32_t waiting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a mark is added or reused
 static void (*tell_waiting)(uint64_t waited_ns);
 
@@ -40,7 +42,23 @@ void pager_gate_bar(void)
 
 void pager_gate_count_in(struct pager_slot *slot)
 {
-	atomic_store(&counted_in, slot);
+	pthread_mutex_lock(&count_lock);
+	counted_in = slot;
+	if (slot)
+		atomic_store(&slot->waiting, waiting);
+	pthread_mutex_unlock(&count_lock);
+}
+
+// Counts a thread that begins or ends to wait. The slot may be another one at its end, after a restore.
+static void count_waiting(bool begins, uint64_t waited_ns)
+{
+	pthread_mutex_lock(&count_lock);
+	waiting += begins ? 1 : -1;
+	if (counted_in) {
+		atomic_store(&counted_in->waiting, waiting);
+		atomic_fetch_add(&counted_in->waited_ns, waited_ns);
+	}
+	pthread_mutex_unlock(&count_lock);
 }
 
 static pid_t thread_id(void)
@@ -92,10 +110,8 @@ static void wait_while_closed(void)
 {
 	struct timespec patience = {.tv_sec = TELL_FIRST_S};
 	uint64_t began_ns = vg_clock_monotonic_ns();
-	struct pager_slot *slot = atomic_load(&counted_in);
 
-	if (slot)
-		atomic_fetch_add(&slot->waiting, 1);
+	count_waiting(true, 0);
 	while (atomic_load(&pager_gate) == PAGER_GATE_CLOSED) {
 		if (syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, PAGER_GATE_CLOSED, &patience, NULL, 0) == 0 ||
 		    errno != ETIMEDOUT)
@@ -103,10 +119,7 @@ static void wait_while_closed(void)
 		patience.tv_sec = TELL_AGAIN_S;
 		tell_waiting(vg_clock_monotonic_ns() - began_ns);
 	}
-	if (slot) {
-		atomic_fetch_sub(&slot->waiting, 1);
-		atomic_fetch_add(&slot->waited_ns, vg_clock_monotonic_ns() - began_ns);
-	}
+	count_waiting(false, vg_clock_monotonic_ns() - began_ns);
 }
 
 void pager_gate_wait(void)
@@ -177,8 +190,10 @@ void pager_gate_reset(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	lock = fresh;
+	count_lock = fresh;
 	atomic_store(&marks, NULL);
-	atomic_store(&counted_in, NULL);
+	counted_in = NULL;
+	waiting = 0;
 	atomic_store(&pager_gate, PAGER_GATE_OPEN);
 	pager_mark = NULL;
 }

@@ -1,20 +1,26 @@
 #include "pager/host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "pager/available.h"
+#include "pager/host_file.h"
 #include "pager/memory.h"
 
 // A piece is pinned at once. Copies must not cross the border of two, and pinning holds up the whole process.
 enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
 
 struct piece {
-	char *memory;
+	char *memory; // NULL: it was put away
 	size_t size;
 	CUcontext pinned_in; // NULL: not pinned
 	bool is_lost;	     // it was pinned, and is not any more
+	bool is_in_file;
+	off_t offset; // in the file
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,6 +30,11 @@ static uint64_t limit, all_bytes, used_bytes;
 // Rooms are numbered through all pieces. Number 0 is no room, so the first granule begins at GRANULE.
 static uint64_t used[PIECES * GRANULES / 64]; // a bit for each granule
 static size_t lowest;			      // all granules before this one are used
+// The file in which pieces lie. A program may close descriptors that it does not know, so its inode is compared.
+static int file_fd = -1;
+static ino_t file_inode;
+static off_t file_bytes;
+static struct pager_file file_name; // number 0: it has none
 
 void pager_host_limit(uint64_t bytes)
 {
@@ -80,6 +91,65 @@ static void pin(struct piece *piece)
 	piece->pinned_in = context;
 }
 
+static void close_file(void)
+{
+	struct stat info;
+
+	if (file_fd >= 0 && fstat(file_fd, &info) == 0 && info.st_ino == file_inode)
+		close(file_fd);
+	file_fd = -1;
+	file_bytes = 0;
+}
+
+// Opens the file, if it is not open. Returns false if there is none, or the program has closed it.
+static bool has_file(void)
+{
+	struct stat info;
+
+	if (file_fd >= 0)
+		return fstat(file_fd, &info) == 0 && info.st_ino == file_inode;
+	if (file_bytes) // it was put away
+		return false;
+	file_fd = pager_file_create();
+	if (file_fd < 0)
+		return false;
+	if (fstat(file_fd, &info) == 0) {
+		file_inode = info.st_ino;
+		return true;
+	}
+	close(file_fd);
+	file_fd = -1;
+	return false;
+}
+
+static void *map_piece(size_t size, int fd, off_t offset)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, offset);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, size, MADV_HUGEPAGE);
+	madvise(memory, size, MADV_DONTFORK);
+	return memory;
+}
+
+// Extends the file by a piece and maps it. Returns NULL if the file system has no room.
+static void *extend_file(size_t size)
+{
+	void *memory;
+
+	if (!has_file() || fallocate(file_fd, 0, file_bytes, (off_t)size) < 0)
+		return NULL;
+	memory = map_piece(size, file_fd, file_bytes);
+	if (memory && populate(memory, size))
+		return memory;
+	if (memory)
+		munmap(memory, size);
+	(void)!ftruncate(file_fd, file_bytes);
+	return NULL;
+}
+
 // Adds a piece of `size` bytes, of PIECE at most. With the lock held.
 static bool add_piece(uint64_t size)
 {
@@ -89,16 +159,20 @@ static bool add_piece(uint64_t size)
 	size = size < PIECE ? size : PIECE;
 	if (piece_count == PIECES)
 		return false;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return false;
-	madvise(memory, size, MADV_HUGEPAGE);
-	madvise(memory, size, MADV_DONTFORK);
-	if (!populate(memory, size)) {
-		munmap(memory, size);
-		return false;
+	*piece = (struct piece){.size = size, .is_in_file = true, .offset = file_bytes};
+	memory = extend_file(size);
+	if (!memory) {
+		piece->is_in_file = false;
+		memory = map_piece(size, -1, 0);
+		if (!memory)
+			return false;
+		if (!populate(memory, size)) {
+			munmap(memory, size);
+			return false;
+		}
 	}
-	*piece = (struct piece){.memory = memory, .size = size};
+	file_bytes += piece->is_in_file ? (off_t)size : 0;
+	piece->memory = memory;
 	pin(piece);
 	all_bytes += size;
 	piece_count++;
@@ -113,7 +187,7 @@ static uint64_t free_bytes(void)
 static struct piece *find_lost(void)
 {
 	for (size_t i = 0; i < piece_count; i++)
-		if (pieces[i].is_lost)
+		if (pieces[i].is_lost && pieces[i].memory)
 			return &pieces[i];
 	return NULL;
 }
@@ -224,4 +298,193 @@ void pager_host_forget(CUcontext context)
 			pieces[i].is_lost = true;
 		}
 	pthread_mutex_unlock(&lock);
+}
+
+// ---- dump and restore ----------------------------------------------------------------------------------
+
+// Returns false if the driver does not unpin it.
+static bool unpin(struct piece *piece)
+{
+	if (piece->pinned_in && pager_driver.cuMemHostUnregister(piece->memory) != CUDA_SUCCESS)
+		return false;
+	piece->is_lost |= piece->pinned_in != NULL;
+	piece->pinned_in = NULL;
+	return true;
+}
+
+// Frees the pages of the file that no room has, so that they are not written into an image.
+static void punch_unused(const struct piece *piece, size_t first_granule)
+{
+	size_t count = piece->size / GRANULE;
+
+	for (size_t i = 0, end; i < count; i = end + 1) {
+		for (end = i; end < count && !(used[(first_granule + end) / 64] >> (first_granule + end) % 64 & 1); end++)
+			;
+		if (end > i)
+			fallocate(file_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->offset + (off_t)(i * GRANULE),
+				  (off_t)((end - i) * GRANULE));
+	}
+}
+
+static void unmap_file(void)
+{
+	size_t granule = 0;
+
+	for (size_t i = 0; i < piece_count; granule += pieces[i].size / GRANULE, i++)
+		if (pieces[i].is_in_file) {
+			munmap(pieces[i].memory, pieces[i].size);
+			pieces[i].memory = NULL;
+			punch_unused(&pieces[i], granule);
+		}
+	if (file_fd >= 0)
+		close(file_fd);
+	file_fd = -1;
+}
+
+static int name_file(void)
+{
+	struct pager_file file;
+	int r;
+
+	if (file_name.number)
+		return 0;
+	if (!has_file())
+		return -EBADF;
+	r = pager_file_choose(0, &file);
+	if (r == 0)
+		r = pager_file_link(file_fd, &file);
+	if (r == 0)
+		file_name = file;
+	return r;
+}
+
+static int put_away(void)
+{
+	int r = name_file();
+
+	for (size_t i = 0; i < piece_count && r == 0; i++)
+		if (pieces[i].is_in_file && !unpin(&pieces[i]))
+			r = -EIO;
+	if (r == 0)
+		unmap_file();
+	return r;
+}
+
+// Frees memory that is not in use. With the lock held.
+static void release(void)
+{
+	for (size_t i = 0; i < piece_count; i++)
+		if (!unpin(&pieces[i]))
+			return;
+	for (size_t i = 0; i < piece_count; i++)
+		if (pieces[i].memory)
+			munmap(pieces[i].memory, pieces[i].size);
+	piece_count = 0;
+	all_bytes = 0;
+	lowest = 0;
+	if (file_name.number)
+		pager_file_unlink(&file_name);
+	file_name = (struct pager_file){0};
+	close_file();
+}
+
+int pager_host_put_away(struct pager_file *ret_file)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	if (used_bytes == 0)
+		release();
+	if (file_bytes)
+		r = put_away();
+	else
+		close_file(); // CRIU would write it
+	if (r == 0)
+		*ret_file = file_name;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static int check_size(int fd)
+{
+	struct stat info;
+
+	return fstat(fd, &info) < 0 ? -errno : info.st_size < file_bytes ? -EINVAL : 0;
+}
+
+static int map_file(int fd)
+{
+	int r = check_size(fd);
+
+	for (size_t i = 0; i < piece_count && r == 0; i++) {
+		if (!pieces[i].is_in_file)
+			continue;
+		pieces[i].memory = map_piece(pieces[i].size, fd, pieces[i].offset);
+		pieces[i].is_lost = true;
+		r = pieces[i].memory ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < piece_count && r < 0; i++)
+		if (pieces[i].is_in_file && pieces[i].memory) {
+			munmap(pieces[i].memory, pieces[i].size);
+			pieces[i].memory = NULL;
+		}
+	return r;
+}
+
+static int take_back(const struct pager_file *file)
+{
+	int fd = pager_file_open(file);
+	int r = fd < 0 ? fd : map_file(fd);
+	struct stat info;
+
+	if (r == 0 && fstat(fd, &info) < 0)
+		r = -errno;
+	if (r == 0) {
+		file_fd = fd;
+		file_inode = info.st_ino;
+		file_name = *file;
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return r;
+}
+
+int pager_host_take_back(const struct pager_file *file)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	if (file_bytes)
+		r = take_back(file);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void pager_host_release(void)
+{
+	pthread_mutex_lock(&lock);
+	if (used_bytes == 0)
+		release();
+	pthread_mutex_unlock(&lock);
+}
+
+bool pager_host_is_named(void)
+{
+	bool is_named;
+
+	pthread_mutex_lock(&lock);
+	is_named = file_name.number != 0;
+	pthread_mutex_unlock(&lock);
+	return is_named;
+}
+
+void pager_host_reset(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	lock = fresh;
+	close_file();
+	file_name = (struct pager_file){0};
+	piece_count = 0;
+	all_bytes = used_bytes = 0;
 }

@@ -1,6 +1,7 @@
-// Pinned host memory for chunks that leave the device: anonymous memory of the process, so it goes with the process. It
-// grows by pieces, which stay pinned. A chunk has a room in it, which may extend over several pieces. So rooms of all
-// sizes fit without gaps, if they are taken in the same order as before. The pager's thread, or threads inside the gate.
+// Pinned host memory for chunks that leave the device. It lies in a file without a name (pager/host_file.h), or is
+// anonymous where the tmpfs has no room, so it goes with the process. It grows by pieces, which stay pinned. A chunk has
+// a room in it, which may extend over several pieces. So rooms of all sizes fit without gaps, if they are taken in the
+// same order as before. The pager's thread, or threads inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,3 +28,22 @@ void pager_host_give(uint64_t room, size_t size);
 void *pager_host_at(uint64_t room, size_t *ret_size);
 // The context has gone, and the pinning that was done in it. NULL: all pinning.
 void pager_host_forget(CUcontext context);
+
+// While the process is dumped and restored, its file has a name, and the process does not map it. The gate is closed.
+
+struct pager_file;
+
+// Unpins and unmaps the memory in the file, and frees its unused rooms. Anonymous memory stays. *ret_file says where
+// the file is; its number is 0 if nothing lies in a file. A context is current if any memory is pinned. Returns 0, or
+// -errno after which all is as before.
+int pager_host_put_away(struct pager_file *ret_file);
+// Maps the memory again. It is not pinned yet: pager_host_grow() does that. `file` may be another one than before.
+// Returns 0, or -errno after which all is as before: -ENOENT, -EINVAL and -EPERM if there is no such file.
+int pager_host_take_back(const struct pager_file *file);
+// Unpins and releases all memory if none of it is in use, and removes the name of the file. A context is current if any
+// memory is pinned.
+void pager_host_release(void);
+// Whether the file has a name.
+bool pager_host_is_named(void);
+// In a forked child: it does not have the memory, and closes the file.
+void pager_host_reset(void);

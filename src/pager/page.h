@@ -1,9 +1,10 @@
 // The shared words by which the daemon asks the processes of an evictable vGPU to move their device memory to the host
 // and back. One page for the vGPU and one slot for each process, in the vGPU's ledger. Any thread.
 //
-// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. The process that owns the slot in
-// the ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot is zeroed
-// before it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
+// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump or restore writes `park`,
+// `drain_ms` and `bell`, and `file` of a process that it has made again and that has not run yet. The process that owns
+// the slot in the ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot
+// is zeroed before it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
 //
 // Order: the daemon writes the wish (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
 // `bell` with acquire before the wish. It writes `answered` last, with release: the value of `bell` whose wish it has
@@ -26,6 +27,7 @@ enum pager_state {
 	PAGER_COMING,  // memory moves back to the device
 	PAGER_BROKEN,  // a copy failed: the context is lost, and memory with it
 	PAGER_PREPARING, // pins host memory to leave; threads go on
+	PAGER_PARKED,	 // as PAGER_OUT, and the process does not map the file with the memory: `file`
 	PAGER_STATE_COUNT
 };
 
@@ -38,6 +40,7 @@ enum pager_reason {
 	PAGER_HOST,    // the host has no room: `missing`
 	PAGER_DEVICE,  // the device has no room yet: `missing`; the pager goes on trying
 	PAGER_DRIVER,  // the driver failed: `row` is its result
+	PAGER_FILE,    // the file with the memory cannot be put away, or cannot be taken back: `row` is an errno
 	PAGER_REASON_COUNT
 };
 
@@ -69,5 +72,9 @@ struct pager_slot {
 	_Atomic uint64_t waited_ns; // sum over all threads that waited at the gate
 	_Atomic uint64_t active_ns; // when a thread was last seen to use the device, if the pager looks
 	_Atomic uint32_t moves;	    // how many times memory moved to the host
+	// Not 0: the process shall leave the device and put its host memory away, and do nothing else until this is 0
+	// again. A number that differs from one wish to the next.
+	_Atomic uint32_t park;
+	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
 };
 _Static_assert(sizeof(struct pager_slot) == 128, "two cache lines");

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "pager/gate.h"
 #include "pager/host.h"
+#include "pager/host_file.h"
 #include "pager/memory.h"
 #include "pager/move.h"
 #include "pager/page.h"
@@ -21,11 +22,15 @@ static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns =
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 // Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
+// A process that is dumped may be another one in another slot afterwards, whose bell its pager does not hear.
+static const long parked_look_ns = 50000000;
 
 static struct pager_options options;
 static bool started;
 static uint64_t ahead_after_ns; // of the pager's thread
 static bool is_partly_out;	// likewise: a move to the host failed, and what has left cannot come back yet
+static enum pager_state state;	// likewise: as in the slot, which the process does not have while it is dumped
+static uint32_t park_refused;	// likewise: the wish to park that could not be carried out; 0: none
 // Held while a figure is computed and stored in the slot, so that the last one stored is the last one computed.
 static pthread_mutex_t figures_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged;
@@ -40,10 +45,11 @@ static long longer(long pause_ns, long most_ns)
 	return pause_ns < most_ns / 2 ? pause_ns * 2 : most_ns;
 }
 
-static void enter_state(struct pager_slot *slot, enum pager_state state)
+static void enter_state(struct pager_slot *slot, enum pager_state next)
 {
+	state = next;
 	atomic_store(&slot->since_ns, options.clock_ns());
-	atomic_store(&slot->state, state);
+	atomic_store(&slot->state, next);
 }
 
 static void give_reason(struct pager_slot *slot, enum pager_reason reason, uint32_t row, uint64_t missing)
@@ -55,7 +61,7 @@ static void give_reason(struct pager_slot *slot, enum pager_reason reason, uint3
 
 static bool is_to_leave(const struct pager_slot *slot)
 {
-	return atomic_load(&options.page->out) || atomic_load(&slot->out);
+	return atomic_load(&options.page->out) || atomic_load(&slot->out) || atomic_load(&slot->park);
 }
 
 // Makes one of the process's contexts current. Returns CUDA_ERROR_INVALID_CONTEXT if there is none.
@@ -295,6 +301,18 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
+// Releases the host memory, which is not in use.
+static void release_host(void)
+{
+	CUcontext contexts[CONTEXTS];
+	size_t count;
+	CUresult pushed = push_context(contexts, &count);
+
+	pager_host_release();
+	if (pushed == CUDA_SUCCESS)
+		pop_context();
+}
+
 // Brings all memory back. Returns false if the device has no room for it now.
 static bool come(struct pager_slot *slot)
 {
@@ -323,6 +341,8 @@ static bool come(struct pager_slot *slot)
 	is_partly_out = false;
 	enter_state(slot, PAGER_RUNNING);
 	pager_gate_open();
+	if (pager_host_is_named())
+		release_host();
 	return true;
 }
 
@@ -334,10 +354,6 @@ static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, heard, most_ns ? &most : NULL, NULL, 0);
 }
 
-static bool is_out(const struct pager_slot *slot)
-{
-	return atomic_load(&slot->state) == PAGER_OUT;
-}
 
 // While the vGPUs do not fit on the device together: reports whether threads use the device, and pins host memory ahead
 // of need. Returns when to look again, in nanoseconds; 0: at no time.
@@ -346,7 +362,7 @@ static long look_ahead(struct pager_slot *slot)
 	uint32_t ms = atomic_load(&options.page->ask_ms);
 	uint64_t missing;
 
-	if (!ms || atomic_load(&slot->state) != PAGER_RUNNING)
+	if (!ms || state != PAGER_RUNNING || atomic_load(&slot->park))
 		return ms * 1000000l;
 	if (pager_gate_was_used())
 		atomic_store(&slot->active_ns, options.clock_ns());
@@ -364,18 +380,107 @@ static long look_ahead(struct pager_slot *slot)
 	return ms * 1000000l;
 }
 
+// ---- dump and restore ----------------------------------------------------------------------------------
+
+static void write_file(struct pager_slot *slot, const struct pager_file *file)
+{
+	atomic_store(&slot->file[0], file->process);
+	atomic_store(&slot->file[1], file->start_time);
+	atomic_store(&slot->file[2], file->number);
+}
+
+// All memory is in the host: unpins it and puts it away. Returns false if that failed.
+static bool put_away(struct pager_slot *slot)
+{
+	struct pager_file file = {0};
+	CUcontext contexts[CONTEXTS];
+	size_t count;
+	CUresult pushed = push_context(contexts, &count);
+	int r = pager_host_put_away(&file);
+
+	if (pushed == CUDA_SUCCESS)
+		pop_context();
+	if (r < 0) {
+		give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
+		return false;
+	}
+	write_file(slot, &file);
+	enter_state(slot, PAGER_PARKED);
+	return true;
+}
+
+// Carries out the wish to park, or gives it up. Returns false if it is to be called again.
+static bool park(struct pager_slot *slot, uint32_t wish)
+{
+	if (state == PAGER_PARKED || wish == park_refused)
+		return true;
+	if (is_partly_out ? !drain_and_move_out(slot, deadline_of(slot)) : state != PAGER_OUT && !leave(slot))
+		return false;
+	if (state == PAGER_OUT ? put_away(slot) : !atomic_load(&slot->park))
+		return true;
+	if (state == PAGER_RUNNING)
+		release_host(); // CRIU would write it
+	park_refused = wish;
+	return true;
+}
+
+// Pins the memory again that is mapped again.
+static void pin_again(void)
+{
+	CUcontext contexts[CONTEXTS];
+	uint64_t missing;
+	size_t count;
+
+	if (push_context(contexts, &count) != CUDA_SUCCESS)
+		return;
+	while (pager_host_grow(0, 0, &missing) == PAGER_HOST_MORE)
+		;
+	pop_context();
+}
+
+// Maps the memory again that was put away, and pins it. Returns false if it is to be called again.
+static bool unpark(struct pager_slot *slot)
+{
+	const struct pager_file file = {atomic_load(&slot->file[0]), atomic_load(&slot->file[1]),
+					atomic_load(&slot->file[2])};
+	int r = pager_host_take_back(&file);
+
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR)
+		return false;
+	if (r < 0) {
+		give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
+		give_up(slot);
+		return true;
+	}
+	write_file(slot, &(struct pager_file){0});
+	enter_state(slot, PAGER_OUT);
+	pin_again();
+	return true;
+}
+
+// ---- wishes --------------------------------------------------------------------------------------------
+
 // Carries out the wish that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
 static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
+	uint32_t wish = atomic_load(&slot->park);
 	bool done = true;
 
-	if (atomic_load(&slot->state) == PAGER_BROKEN)
-		; // the memory is lost
+	if (!wish && park_refused) {
+		give_reason(slot, PAGER_DONE, 0, 0);
+		park_refused = 0;
+	}
+	if (!wish && state == PAGER_PARKED)
+		done = unpark(slot);
+	if (!done || state == PAGER_BROKEN)
+		; // the memory is lost, or is not there yet
+	else if (wish)
+		done = park(slot, wish);
 	else if (is_to_leave(slot) && is_partly_out)
 		done = drain_and_move_out(slot, deadline_of(slot));
-	else if (is_to_leave(slot) && !is_out(slot))
+	else if (is_to_leave(slot) && state != PAGER_OUT)
 		done = leave(slot);
-	else if (!is_to_leave(slot) && is_out(slot))
+	else if (!is_to_leave(slot) && state == PAGER_OUT)
 		done = come(slot);
 	if (!done)
 		return retry_ns ? longer(retry_ns, retry_most_ns) : 10000000;
@@ -393,6 +498,11 @@ static void take_slot(struct pager_slot *slot, bool is_restored)
 	atomic_store(&slot->bytes, pager_memory_bytes());
 	atomic_store(&slot->charged, charged);
 	pthread_mutex_unlock(&figures_lock);
+	if (is_restored && (state == PAGER_PARKED || state == PAGER_OUT)) {
+		atomic_store(&slot->host, pager_memory_bytes());
+		enter_state(slot, state);
+		return;
+	}
 	enter_state(slot, PAGER_RUNNING);
 	if (!is_to_leave(slot)) // the wish for which the gate was barred at the start may be gone
 		pager_gate_open();
@@ -415,7 +525,7 @@ static void *run(void *unused)
 		before = slot;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
 		retry_ns = obey(slot, bell, retry_ns);
-		long look_ns = look_ahead(slot);
+		long look_ns = atomic_load(&slot->park) ? parked_look_ns : look_ahead(slot);
 		wait_for_bell(slot, bell, retry_ns && (!look_ns || retry_ns < look_ns) ? retry_ns : look_ns);
 	}
 	return NULL;
@@ -472,4 +582,5 @@ void pager_reset(void)
 {
 	started = false;
 	pager_gate_reset();
+	pager_host_reset();
 }

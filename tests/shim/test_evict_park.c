@@ -1,0 +1,471 @@
+// A process that is being dumped puts its host memory away: into a file that it does not map.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "evictable.h"
+#include "pager/host_file.h"
+
+enum { BIG = 300 << 20, SMALL = 3 << 20 };
+
+static void ring(void)
+{
+	atomic_fetch_add(&slot->bell, 1);
+	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void ask_to_park(uint32_t wish_number)
+{
+	atomic_store(&slot->drain_ms, 5000);
+	atomic_store(&slot->park, wish_number);
+	ring();
+	wait_for_answer();
+}
+
+static void check_state(enum pager_state state, enum pager_reason reason)
+{
+	if (atomic_load(&slot->state) != state || atomic_load(&slot->reason) != reason)
+		FAIL("state %u, reason %u, row %u", slot->state, slot->reason, slot->row);
+}
+
+static void park(uint32_t wish_number)
+{
+	ask_to_park(wish_number);
+	check_state(PAGER_PARKED, PAGER_DONE);
+}
+
+static void unpark(enum pager_state state)
+{
+	ask_to_park(0);
+	check_state(state, PAGER_DONE);
+}
+
+static struct pager_file file_of_slot(void)
+{
+	return (struct pager_file){slot->file[0], slot->file[1], slot->file[2]};
+}
+
+static const char *path_of(const struct pager_file *file)
+{
+	static char path[128];
+	char name[PAGER_FILE_NAME];
+
+	pager_file_format(file, name);
+	snprintf(path, sizeof path, PAGER_FILE_DIRECTORY "/%s", name);
+	return path;
+}
+
+// Counts the mappings, or the descriptors, of files of host memory. Closes these descriptors, if asked.
+static unsigned int count_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned int count = 0;
+	char line[512];
+
+	while (fgets(line, sizeof line, maps))
+		count += strstr(line, "/dev/shm/") != NULL;
+	fclose(maps);
+	return count;
+}
+
+static unsigned int see_descriptors(bool closes)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned int count = 0;
+	char target[512];
+
+	for (struct dirent *entry; (entry = readdir(directory));) {
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
+		target[length > 0 ? length : 0] = '\0';
+		bool is_of_file = strncmp(target, "/dev/shm/", 9) == 0;
+		if (is_of_file && closes)
+			close(atoi(entry->d_name));
+		count += is_of_file;
+	}
+	closedir(directory);
+	return count;
+}
+
+static unsigned int count_descriptors(void)
+{
+	return see_descriptors(false);
+}
+
+static uint64_t stored_bytes(const char *path)
+{
+	struct stat info;
+
+	CHECK_INT(stat(path, &info), 0);
+	return (uint64_t)info.st_blocks * 512;
+}
+
+static void parks_body(void)
+{
+	CUdeviceptr big, small, freed;
+	struct pager_file file;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&freed, BIG), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&small, SMALL), CUDA_SUCCESS);
+	fill(big, BIG, 3);
+	fill(freed, BIG, 5);
+	fill(small, SMALL, 4);
+	move(true, PAGER_OUT);
+	CHECK(count_mappings() > 0);
+	CHECK_INT(count_descriptors(), 1);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(cuMemFree_v2(freed), CUDA_SUCCESS);
+	for (uint32_t i = 1; i < 4; i++) {
+		park(i);
+		CHECK_INT(slot->host, slot->bytes);
+		CHECK_INT(count_mappings(), 0);
+		CHECK_INT(count_descriptors(), 0);
+		file = file_of_slot();
+		CHECK_INT((uint32_t)file.process, getpid());
+		CHECK_INT(stored_bytes(path_of(&file)), slot->bytes); // and nothing of what is not in use
+		park(i); // again
+		unpark(PAGER_RUNNING);
+		CHECK_INT(slot->host, 0);
+		check_filled(big, BIG, 3);
+		check_filled(small, SMALL, 4);
+		pause_ms(20);
+		CHECK_INT(access(path_of(&file), F_OK), -1);
+		CHECK_INT(slot->file[2], 0);
+		move(true, PAGER_OUT);
+		move(false, PAGER_RUNNING);
+	}
+}
+
+TEST(host_memory_is_put_away_and_taken_back)
+{
+	run_evictable(parks_body);
+}
+
+// The file keeps its name until the memory is back on the device.
+static void suspended_body(void)
+{
+	struct pager_file file, again;
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 6);
+	move(true, PAGER_OUT);
+	park(1);
+	file = file_of_slot();
+	unpark(PAGER_OUT);
+	CHECK_INT(access(path_of(&file), F_OK), 0);
+	CHECK(count_mappings() > 0);
+	park(2);
+	again = file_of_slot();
+	CHECK_INT(again.number, file.number);
+	atomic_store(&slot->out, 0); // withdrawn meanwhile
+	unpark(PAGER_RUNNING);
+	check_filled(memory, SMALL, 6);
+	for (int i = 0; i < 1000 && access(path_of(&file), F_OK) == 0; i++)
+		pause_ms(1);
+	CHECK_INT(access(path_of(&file), F_OK), -1);
+}
+
+TEST(a_suspended_process_stays_suspended)
+{
+	run_evictable(suspended_body);
+}
+
+// As a restore does it: the memory is in another file than the one that the process made.
+static void other_file_body(void)
+{
+	struct pager_file file, other;
+	static char buffer[1 << 20];
+	char from[128], to[128];
+	CUdeviceptr memory;
+	ssize_t length;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
+	fill(memory, BIG, 7);
+	park(1);
+	file = file_of_slot();
+	CHECK_INT(pager_file_choose(0, &other), 0);
+	snprintf(from, sizeof from, "%s", path_of(&file));
+	snprintf(to, sizeof to, "%s", path_of(&other));
+	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	CHECK(in >= 0 && out >= 0);
+	while ((length = read(in, buffer, sizeof buffer)) > 0)
+		CHECK_INT(write(out, buffer, length), length);
+	close(in);
+	close(out);
+	CHECK_INT(unlink(from), 0);
+	slot->file[0] = other.process;
+	slot->file[1] = other.start_time;
+	slot->file[2] = other.number;
+	unpark(PAGER_RUNNING);
+	check_filled(memory, BIG, 7);
+	park(2);
+	unpark(PAGER_RUNNING);
+	check_filled(memory, BIG, 7);
+}
+
+TEST(the_memory_is_taken_from_the_file_that_the_slot_names)
+{
+	run_evictable(other_file_body);
+}
+
+static void check_broken(const struct pager_file *file, uint32_t error)
+{
+	slot->file[0] = file->process;
+	slot->file[1] = file->start_time;
+	slot->file[2] = file->number;
+	ask_to_park(0);
+	check_state(PAGER_BROKEN, PAGER_FILE);
+	CHECK_INT(slot->row, error);
+}
+
+static void missing_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	park(1);
+	struct pager_file file = file_of_slot();
+	CHECK_INT(unlink(path_of(&file)), 0);
+	check_broken(&file, ENOENT);
+	CHECK(cuMemsetD8_v2(memory, 0, 1) != CUDA_SUCCESS); // it does not wait for ever
+}
+
+static void short_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	park(1);
+	struct pager_file file = file_of_slot();
+	CHECK_INT(truncate(path_of(&file), 4096), 0);
+	check_broken(&file, EINVAL);
+	CHECK_INT(unlink(path_of(&file)), 0);
+}
+
+TEST(a_file_that_is_gone_or_too_short_breaks_the_process_and_says_so)
+{
+	run_evictable(missing_body);
+	run_evictable(short_body);
+}
+
+// The file system has no room, by way of a limit: the memory is anonymous, and stays mapped.
+static void anonymous_body(void)
+{
+	const struct rlimit limit = {1 << 20, 1 << 20};
+	CUdeviceptr memory;
+
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
+	fill(memory, BIG, 8);
+	park(1);
+	CHECK_INT(slot->file[2], 0);
+	CHECK_INT(count_descriptors(), 0);
+	CHECK_INT(slot->host, slot->bytes);
+	unpark(PAGER_RUNNING);
+	check_filled(memory, BIG, 8);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	check_filled(memory, BIG, 8);
+}
+
+TEST(memory_that_fits_in_no_file_stays_in_the_process)
+{
+	run_evictable(anonymous_body);
+}
+
+// Whoever closes all descriptors of the process takes the way to a name away.
+static void closed_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 9);
+	move(true, PAGER_OUT);
+	CHECK_INT(see_descriptors(true), 1);
+	ask_to_park(1);
+	check_state(PAGER_OUT, PAGER_FILE);
+	CHECK_INT(slot->row, EBADF);
+	unpark(PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	check_filled(memory, SMALL, 9);
+}
+
+TEST(a_file_whose_descriptor_the_program_closed_is_not_put_away)
+{
+	run_evictable(closed_body);
+}
+
+// What cannot leave stays as it is until the wish is withdrawn, whatever else is asked for.
+static void refused_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
+	fill(memory, BIG, 1);
+	ask_to_park(1); // the swap does not suffice
+	check_state(PAGER_RUNNING, PAGER_HOST);
+	CHECK(slot->missing > 0);
+	CHECK_INT(count_mappings(), 0);
+	CHECK_INT(count_descriptors(), 0);
+	wish(true, 5000);
+	wait_for_answer();
+	check_state(PAGER_RUNNING, PAGER_HOST);
+	fill(memory, BIG, 2);
+	atomic_store(&slot->out, 0);
+	ask_to_park(0);
+	CHECK_INT(slot->state, PAGER_RUNNING);
+}
+
+TEST(what_cannot_be_put_away_stays_on_the_device)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = 400 * MIB;
+	TENANT(950 * MIB, 16 * MIB, refused_body);
+}
+
+static void nothing_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, 4096), CUDA_SUCCESS);
+	park(1);
+	CHECK_INT(slot->file[2], 0);
+	unpark(PAGER_RUNNING);
+}
+
+TEST(a_process_with_nothing_to_move_is_parked_without_a_file)
+{
+	run_evictable(nothing_body);
+}
+
+// The gate stays closed, also for threads that wait at it while the process is parked.
+static _Atomic int done;
+
+static void *launch(void *address)
+{
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	fill((CUdeviceptr)(uintptr_t)address, SMALL, 13);
+	done = 1;
+	return NULL;
+}
+
+static void waits_body(void)
+{
+	CUdeviceptr memory;
+	pthread_t thread;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	park(1);
+	CHECK_INT(pthread_create(&thread, NULL, launch, (void *)(uintptr_t)memory), 0);
+	while (slot->waiting == 0)
+		pause_ms(1);
+	pause_ms(100);
+	CHECK_INT(done, 0);
+	unpark(PAGER_RUNNING);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(slot->waiting, 0);
+	check_filled(memory, SMALL, 13);
+}
+
+TEST(threads_wait_until_the_memory_is_taken_back)
+{
+	run_evictable(waits_body);
+}
+
+static void forked_body(void)
+{
+	CUdeviceptr memory;
+	int status;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	move(true, PAGER_OUT);
+	CHECK_INT(count_descriptors(), 1);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(count_descriptors() == 0 && count_mappings() == 0 ? 0 : 1);
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	move(false, PAGER_RUNNING);
+}
+
+TEST(a_forked_child_has_none_of_it)
+{
+	run_evictable(forked_body);
+}
+
+static unsigned int count_files(void)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned int count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file);
+	closedir(directory);
+	return count;
+}
+
+static void killed_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	park(1);
+	struct pager_file file = file_of_slot();
+	pager_file_sweep();
+	CHECK_INT(access(path_of(&file), F_OK), 0); // its process lives
+	int fd = open("killed", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	CHECK_INT(write(fd, &file, sizeof file), sizeof file);
+	close(fd);
+}
+
+TEST(files_of_killed_processes_are_swept)
+{
+	struct pager_file file;
+
+	run_evictable(killed_body);
+	int fd = open("killed", O_RDONLY);
+	CHECK_INT(read(fd, &file, sizeof file), sizeof file);
+	close(fd);
+	unlink("killed");
+	CHECK_INT(access(path_of(&file), F_OK), 0);
+	CHECK(count_files() > 0);
+	pager_file_sweep();
+	CHECK_INT(access(path_of(&file), F_OK), -1);
+}
+
+TEST(names_are_parsed_exactly)
+{
+	static const char *const wrong[] = {"", "virgate-host.", "virgate-host.1.2.3.4", "virgate-host.1.2.3.0000000000000004x",
+					    "virgate-host.01.2.3.0000000000000004", "virgate-host.1.-2.3.0000000000000004",
+					    "other.1.2.3.0000000000000004"};
+	struct pager_file file, parsed;
+	char name[PAGER_FILE_NAME];
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		CHECK(!pager_file_parse(wrong[i], &parsed));
+	CHECK_INT(pager_file_choose(0, &file), 0);
+	CHECK(file.number != 0);
+	CHECK_INT((uint32_t)file.process, getpid());
+	pager_file_format(&file, name);
+	CHECK(pager_file_parse(name, &parsed));
+	CHECK(memcmp(&file, &parsed, sizeof file) == 0);
+}
