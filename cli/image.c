@@ -246,6 +246,20 @@ static void print_device_memory(const json_t *image)
 	table_print(&table);
 }
 
+// What Virgate wrote itself, from host copies.
+static void print_packs(const json_t *image)
+{
+	const json_t *device = json_object_get(image, "device");
+	char bytes[VG_SIZE_TEXT], zero[VG_SIZE_TEXT], linked[VG_SIZE_TEXT];
+
+	if (!json_is_object(device))
+		return;
+	printf("\n");
+	print_line("in packs   %s of device memory, of which %s is zero; when it was written, %s of packs belonged to "
+		   "base images, too",
+		   size_of(device, "bytes", bytes), size_of(device, "zero", zero), size_of(device, "linked", linked));
+}
+
 static void print_files(const json_t *image)
 {
 	static const char *const lists[][2] = {
@@ -290,6 +304,7 @@ static int inspect(const struct arguments *arguments)
 	print_vgpus(image);
 	print_processes(image);
 	print_device_memory(image);
+	print_packs(image);
 	print_files(image);
 	json_decref(image);
 	return EXIT_OK;

@@ -1,6 +1,7 @@
 #include "checkpoint/consistency.h"
 
 #include "base/status.h"
+#include "checkpoint/device_index.h"
 
 #include <stdlib.h>
 
@@ -94,6 +95,17 @@ static enum vg_status check_trees(const struct check *check)
 	return VG_OK;
 }
 
+// Nothing says what lies in a pack without the index.
+static enum vg_status check_packs(const struct check *check)
+{
+	for (size_t i = 0; i < check->files->count; i++)
+		if (check->files->files[i].is_pack && !device_has_index(check->files))
+			return vg_fail(VG_INTEGRITY, 0, check->function,
+				       "%s: " DEVICE_INDEX " is missing from \"files\", which has %s", check->name,
+				       check->files->files[i].name);
+	return VG_OK;
+}
+
 // What a process had is looked for here by what "gpus" says of it.
 static enum vg_status check_gpus(const struct check *check)
 {
@@ -121,5 +133,7 @@ enum vg_status consistency_check(const json_t *description, const struct image_f
 		status = check_pids(&check);
 	if (status == VG_OK)
 		status = check_trees(&check);
+	if (status == VG_OK)
+		status = check_packs(&check);
 	return status ? status : check_gpus(&check);
 }

@@ -65,7 +65,7 @@ enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, c
 		json_array_append_new(roots, json_integer(tree->processes[i].pid));
 	json_t *gpus = describe_gpus(tree, processes), *host = json_string(system.nodename);
 	*ret_description =
-		json_pack("{s:i, s:f, s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "version", IMAGE_VERSION,
+		json_pack("{s:i, s:f, s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "version", IMAGE_VERSION_WITHOUT_PACKS,
 			  "created", (double)vg_clock_realtime_ns() / 1e9, "virgate", VG_VERSION_TEXT, "criu",
 			  criu->version, "host", host ? host : json_null(), "kernel", "release", system.release,
 			  "machine", system.machine, "cpu", describe_cpu(), "driver", describe_driver(), "roots", roots,

@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "base/hint.h"
 #include "base/status.h"
+#include "checkpoint/device_index.h"
 #include "checkpoint/held_folder.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
@@ -134,6 +135,11 @@ static int settle_all(const struct image_draft *draft, char ret_name[IMAGE_NAME]
 
 	for (unsigned i = 0; i < draft->trees && r == 0; i++) {
 		snprintf(ret_name, IMAGE_NAME, "tree-%u", i);
+		r = settle(draft->lock, ret_name, NULL);
+		r = r == -ENOENT ? 0 : r;
+	}
+	if (r == 0) {
+		snprintf(ret_name, IMAGE_NAME, DEVICE_FOLDER);
 		r = settle(draft->lock, ret_name, NULL);
 		r = r == -ENOENT ? 0 : r;
 	}

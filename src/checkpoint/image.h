@@ -1,5 +1,5 @@
-// An image: a folder with virgate.json, which describes it, and a folder of CRIU's files for every tree of processes,
-// "tree-0" and so on. It is written under a temporary name and moved to its own when all of it lies on the disk: a
+// An image: a folder with virgate.json, which describes it, a folder of CRIU's files for every tree of processes,
+// "tree-0" and so on, and a folder "device" for device memory that CRIU does not write (device_index.h). It is written under a temporary name and moved to its own when all of it lies on the disk: a
 // crash leaves a whole image, or none. One thread.
 #pragma once
 #include "checkpoint/criu.h"
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { IMAGE_VERSION = 1, IMAGE_MOST_TREES = 4096 };
+enum { IMAGE_VERSION = 2, IMAGE_VERSION_WITHOUT_PACKS = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
 #define IMAGE_PART ".part-" // in a draft's name, before what tells it from others
 

@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "checkpoint/chunk.h"
+#include "checkpoint/device_index.h"
 #include "checkpoint/image.h"
 
 #include <limits.h>
@@ -69,6 +70,9 @@ bool image_name_is_sound(const char *name, unsigned *ret_tree)
 	const char *at;
 	uint64_t tree;
 
+	*ret_tree = 0;
+	if (strcmp(name, DEVICE_INDEX) == 0 || device_name_is_pack(name))
+		return true;
 	if (strncmp(name, "tree-", 5) != 0 || !read_number(name + 5, IMAGE_MOST_TREES - 1, &at, &tree) || *at++ != '/')
 		return false;
 	*ret_tree = (unsigned)tree;
@@ -171,6 +175,9 @@ static const char *read_file(const json_t *object, struct image_file *file)
 	if (bytes < 0 || (uint64_t)bytes > MOST_BYTES)
 		return "a size that is none";
 	file->bytes = file->raw = file->stored = (uint64_t)bytes;
+	file->is_pack = device_name_is_pack(file->name);
+	if (file->is_pack)
+		return file->bytes <= MOST_WHOLE ? NULL : "more bytes than a pack has";
 	if (json_unpack((json_t *)object, "{s:s}", "xxh3", &sum) == 0)
 		return !is_named_for(file->name, VG_COMPRESSION_NONE)	? "a name that is not of its compression"
 		       : file->bytes > MOST_WHOLE			? "more bytes than one checksum is for"

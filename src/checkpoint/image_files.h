@@ -28,6 +28,7 @@ struct image_file {
 	uint64_t raw;	  // what CRIU wrote
 	enum vg_compression compression;
 	uint64_t sum;	      // XXH3 of all of it, where there are no chunks
+	bool is_pack;	      // of device memory: checksums are in "device/index"
 	uint32_t chunk_bytes; // 0: it has none
 	size_t chunk_count;
 	struct image_chunk *chunks;
@@ -56,5 +57,6 @@ const char *image_compression_name(enum vg_compression compression);
 // "", ".lz4", ".zst".
 const char *image_compression_suffix(enum vg_compression compression);
 void image_sum_format(uint64_t sum, char ret_text[IMAGE_SUM_TEXT]);
-// "tree-12/core-1.img": such a name, and nothing that leads elsewhere. True: it is one; *ret_tree: 12.
+// "tree-12/core-1.img", or of device memory: such a name, and nothing that leads elsewhere. True: it is one; *ret_tree:
+// 12, or 0 for device memory.
 bool image_name_is_sound(const char *name, unsigned *ret_tree);

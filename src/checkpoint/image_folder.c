@@ -1,6 +1,7 @@
 #include "checkpoint/image_folder.h"
 
 #include "base/descriptor.h"
+#include "checkpoint/device_index.h"
 #include "checkpoint/held_folder.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
@@ -95,7 +96,7 @@ static int enter(int folder, const char *name, void *user)
 
 	if (strcmp(name, IMAGE_DESCRIPTION) == 0)
 		return 0;
-	if (strncmp(name, "tree-", 5) != 0 || fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if ((strncmp(name, "tree-", 5) != 0 && strcmp(name, DEVICE_FOLDER) != 0) || fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISDIR(info.st_mode))
 		return walk->each(folder, name, walk->user);
 	snprintf(tree, sizeof tree, "%s", name);
@@ -116,6 +117,8 @@ bool image_folder_has(const char *name)
 	unsigned tree;
 
 	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // on its way it has a longer name
+		return true;
+	if (strcmp(name, DEVICE_FOLDER) == 0)
 		return true;
 	char whole[IMAGE_NAME];
 	snprintf(whole, sizeof whole, "%s/x", name);

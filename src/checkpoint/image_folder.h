@@ -15,7 +15,7 @@ int image_for_folder(int folder, const char *name, image_each_fn *each, void *us
 // more, or -errno: -EINVAL for what is neither a file nor a link (-ELOOP), such as a pipe, which could be waited for in
 // vain.
 int image_open_file(int folder, const char *name);
-// Whether an image's folder has such a name in it: virgate.json, "tree-12".
+// Whether an image's folder has such a name in it: virgate.json, "tree-12", "device".
 bool image_folder_has(const char *name);
 // Removes an image, or a part of one; what is none of it stays, and the folder then, too.
 void image_remove(const char *path);

@@ -1,6 +1,7 @@
 // Verification: all that lies in the folder is the description's, and threads read it again, a chunk at a time.
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "checkpoint/device_index.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_chunk.h"
 #include "checkpoint/image_files.h"
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,18 +23,20 @@
 
 enum { TICK_NS = 50000000 };
 
-// A chunk, or all of a file that has none.
+// A chunk, or all of a file that has none, or a block of device memory.
 struct unit {
 	const struct image_file *file;
 	size_t index;
 	uint64_t offset;
+	const struct device_block *block; // NULL: none
 };
 
 struct verification {
 	const struct image_files *files;
 	const char *path, *function;
 	struct phase *phase;
-	bool pages; // are read, too
+	bool pages; // are read, too, and so is device memory
+	struct device_index device;
 	size_t seen;
 	int folder;
 	size_t count;
@@ -108,6 +112,8 @@ static enum vg_status look_at_all(struct verification *v)
 
 static size_t units_of(const struct verification *v, const struct image_file *file)
 {
+	if (file->is_pack)
+		return 0;
 	return !file->chunk_bytes ? 1 : v->pages ? file->chunk_count : 0;
 }
 
@@ -117,6 +123,8 @@ static int make_units(struct verification *v)
 
 	for (size_t i = 0; i < files->count; i++)
 		v->count += units_of(v, &files->files[i]);
+	for (size_t i = 0; i < v->device.block_count && v->pages; i++)
+		v->count += v->device.blocks[i].codec != DEVICE_ZERO;
 	v->units = malloc((v->count + 1) * sizeof *v->units);
 	struct unit *unit = v->units;
 	for (size_t i = 0; unit && i < files->count; i++) {
@@ -128,6 +136,9 @@ static int make_units(struct verification *v)
 				offset += file->compression ? file->chunks[k].stored : file->chunk_bytes;
 		}
 	}
+	for (size_t i = 0; i < v->device.block_count && v->pages && unit; i++)
+		if (v->device.blocks[i].codec != DEVICE_ZERO)
+			*unit++ = (struct unit){.file = NULL, .block = &v->device.blocks[i]};
 	return v->units ? 0 : -ENOMEM;
 }
 
@@ -147,11 +158,23 @@ static enum vg_status verify_whole(struct verification *v, int fd, const struct 
 	return VG_OK;
 }
 
+static enum vg_status verify_block(struct verification *v, const struct device_block *block, unsigned char *buffer)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
+	_cleanup_close_ int fd = image_open_file(v->folder, name);
+	int r = fd < 0 ? fd : device_block_load(fd, block, buffer);
+	return r ? device_block_fail(r, v->path, block, v->function) : VG_OK;
+}
+
 static enum vg_status verify_unit(struct verification *v, const struct unit *unit, unsigned char *buffer)
 {
 	const struct image_file *file = unit->file;
 	uint64_t sum = 0;
 
+	if (unit->block)
+		return verify_block(v, unit->block, buffer);
 	_cleanup_close_ int fd = image_open_file(v->folder, file->name);
 	if (fd < 0)
 		return vg_fail(VG_SYSTEM, -fd, v->function, "%s/%s: %s", v->path, file->name, strerror(-fd));
@@ -165,6 +188,8 @@ static size_t bytes_of(const struct unit *unit)
 {
 	const struct image_file *file = unit->file;
 
+	if (unit->block)
+		return unit->block->length;
 	return !file->chunk_bytes    ? file->bytes
 	       : file->compression ? file->chunks[unit->index].stored
 				     : image_chunk_length(file, unit->index);
@@ -174,7 +199,8 @@ static void work(unsigned number, void *user)
 {
 	struct verification *v = user;
 	size_t chunk = image_files_largest_chunk(v->files), index;
-	unsigned char *buffer = malloc(chunk_map_bytes(chunk) + chunk + 1);
+	size_t most = chunk_map_bytes(chunk) + chunk + 1;
+	unsigned char *buffer = malloc(most > DEVICE_STORED_MOST ? most : DEVICE_STORED_MOST);
 
 	(void)number;
 	if (!buffer)
@@ -242,6 +268,8 @@ static uint64_t bytes_to_read(const struct verification *v)
 	for (size_t i = 0; i < v->files->count; i++)
 		if (units_of(v, &v->files->files[i]) > 0)
 			bytes += v->files->files[i].bytes;
+	for (size_t i = 0; i < v->device.block_count && v->pages; i++)
+		bytes += v->device.blocks[i].length;
 	return bytes;
 }
 
@@ -256,14 +284,17 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 	v->files = &files;
 	pthread_mutex_init(&v->lock, NULL);
 	pthread_cond_init(&v->done, NULL);
+	status = look_at_all(v);
+	if (status == VG_OK)
+		status = device_index_read(&(struct image_dir){v->folder, v->path}, &files, v->function, &v->device);
 	if (v->phase)
 		v->phase->total = bytes_to_read(v);
-	status = look_at_all(v);
 	if (status == VG_OK)
 		status = read_all(v, threads);
 	if (status == VG_OK && ret_sizes)
 		*ret_sizes = (struct image_sizes){.raw = files.raw, .stored = files.stored};
 	free(v->units);
+	device_index_free(&v->device);
 	pthread_cond_destroy(&v->done);
 	pthread_mutex_destroy(&v->lock);
 	image_files_free(&files);

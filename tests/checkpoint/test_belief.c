@@ -130,7 +130,7 @@ TEST(a_description_that_is_none_is_refused)
 		{"{\"version\": 1}", VG_INTEGRITY}, // not sealed
 		{"{\"version\": 1, \"version\": 1}", VG_INTEGRITY},
 		{"{\n  \"xxh3\": \"0123456789abcdef\",\n  \"version\": 1\n}", VG_INTEGRITY},
-		{"{\"version\": 2}", VG_UNSUPPORTED},
+		{"{\"version\": 3}", VG_UNSUPPORTED},
 		{"{\"version\": 9223372036854775807}", VG_UNSUPPORTED},
 	};
 	json_t *parsed;

@@ -1,0 +1,10 @@
+// Fills files with the device memory of an image. One thread calls.
+#pragma once
+#include "checkpoint/device_index.h"
+#include "checkpoint/phase.h"
+
+// Writes memory number `memory` of the index to `fd`, which is empty, with several threads. Nothing is written whose
+// checksum differs. `phase`, to which it adds the bytes, may be NULL. INTEGRITY (a pack is damaged), INSUFFICIENT (the
+// file system of `fd` has no room), STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
+enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory, int fd,
+			      struct phase *phase, const char *function);

@@ -1,0 +1,546 @@
+// Device memory in an image's packs: what is written comes back, images share packs, and nothing damaged is believed.
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "checkpoint/digest.h"
+#include "checkpoint/image_folder.h"
+#include "checkpoint/image_text.h"
+#include "packs_test.h"
+#include "virgate/image.h"
+#include "vram/blake3.h"
+
+// ---- digests -------------------------------------------------------------------------------------------
+
+TEST(digests_are_blake3)
+{
+	// The published vector of 16 KiB whose byte i is i % 251.
+	static const uint8_t published[DIGEST_BYTES] = {
+		0xf8, 0x75, 0xd6, 0x64, 0x6d, 0xe2, 0x89, 0x85, 0x64, 0x6f, 0x34, 0xee, 0x13, 0xbe, 0x9a, 0x57,
+		0x6f, 0xd5, 0x15, 0xf7, 0x6b, 0x5b, 0x0a, 0x26, 0xbb, 0x32, 0x47, 0x35, 0x04, 0x1d, 0xdd, 0xe4};
+	uint8_t *data = malloc(BLOCK), digest[DIGEST_BYTES], wanted[DIGEST_BYTES], key[DIGEST_BYTES];
+
+	for (size_t i = 0; i < BLOCK; i++)
+		data[i] = (uint8_t)(i % 251);
+	digest_block(data, 16384, digest);
+	CHECK(memcmp(digest, published, sizeof digest) == 0);
+	// The host's own, which has all published vectors of the keyed hash as a test.
+	fill_random(data, 1);
+	memcpy(key, data, sizeof key);
+	for (size_t size = DIGEST_LEAST; size <= DIGEST_MOST; size *= 2) {
+		digest_block_keyed(data, size, key, digest);
+		vram_blake3(data, size, key, wanted);
+		CHECK(memcmp(digest, wanted, sizeof digest) == 0);
+	}
+	free(data);
+}
+
+// ---- round trip ----------------------------------------------------------------------------------------
+
+static enum vg_status verify(const char *path)
+{
+	return vg_image_verify(path, NULL);
+}
+
+TEST(memory_comes_back_as_it_was)
+{
+	static const unsigned kinds[] = {1, 0, 2, 1001, 1001, 3, 1, 0, 1002, 4, 0};
+	enum { COUNT = sizeof kinds / sizeof *kinds, KINDS = 6 };
+	struct device_written written;
+
+	must_make(path_of("plain"), kinds, COUNT, NULL, VG_COMPRESSION_NONE, &written);
+	CHECK_INT(written.bytes, COUNT * (uint64_t)BLOCK);
+	CHECK_INT(written.zero_bytes, 3 * (uint64_t)BLOCK);
+	CHECK_INT(stat_of(pack_of(path_of("plain"), 0)).st_size, KINDS * (off_t)BLOCK); // each once
+	check_holds(path_of("plain"), kinds, COUNT);
+	CHECK_INT(verify(path_of("plain")), VG_OK);
+	must_make(path_of("packed"), kinds, COUNT, NULL, VG_COMPRESSION_LZ4, NULL);
+	CHECK(stat_of(pack_of(path_of("packed"), 0)).st_size < 4 * (off_t)BLOCK + BLOCK / 8);
+	check_holds(path_of("packed"), kinds, COUNT);
+	CHECK_INT(verify(path_of("packed")), VG_OK);
+	CHECK_INT(run("image verify %s", path_of("packed")), 0);
+	CHECK_INT(run("image inspect %s", path_of("packed")), 0);
+	CHECK_CONTAINS(said, "in packs   22.0 MiB of device memory, of which 6.0 MiB is zero");
+}
+
+TEST(memory_of_zeroes_has_no_pack)
+{
+	static const unsigned kinds[] = {0, 0};
+
+	must_make(path_of("zeroes"), kinds, 2, NULL, VG_COMPRESSION_NONE, NULL);
+	CHECK_INT(count_packs(path_of("zeroes")), 0);
+	check_holds(path_of("zeroes"), kinds, 2);
+	CHECK_INT(verify(path_of("zeroes")), VG_OK);
+}
+
+TEST(random_memory_comes_back)
+{
+	unsigned kinds[40];
+
+	srand(7);
+	for (int round = 0; round < 4; round++) {
+		char name[32], base[32];
+		for (size_t i = 0; i < 40; i++)
+			if (round == 0 || rand() % 4 == 0)
+				kinds[i] = (unsigned)(rand() % 3 ? rand() % 60 : rand() % 2 * 1000 + rand() % 20);
+		snprintf(name, sizeof name, "random%d", round);
+		snprintf(base, sizeof base, "random%d", round - 1);
+		must_make(path_of(name), kinds, 40, round ? path_of(base) : NULL,
+			  round % 2 ? VG_COMPRESSION_LZ4 : VG_COMPRESSION_NONE, NULL);
+		check_holds(path_of(name), kinds, 40);
+		CHECK_INT(verify(path_of(name)), VG_OK);
+	}
+}
+
+// A pack is 1 GiB at most: 600 blocks of 2 MiB take two. Slow disks make this the slowest of these tests.
+TEST(large_memory_has_several_packs)
+{
+	static unsigned kinds[600];
+
+	for (unsigned i = 0; i < 600; i++)
+		kinds[i] = i + 1 < 1000 ? i + 1 : 1;
+	must_make(path_of("large"), kinds, 600, NULL, VG_COMPRESSION_NONE, NULL);
+	CHECK_INT(count_packs(path_of("large")), 2);
+	CHECK_INT(stat_of(pack_of(path_of("large"), 0)).st_size, 1 << 30);
+	check_holds(path_of("large"), kinds, 600);
+	image_remove(path_of("large"));
+}
+
+// ---- bases ---------------------------------------------------------------------------------------------
+
+enum { CHAIN = 3, CHAIN_BLOCKS = 12 };
+static unsigned chain[CHAIN][CHAIN_BLOCKS];
+
+static const char *chain_path(int number)
+{
+	char name[16];
+
+	snprintf(name, sizeof name, "chain%d", number);
+	return path_of(name);
+}
+
+// Each has most of the one before.
+static void make_chain(void)
+{
+	struct device_written written;
+
+	for (int number = 0; number < CHAIN; number++) {
+		for (unsigned i = 0; i < CHAIN_BLOCKS; i++)
+			chain[number][i] = number == 0 ? i + 1 : chain[number - 1][i];
+		chain[number][number] = (unsigned)(100 + number);
+		must_make(chain_path(number), chain[number], CHAIN_BLOCKS, number ? chain_path(number - 1) : NULL,
+			  VG_COMPRESSION_NONE, &written);
+		CHECK_INT(written.linked_bytes > 0, number > 0);
+		CHECK_INT(written.copied_bytes, 0);
+	}
+}
+
+static void check_chain_from(const bool *is_there)
+{
+	for (int number = 0; number < CHAIN; number++)
+		if (is_there[number]) {
+			check_holds(chain_path(number), chain[number], CHAIN_BLOCKS);
+			CHECK_INT(verify(chain_path(number)), VG_OK);
+		}
+}
+
+TEST(images_of_a_chain_are_deleted_in_any_order)
+{
+	static const int orders[][CHAIN] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+		bool is_there[CHAIN] = {true, true, true};
+		make_chain();
+		CHECK_INT(stat_of(pack_of(chain_path(2), 0)).st_nlink, 3);
+		check_chain_from(is_there);
+		for (int k = 0; k < CHAIN; k++) {
+			image_remove(chain_path(orders[i][k]));
+			CHECK(access(chain_path(orders[i][k]), F_OK) < 0);
+			is_there[orders[i][k]] = false;
+			check_chain_from(is_there);
+		}
+	}
+}
+
+TEST(only_changed_blocks_are_written)
+{
+	make_chain();
+	CHECK_INT(count_packs(chain_path(1)), 2);
+	CHECK_INT(stat_of(pack_of(chain_path(1), 0)).st_size, CHAIN_BLOCKS * (off_t)BLOCK);
+	CHECK_INT(stat_of(pack_of(chain_path(1), 1)).st_size, BLOCK);
+	CHECK_INT(count_packs(chain_path(2)), 3);
+	// The same again takes nothing but an index.
+	must_make(path_of("same"), chain[2], CHAIN_BLOCKS, chain_path(2), VG_COMPRESSION_NONE, NULL);
+	CHECK_INT(count_packs(path_of("same")), 3);
+	check_holds(path_of("same"), chain[2], CHAIN_BLOCKS);
+	for (int i = 0; i < CHAIN; i++)
+		image_remove(chain_path(i));
+	check_holds(path_of("same"), chain[2], CHAIN_BLOCKS);
+}
+
+TEST(a_pack_of_which_little_is_used_is_written_anew)
+{
+	static const unsigned before[] = {1, 2, 3, 4, 5, 6, 7, 8}, half[] = {1, 2, 3, 4, 105, 106, 107, 108},
+			      less[] = {1, 2, 3, 104, 105, 106, 107, 108};
+
+	must_make(path_of("before"), before, 8, NULL, VG_COMPRESSION_NONE, NULL);
+	must_make(path_of("half"), half, 8, path_of("before"), VG_COMPRESSION_NONE, NULL);
+	CHECK_INT(count_packs(path_of("half")), 2);
+	CHECK_INT(stat_of(pack_of(path_of("half"), 0)).st_nlink, 2);
+	must_make(path_of("less"), less, 8, path_of("before"), VG_COMPRESSION_NONE, NULL);
+	CHECK_INT(count_packs(path_of("less")), 1);
+	CHECK_INT(stat_of(pack_of(path_of("less"), 0)).st_nlink, 1);
+	check_holds(path_of("half"), half, 8);
+	check_holds(path_of("less"), less, 8);
+}
+
+TEST(blocks_may_come_from_several_bases)
+{
+	static const unsigned left[] = {1, 2, 3, 0}, right[] = {11, 12, 13, 14}, both[] = {1, 2, 3, 11, 12, 13, 14, 0, 99};
+	struct device_bases bases;
+	struct device_out *out;
+	struct image_draft draft;
+	struct device_written written;
+	char left_path[PATH_MAX], right_path[PATH_MAX];
+
+	snprintf(left_path, sizeof left_path, "%s", path_of("left"));
+	snprintf(right_path, sizeof right_path, "%s", path_of("right"));
+	must_make(left_path, left, 4, NULL, VG_COMPRESSION_NONE, NULL);
+	must_make(right_path, right, 4, NULL, VG_COMPRESSION_LZ4, NULL);
+	const char *const paths[] = {left_path, right_path};
+	CHECK_INT(device_bases_open(paths, 2, __func__, &bases), VG_OK);
+	CHECK_INT(image_begin(path_of("both"), __func__, &draft), VG_OK);
+	const struct device_source source = {dumped, memory_of(both, 9), 9 * (uint64_t)BLOCK};
+	json_t *text = json_object();
+	CHECK_INT(device_out_start(&draft, &source, 1, &bases, __func__, &out), VG_OK);
+	CHECK_INT(device_out_finish(out, text, NULL, __func__, &written), VG_OK);
+	CHECK_INT(written.linked_bytes, 7 * (uint64_t)BLOCK);
+	CHECK_INT(count_packs(draft.folder), 3);
+	json_decref(text);
+	image_finish(&draft);
+	device_bases_close(&bases);
+}
+
+// /dev/shm is another file system than that of the tests.
+TEST(packs_of_another_file_system_are_copied)
+{
+	static const unsigned kinds[] = {1, 2, 3};
+	char base[] = "/dev/shm/virgate-packs.XXXXXX", path[64];
+	struct device_written written;
+
+	if (!mkdtemp(base) || stat_of(base).st_dev == stat_of(folder).st_dev)
+		SKIP("no other file system at /dev/shm");
+	snprintf(path, sizeof path, "%s/one", base);
+	must_make(path, kinds, 3, NULL, VG_COMPRESSION_NONE, NULL);
+	must_make(path_of("copied"), kinds, 3, path, VG_COMPRESSION_NONE, &written);
+	CHECK_INT(written.linked_bytes, 0);
+	CHECK_INT(written.copied_bytes, 3 * (uint64_t)BLOCK);
+	image_remove(path);
+	CHECK_INT(rmdir(base), 0);
+	check_holds(path_of("copied"), kinds, 3);
+}
+
+static void check_refused(const char *base, enum vg_status status, const char *why)
+{
+	static const unsigned kinds[] = {1};
+	struct made made = make_packs(path_of("never"), kinds, 1, base, VG_COMPRESSION_NONE);
+
+	CHECK_INT(made.status, status);
+	CHECK_CONTAINS(made.text, "base image");
+	CHECK_CONTAINS(made.text, why);
+	CHECK(access(path_of("never"), F_OK) < 0);
+}
+
+static const char *fresh(const char *name)
+{
+	static const unsigned kinds[] = {1, 2, 0, 1001};
+	const char *path = path_of(name);
+
+	image_remove(path);
+	must_make(path, kinds, 4, NULL, VG_COMPRESSION_LZ4, NULL);
+	return path;
+}
+
+static const char *index_of(const char *path)
+{
+	static char name[PATH_MAX + 32];
+
+	snprintf(name, sizeof name, "%s/" DEVICE_INDEX, path);
+	return name;
+}
+
+TEST(a_base_that_is_no_sound_image_is_refused)
+{
+	check_refused(path_of("nowhere"), VG_NOT_FOUND, "is no image");
+	const char *path = fresh("base1");
+	flip_byte(index_of(path), 100);
+	check_refused(path, VG_INTEGRITY, "has another checksum");
+	path = fresh("base2");
+	CHECK_INT(truncate(pack_of(path, 0), BLOCK), 0);
+	check_refused(path, VG_INTEGRITY, "it has 2097152 bytes");
+	path = fresh("base3");
+	CHECK_INT(unlink(pack_of(path, 0)), 0);
+	check_refused(path, VG_INTEGRITY, "No such file");
+	path = fresh("base4");
+	CHECK_INT(unlink(index_of(path)), 0);
+	check_refused(path, VG_INTEGRITY, "No such file");
+	path = fresh("base5");
+	CHECK_INT(truncate(index_of(path), 64), 0);
+	check_refused(path, VG_INTEGRITY, "another length");
+}
+
+// An image that was made without packs is no help, but no harm.
+TEST(an_image_without_packs_may_be_a_base)
+{
+	static const unsigned kinds[] = {1};
+
+	must_make(path_of("onto-plain"), kinds, 1, image(), VG_COMPRESSION_NONE, NULL);
+	check_holds(path_of("onto-plain"), kinds, 1);
+}
+
+TEST(a_base_of_another_user_is_refused)
+{
+	if (geteuid() != 0)
+		SKIP("only root can give files away");
+	const char *path = fresh("theirs");
+	CHECK_INT(chown(pack_of(path, 0), 12345, 12345), 0);
+	check_refused(path, VG_DENIED, "refused (other-owner)");
+	path = fresh("theirs2");
+	CHECK_INT(chmod(path, 0777), 0);
+	check_refused(path, VG_DENIED, "refused (other-owner)");
+}
+
+// ---- damage --------------------------------------------------------------------------------------------
+
+TEST(damage_is_found_wherever_it_is)
+{
+	const char *path = fresh("damaged");
+	off_t length = stat_of(pack_of(path, 0)).st_size;
+
+	for (off_t at = 0; at < length; at += length / 9) {
+		flip_byte(pack_of(path, 0), at);
+		CHECK_INT(verify(path), VG_INTEGRITY);
+		CHECK_CONTAINS(vg_last_error()->text, "device/pack-0000 is damaged");
+		CHECK_INT(read_back(path), -1);
+		CHECK_CONTAINS(vg_last_error()->text, "device/pack-0000 is damaged");
+		flip_byte(pack_of(path, 0), at);
+	}
+	CHECK_INT(verify(path), VG_OK);
+	length = stat_of(index_of(path)).st_size;
+	for (off_t at = 0; at < length; at++) {
+		flip_byte(index_of(path), at);
+		CHECK_INT(verify(path), VG_INTEGRITY);
+		CHECK_CONTAINS(vg_last_error()->text, "device/index is damaged");
+		CHECK_INT(read_back(path), -1);
+		flip_byte(index_of(path), at);
+	}
+	CHECK_INT(truncate(pack_of(path, 0), 4096), 0);
+	CHECK_INT(verify(path), VG_INTEGRITY);
+	CHECK_INT(read_back(path), -1);
+}
+
+static struct image_files two_packs(void)
+{
+	static struct image_file list[] = {{.name = "device/index", .bytes = 1},
+					   {.name = "device/pack-0000", .bytes = 3 * BLOCK, .is_pack = true},
+					   {.name = "device/pack-0001", .bytes = BLOCK, .is_pack = true}};
+
+	return (struct image_files){.files = list, .count = 3};
+}
+
+struct raw_index {
+	uint64_t magic;
+	uint32_t version, block_bytes, memory_count, pack_count;
+	uint64_t block_count;
+	struct device_memory memories[2];
+	struct device_block blocks[4];
+};
+
+static struct raw_index sound_index(void)
+{
+	struct raw_index raw = {.magic = UINT64_C(0x5844495645444756), .version = 1, .block_bytes = BLOCK,
+				.memory_count = 2, .pack_count = 2, .block_count = 4};
+
+	raw.memories[0] = (struct device_memory){10, 3 * BLOCK};
+	raw.memories[1] = (struct device_memory){11, BLOCK};
+	raw.blocks[0] = (struct device_block){.codec = DEVICE_RAW, .length = BLOCK, .offset = 2 * BLOCK};
+	raw.blocks[2] = (struct device_block){.codec = DEVICE_LZ4, .length = 100, .offset = 5, .pack = 1};
+	raw.blocks[3] = raw.blocks[0];
+	return raw;
+}
+
+static const char *parse(const struct raw_index *raw, size_t length)
+{
+	const struct image_files files = two_packs();
+	struct device_index index;
+	const char *wrong = device_index_parse(raw, length, &files, &index);
+
+	if (!wrong)
+		device_index_free(&index);
+	return wrong;
+}
+
+#define CHECK_WRONG(field, value, why)                                                                                 \
+	do {                                                                                                           \
+		struct raw_index raw = sound_index();                                                                  \
+		raw.field = (value);                                                                                   \
+		const char *wrong = parse(&raw, sizeof raw);                                                           \
+		if (!wrong)                                                                                            \
+			FAIL("%s = %s was believed", #field, #value);                                                  \
+		CHECK_CONTAINS(wrong, why);                                                                            \
+	} while (0)
+
+TEST(an_index_that_somebody_made_up_is_not_believed)
+{
+	struct raw_index sound = sound_index();
+
+	CHECK(parse(&sound, sizeof sound) == NULL);
+	CHECK(parse(&sound, sizeof sound - 1) != NULL);
+	CHECK(parse(&sound, 10) != NULL);
+	CHECK_WRONG(magic, 1, "is none");
+	CHECK_WRONG(version, 2, "another version");
+	CHECK_WRONG(block_bytes, 4096, "another size of blocks");
+	CHECK_WRONG(memory_count, 0, "invalid count");
+	CHECK_WRONG(memory_count, UINT32_MAX, "invalid count");
+	CHECK_WRONG(memory_count, 1, "another length");
+	CHECK_WRONG(block_count, UINT64_MAX, "invalid count");
+	CHECK_WRONG(block_count, 3, "another length");
+	CHECK_WRONG(pack_count, UINT32_MAX, "invalid count");
+	CHECK_WRONG(pack_count, 3, "a pack that the image lacks");
+	CHECK_WRONG(pack_count, 1, "all packs");
+	CHECK_WRONG(memories[0].pid, 0, "invalid process");
+	CHECK_WRONG(memories[0].pid, UINT64_MAX, "invalid process");
+	CHECK_WRONG(memories[0].pid, 11, "twice");
+	CHECK_WRONG(memories[0].bytes, 3 * BLOCK + 1, "invalid size");
+	CHECK_WRONG(memories[0].bytes, UINT64_MAX - BLOCK + 1, "invalid size");
+	CHECK_WRONG(memories[0].bytes, 2 * BLOCK, "more or fewer blocks");
+	CHECK_WRONG(blocks[0].length, BLOCK - 1, "invalid length");
+	CHECK_WRONG(blocks[0].offset, 2 * BLOCK + 1, "behind the end");
+	CHECK_WRONG(blocks[0].offset, UINT64_MAX, "behind the end");
+	CHECK_WRONG(blocks[0].pack, 2, "no pack");
+	CHECK_WRONG(blocks[0].codec, 3, "unknown codec");
+	CHECK_WRONG(blocks[0].reserved, 1, "no pack");
+	CHECK_WRONG(blocks[1].length, 1, "block of zeroes");
+	CHECK_WRONG(blocks[1].digest[3], 1, "block of zeroes");
+	CHECK_WRONG(blocks[2].length, 0, "invalid length");
+	CHECK_WRONG(blocks[2].length, BLOCK, "invalid length");
+	CHECK_WRONG(blocks[2].length, UINT32_MAX, "invalid length");
+}
+
+// Whatever the checksum covers: a block that does not unpack is damage, not a crash.
+TEST(a_block_that_does_not_unpack_is_damaged)
+{
+	unsigned char stored[100] = {0xff}, *data = malloc(BLOCK);
+	const struct device_block block = {.codec = DEVICE_LZ4, .length = sizeof stored};
+
+	srand(3);
+	for (int i = 0; i < 2000; i++) {
+		for (size_t k = 0; k < sizeof stored; k++)
+			stored[k] = (unsigned char)rand();
+		CHECK(!device_block_unpack(&block, stored, data));
+	}
+	free(data);
+}
+
+// The description says what it likes, with a checksum that agrees.
+TEST(packs_without_an_index_are_refused)
+{
+	const char *path = fresh("indexless");
+	struct image_dir dir;
+	json_t *text, *files;
+
+	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(image_read(&dir, __func__, &text), VG_OK);
+	files = json_object_get(text, "files");
+	for (size_t i = json_array_size(files); i-- > 0;)
+		if (strcmp(json_string_value(json_object_get(json_array_get(files, i), "name")), DEVICE_INDEX) == 0)
+			json_array_remove(files, i);
+	json_object_del(text, "xxh3");
+	char *sealed = image_text_seal(text), name[PATH_MAX + 32];
+	snprintf(name, sizeof name, "%s/virgate.json", path);
+	CHECK_INT(unlink(name), 0);
+	CHECK_INT(image_text_write(dir.fd, sealed, strlen(sealed)), 0);
+	json_decref(text);
+	free(sealed);
+	CHECK_INT(inspect_read(&dir, __func__, &text, NULL), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "device/index is missing from \"files\"");
+	image_close(&dir);
+}
+
+// ---- the disk ------------------------------------------------------------------------------------------
+
+static int make_in_child(int (*prepare_child)(void), const char *path, const char *why)
+{
+	static const unsigned kinds[] = {1, 2, 3, 4, 5, 6};
+	int status;
+
+	image(); // before the disk is small
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		if (prepare_child())
+			_exit(77);
+		struct made made = make_packs(path, kinds, 6, NULL, VG_COMPRESSION_NONE);
+		if (made.status != VG_SYSTEM || !strstr(made.text, why)) {
+			fprintf(stderr, "%d: %s\n", (int)made.status, made.text);
+			_exit(1);
+		}
+		_exit(access(path, F_OK) == 0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	return WEXITSTATUS(status);
+}
+
+static int mount_small(void)
+{
+	return unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	       mount("tmpfs", path_of("small"), "tmpfs", 0, "size=8m") < 0;
+}
+
+TEST(a_full_disk_leaves_no_image)
+{
+	char path[PATH_MAX];
+
+	CHECK_INT(mkdir(path_of("small"), 0700), 0);
+	snprintf(path, sizeof path, "%s/image", path_of("small"));
+	int r = make_in_child(mount_small, path, "device/pack-0000: No space left on device");
+	if (r == 77)
+		SKIP("no rights to mount a file system");
+	CHECK_INT(r, 0);
+}
+
+TEST(a_source_that_shrinks_fails_the_dump)
+{
+	static const unsigned kinds[] = {1, 2};
+	struct device_bases none = {0};
+	struct device_written written;
+	struct image_draft draft;
+	struct device_out *out;
+	json_t *text = json_object();
+
+	CHECK_INT(image_begin(path_of("shrinks"), __func__, &draft), VG_OK);
+	const struct device_source source = {1, memory_of(kinds, 2), 3 * (uint64_t)BLOCK};
+	CHECK_INT(device_out_start(&draft, &source, 1, &none, __func__, &out), VG_OK);
+	CHECK_INT(device_out_finish(out, text, NULL, __func__, &written), VG_SYSTEM);
+	CHECK_CONTAINS(vg_last_error()->text, "the host memory of a process cannot be read");
+	json_decref(text);
+	image_finish(&draft);
+}
+
+TEST(an_abort_leaves_nothing_behind)
+{
+	static unsigned kinds[60];
+	struct device_bases none = {0};
+	struct image_draft draft;
+	struct device_out *out;
+
+	for (unsigned i = 0; i < 60; i++)
+		kinds[i] = i + 1;
+	CHECK_INT(image_begin(path_of("aborted"), __func__, &draft), VG_OK);
+	const struct device_source source = {1, memory_of(kinds, 60), 60 * (uint64_t)BLOCK};
+	CHECK_INT(device_out_start(&draft, &source, 1, &none, __func__, &out), VG_OK);
+	device_out_abort(out);
+	char part[PATH_MAX];
+	snprintf(part, sizeof part, "%s", draft.folder);
+	image_finish(&draft);
+	CHECK(access(part, F_OK) < 0);
+}
