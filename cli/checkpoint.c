@@ -195,9 +195,11 @@ static int print_as_json(const struct vg_checkpoint_result *result)
 		if (result->seconds[i] > 0)
 			json_object_set_new(seconds, vg_checkpoint_phase_name((enum vg_checkpoint_phase)i),
 					    json_real(result->seconds[i]));
-	return print_json(json_pack("{s:i, s:I, s:I, s:I, s:I, s:o}", "pid", (int)result->pid, "processes",
+	return print_json(json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "pid", (int)result->pid, "processes",
 				    (json_int_t)result->processes, "cuda_processes", (json_int_t)result->cuda_processes,
 				    "bytes", (json_int_t)result->bytes, "raw_bytes", (json_int_t)result->raw_bytes,
+				    "device_bytes", (json_int_t)result->device_bytes, "linked_bytes",
+				    (json_int_t)result->linked_bytes, "copied_bytes", (json_int_t)result->copied_bytes,
 				    "seconds", seconds));
 }
 

@@ -111,6 +111,11 @@ static struct pager_slot *find_slot(void)
 	return vg_ledger_pager_slot(ledger);
 }
 
+static uint32_t count_restores(void)
+{
+	return vg_ledger_restores(ledger);
+}
+
 static uint64_t clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);
@@ -202,7 +207,8 @@ void shim_evict_load(void)
 
 void shim_evict_start(const struct vg_ledger *of)
 {
-	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot, .clock_ns = clock_ns,
+	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot,
+					.restores = count_restores, .clock_ns = clock_ns,
 					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
 					.waits = tell_waiting, .host_limit = vg_ledger_swap(of)};
 	int r;

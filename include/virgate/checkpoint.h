@@ -22,6 +22,7 @@ extern "C" {
 /* The steps, in order; those of a dump first. */
 enum vg_checkpoint_phase {
 	VG_CHECKPOINT_FIND,	  /* the processes, and whether they can be dumped */
+	VG_CHECKPOINT_EVICT,	  /* in evictable vGPUs: device memory moves to the host; left out if there are none */
 	VG_CHECKPOINT_LOCK,	  /* their CUDA calls wait */
 	VG_CHECKPOINT_DEVICE_OUT, /* device memory goes to host memory */
 	VG_CHECKPOINT_HOST_OUT,	  /* CRIU writes the processes */
@@ -36,7 +37,7 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_HANDOVER,	  /* the processes end here, and run there */
 	VG_CHECKPOINT_PHASES
 };
-/* "find", "lock", "device-out", ... */
+/* "find", "evict", "lock", "device-out", ... */
 VG_PUBLIC const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase);
 
 struct vg_checkpoint_progress {
@@ -64,6 +65,9 @@ struct vg_checkpoint_result {
 	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
 	char warning[240];			/* a restore: what may go wrong here, though nothing forbids it; "": nothing */
+	uint64_t device_bytes;			/* device memory that Virgate writes or reads itself: of evictable vGPUs */
+	uint64_t linked_bytes;			/* a dump: of packs that the image has in common with its bases */
+	uint64_t copied_bytes;			/* a dump: of packs of bases on another file system, which were copied */
 };
 
 struct vg_dump_options {
@@ -83,6 +87,11 @@ struct vg_dump_options {
 	unsigned threads; /* that take in what CRIU writes; 0: as many as there are processors, 16 at most; up to 256 */
 	const char *vgpu;     /* all that run inside this vGPU, with all that descend from them, instead of `pid` */
 	struct vg_node *node; /* whose vGPUs; NULL: as vg_node_open(NULL) finds it */
+	/* Images whose blocks of device memory need not be written again, for programs in evictable vGPUs. Their packs
+	 * become packs of the new image, too, which is complete without them. None: NULL. A base that is damaged or
+	 * belongs to another user is refused; its packs are not read. */
+	const char *const *bases;
+	size_t base_count; /* 64 at most */
 };
 /* `ret_result` may be NULL. INVALID (a thread's id), NOT_FOUND (no such process; it does not use CUDA; no CRIU),
  * EXISTS, DENIED, UNSUPPORTED, NOT_READY (not locked in time), POLICY (something that no image can hold: whose, and
@@ -160,7 +169,7 @@ VG_PUBLIC enum vg_status vg_checkpoint_restore_from(int in, int out, const struc
 struct vg_recovery {
 	size_t processes; /* of the tree */
 	size_t stopped;	  /* of these, that were sent SIGCONT */
-	size_t held_back; /* that the driver had locked, or checkpointed */
+	size_t held_back; /* that the driver had locked, or checkpointed, or whose device memory was put away */
 };
 /* Brings a process and all that descend from it back to running, from whatever state each is in: for processes whose
  * dump or restore was killed. Waits for a CRIU that is still at work on them. `ret_recovery` may be NULL; zeros in it

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/describe.h"
+#include "checkpoint/device_out.h"
 #include "checkpoint/dump.h"
 #include "checkpoint/fit.h"
 #include "checkpoint/gpu_state.h"
@@ -11,6 +12,7 @@
 #include "checkpoint/image.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/notice.h"
+#include "checkpoint/park.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/refusal.h"
 #include "checkpoint/remap.h"
@@ -26,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOCK_MS = 10000, GATE_MOST_MS = 60000 }; // the second: for which the daemon opens a gate
+enum { LOCK_MS = 10000, GATE_MOST_MS = 60000, MOST_BASES = 64 }; // the second: for which the daemon opens a gate
 
 struct dump {
 	struct vg_dump_options options;
@@ -37,6 +39,10 @@ struct dump {
 	struct criu criu;
 	struct image_draft draft;
 	struct remaps remaps;
+	struct device_bases bases;
+	struct tenants evicted; // those of `tenants` when they were asked to park
+	struct parking parking;
+	struct device_out *device; // which writes the memory of the parking; NULL: nothing does
 	bool aside; // CRIU may have made names
 	json_t *description;
 	const struct dump_gate *gate; // NULL: none
@@ -108,7 +114,7 @@ static enum vg_status find(struct dump *dump)
 	if (status == VG_OK)
 		status = tenants_refuse_shares(&dump->tenants, dump->function);
 	if (status == VG_OK)
-		status = tenants_refuse_suspended(&dump->tenants, dump->function);
+		status = device_bases_open(options->bases, options->base_count, dump->function, &dump->bases);
 	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
 	dump->draft.compression = options->compression;
@@ -118,10 +124,48 @@ static enum vg_status find(struct dump *dump)
 	return status;
 }
 
-// A process may wait at its gate for its turn, and the GPU for what it is about to launch.
+static unsigned timeout_of(const struct dump *dump)
+{
+	return dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS;
+}
+
+// Begins to write what the pagers have put away, beside all that follows.
+static enum vg_status write_device(struct dump *dump)
+{
+	struct device_source *sources = NULL;
+
+	if (!dump->parking.count)
+		return VG_OK;
+	enum vg_status status = parking_open(&dump->parking, dump->function, &sources);
+	if (status == VG_OK)
+		status = device_out_start(&dump->draft, sources, dump->parking.count, &dump->bases, dump->function,
+					  &dump->device);
+	free(sources);
+	return status;
+}
+
+// A process may wait at its gate for its turn, and the GPU for what it is about to launch: here, and in lock_tree().
+static enum vg_status evict(struct dump *dump)
+{
+	unsigned timeout_ms = timeout_of(dump);
+
+	if (!parking_concerns(&dump->tenants))
+		return VG_OK;
+	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_EVICT, dump->function);
+	if (status == VG_OK)
+		status = tenants_find(&dump->tree, dump->function, &dump->evicted);
+	if (status)
+		return status;
+	dump->touched = true;
+	tenants_open_gates(&dump->tenants, timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS);
+	status = parking_take(&dump->evicted, timeout_ms, &dump->phase, dump->function, &dump->parking);
+	tenants_open_gates(&dump->tenants, 0);
+	return status ? status : write_device(dump);
+}
+
 static enum vg_status lock_tree(struct dump *dump)
 {
-	unsigned timeout_ms = dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS;
+	unsigned timeout_ms = timeout_of(dump);
 
 	tenants_open_gates(&dump->tenants, timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS);
 	enum vg_status status = gpu_lock(&dump->tree, timeout_ms, &dump->phase);
@@ -134,8 +178,10 @@ static enum vg_status off_the_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, dump->function, &dump->description);
 
+	// How much of it the bases have is known when it is written.
+	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status == VG_OK)
-		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, dump->options.compression,
+		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, dump->options.compression, parked,
 				  dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK, dump->function);
@@ -157,6 +203,20 @@ static bool tick(void *user)
 {
 	phase_tick(user);
 	return true;
+}
+
+static enum vg_status finish_device(struct dump *dump)
+{
+	struct device_out *device = dump->device;
+	struct device_written written = {0};
+
+	dump->device = NULL;
+	enum vg_status status = device ? device_out_finish(device, dump->description, &dump->phase, dump->function, &written)
+				       : VG_OK;
+	dump->result.device_bytes = written.bytes;
+	dump->result.linked_bytes = written.linked_bytes;
+	dump->result.copied_bytes = written.copied_bytes;
+	return status;
 }
 
 static enum vg_status write_image(struct dump *dump)
@@ -190,6 +250,8 @@ static enum vg_status write_image(struct dump *dump)
 	if (status == VG_OK)
 		status = tenants_describe(&dump->tenants, dump->function, dump->description);
 	if (status == VG_OK)
+		status = finish_device(dump);
+	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
 	if (status == VG_OK)
 		status = image_commit(&dump->draft, dump->description, dump->function);
@@ -214,7 +276,9 @@ static enum vg_status run_on(struct dump *dump)
 			tree_signal(&now, SIGCONT);
 			tree_free(&now);
 		}
-	return gpu_roll_back(&dump->tree, dump->function);
+	enum vg_status status = gpu_roll_back(&dump->tree, dump->function);
+	parking_release(&dump->evicted); // the driver would keep their pagers waiting before
+	return status;
 }
 
 // Who waits for roots hears of all of them at once.
@@ -276,6 +340,8 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	int code = error->code;
 
 	snprintf(text, sizeof text, "%s", error->text);
+	device_out_abort(dump->device);
+	dump->device = NULL;
 	if (dump->stands)
 		image_remove(dump->draft.final);
 	image_finish(&dump->draft);
@@ -305,9 +371,15 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 		image_check_compression(dump.options.compression, dump.options.compression_level, function);
 	if (status == VG_OK)
 		status = image_check_threads(dump.options.threads, function);
+	if (status == VG_OK && (dump.options.base_count > MOST_BASES || (dump.options.base_count && !dump.options.bases)))
+		status = vg_fail(VG_INVALID, 0, function, "%zu base images: there may be %d, and they must be named",
+				 dump.options.base_count, MOST_BASES);
 	if (status)
 		return status;
+	pager_file_sweep(); // they take memory
 	status = find(&dump);
+	if (status == VG_OK)
+		status = evict(&dump);
 	if (status == VG_OK)
 		status = off_the_gpu(&dump);
 	if (status == VG_OK)
@@ -318,8 +390,11 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 	image_finish(&dump.draft);
 	if (ret_result)
 		*ret_result = dump.result;
+	parking_finish(&dump.parking);
+	device_bases_close(&dump.bases);
 	json_decref(dump.description);
 	tenants_free(&dump.tenants);
+	tenants_free(&dump.evicted);
 	tree_free(&dump.tree);
 	return status;
 }

@@ -21,10 +21,11 @@ enum vg_status fit_restore(const json_t *description, const struct criu *criu, c
 // is as new as the image's.
 bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t capacity);
 
-// Before a dump that lies in `folder`, when its device memory has been described. INSUFFICIENT (with need and have):
+// Before a dump that lies in `folder`, when its device memory has been described. `parked`: bytes of host memory that
+// Virgate writes itself. INSUFFICIENT (with need and have):
 // host memory, of the machine or of a control group; the disk, unless it is compressed.
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
-			enum vg_compression compression, const char *function);
+			enum vg_compression compression, uint64_t parked, const char *function);
 
 // ---- this room only -------------------------------------------------------------------------------
 

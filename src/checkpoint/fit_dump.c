@@ -53,7 +53,7 @@ static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compre
 }
 
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
-			enum vg_compression compression, const char *function)
+			enum vg_compression compression, uint64_t parked, const char *function)
 {
 	uint64_t device = held(description), host = 0, memory, bytes;
 
@@ -63,7 +63,7 @@ enum vg_status fit_dump(const struct tree *tree, const json_t *description, cons
 	enum vg_status status = room_host_memory(tree->processes[0].pid, device,
 						 "the device memory goes to host memory and takes", function);
 	if (status == VG_OK)
-		status = fit_disk(folder, device + host, compression, &memory, function);
+		status = fit_disk(folder, device + host + parked, compression, &memory, function);
 	if (status == VG_OK && memory)
 		status = room_host_memory(getpid(), device + memory,
 					  "the device memory goes to host memory, and the image, too: they take",

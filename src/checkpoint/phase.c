@@ -7,7 +7,7 @@ enum { TICK_NS = 100000000 };
 
 const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase)
 {
-	static const char *const names[] = {"find", "lock",    "device-out", "host-out",  "commit",
+	static const char *const names[] = {"find", "evict",  "lock",    "device-out", "host-out",  "commit",
 					    "end",  "verify",  "host-in",    "device-in", "unlock",
 					    "send", "receive", "hand-over"};
 

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
+#include "checkpoint/park.h"
 #include "checkpoint/proc.h"
 #include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
@@ -50,14 +51,17 @@ static enum vg_status bring_back(struct tree *tree, const char *function, struct
 	enum vg_status status = tree_find_cuda(tree);
 	if (status == VG_OK)
 		status = tenants_refuse_placeless(&tenants, tree, function);
-	tenants_free(&tenants);
 	// Without a driver nobody can have been locked.
-	if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED)
-		return VG_OK;
-	if (status)
-		return status;
-	recovery->held_back = count_held_back(tree);
-	return gpu_roll_back(tree, function);
+	if (status == VG_OK) {
+		recovery->held_back = count_held_back(tree);
+		status = gpu_roll_back(tree, function);
+		size_t parked = parking_release(&tenants);
+		recovery->held_back = recovery->held_back > parked ? recovery->held_back : parked;
+	} else if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) {
+		status = VG_OK;
+	}
+	tenants_free(&tenants);
+	return status;
 }
 
 enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery)

@@ -3,18 +3,22 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/criu.h"
+#include "checkpoint/device_in.h"
 #include "checkpoint/fit.h"
 #include "checkpoint/gpu_map.h"
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/image.h"
 #include "checkpoint/inspect.h"
+#include "checkpoint/park.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/remap.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
+#include "ledger/guard.h"
+#include "pager/page.h"
 #include "virgate/checkpoint.h"
 
 #include <signal.h>
@@ -37,6 +41,8 @@ struct restore {
 	struct gpu_map map;
 	struct vg_node *node, *own_node; // only where there are tenants
 	struct tenants tenants;
+	struct device_index device;
+	struct parking parking; // files for the memory of processes
 	json_t *description;
 	struct image_dir image;
 	pid_t *roots;
@@ -89,6 +95,27 @@ static enum vg_status look_for_vgpus(struct restore *restore)
 	return status ? status : tenants_read_at(restore->description, &way, restore->function, &restore->tenants);
 }
 
+// Whether each memory belongs to a tenant, to whose pager it can be given, and fits.
+static enum vg_status check_device(struct restore *restore)
+{
+	const struct device_index *device = &restore->device;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < device->memory_count; i++) {
+		bool found = false;
+		for (size_t k = 0; k < restore->tenants.count && !found; k++)
+			found = (uint64_t)restore->tenants.list[k].pid == device->memories[i].pid;
+		if (!found)
+			return vg_fail(VG_INTEGRITY, 0, restore->function,
+				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants in "
+				       IMAGE_DESCRIPTION,
+				       restore->image.path, (unsigned long long)device->memories[i].pid);
+		bytes += device->memories[i].bytes;
+	}
+	restore->result.device_bytes = bytes;
+	return parking_check_room(bytes, restore->function);
+}
+
 static enum vg_status take_places(struct restore *restore)
 {
 	enum vg_status status = fit_pids(restore->description, restore->function);
@@ -130,6 +157,8 @@ static enum vg_status verify(struct restore *restore)
 		status = inspect_read(&restore->image, restore->function, &restore->description, &files);
 	restore->result.bytes = files.stored;
 	restore->result.raw_bytes = files.raw;
+	if (status == VG_OK)
+		status = device_index_read(&restore->image, &files, restore->function, &restore->device);
 	image_files_free(&files);
 	if (status == VG_OK)
 		fit_kernel_is_older(restore->description, restore->result.warning, sizeof restore->result.warning);
@@ -141,6 +170,8 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 				     &restore->tenants, restore->function);
+	if (status == VG_OK)
+		status = check_device(restore);
 	if (status == VG_OK && !later)
 		status = take_places(restore);
 	if (status == VG_OK && !(gate && gate->image))
@@ -185,6 +216,44 @@ static enum vg_status find_cuda(struct restore *restore)
 				       (int)pid);
 	}
 	return VG_OK;
+}
+
+// Writes into the slots that a process will have where its memory is: it looks there when it runs.
+static void tell_where(const struct restore *restore, pid_t pid, const struct pager_file *file)
+{
+	for (size_t i = 0; i < restore->tenants.count; i++) {
+		const struct tenant *tenant = &restore->tenants.list[i];
+		if (tenant->pid != pid || !tenant->stand_in)
+			continue;
+		vg_ledger_guard(tenant->stand_in);
+		struct pager_slot *slot = vg_ledger_pager_slot(tenant->stand_in);
+		if (slot) {
+			atomic_store(&slot->file[0], file->process);
+			atomic_store(&slot->file[1], file->start_time);
+			atomic_store(&slot->file[2], file->number);
+		}
+		(void)vg_ledger_unguard(); // handing over finds out
+	}
+}
+
+// Device memory that the pagers had put away comes back into files for them.
+static enum vg_status fill_device(struct restore *restore)
+{
+	enum vg_status status = VG_OK;
+	struct pager_file file;
+	int fd;
+
+	for (size_t i = 0; i < restore->device.memory_count && status == VG_OK; i++) {
+		pid_t pid = (pid_t)restore->device.memories[i].pid;
+		status = parking_make(&restore->parking, pid, restore->function, &fd, &file);
+		if (status)
+			return status;
+		status = device_in_fill(&restore->image, &restore->device, i, fd, &restore->phase, restore->function);
+		close(fd);
+		if (status == VG_OK)
+			tell_where(restore, pid, &file);
+	}
+	return status;
 }
 
 static enum vg_status let_go_on(struct restore *restore)
@@ -271,6 +340,8 @@ static enum vg_status make(struct restore *restore)
 	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);
 	if (status == VG_OK)
 		status = hold_tree(&restore->tree, 0, restore->function);
+	if (status == VG_OK)
+		status = fill_device(restore);
 	return status ? status : let_go_on(restore);
 }
 
@@ -297,6 +368,7 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	if (restore->made && !restore->tree.count)
 		(void)tree_find(restore->roots, restore->made, restore->function, &restore->tree);
 	tree_end(&restore->tree); // and with it their pids are free
+	parking_remove(&restore->parking);
 	status = vg_fail(status, code, restore->function, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");
 	vg_fail_amounts(need, have);
@@ -333,6 +405,8 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 	if (ret_result)
 		*ret_result = restore.result;
 	json_decref(restore.description);
+	device_index_free(&restore.device);
+	parking_finish(&restore.parking);
 	free(restore.roots);
 	image_close(&restore.image);
 	tenants_free(&restore.tenants);

@@ -63,7 +63,7 @@ enum vg_status tenants_check_roots(const struct tenants *tenants, const struct t
 enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree, const char *function);
 // SHARED: one of them has memory in common with others.
 enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function);
-// SUSPENDED: memory of one of them is in the host, or is about to move.
+// SUSPENDED: memory of one of them is in the host, or moves, and was not put away (park.h).
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function);
 // Stops the tree (SIGSTOP) with nobody in the midst of what he changes in a ledger, finds them once more, and lets them
 // forget their slots. All those of the vGPU `whole`, unless NULL, must be among them. Nothing is done where there are

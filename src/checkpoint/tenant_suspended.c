@@ -1,4 +1,5 @@
-// Tenants of evictable vGPUs whose memory has moved to the host: the driver would not find it.
+// Tenants of evictable vGPUs whose memory is in the host or moves, and was not put away (park.h): the driver would not
+// find it.
 #include "checkpoint/tenant.h"
 
 #include "base/hint.h"
@@ -15,7 +16,7 @@ static bool is_away(const struct pager_slot *slot)
 	bool is_moving = state == PAGER_PREPARING || state == PAGER_CLOSING || state == PAGER_LEAVING ||
 			 state == PAGER_COMING;
 
-	return READ(slot->out) || READ(slot->host) || state == PAGER_OUT || is_moving;
+	return state != PAGER_PARKED && (READ(slot->host) || state == PAGER_OUT || is_moving);
 }
 
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function)
@@ -25,11 +26,9 @@ enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const cha
 	for (size_t i = 0; i < tenants->count; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
-		bool is_whole = vgpu->evictable && READ(vg_ledger_pager_page(vgpu->ledger)->out);
-		if (!vgpu->evictable ||
-		    (!is_whole && !is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot])))
+		if (!vgpu->evictable || !is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot]))
 			continue;
-		if (is_whole)
+		if (READ(vg_ledger_pager_page(vgpu->ledger)->out))
 			snprintf(how, sizeof how, "%s", vgpu->name);
 		else
 			snprintf(how, sizeof how, "--pid %d", (int)tenant->pid);

@@ -511,6 +511,7 @@ static void take_slot(struct pager_slot *slot, bool is_restored)
 static void *run(void *unused)
 {
 	struct pager_slot *slot, *before = NULL;
+	uint32_t restores_before = 0;
 	long retry_ns = 0;
 
 	(void)unused;
@@ -520,9 +521,11 @@ static void *run(void *unused)
 			sleep_ns(poll_most_ns);
 			continue;
 		}
-		if (slot != before)
+		uint32_t restores = options.restores();
+		if (slot != before || restores != restores_before)
 			take_slot(slot, before != NULL);
 		before = slot;
+		restores_before = restores;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
 		retry_ns = obey(slot, bell, retry_ns);
 		long look_ns = atomic_load(&slot->park) ? parked_look_ns : look_ahead(slot);

@@ -14,6 +14,8 @@ struct pager_options {
 	const struct pager_page *page; // of the vGPU
 	// Returns the slot of this process; after a restore it is another one. NULL: none.
 	struct pager_slot *(*slot)(void);
+	// Returns how often this process was restored. Its slot is a new one then, also at the same place.
+	uint32_t (*restores)(void);
 	// Returns the kernel's own CLOCK_MONOTONIC, which a time namespace does not change.
 	uint64_t (*clock_ns)(void);
 	// Stores the live contexts of the process and returns how many there are; more than `most` are not stored.

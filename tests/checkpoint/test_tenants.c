@@ -156,53 +156,19 @@ TEST(memory_in_common_with_others_is_refused)
 	CHECK(access(path_of("x"), F_OK) < 0);
 }
 
-static void check_suspended(const char *what, const char *how)
+// The wish of its user holds, also if it comes while the program is written down. test_park.c has the rest.
+TEST(a_program_that_is_suspended_meanwhile_stays_so)
 {
-	CHECK_INT(run("dump %s --dir %s", what, path_of("x")), 1);
-	CHECK_CONTAINS(said, "refused (suspended)");
-	CHECK_CONTAINS(said, "of vGPU away is suspended, and its GPU memory is in the host or moves: resume it first "
-			     "(virgate resume");
-	CHECK_CONTAINS(said, how);
-	CHECK(access(path_of("x"), F_OK) < 0);
-}
-
-// Neither the driver nor CRIU would find all of its memory.
-TEST(a_suspended_program_is_refused)
-{
-	char pid[32], how[40];
-
 	prepare(false);
 	CHECK_INT(run("create away --memory 256M --evictable"), 0);
 	struct program program = start("away", "away", "64", "32", "512");
-	snprintf(pid, sizeof pid, "--pid %d", (int)program.pid);
-	snprintf(how, sizeof how, " %s)", pid);
-	CHECK_INT(run("suspend away"), 0);
-	check_suspended("--vgpu away", " away)");
-	check_suspended(pid, " away)");
-	CHECK_INT(run("resume away"), 0);
-	CHECK_INT(run("suspend %s", pid), 0);
-	check_suspended(pid, how);
-	CHECK_INT(run("resume %s", pid), 0);
-	// On its way, by its own word.
-	struct vg_ledger *ledger = ledger_of("away");
-	struct pager_slot *slot = &vg_ledger_pager_slots(ledger)[place_of("away", program.pid).slot];
-	uint32_t state = slot->state;
-	static const uint32_t moving[] = {PAGER_PREPARING, PAGER_CLOSING, PAGER_LEAVING, PAGER_OUT, PAGER_COMING};
-	for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
-		slot->state = moving[i];
-		check_suspended(pid, how);
-	}
-	slot->state = state;
-	vg_ledger_close(ledger);
-	// After it was looked at first.
 	setenv("COORDINATED", VIRGATE " suspend away --drain 1 >/dev/null 2>&1", 1);
-	CHECK_INT(coordinate("dump", program.pid, path_of("x"), "host-out", "run"), 1);
-	CHECK_CONTAINS(said, "of vGPU away is suspended");
-	CHECK_CONTAINS(said, "run on as before");
-	CHECK_INT(run("resume away"), 0);
-	check_looks_on(&program);
-	CHECK_INT(run("dump --vgpu away --dir %s --leave-running", path_of("away.image")), 0);
-	end(&program);
+	CHECK_INT(coordinate("dump", program.pid, path_of("x"), "lock", "run"), 0);
+	CHECK_INT(await_run(&program), 75);
+	check_charged("away", 0);
+	struct vg_ledger *ledger = ledger_of("away");
+	CHECK_INT(vg_ledger_pager_page(ledger)->suspended, 1);
+	vg_ledger_close(ledger);
 }
 
 // ---- what is refused before anything is made ---------------------------------------------------------

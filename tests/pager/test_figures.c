@@ -128,9 +128,14 @@ static void *allocate_and_free(void *unused)
 	return unused;
 }
 
+static uint32_t count_restores(void)
+{
+	return 0;
+}
+
 TEST(the_last_figure_is_that_of_the_last_change)
 {
-	const struct pager_options options = {.page = &page, .slot = find_slot, .clock_ns = clock_ns,
+	const struct pager_options options = {.page = &page, .slot = find_slot, .restores = count_restores, .clock_ns = clock_ns,
 					      .contexts = find_contexts, .captures = is_capturing,
 					      .failed = tell_failure, .waits = tell_waiting};
 	pthread_t threads[THREADS];

@@ -1,0 +1,466 @@
+// Programs of evictable vGPUs are dumped after their device memory has left the GPU, and Virgate writes it itself. What
+// needs a real CRIU says so; the rest has the stand-in.
+#include <dirent.h>
+
+#include "pager/host_file.h"
+#include "pager/page.h"
+#include "tenants_test.h"
+
+enum { HELD = 64 };
+
+static struct program start_evictable(const char *vgpu, const char *more)
+{
+	if (run("create %s --memory 256M --evictable %s", vgpu, more))
+		FAIL("create %s: %s", vgpu, said);
+	return start(vgpu, vgpu, "64", "32", "512");
+}
+
+// Of processes whose pid is `pid`; 0: of any. Other tests may run beside this one.
+static unsigned count_files(pid_t pid)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+	closedir(directory);
+	return count;
+}
+
+static void await_no_file(pid_t pid)
+{
+	for (int i = 0; i < 1000 && count_files(pid); i++)
+		usleep(10000);
+	CHECK_INT(count_files(pid), 0);
+}
+
+static json_t *description_of(const char *path)
+{
+	char name[PATH_MAX + 32];
+
+	snprintf(name, sizeof name, "%s/virgate.json", path);
+	json_t *loaded = json_load_file(name, 0, NULL);
+	if (!loaded)
+		FAIL("%s: no description", path);
+	return loaded;
+}
+
+// How much device memory the image has in packs.
+static json_int_t packed_bytes(const char *path)
+{
+	json_t *text = description_of(path);
+	json_int_t bytes = json_integer_value(json_object_get(json_object_get(text, "device"), "bytes"));
+
+	json_decref(text);
+	return bytes;
+}
+
+static const char *state_of(const char *vgpu, pid_t pid)
+{
+	static char text[64];
+	json_t *all, *list, *tenant;
+	size_t i;
+
+	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	all = json_loads(said, 0, NULL);
+	CHECK(all != NULL);
+	list = json_object_get(json_object_get(all, "vgpu"), "tenants");
+	snprintf(text, sizeof text, "none");
+	json_array_foreach(list, i, tenant)
+		if (json_integer_value(json_object_get(tenant, "pid")) == pid)
+			snprintf(text, sizeof text, "%s",
+				 json_string_value(json_object_get(json_object_get(tenant, "eviction"), "state")));
+	json_decref(all);
+	return text;
+}
+
+static void await_state(const char *vgpu, pid_t pid, const char *state)
+{
+	for (int i = 0; i < 1000 && strcmp(state_of(vgpu, pid), state) != 0; i++)
+		usleep(10000);
+	CHECK_STR(state_of(vgpu, pid), state);
+}
+
+static void must(const char *command)
+{
+	if (run("%s", command))
+		FAIL("%s: %s", command, said);
+}
+
+static void dump_to(const char *vgpu, const char *name, const char *more)
+{
+	if (run("dump --vgpu %s --dir %s %s", vgpu, path_of(name), more))
+		FAIL("dump to %s: %s", name, said);
+}
+
+// ---- what is written -----------------------------------------------------------------------------------
+
+TEST(the_memory_is_in_packs_and_the_program_goes_on)
+{
+	prepare(false);
+	struct program program = start_evictable("goes", "");
+	struct vg_ledger_tenant before = place_of("goes", program.pid);
+
+	for (int i = 0; i < 3; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "goes%d", i);
+		dump_to("goes", name, "--leave-running --json");
+		CHECK_CONTAINS(said, "\"device_bytes\": 67108864");
+		CHECK_CONTAINS(said, "\"evict\":");
+		CHECK_INT(packed_bytes(path_of(name)), HELD * (json_int_t)MIB);
+		CHECK_INT(run("image verify %s", path_of(name)), 0);
+		check_looks_on(&program);
+		CHECK_INT(place_of("goes", program.pid).used, before.used);
+		await_state("goes", program.pid, "running");
+	}
+	await_no_file(program.pid);
+	check_quota(&program);
+	dump_to("goes", "goes-end", "");
+	CHECK_INT(await_run(&program), 75);
+	CHECK_INT(count_files(program.pid), 0);
+	check_charged("goes", 0);
+}
+
+// The driver saves what is left: its own copies are no part of what the program holds.
+TEST(the_driver_saves_none_of_it)
+{
+	prepare(false);
+	setenv("VIRGATE_SIM_LOG", "1", 1);
+	must("create quiet --memory 256M --evictable");
+	struct program program = start("quiet", "quiet", "64", "32", "512");
+	unsetenv("VIRGATE_SIM_LOG");
+	dump_to("quiet", "quiet.image", "--leave-running");
+	char log[PATH_MAX + 8], *text = malloc(1 << 20);
+	snprintf(log, sizeof log, "%s.log", program.file);
+	CHECK(vg_file_read(log, text, 1 << 20) > 0);
+	CHECK_CONTAINS(text, "checkpoint: copied 0 bytes of device memory");
+	free(text);
+	end(&program);
+}
+
+TEST(a_suspended_program_is_dumped_and_stays_suspended)
+{
+	char pid[32];
+
+	prepare(false);
+	struct program program = start_evictable("away", "");
+	snprintf(pid, sizeof pid, "--pid %d", (int)program.pid);
+	for (int i = 0; i < 2; i++) {
+		const char *what = i ? pid : "away";
+		CHECK_INT(run("suspend %s", what), 0);
+		unsigned round = report_of(&program).round;
+		for (int k = 0; k < 2; k++) {
+			char name[32];
+			snprintf(name, sizeof name, "away%d%d", i, k);
+			dump_to("away", name, "--leave-running");
+			CHECK_INT(packed_bytes(path_of(name)), HELD * (json_int_t)MIB);
+			await_state("away", program.pid, "suspended");
+		}
+		CHECK(report_of(&program).round <= round + 1);
+		CHECK_INT(run("resume %s", what), 0);
+		check_looks_on(&program);
+		await_no_file(program.pid);
+	}
+	CHECK_INT(run("suspend away"), 0);
+	dump_to("away", "away-end", "");
+	CHECK_INT(await_run(&program), 75);
+	CHECK_INT(count_files(program.pid), 0);
+}
+
+// Without room for it in the host it is the driver that moves it, as for other programs.
+TEST(memory_that_has_no_room_in_the_host_is_left_to_the_driver)
+{
+	prepare(false);
+	struct program program = start_evictable("narrow", "--swap 32M");
+
+	dump_to("narrow", "narrow.image", "--leave-running");
+	CHECK_INT(packed_bytes(path_of("narrow.image")), 0);
+	check_looks_on(&program);
+	dump_to("narrow", "narrow.again", "");
+	CHECK_INT(await_run(&program), 75);
+}
+
+TEST(compressed_images_have_compressed_packs)
+{
+	struct stat info;
+
+	prepare(false);
+	struct program program = start_evictable("packed", "");
+	dump_to("packed", "packed.image", "--compress lz4");
+	CHECK_INT(await_run(&program), 75);
+	CHECK_INT(stat(path_of("packed.image/device/pack-0000"), &info), 0);
+	CHECK(info.st_size < 1 << 20);
+	CHECK_INT(run("image verify %s", path_of("packed.image")), 0);
+}
+
+// ---- bases ---------------------------------------------------------------------------------------------
+
+TEST(unchanged_memory_is_not_written_again)
+{
+	char base[PATH_MAX], command[2 * PATH_MAX];
+	struct stat first, second;
+
+	prepare(false);
+	struct program program = start_evictable("chain", "");
+	dump_to("chain", "chain0", "--leave-running");
+	snprintf(base, sizeof base, "--base %s", path_of("chain0"));
+	snprintf(command, sizeof command, "%s --leave-running", base);
+	dump_to("chain", "chain1", command);
+	CHECK_CONTAINS(said, "2.0 MiB of device memory in common with the base images"); // equal blocks are one
+	CHECK_INT(stat(path_of("chain0/device/pack-0000"), &first), 0);
+	CHECK_INT(stat(path_of("chain1/device/pack-0000"), &second), 0);
+	CHECK_INT(first.st_ino, second.st_ino);
+	CHECK(access(path_of("chain1/device/pack-0001"), F_OK) < 0);
+	// Each is whole without the other.
+	snprintf(command, sizeof command, "rm -r %s", path_of("chain0"));
+	CHECK_INT(system(command), 0);
+	CHECK_INT(run("image verify %s", path_of("chain1")), 0);
+	// A base that is none is refused before anything happens.
+	CHECK_INT(run("dump --vgpu chain --dir %s %s", path_of("chain2"), base), 1);
+	CHECK_CONTAINS(said, "base image");
+	CHECK_CONTAINS(said, "is no image");
+	CHECK(access(path_of("chain2"), F_OK) < 0);
+	await_state("chain", program.pid, "running");
+	end(&program);
+}
+
+// ---- failures and killed commands ----------------------------------------------------------------------
+
+static const char *const steps[] = {"find", "evict", "lock", "device-out", "host-out", "commit"};
+enum { STEPS = sizeof steps / sizeof *steps };
+
+static void check_is_whole(const struct program *program, const char *vgpu, const struct vg_ledger_tenant *before,
+			   bool is_suspended)
+{
+	if (is_suspended) {
+		await_state(vgpu, program->pid, "suspended");
+		CHECK_INT(run("resume %s", vgpu), 0);
+	}
+	check_looks_on(program);
+	await_state(vgpu, program->pid, "running");
+	await_no_file(program->pid);
+	CHECK_INT(place_of(vgpu, program->pid).used, before->used);
+	if (is_suspended)
+		CHECK_INT(run("suspend %s", vgpu), 0);
+}
+
+// However a dump ends, whoever is killed: the memory is what it was, and where it was.
+TEST(a_dump_that_is_stopped_or_killed_is_taken_back)
+{
+	prepare(false);
+	struct program program = start_evictable("back", "");
+	struct vg_ledger_tenant before = place_of("back", program.pid);
+
+	for (int suspended = 0; suspended < 2; suspended++) {
+		if (suspended)
+			CHECK_INT(run("suspend back"), 0);
+		for (int i = 0; i < STEPS; i++) {
+			CHECK_INT(coordinate("dump", program.pid, path_of("stopped"), steps[i], "stop"), 1);
+			check_is_whole(&program, "back", &before, suspended);
+			CHECK_INT(coordinate("dump", program.pid, path_of("killed"), steps[i], "kill"), -SIGKILL);
+			if (run("recover --pid %d", (int)program.pid))
+				FAIL("recover from %s: %s", steps[i], said);
+			check_is_whole(&program, "back", &before, suspended);
+			CHECK(access(path_of("killed"), F_OK) < 0 && access(path_of("stopped"), F_OK) < 0);
+		}
+	}
+	CHECK_INT(run("resume back"), 0);
+	write_text("fail", "dump\n");
+	CHECK_INT(run("dump --vgpu back --dir %s", path_of("failed")), 1);
+	CHECK_CONTAINS(said, "run on as before");
+	unlink(path_of("fail"));
+	check_is_whole(&program, "back", &before, false);
+	end(&program);
+}
+
+// The guard does what `virgate recover` does. CRIU's stand-in kills the dump when it begins.
+TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
+{
+	prepare(false);
+	struct program program = start_evictable("guarded", "");
+	struct vg_ledger_tenant before = place_of("guarded", program.pid);
+
+	write_text("fail", "kill-starter\n");
+	CHECK(run("dump --vgpu guarded --dir %s", path_of("guarded.image")) != 0);
+	unlink(path_of("fail"));
+	check_is_whole(&program, "guarded", &before, false);
+	CHECK_INT(run("suspend guarded"), 0);
+	write_text("fail", "kill-starter\n");
+	CHECK(run("dump --vgpu guarded --dir %s", path_of("guarded.image")) != 0);
+	unlink(path_of("fail"));
+	check_is_whole(&program, "guarded", &before, true);
+	CHECK_INT(run("resume guarded"), 0);
+	end(&program);
+}
+
+// A program that is killed leaves no file in the host's memory.
+TEST(a_program_that_is_killed_meanwhile_leaves_nothing)
+{
+	prepare(false);
+	for (int i = 1; i < STEPS; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "dies%d", i);
+		struct program program = start_evictable(name, "");
+		coordinate("dump", program.pid, path_of("dead"), steps[i], "end");
+		await_end(program.pid);
+		waitpid(program.run, NULL, 0);
+		await_no_file(program.pid);
+		check_charged(name, 0);
+		char command[PATH_MAX];
+		snprintf(command, sizeof command, "rm -rf %s", path_of("dead"));
+		CHECK_INT(system(command), 0);
+	}
+}
+
+// Both are killed: the next command, or the daemon, removes what is left.
+TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
+{
+	prepare(false);
+	struct program program = start_evictable("both", "");
+
+	CHECK_INT(coordinate("dump", program.pid, path_of("both.image"), "host-out", "kill"), -SIGKILL);
+	CHECK_INT(count_files(program.pid), 1);
+	kill(program.pid, SIGKILL);
+	await_end(program.pid);
+	waitpid(program.run, NULL, 0);
+	await_no_file(program.pid);
+	check_charged("both", 0);
+}
+
+// The daemon is not needed for any of it.
+TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
+{
+	prepare(false);
+	struct program program = start_evictable("alone", "");
+	struct vg_ledger_tenant before = place_of("alone", program.pid);
+
+	for (int i = 1; i < STEPS; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "alone%d", i);
+		setenv("COORDINATED", "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)", 1);
+		CHECK_INT(coordinate("dump", program.pid, path_of(name), steps[i], "run"), 0);
+		// It ends the program: it is started again.
+		CHECK_INT(run("image verify %s", path_of(name)), 0);
+		await_end(program.pid);
+		waitpid(program.run, NULL, 0);
+		CHECK_INT(run("ps"), 0); // starts another daemon
+		check_charged("alone", 0);
+		program = start("alone", "alone", "64", "32", "512");
+		CHECK_INT(place_of("alone", program.pid).used, before.used);
+	}
+	end(&program);
+}
+
+// ---- the whole life, with a real CRIU ------------------------------------------------------------------
+
+static void check_comes_back(struct program *program, const char *vgpu, const char *image, uint64_t used,
+			     bool is_suspended)
+{
+	unsigned round = report_of(program).round;
+
+	if (run("restore --detach --dir %s", path_of(image)))
+		FAIL("restore %s: %s", image, said);
+	CHECK_INT(place_of(vgpu, program->pid).used, used);
+	if (is_suspended) {
+		await_state(vgpu, program->pid, "suspended");
+		CHECK(report_of(program).round <= round + 1);
+		CHECK_INT(run("resume %s", vgpu), 0);
+	}
+	await_round(program, round + 2);
+	await_state(vgpu, program->pid, "running");
+	await_no_file(program->pid);
+	check_quota(program);
+}
+
+TEST(a_program_comes_back_with_its_memory)
+{
+	prepare(true);
+	struct program program = start_evictable("life", "");
+	uint64_t used = place_of("life", program.pid).used;
+
+	for (int i = 0; i < 3; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "life%d", i);
+		if (i == 2)
+			CHECK_INT(run("suspend life"), 0);
+		dump_to("life", name, "");
+		if (i == 0)
+			CHECK_INT(await_run(&program), 75);
+		await_end(program.pid);
+		check_charged("life", 0);
+		check_comes_back(&program, "life", name, used, i == 2);
+		// It can leave and return as before.
+		CHECK_INT(run("suspend life"), 0);
+		CHECK_INT(run("resume life"), 0);
+		check_looks_on(&program);
+	}
+	kill(program.pid, SIGKILL);
+	await_end(program.pid);
+	check_charged("life", 0);
+}
+
+TEST(a_suspended_image_comes_to_the_gpu_of_a_vgpu_that_runs)
+{
+	prepare(true);
+	struct program program = start_evictable("wakes", "");
+	uint64_t used = place_of("wakes", program.pid).used;
+
+	CHECK_INT(run("suspend wakes"), 0);
+	dump_to("wakes", "wakes.image", "");
+	CHECK_INT(await_run(&program), 75);
+	await_end(program.pid);
+	CHECK_INT(run("resume wakes"), 0);
+	check_comes_back(&program, "wakes", "wakes.image", used, false);
+	kill(program.pid, SIGKILL);
+	await_end(program.pid);
+}
+
+TEST(a_damaged_pack_restores_nothing)
+{
+	prepare(true);
+	struct program program = start_evictable("damaged", "");
+	char pack[PATH_MAX], byte = 'x';
+
+	dump_to("damaged", "damaged.image", "");
+	CHECK_INT(await_run(&program), 75);
+	snprintf(pack, sizeof pack, "%s", path_of("damaged.image/device/pack-0000"));
+	int fd = open(pack, O_WRONLY);
+	CHECK_INT(pwrite(fd, &byte, 1, 4711), 1);
+	close(fd);
+	CHECK_INT(run("restore --detach --dir %s", path_of("damaged.image")), 125);
+	CHECK_CONTAINS(said, "device/pack-0000 is damaged");
+	await_end(program.pid);
+	CHECK_INT(count_files(program.pid), 0);
+	check_charged("damaged", 0);
+}
+
+// Whoever restores is killed: the process has no place, and its file goes with it.
+TEST(a_restore_that_is_killed_leaves_nothing_behind)
+{
+	static const char *const phases[] = {"host-in", "device-in", "unlock"};
+
+	prepare(true);
+	struct program program = start_evictable("torn", "");
+	uint64_t used = place_of("torn", program.pid).used;
+	dump_to("torn", "torn.image", "");
+	CHECK_INT(await_run(&program), 75);
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		CHECK_INT(coordinate("restore", 0, path_of("torn.image"), phases[i], "kill"), -SIGKILL);
+		if (kill(program.pid, 0) == 0 && run("recover --pid %d", (int)program.pid) == 0)
+			check_looks_on(&program);
+		kill(program.pid, SIGKILL);
+		await_end(program.pid);
+		check_charged("torn", 0);
+		await_no_file(program.pid);
+	}
+	check_comes_back(&program, "torn", "torn.image", used, false);
+	kill(program.pid, SIGKILL);
+	await_end(program.pid);
+}
+
+TEST(zz_the_daemon_goes)
+{
+	prepare(false);
+	run("shutdown");
+}
