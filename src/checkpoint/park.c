@@ -25,7 +25,7 @@
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
 #define NONE_NS UINT64_C(1000000000)	// for which a process may have no pager yet
-#define PATIENCE_NS UINT64_C(30000000000) // besides the time for draining and pinning
+#define PATIENCE_NS UINT64_C(10000000000) // besides the time for draining and pinning
 static const uint64_t pinned_each_second = 256 << 20;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)

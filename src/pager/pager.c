@@ -301,18 +301,6 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
-// Releases the host memory, which is not in use.
-static void release_host(void)
-{
-	CUcontext contexts[CONTEXTS];
-	size_t count;
-	CUresult pushed = push_context(contexts, &count);
-
-	pager_host_release();
-	if (pushed == CUDA_SUCCESS)
-		pop_context();
-}
-
 // Brings all memory back. Returns false if the device has no room for it now.
 static bool come(struct pager_slot *slot)
 {
@@ -324,6 +312,8 @@ static bool come(struct pager_slot *slot)
 	enter_state(slot, PAGER_COMING);
 	if (result == CUDA_SUCCESS) {
 		result = pager_move_in(slot, &missing);
+		if (result == CUDA_SUCCESS && pager_host_is_named())
+			pager_host_release(); // while the GPU is idle: unpinning waits for it
 		pop_context();
 	} else if (!pager_memory_bytes()) {
 		result = CUDA_SUCCESS;
@@ -341,8 +331,6 @@ static bool come(struct pager_slot *slot)
 	is_partly_out = false;
 	enter_state(slot, PAGER_RUNNING);
 	pager_gate_open();
-	if (pager_host_is_named())
-		release_host();
 	return true;
 }
 
@@ -409,6 +397,18 @@ static bool put_away(struct pager_slot *slot)
 	return true;
 }
 
+// Releases the host memory, which is not in use.
+static void release_host(void)
+{
+	CUcontext contexts[CONTEXTS];
+	size_t count;
+	CUresult pushed = push_context(contexts, &count);
+
+	pager_host_release();
+	if (pushed == CUDA_SUCCESS)
+		pop_context();
+}
+
 // Carries out the wish to park, or gives it up. Returns false if it is to be called again.
 static bool park(struct pager_slot *slot, uint32_t wish)
 {
@@ -418,8 +418,9 @@ static bool park(struct pager_slot *slot, uint32_t wish)
 		return false;
 	if (state == PAGER_OUT ? put_away(slot) : !atomic_load(&slot->park))
 		return true;
-	if (state == PAGER_RUNNING)
-		release_host(); // CRIU would write it
+	// The dump goes on without, and CRIU would write what is pinned. In other cases it fails; unpinning waits for the GPU.
+	if (state == PAGER_RUNNING && atomic_load(&slot->reason) == PAGER_HOST)
+		release_host();
 	park_refused = wish;
 	return true;
 }

@@ -1,6 +1,7 @@
 // Programs of evictable vGPUs are dumped after their device memory has left the GPU, and Virgate writes it itself. What
 // needs a real CRIU says so; the rest has the stand-in.
 #include <dirent.h>
+#include <stdatomic.h>
 
 #include "pager/host_file.h"
 #include "pager/page.h"
@@ -271,6 +272,111 @@ TEST(a_dump_that_is_stopped_or_killed_is_taken_back)
 	CHECK_CONTAINS(said, "run on as before");
 	unlink(path_of("fail"));
 	check_is_whole(&program, "back", &before, false);
+	end(&program);
+}
+
+static struct pager_slot *slot_of(const char *vgpu, pid_t pid, struct vg_ledger **ret_ledger)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	CHECK_INT(vg_ledger_open(path, ret_ledger), 0);
+	return &vg_ledger_pager_slots(*ret_ledger)[place_of(vgpu, pid).slot];
+}
+
+// The dump without a guard is killed as soon as the program's memory has come as far as that.
+static void kill_dump_at(const struct program *program, const struct pager_slot *slot, enum pager_state state)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof pid, "%d", (int)program->pid);
+	fflush(stdout);
+	pid_t dump = fork();
+	if (dump == 0) {
+		setenv("VIRGATE_LIBDIR", BUILD, 1);
+		execl(COORDINATOR, COORDINATOR, "dump", pid, path_of("torn.image"), "commit", "stop", (char *)NULL);
+		_exit(127);
+	}
+	int i, status;
+	for (i = 0; i < 100000 && atomic_load(&slot->state) != state; i++)
+		usleep(20);
+	CHECK_INT(kill(dump, SIGKILL), 0);
+	CHECK(i < 100000);
+	CHECK_INT(waitpid(dump, &status, 0), dump);
+	CHECK(WIFSIGNALED(status));
+}
+
+TEST(a_dump_that_is_killed_while_memory_moves_is_taken_back)
+{
+	static const enum pager_state states[] = {PAGER_PREPARING, PAGER_LEAVING, PAGER_PARKED};
+	struct vg_ledger *ledger;
+
+	prepare(false);
+	must("create moving --memory 1G --evictable");
+	struct program program = start("moving", "moving", "512", "32", "1024"); // enough to be caught at it
+	struct vg_ledger_tenant before = place_of("moving", program.pid);
+	const struct pager_slot *slot = slot_of("moving", program.pid, &ledger);
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+		kill_dump_at(&program, slot, states[i]);
+		if (run("recover --pid %d", (int)program.pid))
+			FAIL("recover from state %d: %s", (int)states[i], said);
+		check_is_whole(&program, "moving", &before, false);
+	}
+	// Nobody recovers it: it waits, and whoever dumps it again lets it go on.
+	kill_dump_at(&program, slot, PAGER_PARKED);
+	unsigned round = report_of(&program).round;
+	usleep(200000);
+	CHECK(report_of(&program).round <= round + 1);
+	vg_ledger_close(ledger);
+	dump_to("moving", "moving.image", "--leave-running");
+	check_is_whole(&program, "moving", &before, false);
+	end(&program);
+}
+
+// A kernel that does not end keeps the memory where it is.
+TEST(work_that_does_not_end_fails_the_dump)
+{
+	pid_t program, launcher;
+
+	prepare(false);
+	must("create endless --memory 256M --evictable");
+	program = start_in_vgpu("endless", path_of("endless"), "endless", &launcher);
+	CHECK_INT(run("dump --pid %d --dir %s --timeout 1", (int)program, path_of("endless.image")), 1);
+	CHECK_CONTAINS(said, "step evict");
+	CHECK_CONTAINS(said, "did not leave the GPU within 1.0 s: the GPU has not finished its work");
+	CHECK_CONTAINS(said, "allow more time with --timeout");
+	CHECK_CONTAINS(said, "run on as before");
+	check_goes_on(path_of("endless"));
+	write_text("endless.go", "");
+	check_goes_on(path_of("endless"));
+	kill(program, SIGKILL);
+	waitpid(launcher, NULL, 0);
+}
+
+// The disk becomes full while CRIU is at work.
+TEST(a_full_disk_fails_the_dump)
+{
+	char command[6 * PATH_MAX];
+
+	prepare(false);
+	if (geteuid() != 0)
+		SKIP("no rights to mount a file system");
+	struct program program = start_evictable("fills", "");
+	struct vg_ledger_tenant before = place_of("fills", program.pid);
+	CHECK_INT(mkdir(path_of("disk"), 0700), 0);
+	snprintf(command, sizeof command,
+		 "#!/bin/sh\n[ $1 = dump ] && cat /dev/zero >%s/hog 2>/dev/null\nexec %s \"$@\"\n",
+		 path_of("disk"), STANDIN_PROGRAM);
+	write_text("hog", command);
+	CHECK_INT(chmod(path_of("hog"), 0755), 0);
+	snprintf(command, sizeof command,
+		 "unshare -m sh -c 'mount -t tmpfs -o size=100m none %s && VIRGATE_CRIU=%s exec %s dump --vgpu fills --dir "
+		 "%s/image' >%s 2>&1",
+		 path_of("disk"), path_of("hog"), VIRGATE, path_of("disk"), path_of("disk.log"));
+	CHECK_INT(WEXITSTATUS(system(command)), 1);
+	CHECK_CONTAINS(text_of("disk.log"), "No space left on device");
+	CHECK_CONTAINS(text_of("disk.log"), "run on as before");
+	check_is_whole(&program, "fills", &before, false);
 	end(&program);
 }
 
