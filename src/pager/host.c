@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "pager/available.h"
@@ -134,12 +135,23 @@ static void *map_piece(size_t size, int fd, off_t offset)
 	return memory;
 }
 
+// Whether a quarter of the file system is left to other programs then.
+static bool leaves_enough(size_t size)
+{
+	struct statvfs info;
+
+	if (fstatvfs(file_fd, &info) < 0)
+		return false;
+	return info.f_blocks == 0 || // it has no limit
+	       (uint64_t)info.f_bavail * info.f_frsize >= size + (uint64_t)info.f_blocks * info.f_frsize / 4;
+}
+
 // Extends the file by a piece and maps it. Returns NULL if the file system has no room.
 static void *extend_file(size_t size)
 {
 	void *memory;
 
-	if (!has_file() || fallocate(file_fd, 0, file_bytes, (off_t)size) < 0)
+	if (!has_file() || !leaves_enough(size) || fallocate(file_fd, 0, file_bytes, (off_t)size) < 0)
 		return NULL;
 	memory = map_piece(size, file_fd, file_bytes);
 	if (memory && populate(memory, size))

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -282,6 +284,40 @@ static void anonymous_body(void)
 TEST(memory_that_fits_in_no_file_stays_in_the_process)
 {
 	run_evictable(anonymous_body);
+}
+
+// A file system of 64 MiB holds the first piece and not the second one.
+static void mixed_body(void)
+{
+	CUdeviceptr first, second;
+	struct pager_file file;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", PAGER_FILE_DIRECTORY, "tmpfs", 0, "size=64m") < 0)
+		return; // only root may
+	start();
+	CHECK_INT(cuMemAlloc_v2(&first, 40 << 20), CUDA_SUCCESS);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(cuMemAlloc_v2(&second, 20 << 20), CUDA_SUCCESS);
+	for (uint32_t i = 1; i < 3; i++) {
+		fill(first, 40 << 20, i);
+		fill(second, 20 << 20, i + 10);
+		park(i);
+		file = file_of_slot();
+		CHECK_INT(file.number != 0, i == 1); // then both are one piece, for which there is no room
+		if (file.number)
+			CHECK_INT(stored_bytes(path_of(&file)), 40 << 20);
+		CHECK_INT(count_mappings(), 0);
+		unpark(PAGER_RUNNING);
+		check_filled(first, 40 << 20, i);
+		check_filled(second, 20 << 20, i + 10);
+	}
+}
+
+TEST(a_quarter_of_the_file_system_is_left_to_others)
+{
+	run_evictable(mixed_body);
 }
 
 // Whoever closes all descriptors of the process takes the way to a name away.
