@@ -13,8 +13,8 @@ import sys
 import tempfile
 import time
 
-from checkpoint_harness import (FOLDER, SUBJECT, Program, Weights, adopt, lines_of, need_criu, need_vgpus, out_and_in, restore,
-                                seconds_of, steps, takes, text_of, tree_of)
+from checkpoint_harness import (FOLDER, SUBJECT, WRITTEN_DOWN, Program, Weights, adopt, lines_of, need_criu, need_vgpus,
+                                out_and_in, reap, restore, seconds_of, steps, takes, text_of, tree_of)
 from checkpoint_trainings import TRAININGS, end_all, prepare_all
 from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_program, vgpu,
                      virgate, wait_for, wait_idle)
@@ -242,6 +242,43 @@ def tenant():
         virgate("rm", "dumped", good=False)
 
 
+def evictable():
+    """Its memory leaves before the dump: the driver and CRIU do not see it, and a second image has it in common."""
+    need_vgpus()
+    if not takes("dump", "--base"):
+        raise Skip("dump takes no base image yet")
+    size = int(os.environ.get("EVICTABLE", 64 if SIM else 8 << 10))
+    folder = there_is_room(2 * size)
+    virgate("create", "leaves", "--memory", f"{size + 2048}M", "--evictable", "--swap", f"{size + 64}M")
+    program = None
+    try:
+        program = Weights(f"{FOLDER}/leaves", size, before=inside({"vgpu": "leaves"}, []))
+        pid = vgpu("leaves")["tenants"][0]["pid"]
+        first = json.loads(virgate("dump", "--json", "--vgpu", "leaves", "--dir", f"{folder}/first", "--leave-running",
+                                   timeout=280))
+        program.verify()
+        check(first["device_bytes"] >= size * MiB, f"{first['device_bytes']} bytes in packs, not {size} MiB")
+        virgate("suspend", "leaves")
+        second = json.loads(virgate("dump", "--json", "--vgpu", "leaves", "--dir", f"{folder}/second", "--base",
+                                    f"{folder}/first", timeout=280))
+        reap([pid])
+        check(second["linked_bytes"] >= size * MiB * 9 // 10, f"{second['linked_bytes']} bytes in common, not {size} MiB")
+        check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
+        shutil.rmtree(f"{folder}/first")
+        wait_for(lambda: not vgpu("leaves")["tenants"], 10, "it is no tenant any more")
+        virgate("resume", "leaves")
+        restored = restore(f"{folder}/second")
+        program.pid, program.status = pid, None
+        program.verify()
+        return (f"{size} MiB: out {seconds_of(first)}; again {seconds_of(second)}, {second['linked_bytes'] // MiB} MiB in "
+                f"common; in {seconds_of(restored)}")
+    finally:
+        if program:
+            program.stop()
+        virgate("rm", "leaves", good=False)
+        shutil.rmtree(folder)
+
+
 def two_gpus():
     """What was on one GPU is on the other afterwards."""
     try:
@@ -277,6 +314,7 @@ CASES = {
     **{name: (title, lambda function=function, words=words: function(*words))
        for name, (title, function, *words) in TRAININGS.items()},
     "tenant": ("a vGPU's tenant", tenant),
+    "evictable": ("an evictable vGPU's tenant, and a base image", evictable),
     "migrate": ("to another virgate", lambda: migrate(False)),
     "migrate-namespace": ("to another namespace of pids", lambda: migrate(True)),
     "two-gpus": ("two GPUs, one for the other", two_gpus),
