@@ -26,7 +26,7 @@
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
 #define NONE_NS UINT64_C(1000000000)	// for which a process may have no pager yet
 #define PATIENCE_NS UINT64_C(10000000000) // besides the time for draining and pinning
-static const uint64_t pinned_each_second = 256 << 20;
+static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40; // a ledger may say anything
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
@@ -205,17 +205,17 @@ static bool is_done(const struct seen *seen, uint64_t waited_ns)
 static enum vg_status wait_for(const struct tenants *tenants, const struct tenant *tenant, struct vg_ledger *ledger,
 			       unsigned drain_ms, struct phase *phase, const char *function, struct seen *ret_seen)
 {
-	uint64_t began_ns = vg_clock_monotonic_ns(), waited_ns = 0, most_ns;
+	uint64_t began_ns = vg_clock_monotonic_ns();
 	unsigned pause_us = LOOK_LEAST_US;
-	struct seen seen;
 
-	while (!is_done(&seen, waited_ns) || waited_ns == 0) {
-		seen = look_at(tenant, ledger);
-		waited_ns = vg_clock_monotonic_ns() - began_ns + 1;
-		most_ns = PATIENCE_NS + drain_ms * UINT64_C(2000000) +
-			  vg_size_min(seen.bytes, INT64_MAX) / pinned_each_second * UINT64_C(1000000000);
+	for (;;) {
+		struct seen seen = look_at(tenant, ledger);
+		uint64_t waited_ns = vg_clock_monotonic_ns() - began_ns;
+		uint64_t most_ns = PATIENCE_NS + drain_ms * UINT64_C(2000000) +
+				   vg_size_min(seen.bytes, most_bytes) / pinned_each_second * UINT64_C(1000000000);
+		*ret_seen = seen;
 		if (is_done(&seen, waited_ns))
-			break;
+			return VG_OK;
 		if (phase->stop)
 			return vg_fail(VG_STATE, 0, function, "stopped while device memory left the GPU, as asked");
 		if (waited_ns > most_ns)
@@ -227,8 +227,6 @@ static enum vg_status wait_for(const struct tenants *tenants, const struct tenan
 		pause_us = pause_us < LOOK_MOST_US ? pause_us * 2 : LOOK_MOST_US;
 		phase_tick(phase);
 	}
-	*ret_seen = seen;
-	return VG_OK;
 }
 
 // ---- files ---------------------------------------------------------------------------------------------

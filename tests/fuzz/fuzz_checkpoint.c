@@ -1,6 +1,7 @@
-// Any bytes as an image's virgate.json, as its list of files, as a chunk of pages, and as CRIU's pagemap: refused, or what
-// they say holds together. By the first byte.
+// Any bytes as an image's virgate.json, as its list of files, as a chunk of pages, as CRIU's pagemap, and as the index of
+// device memory: refused, or what they say holds together. By the first byte.
 #include "checkpoint/chunk.h"
+#include "checkpoint/device_index.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/pagemap.h"
@@ -91,10 +92,51 @@ static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
 	free(without);
 }
 
+// The index of an image with two packs. Every block that it has lies in one of them, and the memory has all blocks.
+static void read_index(const unsigned char *data, size_t length)
+{
+	static struct image_file list[] = {{.name = "device/index", .bytes = 1},
+					   {.name = "device/pack-0000", .bytes = 3 * DEVICE_BLOCK, .is_pack = true},
+					   {.name = "device/pack-0001", .bytes = DEVICE_BLOCK, .is_pack = true}};
+	const struct image_files files = {.files = list, .count = sizeof list / sizeof *list};
+	struct device_index index;
+
+	if (device_index_parse(data, length, &files, &index))
+		return;
+	if (device_index_first(&index, index.memory_count) != index.block_count)
+		abort();
+	for (size_t i = 0; i < index.block_count; i++) {
+		const struct device_block *block = &index.blocks[i];
+		if (block->codec >= DEVICE_CODECS || block->length > DEVICE_STORED_MOST)
+			abort();
+		if (block->codec != DEVICE_ZERO &&
+		    (block->pack >= index.pack_count || block->offset + block->length > list[1 + block->pack].bytes))
+			abort();
+	}
+	device_index_free(&index);
+}
+
+// What is stored of a block, of any length.
+static void read_block(const unsigned char *data, size_t length)
+{
+	static unsigned char whole[DEVICE_BLOCK + GUARD];
+	const struct device_block block = {.codec = DEVICE_LZ4, .length = (uint32_t)length};
+
+	memset(whole + DEVICE_BLOCK, 0xaa, GUARD);
+	(void)device_block_unpack(&block, data, whole);
+	for (size_t i = 0; i < GUARD; i++)
+		if (whole[DEVICE_BLOCK + i] != 0xaa)
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 {
 	if (length < 3)
 		return 0;
+	if (data[0] >= 254) {
+		(data[0] == 254 ? read_index : read_block)(data + 3, length - 3);
+		return 0;
+	}
 	size_t whole = (data[1] | (size_t)data[2] << 8) * 4 % MOST + 1;
 	if (data[0] % 6 == 0)
 		read_text((const char *)data + 3, length - 3);
