@@ -80,19 +80,7 @@ CHILD(forks)
 	WORKS(cudaFree(pointer));
 }
 
-CHILD(forks_first)
-{
-	void *pointer;
-	pid_t child = fork();
-
-	if (child == 0)
-		_exit(cudaMalloc(&pointer, 4) == cudaSuccess ? 0 : 1);
-	EQUALS(wait_child(child), 0);
-	WORKS(cudaMalloc(&pointer, 4));
-}
-
-CONFORM(a_forked_child)
+CONFORM(a_child_forked_after_the_first_call)
 {
 	run_child("forks", NULL);
-	run_child("forks_first", NULL);
 }

@@ -1,0 +1,18 @@
+// Forks before the first call. Without kernels.o: clang initializes CUDA before main() for its managed variable.
+#include "cudart.h"
+
+CHILD(forks_first)
+{
+	void *pointer;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(cudaMalloc(&pointer, 4) == cudaSuccess ? 0 : 1);
+	EQUALS(wait_child(child), 0);
+	WORKS(cudaMalloc(&pointer, 4));
+}
+
+CONFORM(a_child_forked_before_the_first_call)
+{
+	run_child("forks_first", NULL);
+}
