@@ -1,9 +1,10 @@
 #!/bin/bash
-# test_rooms.sh ROOT: every directory that holds sources has a README of at most ten lines (those of docs/ and examples/
-# are lists and may be longer). The files that a README names exist. The rooms after "May include:" in the READMEs of
-# src/, shim/, runtime/ and daemon/ are exactly those that the room includes.
+# test_rooms.sh ROOT BUILD: every directory that holds sources has a README of at most ten lines (those of docs/ and
+# examples/ are lists and may be longer). The files that a README names exist; build/ is BUILD. The rooms after
+# "May include:" in the READMEs of src/, shim/, runtime/ and daemon/ are exactly those that the room includes.
 set -uo pipefail
 passed=0 failed=0
+build=$(realpath "$2")
 cd "$1" || exit 1
 
 fail() {
@@ -16,7 +17,7 @@ missing_files() { # DIRECTORY: a name (NAME is any) is a file here, below src/ o
 	grep -o '`[^` ]*\.\(c\|h\|S\|cu\|def\|inc\|py\|sh\|txt\|md\)`' "$1/README.md" | tr -d '`' | sed 's/NAME/*/' | sort -u |
 		while read -r name; do
 			compgen -G "$1/$name" || compgen -G "src/$name" || compgen -G "include/$name" ||
-				compgen -G "$name" || echo "MISSING $name"
+				compgen -G "$name" || compgen -G "${name/#build\//$build/}" || echo "MISSING $name"
 		done | sed -n 's/^MISSING //p' | tr '\n' ' '
 }
 
