@@ -67,24 +67,58 @@ TEST(the_program_ends_with_what_failed)
 	CHECK_INT(run("", "cuda quota"), 2);
 }
 
+// Writes a file below the test's directory.
+static void write_file(const char *name, const char *text, mode_t mode)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0 && chmod(path, mode) == 0);
+}
+
+static void make_directory(const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
+}
+
 // A toolkit of one program; no tool of another one is taken, since each is named.
 TEST(what_a_toolkit_lacks_is_named)
 {
 	static const char none[] = "VIRGATE_NVRTC=/nonexistent VIRGATE_NVVM=/nonexistent VIRGATE_NVJITLINK=/nonexistent";
-	char environment[PATH_MAX + 256], program[PATH_MAX];
+	char environment[3 * PATH_MAX], expected[PATH_MAX + 64];
 
-	snprintf(program, sizeof program, "%s/bin", folder);
-	CHECK(mkdir(program, 0700) == 0 || errno == EEXIST);
-	snprintf(program, sizeof program, "%s/bin/nvcc", folder);
-	CHECK_INT(symlink("/bin/true", program), 0);
-	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s", none, folder);
+	make_directory("toolkit");
+	make_directory("toolkit/bin");
+	make_directory("toolkit/include");
+	write_file("toolkit/bin/nvcc", "#!/bin/sh\n", 0700);
+	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s/toolkit", none, folder);
 	CHECK_INT(run(environment, "toolkit"), 0);
-	CHECK_CONTAINS(said, "ok       nvcc /");
-	CHECK_CONTAINS(said, "; no NVRTC, NVVM, nvJitLink, which would compile at run time ");
+	snprintf(expected, sizeof expected, "ok       nvcc at %s/toolkit/bin/nvcc; not found: ", folder);
+	CHECK_CONTAINS(said, expected);
+	CHECK_CONTAINS(said, "NVRTC (compiles CUDA C++ at run time), NVVM (compiles NVVM IR at run time), nvJitLink (");
 	CHECK_CONTAINS(said, "Looks good");
 	CHECK_INT(run(environment, "--json toolkit"), 0);
 	CHECK_CONTAINS(said, "\"toolkit\"");
-	CHECK_INT(unlink(program), 0);
+	// The version, and a toolkit that the build does not take.
+	write_file("toolkit/include/cuda.h", "// CUDA_VERSION\n#define CUDA_VERSION 13020\n", 0600);
+	CHECK_INT(run(environment, "toolkit"), 0);
+	CHECK_CONTAINS(said, "ok       nvcc 13.2 at /");
+	write_file("toolkit/include/cuda.h", "#define CUDA_VERSION 11080\n", 0600);
+	CHECK_INT(run(environment, "toolkit"), 0);
+	CHECK_CONTAINS(said, "ok       nvcc 11.8 (too old for building Virgate) at /");
+	// CUDA_HOME without nvcc. PATH is searched last: on a machine with /usr/local/cuda that one is found.
+	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s PATH=/usr/bin:/bin::%s/toolkit/bin", none, folder,
+		 folder);
+	CHECK_INT(run(environment, "toolkit"), 0);
+	if (access("/usr/local/cuda/bin/nvcc", X_OK) == 0) {
+		CHECK_CONTAINS(said, " at /usr/local/cuda/bin/nvcc; not found: ");
+	} else if (access("/usr/bin/nvcc", X_OK) != 0) {
+		CHECK_CONTAINS(said, expected + strlen("ok       nvcc "));
+	}
 }
 
 // The line of one check: verdict, what was found, and the fix.
