@@ -76,7 +76,7 @@ TEST(cublaslt)
 	int status = in_child(load_cublaslt, NULL, NULL);
 
 	if (status == 77)
-		SKIP("the child says why");
+		SKIP("no cuBLASLt");
 	CHECK_INT(status, 0);
 }
 
@@ -85,7 +85,7 @@ TEST(cudnn)
 	int status = in_child(load_cudnn, NULL, NULL);
 
 	if (status == 77)
-		SKIP("the child says why");
+		SKIP("no cuDNN");
 	CHECK_INT(status, 0);
 }
 

@@ -38,10 +38,12 @@ if [ "$cuda" != none ]; then
 	check "the static library" adds "$programs/vadd-static"
 	check "NVIDIA's static library" refused
 	# A path to NVIDIA's library that the user has set does not matter.
-	LD_LIBRARY_PATH=$cuda/lib64 check "the toolkit's directory in LD_LIBRARY_PATH" adds "$programs/vadd-shared"
+	LD_LIBRARY_PATH=$cuda/lib64 check "the toolkit's directory" adds "$programs/vadd-shared"
 else
-	echo "skip four ways to build a program: they need nvcc"
-	skipped=4
+	for what in "the shared library" "the static library" "NVIDIA's static library" "the toolkit's directory"; do
+		echo "skip $what: needs nvcc"
+		skipped=$((skipped + 1))
+	done
 fi
 if [ -e "$programs/vadd-clang" ]; then
 	check "by clang" adds "$programs/vadd-clang"

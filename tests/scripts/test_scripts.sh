@@ -106,6 +106,27 @@ expect "again, another toolkit" 0 "" configure -Dcuda=/two
 expect "set up twice" 0 2 grep -c . "$place/setups"
 expect "the second time anew" 0 "setup --reconfigure $place/build -Dcuda=/two" tail -n 1 "$place/setups"
 
+# Sums of meson's tests.
+mkdir -p "$place/checking/meson-info" "$place/checking/meson-logs"
+echo '[{"name": "b_sanitize", "value": "none"}]' >"$place/checking/meson-info/intro-buildoptions.json"
+check() { # STATUS LINES…: what meson ends with, and its log
+	tool meson "cat >'$place/checking/meson-logs/testlog.json' <<'END'" "${@:2}" END "exit $1"
+	PATH=$place/bin:$PATH "$root/scripts/check" "$place/checking" | tail -n "${last:-1}" | tr '\n' '|'
+	return "${PIPESTATUS[0]}"
+}
+counted='{"name": "a", "result": "OK", "stdout": "skip y: no NVRTC: none\n8 passed, 0 failed, 1 skipped\n"}'
+whole='{"name": "b", "result": "SKIP", "stdout": "skip b: needs nvcc\n"}'
+expect "tests add up" 0 "9 passed, 0 failed, 2 skipped|" check 0 "$counted" \
+	'{"name": "c", "result": "OK", "stdout": ""}' \
+	'{"name": "d", "result": "SKIP", "stdout": "no GPU"}'
+last=2 expect "those that need a toolkit are counted" 0 \
+	"2 of 10 tests were skipped without a CUDA toolkit (20.0 %)|8 passed, 0 failed, 2 skipped|" check 0 "$counted" "$whole"
+last=9 expect "each reason is said once" 0 "a: skip y: no NVRTC: none|b: skip b: needs nvcc|2 of" \
+	check 0 "$counted" "$whole"
+expect "a test that ran out of time" 1 "8 passed, 1 failed, 1 skipped|" check 1 "$counted" \
+	'{"name": "e", "result": "TIMEOUT", "stdout": ""}'
+expect "no test" 1 "0 passed, 0 failed, 0 skipped|" check 0
+
 # Sums of stages.
 sums() {
 	"$root/scripts/stages" "$@" | tail -n 1
