@@ -15,7 +15,20 @@ static const struct tool nvjitlink_tool = {
 	"nvJitLink", "VIRGATE_NVJITLINK", "libnvjitlink-13-0", SINCE, {"libnvJitLink.so.13", "libnvJitLink.so.12"}};
 static const struct tool nvvm_tool = {"NVVM", "VIRGATE_NVVM", "libnvvm-13-0", SINCE, {"libnvvm.so.4"}};
 
-#define FILL(tool, CALLS, version_call, integer)                                                                       \
+// Loads NVRTC's built-in functions from its directory. NVRTC itself opens them by name alone, when it compiles: they are
+// not found if the dynamic linker does not search that directory. If they are missing here, NVRTC says so.
+static void load_builtins(const struct vg_nvrtc *nvrtc)
+{
+	const char *slash = strrchr(nvrtc->path, '/');
+	char path[LIBRARY_PATH];
+
+	if (slash && snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - nvrtc->path),
+			      nvrtc->path, nvrtc->major, nvrtc->minor) < LIBRARY_PATH)
+		dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+// Fills the table, then evaluates `then`.
+#define FILL(tool, CALLS, version_call, integer, then)                                                                 \
 	static int fill_##tool(void *table_, const char *path, void *library, char *why, size_t capacity)              \
 	{                                                                                                              \
 		struct vg_##tool *table = table_;                                                                      \
@@ -28,11 +41,12 @@ static const struct tool nvvm_tool = {"NVVM", "VIRGATE_NVVM", "libnvvm-13-0", SI
 		table->path = path;                                                                                    \
 		table->major = (int)major;                                                                             \
 		table->minor = (int)minor;                                                                             \
+		then;                                                                                                  \
 		return 0;                                                                                              \
 	}
-FILL(nvrtc, VG_NVRTC_CALLS, nvrtcVersion, int)
-FILL(nvjitlink, VG_NVJITLINK_CALLS, nvJitLinkVersion, unsigned int)
-FILL(nvvm, VG_NVVM_CALLS, nvvmVersion, int)
+FILL(nvrtc, VG_NVRTC_CALLS, nvrtcVersion, int, load_builtins(table))
+FILL(nvjitlink, VG_NVJITLINK_CALLS, nvJitLinkVersion, unsigned int, (void)0)
+FILL(nvvm, VG_NVVM_CALLS, nvvmVersion, int, (void)0)
 TOOL_LOADER(nvrtc)
 TOOL_LOADER(nvjitlink)
 TOOL_LOADER(nvvm)

@@ -1,6 +1,8 @@
 // Tools and drivers that are there, or not: each case in a child, since what was found once is kept.
 #include "core_test.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -122,6 +124,14 @@ static void find_in_cuda_home(void)
 
 	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool));
 	CHECK(strncmp(tool.path, getenv("CUDA_HOME"), strlen(getenv("CUDA_HOME"))) == 0);
+	// What NVRTC opens by name when it compiles was loaded from the same toolkit.
+	struct link_map *map;
+	char name[64];
+	snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", tool.major, tool.minor);
+	void *builtins = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+	CHECK(builtins != NULL);
+	CHECK_INT(dlinfo(builtins, RTLD_DI_LINKMAP, &map), 0);
+	CHECK_CONTAINS(map->l_name, getenv("CUDA_HOME"));
 }
 
 TEST(a_toolkit_that_is_named_comes_first)
