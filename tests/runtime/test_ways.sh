@@ -28,8 +28,8 @@ adds() {
 	run "$1" && [ "$(cat "$place/out")" = "100000 elements, 0 wrong" ] && [ ! -s "$place/err" ]
 }
 refused() {
-	run "$programs/vadd-nvidias" && return 1
-	[ "$(grep -c "NVIDIA's CUDA runtime library" "$place/err")" = 1 ] &&
+	run "$programs/vadd-nvidias"
+	[ $? = 1 ] && grep -q '^cannot allocate memory: ' "$place/out" && [ "$(grep -c "NVIDIA's CUDA runtime library" "$place/err")" = 1 ] &&
 		grep -q '^virgate: vadd-nvidias contains .*nvcc -cudart shared' "$place/err"
 }
 
