@@ -1,6 +1,6 @@
 #include "turn/estimate.h"
 
-enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4 };
+enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4 };
 #define UNITS_MOST ((1ull << (TAG_SHIFT - COUNT_BITS)) - 1) // 73 minutes
 
 static bool has_tag(uint64_t entry, uint64_t shape)
@@ -28,16 +28,21 @@ static uint64_t units_of(uint64_t entry)
 	return entry >> COUNT_BITS & UNITS_MOST;
 }
 
+static uint64_t count_of(uint64_t entry)
+{
+	return entry % (1u << COUNT_BITS);
+}
+
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample)
 {
 	_Atomic uint64_t *place = find_entry(estimates, shape);
-	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed), count = (entry + 1) % TURN_SAMPLE;
+	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed), count = (count_of(entry) + 1) % TURN_SAMPLE;
 
 	*ret_sample = true;
 	if (!has_tag(entry, shape))
 		return unknown_ns;
 	*ret_sample = !count;
-	atomic_store_explicit(place, entry - entry % TURN_SAMPLE + count, memory_order_relaxed);
+	atomic_store_explicit(place, entry - count_of(entry) + count, memory_order_relaxed);
 	return units_of(entry) << UNIT_SHIFT;
 }
 
@@ -50,7 +55,8 @@ void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint6
 	units = !units ? 1 : units > UNITS_MOST ? UNITS_MOST : units;
 	if (has_tag(entry, shape)) {
 		uint64_t old = units_of(entry);
-		count = entry % TURN_SAMPLE;
+		count = count_of(entry);
+		units = units > old * GROWTH ? old * GROWTH : units;
 		units = units > old ? old + (units - old + LEARN - 1) / LEARN : old - (old - units + LEARN - 1) / LEARN;
 	}
 	entry = shape >> TAG_SHIFT << TAG_SHIFT | units << COUNT_BITS | count;

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TURN_SETS = 128, TURN_WAYS = 8, TURN_SAMPLE = 64 };
+// TURN_SAMPLE is a prime: in a program that repeats a sequence of launches, each of them is measured at times.
+enum { TURN_SETS = 128, TURN_WAYS = 8, TURN_SAMPLE = 61 };
 
 // A shape is in one of the entries of its set. A set is a cache line. A program may use hundreds of shapes, and one
 // that pushes another one out would hold up both: a shape that is not known counts as much work.
@@ -22,5 +23,6 @@ static inline uint64_t turn_shape(const void *function, uint64_t blocks)
 // launched with it. *ret_sample: measure this launch, with a timed event on each side of it, and call
 // turn_estimate_learn(). That is the first launch of a shape, each until one is measured, and then one in TURN_SAMPLE.
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample);
-// A launch of the shape took `measured_ns`.
+// A launch of the shape took `measured_ns`. The estimate follows by a quarter of the difference. A launch that was
+// interrupted by another process counts as no more than four times the estimate.
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns);

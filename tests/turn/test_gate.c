@@ -381,7 +381,31 @@ TEST(the_table_holds_the_shapes_of_a_program)
 	CHECK(unknown <= 4);
 }
 
-TEST(one_launch_in_64_is_a_sample)
+// The first of 16 launches finds the device busy with another process.
+TEST(a_sequence_of_launches_is_measured_at_each_of_them)
+{
+	enum { SEQUENCE = 16, SAMPLES = 40 * SEQUENCE };
+	bool sample;
+	int samples = 0, measured[SEQUENCE] = {0};
+	uint64_t shape = turn_shape(&page, 100), most = 0;
+
+	estimates = (struct turn_estimates){0};
+	turn_estimate_learn(&estimates, shape, 10 * US);
+	for (int i = 0; samples < SAMPLES; i++) {
+		uint64_t ns = turn_estimate(&estimates, shape, 1500 * US, &sample);
+		most = ns > most ? ns : most;
+		if (!sample)
+			continue;
+		turn_estimate_learn(&estimates, shape, i % SEQUENCE ? 10 * US : 2 * MS);
+		measured[i % SEQUENCE]++;
+		samples++;
+	}
+	for (int i = 0; i < SEQUENCE; i++)
+		CHECK(measured[i] >= SAMPLES / SEQUENCE - 1);
+	CHECK(most < 20 * US);
+}
+
+TEST(one_launch_in_61_is_a_sample)
 {
 	bool sample;
 	int samples = 0;
