@@ -338,6 +338,14 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 	return result;
 }
 
+static void note_end(const struct call *call, uint64_t began_ns)
+{
+	int shape = rows[call->row].shape;
+	CUcontext context = shape == NONE ? NULL : (CUcontext)(uintptr_t)argument(call, shape);
+
+	shim_turn_ended(rows[call->row].stream == NONE ? NULL : stream_of(call), context, began_ns);
+}
+
 // The call may prove that nothing is in flight any more.
 static CUresult wait_for_work(const struct call *call)
 {
@@ -355,7 +363,7 @@ static CUresult wait_for_work(const struct call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (rows[call->row].class == WAIT_ALL)
-		shim_turn_ended(rows[call->row].stream == NONE ? NULL : stream_of(call), began_ns);
+		note_end(call, began_ns);
 	report();
 	return result;
 }

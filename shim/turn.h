@@ -38,9 +38,9 @@ struct shim_turn_stream *shim_turn_stream(CUstream stream);
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now);
 // Before the thread waits: marks what was launched since the last mark.
 void shim_turn_mark_rest(struct shim_turn_stream *stream);
-// Notes that the work of a stream, or of the current context (NULL), has ended: all that was launched before `began_ns`.
-// Call it after a synchronization that began then.
-void shim_turn_ended(CUstream stream, uint64_t began_ns);
+// Notes that the work of a stream, or without one that of a context (NULL: the current one), has ended: all that was
+// launched before `began_ns`. Call it after a synchronization that began then.
+void shim_turn_ended(CUstream stream, CUcontext context, uint64_t began_ns);
 // The process was restored: nothing is in flight.
 void shim_turn_forget_flight(void);
 // Measures the launch between the two, for shim_turn_estimates. False: another one is being measured.

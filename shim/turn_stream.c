@@ -255,10 +255,13 @@ static void forget_flight(struct shim_turn_stream *stream)
 	stream->open_launches = 0;
 }
 
-void shim_turn_ended(CUstream handle, uint64_t began_ns)
+void shim_turn_ended(CUstream handle, CUcontext context, uint64_t began_ns)
 {
-	CUcontext context = shim_current_context();
-	uintptr_t key = handle ? key_of(handle, context) : 0;
+	uintptr_t key;
+
+	if (!context)
+		context = shim_current_context();
+	key = handle ? key_of(handle, context) : 0;
 
 	for (unsigned int i = 0; i < used; i++) {
 		struct shim_turn_stream *stream = &streams[i];

@@ -11,7 +11,6 @@ static struct echo echo;
 static _Atomic bool capturing, busy;
 static _Atomic bool captured; // there was a capture, of any stream
 static __thread CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-static char context;
 
 EXPORT struct echo *echo_last(void)
 {
@@ -58,7 +57,7 @@ EXPORT CUresult cuInit(unsigned int flags)
 
 EXPORT CUresult cuCtxGetCurrent(CUcontext *current)
 {
-	*current = (CUcontext)&context;
+	*current = (CUcontext)ECHO_CONTEXT;
 	return CUDA_SUCCESS;
 }
 
@@ -69,7 +68,7 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext current)
 
 EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *current)
 {
-	*current = (CUcontext)&context;
+	*current = (CUcontext)ECHO_CONTEXT;
 	return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,8 @@
 
 enum { ECHO_ARGUMENTS = 11 };
 #define ECHO_DEVICE 0x7000000000000000ull // addresses from here on are device memory
+#define ECHO_CONTEXT 0x3000			  // the current context, that of all streams
+#define ECHO_OTHER_CONTEXT 0x4000
 
 struct echo {
 	const char *entry; // last called

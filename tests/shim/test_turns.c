@@ -294,6 +294,10 @@ static void waited_for_body(void)
 	CHECK_INT(slot->eta_ns, 0);
 	launch_and_wait(stream, "cuCtxSynchronize", 0);
 	CHECK_INT(slot->eta_ns, 0);
+	launch_and_wait(stream, "cuCtxSynchronize_v2", ECHO_OTHER_CONTEXT);
+	CHECK(slot->eta_ns != 0);
+	launch_and_wait(stream, "cuCtxSynchronize_v2", ECHO_CONTEXT);
+	CHECK_INT(slot->eta_ns, 0);
 }
 
 TEST(nothing_is_in_flight_after_a_thread_has_waited_for_all)
