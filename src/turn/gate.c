@@ -126,12 +126,18 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 	return action;
 }
 
+// Work whose end nobody reported may have ended long ago.
+static bool begins_request(uint32_t word, uint64_t eta, uint64_t now)
+{
+	return turn_word_is(word, TURN_ANNOUNCE) && (!eta || (now > eta && now - eta > TURN_QUIET_NS));
+}
+
 bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint64_t now)
 {
 	struct turn_slot *slot = process->slot;
 	uint32_t word = LOAD(process->page->word);
 	uint64_t eta = LOAD(slot->eta_ns), sum;
-	bool ring = turn_word_is(word, TURN_ANNOUNCE) && !eta && !atomic_exchange(&slot->urgent, 1);
+	bool ring = begins_request(word, eta, now) && (!atomic_exchange(&slot->urgent, 1) || eta);
 
 	if (turn_word_number(word) != LOAD(slot->turn)) {
 		STORE(slot->began_ns, now);
@@ -155,7 +161,8 @@ bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t
 		STORE(slot->eta_ns, now + left_ns);
 		return false;
 	}
-	bool ended = LOAD(slot->eta_ns) != 0, request = atomic_exchange(&slot->urgent, 0);
+	// A thread that waits for the window will launch more of the same request.
+	bool ended = LOAD(slot->eta_ns) != 0, request = !LOAD(slot->waiting) && atomic_exchange(&slot->urgent, 0);
 	if (ended) {
 		STORE(slot->idle_ns, now);
 		atomic_store(&slot->eta_ns, 0);

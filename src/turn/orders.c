@@ -110,13 +110,13 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 	gate->since_ns = vgpu->reason_ns;
 }
 
-// The end of the work may not be reported: the estimate says when to look.
+// The end of the work may not be reported: the estimate says when to look. While a request lasts, the others wait.
 static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
-	uint64_t least = now + (vgpu->lasting ? rules->patience_ns : rules->look_ns);
+	uint64_t least = vgpu->lasting ? rules->patience_ns : vgpu->request_ns ? rules->quiet_ns : rules->look_ns;
 
-	return turn_clamp(vgpu->facts.eta_ns, least, now + rules->patience_ns) + rules->margin_ns;
+	return turn_clamp(vgpu->facts.eta_ns, now + least, now + rules->patience_ns) + rules->margin_ns;
 }
 
 // Returns the next time at which something changes for the vGPU without a bell.

@@ -30,6 +30,8 @@ enum {
 // A thread at the gate concludes that no arbiter runs if it waited for so long without a beat. It rings the bell at
 // each third of that; the arbiter answers with a beat, and writes one at least every half of it while a thread waits.
 #define TURN_BEAT_NS 210000000ull
+// A request of the latency class has ended when there were no work and no launches for so long.
+#define TURN_QUIET_NS 200000ull
 
 enum turn_state {
 	TURN_OPEN,   // launch at will

@@ -37,7 +37,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.active_ns = 1 * SECONDS,
 		.idle_ns = 5 * MILLISECONDS,
 		.urgent_delay_ns = 100 * MICROSECONDS,
-		.quiet_ns = 200 * MICROSECONDS,
+		.quiet_ns = TURN_QUIET_NS,
 		.budget_ns = 50 * MILLISECONDS,
 		.unshared_budget = .1,
 		.limit_ns = 40 * MILLISECONDS,

@@ -203,7 +203,20 @@ TEST(the_end_of_work_rings_if_another_vgpu_waits)
 	set_word(TURN_HELD, TURN_ANNOUNCE);
 	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins
 	CHECK(slots[0].urgent && !turn_count_launch(&process, 300, SEC + MS));
-	CHECK(turn_report_flight(&process, 0, SEC + 2 * MS) && !slots[0].urgent);
+	slots[0].waiting = 1; // another thread waits to launch more of it
+	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS) && slots[0].urgent && !slots[0].eta_ns);
+	CHECK(!turn_count_launch(&process, 300, SEC + 2 * MS));
+	slots[0].waiting = 0;
+	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
+}
+
+TEST(a_request_is_announced_if_no_thread_reported_the_end_of_the_last)
+{
+	begin_process(TURN_HELD, TURN_ANNOUNCE);
+	CHECK(turn_count_launch(&process, US, SEC));
+	CHECK(!turn_count_launch(&process, US, SEC + 150 * US)); // of the same request
+	CHECK(turn_count_launch(&process, US, SEC + 400 * US));
+	CHECK(slots[0].urgent);
 }
 
 TEST(a_thread_at_a_closed_gate_rings_spins_and_sleeps)

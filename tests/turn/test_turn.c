@@ -425,6 +425,34 @@ TEST(new_terms_start_with_a_full_allowance_and_budget)
 	turn_destroy(arbiter);
 }
 
+// The process has synchronized in a way that proves nothing, and does not report that its work has ended.
+TEST(a_request_whose_end_is_not_reported_ends_after_its_estimate)
+{
+	unsigned int batch, latency;
+	uint64_t now = SEC + 500 * US, began = now;
+
+	begin(TURN_MODE_TIME);
+	batch = join(60, false, false);
+	latency = join(40, false, true);
+	launch(batch, SEC, MS);
+	turn_decide(arbiter, facts, SEC, &orders);
+	launch(latency, now, 100 * US);
+	facts[latency].is_urgent = true;
+	turn_decide(arbiter, facts, now, &orders);
+	wait_at_gate(batch, now);
+	turn_decide(arbiter, facts, now += rules.urgent_delay_ns, &orders);
+	CHECK_INT(state_of(batch), TURN_CLOSED);
+	for (int i = 0; i < 3 && state_of(batch) == TURN_CLOSED; i++) {
+		now = orders.next_ns;
+		if (facts[latency].eta_ns && now >= facts[latency].eta_ns + rules.margin_ns) // as turn_page_read() does
+			go_idle(latency, facts[latency].eta_ns);
+		turn_decide(arbiter, facts, now, &orders);
+	}
+	CHECK_INT(state_of(batch), TURN_HELD);
+	CHECK(now - began <= MS);
+	turn_destroy(arbiter);
+}
+
 TEST(a_latency_vgpu_alone_has_an_open_gate)
 {
 	unsigned int l, other;
