@@ -166,7 +166,7 @@ class Bench:
             elif side == "shares":
                 options = ["--class", "latency"] if share.endswith("L") else []
                 options += ["--share", share[:-1], "--limit"] if share.endswith("!") else []
-                prefix = [self.virgate, "run", "--name", key[1], "--memory", "30G", "--mode", self.options.mode]
+                prefix = [self.virgate, "run", "--name", key[1], "--memory", self.options.memory, "--mode", self.options.mode]
                 prefix += [*options, "--"]
             self.workers[key] = Worker(prefix, environment)
         return self.workers[key]
@@ -249,7 +249,7 @@ class Bench:
         tenants = CASES[name]
         kinds = sorted({SCALE.get(kind, kind) for kind, _ in tenants})
         before = self.solo(kinds) if kinds != self.kinds else self.last
-        results, begin, end, changed = self.measure(side, tenants, self.options.seconds)
+        results, begin, end, changed = self.measure(side, tenants, self.options.seconds if side == "shares" else self.options.peer_seconds)
         after = self.solo(kinds)  # the clock moves
         self.kinds, self.last = kinds, after
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
@@ -297,8 +297,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root")
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--peer-seconds", type=float, default=10, help="of the same natively and over MPS")
     parser.add_argument("--solo", type=float, default=2, help="seconds of a program alone")
     parser.add_argument("--runs", type=int, default=3, help="in vGPUs")
+    parser.add_argument("--memory", default="12G", help="of each vGPU; a loop needs 30G")
     parser.add_argument("--mode", default="time", help="of the vGPUs")
     parser.add_argument("--busy", action="store_true", help="beside other work on every CPU core")
     parser.add_argument("--native", action="store_true", help="each case natively, too")
