@@ -28,6 +28,7 @@ CASES = {
     "infer-40-long-60": [("infer", "40L"), ("long", 60)],
     "infer-20-train-80": [("infer", "20L"), ("train", 80)],
     "infer-20-long-80": [("infer", "20L"), ("long", 80)],
+    "handover-50-50": [("stamps", 50), ("stamps", 50)],
 }
 
 
@@ -93,8 +94,26 @@ class Bench:
         self.seconds = seconds
         return [tenant.rate(begin, end)] + (tenant.quantiles(begin, end) if kind == "infer" else [])
 
+    def handovers(self, name, native):
+        """How long the GPU ran no kernel between the last kernel of one tenant and the first of the other."""
+        running = [Tenant(self, kind, share, self.seconds, native) for kind, share in CASES[name]]
+        for tenant in running:
+            tenant.finish()
+        begin, end = max(tenant.lines[0][0] for tenant in running), min(tenant.lines[-1][1] for tenant in running)
+        kernels = sorted((first, last, index) for index, tenant in enumerate(running)
+                         for first, last in tenant.lines if begin <= first and last <= end)
+        gaps = sorted(max(after[0] - before[1], 0) / 1e3 for before, after in zip(kernels, kernels[1:])
+                      if before[2] != after[2])
+        lengths = sorted((last - first) / 1e3 for first, last, _ in kernels)
+        at = [gaps[len(gaps) * part // 100] for part in (50, 90, 99)] if gaps else []
+        print(f"{name:20} {'native' if native else 'shares':7} {len(gaps)} handovers | p50, p90, p99 of the gap "
+              + ", ".join(f"{us:.0f}" for us in at) + f" us | a kernel {lengths[len(lengths) // 2]:.0f} us, p99 "
+              f"{lengths[len(lengths) * 99 // 100]:.0f}", flush=True)
+
     def case(self, name, native):
         tenants = CASES[name]
+        if name.startswith("handover"):
+            return self.handovers(name, native)
         kinds = {kind for kind, _ in tenants}
         before = {kind: self.solo(kind) for kind in kinds}
         running, begin, end = self.run(tenants, native)

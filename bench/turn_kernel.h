@@ -13,4 +13,19 @@ static const char turn_source[] =
 	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
 	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never: the loop is not removed
 	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
+	"done: ret; }\n"
+	// The same, and the first thread notes when it began and ended, in ns of the GPU's clock: out[0], out[1].
+	".visible .entry turn_stamp(.param .u32 rounds, .param .u64 out) {\n"
+	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<4>;\n"
+	"	mov.u64 %d2, %globaltimer;\n"
+	"	ld.param.u32 %r1, [rounds];\n"
+	"	mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F800001;\n"
+	"again:\n"
+	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
+	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
+	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
+	"	mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; or.b32 %r2, %r2, %r3;\n"
+	"	setp.ne.u32 %p, %r2, 0; @%p bra done;\n"
+	"	ld.param.u64 %d1, [out]; setp.lt.f32 %p, %f1, 0f00000000; @%p bra done;\n" // never, likewise
+	"	mov.u64 %d3, %globaltimer; st.global.u64 [%d1], %d2; st.global.u64 [%d1+8], %d3;\n"
 	"done: ret; }\n";

@@ -1,7 +1,8 @@
 // A tenant for bench_turns.py: one kind of work until its time is over, on the driver API. Prints what it has done.
 //   turn_load calibrate              the rounds of the kernel that take a microsecond
-//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph, shapes
-// A line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}; of infer a line each request: {end in ns} {its ns}.
+//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph, shapes, stamps
+// A line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}; of infer a line each request: {end in ns} {its ns}; of
+// stamps, at the end, a line each kernel: {its begin} {its end} in ns of the GPU's clock.
 #include <cuda.h>
 #include <errno.h>
 #include <math.h>
@@ -14,6 +15,7 @@
 
 #include "turn_kernel.h"
 
+static CUmodule module;
 static CUfunction function;
 static CUstream stream;
 static int processors;
@@ -60,7 +62,6 @@ static void open_device(void)
 {
 	CUcontext context;
 	CUdevice device;
-	CUmodule module;
 
 	CHECK(cuInit(0));
 	CHECK(cuDeviceGet(&device, 0));
@@ -121,6 +122,33 @@ static CUgraphExec capture(unsigned int rounds, int kernels)
 	return executable;
 }
 
+// Kernels of 0.5 ms that note their times.
+static void run_stamps(unsigned int rounds, uint64_t end)
+{
+	enum { MOST = 1 << 20, BATCH = 64 };
+	CUdeviceptr stamps;
+	size_t count = 0;
+	uint64_t(*times)[2];
+
+	CHECK(cuModuleGetFunction(&function, module, "turn_stamp"));
+	CHECK(cuMemAlloc(&stamps, MOST * sizeof *times));
+	while (now_ns() < end && count + BATCH <= MOST) {
+		for (int i = 0; i < BATCH; i++, count++) {
+			CUdeviceptr stamp = stamps + count * sizeof *times;
+			void *arguments[] = {&rounds, &stamp};
+			CHECK(cuLaunchKernel(function, (unsigned int)processors, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+		}
+		CHECK(cuStreamSynchronize(stream));
+	}
+	times = calloc(count, sizeof *times);
+	if (!times)
+		exit(1);
+	CHECK(cuMemcpyDtoH(times, stamps, count * sizeof *times));
+	for (size_t i = 0; i < count; i++)
+		printf("%llu %llu\n", (unsigned long long)times[i][0], (unsigned long long)times[i][1]);
+	free(times);
+}
+
 int main(int argc, char **argv)
 {
 	open_device();
@@ -136,6 +164,8 @@ int main(int argc, char **argv)
 	bool has_shapes = strcmp(kind, "shapes") == 0; // as many kernels of different sizes as a training has
 	double us = strcmp(kind, "long") == 0 ? 6500 : has_shapes ? 20 : strcmp(kind, "launch") == 0 ? 1 : strcmp(kind, "infer") == 0 ? 4 : 200;
 	unsigned int rounds = (unsigned int)fmax(1, us * per_us);
+	if (strcmp(kind, "stamps") == 0)
+		return run_stamps((unsigned int)fmax(1, 500 * per_us), end), 0;
 	bool is_infer = strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
 	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture(rounds, 40) : NULL;
 	int batch = is_infer ? 128 : is_half ? 10 : has_shapes ? 480 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
