@@ -1,17 +1,40 @@
 #!/usr/bin/env python3
-"""PyTorch, CuPy, JAX and a program with the static CUDA runtime behave in a vGPU as without one."""
+"""PyTorch, CuPy, JAX and a program with the static CUDA runtime behave in a vGPU as without one.
+
+frameworks.py ROOT contended: the same with a share of 50 %, beside a program that keeps the GPU busy."""
 
 import re
+import sys
 
-from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, Nvml, Suite, Skip, check, need_module, os, run_inside, wait_idle)
+from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, Nvml, Suite, Skip, check, need_module, os, run_inside,
+                     start_inside, stop, vgpu, wait_for, wait_idle)
 
 MEMORY = {"memory": "8G"}
+CONTENDED = {"share": 50} if "contended" in sys.argv[2:] else {}
+
+
+class Rival:
+    """A program that keeps the GPU busy, in a vGPU with the other half of its time."""
+
+    def __init__(self):
+        load = f"{PROGRAMS}/../../bench/turn_load"
+        where = {"name": "rival", "memory": "1G"}
+        rounds = run_inside(where, [load, "calibrate"]).stdout.strip()
+        self.process = start_inside({**where, **CONTENDED}, ["sh", "-c", f"exec {load} train 300 {rounds} >/dev/null"],
+                                    limit=310)
+        wait_for(lambda: vgpu("rival"), 30, "the other program does not start")
+
+    def check(self):
+        turns = vgpu("rival")["turns"]
+        check(self.process.poll() is None, "the other program has ended")
+        check(turns["turns"] > 100, f"the GPU was not contended: {turns}")
+        return f"{turns['turns']} turns of the other program"
 
 
 def script(name, *words, module=None, where=None, env=None, timeout=90):
     if module:
         need_module(module)
-    done = run_inside(where or MEMORY, [PYTHON, f"{HERE}/{name}", *words], timeout=timeout, env=env)
+    done = run_inside({**(where or MEMORY), **CONTENDED}, [PYTHON, f"{HERE}/{name}", *words], timeout=timeout, env=env)
     lines = done.stdout.strip().splitlines()
     check(lines and lines[-1].startswith("good"), f"{done.stdout[-400:].strip()} {done.stderr[-400:].strip()}")
     return lines[-1][4:].strip(" :")
@@ -21,7 +44,7 @@ def static_runtime():
     program = f"{PROGRAMS}/static_runtime"
     if not os.path.exists(program):
         raise Skip("not built: nvcc had no host compiler")
-    done = run_inside({"memory": "2G"}, [program])
+    done = run_inside({"memory": "2G", **CONTENDED}, [program])
     found = re.search(r"total (\d+) free (\d+) beyond (\w+)", done.stdout)
     check(found, done.stdout)
     total, free = int(found.group(1)), int(found.group(2))
@@ -34,6 +57,7 @@ def static_runtime():
 def main():
     suite = Suite()
     wait_idle(Nvml())
+    rival = Rival() if CONTENDED else None
     suite.test("static CUDA runtime", static_runtime)
     for what in ("train", "memory", "graphs", "graph_pool", "share", "share_most", "workers", "streams", "recovery"):
         suite.test(f"PyTorch {what}", script, "torch_cases.py", what)
@@ -44,6 +68,9 @@ def main():
                        lambda what=what, env=env: script("torch_cases.py", what, module="torch", env=env))
     suite.test("CuPy", lambda: script("cupy_case.py", module="cupy"))
     suite.test("JAX", lambda: script("jax_case.py", module="jax", where={"memory": "12G"}))
+    if rival:
+        suite.test("contention", rival.check)
+        stop(rival.process)
     suite.end()
 
 

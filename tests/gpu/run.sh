@@ -17,11 +17,11 @@ fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
 compute operation manager sharing broker examples runtime turns turns_mps eviction processes routes loopholes frameworks checkpoint"
-by_name=manager-stress # takes more than a minute
+by_name='manager-stress frameworks-contended' # take minutes
 for part in "$@"; do
 	# shellcheck disable=SC2086
 	printf '%s\n' $parts $by_name | grep -qxF -e "$part" && continue
-	echo "run.sh: there is no part $part, but: $parts" >&2
+	echo "run.sh: there is no part $part, but: $parts $by_name" >&2
 	exit 2
 done
 # shellcheck disable=SC2086
@@ -82,6 +82,7 @@ for part in "$@"; do
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
 	sharing | broker | turns | turns_mps | eviction) run "$part" 190 python3 "$here/$part.py" "$root" ;;
+	frameworks-contended) run "$part" 290 python3 "$here/frameworks.py" "$root" contended ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	esac
 done
