@@ -114,7 +114,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
-	uint64_t least = vgpu->lasting ? rules->patience_ns : vgpu->request_ns ? rules->quiet_ns : rules->look_ns;
+	uint64_t least = vgpu->lasting ? rules->patience_ns : vgpu->request_ns ? 2 * rules->quiet_ns : rules->look_ns;
 
 	return turn_clamp(vgpu->facts.eta_ns, now + least, now + rules->patience_ns) + rules->margin_ns;
 }
