@@ -97,7 +97,7 @@ static uint64_t find_holder_end(const struct turn_arbiter *arbiter, const struct
 		return turn_clamp(facts->idle_ns, arbiter->last_ns, now);
 	if (facts->waiting || !arbiter->launched)
 		return now;
-	return turn_clamp(facts->idle_ns + arbiter->rules.grace_ns, arbiter->last_ns, now);
+	return turn_clamp(facts->idle_ns + arbiter->vgpus[arbiter->holder].grace_ns, arbiter->last_ns, now);
 }
 
 static void charge_turns(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)

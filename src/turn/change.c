@@ -71,7 +71,7 @@ uint64_t turn_idle_end(const struct turn_arbiter *arbiter)
 	uint64_t since = turn_later(facts->idle_ns, arbiter->turn_ns);
 	// A thread at the gate of the holder reads the word all the time, unless it is stopped.
 	return facts->waiting ? turn_later(since, facts->alive_ns) + arbiter->rules.launch_ns
-			      : since + arbiter->rules.grace_ns;
+			      : since + vgpu->grace_ns;
 }
 
 static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)
@@ -84,6 +84,8 @@ static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)
 		vgpu->silent_ns = now;
 		vgpu->silences++;
 		vgpu->waits = vgpu->eligible = false;
+	} else {
+		vgpu->left_ns = turn_later(vgpu->facts.idle_ns, arbiter->turn_ns);
 	}
 	turn_finish(arbiter);
 	return true;

@@ -19,6 +19,8 @@ struct turn_vgpu {
 	uint64_t present_ns;   // when it was last eligible, or used its turn
 	uint64_t silent_ns;    // when its turn ended without a launch: no turn before it shows life; 0: none did
 	unsigned int silences; // such turns in a row; each early launch takes one off
+	uint64_t left_ns;      // since when it was idle when it lost its turn for that; 0: it has come back since
+	uint64_t grace_ns;     // the rule's, or longer: it came back soon after it had lost its turn
 	unsigned int contexts; // that it has on the device since the last decision
 	uint32_t number;       // of its last turn
 

@@ -21,6 +21,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.wake_ns = 300 * MICROSECONDS,
 		.look_ns = 2 * MILLISECONDS,
 		.grace_ns = 100 * MICROSECONDS,
+		.grace_most_ns = 600 * MICROSECONDS,
 		.launch_ns = 2 * MILLISECONDS,
 		.return_ns = 2 * MILLISECONDS,
 		.return_lag_ns = 1 * MILLISECONDS,
@@ -114,7 +115,8 @@ int turn_join(struct turn_arbiter *arbiter, const struct turn_terms *terms, uint
 		arbiter->touched++;
 	struct turn_vgpu *vgpu = &arbiter->vgpus[index];
 	*vgpu = (struct turn_vgpu){
-		.terms = *terms, .joined = true, .present_ns = now, .number = arbiter->number};
+		.terms = *terms, .joined = true, .present_ns = now, .number = arbiter->number,
+		.grace_ns = arbiter->rules.grace_ns};
 	turn_weigh(arbiter, now);
 	vgpu->virtual_time = arbiter->floor[turn_is_idle_class(vgpu)];
 	vgpu->allowance = turn_limit_depth(arbiter, vgpu);

@@ -35,7 +35,8 @@ struct turn_rules {
 	uint64_t wake_ns;   // from the grant to the first launch, at most
 	// The end of turns.
 	uint64_t look_ns;	  // shortest time between two looks at the holder's work while others wait
-	uint64_t grace_ns;	  // a holder that is idle for so long loses its turn, if another vGPU waits
+	uint64_t grace_ns;	  // a holder that is idle for so long loses its turn, if another vGPU waits;
+	uint64_t grace_most_ns;	  // up to so long if pauses of its host are so short
 	uint64_t launch_ns;	  // likewise without any launch
 	uint64_t return_ns;	  // a vGPU that was absent ends the turn of another one after so long,
 	uint64_t return_lag_ns;	  // if it is behind by so much virtual time

@@ -51,6 +51,19 @@ static void watch_limit(const struct turn_arbiter *arbiter, struct turn_vgpu *vg
 		vgpu->limited = false;
 }
 
+// A program pauses after each synchronization. If the pause is a little longer than its grace, it loses each turn there,
+// and waits for a whole turn of another vGPU. So the grace grows with such pauses, until one is much longer.
+static void learn_grace(const struct turn_rules *rules, struct turn_vgpu *vgpu, uint64_t now)
+{
+	uint64_t wanted = now - vgpu->left_ns + rules->grace_ns;
+
+	if (wanted <= rules->grace_most_ns)
+		vgpu->grace_ns = turn_later(vgpu->grace_ns, wanted);
+	else
+		vgpu->grace_ns = rules->grace_ns;
+	vgpu->left_ns = 0;
+}
+
 static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, const struct turn_facts *facts,
 		       uint64_t now)
 {
@@ -62,6 +75,8 @@ static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, con
 		vgpu->silent_ns = 0;
 	if (!facts->in_flight)
 		vgpu->lasting = false;
+	if (vgpu->left_ns && (launched || facts->waiting))
+		learn_grace(&arbiter->rules, vgpu, now);
 	vgpu->facts = *facts;
 	watch_limit(arbiter, vgpu);
 	watch_budget(arbiter, vgpu);

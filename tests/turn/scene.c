@@ -15,6 +15,12 @@ const struct program program_pausing = {
 	.launches = 300, .host_ns = 7 * US, .kernel_ns = 150 * US, .other_ns = 40 * US, .think_ns = 700 * US,
 	.pause_every = 100, .pause_ns = 4 * MS, .jitter = .1};
 const struct program program_forty = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 3 * MS};
+const struct program program_late_train = {
+	.launches = 64, .host_ns = 8 * US, .kernel_ns = 204400, .think_ns = 200 * US};
+const struct program program_late_long = {
+	.launches = 2, .host_ns = 8 * US, .kernel_ns = 7500 * US, .think_ns = 200 * US};
+const struct program program_late_graph = {
+	.launches = 4, .host_ns = 20 * US, .kernel_ns = 5200 * US, .think_ns = 200 * US};
 const struct program program_infer = {.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US,
 				      .think_ns = 5 * MS, .jitter = .12, .width = .2};
 const struct program program_closed = {.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US,

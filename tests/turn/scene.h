@@ -13,6 +13,9 @@ extern const struct program program_graph_long; // captured steps of 100 ms
 extern const struct program program_loop;	// a training loop with a data loader
 extern const struct program program_pausing;	// the same, and the host is busy with something else at times
 extern const struct program program_forty;	// 2 ms on the device, 3 ms on the host
+extern const struct program program_late_train;	// the same as train, long and graph, but the host takes 0.2 ms after
+extern const struct program program_late_long;	// each synchronization until it launches again
+extern const struct program program_late_graph;
 extern const struct program program_infer;	// 32 launches of an MLP, every 5 ms
 extern const struct program program_closed;	// the same, one request after the other
 
