@@ -1,6 +1,7 @@
 #include "turn/estimate.h"
 
-enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4 };
+enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 3 };
+#define LONG_UNITS (100000ull >> UNIT_SHIFT)
 #define UNITS_MOST ((1ull << (TAG_SHIFT - COUNT_BITS)) - 1) // 73 minutes
 
 static bool has_tag(uint64_t entry, uint64_t shape)
@@ -46,6 +47,15 @@ uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_
 	return units_of(entry) << UNIT_SHIFT;
 }
 
+// The first launch of a kernel may load its code, and then takes much longer. Short kernels are not measured more often,
+// because that costs their program too much.
+static bool is_unsettled(uint64_t old, uint64_t measured)
+{
+	uint64_t difference = measured > old ? measured - old : old - measured;
+
+	return (old ? old : measured) >= LONG_UNITS && difference > old / 8;
+}
+
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns)
 {
 	_Atomic uint64_t *place = find_entry(estimates, shape);
@@ -53,9 +63,12 @@ void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint6
 	uint64_t units = measured_ns >> UNIT_SHIFT, count = 0;
 
 	units = !units ? 1 : units > UNITS_MOST ? UNITS_MOST : units;
-	if (has_tag(entry, shape)) {
-		uint64_t old = units_of(entry);
+	uint64_t old = has_tag(entry, shape) ? units_of(entry) : 0;
+	if (is_unsettled(old, units))
+		count = TURN_SAMPLE - SOON;
+	else if (old)
 		count = count_of(entry);
+	if (old) {
 		units = units > old * GROWTH ? old * GROWTH : units;
 		units = units > old ? old + (units - old + LEARN - 1) / LEARN : old - (old - units + LEARN - 1) / LEARN;
 	}

@@ -24,5 +24,6 @@ static inline uint64_t turn_shape(const void *function, uint64_t blocks)
 // turn_estimate_learn(). That is the first launch of a shape, each until one is measured, and then one in TURN_SAMPLE.
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample);
 // A launch of the shape took `measured_ns`. The estimate follows by a quarter of the difference. A launch that was
-// interrupted by another process counts as no more than four times the estimate.
+// interrupted by another process counts as no more than four times the estimate. Launches of 0.1 ms and more are measured
+// again soon if the difference is large.
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns);
