@@ -246,7 +246,7 @@ static void wait_at_gate(struct shim_turn_stream *stream)
 	turn_wait_begin(&process, &wait, now);
 	for (;; now = clock_ns()) {
 		if (stream)
-			shim_turn_mark_rest(stream);
+			shim_turn_mark_rest(stream, now);
 		struct turn_action action = turn_wait_look(&process, &wait, now);
 		if (action.ring)
 			ring();

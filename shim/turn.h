@@ -37,7 +37,7 @@ struct shim_turn_stream *shim_turn_stream(CUstream stream);
 // After launches that were estimated at so much together: a mark in the stream, now and then.
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now);
 // Before the thread waits: marks what was launched since the last mark.
-void shim_turn_mark_rest(struct shim_turn_stream *stream);
+void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now);
 // Notes that the work of a stream, or without one that of a context (NULL: the current one), has ended: all that was
 // launched before `began_ns`. Call it after a synchronization that began then.
 void shim_turn_ended(CUstream stream, CUcontext context, uint64_t began_ns);

@@ -14,6 +14,7 @@ enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
 // does not need more marks than there are.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
+enum { LATE_PART = 4 };
 static const uint64_t lost_ns = 1000000; // work without a mark counts for twice its estimate and so much
 
 struct mark {
@@ -29,6 +30,7 @@ struct shim_turn_stream {
 	struct mark marks[MARKS];
 	unsigned int first, count;     // marks that were not seen to be reached
 	uint64_t marked_ns;	       // the sum of theirs
+	uint64_t since_ns;	       // all before the first of them had ended by then
 	uint64_t open_ns, launched_ns; // behind the last mark; when the last of it was launched
 	unsigned int open_launches;
 	struct {
@@ -140,9 +142,10 @@ static bool is_reached(CUevent event)
 }
 
 // With the lock held.
-static void reap_marks(struct shim_turn_stream *stream)
+static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 {
 	while (stream->count && is_reached(stream->marks[stream->first].event)) {
+		stream->since_ns = now;
 		stream->marked_ns -= stream->marks[stream->first].ns;
 		stream->first = (stream->first + 1) % MARKS;
 		stream->count--;
@@ -150,10 +153,10 @@ static void reap_marks(struct shim_turn_stream *stream)
 }
 
 // With the lock held.
-static void put_mark(struct shim_turn_stream *stream)
+static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 {
 	if (stream->count == MARKS)
-		reap_marks(stream);
+		reap_marks(stream, now);
 	struct mark *mark = &stream->marks[(stream->first + stream->count) % MARKS];
 	if (stream->count == MARKS || !record(stream, &mark->event, CU_EVENT_DISABLE_TIMING))
 		return; // what is behind the last mark grows
@@ -167,20 +170,22 @@ static void put_mark(struct shim_turn_stream *stream)
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now)
 {
 	vg_lock_take(&stream->lock);
+	if (!stream->count && !stream->open_launches)
+		stream->since_ns = now;
 	stream->open_ns += estimate_ns;
 	stream->launched_ns = now;
 	stream->open_launches += launches;
 	if (stream->open_launches >= MARK_LAUNCHES ||
 	    (stream->open_ns >= mark_every_ns && stream->open_ns >= stream->marked_ns / MARK_PART))
-		put_mark(stream);
+		put_mark(stream, now);
 	vg_lock_give(&stream->lock);
 }
 
-void shim_turn_mark_rest(struct shim_turn_stream *stream)
+void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now)
 {
 	vg_lock_take(&stream->lock);
 	if (stream->open_launches)
-		put_mark(stream);
+		put_mark(stream, now);
 	vg_lock_give(&stream->lock);
 }
 
@@ -219,17 +224,27 @@ void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 	vg_lock_give(&stream->lock);
 }
 
+// With the lock held. The work before the first mark has run for a while. If it outlasts its estimate, a part of that
+// counts as left.
+static uint64_t left_of_marks(const struct shim_turn_stream *stream, uint64_t now)
+{
+	uint64_t first = stream->count ? stream->marks[stream->first].ns : 0;
+	uint64_t ran = now > stream->since_ns ? now - stream->since_ns : 0, least = first / LATE_PART;
+
+	return stream->marked_ns - first + (first > ran + least ? first - ran : least);
+}
+
 // With the lock held.
 static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
 {
 	finish_measure(stream);
-	reap_marks(stream);
+	reap_marks(stream, now);
 	if (!stream->count && stream->open_launches && now > stream->launched_ns + 2 * stream->open_ns + lost_ns) {
 		stream->open_ns = 0;
 		stream->open_launches = 0;
 	}
 	// A mark without time is work in flight, too.
-	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
+	return left_of_marks(stream, now) + stream->open_ns + stream->count + stream->open_launches;
 }
 
 uint64_t shim_turn_left(uint64_t now)

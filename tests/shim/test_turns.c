@@ -305,6 +305,28 @@ TEST(nothing_is_in_flight_after_a_thread_has_waited_for_all)
 	TENANT(64 * MIB, 0, waited_for_body);
 }
 
+// A kernel that was never measured counts as a whole window, of 0.1 s. It does not end.
+static void kernel_runs_body(void)
+{
+	const uint64_t stream = 0x1000, other = 0x2000;
+
+	start();
+	order(TURN_HELD, 0);
+	page->window_us = 100000;
+	keep_busy(true);
+	launch_and_wait(stream, "cuStreamSynchronize", other);
+	uint64_t first = slot->eta_ns;
+	struct timespec pause = {0, 30000000};
+	nanosleep(&pause, NULL);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(other, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
+	CHECK(slot->eta_ns < first + 20000000); // not 30 ms later
+}
+
+TEST(the_time_for_which_work_has_run_is_not_left)
+{
+	TENANT(64 * MIB, 0, kernel_runs_body);
+}
+
 // Launches more than a stream has marks for. Then all work ends. Returns how long the next launch waits.
 static uint64_t wait_behind_many_marks(void)
 {
