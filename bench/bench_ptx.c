@@ -1,12 +1,16 @@
 // How fast the PTX interpreter is on one core: thread-instructions per second of processor time on
 // converged arithmetic and on global loads and stores, counted from the kernels' own text. The kernels
-// take turns, and a figure is the median of its turns.
+// take turns, and a figure is the median of its turns. The last figure is what one launch reaches on all cores, as a
+// part of what as many processes reach that run on one core each.
 //   bench_ptx [--json FILE]
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "figures.h"
 #include "sim/ptx/ptx.h"
@@ -14,7 +18,7 @@
 #define LOOPS 500
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
-enum { BYTES = 1 << 20, THREADS = 256, BLOCKS = 8, ROUNDS = 15 };
+enum { BYTES = 1 << 20, THREADS = 256, BLOCKS = 8, ROUNDS = 15, CORE_BLOCKS = 250 };
 #define BASE 0x700000000000ull
 
 static _Alignas(4096) uint8_t memory[BYTES];
@@ -74,8 +78,15 @@ static double processor_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Millions of thread-instructions a second, or a negative value.
-static double run_once(struct ptx_module *module, size_t kernel)
+static double wall_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int run_kernel(struct ptx_module *module, const char *name, uint32_t blocks, uint32_t host_threads)
 {
 	struct ptx_space space = {.base = BASE,
 				  .size = BYTES,
@@ -83,20 +94,75 @@ static double run_once(struct ptx_module *module, size_t kernel)
 				  .permission = permission,
 				  .granule_shift = 12};
 	uint64_t parameter = BASE;
-	struct ptx_launch launch = {.function = ptx_module_function(module, kernels[kernel].name),
-				    .grid = {BLOCKS, 1, 1},
+	struct ptx_launch launch = {.function = ptx_module_function(module, name),
+				    .grid = {blocks, 1, 1},
 				    .block = {THREADS, 1, 1},
 				    .parameters = &parameter,
 				    .space = &space,
-				    .threads = 1};
+				    .threads = host_threads};
 	struct ptx_fault fault;
+
+	if (ptx_run(&launch, &fault) == 0)
+		return 0;
+	fprintf(stderr, "bench_ptx: %s: %s\n", name, fault.text);
+	return -1;
+}
+
+// Millions of thread-instructions a second, or a negative value.
+static double run_once(struct ptx_module *module, size_t kernel)
+{
 	double start = processor_seconds();
 
-	if (ptx_run(&launch, &fault)) {
-		fprintf(stderr, "bench_ptx: %s: %s\n", kernels[kernel].name, fault.text);
+	if (run_kernel(module, kernels[kernel].name, BLOCKS, 1))
 		return -1;
-	}
 	return (double)kernels[kernel].per_loop * LOOPS * THREADS * BLOCKS / (processor_seconds() - start) / 1e6;
+}
+
+// Seconds that `cores` processes need for CORE_BLOCKS blocks each, or a negative value. They start when the last of
+// them is there.
+static double run_processes(struct ptx_module *module, uint32_t cores)
+{
+	int start[2], status;
+	bool failed = pipe(start);
+
+	for (uint32_t i = 0; i < cores && !failed; i++) {
+		pid_t child = fork();
+		failed = child < 0;
+		if (child)
+			continue;
+		char byte;
+		close(start[1]);
+		(void)!read(start[0], &byte, 1); // until the parent closes its end
+		_exit(run_kernel(module, "mixed", CORE_BLOCKS, 1) ? 1 : 0);
+	}
+	double begin = wall_seconds();
+	close(start[0]);
+	close(start[1]);
+	while (wait(&status) > 0)
+		failed |= status != 0;
+	return failed ? -1 : wall_seconds() - begin;
+}
+
+// The limit is that of 16 cores; one core has nothing to share.
+static int add_cores(struct ptx_module *module, struct bench_report *report)
+{
+	struct bench_figure figure = {.unit = "% of processes", .limit = 80, .rule = BENCH_AT_LEAST};
+	double parts[ROUNDS / 3];
+	cpu_set_t allowed;
+
+	if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < 2)
+		return 0;
+	uint32_t cores = (uint32_t)CPU_COUNT(&allowed);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		double apart = run_processes(module, cores), begin = wall_seconds();
+		if (apart < 0 || run_kernel(module, "mixed", CORE_BLOCKS * cores, cores))
+			return -1;
+		parts[i] = 100 * apart / (wall_seconds() - begin);
+	}
+	snprintf(figure.what, sizeof figure.what, "one launch on %u cores", cores);
+	bench_figure_set(&figure, parts, sizeof parts / sizeof *parts);
+	bench_report_add(report, &figure);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -122,7 +188,6 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < KERNELS; i++)
 			if ((rates[i][round] = run_once(module, i)) < 0)
 				return 1;
-	ptx_module_destroy(module);
 	for (size_t i = 0; i < KERNELS; i++) {
 		struct bench_figure figure = {.unit = "M thread-instructions/s",
 					      .limit = kernels[i].limit,
@@ -132,5 +197,8 @@ int main(int argc, char **argv)
 		bench_figure_set(&figure, rates[i], ROUNDS);
 		bench_report_add(report, &figure);
 	}
+	if (add_cores(module, report))
+		return 1;
+	ptx_module_destroy(module);
 	return bench_report_finish(report, argc == 3 ? argv[2] : NULL);
 }

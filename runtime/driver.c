@@ -26,5 +26,8 @@ cudaError_t rt_driver_load(void)
 #define ENTRY(abi, api, version, stream, family, need) *(void **)&rt_driver.abi = find(library, #abi);
 #include "abi/entries.def"
 #undef ENTRY
+#define ENTRY(name, parameters) *(void **)&rt_driver.name = find(library, #name);
+	RT_OPENGL_ENTRIES(ENTRY)
+#undef ENTRY
 	return cudaSuccess;
 }

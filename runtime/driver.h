@@ -6,10 +6,26 @@
 #undef __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda_runtime_api.h>
 
+// The driver's functions for OpenGL, which entries.def has without types.
+#define RT_OPENGL_ENTRIES(ENTRY)                                                                   \
+	ENTRY(cuGLGetDevices_v2, (unsigned *, CUdevice *, unsigned, int))                          \
+	ENTRY(cuGraphicsGLRegisterBuffer, (CUgraphicsResource *, unsigned, unsigned))              \
+	ENTRY(cuGraphicsGLRegisterImage, (CUgraphicsResource *, unsigned, unsigned, unsigned))     \
+	ENTRY(cuGLRegisterBufferObject, (unsigned))                                                \
+	ENTRY(cuGLSetBufferObjectMapFlags, (unsigned, unsigned))                                   \
+	ENTRY(cuGLMapBufferObject_v2, (CUdeviceptr *, size_t *, unsigned))                         \
+	ENTRY(cuGLMapBufferObjectAsync_v2, (CUdeviceptr *, size_t *, unsigned, CUstream))          \
+	ENTRY(cuGLUnmapBufferObject, (unsigned))                                                   \
+	ENTRY(cuGLUnmapBufferObjectAsync, (unsigned, CUstream))                                    \
+	ENTRY(cuGLUnregisterBufferObject, (unsigned))
+
 // A function that the driver lacks answers CUDA_ERROR_NOT_SUPPORTED.
 struct rt_driver {
 #define ENTRY(abi, api, version, stream, family, need) VG_PFN(api, version, stream) abi;
 #include "abi/entries.def"
+#undef ENTRY
+#define ENTRY(name, parameters) CUresult(CUDAAPI *name) parameters;
+	RT_OPENGL_ENTRIES(ENTRY)
 #undef ENTRY
 };
 extern struct rt_driver rt_driver;

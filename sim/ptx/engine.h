@@ -13,7 +13,10 @@
 #include "sim/ptx/ptx.h"
 #include "sim/ptx/source.h"
 
-enum { PTX_TURN = 1 << 15 }; // a group's budget; a polling branch costs more
+enum {
+	PTX_TURN = 1 << 15, // a group's budget; a polling branch costs more
+	PTX_SHARE = 1 << 10 // after this much of it, a warp with one group lets the block's other warps run
+};
 enum {
 	PTX_LANES = 32,
 	PTX_BARRIERS = 16,

@@ -163,32 +163,49 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	return access->base || resolve_each(warp, op, access, 0);
 }
 
+// Lanes here and there in shared memory. An offset is inside if neither it nor its distance to the last place is
+// negative: the compiler vectorizes that for a whole warp.
+#define RESOLVE_SHARED(type)                                                                                           \
+	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size,     \
+						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)              \
+	{                                                                                                              \
+		type signs = 0, bits = 0, last = size - length;                                                        \
+		if (mask == UINT32_MAX) {                                                                              \
+			for (unsigned lane = 0; lane < PTX_LANES; lane++) {                                            \
+				type offset = addresses[lane] + add;                                                   \
+				signs |= offset | (last - offset);                                                     \
+				bits |= offset;                                                                        \
+				host[lane] = shared + offset;                                                          \
+			}                                                                                              \
+		} else {                                                                                               \
+			PTX_FOR_LANES(lane, mask) {                                                                    \
+				type offset = addresses[lane] + add;                                                   \
+				signs |= offset | (last - offset);                                                     \
+				bits |= offset;                                                                        \
+				host[lane] = shared + offset;                                                          \
+			}                                                                                              \
+		}                                                                                                      \
+		return !(signs >> (8 * sizeof(type) - 1)) && !(bits & (length - 1));                                   \
+	}
+RESOLVE_SHARED(uint32_t)
+RESOLVE_SHARED(uint64_t)
+
 // nvcc addresses shared memory by registers of 32 bits, clang by those of 64.
 static bool resolve_shared(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
 	uint32_t length = (uint32_t)memory->bytes * memory->count, size = warp->worker->run->shared_size;
 	uint8_t *shared = warp->block->shared;
-	uint64_t bad = 0;
+	bool is_inside = false;
 
-	if ((memory->address_bits != 32 && memory->address_bits != 64) || size < length)
-		return resolve_each(warp, op, access, PTX_SHARED_WINDOW);
 	access->base = NULL;
-#define RESOLVE(type, addresses)                                                                                       \
-	PTX_FOR_LANES(lane, warp->mask) {                                                                              \
-		type offset = (addresses)[lane] + (type)memory->offset;                                                \
-		bad |= (offset > size - length) | (offset & (length - 1));                                             \
-		access->host[lane] = shared + offset;                                                                  \
-	}
-	if (memory->address_bits == 32) {
-		const uint32_t *addresses = ptx_operand32(warp, op->a);
-		RESOLVE(uint32_t, addresses)
-	} else {
-		const uint64_t *addresses = ptx_operand64(warp, op->a);
-		RESOLVE(uint64_t, addresses)
-	}
-#undef RESOLVE
-	return !bad || resolve_each(warp, op, access, PTX_SHARED_WINDOW);
+	if (memory->address_bits == 32 && size >= length)
+		is_inside = resolve_shared_uint32_t(ptx_operand32(warp, op->a), (uint32_t)memory->offset, length, size,
+						    shared, warp->mask, access->host);
+	else if (memory->address_bits == 64 && size >= length)
+		is_inside = resolve_shared_uint64_t(ptx_operand64(warp, op->a), (uint64_t)memory->offset, length, size,
+						    shared, warp->mask, access->host);
+	return is_inside || resolve_each(warp, op, access, PTX_SHARED_WINDOW);
 }
 
 static bool resolve_local(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
@@ -240,6 +257,11 @@ static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
 			const memory_type *from = (const memory_type *)(access->base + offset);                        \
 			for (unsigned lane = 0; lane < PTX_LANES; lane++)                                              \
 				d[lane] = (register_type)from[lane];                                                   \
+			return;                                                                                        \
+		}                                                                                                      \
+		if (mask == UINT32_MAX && !access->base) {                                                             \
+			for (unsigned lane = 0; lane < PTX_LANES; lane++)                                              \
+				d[lane] = (register_type) * (const memory_type *)(access->host[lane] + offset);        \
 			return;                                                                                        \
 		}                                                                                                      \
 		PTX_FOR_LANES(lane, mask)                                                                              \

@@ -53,12 +53,14 @@ const struct ptx_op *ptx_op_branch_back(struct ptx_warp *warp, const struct ptx_
 	group->polled = false;
 	if (warp->mask != warp->active)
 		ptx_warp_split(warp, op->target, op + 1);
-	if (group->budget <= cost) {
+	bool is_alone = warp->group_count == 1;
+	bool has_shared = is_alone && !group->spinning && group->budget <= PTX_TURN - PTX_SHARE;
+	if (group->budget <= cost || has_shared) {
 		group->yielded = true;
 		return ptx_warp_leave(warp, op->target);
 	}
 	group->budget -= cost;
-	return warp->group_count == 1 ? op->target : ptx_warp_leave(warp, op->target);
+	return is_alone ? op->target : ptx_warp_leave(warp, op->target);
 }
 
 int ptx_label(struct ptx_decoder *decoder, const struct ptx_operand *operand, uint32_t *ret_position)

@@ -128,12 +128,23 @@ const struct ptx_op *ptx_op_symbol(struct ptx_warp *warp, const struct ptx_op *o
 	const struct symbol_address *what = op->data;
 	uint64_t address = symbol_address(warp, what->symbol) + (uint64_t)what->addend;
 
-	if (op->immediate == 32)
-		PTX_FOR_LANES(lane, warp->mask)
-			ptx_operand32(warp, op->d)[lane] = (uint32_t)address;
-	else
-		PTX_FOR_LANES(lane, warp->mask)
-			ptx_operand64(warp, op->d)[lane] = address;
+	uint32_t *d32 = ptx_operand32(warp, op->d);
+	uint64_t *d64 = ptx_operand64(warp, op->d);
+
+#define FILL(d)                                                                                                        \
+	if (warp->mask == UINT32_MAX) {                                                                                \
+		for (unsigned lane = 0; lane < PTX_LANES; lane++)                                                      \
+			(d)[lane] = (__typeof__(*(d)))address;                                                         \
+	} else {                                                                                                       \
+		PTX_FOR_LANES(lane, warp->mask)                                                                        \
+			(d)[lane] = (__typeof__(*(d)))address;                                                         \
+	}
+	if (op->immediate == 32) {
+		FILL(d32)
+	} else {
+		FILL(d64)
+	}
+#undef FILL
 	return op + 1;
 }
 

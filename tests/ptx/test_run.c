@@ -117,6 +117,19 @@ TEST(blocks_wait_for_blocks_that_come_later)
 	machine_destroy(machine);
 }
 
+TEST(warps_of_a_block_get_on_alike)
+{
+	// Both warps count in one word until it has reached 2 * 32 * 5000; each thread stores how often it did.
+	struct machine *machine =
+		run_body(KERNEL("k", "mov.u32 %r2, 0;\n"
+				     "LOOP: atom.global.add.u32 %r1, [%rd1+1024], 1; add.u32 %r2, %r2, 1;\n"
+				     "setp.lt.u32 %p1, %r1, 319968; @%p1 bra LOOP;\n" STORE("%r2")),
+			 64);
+	for (int i = 0; i < 64; i++)
+		CHECK(WORD(i) > 4000 && WORD(i) < 6000);
+	machine_destroy(machine);
+}
+
 TEST(divergent_paths_meet_again)
 {
 	// Odd and even lanes part; a full-mask shuffle behind the branch needs all of them.

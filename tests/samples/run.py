@@ -8,6 +8,7 @@ finds what CCCL's reference of the example expects. One that exits with 2 says t
 is skipped. Its output is in WORK/logs."""
 import argparse
 import collections
+import concurrent.futures
 import glob
 import os
 import pathlib
@@ -69,8 +70,9 @@ def build(programs, options):
 class Places:
     """The directories of a build or of a bundle, and an environment in which a daemon of its own runs."""
 
-    def __init__(self, root, cuda, gpu):
+    def __init__(self, root, cuda, gpu, parallel):
         self.gpu = gpu
+        self.children = set()
         bundle = root / 'lib' / 'virgate'
         libraries = bundle if bundle.is_dir() else root
         self.virgate = root / 'bin' / 'virgate' if bundle.is_dir() else root / 'cli' / 'virgate'
@@ -82,6 +84,8 @@ class Places:
         path = self.environment.get('LD_LIBRARY_PATH')
         if gpu:
             self.environment['LD_LIBRARY_PATH'] = f'{cuda}/lib64' + (f':{path}' if path else '')
+        else:
+            self.environment['VIRGATE_SIM'] = f'memory={8 * parallel}G'
         for name, place in (('RUNTIME', 'run'), ('STATE', 'state'), ('SIM', 'sim')):
             (self.directory / place).mkdir(mode=0o700)
             self.environment[f'VIRGATE_{name}_DIR'] = str(self.directory / place)
@@ -91,14 +95,16 @@ class Places:
         return subprocess.run(command, env=self.environment, check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL).stdout
 
-    def wait_for_no_vgpu(self):
+    def wait_for_no_vgpu(self, name):
         """Waits until the daemon has removed the vGPU of a killed program, which reserves memory."""
         for _ in range(200):
-            if len(self.call('ps', '--quiet').splitlines()) <= 1:
+            if name.encode() not in self.call('ps', '--quiet').split():
                 return
             time.sleep(0.05)
 
     def finish(self):
+        for child in self.children: # after an interrupt
+            os.killpg(child.pid, signal.SIGKILL)
         self.call('shutdown')
         shutil.rmtree(self.directory)
 
@@ -110,9 +116,12 @@ def command_of(way, program, work, places, options):
     if way == 'native' or (way == 'vgpu' and program.devices > 1):
         return command, {}
     if way == 'simulated' and program.devices > 1:
-        return command, {'VIRGATE_SIM': f'devices={program.devices}', 'LD_LIBRARY_PATH': places.simulated}
+        node = places.directory / target(program)
+        node.mkdir(mode=0o700)
+        return command, {'VIRGATE_SIM': f'devices={program.devices}', 'VIRGATE_SIM_DIR': str(node),
+                         'LD_LIBRARY_PATH': places.simulated}
     sim = ['--sim'] if way == 'simulated' else []
-    return [places.virgate, 'run', *sim, '--memory', options.memory, '--', *command], {}
+    return [places.virgate, 'run', *sim, '--name', target(program), '--memory', options.memory, '--', *command], {}
 
 
 def run(way, program, places, options):
@@ -126,15 +135,15 @@ def run(way, program, places, options):
     with open(output, 'wb') as log:
         child = subprocess.Popen(command, cwd=path.parent, env=places.environment | environment,
                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        places.children.add(child)
         try:
             status = child.wait(options.limit)
         except subprocess.TimeoutExpired:
             status = None
-        finally:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-                places.wait_for_no_vgpu()
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            places.wait_for_no_vgpu(target(program))
+        places.children.discard(child)
     seconds = time.monotonic() - start
     if status is None:
         return 'failed', f'no end within {options.limit} s', seconds
@@ -189,6 +198,7 @@ def read_options():
     parser.add_argument('--built', action='store_true', help='do not build; run what is in WORK')
     parser.add_argument('--limit', type=float, default=600, help='seconds for each run (default: %(default)s)')
     parser.add_argument('--memory', default='7G', help='memory of the vGPU (default: %(default)s)')
+    parser.add_argument('--parallel', type=int, default=1, help='programs that run at the same time (default: 1)')
     parser.add_argument('--jobs', type=int, default=os.cpu_count(), help='compilers at the same time')
     options = parser.parse_intermixed_args()
     for name in ('root', 'samples', 'cccl', 'catch2', 'work'):
@@ -208,18 +218,22 @@ def main():
     if not options.built:
         build(programs, options)
     (options.work / 'logs').mkdir(parents=True, exist_ok=True)
-    places = Places(options.root, options.cuda, options.gpu)
+    places = Places(options.root, options.cuda, options.gpu, options.parallel)
     counts = collections.Counter()
+    ways = ('native', 'vgpu') if options.gpu else ('simulated',)
+    pool = concurrent.futures.ThreadPoolExecutor(options.parallel)
     try:
-        for program in programs:
-            results = [run(way, program, places, options)
-                       for way in (('native', 'vgpu') if options.gpu else ('simulated',))]
+        for program, results in zip(programs, pool.map(
+                lambda program: [run(way, program, places, options) for way in ways], programs)):
             verdict = next((v for v in ('failed', 'skipped') if v in [r[0] for r in results]), 'passed')
             counts[verdict] += 1
             times = ' '.join(f'{seconds:7.1f}' for _, _, seconds in results)
-            reasons = '; '.join(reason for _, reason, _ in results if reason)
+            reasons = '; '.join(f'{way}: {reason}' for way, (_, reason, _) in zip(ways, results) if reason)
             print(f'{verdict:8}{program.set:8} {program.name:34} {times} s  {reasons}'.rstrip(), flush=True)
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        pool.shutdown(wait=False, cancel_futures=True)
         places.finish()
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts['failed'] or not counts['passed'] else 0

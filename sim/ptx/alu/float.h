@@ -14,8 +14,13 @@ static inline f64 ptx_from_bits_f64(u64 bits) { f64 x; memcpy(&x, &bits, sizeof 
 #define PTX_NAN_F32 ptx_from_bits_f32(0x7fffffff)
 #define PTX_NAN_F64 ptx_from_bits_f64(0xfff8000000000000u)
 
-// f32 instructions make every NaN this one; those of f64 keep the payload of a source.
-static inline f32 ptx_canonical_f32(f32 x) { return x == x ? x : PTX_NAN_F32; }
+// f32 instructions make every NaN this one; those of f64 keep the payload of a source. Compared as integers, which the
+// compiler vectorizes.
+static inline f32 ptx_canonical_f32(f32 x)
+{
+	u32 bits = ptx_bits_f32(x);
+	return ptx_from_bits_f32((s32)(bits & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : bits);
+}
 static inline f64 ptx_canonical_f64(f64 x) { return x == x ? x : PTX_NAN_F64; }
 static inline f64 ptx_quiet_f64(f64 x) { return ptx_from_bits_f64(ptx_bits_f64(x) | (u64)1 << 51); }
 
