@@ -37,11 +37,13 @@ static uint64_t count_of(uint64_t entry)
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample)
 {
 	_Atomic uint64_t *place = find_entry(estimates, shape);
-	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed), count = (count_of(entry) + 1) % TURN_SAMPLE;
+	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed), count = count_of(entry) + 1;
 
 	*ret_sample = true;
 	if (!has_tag(entry, shape))
 		return unknown_ns;
+	if (count == TURN_SAMPLE)
+		count = 0;
 	*ret_sample = !count;
 	atomic_store_explicit(place, entry - count_of(entry) + count, memory_order_relaxed);
 	return units_of(entry) << UNIT_SHIFT;
