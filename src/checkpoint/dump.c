@@ -105,10 +105,11 @@ static enum vg_status find(struct dump *dump)
 		return refuse(REFUSE_NO_CUDA, 0, dump->function,
 			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
 			      (int)dump->result.pid, dump->tree.processes[0].command);
-	status = refusal_by_driver(&dump->tree, dump->function);
-	if (status)
-		return status;
 	status = tenants_find(&dump->tree, dump->function, &dump->tenants);
+	if (status == VG_OK)
+		status = tenants_refuse_deep(&dump->tenants, dump->function);
+	if (status == VG_OK)
+		status = refusal_by_driver(&dump->tree, dump->function);
 	if (status == VG_OK && options->vgpu)
 		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu, dump->function);
 	if (status == VG_OK)
@@ -158,7 +159,8 @@ static enum vg_status evict(struct dump *dump)
 		return status;
 	dump->touched = true;
 	tenants_open_gates(&dump->tenants, timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS);
-	status = parking_take(&dump->evicted, timeout_ms, &dump->phase, dump->function, &dump->parking);
+	status = parking_take(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms}, &dump->phase,
+			      dump->function, &dump->parking);
 	tenants_open_gates(&dump->tenants, 0);
 	return status ? status : write_device(dump);
 }

@@ -39,9 +39,14 @@ struct seen {
 	struct pager_file file;
 };
 
+static bool is_own(const struct tenant *tenant)
+{
+	return !tenant->slot.guest && !tenant->slot.host;
+}
+
 static bool concerns(const struct tenants *tenants, const struct tenant *tenant)
 {
-	return tenants->vgpus[tenant->vgpu].evictable && !tenant->slot.guest && !tenant->slot.host;
+	return tenants->vgpus[tenant->vgpu].evictable && is_own(tenant);
 }
 
 bool parking_concerns(const struct tenants *tenants)
@@ -101,7 +106,7 @@ static struct vg_ledger **open_ledgers(const struct tenants *tenants)
 	struct vg_ledger **ledgers = calloc(tenants->vgpu_count + 1, sizeof *ledgers);
 
 	for (size_t i = 0; i < tenants->vgpu_count && ledgers; i++)
-		if (tenants->vgpus[i].evictable && vg_ledger_open(tenants->vgpus[i].path, &ledgers[i]))
+		if (vg_ledger_open(tenants->vgpus[i].path, &ledgers[i]))
 			ledgers[i] = NULL;
 	return ledgers;
 }
@@ -284,23 +289,26 @@ static enum vg_status find_file(const struct tenant *tenant, const struct pager_
 	return status;
 }
 
-static uint32_t choose_wish(void)
+static uint32_t choose_wish(bool is_deep)
 {
-	uint32_t wish = (uint32_t)(vg_clock_monotonic_ns() >> 10);
+	uint32_t wish = (uint32_t)(vg_clock_monotonic_ns() >> 10) & PAGER_PARK_NUMBER;
 
-	return wish ? wish : 1;
+	return (wish ? wish : 1) | (is_deep ? (uint32_t)PAGER_PARK_DEEP : 0);
 }
 
-static enum vg_status take(const struct tenants *tenants, struct vg_ledger **ledgers, unsigned drain_ms,
+static enum vg_status take(const struct tenants *tenants, struct vg_ledger **ledgers, const struct parking_wish *how,
 			   struct phase *phase, const char *function, struct parking *parking)
 {
-	uint32_t wish = choose_wish();
+	uint32_t wish = choose_wish(how->is_deep);
+	unsigned drain_ms = how->drain_ms;
 	enum vg_status status = VG_OK;
 	struct seen seen;
 
 	for (size_t i = 0; i < tenants->count; i++)
 		if (concerns(tenants, &tenants->list[i]))
 			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], wish, drain_ms);
+		else if (how->is_deep && is_own(&tenants->list[i]))
+			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], PAGER_PARK_DEEP, drain_ms);
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		if (!concerns(tenants, tenant))
@@ -313,15 +321,15 @@ static enum vg_status take(const struct tenants *tenants, struct vg_ledger **led
 	return status;
 }
 
-enum vg_status parking_take(const struct tenants *tenants, unsigned drain_ms, struct phase *phase, const char *function,
-			    struct parking *ret_parking)
+enum vg_status parking_take(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
+			    const char *function, struct parking *ret_parking)
 {
 	struct vg_ledger **ledgers = open_ledgers(tenants);
 
 	*ret_parking = (struct parking){0};
 	if (!ledgers)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu vGPUs", tenants->vgpu_count);
-	enum vg_status status = take(tenants, ledgers, drain_ms, phase, function, ret_parking);
+	enum vg_status status = take(tenants, ledgers, how, phase, function, ret_parking);
 	close_ledgers(tenants, ledgers);
 	return status;
 }
@@ -368,13 +376,34 @@ enum vg_status parking_open(const struct parking *parking, const char *function,
 	return VG_OK;
 }
 
+static void mark_done(const struct tenant *tenant, struct vg_ledger *ledger)
+{
+	if (!ledger)
+		return;
+	vg_ledger_guard(ledger);
+	struct pager_slot *slot = slot_of(ledger, tenant);
+	if (slot && READ(slot->park) & PAGER_PARK_DEEP)
+		atomic_fetch_or(&slot->park, PAGER_PARK_DEEP_DONE);
+	(void)vg_ledger_unguard(); // a truncated one shows nothing
+}
+
+void parking_mark_deep(const struct tenants *tenants)
+{
+	struct vg_ledger **ledgers = open_ledgers(tenants);
+
+	for (size_t i = 0; i < tenants->count && ledgers; i++)
+		if (is_own(&tenants->list[i]))
+			mark_done(&tenants->list[i], ledgers[tenants->list[i].vgpu]);
+	close_ledgers(tenants, ledgers);
+}
+
 size_t parking_release(const struct tenants *tenants)
 {
-	struct vg_ledger **ledgers = parking_concerns(tenants) ? open_ledgers(tenants) : NULL;
+	struct vg_ledger **ledgers = tenants->count ? open_ledgers(tenants) : NULL;
 	size_t released = 0;
 
 	for (size_t i = 0; i < tenants->count && ledgers; i++)
-		if (concerns(tenants, &tenants->list[i]))
+		if (is_own(&tenants->list[i]))
 			released += make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], 0, 0);
 	close_ledgers(tenants, ledgers);
 	return released;
