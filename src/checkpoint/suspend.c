@@ -3,6 +3,7 @@
 // suspended without --deep, or running.
 #include "base/status.h"
 #include "checkpoint/deep.h"
+#include "checkpoint/nccl.h"
 #include "checkpoint/refusal.h"
 #include "checkpoint/suspend_wait.h"
 #include "core/object.h"
@@ -322,12 +323,25 @@ static enum vg_status return_deep(struct suspension *suspension, struct deep *de
 
 // ---- the two functions -----------------------------------------------------------------------------------------
 
+static void warn(struct suspension *suspension)
+{
+	struct vg_suspend_result *result = &suspension->block->result;
+	pid_t *pids = calloc(result->count + 1, sizeof *pids);
+
+	for (size_t i = 0; i < result->count && pids; i++)
+		pids[i] = (pid_t)result->processes[i].pid;
+	if (pids)
+		nccl_warn(pids, result->count, result->warning, sizeof result->warning);
+	free(pids);
+}
+
 static enum vg_status suspend(struct suspension *suspension)
 {
 	enum vg_status status = suspension->options.deep ? find(suspension) : VG_OK;
 
 	if (status == VG_OK)
 		status = suspension->options.deep ? leave_deep(suspension) : move(suspension);
+	warn(suspension);
 	return status;
 }
 

@@ -395,6 +395,66 @@ TEST(many_cycles_lose_nothing)
 	end(&program);
 }
 
+// ---- ranks of NCCL jobs --------------------------------------------------------------------------------------
+
+TEST(one_rank_of_a_job_is_told)
+{
+	prepare(false);
+	must("create rank --memory 256M --evictable");
+	setenv("WORLD_SIZE", "2", 1);
+	setenv("TENANT_MAPS", path_of("libnccl.so.2"), 1);
+	write_text("libnccl.so.2", "not a library");
+	struct program program = start("rank", "rank", "64", "32", "512");
+	unsetenv("WORLD_SIZE");
+	must("suspend rank");
+	CHECK_CONTAINS(said, "is a rank of a NCCL job: it has 2 ranks, and 1 of them is suspended");
+	must("resume rank");
+	CHECK(!strstr(said, "NCCL"));
+	setenv("WORLD_SIZE", "2", 1);
+	struct program second = start("rank", "rank.second", "32", "16", "512");
+	unsetenv("WORLD_SIZE");
+	must("suspend rank"); // both
+	CHECK(!strstr(said, "NCCL"));
+	must("resume rank");
+	CHECK_INT(run("suspend --pid %d --deep", (int)second.pid), 0);
+	CHECK_CONTAINS(said, "is a rank of a NCCL job: it has 2 ranks, and 1 of them is suspended");
+	must("resume rank");
+	end(&second);
+	end(&program);
+	// The library alone tells nothing: every PyTorch program has it.
+	program = start("rank", "rank", "64", "32", "512");
+	must("suspend rank");
+	CHECK(!strstr(said, "NCCL"));
+	must("resume rank");
+	unsetenv("TENANT_MAPS");
+	end(&program);
+}
+
+TEST(ranks_with_common_memory_are_told)
+{
+	char shared[64], text[64];
+
+	prepare(false);
+	must("create first --memory 128M --evictable");
+	must("create second --memory 128M --evictable");
+	snprintf(shared, sizeof shared, "/dev/shm/nccl-test%d", (int)getpid());
+	int fd = open(shared, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	CHECK_INT(write(fd, "x", 1), 1);
+	close(fd);
+	setenv("TENANT_MAPS", shared, 1);
+	struct program one = start("first", "first", "32", "16", "512"), two = start("second", "second", "32", "16", "512");
+	unsetenv("TENANT_MAPS");
+	unlink(shared);
+	must("suspend first");
+	snprintf(text, sizeof text, "is a rank of a NCCL job: process %d is another one", (int)two.pid);
+	CHECK_CONTAINS(said, text);
+	must("resume first");
+	CHECK_INT(run("suspend first --deep"), 1); // what it shares would be lost
+	CHECK_CONTAINS(said, "refused (cuda-ipc)");
+	end(&one);
+	end(&two);
+}
+
 TEST(zz_the_daemon_goes)
 {
 	prepare(false);
