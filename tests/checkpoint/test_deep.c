@@ -206,6 +206,20 @@ TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
 	end(&program);
 }
 
+// What somebody wanted is nothing that was left behind. Other tests may leave something behind meanwhile.
+TEST(doctor_does_not_report_it)
+{
+	char pid[32];
+
+	prepare(false);
+	struct program program = start_evictable("healthy", "");
+	snprintf(pid, sizeof pid, "is %d:", (int)program.pid);
+	must("suspend healthy --deep");
+	CHECK(run("doctor cuda") <= 1);
+	CHECK(!strstr(said, pid));
+	end(&program);
+}
+
 TEST(a_program_that_is_dumped_is_not_suspended_deep)
 {
 	prepare(false);
@@ -218,12 +232,27 @@ TEST(a_program_that_is_dumped_is_not_suspended_deep)
 	waitpid(program.run, NULL, 0);
 }
 
+static void await_stopped(pid_t pid)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	for (int i = 0; i < 1000; i++) {
+		CHECK(vg_file_read(path, text, sizeof text) > 0);
+		if (strstr(text, "State:\tT"))
+			return;
+		usleep(10000);
+	}
+	FAIL("process %d is not stopped", (int)pid);
+}
+
 TEST(a_stopped_program_is_refused)
 {
 	prepare(false);
 	struct program program = start_evictable("halt", "");
 
 	kill(program.pid, SIGSTOP);
+	await_stopped(program.pid);
 	CHECK_INT(run("suspend halt --deep"), 1);
 	CHECK_CONTAINS(said, "refused (stopped): process");
 	CHECK_STR(told("halt", program.pid, "deep"), "null");
