@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "checkpoint.h"
+#include "checkpoint/image.h"
 #include "checkpoint/image_folder.h"
 #include "say.h"
 
@@ -82,6 +83,16 @@ static int say_where(const struct watch *watch)
 	return 0;
 }
 
+// What a migration has begun to write, and copied ahead.
+static void sweep_parts(const char *dir)
+{
+	char path[PATH_MAX];
+
+	image_sweep(dir);
+	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, dir) < (int)sizeof path)
+		image_sweep(path);
+}
+
 static int bring_back(const struct watch *watch)
 {
 	const struct guarded *guarded = watch->guarded;
@@ -106,6 +117,8 @@ static int bring_back(const struct watch *watch)
 	}
 	if (r == 0 && watch->step == GUARD_STANDS)
 		image_remove(guarded->dir);
+	if (guarded->scratch)
+		sweep_parts(guarded->dir);
 	if (r == 0 && guarded->scratch)
 		checkpoint_scratch_end(guarded->scratch);
 	session_close(&session);

@@ -35,6 +35,7 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_SEND,	  /* a migration: the image goes to the other side, and is verified there */
 	VG_CHECKPOINT_RECEIVE,	  /* the other side: it comes in */
 	VG_CHECKPOINT_HANDOVER,	  /* the processes end here, and run there */
+	VG_CHECKPOINT_PRECOPY,	  /* a migration: device memory goes to the other side while the processes run */
 	VG_CHECKPOINT_PHASES
 };
 /* "find", "evict", "lock", "device-out", ... */
@@ -64,10 +65,14 @@ struct vg_checkpoint_result {
 	uint64_t bytes;				/* that the image takes on the disk */
 	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
-	char warning[240];			/* a restore: what may go wrong here, though nothing forbids it; "": nothing */
+	/* A restore: what may go wrong here, though nothing forbids it. A migration: why `precopy` did not help. "":
+	 * nothing. */
+	char warning[240];
 	uint64_t device_bytes;			/* device memory that Virgate writes or reads itself: of evictable vGPUs */
 	uint64_t linked_bytes;			/* a dump: of packs that the image has in common with its bases */
 	uint64_t copied_bytes;			/* a dump: of packs of bases on another file system, which were copied */
+	unsigned rounds;	  /* a migration: that device memory went over before the processes were stopped */
+	uint64_t precopied_bytes; /* that went over in these */
 };
 
 struct vg_dump_options {
@@ -151,6 +156,11 @@ struct vg_migrate_options {
 	const char *to; /* "unix:PATH": who listens there; "ssh:[USER@]HOST": `virgate restore --from -` over there */
 	const struct vg_process_gpu_pair *gpus; /* see vg_restore_options; for ssh alone: who listens has his own */
 	size_t gpu_count;
+	/* Nonzero: device memory of programs in evictable vGPUs goes over first, while they run: all of it, then what has
+	 * changed meanwhile, in rounds, until little changes or the rounds do not become smaller. For each round the memory
+	 * moves to the host and back. The rest goes over when they stand still. The other side must be able to take it
+	 * (else UNSUPPORTED). UNSUPPORTED also: nothing of them is in an evictable vGPU. */
+	int precopy;
 };
 /* Moves processes to another machine, or pid namespace. They stand still while their image goes there and is verified;
  * when it fits there they end here, and only then begin there. As vg_checkpoint_dump() until then: whatever fails there

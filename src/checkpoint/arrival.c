@@ -17,6 +17,8 @@ struct arrival {
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
+	struct image_draft store; // for packs that come before the image
+	struct packs packs;
 	bool stands;				    // the image does, at options.dir
 	struct image_dir image;			    // that one
 	struct vg_checkpoint_result coming, result; // its coming in, and the rest
@@ -46,6 +48,21 @@ static enum vg_status greet(struct arrival *arrival)
 	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
 }
 
+// Where the packs lie until the image has links to them.
+static enum vg_status take_packs(struct arrival *arrival)
+{
+	char path[PATH_MAX];
+
+	if (!arrival->header.has_packs)
+		return VG_OK;
+	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, arrival->options.dir) >= (int)sizeof path)
+		return vg_fail(VG_INVALID, 0, arrival->function, "%.60s… is too long a path", arrival->options.dir);
+	enum vg_status status = image_begin(path, arrival->function, &arrival->store);
+	arrival->packs.store = &arrival->store;
+	arrival->frames.packs = &arrival->packs;
+	return status ? status : stream_receive_packs(&arrival->frames, &arrival->packs);
+}
+
 static enum vg_status take_in(struct arrival *arrival)
 {
 	struct phase phase = {
@@ -61,6 +78,8 @@ static enum vg_status take_in(struct arrival *arrival)
 	if (status == VG_OK)
 		status = greet(arrival);
 	if (status == VG_OK)
+		status = take_packs(arrival);
+	if (status == VG_OK)
 		status = stream_receive(&arrival->frames, &draft, &description);
 	if (status == VG_OK && !arrival->header.answers)
 		status = frames_read_end(&arrival->frames);
@@ -73,6 +92,9 @@ static enum vg_status take_in(struct arrival *arrival)
 	arrival->image.path = arrival->options.dir;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);
+	arrival->frames.packs = NULL;
+	packs_finish(&arrival->packs);
+	image_finish(&arrival->store);
 	image_finish(&draft);
 	json_decref(description);
 	return status;

@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	if (text == 0xffff) {
 		frames_write_plain(&frames, data, length);
 	} else {
-		stream_begin(&frames, false);
+		stream_begin(&frames, false, false);
 		describe(&frames, (const char *)data, text);
 		for (data += text, length -= text; length > 3;) {
 			enum frame_type type = (enum frame_type)data[0];
