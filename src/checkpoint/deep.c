@@ -47,7 +47,7 @@ enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 // A process may wait at its gate for its turn, and the GPU for what it is about to launch.
 static enum vg_status take_off(struct deep *deep, unsigned timeout_ms, struct parking *parking)
 {
-	const struct parking_wish wish = {.drain_ms = timeout_ms, .is_deep = true};
+	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
 	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
 
 	tenants_open_gates(&deep->tenants, open_ms);

@@ -165,8 +165,8 @@ static enum vg_status evict(struct dump *dump)
 		return status;
 	dump->touched = true;
 	dump_open_gates(&dump->tenants, timeout_ms);
-	status = parking_take(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms}, &dump->phase,
-			      dump->function, &dump->parking);
+	status = parking_take(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms, .limit = "--timeout"},
+			      &dump->phase, dump->function, &dump->parking);
 	tenants_open_gates(&dump->tenants, 0);
 	return status ? status : write_device(dump);
 }

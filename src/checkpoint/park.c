@@ -174,7 +174,7 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 // Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
 // saves it.
 static enum vg_status judge(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
-			    unsigned drain_ms, const char *function)
+			    const struct parking_wish *how, const char *function)
 {
 	const char *name = tenants->vgpus[tenant->vgpu].name;
 	char text[160];
@@ -182,9 +182,9 @@ static enum vg_status judge(const struct tenants *tenants, const struct tenant *
 	if (seen->reason == PAGER_THREAD || seen->reason == PAGER_GPU || seen->reason == PAGER_CAPTURE)
 		return vg_fail(VG_NOT_READY, 0, function,
 			       "the memory of process %d (%s) of vGPU %s did not leave the GPU within %.1f s: %s; allow "
-			       "more time with --timeout",
-			       (int)tenant->pid, tenant->slot.command, name, drain_ms / 1e3,
-			       reason_text(seen, text, sizeof text));
+			       "more time with %s",
+			       (int)tenant->pid, tenant->slot.command, name, how->drain_ms / 1e3,
+			       reason_text(seen, text, sizeof text), how->limit);
 	if (seen->reason == PAGER_FILE)
 		return refuse(REFUSE_HOST_FILE, (int)seen->row, function,
 			      "process %d (%s) of vGPU %s cannot put its host memory away: %s", (int)tenant->pid,
@@ -316,7 +316,7 @@ static enum vg_status take(const struct tenants *tenants, struct vg_ledger **led
 		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, function, &seen);
 		if (status == VG_OK && seen.is_there)
 			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen.file, function, parking)
-							    : judge(tenants, tenant, &seen, drain_ms, function);
+							    : judge(tenants, tenant, &seen, how, function);
 	}
 	return status;
 }

@@ -25,6 +25,7 @@ struct parking {
 bool parking_concerns(const struct tenants *tenants);
 struct parking_wish {
 	unsigned drain_ms;
+	const char *limit; // the option that sets it, for messages
 	bool is_deep; // no dump's: it stays in force afterwards, also for processes of vGPUs that are not evictable
 };
 // Asks the processes to park and waits until they have. A process that cannot for want of host memory stays on the GPU,

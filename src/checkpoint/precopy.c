@@ -52,7 +52,7 @@ static enum vg_status find(const struct precopy *precopy, struct snapshot *snaps
 // Moves the memory to the host and back, and keeps the files open in which it was.
 static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snapshot, struct device_source **ret_sources)
 {
-	const struct parking_wish wish = {.drain_ms = dump_timeout(precopy->dump)};
+	const struct parking_wish wish = {.drain_ms = dump_timeout(precopy->dump), .limit = "--timeout"};
 
 	dump_open_gates(&snapshot->tenants, wish.drain_ms);
 	enum vg_status status =

@@ -123,7 +123,7 @@ def leaves_altogether(nvml, options, least):
         server.ask("check", "right")
         there = nvml.memory()["used"]
         lines = []
-        for _ in range(4):
+        for _ in range(2 if SIM else 4):
             begun = time.monotonic()
             out = virgate("suspend", name, "--deep").strip().splitlines()[-1]
             middle = time.monotonic()
@@ -178,11 +178,11 @@ def recovers_deep(nvml):
         virgate("suspend", name)  # pins host memory
         virgate("resume", name)
         states = []
-        for _ in range(10):
+        for _ in range(4 if SIM else 10):
             words = ["suspend", "--sim"] if SIM else ["suspend"]
             command = subprocess.Popen([VIRGATE, *words, name, "--deep"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, start_new_session=True)
-            time.sleep(chance.random() * (0.3 if SIM else 1.5))
+            time.sleep(chance.random() * 2.5)
             kill_with_children(command)
             tenant = vgpu(name)["tenants"][0]
             states.append(tenant["deep"] or tenant["eviction"]["state"])
