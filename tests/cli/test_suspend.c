@@ -152,6 +152,23 @@ TEST(what_the_daemon_refuses_is_said)
 	CHECK_CONTAINS(result.err, "no proper ");
 }
 
+// Before anything is asked of the processes, and before a driver is needed.
+TEST(a_deep_suspension_under_mps_is_refused)
+{
+	char answer[2048], requests[2048];
+	const char *listing = listing_of(RUNNING), *class = strstr(listing, "\"turns\"");
+
+	place_begin();
+	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - listing), listing, class);
+	serve_in_turn((const char *const[]){answer, answer, NULL}); // for the guard, and for the verb
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
+	CHECK_CONTAINS(result.err, "refused (mps): vGPU a is in the mode mps");
+	CHECK_CONTAINS(result.err, "suspend it without --deep");
+	CHECK_STR(result.out, "");
+	slurp("requests", requests, sizeof requests);
+	CHECK(!strstr(requests, "\"suspend\""));
+}
+
 TEST(bad_words_are_refused)
 {
 	static const struct {
