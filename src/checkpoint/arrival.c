@@ -1,6 +1,7 @@
 // A migration, from the side that gets the processes; and a restore from any stream of an image.
 #include "base/status.h"
 #include "checkpoint/image_folder.h"
+#include "checkpoint/prefill.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/stream.h"
 #include "core/object.h"
@@ -19,6 +20,7 @@ struct arrival {
 	struct stream_header header;
 	struct image_draft store; // for packs that come before the image
 	struct packs packs;
+	struct prefill prefill;
 	bool stands;				    // the image does, at options.dir
 	struct image_dir image;			    // that one
 	struct vg_checkpoint_result coming, result; // its coming in, and the rest
@@ -58,7 +60,10 @@ static enum vg_status take_packs(struct arrival *arrival)
 	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, arrival->options.dir) >= (int)sizeof path)
 		return vg_fail(VG_INVALID, 0, arrival->function, "%.60s… is too long a path", arrival->options.dir);
 	enum vg_status status = image_begin(path, arrival->function, &arrival->store);
+	arrival->prefill = (struct prefill){.function = arrival->function, .packs = &arrival->packs};
 	arrival->packs.store = &arrival->store;
+	arrival->packs.round = prefill_round;
+	arrival->packs.user = &arrival->prefill;
 	arrival->frames.packs = &arrival->packs;
 	return status ? status : stream_receive_packs(&arrival->frames, &arrival->packs);
 }
@@ -164,6 +169,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	const struct restore_gate gate = {.pass = await_go,
 					  .user = &arrival,
 					  .image = &arrival.image,
+					  .prefill = &arrival.prefill,
 					  .places_later = arrival.header.answers && arrival.header.same_processes};
 	if (status == VG_OK)
 		status = restore_run(&arrival.options, &gate, __func__, &arrival.result);
@@ -173,6 +179,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	// Whoever sends processes keeps them if this fails: then nothing of them is left here.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);
+	prefill_finish(&arrival.prefill);
 	image_close(&arrival.image);
 	frames_finish(&arrival.frames);
 	if (ret_result)

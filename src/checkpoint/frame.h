@@ -19,6 +19,7 @@ enum frame_type {
 	// whoever sends an image, in version 2 of the stream
 	FRAME_PACK,   // before the image: a pack comes, its number 4 bytes; data without a file's name is its own
 	FRAME_PACKED, // no more packs: the image begins
+	FRAME_INDEX,  // behind the packs of a round: a piece of an index, whose packs are these; an empty one is behind the last
 	FRAME_LINK,   // in place of a file: the number of the pack that it is, 4 bytes, and its name
 };
 

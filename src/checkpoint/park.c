@@ -491,6 +491,28 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, const char *func
 	return status;
 }
 
+bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *function, struct pager_file *ret_file)
+{
+	struct parked parked = {.pid = pid, .directory = -1};
+	bool is_linked = false;
+	char from[32];
+
+	snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+	if (pager_file_choose(pid, ret_file) || vg_process_start_time(pid, &parked.start_time))
+		return false;
+	pager_file_format(ret_file, parked.name);
+	parked.directory = open_directory(pid);
+	if (parked.directory >= 0 && give_to(fd, pid) == 0) // a container may have another file system there
+		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
+	if (is_linked && add(parking, &parked, function) == VG_OK)
+		return true;
+	if (is_linked)
+		unlinkat(parked.directory, parked.name, 0);
+	if (parked.directory >= 0)
+		close(parked.directory);
+	return false;
+}
+
 void parking_remove(struct parking *parking)
 {
 	for (size_t i = 0; i < parking->count; i++)

@@ -51,5 +51,7 @@ enum vg_status parking_check_room(uint64_t bytes, const char *function);
 // and adds it to the list. SYSTEM, NO_MEMORY.
 enum vg_status parking_make(struct parking *parking, pid_t pid, const char *function, int *ret_fd,
 			    struct pager_file *ret_file);
+// The same with a file without a name, which is to be this one. Returns false, and does nothing, if it cannot be.
+bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *function, struct pager_file *ret_file);
 // Removes the files of the list, and frees it.
 void parking_remove(struct parking *parking);

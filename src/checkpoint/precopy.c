@@ -98,7 +98,7 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 
 // The packs stay the image's, so they must be on the disk in the end: what is written now need not be while the
 // processes stand still.
-static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base)
+static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
 {
 	enum vg_status status = VG_OK;
 	uint64_t bytes;
@@ -110,12 +110,47 @@ static enum vg_status send_packs(struct precopy *precopy, const struct device_ba
 		if (fd < 0)
 			return vg_fail(VG_SYSTEM, -fd, precopy->function, "%s/%s: %s", base->dir.path, name,
 				       strerror(-fd));
-		status = stream_send_pack(precopy->frames, &precopy->packs, fd, &bytes);
+		status = stream_send_pack(precopy->frames, &precopy->packs, fd, &numbers[i], &bytes);
 		if (status == VG_OK && bytes && fsync(fd) < 0)
 			status = vg_fail(VG_SYSTEM, errno, precopy->function, "%s/%s: %s", base->dir.path, name,
 					 strerror(errno));
 		precopy->sent_bytes += bytes;
 	}
+	return status;
+}
+
+// The other side fills its host memory by it, before the processes are there.
+static enum vg_status send_index(struct precopy *precopy, const struct device_base *base, const uint32_t *numbers)
+{
+	struct device_index index = base->index;
+	void *data = NULL;
+	size_t length;
+
+	index.pack_count = (unsigned)precopy->packs.count;
+	index.blocks = malloc((index.block_count + 1) * sizeof *index.blocks);
+	for (size_t i = 0; i < index.block_count && index.blocks; i++) {
+		index.blocks[i] = base->index.blocks[i];
+		if (index.blocks[i].codec != DEVICE_ZERO)
+			index.blocks[i].pack = numbers[index.blocks[i].pack];
+	}
+	if (index.blocks)
+		data = device_index_encode(&index, &length);
+	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
+				     : vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for an index");
+	free(index.blocks);
+	free(data);
+	return status;
+}
+
+static enum vg_status send_round(struct precopy *precopy, const struct device_base *base)
+{
+	uint32_t *numbers = calloc(base->index.pack_count + 1, sizeof *numbers);
+
+	enum vg_status status = numbers ? send_packs(precopy, base, numbers)
+					: vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for the packs");
+	if (status == VG_OK)
+		status = send_index(precopy, base, numbers);
+	free(numbers);
 	return status;
 }
 
@@ -153,7 +188,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	if (status == VG_OK) {
 		precopy->phase->bytes = 0; // what is sent is counted from here
 		precopy->phase->total = ret_written->new_bytes;
-		status = send_packs(precopy, &base);
+		status = send_round(precopy, &base);
 	}
 	if (status == VG_OK)
 		status = keep_round(precopy, &base);

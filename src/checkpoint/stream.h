@@ -17,12 +17,17 @@ struct packs {
 	int *fds; // a sender's
 	size_t count;
 	const struct image_draft *store; // a receiver's
+	// A receiver's: a round of packs has come in, with the index of a memory that consists of these. May be NULL.
+	enum vg_status (*round)(void *user, const void *index, size_t length);
+	void *user;
 	uint64_t bytes;
 	bool *is_linked; // a receiver's, by the number of the image's pack: the image has it from there
 };
 // Sends a file as the next pack, if none of those sent is the same file. Takes `fd`. Its bytes are counted in the frames'
-// phase; *ret_bytes: how many were sent. SYSTEM, NO_MEMORY, and as frame_write().
-enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint64_t *ret_bytes);
+// phase; *ret_bytes: how many were sent; *ret_number: the pack's. SYSTEM, NO_MEMORY, and as frame_write().
+enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint32_t *ret_number,
+				uint64_t *ret_bytes);
+enum vg_status stream_send_index(struct frames *frames, const void *index, size_t length);
 enum vg_status stream_end_packs(struct frames *frames);
 // Receives all packs into the store's directory. INTEGRITY, SYSTEM, NO_MEMORY.
 enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs);

@@ -17,6 +17,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+enum { MOST_INDEX = 256 << 20 };
+
 struct receiver {
 	struct frames *frames;
 	struct image_draft *draft;
@@ -315,9 +317,36 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	return VG_OK;
 }
 
+// The index of a round, as it comes in.
+struct text {
+	char *bytes;
+	size_t length;
+};
+
+static enum vg_status take_index(struct frames *frames, const struct packs *packs, struct text *index)
+{
+	enum vg_status status = VG_OK;
+
+	if (frames->payload_bytes) {
+		char *grown = index->length > MOST_INDEX ? NULL : realloc(index->bytes, index->length + frames->payload_bytes);
+		if (!grown)
+			return index->length > MOST_INDEX ? no_pack(frames, "too much of an index")
+							  : stream_failed(frames, ENOMEM, "an index", "");
+		index->bytes = grown;
+		memcpy(grown + index->length, frames->payload, frames->payload_bytes);
+		index->length += frames->payload_bytes;
+		return VG_OK;
+	}
+	if (packs->round)
+		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length);
+	index->length = 0;
+	return status;
+}
+
 enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
 {
 	enum frame_type type = FRAME_PACK;
+	struct text index = {0};
 	int fd = -1;
 
 	packs->is_linked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_linked);
@@ -330,9 +359,12 @@ enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
 			status = begin_pack(frames, packs, &fd);
 		else if (status == VG_OK && type == FRAME_DATA)
 			status = take_pack_data(frames, packs, fd);
+		else if (status == VG_OK && type == FRAME_INDEX)
+			status = take_index(frames, packs, &index);
 		else if (status == VG_OK && type != FRAME_PACKED)
 			status = no_pack(frames, "of a kind that does not belong there");
 	}
+	free(index.bytes);
 	if (fd >= 0)
 		close(fd);
 	return status;

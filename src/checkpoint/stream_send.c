@@ -109,13 +109,16 @@ static enum vg_status add_pack(struct frames *frames, struct packs *packs, int c
 	return VG_OK;
 }
 
-enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint64_t *ret_bytes)
+enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint32_t *ret_number,
+				uint64_t *ret_bytes)
 {
-	uint32_t number = (uint32_t)packs->count;
+	ssize_t known = find_pack(packs, consume_fd);
+	uint32_t number = (uint32_t)(known < 0 ? (ssize_t)packs->count : known);
 	struct stat info;
 
+	*ret_number = number;
 	*ret_bytes = 0;
-	if (find_pack(packs, consume_fd) >= 0) {
+	if (known >= 0) {
 		close(consume_fd);
 		return VG_OK;
 	}
@@ -131,6 +134,16 @@ enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int 
 	if (status == VG_OK)
 		*ret_bytes = (uint64_t)info.st_size;
 	return status;
+}
+
+enum vg_status stream_send_index(struct frames *frames, const void *index, size_t length)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t at = 0; at < length && status == VG_OK; at += PIECE)
+		status = frame_write(frames, FRAME_INDEX, (const char *)index + at, length - at < PIECE ? length - at : PIECE,
+				     NULL, 0);
+	return status ? status : frame_write(frames, FRAME_INDEX, NULL, 0, NULL, 0);
 }
 
 enum vg_status stream_end_packs(struct frames *frames)

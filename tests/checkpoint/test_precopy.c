@@ -1,14 +1,17 @@
 // migrate --precopy: device memory goes over in rounds while the program runs, and what arrives in the end is what the
 // program had when it stood still. With the stand-in for CRIU, and a far side that the test plays.
+#include <dirent.h>
 #include <glob.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "base/status.h"
+#include "checkpoint/device_in.h"
 #include "checkpoint/device_index.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/inspect.h"
+#include "checkpoint/prefill.h"
 #include "checkpoint/stream.h"
 #include "pager/host_file.h"
 #include "tenants_test.h"
@@ -40,39 +43,71 @@ static unsigned expected(unsigned block, unsigned changes, unsigned rounds)
 }
 
 // The program stands still: it has completed the rounds that its file tells, and maybe a part of the next one.
-static void check_memory(const struct image_dir *dir, const struct program *program, unsigned changes)
+static void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
+{
+	unsigned rounds = report_of(program).round, first = words[0];
+
+	for (size_t word = 0; word < DEVICE_BLOCK / 4; word++)
+		if (words[word] != first)
+			FAIL("block %u has %u and %u", number, first, words[word]);
+	if (first != expected(number, changes, rounds) && first != expected(number, changes, rounds + 1))
+		FAIL("block %u has %u after %u rounds, not %u", number, first, rounds, expected(number, changes, rounds));
+}
+
+static void check_packs(const struct image_dir *dir, const struct device_index *index, const struct program *program,
+			unsigned changes)
 {
 	unsigned char *stored = malloc(DEVICE_STORED_MOST), *data = malloc(DEVICE_BLOCK);
-	unsigned rounds = report_of(program).round, newer = 0;
+
+	CHECK_INT(index->block_count, BLOCKS);
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		char name[32];
+		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)index->blocks[i].pack);
+		int fd = image_open_file(dir->fd, name);
+		CHECK(fd >= 0);
+		CHECK_INT(device_block_load(fd, &index->blocks[i], stored), 0);
+		close(fd);
+		CHECK(device_block_unpack(&index->blocks[i], stored, data));
+		check_block((const unsigned *)data, i, program, changes);
+	}
+	free(stored);
+	free(data);
+}
+
+// The host memory that was filled ahead has most of it, and all of it when it is completed.
+static void check_prefill(const struct image_dir *dir, const struct device_index *index, const struct prefill *prefill,
+			  const struct program *program, unsigned changes)
+{
+	const struct device_block *have;
+	int fd = prefill_find(prefill, &index->memories[0], &have);
+	unsigned *data = malloc(DEVICE_BLOCK), same = 0;
+
+	CHECK(fd >= 0);
+	for (unsigned i = 0; i < BLOCKS; i++)
+		same += memcmp(have[i].digest, index->blocks[i].digest, DIGEST_BYTES) == 0;
+	CHECK(same >= BLOCKS - changes);
+	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, __func__), VG_OK);
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		CHECK_INT(pread(fd, data, DEVICE_BLOCK, (off_t)i * DEVICE_BLOCK), DEVICE_BLOCK);
+		check_block(data, i, program, changes);
+	}
+	free(data);
+}
+
+static void check_memory(const struct image_dir *dir, const struct prefill *prefill, const struct program *program,
+			 unsigned changes)
+{
 	struct image_files files = {0};
 	struct device_index index;
 	json_t *text = NULL;
 
 	CHECK_INT(inspect_read(dir, __func__, &text, &files), VG_OK);
 	CHECK_INT(device_index_read(dir, &files, __func__, &index), VG_OK);
-	CHECK_INT(index.block_count, BLOCKS);
-	for (unsigned i = 0; i < BLOCKS; i++) {
-		char name[32];
-		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)index.blocks[i].pack);
-		int fd = image_open_file(dir->fd, name);
-		CHECK(fd >= 0);
-		CHECK_INT(device_block_load(fd, &index.blocks[i], stored), 0);
-		close(fd);
-		CHECK(device_block_unpack(&index.blocks[i], stored, data));
-		unsigned *words = (unsigned *)data, first = words[0];
-		for (size_t word = 0; word < DEVICE_BLOCK / 4; word++)
-			if (words[word] != first)
-				FAIL("block %u has %u and %u", i, first, words[word]);
-		if (first != expected(i, changes, rounds) && first != expected(i, changes, rounds + 1))
-			FAIL("block %u has %u after %u rounds, not %u", i, first, rounds, expected(i, changes, rounds));
-		newer += first < FILL;
-	}
-	CHECK(newer > 0 || changes == 0);
+	check_packs(dir, &index, program, changes);
+	check_prefill(dir, &index, prefill, program, changes);
 	device_index_free(&index);
 	image_files_free(&files);
 	json_decref(text);
-	free(stored);
-	free(data);
 }
 
 static unsigned linked_packs(const struct packs *packs)
@@ -88,14 +123,18 @@ static void receive_and_look(struct frames *frames, const struct program *progra
 {
 	struct image_draft store = {0}, draft = {0};
 	struct packs packs = {.store = &store};
+	struct prefill prefill = {.function = "far side", .packs = &packs};
 	json_t *description = NULL;
 	uint32_t status = VG_POLICY;
 
 	CHECK_INT(image_begin(path_of("far.image.precopy"), __func__, &store), VG_OK);
 	frames->packs = &packs;
+	packs.round = prefill_round;
+	packs.user = &prefill;
 	if (stream_receive_packs(frames, &packs))
 		FAIL("%s", vg_last_error()->text);
 	if (far == CLOSES_BEHIND_ROUNDS) {
+		prefill_finish(&prefill);
 		image_finish(&store);
 		return;
 	}
@@ -109,9 +148,10 @@ static void receive_and_look(struct frames *frames, const struct program *progra
 	const struct image_dir dir = image_draft_dir(&draft);
 	if (vg_image_verify(path_of("far.image"), NULL)) // all of it
 		FAIL("%s", vg_last_error()->text);
-	check_memory(&dir, program, changes);
+	check_memory(&dir, &prefill, program, changes);
 	frame_write(frames, FRAME_REFUSED, &status, sizeof status, "seen enough", 11);
 	json_decref(description);
+	prefill_finish(&prefill);
 	packs_finish(&packs);
 	image_finish(&draft);
 }
@@ -190,6 +230,19 @@ static void remove_image(const char *name)
 	CHECK_INT(system(command), 0);
 }
 
+// Of host memory of a process that has a name.
+static unsigned count_files(pid_t pid)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+	closedir(directory);
+	return count;
+}
+
 static int migrate(const char *vgpu, const char *more)
 {
 	return run("migrate --vgpu %s --precopy --to unix:%s %s", vgpu, path_of("socket"), more);
@@ -261,6 +314,50 @@ TEST(a_program_goes_over_and_continues)
 	check_no_scratch();
 	kill(program.pid, SIGKILL);
 	await_end(program.pid);
+}
+
+// A whole far side, with the stand-in: what CRIU makes there and here again is no tenant, so both fail in the end. Until
+// then the host memory that was filled ahead has become the file of the process, and goes with it.
+TEST(memory_that_was_filled_ahead_goes_with_a_restore_that_fails)
+{
+	char from[PATH_MAX + 8], pid[16], *image;
+
+	prepare(false);
+	if (geteuid() != 0)
+		SKIP("only root may make a process with a certain pid");
+	struct program program = start_changing("nowhere", "4");
+	mkdir(path_of("far"), 0700);
+	setenv("AGAIN", AGAIN, 1);
+	snprintf(pid, sizeof pid, "%d", (int)program.pid);
+	write_text("again", pid);
+	write_text("far/again", pid);
+	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
+	unlink(path_of("socket"));
+	fflush(stdout);
+	pid_t far = fork();
+	if (far == 0) {
+		setenv("STANDIN", path_of("far"), 1);
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 1000 && access(path_of("socket"), F_OK) < 0; i++)
+		usleep(10000);
+	CHECK_INT(migrate("nowhere", ""), 1);
+	CHECK_CONTAINS(said, "they run nowhere, and their image is ");
+	image = strstr(said, "their image is ") + strlen("their image is ");
+	image[strcspn(image, ":")] = '\0';
+	char command[PATH_MAX + 64];
+	snprintf(command, sizeof command, "%s image verify %s >/dev/null && rm -r %.*s", VIRGATE, image,
+		 (int)strlen(image) - (int)strlen("/image"), image);
+	CHECK_INT(system(command), 0);
+	waitpid(far, NULL, 0);
+	CHECK_CONTAINS(text_of("far.log"), "does not have the slot in vGPU nowhere that the image records");
+	waitpid(program.run, NULL, 0);
+	CHECK_INT(count_files(program.pid), 0);
+	check_no_scratch();
+	unlink(path_of("again"));
 }
 
 // ---- whether it helps ------------------------------------------------------------------------------------
@@ -385,7 +482,11 @@ static enum vg_status receive_hostile(void (*play)(struct frames *frames))
 {
 	struct image_draft store = {0};
 	struct packs packs = {.store = &store};
+	struct prefill prefill = {.function = "receiver", .packs = &packs};
 	int ends[2];
+
+	packs.round = prefill_round;
+	packs.user = &prefill;
 
 	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	fflush(stdout);
@@ -400,6 +501,7 @@ static enum vg_status receive_hostile(void (*play)(struct frames *frames))
 	struct frames in = {.in = ends[0], .out = -1, .function = "receiver", .packs = &packs};
 	CHECK_INT(image_begin(path_of("hostile.precopy"), __func__, &store), VG_OK);
 	enum vg_status status = stream_receive_packs(&in, &packs);
+	prefill_finish(&prefill);
 	packs_finish(&packs);
 	image_finish(&store);
 	frames_finish(&in);
@@ -424,6 +526,46 @@ static void play_sound(struct frames *frames)
 	send_data(frames, 0);
 	send_pack(frames, 1);
 	stream_end_packs(frames);
+}
+
+static void play_bad_index(struct frames *frames)
+{
+	send_pack(frames, 0);
+	stream_send_index(frames, "no index, but long enough for the header of one, which is not so long", 70);
+}
+
+static void play_empty_index(struct frames *frames)
+{
+	stream_send_index(frames, NULL, 0);
+}
+
+// An index of a pack that did not come.
+static void play_index_without_pack(struct frames *frames)
+{
+	struct device_memory memory = {.pid = 1, .bytes = DEVICE_BLOCK};
+	struct device_block block = {.codec = DEVICE_RAW, .length = DEVICE_BLOCK, .pack = 0};
+	const struct device_index index = {&memory, 1, &block, 1, 1};
+	size_t length;
+	void *data = device_index_encode(&index, &length);
+
+	stream_send_index(frames, data, length);
+	free(data);
+}
+
+// The pack is there, and is shorter.
+static void play_index_of_short_pack(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, 0);
+	play_index_without_pack(frames);
+}
+
+// It is long enough, and has other bytes than the index says.
+static void play_index_of_other_bytes(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, DEVICE_BLOCK - 4);
+	play_index_without_pack(frames);
 }
 
 static void play_gap(struct frames *frames)
@@ -472,7 +614,9 @@ static void play_silence(struct frames *frames)
 TEST(packs_that_make_no_sense_are_refused)
 {
 	static void (*const plays[])(struct frames *frames) = {play_gap,	    play_twice,	 play_short_number,
-							       play_data_of_nothing, play_beyond, play_far_beyond, play_file};
+							       play_data_of_nothing, play_beyond, play_far_beyond, play_file,
+							       play_bad_index, play_empty_index, play_index_without_pack,
+							       play_index_of_short_pack, play_index_of_other_bytes};
 
 	CHECK_INT(receive_hostile(play_sound), VG_OK);
 	for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
