@@ -239,6 +239,9 @@ static enum vg_status refuse_deep(const struct suspension *suspension)
 		return vg_fail(VG_NOT_FOUND, 0, suspension->function,
 			       "process %lld does not run in a vGPU of yours, or has not used CUDA yet",
 			       (long long)options->pid);
+	if (!vgpu->tenants_known)
+		return vg_fail(VG_DENIED, 0, suspension->function,
+			       "who runs inside vGPU %s is for its owner and root to see, and to suspend", vgpu->name);
 	if (vgpu->mode == VG_MODE_MPS)
 		return refuse(REFUSE_MPS, 0, suspension->function,
 			      "vGPU %s is in the mode mps, and the driver does not take clients of MPS off the GPU: suspend it "

@@ -169,6 +169,21 @@ TEST(a_deep_suspension_under_mps_is_refused)
 	CHECK(!strstr(requests, "\"suspend\""));
 }
 
+TEST(a_deep_suspension_of_another_users_vgpu_is_refused)
+{
+	static const char answer[] =
+		"{\"ok\":true,\"vgpu\":{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":2147483648,"
+		"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\","
+		"\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,"
+		"\"evictable\":false,\"eviction\":null,\"tenants\":null}}";
+
+	place_begin();
+	serve_in_turn((const char *const[]){answer, answer, NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
+	CHECK_CONTAINS(result.err, "who runs inside vGPU a is for its owner and root to see");
+	CHECK_STR(result.out, "");
+}
+
 TEST(bad_words_are_refused)
 {
 	static const struct {
