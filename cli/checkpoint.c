@@ -47,7 +47,10 @@ static bool name_arrival(char ret_path[PATH_MAX])
 
 static bool is_of_arrival(const char *name)
 {
-	return strcmp(name, "image") == 0 || strncmp(name, "image" IMAGE_PART, strlen("image" IMAGE_PART)) == 0;
+	static const char *const parts[] = {"image" IMAGE_PART, "image" IMAGE_PRECOPY IMAGE_PART};
+
+	return strcmp(name, "image") == 0 || strncmp(name, parts[0], strlen(parts[0])) == 0 ||
+	       strncmp(name, parts[1], strlen(parts[1])) == 0;
 }
 
 static void sweep_arrivals(void)
@@ -195,12 +198,13 @@ static int print_as_json(const struct vg_checkpoint_result *result)
 		if (result->seconds[i] > 0)
 			json_object_set_new(seconds, vg_checkpoint_phase_name((enum vg_checkpoint_phase)i),
 					    json_real(result->seconds[i]));
-	return print_json(json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "pid", (int)result->pid, "processes",
+	return print_json(json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "pid", (int)result->pid, "processes",
 				    (json_int_t)result->processes, "cuda_processes", (json_int_t)result->cuda_processes,
 				    "bytes", (json_int_t)result->bytes, "raw_bytes", (json_int_t)result->raw_bytes,
 				    "device_bytes", (json_int_t)result->device_bytes, "linked_bytes",
 				    (json_int_t)result->linked_bytes, "copied_bytes", (json_int_t)result->copied_bytes,
-				    "seconds", seconds));
+				    "rounds", (json_int_t)result->rounds, "precopied_bytes",
+				    (json_int_t)result->precopied_bytes, "seconds", seconds));
 }
 
 void checkpoint_print(const struct arguments *arguments, const struct vg_checkpoint_result *result, const char *what)

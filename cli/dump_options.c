@@ -63,46 +63,10 @@ int dump_options_read(const struct arguments *arguments, struct vg_dump_options 
 	return 0;
 }
 
-// Of a vGPU, for the guard: the dump itself looks once more.
-static int find_tenants(const struct arguments *arguments, const char *vgpu, pid_t pids[GUARD_MOST], size_t *ret_count)
-{
-	struct vg_vgpu_list *list;
-	struct session session;
-	size_t count = 0;
-
-	int r = session_open(&session, arguments);
-	if (r)
-		return r;
-	if (vg_vgpu_inspect(session.node, vgpu, &list)) {
-		r = fail_with_last_error(arguments);
-	} else {
-		const struct vg_tenant_info *tenant = list->vgpus->tenants;
-		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++, tenant++)
-			if (!tenant->guest && !tenant->ended && tenant->pid > 0)
-				pids[count++] = (pid_t)tenant->pid;
-		vg_vgpu_list_free(list);
-	}
-	session_close(&session);
-	*ret_count = count;
-	return r;
-}
-
 int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, const char *scratch,
 	       struct guard *ret_guard)
 {
-	static pid_t pids[GUARD_MOST];
-	size_t count = 1;
-	int r = 0;
+	const struct guarded guarded = {.dir = options->dir, .leave_running = options->leave_running, .scratch = scratch};
 
-	pids[0] = options->pid;
-	if (options->vgpu)
-		r = find_tenants(arguments, options->vgpu, pids, &count);
-	return r ? r
-		 : guard_start(&(struct guarded){.arguments = arguments,
-						 .pids = pids,
-						 .count = count,
-						 .dir = options->dir,
-						 .leave_running = options->leave_running,
-						 .scratch = scratch},
-			       ret_guard);
+	return guard_start_for(arguments, options->vgpu, options->pid, &guarded, ret_guard);
 }

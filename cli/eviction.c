@@ -102,8 +102,12 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 	return buffer;
 }
 
-const char *eviction_state(const struct vg_eviction_info *eviction)
+const char *eviction_state(const struct vg_tenant_info *tenant)
 {
+	const struct vg_eviction_info *eviction = &tenant->eviction;
+
+	if (tenant->deep == VG_DEEP_DONE)
+		return "suspended, deep";
 	return eviction->known && strcmp(eviction->state, "none") != 0 ? eviction->state : "-";
 }
 
@@ -159,6 +163,12 @@ json_t *eviction_json(const struct vg_eviction_info *eviction)
 			 (double)eviction->state_ns / 1e9, "moved", (double)eviction->moved_ns / 1e9, "waited",
 			 (double)eviction->waited_ns / 1e9, "waiting", (json_int_t)eviction->waiting, "moves",
 			 (json_int_t)eviction->moves);
+}
+
+json_t *deep_json(const struct vg_tenant_info *tenant)
+{
+	return tenant->deep == VG_DEEP_NONE ? json_null()
+					    : json_string(tenant->deep == VG_DEEP_DONE ? "done" : "begun");
 }
 
 json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu)

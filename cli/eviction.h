@@ -15,12 +15,14 @@ int read_eviction(const struct arguments *arguments, const struct config *config
 const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT]);
 // Prints a line for each process of the vGPU that could not be suspended, or that waits to be resumed.
 void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out);
-// Returns the state as a word, such as "suspended"; "-" if it is unknown or the process has no evictable memory.
-const char *eviction_state(const struct vg_eviction_info *eviction);
+// Returns the state of a process as words, such as "suspended" or "suspended, deep"; "-" if it is unknown or the process
+// has no evictable memory.
+const char *eviction_state(const struct vg_tenant_info *tenant);
 // Prints the lines about eviction in `inspect`. Prints nothing if the vGPU is not evictable.
 void print_eviction(const struct vg_vgpu_info *vgpu);
 // Return JSON objects, or JSON null if the state is unknown. Times are in seconds.
 json_t *eviction_json(const struct vg_eviction_info *eviction);
+json_t *deep_json(const struct vg_tenant_info *tenant);
 json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu);
 
 // The options of the verbs that create a vGPU.

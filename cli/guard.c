@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "checkpoint.h"
+#include "checkpoint/image.h"
 #include "checkpoint/image_folder.h"
 #include "say.h"
 
@@ -56,7 +57,11 @@ static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t sta
 		return 0; // it has gone
 	if (vg_checkpoint_recover(pid, &recovery))
 		return fail_with_last_error(guarded->arguments);
-	if (recovery.stopped + recovery.held_back)
+	if (recovery.stopped + recovery.held_back && guarded->is_suspension)
+		say_warning("the suspension was killed: process %d is on the GPU again; if its vGPU is evictable, its memory "
+			    "stays in the host until virgate resume%s",
+			    (int)pid, sim_flag());
+	else if (recovery.stopped + recovery.held_back)
 		say_warning("the %s was killed: process %d continues", guarded->scratch ? "migration" : "dump",
 			    (int)pid);
 	return 0;
@@ -78,6 +83,16 @@ static int say_where(const struct watch *watch)
 	return 0;
 }
 
+// What a migration has begun to write, and copied ahead.
+static void sweep_parts(const char *dir)
+{
+	char path[PATH_MAX];
+
+	image_sweep(dir);
+	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, dir) < (int)sizeof path)
+		image_sweep(path);
+}
+
 static int bring_back(const struct watch *watch)
 {
 	const struct guarded *guarded = watch->guarded;
@@ -85,7 +100,7 @@ static int bring_back(const struct watch *watch)
 
 	if (watch->step == GUARD_ENDING || watch->step == GUARD_HANDED)
 		return say_where(watch);
-	if (!guarded->leave_running && !guarded->scratch && image_stands(guarded->dir)) {
+	if (!guarded->leave_running && !guarded->scratch && !guarded->is_suspension && image_stands(guarded->dir)) {
 		for (size_t i = 0; i < guarded->count; i++)
 			say_warning(
 				"the dump was killed after its image was complete: process %d is still stopped; end "
@@ -102,6 +117,8 @@ static int bring_back(const struct watch *watch)
 	}
 	if (r == 0 && watch->step == GUARD_STANDS)
 		image_remove(guarded->dir);
+	if (guarded->scratch)
+		sweep_parts(guarded->dir);
 	if (r == 0 && guarded->scratch)
 		checkpoint_scratch_end(guarded->scratch);
 	session_close(&session);
@@ -150,6 +167,46 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	}
 	*ret_guard = (struct guard){.pid = pid, .end = ends[1]};
 	return 0;
+}
+
+// The work itself looks once more for the processes of a vGPU.
+static int find_tenants(const struct arguments *arguments, const char *vgpu, pid_t pids[GUARD_MOST], size_t *ret_count)
+{
+	struct vg_vgpu_list *list;
+	struct session session;
+	size_t count = 0;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_vgpu_inspect(session.node, vgpu, &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		const struct vg_tenant_info *tenant = list->vgpus->tenants;
+		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++, tenant++)
+			if (!tenant->guest && !tenant->ended && tenant->pid > 0)
+				pids[count++] = (pid_t)tenant->pid;
+		vg_vgpu_list_free(list);
+	}
+	session_close(&session);
+	*ret_count = count;
+	return r;
+}
+
+int guard_start_for(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
+		    struct guard *ret_guard)
+{
+	static pid_t pids[GUARD_MOST];
+	struct guarded guarded = *how;
+	int r = 0;
+
+	pids[0] = pid;
+	guarded.arguments = arguments;
+	guarded.pids = pids;
+	guarded.count = 1;
+	if (vgpu)
+		r = find_tenants(arguments, vgpu, pids, &guarded.count);
+	return r ? r : guard_start(&guarded, ret_guard);
 }
 
 // A guard that was killed has closed its end: no reason to die of it.

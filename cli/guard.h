@@ -20,9 +20,14 @@ struct guarded {
 	bool leave_running;
 	const char *scratch; // a migration's: its image is of no use as long as the processes are here, and lies in
 			     // this folder, or "": where it was told to lie; NULL: no migration
+	bool is_suspension;  // of `virgate suspend --deep`: there is no image
 };
 // 0, or the verb's exit code after words on stderr.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);
+// The same for the processes of a vGPU, or, if that is NULL, for one process; the daemon is asked for those. `how` has
+// the rest.
+int guard_start_for(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
+		    struct guard *ret_guard);
 // How far a migration has come.
 enum guard_step {
 	GUARD_STANDS = 's', // the image does, and is to be removed if they run on

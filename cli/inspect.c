@@ -19,9 +19,17 @@ static void print_size(const char *what, uint64_t bytes, int known)
 		print_line("%-11sunknown", what);
 }
 
+static bool has_deep(const struct vg_vgpu_info *vgpu)
+{
+	for (size_t i = 0; i < vgpu->tenant_count; i++)
+		if (vgpu->tenants[i].deep)
+			return true;
+	return false;
+}
+
 static void print_tenants(const struct vg_vgpu_info *vgpu)
 {
-	struct table table = {.columns = vgpu->evictable ? 8 : 6,
+	struct table table = {.columns = vgpu->evictable || has_deep(vgpu) ? 8 : 6,
 			      .right = {[0] = true, [2] = true, [3] = true, [4] = true, [7] = true}};
 	char pid[CELL_TEXT], command[CELL_TEXT], charged[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
 	char started[CELL_TEXT], in_host[CELL_TEXT];
@@ -37,7 +45,7 @@ static void print_tenants(const struct vg_vgpu_info *vgpu)
 						vg_size_format(tenant->charged, charged),
 						vg_size_format(tenant->overhead, overhead),
 						size_or_unknown(tenant->physical, tenant->physical_known, physical),
-						time_text(tenant->started, started), eviction_state(eviction),
+						time_text(tenant->started, started), eviction_state(tenant),
 						size_or_unknown(eviction->host, eviction->known, in_host)});
 	}
 	printf("\n");

@@ -136,11 +136,12 @@ static json_t *known_integer(uint64_t value, int known)
 
 static json_t *tenant_json(const struct vg_tenant_info *tenant)
 {
-	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o}", "pid", (json_int_t)tenant->pid, "command",
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", (json_int_t)tenant->pid, "command",
 			 tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
 			 (json_int_t)tenant->overhead, "physical",
 			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started, "guest",
-			 tenant->guest, "ended", tenant->ended, "eviction", eviction_json(&tenant->eviction));
+			 tenant->guest, "ended", tenant->ended, "eviction", eviction_json(&tenant->eviction), "deep",
+			 deep_json(tenant));
 }
 
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu)

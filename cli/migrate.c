@@ -1,4 +1,7 @@
 // migrate: CUDA processes to another machine, or another pid namespace of this one.
+#include <stdio.h>
+
+#include "base/size.h"
 #include "checkpoint.h"
 #include "dump_options.h"
 #include "gpus.h"
@@ -20,6 +23,21 @@ static int follow(void *user, const struct vg_checkpoint_progress *progress)
 	return checkpoint_show(NULL, progress);
 }
 
+// How long the processes stood still, and whether copying ahead helped.
+static void print_stop(const struct arguments *arguments, const struct vg_checkpoint_result *result)
+{
+	char size[VG_SIZE_TEXT];
+	double stop = 0;
+
+	for (int i = VG_CHECKPOINT_EVICT; i < VG_CHECKPOINT_PHASES; i++)
+		stop += i == VG_CHECKPOINT_PRECOPY ? 0 : result->seconds[i];
+	if (*result->warning)
+		say_warning("%s", result->warning);
+	if (!option_value(arguments, "json"))
+		printf("%s went over in %u round%s while they ran; they stood still for %.2f s\n",
+		       vg_size_format(result->precopied_bytes, size), result->rounds, result->rounds == 1 ? "" : "s", stop);
+}
+
 static int migrate_one(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
 {
 	struct vg_checkpoint_result result = {0};
@@ -28,7 +46,8 @@ static int migrate_one(const struct arguments *arguments, struct vg_dump_options
 						   .dump = dump,
 						   .to = option_value(arguments, "to"),
 						   .gpus = gpus->pairs,
-						   .gpu_count = gpus->count};
+						   .gpu_count = gpus->count,
+						   .precopy = option_value(arguments, "precopy") != NULL};
 
 	int r = checkpoint_settle(&session, arguments);
 	if (r)
@@ -38,6 +57,8 @@ static int migrate_one(const struct arguments *arguments, struct vg_dump_options
 		r = checkpoint_fail(arguments);
 	else
 		checkpoint_print(arguments, &result, "migrated");
+	if (r == 0 && options.precopy)
+		print_stop(arguments, &result);
 	session_close(&session);
 	return r;
 }
@@ -87,6 +108,7 @@ static int migrate(const struct arguments *arguments)
 static const struct option migrate_options[] = {
 	DUMP_OPTIONS,
 	{"to", 0, "TARGET", "ssh:[USER@]HOST: another machine; unix:PATH: the restore listening there", COMPLETE_FILE},
+	{"precopy", 0, NULL, "send device memory of evictable vGPUs ahead, in rounds, while the process runs", 0},
 	{"dir", 'd', "DIR", "where to keep the image meanwhile; default: a directory in TMPDIR", COMPLETE_FILE},
 	OPTION_GPU_MAP,
 	OPTION_JSON,
@@ -96,7 +118,7 @@ static const struct option migrate_options[] = {
 
 const struct verb verb_migrate = {
 	.name = "migrate",
-	.synopsis = "(--pid PID | --vgpu NAME) --to unix:PATH|ssh:[USER@]HOST [--dir DIR]\n"
+	.synopsis = "(--pid PID | --vgpu NAME) --to unix:PATH|ssh:[USER@]HOST [--precopy] [--dir DIR]\n"
 		    "             [--compress METHOD] [--gpu-map OLD=NEW]...\n"
 		    "             [--cpu-only] [--timeout SECONDS] [--shell-job] [--tcp-established] [--file-locks]\n"
 		    "             [--json] [--sim]",

@@ -57,14 +57,16 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 	const struct vg_eviction_info *eviction = &tenant->eviction;
 	char on_gpu[CELL_TEXT], in_host[CELL_TEXT];
 
-	size_or_unknown(eviction->bytes - eviction->host, eviction->known, on_gpu);
+	bool is_deep = tenant->deep == VG_DEEP_DONE;
+	size_or_unknown(is_deep ? 0 : eviction->bytes - eviction->host, eviction->known || is_deep, on_gpu);
+	size_or_unknown(eviction->known ? eviction->host : tenant->charged, eviction->known || is_deep, in_host);
 	snprintf(name, sizeof name, "  %lld %s", (long long)tenant->pid, program_text(tenant, command));
 	table_add(table,
 		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
 					       vg_size_format(tenant->overhead, overhead),
 					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "",
-					       "", "", "", "", eviction_state(eviction), on_gpu,
-					       size_or_unknown(eviction->host, eviction->known, in_host)});
+					       "", "", "", "", eviction_state(tenant), on_gpu,
+					       in_host});
 }
 
 // What no program has among its own: the rows add up only with it.
@@ -87,10 +89,19 @@ static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *a
 	return arguments->count == 0;
 }
 
+static bool has_deep(const struct vg_vgpu_info *vgpu)
+{
+	for (size_t i = 0; i < vgpu->tenant_count; i++)
+		if (vgpu->tenants[i].deep)
+			return true;
+	return false;
+}
+
+// Whether a vGPU has a state, so that there are columns for it.
 static bool has_evictable(const struct vg_vgpu_list *list, const struct arguments *arguments)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (list->vgpus[i].evictable && is_wanted(&list->vgpus[i], arguments))
+		if (is_wanted(&list->vgpus[i], arguments) && (list->vgpus[i].evictable || has_deep(&list->vgpus[i])))
 			return true;
 	return false;
 }

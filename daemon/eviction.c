@@ -98,6 +98,11 @@ void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct evict
 	*ret_eviction = now;
 }
 
+bool eviction_is_deep(const struct tenant *tenant)
+{
+	return READ(vg_ledger_pager_slots(tenant->vgpu->ledger)[tenant->seen.slot].park) & PAGER_PARK_DEEP;
+}
+
 bool eviction_concerns(const struct tenant *tenant)
 {
 	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host;

@@ -32,6 +32,8 @@ struct eviction {
 	bool is_evicted;    // it was asked to leave to make room, not by a user
 	uint64_t active_ns; // 0: unknown
 };
+// Whether the process is suspended with --deep, or is about to be: the driver has taken it off the device, or shall.
+bool eviction_is_deep(const struct tenant *tenant);
 void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
 // Whether the process can be suspended: it has not ended, and it is neither a guest nor a host.
 bool eviction_concerns(const struct tenant *tenant);
@@ -55,6 +57,8 @@ void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);
 
 // Return JSON objects for listings, or JSON null if the vGPU is not evictable or its ledger is damaged.
 json_t *eviction_list_tenant(const struct tenant *tenant);
+// Returns "begun" or "done" for a process that is suspended with --deep; else JSON null.
+json_t *eviction_list_deep(const struct tenant *tenant);
 json_t *eviction_list_vgpu(const struct vgpu *vgpu);
 
 // suspend.c

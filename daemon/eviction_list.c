@@ -86,6 +86,15 @@ json_t *eviction_list_tenant(const struct tenant *tenant)
 			 (json_int_t)one.waiting, "moves", (json_int_t)one.moves);
 }
 
+json_t *eviction_list_deep(const struct tenant *tenant)
+{
+	if (tenant->vgpu->damage == DAMAGE_CONTENTS || !eviction_concerns(tenant) || !eviction_is_deep(tenant))
+		return json_null();
+	uint32_t park = atomic_load_explicit(&vg_ledger_pager_slots(tenant->vgpu->ledger)[tenant->seen.slot].park,
+					     memory_order_relaxed);
+	return json_string(park & PAGER_PARK_DEEP_DONE ? "done" : "begun");
+}
+
 // The processes of a vGPU, counted by where their memory is.
 struct summary {
 	unsigned int on_device, out, moving, waiting;

@@ -116,11 +116,11 @@ static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t byt
 	const struct vg_ledger_tenant *seen = &tenant->seen;
 	json_int_t charged = bounded(seen->used, tenant->vgpu->memory);
 
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
 			 "command", name_tenant(tenant), "charged", charged, "overhead",
 			 bounded(seen->overhead, (uint64_t)charged), "physical", size_or_null(known, bytes), "started",
 			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->dead,
-			 "eviction", eviction_list_tenant(tenant));
+			 "eviction", eviction_list_tenant(tenant), "deep", eviction_list_deep(tenant));
 }
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)

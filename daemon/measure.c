@@ -128,8 +128,12 @@ static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *ten
 	uint64_t shared = shares_shown_under(node, tenant), in_host = least_in_host(tenant);
 	uint64_t absent = adrift + in_host < adrift ? UINT64_MAX : adrift + in_host;
 	uint64_t expected = (most > absent ? most - absent : 0) + shared;
+	uint64_t undeclared = physical > expected ? physical - expected : 0;
+	// The room of a process that the driver takes off the device stays reserved: it must find it again.
+	if (eviction_is_deep(tenant) && undeclared < now.undeclared)
+		undeclared = now.undeclared;
 	learn_context(node, vgpu, tenant, &now, physical);
-	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
+	vg_ledger_set_undeclared(vgpu->ledger, &now, undeclared);
 	report_drift(vgpu, tenant, &now, physical, shared, in_host);
 }
 

@@ -107,8 +107,8 @@ static bool take_wish(const struct request *request, struct wish *wish, json_t *
 	if (!refusal && !wish->vgpu->evictable)
 		refusal = refuse("unsupported",
 				 "vGPU %s is not evictable, so memory of its programs cannot move to the host: create "
-				 "it with --evictable",
-				 wish->vgpu->name);
+				 "it with --evictable%s",
+				 wish->vgpu->name, wish->is_out ? ", or suspend it with --deep" : "");
 	*ret_answer = refusal;
 	if (refusal || !accepts_wish(request, wish, ret_answer))
 		return false;

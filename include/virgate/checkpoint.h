@@ -35,6 +35,7 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_SEND,	  /* a migration: the image goes to the other side, and is verified there */
 	VG_CHECKPOINT_RECEIVE,	  /* the other side: it comes in */
 	VG_CHECKPOINT_HANDOVER,	  /* the processes end here, and run there */
+	VG_CHECKPOINT_PRECOPY,	  /* a migration: device memory goes to the other side while the processes run */
 	VG_CHECKPOINT_PHASES
 };
 /* "find", "evict", "lock", "device-out", ... */
@@ -64,10 +65,14 @@ struct vg_checkpoint_result {
 	uint64_t bytes;				/* that the image takes on the disk */
 	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
-	char warning[240];			/* a restore: what may go wrong here, though nothing forbids it; "": nothing */
+	/* A restore: what may go wrong here, though nothing forbids it. A migration: why `precopy` did not help. "":
+	 * nothing. */
+	char warning[240];
 	uint64_t device_bytes;			/* device memory that Virgate writes or reads itself: of evictable vGPUs */
 	uint64_t linked_bytes;			/* a dump: of packs that the image has in common with its bases */
 	uint64_t copied_bytes;			/* a dump: of packs of bases on another file system, which were copied */
+	unsigned rounds;	  /* a migration: that device memory went over before the processes were stopped */
+	uint64_t precopied_bytes; /* that went over in these */
 };
 
 struct vg_dump_options {
@@ -151,6 +156,11 @@ struct vg_migrate_options {
 	const char *to; /* "unix:PATH": who listens there; "ssh:[USER@]HOST": `virgate restore --from -` over there */
 	const struct vg_process_gpu_pair *gpus; /* see vg_restore_options; for ssh alone: who listens has his own */
 	size_t gpu_count;
+	/* Nonzero: device memory of programs in evictable vGPUs goes over first, while they run: all of it, then what has
+	 * changed meanwhile, in rounds, until little changes or the rounds do not become smaller. For each round the memory
+	 * moves to the host and back. The rest goes over when they stand still. The other side must be able to take it
+	 * (else UNSUPPORTED). UNSUPPORTED also: nothing of them is in an evictable vGPU. */
+	int precopy;
 };
 /* Moves processes to another machine, or pid namespace. They stand still while their image goes there and is verified;
  * when it fits there they end here, and only then begin there. As vg_checkpoint_dump() until then: whatever fails there
@@ -165,6 +175,69 @@ VG_PUBLIC enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *
  * As vg_checkpoint_receive() and vg_checkpoint_restore(); the other side is told. */
 VG_PUBLIC enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
 						    struct vg_checkpoint_result *ret_result);
+
+/* What became of one process that was asked to leave the GPU, or to return. */
+enum vg_suspend_outcome {
+	VG_SUSPEND_DONE,
+	VG_SUSPEND_ENDED,    /* it has ended */
+	VG_SUSPEND_REVERSED, /* somebody else asked for the opposite meanwhile */
+	VG_SUSPEND_GAVE_UP,  /* for the reason in `eviction` */
+	VG_SUSPEND_SILENT,   /* it did not answer in time; the request takes effect when it does */
+	VG_SUSPEND_LATE,     /* its memory still moves */
+};
+
+struct vg_suspended_process {
+	int64_t pid;
+	const char *command;
+	enum vg_suspend_outcome outcome;
+	uint64_t charged;		  /* against the vGPU's limit, before; 0: it was not looked at */
+	uint64_t host_before;		  /* memory in the host, before */
+	struct vg_eviction_info eviction; /* afterwards; all 0: it has ended, or its vGPU is not evictable */
+	int deep;			  /* nonzero: the driver has taken it off the GPU, or brought it back */
+};
+
+struct vg_suspend_options {
+	size_t size;	      /* sizeof(struct vg_suspend_options) */
+	struct vg_node *node; /* NULL: as vg_node_open(NULL) finds it */
+	const char *vgpu;     /* the vGPU, with all its processes; or NULL */
+	int64_t pid;	      /* one process, as the node sees it; 0 with `vgpu` */
+	/* Nonzero: the driver then takes the processes off the GPU, with contexts, modules and memory that cannot move. In
+	 * a vGPU that is not evictable the driver moves all memory, and processes that start later run. Not looked at
+	 * by vg_checkpoint_resume(), which finds out. */
+	int deep;
+	unsigned drain_ms; /* how long threads may stay in the driver and work on the GPU may take; 0: 10,000 */
+	vg_checkpoint_progress_fn *progress;
+	void *user;
+};
+
+struct vg_suspend_result {
+	const char *vgpu;
+	size_t count;
+	const struct vg_suspended_process *processes;
+	size_t failed;	    /* of these, that did not do what they were asked */
+	int by_driver;	    /* nonzero: the vGPU is not evictable, and the driver moved all memory */
+	double seconds[VG_CHECKPOINT_PHASES];
+	char warning[400]; /* what may go wrong, though nothing forbids it: one rank of a NCCL job; "": nothing */
+};
+
+/* Moves the device memory of an evictable vGPU's processes to the host, and with `deep` the processes off the GPU. They
+ * wait at their next use of the GPU until vg_checkpoint_resume(). All of it stays charged to the vGPU. Returns when all
+ * have answered. *ret_result is set also after a failure if processes were asked, otherwise to NULL; the caller frees it
+ * with vg_suspend_result_free(). NOT_READY: some did not obey, see `failed`; the others stay suspended. NOT_FOUND, BUSY
+ * (it is so already; somebody dumps a process), UNSUPPORTED (not evictable, and not `deep`; `deep` under MPS), DENIED
+ * (`deep`: another user's process), INSUFFICIENT (host memory, with need and have), STATE (stopped by `progress`: without
+ * `deep` the request stands; or a step failed and could not be taken back), DRIVER, NO_DAEMON, INVALID, NO_MEMORY. If
+ * taking processes off the GPU fails, that is taken back, and their memory stays in the host. One such call at a time in a
+ * process. */
+VG_PUBLIC enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *options,
+					       struct vg_suspend_result **ret_result);
+/* Brings processes back to the GPU, whichever way they were suspended, and also if the program that did it was killed.
+ * As above; INSUFFICIENT, with need and have: the GPU has too little memory for what the driver has to bring back, and
+ * nothing was touched. NOT_READY also: a process waits for room on the GPU, and returns when there is room. */
+VG_PUBLIC enum vg_status vg_checkpoint_resume(const struct vg_suspend_options *options,
+					      struct vg_suspend_result **ret_result);
+/* NULL is fine. */
+VG_PUBLIC void vg_suspend_result_free(struct vg_suspend_result *result);
 
 struct vg_recovery {
 	size_t processes; /* of the tree */

@@ -171,6 +171,7 @@ struct vg_virtual_gpu_info {
 	unsigned active_streams, streams;		   /* that were used, of those that it may use */
 	int tensor_cores, mixed_precision;		   /* nonzero: allowed */
 	uint64_t refusals;				   /* of allocations, for its limit */
+	uint64_t memory_in_host;			   /* of its pages; 0: they are on the device */
 };
 /* Also of a closed one, whose status says so and whose figures are 0. INVALID, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info);
@@ -182,8 +183,26 @@ VG_PUBLIC enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_v
 /* What is queued waits from now on, what runs ends; memory can be used as ever. INVALID, CLOSED, STATE (it is paused
  * already; it is in error). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu);
-/* INVALID, CLOSED, STATE (it is not paused). */
+/* INVALID, CLOSED, STATE (it is not paused; its memory is in the host). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu);
+/* How far a move of memory has come, in bytes; called on the caller's thread. Nonzero: stop, and undo it. */
+typedef int vg_virtual_gpu_progress_fn(void *user, uint64_t bytes, uint64_t total);
+struct vg_virtual_gpu_move_options {
+	size_t size; /* sizeof(struct vg_virtual_gpu_move_options) */
+	vg_virtual_gpu_progress_fn *progress;
+	void *user;
+};
+/* Moves the memory of a paused vGPU to the host, and back to the same addresses. Work that runs ends first. What is
+ * charged stays charged; the device's memory is free for others meanwhile. Until it is back, calls that need the memory
+ * are STATE, and so is vg_virtual_gpu_resume(); it can be closed. `options` may be NULL. The copies are pageable, and the
+ * host needs as much memory. STATE (not paused; it is there already; stopped), UNSUPPORTED (memory is not virtualized:
+ * its addresses would change), NO_MEMORY (of the host), INSUFFICIENT (the device has no room: the memory stays in the
+ * host), CLOSED, INVALID, DRIVER. After a failure all is where it was; only if the device has no room any more for what
+ * had left, a move to the host that fails leaves it there, as `memory_in_host` shows. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu,
+						 const struct vg_virtual_gpu_move_options *options);
+VG_PUBLIC enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu,
+						const struct vg_virtual_gpu_move_options *options);
 /* INVALID (0), BUSY (more is charged: the figures), LIMIT (more than is left on the device), CLOSED, STATE; of a shared
  * one as vg_vgpu_set(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes);

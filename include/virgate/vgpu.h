@@ -70,6 +70,13 @@ struct vg_eviction_info {
 	unsigned moves;	    /* how often it moved to the host */
 };
 
+/* Whether the driver has taken a process off the GPU (virgate-suspend(1), --deep). */
+enum vg_deep {
+	VG_DEEP_NONE,
+	VG_DEEP_BEGUN, /* it is about to, or comes back; or the command that did it was killed */
+	VG_DEEP_DONE,
+};
+
 /* A process that runs inside a vGPU, or is its guest, or has ended and is still charged. */
 struct vg_tenant_info {
 	int64_t pid;
@@ -82,6 +89,7 @@ struct vg_tenant_info {
 	int guest;	/* of another vGPU or of none: it has opened memory of this one, and is charged nothing here */
 	int ended;	/* memory of it is charged until the driver has released it or others have closed it */
 	struct vg_eviction_info eviction;
+	enum vg_deep deep;
 };
 
 /* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */

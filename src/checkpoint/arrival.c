@@ -1,6 +1,7 @@
 // A migration, from the side that gets the processes; and a restore from any stream of an image.
 #include "base/status.h"
 #include "checkpoint/image_folder.h"
+#include "checkpoint/prefill.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/stream.h"
 #include "core/object.h"
@@ -17,6 +18,9 @@ struct arrival {
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
+	struct image_draft store; // for packs that come before the image
+	struct packs packs;
+	struct prefill prefill;
 	bool stands;				    // the image does, at options.dir
 	struct image_dir image;			    // that one
 	struct vg_checkpoint_result coming, result; // its coming in, and the rest
@@ -46,6 +50,24 @@ static enum vg_status greet(struct arrival *arrival)
 	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
 }
 
+// Where the packs lie until the image has links to them.
+static enum vg_status take_packs(struct arrival *arrival)
+{
+	char path[PATH_MAX];
+
+	if (!arrival->header.has_packs)
+		return VG_OK;
+	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, arrival->options.dir) >= (int)sizeof path)
+		return vg_fail(VG_INVALID, 0, arrival->function, "%.60s… is too long a path", arrival->options.dir);
+	enum vg_status status = image_begin(path, arrival->function, &arrival->store);
+	arrival->prefill = (struct prefill){.function = arrival->function, .packs = &arrival->packs};
+	arrival->packs.store = &arrival->store;
+	arrival->packs.round = prefill_round;
+	arrival->packs.user = &arrival->prefill;
+	arrival->frames.packs = &arrival->packs;
+	return status ? status : stream_receive_packs(&arrival->frames, &arrival->packs);
+}
+
 static enum vg_status take_in(struct arrival *arrival)
 {
 	struct phase phase = {
@@ -61,6 +83,8 @@ static enum vg_status take_in(struct arrival *arrival)
 	if (status == VG_OK)
 		status = greet(arrival);
 	if (status == VG_OK)
+		status = take_packs(arrival);
+	if (status == VG_OK)
 		status = stream_receive(&arrival->frames, &draft, &description);
 	if (status == VG_OK && !arrival->header.answers)
 		status = frames_read_end(&arrival->frames);
@@ -73,6 +97,9 @@ static enum vg_status take_in(struct arrival *arrival)
 	arrival->image.path = arrival->options.dir;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);
+	arrival->frames.packs = NULL;
+	packs_finish(&arrival->packs);
+	image_finish(&arrival->store);
 	image_finish(&draft);
 	json_decref(description);
 	return status;
@@ -142,6 +169,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	const struct restore_gate gate = {.pass = await_go,
 					  .user = &arrival,
 					  .image = &arrival.image,
+					  .prefill = &arrival.prefill,
 					  .places_later = arrival.header.answers && arrival.header.same_processes};
 	if (status == VG_OK)
 		status = restore_run(&arrival.options, &gate, __func__, &arrival.result);
@@ -151,6 +179,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	// Whoever sends processes keeps them if this fails: then nothing of them is left here.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);
+	prefill_finish(&arrival.prefill);
 	image_close(&arrival.image);
 	frames_finish(&arrival.frames);
 	if (ret_result)

@@ -128,13 +128,35 @@ enum vg_status device_bases_open(const char *const *paths, size_t count, const c
 	return status;
 }
 
+void device_base_close(struct device_base *base)
+{
+	device_index_free(&base->index);
+	free(base->pack_bytes);
+	image_close(&base->dir);
+	*base = (struct device_base){.dir.fd = -1};
+}
+
+enum vg_status device_bases_add(struct device_bases *bases, struct device_base *consume_base, const char *function)
+{
+	struct device_base *grown = realloc(bases->list, (bases->count + 1) * sizeof *grown);
+
+	if (!grown) {
+		device_base_close(consume_base);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another base");
+	}
+	bases->list = grown;
+	grown[bases->count++] = *consume_base;
+	*consume_base = (struct device_base){.dir.fd = -1};
+	free(bases->table);
+	bases->table = NULL;
+	bases->capacity = 0;
+	return make_table(bases, function);
+}
+
 void device_bases_close(struct device_bases *bases)
 {
-	for (size_t i = 0; i < bases->count; i++) {
-		device_index_free(&bases->list[i].index);
-		free(bases->list[i].pack_bytes);
-		image_close(&bases->list[i].dir);
-	}
+	for (size_t i = 0; i < bases->count; i++)
+		device_base_close(&bases->list[i]);
 	free(bases->list);
 	free(bases->table);
 	*bases = (struct device_bases){0};

@@ -20,7 +20,7 @@ enum { TICK_NS = 50000000, MOST_THREADS = 16 };
 
 struct fill {
 	const struct image_dir *dir;
-	const struct device_block *blocks;
+	const struct device_block *blocks, *have;
 	size_t count;
 	int fd;
 	struct phase *phase;
@@ -76,6 +76,26 @@ static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uin
 		 : VG_OK;
 }
 
+// Whether the file holds the block already.
+static bool is_there(const struct fill *fill, size_t index)
+{
+	const struct device_block *block = &fill->blocks[index], *have = fill->have ? &fill->have[index] : NULL;
+
+	if (!have)
+		return block->codec == DEVICE_ZERO;
+	if (block->codec == DEVICE_ZERO || have->codec == DEVICE_ZERO)
+		return block->codec == have->codec;
+	return memcmp(block->digest, have->digest, DIGEST_BYTES) == 0;
+}
+
+static enum vg_status clear_block(struct fill *fill, size_t index)
+{
+	if (fallocate(fill->fd, FALLOC_FL_ZERO_RANGE, (off_t)index * DEVICE_BLOCK, DEVICE_BLOCK) == 0 ||
+	    fallocate(fill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)index * DEVICE_BLOCK, DEVICE_BLOCK) == 0)
+		return VG_OK;
+	return vg_fail(VG_SYSTEM, errno, fill->function, "the file for the host memory of a process: %s", strerror(errno));
+}
+
 static void *work(void *user)
 {
 	unsigned char *buffer = malloc(DEVICE_STORED_MOST + DEVICE_BLOCK);
@@ -87,9 +107,9 @@ static void *work(void *user)
 	if (!buffer)
 		fail(fill, vg_fail(VG_NO_MEMORY, 0, fill->function, "no memory for a block"));
 	while (!fill->stop && (index = fill->next++) < fill->count) {
-		enum vg_status status = fill->blocks[index].codec == DEVICE_ZERO
-						? VG_OK
-						: fill_block(fill, index, &pack, &number, buffer);
+		enum vg_status status = is_there(fill, index)			    ? VG_OK
+					: fill->blocks[index].codec == DEVICE_ZERO ? clear_block(fill, index)
+										    : fill_block(fill, index, &pack, &number, buffer);
 		if (status)
 			fail(fill, status);
 		if (fill->phase)
@@ -136,10 +156,10 @@ static enum vg_status take_room(int fd, uint64_t bytes, const char *function)
 	return status;
 }
 
-enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory, int fd,
-			      struct phase *phase, const char *function)
+enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,
+			      const struct device_block *have, int fd, struct phase *phase, const char *function)
 {
-	struct fill fill = {.dir = dir, .blocks = index->blocks + device_index_first(index, memory),
+	struct fill fill = {.dir = dir, .blocks = index->blocks + device_index_first(index, memory), .have = have,
 			    .count = index->memories[memory].bytes / DEVICE_BLOCK, .fd = fd, .phase = phase,
 			    .function = function};
 	pthread_t threads[MOST_THREADS];

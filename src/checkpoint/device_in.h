@@ -3,8 +3,9 @@
 #include "checkpoint/device_index.h"
 #include "checkpoint/phase.h"
 
-// Writes memory number `memory` of the index to `fd`, which is empty, with several threads. Nothing is written whose
-// checksum differs. `phase`, to which it adds the bytes, may be NULL. INTEGRITY (a pack is damaged), INSUFFICIENT (the
+// Writes memory number `memory` of the index to `fd`, with several threads. `have`: what each block of the file holds
+// already, and need not be written again; NULL: the file is empty. Nothing is written whose checksum differs. `phase`, to which it adds the bytes, may be NULL. INTEGRITY (a pack is damaged), INSUFFICIENT (the
 // file system of `fd` has no room), STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
-enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory, int fd,
-			      struct phase *phase, const char *function);
+enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,
+			      const struct device_block *have, int fd, struct phase *phase,
+			      const char *function);

@@ -79,7 +79,7 @@ static size_t size_of(const struct device_index *index)
 	       index->block_count * sizeof *index->blocks;
 }
 
-static void *encode(const struct device_index *index)
+void *device_index_encode(const struct device_index *index, size_t *ret_length)
 {
 	const struct header header = {.magic = MAGIC, .version = VERSION, .block_bytes = DEVICE_BLOCK,
 				      .memory_count = (uint32_t)index->memory_count, .pack_count = index->pack_count,
@@ -87,6 +87,7 @@ static void *encode(const struct device_index *index)
 	size_t memory_bytes = index->memory_count * sizeof *index->memories;
 	char *data = malloc(size_of(index));
 
+	*ret_length = size_of(index);
 	if (!data)
 		return NULL;
 	memcpy(data, &header, sizeof header);
@@ -111,11 +112,11 @@ static int add_to_draft(struct image_draft *draft, const void *data, size_t leng
 int device_index_write(const struct device_index *index, struct image_draft *draft)
 {
 	_cleanup_close_ int fd = openat(draft->lock, DEVICE_INDEX, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	size_t length = size_of(index);
+	size_t length;
 
 	if (fd < 0)
 		return -errno;
-	void *data = encode(index);
+	void *data = device_index_encode(index, &length);
 	int r = data ? vg_write_all(fd, data, length, 0) : -ENOMEM;
 	if (r == 0)
 		r = add_to_draft(draft, data, length);

@@ -54,6 +54,8 @@ size_t device_index_first(const struct device_index *index, size_t memory);
 
 // Writes the index into the draft's directory and adds it to the list of its files. Returns 0 or -errno.
 int device_index_write(const struct device_index *index, struct image_draft *draft);
+// Returns the bytes of an index, to be freed; NULL: there is no memory.
+void *device_index_encode(const struct device_index *index, size_t *ret_length);
 // Parses the bytes of an index. `files` are those of the image: what the index says must agree with them. Returns NULL,
 // or what is wrong, as the end of a sentence about the index.
 const char *device_index_parse(const void *data, size_t length, const struct image_files *files,

@@ -318,6 +318,20 @@ static const unsigned char *pack_block(const struct device_out *out, struct devi
 	return length > 0 ? packed : data;
 }
 
+// Whether the block is what its digest was computed of.
+static bool is_same(const struct device_out *out, size_t number, const unsigned char *data)
+{
+	uint8_t digest[DIGEST_BYTES];
+	size_t memory = 0, block = number;
+
+	while (block >= out->index.memories[memory].bytes / DEVICE_BLOCK)
+		block -= out->index.memories[memory++].bytes / DEVICE_BLOCK;
+	if (!out->sources[memory].is_loose)
+		return true;
+	digest_block(data, DEVICE_BLOCK, digest);
+	return memcmp(digest, out->index.blocks[number].digest, DIGEST_BYTES) == 0;
+}
+
 static int store(struct device_out *out, size_t number, unsigned char *data, unsigned char *packed)
 {
 	struct device_block *block = &out->index.blocks[number];
@@ -326,6 +340,8 @@ static int store(struct device_out *out, size_t number, unsigned char *data, uns
 	if (block->codec == DEVICE_ZERO || out->first[number] != number || block->length)
 		return 0;
 	int r = read_block(out, number, data);
+	if (r == 0 && !is_same(out, number, data))
+		r = -ESTALE;
 	if (r)
 		return r;
 	const unsigned char *stored = pack_block(out, block, data, packed);
@@ -483,24 +499,72 @@ static int add_files(struct device_out *out, json_t *description)
 	return r ? r : json_object_set_new(description, "version", json_integer(IMAGE_VERSION)) ? -ENOMEM : 0;
 }
 
+static enum vg_status judge(const struct device_out *out, const char *function)
+{
+	if (out->error == ESTALE && !*out->where)
+		return vg_fail(VG_STATE, ESTALE, function, "the host memory of a process changed while it was read");
+	if (out->error)
+		return vg_fail(out->error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, out->error, function, "%s%s%s: %s",
+			       *out->where ? out->draft->folder : "the host memory of a process cannot be read",
+			       *out->where ? "/" : "", out->where, strerror(out->error));
+	if (out->stop)
+		return vg_fail(VG_STATE, 0, function, "stopped while device memory was being written, as asked");
+	return VG_OK;
+}
+
+static void count_new(struct device_out *out)
+{
+	for (unsigned i = 0; i < out->index.pack_count; i++)
+		out->written.new_bytes += out->packs[i].is_base ? 0 : out->packs[i].bytes;
+}
+
+static enum vg_status make_base(struct device_out *out, const char *function, struct device_base *ret_base)
+{
+	const struct image_dir dir = image_draft_dir(out->draft);
+	struct device_base base = {.dir.fd = -1};
+
+	enum vg_status status = image_open_again(&dir, function, &base.dir);
+	base.pack_bytes = calloc(out->index.pack_count + 1, sizeof *base.pack_bytes);
+	if (status == VG_OK && !base.pack_bytes)
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u packs", out->index.pack_count);
+	if (status) {
+		device_base_close(&base);
+		return status;
+	}
+	for (unsigned i = 0; i < out->index.pack_count; i++)
+		base.pack_bytes[i] = out->packs[i].bytes;
+	base.index = out->index;
+	out->index = (struct device_index){.memory_count = out->index.memory_count}; // whose sources are closed below
+	*ret_base = base;
+	return VG_OK;
+}
+
+enum vg_status device_out_finish_base(struct device_out *out, struct phase *phase, const char *function,
+				      struct device_written *ret_written, struct device_base *ret_base)
+{
+	wait_for_end(out, phase);
+	enum vg_status status = judge(out, function);
+	count_new(out);
+	if (status == VG_OK)
+		status = make_base(out, function, ret_base);
+	if (status == VG_OK)
+		*ret_written = out->written;
+	destroy(out);
+	return status;
+}
+
 enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase, const char *function,
 				 struct device_written *ret_written)
 {
-	enum vg_status status = VG_OK;
-
 	wait_for_end(out, phase);
 	if (!out->stop) {
 		int r = add_files(out, description);
 		if (r)
 			fail(out, r, DEVICE_INDEX);
 	}
-	if (out->error)
-		status = vg_fail(out->error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, out->error, function, "%s%s%s: %s",
-				 *out->where ? out->draft->folder : "the host memory of a process cannot be read",
-				 *out->where ? "/" : "", out->where, strerror(out->error));
-	else if (out->stop)
-		status = vg_fail(VG_STATE, 0, function, "stopped while device memory was being written, as asked");
-	else
+	enum vg_status status = judge(out, function);
+	count_new(out);
+	if (status == VG_OK)
 		*ret_written = out->written;
 	destroy(out);
 	return status;

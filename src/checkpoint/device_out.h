@@ -6,8 +6,9 @@
 
 struct device_source {
 	pid_t pid;
-	int fd;		// of a file, which nobody changes meanwhile
+	int fd;		// of a file
 	uint64_t bytes; // of it; a multiple of DEVICE_BLOCK
+	bool is_loose;	// somebody may change it meanwhile, though nobody should: that is noticed then
 };
 
 struct device_out;
@@ -19,10 +20,14 @@ struct device_written {
 	uint64_t zero_bytes;   // of these, in blocks of zeroes
 	uint64_t linked_bytes; // of the image's packs that it has in common with the bases
 	uint64_t copied_bytes; // of the packs that were copied, since the base is on another file system
+	uint64_t new_bytes;    // of the packs that were written
 };
 // Waits for the end, and adds the files to the draft and a summary to `description`. Takes `out`. SYSTEM (the disk),
 // NO_MEMORY, STATE (the phase wants to stop).
 enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase, const char *function,
 				 struct device_written *ret_written);
+// The same without an image: what was written becomes a base for others.
+enum vg_status device_out_finish_base(struct device_out *out, struct phase *phase, const char *function,
+				      struct device_written *ret_written, struct device_base *ret_base);
 // Ends it as soon as possible. Takes `out`, which may be NULL.
 void device_out_abort(struct device_out *out);

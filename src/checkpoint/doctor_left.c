@@ -4,11 +4,27 @@
 #include "base/hint.h"
 #include "checkpoint/proc.h"
 #include "checkpoint/refusal.h"
+#include "checkpoint/tenant.h"
+#include "checkpoint/tree.h"
 #include "virgate/process.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+
+// Whether it is off the GPU because somebody suspended it with --deep.
+static bool is_deep(pid_t pid)
+{
+	struct tenants tenants = {0};
+	struct tree tree;
+
+	if (tree_find_alone(&pid, 1, __func__, &tree))
+		return false;
+	bool is_deep = tenants_find(&tree, __func__, &tenants) == VG_OK && tenants_refuse_deep(&tenants, __func__) != VG_OK;
+	tenants_free(&tenants);
+	tree_free(&tree);
+	return is_deep;
+}
 
 // NULL: it runs, or it cannot be told. Who is stopped is not asked: he would not answer.
 static const char *left_in(pid_t pid)
@@ -26,7 +42,9 @@ static const char *left_in(pid_t pid)
 	if (vg_process_state(process, &state))
 		state = VG_PROCESS_RUNNING;
 	vg_process_destroy(process);
-	return state == VG_PROCESS_RUNNING ? NULL : vg_process_state_name(state);
+	return state == VG_PROCESS_RUNNING || (state == VG_PROCESS_CHECKPOINTED && is_deep(pid))
+		       ? NULL
+		       : vg_process_state_name(state);
 }
 
 void doctor_left(struct doctor_report *report)

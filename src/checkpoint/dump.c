@@ -51,22 +51,21 @@ struct dump {
 	struct vg_checkpoint_result result;
 };
 
-static enum vg_status find_tree(struct dump *dump)
+enum vg_status dump_find_tree(const struct vg_dump_options *options, const char *function, struct tree *ret_tree)
 {
-	const struct vg_dump_options *options = &dump->options;
 	struct vg_node *own = NULL;
 	pid_t *pids = NULL;
 	size_t count;
 
 	if (!options->vgpu)
-		return tree_find(&options->pid, 1, dump->function, &dump->tree);
+		return tree_find(&options->pid, 1, function, ret_tree);
 	if (options->pid)
-		return vg_fail(VG_INVALID, 0, dump->function, "both a process and a vGPU are named: name one of them");
+		return vg_fail(VG_INVALID, 0, function, "both a process and a vGPU are named: name one of them");
 	enum vg_status status = options->node ? VG_OK : vg_node_open(NULL, &own);
 	if (status == VG_OK)
-		status = tenant_pids(own ? own : options->node, options->vgpu, dump->function, &pids, &count);
+		status = tenant_pids(own ? own : options->node, options->vgpu, function, &pids, &count);
 	if (status == VG_OK)
-		status = tree_find(pids, count, dump->function, &dump->tree);
+		status = tree_find(pids, count, function, ret_tree);
 	free(pids);
 	vg_node_close(own);
 	return status;
@@ -88,7 +87,7 @@ static enum vg_status find(struct dump *dump)
 	if (status == VG_OK)
 		status = criu_find(dump->function, &dump->criu);
 	if (status == VG_OK)
-		status = find_tree(dump);
+		status = dump_find_tree(options, dump->function, &dump->tree);
 	if (status == VG_OK)
 		status = hold_tree(&dump->tree, 0, dump->function);
 	if (status == VG_OK)
@@ -105,16 +104,19 @@ static enum vg_status find(struct dump *dump)
 		return refuse(REFUSE_NO_CUDA, 0, dump->function,
 			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
 			      (int)dump->result.pid, dump->tree.processes[0].command);
-	status = refusal_by_driver(&dump->tree, dump->function);
-	if (status)
-		return status;
 	status = tenants_find(&dump->tree, dump->function, &dump->tenants);
+	if (status == VG_OK)
+		status = tenants_refuse_deep(&dump->tenants, dump->function);
+	if (status == VG_OK)
+		status = refusal_by_driver(&dump->tree, dump->function);
 	if (status == VG_OK && options->vgpu)
 		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu, dump->function);
 	if (status == VG_OK)
 		status = tenants_refuse_shares(&dump->tenants, dump->function);
 	if (status == VG_OK)
 		status = device_bases_open(options->bases, options->base_count, dump->function, &dump->bases);
+	if (status == VG_OK && dump->gate && dump->gate->base && dump->gate->base->dir.fd >= 0)
+		status = device_bases_add(&dump->bases, dump->gate->base, dump->function);
 	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
 	dump->draft.compression = options->compression;
@@ -124,9 +126,14 @@ static enum vg_status find(struct dump *dump)
 	return status;
 }
 
-static unsigned timeout_of(const struct dump *dump)
+unsigned dump_timeout(const struct vg_dump_options *options)
 {
-	return dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS;
+	return options->lock_timeout_ms ? options->lock_timeout_ms : LOCK_MS;
+}
+
+void dump_open_gates(const struct tenants *tenants, unsigned milliseconds)
+{
+	tenants_open_gates(tenants, milliseconds < GATE_MOST_MS ? milliseconds : GATE_MOST_MS);
 }
 
 // Begins to write what the pagers have put away, beside all that follows.
@@ -147,7 +154,7 @@ static enum vg_status write_device(struct dump *dump)
 // A process may wait at its gate for its turn, and the GPU for what it is about to launch: here, and in lock_tree().
 static enum vg_status evict(struct dump *dump)
 {
-	unsigned timeout_ms = timeout_of(dump);
+	unsigned timeout_ms = dump_timeout(&dump->options);
 
 	if (!parking_concerns(&dump->tenants))
 		return VG_OK;
@@ -157,17 +164,18 @@ static enum vg_status evict(struct dump *dump)
 	if (status)
 		return status;
 	dump->touched = true;
-	tenants_open_gates(&dump->tenants, timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS);
-	status = parking_take(&dump->evicted, timeout_ms, &dump->phase, dump->function, &dump->parking);
+	dump_open_gates(&dump->tenants, timeout_ms);
+	status = parking_take(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms, .limit = "--timeout"},
+			      &dump->phase, dump->function, &dump->parking);
 	tenants_open_gates(&dump->tenants, 0);
 	return status ? status : write_device(dump);
 }
 
 static enum vg_status lock_tree(struct dump *dump)
 {
-	unsigned timeout_ms = timeout_of(dump);
+	unsigned timeout_ms = dump_timeout(&dump->options);
 
-	tenants_open_gates(&dump->tenants, timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS);
+	dump_open_gates(&dump->tenants, timeout_ms);
 	enum vg_status status = gpu_lock(&dump->tree, timeout_ms, &dump->phase);
 	tenants_open_gates(&dump->tenants, 0);
 	return refusal_of_step(REFUSE_MPS, status, dump->function);

@@ -16,6 +16,11 @@ enum frame_type {
 	FRAME_READY,   // all of it is here, and fits
 	FRAME_RUNNING, // struct frame_running
 	FRAME_REFUSED, // a status, 4 bytes, and why: nothing of it is left there
+	// whoever sends an image, in version 2 of the stream
+	FRAME_PACK,   // before the image: a pack comes, its number 4 bytes; data without a file's name is its own
+	FRAME_PACKED, // no more packs: the image begins
+	FRAME_INDEX,  // behind the packs of a round: a piece of an index, whose packs are these; an empty one is behind the last
+	FRAME_LINK,   // in place of a file: the number of the pack that it is, 4 bytes, and its name
 };
 
 struct frame_running {
@@ -33,6 +38,7 @@ struct frames {
 	uint64_t patience;	// ns that it waits on after such a wish
 	uint64_t deadline;	// ns: nobody waits longer; 0: however long
 	uint64_t read, written; // frames so far
+	struct packs *packs;	// that went over before the image (stream.h); NULL: none
 	unsigned char *payload; // of the last frame that was read
 	uint32_t payload_bytes;
 };

@@ -114,6 +114,16 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	return no_folder(-r, ret_draft->final, function);
 }
 
+void image_sweep(const char *path)
+{
+	char folder[PATH_MAX];
+
+	if (absolute(path, __func__, folder))
+		return;
+	strcat(folder, IMAGE_PART "XXXXXX"); // absolute() has left room
+	held_folder_sweep(folder, image_folder_has, 1);
+}
+
 // To the disk, be it a file or a folder, and of the draft.
 static int settle(int folder, const char *name, void *user)
 {

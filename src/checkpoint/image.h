@@ -14,6 +14,7 @@
 enum { IMAGE_VERSION = 2, IMAGE_VERSION_WITHOUT_PACKS = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
 #define IMAGE_PART ".part-" // in a draft's name, before what tells it from others
+#define IMAGE_PRECOPY ".precopy" // behind the name of an image that migrates: for packs that come before it
 
 // An image's directory, opened once: what is checked is what is read, whatever becomes of its path meanwhile.
 struct image_dir {
@@ -61,6 +62,8 @@ enum vg_status image_commit(struct image_draft *draft, json_t *description, cons
 enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool settled, const char *function);
 // The draft's directory, also after it was published; the draft's to close.
 struct image_dir image_draft_dir(const struct image_draft *draft);
+// Removes drafts of that image that nobody writes any more.
+void image_sweep(const char *path);
 // Removes the draft with all that is in it, unless it was committed; frees what it holds. Needed after every
 // image_begin().
 void image_finish(struct image_draft *draft);
@@ -79,6 +82,10 @@ enum vg_status image_check_owner(const struct image_dir *dir, const char *functi
 // stop. `phase`, into which it counts, and ret_sizes may be NULL.
 enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
 			    struct phase *phase, const char *function, struct image_sizes *ret_sizes);
+// The same but for packs of device memory whose number `trusted` has: they came in by frames that have checksums, and a
+// restore reads them before it lets a process go on. NULL: all are read.
+enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *description, const bool *trusted,
+				    struct phase *phase, const char *function);
 // The same but for the pages of processes: those image_restore_tree() looks at before it gives them to CRIU.
 enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,
 			   const char *function, struct image_sizes *ret_sizes);

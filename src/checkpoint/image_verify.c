@@ -37,6 +37,7 @@ struct verification {
 	struct phase *phase;
 	bool pages; // are read, too, and so is device memory
 	struct device_index device;
+	const bool *trusted; // by the number of a pack: it was checked, and is not read; NULL: none was
 	size_t seen;
 	int folder;
 	size_t count;
@@ -117,14 +118,19 @@ static size_t units_of(const struct verification *v, const struct image_file *fi
 	return !file->chunk_bytes ? 1 : v->pages ? file->chunk_count : 0;
 }
 
+static bool is_read(const struct verification *v, const struct device_block *block)
+{
+	return v->pages && block->codec != DEVICE_ZERO && !(v->trusted && v->trusted[block->pack]);
+}
+
 static int make_units(struct verification *v)
 {
 	const struct image_files *files = v->files;
 
 	for (size_t i = 0; i < files->count; i++)
 		v->count += units_of(v, &files->files[i]);
-	for (size_t i = 0; i < v->device.block_count && v->pages; i++)
-		v->count += v->device.blocks[i].codec != DEVICE_ZERO;
+	for (size_t i = 0; i < v->device.block_count; i++)
+		v->count += is_read(v, &v->device.blocks[i]);
 	v->units = malloc((v->count + 1) * sizeof *v->units);
 	struct unit *unit = v->units;
 	for (size_t i = 0; unit && i < files->count; i++) {
@@ -136,8 +142,8 @@ static int make_units(struct verification *v)
 				offset += file->compression ? file->chunks[k].stored : file->chunk_bytes;
 		}
 	}
-	for (size_t i = 0; i < v->device.block_count && v->pages && unit; i++)
-		if (v->device.blocks[i].codec != DEVICE_ZERO)
+	for (size_t i = 0; i < v->device.block_count && unit; i++)
+		if (is_read(v, &v->device.blocks[i]))
 			*unit++ = (struct unit){.file = NULL, .block = &v->device.blocks[i]};
 	return v->units ? 0 : -ENOMEM;
 }
@@ -268,8 +274,8 @@ static uint64_t bytes_to_read(const struct verification *v)
 	for (size_t i = 0; i < v->files->count; i++)
 		if (units_of(v, &v->files->files[i]) > 0)
 			bytes += v->files->files[i].bytes;
-	for (size_t i = 0; i < v->device.block_count && v->pages; i++)
-		bytes += v->device.blocks[i].length;
+	for (size_t i = 0; i < v->device.block_count; i++)
+		bytes += is_read(v, &v->device.blocks[i]) ? v->device.blocks[i].length : 0;
 	return bytes;
 }
 
@@ -308,6 +314,15 @@ enum vg_status image_verify(const struct image_dir *dir, const json_t *descripti
 		.path = dir->path, .folder = dir->fd, .function = function, .phase = phase, .pages = true};
 
 	return verify_files(&v, description, threads, ret_sizes);
+}
+
+enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *description, const bool *trusted,
+				    struct phase *phase, const char *function)
+{
+	struct verification v = {.path = dir->path, .folder = dir->fd, .function = function, .phase = phase,
+				 .pages = true, .trusted = trusted};
+
+	return verify_files(&v, description, 0, NULL);
 }
 
 enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,

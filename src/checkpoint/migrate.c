@@ -6,12 +6,14 @@
 #include "checkpoint/channel.h"
 #include "checkpoint/dump.h"
 #include "checkpoint/image_folder.h"
+#include "checkpoint/precopy.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/stream.h"
 #include "core/object.h"
 #include "node/node.h"
 #include "virgate/checkpoint.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +29,7 @@ struct migration {
 	struct frames frames;
 	bool refused;			    // the other side has said that it has nothing of them
 	struct vg_checkpoint_result result; // of the dump, with what comes behind it
+	struct vg_checkpoint_result ahead;  // of what comes before it
 };
 
 // The last error with what ssh has to say.
@@ -88,11 +91,53 @@ static enum vg_status greet(struct migration *migration)
 	frames->phase = &phase;
 	frames->heed = true;
 	frames->deadline = vg_clock_monotonic_ns() + GREETING_NS;
-	status = stream_begin(frames, true);
+	status = stream_begin(frames, true, migration->options.precopy != 0);
 	status = status ? with_complaint(migration, status) : await(migration, FRAME_READY);
 	frames->deadline = 0;
 	frames->phase = NULL;
 	return status;
+}
+
+// Device memory goes over while the processes run.
+static enum vg_status copy_ahead(struct migration *migration, struct precopy *precopy)
+{
+	struct phase phase = {
+		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->ahead};
+	struct frames *frames = &migration->frames;
+
+	if (!migration->options.precopy)
+		return VG_OK;
+	*precopy = (struct precopy){
+		.function = migration->function, .dump = &migration->dump, .phase = &phase, .frames = frames};
+	frames->phase = &phase;
+	frames->heed = true;
+	enum vg_status status = precopy_run(precopy);
+	// A refusal may be what broke it.
+	if (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET) {
+		enum vg_status reason = await(migration, FRAME_READY);
+		status = reason ? reason : status;
+	}
+	frames->phase = NULL;
+	frames->packs = &precopy->packs;
+	precopy->phase = NULL;
+	phase_end(&phase);
+	migration->ahead.rounds = precopy->rounds;
+	migration->ahead.precopied_bytes = precopy->sent_bytes;
+	snprintf(migration->ahead.warning, sizeof migration->ahead.warning, "%s", precopy->warning);
+	return status;
+}
+
+// The result has what came before the dump, too.
+static void add_ahead(struct migration *migration)
+{
+	struct vg_checkpoint_result *result = &migration->result;
+	const struct vg_checkpoint_result *ahead = &migration->ahead;
+
+	result->seconds[VG_CHECKPOINT_PRECOPY] += ahead->seconds[VG_CHECKPOINT_PRECOPY];
+	result->rounds = ahead->rounds;
+	result->precopied_bytes = ahead->precopied_bytes;
+	if (*ahead->warning)
+		memcpy(result->warning, ahead->warning, sizeof result->warning);
 }
 
 static enum vg_status pass(void *user, struct phase *phase, const struct image_dir *dir)
@@ -223,12 +268,18 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 		return status;
 	migration.frames =
 		(struct frames){.in = migration.channel.fd, .out = migration.channel.fd, .function = __func__};
-	const struct dump_gate gate = {.pass = pass, .user = &migration};
+	struct precopy precopy = {.base.dir.fd = -1};
+	const struct dump_gate gate = {.pass = pass, .user = &migration, .base = &precopy.base};
 	status = greet(&migration);
+	if (status == VG_OK)
+		status = copy_ahead(&migration, &precopy);
 	if (status == VG_OK)
 		status = dump_run(&migration.dump, &gate, __func__, &migration.result);
 	if (status == VG_OK)
 		status = hand_over(&migration);
+	add_ahead(&migration);
+	migration.frames.packs = NULL;
+	precopy_finish(&precopy);
 	channel_close(&migration.channel);
 	frames_finish(&migration.frames);
 	if (ret_result)

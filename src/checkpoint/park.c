@@ -39,9 +39,14 @@ struct seen {
 	struct pager_file file;
 };
 
+static bool is_own(const struct tenant *tenant)
+{
+	return !tenant->slot.guest && !tenant->slot.host;
+}
+
 static bool concerns(const struct tenants *tenants, const struct tenant *tenant)
 {
-	return tenants->vgpus[tenant->vgpu].evictable && !tenant->slot.guest && !tenant->slot.host;
+	return tenants->vgpus[tenant->vgpu].evictable && is_own(tenant);
 }
 
 bool parking_concerns(const struct tenants *tenants)
@@ -101,7 +106,7 @@ static struct vg_ledger **open_ledgers(const struct tenants *tenants)
 	struct vg_ledger **ledgers = calloc(tenants->vgpu_count + 1, sizeof *ledgers);
 
 	for (size_t i = 0; i < tenants->vgpu_count && ledgers; i++)
-		if (tenants->vgpus[i].evictable && vg_ledger_open(tenants->vgpus[i].path, &ledgers[i]))
+		if (vg_ledger_open(tenants->vgpus[i].path, &ledgers[i]))
 			ledgers[i] = NULL;
 	return ledgers;
 }
@@ -169,7 +174,7 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 // Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
 // saves it.
 static enum vg_status judge(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
-			    unsigned drain_ms, const char *function)
+			    const struct parking_wish *how, const char *function)
 {
 	const char *name = tenants->vgpus[tenant->vgpu].name;
 	char text[160];
@@ -177,9 +182,9 @@ static enum vg_status judge(const struct tenants *tenants, const struct tenant *
 	if (seen->reason == PAGER_THREAD || seen->reason == PAGER_GPU || seen->reason == PAGER_CAPTURE)
 		return vg_fail(VG_NOT_READY, 0, function,
 			       "the memory of process %d (%s) of vGPU %s did not leave the GPU within %.1f s: %s; allow "
-			       "more time with --timeout",
-			       (int)tenant->pid, tenant->slot.command, name, drain_ms / 1e3,
-			       reason_text(seen, text, sizeof text));
+			       "more time with %s",
+			       (int)tenant->pid, tenant->slot.command, name, how->drain_ms / 1e3,
+			       reason_text(seen, text, sizeof text), how->limit);
 	if (seen->reason == PAGER_FILE)
 		return refuse(REFUSE_HOST_FILE, (int)seen->row, function,
 			      "process %d (%s) of vGPU %s cannot put its host memory away: %s", (int)tenant->pid,
@@ -284,23 +289,26 @@ static enum vg_status find_file(const struct tenant *tenant, const struct pager_
 	return status;
 }
 
-static uint32_t choose_wish(void)
+static uint32_t choose_wish(bool is_deep)
 {
-	uint32_t wish = (uint32_t)(vg_clock_monotonic_ns() >> 10);
+	uint32_t wish = (uint32_t)(vg_clock_monotonic_ns() >> 10) & PAGER_PARK_NUMBER;
 
-	return wish ? wish : 1;
+	return (wish ? wish : 1) | (is_deep ? (uint32_t)PAGER_PARK_DEEP : 0);
 }
 
-static enum vg_status take(const struct tenants *tenants, struct vg_ledger **ledgers, unsigned drain_ms,
+static enum vg_status take(const struct tenants *tenants, struct vg_ledger **ledgers, const struct parking_wish *how,
 			   struct phase *phase, const char *function, struct parking *parking)
 {
-	uint32_t wish = choose_wish();
+	uint32_t wish = choose_wish(how->is_deep);
+	unsigned drain_ms = how->drain_ms;
 	enum vg_status status = VG_OK;
 	struct seen seen;
 
 	for (size_t i = 0; i < tenants->count; i++)
 		if (concerns(tenants, &tenants->list[i]))
 			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], wish, drain_ms);
+		else if (how->is_deep && is_own(&tenants->list[i]))
+			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], PAGER_PARK_DEEP, drain_ms);
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		if (!concerns(tenants, tenant))
@@ -308,20 +316,20 @@ static enum vg_status take(const struct tenants *tenants, struct vg_ledger **led
 		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, function, &seen);
 		if (status == VG_OK && seen.is_there)
 			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen.file, function, parking)
-							    : judge(tenants, tenant, &seen, drain_ms, function);
+							    : judge(tenants, tenant, &seen, how, function);
 	}
 	return status;
 }
 
-enum vg_status parking_take(const struct tenants *tenants, unsigned drain_ms, struct phase *phase, const char *function,
-			    struct parking *ret_parking)
+enum vg_status parking_take(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
+			    const char *function, struct parking *ret_parking)
 {
 	struct vg_ledger **ledgers = open_ledgers(tenants);
 
 	*ret_parking = (struct parking){0};
 	if (!ledgers)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu vGPUs", tenants->vgpu_count);
-	enum vg_status status = take(tenants, ledgers, drain_ms, phase, function, ret_parking);
+	enum vg_status status = take(tenants, ledgers, how, phase, function, ret_parking);
 	close_ledgers(tenants, ledgers);
 	return status;
 }
@@ -368,13 +376,34 @@ enum vg_status parking_open(const struct parking *parking, const char *function,
 	return VG_OK;
 }
 
+static void mark_done(const struct tenant *tenant, struct vg_ledger *ledger)
+{
+	if (!ledger)
+		return;
+	vg_ledger_guard(ledger);
+	struct pager_slot *slot = slot_of(ledger, tenant);
+	if (slot && READ(slot->park) & PAGER_PARK_DEEP)
+		atomic_fetch_or(&slot->park, PAGER_PARK_DEEP_DONE);
+	(void)vg_ledger_unguard(); // a truncated one shows nothing
+}
+
+void parking_mark_deep(const struct tenants *tenants)
+{
+	struct vg_ledger **ledgers = open_ledgers(tenants);
+
+	for (size_t i = 0; i < tenants->count && ledgers; i++)
+		if (is_own(&tenants->list[i]))
+			mark_done(&tenants->list[i], ledgers[tenants->list[i].vgpu]);
+	close_ledgers(tenants, ledgers);
+}
+
 size_t parking_release(const struct tenants *tenants)
 {
-	struct vg_ledger **ledgers = parking_concerns(tenants) ? open_ledgers(tenants) : NULL;
+	struct vg_ledger **ledgers = tenants->count ? open_ledgers(tenants) : NULL;
 	size_t released = 0;
 
 	for (size_t i = 0; i < tenants->count && ledgers; i++)
-		if (concerns(tenants, &tenants->list[i]))
+		if (is_own(&tenants->list[i]))
 			released += make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], 0, 0);
 	close_ledgers(tenants, ledgers);
 	return released;
@@ -460,6 +489,28 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, const char *func
 	if (parked.directory >= 0)
 		close(parked.directory);
 	return status;
+}
+
+bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *function, struct pager_file *ret_file)
+{
+	struct parked parked = {.pid = pid, .directory = -1};
+	bool is_linked = false;
+	char from[32];
+
+	snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+	if (pager_file_choose(pid, ret_file) || vg_process_start_time(pid, &parked.start_time))
+		return false;
+	pager_file_format(ret_file, parked.name);
+	parked.directory = open_directory(pid);
+	if (parked.directory >= 0 && give_to(fd, pid) == 0) // a container may have another file system there
+		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
+	if (is_linked && add(parking, &parked, function) == VG_OK)
+		return true;
+	if (is_linked)
+		unlinkat(parked.directory, parked.name, 0);
+	if (parked.directory >= 0)
+		close(parked.directory);
+	return false;
 }
 
 void parking_remove(struct parking *parking)

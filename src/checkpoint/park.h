@@ -23,11 +23,18 @@ struct parking {
 
 // Whether a process of the tree is in an evictable vGPU.
 bool parking_concerns(const struct tenants *tenants);
+struct parking_wish {
+	unsigned drain_ms;
+	const char *limit; // the option that sets it, for messages
+	bool is_deep; // no dump's: it stays in force afterwards, also for processes of vGPUs that are not evictable
+};
 // Asks the processes to park and waits until they have. A process that cannot for want of host memory stays on the GPU,
 // and moves nothing until parking_release(), which is needed after every outcome. NOT_READY (its work does not end
 // within `drain_ms`), SUSPENDED, HOST_FILE, DRIVER, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
-enum vg_status parking_take(const struct tenants *tenants, unsigned drain_ms, struct phase *phase, const char *function,
-			    struct parking *ret_parking);
+enum vg_status parking_take(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
+			    const char *function, struct parking *ret_parking);
+// Records that the driver has taken processes with a deep wish off the GPU.
+void parking_mark_deep(const struct tenants *tenants);
 // Opens the files for reading. SYSTEM; INTEGRITY (a file is none of its process).
 enum vg_status parking_open(const struct parking *parking, const char *function, struct device_source **ret_sources);
 // The processes take their memory back, and bring it to the GPU unless they are suspended. Returns how many were parked
@@ -44,5 +51,7 @@ enum vg_status parking_check_room(uint64_t bytes, const char *function);
 // and adds it to the list. SYSTEM, NO_MEMORY.
 enum vg_status parking_make(struct parking *parking, pid_t pid, const char *function, int *ret_fd,
 			    struct pager_file *ret_file);
+// The same with a file without a name, which is to be this one. Returns false, and does nothing, if it cannot be.
+bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *function, struct pager_file *ret_file);
 // Removes the files of the list, and frees it.
 void parking_remove(struct parking *parking);

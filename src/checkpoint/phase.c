@@ -9,7 +9,7 @@ const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase)
 {
 	static const char *const names[] = {"find", "evict",  "lock",    "device-out", "host-out",  "commit",
 					    "end",  "verify",  "host-in",    "device-in", "unlock",
-					    "send", "receive", "hand-over"};
+					    "send", "receive", "hand-over", "precopy"};
 
 	return (unsigned)phase < VG_CHECKPOINT_PHASES ? names[phase] : "unknown";
 }

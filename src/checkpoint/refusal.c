@@ -46,36 +46,60 @@ static bool leads_a_terminal(pid_t pid)
 	return end && sscanf(end + 1, " %*c %*d %*d %d %d", &session, &terminal) == 2 && session == pid && terminal;
 }
 
-static enum vg_status check_condition(const struct tree_process *process, bool is_root, const char *function)
+static enum vg_status check_alive(const struct tree_process *process, bool is_root, const struct proc_status *status,
+				  const char *function)
 {
-	struct proc_status status;
 	int pid = (int)process->pid;
+	bool gone = status->state == 0;
 
-	if (process->pid == getpid())
-		return refuse(REFUSE_SELF, 0, function,
-			      "process %d is this one, or descends from the one to be dumped: who is stopped cannot dump", pid);
-	bool gone = proc_status_read(process->pid, &status) != 0;
 	// A child that has ended, and that its parent has not waited for yet, can be written down; not so a root.
-	if (!gone && status.state == 'Z' && !is_root)
+	if (!gone && status->state == 'Z' && !is_root)
 		return VG_OK;
-	if (gone || status.state == 'Z' || status.state == 'X')
+	if (gone || status->state == 'Z' || status->state == 'X')
 		return refuse(REFUSE_ENDED, 0, function, "process %d (%s) has ended%s", pid, process->command,
 			      gone ? "" : ", and its parent has not waited for it yet");
-	if (status.tracer)
-		return refuse(REFUSE_TRACED, 0, function,
-			      "process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
-			      pid, process->command, (int)status.tracer);
-	if (status.state == 'T')
+	if (status->state == 'T')
 		return refuse(REFUSE_STOPPED, 0, function,
 			      "process %d (%s) is stopped, including the driver's thread: kill -CONT %d first, or virgate "
 			      "recover%s --pid %d if a dump that stopped it was killed",
 			      pid, process->command, pid, vg_hint_own_sim(), pid);
-	if (is_root && leads_a_terminal(process->pid))
+	return VG_OK;
+}
+
+static enum vg_status check_self(const struct tree_process *process, const char *function)
+{
+	if (process->pid != getpid())
+		return VG_OK;
+	return refuse(REFUSE_SELF, 0, function,
+		      "process %d is this one, or descends from the one to be dumped: who is stopped cannot dump",
+		      (int)process->pid);
+}
+
+static struct proc_status read_status(const struct tree_process *process)
+{
+	struct proc_status status;
+
+	return proc_status_read(process->pid, &status) ? (struct proc_status){0} : status;
+}
+
+static enum vg_status check_condition(const struct tree_process *process, bool is_root, const char *function)
+{
+	struct proc_status lines = read_status(process);
+	int pid = (int)process->pid;
+
+	enum vg_status status = check_self(process, function);
+	if (status == VG_OK && lines.tracer && lines.state != 'Z' && lines.state != 'X')
+		return refuse(REFUSE_TRACED, 0, function,
+			      "process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
+			      pid, process->command, (int)lines.tracer);
+	if (status == VG_OK)
+		status = check_alive(process, is_root, &lines, function);
+	if (status == VG_OK && is_root && leads_a_terminal(process->pid))
 		return refuse(REFUSE_TERMINAL, 0, function,
 			      "process %d (%s) leads the session of a terminal (script, tmux, ssh -t), which cannot be restored: "
 			      "start it with setsid, its input and output in files",
 			      pid, process->command);
-	return VG_OK;
+	return status;
 }
 
 enum vg_status refusal_by_kernel(const struct tree *tree, const char *function)
@@ -86,6 +110,22 @@ enum vg_status refusal_by_kernel(const struct tree *tree, const char *function)
 		status = check_condition(&tree->processes[i], i < tree->root_count, function);
 		if (status == VG_OK)
 			status = refusal_shared(&tree->processes[i], function);
+	}
+	return status;
+}
+
+enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+		const struct tree_process *process = &tree->processes[i];
+		struct proc_status lines = read_status(process);
+		status = check_self(process, function);
+		if (status == VG_OK)
+			status = check_alive(process, true, &lines, function);
+		if (status == VG_OK)
+			status = refusal_shared(process, function);
 	}
 	return status;
 }

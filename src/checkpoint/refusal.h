@@ -15,6 +15,8 @@ __attribute__((format(printf, 4, 5))) enum vg_status refuse(enum refusal refusal
 // By what the kernel says, before the driver is asked: it would wait for a process that is stopped. SELF, ENDED,
 // TRACED, STOPPED, LEASE, IPC.
 enum vg_status refusal_by_kernel(const struct tree *tree, const char *function);
+// Of these the ones that concern the driver alone, and not CRIU: SELF, ENDED, STOPPED, LEASE, IPC.
+enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree, const char *function);
 // By what the driver says, before anybody is locked. LEFT, FAILED, MIG, DEVICE_CHILD.
 enum vg_status refusal_by_driver(const struct tree *tree, const char *function);
 // The last error of a step of the driver, which is `status`: where the driver said that it does not support it, the

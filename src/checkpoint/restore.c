@@ -95,11 +95,18 @@ static enum vg_status look_for_vgpus(struct restore *restore)
 	return status ? status : tenants_read_at(restore->description, &way, restore->function, &restore->tenants);
 }
 
+// Returns the file that was filled ahead with most of this memory, or -1.
+static int prefilled(const struct restore *restore, size_t memory, const struct device_block **ret_have)
+{
+	return prefill_find(restore->gate ? restore->gate->prefill : NULL, &restore->device.memories[memory], ret_have);
+}
+
 // Whether each memory belongs to a tenant, to whose pager it can be given, and fits.
 static enum vg_status check_device(struct restore *restore)
 {
 	const struct device_index *device = &restore->device;
-	uint64_t bytes = 0;
+	const struct device_block *have;
+	uint64_t bytes = 0, filled = 0;
 
 	for (size_t i = 0; i < device->memory_count; i++) {
 		bool found = false;
@@ -111,9 +118,10 @@ static enum vg_status check_device(struct restore *restore)
 				       IMAGE_DESCRIPTION,
 				       restore->image.path, (unsigned long long)device->memories[i].pid);
 		bytes += device->memories[i].bytes;
+		filled += prefilled(restore, i, &have) < 0 ? 0 : device->memories[i].bytes;
 	}
 	restore->result.device_bytes = bytes;
-	return parking_check_room(bytes, restore->function);
+	return parking_check_room(bytes - filled, restore->function);
 }
 
 static enum vg_status take_places(struct restore *restore)
@@ -245,10 +253,20 @@ static enum vg_status fill_device(struct restore *restore)
 
 	for (size_t i = 0; i < restore->device.memory_count && status == VG_OK; i++) {
 		pid_t pid = (pid_t)restore->device.memories[i].pid;
-		status = parking_make(&restore->parking, pid, restore->function, &fd, &file);
+		const struct device_block *have = NULL;
+		fd = prefilled(restore, i, &have);
+		fd = fd < 0 ? fd : dup(fd);
+		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, restore->function, &file)) {
+			close(fd);
+			fd = -1;
+		}
+		if (fd < 0) {
+			have = NULL;
+			status = parking_make(&restore->parking, pid, restore->function, &fd, &file);
+		}
 		if (status)
 			return status;
-		status = device_in_fill(&restore->image, &restore->device, i, fd, &restore->phase, restore->function);
+		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase, restore->function);
 		close(fd);
 		if (status == VG_OK)
 			tell_where(restore, pid, &file);

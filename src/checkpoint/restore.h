@@ -2,12 +2,14 @@
 #pragma once
 #include "checkpoint/image.h"
 #include "checkpoint/phase.h"
+#include "checkpoint/prefill.h"
 
 struct restore_gate {
 	// Everything fits, and nothing was made. Not OK: nothing will be. NULL: nobody is asked.
 	enum vg_status (*pass)(void *user, struct phase *phase);
 	void *user;
 	const struct image_dir *image; // whose files were just looked at; NULL: it is opened, and they are
+	const struct prefill *prefill; // host memory that is there already; NULL: none
 	bool places_later; // pids, and places in vGPUs: they are taken as long as the gate is closed
 };
 // As vg_checkpoint_restore(). `gate` may be NULL.

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STREAM_VERSION = 1, ANSWERS = 1 };
+enum { STREAM_VERSION = 1, STREAM_VERSION_WITH_PACKS = 2, ANSWERS = 1 };
 static const char magic[8] = {'v', 'i', 'r', 'g', 'a', 't', 'e', '\n'};
 
 // As it goes over the wire.
@@ -34,9 +34,9 @@ enum vg_status stream_failed(const struct frames *frames, int error, const char 
 	return vg_fail(VG_SYSTEM, error, frames->function, "%s/%s: %s", path, name, strerror(error));
 }
 
-enum vg_status stream_begin(struct frames *frames, bool answers)
+enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs)
 {
-	struct header header = {.version = STREAM_VERSION, .flags = answers ? ANSWERS : 0};
+	struct header header = {.version = has_packs ? STREAM_VERSION_WITH_PACKS : STREAM_VERSION, .flags = answers ? ANSWERS : 0};
 
 	memcpy(header.magic, magic, sizeof magic);
 	say_where(&header);
@@ -52,13 +52,14 @@ enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_he
 		return status;
 	if (memcmp(header.magic, magic, sizeof magic) != 0)
 		return vg_fail(VG_PROTOCOL, 0, frames->function, "what comes in is no image of Virgate's");
-	if (header.version != STREAM_VERSION)
+	if (header.version != STREAM_VERSION && header.version != STREAM_VERSION_WITH_PACKS)
 		return vg_fail(VG_UNSUPPORTED, 0, frames->function,
-			       "the image comes in version %u of its stream, and this Virgate reads %d", header.version,
-			       STREAM_VERSION);
+			       "the image comes in version %u of its stream, and this Virgate reads %d and %d",
+			       header.version, STREAM_VERSION, STREAM_VERSION_WITH_PACKS);
 	say_where(&here);
 	*ret_header =
 		(struct stream_header){.answers = header.flags & ANSWERS,
+				       .has_packs = header.version == STREAM_VERSION_WITH_PACKS,
 				       .same_processes = here.boot[0] && here.pid_namespace == header.pid_namespace &&
 							 memcmp(here.boot, header.boot, sizeof here.boot) == 0};
 	return VG_OK;

@@ -1,5 +1,6 @@
 // An image as a stream of bytes: a header, then frames: virgate.json's text, each file's name with what stands in it,
-// its holes left out, and an end. What comes in is taken for hostile until all of it was verified. One thread.
+// its holes left out, and an end. In version 2 packs of device memory come first, in rounds; files of the image that are
+// the same as such a pack are not sent again. What comes in is taken for hostile until all of it was verified. One thread.
 #pragma once
 #include "checkpoint/frame.h"
 #include "checkpoint/image.h"
@@ -7,9 +8,32 @@
 struct stream_header {
 	bool answers;	     // the sender waits for FRAME_READY, and says FRAME_GO
 	bool same_processes; // the receiver sees the sender's processes: same machine, same pid namespace
+	bool has_packs;	     // packs come before the image
 };
 
-enum vg_status stream_begin(struct frames *frames, bool answers);
+// Packs that went over, by number. On the sending side an open descriptor tells the file from all others, as long as it
+// is open; on the receiving side they are files in a draft.
+struct packs {
+	int *fds; // a sender's
+	size_t count;
+	const struct image_draft *store; // a receiver's
+	// A receiver's: a round of packs has come in, with the index of a memory that consists of these. May be NULL.
+	enum vg_status (*round)(void *user, const void *index, size_t length);
+	void *user;
+	uint64_t bytes;
+	bool *is_linked; // a receiver's, by the number of the image's pack: the image has it from there
+};
+// Sends a file as the next pack, if none of those sent is the same file. Takes `fd`. Its bytes are counted in the frames'
+// phase; *ret_bytes: how many were sent; *ret_number: the pack's. SYSTEM, NO_MEMORY, and as frame_write().
+enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint32_t *ret_number,
+				uint64_t *ret_bytes);
+enum vg_status stream_send_index(struct frames *frames, const void *index, size_t length);
+enum vg_status stream_end_packs(struct frames *frames);
+// Receives all packs into the store's directory. INTEGRITY, SYSTEM, NO_MEMORY.
+enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs);
+void packs_finish(struct packs *packs);
+
+enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);
 // All of the image, after the beginning unless that was sent already. As frame_write(), and as image_read(): then
 // nothing was written. Its bytes are counted in the frames' phase.
 enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun);

@@ -1,6 +1,7 @@
 #include "base/descriptor.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "checkpoint/device_index.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/image_text.h"
@@ -15,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+enum { MOST_INDEX = 256 << 20 };
 
 struct receiver {
 	struct frames *frames;
@@ -62,12 +65,15 @@ static enum vg_status receive_text(struct receiver *receiver)
 
 static enum vg_status check_room(const struct receiver *receiver)
 {
+	const struct packs *packs = receiver->frames->packs;
+	uint64_t need = receiver->files.stored, there = packs ? packs->bytes : 0;
 	struct statvfs disk;
 	char text[2][VG_SIZE_TEXT];
 
 	if (fstatvfs(receiver->folder, &disk) < 0)
 		return VG_OK;
-	uint64_t need = receiver->files.stored, have = (uint64_t)disk.f_bavail * disk.f_frsize;
+	need = need > there ? need - there : 0;
+	uint64_t have = (uint64_t)disk.f_bavail * disk.f_frsize;
 	if (need <= have)
 		return VG_OK;
 	enum vg_status status =
@@ -91,7 +97,8 @@ static enum vg_status end_file(struct receiver *receiver)
 	return r ? stream_failed(receiver->frames, r, receiver->draft->folder, receiver->file->name) : VG_OK;
 }
 
-static enum vg_status begin_file(struct receiver *receiver)
+// Reads the name of the next file, and makes its directory.
+static enum vg_status take_name(struct receiver *receiver, const unsigned char *text, size_t length)
 {
 	const struct frames *frames = receiver->frames;
 	char name[IMAGE_NAME];
@@ -100,10 +107,10 @@ static enum vg_status begin_file(struct receiver *receiver)
 	enum vg_status status = end_file(receiver);
 	if (status)
 		return status;
-	if (frames->payload_bytes >= sizeof name || memchr(frames->payload, '\0', frames->payload_bytes))
+	if (length >= sizeof name || memchr(text, '\0', length))
 		return unexpected(receiver, "no name of a file");
-	memcpy(name, frames->payload, frames->payload_bytes);
-	name[frames->payload_bytes] = '\0';
+	memcpy(name, text, length);
+	name[length] = '\0';
 	receiver->file = image_files_find(&receiver->files, name);
 	// One folder, and none that leads elsewhere.
 	if (!receiver->file || !image_name_is_sound(name, &tree))
@@ -113,13 +120,54 @@ static enum vg_status begin_file(struct receiver *receiver)
 	*strchr(name, '/') = '\0';
 	if (mkdirat(receiver->folder, name, 0700) < 0 && errno != EEXIST)
 		return stream_failed(frames, errno, receiver->draft->folder, name);
+	receiver->at = 0;
+	receiver->count++;
+	return VG_OK;
+}
+
+static enum vg_status begin_file(struct receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	enum vg_status status = take_name(receiver, frames->payload, frames->payload_bytes);
+
+	if (status)
+		return status;
 	receiver->fd = openat(receiver->folder, receiver->file->name,
 			      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (receiver->fd < 0)
 		return errno == EEXIST ? unexpected(receiver, "the name of a file that came before")
 				       : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
-	receiver->at = 0;
-	receiver->count++;
+	return VG_OK;
+}
+
+// The file is a pack that came before the image.
+static enum vg_status link_file(struct receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	struct packs *packs = frames->packs;
+	uint32_t number;
+	unsigned own;
+	char name[32];
+	struct stat info;
+
+	if (!packs || frames->payload_bytes <= sizeof number)
+		return unexpected(receiver, "of a kind that does not belong there");
+	memcpy(&number, frames->payload, sizeof number);
+	enum vg_status status =
+		take_name(receiver, frames->payload + sizeof number, frames->payload_bytes - sizeof number);
+	if (status)
+		return status;
+	if (!receiver->file->is_pack || number >= packs->count ||
+	    sscanf(receiver->file->name, DEVICE_PACK_FORMAT, &own) != 1 || own >= DEVICE_MOST_PACKS)
+		return unexpected(receiver, "the name of a file that is no pack, or the number of none");
+	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
+	if (linkat(packs->store->lock, name, receiver->folder, receiver->file->name, 0) < 0)
+		return errno == EEXIST ? unexpected(receiver, "the name of a file that came before")
+				       : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
+	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (uint64_t)info.st_size != receiver->file->bytes)
+		return unexpected(receiver, "the number of a pack that has another size");
+	packs->is_linked[own] = true;
 	return VG_OK;
 }
 
@@ -172,6 +220,9 @@ static enum vg_status receive_files(struct receiver *receiver)
 		case FRAME_DATA:
 			status = take_data(receiver);
 			break;
+		case FRAME_LINK:
+			status = link_file(receiver);
+			break;
 		case FRAME_END:
 			status = check_end(receiver);
 			break;
@@ -208,7 +259,8 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK && frames->phase)
 		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
 	if (status == VG_OK)
-		status = image_verify(&dir, description, 0, frames->phase, frames->function, NULL);
+		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_linked : NULL,
+					      frames->phase, frames->function);
 	if (status == VG_OK)
 		status = write_text(&receiver);
 	if (receiver.fd >= 0)
@@ -219,5 +271,101 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 		json_decref(description);
 	else
 		*ret_description = description;
+	return status;
+}
+
+// ---- packs before the image ----------------------------------------------------------------------------
+
+static enum vg_status no_pack(const struct frames *frames, const char *what)
+{
+	return vg_fail(VG_INTEGRITY, 0, frames->function, "frame %llu before the image is %s",
+		       (unsigned long long)frames->read - 1, what);
+}
+
+static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int *fd)
+{
+	uint32_t number = UINT32_MAX;
+	char name[32];
+
+	if (frames->payload_bytes == sizeof number)
+		memcpy(&number, frames->payload, sizeof number);
+	if (number != packs->count || number >= DEVICE_MOST_PACKS)
+		return no_pack(frames, "not the next pack");
+	if (*fd >= 0)
+		close(*fd);
+	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
+	*fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	packs->count += *fd >= 0;
+	return *fd < 0 ? stream_failed(frames, errno, packs->store->folder, name) : VG_OK;
+}
+
+static enum vg_status take_pack_data(struct frames *frames, struct packs *packs, int fd)
+{
+	uint64_t offset, bytes = frames->payload_bytes - sizeof offset;
+
+	if (frames->payload_bytes <= sizeof offset || fd < 0)
+		return no_pack(frames, "data of no pack");
+	memcpy(&offset, frames->payload, sizeof offset);
+	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
+		return no_pack(frames, "data behind the end of a pack");
+	int r = vg_write_all(fd, frames->payload + sizeof offset, bytes, (off_t)offset);
+	if (r)
+		return stream_failed(frames, -r, packs->store->folder, DEVICE_FOLDER);
+	packs->bytes += bytes;
+	if (frames->phase)
+		frames->phase->bytes += bytes;
+	return VG_OK;
+}
+
+// The index of a round, as it comes in.
+struct text {
+	char *bytes;
+	size_t length;
+};
+
+static enum vg_status take_index(struct frames *frames, const struct packs *packs, struct text *index)
+{
+	enum vg_status status = VG_OK;
+
+	if (frames->payload_bytes) {
+		char *grown = index->length > MOST_INDEX ? NULL : realloc(index->bytes, index->length + frames->payload_bytes);
+		if (!grown)
+			return index->length > MOST_INDEX ? no_pack(frames, "too much of an index")
+							  : stream_failed(frames, ENOMEM, "an index", "");
+		index->bytes = grown;
+		memcpy(grown + index->length, frames->payload, frames->payload_bytes);
+		index->length += frames->payload_bytes;
+		return VG_OK;
+	}
+	if (packs->round)
+		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length);
+	index->length = 0;
+	return status;
+}
+
+enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
+{
+	enum frame_type type = FRAME_PACK;
+	struct text index = {0};
+	int fd = -1;
+
+	packs->is_linked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_linked);
+	enum vg_status status = packs->is_linked ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
+	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_FOLDER, 0700) < 0)
+		status = stream_failed(frames, errno, packs->store->folder, DEVICE_FOLDER);
+	while (status == VG_OK && type != FRAME_PACKED) {
+		status = frame_read(frames, &type);
+		if (status == VG_OK && type == FRAME_PACK)
+			status = begin_pack(frames, packs, &fd);
+		else if (status == VG_OK && type == FRAME_DATA)
+			status = take_pack_data(frames, packs, fd);
+		else if (status == VG_OK && type == FRAME_INDEX)
+			status = take_index(frames, packs, &index);
+		else if (status == VG_OK && type != FRAME_PACKED)
+			status = no_pack(frames, "of a kind that does not belong there");
+	}
+	free(index.bytes);
+	if (fd >= 0)
+		close(fd);
 	return status;
 }

@@ -65,6 +65,8 @@ enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const str
 enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function);
 // SUSPENDED: memory of one of them is in the host, or moves, and was not put away (park.h).
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function);
+// SUSPENDED: one of them is suspended with --deep, or was about to be.
+enum vg_status tenants_refuse_deep(const struct tenants *tenants, const char *function);
 // Stops the tree (SIGSTOP) with nobody in the midst of what he changes in a ledger, finds them once more, and lets them
 // forget their slots. All those of the vGPU `whole`, unless NULL, must be among them. Nothing is done where there are
 // none. NOT_READY, STATE; some may have forgotten theirs then.

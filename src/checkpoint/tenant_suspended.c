@@ -19,6 +19,34 @@ static bool is_away(const struct pager_slot *slot)
 	return state != PAGER_PARKED && (READ(slot->host) || state == PAGER_OUT || is_moving);
 }
 
+static void name_target(const struct tenants *tenants, const struct tenant *tenant, char *buffer, size_t capacity)
+{
+	const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
+
+	if (READ(vg_ledger_pager_page(vgpu->ledger)->out))
+		snprintf(buffer, capacity, "%s", vgpu->name);
+	else
+		snprintf(buffer, capacity, "--pid %d", (int)tenant->pid);
+}
+
+enum vg_status tenants_refuse_deep(const struct tenants *tenants, const char *function)
+{
+	char how[2 * VG_LEDGER_NAME];
+
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct tenant *tenant = &tenants->list[i];
+		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
+		if (!(READ(vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot].park) & PAGER_PARK_DEEP))
+			continue;
+		name_target(tenants, tenant, how, sizeof how);
+		return refuse(REFUSE_SUSPENDED, 0, function,
+			      "process %d (%s) of vGPU %s is suspended with --deep, and is not on the GPU: resume it "
+			      "first (virgate resume%s %s)",
+			      (int)tenant->pid, tenant->slot.command, vgpu->name, vg_hint_own_sim(), how);
+	}
+	return VG_OK;
+}
+
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function)
 {
 	char how[2 * VG_LEDGER_NAME];
@@ -28,10 +56,7 @@ enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const cha
 		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
 		if (!vgpu->evictable || !is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot]))
 			continue;
-		if (READ(vg_ledger_pager_page(vgpu->ledger)->out))
-			snprintf(how, sizeof how, "%s", vgpu->name);
-		else
-			snprintf(how, sizeof how, "--pid %d", (int)tenant->pid);
+		name_target(tenants, tenant, how, sizeof how);
 		return refuse(REFUSE_SUSPENDED, 0, function,
 			      "process %d (%s) of vGPU %s is suspended, and its GPU memory is in the host or moves: "
 			      "resume it first (virgate resume%s %s)",

@@ -44,6 +44,8 @@ enum vg_status vg_checkpoint_receive(int fd, const char *dir)
 	status = image_begin(dir, __func__, &draft);
 	if (status == VG_OK)
 		status = stream_accept(&frames, &header);
+	if (status == VG_OK && header.has_packs)
+		status = vg_fail(VG_PROTOCOL, 0, __func__, "what comes in is a migration, and no image");
 	if (status == VG_OK)
 		status = stream_receive(&frames, &draft, &description);
 	if (status == VG_OK)

@@ -127,6 +127,18 @@ enum vg_status tree_find(const pid_t *roots, size_t count, const char *function,
 	return status;
 }
 
+enum vg_status tree_find_alone(const pid_t *pids, size_t count, const char *function, struct tree *ret_tree)
+{
+	enum vg_status status = VG_OK;
+
+	*ret_tree = (struct tree){0};
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		status = add_root(ret_tree, pids[i], NULL, 0, function);
+	if (status)
+		tree_free(ret_tree);
+	return status;
+}
+
 enum vg_status tree_find_cuda(struct tree *tree)
 {
 	for (size_t i = 0; i < tree->count; i++) {

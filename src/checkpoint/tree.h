@@ -27,6 +27,8 @@ struct tree {
 // Who descends from another one of `roots` is no root. INVALID (a thread's id: says whose), NOT_FOUND, DENIED (another
 // user's), NO_MEMORY, SYSTEM. What uses CUDA is found by tree_find_cuda().
 enum vg_status tree_find(const pid_t *roots, size_t count, const char *function, struct tree *ret_tree);
+// The same without those who descend from them: each is a root.
+enum vg_status tree_find_alone(const pid_t *pids, size_t count, const char *function, struct tree *ret_tree);
 // Asks the driver. Processes without CUDA are as good as others. NO_DRIVER, UNSUPPORTED, NO_MEMORY.
 enum vg_status tree_find_cuda(struct tree *tree);
 void tree_free(struct tree *tree);

@@ -55,6 +55,8 @@ static void fill_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *i
 	info->memory_utilization = budget.limit ? (double)budget.charged / (double)budget.limit : 0;
 	info->refusals = budget.refusals;
 	memory_figures(vgpu, &info->blocks, &info->memory_allocated);
+	if (vgpu->space)
+		(void)space_is_out(vgpu->space, &info->memory_in_host);
 	fill_unit(vgpu, info);
 	info->active_streams = manager_active_streams(vgpu);
 	info->tensor_cores = !atomic_load(&vgpu->no_tensor_cores);
@@ -139,11 +141,72 @@ enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu)
 enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
 {
 	enum vg_status status = manager_enter(vgpu, __func__);
+	uint64_t away;
 
 	if (status)
 		return status;
 	pthread_mutex_lock(&vgpu->setting);
-	status = set_paused(vgpu, false, __func__);
+	status = vgpu->space && space_is_out(vgpu->space, &away)
+			 ? vg_fail(VG_STATE, 0, __func__,
+				   "the memory of virtual GPU %d (%s) is in the host: vg_virtual_gpu_move_in() brings it back",
+				   vgpu->id, vgpu->name)
+			 : set_paused(vgpu, false, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
+	return manager_leave(vgpu, status);
+}
+
+// ---- memory to the host and back ---------------------------------------------------------------------------
+
+static bool tell(void *user, uint64_t bytes, uint64_t total)
+{
+	const struct vg_virtual_gpu_move_options *options = user;
+
+	return !options->progress || !options->progress(options->user, bytes, total);
+}
+
+// With `setting`, so that nobody lets it go on meanwhile.
+static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given, bool out,
+			   const char *function)
+{
+	struct vg_virtual_gpu_move_options options;
+
+	enum vg_status status = vg_options_copy(&options, sizeof options, given, function);
+	if (status)
+		return status;
+	if (!vgpu->space)
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "virtual GPU %d (%s) has memory of the driver's, which does not keep its addresses: only a "
+			       "manager with memory virtualization can move it",
+			       vgpu->id, vgpu->name);
+	if (manager_is_lost(vgpu->manager))
+		return manager_lost(vgpu, function);
+	if (!atomic_load(&vgpu->paused))
+		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s) is not paused: pause it first", vgpu->id,
+			       vgpu->name);
+	return out ? space_move_out(vgpu->space, tell, &options, function)
+		   : space_move_in(vgpu->space, tell, &options, function);
+}
+
+enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&vgpu->setting);
+	status = move(vgpu, options, true, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
+	return manager_leave(vgpu, status);
+}
+
+enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&vgpu->setting);
+	status = move(vgpu, options, false, __func__);
 	pthread_mutex_unlock(&vgpu->setting);
 	return manager_leave(vgpu, status);
 }

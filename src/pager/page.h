@@ -1,9 +1,9 @@
 // The shared words by which the daemon asks the processes of an evictable vGPU to move their device memory to the host
 // and back. One page for the vGPU and one slot for each process, in the vGPU's ledger. Any thread.
 //
-// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump or restore writes `park`,
-// `drain_ms` and `bell`, and `file` of a process that it has made again and that has not run yet. The process that owns
-// the slot in the ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot
+// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump, a restore or a deep suspension
+// writes `park`, `drain_ms` and `bell`, and a restore `file` of a process that it has made again and that has not run
+// yet. The process that owns the slot in the ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot
 // is zeroed before it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
 //
 // Order: the daemon writes the wish (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
@@ -44,6 +44,13 @@ enum pager_reason {
 	PAGER_REASON_COUNT
 };
 
+// Bits of `park`. A process of a vGPU that is not evictable may have them, too, without a number.
+enum pager_park {
+	PAGER_PARK_NUMBER = 0x3fffffff,
+	PAGER_PARK_DEEP_DONE = 0x40000000,    // the driver has taken the process off the device
+	PAGER_PARK_DEEP = (int)0x80000000u, // it is to do that: virgate suspend --deep wishes it, not a dump
+};
+
 enum { PAGER_NAME = 64 };
 
 struct pager_page {
@@ -73,7 +80,7 @@ struct pager_slot {
 	_Atomic uint64_t active_ns; // when a thread was last seen to use the device, if the pager looks
 	_Atomic uint32_t moves;	    // how many times memory moved to the host
 	// Not 0: the process shall leave the device and put its host memory away, and do nothing else until this is 0
-	// again. A number that differs from one wish to the next.
+	// again. A number that differs from one wish to the next, and the bits of enum pager_park.
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
 };

@@ -464,7 +464,7 @@ static bool unpark(struct pager_slot *slot)
 // Carries out the wish that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
 static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
-	uint32_t wish = atomic_load(&slot->park);
+	uint32_t wish = atomic_load(&slot->park) & PAGER_PARK_NUMBER;
 	bool done = true;
 
 	if (!wish && park_refused) {

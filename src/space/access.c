@@ -18,7 +18,7 @@ static enum vg_status check_part(struct part *part, const char *function)
 {
 	struct space_place place;
 
-	enum vg_status status = space_usable(part->space, function);
+	enum vg_status status = space_present(part->space, function);
 	if (status == VG_OK)
 		status = space_find(part->space, part->address, part->what, function, &place);
 	if (status)

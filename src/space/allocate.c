@@ -206,7 +206,7 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 		return status;
 	const unsigned index = choose(space, &request);
 	pthread_mutex_lock(&space->lock);
-	status = space_usable(space, function);
+	status = space_present(space, function);
 	if (status == VG_OK && !take(space, &request, pool_at(space, &request, index))) {
 		space->active++;
 		pthread_mutex_unlock(&space->lock);

@@ -16,6 +16,16 @@ enum vg_status space_usable(const struct vg_memory_space *space, const char *fun
 	return space->ended ? vg_fail(VG_CLOSED, 0, function, "the memory space has been closed") : VG_OK;
 }
 
+enum vg_status space_present(const struct vg_memory_space *space, const char *function)
+{
+	enum vg_status status = space_usable(space, function);
+
+	if (status == VG_OK && space->is_out)
+		return vg_fail(VG_STATE, 0, function,
+			       "the memory is in the host, or moves: vg_virtual_gpu_move_in() brings it back");
+	return status;
+}
+
 // ---- looking up -------------------------------------------------------------------------------------
 
 // The cell that a block begins at which reaches into `cell`; `cell` itself if none does.
@@ -80,7 +90,7 @@ static enum vg_status end_plain(struct vg_memory_space *space, vg_address addres
 {
 	struct space_place place;
 
-	enum vg_status status = space_usable(space, function);
+	enum vg_status status = space_present(space, function);
 	if (status == VG_OK)
 		status = space_find(space, address, "address", function, &place);
 	if (status)

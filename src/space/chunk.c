@@ -24,7 +24,7 @@ static enum vg_status failed(CUresult result, const char *function, const char *
 	return core_driver_failed(result, function, call, "%zu bytes of pages", bytes);
 }
 
-static enum vg_status map(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
 {
 	const size_t bytes = space_chunk_bytes(space, chunk);
 	const CUdeviceptr address = space_chunk_address(space, chunk);
@@ -52,6 +52,7 @@ static enum vg_status map(struct vg_memory_space *space, struct space_chunk *chu
 
 static void forget(struct space_chunk *chunk)
 {
+	free(chunk->host);
 	free(chunk->calls);
 	free(chunk->cell);
 	free(chunk);
@@ -108,7 +109,7 @@ static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, 
 		forget(chunk);
 		return status;
 	}
-	status = map(space, chunk, function);
+	status = space_chunk_map(space, chunk, function);
 	if (status == VG_OK) {
 		*ret_chunk = chunk;
 		return VG_OK;
@@ -157,8 +158,9 @@ static enum vg_status scrub(struct vg_memory_space *space, const struct space_ch
 	CUresult r = CUDA_SUCCESS;
 
 	for (const struct space_chunk *chunk = list; chunk && r == CUDA_SUCCESS; chunk = chunk->next)
-		r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0, space_chunk_bytes(space, chunk),
-						 space->stream->handle);
+		if (!chunk->host)
+			r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0, space_chunk_bytes(space, chunk),
+							 space->stream->handle);
 	CUresult end =
 		core_driver->cuStreamSynchronize(space->stream->handle); // also of what was queued before a failure
 	if (end) // pages that stay are not to be zeroed when a block is there again
@@ -167,7 +169,7 @@ static enum vg_status scrub(struct vg_memory_space *space, const struct space_ch
 	return r ? core_driver_failed(r, function, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
 }
 
-static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
 {
 	const size_t bytes = space_chunk_bytes(space, chunk);
 
@@ -182,13 +184,13 @@ static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *c
 // Nobody comes back to it later.
 static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
 {
-	enum vg_status status = unmap(space, chunk, function);
+	enum vg_status status = space_chunk_unmap(space, chunk, function);
 
 	if (status)
-		status = unmap(space, chunk, function);
+		status = space_chunk_unmap(space, chunk, function);
 	if (status && chunk->memory) {
 		chunk->memory = 0;
-		(void)unmap(space, chunk, function);
+		(void)space_chunk_unmap(space, chunk, function);
 	}
 	return status;
 }
@@ -240,8 +242,9 @@ static enum vg_status return_all(struct vg_memory_space *space, struct space_chu
 		list = chunk->next;
 		chunk->next = NULL;
 		enum vg_status status = refused	      ? result
+					: chunk->host && !chunk->memory ? VG_OK // it is not mapped
 					: at_any_rate ? unmap_at_any_rate(space, chunk, function)
-						      : unmap(space, chunk, function);
+						      : space_chunk_unmap(space, chunk, function);
 		result = result ? result : status;
 		if (status && !at_any_rate)
 			stay(space, chunk);

@@ -104,7 +104,7 @@ enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const stru
 	if (!(o.max_milliseconds >= 0))
 		return vg_fail(VG_INVALID, 0, __func__, "max_milliseconds is %g: 0 or more", o.max_milliseconds);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_present(space, __func__);
 	if (status == VG_OK && space->compacting)
 		status = vg_fail(VG_BUSY, 0, __func__, "the space is being compacted by another thread");
 	if (status == VG_OK) {

@@ -30,7 +30,7 @@ void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk)
 
 bool space_leave(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list)
 {
-	if (chunk->holds)
+	if (chunk->holds || space->is_out)
 		return false;
 	space_pool_drop(space, chunk);
 	chunk->state = SPACE_LEAVING;
@@ -83,7 +83,7 @@ enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct 
 
 	SPACE_USABLE(space);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_present(space, __func__);
 	const size_t ranges = status ? 0 : space_free_ranges(space);
 	if (status == VG_OK) {
 		result.before = space_fragmentation(space);

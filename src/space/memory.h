@@ -44,6 +44,7 @@ struct space_chunk {
 	uint64_t physical;		     // number of its first physical page
 	uint64_t *calls;		     // by page: what our own calls did there (table.c)
 	bool told;			     // a program had an address in it since it was mapped
+	void *host;			     // its contents, while it is not on the device; NULL: it is
 	enum space_state state;
 	unsigned holds;	 // calls that copy from or to it: it is not to be unmapped
 	unsigned coming; // blocks that are being moved here
@@ -91,6 +92,7 @@ struct vg_memory_space {
 	pthread_mutex_t lock;	// of all below; held over no driver call
 	pthread_cond_t changed; // `active`, `leaving`, blocks that stop moving
 	bool ended;
+	bool is_out;	  // memory is in the host, or on its way there or back
 	unsigned active;  // calls that are at the driver
 	unsigned leaving; // of them, those that give pages back
 	uint64_t limit, held, allocated, padding;
@@ -154,6 +156,10 @@ void space_refund(struct vg_memory_space *space, uint64_t bytes);
 // Charged, placed and mapped, in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
 enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
 				  struct space_chunk **ret_chunk);
+// Creates the chunk's memory and maps it. In the context. INSUFFICIENT, DRIVER.
+enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk, const char *function);
+// Releases and unmaps it. DRIVER: it is still mapped.
+enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function);
 // A list of chunks, by `next`, whose state is LEAVING, and for which space_leave() was counted: zeroed, unmapped,
 // refunded, freed. Those that the driver does not take are empty chunks of their pools again, but with `at_any_rate`,
 // where all are gone. What went is added to *ret_returned, which may be NULL. DRIVER, or what the fence says.
@@ -196,6 +202,8 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
 // Not under the lock: gives the chunks back. Where that fails they stay and the log is told; the last error stays, too.
 void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const char *function);
+// CLOSED, and STATE if its memory is not on the device.
+enum vg_status space_present(const struct vg_memory_space *space, const char *function);
 // CLOSED.
 enum vg_status space_usable(const struct vg_memory_space *space, const char *function);
 // STATE in a forked child. Not under the lock, which another thread of the parent may have held for ever there.
@@ -221,7 +229,7 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 
 void space_idle_add(struct vg_memory_space *space, struct space_chunk *chunk);
 void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk);
-// An empty chunk on its way back: out of its pool, before *list. False if a call still copies there.
+// An empty chunk on its way back: out of its pool, before *list. False if a call still copies there, or the space is out.
 bool space_leave(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list);
 // Every chunk that is empty.
 void space_leave_all(struct vg_memory_space *space, struct space_chunk **list);

@@ -69,7 +69,7 @@ static enum vg_status pin(struct vg_movable_block *block, const char *function, 
 	struct vg_memory_space *space = block->space;
 
 	wait_for_move(block);
-	enum vg_status status = space_usable(space, function);
+	enum vg_status status = space_present(space, function);
 	if (status)
 		return status;
 	if (block->pins == UINT32_MAX)

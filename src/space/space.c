@@ -196,7 +196,7 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, co
 	if (status)
 		return status;
 	pthread_mutex_lock(&space->lock);
-	status = space_usable(space, function);
+	status = space_present(space, function);
 	if (status == VG_OK && space->held > limit)
 		space_leave_all(space, &list);
 	pthread_mutex_unlock(&space->lock);

@@ -1,5 +1,7 @@
 // A virtual GPU's memory, as the room that puts virtual GPUs together sees it. Any thread.
 #pragma once
+#include <stdbool.h>
+
 #include "virgate/memory_space.h"
 #include "virgate/stream.h"
 
@@ -25,3 +27,20 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, co
 // driver call.
 enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what,
 			   const char *function);
+
+// ---- to the host and back --------------------------------------------------------------------------------
+
+// Is told how far a move has come, in bytes. Returns false to stop it; it is undone then.
+typedef bool space_progress_fn(void *user, uint64_t bytes, uint64_t total);
+// Moves all pages to the host, when work of the virtual GPU that was dispatched has ended, and those of other calls that
+// have begun. The addresses stay, and so does what is charged. No more work may be dispatched until space_move_in() has
+// succeeded. STATE (it is out already; stopped), NO_MEMORY (of the host), CLOSED, DRIVER; all is on the device then, or,
+// if the device has no room for what had left, the space is out.
+enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user,
+			      const char *function);
+// Moves them back. STATE (it is not out; stopped), INSUFFICIENT (the device has no room), CLOSED, DRIVER; all is in the
+// host then.
+enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user,
+			     const char *function);
+// Returns whether the space is out, and how many bytes are in the host.
+bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes);

@@ -180,7 +180,7 @@ enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsi
 		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes: no device has as many", bytes);
 	bytes = (bytes + space->page_size - 1) / space->page_size * space->page_size;
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_present(space, __func__);
 	if (status == VG_OK)
 		status = find_pool(space, index, __func__, pools);
 	for (int i = 0; i < 2 && status == VG_OK; i++)

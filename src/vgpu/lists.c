@@ -90,6 +90,14 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 		tenant->wrong = "eviction";
 }
 
+// An older daemon does not tell.
+static enum vg_deep read_deep(struct vg_fields *fields)
+{
+	const char *text = vg_field_optional_text(fields, "deep");
+
+	return strcmp(text, "done") == 0 ? VG_DEEP_DONE : strcmp(text, "begun") == 0 ? VG_DEEP_BEGUN : VG_DEEP_NONE;
+}
+
 static const char *read_tenant(const json_t *object, struct vg_tenant_info *tenant)
 {
 	struct vg_fields fields = {object, NULL};
@@ -103,6 +111,7 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	tenant->guest = json_is_true(json_object_get(object, "guest"));
 	tenant->ended = json_is_true(json_object_get(object, "ended"));
 	read_eviction(&fields, json_object_get(object, "eviction"), &tenant->eviction);
+	tenant->deep = read_deep(&fields);
 	return fields.wrong;
 }
 

@@ -1,4 +1,5 @@
-// Dumps or restores, and can be made to fail: coordinator dump|restore PID DIR PHASE ACTION. When PHASE begins, "stop"
+// Dumps or restores, and can be made to fail: coordinator dump|restore PID DIR PHASE ACTION, or deep|resume 0 VGPU PHASE
+// ACTION for a deep suspension and its end. When PHASE begins, "stop"
 // asks the library to stop, "kill" kills this program with SIGKILL, and "end" kills the process to be dumped. "fork" and
 // "exec" make that process fork or exec, by a signal to it. "run" runs the command in COORDINATED.
 // Exit code: 0; 1 if the operation failed, with the error on standard output; 3 if it succeeded without PHASE.
@@ -39,18 +40,33 @@ static int act_in_phase(void *user, const struct vg_checkpoint_progress *progres
 	return strcmp(plan->action, "stop") == 0;
 }
 
+static enum vg_status work(const char *verb, const char *dir, struct plan *plan)
+{
+	const struct vg_dump_options dump = {
+		.size = sizeof dump, .pid = plan->pid, .dir = dir, .progress = act_in_phase, .user = plan};
+	const struct vg_restore_options restore = {
+		.size = sizeof restore, .dir = dir, .progress = act_in_phase, .user = plan};
+	const struct vg_suspend_options suspend = {
+		.size = sizeof suspend, .vgpu = dir, .deep = 1, .progress = act_in_phase, .user = plan};
+	struct vg_suspend_result *result = NULL;
+	enum vg_status status;
+
+	if (strcmp(verb, "dump") == 0)
+		return vg_checkpoint_dump(&dump, NULL);
+	if (strcmp(verb, "restore") == 0)
+		return vg_checkpoint_restore(&restore, NULL);
+	status = strcmp(verb, "deep") == 0 ? vg_checkpoint_suspend(&suspend, &result)
+					   : vg_checkpoint_resume(&suspend, &result);
+	vg_suspend_result_free(result);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 6)
 		return 2;
 	struct plan plan = {.pid = atoi(argv[2]), .phase = argv[4], .action = argv[5]};
-	const struct vg_dump_options dump = {
-		.size = sizeof dump, .pid = plan.pid, .dir = argv[3], .progress = act_in_phase, .user = &plan};
-	const struct vg_restore_options restore = {
-		.size = sizeof restore, .dir = argv[3], .progress = act_in_phase, .user = &plan};
-
-	enum vg_status status =
-		strcmp(argv[1], "dump") == 0 ? vg_checkpoint_dump(&dump, NULL) : vg_checkpoint_restore(&restore, NULL);
+	enum vg_status status = work(argv[1], argv[3], &plan);
 	if (status)
 		printf("%s: %s\n", vg_status_text(status), vg_last_error()->text);
 	else if (!plan.done)

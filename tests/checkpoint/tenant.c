@@ -1,6 +1,8 @@
 // A program for a vGPU: tenant FILE HOLD SMALL BIG, in MiB. It holds memory and looks at it again and again; at SIGUSR1
 // it asks for SMALL and for BIG more, and gives them back; at SIGUSR2 it asks for BIG without end, on a thread. FILE
-// says what became of it.
+// says what became of it. With HOLD 0 it takes all free memory but 8 MiB, and does not look at it. It maps the file that
+// TENANT_MAPS names. With TENANT_CHANGES it does not look at its memory, but fills each block of 2 MiB with another
+// number at first, and so many of them with yet another one in each round.
 #include <cuda.h>
 
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tenant_report.h"
@@ -44,6 +47,21 @@ static int try(size_t bytes)
 	return (int)result;
 }
 
+enum { BLOCK = 2 << 20 };
+
+static void make_blocks_differ(CUdeviceptr memory, size_t hold)
+{
+	for (unsigned i = 0; i < hold / BLOCK; i++)
+		MUST(cuMemsetD32(memory + (size_t)i * BLOCK, 0x5eed0000 + i, BLOCK / 4));
+}
+
+static void change(CUdeviceptr memory, unsigned round)
+{
+	for (int i = 0; i < atoi(getenv("TENANT_CHANGES")); i++)
+		MUST(cuMemsetD32(memory + (size_t)i * BLOCK, (round + 1) * 64 + (unsigned)i, BLOCK / 4));
+	MUST(cuCtxSynchronize());
+}
+
 static void *pester(void *user)
 {
 	MUST(cuCtxSetCurrent(context));
@@ -51,6 +69,31 @@ static void *pester(void *user)
 		if (try(big) != CUDA_ERROR_OUT_OF_MEMORY)
 			_exit(5);
 	return user;
+}
+
+static void map_named(void)
+{
+	const char *path = getenv("TENANT_MAPS");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd >= 0 && mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+		_exit(7);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void take_all(int fd, struct tenant_report *report)
+{
+	size_t available, total;
+	CUdeviceptr memory;
+
+	MUST(cuMemGetInfo(&available, &total));
+	MUST(cuMemAlloc(&memory, available - (8 << 20)));
+	report->round = 1;
+	if (pwrite(fd, report, sizeof *report, 0) != sizeof *report)
+		_exit(6);
+	for (;;)
+		pause();
 }
 
 int main(int argc, char **argv)
@@ -73,11 +116,19 @@ int main(int argc, char **argv)
 	MUST(cuDeviceGet(&device, 0));
 	MUST(cuDevicePrimaryCtxRetain(&context, device));
 	MUST(cuCtxSetCurrent(context));
+	map_named();
+	if (!hold)
+		take_all(fd, &report);
 	MUST(cuMemAlloc(&memory, hold));
 	MUST(cuMemsetD32(memory, 0x5eed, hold / 4));
+	if (getenv("TENANT_CHANGES"))
+		make_blocks_differ(memory, hold);
 	for (;;) {
-		MUST(cuMemcpyDtoH(words, memory + hold - sizeof words, sizeof words));
-		for (unsigned i = 0; i < 1024; i++)
+		if (getenv("TENANT_CHANGES"))
+			change(memory, report.round);
+		else
+			MUST(cuMemcpyDtoH(words, memory + hold - sizeof words, sizeof words));
+		for (unsigned i = 0; i < 1024 && !getenv("TENANT_CHANGES"); i++)
 			if (words[i] != 0x5eed)
 				return 4;
 		if (report.asked < (unsigned)asked) {

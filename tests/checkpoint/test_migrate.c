@@ -276,7 +276,7 @@ static void play_sender(const char *dir, uint64_t count)
 	for (int i = 0; i < 100 && connect(fd, (struct sockaddr *)&where, sizeof where) < 0; i++)
 		usleep(10000); // it is bound before somebody listens
 	struct frames wire = {.in = fd, .out = fd, .function = "sender"};
-	CHECK_INT(stream_begin(&wire, true), VG_OK);
+	CHECK_INT(stream_begin(&wire, true, false), VG_OK);
 	CHECK_INT(frame_read(&wire, &type), VG_OK);
 	CHECK_INT(type, FRAME_READY);
 	// All of it through a file, of which the first frames go on.

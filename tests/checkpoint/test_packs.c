@@ -1,4 +1,5 @@
 // Device memory in an image's packs: what is written comes back, images share packs, and nothing damaged is believed.
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -106,6 +107,86 @@ TEST(large_memory_has_several_packs)
 	CHECK_INT(stat_of(pack_of(path_of("large"), 0)).st_size, 1 << 30);
 	check_holds(path_of("large"), kinds, 600);
 	image_remove(path_of("large"));
+}
+
+// ---- rounds without an image -----------------------------------------------------------------------------
+
+// Writes blocks as a round of a migration does it, and takes the source.
+static enum vg_status make_round(const char *path, int consume_fd, size_t count, const struct device_bases *bases,
+				 struct image_draft *draft, struct device_written *ret_written, struct device_base *ret_base)
+{
+	const struct device_source source = {dumped, consume_fd, count * (uint64_t)BLOCK, .is_loose = true};
+	struct device_out *out;
+
+	CHECK_INT(image_begin(path, __func__, draft), VG_OK);
+	CHECK_INT(device_out_start(draft, &source, 1, bases, __func__, &out), VG_OK);
+	return device_out_finish_base(out, NULL, __func__, ret_written, ret_base);
+}
+
+TEST(a_round_is_a_base_of_the_next_one)
+{
+	unsigned kinds[12];
+	struct image_draft drafts[2];
+	struct device_bases none = {0}, bases = {0};
+	struct device_written written;
+	struct device_base base;
+
+	for (unsigned i = 0; i < 12; i++)
+		kinds[i] = i + 1;
+	CHECK_INT(make_round(path_of("round"), memory_of(kinds, 12), 12, &none, &drafts[0], &written, &base), VG_OK);
+	CHECK_INT(written.new_bytes, 12 * (uint64_t)BLOCK);
+	CHECK_INT(base.index.block_count, 12);
+	CHECK_INT(device_bases_add(&bases, &base, __func__), VG_OK);
+	kinds[3] = 500;
+	CHECK_INT(make_round(path_of("round"), memory_of(kinds, 12), 12, &bases, &drafts[1], &written, &base), VG_OK);
+	CHECK_INT(written.new_bytes, BLOCK);
+	CHECK_INT(written.linked_bytes, 12 * (uint64_t)BLOCK);
+	CHECK_INT(base.index.pack_count, 2);
+	device_base_close(&base);
+	device_bases_close(&bases);
+	image_finish(&drafts[0]);
+	image_finish(&drafts[1]);
+}
+
+struct writer {
+	int fd;
+	size_t blocks;
+	_Atomic bool stop;
+};
+
+// Changes a word of every block again and again; it never has a value twice.
+static void *keep_writing(void *user)
+{
+	struct writer *writer = user;
+
+	for (uint64_t word = 1; !writer->stop; word++)
+		for (size_t i = 0; i < writer->blocks; i++)
+			if (pwrite(writer->fd, &word, sizeof word, (off_t)i * BLOCK) != sizeof word)
+				return NULL;
+	return NULL;
+}
+
+// A block would be stored under the digest of other bytes, and another image would take it for those.
+TEST(memory_that_changes_while_it_is_read_is_noticed)
+{
+	unsigned kinds[16];
+	struct device_bases none = {0};
+	struct device_written written;
+	struct device_base base;
+	struct image_draft draft;
+	pthread_t thread;
+
+	for (unsigned i = 0; i < 16; i++)
+		kinds[i] = i + 1;
+	int fd = memory_of(kinds, 16);
+	struct writer writer = {.fd = dup(fd), .blocks = 16};
+	CHECK_INT(pthread_create(&thread, NULL, keep_writing, &writer), 0);
+	CHECK_INT(make_round(path_of("loose"), fd, 16, &none, &draft, &written, &base), VG_STATE);
+	CHECK_CONTAINS(vg_last_error()->text, "changed while it was read");
+	writer.stop = true;
+	pthread_join(thread, NULL);
+	close(writer.fd);
+	image_finish(&draft);
 }
 
 // ---- bases ---------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ static void begin(void)
 {
 	out = (struct frames){.in = -1, .out = memfd_create("stream", MFD_CLOEXEC), .function = "test"};
 	CHECK(out.out >= 0);
-	CHECK_STATUS(stream_begin(&out, false), VG_OK);
+	CHECK_STATUS(stream_begin(&out, false, false), VG_OK);
 }
 
 static void say(enum frame_type type, const void *payload, size_t bytes)

@@ -2,7 +2,8 @@
 //   weights FILE SIZE[+UNTOUCHED] [SIZE[+UNTOUCHED] of the next GPU]…      sizes in MiB
 // It writes "ready" to the file; at SIGUSR1 it compares every word with what it had been given, on the GPU, and writes
 // "right" or how many are wrong; at SIGUSR2 it writes how much more the first GPU grants; at SIGTERM it compares and
-// ends, with 0 if all was right.
+// ends, with 0 if all was right. With WEIGHTS_CHANGE=SIZE it holds that much more on the first GPU, and writes it anew
+// five times a second.
 #include <cuda.h>
 
 #include <fcntl.h>
@@ -11,9 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { GPUS = 16, THREADS = 256, BLOCKS = 1024, PIECE_MIB = 16, MOST_PIECES = 16384 };
+enum { GPUS = 16, PARTS = 3, CHANGING = 2, CHANGE_NS = 200000000, THREADS = 256, BLOCKS = 1024, PIECE_MIB = 16, MOST_PIECES = 16384 };
 
 // words(p, n, mask, wrong): word i is a hash of i (that of splitmix64) and the mask; it is written, or compared where
 // there is a counter of those that are wrong.
@@ -51,7 +53,7 @@ static struct gpu {
 	CUcontext context;
 	CUfunction function;
 	CUdeviceptr wrong;
-	struct part parts[2];
+	struct part parts[PARTS];
 } gpus[GPUS];
 static int gpu_count;
 
@@ -79,7 +81,7 @@ static uint64_t count_wrong(void)
 		struct gpu *gpu = &gpus[i];
 		MUST(cuCtxSetCurrent(gpu->context));
 		MUST(cuMemsetD8(gpu->wrong, 0, sizeof wrong));
-		for (int part = 0; part < 2; part++)
+		for (int part = 0; part < PARTS; part++)
 			if (gpu->parts[part].words)
 				go_through(gpu, &gpu->parts[part], gpu->wrong);
 		MUST(cuMemcpyDtoH(&wrong, gpu->wrong, sizeof wrong));
@@ -114,19 +116,45 @@ static int fill(int ordinal, const char *sizes)
 		return -1;
 	gpu->parts[0] = (struct part){.words = (written << 20) / 8, .mask = UINT64_MAX};
 	gpu->parts[1] = (struct part){.words = (untouched << 20) / 8};
+	if (ordinal == 0 && getenv("WEIGHTS_CHANGE"))
+		gpu->parts[CHANGING].words = (strtoull(getenv("WEIGHTS_CHANGE"), NULL, 10) << 20) / 8;
 	MUST(cuDeviceGet(&device, ordinal));
 	MUST(cuDevicePrimaryCtxRetain(&gpu->context, device));
 	MUST(cuCtxSetCurrent(gpu->context));
 	MUST(cuModuleLoadData(&module, kernels));
 	MUST(cuModuleGetFunction(&gpu->function, module, "words"));
 	MUST(cuMemAlloc(&gpu->wrong, sizeof(uint64_t)));
-	for (int part = 0; part < 2; part++)
+	for (int part = 0; part < PARTS; part++)
 		if (gpu->parts[part].words)
 			MUST(cuMemAlloc(&gpu->parts[part].memory, gpu->parts[part].words * 8));
 	if (written)
 		go_through(gpu, &gpu->parts[0], 0);
 	MUST(cuCtxSynchronize());
 	return 0;
+}
+
+static void change(void)
+{
+	static uint64_t times;
+	struct part *part = &gpus[0].parts[CHANGING];
+
+	MUST(cuCtxSetCurrent(gpus[0].context));
+	part->mask = ~++times;
+	go_through(&gpus[0], part, 0);
+	MUST(cuCtxSynchronize());
+}
+
+// Waits for a signal, and changes memory meanwhile if it was asked to.
+static int next_signal(const sigset_t *signals)
+{
+	const struct timespec most = {.tv_nsec = CHANGE_NS};
+	int signal;
+
+	while (gpus[0].parts[CHANGING].words && (signal = sigtimedwait(signals, NULL, &most)) < 0)
+		change();
+	if (gpus[0].parts[CHANGING].words)
+		return signal;
+	return sigwait(signals, &signal) ? -1 : signal;
 }
 
 int main(int argc, char **argv)
@@ -149,9 +177,12 @@ int main(int argc, char **argv)
 	for (gpu_count = 0; gpu_count < argc - 2; gpu_count++)
 		if (fill(gpu_count, argv[gpu_count + 2]))
 			return 2;
+	if (gpus[0].parts[CHANGING].words)
+		change();
 	dprintf(file, "ready\n");
 	do {
-		if (sigwait(&signals, &signal))
+		signal = next_signal(&signals);
+		if (signal < 0)
 			return 5;
 		if (signal == SIGUSR2) {
 			dprintf(file, "%u MiB more\n", count_granted());

@@ -60,7 +60,7 @@ TEST(a_move_is_waited_for_and_measured)
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s\n");
 	CHECK_STR(result.err, "");
 	serve_in_turn((const char *const[]){
-		ASKED("1073741824"),
+		"{\"ok\":true,\"vgpus\":[]}", ASKED("1073741824"),
 		listing_of("\"state\":\"returning\",\"suspended\":false,\"pending\":true,\"reason\":\"\""),
 		listing_of(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "--pid", "7"), 0);
@@ -68,7 +68,8 @@ TEST(a_move_is_waited_for_and_measured)
 	slurp("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
-	CHECK_CONTAINS(requests, "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
+	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n" // whether it was suspended with --deep
+				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // by default 10 s
 	slurp("requests", requests, sizeof requests);
@@ -81,7 +82,7 @@ TEST(what_there_was_to_do_is_said)
 	serve_in_turn((const char *const[]){ASKED("1073741824"), listing_of(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, in the host already\n");
-	serve_in_turn((const char *const[]){ASKED("0"), listing_of(RUNNING), NULL});
+	serve_in_turn((const char *const[]){listing_of(SUSPENDED), ASKED("0"), listing_of(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, on the GPU already\n");
 	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", listing_of(RUNNING), NULL});
@@ -145,9 +146,42 @@ TEST(what_the_daemon_refuses_is_said)
 	serve("{\"ok\":true}");
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
 	CHECK_CONTAINS(result.err, "no proper \"asked\"");
-	serve("{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7}]}");
+	serve_in_turn((const char *const[]){listing_of(SUSPENDED),
+					    "{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7}]}", NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 1);
 	CHECK_CONTAINS(result.err, "no proper ");
+}
+
+// Before anything is asked of the processes, and before a driver is needed.
+TEST(a_deep_suspension_under_mps_is_refused)
+{
+	char answer[2048], requests[2048];
+	const char *listing = listing_of(RUNNING), *class = strstr(listing, "\"turns\"");
+
+	place_begin();
+	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - listing), listing, class);
+	serve_in_turn((const char *const[]){answer, answer, NULL}); // for the guard, and for the verb
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
+	CHECK_CONTAINS(result.err, "refused (mps): vGPU a is in the mode mps");
+	CHECK_CONTAINS(result.err, "suspend it without --deep");
+	CHECK_STR(result.out, "");
+	slurp("requests", requests, sizeof requests);
+	CHECK(!strstr(requests, "\"suspend\""));
+}
+
+TEST(a_deep_suspension_of_another_users_vgpu_is_refused)
+{
+	static const char answer[] =
+		"{\"ok\":true,\"vgpu\":{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":2147483648,"
+		"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\","
+		"\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,"
+		"\"evictable\":false,\"eviction\":null,\"tenants\":null}}";
+
+	place_begin();
+	serve_in_turn((const char *const[]){answer, answer, NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
+	CHECK_CONTAINS(result.err, "who runs inside vGPU a is for its owner and root to see");
+	CHECK_STR(result.out, "");
 }
 
 TEST(bad_words_are_refused)

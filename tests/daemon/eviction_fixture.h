@@ -43,7 +43,7 @@ static inline json_t *listed(const char *name, pid_t pid, const char *key)
 
 	json_array_foreach(json_object_get(vgpu, "tenants"), i, one)
 		if (pid && json_integer_value(json_object_get(one, "pid")) == pid)
-			from = json_object_get(one, "eviction");
+			from = strcmp(key, "deep") == 0 ? one : json_object_get(one, "eviction");
 	value = json_incref(json_object_get(from, key));
 	if (!value)
 		FAIL("%s, process %d: no \"%s\" in the listing", name, (int)pid, key);

@@ -110,6 +110,34 @@ TEST(memory_in_the_host_hides_nothing_on_the_device)
 	kill_tenant(player);
 }
 
+// A process that the driver has taken off the device keeps the room that it must find again.
+TEST(a_deep_suspension_is_listed_and_keeps_what_is_undeclared)
+{
+	begin();
+	pid_t player = start_player(path_of("a"), &obedient);
+	struct vg_ledger *ledger = ledger_of("a");
+	struct pager_slot *slot = player_slot(ledger, player);
+	show_physical(player, GIB + 100 * MIB);
+	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
+	CHECK_STR(text_of("a", player, "deep"), "null");
+	slot->park = 7; // a dump
+	CHECK_STR(text_of("a", player, "deep"), "null");
+	slot->park = 7 | (uint32_t)PAGER_PARK_DEEP;
+	CHECK_STR(text_of("a", player, "deep"), "begun");
+	slot->park = 7 | (uint32_t)PAGER_PARK_DEEP | PAGER_PARK_DEEP_DONE;
+	CHECK_STR(text_of("a", player, "deep"), "done");
+	show_physical(player, MIB);
+	poll(NULL, 0, 600);
+	CHECK_INT(tenant_of(ledger, player).undeclared, 100 * MIB);
+	show_physical(player, GIB + 300 * MIB); // it is a lie, and hides nothing
+	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
+	slot->park = 0;
+	show_physical(player, GIB);
+	CHECK_INT(await_undeclared(ledger, player, 0), 0);
+	vg_ledger_close(ledger);
+	kill_tenant(player);
+}
+
 // Whatever a process says of its memory in the host: what it is charged, with what it is told that it holds undeclared,
 // is not less than what NVML sees.
 TEST(no_word_in_a_slot_lowers_a_charge)

@@ -1,6 +1,7 @@
 // Any frames as an image that comes in: refused, with nothing left of it, or an image that is whole. Two bytes of
 // length, then a text for virgate.json, which is sealed so that the fuzzer gets beyond its checksum; then frames: a
-// byte for the kind, two for the length, the payload. A length of 0xffff: all that follows is the stream itself.
+// byte for the kind, two for the length, the payload. A length of 0xffff: all that follows is the stream itself. 0xfffe:
+// frames follow that come before an image, with packs.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static size_t take_length(const unsigned char **data, size_t *length)
 	size_t wanted = (*data)[0] | (size_t)(*data)[1] << 8;
 	*data += 2;
 	*length -= 2;
-	return wanted < *length || wanted == 0xffff ? wanted : *length;
+	return wanted < *length || wanted >= 0xfffe ? wanted : *length;
 }
 
 static void describe(struct frames *frames, const char *text, size_t length)
@@ -45,6 +46,37 @@ static void describe(struct frames *frames, const char *text, size_t length)
 	frame_write(frames, FRAME_DESCRIPTION, NULL, 0, NULL, 0);
 	free(sealed);
 	json_decref(description);
+}
+
+static void write_frames(struct frames *frames, const unsigned char *data, size_t length)
+{
+	while (length > 3) {
+		enum frame_type type = (enum frame_type)data[0];
+		data++;
+		length--;
+		size_t bytes = take_length(&data, &length);
+		bytes = bytes < length ? bytes : length;
+		frame_write(frames, type, data, bytes, NULL, 0);
+		data += bytes;
+		length -= bytes;
+	}
+}
+
+static void receive_packs(int fd, const char *image)
+{
+	struct image_draft store = {0};
+	struct packs packs = {.store = &store};
+	struct frames frames = {.in = fd, .out = -1, .function = "fuzz"};
+
+	lseek(fd, 0, SEEK_SET);
+	if (image_begin(image, "fuzz", &store))
+		abort();
+	(void)stream_receive_packs(&frames, &packs);
+	packs_finish(&packs);
+	image_finish(&store);
+	frames_finish(&frames);
+	if (rmdir(folder) < 0 || mkdir(folder, 0700) < 0) // something was left
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
@@ -62,21 +94,18 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	size_t text = take_length(&data, &length);
 	if (fd < 0)
 		abort();
+	if (text == 0xfffe) {
+		write_frames(&frames, data, length);
+		receive_packs(fd, image);
+		close(fd);
+		return 0;
+	}
 	if (text == 0xffff) {
 		frames_write_plain(&frames, data, length);
 	} else {
-		stream_begin(&frames, false);
+		stream_begin(&frames, false, false);
 		describe(&frames, (const char *)data, text);
-		for (data += text, length -= text; length > 3;) {
-			enum frame_type type = (enum frame_type)data[0];
-			data++;
-			length--;
-			size_t bytes = take_length(&data, &length);
-			bytes = bytes < length ? bytes : length;
-			frame_write(&frames, type, data, bytes, NULL, 0);
-			data += bytes;
-			length -= bytes;
-		}
+		write_frames(&frames, data + text, length - text);
 	}
 	lseek(fd, 0, SEEK_SET);
 	enum vg_status status = vg_checkpoint_receive(fd, image);

@@ -279,6 +279,53 @@ def evictable():
         shutil.rmtree(folder)
 
 
+def precopy():
+    """Most of its memory goes over while it runs and changes a part of it."""
+    need_vgpus()
+    if not takes("migrate", "--precopy"):
+        raise Skip("migrate takes no --precopy yet")
+    size = int(os.environ.get("PRECOPY", 64 if SIM else 16 << 10))
+    changing = size // 16
+    folder, flags = there_is_room(3 * size), ["--sim"] if SIM else []
+    virgate("create", "ahead", "--memory", f"{size + changing + 2048}M", "--evictable", "--swap", f"{size + changing + 64}M")
+    file, program, started = f"{FOLDER}/ahead", None, []
+
+    def begin(*command, out=None):
+        with open(f"{file}.errors", "ab") as errors:
+            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out or errors, stderr=errors,
+                                            env={**os.environ, "TMPDIR": folder}))
+        return started[-1]
+    try:
+        os.environ["WEIGHTS_CHANGE"] = str(changing)
+        program = Weights(file, size, before=inside({"vgpu": "ahead"}, []))
+        pid = vgpu("ahead")["tenants"][0]["pid"]
+        begin(VIRGATE, "restore", *flags, "--from", f"unix:{file}.socket", "--detach")
+        wait_for(lambda: os.path.exists(f"{file}.socket"), 10, "it listens")
+        here = begin(VIRGATE, "migrate", *flags, "--json", "--vgpu", "ahead", "--precopy", "--to", f"unix:{file}.socket",
+                     out=subprocess.PIPE)
+        said = here.communicate(timeout=280)[0].decode()
+        check(here.returncode == 0, f"migrate ended with {here.returncode}: {text_of(f'{file}.errors')}")
+        result = json.loads(said)
+        seconds = result["seconds"]
+        stop = sum(value for name, value in seconds.items() if name not in ("find", "precopy"))
+        check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
+        program.pid, program.status = pid, None
+        program.verify()
+        check(result["precopied_bytes"] >= size * MiB, f"only {result['precopied_bytes'] // MiB} MiB went ahead")
+        return (f"{size} MiB, {changing} MiB changing: {result['rounds']} rounds, {result['precopied_bytes'] // MiB} MiB in "
+                f"{seconds['precopy']:.2f} s, stop {stop:.2f} s ({seconds_of(result)}); {text_of(f'{file}.errors').strip()}")
+    finally:
+        os.environ.pop("WEIGHTS_CHANGE", None)
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        if program:
+            program.stop()
+        virgate("rm", "ahead", good=False)
+        shutil.rmtree(folder)
+
+
 def two_gpus():
     """What was on one GPU is on the other afterwards."""
     try:
@@ -315,6 +362,7 @@ CASES = {
        for name, (title, function, *words) in TRAININGS.items()},
     "tenant": ("a vGPU's tenant", tenant),
     "evictable": ("an evictable vGPU's tenant, and a base image", evictable),
+    "precopy": ("to another virgate, most of its memory while it runs", precopy),
     "migrate": ("to another virgate", lambda: migrate(False)),
     "migrate-namespace": ("to another namespace of pids", lambda: migrate(True)),
     "two-gpus": ("two GPUs, one for the other", two_gpus),

@@ -111,6 +111,93 @@ def suspends(nvml):
     return suspend_server(nvml)
 
 
+def leaves_altogether(nvml, options, least):
+    """With --deep the driver takes the rest: nothing of the process is on the GPU. `least`: bytes that go at least."""
+    name, server = "deep", None
+    wait_idle(nvml)
+    before = nvml.memory()["used"]
+    virgate("create", name, "--memory", f"{MEMORY // MiB}M", *options)
+    try:
+        server = Server(name, server_command(7))
+        server.expect("ready")
+        server.ask("check", "right")
+        there = nvml.memory()["used"]
+        lines = []
+        for _ in range(2 if SIM else 4):
+            begun = time.monotonic()
+            out = virgate("suspend", name, "--deep").strip().splitlines()[-1]
+            middle = time.monotonic()
+            away = nvml.memory()["used"]
+            check(there - away >= least, f"only {(there - away) // MiB} MiB left the GPU")
+            check(away <= before + 32 * MiB, f"{(away - before) // MiB} MiB of it are on the GPU")
+            check(vgpu(name)["tenants"][0]["deep"] == "done", f"listed as {vgpu(name)['tenants'][0]}")
+            # The daemon keeps the driver's figure for a moment.
+            wait_for(lambda: vgpu(name)["tenants"][0]["physical"] == 0, 5, "ps shows nothing of it on the GPU")
+            server.send("check")
+            check(server.answer(0.5) is None, "it answered while it was away")
+            again = time.monotonic()
+            virgate("resume", name)
+            lines.append(f"{middle - begun:.2f} out, {time.monotonic() - again:.2f} s in")
+            server.expect("right")
+        server.ask("check", "right")
+        return f"{'; '.join(lines)}; {out}"
+    finally:
+        if server:
+            server.end()
+        wait_idle(nvml)
+        virgate("rm", name, good=False)
+
+
+def suspends_deep(nvml):
+    return leaves_altogether(nvml, ("--evictable", "--fixed", f"{FIXED // MiB}M"), HELD * MiB)
+
+
+def suspends_by_driver(nvml):
+    """In a vGPU that is not evictable the driver moves all of it."""
+    return leaves_altogether(nvml, (), HELD * MiB)
+
+
+def kill_with_children(process):
+    try:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                os.kill(int(child), signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # they have ended
+    process.kill()
+    process.wait()
+
+
+def recovers_deep(nvml):
+    """The command is killed at random times, with its guard: resume brings the program back from wherever it is."""
+    name, chance = "deep", random.Random(2)
+    virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M")
+    server = None
+    try:
+        server = Server(name, server_command(9))
+        server.expect("ready")
+        virgate("suspend", name)  # pins host memory
+        virgate("resume", name)
+        states = []
+        for _ in range(4 if SIM else 10):
+            words = ["suspend", "--sim"] if SIM else ["suspend"]
+            command = subprocess.Popen([VIRGATE, *words, name, "--deep"], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, start_new_session=True)
+            time.sleep(chance.random() * 2.5)
+            kill_with_children(command)
+            tenant = vgpu(name)["tenants"][0]
+            states.append(tenant["deep"] or tenant["eviction"]["state"])
+            if tenant["deep"] or tenant["eviction"]["suspended"]:
+                virgate("resume", name)
+            server.ask("check", "right")
+        return " ".join(states)
+    finally:
+        if server:
+            server.end()
+        wait_idle(nvml)
+        virgate("rm", name, good=False)
+
+
 def suspends_created_memory(nvml):
     """Memory of cuMemCreate: large pieces, and as many small ones as an allocator has."""
     large = suspend_server(nvml, lambda value: server_command(value, str(HELD // 6 * 2)))
@@ -241,7 +328,7 @@ def main():
     suite = Suite()
     nvml = Nvml()
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
-    for function in (suspends, suspends_created_memory, suspends_expandable_segments, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
+    for function in (suspends, suspends_deep, suspends_by_driver, recovers_deep, suspends_created_memory, suspends_expandable_segments, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
         suite.test(function.__name__, function, nvml)
     suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
     virgate("rm", "rest")

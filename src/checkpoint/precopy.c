@@ -1,0 +1,268 @@
+#include "checkpoint/precopy.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "checkpoint/hold.h"
+#include "checkpoint/image_folder.h"
+#include "checkpoint/park.h"
+#include "checkpoint/refusal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_ROUNDS = 8 };
+static const uint64_t little_bytes = 64 << 20; // that change in a round: one more would not make the stop shorter
+
+// What the memory of the processes was at one moment.
+struct snapshot {
+	struct tree tree;
+	struct tenants tenants;
+	struct parking parking;
+};
+
+// ---- one round -------------------------------------------------------------------------------------------
+
+static enum vg_status find(const struct precopy *precopy, struct snapshot *snapshot)
+{
+	const char *function = precopy->function;
+
+	enum vg_status status = dump_find_tree(precopy->dump, function, &snapshot->tree);
+	if (status == VG_OK)
+		status = hold_tree(&snapshot->tree, 0, function);
+	if (status == VG_OK)
+		status = refusal_by_kernel(&snapshot->tree, function);
+	if (status == VG_OK)
+		status = tenants_find(&snapshot->tree, function, &snapshot->tenants);
+	if (status == VG_OK)
+		status = tenants_refuse_deep(&snapshot->tenants, function);
+	if (status == VG_OK)
+		status = tenants_refuse_shares(&snapshot->tenants, function);
+	if (status == VG_OK && !parking_concerns(&snapshot->tenants))
+		status = vg_fail(VG_UNSUPPORTED, 0, function,
+				 "process %d (%s) does not run in an evictable vGPU, nor does a child of it: only memory of "
+				 "those can go over while programs run; migrate it without --precopy",
+				 (int)snapshot->tree.processes[0].pid, snapshot->tree.processes[0].command);
+	return status;
+}
+
+// Moves the memory to the host and back, and keeps the files open in which it was.
+static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snapshot, struct device_source **ret_sources)
+{
+	const struct parking_wish wish = {.drain_ms = dump_timeout(precopy->dump), .limit = "--timeout"};
+
+	dump_open_gates(&snapshot->tenants, wish.drain_ms);
+	enum vg_status status =
+		parking_take(&snapshot->tenants, &wish, precopy->phase, precopy->function, &snapshot->parking);
+	dump_open_gates(&snapshot->tenants, 0);
+	if (status == VG_OK)
+		status = parking_open(&snapshot->parking, precopy->function, ret_sources);
+	struct vg_kept_error kept;
+	vg_error_keep(&kept);
+	parking_release(&snapshot->tenants);
+	vg_error_restore(&kept);
+	return status;
+}
+
+static enum vg_status take_snapshot(struct precopy *precopy, struct device_source **ret_sources, size_t *ret_count)
+{
+	struct snapshot snapshot = {0};
+
+	enum vg_status status = find(precopy, &snapshot);
+	if (status == VG_OK)
+		status = open_memory(precopy, &snapshot, ret_sources);
+	*ret_count = snapshot.parking.count;
+	for (size_t i = 0; i < *ret_count && status == VG_OK; i++)
+		(*ret_sources)[i].is_loose = true; // a pager that could not release it uses it again
+	parking_finish(&snapshot.parking);
+	tenants_free(&snapshot.tenants);
+	tree_free(&snapshot.tree);
+	return status;
+}
+
+static enum vg_status begin_draft(const struct precopy *precopy, struct image_draft *draft)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, precopy->dump->dir) >= (int)sizeof path)
+		return vg_fail(VG_INVALID, 0, precopy->function, "%.60s… is too long a path", precopy->dump->dir);
+	enum vg_status status = image_begin(path, precopy->function, draft);
+	draft->compression = precopy->dump->compression;
+	draft->level = precopy->dump->compression_level;
+	draft->threads = precopy->dump->threads;
+	return status;
+}
+
+// The packs stay the image's, so they must be on the disk in the end: what is written now need not be while the
+// processes stand still.
+static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
+{
+	enum vg_status status = VG_OK;
+	uint64_t bytes;
+	char name[32];
+
+	for (unsigned i = 0; i < base->index.pack_count && status == VG_OK; i++) {
+		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, i);
+		int fd = image_open_file(base->dir.fd, name);
+		if (fd < 0)
+			return vg_fail(VG_SYSTEM, -fd, precopy->function, "%s/%s: %s", base->dir.path, name,
+				       strerror(-fd));
+		status = stream_send_pack(precopy->frames, &precopy->packs, fd, &numbers[i], &bytes);
+		if (status == VG_OK && bytes && fsync(fd) < 0)
+			status = vg_fail(VG_SYSTEM, errno, precopy->function, "%s/%s: %s", base->dir.path, name,
+					 strerror(errno));
+		precopy->sent_bytes += bytes;
+	}
+	return status;
+}
+
+// The other side fills its host memory by it, before the processes are there.
+static enum vg_status send_index(struct precopy *precopy, const struct device_base *base, const uint32_t *numbers)
+{
+	struct device_index index = base->index;
+	void *data = NULL;
+	size_t length;
+
+	index.pack_count = (unsigned)precopy->packs.count;
+	index.blocks = malloc((index.block_count + 1) * sizeof *index.blocks);
+	for (size_t i = 0; i < index.block_count && index.blocks; i++) {
+		index.blocks[i] = base->index.blocks[i];
+		if (index.blocks[i].codec != DEVICE_ZERO)
+			index.blocks[i].pack = numbers[index.blocks[i].pack];
+	}
+	if (index.blocks)
+		data = device_index_encode(&index, &length);
+	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
+				     : vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for an index");
+	free(index.blocks);
+	free(data);
+	return status;
+}
+
+static enum vg_status send_round(struct precopy *precopy, const struct device_base *base)
+{
+	uint32_t *numbers = calloc(base->index.pack_count + 1, sizeof *numbers);
+
+	enum vg_status status = numbers ? send_packs(precopy, base, numbers)
+					: vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for the packs");
+	if (status == VG_OK)
+		status = send_index(precopy, base, numbers);
+	free(numbers);
+	return status;
+}
+
+// Replaces the round before by this one.
+static enum vg_status keep_round(struct precopy *precopy, struct device_base *base)
+{
+	device_bases_close(&precopy->bases);
+	return device_bases_add(&precopy->bases, base, precopy->function);
+}
+
+static enum vg_status run_round(struct precopy *precopy, struct device_written *ret_written)
+{
+	struct image_draft *draft = &precopy->drafts[precopy->rounds % 2];
+	struct device_source *sources = NULL;
+	struct device_base base = {.dir.fd = -1};
+	struct device_out *out = NULL;
+	size_t count = 0;
+
+	*ret_written = (struct device_written){0};
+	enum vg_status status = take_snapshot(precopy, &sources, &count);
+	if (status || !count) {
+		free(sources);
+		return status;
+	}
+	image_finish(draft); // the last but one
+	status = begin_draft(precopy, draft);
+	if (status == VG_OK)
+		status = device_out_start(draft, sources, count, &precopy->bases, precopy->function, &out);
+	else
+		for (size_t i = 0; i < count; i++)
+			close(sources[i].fd);
+	free(sources);
+	if (status == VG_OK)
+		status = device_out_finish_base(out, precopy->phase, precopy->function, ret_written, &base);
+	if (status == VG_OK) {
+		precopy->phase->bytes = 0; // what is sent is counted from here
+		precopy->phase->total = ret_written->new_bytes;
+		status = send_round(precopy, &base);
+	}
+	if (status == VG_OK)
+		status = keep_round(precopy, &base);
+	device_base_close(&base);
+	precopy->rounds += status == VG_OK;
+	return status;
+}
+
+// ---- all rounds ------------------------------------------------------------------------------------------
+
+static void warn_of_changes(struct precopy *precopy, const struct device_written *written, double seconds)
+{
+	char text[2][VG_SIZE_TEXT];
+
+	if (precopy->rounds < 2 || written->new_bytes <= written->bytes / 2)
+		return;
+	snprintf(precopy->warning, sizeof precopy->warning,
+		 "copying ahead did not help: %s of %s of device memory had to go over again after %.1f s, so the stop is "
+		 "hardly shorter than without",
+		 vg_size_format(written->new_bytes, text[0]), vg_size_format(written->bytes, text[1]), seconds);
+}
+
+static void warn_of_host(struct precopy *precopy)
+{
+	snprintf(precopy->warning, sizeof precopy->warning,
+		 "nothing was copied ahead: the processes have no memory that can move, or the host has no room for it (--swap)");
+}
+
+// Whether another round would make the stop shorter.
+static bool is_worth_another(const struct precopy *precopy, const struct device_written *before,
+			     const struct device_written *written)
+{
+	if (precopy->rounds >= MOST_ROUNDS)
+		return false;
+	return precopy->rounds < 2 ||
+	       (written->new_bytes > little_bytes && written->new_bytes < before->new_bytes / 4 * 3);
+}
+
+enum vg_status precopy_run(struct precopy *precopy)
+{
+	struct device_written before = {0}, written = {0};
+	uint64_t began_ns = 0;
+	double seconds = 0;
+
+	precopy->base.dir.fd = -1;
+	enum vg_status status = phase_begin(precopy->phase, VG_CHECKPOINT_PRECOPY, precopy->function);
+	do {
+		uint64_t now_ns = vg_clock_monotonic_ns();
+		seconds = began_ns ? (double)(now_ns - began_ns) / 1e9 : 0;
+		began_ns = now_ns;
+		before = written;
+		if (status == VG_OK)
+			status = run_round(precopy, &written);
+		if (status == VG_OK && precopy->phase->stop)
+			status = vg_fail(VG_STATE, 0, precopy->function, "stopped before the processes were, as asked");
+	} while (status == VG_OK && written.bytes && is_worth_another(precopy, &before, &written));
+	if (status == VG_OK && !precopy->rounds)
+		warn_of_host(precopy);
+	else if (status == VG_OK)
+		warn_of_changes(precopy, &written, seconds);
+	if (status == VG_OK)
+		status = stream_end_packs(precopy->frames);
+	if (status == VG_OK && precopy->bases.count) {
+		precopy->base = precopy->bases.list[0];
+		precopy->bases.list[0] = (struct device_base){.dir.fd = -1};
+	}
+	return status;
+}
+
+void precopy_finish(struct precopy *precopy)
+{
+	device_base_close(&precopy->base);
+	device_bases_close(&precopy->bases);
+	packs_finish(&precopy->packs);
+	for (int i = 0; i < 2; i++)
+		image_finish(&precopy->drafts[i]);
+}

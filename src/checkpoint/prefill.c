@@ -1,0 +1,146 @@
+#include "checkpoint/prefill.h"
+
+#include "base/status.h"
+#include "checkpoint/device_in.h"
+#include "pager/host_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+// The list of files that an index is checked against: the packs that came in.
+static enum vg_status list_packs(const struct prefill *prefill, struct image_files *ret_files)
+{
+	const struct packs *packs = prefill->packs;
+	struct image_file *files = calloc(packs->count + 1, sizeof *files);
+	char(*names)[32] = calloc(packs->count + 1, sizeof *names);
+	struct stat info;
+
+	if (!files || !names) {
+		free(files);
+		free(names);
+		return vg_fail(VG_NO_MEMORY, 0, prefill->function, "no memory for %zu packs", packs->count);
+	}
+	files[0].name = names[0]; // what free_list() frees
+	for (size_t i = 0; i < packs->count; i++) {
+		snprintf(names[i], sizeof names[i], DEVICE_PACK_FORMAT, (unsigned)i);
+		bool is_there = fstatat(packs->store->lock, names[i], &info, AT_SYMLINK_NOFOLLOW) == 0;
+		files[i] = (struct image_file){.name = names[i], .bytes = is_there ? (uint64_t)info.st_size : 0, .is_pack = true};
+	}
+	*ret_files = (struct image_files){.files = files, .count = packs->count};
+	return VG_OK;
+}
+
+static void free_list(struct image_files *files)
+{
+	if (files->files)
+		free((void *)files->files[0].name);
+	free(files->files);
+}
+
+static enum vg_status parse(const struct prefill *prefill, const void *data, size_t length, struct device_index *ret_index)
+{
+	struct image_files files = {0};
+
+	enum vg_status status = list_packs(prefill, &files);
+	if (status)
+		return status;
+	const char *wrong = device_index_parse(data, length, &files, ret_index);
+	free_list(&files);
+	return wrong ? vg_fail(VG_INTEGRITY, 0, prefill->function, "the index of a round that came in %s", wrong) : VG_OK;
+}
+
+// Opens a file, if the file system has room for it and as much again for others.
+static int make_file(uint64_t bytes)
+{
+	struct statvfs info;
+
+	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0 || (uint64_t)info.f_bavail * info.f_frsize / 2 < bytes)
+		return -1;
+	int fd = pager_file_create();
+	return fd < 0 ? -1 : fd;
+}
+
+static int take_fd(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have)
+{
+	for (size_t i = 0; i < prefill->index.memory_count; i++) {
+		if (prefill->index.memories[i].pid != memory->pid || prefill->index.memories[i].bytes != memory->bytes)
+			continue;
+		int fd = prefill->fds[i];
+		prefill->fds[i] = -1;
+		*ret_have = prefill->index.blocks + device_index_first(&prefill->index, i);
+		return fd;
+	}
+	*ret_have = NULL;
+	return make_file(memory->bytes);
+}
+
+static void close_files(struct prefill *prefill)
+{
+	for (size_t i = 0; i < prefill->index.memory_count && prefill->fds; i++)
+		if (prefill->fds[i] >= 0)
+			close(prefill->fds[i]);
+	free(prefill->fds);
+	prefill->fds = NULL;
+}
+
+static enum vg_status fill(struct prefill *prefill, const struct device_index *index, int *fds)
+{
+	const struct image_dir dir = image_draft_dir(prefill->packs->store);
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < index->memory_count; i++) {
+		const struct device_block *have = NULL;
+		fds[i] = status ? -1 : take_fd(prefill, &index->memories[i], &have);
+		if (fds[i] < 0)
+			continue;
+		enum vg_status one = device_in_fill(&dir, index, i, have, fds[i], NULL, prefill->function);
+		if (one == VG_OK)
+			continue;
+		close(fds[i]); // without room it is filled later, as without rounds
+		fds[i] = -1;
+		status = one == VG_INSUFFICIENT ? VG_OK : one;
+	}
+	return status;
+}
+
+enum vg_status prefill_round(void *user, const void *data, size_t length)
+{
+	struct prefill *prefill = user;
+	struct device_index index = {0};
+
+	enum vg_status status = parse(prefill, data, length, &index);
+	if (status)
+		return status;
+	int *fds = calloc(index.memory_count + 1, sizeof *fds);
+	if (!fds) {
+		device_index_free(&index);
+		return vg_fail(VG_NO_MEMORY, 0, prefill->function, "no memory for %zu processes", index.memory_count);
+	}
+	status = fill(prefill, &index, fds);
+	close_files(prefill);
+	device_index_free(&prefill->index);
+	prefill->index = index;
+	prefill->fds = fds;
+	return status;
+}
+
+int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have)
+{
+	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
+		if (prefill->index.memories[i].pid == memory->pid && prefill->index.memories[i].bytes == memory->bytes &&
+		    prefill->fds[i] >= 0) {
+			*ret_have = prefill->index.blocks + device_index_first(&prefill->index, i);
+			return prefill->fds[i];
+		}
+	return -1;
+}
+
+void prefill_finish(struct prefill *prefill)
+{
+	close_files(prefill);
+	device_index_free(&prefill->index);
+}

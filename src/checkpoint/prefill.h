@@ -1,0 +1,20 @@
+// Host memory of processes that a migration is about to bring: it is filled while rounds of packs come in, so that little
+// is left to do when the processes are there. One thread.
+#pragma once
+#include "checkpoint/device_index.h"
+#include "checkpoint/phase.h"
+#include "checkpoint/stream.h"
+
+struct prefill {
+	const char *function;
+	const struct packs *packs;
+	struct device_index index; // what the files hold
+	int *fds;		   // one for each memory of it; -1: there was no room for that
+};
+// A round has come in: fills the files with what has changed. `prefill` is a struct prefill. INTEGRITY, SYSTEM,
+// NO_MEMORY.
+enum vg_status prefill_round(void *prefill, const void *index, size_t length);
+// Returns the file for a process's memory of that size, and what it holds; -1: there is none. The file stays the
+// prefill's.
+int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
+void prefill_finish(struct prefill *prefill);

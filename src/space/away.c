@@ -1,0 +1,239 @@
+// A space's pages to the host and back, at the same addresses. While they are away no call touches the device, and
+// whoever has the space dispatches no work.
+#include "space/memory.h"
+
+#include <stdlib.h>
+
+enum { PIECE = 64 << 20 }; // that is copied before the progress is told
+
+struct move {
+	struct vg_memory_space *space;
+	space_progress_fn *progress;
+	void *user;
+	const char *function;
+	uint64_t done, total;
+	bool is_back; // undoes one that failed: nobody is asked
+};
+
+// ---- all chunks ------------------------------------------------------------------------------------------
+
+typedef enum vg_status step_fn(struct move *move, struct space_chunk *chunk);
+
+// Nobody else adds or removes chunks while the space is out.
+static enum vg_status for_all_chunks(struct move *move, step_fn *step)
+{
+	struct vg_memory_space *space = move->space;
+	enum vg_status status = VG_OK;
+
+	for (unsigned i = 0; i < space->range_count; i++)
+		for (size_t page = 0; page < space->range[i]->pages && status == VG_OK; page++) {
+			struct space_chunk *chunk = space->range[i]->chunk[page];
+			if (chunk && chunk->first == page)
+				status = step(move, chunk);
+		}
+	return status;
+}
+
+static enum vg_status count_bytes(struct move *move, struct space_chunk *chunk)
+{
+	move->total += space_chunk_bytes(move->space, chunk);
+	return VG_OK;
+}
+
+static enum vg_status count_away(struct move *move, struct space_chunk *chunk)
+{
+	move->total += chunk->host ? space_chunk_bytes(move->space, chunk) : 0;
+	return VG_OK;
+}
+
+// ---- one chunk -------------------------------------------------------------------------------------------
+
+static enum vg_status copy(struct move *move, struct space_chunk *chunk, bool out)
+{
+	CUdeviceptr address = space_chunk_address(move->space, chunk);
+	size_t bytes = space_chunk_bytes(move->space, chunk), length;
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t at = 0; at < bytes; at += length) {
+		char *host = (char *)chunk->host + at;
+		length = bytes - at < PIECE ? bytes - at : PIECE;
+		r = out ? core_driver->cuMemcpyDtoH_v2(host, address + at, length)
+			: core_driver->cuMemcpyHtoD_v2(address + at, host, length);
+		if (r)
+			return core_driver_failed(r, move->function, out ? "cuMemcpyDtoH" : "cuMemcpyHtoD",
+						  "%zu bytes of pages", length);
+		move->done += length;
+		if (move->progress && !move->is_back && !move->progress(move->user, move->done, move->total))
+			return vg_fail(VG_STATE, 0, move->function, "stopped while memory moved, as asked");
+	}
+	return VG_OK;
+}
+
+static enum vg_status leave(struct move *move, struct space_chunk *chunk)
+{
+	size_t bytes = space_chunk_bytes(move->space, chunk);
+
+	chunk->host = malloc(bytes);
+	if (!chunk->host)
+		return vg_fail(VG_NO_MEMORY, 0, move->function, "the host has no memory for %zu bytes of pages", bytes);
+	enum vg_status status = copy(move, chunk, true);
+	if (status == VG_OK)
+		status = space_chunk_unmap(move->space, chunk, move->function);
+	if (status) { // it is still there
+		free(chunk->host);
+		chunk->host = NULL;
+	}
+	return status;
+}
+
+// Of a chunk whose contents are in the host.
+static bool is_mapped(const struct space_chunk *chunk)
+{
+	return chunk->memory != 0;
+}
+
+static enum vg_status map_again(struct move *move, struct space_chunk *chunk)
+{
+	return chunk->host && !is_mapped(chunk) ? space_chunk_map(move->space, chunk, move->function) : VG_OK;
+}
+
+static enum vg_status unmap_again(struct move *move, struct space_chunk *chunk)
+{
+	if (chunk->host && is_mapped(chunk))
+		(void)space_chunk_unmap(move->space, chunk, move->function); // else it is mapped the next time
+	return VG_OK;
+}
+
+static enum vg_status copy_back(struct move *move, struct space_chunk *chunk)
+{
+	return chunk->host ? copy(move, chunk, false) : VG_OK;
+}
+
+static enum vg_status drop_host(struct move *move, struct space_chunk *chunk)
+{
+	(void)move;
+	free(chunk->host);
+	chunk->host = NULL;
+	return VG_OK;
+}
+
+// ---- moves -----------------------------------------------------------------------------------------------
+
+// Maps all before it copies any, so that a device without room changes nothing.
+static enum vg_status bring_back(struct move *move)
+{
+	struct vg_kept_error kept;
+
+	enum vg_status status = for_all_chunks(move, map_again);
+	if (status == VG_OK)
+		status = for_all_chunks(move, copy_back);
+	if (status == VG_OK)
+		return for_all_chunks(move, drop_host);
+	vg_error_keep(&kept);
+	for_all_chunks(move, unmap_again);
+	vg_error_restore(&kept);
+	return status;
+}
+
+static enum vg_status enter(struct move *move, struct core_scope *scope)
+{
+	CUresult r = core_enter(scope, move->space->context->handle);
+
+	return r ? core_driver_failed(r, move->function, "cuCtxPushCurrent", "%s", "") : VG_OK;
+}
+
+static enum vg_status move_out(struct move *move, bool *ret_is_out)
+{
+	struct vg_kept_error kept;
+	CORE_SCOPE scope = {false};
+	CORE_RELAXED relaxed = core_relax();
+
+	*ret_is_out = false;
+	enum vg_status status = enter(move, &scope);
+	if (status == VG_OK)
+		status = space_fence(move->space, move->function);
+	for_all_chunks(move, count_bytes);
+	if (status == VG_OK)
+		status = for_all_chunks(move, leave);
+	*ret_is_out = status == VG_OK;
+	if (status == VG_OK)
+		return VG_OK;
+	vg_error_keep(&kept);
+	move->is_back = true;
+	*ret_is_out = bring_back(move) != VG_OK;
+	vg_error_restore(&kept);
+	return status;
+}
+
+// Waits until other calls have ended, and keeps further ones out. The caller's own is none of these.
+static enum vg_status begin(struct vg_memory_space *space, bool out, const char *function)
+{
+	pthread_mutex_lock(&space->lock);
+	enum vg_status status = space_usable(space, function);
+	if (status == VG_OK && space->is_out == out)
+		status = vg_fail(VG_STATE, 0, function,
+				 out ? "the memory is in the host already" : "the memory is on the device already");
+	if (status == VG_OK) {
+		space->is_out = true;
+		while (space->active)
+			pthread_cond_wait(&space->changed, &space->lock);
+		status = space_usable(space, function); // it may have been closed meanwhile
+		space->active += status == VG_OK;	// whoever closes it from here on waits
+	}
+	pthread_mutex_unlock(&space->lock);
+	return status;
+}
+
+static void end(struct vg_memory_space *space, bool is_out)
+{
+	pthread_mutex_lock(&space->lock);
+	space->is_out = is_out;
+	space->active--;
+	pthread_cond_broadcast(&space->changed);
+	pthread_mutex_unlock(&space->lock);
+}
+
+enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user,
+			      const char *function)
+{
+	struct move move = {.space = space, .progress = progress, .user = user, .function = function};
+	bool is_out;
+
+	enum vg_status status = begin(space, true, function);
+	if (status)
+		return status;
+	status = move_out(&move, &is_out);
+	end(space, is_out);
+	return status;
+}
+
+enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user,
+			     const char *function)
+{
+	struct move move = {.space = space, .progress = progress, .user = user, .function = function};
+
+	enum vg_status status = begin(space, false, function);
+	if (status)
+		return status;
+	CORE_SCOPE scope = {false};
+	CORE_RELAXED relaxed = core_relax();
+	status = enter(&move, &scope);
+	for_all_chunks(&move, count_away);
+	if (status == VG_OK)
+		status = bring_back(&move);
+	end(space, status != VG_OK);
+	return status;
+}
+
+bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes)
+{
+	struct move move = {.space = space};
+
+	pthread_mutex_lock(&space->lock);
+	bool is_out = space->is_out;
+	if (is_out)
+		for_all_chunks(&move, count_away);
+	pthread_mutex_unlock(&space->lock);
+	*ret_bytes = move.total;
+	return is_out;
+}

@@ -1,0 +1,491 @@
+// suspend --deep: after its memory has left, the driver takes a program off the GPU, and resume brings it back, whoever
+// was killed meanwhile.
+#include <dirent.h>
+#include <stdatomic.h>
+
+#include "pager/host_file.h"
+#include "pager/page.h"
+#include "tenants_test.h"
+
+static struct program start_evictable(const char *vgpu, const char *more)
+{
+	if (run("create %s --memory 256M --evictable %s", vgpu, more))
+		FAIL("create %s: %s", vgpu, said);
+	return start(vgpu, vgpu, "64", "32", "512");
+}
+
+// What the listing says of a process: "deep", or a field of "eviction". "null": it says nothing.
+static const char *told(const char *vgpu, pid_t pid, const char *field)
+{
+	static char text[64];
+	json_t *all, *tenant;
+	size_t i;
+
+	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	all = json_loads(said, 0, NULL);
+	CHECK(all != NULL);
+	snprintf(text, sizeof text, "no process");
+	json_array_foreach(json_object_get(json_object_get(all, "vgpu"), "tenants"), i, tenant) {
+		if (json_integer_value(json_object_get(tenant, "pid")) != pid)
+			continue;
+		json_t *value = json_object_get(tenant, field);
+		value = value ? value : json_object_get(json_object_get(tenant, "eviction"), field);
+		if (json_is_integer(value))
+			snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+		else
+			snprintf(text, sizeof text, "%s", json_is_string(value) ? json_string_value(value) : "null");
+	}
+	json_decref(all);
+	return text;
+}
+
+static void await_told(const char *vgpu, pid_t pid, const char *field, const char *wanted)
+{
+	for (int i = 0; i < 1000 && strcmp(told(vgpu, pid, field), wanted) != 0; i++)
+		usleep(10000);
+	CHECK_STR(told(vgpu, pid, field), wanted);
+}
+
+static void must(const char *command)
+{
+	if (run("%s", command))
+		FAIL("%s: %s", command, said);
+}
+
+static void check_stands_still(const struct program *program)
+{
+	unsigned round = report_of(program).round;
+
+	usleep(100000);
+	CHECK(report_of(program).round <= round + 1);
+}
+
+// Runs the coordinator, which suspends or resumes and does `what` when the phase begins.
+static int move_at(const char *verb, const char *vgpu, const char *phase, const char *what)
+{
+	char command[PATH_MAX + 256];
+
+	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s 0 %s %s %s 2>&1", BUILD, COORDINATOR, verb, vgpu,
+		 phase, what);
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	int status = pclose(output);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// ---- there and back --------------------------------------------------------------------------------------
+
+TEST(a_program_leaves_the_gpu_altogether_and_comes_back)
+{
+	prepare(false);
+	struct program program = start_evictable("deep", "");
+	struct vg_ledger_tenant before = place_of("deep", program.pid);
+
+	for (int i = 0; i < 3; i++) {
+		if (i == 1)
+			must("suspend deep"); // it may be suspended already
+		must("suspend deep --deep");
+		CHECK_CONTAINS(said, i == 1 ? "64.0 MiB, in the host already; taken off the GPU by the driver in 0."
+					    : "64.0 MiB to the host in 0.");
+		CHECK_CONTAINS(said, "; taken off the GPU by the driver in 0.");
+		CHECK_STR(told("deep", program.pid, "deep"), "done");
+		await_told("deep", program.pid, "physical", "0"); // the daemon keeps the driver's answer for a moment
+		CHECK_STR(told("deep", program.pid, "state"), "suspended");
+		must("ps deep");
+		CHECK_CONTAINS(said, "suspended, deep");
+		check_stands_still(&program);
+		CHECK_INT(place_of("deep", program.pid).used, before.used); // all of it stays reserved
+		must("resume deep");
+		CHECK_CONTAINS(said, "64.0 MiB to the GPU in 0.");
+		CHECK_CONTAINS(said, "; brought back by the driver\n");
+		CHECK_STR(told("deep", program.pid, "deep"), "null");
+		check_looks_on(&program);
+		CHECK_INT(place_of("deep", program.pid).used, before.used);
+	}
+	check_quota(&program);
+	end(&program);
+}
+
+TEST(one_process_is_suspended_deep)
+{
+	prepare(false);
+	struct program first = start_evictable("pair", ""), second = start("pair", "pair.second", "32", "16", "512");
+
+	CHECK_INT(run("suspend --pid %d --deep", (int)first.pid), 0);
+	CHECK_STR(told("pair", first.pid, "deep"), "done");
+	CHECK_STR(told("pair", second.pid, "deep"), "null");
+	check_stands_still(&first);
+	check_looks_on(&second);
+	must("suspend pair --deep"); // the other one
+	CHECK_STR(told("pair", second.pid, "deep"), "done");
+	CHECK_INT(run("resume --pid %d", (int)first.pid), 1);
+	CHECK_CONTAINS(said, "cannot be resumed alone");
+	CHECK_STR(told("pair", first.pid, "deep"), "done");
+	must("resume pair");
+	check_looks_on(&first);
+	check_looks_on(&second);
+	CHECK_INT(run("suspend --pid %d --deep", (int)second.pid), 0);
+	CHECK_INT(run("resume --pid %d", (int)second.pid), 0);
+	check_looks_on(&second);
+	end(&first);
+	end(&second);
+}
+
+TEST(the_driver_moves_what_is_not_evictable)
+{
+	prepare(false);
+	create_vgpu("plain", "256M");
+	struct program program = start("plain", "plain", "64", "32", "512");
+	struct vg_ledger_tenant before = place_of("plain", program.pid);
+
+	CHECK_INT(run("suspend plain"), 1);
+	CHECK_CONTAINS(said, "is not evictable");
+	CHECK_CONTAINS(said, "--deep");
+	must("suspend plain --deep");
+	CHECK_CONTAINS(said, "vGPU plain is not evictable: the driver moves all of its memory, which is slower");
+	CHECK_CONTAINS(said, "; taken off the GPU by the driver in 0.");
+	CHECK_STR(told("plain", program.pid, "deep"), "done");
+	await_told("plain", program.pid, "physical", "0");
+	must("ps plain");
+	CHECK_CONTAINS(said, "suspended, deep");
+	check_stands_still(&program);
+	CHECK_INT(place_of("plain", program.pid).used, before.used);
+	CHECK_INT(run("suspend plain --deep"), 1);
+	CHECK_CONTAINS(said, "vGPU plain is suspended with --deep already");
+	CHECK_INT(run("resume --pid %d", (int)program.pid), 0);
+	check_looks_on(&program);
+	CHECK_STR(told("plain", program.pid, "deep"), "null");
+	CHECK_INT(run("resume plain"), 1);
+	end(&program);
+	CHECK_INT(run("suspend plain --deep"), 1);
+	CHECK_CONTAINS(said, "no process runs in vGPU plain");
+}
+
+// The driver copies none of the memory that the pager has moved.
+TEST(the_driver_moves_nothing_twice)
+{
+	char log[PATH_MAX + 8], *text = malloc(1 << 20);
+
+	prepare(false);
+	setenv("VIRGATE_SIM_LOG", "1", 1);
+	must("create once --memory 256M --evictable");
+	struct program program = start("once", "once", "64", "32", "512");
+	unsetenv("VIRGATE_SIM_LOG");
+	must("suspend once --deep");
+	snprintf(log, sizeof log, "%s.log", program.file);
+	CHECK(vg_file_read(log, text, 1 << 20) > 0);
+	CHECK_CONTAINS(text, "checkpoint: copied 0 bytes of device memory");
+	free(text);
+	must("resume once");
+	check_looks_on(&program);
+	end(&program);
+}
+
+// ---- refusals --------------------------------------------------------------------------------------------
+
+TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
+{
+	prepare(false);
+	struct program program = start_evictable("twice", "");
+
+	must("suspend twice --deep");
+	CHECK_INT(run("suspend twice --deep"), 1);
+	CHECK_CONTAINS(said, "vGPU twice is suspended with --deep already");
+	CHECK_INT(run("suspend twice"), 1);
+	CHECK_CONTAINS(said, "suspended already");
+	CHECK_INT(run("dump --vgpu twice --dir %s", path_of("twice.image")), 1);
+	CHECK_CONTAINS(said, "refused (suspended): process");
+	CHECK_CONTAINS(said, "suspended with --deep");
+	CHECK_CONTAINS(said, "virgate resume");
+	CHECK_STR(told("twice", program.pid, "deep"), "done");
+	must("resume twice");
+	CHECK_INT(run("resume twice"), 1);
+	CHECK_CONTAINS(said, "is not suspended");
+	check_looks_on(&program);
+	end(&program);
+}
+
+// What somebody wanted is nothing that was left behind. Other tests may leave something behind meanwhile.
+TEST(doctor_does_not_report_it)
+{
+	char pid[32];
+
+	prepare(false);
+	struct program program = start_evictable("healthy", "");
+	snprintf(pid, sizeof pid, "is %d:", (int)program.pid);
+	must("suspend healthy --deep");
+	CHECK(run("doctor cuda") <= 1);
+	CHECK(!strstr(said, pid));
+	end(&program);
+}
+
+TEST(a_program_that_is_dumped_is_not_suspended_deep)
+{
+	prepare(false);
+	struct program program = start_evictable("busy", "");
+
+	setenv("COORDINATED", VIRGATE " suspend busy --deep >\"$STANDIN/busy.said\" 2>&1", 1);
+	CHECK_INT(coordinate("dump", program.pid, path_of("busy.image"), "lock", "run"), 0);
+	CHECK_CONTAINS(text_of("busy.said"), "refused (in-use): process");
+	await_end(program.pid);
+	waitpid(program.run, NULL, 0);
+}
+
+static void await_stopped(pid_t pid)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	for (int i = 0; i < 1000; i++) {
+		CHECK(vg_file_read(path, text, sizeof text) > 0);
+		if (strstr(text, "State:\tT"))
+			return;
+		usleep(10000);
+	}
+	FAIL("process %d is not stopped", (int)pid);
+}
+
+TEST(a_stopped_program_is_refused)
+{
+	prepare(false);
+	struct program program = start_evictable("halt", "");
+
+	kill(program.pid, SIGSTOP);
+	await_stopped(program.pid);
+	CHECK_INT(run("suspend halt --deep"), 1);
+	CHECK_CONTAINS(said, "refused (stopped): process");
+	CHECK_STR(told("halt", program.pid, "deep"), "null");
+	CHECK_STR(told("halt", program.pid, "state"), "running"); // nothing was asked
+	kill(program.pid, SIGCONT);
+	check_looks_on(&program);
+	end(&program);
+}
+
+// Whoever else has taken the room meanwhile: nothing is touched until there is enough.
+TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
+{
+	struct program other = {0};
+
+	prepare(false);
+	struct program program = start_evictable("room", "");
+	must("suspend room --deep");
+	// A program outside of vGPUs takes what is free but 8 MiB.
+	snprintf(other.file, sizeof other.file, "%s", path_of("room.other"));
+	other.run = fork();
+	if (other.run == 0) {
+		execl(TENANT, TENANT, other.file, "0", "0", "0", (char *)NULL);
+		_exit(127);
+	}
+	await_round(&other, 1);
+	CHECK_INT(run("resume room"), 1);
+	CHECK_CONTAINS(said, "refused (device-memory): GPU-");
+	CHECK_CONTAINS(said, " free, and the processes of vGPU room need ");
+	CHECK_STR(told("room", program.pid, "deep"), "done");
+	kill(other.run, SIGKILL);
+	waitpid(other.run, NULL, 0);
+	must("resume room");
+	check_looks_on(&program);
+	end(&program);
+}
+
+// ---- failures and killed commands --------------------------------------------------------------------------
+
+static const char *const phases[] = {"find", "evict", "lock", "device-out"};
+enum { PHASES = sizeof phases / sizeof *phases };
+
+TEST(a_suspension_that_is_stopped_or_killed_leaves_the_program_whole)
+{
+	prepare(false);
+	struct program program = start_evictable("torn", "");
+
+	for (int i = 0; i < PHASES; i++) {
+		CHECK_INT(move_at("deep", "torn", phases[i], "stop"), 1);
+		CHECK_STR(told("torn", program.pid, "deep"), "null");
+		if (i > 1)
+			must("resume torn"); // the request to suspend stands
+		check_looks_on(&program);
+		CHECK_INT(move_at("deep", "torn", phases[i], "kill"), -SIGKILL);
+		if (i > 1)
+			CHECK_STR(told("torn", program.pid, "deep"), "begun");
+		if (i > 1)
+			must("resume torn");
+		check_looks_on(&program);
+		CHECK_STR(told("torn", program.pid, "deep"), "null");
+	}
+	end(&program);
+}
+
+TEST(recover_brings_a_program_back_to_where_it_was)
+{
+	prepare(false);
+	struct program program = start_evictable("saved", "");
+
+	CHECK_INT(move_at("deep", "saved", "device-out", "kill"), -SIGKILL);
+	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
+	CHECK_STR(told("saved", program.pid, "deep"), "null");
+	await_told("saved", program.pid, "state", "suspended");
+	must("resume saved");
+	check_looks_on(&program);
+	must("suspend saved --deep");
+	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
+	await_told("saved", program.pid, "state", "suspended");
+	must("resume saved");
+	check_looks_on(&program);
+	end(&program);
+}
+
+TEST(a_resumption_that_is_killed_is_repeated)
+{
+	prepare(false);
+	struct program program = start_evictable("again", "");
+
+	for (int i = 0; i < 2; i++) {
+		must("suspend again --deep");
+		CHECK_INT(move_at("resume", "again", i ? "device-in" : "find", "kill"), -SIGKILL);
+		must("resume again");
+		check_looks_on(&program);
+	}
+	end(&program);
+}
+
+// The guard of the verb does what resume and recover do.
+TEST(a_suspension_that_is_killed_is_taken_back_by_its_guard)
+{
+	struct program program;
+
+	prepare(false);
+	// The driver's lock waits for a kernel that does not end, so that there is time to kill the verb.
+	create_vgpu("guarded", "256M");
+	pid_t launcher, pid = start_in_vgpu("guarded", path_of("guarded"), "endless", &launcher);
+	program = (struct program){.pid = pid};
+	fflush(stdout);
+	pid_t verb = fork();
+	if (verb == 0) {
+		dup2(open(path_of("guarded.said"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 2);
+		execl("/bin/sh", "sh", "-c", "exec \"$0\" suspend guarded --deep --drain 60", VIRGATE, (char *)NULL);
+		_exit(127);
+	}
+	await_told("guarded", program.pid, "deep", "begun");
+	usleep(200000);
+	kill(verb, SIGKILL);
+	waitpid(verb, NULL, 0);
+	write_text("guarded.go", "");
+	await_told("guarded", program.pid, "deep", "null");
+	check_goes_on(path_of("guarded"));
+	kill(pid, SIGKILL);
+	waitpid(launcher, NULL, 0);
+}
+
+TEST(a_program_that_is_killed_leaves_nothing)
+{
+	prepare(false);
+	for (int i = 0; i < 2; i++) {
+		struct program program = start_evictable(i ? "dies1" : "dies0", "");
+		if (i)
+			must("suspend dies1 --deep");
+		else
+			must("suspend dies0");
+		end(&program);
+		check_charged(i ? "dies1" : "dies0", 0);
+		must(i ? "resume dies1" : "resume dies0");
+	}
+}
+
+TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
+{
+	char command[PATH_MAX + 64];
+
+	prepare(false);
+	struct program program = start_evictable("alone", "");
+	must("suspend alone --deep");
+	snprintf(command, sizeof command, "kill -9 $(cat %s/run/lock)", folder);
+	CHECK_INT(system(command), 0);
+	CHECK_STR(told("alone", program.pid, "deep"), "done"); // starts another one
+	must("resume alone");
+	check_looks_on(&program);
+	end(&program);
+}
+
+// ---- several at once -------------------------------------------------------------------------------------------
+
+TEST(many_cycles_lose_nothing)
+{
+	prepare(false);
+	struct program program = start_evictable("cycles", "");
+	uint64_t used = place_of("cycles", program.pid).used;
+
+	for (int i = 0; i < 20; i++) {
+		must("suspend cycles --deep");
+		must("resume cycles");
+	}
+	check_looks_on(&program);
+	CHECK_INT(place_of("cycles", program.pid).used, used);
+	end(&program);
+}
+
+// ---- ranks of NCCL jobs --------------------------------------------------------------------------------------
+
+TEST(one_rank_of_a_job_is_told)
+{
+	prepare(false);
+	must("create rank --memory 256M --evictable");
+	setenv("WORLD_SIZE", "2", 1);
+	setenv("TENANT_MAPS", path_of("libnccl.so.2"), 1);
+	write_text("libnccl.so.2", "not a library");
+	struct program program = start("rank", "rank", "64", "32", "512");
+	unsetenv("WORLD_SIZE");
+	must("suspend rank");
+	CHECK_CONTAINS(said, "is a rank of a NCCL job: it has 2 ranks, and 1 of them is suspended");
+	must("resume rank");
+	CHECK(!strstr(said, "NCCL"));
+	setenv("WORLD_SIZE", "2", 1);
+	struct program second = start("rank", "rank.second", "32", "16", "512");
+	unsetenv("WORLD_SIZE");
+	must("suspend rank"); // both
+	CHECK(!strstr(said, "NCCL"));
+	must("resume rank");
+	CHECK_INT(run("suspend --pid %d --deep", (int)second.pid), 0);
+	CHECK_CONTAINS(said, "is a rank of a NCCL job: it has 2 ranks, and 1 of them is suspended");
+	must("resume rank");
+	end(&second);
+	end(&program);
+	// The library alone tells nothing: every PyTorch program has it.
+	program = start("rank", "rank", "64", "32", "512");
+	must("suspend rank");
+	CHECK(!strstr(said, "NCCL"));
+	must("resume rank");
+	unsetenv("TENANT_MAPS");
+	end(&program);
+}
+
+TEST(ranks_with_common_memory_are_told)
+{
+	char shared[64], text[64];
+
+	prepare(false);
+	must("create first --memory 128M --evictable");
+	must("create second --memory 128M --evictable");
+	snprintf(shared, sizeof shared, "/dev/shm/nccl-test%d", (int)getpid());
+	int fd = open(shared, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	CHECK_INT(write(fd, "x", 1), 1);
+	close(fd);
+	setenv("TENANT_MAPS", shared, 1);
+	struct program one = start("first", "first", "32", "16", "512"), two = start("second", "second", "32", "16", "512");
+	unsetenv("TENANT_MAPS");
+	unlink(shared);
+	must("suspend first");
+	snprintf(text, sizeof text, "is a rank of a NCCL job: process %d is another one", (int)two.pid);
+	CHECK_CONTAINS(said, text);
+	must("resume first");
+	CHECK_INT(run("suspend first --deep"), 1); // what it shares would be lost
+	CHECK_CONTAINS(said, "refused (cuda-ipc)");
+	end(&one);
+	end(&two);
+}
+
+TEST(zz_the_daemon_goes)
+{
+	prepare(false);
+	run("shutdown");
+}

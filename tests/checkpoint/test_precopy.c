@@ -1,0 +1,633 @@
+// migrate --precopy: device memory goes over in rounds while the program runs, and what arrives in the end is what the
+// program had when it stood still. With the stand-in for CRIU, and a far side that the test plays.
+#include <dirent.h>
+#include <glob.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/status.h"
+#include "checkpoint/device_in.h"
+#include "checkpoint/device_index.h"
+#include "checkpoint/image_folder.h"
+#include "checkpoint/inspect.h"
+#include "checkpoint/prefill.h"
+#include "checkpoint/stream.h"
+#include "pager/host_file.h"
+#include "tenants_test.h"
+#include "virgate/image.h"
+
+enum { HELD = 64, BLOCKS = HELD / 2, FILL = 0x5eed };
+
+// ---- the far side ----------------------------------------------------------------------------------------
+
+// How far it goes before it closes the connection.
+enum far { CLOSES_IN_ROUNDS, CLOSES_BEHIND_ROUNDS, REFUSES_AFTER_LOOK };
+
+static int listen_there(void)
+{
+	struct sockaddr_un where = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	unlink(path_of("socket"));
+	snprintf(where.sun_path, sizeof where.sun_path, "%s", path_of("socket"));
+	CHECK_INT(bind(listener, (struct sockaddr *)&where, sizeof where), 0);
+	CHECK_INT(listen(listener, 1), 0);
+	return listener;
+}
+
+// What a program that changes so many blocks has written into one, when it has completed so many rounds.
+static unsigned expected(unsigned block, unsigned changes, unsigned rounds)
+{
+	return !changes ? FILL : block < changes && rounds ? rounds * 64 + block : FILL * 0x10000u + block;
+}
+
+// The program stands still: it has completed the rounds that its file tells, and maybe a part of the next one.
+static void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
+{
+	unsigned rounds = report_of(program).round, first = words[0];
+
+	for (size_t word = 0; word < DEVICE_BLOCK / 4; word++)
+		if (words[word] != first)
+			FAIL("block %u has %u and %u", number, first, words[word]);
+	if (first != expected(number, changes, rounds) && first != expected(number, changes, rounds + 1))
+		FAIL("block %u has %u after %u rounds, not %u", number, first, rounds, expected(number, changes, rounds));
+}
+
+static void check_packs(const struct image_dir *dir, const struct device_index *index, const struct program *program,
+			unsigned changes)
+{
+	unsigned char *stored = malloc(DEVICE_STORED_MOST), *data = malloc(DEVICE_BLOCK);
+
+	CHECK_INT(index->block_count, BLOCKS);
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		char name[32];
+		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)index->blocks[i].pack);
+		int fd = image_open_file(dir->fd, name);
+		CHECK(fd >= 0);
+		CHECK_INT(device_block_load(fd, &index->blocks[i], stored), 0);
+		close(fd);
+		CHECK(device_block_unpack(&index->blocks[i], stored, data));
+		check_block((const unsigned *)data, i, program, changes);
+	}
+	free(stored);
+	free(data);
+}
+
+// The host memory that was filled ahead has most of it, and all of it when it is completed.
+static void check_prefill(const struct image_dir *dir, const struct device_index *index, const struct prefill *prefill,
+			  const struct program *program, unsigned changes)
+{
+	const struct device_block *have;
+	int fd = prefill_find(prefill, &index->memories[0], &have);
+	unsigned *data = malloc(DEVICE_BLOCK), same = 0;
+
+	CHECK(fd >= 0);
+	for (unsigned i = 0; i < BLOCKS; i++)
+		same += memcmp(have[i].digest, index->blocks[i].digest, DIGEST_BYTES) == 0;
+	CHECK(same >= BLOCKS - changes);
+	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, __func__), VG_OK);
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		CHECK_INT(pread(fd, data, DEVICE_BLOCK, (off_t)i * DEVICE_BLOCK), DEVICE_BLOCK);
+		check_block(data, i, program, changes);
+	}
+	free(data);
+}
+
+static void check_memory(const struct image_dir *dir, const struct prefill *prefill, const struct program *program,
+			 unsigned changes)
+{
+	struct image_files files = {0};
+	struct device_index index;
+	json_t *text = NULL;
+
+	CHECK_INT(inspect_read(dir, __func__, &text, &files), VG_OK);
+	CHECK_INT(device_index_read(dir, &files, __func__, &index), VG_OK);
+	check_packs(dir, &index, program, changes);
+	check_prefill(dir, &index, prefill, program, changes);
+	device_index_free(&index);
+	image_files_free(&files);
+	json_decref(text);
+}
+
+static unsigned linked_packs(const struct packs *packs)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < DEVICE_MOST_PACKS && packs->is_linked; i++)
+		count += packs->is_linked[i];
+	return count;
+}
+
+static void receive_and_look(struct frames *frames, const struct program *program, unsigned changes, enum far far)
+{
+	struct image_draft store = {0}, draft = {0};
+	struct packs packs = {.store = &store};
+	struct prefill prefill = {.function = "far side", .packs = &packs};
+	json_t *description = NULL;
+	uint32_t status = VG_POLICY;
+
+	CHECK_INT(image_begin(path_of("far.image.precopy"), __func__, &store), VG_OK);
+	frames->packs = &packs;
+	packs.round = prefill_round;
+	packs.user = &prefill;
+	if (stream_receive_packs(frames, &packs))
+		FAIL("%s", vg_last_error()->text);
+	if (far == CLOSES_BEHIND_ROUNDS) {
+		prefill_finish(&prefill);
+		image_finish(&store);
+		return;
+	}
+	CHECK_INT(image_begin(path_of("far.image"), __func__, &draft), VG_OK);
+	if (stream_receive(frames, &draft, &description))
+		FAIL("%s", vg_last_error()->text);
+	CHECK(packs.count > 0);
+	CHECK(linked_packs(&packs) > 0 || changes > BLOCKS / 2);
+	CHECK_INT(image_publish(&draft, description, false, __func__), VG_OK);
+	image_finish(&store);
+	const struct image_dir dir = image_draft_dir(&draft);
+	if (vg_image_verify(path_of("far.image"), NULL)) // all of it
+		FAIL("%s", vg_last_error()->text);
+	check_memory(&dir, &prefill, program, changes);
+	frame_write(frames, FRAME_REFUSED, &status, sizeof status, "seen enough", 11);
+	json_decref(description);
+	prefill_finish(&prefill);
+	packs_finish(&packs);
+	image_finish(&draft);
+}
+
+static pid_t start_far_side(const struct program *program, unsigned changes, enum far far)
+{
+	int listener = listen_there();
+
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = accept(listener, NULL, NULL);
+		struct frames frames = {.in = fd, .out = fd, .function = "far side"};
+		struct stream_header header;
+		enum frame_type type;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (stream_accept(&frames, &header) || !header.has_packs)
+			_exit(1);
+		frame_write(&frames, FRAME_READY, NULL, 0, NULL, 0);
+		for (int i = 0; i < 3 && far == CLOSES_IN_ROUNDS; i++)
+			if (frame_read(&frames, &type))
+				_exit(2);
+		if (far != CLOSES_IN_ROUNDS)
+			receive_and_look(&frames, program, changes, far);
+		_exit(0);
+	}
+	close(listener);
+	return pid;
+}
+
+static void check_far_side(pid_t pid)
+{
+	int status;
+
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
+}
+
+// ---- the near side ---------------------------------------------------------------------------------------
+
+static struct program start_changing(const char *vgpu, const char *changes)
+{
+	mkdir(path_of("tmp"), 0700);
+	setenv("TMPDIR", path_of("tmp"), 1);
+	if (run("create %s --memory 256M --evictable", vgpu))
+		FAIL("create %s: %s", vgpu, said);
+	if (changes)
+		setenv("TENANT_CHANGES", changes, 1);
+	struct program program = start(vgpu, vgpu, "64", "32", "512");
+	unsetenv("TENANT_CHANGES");
+	return program;
+}
+
+static void check_no_scratch(void)
+{
+	char pattern[PATH_MAX];
+
+	snprintf(pattern, sizeof pattern, "%s/virgate-*", path_of("tmp"));
+	for (int i = 0; i < 500; i++) { // a guard may be at it
+		glob_t found = {0};
+		bool none = glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
+		globfree(&found);
+		if (none)
+			return;
+		usleep(10000);
+	}
+	FAIL("%s: something is left", pattern);
+}
+
+static void remove_image(const char *name)
+{
+	char command[PATH_MAX + 16];
+
+	snprintf(command, sizeof command, "rm -rf %s", path_of(name));
+	CHECK_INT(system(command), 0);
+}
+
+// Of host memory of a process that has a name.
+static unsigned count_files(pid_t pid)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+	closedir(directory);
+	return count;
+}
+
+static int migrate(const char *vgpu, const char *more)
+{
+	return run("migrate --vgpu %s --precopy --to unix:%s %s", vgpu, path_of("socket"), more);
+}
+
+// ---- what arrives ----------------------------------------------------------------------------------------
+
+// It changes blocks all the time, from before the first round until it stands still.
+TEST(what_arrives_is_what_the_program_had_at_last)
+{
+	static const char *const how[] = {"", "--compress lz4"};
+
+	prepare(false);
+	struct program program = start_changing("changing", "4");
+	struct vg_ledger_tenant before = place_of("changing", program.pid);
+	for (int i = 0; i < 2; i++) {
+		pid_t far = start_far_side(&program, 4, REFUSES_AFTER_LOOK);
+		CHECK_INT(migrate("changing", how[i]), 1);
+		check_far_side(far);
+		CHECK_CONTAINS(said, "the other side: seen enough");
+		CHECK_CONTAINS(said, "run on as before");
+		check_looks_on(&program);
+		check_no_scratch();
+		remove_image("far.image");
+	}
+	CHECK_INT(place_of("changing", program.pid).used, before.used);
+	end(&program);
+}
+
+TEST(memory_that_does_not_change_goes_over_once)
+{
+	prepare(false);
+	struct program program = start_changing("constant", NULL);
+	pid_t far = start_far_side(&program, 0, REFUSES_AFTER_LOOK);
+
+	CHECK_INT(migrate("constant", ""), 1);
+	check_far_side(far);
+	check_looks_on(&program);
+	check_no_scratch();
+	remove_image("far.image");
+	end(&program);
+}
+
+// The whole way, where there is a CRIU.
+TEST(a_program_goes_over_and_continues)
+{
+	char from[PATH_MAX + 8];
+
+	prepare(true);
+	struct program program = start_changing("goes", "1");
+	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
+	unlink(path_of("socket"));
+	fflush(stdout);
+	pid_t far = fork();
+	if (far == 0) {
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 1000 && access(path_of("socket"), F_OK) < 0; i++)
+		usleep(10000);
+	if (migrate("goes", ""))
+		FAIL("%s; there: %s", said, text_of("far.log"));
+	CHECK_CONTAINS(said, " while they ran; they stood still for ");
+	check_far_side(far);
+	await_run(&program);
+	check_looks_on(&program);
+	check_no_scratch();
+	kill(program.pid, SIGKILL);
+	await_end(program.pid);
+}
+
+// A whole far side, with the stand-in: what CRIU makes there and here again is no tenant, so both fail in the end. Until
+// then the host memory that was filled ahead has become the file of the process, and goes with it.
+TEST(memory_that_was_filled_ahead_goes_with_a_restore_that_fails)
+{
+	char from[PATH_MAX + 8], pid[16], *image;
+
+	prepare(false);
+	if (geteuid() != 0)
+		SKIP("only root may make a process with a certain pid");
+	struct program program = start_changing("nowhere", "4");
+	mkdir(path_of("far"), 0700);
+	setenv("AGAIN", AGAIN, 1);
+	snprintf(pid, sizeof pid, "%d", (int)program.pid);
+	write_text("again", pid);
+	write_text("far/again", pid);
+	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
+	unlink(path_of("socket"));
+	fflush(stdout);
+	pid_t far = fork();
+	if (far == 0) {
+		setenv("STANDIN", path_of("far"), 1);
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 1000 && access(path_of("socket"), F_OK) < 0; i++)
+		usleep(10000);
+	CHECK_INT(migrate("nowhere", ""), 1);
+	CHECK_CONTAINS(said, "they run nowhere, and their image is ");
+	image = strstr(said, "their image is ") + strlen("their image is ");
+	image[strcspn(image, ":")] = '\0';
+	char command[PATH_MAX + 64];
+	snprintf(command, sizeof command, "%s image verify %s >/dev/null && rm -r %.*s", VIRGATE, image,
+		 (int)strlen(image) - (int)strlen("/image"), image);
+	CHECK_INT(system(command), 0);
+	waitpid(far, NULL, 0);
+	CHECK_CONTAINS(text_of("far.log"), "does not have the slot in vGPU nowhere that the image records");
+	waitpid(program.run, NULL, 0);
+	CHECK_INT(count_files(program.pid), 0);
+	check_no_scratch();
+	unlink(path_of("again"));
+}
+
+// ---- whether it helps ------------------------------------------------------------------------------------
+
+// All of it changes all the time. The result is asked of the library, since the far side refuses.
+TEST(a_program_that_changes_too_much_is_told)
+{
+	struct vg_checkpoint_result result = {0};
+	char to[PATH_MAX + 8];
+
+	prepare(false);
+	struct program program = start_changing("restless", "32");
+	struct program calm = start_changing("calm", NULL);
+	for (int i = 0; i < 2; i++) {
+		const struct vg_dump_options dump = {.size = sizeof dump, .vgpu = i ? "calm" : "restless",
+						     .dir = path_of("near.image")};
+		pid_t far = start_far_side(i ? &calm : &program, i ? 0 : 32, REFUSES_AFTER_LOOK);
+		snprintf(to, sizeof to, "unix:%s", path_of("socket"));
+		const struct vg_migrate_options options = {.size = sizeof options, .dump = &dump, .to = to, .precopy = 1};
+		CHECK_INT(vg_checkpoint_migrate(&options, &result), VG_POLICY);
+		check_far_side(far);
+		CHECK_INT(result.rounds, 2);
+		CHECK(result.seconds[VG_CHECKPOINT_PRECOPY] > 0);
+		if (i) {
+			CHECK_STR(result.warning, "");
+			CHECK_INT(result.precopied_bytes, 2 * MIB); // all blocks are equal
+		} else {
+			CHECK_CONTAINS(result.warning, "copying ahead did not help: ");
+			CHECK(result.precopied_bytes > 0);
+		}
+		remove_image("far.image");
+	}
+	end(&program);
+	end(&calm);
+}
+
+TEST(what_cannot_go_ahead_is_refused_or_told)
+{
+	prepare(false);
+	create_vgpu("fixed", "256M");
+	struct program program = start("fixed", "fixed", "64", "32", "512");
+	pid_t far = start_far_side(&program, 0, CLOSES_IN_ROUNDS);
+	CHECK_INT(migrate("fixed", ""), 1);
+	CHECK_CONTAINS(said, "does not run in an evictable vGPU");
+	CHECK_CONTAINS(said, "migrate it without --precopy");
+	int status;
+	waitpid(far, &status, 0);
+	check_looks_on(&program);
+	end(&program);
+	program = start_changing("deepest", NULL);
+	CHECK_INT(run("suspend deepest --deep"), 0);
+	far = start_far_side(&program, 0, CLOSES_IN_ROUNDS);
+	CHECK_INT(migrate("deepest", ""), 1);
+	CHECK_CONTAINS(said, "refused (suspended)");
+	waitpid(far, &status, 0);
+	CHECK_INT(run("resume deepest"), 0);
+	check_looks_on(&program);
+	check_no_scratch();
+	end(&program);
+}
+
+// ---- failures and killed commands ------------------------------------------------------------------------
+
+TEST(a_connection_that_is_cut_leaves_the_program_here)
+{
+	static const enum far fars[] = {CLOSES_IN_ROUNDS, CLOSES_BEHIND_ROUNDS};
+
+	prepare(false);
+	struct program program = start_changing("cut", "1");
+	for (int i = 0; i < 2; i++) {
+		pid_t far = start_far_side(&program, 1, fars[i]);
+		CHECK_INT(migrate("cut", ""), 1);
+		CHECK_CONTAINS(said, "closed the connection");
+		check_far_side(far);
+		check_looks_on(&program);
+		check_no_scratch();
+	}
+	end(&program);
+}
+
+// Nobody reads, so that it is in the middle of a round for as long as the test wants.
+TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
+{
+	char to[PATH_MAX + 8];
+	int fd;
+
+	prepare(false);
+	struct program program = start_changing("torn", "4");
+	int listener = listen_there();
+	snprintf(to, sizeof to, "unix:%s", path_of("socket"));
+	fflush(stdout);
+	pid_t near = fork();
+	if (near == 0) {
+		dup2(open(path_of("near.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "migrate", "--vgpu", "torn", "--precopy", "--to", to, (char *)NULL);
+		_exit(127);
+	}
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	struct frames frames = {.in = fd, .out = fd, .function = "far side"};
+	struct stream_header header;
+	enum frame_type type;
+	CHECK_INT(stream_accept(&frames, &header), VG_OK);
+	CHECK_INT(frame_write(&frames, FRAME_READY, NULL, 0, NULL, 0), VG_OK);
+	CHECK_INT(frame_read(&frames, &type), VG_OK);
+	CHECK_INT(type, FRAME_PACK);
+	check_looks_on(&program); // it runs while its memory is sent
+	kill(near, SIGKILL);
+	waitpid(near, NULL, 0);
+	close(fd);
+	close(listener);
+	frames_finish(&frames);
+	check_looks_on(&program);
+	check_no_scratch();
+	end(&program);
+}
+
+// ---- what a far side is told ----------------------------------------------------------------------------
+
+// Writes frames as a hostile sender would, and receives them as packs.
+static enum vg_status receive_hostile(void (*play)(struct frames *frames))
+{
+	struct image_draft store = {0};
+	struct packs packs = {.store = &store};
+	struct prefill prefill = {.function = "receiver", .packs = &packs};
+	int ends[2];
+
+	packs.round = prefill_round;
+	packs.user = &prefill;
+
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct frames out = {.in = -1, .out = ends[1], .function = "sender"};
+		close(ends[0]);
+		play(&out);
+		_exit(0);
+	}
+	close(ends[1]);
+	struct frames in = {.in = ends[0], .out = -1, .function = "receiver", .packs = &packs};
+	CHECK_INT(image_begin(path_of("hostile.precopy"), __func__, &store), VG_OK);
+	enum vg_status status = stream_receive_packs(&in, &packs);
+	prefill_finish(&prefill);
+	packs_finish(&packs);
+	image_finish(&store);
+	frames_finish(&in);
+	close(ends[0]);
+	waitpid(pid, NULL, 0);
+	return status;
+}
+
+static void send_pack(struct frames *frames, uint32_t number)
+{
+	frame_write(frames, FRAME_PACK, &number, sizeof number, NULL, 0);
+}
+
+static void send_data(struct frames *frames, uint64_t offset)
+{
+	frame_write(frames, FRAME_DATA, &offset, sizeof offset, "data", 4);
+}
+
+static void play_sound(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, 0);
+	send_pack(frames, 1);
+	stream_end_packs(frames);
+}
+
+static void play_bad_index(struct frames *frames)
+{
+	send_pack(frames, 0);
+	stream_send_index(frames, "no index, but long enough for the header of one, which is not so long", 70);
+}
+
+static void play_empty_index(struct frames *frames)
+{
+	stream_send_index(frames, NULL, 0);
+}
+
+// An index of a pack that did not come.
+static void play_index_without_pack(struct frames *frames)
+{
+	struct device_memory memory = {.pid = 1, .bytes = DEVICE_BLOCK};
+	struct device_block block = {.codec = DEVICE_RAW, .length = DEVICE_BLOCK, .pack = 0};
+	const struct device_index index = {&memory, 1, &block, 1, 1};
+	size_t length;
+	void *data = device_index_encode(&index, &length);
+
+	stream_send_index(frames, data, length);
+	free(data);
+}
+
+// The pack is there, and is shorter.
+static void play_index_of_short_pack(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, 0);
+	play_index_without_pack(frames);
+}
+
+// It is long enough, and has other bytes than the index says.
+static void play_index_of_other_bytes(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, DEVICE_BLOCK - 4);
+	play_index_without_pack(frames);
+}
+
+static void play_gap(struct frames *frames)
+{
+	send_pack(frames, 1);
+}
+
+static void play_twice(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_pack(frames, 0);
+}
+
+static void play_short_number(struct frames *frames)
+{
+	frame_write(frames, FRAME_PACK, "x", 1, NULL, 0);
+}
+
+static void play_data_of_nothing(struct frames *frames)
+{
+	send_data(frames, 0);
+}
+
+static void play_beyond(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, DEVICE_PACK - 3);
+}
+
+static void play_far_beyond(struct frames *frames)
+{
+	send_pack(frames, 0);
+	send_data(frames, UINT64_MAX - 2);
+}
+
+static void play_file(struct frames *frames)
+{
+	frame_write(frames, FRAME_FILE, "tree-0/core-1.img", 17, NULL, 0);
+}
+
+static void play_silence(struct frames *frames)
+{
+	send_pack(frames, 0);
+}
+
+TEST(packs_that_make_no_sense_are_refused)
+{
+	static void (*const plays[])(struct frames *frames) = {play_gap,	    play_twice,	 play_short_number,
+							       play_data_of_nothing, play_beyond, play_far_beyond, play_file,
+							       play_bad_index, play_empty_index, play_index_without_pack,
+							       play_index_of_short_pack, play_index_of_other_bytes};
+
+	CHECK_INT(receive_hostile(play_sound), VG_OK);
+	for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
+		if (receive_hostile(plays[i]) != VG_INTEGRITY)
+			FAIL("case %zu: %s", i, vg_last_error()->text);
+	CHECK_INT(receive_hostile(play_silence), VG_SYSTEM);
+	CHECK_CONTAINS(vg_last_error()->text, "stops before its end");
+}
+
+TEST(zz_the_daemon_goes)
+{
+	prepare(false);
+	run("shutdown");
+}
