@@ -165,8 +165,11 @@ static void print_moved(const char *subject, const struct vg_suspend_process *be
 	uint64_t from = is_out ? before->host : eviction->host, to = is_out ? eviction->host : before->host;
 	uint64_t bytes = to > from ? to - from : 0;
 	double seconds = (double)eviction->moved_ns / 1e9;
-	char size[VG_SIZE_TEXT], rate[VG_SIZE_TEXT];
+	char size[VG_SIZE_TEXT], rate[VG_SIZE_TEXT], unchanged[EVICTION_TEXT] = "";
+	uint64_t copied = is_out && eviction->unchanged < bytes ? bytes - eviction->unchanged : is_out ? 0 : bytes;
 
+	if (is_out)
+		unchanged_text(eviction, unchanged);
 	if (!eviction->bytes)
 		print_line("%s: no GPU memory to move", subject);
 	else if (!bytes)
@@ -175,9 +178,9 @@ static void print_moved(const char *subject, const struct vg_suspend_process *be
 	else if (!eviction->moved_ns)
 		print_line("%s: %s to the %s", subject, vg_size_format(bytes, size), is_out ? "host" : "GPU");
 	else
-		print_line("%s: %s to the %s in %.3f s, %s/s", subject, vg_size_format(bytes, size),
+		print_line("%s: %s to the %s in %.3f s, %s/s%s", subject, vg_size_format(bytes, size),
 			   is_out ? "host" : "GPU", seconds,
-			   vg_size_format((uint64_t)((double)bytes / seconds), rate));
+			   vg_size_format((uint64_t)((double)copied / seconds), rate), unchanged);
 }
 
 static const char *failure_text(const struct move *move, enum outcome outcome, const struct vg_eviction_info *eviction,

@@ -85,6 +85,8 @@ void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct evict
 		.bytes = vg_size_min(READ(words->bytes), vgpu->memory),
 		.host = READ(words->host),
 		.missing = READ(words->missing),
+		.unchanged = READ(words->unchanged),
+		.hash_result = READ(words->hash_result),
 		.since_ns = READ(words->since_ns),
 		.moved_ns = vg_size_min(READ(words->moved_ns), INT64_MAX),
 		.waited_ns = vg_size_min(READ(words->waited_ns), INT64_MAX),
@@ -95,6 +97,7 @@ void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct evict
 
 	now.host = vg_size_min(now.host, now.bytes);
 	now.missing = vg_size_min(now.missing, now.bytes);
+	now.unchanged = vg_size_min(now.unchanged, now.bytes);
 	*ret_eviction = now;
 }
 

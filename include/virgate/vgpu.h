@@ -68,6 +68,8 @@ struct vg_eviction_info {
 	uint64_t waited_ns; /* time for which its threads waited for the memory, all together */
 	unsigned waiting;   /* threads that wait for it now */
 	unsigned moves;	    /* how often it moved to the host */
+	uint64_t unchanged; /* bytes that the last of these moves did not copy, because the host had them already */
+	unsigned hash_error; /* a CUresult: why the GPU could not tell which these are, and all was copied; 0: it could */
 };
 
 /* A process that runs inside a vGPU, or is its guest, or has ended and is still charged. */

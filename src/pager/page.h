@@ -76,5 +76,7 @@ struct pager_slot {
 	// again. A number that differs from one wish to the next.
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
+	_Atomic uint64_t unchanged; // bytes that the last move to the host did not copy, because the host had them
+	_Atomic uint32_t hash_result; // CUresult of the hashes by which such bytes are found; not 0: all were copied
 };
-_Static_assert(sizeof(struct pager_slot) == 128, "two cache lines");
+_Static_assert(sizeof(struct pager_slot) == 256, "four cache lines");

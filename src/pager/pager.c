@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "pager/blocks.h"
 #include "pager/gate.h"
 #include "pager/host.h"
 #include "pager/host_file.h"
@@ -184,7 +185,7 @@ static bool come_back(struct pager_slot *slot)
 {
 	bool is_known = is_partly_out;
 	uint64_t missing;
-	CUresult result = pager_move_in(slot, &missing);
+	CUresult result = pager_move_in(slot, NULL, &missing);
 
 	if (result == CUDA_SUCCESS) {
 		stay(slot);
@@ -214,6 +215,8 @@ static bool move_out(struct pager_slot *slot)
 	is_partly_out = false;
 	atomic_store(&slot->moved_ns, vg_clock_monotonic_ns() - began_ns);
 	atomic_fetch_add(&slot->moves, 1);
+	if (atomic_load(&slot->hash_result))
+		options.not_hashed(slot);
 	give_reason(slot, PAGER_DONE, 0, 0);
 	enter_state(slot, PAGER_OUT);
 	return true;
@@ -229,7 +232,7 @@ static enum pager_host_step prepare_piece(uint64_t kept, uint64_t *ret_missing)
 	*ret_missing = 0;
 	if (push_context(contexts, &count) != CUDA_SUCCESS)
 		return pager_memory_bytes() ? PAGER_HOST_SHORT : PAGER_HOST_READY;
-	step = pager_host_grow(pager_memory_bytes(), kept, ret_missing);
+	step = pager_host_grow(pager_memory_roomless(), kept, ret_missing);
 	pop_context();
 	return step;
 }
@@ -287,7 +290,7 @@ static bool prepare_and_close(struct pager_slot *slot, uint64_t *ret_deadline_ns
 			stay(slot);
 			return false;
 		}
-		if (pager_host_has(pager_memory_bytes()))
+		if (pager_host_has(pager_memory_roomless()))
 			return true;
 		pager_gate_open();
 	}
@@ -301,6 +304,15 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
+// Releases the host memory after a dump, because its file has a name. The GPU is idle: unpinning waits for it.
+static void release_named(void)
+{
+	if (!pager_host_is_named())
+		return;
+	pager_memory_forget_copies();
+	pager_host_release();
+}
+
 // Brings all memory back. Returns false if the device has no room for it now.
 static bool come(struct pager_slot *slot)
 {
@@ -311,9 +323,9 @@ static bool come(struct pager_slot *slot)
 
 	enter_state(slot, PAGER_COMING);
 	if (result == CUDA_SUCCESS) {
-		result = pager_move_in(slot, &missing);
-		if (result == CUDA_SUCCESS && pager_host_is_named())
-			pager_host_release(); // while the GPU is idle: unpinning waits for it
+		result = pager_move_in(slot, NULL, &missing);
+		if (result == CUDA_SUCCESS)
+			release_named();
 		pop_context();
 	} else if (!pager_memory_bytes()) {
 		result = CUDA_SUCCESS;
@@ -397,13 +409,14 @@ static bool put_away(struct pager_slot *slot)
 	return true;
 }
 
-// Releases the host memory, which is not in use.
+// Releases the host memory, in which there are only copies.
 static void release_host(void)
 {
 	CUcontext contexts[CONTEXTS];
 	size_t count;
 	CUresult pushed = push_context(contexts, &count);
 
+	pager_memory_forget_copies();
 	pager_host_release();
 	if (pushed == CUDA_SUCCESS)
 		pop_context();
@@ -543,6 +556,7 @@ int pager_start(const struct pager_options *wanted)
 
 	options = *wanted;
 	pager_host_limit(options.host_limit);
+	pager_blocks_limit(options.hash_least);
 	r = pager_gate_start(options.waits);
 	if (r < 0)
 		return r;
@@ -587,4 +601,5 @@ void pager_reset(void)
 	started = false;
 	pager_gate_reset();
 	pager_host_reset();
+	pager_blocks_forget(NULL);
 }
