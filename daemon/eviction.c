@@ -63,6 +63,11 @@ void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms)
 	ring_processes(vgpu, drain_ms);
 }
 
+void eviction_tell_room_comes(struct vgpu *vgpu, bool comes)
+{
+	atomic_store(&vg_ledger_pager_page(vgpu->ledger)->room_comes, comes);
+}
+
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms)
 {
 	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);

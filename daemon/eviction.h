@@ -50,6 +50,8 @@ void eviction_ring(struct pager_slot *slot);
 void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
 // Writes the name of the vGPU that has the device, for messages of the waiting programs; "": none.
 void eviction_name_holder(struct vgpu *vgpu, const char *holder);
+// Tells the processes whether the room that they shall take is being released by others.
+void eviction_tell_room_comes(struct vgpu *vgpu, bool comes);
 // Sets how often the processes report whether they use the device; 0: never.
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);
 

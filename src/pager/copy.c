@@ -31,22 +31,32 @@ static CUresult finish_oldest(struct pager_copies *copies)
 	size_t oldest = copies->finished % PAGER_UNDER_WAY;
 	CUresult result = pager_driver.cuEventSynchronize(copies->done[oldest]);
 
-	if (result == CUDA_SUCCESS && !copies->failed)
+	if (result == CUDA_SUCCESS && copies->failure == CUDA_SUCCESS)
 		result = copies->copies[oldest].finish(&copies->copies[oldest], copies->slot);
-	copies->failed |= result != CUDA_SUCCESS;
+	if (copies->failure == CUDA_SUCCESS)
+		copies->failure = result;
 	copies->finished++;
 	return result;
 }
 
-CUresult pager_copies_create(const struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
+static void finish_all(struct pager_copies *copies)
+{
+	while (copies->finished < copies->begun)
+		finish_oldest(copies);
+}
+
+CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
 			     size_t index)
 {
 	uint64_t begun_ns = vg_clock_monotonic_ns();
-	CUresult result;
+	CUresult result = create(owner, index);
 
-	do
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && copies->waits) {
+		finish_all(copies);
+		if (copies->failure != CUDA_SUCCESS || !copies->waits(vg_clock_monotonic_ns() - begun_ns))
+			break;
 		result = create(owner, index);
-	while (result == CUDA_ERROR_OUT_OF_MEMORY && copies->waits && copies->waits(vg_clock_monotonic_ns() - begun_ns));
+	}
 	return result;
 }
 
@@ -87,7 +97,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 
 	if (result == CUDA_SUCCESS && copies->out) {
 		copies->unchanged += pager_room_unchanged(copy->room, copy->size);
-		if (!copy->room->changed && !copies->failed)
+		if (!copy->room->changed && copies->failure == CUDA_SUCCESS)
 			return copy->finish(copy, copies->slot);
 	}
 	if (result == CUDA_SUCCESS && copies->begun - copies->finished == PAGER_UNDER_WAY)
@@ -101,7 +111,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 	if (result == CUDA_SUCCESS) {
 		copies->begun++;
 	} else {
-		copies->failed = true;
+		copies->failure = copies->failure == CUDA_SUCCESS ? result : copies->failure;
 		pager_driver.cuStreamSynchronize(copies->stream); // nothing else tells when its parts have ended
 	}
 	return result;
@@ -109,10 +119,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 
 CUresult pager_copies_end(struct pager_copies *copies, CUresult result)
 {
-	while (copies->finished < copies->begun) {
-		CUresult finished = finish_oldest(copies);
-		result = result == CUDA_SUCCESS ? finished : result;
-	}
+	finish_all(copies);
 	destroy_stream(copies);
-	return result;
+	return result == CUDA_SUCCESS ? copies->failure : result;
 }

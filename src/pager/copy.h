@@ -33,15 +33,16 @@ struct pager_copies {
 	CUevent done[PAGER_UNDER_WAY];
 	struct pager_copy copies[PAGER_UNDER_WAY];
 	size_t begun, finished;
-	bool failed; // from then on no copy is finished, so that no memory is released whose bytes may be missing
+	// The first one. From then on no copy is finished, so that no memory is released whose bytes may be missing.
+	CUresult failure;
 };
 
 // Creates the stream, if it has not been. The functions below do it, too.
 CUresult pager_copies_start(struct pager_copies *copies);
-// Calls create(owner, index), again while the device has no room and waits() waits.
-CUresult pager_copies_create(const struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
+// Calls create(owner, index), again while the device has no room and waits() waits. Meanwhile the copies end.
+CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
 			     size_t index);
 // Begins a copy. Waits for the oldest one first if there are too many. Without changed blocks it ends at once.
 CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *copy);
-// Waits for all copies. Returns `result`, or the first failure if that is CUDA_SUCCESS.
+// Waits for all copies. Returns `result`, or the first failure of a copy if that is CUDA_SUCCESS.
 CUresult pager_copies_end(struct pager_copies *copies, CUresult result);

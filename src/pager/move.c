@@ -232,7 +232,7 @@ static CUresult create_all(void)
 }
 
 // Creates and maps the memory of a chunk.
-static CUresult prepare_chunk(const struct pager_copies *copies, struct pager_allocation *allocation, size_t index)
+static CUresult prepare_chunk(struct pager_copies *copies, struct pager_allocation *allocation, size_t index)
 {
 	CUresult result = pager_copies_create(copies, create_chunk, allocation, index);
 

@@ -20,6 +20,8 @@
 
 enum { CONTEXTS = 64, DEFAULT_DRAIN_MS = 10000 };
 static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns = 1000000000;
+static const long look_for_room_ns = 500000;
+static const uint64_t patience_ns = 10000000000; // since the last memory for which there was room
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 // Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
@@ -304,6 +306,17 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
+// Waits a moment for room that others make. Returns false if the process shall leave again, or no room has come.
+static bool wait_for_others(uint64_t waited_ns)
+{
+	const struct pager_slot *slot = options.slot();
+
+	if (!slot || is_to_leave(slot) || waited_ns > patience_ns)
+		return false;
+	sleep_ns(look_for_room_ns);
+	return true;
+}
+
 // Releases the host memory after a dump, because its file has a name. The GPU is idle: unpinning waits for it.
 static void release_named(void)
 {
@@ -313,9 +326,11 @@ static void release_named(void)
 	pager_host_release();
 }
 
-// Brings all memory back. Returns false if the device has no room for it now.
-static bool come(struct pager_slot *slot)
+// Brings all memory back. It waits for room that others make only the first time: if two processes wait for each other's
+// room, each takes nothing in vain from then on. Returns false if the device has no room for it now.
+static bool come(struct pager_slot *slot, bool is_first)
 {
+	bool waits = is_first && atomic_load(&options.page->room_comes);
 	CUcontext contexts[CONTEXTS];
 	size_t count;
 	uint64_t began_ns = vg_clock_monotonic_ns(), missing = 0;
@@ -323,7 +338,7 @@ static bool come(struct pager_slot *slot)
 
 	enter_state(slot, PAGER_COMING);
 	if (result == CUDA_SUCCESS) {
-		result = pager_move_in(slot, NULL, &missing);
+		result = pager_move_in(slot, waits ? wait_for_others : NULL, &missing);
 		if (result == CUDA_SUCCESS)
 			release_named();
 		pop_context();
@@ -495,7 +510,7 @@ static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 	else if (is_to_leave(slot) && state != PAGER_OUT)
 		done = leave(slot);
 	else if (!is_to_leave(slot) && state == PAGER_OUT)
-		done = come(slot);
+		done = come(slot, retry_ns == 0);
 	if (!done)
 		return retry_ns ? longer(retry_ns, retry_most_ns) : 10000000;
 	atomic_store_explicit(&slot->answered, bell, memory_order_release);
