@@ -221,6 +221,16 @@ static uint64_t choose_hash_least(const struct vg_ledger *of)
 	return mib ? strtoull(mib, NULL, 10) << 20 : UINT64_MAX;
 }
 
+// Returns how much memory the host must have available. On the simulated GPU it is what a test sets, or nothing.
+static uint64_t choose_host_least(const struct vg_ledger *of)
+{
+	const char *mib = secure_getenv("VIRGATE_SIM_HOST_LEAST");
+
+	if (!(vg_ledger_flags(of) & VG_LEDGER_SIMULATED))
+		return 2ull << 30;
+	return mib ? strtoull(mib, NULL, 10) << 20 : 0;
+}
+
 static void tell_not_hashed(const struct pager_slot *slot)
 {
 	static uint32_t told; // one message for each reason
@@ -238,7 +248,8 @@ void shim_evict_start(const struct vg_ledger *of)
 					.restores = count_restores, .clock_ns = clock_ns,
 					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
 					.not_hashed = tell_not_hashed, .waits = tell_waiting,
-					.host_limit = vg_ledger_swap(of), .hash_least = choose_hash_least(of)};
+					.host_limit = vg_ledger_swap(of), .hash_least = choose_hash_least(of),
+					.host_least = choose_host_least(of)};
 	int r;
 
 	if (!(vg_ledger_flags(of) & VG_LEDGER_EVICTABLE) || !shim_driver_loaded())

@@ -476,6 +476,16 @@ void pager_host_release(void)
 	pthread_mutex_unlock(&lock);
 }
 
+uint64_t pager_host_bytes(void)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&lock);
+	bytes = all_bytes;
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
 bool pager_host_is_named(void)
 {
 	bool is_named;

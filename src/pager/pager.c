@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "pager/available.h"
 #include "pager/blocks.h"
 #include "pager/gate.h"
 #include "pager/host.h"
@@ -25,6 +26,7 @@ static const uint64_t patience_ns = 10000000000; // since the last memory for wh
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 // Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
+static const long host_look_ns = 1000000000; // how often it looks whether the host is short of memory
 // A process that is dumped may be another one in another slot afterwards, whose bell its pager does not hear.
 static const long parked_look_ns = 50000000;
 
@@ -369,14 +371,45 @@ static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, heard, most_ns ? &most : NULL, NULL, 0);
 }
 
+// Releases the host memory, in which there are only copies.
+static void release_host(void)
+{
+	CUcontext contexts[CONTEXTS];
+	size_t count;
+	CUresult pushed = push_context(contexts, &count);
+
+	pager_memory_forget_copies();
+	pager_host_release();
+	if (pushed == CUDA_SUCCESS)
+		pop_context();
+}
+
+// The host's memory is only of use for the next move, and no other vGPU needs the room: releases it if the host is short of
+// memory. Returns when to look again, in nanoseconds; 0: at no time.
+static long look_at_host(void)
+{
+	static uint64_t looked_ns;
+	uint64_t now_ns = vg_clock_monotonic_ns();
+
+	if (!pager_host_bytes())
+		return 0;
+	if (now_ns >= looked_ns + host_look_ns) {
+		looked_ns = now_ns;
+		if (pager_host_available() < options.host_least)
+			release_host();
+	}
+	return host_look_ns;
+}
 
 // While the vGPUs do not fit on the device together: reports whether threads use the device, and pins host memory ahead
-// of need. Returns when to look again, in nanoseconds; 0: at no time.
+// of need. Otherwise looks whether to release it. Returns when to look again, in nanoseconds; 0: at no time.
 static long look_ahead(struct pager_slot *slot)
 {
 	uint32_t ms = atomic_load(&options.page->ask_ms);
 	uint64_t missing;
 
+	if (!ms && state == PAGER_RUNNING && !is_to_leave(slot))
+		return look_at_host();
 	if (!ms || state != PAGER_RUNNING || atomic_load(&slot->park))
 		return ms * 1000000l;
 	if (pager_gate_was_used())
@@ -422,19 +455,6 @@ static bool put_away(struct pager_slot *slot)
 	write_file(slot, &file);
 	enter_state(slot, PAGER_PARKED);
 	return true;
-}
-
-// Releases the host memory, in which there are only copies.
-static void release_host(void)
-{
-	CUcontext contexts[CONTEXTS];
-	size_t count;
-	CUresult pushed = push_context(contexts, &count);
-
-	pager_memory_forget_copies();
-	pager_host_release();
-	if (pushed == CUDA_SUCCESS)
-		pop_context();
 }
 
 // Carries out the wish to park, or gives it up. Returns false if it is to be called again.
