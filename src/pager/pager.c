@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "pager/available.h"
 #include "pager/blocks.h"
+#include "pager/drain.h"
 #include "pager/gate.h"
 #include "pager/host.h"
 #include "pager/host_file.h"
@@ -20,7 +21,7 @@
 #include "pager/page.h"
 
 enum { CONTEXTS = 64, DEFAULT_DRAIN_MS = 10000 };
-static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns = 1000000000;
+static const long retry_most_ns = 1000000000;
 static const long look_for_room_ns = 500000;
 static const uint64_t patience_ns = 10000000000; // since the last memory for which there was room
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
@@ -39,16 +40,6 @@ static uint32_t park_refused;	// likewise: the wish to park that could not be ca
 // Held while a figure is computed and stored in the slot, so that the last one stored is the last one computed.
 static pthread_mutex_t figures_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged;
-
-static void sleep_ns(long ns)
-{
-	nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
-}
-
-static long longer(long pause_ns, long most_ns)
-{
-	return pause_ns < most_ns / 2 ? pause_ns * 2 : most_ns;
-}
 
 static void enter_state(struct pager_slot *slot, enum pager_state next)
 {
@@ -87,46 +78,13 @@ static void pop_context(void)
 	pager_driver.cuCtxPopCurrent_v2(&popped);
 }
 
-// Waits until the GPU has done all work of the context, at most until the deadline. The event covers all its streams.
-static CUresult drain_context(CUcontext context, uint64_t deadline_ns)
-{
-	CUresult result = pager_driver.cuCtxPushCurrent_v2(context);
-	long pause_ns = poll_least_ns;
-	CUevent event;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = pager_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-	if (result == CUDA_SUCCESS) {
-		result = pager_driver.cuCtxRecordEvent(context, event);
-		while (result == CUDA_SUCCESS && (result = pager_driver.cuEventQuery(event)) == CUDA_ERROR_NOT_READY &&
-		       vg_clock_monotonic_ns() < deadline_ns) {
-			sleep_ns(pause_ns);
-			pause_ns = longer(pause_ns, poll_most_ns);
-			result = CUDA_SUCCESS;
-		}
-		pager_driver.cuEventDestroy_v2(event);
-	}
-	pop_context();
-	return result;
-}
-
-static CUresult drain(const CUcontext *contexts, size_t count, uint64_t deadline_ns)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = drain_context(contexts[i], deadline_ns);
-	return result;
-}
-
 // Waits with the gate open, since a thread that captures needs the gate to end its capture.
 static bool wait_for_captures(uint64_t deadline_ns)
 {
-	for (long pause_ns = poll_least_ns; options.captures(); pause_ns = longer(pause_ns, poll_most_ns)) {
+	for (long pause_ns = PAGER_POLL_LEAST_NS; options.captures(); pause_ns = pager_longer(pause_ns, PAGER_POLL_MOST_NS)) {
 		if (vg_clock_monotonic_ns() >= deadline_ns)
 			return false;
-		sleep_ns(pause_ns);
+		pager_sleep(pause_ns);
 	}
 	return true;
 }
@@ -265,7 +223,7 @@ static bool drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
 	CUresult result, pushed = push_context(contexts, &count);
 	bool done = true;
 
-	result = pushed == CUDA_SUCCESS || !pager_memory_bytes() ? drain(contexts, count, deadline_ns) : pushed;
+	result = pushed == CUDA_SUCCESS || !pager_memory_bytes() ? pager_drain(contexts, count, deadline_ns) : pushed;
 	if (result == CUDA_SUCCESS) {
 		done = move_out(slot);
 	} else {
@@ -315,7 +273,7 @@ static bool wait_for_others(uint64_t waited_ns)
 
 	if (!slot || is_to_leave(slot) || waited_ns > patience_ns)
 		return false;
-	sleep_ns(look_for_room_ns);
+	pager_sleep(look_for_room_ns);
 	return true;
 }
 
@@ -328,8 +286,8 @@ static void release_named(void)
 	pager_host_release();
 }
 
-// Brings all memory back. It waits for room that others make only the first time: if two processes wait for each other's
-// room, each takes nothing in vain from then on. Returns false if the device has no room for it now.
+// Brings all memory back. It waits for room that others make only the first time: if two processes wait for each
+// other's room, each takes nothing in vain from then on. Returns false if the device has no room for it now.
 static bool come(struct pager_slot *slot, bool is_first)
 {
 	bool waits = is_first && atomic_load(&options.page->room_comes);
@@ -384,8 +342,8 @@ static void release_host(void)
 		pop_context();
 }
 
-// The host's memory is only of use for the next move, and no other vGPU needs the room: releases it if the host is short of
-// memory. Returns when to look again, in nanoseconds; 0: at no time.
+// The host's memory is only of use for the next move, and no other vGPU needs the room: releases it if the host is
+// short of memory. Returns when to look again, in nanoseconds; 0: at no time.
 static long look_at_host(void)
 {
 	static uint64_t looked_ns;
@@ -532,7 +490,7 @@ static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 	else if (!is_to_leave(slot) && state == PAGER_OUT)
 		done = come(slot, retry_ns == 0);
 	if (!done)
-		return retry_ns ? longer(retry_ns, retry_most_ns) : 10000000;
+		return retry_ns ? pager_longer(retry_ns, retry_most_ns) : 10000000;
 	atomic_store_explicit(&slot->answered, bell, memory_order_release);
 	return 0;
 }
@@ -567,7 +525,7 @@ static void *run(void *unused)
 	for (;;) {
 		slot = options.slot();
 		if (!slot) { // it is being checkpointed or restored
-			sleep_ns(poll_most_ns);
+			pager_sleep(PAGER_POLL_MOST_NS);
 			continue;
 		}
 		uint32_t restores = options.restores();
