@@ -72,6 +72,8 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 	if (strcmp(eviction->state, "broken") == 0)
 		snprintf(buffer, EVICTION_TEXT,
 			 "a copy failed, and its GPU memory is lost: end the program and start it again");
+	else if (!*eviction->reason && (strcmp(eviction->state, "out") == 0 || strcmp(eviction->state, "waiting") == 0))
+		snprintf(buffer, EVICTION_TEXT, "other vGPUs have the GPU; it resumes when there is room");
 	else if (is_reason(eviction, "thread"))
 		snprintf(buffer, EVICTION_TEXT,
 			 "a thread did not return from %s in time: wait until it has, or allow more time with --drain",
@@ -108,7 +110,8 @@ const char *unchanged_text(const struct vg_eviction_info *eviction, char buffer[
 
 	buffer[0] = '\0';
 	if (eviction->hash_error)
-		snprintf(buffer, EVICTION_TEXT, "; the GPU could not hash it (CUDA error %u), so unchanged blocks were copied, too",
+		snprintf(buffer, EVICTION_TEXT,
+			 "; the GPU could not hash it (CUDA error %u), so unchanged blocks were copied, too",
 			 eviction->hash_error);
 	else if (eviction->unchanged)
 		snprintf(buffer, EVICTION_TEXT, "; %s of it had not changed since the last time, and were not copied",

@@ -98,7 +98,7 @@ static enum outcome judge_delay(const struct move *move, const struct vg_evictio
 
 	if (waited <= answer_ms(move))
 		return OUTCOME_MOVING;
-	if (is_in_state(eviction, "waiting"))
+	if (is_in_state(eviction, "waiting") || is_in_state(eviction, "out"))
 		return OUTCOME_GAVE_UP;
 	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(move);
 	if (!drains && !is_on_its_way(eviction, move->is_out))
@@ -121,7 +121,7 @@ static enum outcome judge_process(const struct move *move, const struct vg_tenan
 		return OUTCOME_GAVE_UP;
 	if (strcmp(eviction->state, "none") == 0)
 		return OUTCOME_MOVED;
-	if (eviction->pending || strcmp(eviction->state, "waiting") == 0)
+	if (eviction->pending || is_in_state(eviction, "waiting") || (!move->is_out && is_in_state(eviction, "out")))
 		return judge_delay(move, eviction);
 	return strcmp(eviction->state, move->is_out ? "suspended" : "running") == 0 ? OUTCOME_MOVED : OUTCOME_GAVE_UP;
 }

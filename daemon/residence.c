@@ -192,8 +192,10 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
 	if (are_watched)
-		lower_deadline(deadline,
-			       now + (is_one_moving ? LOOK_MOVING_MS : is_one_waiting ? LOOK_OFTEN_MS : LOOK_SELDOM_MS) * ms);
+		lower_deadline(deadline, now + (is_one_moving    ? LOOK_MOVING_MS
+						: is_one_waiting ? LOOK_OFTEN_MS
+								 : LOOK_SELDOM_MS) *
+						       ms);
 }
 
 void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
@@ -202,18 +204,30 @@ void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
 		keep_device(node, device, now, deadline);
 }
 
+// Whether the vGPU fits beside all that are ordered in.
+static bool has_room(const struct node *node, const struct vgpu *vgpu)
+{
+	uint64_t taken = vgpu->memory;
+
+	for (const struct vgpu *other = node->vgpus; other; other = other->next)
+		if (takes_part(other, vgpu->device) && other != vgpu)
+			taken += is_ordered_out(other) ? other->fixed : other->memory;
+	return taken <= admission_for_evictable(node, vgpu->device);
+}
+
 void residence_begin(struct node *node, struct vgpu *vgpu)
 {
 	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
-	uint64_t taken = 0;
 
 	if (!vgpu->evictable)
 		return;
 	vgpu->residence = (struct residence){.is_evicted = atomic_load(&page->out) && !atomic_load(&page->suspended)};
-	for (const struct vgpu *other = node->vgpus; other; other = other->next)
-		if (takes_part(other, vgpu->device) && other != vgpu)
-			taken += is_ordered_out(other) ? other->fixed : other->memory;
-	if (taken + vgpu->memory > admission_for_evictable(node, vgpu->device))
-		vgpu->residence.is_evicted = true;
+	vgpu->residence.is_evicted |= !has_room(node, vgpu);
 	eviction_apply(vgpu, DRAIN_MS);
+}
+
+void residence_resume(struct node *node, struct vgpu *vgpu)
+{
+	vgpu->residence.is_called = true;
+	vgpu->residence.is_evicted |= !has_room(node, vgpu);
 }
