@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N] [--switch SIZE --budget SIZE]: `virgate suspend` and `virgate resume` of a program that
-holds so much device memory, beside the bare copy to pinned host memory and back (tests/gpu/server, "copy") and the driver's
-own checkpoint of such a process. Sizes are GiB, on the simulated GPU tens of MiB. The first suspension also pins host
-memory, so it is shown by itself. "answer": from the resume of a suspended server until it has answered a request. The program writes all its memory before each
-suspension, but not before those called "unchanged". With --switch, two vGPUs of that size change places on a part of the GPU
-of the size --budget; the time is that from a request to the one that is out until its answer."""
+"""bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N] [--switch SIZE --budget SIZE]: `virgate suspend` and
+`virgate resume` of a program that holds so much device memory, beside the bare copy to pinned host memory and back
+(tests/gpu/server, "copy") and the driver's own checkpoint of such a process. Sizes are GiB, on the simulated GPU
+tens of MiB. The first suspension also pins host memory, so it is shown by itself. "answer": from the resume of a
+suspended server until it has answered a request. The program writes all its memory before each suspension, but not
+before those called "unchanged". With --switch, two vGPUs of that size change places on a part of the GPU of the size
+--budget; the time is that from a request to the one that is out until its answer."""
 
 import argparse
 import ctypes
@@ -107,7 +108,8 @@ def measure_virgate(mib, rounds):
     fixed = 64 if SIM else 2048
     virgate("create", "bench-suspend", "--memory", f"{mib + 2 * fixed}M", "--evictable", "--fixed", f"{fixed}M")
     server = Server(mib, inside({"vgpu": "bench-suspend"}, []))
-    columns = {f"{part}{way}": [] for part in ("", "copy ") for way in ("out", "back", "unchanged out", "unchanged back")}
+    ways = ("out", "back", "unchanged out", "unchanged back")
+    columns = {f"{part}{way}": [] for part in ("", "copy ") for way in ways}
     try:
         first = timed(virgate, "suspend", "bench-suspend")
         virgate("resume", "bench-suspend")
@@ -132,10 +134,10 @@ def measure_virgate(mib, rounds):
 
 
 def report_unchanged(mib, virgates, eviction):
-    print(f"{mib} MiB unchanged: {eviction['unchanged'] / max(eviction['bytes'], 1) * 100:.1f} % not copied, hash error "
-          f"{eviction['hash_error']}; suspend {virgates['unchanged out']:.3f} s (hashes, release: "
-          f"{virgates['copy unchanged out']:.4f} s, {eviction['bytes'] / virgates['copy unchanged out'] / 1e9:.0f} GB/s), "
-          f"resume {virgates['unchanged back']:.3f} s", flush=True)
+    took, size = virgates["copy unchanged out"], eviction["bytes"]
+    print(f"{mib} MiB unchanged: {eviction['unchanged'] / max(size, 1) * 100:.1f} % not copied, hash error "
+          f"{eviction['hash_error']}; suspend {virgates['unchanged out']:.3f} s (hashes, release: {took:.4f} s, "
+          f"{size / took / 1e9:.0f} GB/s), resume {virgates['unchanged back']:.3f} s", flush=True)
 
 
 def wait_until_settled(names):
@@ -177,9 +179,10 @@ def measure_switch(mib, budget, rounds):
             columns = {"answer": [], "out": [], "in": []}
             for i in range(2 * rounds):
                 switch(servers, names, i + 100 if changes else 0, columns)
-            print(f"switch of two vGPUs of {mib} MiB on {budget} MiB, memory {'changed' if changes else 'unchanged'}: answer median "
-                  f"{statistics.median(columns['answer']):.3f} s, longest {max(columns['answer']):.3f} s; one out "
-                  f"{statistics.median(columns['out']):.3f} s, the other in {statistics.median(columns['in']):.3f} s", flush=True)
+            median = {name: statistics.median(values) for name, values in columns.items()}
+            print(f"switch of two vGPUs of {mib} MiB on {budget} MiB, memory {'changed' if changes else 'unchanged'}: "
+                  f"answer median {median['answer']:.3f} s, longest {max(columns['answer']):.3f} s; one out "
+                  f"{median['out']:.3f} s, the other in {median['in']:.3f} s", flush=True)
     finally:
         for server in servers:
             server.end()

@@ -238,7 +238,8 @@ static void tell_not_hashed(const struct pager_slot *slot)
 	if (told == atomic_load(&slot->hash_result))
 		return;
 	told = atomic_load(&slot->hash_result);
-	shim_log(SHIM_WARNING, "vGPU %s: the GPU cannot hash memory, so unchanged blocks are copied, too: the driver failed with %u",
+	shim_log(SHIM_WARNING,
+		 "vGPU %s: the GPU cannot hash memory, so unchanged blocks are copied, too: the driver failed with %u",
 		 vg_ledger_name(ledger), told);
 }
 

@@ -1,5 +1,5 @@
-// BLAKE3's keyed hash of device memory. Chunks are hashed one a thread, 64 bytes at a time; neighbours are combined level
-// by level (hash.cuh).
+// BLAKE3's keyed hash of device memory. Chunks are hashed one a thread, 64 bytes at a time; neighbours are combined
+// level by level (hash.cuh).
 #include "hash.cuh"
 
 // `size` bytes, the first of which begin chunk number `first`. A block on its own leaves one node, others one for each

@@ -1,5 +1,5 @@
-// BLAKE3's keyed hash, for kernels (https://github.com/BLAKE3-team/BLAKE3-specs): chunks of 1 KiB, one a thread, and the
-// tree above them, level by level. An odd node at the end goes up as it is, which gives the same tree as the
+// BLAKE3's keyed hash, for kernels (https://github.com/BLAKE3-team/BLAKE3-specs): chunks of 1 KiB, one a thread, and
+// the tree above them, level by level. An odd node at the end goes up as it is, which gives the same tree as the
 // specification's largest power of two to the left.
 #pragma once
 #include "hash.h"
@@ -119,7 +119,8 @@ INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint
 // `keep`. Returns how many are left. All threads of the block take part, at least one for two nodes. `root` is ROOT if
 // these are all.
 template <int GROUP>
-INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p, uint32_t root)
+INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p,
+			uint32_t root)
 {
 	uint32_t i = threadIdx.x, h[8], m[16];
 

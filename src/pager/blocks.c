@@ -33,16 +33,20 @@ void pager_blocks_limit(uint64_t least_bytes)
 	least = least_bytes;
 }
 
+static CUresult find_variable(const char *name, CUdeviceptr *ret_address)
+{
+	size_t size;
+
+	return pager_driver.cuModuleGetGlobal_v2(ret_address, &size, code.module, name);
+}
+
 static CUresult find_symbols(void)
 {
 	CUresult result = pager_driver.cuModuleGetFunction(&code.function, code.module, "virgate_hash_blocks");
-	size_t size;
 
 	if (result == CUDA_SUCCESS)
-		result = pager_driver.cuModuleGetGlobal_v2(&code.addresses, &size, code.module, "virgate_block_addresses");
-	if (result == CUDA_SUCCESS)
-		result = pager_driver.cuModuleGetGlobal_v2(&code.digests, &size, code.module, "virgate_block_digests");
-	return result;
+		result = find_variable("virgate_block_addresses", &code.addresses);
+	return result == CUDA_SUCCESS ? find_variable("virgate_block_digests", &code.digests) : result;
 }
 
 static CUresult load_code(CUcontext context)

@@ -1,6 +1,6 @@
-// Finds the blocks of 2 MiB that have not changed since they were copied to the host the last time: hashes them on the GPU,
-// and compares the digests (BLAKE3) with those of the copy. The gate is closed, the device idle, and a context current.
-// The pager's thread.
+// Finds the blocks of 2 MiB that have not changed since they were copied to the host the last time: hashes them on the
+// GPU, and compares the digests (BLAKE3) with those of the copy. The gate is closed, the device idle, and a context
+// current. The pager's thread.
 #pragma once
 #include <stdint.h>
 
@@ -15,8 +15,8 @@ void pager_blocks_limit(uint64_t least_bytes);
 CUresult pager_blocks_begin(uint64_t bytes, CUstream stream);
 // Hashes the memory of a room, now or later.
 CUresult pager_blocks_add(CUdeviceptr address, size_t size, struct pager_room *room);
-// Hashes the rest. After that the rooms say which blocks have changed. After an error of this or the function above, some
-// rooms count as changed in all blocks.
+// Hashes the rest. After that the rooms say which blocks have changed. After an error of this or the function above,
+// some rooms count as changed in all blocks.
 CUresult pager_blocks_end(void);
 // The context has gone, and the module with it. NULL: in a forked child, which has none. Inside the gate.
 void pager_blocks_forget(CUcontext context);

@@ -26,7 +26,8 @@ struct pager_copy {
 struct pager_copies {
 	bool out; // to the host
 	struct pager_slot *slot;
-	// Waits a moment for room on the device. Returns false if it has waited long enough. NULL: nothing waits for room.
+	// Waits a moment for room on the device. Returns false if it has waited long enough. NULL: nothing waits for
+	// room.
 	bool (*waits)(uint64_t waited_ns);
 	uint64_t unchanged; // bytes that were not copied, because the host has them
 	CUstream stream;

@@ -299,7 +299,8 @@ static CUresult map_all(struct pager_handle *handle)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS; mapping = mapping->next)
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next)
 		result = mapping->is_mapped ? CUDA_SUCCESS : map_again(mapping);
 	return result;
 }

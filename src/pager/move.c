@@ -78,8 +78,8 @@ static uint64_t take_rooms(void)
 }
 
 // Every chunk gets its room before the first copy, so that a move that cannot be completed does not begin. Returns the
-// bytes for which there is none. Rooms that are kept from an earlier move may leave gaps between them that are too small:
-// then all are taken anew.
+// bytes for which there is none. Rooms that are kept from an earlier move may leave gaps between them that are too
+// small: then all are taken anew.
 static uint64_t take_all_rooms(void)
 {
 	if (take_rooms() == 0)
@@ -95,7 +95,8 @@ static CUresult hash_chunk(struct pager_allocation *allocation, size_t index)
 
 	if (chunk->is_away || !chunk->handle || !chunk->is_mapped || !chunk->is_open)
 		return CUDA_SUCCESS;
-	return pager_blocks_add(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index), &chunk->room);
+	return pager_blocks_add(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index),
+				&chunk->room);
 }
 
 static CUresult begin_room(struct pager_allocation *allocation, size_t index)

@@ -50,7 +50,8 @@ struct pager_page {
 	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, and those that start later
 	_Atomic uint32_t suspended;	   // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
-	// 1: others are leaving, and when they have, there is room for the vGPU. Its memory returns while theirs leaves.
+	// 1: others are leaving, and when they have, there is room for the vGPU. Its memory returns while theirs
+	// leaves.
 	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];

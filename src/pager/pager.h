@@ -30,7 +30,8 @@ struct pager_options {
 	void (*waits)(uint64_t waited_ns);
 	uint64_t host_limit; // bytes
 	uint64_t hash_least; // bytes: with less, unchanged blocks are not looked for
-	// If the host has less memory available, and no vGPUs compete, memory that is pinned and not needed is released.
+	// If the host has less memory available, and no vGPUs compete, memory that is pinned and not needed is
+	// released.
 	uint64_t host_least;
 };
 

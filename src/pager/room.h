@@ -1,6 +1,6 @@
-// A room in pinned host memory (pager/host.h) for a chunk of device memory, and what lies in it. It keeps the bytes after
-// they have returned to the device, so that blocks that do not change until the next move need not be copied again
-// (pager/blocks.h). The pager's thread with the gate closed; who destroys the memory may give its rooms, too.
+// A room in pinned host memory (pager/host.h) for a chunk of device memory, and what lies in it. It keeps the bytes
+// after they have returned to the device, so that blocks that do not change until the next move need not be copied
+// again (pager/blocks.h). The pager's thread with the gate closed; who destroys the memory may give its rooms, too.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

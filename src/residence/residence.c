@@ -42,8 +42,8 @@ static bool makes_room(const struct residence_vgpu *vgpu)
 	return vgpu->state == RESIDENCE_OUT || (vgpu->state == RESIDENCE_LEAVING && vgpu->has_drained);
 }
 
-// Returns how much the vGPUs take now or, if `soon`, after all orders are carried out. The room of a vGPU that was let in
-// counts as taken from then on.
+// Returns how much the vGPUs take now or, if `soon`, after all orders are carried out. The room of a vGPU that was let
+// in counts as taken from then on.
 static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool soon)
 {
 	uint64_t taken = sum_fixed_parts(vgpus, count);

@@ -6,7 +6,8 @@
 static void check_bounded(const char *name, pid_t pid)
 {
 	static const char *const sizes[] = {"bytes", "host", "missing", "unchanged"};
-	static const char *const figures[] = {"state_ns", "moved_ns", "waited_ns", "waiting", "moves", "error", "hash_error"};
+	static const char *const figures[] = {"state_ns", "moved_ns", "waited_ns", "waiting",
+					      "moves",	  "error",    "hash_error"};
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		CHECK(number_of(name, pid, sizes[i]) >= 0 && number_of(name, pid, sizes[i]) <= (json_int_t)(4 * GIB));

@@ -279,7 +279,8 @@ def main():
     suite = Suite()
     nvml = Nvml()
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
-    for function in (suspends, suspends_created_memory, suspends_expandable_segments, copies_only_changes, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
+    for function in (suspends, suspends_created_memory, suspends_expandable_segments, copies_only_changes, survives_kill,
+                     survives_daemon, waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
         suite.test(function.__name__, function, nvml)
     suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
     virgate("rm", "rest")

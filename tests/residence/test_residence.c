@@ -199,8 +199,9 @@ TEST(those_that_wait_come_in_order)
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
 
-// A model: each vGPU works whenever it is in, for `work_ms` of every period. Its memory leaves at 50 GiB/s after a drain,
-// and comes at that rate while the device has room. Some moves to the host fail half-way; then what has left comes back.
+// A model: each vGPU works whenever it is in, for `work_ms` of every period. Its memory leaves at 50 GiB/s after a
+// drain, and comes at that rate while the device has room. Some moves to the host fail half-way; then what has left
+// comes back.
 struct program {
 	uint64_t next_ns; // when it wants to work next
 	uint64_t here;	  // bytes on the device that can leave
@@ -351,7 +352,8 @@ TEST(two_that_always_work_get_the_device_in_turns)
 	struct program programs[2] = {{.always = true}, {.always = true}};
 
 	run_model(vgpus, programs, 2, 420);
-	CHECK(programs[0].worked_ms + programs[1].worked_ms > 420 * 890); // a quantum of 11.8 s, and one move at a time of 1.2 s
+	// A quantum is 11.8 s, and both move at the same time, for 1.2 s.
+	CHECK(programs[0].worked_ms + programs[1].worked_ms > 420 * 890);
 	CHECK(programs[0].worked_ms > 420 * 430);
 	CHECK(programs[1].worked_ms > 420 * 430);
 }
@@ -390,8 +392,8 @@ TEST(servers_that_are_asked_now_and_then_all_answer)
 	}
 }
 
-// Random facts: no order promises more room than there is, nor lets anybody in whose room nobody leaves, and no suspended
-// one comes in.
+// Random facts: no order promises more room than there is, nor lets anybody in whose room nobody leaves, and no
+// suspended one comes in.
 TEST(no_facts_make_the_device_too_full)
 {
 	srand(2);
@@ -415,7 +417,8 @@ TEST(no_facts_make_the_device_too_full)
 			bool leaves = vgpus[i].state == RESIDENCE_LEAVING && vgpus[i].has_drained;
 			CHECK(!vgpus[i].is_suspended || vgpus[i].out);
 			promised += vgpus[i].out ? vgpus[i].fixed : vgpus[i].memory;
-			stays += vgpus[i].out && (vgpus[i].state == RESIDENCE_OUT || leaves) ? vgpus[i].fixed : vgpus[i].memory;
+			leaves |= vgpus[i].state == RESIDENCE_OUT;
+			stays += vgpus[i].out && leaves ? vgpus[i].fixed : vgpus[i].memory;
 			is_let_in |= !vgpus[i].out && vgpus[i].state == RESIDENCE_OUT;
 		}
 		CHECK(promised <= (in > capacity ? in : capacity));

@@ -1,7 +1,8 @@
-// A random program (allocations, handles and their mappings, kernels, memsets, copies, graphs, captures, frees) while its
-// memory moves to the host and back at random moments. What is in the memory must be what the program has computed on the host beside.
-// EVICT_SECONDS: how long at least, 3 by default. EVICT_SEED: which random numbers. With VIRGATE_SIM_HASH allocations are
-// smaller, because the simulated GPU hashes slowly; unchanged blocks are not copied then.
+// A random program (allocations, handles and their mappings, kernels, memsets, copies, graphs, captures, frees) while
+// its memory moves to the host and back at random moments. What is in the memory must be what the program has computed
+// on the host beside. EVICT_SECONDS: how long at least, 3 by default. EVICT_SEED: which random numbers. With
+// VIRGATE_SIM_HASH allocations are smaller, because the simulated GPU hashes slowly; unchanged blocks are not copied
+// then.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -215,7 +216,7 @@ static void allocate_or_free(void)
 		return;
 	}
 	// The first one may be larger than a chunk.
-	one->blocks = one > allocations || pick(3) ? 8 + pick(20) : getenv("VIRGATE_SIM_HASH") ? MOST_BLOCKS / 10 : MOST_BLOCKS;
+	one->blocks = one > allocations || pick(3) ? 8 + pick(20) : MOST_BLOCKS / (getenv("VIRGATE_SIM_HASH") ? 10 : 1);
 	one->is_mapping = pick(2);
 	if (one->is_mapping) {
 		one->blocks &= ~(size_t)7; // 2 MiB

@@ -17,8 +17,8 @@ static void tell_room_comes(bool comes)
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->room_comes, comes);
 }
 
-// An allocation of three chunks, and a handle, are in the host. The device has room for one chunk, and `others` have the
-// rest: when the first has ended, there is room for another chunk.
+// An allocation of three chunks, and a handle, are in the host. The device has room for one chunk, and `others` have
+// the rest: when the first has ended, there is room for another chunk.
 static void begin_without_room(pid_t others[2])
 {
 	CUmemGenericAllocationHandle handle;

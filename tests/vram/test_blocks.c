@@ -38,9 +38,10 @@ static void hash(const struct kernel *k, struct bench *bench, const uint64_t *ad
 	CORE_SCOPE scope = {false};
 
 	CHECK_INT(core_enter(&scope, bench->context->handle), CUDA_SUCCESS);
-	CHECK_INT(core_driver->cuMemcpyHtoDAsync_v2(k->addresses, addresses, BLOCKS * sizeof *addresses, stream), CUDA_SUCCESS);
-	CHECK_INT(core_driver->cuLaunchKernel((CUfunction)k->kernel->handle, BLOCKS, 1, 1, HASH_CHUNK_GROUP, 1, 1, 0, stream,
-					      arguments, NULL),
+	CHECK_INT(core_driver->cuMemcpyHtoDAsync_v2(k->addresses, addresses, BLOCKS * sizeof *addresses, stream),
+		  CUDA_SUCCESS);
+	CHECK_INT(core_driver->cuLaunchKernel((CUfunction)k->kernel->handle, BLOCKS, 1, 1, HASH_CHUNK_GROUP, 1, 1, 0,
+					      stream, arguments, NULL),
 		  CUDA_SUCCESS);
 	CHECK_INT(core_driver->cuMemcpyDtoHAsync_v2(ret_digests, k->digests, BLOCKS * sizeof *ret_digests, stream),
 		  CUDA_SUCCESS);
