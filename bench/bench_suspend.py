@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N]: `virgate suspend` and `virgate resume` of a program that
-holds so much device memory, beside the bare copy to pinned host memory and back (tests/gpu/server, "copy") and the driver's
-own checkpoint of such a process. Sizes are GiB, on the simulated GPU tens of MiB. The first suspension also pins host
-memory, so it is shown by itself. "answer": from the resume of a suspended server until it has answered a request."""
+"""bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N] [--switch SIZE --budget SIZE]: `virgate suspend` and
+`virgate resume` of a program that holds so much device memory, beside the bare copy to pinned host memory and back
+(tests/gpu/server, "copy") and the driver's own checkpoint of such a process. Sizes are GiB, on the simulated GPU
+tens of MiB. The first suspension also pins host memory, so it is shown by itself. "answer": from the resume of a
+suspended server until it has answered a request. The program writes all its memory before each suspension, but not
+before those called "unchanged". With --switch, two vGPUs of that size change places on a part of the GPU of the size
+--budget; the time is that from a request to the one that is out until its answer."""
 
 import argparse
 import ctypes
@@ -15,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "gpu"))
 
-from harness import PROGRAMS, SIM, Failure, check, find_real, inside, virgate
+from harness import MiB, Nvml, PROGRAMS, SIM, Failure, check, find_real, inside, vgpu, virgate
 
 UNIT = 10 if SIM else 1024  # of a size, in MiB
 
@@ -39,6 +42,12 @@ class Server:
     def send(self, words):
         self.process.stdin.write(f"{words}\n")
         self.process.stdin.flush()
+
+    def ask(self, words, answer):
+        begun = time.monotonic()
+        self.send(words)
+        self.expect(answer)
+        return time.monotonic() - begun
 
     def end(self):
         self.process.stdin.close()
@@ -88,20 +97,30 @@ def printed_seconds(text):
     return float(re.search(r" in ([0-9.]+) s,", text).group(1))
 
 
+def move(columns, way, verb):
+    begun = time.monotonic()
+    words = virgate(verb, "bench-suspend")
+    columns[way].append(time.monotonic() - begun)
+    columns[f"copy {way}"].append(printed_seconds(words))
+
+
 def measure_virgate(mib, rounds):
     fixed = 64 if SIM else 2048
     virgate("create", "bench-suspend", "--memory", f"{mib + 2 * fixed}M", "--evictable", "--fixed", f"{fixed}M")
     server = Server(mib, inside({"vgpu": "bench-suspend"}, []))
-    columns = {"out": [], "copy out": [], "back": [], "copy back": []}
+    ways = ("out", "back", "unchanged out", "unchanged back")
+    columns = {f"{part}{way}": [] for part in ("", "copy ") for way in ways}
     try:
         first = timed(virgate, "suspend", "bench-suspend")
         virgate("resume", "bench-suspend")
+        for i in range(rounds):
+            server.ask(f"write {i + 100}", "written")
+            move(columns, "out", "suspend")
+            move(columns, "back", "resume")
         for _ in range(rounds):
-            for way, verb in (("out", "suspend"), ("back", "resume")):
-                begun = time.monotonic()
-                words = virgate(verb, "bench-suspend")
-                columns[way].append(time.monotonic() - begun)
-                columns[f"copy {way}"].append(printed_seconds(words))
+            move(columns, "unchanged out", "suspend")
+            eviction = vgpu("bench-suspend")["tenants"][0]["eviction"]
+            move(columns, "unchanged back", "resume")
         virgate("suspend", "bench-suspend")
         server.send("check")
         begun = time.monotonic()
@@ -111,7 +130,64 @@ def measure_virgate(mib, rounds):
     finally:
         server.end()
         virgate("rm", "bench-suspend", good=False)
-    return first, {name: statistics.median(values) for name, values in columns.items()}, answer
+    return first, {name: statistics.median(values) for name, values in columns.items()}, answer, eviction
+
+
+def report_unchanged(mib, virgates, eviction):
+    took, size = virgates["copy unchanged out"], eviction["bytes"]
+    print(f"{mib} MiB unchanged: {eviction['unchanged'] / max(size, 1) * 100:.1f} % not copied, hash error "
+          f"{eviction['hash_error']}; suspend {virgates['unchanged out']:.3f} s (hashes, release: {took:.4f} s, "
+          f"{size / took / 1e9:.0f} GB/s), resume {virgates['unchanged back']:.3f} s", flush=True)
+
+
+def wait_until_settled(names):
+    """Returns the index of the one that is on the GPU."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        states = [vgpu(name)["eviction"]["state"] for name in names]
+        if sorted(states) == ["out", "running"]:
+            return states.index("running")
+        time.sleep(0.05)
+    raise Failure(f"the vGPUs are {states}")
+
+
+def switch(servers, names, value, columns):
+    """Asks the one that is out, when the other one is idle."""
+    here = wait_until_settled(names)
+    if value:
+        servers[here].ask(f"write {value}", "written")
+    time.sleep(2)
+    columns["answer"].append(servers[1 - here].ask("check", "right"))
+    wait_until_settled(names)
+    moved = [vgpu(name)["tenants"][0]["eviction"]["moved"] for name in names]
+    columns["out"].append(moved[here])
+    columns["in"].append(moved[1 - here])
+
+
+def measure_switch(mib, budget, rounds):
+    fixed = 64 if SIM else 2048
+    names = ["bench-one", "bench-two"]
+    servers = []
+    virgate("create", "bench-rest", "--memory", f"{Nvml().memory()['total'] // MiB - budget}M")
+    try:
+        for name in names:
+            virgate("create", name, "--memory", f"{mib}M", "--evictable", "--fixed", f"{fixed}M")
+            servers.append(Server(mib - fixed, inside({"vgpu": name}, [])))
+        for server in servers:
+            server.ask("check", "right")
+        for changes in (True, False):
+            columns = {"answer": [], "out": [], "in": []}
+            for i in range(2 * rounds):
+                switch(servers, names, i + 100 if changes else 0, columns)
+            median = {name: statistics.median(values) for name, values in columns.items()}
+            print(f"switch of two vGPUs of {mib} MiB on {budget} MiB, memory {'changed' if changes else 'unchanged'}: "
+                  f"answer median {median['answer']:.3f} s, longest {max(columns['answer']):.3f} s; one out "
+                  f"{median['out']:.3f} s, the other in {median['in']:.3f} s", flush=True)
+    finally:
+        for server in servers:
+            server.end()
+        for name in [*names, "bench-rest"]:
+            virgate("rm", name, good=False)
 
 
 def main():
@@ -119,16 +195,21 @@ def main():
     parser.add_argument("root")
     parser.add_argument("--sizes", default="8,16")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--switch", type=int, help="size of each of two vGPUs that change places")
+    parser.add_argument("--budget", type=int, default=79, help="of the GPU, for both")
     options = parser.parse_args()
-    for size in map(int, options.sizes.split(",")):
+    if options.switch:
+        measure_switch(options.switch * UNIT, options.budget * UNIT, options.rounds)
+    for size in [] if options.switch else map(int, options.sizes.split(",")):
         mib = size * UNIT
         copy_out, copy_back, out, back = measure_plain(mib)
-        first, virgates, answer = measure_virgate(mib, options.rounds)
+        first, virgates, answer, eviction = measure_virgate(mib, options.rounds)
         print(f"{mib} MiB: bare copy {copy_out:.3f} s out, {copy_back:.3f} s back; driver's checkpoint {out:.3f} s, {back:.3f} s")
         print(f"{mib} MiB: first suspension {first:.3f} s; suspend {virgates['out']:.3f} s (copy {virgates['copy out']:.3f} s, "
               f"{copy_out / virgates['copy out'] * 100:.0f} % of the bare rate), resume {virgates['back']:.3f} s "
               f"(copy {virgates['copy back']:.3f} s, {copy_back / virgates['copy back'] * 100:.0f} %), "
               f"answer {answer:.3f} s", flush=True)
+        report_unchanged(mib, virgates, eviction)
 
 
 main()

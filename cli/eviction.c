@@ -72,6 +72,8 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 	if (strcmp(eviction->state, "broken") == 0)
 		snprintf(buffer, EVICTION_TEXT,
 			 "a copy failed, and its GPU memory is lost: end the program and start it again");
+	else if (!*eviction->reason && (strcmp(eviction->state, "out") == 0 || strcmp(eviction->state, "waiting") == 0))
+		snprintf(buffer, EVICTION_TEXT, "other vGPUs have the GPU; it resumes when there is room");
 	else if (is_reason(eviction, "thread"))
 		snprintf(buffer, EVICTION_TEXT,
 			 "a thread did not return from %s in time: wait until it has, or allow more time with --drain",
@@ -99,6 +101,21 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 			 eviction->error);
 	else
 		snprintf(buffer, EVICTION_TEXT, "the process did not report a reason: try again");
+	return buffer;
+}
+
+const char *unchanged_text(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT])
+{
+	char size[VG_SIZE_TEXT];
+
+	buffer[0] = '\0';
+	if (eviction->hash_error)
+		snprintf(buffer, EVICTION_TEXT,
+			 "; the GPU could not hash it (CUDA error %u), so unchanged blocks were copied, too",
+			 eviction->hash_error);
+	else if (eviction->unchanged)
+		snprintf(buffer, EVICTION_TEXT, "; %s of it had not changed since the last time, and were not copied",
+			 vg_size_format(eviction->unchanged, size));
 	return buffer;
 }
 
@@ -155,14 +172,15 @@ json_t *eviction_json(const struct vg_eviction_info *eviction)
 {
 	if (!eviction->known)
 		return json_null();
-	return json_pack("{s:s, s:b, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I}", "state",
+	return json_pack("{s:s, s:b, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "state",
 			 eviction->state, "suspended", eviction->suspended, "pending", eviction->pending, "reason",
 			 text_or_null(eviction->reason), "call", text_or_null(eviction->call), "error",
 			 (json_int_t)eviction->error, "bytes", (json_int_t)eviction->bytes, "host",
 			 (json_int_t)eviction->host, "missing", (json_int_t)eviction->missing, "in_state",
 			 (double)eviction->state_ns / 1e9, "moved", (double)eviction->moved_ns / 1e9, "waited",
 			 (double)eviction->waited_ns / 1e9, "waiting", (json_int_t)eviction->waiting, "moves",
-			 (json_int_t)eviction->moves);
+			 (json_int_t)eviction->moves, "unchanged", (json_int_t)eviction->unchanged, "hash_error",
+			 (json_int_t)eviction->hash_error);
 }
 
 json_t *deep_json(const struct vg_tenant_info *tenant)

@@ -13,6 +13,8 @@ int read_eviction(const struct arguments *arguments, const struct config *config
 
 // Formats why a process gave up the last request, and what the user can do. The text is the end of a sentence.
 const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT]);
+// Returns how much of the memory was in the host already and was not copied; "" if none was.
+const char *unchanged_text(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT]);
 // Prints a line for each process of the vGPU that could not be suspended, or that waits to be resumed.
 void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out);
 // Returns the state of a process as words, such as "suspended" or "suspended, deep"; "-" if it is unknown or the process

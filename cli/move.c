@@ -50,8 +50,11 @@ static void print_moved(const struct move *move, const char *subject, const stru
 	uint64_t from = move->is_out ? process->host_before : eviction->host;
 	uint64_t to = move->is_out ? eviction->host : process->host_before, bytes = to > from ? to - from : 0;
 	double seconds = (double)eviction->moved_ns / 1e9;
-	char size[VG_SIZE_TEXT], rate[VG_SIZE_TEXT], driver[96];
+	char size[VG_SIZE_TEXT], rate[VG_SIZE_TEXT], driver[96], unchanged[EVICTION_TEXT] = "";
+	uint64_t copied = !move->is_out ? bytes : eviction->unchanged < bytes ? bytes - eviction->unchanged : 0;
 
+	if (move->is_out)
+		unchanged_text(eviction, unchanged);
 	driver_text(move, process, driver, sizeof driver);
 	if (move->result->by_driver)
 		print_line("%s: %s%s", subject, vg_size_format(process->charged, size), driver);
@@ -64,9 +67,9 @@ static void print_moved(const struct move *move, const char *subject, const stru
 		print_line("%s: %s to the %s%s", subject, vg_size_format(bytes, size), move->is_out ? "host" : "GPU",
 			   driver);
 	else
-		print_line("%s: %s to the %s in %.3f s, %s/s%s", subject, vg_size_format(bytes, size),
+		print_line("%s: %s to the %s in %.3f s, %s/s%s%s", subject, vg_size_format(bytes, size),
 			   move->is_out ? "host" : "GPU", seconds,
-			   vg_size_format((uint64_t)((double)bytes / seconds), rate), driver);
+			   vg_size_format((uint64_t)((double)copied / seconds), rate), unchanged, driver);
 }
 
 static const char *failure_text(const struct move *move, const struct vg_suspended_process *process,

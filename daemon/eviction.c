@@ -63,6 +63,11 @@ void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms)
 	ring_processes(vgpu, drain_ms);
 }
 
+void eviction_tell_room_comes(struct vgpu *vgpu, bool comes)
+{
+	atomic_store(&vg_ledger_pager_page(vgpu->ledger)->room_comes, comes);
+}
+
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms)
 {
 	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
@@ -85,6 +90,8 @@ void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct evict
 		.bytes = vg_size_min(READ(words->bytes), vgpu->memory),
 		.host = READ(words->host),
 		.missing = READ(words->missing),
+		.unchanged = READ(words->unchanged),
+		.hash_result = READ(words->hash_result),
 		.since_ns = READ(words->since_ns),
 		.moved_ns = vg_size_min(READ(words->moved_ns), INT64_MAX),
 		.waited_ns = vg_size_min(READ(words->waited_ns), INT64_MAX),
@@ -95,6 +102,7 @@ void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct evict
 
 	now.host = vg_size_min(now.host, now.bytes);
 	now.missing = vg_size_min(now.missing, now.bytes);
+	now.unchanged = vg_size_min(now.unchanged, now.bytes);
 	*ret_eviction = now;
 }
 

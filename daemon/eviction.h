@@ -25,7 +25,9 @@ struct eviction {
 	enum pager_state state;	  // PAGER_STATE_COUNT: invalid
 	enum pager_reason reason; // PAGER_REASON_COUNT: invalid
 	uint32_t row, waiting, moves;
-	uint64_t bytes, host, missing; // at most the vGPU's limit, and `host` and `missing` at most `bytes`
+	// At most the vGPU's limit, and the others at most `bytes`.
+	uint64_t bytes, host, missing, unchanged;
+	uint32_t hash_result;
 	uint64_t since_ns, moved_ns, waited_ns;
 	bool is_out;	    // the process was asked to leave the device, alone or with its vGPU
 	bool is_pending;    // it has not answered the last wish
@@ -50,6 +52,8 @@ void eviction_ring(struct pager_slot *slot);
 void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
 // Writes the name of the vGPU that has the device, for messages of the waiting programs; "": none.
 void eviction_name_holder(struct vgpu *vgpu, const char *holder);
+// Tells the processes whether the room that they shall take is being released by others.
+void eviction_tell_room_comes(struct vgpu *vgpu, bool comes);
 // Sets how often the processes report whether they use the device; 0: never.
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);
 

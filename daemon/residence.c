@@ -4,7 +4,8 @@
 #include "daemon/eviction.h"
 
 enum {
-	LOOK_OFTEN_MS = 20,   // between two looks at an overcommitted device, while a vGPU of it waits or moves
+	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while a vGPU of it moves
+	LOOK_OFTEN_MS = 20,   // likewise, while one waits
 	LOOK_SELDOM_MS = 100, // otherwise
 	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
@@ -15,7 +16,7 @@ static const uint64_t ms = 1000000;
 
 // Sums and maxima over the processes of one vGPU.
 struct facts {
-	unsigned int processes, out, refusing, waiting;
+	unsigned int processes, out, drained, refusing, waiting;
 	bool is_moving;
 	uint64_t active_ns, switch_ns;
 };
@@ -27,6 +28,7 @@ static void add_process_facts(struct facts *facts, const struct eviction *one)
 	facts->processes++;
 	facts->waiting += one->waiting > 0;
 	facts->out += one->state == PAGER_OUT || one->state == PAGER_PARKED;
+	facts->drained += one->state == PAGER_OUT || one->state == PAGER_PARKED || one->state == PAGER_LEAVING;
 	facts->refusing += one->is_out && one->state == PAGER_RUNNING && !one->is_pending;
 	facts->is_moving |= one->state == PAGER_PREPARING || one->state == PAGER_CLOSING ||
 			    one->state == PAGER_LEAVING || one->state == PAGER_COMING || one->is_pending;
@@ -92,6 +94,7 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 		residence->refusals = 0;
 	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
 		residence->in_since_ns = now;
+		eviction_tell_room_comes(vgpu, false);
 		residence->is_called = false;
 	}
 	bool wants = is_ordered_out(vgpu) && (facts->waiting || residence->is_called);
@@ -117,7 +120,8 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .busy_until_ns = residence->busy_until_ns,
 				       // A vGPU without programs has nothing to move.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
-				       .state = residence->state};
+				       .state = residence->state,
+				       .has_drained = facts->drained == facts->processes};
 }
 
 // Returns the name of the vGPU that has most of the device, for messages of the waiting programs; "": none.
@@ -134,7 +138,10 @@ static const char *find_holder(struct vgpu *const *vgpus, const struct residence
 static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const char *holder = find_holder(vgpus, orders, count);
+	bool is_one_leaving = false;
 
+	for (size_t i = 0; i < count; i++)
+		is_one_leaving |= orders[i].out && orders[i].state == RESIDENCE_LEAVING;
 	for (size_t i = 0; i < count; i++)
 		eviction_name_holder(vgpus[i], orders[i].out ? holder : "");
 	for (size_t i = 0; i < count; i++) {
@@ -144,6 +151,7 @@ static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_v
 			continue;
 		residence->is_evicted = is_evicted;
 		residence->evictions += is_evicted;
+		eviction_tell_room_comes(vgpus[i], !is_evicted && is_one_leaving);
 		eviction_apply(vgpus[i], DRAIN_MS);
 	}
 }
@@ -159,7 +167,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	static struct residence_vgpu orders[VGPUS_MOST];
 	static struct vgpu *vgpus[VGPUS_MOST];
 	uint64_t shared_now = arbiter_now();
-	bool is_restless = false;
+	bool is_one_waiting = false, is_one_moving = false;
 	size_t count = 0;
 
 	for (struct vgpu *vgpu = node->vgpus; vgpu && count < VGPUS_MOST; vgpu = vgpu->next) {
@@ -167,7 +175,8 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 			continue;
 		struct facts facts = collect_facts(vgpu);
 		update_residence(vgpu, &facts, shared_now);
-		is_restless |= vgpu->residence.wants_since_ns || facts.is_moving;
+		is_one_waiting |= vgpu->residence.wants_since_ns != 0;
+		is_one_moving |= facts.is_moving;
 		vgpus[count] = vgpu;
 		orders[count++] = describe_vgpu(vgpu, &facts);
 	}
@@ -183,7 +192,10 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
 	if (are_watched)
-		lower_deadline(deadline, now + (is_restless ? LOOK_OFTEN_MS : LOOK_SELDOM_MS) * ms);
+		lower_deadline(deadline, now + (is_one_moving    ? LOOK_MOVING_MS
+						: is_one_waiting ? LOOK_OFTEN_MS
+								 : LOOK_SELDOM_MS) *
+						       ms);
 }
 
 void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
@@ -192,18 +204,30 @@ void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
 		keep_device(node, device, now, deadline);
 }
 
+// Whether the vGPU fits beside all that are ordered in.
+static bool has_room(const struct node *node, const struct vgpu *vgpu)
+{
+	uint64_t taken = vgpu->memory;
+
+	for (const struct vgpu *other = node->vgpus; other; other = other->next)
+		if (takes_part(other, vgpu->device) && other != vgpu)
+			taken += is_ordered_out(other) ? other->fixed : other->memory;
+	return taken <= admission_for_evictable(node, vgpu->device);
+}
+
 void residence_begin(struct node *node, struct vgpu *vgpu)
 {
 	struct pager_page *page = vg_ledger_pager_page(vgpu->ledger);
-	uint64_t taken = 0;
 
 	if (!vgpu->evictable)
 		return;
 	vgpu->residence = (struct residence){.is_evicted = atomic_load(&page->out) && !atomic_load(&page->suspended)};
-	for (const struct vgpu *other = node->vgpus; other; other = other->next)
-		if (takes_part(other, vgpu->device) && other != vgpu)
-			taken += is_ordered_out(other) ? other->fixed : other->memory;
-	if (taken + vgpu->memory > admission_for_evictable(node, vgpu->device))
-		vgpu->residence.is_evicted = true;
+	vgpu->residence.is_evicted |= !has_room(node, vgpu);
 	eviction_apply(vgpu, DRAIN_MS);
+}
+
+void residence_resume(struct node *node, struct vgpu *vgpu)
+{
+	vgpu->residence.is_called = true;
+	vgpu->residence.is_evicted |= !has_room(node, vgpu);
 }

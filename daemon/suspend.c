@@ -208,14 +208,17 @@ static json_t *describe_process(const struct tenant *tenant)
 
 // Writes the wish for the whole vGPU and asks all of its processes. The last scan may have missed a process that read
 // the page before this changed it, so this steps through the ledger's slots.
-static void ask_vgpu(const struct wish *wish)
+static void ask_vgpu(struct node *node, const struct wish *wish)
 {
 	struct pager_page *page = vg_ledger_pager_page(wish->vgpu->ledger);
 	unsigned int cursor = 0, slot;
 
 	atomic_store(&page->suspended, wish->is_out);
+	if (wish->is_out)
+		wish->vgpu->residence.is_called = false;
+	else
+		residence_resume(node, wish->vgpu); // on an overcommitted device it returns when there is room
 	atomic_store(&page->out, wish->is_out || wish->vgpu->residence.is_evicted);
-	wish->vgpu->residence.is_called = !wish->is_out; // on an overcommitted device it returns when there is room
 	while (eviction_next_slot(wish->vgpu, &cursor, &slot))
 		ask_process(wish, slot);
 }
@@ -232,7 +235,7 @@ static json_t *carry_out_wish(const struct request *request, const struct wish *
 			ask_process(wish, tenant->seen.slot);
 	}
 	if (!wish->pid)
-		ask_vgpu(wish);
+		ask_vgpu(request->node, wish);
 	say("vGPU %s: process %d of user %u asked %zu process%s to %s", wish->vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, json_array_size(asked), json_array_size(asked) == 1 ? "" : "es",
 	    wish->is_out ? "suspend" : "resume");

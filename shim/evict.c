@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hint.h"
+#include "pager/blocks.h"
 #include "pager/gate.h"
 #include "pager/host.h"
 #include "pager/host_file.h"
@@ -203,6 +204,43 @@ void shim_evict_load(void)
 #define X(abi) pager_driver.abi = REAL(abi);
 	PAGER_CALLS(X)
 #undef X
+	pager_driver.cuModuleLoadData = cuModuleLoadData;
+	pager_driver.cuModuleUnload = cuModuleUnload;
+	pager_driver.cuModuleGetFunction = cuModuleGetFunction;
+	pager_driver.cuModuleGetGlobal_v2 = cuModuleGetGlobal_v2;
+}
+
+// A copy of less takes milliseconds. The simulated GPU interprets the kernel, which takes longer than copies: there,
+// VIRGATE_SIM_HASH says how many MiB a process must have.
+static uint64_t choose_hash_least(const struct vg_ledger *of)
+{
+	const char *mib = secure_getenv("VIRGATE_SIM_HASH");
+
+	if (!(vg_ledger_flags(of) & VG_LEDGER_SIMULATED))
+		return 256ull << 20;
+	return mib ? strtoull(mib, NULL, 10) << 20 : UINT64_MAX;
+}
+
+// Returns how much memory the host must have available. On the simulated GPU it is what a test sets, or nothing.
+static uint64_t choose_host_least(const struct vg_ledger *of)
+{
+	const char *mib = secure_getenv("VIRGATE_SIM_HOST_LEAST");
+
+	if (!(vg_ledger_flags(of) & VG_LEDGER_SIMULATED))
+		return 2ull << 30;
+	return mib ? strtoull(mib, NULL, 10) << 20 : 0;
+}
+
+static void tell_not_hashed(const struct pager_slot *slot)
+{
+	static uint32_t told; // one message for each reason
+
+	if (told == atomic_load(&slot->hash_result))
+		return;
+	told = atomic_load(&slot->hash_result);
+	shim_log(SHIM_WARNING,
+		 "vGPU %s: the GPU cannot hash memory, so unchanged blocks are copied, too: the driver failed with %u",
+		 vg_ledger_name(ledger), told);
 }
 
 void shim_evict_start(const struct vg_ledger *of)
@@ -210,7 +248,9 @@ void shim_evict_start(const struct vg_ledger *of)
 	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot,
 					.restores = count_restores, .clock_ns = clock_ns,
 					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
-					.waits = tell_waiting, .host_limit = vg_ledger_swap(of)};
+					.not_hashed = tell_not_hashed, .waits = tell_waiting,
+					.host_limit = vg_ledger_swap(of), .hash_least = choose_hash_least(of),
+					.host_least = choose_host_least(of)};
 	int r;
 
 	if (!(vg_ledger_flags(of) & VG_LEDGER_EVICTABLE) || !shim_driver_loaded())
@@ -330,6 +370,8 @@ void shim_evict_forget(CUdeviceptr address)
 
 void shim_evict_context_gone(CUcontext context)
 {
-	if (shim_evictable)
-		pager_host_forget(context);
+	if (!shim_evictable)
+		return;
+	pager_host_forget(context);
+	pager_blocks_forget(context);
 }

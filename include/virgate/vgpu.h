@@ -48,10 +48,11 @@ struct vg_eviction_info {
 	int known; /* 0: the vGPU is not evictable, or the process has ended, is a guest, or shares a vGPU of its own */
 	/* "none" (it has no memory that can move), "running", "asked" (to leave; it has not begun), "preparing" (it
 	 * pins host memory, and goes on), "draining" (it waits for its threads and the GPU), "leaving", "suspended" (in
-	 * the host), "returning", "waiting" (to return, when the GPU has room), "broken" (a copy failed, and its memory
+	 * the host), "out" (in the host, to make room for other vGPUs), "returning", "waiting" (to return, when the GPU has room), "broken" (a copy failed, and its memory
 	 * is lost), "unknown" */
 	const char *state;
-	int suspended; /* nonzero: it, or its vGPU, is suspended: its memory is in the host, or is to go there */
+	/* nonzero: a user suspended it or its vGPU: its memory is in the host, or is to go there */
+	int suspended;
 	int pending;   /* nonzero: it has not carried out the last request, nor given it up */
 	/* why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`), "gpu" (the
 	 * GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing` bytes),
@@ -68,6 +69,9 @@ struct vg_eviction_info {
 	uint64_t waited_ns; /* time for which its threads waited for the memory, all together */
 	unsigned waiting;   /* threads that wait for it now */
 	unsigned moves;	    /* how often it moved to the host */
+	uint64_t unchanged; /* bytes that the last of these moves did not copy, because the host had them already */
+	/* a CUresult: why the GPU could not tell which these are, and all was copied; 0: it could */
+	unsigned hash_error;
 };
 
 /* Whether the driver has taken a process off the GPU (virgate-suspend(1), --deep). */

@@ -71,7 +71,7 @@ static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction
 
 	if (waited <= answer_ms(wait))
 		return MOVING;
-	if (is_in_state(eviction, "waiting"))
+	if (is_in_state(eviction, "waiting") || is_in_state(eviction, "out"))
 		return VG_SUSPEND_GAVE_UP;
 	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(wait);
 	if (!drains && !is_on_its_way(eviction, wait->is_out))
@@ -94,7 +94,7 @@ static int judge(const struct suspend_wait *wait, const struct vg_tenant_info *t
 		return VG_SUSPEND_GAVE_UP;
 	if (strcmp(eviction->state, "none") == 0)
 		return VG_SUSPEND_DONE;
-	if (eviction->pending || strcmp(eviction->state, "waiting") == 0)
+	if (eviction->pending || is_in_state(eviction, "waiting") || (!wait->is_out && is_in_state(eviction, "out")))
 		return judge_delay(wait, eviction);
 	return strcmp(eviction->state, wait->is_out ? "suspended" : "running") == 0 ? VG_SUSPEND_DONE
 										    : VG_SUSPEND_GAVE_UP;

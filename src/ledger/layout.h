@@ -19,7 +19,7 @@
 // In `image` while the daemon refunds what a program before exec left behind.
 #define LEDGER_IMAGE_TAKEN ((ledger_word)1)
 
-enum { LEDGER_VERSION = 6, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+enum { LEDGER_VERSION = 7, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
 // How often the same is tried for the daemon, whom tenants that write without an end must not hold.

@@ -1,9 +1,11 @@
 #include "pager/copy.h"
 
+#include "base/clock.h"
 #include "pager/host.h"
+#include "pager/room.h"
 
 // Before the first copy: a process without memory may have no context either.
-static CUresult create_stream(struct pager_copies *copies)
+CUresult pager_copies_start(struct pager_copies *copies)
 {
 	CUresult result;
 
@@ -29,46 +31,87 @@ static CUresult finish_oldest(struct pager_copies *copies)
 	size_t oldest = copies->finished % PAGER_UNDER_WAY;
 	CUresult result = pager_driver.cuEventSynchronize(copies->done[oldest]);
 
-	if (result == CUDA_SUCCESS && !copies->failed)
+	if (result == CUDA_SUCCESS && copies->failure == CUDA_SUCCESS)
 		result = copies->copies[oldest].finish(&copies->copies[oldest], copies->slot);
-	copies->failed |= result != CUDA_SUCCESS;
+	if (copies->failure == CUDA_SUCCESS)
+		copies->failure = result;
 	copies->finished++;
 	return result;
 }
 
-// Begins the copy, in parts where its room extends over several pieces of host memory.
-static CUresult begin_parts(const struct pager_copies *copies, const struct pager_copy *copy)
+static void finish_all(struct pager_copies *copies)
+{
+	while (copies->finished < copies->begun)
+		finish_oldest(copies);
+}
+
+CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
+			     size_t index)
+{
+	uint64_t begun_ns = vg_clock_monotonic_ns();
+	CUresult result = create(owner, index);
+
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && copies->waits) {
+		finish_all(copies);
+		if (copies->failure != CUDA_SUCCESS || !copies->waits(vg_clock_monotonic_ns() - begun_ns))
+			break;
+		result = create(owner, index);
+	}
+	return result;
+}
+
+// Begins to copy bytes `at` to `end`, in parts where the room extends over several pieces of host memory.
+static CUresult begin_range(const struct pager_copies *copies, const struct pager_copy *copy, size_t at, size_t end)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t done = 0, size; done < copy->size && result == CUDA_SUCCESS; done += size) {
-		void *host = pager_host_at(copy->room + done, &size);
-		size = size < copy->size - done ? size : copy->size - done;
+	for (size_t size; at < end && result == CUDA_SUCCESS; at += size) {
+		void *host = pager_host_at(copy->room->at + at, &size);
+		size = size < end - at ? size : end - at;
 		if (copies->out)
-			result = pager_driver.cuMemcpyDtoHAsync_v2(host, copy->address + done, size, copies->stream);
+			result = pager_driver.cuMemcpyDtoHAsync_v2(host, copy->address + at, size, copies->stream);
 		else
-			result = pager_driver.cuMemcpyHtoDAsync_v2(copy->address + done, host, size, copies->stream);
+			result = pager_driver.cuMemcpyHtoDAsync_v2(copy->address + at, host, size, copies->stream);
+	}
+	return result;
+}
+
+// Begins to copy each run of changed blocks to the host.
+static CUresult begin_changed(const struct pager_copies *copies, const struct pager_copy *copy)
+{
+	const size_t count = copy->size / PAGER_BLOCK;
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t at = 0, end; at < count && result == CUDA_SUCCESS; at = end + 1) {
+		for (end = at; end < count && copy->room->changed >> end & 1; end++)
+			;
+		result = begin_range(copies, copy, at * PAGER_BLOCK, end * PAGER_BLOCK);
 	}
 	return result;
 }
 
 CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *copy)
 {
-	CUresult result = create_stream(copies);
+	CUresult result = pager_copies_start(copies);
 	size_t next = copies->begun % PAGER_UNDER_WAY;
 
+	if (result == CUDA_SUCCESS && copies->out) {
+		copies->unchanged += pager_room_unchanged(copy->room, copy->size);
+		if (!copy->room->changed && copies->failure == CUDA_SUCCESS)
+			return copy->finish(copy, copies->slot);
+	}
 	if (result == CUDA_SUCCESS && copies->begun - copies->finished == PAGER_UNDER_WAY)
 		result = finish_oldest(copies);
 	if (result != CUDA_SUCCESS)
 		return result;
 	copies->copies[next] = *copy;
-	result = begin_parts(copies, copy);
+	result = copies->out ? begin_changed(copies, copy) : begin_range(copies, copy, 0, copy->size);
 	if (result == CUDA_SUCCESS)
 		result = pager_driver.cuEventRecord(copies->done[next], copies->stream);
 	if (result == CUDA_SUCCESS) {
 		copies->begun++;
 	} else {
-		copies->failed = true;
+		copies->failure = copies->failure == CUDA_SUCCESS ? result : copies->failure;
 		pager_driver.cuStreamSynchronize(copies->stream); // nothing else tells when its parts have ended
 	}
 	return result;
@@ -76,10 +119,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 
 CUresult pager_copies_end(struct pager_copies *copies, CUresult result)
 {
-	while (copies->finished < copies->begun) {
-		CUresult finished = finish_oldest(copies);
-		result = result == CUDA_SUCCESS ? finished : result;
-	}
+	finish_all(copies);
 	destroy_stream(copies);
-	return result;
+	return result == CUDA_SUCCESS ? copies->failure : result;
 }

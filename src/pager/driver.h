@@ -1,4 +1,5 @@
-// The functions of the driver that the pager calls directly, without the gate and the hooks of the interposer.
+// The functions of the driver that the pager calls, without the gate. Those for modules are the interposer's, which
+// charges what a module takes from the device; the others are the driver's own.
 #pragma once
 #include "abi/cuda_abi.h"
 
@@ -15,6 +16,11 @@
 	X(cuMemcpyHtoDAsync_v2)                                                                                        \
 	X(cuMemHostRegister_v2)                                                                                        \
 	X(cuMemHostUnregister)                                                                                         \
+	X(cuLaunchKernel)                                                                                              \
+	X(cuModuleGetFunction)                                                                                         \
+	X(cuModuleGetGlobal_v2)                                                                                        \
+	X(cuModuleLoadData)                                                                                            \
+	X(cuModuleUnload)                                                                                              \
 	X(cuCtxGetDevice)                                                                                              \
 	X(cuCtxPopCurrent_v2)                                                                                          \
 	X(cuCtxPushCurrent_v2)                                                                                         \
@@ -38,3 +44,13 @@ struct pager_driver {
 
 // The interposer fills the table before it starts the pager.
 extern struct pager_driver pager_driver __attribute__((visibility("hidden")));
+
+// Returns the current context of the thread; NULL: none.
+static inline CUcontext pager_current_context(void)
+{
+	CUcontext context = NULL;
+
+	if (pager_driver.cuCtxPopCurrent_v2(&context) == CUDA_SUCCESS)
+		pager_driver.cuCtxPushCurrent_v2(context);
+	return context;
+}

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "pager/array.h"
-#include "pager/host.h"
 #include "pager/memory.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below, and of the counts in handles
@@ -107,6 +106,12 @@ static void take_out(const struct pager_handle *handle)
 	bytes_of_all -= pager_handle_can_leave(handle) ? handle->size : 0;
 }
 
+static void give_rooms(struct pager_handle *handle)
+{
+	for (size_t i = 0; i < handle->chunk_count; i++)
+		pager_room_give(&handle->rooms[i], pager_chunk_bytes(handle->size, i));
+}
+
 // Releases the memory, which has no holder any more. If the driver does not, it gets the last holder back.
 static CUresult destroy(struct pager_handle *handle)
 {
@@ -120,9 +125,7 @@ static CUresult destroy(struct pager_handle *handle)
 	pthread_mutex_unlock(&lock);
 	if (result != CUDA_SUCCESS)
 		return result;
-	for (size_t i = 0; i < handle->chunk_count; i++) // bytes that could not come back: the context is lost
-		if (handle->rooms[i])
-			pager_host_give(handle->rooms[i], pager_chunk_bytes(handle->size, i));
+	give_rooms(handle);
 	free(handle);
 	return result;
 }
@@ -175,7 +178,10 @@ CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle)
 void pager_handle_keep_on_device(struct pager_handle *handle)
 {
 	pthread_mutex_lock(&lock);
-	bytes_of_all -= pager_handle_can_leave(handle) ? handle->size : 0;
+	if (pager_handle_can_leave(handle)) {
+		bytes_of_all -= handle->size;
+		give_rooms(handle); // with the lock held, because the pager counts them
+	}
 	handle->stays++;
 	pthread_mutex_unlock(&lock);
 }
@@ -200,6 +206,27 @@ uint64_t pager_handle_bytes(void)
 	bytes = bytes_of_all;
 	pthread_mutex_unlock(&lock);
 	return bytes;
+}
+
+uint64_t pager_handle_roomless(void)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; pager_handle_can_leave(handles[i]) && k < handles[i]->chunk_count; k++)
+			bytes += handles[i]->rooms[k].at ? 0 : pager_chunk_bytes(handles[i]->size, k);
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+void pager_handle_forget_copies(void)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < count; i++)
+		if (!handles[i]->is_away)
+			give_rooms(handles[i]);
+	pthread_mutex_unlock(&lock);
 }
 
 struct pager_handle **pager_handle_list(size_t *ret_count)

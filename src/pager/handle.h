@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "pager/driver.h"
+#include "pager/room.h"
 
 struct pager_mapping;
 
@@ -21,8 +22,10 @@ struct pager_handle {
 	_Atomic unsigned int stays; // calls since which it stays on the device; 0: it can leave
 	struct pager_mapping *mappings;
 	CUdeviceptr window; // where the pager has it mapped for a copy; 0: nowhere
+	bool is_away;	    // its bytes are in the host; what is on the device does not count
+	size_t left;	    // chunks of a move to the host that have not ended
 	size_t chunk_count;
-	uint64_t rooms[]; // that its chunks have in the host (pager/host.h); 0: none
+	struct pager_room rooms[]; // of its chunks
 };
 
 // Whether a handle is one of these numbers, valid or not. The driver's own are pointers or small numbers.
@@ -49,6 +52,10 @@ void pager_handle_keep_on_device(struct pager_handle *handle);
 bool pager_handle_let_leave(struct pager_handle *handle);
 // Of all that can leave. Any thread, at any time.
 uint64_t pager_handle_bytes(void);
+// Of these, those that have no room in the host. The pager's thread.
+uint64_t pager_handle_roomless(void);
+// Gives the rooms of memory that is on the device back. The pager's thread.
+void pager_handle_forget_copies(void);
 
 // For the pager, with the gate closed. Valid until the gate opens.
 struct pager_handle **pager_handle_list(size_t *ret_count);

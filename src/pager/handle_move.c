@@ -1,6 +1,6 @@
 #include "pager/handle_move.h"
 
-#include "pager/host.h"
+#include "pager/blocks.h"
 #include "pager/mapping.h"
 #include "pager/memory.h"
 #include "pager/page.h"
@@ -20,32 +20,14 @@ static size_t chunk_size(const struct pager_handle *handle, size_t index)
 	return pager_chunk_bytes(handle->size, index);
 }
 
-static bool is_in_host(const struct pager_handle *handle)
-{
-	return handle->rooms[handle->chunk_count - 1] != 0; // the last chunk is the last to come back
-}
-
-uint64_t pager_handles_take_host(void)
+void pager_handles_take_host(void)
 {
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
-	uint64_t missing = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; pager_handle_can_leave(list[i]) && k < list[i]->chunk_count; k++) {
-			if (!list[i]->rooms[k])
-				list[i]->rooms[k] = pager_host_take(chunk_size(list[i], k));
-			if (!list[i]->rooms[k])
-				missing += chunk_size(list[i], k);
-		}
-	return missing;
-}
-
-static void give_host(struct pager_handle *handle, size_t index)
-{
-	if (handle->rooms[index])
-		pager_host_give(handle->rooms[index], chunk_size(handle, index));
-	handle->rooms[index] = 0;
+		for (size_t k = 0; pager_handle_can_leave(list[i]) && k < list[i]->chunk_count; k++)
+			pager_room_take(&list[i]->rooms[k], chunk_size(list[i], k));
 }
 
 static CUresult close_window(struct pager_handle *handle)
@@ -98,19 +80,20 @@ static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_addre
 	return result;
 }
 
-static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *handle,
+static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *handle, CUdeviceptr address,
 			    CUresult (*finish)(const struct pager_copy *, struct pager_slot *))
 {
-	CUdeviceptr address;
-	CUresult result = find_address(handle, &address);
+	CUresult result = CUDA_SUCCESS;
 
 	for (size_t k = 0; k < handle->chunk_count && result == CUDA_SUCCESS; k++)
 		result = pager_copies_add(copies, &(struct pager_copy){.address = address + k * PAGER_CHUNK,
-								       .room = handle->rooms[k],
+								       .room = &handle->rooms[k],
 								       .size = chunk_size(handle, k), .finish = finish,
 								       .owner = handle, .index = k});
 	return result;
 }
+
+// ---- to the host ---------------------------------------------------------------------------
 
 void pager_handles_give_host(void)
 {
@@ -118,11 +101,15 @@ void pager_handles_give_host(void)
 	struct pager_handle **list = pager_handle_list(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (!list[i]->real)
+		if (list[i]->is_away || !list[i]->real)
 			continue;
 		close_window(list[i]);
-		for (size_t k = 0; k < list[i]->chunk_count; k++)
-			give_host(list[i], k);
+		for (size_t k = 0; k < list[i]->chunk_count; k++) {
+			struct pager_room *room = &list[i]->rooms[k];
+			room->is_copy &= room->changed == 0;
+			if (!room->is_copy)
+				pager_room_give(room, chunk_size(list[i], k));
+		}
 	}
 }
 
@@ -155,17 +142,64 @@ static CUresult release(struct pager_handle *handle)
 	return result;
 }
 
+static bool leaves(const struct pager_handle *handle)
+{
+	return handle->real && !handle->is_away && pager_handle_can_leave(handle);
+}
+
+CUresult pager_handles_begin(void)
+{
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		if (!leaves(list[i]))
+			continue;
+		for (size_t k = 0; k < list[i]->chunk_count; k++)
+			pager_room_begin(&list[i]->rooms[k], chunk_size(list[i], k));
+		result = note_access(list[i]);
+	}
+	return result;
+}
+
+static CUresult hash(struct pager_handle *handle)
+{
+	CUdeviceptr address;
+	CUresult result = find_address(handle, &address);
+
+	for (size_t k = 0; k < handle->chunk_count && result == CUDA_SUCCESS; k++)
+		result = pager_blocks_add(address + k * PAGER_CHUNK, chunk_size(handle, k), &handle->rooms[k]);
+	return result;
+}
+
+CUresult pager_handles_hash(void)
+{
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		if (leaves(list[i]))
+			result = hash(list[i]);
+	return result;
+}
+
 static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slot)
 {
 	struct pager_handle *handle = copy->owner;
 	CUresult result;
 
-	if (copy->index + 1 < handle->chunk_count)
+	if (--handle->left > 0)
 		return CUDA_SUCCESS;
 	result = release(handle);
-	if (result == CUDA_SUCCESS)
-		atomic_fetch_add(&slot->host, handle->size);
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	handle->is_away = true;
+	for (size_t k = 0; k < handle->chunk_count; k++)
+		handle->rooms[k].is_copy = handle->rooms[k].is_hashed;
+	atomic_fetch_add(&slot->host, handle->size);
+	return CUDA_SUCCESS;
 }
 
 CUresult pager_handles_begin_out(struct pager_copies *copies)
@@ -173,14 +207,33 @@ CUresult pager_handles_begin_out(struct pager_copies *copies)
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
 	CUresult result = CUDA_SUCCESS;
+	CUdeviceptr address;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (!list[i]->real || !pager_handle_can_leave(list[i]))
+		if (!leaves(list[i]))
 			continue;
-		result = note_access(list[i]);
+		list[i]->left = list[i]->chunk_count;
+		result = find_address(list[i], &address);
 		if (result == CUDA_SUCCESS)
-			result = copy_chunks(copies, list[i], finish_out);
+			result = copy_chunks(copies, list[i], address, finish_out);
 	}
+	return result;
+}
+
+// ---- to the device -------------------------------------------------------------------------
+
+static CUresult create(void *owner, size_t unused)
+{
+	struct pager_handle *handle = owner;
+	CUmemGenericAllocationHandle real;
+	CUresult result;
+
+	(void)unused;
+	if (handle->real)
+		return CUDA_SUCCESS;
+	result = pager_driver.cuMemCreate(&real, handle->size, &handle->properties, 0);
+	if (result == CUDA_SUCCESS)
+		handle->real = real;
 	return result;
 }
 
@@ -188,15 +241,10 @@ CUresult pager_handles_create(void)
 {
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
-	CUmemGenericAllocationHandle real;
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (list[i]->real)
-			continue;
-		result = pager_driver.cuMemCreate(&real, list[i]->size, &list[i]->properties, 0);
-		list[i]->real = result == CUDA_SUCCESS ? real : 0;
-	}
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = create(list[i], 0);
 	return result;
 }
 
@@ -211,6 +259,17 @@ uint64_t pager_handles_count_absent(void)
 	return bytes;
 }
 
+uint64_t pager_handles_count_away(void)
+{
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += list[i]->is_away ? list[i]->size : 0;
+	return bytes;
+}
+
 CUresult pager_handles_release(void)
 {
 	size_t count;
@@ -218,7 +277,7 @@ CUresult pager_handles_release(void)
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		if (is_in_host(list[i]))
+		if (list[i]->is_away)
 			result = release(list[i]);
 	return result;
 }
@@ -236,40 +295,61 @@ static CUresult map_again(struct pager_mapping *mapping)
 	return result;
 }
 
-CUresult pager_handles_map(void)
+static CUresult map_all(struct pager_handle *handle)
 {
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
 	CUresult result = CUDA_SUCCESS;
-	CUdeviceptr address;
 
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		for (struct pager_mapping *mapping = list[i]->mappings; mapping && result == CUDA_SUCCESS;
-		     mapping = mapping->next)
-			result = mapping->is_mapped ? CUDA_SUCCESS : map_again(mapping);
-		if (result == CUDA_SUCCESS && is_in_host(list[i]))
-			result = find_address(list[i], &address);
-	}
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next)
+		result = mapping->is_mapped ? CUDA_SUCCESS : map_again(mapping);
 	return result;
 }
 
 static CUresult finish_in(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	struct pager_handle *handle = copy->owner;
-
-	give_host(handle, copy->index);
 	atomic_fetch_sub(&slot->host, copy->size);
-	return copy->index + 1 == handle->chunk_count ? close_window(handle) : CUDA_SUCCESS;
+	return CUDA_SUCCESS;
 }
 
-CUresult pager_handles_begin_in(struct pager_copies *copies)
+static CUresult bring(struct pager_copies *copies, struct pager_handle *handle, CUresult *ret_copied)
+{
+	CUresult result = pager_copies_create(copies, create, handle, 0);
+	CUdeviceptr address;
+
+	if (result == CUDA_SUCCESS)
+		result = map_all(handle);
+	if (result != CUDA_SUCCESS || !handle->is_away)
+		return result;
+	result = find_address(handle, &address);
+	if (result == CUDA_SUCCESS)
+		*ret_copied = copy_chunks(copies, handle, address, finish_in);
+	return result;
+}
+
+CUresult pager_handles_bring(struct pager_copies *copies, CUresult *ret_copied)
 {
 	size_t count;
 	struct pager_handle **list = pager_handle_list(&count);
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		if (is_in_host(list[i]))
-			result = copy_chunks(copies, list[i], finish_in);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS && *ret_copied == CUDA_SUCCESS; i++)
+		result = bring(copies, list[i], ret_copied);
+	return result;
+}
+
+CUresult pager_handles_note_return(void)
+{
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count; i++) {
+		CUresult closed = close_window(list[i]);
+		result = result == CUDA_SUCCESS ? closed : result;
+		list[i]->is_away = false;
+		for (size_t k = 0; k < list[i]->chunk_count; k++)
+			if (!list[i]->rooms[k].is_copy)
+				pager_room_give(&list[i]->rooms[k], chunk_size(list[i], k));
+	}
 	return result;
 }

@@ -82,14 +82,10 @@ static bool populate(char *memory, size_t size)
 
 static void pin(struct piece *piece)
 {
-	CUcontext context = NULL;
-
 	piece->is_lost = false;
 	if (pager_driver.cuMemHostRegister_v2(piece->memory, piece->size, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS)
 		return; // copies are slower then
-	if (pager_driver.cuCtxPopCurrent_v2(&context) == CUDA_SUCCESS)
-		pager_driver.cuCtxPushCurrent_v2(context);
-	piece->pinned_in = context;
+	piece->pinned_in = pager_current_context();
 }
 
 static void close_file(void)
@@ -478,6 +474,16 @@ void pager_host_release(void)
 	if (used_bytes == 0)
 		release();
 	pthread_mutex_unlock(&lock);
+}
+
+uint64_t pager_host_bytes(void)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&lock);
+	bytes = all_bytes;
+	pthread_mutex_unlock(&lock);
+	return bytes;
 }
 
 bool pager_host_is_named(void)

@@ -43,6 +43,8 @@ int pager_host_take_back(const struct pager_file *file);
 // Unpins and releases all memory if none of it is in use, and removes the name of the file. A context is current if any
 // memory is pinned.
 void pager_host_release(void);
+// Returns how much there is, in use or not.
+uint64_t pager_host_bytes(void);
 // Whether the file has a name.
 bool pager_host_is_named(void);
 // In a forked child: it does not have the memory, and closes the file.

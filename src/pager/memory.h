@@ -6,13 +6,15 @@
 #include <stddef.h>
 
 #include "pager/driver.h"
+#include "pager/room.h"
 
 enum { PAGER_CHUNK = 128 << 20 };
 
 struct pager_chunk {
 	CUmemGenericAllocationHandle handle; // 0: it has no memory on the device
-	bool is_mapped;
-	uint64_t room; // that its bytes have in the host (pager/host.h); 0: none
+	bool is_mapped, is_open;	     // open: accessible
+	bool is_away;			     // its bytes are in the host; what is on the device does not count
+	struct pager_room room;
 };
 
 struct pager_allocation {
@@ -22,7 +24,6 @@ struct pager_allocation {
 	CUcontext context;
 	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	bool sync_memops;
-	bool is_open; // all of its memory is accessible
 	struct pager_allocation *next; // in the list of allocations to free later
 	size_t chunk_count;
 	struct pager_chunk chunks[];
@@ -52,6 +53,10 @@ bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range);
 bool pager_memory_set_sync(CUdeviceptr address, bool sync);
 // Of all memory that can leave, with that of handles (pager/handle.h).
 uint64_t pager_memory_bytes(void);
+// Of these, those that have no room in the host. The pager's thread.
+uint64_t pager_memory_roomless(void);
+// Gives the rooms of memory that is on the device back, with that of handles. The pager's thread.
+void pager_memory_forget_copies(void);
 
 // Returns all allocations, sorted by address. For the pager, while the gate is closed; valid until it opens.
 struct pager_allocation **pager_memory_list(size_t *ret_count);
@@ -70,5 +75,5 @@ CUresult pager_chunk_create(struct pager_allocation *allocation, size_t index);
 CUresult pager_chunk_map(struct pager_allocation *allocation, size_t index);
 // Undoes both, as far as they were done.
 CUresult pager_chunk_release(struct pager_allocation *allocation, size_t index);
-// Makes the memory of all chunks, which are mapped, accessible.
-CUresult pager_allocation_open(struct pager_allocation *allocation);
+// Makes the memory of a chunk that is mapped accessible.
+CUresult pager_chunk_open(struct pager_allocation *allocation, size_t index);

@@ -2,9 +2,9 @@
 
 #include <stdatomic.h>
 
+#include "pager/blocks.h"
 #include "pager/copy.h"
 #include "pager/handle_move.h"
-#include "pager/host.h"
 #include "pager/mapping.h"
 #include "pager/memory.h"
 #include "pager/page.h"
@@ -22,30 +22,16 @@ static CUresult for_each_chunk(CUresult (*act)(struct pager_allocation *, size_t
 	return result;
 }
 
+// Copies a chunk to or from its room in the host.
 static CUresult copy_chunk(struct pager_copies *copies, struct pager_allocation *allocation, size_t index,
 			   CUresult (*finish)(const struct pager_copy *, struct pager_slot *))
 {
 	const struct pager_copy copy = {.address = allocation->base + index * PAGER_CHUNK,
-					.room = allocation->chunks[index].room,
+					.room = &allocation->chunks[index].room,
 					.size = pager_chunk_size(allocation, index), .finish = finish,
 					.owner = allocation, .index = index};
 
 	return pager_copies_add(copies, &copy);
-}
-
-// Copies every chunk that has a room in the host.
-static CUresult copy_chunks(struct pager_copies *copies,
-			    CUresult (*finish)(const struct pager_copy *, struct pager_slot *))
-{
-	size_t count;
-	struct pager_allocation **list = pager_memory_list(&count);
-	CUresult result = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
-			if (list[i]->chunks[k].room && list[i]->chunks[k].handle)
-				result = copy_chunk(copies, list[i], k, finish);
-	return result;
 }
 
 // ---- to the host ---------------------------------------------------------------------------
@@ -53,45 +39,116 @@ static CUresult copy_chunks(struct pager_copies *copies,
 // Releases the device memory of a chunk after its copy to the host.
 static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	CUresult result = pager_chunk_release(copy->owner, copy->index);
+	struct pager_allocation *allocation = copy->owner;
+	struct pager_chunk *chunk = &allocation->chunks[copy->index];
+	CUresult result = pager_chunk_release(allocation, copy->index);
 
-	if (result == CUDA_SUCCESS)
-		atomic_fetch_add(&slot->host, copy->size);
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	chunk->is_away = true;
+	chunk->room.is_copy = chunk->room.is_hashed;
+	atomic_fetch_add(&slot->host, copy->size);
+	return CUDA_SUCCESS;
 }
 
 static CUresult take_room(struct pager_allocation *allocation, size_t index)
 {
-	struct pager_chunk *chunk = &allocation->chunks[index];
-
-	if (chunk->handle && !chunk->room)
-		chunk->room = pager_host_take(pager_chunk_size(allocation, index));
+	pager_room_take(&allocation->chunks[index].room, pager_chunk_size(allocation, index));
 	return CUDA_SUCCESS;
 }
 
 static CUresult give_room_back(struct pager_allocation *allocation, size_t index)
 {
-	struct pager_chunk *chunk = &allocation->chunks[index];
-
-	if (!chunk->handle || !chunk->room)
-		return CUDA_SUCCESS;
-	pager_host_give(chunk->room, pager_chunk_size(allocation, index));
-	chunk->room = 0;
+	if (!allocation->chunks[index].is_away)
+		pager_room_give(&allocation->chunks[index].room, pager_chunk_size(allocation, index));
 	return CUDA_SUCCESS;
 }
 
-// Counts the bytes on the device that have no room in the host.
-static uint64_t count_roomless(void)
+// Keeps the room if it has a copy with digests.
+static CUresult give_room_back_without_copy(struct pager_allocation *allocation, size_t index)
+{
+	return allocation->chunks[index].room.is_copy ? CUDA_SUCCESS : give_room_back(allocation, index);
+}
+
+static uint64_t take_rooms(void)
+{
+	for_each_chunk(take_room);
+	pager_handles_take_host();
+	return pager_memory_roomless();
+}
+
+// Every chunk gets its room before the first copy, so that a move that cannot be completed does not begin. Returns the
+// bytes for which there is none. Rooms that are kept from an earlier move may leave gaps between them that are too
+// small: then all are taken anew.
+static uint64_t take_all_rooms(void)
+{
+	if (take_rooms() == 0)
+		return 0;
+	pager_memory_forget_copies();
+	return take_rooms();
+}
+
+// Hashes what is on the device. It must be accessible, because a fault of a kernel would end the context.
+static CUresult hash_chunk(struct pager_allocation *allocation, size_t index)
+{
+	struct pager_chunk *chunk = &allocation->chunks[index];
+
+	if (chunk->is_away || !chunk->handle || !chunk->is_mapped || !chunk->is_open)
+		return CUDA_SUCCESS;
+	return pager_blocks_add(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index),
+				&chunk->room);
+}
+
+static CUresult begin_room(struct pager_allocation *allocation, size_t index)
+{
+	if (!allocation->chunks[index].is_away)
+		pager_room_begin(&allocation->chunks[index].room, pager_chunk_size(allocation, index));
+	return CUDA_SUCCESS;
+}
+
+// Finds out which blocks must be copied. If the GPU cannot hash them, that is all of them.
+static void find_changed(struct pager_copies *copies)
+{
+	uint64_t bytes = pager_memory_bytes() - atomic_load(&copies->slot->host);
+	CUresult result = pager_blocks_begin(bytes, copies->stream);
+
+	if (result == CUDA_SUCCESS) {
+		result = for_each_chunk(hash_chunk);
+		if (result == CUDA_SUCCESS)
+			result = pager_handles_hash();
+		CUresult ended = pager_blocks_end();
+		result = result == CUDA_SUCCESS ? ended : result;
+	}
+	atomic_store(&copies->slot->hash_result, result == CUDA_ERROR_NOT_READY ? 0 : result);
+}
+
+static CUresult begin_out(struct pager_copies *copies)
+{
+	for_each_chunk(begin_room);
+	CUresult result = pager_handles_begin();
+	return result == CUDA_SUCCESS && pager_memory_bytes() ? pager_copies_start(copies) : result;
+}
+
+static CUresult copy_chunks_out(struct pager_copies *copies)
 {
 	size_t count;
 	struct pager_allocation **list = pager_memory_list(&count);
-	uint64_t bytes = 0;
+	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < list[i]->chunk_count; k++)
-			if (list[i]->chunks[k].handle && !list[i]->chunks[k].room)
-				bytes += pager_chunk_size(list[i], k);
-	return bytes;
+		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
+			if (!list[i]->chunks[k].is_away && list[i]->chunks[k].handle)
+				result = copy_chunk(copies, list[i], k, finish_out);
+	return result;
+}
+
+static CUresult forget_unfinished(struct pager_allocation *allocation, size_t index)
+{
+	struct pager_room *room = &allocation->chunks[index].room;
+
+	if (!allocation->chunks[index].is_away)
+		room->is_copy &= room->changed == 0;
+	return give_room_back_without_copy(allocation, index);
 }
 
 static CUresult move_all_out(struct pager_slot *slot, uint64_t *ret_missing)
@@ -99,16 +156,19 @@ static CUresult move_all_out(struct pager_slot *slot, uint64_t *ret_missing)
 	struct pager_copies copies = {.out = true, .slot = slot};
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-	// Every chunk gets its room before the first copy, so that a move that cannot be completed does not begin.
-	for_each_chunk(take_room);
-	*ret_missing = count_roomless() + pager_handles_take_host();
+	*ret_missing = take_all_rooms();
 	if (*ret_missing == 0) {
-		result = copy_chunks(&copies, finish_out);
+		result = begin_out(&copies);
+		if (result == CUDA_SUCCESS) {
+			find_changed(&copies);
+			result = copy_chunks_out(&copies);
+		}
 		if (result == CUDA_SUCCESS)
 			result = pager_handles_begin_out(&copies);
 		result = pager_copies_end(&copies, result);
 	}
-	for_each_chunk(give_room_back);
+	atomic_store(&slot->unchanged, copies.unchanged);
+	for_each_chunk(forget_unfinished);
 	pager_handles_give_host();
 	return result;
 }
@@ -123,27 +183,20 @@ CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing)
 
 // ---- to the device -------------------------------------------------------------------------
 
-// Releases the host memory of a chunk after its copy to the device.
 static CUresult finish_in(const struct pager_copy *copy, struct pager_slot *slot)
 {
-	struct pager_allocation *allocation = copy->owner;
-
-	give_room_back(allocation, copy->index);
 	atomic_fetch_sub(&slot->host, copy->size);
 	return CUDA_SUCCESS;
 }
 
-static CUresult map_chunk(struct pager_allocation *allocation, size_t index)
+static CUresult create_chunk(void *allocation, size_t index)
 {
-	bool is_last = index + 1 == allocation->chunk_count;
-	CUresult result = pager_chunk_map(allocation, index);
-
-	return result == CUDA_SUCCESS && is_last ? pager_allocation_open(allocation) : result;
+	return pager_chunk_create(allocation, index);
 }
 
-static CUresult release_if_in_host(struct pager_allocation *allocation, size_t index)
+static CUresult release_if_away(struct pager_allocation *allocation, size_t index)
 {
-	return allocation->chunks[index].room ? pager_chunk_release(allocation, index) : CUDA_SUCCESS;
+	return allocation->chunks[index].is_away ? pager_chunk_release(allocation, index) : CUDA_SUCCESS;
 }
 
 // Counts the bytes that have no memory on the device.
@@ -159,49 +212,94 @@ static uint64_t count_absent(void)
 	return bytes;
 }
 
-// Takes all that the copies to the device need. It creates all memory before it maps any: if the device has no room,
-// that is known sooner.
-static CUresult prepare_in(uint64_t *ret_missing)
+// Counts the bytes that are in the host.
+static uint64_t count_away(void)
+{
+	size_t count;
+	struct pager_allocation **list = pager_memory_list(&count);
+	uint64_t bytes = pager_handles_count_away();
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < list[i]->chunk_count; k++)
+			bytes += list[i]->chunks[k].is_away ? pager_chunk_size(list[i], k) : 0;
+	return bytes;
+}
+
+static CUresult create_all(void)
 {
 	CUresult result = for_each_chunk(pager_chunk_create);
 
+	return result == CUDA_SUCCESS ? pager_handles_create() : result;
+}
+
+// Creates and maps the memory of a chunk.
+static CUresult prepare_chunk(struct pager_copies *copies, struct pager_allocation *allocation, size_t index)
+{
+	CUresult result = pager_copies_create(copies, create_chunk, allocation, index);
+
 	if (result == CUDA_SUCCESS)
-		result = pager_handles_create();
-	*ret_missing = count_absent();
-	if (result == CUDA_SUCCESS)
-		result = for_each_chunk(map_chunk);
-	if (result == CUDA_SUCCESS)
-		result = pager_handles_map();
+		result = pager_chunk_map(allocation, index);
+	return result == CUDA_SUCCESS ? pager_chunk_open(allocation, index) : result;
+}
+
+// Every chunk is mapped, also one whose bytes never left: a release may have failed after it was unmapped.
+static CUresult bring_chunks(struct pager_copies *copies, CUresult *ret_copied)
+{
+	size_t count;
+	struct pager_allocation **list = pager_memory_list(&count);
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < list[i]->chunk_count; k++) {
+			result = prepare_chunk(copies, list[i], k);
+			if (result != CUDA_SUCCESS)
+				return result;
+			if (list[i]->chunks[k].is_away)
+				*ret_copied = copy_chunk(copies, list[i], k, finish_in);
+			if (*ret_copied != CUDA_SUCCESS)
+				return result;
+		}
 	return result;
 }
 
-static CUresult undo_prepare_in(void)
+static CUresult undo_move_in(struct pager_slot *slot)
 {
-	CUresult of_chunks = for_each_chunk(release_if_in_host), of_handles = pager_handles_release();
+	CUresult of_chunks = for_each_chunk(release_if_away), of_handles = pager_handles_release();
 
+	atomic_store(&slot->host, count_away());
 	return of_chunks == CUDA_SUCCESS ? of_handles : of_chunks;
 }
 
-static CUresult move_all_in(struct pager_slot *slot, uint64_t *ret_missing)
+static CUresult note_return(struct pager_allocation *allocation, size_t index)
 {
-	struct pager_copies copies = {.slot = slot};
-	CUresult result = prepare_in(ret_missing);
-
-	if (result != CUDA_SUCCESS) {
-		CUresult undone = undo_prepare_in();
-		return undone == CUDA_SUCCESS ? result : CUDA_ERROR_UNKNOWN;
-	}
-	result = copy_chunks(&copies, finish_in);
-	if (result == CUDA_SUCCESS)
-		result = pager_handles_begin_in(&copies);
-	result = pager_copies_end(&copies, result);
-	return result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : result;
+	allocation->chunks[index].is_away = false;
+	return give_room_back_without_copy(allocation, index);
 }
 
-CUresult pager_move_in(struct pager_slot *slot, uint64_t *ret_missing)
+// The bytes in the host stay valid until all are back, because no thread can change those on the device.
+static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t waited_ns), uint64_t *ret_missing)
+{
+	struct pager_copies copies = {.slot = slot, .waits = waits};
+	CUresult copied = CUDA_SUCCESS, result = waits ? CUDA_SUCCESS : create_all();
+
+	if (result == CUDA_SUCCESS)
+		result = bring_chunks(&copies, &copied);
+	if (result == CUDA_SUCCESS && copied == CUDA_SUCCESS)
+		result = pager_handles_bring(&copies, &copied);
+	copied = pager_copies_end(&copies, copied);
+	*ret_missing = count_absent();
+	if (copied != CUDA_SUCCESS) // the context works no more
+		return copied == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : copied;
+	if (result != CUDA_SUCCESS)
+		return undo_move_in(slot) == CUDA_SUCCESS ? result : CUDA_ERROR_UNKNOWN;
+	for_each_chunk(note_return);
+	return pager_handles_note_return();
+}
+
+CUresult pager_move_in(struct pager_slot *slot, bool (*waits)(uint64_t waited_ns), uint64_t *ret_missing)
 {
 	pager_mapping_order();
-	CUresult result = move_all_in(slot, ret_missing);
+	CUresult result = move_all_in(slot, waits, ret_missing);
 	pager_mapping_order();
 	return result;
 }

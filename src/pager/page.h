@@ -57,6 +57,9 @@ struct pager_page {
 	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, and those that start later
 	_Atomic uint32_t suspended;	   // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
+	// 1: others are leaving, and when they have, there is room for the vGPU. Its memory returns while theirs
+	// leaves.
+	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];
 };
@@ -83,5 +86,7 @@ struct pager_slot {
 	// again. A number that differs from one wish to the next, and the bits of enum pager_park.
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
+	_Atomic uint64_t unchanged; // bytes that the last move to the host did not copy, because the host had them
+	_Atomic uint32_t hash_result; // CUresult of the hashes by which such bytes are found; not 0: all were copied
 };
-_Static_assert(sizeof(struct pager_slot) == 128, "two cache lines");
+_Static_assert(sizeof(struct pager_slot) == 256, "four cache lines");

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "pager/available.h"
+#include "pager/blocks.h"
+#include "pager/drain.h"
 #include "pager/gate.h"
 #include "pager/host.h"
 #include "pager/host_file.h"
@@ -18,10 +21,13 @@
 #include "pager/page.h"
 
 enum { CONTEXTS = 64, DEFAULT_DRAIN_MS = 10000 };
-static const long poll_least_ns = 20000, poll_most_ns = 1000000, retry_most_ns = 1000000000;
+static const long retry_most_ns = 1000000000;
+static const long look_for_room_ns = 500000;
+static const uint64_t patience_ns = 10000000000; // since the last memory for which there was room
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 // Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
+static const long host_look_ns = 1000000000; // how often it looks whether the host is short of memory
 // A process that is dumped may be another one in another slot afterwards, whose bell its pager does not hear.
 static const long parked_look_ns = 50000000;
 
@@ -34,16 +40,6 @@ static uint32_t park_refused;	// likewise: the wish to park that could not be ca
 // Held while a figure is computed and stored in the slot, so that the last one stored is the last one computed.
 static pthread_mutex_t figures_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged;
-
-static void sleep_ns(long ns)
-{
-	nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
-}
-
-static long longer(long pause_ns, long most_ns)
-{
-	return pause_ns < most_ns / 2 ? pause_ns * 2 : most_ns;
-}
 
 static void enter_state(struct pager_slot *slot, enum pager_state next)
 {
@@ -82,46 +78,13 @@ static void pop_context(void)
 	pager_driver.cuCtxPopCurrent_v2(&popped);
 }
 
-// Waits until the GPU has done all work of the context, at most until the deadline. The event covers all its streams.
-static CUresult drain_context(CUcontext context, uint64_t deadline_ns)
-{
-	CUresult result = pager_driver.cuCtxPushCurrent_v2(context);
-	long pause_ns = poll_least_ns;
-	CUevent event;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = pager_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-	if (result == CUDA_SUCCESS) {
-		result = pager_driver.cuCtxRecordEvent(context, event);
-		while (result == CUDA_SUCCESS && (result = pager_driver.cuEventQuery(event)) == CUDA_ERROR_NOT_READY &&
-		       vg_clock_monotonic_ns() < deadline_ns) {
-			sleep_ns(pause_ns);
-			pause_ns = longer(pause_ns, poll_most_ns);
-			result = CUDA_SUCCESS;
-		}
-		pager_driver.cuEventDestroy_v2(event);
-	}
-	pop_context();
-	return result;
-}
-
-static CUresult drain(const CUcontext *contexts, size_t count, uint64_t deadline_ns)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = drain_context(contexts[i], deadline_ns);
-	return result;
-}
-
 // Waits with the gate open, since a thread that captures needs the gate to end its capture.
 static bool wait_for_captures(uint64_t deadline_ns)
 {
-	for (long pause_ns = poll_least_ns; options.captures(); pause_ns = longer(pause_ns, poll_most_ns)) {
+	for (long pause_ns = PAGER_POLL_LEAST_NS; options.captures(); pause_ns = pager_longer(pause_ns, PAGER_POLL_MOST_NS)) {
 		if (vg_clock_monotonic_ns() >= deadline_ns)
 			return false;
-		sleep_ns(pause_ns);
+		pager_sleep(pause_ns);
 	}
 	return true;
 }
@@ -184,7 +147,7 @@ static bool come_back(struct pager_slot *slot)
 {
 	bool is_known = is_partly_out;
 	uint64_t missing;
-	CUresult result = pager_move_in(slot, &missing);
+	CUresult result = pager_move_in(slot, NULL, &missing);
 
 	if (result == CUDA_SUCCESS) {
 		stay(slot);
@@ -214,6 +177,8 @@ static bool move_out(struct pager_slot *slot)
 	is_partly_out = false;
 	atomic_store(&slot->moved_ns, vg_clock_monotonic_ns() - began_ns);
 	atomic_fetch_add(&slot->moves, 1);
+	if (atomic_load(&slot->hash_result))
+		options.not_hashed(slot);
 	give_reason(slot, PAGER_DONE, 0, 0);
 	enter_state(slot, PAGER_OUT);
 	return true;
@@ -229,7 +194,7 @@ static enum pager_host_step prepare_piece(uint64_t kept, uint64_t *ret_missing)
 	*ret_missing = 0;
 	if (push_context(contexts, &count) != CUDA_SUCCESS)
 		return pager_memory_bytes() ? PAGER_HOST_SHORT : PAGER_HOST_READY;
-	step = pager_host_grow(pager_memory_bytes(), kept, ret_missing);
+	step = pager_host_grow(pager_memory_roomless(), kept, ret_missing);
 	pop_context();
 	return step;
 }
@@ -258,7 +223,7 @@ static bool drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
 	CUresult result, pushed = push_context(contexts, &count);
 	bool done = true;
 
-	result = pushed == CUDA_SUCCESS || !pager_memory_bytes() ? drain(contexts, count, deadline_ns) : pushed;
+	result = pushed == CUDA_SUCCESS || !pager_memory_bytes() ? pager_drain(contexts, count, deadline_ns) : pushed;
 	if (result == CUDA_SUCCESS) {
 		done = move_out(slot);
 	} else {
@@ -287,7 +252,7 @@ static bool prepare_and_close(struct pager_slot *slot, uint64_t *ret_deadline_ns
 			stay(slot);
 			return false;
 		}
-		if (pager_host_has(pager_memory_bytes()))
+		if (pager_host_has(pager_memory_roomless()))
 			return true;
 		pager_gate_open();
 	}
@@ -301,9 +266,31 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
-// Brings all memory back. Returns false if the device has no room for it now.
-static bool come(struct pager_slot *slot)
+// Waits a moment for room that others make. Returns false if the process shall leave again, or no room has come.
+static bool wait_for_others(uint64_t waited_ns)
 {
+	const struct pager_slot *slot = options.slot();
+
+	if (!slot || is_to_leave(slot) || waited_ns > patience_ns)
+		return false;
+	pager_sleep(look_for_room_ns);
+	return true;
+}
+
+// Releases the host memory after a dump, because its file has a name. The GPU is idle: unpinning waits for it.
+static void release_named(void)
+{
+	if (!pager_host_is_named())
+		return;
+	pager_memory_forget_copies();
+	pager_host_release();
+}
+
+// Brings all memory back. It waits for room that others make only the first time: if two processes wait for each
+// other's room, each takes nothing in vain from then on. Returns false if the device has no room for it now.
+static bool come(struct pager_slot *slot, bool is_first)
+{
+	bool waits = is_first && atomic_load(&options.page->room_comes);
 	CUcontext contexts[CONTEXTS];
 	size_t count;
 	uint64_t began_ns = vg_clock_monotonic_ns(), missing = 0;
@@ -311,9 +298,9 @@ static bool come(struct pager_slot *slot)
 
 	enter_state(slot, PAGER_COMING);
 	if (result == CUDA_SUCCESS) {
-		result = pager_move_in(slot, &missing);
-		if (result == CUDA_SUCCESS && pager_host_is_named())
-			pager_host_release(); // while the GPU is idle: unpinning waits for it
+		result = pager_move_in(slot, waits ? wait_for_others : NULL, &missing);
+		if (result == CUDA_SUCCESS)
+			release_named();
 		pop_context();
 	} else if (!pager_memory_bytes()) {
 		result = CUDA_SUCCESS;
@@ -342,14 +329,45 @@ static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, heard, most_ns ? &most : NULL, NULL, 0);
 }
 
+// Releases the host memory, in which there are only copies.
+static void release_host(void)
+{
+	CUcontext contexts[CONTEXTS];
+	size_t count;
+	CUresult pushed = push_context(contexts, &count);
+
+	pager_memory_forget_copies();
+	pager_host_release();
+	if (pushed == CUDA_SUCCESS)
+		pop_context();
+}
+
+// The host's memory is only of use for the next move, and no other vGPU needs the room: releases it if the host is
+// short of memory. Returns when to look again, in nanoseconds; 0: at no time.
+static long look_at_host(void)
+{
+	static uint64_t looked_ns;
+	uint64_t now_ns = vg_clock_monotonic_ns();
+
+	if (!pager_host_bytes())
+		return 0;
+	if (now_ns >= looked_ns + host_look_ns) {
+		looked_ns = now_ns;
+		if (pager_host_available() < options.host_least)
+			release_host();
+	}
+	return host_look_ns;
+}
 
 // While the vGPUs do not fit on the device together: reports whether threads use the device, and pins host memory ahead
-// of need. Returns when to look again, in nanoseconds; 0: at no time.
+// of need. Otherwise looks whether to release it. Returns when to look again, in nanoseconds; 0: at no time.
 static long look_ahead(struct pager_slot *slot)
 {
 	uint32_t ms = atomic_load(&options.page->ask_ms);
 	uint64_t missing;
 
+	if (!ms && state == PAGER_RUNNING && !is_to_leave(slot))
+		return look_at_host();
 	if (!ms || state != PAGER_RUNNING || atomic_load(&slot->park))
 		return ms * 1000000l;
 	if (pager_gate_was_used())
@@ -395,18 +413,6 @@ static bool put_away(struct pager_slot *slot)
 	write_file(slot, &file);
 	enter_state(slot, PAGER_PARKED);
 	return true;
-}
-
-// Releases the host memory, which is not in use.
-static void release_host(void)
-{
-	CUcontext contexts[CONTEXTS];
-	size_t count;
-	CUresult pushed = push_context(contexts, &count);
-
-	pager_host_release();
-	if (pushed == CUDA_SUCCESS)
-		pop_context();
 }
 
 // Carries out the wish to park, or gives it up. Returns false if it is to be called again.
@@ -482,9 +488,9 @@ static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 	else if (is_to_leave(slot) && state != PAGER_OUT)
 		done = leave(slot);
 	else if (!is_to_leave(slot) && state == PAGER_OUT)
-		done = come(slot);
+		done = come(slot, retry_ns == 0);
 	if (!done)
-		return retry_ns ? longer(retry_ns, retry_most_ns) : 10000000;
+		return retry_ns ? pager_longer(retry_ns, retry_most_ns) : 10000000;
 	atomic_store_explicit(&slot->answered, bell, memory_order_release);
 	return 0;
 }
@@ -519,7 +525,7 @@ static void *run(void *unused)
 	for (;;) {
 		slot = options.slot();
 		if (!slot) { // it is being checkpointed or restored
-			sleep_ns(poll_most_ns);
+			pager_sleep(PAGER_POLL_MOST_NS);
 			continue;
 		}
 		uint32_t restores = options.restores();
@@ -543,6 +549,7 @@ int pager_start(const struct pager_options *wanted)
 
 	options = *wanted;
 	pager_host_limit(options.host_limit);
+	pager_blocks_limit(options.hash_least);
 	r = pager_gate_start(options.waits);
 	if (r < 0)
 		return r;
@@ -587,4 +594,5 @@ void pager_reset(void)
 	started = false;
 	pager_gate_reset();
 	pager_host_reset();
+	pager_blocks_forget(NULL);
 }

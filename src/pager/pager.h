@@ -24,9 +24,15 @@ struct pager_options {
 	bool (*captures)(void);
 	// Tells the user why a move failed, from the values of the slot.
 	void (*failed)(const struct pager_slot *slot);
+	// Tells the user that the GPU could not hash memory that has moved, so that all of it was copied.
+	void (*not_hashed)(const struct pager_slot *slot);
 	// Tells the user how long a thread has been waiting.
 	void (*waits)(uint64_t waited_ns);
 	uint64_t host_limit; // bytes
+	uint64_t hash_least; // bytes: with less, unchanged blocks are not looked for
+	// If the host has less memory available, and no vGPUs compete, memory that is pinned and not needed is
+	// released.
+	uint64_t host_least;
 };
 
 // Starts the thread, which blocks all signals. Call it once. Returns 0 or -errno.

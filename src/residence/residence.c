@@ -36,16 +36,30 @@ uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Returns the room that is free now or, if `soon`, after all orders are carried out. The room of a vGPU that was let in
-// counts as taken from then on.
-static uint64_t find_room(const struct residence_vgpu *vgpus, size_t count, uint64_t capacity, bool soon)
+// Whether its memory has left the device, or is leaving it and nothing holds that up.
+static bool makes_room(const struct residence_vgpu *vgpu)
+{
+	return vgpu->state == RESIDENCE_OUT || (vgpu->state == RESIDENCE_LEAVING && vgpu->has_drained);
+}
+
+// Returns how much the vGPUs take now or, if `soon`, after all orders are carried out. The room of a vGPU that was let
+// in counts as taken from then on.
+static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool soon)
 {
 	uint64_t taken = sum_fixed_parts(vgpus, count);
 
 	for (size_t i = 0; i < count; i++)
-		if (!vgpus[i].out || (!soon && vgpus[i].state != RESIDENCE_OUT))
+		if (!vgpus[i].out || (!soon && !makes_room(&vgpus[i])))
 			taken += moving_part(&vgpus[i]);
-	return taken < capacity ? capacity - taken : 0;
+	return taken;
+}
+
+// One for whose room others were to leave turns back if they stay: else each would wait for the other's room.
+static void turn_back(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+{
+	for (size_t i = 0; i < count; i++)
+		if (vgpus[i].state == RESIDENCE_COMING && !vgpus[i].out && sum_taken(vgpus, count, true) > capacity)
+			vgpus[i].out = true;
 }
 
 static uint64_t choose_quantum(const struct residence_vgpu *vgpu)
@@ -129,14 +143,21 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 	return first;
 }
 
+// Lets a vGPU in if there is room for it, besides those that have not drained. Returns false if there is none.
+static bool let_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+{
+	vgpu->out = false;
+	vgpu->out = sum_taken(vgpus, count, false) > capacity;
+	return !vgpu->out;
+}
+
 // Lets in waiting vGPUs, in order, as long as there is room. Returns the first one without room; NULL: none.
 static struct residence_vgpu *admit_waiting(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	struct residence_vgpu *first;
 
-	while ((first = find_first_waiting(vgpus, count)) &&
-	       (first->state == RESIDENCE_LEAVING || find_room(vgpus, count, capacity, false) >= moving_part(first)))
-		first->out = false;
+	while ((first = find_first_waiting(vgpus, count)) && let_in(first, vgpus, count, capacity))
+		;
 	return first;
 }
 
@@ -160,8 +181,9 @@ uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t c
 		vgpus[i].out = vgpus[i].is_suspended ||
 			       ((!fit || vgpus[i].idle_ns) && (vgpus[i].state == RESIDENCE_OUT ||
 							       vgpus[i].state == RESIDENCE_LEAVING));
+	turn_back(vgpus, count, capacity);
 	first = admit_waiting(vgpus, count, capacity);
-	while (first && find_room(vgpus, count, capacity, true) < moving_part(first) &&
+	while (first && sum_taken(vgpus, count, true) + moving_part(first) > capacity &&
 	       (victim = find_victim(vgpus, count, now, &next)) != NULL)
 		victim->out = true;
 	for (size_t i = 0; i < count; i++) {

@@ -68,6 +68,7 @@ static void free_block(struct block *block)
 static void read_eviction(struct vg_fields *tenant, const json_t *object, struct vg_eviction_info *eviction)
 {
 	struct vg_fields fields = {object, NULL};
+	int unused;
 
 	if (!object || json_is_null(object))
 		return;
@@ -86,6 +87,8 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 	eviction->waited_ns = vg_field_size(&fields, "waited_ns");
 	eviction->waiting = (unsigned)vg_field_size(&fields, "waiting");
 	eviction->moves = (unsigned)vg_field_size(&fields, "moves");
+	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // an older daemon does not tell
+	eviction->hash_error = (unsigned)vg_field_known_size(&fields, "hash_error", &unused);
 	if (fields.wrong)
 		tenant->wrong = "eviction";
 }

@@ -59,8 +59,17 @@ TEST(a_move_is_waited_for_and_measured)
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "3"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s\n");
 	CHECK_STR(result.err, "");
+	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"unchanged\":805306368"), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 1.0 GiB/s; 768.0 MiB of it had not "
+			      "changed since the last time, and were not copied\n");
+	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"hash_error\":2"), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s; the GPU could not hash it "
+			      "(CUDA error 2), so unchanged blocks were copied, too\n");
 	serve_in_turn((const char *const[]){
 		"{\"ok\":true,\"vgpus\":[]}", ASKED("1073741824"),
+		listing_of("\"state\":\"out\",\"suspended\":false,\"pending\":false,\"reason\":\"\""), // others have the GPU
 		listing_of("\"state\":\"returning\",\"suspended\":false,\"pending\":true,\"reason\":\"\""),
 		listing_of(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "--pid", "7"), 0);
@@ -276,7 +285,7 @@ TEST(json_has_all_of_it)
 	CHECK(json_real_value(json_object_get(eviction, "waited")) == 1.5);
 	CHECK_INT(json_integer_value(json_object_get(eviction, "waiting")), 2);
 	CHECK_INT(json_integer_value(json_object_get(eviction, "moves")), 4);
-	CHECK_INT(json_object_size(eviction), 14);
+	CHECK_INT(json_object_size(eviction), 16);
 	vgpu = json_array_get(json_object_get(json, "vgpus"), 1);
 	CHECK(json_is_false(json_object_get(vgpu, "evictable")));
 	CHECK(json_is_null(json_object_get(vgpu, "swap")));

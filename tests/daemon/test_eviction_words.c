@@ -5,14 +5,16 @@
 
 static void check_bounded(const char *name, pid_t pid)
 {
-	static const char *const sizes[] = {"bytes", "host", "missing"};
-	static const char *const figures[] = {"state_ns", "moved_ns", "waited_ns", "waiting", "moves", "error"};
+	static const char *const sizes[] = {"bytes", "host", "missing", "unchanged"};
+	static const char *const figures[] = {"state_ns", "moved_ns", "waited_ns", "waiting",
+					      "moves",	  "error",    "hash_error"};
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		CHECK(number_of(name, pid, sizes[i]) >= 0 && number_of(name, pid, sizes[i]) <= (json_int_t)(4 * GIB));
 	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
 		CHECK(number_of(name, pid, figures[i]) >= 0);
 	CHECK(number_of(name, pid, "host") <= number_of(name, pid, "bytes"));
+	CHECK(number_of(name, pid, "unchanged") <= number_of(name, pid, "bytes"));
 	CHECK(number_of(name, 0, "on_gpu") >= 0 && number_of(name, 0, "in_host") >= 0);
 	CHECK(number_of(name, 0, "on_gpu") + number_of(name, 0, "in_host") <= (json_int_t)(4 * GIB));
 }

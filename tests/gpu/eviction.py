@@ -212,6 +212,44 @@ def suspends_expandable_segments(nvml):
                                                f"{HERE}/torch_server.py", str(HELD), str(value)])
 
 
+def copies_only_changes(nvml):
+    """Blocks of 2 MiB that have not changed since the last time are not copied again."""
+    mib = 32 if SIM else HELD
+
+    def unchanged(server):
+        out = virgate("suspend", server.name)
+        eviction = vgpu(server.name)["tenants"][0]["eviction"]
+        check(eviction["hash_error"] == 0, f"hash error {eviction['hash_error']}")
+        check(eviction["unchanged"] == 0 or "had not changed" in out, out)
+        virgate("resume", server.name)
+        return eviction["unchanged"], eviction["bytes"], out.strip().splitlines()[-1]
+
+    def run(servers):
+        server = servers[0]
+        first, size, _ = unchanged(server)
+        check(first == 0, f"{first} bytes unchanged the first time")
+        again, _, words = unchanged(server)
+        check(again == size, f"{again} of {size} bytes unchanged")
+        server.ask("set 9 77", "set")
+        server.ask(f"set {mib - 1} 77", "set")
+        changed, _, _ = unchanged(server)
+        check(changed == size - 4 * MiB, f"{size - changed} bytes changed instead of 4 MiB")
+        server.ask("set 9 1", "set")
+        server.ask(f"set {mib - 1} 1", "set")
+        server.ask("check", "right")
+        server.ask("write 5", "written")
+        check(unchanged(server)[0] == 0, "all has changed")
+        server.ask("check", "right")
+        return words
+
+    if SIM:
+        os.environ["VIRGATE_SIM_HASH"] = "1"
+    try:
+        return with_servers(1, run, nvml, lambda value: [f"{PROGRAMS}/server", str(mib), str(value)])
+    finally:
+        os.environ.pop("VIRGATE_SIM_HASH", None)
+
+
 def all_answer(nvml, seconds):
     """Requests at random: each is answered, and right."""
     def run(servers):
@@ -328,7 +366,9 @@ def main():
     suite = Suite()
     nvml = Nvml()
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
-    for function in (suspends, suspends_deep, suspends_by_driver, recovers_deep, suspends_created_memory, suspends_expandable_segments, survives_kill, survives_daemon, waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
+    for function in (suspends, suspends_deep, suspends_by_driver, recovers_deep, suspends_created_memory,
+                     suspends_expandable_segments, copies_only_changes, survives_kill, survives_daemon, waits_for_the_busy,
+                     suspended_stay_out, leaves_when_idle, refuses):
         suite.test(function.__name__, function, nvml)
     suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
     virgate("rm", "rest")

@@ -16,7 +16,7 @@ else
 fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
-compute operation manager sharing broker examples runtime turns turns_mps eviction processes routes loopholes frameworks checkpoint"
+compute operation manager sharing broker examples runtime turns turns_mps eviction eviction_switch processes routes loopholes frameworks checkpoint"
 by_name='manager-stress frameworks-contended' # take minutes
 for part in "$@"; do
 	# shellcheck disable=SC2086
@@ -81,7 +81,7 @@ for part in "$@"; do
 	checkpoint) # CASES="train graph": only these of its cases; LARGE is the size of the one called large, in MiB
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
-	sharing | broker | turns | turns_mps | eviction) run "$part" 190 python3 "$here/$part.py" "$root" ;;
+	sharing | broker | turns | turns_mps | eviction | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	frameworks-contended) run "$part" 290 python3 "$here/frameworks.py" "$root" contended ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	esac

@@ -1,6 +1,8 @@
 // server MIB VALUE [PIECE]: fills device memory with the value and answers requests, one a line of standard input. With
 // PIECE, the memory is of cuMemCreate, so many MiB each, and the first piece is mapped at a second address, too.
 //   check          reads three places of the memory and prints "right" or "wrong"
+//   write VALUE    fills the memory with another value, and prints "written"
+//   set MIB VALUE  writes one word at the beginning of that MiB, and prints "set"
 //   block SECONDS  gives the GPU work that lasts so long, prints "begun", and does not wait for it
 //   copy           copies the memory to pinned host memory and back, chunk by chunk, and prints the seconds of each way
 #include <stdint.h>
@@ -108,12 +110,13 @@ static void copy(CUdeviceptr memory, size_t mib, CUstream stream, double ret_sec
 int main(int argc, char **argv)
 {
 	size_t mib = argc > 2 ? strtoull(argv[1], NULL, 10) : 0, piece = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
-	uint32_t value = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+	uint32_t value = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0, word;
 	CUdeviceptr memory, alias = 0;
 	CUcontext context;
 	CUstream stream;
 	char line[64];
 	double took[2];
+	unsigned int at;
 	int seconds;
 
 	if (mib == 0 || piece > mib)
@@ -133,6 +136,13 @@ int main(int argc, char **argv)
 		else if (strcmp(line, "copy\n") == 0) {
 			copy(memory, mib, stream, took);
 			printf("%.4f %.4f\n", took[0], took[1]);
+		} else if (sscanf(line, "write %u", &value) == 1) {
+			DO(cuMemsetD32(memory, value, mib * WORDS));
+			DO(cuCtxSynchronize());
+			printf("written\n");
+		} else if (sscanf(line, "set %u %u", &at, &word) == 2) {
+			DO(cuMemsetD32(memory + (size_t)at * MIB, word, 1));
+			printf("set\n");
 		} else if (sscanf(line, "block %d", &seconds) == 1) {
 			DO(cuLaunchHostFunc(stream, sleep_for, &seconds));
 			printf("begun\n");

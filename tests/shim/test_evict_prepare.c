@@ -164,6 +164,54 @@ static void ahead_body(void)
 	move(false, PAGER_RUNNING);
 }
 
+// One more MiB than the machine can have, or none.
+static void run_with_host_least(const char *mib, void (*body)(void))
+{
+	setenv("VIRGATE_SIM_HOST_LEAST", mib, 1);
+	run_evictable(body);
+	unsetenv("VIRGATE_SIM_HOST_LEAST");
+}
+
+static void short_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
+	fill(memory, HELD, 5);
+	size_t before = resident_bytes(); // the simulated GPU's memory is resident, too
+	move(true, PAGER_OUT);
+	pause_ms(1500); // longer than between two looks
+	CHECK_INT(slot->host, slot->bytes);
+	move(false, PAGER_RUNNING);
+	for (int i = 0; i < 3000 && resident_bytes() > before + HELD / 4; i++)
+		pause_ms(1);
+	CHECK(resident_bytes() <= before + HELD / 4);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	check_filled(memory, HELD, 5);
+}
+
+static void plenty_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
+	fill(memory, HELD, 5);
+	size_t before = resident_bytes();
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	pause_ms(2500);
+	CHECK(resident_bytes() >= before + HELD * 3 / 4);
+}
+
+TEST(pinned_memory_is_released_if_the_host_is_short_of_memory)
+{
+	run_with_host_least("1000000000", short_body);
+	run_with_host_least("0", plenty_body);
+}
+
 static unsigned long long available_kib(void)
 {
 	unsigned long long kib = 0;

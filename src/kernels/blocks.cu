@@ -1,0 +1,37 @@
+// BLAKE3's keyed hashes of many blocks of 2 MiB by one launch: the digest of each block is that of its bytes alone.
+#include "blocks.h"
+#include "hash.cuh"
+
+enum { GROUPS = BLOCKS_BYTES / HASH_CHUNK_BYTES / HASH_CHUNK_GROUP };
+
+// In the module, so that they are there as soon as it is loaded.
+__device__ uint64_t virgate_block_addresses[BLOCKS_MOST];
+__device__ hash_node virgate_block_digests[BLOCKS_MOST];
+
+// As many thread blocks as blocks. Each group of chunks leaves a few nodes, at whose levels all threads have work; the
+// nodes of all groups are combined at the end.
+extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP, 5) virgate_hash_blocks(hash_parameters p)
+{
+	__shared__ uint32_t nodes[8][HASH_CHUNK_GROUP], kept[8][HASH_CHUNK_GROUP];
+	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // nodes that a group leaves
+	const uint8_t *block = (const uint8_t *)virgate_block_addresses[blockIdx.x];
+
+	for (uint32_t group = 0; group < GROUPS; group++) {
+		uint32_t h[8], chunk = group * HASH_CHUNK_GROUP + threadIdx.x;
+#pragma unroll
+		for (int k = 0; k < 8; k++)
+			h[k] = p.key[k];
+		hash_chunk(h, block + chunk * HASH_CHUNK_BYTES, HASH_CHUNK_BYTES, chunk, 0, p.one);
+#pragma unroll
+		for (int k = 0; k < 8; k++)
+			nodes[k][threadIdx.x] = h[k];
+		combine<HASH_CHUNK_GROUP>(nodes, HASH_CHUNK_GROUP, each, p, 0);
+		if (threadIdx.x < each) {
+#pragma unroll
+			for (int k = 0; k < 8; k++)
+				kept[k][group * each + threadIdx.x] = nodes[k][threadIdx.x];
+		}
+		__syncthreads();
+	}
+	reduce<HASH_CHUNK_GROUP>(kept, HASH_CHUNK_GROUP, 1, p, ROOT, &virgate_block_digests[blockIdx.x]);
+}

@@ -1,0 +1,215 @@
+// Memory that returns while other processes make room for it.
+#include "evictable_handles.h"
+
+enum { BIG = 300 << 20, CHUNK = 128 << 20, HANDLE = 40 << 20 };
+
+static CUdeviceptr big, mapped;
+
+static void wait_until(const _Atomic uint64_t *word, uint64_t value)
+{
+	for (int i = 0; i < 20000 && atomic_load(word) != value; i++)
+		pause_ms(1);
+	CHECK_INT(*word, value);
+}
+
+static void tell_room_comes(bool comes)
+{
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->room_comes, comes);
+}
+
+// An allocation of three chunks, and a handle, are in the host. The device has room for one chunk, and `others` have
+// the rest: when the first has ended, there is room for another chunk.
+static void begin_without_room(pid_t others[2])
+{
+	CUmemGenericAllocationHandle handle;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
+	handle = make(HANDLE);
+	mapped = map_anywhere(HANDLE, handle);
+	fill(big, BIG, 11);
+	fill(big + CHUNK, 64, 12);
+	fill(mapped, HANDLE, 13);
+	move(true, PAGER_OUT);
+	others[0] = take_room(CHUNK);
+	others[1] = take_room(free_on_device() - CHUNK - (32 << 20)); // a context takes 16 MiB
+	tell_room_comes(true);
+	wish(false, 0);
+	wait_until(&slot->host, BIG + HANDLE - CHUNK);
+	CHECK_INT(slot->state, PAGER_COMING);
+	CHECK(slot->answered != slot->bell);
+}
+
+static void end_other(pid_t other)
+{
+	kill(other, SIGKILL);
+	CHECK_INT(waitpid(other, NULL, 0), other);
+}
+
+static void check_contents(void)
+{
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->host, 0);
+	check_filled(big, CHUNK, 11);
+	check_filled(big + CHUNK, 64, 12);
+	check_filled(big + CHUNK + 64, BIG - CHUNK - 64, 11);
+	check_filled(mapped, HANDLE, 13);
+}
+
+static void by_parts_body(void)
+{
+	pid_t others[2];
+
+	begin_without_room(others);
+	end_other(others[0]);
+	wait_until(&slot->host, BIG + HANDLE - 2 * CHUNK);
+	CHECK_INT(slot->state, PAGER_COMING);
+	end_other(others[1]);
+	wait_for_answer();
+	CHECK_INT(slot->reason, PAGER_DONE);
+	check_contents();
+	out_and_in();
+	check_contents();
+}
+
+// The quota and the swap are larger than the device.
+static void run_crowded(void (*body)(void))
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	TENANT(16 * GIB, 16 * MIB, body);
+}
+
+TEST(memory_returns_as_fast_as_room_comes)
+{
+	run_crowded(by_parts_body);
+}
+
+static void turns_back_body(void)
+{
+	pid_t others[2];
+	size_t before;
+
+	begin_without_room(others);
+	before = free_on_device();
+	move(true, PAGER_OUT);
+	CHECK_INT(slot->host, BIG + HANDLE);
+	CHECK_INT(slot->moves, 1); // what had come was not copied again
+	CHECK_INT(free_on_device(), before + CHUNK);
+	end_other(others[0]);
+	end_other(others[1]);
+	move(false, PAGER_RUNNING);
+	check_contents();
+}
+
+TEST(memory_turns_back_if_it_is_to_leave_again)
+{
+	run_crowded(turns_back_body);
+}
+
+static void gives_up_body(void)
+{
+	pid_t others[2];
+	size_t before;
+
+	begin_without_room(others);
+	before = free_on_device();
+	for (int i = 0; i < 40000 && slot->reason != PAGER_DEVICE; i++)
+		pause_ms(1);
+	CHECK_INT(slot->reason, PAGER_DEVICE);
+	CHECK_INT(slot->missing, BIG + HANDLE - CHUNK);
+	CHECK_INT(slot->host, BIG + HANDLE);
+	CHECK(free_on_device() >= before + CHUNK / 2); // it tries again from time to time
+	CHECK(slot->answered != slot->bell);
+	end_other(others[0]);
+	end_other(others[1]);
+	wait_for_answer();
+	check_contents();
+}
+
+TEST(memory_waits_in_the_host_if_no_room_comes)
+{
+	run_crowded(gives_up_body);
+}
+
+// ---- two that wait for each other ----------------------------------------------------------------
+
+enum { PIECE = 20 << 20, PIECES = 10 };
+
+static void hold_pieces(void)
+{
+	CUdeviceptr pieces[PIECES];
+
+	alarm(120);
+	start();
+	for (uint32_t i = 0; i < PIECES; i++) {
+		CHECK_INT(cuMemAlloc_v2(&pieces[i], PIECE), CUDA_SUCCESS);
+		fill(pieces[i], PIECE, i + 1);
+	}
+	while (atomic_load(&vg_ledger_pager_page(tenant_ledger)->ask_ms) == 0)
+		pause_ms(1);
+	for (uint32_t i = 0; i < PIECES; i++)
+		check_filled(pieces[i], PIECE, i + 1);
+	_exit(0);
+}
+
+static void wait_for_state(const struct pager_slot *of, enum pager_state state)
+{
+	for (int i = 0; i < 40000 && atomic_load(&of->state) != state; i++)
+		pause_ms(1);
+	CHECK_INT(of->state, state);
+}
+
+static void wish_for(struct pager_slot *of, bool out)
+{
+	slot = of;
+	wish(out, 5000);
+}
+
+// Calls of the driver take time, so that both get a part of the room.
+TEST(two_that_wait_for_each_other_give_their_parts_back)
+{
+	struct pager_slot *slots;
+	pid_t children[2], other;
+
+	setenv("VIRGATE_SIM", "memory=1G,ctx=16M,slice=2ms", 1);
+	setenv("VIRGATE_SIM_COST", "call:cuMemCreate=100ms", 1);
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	tenant_new_ledger(16 * GIB, 16 * MIB);
+	slots = vg_ledger_pager_slots(tenant_ledger);
+	for (int i = 0; i < 2; i++) {
+		children[i] = fork();
+		if (children[i] == 0)
+			hold_pieces();
+		wait_until(&slots[i].bytes, PIECES * PIECE);
+	}
+	for (int i = 0; i < 2; i++)
+		wish_for(&slots[i], true);
+	for (int i = 0; i < 2; i++)
+		wait_for_state(&slots[i], PAGER_OUT);
+	other = take_room((1024 - 3 * 16 - 300) * MIB); // 300 MiB are left
+	tell_room_comes(true);
+	for (int i = 0; i < 2; i++)
+		wish_for(&slots[i], false);
+	for (int i = 0; i < 20000 && (slots[0].host == PIECES * PIECE || slots[1].host == PIECES * PIECE); i++)
+		pause_ms(1);
+	CHECK(slots[0].host < PIECES * PIECE && slots[1].host < PIECES * PIECE); // each has a part
+	for (int i = 0; i < 40000 && slots[0].state != PAGER_RUNNING && slots[1].state != PAGER_RUNNING; i++)
+		pause_ms(1);
+	int first = slots[0].state == PAGER_RUNNING ? 0 : 1;
+	CHECK_INT(slots[first].state, PAGER_RUNNING);
+	wait_for_state(&slots[!first], PAGER_OUT);
+	CHECK_INT(slots[!first].host, PIECES * PIECE);
+	wish_for(&slots[first], true);
+	wait_for_state(&slots[!first], PAGER_RUNNING);
+	end_other(other);
+	wish_for(&slots[first], false);
+	wait_for_state(&slots[first], PAGER_RUNNING);
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
+	for (int i = 0; i < 2; i++) {
+		int status;
+		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+		CHECK_INT(status, 0);
+	}
+}
