@@ -123,7 +123,7 @@ def leaves_altogether(nvml, options, least):
         server.ask("check", "right")
         there = nvml.memory()["used"]
         lines = []
-        for _ in range(2 if SIM else 4):
+        for _ in range(2):
             begun = time.monotonic()
             out = virgate("suspend", name, "--deep").strip().splitlines()[-1]
             middle = time.monotonic()

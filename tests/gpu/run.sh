@@ -81,7 +81,8 @@ for part in "$@"; do
 	checkpoint) # CASES="train graph": only these of its cases; LARGE is the size of the one called large, in MiB
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
-	sharing | broker | turns | turns_mps | eviction | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
+	eviction) run "$part" 290 python3 "$here/$part.py" "$root" ;;
+	sharing | broker | turns | turns_mps | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	frameworks-contended) run "$part" 290 python3 "$here/frameworks.py" "$root" contended ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	esac
