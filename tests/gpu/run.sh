@@ -17,7 +17,7 @@ fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
 compute operation manager sharing broker examples runtime turns turns_mps eviction eviction_switch processes routes loopholes frameworks checkpoint"
-by_name='manager-stress frameworks-contended' # take minutes
+by_name='manager-stress frameworks-contended numba' # take minutes
 for part in "$@"; do
 	# shellcheck disable=SC2086
 	printf '%s\n' $parts $by_name | grep -qxF -e "$part" && continue
@@ -83,6 +83,7 @@ for part in "$@"; do
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
 	eviction) run "$part" 290 python3 "$here/$part.py" "$root" ;;
 	sharing | broker | turns | turns_mps | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
+	numba) run "$part" 290 python3 "$here/numba_programs.py" "$root" ;;
 	frameworks-contended) run "$part" 290 python3 "$here/frameworks.py" "$root" contended ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	esac
