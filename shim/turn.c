@@ -343,7 +343,7 @@ static void note_end(const struct call *call, uint64_t began_ns)
 	int shape = rows[call->row].shape;
 	CUcontext context = shape == NONE ? NULL : (CUcontext)(uintptr_t)argument(call, shape);
 
-	shim_turn_ended(rows[call->row].stream == NONE ? NULL : stream_of(call), context, began_ns);
+	shim_turn_ended(rows[call->row].stream == NONE ? NULL : stream_of(call), context, began_ns, clock_ns());
 }
 
 // The call may prove that nothing is in flight any more.

@@ -40,7 +40,7 @@ void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint
 void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now);
 // Notes that the work of a stream, or without one that of a context (NULL: the current one), has ended: all that was
 // launched before `began_ns`. Call it after a synchronization that began then.
-void shim_turn_ended(CUstream stream, CUcontext context, uint64_t began_ns);
+void shim_turn_ended(CUstream stream, CUcontext context, uint64_t began_ns, uint64_t now);
 // The process was restored: nothing is in flight.
 void shim_turn_forget_flight(void);
 // Measures the launch between the two, for shim_turn_estimates. False: another one is being measured.

@@ -30,7 +30,7 @@ struct shim_turn_stream {
 	struct mark marks[MARKS];
 	unsigned int first, count;     // marks that were not seen to be reached
 	uint64_t marked_ns;	       // the sum of theirs
-	uint64_t since_ns;	       // all before the first of them had ended by then
+	uint64_t since_ns;	       // when the work before the first of them began, at the earliest
 	uint64_t open_ns, launched_ns; // behind the last mark; when the last of it was launched
 	unsigned int open_launches;
 	struct {
@@ -43,6 +43,7 @@ struct shim_turn_stream {
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
 static _Atomic unsigned int used; // entries from here on were never used
+static _Atomic uint64_t reached_ns; // when a mark was last seen to be reached, in any stream
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of keys
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;
@@ -146,6 +147,7 @@ static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 {
 	while (stream->count && is_reached(stream->marks[stream->first].event)) {
 		stream->since_ns = now;
+		atomic_store_explicit(&reached_ns, now, memory_order_relaxed);
 		stream->marked_ns -= stream->marks[stream->first].ns;
 		stream->first = (stream->first + 1) % MARKS;
 		stream->count--;
@@ -224,16 +226,6 @@ void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 	vg_lock_give(&stream->lock);
 }
 
-// With the lock held. The work before the first mark has run for a while. If it outlasts its estimate, a part of that
-// counts as left.
-static uint64_t left_of_marks(const struct shim_turn_stream *stream, uint64_t now)
-{
-	uint64_t first = stream->count ? stream->marks[stream->first].ns : 0;
-	uint64_t ran = now > stream->since_ns ? now - stream->since_ns : 0, least = first / LATE_PART;
-
-	return stream->marked_ns - first + (first > ran + least ? first - ran : least);
-}
-
 // With the lock held.
 static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
 {
@@ -244,12 +236,22 @@ static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
 		stream->open_launches = 0;
 	}
 	// A mark without time is work in flight, too.
-	return left_of_marks(stream, now) + stream->open_ns + stream->count + stream->open_launches;
+	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
+// Returns what is left of work that was estimated at `ns` and has run for `ran`. If it outlasts its estimate, it probably
+// runs for as long again as it is late.
+static uint64_t rest_of(uint64_t ns, uint64_t ran)
+{
+	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
+
+	return rest > least ? rest : least;
+}
+
+// The streams are taken to run one after the other. So only one of the first marks has run since any mark was reached.
 uint64_t shim_turn_left(uint64_t now)
 {
-	uint64_t left = 0;
+	uint64_t left = 0, first = 0, since = UINT64_MAX;
 
 	for (unsigned int i = 0; i < used; i++) {
 		struct shim_turn_stream *stream = &streams[i];
@@ -257,9 +259,18 @@ uint64_t shim_turn_left(uint64_t now)
 			continue;
 		vg_lock_take(&stream->lock);
 		left += stream->key ? left_of(stream, now) : 0;
+		if (stream->key && stream->count) {
+			uint64_t ns = stream->marks[stream->first].ns;
+			first = ns > first ? ns : first;
+			since = stream->since_ns < since ? stream->since_ns : since;
+		}
 		vg_lock_give(&stream->lock);
 	}
-	return left;
+	if (!first)
+		return left;
+	uint64_t reached = atomic_load_explicit(&reached_ns, memory_order_relaxed);
+	since = reached > since ? reached : since;
+	return left - first + rest_of(first, now > since ? now - since : 0);
 }
 
 // With the lock held. A measurement that has ended stays to be read.
@@ -270,7 +281,7 @@ static void forget_flight(struct shim_turn_stream *stream)
 	stream->open_launches = 0;
 }
 
-void shim_turn_ended(CUstream handle, CUcontext context, uint64_t began_ns)
+void shim_turn_ended(CUstream handle, CUcontext context, uint64_t began_ns, uint64_t now)
 {
 	uintptr_t key;
 
@@ -283,8 +294,10 @@ void shim_turn_ended(CUstream handle, CUcontext context, uint64_t began_ns)
 		if (handle ? stream->key != key : stream->context != context)
 			continue;
 		vg_lock_take(&stream->lock);
-		if (stream->launched_ns < began_ns)
+		if (stream->launched_ns < began_ns) {
 			forget_flight(stream);
+			atomic_store_explicit(&reached_ns, now, memory_order_relaxed);
+		}
 		vg_lock_give(&stream->lock);
 	}
 }

@@ -1,8 +1,10 @@
 #include "turn/estimate.h"
 
-enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 3 };
+enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 5 };
+#define CAPPED (1ull << COUNT_BITS) // the last sample was
+#define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)
-#define UNITS_MOST ((1ull << (TAG_SHIFT - COUNT_BITS)) - 1) // 73 minutes
+#define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // 36 minutes
 
 static bool has_tag(uint64_t entry, uint64_t shape)
 {
@@ -26,7 +28,7 @@ static _Atomic uint64_t *find_entry(struct turn_estimates *estimates, uint64_t s
 
 static uint64_t units_of(uint64_t entry)
 {
-	return entry >> COUNT_BITS & UNITS_MOST;
+	return entry >> UNITS_SHIFT & UNITS_MOST;
 }
 
 static uint64_t count_of(uint64_t entry)
@@ -55,25 +57,26 @@ static bool is_unsettled(uint64_t old, uint64_t measured)
 {
 	uint64_t difference = measured > old ? measured - old : old - measured;
 
-	return (old ? old : measured) >= LONG_UNITS && difference > old / 8;
+	return (old > measured ? old : measured) >= LONG_UNITS && difference > old / 8;
 }
 
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns)
 {
 	_Atomic uint64_t *place = find_entry(estimates, shape);
 	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed);
-	uint64_t units = measured_ns >> UNIT_SHIFT, count = 0;
+	uint64_t old = has_tag(entry, shape) ? units_of(entry) : 0, count = old ? count_of(entry) : 0;
+	uint64_t measured = measured_ns >> UNIT_SHIFT, units;
+	bool is_large;
 
-	units = !units ? 1 : units > UNITS_MOST ? UNITS_MOST : units;
-	uint64_t old = has_tag(entry, shape) ? units_of(entry) : 0;
-	if (is_unsettled(old, units))
+	measured = !measured ? 1 : measured > UNITS_MOST ? UNITS_MOST : measured;
+	if (is_unsettled(old, measured))
 		count = TURN_SAMPLE - SOON;
-	else if (old)
-		count = count_of(entry);
-	if (old) {
-		units = units > old * GROWTH ? old * GROWTH : units;
-		units = units > old ? old + (units - old + LEARN - 1) / LEARN : old - (old - units + LEARN - 1) / LEARN;
-	}
-	entry = shape >> TAG_SHIFT << TAG_SHIFT | units << COUNT_BITS | count;
+	is_large = old && measured > old * GROWTH;
+	if (is_large && !(entry & CAPPED))
+		measured = old * GROWTH;
+	units = !old		 ? measured
+		: measured > old ? old + (measured - old + LEARN - 1) / LEARN
+				 : old - (old - measured + LEARN - 1) / LEARN;
+	entry = shape >> TAG_SHIFT << TAG_SHIFT | units << UNITS_SHIFT | (is_large ? CAPPED : 0) | count;
 	atomic_store_explicit(place, entry, memory_order_relaxed);
 }

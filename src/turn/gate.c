@@ -137,7 +137,9 @@ bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint6
 	struct turn_slot *slot = process->slot;
 	uint32_t word = LOAD(process->page->word);
 	uint64_t eta = LOAD(slot->eta_ns), sum;
-	bool ring = begins_request(word, eta, now) && (!atomic_exchange(&slot->urgent, 1) || eta);
+	// The arbiter has ended a request that was quiet for so long, although this thread waited to launch more of it.
+	bool is_stale = eta || now - LOAD(slot->idle_ns) > TURN_QUIET_NS;
+	bool ring = begins_request(word, eta, now) && (!atomic_exchange(&slot->urgent, 1) || is_stale);
 
 	if (turn_word_number(word) != LOAD(slot->turn)) {
 		STORE(slot->began_ns, now);

@@ -322,6 +322,30 @@ static void kernel_runs_body(void)
 	CHECK(slot->eta_ns < first + 20000000); // not 30 ms later
 }
 
+// One stream waits for the other. When that has ended, all of its own work is left.
+static void streams_take_turns_body(void)
+{
+	const uint64_t first = 0x1000, second = 0x2000;
+	const struct row *launch = row_of("cuLaunchKernel");
+	struct timespec pause = {0, 30000000};
+
+	start();
+	order(TURN_HELD, 0);
+	page->window_us = 20000; // the estimate of what was never measured
+	keep_busy(true);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, first, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, second, 0, 0), CUDA_SUCCESS);
+	nanosleep(&pause, NULL);
+	uint64_t now = vg_clock_monotonic_ns();
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(first, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
+	CHECK(slot->eta_ns >= now + 20000000);
+}
+
+TEST(work_of_a_stream_is_left_when_that_of_another_one_has_ended)
+{
+	TENANT(64 * MIB, 0, streams_take_turns_body);
+}
+
 TEST(the_time_for_which_work_has_run_is_not_left)
 {
 	TENANT(64 * MIB, 0, kernel_runs_body);

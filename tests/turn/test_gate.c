@@ -206,6 +206,8 @@ TEST(the_end_of_work_rings_if_another_vgpu_waits)
 	slots[0].waiting = 1; // another thread waits to launch more of it
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS) && slots[0].urgent && !slots[0].eta_ns);
 	CHECK(!turn_count_launch(&process, 300, SEC + 2 * MS));
+	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS + 1000));
+	CHECK(turn_count_launch(&process, 300, SEC + 3 * MS - 1000)); // the arbiter has ended the request meanwhile
 	slots[0].waiting = 0;
 	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
 }
@@ -352,7 +354,7 @@ TEST(estimates_follow_what_was_measured)
 		turn_estimate_learn(&estimates, a, 0);
 	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), 16);
 	turn_estimate_learn(&estimates, b, UINT64_MAX);
-	CHECK(turn_estimate(&estimates, b, MS, &sample) > 3600 * SEC);
+	CHECK(turn_estimate(&estimates, b, MS, &sample) > 2000 * SEC);
 }
 
 // All belong to the same set of the table, and one more than it holds.
@@ -395,11 +397,11 @@ TEST(the_table_holds_the_shapes_of_a_program)
 }
 
 // The first of 16 launches finds the device busy with another process.
-TEST(a_sequence_of_launches_is_measured_at_each_of_them)
+TEST(the_longest_of_a_sequence_of_launches_is_measured_rarely)
 {
 	enum { SEQUENCE = 16, SAMPLES = 40 * SEQUENCE };
 	bool sample;
-	int samples = 0, measured[SEQUENCE] = {0};
+	int samples = 0, long_samples = 0;
 	uint64_t shape = turn_shape(&page, 100), most = 0;
 
 	estimates = (struct turn_estimates){0};
@@ -410,11 +412,10 @@ TEST(a_sequence_of_launches_is_measured_at_each_of_them)
 		if (!sample)
 			continue;
 		turn_estimate_learn(&estimates, shape, i % SEQUENCE ? 10 * US : 2 * MS);
-		measured[i % SEQUENCE]++;
+		long_samples += i % SEQUENCE == 0;
 		samples++;
 	}
-	for (int i = 0; i < SEQUENCE; i++)
-		CHECK(measured[i] >= SAMPLES / SEQUENCE - 1);
+	CHECK(long_samples > 0 && long_samples <= SAMPLES / 6);
 	CHECK(most < 20 * US);
 }
 
@@ -445,7 +446,23 @@ TEST(the_estimate_of_a_long_kernel_settles_soon)
 	while (turn_estimate(&estimates, shape, 0, &sample) > 5700 * US && launches++ < 1000)
 		if (sample)
 			turn_estimate_learn(&estimates, shape, 5 * MS);
-	CHECK(launches <= 30);
+	CHECK(launches <= 50);
+}
+
+// A persistent kernel has the same shape for all sizes of its problem.
+TEST(the_estimate_follows_a_kernel_that_suddenly_takes_longer)
+{
+	bool sample;
+	int launches = 0;
+	uint64_t shape = turn_shape(&page, 100);
+
+	estimates = (struct turn_estimates){0};
+	turn_estimate_learn(&estimates, shape, 50 * US);
+	turn_estimate_learn(&estimates, shape, 10 * MS); // the first sample
+	while (turn_estimate(&estimates, shape, 0, &sample) < 7500 * US && launches++ < 1000)
+		if (sample)
+			turn_estimate_learn(&estimates, shape, 10 * MS);
+	CHECK(launches <= 40);
 }
 
 // Waits at a closed gate, and returns for how long.
