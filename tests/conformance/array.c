@@ -156,31 +156,6 @@ CONFORM(deferred_mapping)
 	WORKS(cuArrayDestroy(arrays[0]));
 }
 
-// Where the device has sparse arrays or says that it has none.
-CONFORM(sparse)
-{
-	CUarray array = NULL;
-	CUDA_ARRAY_SPARSE_PROPERTIES properties;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 1, .Flags = CUDA_ARRAY3D_SPARSE};
-	int supported = 0;
-
-	need_context();
-	WORKS(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, device));
-	if (supported) {
-		NEED(cuArray3DCreate(&array, &wanted));
-		WORKS(cuArrayGetSparseProperties(&properties, array));
-		HOLDS(properties.tileExtent.width > 0 && properties.tileExtent.height > 0);
-		WORKS(cuArrayDestroy(array));
-	} else {
-		GIVES(cuArray3DCreate(&array, &wanted), CUDA_ERROR_NOT_SUPPORTED);
-	}
-	wanted.Flags = 0;
-	NEED(cuArray3DCreate(&array, &wanted));
-	GIVES(cuArrayGetSparseProperties(&properties, array), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuArrayDestroy(array));
-}
-
 CONFORM(mipmaps)
 {
 	CUmipmappedArray array = NULL;
