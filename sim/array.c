@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "sparse.h"
+#include "texture.h"
 
 enum { MIPMAP_MAGIC = 0x4d49502b, LEVELS_MOST = 20 };
 
@@ -88,6 +89,17 @@ uint64_t sim_array_block_bytes(const struct sim_array *array, bool is_volume)
 bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
 	return descriptor->Depth && !(descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
+}
+
+// Of arrays with deferred mapping.
+static CUDA_ARRAY_MEMORY_REQUIREMENTS find_requirements(struct sim_array *const *levels, unsigned count)
+{
+	bool is_volume = sim_array_is_volume(&levels[0]->descriptor);
+	uint64_t size = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		size += sim_array_block_bytes(levels[i], is_volume) * (is_volume ? 1 : levels[i]->depth);
+	return (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(size, PTX_TILE_BYTES), .alignment = PTX_TILE_BYTES};
 }
 
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -228,8 +240,7 @@ CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *me
 	SIM_TRY(sim_device_get(dev, &device));
 	if (!memoryRequirements || !(array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_INVALID_VALUE;
-	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(array->size, SIM_GRANULE),
-							       .alignment = SIM_GRANULE};
+	*memoryRequirements = find_requirements(&array, 1);
 	return CUDA_SUCCESS;
 }
 
@@ -387,8 +398,7 @@ CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIRE
 	SIM_TRY(sim_device_get(dev, &device));
 	if (!memoryRequirements || !(mipmap->levels[0]->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_INVALID_VALUE;
-	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(mipmap->size, SIM_GRANULE),
-							       .alignment = SIM_GRANULE};
+	*memoryRequirements = find_requirements(mipmap->levels, mipmap->count);
 	return CUDA_SUCCESS;
 }
 
