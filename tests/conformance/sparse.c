@@ -275,6 +275,22 @@ CONFORM(refused_shapes)
 	}
 }
 
+// Memory for tiles is for nothing else, and the driver does not tell that it is.
+CONFORM(tile_pools)
+{
+	need_context();
+	CUmemGenericAllocationHandle memory = make_memory(POOL_BYTES, CU_MEM_CREATE_USAGE_TILE_POOL);
+	CUmemAllocationProp properties;
+	CUdeviceptr address;
+
+	WORKS(cuMemGetAllocationPropertiesFromHandle(&properties, memory));
+	EQUALS(properties.allocFlags.usage, 0);
+	NEED(cuMemAddressReserve(&address, POOL_BYTES, 0, 0, 0));
+	GIVES(cuMemMap(address, POOL_BYTES, 0, memory, 0), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemAddressFree(address, POOL_BYTES));
+	WORKS(cuMemRelease(memory));
+}
+
 // The memory is that of the tiles.
 CONFORM(cost)
 {
