@@ -187,6 +187,15 @@ void shim_physical_exported(struct shim_physical *physical, bool now)
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
+static bool is_pinned(const struct pin *wanted)
+{
+	const struct pin *pin = pins;
+
+	while (pin && (pin->owner != wanted->owner || pin->offset != wanted->offset || pin->physical != wanted->physical))
+		pin = pin->next;
+	return pin != NULL;
+}
+
 void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t offset)
 {
 	struct pin *pin = malloc(sizeof *pin);
@@ -195,8 +204,13 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 		return; // the hold stays: charged until the process ends
 	*pin = (struct pin){owner, offset, physical, NULL};
 	pthread_mutex_lock(&shim_physical_lock);
-	pin->next = pins;
-	pins = pin;
+	if (is_pinned(pin)) { // a sparse array's tiles are often mapped again
+		shim_physical_drop_locked(physical, 1);
+		free(pin);
+	} else {
+		pin->next = pins;
+		pins = pin;
+	}
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 

@@ -1,7 +1,8 @@
 // Arrays and mipmapped arrays: device memory in rows, known by a descriptor.
 #include <stdlib.h>
 
-#include "sim.h"
+#include "sparse.h"
+#include "texture.h"
 
 enum { MIPMAP_MAGIC = 0x4d49502b, LEVELS_MOST = 20 };
 
@@ -68,6 +69,39 @@ static size_t format_bytes(CUarray_format format)
 	}
 }
 
+// Rounds up to whole blocks of `unit` times a power of two; a larger extent has larger blocks, up to `most` units.
+static size_t round_to_block(size_t extent, size_t unit, size_t most)
+{
+	size_t units = 1;
+
+	while (units < most && units * unit < extent)
+		units *= 2;
+	return sim_round_up(extent, units * unit);
+}
+
+uint64_t sim_array_block_bytes(const struct sim_array *array, bool is_volume)
+{
+	uint64_t plane = sim_round_up(array->width * array->element, 64) * round_to_block(array->height, 8, 16);
+
+	return plane * (is_volume ? round_to_block(array->depth, 1, 32) : 1);
+}
+
+bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+	return descriptor->Depth && !(descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
+}
+
+// Of arrays with deferred mapping.
+static CUDA_ARRAY_MEMORY_REQUIREMENTS find_requirements(struct sim_array *const *levels, unsigned count)
+{
+	bool is_volume = sim_array_is_volume(&levels[0]->descriptor);
+	uint64_t size = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		size += sim_array_block_bytes(levels[i], is_volume) * (is_volume ? 1 : levels[i]->depth);
+	return (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(size, PTX_TILE_BYTES), .alignment = PTX_TILE_BYTES};
+}
+
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
@@ -79,7 +113,7 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	    d->Width == 0 || (d->Flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d->Flags & CUDA_ARRAY3D_SPARSE)
-		return CUDA_ERROR_NOT_SUPPORTED; // SPARSE_CUDA_ARRAY_SUPPORTED says 0
+		SIM_TRY(sim_sparse_check(d));
 	if (cube && (d->Width != d->Height || d->Depth % 6 || d->Depth == 0 || (!layered && d->Depth != 6)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (layered && !cube && (d->Depth == 0 || d->Depth > 2048))
@@ -123,7 +157,9 @@ static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descripto
 	SIM_TRY(check(descriptor));
 	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(lay_out(context, descriptor, &array));
-	if (!(descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+	if (descriptor->Flags & CUDA_ARRAY3D_SPARSE)
+		result = sim_sparse_create(&array, 1);
+	else if (!(descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		result = sim_memory_alloc(context, array->size, SIM_RANGE_DEVICE, &array->base);
 	if (result != CUDA_SUCCESS) {
 		put_array(array);
@@ -159,6 +195,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 		return CUDA_ERROR_INVALID_HANDLE; // goes with its mipmapped array
 	SIM_TRY(sim_capture_unsafe());
 	(void)sim_context_synchronize(array->context);
+	sim_sparse_destroy(&array, 1);
 	sim_array_unmap(&array, 1);
 	if (array->base)
 		(void)sim_memory_free(array->base);
@@ -203,8 +240,7 @@ CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *me
 	SIM_TRY(sim_device_get(dev, &device));
 	if (!memoryRequirements || !(array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_INVALID_VALUE;
-	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(array->size, SIM_GRANULE),
-							       .alignment = SIM_GRANULE};
+	*memoryRequirements = find_requirements(&array, 1);
 	return CUDA_SUCCESS;
 }
 
@@ -222,8 +258,11 @@ CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparse
 	struct sim_array *array;
 
 	SIM_ENTER(cuArrayGetSparseProperties);
-	SIM_TRY(sim_array_get(hArray, &array));
-	return CUDA_ERROR_INVALID_VALUE; // none is sparse
+	if (!sparseProperties || sim_array_get(hArray, &array) != CUDA_SUCCESS || !array->sparse || array->mipmap)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_sparse_properties(array->sparse, sparseProperties);
+	sparseProperties->miptailFirstLevel = 0; // there are no levels to count
+	return CUDA_SUCCESS;
 }
 
 // ---- mipmaps -----------------------------------------------------------------------------------
@@ -303,7 +342,9 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 		mipmap->levels[i]->mipmap = mipmap;
 		mipmap->size += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
 	}
-	if (result == CUDA_SUCCESS && !(pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+	if (result == CUDA_SUCCESS && pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_SPARSE)
+		result = sim_sparse_create(mipmap->levels, mipmap->count);
+	else if (result == CUDA_SUCCESS && !(pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		result = sim_memory_alloc(context, mipmap->size, SIM_RANGE_DEVICE, &mipmap->base);
 	if (result != CUDA_SUCCESS) {
 		mipmap_put(mipmap);
@@ -338,6 +379,7 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
 	SIM_TRY(sim_capture_unsafe());
 	(void)sim_context_synchronize(mipmap->context);
+	sim_sparse_destroy(mipmap->levels, mipmap->count);
 	sim_array_unmap(mipmap->levels, mipmap->count);
 	if (mipmap->base)
 		(void)sim_memory_free(mipmap->base);
@@ -354,10 +396,9 @@ CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIRE
 	SIM_ENTER(cuMipmappedArrayGetMemoryRequirements);
 	SIM_TRY(mipmap_get(mipmap_, &mipmap));
 	SIM_TRY(sim_device_get(dev, &device));
-	if (!memoryRequirements || mipmap->base)
+	if (!memoryRequirements || !(mipmap->levels[0]->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_INVALID_VALUE;
-	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(mipmap->size, SIM_GRANULE),
-							       .alignment = SIM_GRANULE};
+	*memoryRequirements = find_requirements(mipmap->levels, mipmap->count);
 	return CUDA_SUCCESS;
 }
 
@@ -367,6 +408,8 @@ CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIE
 	struct sim_mipmap *mipmap;
 
 	SIM_ENTER(cuMipmappedArrayGetSparseProperties);
-	SIM_TRY(mipmap_get(mipmap_, &mipmap));
-	return CUDA_ERROR_INVALID_VALUE; // none is sparse
+	if (!sparseProperties || mipmap_get(mipmap_, &mipmap) != CUDA_SUCCESS || !mipmap->levels[0]->sparse)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_sparse_properties(mipmap->levels[0]->sparse, sparseProperties);
+	return CUDA_SUCCESS;
 }

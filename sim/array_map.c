@@ -1,6 +1,6 @@
-// Memory for arrays with deferred mapping: cuMemMapArrayAsync. Sparse arrays, whose tiles are mapped one by one, are
-// not simulated: SPARSE_CUDA_ARRAY_SUPPORTED says 0.
+// cuMemMapArrayAsync: memory for arrays with deferred mapping, and for the tiles of sparse arrays (sparse.c).
 #include "memory.h"
+#include "sparse.h"
 #include "texture.h"
 
 // The levels of what is mapped, the first of which keeps the mapping.
@@ -8,7 +8,8 @@ static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, str
 			    struct sim_array **array)
 {
 	if (info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {
-		SIM_TRY(sim_mipmap_levels(info->resource.mipmap, ret_count, ret_levels));
+		if (sim_mipmap_levels(info->resource.mipmap, ret_count, ret_levels) != CUDA_SUCCESS)
+			return CUDA_ERROR_INVALID_VALUE;
 	} else if (info->resourceType == CU_RESOURCE_TYPE_ARRAY) {
 		SIM_TRY(sim_array_get(info->resource.array, array));
 		if ((*array)->mipmap)
@@ -18,8 +19,9 @@ static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, str
 	} else {
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	return (*ret_levels)[0]->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING ? CUDA_SUCCESS
-										   : CUDA_ERROR_INVALID_VALUE;
+	return (*ret_levels)[0]->descriptor.Flags & (CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 static void place_levels(struct sim_array *const *levels, unsigned count, CUdeviceptr base)
@@ -43,20 +45,24 @@ void sim_array_unmap(struct sim_array *const *levels, unsigned count)
 	place_levels(levels, count, 0);
 }
 
-// With the memory lock.
-static CUresult map_physical(struct sim_context *context, const CUarrayMapInfo *info, size_t size,
-			     struct sim_range **ret_range)
+CUresult sim_array_check_memory(const struct sim_context *context, const struct sim_physical *physical,
+				unsigned long long offset, size_t alignment, size_t size)
 {
-	struct sim_physical *physical = sim_handle_find(info->memHandle.memHandle);
-	struct sim_range *range;
-
 	if (!physical)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!(physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) ||
-	    physical->device != context->device || info->offset % SIM_LEVEL_ALIGNMENT ||
-	    info->offset > physical->size || size > physical->size - info->offset)
+	    physical->device != context->device || offset % alignment || offset > physical->size ||
+	    size > physical->size - offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_range_reserve(physical->size, SIM_GRANULE, 0, SIM_RANGE_RESERVED, &range));
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_array_map_physical(struct sim_context *context, struct sim_physical *physical,
+				struct sim_range **ret_range)
+{
+	struct sim_range *range;
+
+	SIM_TRY(sim_range_reserve(physical->size, SIM_GRANULE, 0, SIM_RANGE_DEVICE, &range));
 	CUresult result = sim_range_map(range, range->base, physical);
 	if (result != CUDA_SUCCESS) {
 		sim_range_free(range);
@@ -69,29 +75,44 @@ static CUresult map_physical(struct sim_context *context, const CUarrayMapInfo *
 	return CUDA_SUCCESS;
 }
 
-static CUresult change_mapping(struct sim_context *context, const CUarrayMapInfo *info)
+// With the memory lock.
+static CUresult map_deferred(struct sim_context *context, const CUarrayMapInfo *info, size_t size,
+			     struct sim_range **ret_range)
 {
-	struct sim_array *array, *const *levels;
-	struct sim_range *range;
-	unsigned count;
-	size_t size = 0;
+	struct sim_physical *physical = sim_handle_find(info->memHandle.memHandle);
 
+	SIM_TRY(sim_array_check_memory(context, physical, info->offset, SIM_LEVEL_ALIGNMENT, size));
+	return sim_array_map_physical(context, physical, ret_range);
+}
+
+static CUresult check(const struct sim_context *context, const CUarrayMapInfo *info)
+{
 	if (info->flags || info->reserved[0] || info->reserved[1] ||
 	    info->deviceBitMask != 1u << context->device->ordinal)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(find_levels(info, &count, &levels, &array));
+	if (info->memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
+		return info->memHandle.memHandle ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	if (info->memOperationType != CU_MEM_OPERATION_TYPE_MAP || info->memHandleType != CU_MEM_HANDLE_TYPE_GENERIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+// The stream's work is done first, and the call returns with the mapping in place: nobody can tell it from a later one.
+static CUresult change_deferred(struct sim_stream *stream, const CUarrayMapInfo *info, struct sim_array *const *levels,
+				unsigned count)
+{
+	struct sim_range *range;
+	size_t size = 0;
+
+	SIM_TRY(sim_stream_wait_idle(stream));
 	if (info->memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) {
-		if (info->memHandle.memHandle)
-			return CUDA_ERROR_INVALID_VALUE;
 		sim_array_unmap(levels, count);
 		return CUDA_SUCCESS;
 	}
-	if (info->memOperationType != CU_MEM_OPERATION_TYPE_MAP || info->memHandleType != CU_MEM_HANDLE_TYPE_GENERIC)
-		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++)
 		size += sim_round_up(levels[i]->size, SIM_LEVEL_ALIGNMENT);
 	sim_memory_lock();
-	CUresult result = map_physical(context, info, size, &range);
+	CUresult result = map_deferred(stream->context, info, size, &range);
 	sim_memory_unlock();
 	SIM_TRY(result);
 	sim_array_unmap(levels, count);
@@ -100,7 +121,20 @@ static CUresult change_mapping(struct sim_context *context, const CUarrayMapInfo
 	return CUDA_SUCCESS;
 }
 
-// The stream's work is done first, and the call returns with the mapping in place: nobody can tell it from a later one.
+static CUresult map_entry(struct sim_stream *stream, const CUarrayMapInfo *info)
+{
+	struct sim_array *array, *const *levels;
+	struct sim_op *op;
+	unsigned count;
+
+	SIM_TRY(find_levels(info, &count, &levels, &array));
+	SIM_TRY(check(stream->context, info));
+	if (!levels[0]->sparse)
+		return change_deferred(stream, info, levels, count);
+	SIM_TRY(sim_sparse_map_op_new(stream->context, levels[0]->sparse, info, &op));
+	return sim_submit(stream, op);
+}
+
 static CUresult map_arrays(CUarrayMapInfo *list, unsigned count, CUstream handle)
 {
 	struct sim_stream *stream;
@@ -109,9 +143,8 @@ static CUresult map_arrays(CUarrayMapInfo *list, unsigned count, CUstream handle
 	if (!list && count)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_forbidden(stream));
-	SIM_TRY(sim_stream_wait_idle(stream));
 	for (unsigned i = 0; i < count; i++)
-		SIM_TRY(change_mapping(stream->context, &list[i]));
+		SIM_TRY(map_entry(stream, &list[i]));
 	return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 
 #include "copy.h"
 #include "cost.h"
+#include "sparse.h"
 
 enum { PIECE = 4 << 20 }; // between looks at whether the memory is still there
 
@@ -12,6 +13,7 @@ struct side {
 	uintptr_t base;	   // of the box's first byte
 	size_t pitch, slice;
 	struct sim_device *device;
+	struct sim_copy_tiles tiles;
 };
 
 // The bytes [first, first + length) must lie in one allocation, or in mappings without a gap; memory of a device's pool
@@ -89,13 +91,15 @@ static CUresult resolve(struct sim_copy_op *op, const struct sim_device *by, boo
 	if (side.type == CU_MEMORYTYPE_ARRAY) {
 		struct sim_array *array;
 		SIM_TRY(sim_array_get(handle, &array));
-		if (!array->base || x + c->WidthInBytes > array->width * array->element ||
+		if ((!array->base && !array->sparse) || x + c->WidthInBytes > array->width * array->element ||
 		    y + c->Height > array->height || z + c->Depth > array->depth || x % array->element ||
 		    c->WidthInBytes % array->element)
 			return CUDA_ERROR_INVALID_VALUE;
 		side.pitch = array->pitch;
 		side.slice = array->slice;
 		side.base = array->base + z * side.slice + y * side.pitch + x;
+		if (array->sparse)
+			side.tiles = (struct sim_copy_tiles){array, x, y, z};
 		side.device = array->context->device;
 		*ret_side = side;
 		return CUDA_SUCCESS;
@@ -141,17 +145,69 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 	return CUDA_SUCCESS;
 }
 
+// Where the byte at (x, y, z) of the box is, and at most how many follow it. *ret_address 0: it has no memory.
+static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t y, size_t z, uintptr_t *ret_address,
+			   size_t *length)
+{
+	const struct sim_array *array = tiles->array;
+	size_t span;
+
+	if (!array)
+		return CUDA_SUCCESS;
+	if (array->magic != SIM_ARRAY_MAGIC || !array->sparse || tiles->x + x >= array->width * array->element ||
+	    tiles->y + y >= array->height || tiles->z + z >= array->depth)
+		return CUDA_ERROR_ILLEGAL_ADDRESS; // a graph outlived the array
+	*ret_address = sim_sparse_find(array, tiles->x + x, tiles->y + y, tiles->z + z, &span);
+	*length = *length < span ? *length : span;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_zero(struct sim_copy_op *op, uintptr_t to, size_t length)
+{
+	void *target = op->target ? sim_memory_host(op->target, to, length, true) : (void *)to;
+
+	if (!target)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	SIM_PROGRAMS_BYTES(memset(target, 0, length));
+	return CUDA_SUCCESS;
+}
+
+// A row that starts or ends in a sparse array: a tile without memory reads as zeros and drops what is written.
+static CUresult copy_sparse_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, size_t y, size_t z)
+{
+	size_t length = op->copy.WidthInBytes;
+
+	for (size_t x = 0, piece; x < length; x += piece) {
+		uintptr_t target = to + x, source = from + x;
+		piece = length - x;
+		SIM_TRY(find_piece(&op->to_tiles, x, y, z, &target, &piece));
+		SIM_TRY(find_piece(&op->from_tiles, x, y, z, &source, &piece));
+		if (!target)
+			continue;
+		if (source)
+			SIM_TRY(copy_row(op, target, source, piece));
+		else
+			SIM_TRY(set_zero(op, target, piece));
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult copy_run(struct sim_op *op_)
 {
 	struct sim_copy_op *op = (struct sim_copy_op *)op_;
 	uintptr_t from = op->from, to = op->to;
 
+	bool sparse = op->from_tiles.array || op->to_tiles.array;
+
 	if (op->staged)
 		from = (uintptr_t)op->staged;
 	for (size_t z = 0; z < op->copy.Depth; z++)
-		for (size_t y = 0; y < op->copy.Height; y++)
-			SIM_TRY(copy_row(op, to + z * op->to_slice + y * op->to_pitch,
-					 from + z * op->from_slice + y * op->from_pitch, op->copy.WidthInBytes));
+		for (size_t y = 0; y < op->copy.Height; y++) {
+			uintptr_t target = to + z * op->to_slice + y * op->to_pitch;
+			uintptr_t source = from + z * op->from_slice + y * op->from_pitch;
+			SIM_TRY(sparse ? copy_sparse_row(op, target, source, y, z)
+				       : copy_row(op, target, source, op->copy.WidthInBytes));
+		}
 	return CUDA_SUCCESS;
 }
 
@@ -205,6 +261,8 @@ static CUresult copy_op_new(struct sim_context *context, const struct sim_device
 	op->from_pitch = source.pitch;
 	op->from_slice = source.slice;
 	op->source = source.device;
+	op->from_tiles = source.tiles;
+	op->to_tiles = target.tiles;
 	op->to = target.base;
 	op->to_pitch = target.pitch;
 	op->to_slice = target.slice;

@@ -405,9 +405,15 @@ struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct s
 
 // ---- operations that graphs and streams share ------------------------------------------
 
+struct sim_copy_tiles { // the side of a copy that is in a sparse array
+	const struct sim_array *array; // NULL: it is elsewhere
+	size_t x, y, z;		       // bytes, rows, slices
+};
+
 struct sim_copy_op { // copy.c
 	struct sim_op op;
 	CUDA_MEMCPY3D copy;
+	struct sim_copy_tiles from_tiles, to_tiles;
 	struct sim_device *source, *target; // where device operands are; NULL: host memory
 	uintptr_t from, to; // of the first byte
 	size_t from_pitch, from_slice, to_pitch, to_slice;
@@ -567,11 +573,13 @@ struct sim_array {
 	uint32_t magic;
 	struct sim_context *context;
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
-	CUdeviceptr base; // 0: deferred mapping
+	CUdeviceptr base; // 0: deferred mapping, or sparse
 	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
 	size_t width, height, depth; // elements, rows and slices, none 0
 	struct sim_mipmap *mipmap; // it is a level of this
 	struct sim_range *mapping; // array_map.c's, of an array or a first level with deferred mapping; NULL: no memory
+	struct sim_sparse *sparse; // its tiles, all levels of a mipmapped array the same; NULL: it is not sparse
+	const struct ptx_tiles *tiles; // of the level
 	struct sim_array *next_free;
 };
 CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);

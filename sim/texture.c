@@ -126,6 +126,18 @@ void sim_textures_refresh(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used; i++) {
+		struct ptx_texture *seen = &place_at(i)->seen;
+		for (uint32_t k = 0; k < seen->level_count; k++)
+			if (seen->levels[k].tiles >= tiles && seen->levels[k].tiles < tiles + count)
+				seen->levels[k] = (struct ptx_image){.width = 1, .height = 1, .depth = 1};
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 static struct sim_texture *place_of(unsigned long long handle)
 {
 	return handle && handle <= CHUNK * CHUNKS ? place_at((uint32_t)handle - 1) : NULL;

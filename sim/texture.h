@@ -32,6 +32,7 @@ void sim_texture_destroy(struct sim_texture *texture);
 struct sim_texture *sim_texture_get(unsigned long long handle);
 const struct ptx_texture *sim_texture_find(uint64_t handle); // for launches; takes no lock
 void sim_textures_refresh(void); // arrays have moved
+void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count); // the tables go with their sparse array
 void sim_texture_context_finish(struct sim_context *context); // its objects go with it
 // Bytes of a texel; 0: no such format.
 size_t sim_texture_bytes(CUarray_format format, unsigned channels);

@@ -98,6 +98,7 @@ static CUresult read_arrays(struct sim_array *const *levels, unsigned count, str
 		texture->levels[i] = (struct ptx_image){.address = levels[i]->base,
 							.pitch = levels[i]->pitch,
 							.slice = levels[i]->slice,
+							.tiles = levels[i]->tiles,
 							.width = (uint32_t)levels[i]->width,
 							.height = (uint32_t)levels[i]->height,
 							.depth = (uint32_t)levels[i]->depth};
@@ -171,7 +172,8 @@ static CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC *view, unsigned flags, 
 	for (uint32_t i = 0; i < texture->level_count; i++) {
 		struct ptx_image image = texture->levels[i + view->firstMipmapLevel];
 		if (texture->layers) {
-			image.address += first * image.slice;
+			image.address += image.tiles ? 0 : first * image.slice;
+			image.first_slice = image.tiles ? first : 0;
 			image.depth = last - first + 1;
 		}
 		texture->levels[i] = image;

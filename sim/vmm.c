@@ -212,8 +212,10 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	struct sim_physical *physical = sim_handle_find(handle);
-	if (physical)
+	if (physical) {
 		*prop = physical->properties;
+		prop->allocFlags.usage = 0; // a GPU's driver does not tell it
+	}
 	sim_memory_unlock();
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -231,7 +233,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	sim_memory_lock();
 	struct sim_physical *physical = sim_handle_find(handle);
 	struct sim_range *range = sim_range_find(ptr);
-	if (!physical || !range || range->kind != SIM_RANGE_RESERVED)
+	if (!physical || !range || range->kind != SIM_RANGE_RESERVED ||
+	    physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (offset != 0 || size != physical->size)
 		result = CUDA_ERROR_NOT_SUPPORTED; // whole handles only

@@ -29,7 +29,7 @@ static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 	return true;
 }
 
-// Where the lane's bytes are: *ret_host NULL outside, where nothing is read or written. False after a fault.
+// Where the lane's bytes are: *ret_host NULL outside and where a sparse array has no memory; there nothing is read or written. False after a fault.
 static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, size_t length, bool write,
 		       const struct ptx_texture **ret_surface, uint8_t **ret_host)
 {
@@ -56,8 +56,9 @@ static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned 
 	*ret_surface = surface;
 	*ret_host = NULL;
 	if (inside) {
-		uint64_t address = image->address + (uint64_t)at[2] * image->slice + (uint64_t)at[1] * image->pitch +
-				   (uint64_t)at[0];
+		uint64_t address = ptx_image_address(image, (uint64_t)at[0], (uint64_t)at[1], (uint64_t)at[2]);
+		if (!address && image->tiles)
+			return true; // no memory: reads give zero, writes are dropped
 		*ret_host = ptx_address(warp, op, lane, address, length, write);
 		return *ret_host != NULL;
 	}

@@ -69,6 +69,7 @@ static void store_texel(const struct ptx_warp *warp, const struct texture_op *ho
 static const struct ptx_op *op_texture(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct texture_op *how = op->data;
+	uint32_t present = 0;
 
 	PTX_FOR_LANES(lane, warp->mask) {
 		struct ptx_sample sample = {.warp = warp,
@@ -92,9 +93,10 @@ static const struct ptx_op *op_texture(struct ptx_warp *warp, const struct ptx_o
 		if (sample.failed)
 			return NULL;
 		store_texel(warp, how, lane, &texel);
+		present |= sample.missing ? 0 : 1u << lane;
 	}
 	if (how->has_resident)
-		*ptx_operand32(warp, how->resident) |= warp->mask; // nothing is ever missing
+		*ptx_operand32(warp, how->resident) = (*ptx_operand32(warp, how->resident) & ~warp->mask) | present;
 	return op + 1;
 }
 

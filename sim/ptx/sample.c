@@ -72,8 +72,15 @@ static struct ptx_texel read_texel(struct ptx_sample *sample, const struct place
 			texel.u[3] = 0;
 		return texel;
 	}
-	uint64_t address = image->address + (uint64_t)place->index[2] * image->slice +
-			   (uint64_t)place->index[1] * image->pitch + (uint64_t)place->index[0] * texture->texel_bytes;
+	uint64_t address = ptx_image_address(image, (uint64_t)place->index[0] * texture->texel_bytes,
+					     (uint64_t)place->index[1], (uint64_t)place->index[2]);
+	if (!address && image->tiles) {
+		static const uint8_t zero[16];
+		sample->missing = true;
+		for (unsigned i = 0; i < texture->channels; i++)
+			decode_channel(texture, zero, i, &texel);
+		return texel;
+	}
 	const uint8_t *bytes =
 		ptx_address(sample->warp, sample->op, sample->lane, address, texture->texel_bytes, false);
 	if (!bytes) {
@@ -317,6 +324,7 @@ struct ptx_texel ptx_sample_read(struct ptx_sample *sample)
 		value = read_level(&flat, (uint32_t)(level + 0.5));
 	}
 	sample->failed = flat.failed;
+	sample->missing = flat.missing;
 	return value;
 }
 
@@ -337,6 +345,7 @@ struct ptx_texel ptx_sample_gather(struct ptx_sample *sample, unsigned component
 		value.u[i] = read_texel(&flat, &place).u[component];
 	}
 	sample->failed = flat.failed;
+	sample->missing = flat.missing;
 	return value;
 }
 

@@ -25,7 +25,8 @@ struct ptx_sample {
 	bool is_integer;      // the coordinates are texel numbers
 	int32_t offset[3];    // added to the texel numbers
 	double level;
-	bool failed; // a fault has been set: the value has no meaning
+	bool failed;  // a fault has been set: the value has no meaning
+	bool missing; // a texel's tile has no memory
 };
 
 // The texel or the weighted mean of texels at the coordinate.

@@ -18,12 +18,56 @@ enum ptx_texel_format {
 
 enum ptx_texture_address { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRROR, PTX_ADDRESS_BORDER };
 
+#define PTX_TILE_BYTES 65536
+
+// Where a sparse image's texels are: tiles of PTX_TILE_BYTES, each at an address in device memory, or at 0 if it has no
+// memory. The addresses may change while kernels run.
+struct ptx_tiles {
+	uint64_t *addresses; // atomic
+	uint32_t row_bytes, height, depth; // of a tile. row_bytes 0: the image's rows follow one another through the tiles
+	uint32_t across, down, deep;	   // tiles along each axis
+	uint64_t start;			   // if row_bytes is 0: of the image in the tiles, in bytes
+};
+
 // One mipmap level, or a whole image without levels.
 struct ptx_image {
 	uint64_t address;		// of the first texel, in device memory
 	uint64_t pitch, slice;		// bytes from row to row, from slice (or layer, or face) to slice
 	uint32_t width, height, depth;	// texels; depth: slices, layers or faces; none is 0
+	uint32_t first_slice;		// of a view, if there are tiles
+	const struct ptx_tiles *tiles;	// NULL: one piece of memory, at `address`
 };
+
+// Returns the address of a byte of a sparse image, or 0 if its tile has no memory. The place must be inside the image.
+// *ret_span: bytes from there that follow one another in memory, if the image's row is as long.
+static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pitch, uint64_t slice, uint64_t x,
+				      uint64_t y, uint64_t z, uint64_t *ret_span)
+{
+	uint64_t index, within;
+
+	if (tiles->row_bytes) {
+		index = (z / tiles->depth * tiles->down + y / tiles->height) * tiles->across + x / tiles->row_bytes;
+		within = (z % tiles->depth * tiles->height + y % tiles->height) * tiles->row_bytes + x % tiles->row_bytes;
+		*ret_span = tiles->row_bytes - x % tiles->row_bytes;
+	} else {
+		uint64_t offset = tiles->start + z * slice + y * pitch + x;
+		index = offset / PTX_TILE_BYTES;
+		within = offset % PTX_TILE_BYTES;
+		*ret_span = PTX_TILE_BYTES - within;
+	}
+	uint64_t address = __atomic_load_n(&tiles->addresses[index], __ATOMIC_RELAXED);
+	return address ? address + within : 0;
+}
+
+// The address of a byte inside an image; 0: its tile has no memory.
+static inline uint64_t ptx_image_address(const struct ptx_image *image, uint64_t x, uint64_t y, uint64_t z)
+{
+	uint64_t span;
+
+	if (!image->tiles)
+		return image->address + z * image->slice + y * image->pitch + x;
+	return ptx_tiles_find(image->tiles, image->pitch, image->slice, x, y, z + image->first_slice, &span);
+}
 
 enum { PTX_TEXTURE_LEVELS = 20 };
 

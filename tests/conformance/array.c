@@ -63,6 +63,21 @@ CONFORM(exhaustion)
 	WORKS(cuCtxSynchronize());
 }
 
+// Three levels of a square, in steps of 64 KiB.
+static void needs_of_levels(size_t side, CUarray_format format, size_t size)
+{
+	CUmipmappedArray mipmap;
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = side, .Height = side, .Format = format, .NumChannels = 1,
+		.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
+
+	NEED(cuMipmappedArrayCreate(&mipmap, &wanted, 3));
+	WORKS(cuMipmappedArrayGetMemoryRequirements(&needs, mipmap, device));
+	EQUALS(needs.size, size);
+	EQUALS(needs.alignment, 64 * KiB);
+	WORKS(cuMipmappedArrayDestroy(mipmap));
+}
+
 CONFORM(memory_requirements)
 {
 	CUarray plain, deferred;
@@ -83,6 +98,9 @@ CONFORM(memory_requirements)
 	BETWEEN(needs.size, 64 * MiB, 66 * MiB);
 	HOLDS(needs.alignment > 0 && (needs.alignment & (needs.alignment - 1)) == 0);
 	WORKS(cuArrayDestroy(deferred));
+	needs_of_levels(4096, CU_AD_FORMAT_FLOAT, 84 * MiB);
+	needs_of_levels(64, CU_AD_FORMAT_FLOAT, 64 * KiB);
+	needs_of_levels(1000, CU_AD_FORMAT_UNSIGNED_INT8, 1344 * KiB);
 }
 
 static CUarrayMapInfo mapping_of(CUarray array, CUmemOperationType operation, CUmemGenericAllocationHandle memory)
@@ -154,31 +172,6 @@ CONFORM(deferred_mapping)
 	unmap.resource.array = arrays[0];
 	GIVES(cuMemMapArrayAsync(&unmap, 1, NULL), CUDA_ERROR_INVALID_VALUE); // has its own memory
 	WORKS(cuArrayDestroy(arrays[0]));
-}
-
-// Where the device has sparse arrays or says that it has none.
-CONFORM(sparse)
-{
-	CUarray array = NULL;
-	CUDA_ARRAY_SPARSE_PROPERTIES properties;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 1, .Flags = CUDA_ARRAY3D_SPARSE};
-	int supported = 0;
-
-	need_context();
-	WORKS(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, device));
-	if (supported) {
-		NEED(cuArray3DCreate(&array, &wanted));
-		WORKS(cuArrayGetSparseProperties(&properties, array));
-		HOLDS(properties.tileExtent.width > 0 && properties.tileExtent.height > 0);
-		WORKS(cuArrayDestroy(array));
-	} else {
-		GIVES(cuArray3DCreate(&array, &wanted), CUDA_ERROR_NOT_SUPPORTED);
-	}
-	wanted.Flags = 0;
-	NEED(cuArray3DCreate(&array, &wanted));
-	GIVES(cuArrayGetSparseProperties(&properties, array), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuArrayDestroy(array));
 }
 
 CONFORM(mipmaps)

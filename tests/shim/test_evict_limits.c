@@ -52,13 +52,13 @@ static void fixed_body(void)
 	compressed.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
 	start();
 	movable = make(40 << 20);
-	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &compressed, 0), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 40 << 20);
 	CHECK_INT(slot->charged, 40 << 20);
 	address = map_anywhere(30 << 20, handle);
 	fill(address, SIZE, 10);
 	out_and_in();
-	CHECK_INT(cuMemCreate(&handle, 30 << 20, &compressed, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	check_filled(address, SIZE, 10);
 	CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
