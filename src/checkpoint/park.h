@@ -40,6 +40,9 @@ enum vg_status parking_open(const struct parking *parking, const char *function,
 // The processes take their memory back, and bring it to the GPU unless they are suspended. Returns how many were parked
 // or were asked to. Without a dump before it, for processes that a killed dump has left so.
 size_t parking_release(const struct tenants *tenants);
+// The same, but not for processes with a deep wish. If the driver could not bring them back, they must keep it, so that
+// their pagers stay idle and the next attempt finds them.
+void parking_release_dumped(const struct tenants *tenants);
 // Removes the files of processes that have ended, and frees the list.
 void parking_finish(struct parking *parking);
 

@@ -262,22 +262,30 @@ TEST(a_stopped_program_is_refused)
 	end(&program);
 }
 
-// Whoever else has taken the room meanwhile: nothing is touched until there is enough.
-TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
+// A program outside of vGPUs takes what is free but 8 MiB.
+static struct program fill_device(void)
 {
 	struct program other = {0};
 
-	prepare(false);
-	struct program program = start_evictable("room", "");
-	must("suspend room --deep");
-	// A program outside of vGPUs takes what is free but 8 MiB.
 	snprintf(other.file, sizeof other.file, "%s", path_of("room.other"));
+	unlink(other.file);
+	fflush(stdout);
 	other.run = fork();
 	if (other.run == 0) {
 		execl(TENANT, TENANT, other.file, "0", "0", "0", (char *)NULL);
 		_exit(127);
 	}
 	await_round(&other, 1);
+	return other;
+}
+
+// Whoever else has taken the room meanwhile: nothing is touched until there is enough.
+TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
+{
+	prepare(false);
+	struct program program = start_evictable("room", "");
+	must("suspend room --deep");
+	struct program other = fill_device();
 	CHECK_INT(run("resume room"), 1);
 	CHECK_CONTAINS(said, "refused (device-memory): GPU-");
 	CHECK_CONTAINS(said, " free, and the processes of vGPU room need ");
@@ -331,6 +339,21 @@ TEST(recover_brings_a_program_back_to_where_it_was)
 	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
 	await_told("saved", program.pid, "state", "suspended");
 	must("resume saved");
+	check_looks_on(&program);
+	end(&program);
+}
+
+TEST(a_failed_recovery_can_be_repeated)
+{
+	prepare(false);
+	struct program program = start_evictable("fuller", "");
+	must("suspend fuller --deep");
+	struct program other = fill_device();
+	CHECK(run("recover --pid %d", (int)program.pid) != 0);
+	CHECK_STR(told("fuller", program.pid, "deep"), "done");
+	kill(other.run, SIGKILL);
+	waitpid(other.run, NULL, 0);
+	must("resume fuller");
 	check_looks_on(&program);
 	end(&program);
 }
