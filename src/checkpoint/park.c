@@ -180,13 +180,15 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 }
 
 // Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
-// saves it.
+// saves it. For a deep suspension the memory in the host stays mapped.
 static enum vg_status judge(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 			    const struct parking_wish *how, const char *function)
 {
 	const char *name = tenants->vgpus[tenant->vgpu].name;
 	char text[160];
 
+	if (how->is_deep && seen->state == PAGER_OUT)
+		return VG_OK;
 	if (seen->reason == PAGER_THREAD || seen->reason == PAGER_GPU || seen->reason == PAGER_CAPTURE)
 		return vg_fail(VG_NOT_READY, 0, function,
 			       "the memory of process %d (%s) of vGPU %s did not leave the GPU within %.1f s: %s; allow "

@@ -1,5 +1,6 @@
 // Tenants of evictable vGPUs leave the GPU before a dump: their pagers move their device memory to the host and put it
-// away in files that they do not map (pager/page.h), so that neither the driver nor CRIU has to save it. One thread.
+// away in files that they do not map (pager/page.h), so that neither the driver nor CRIU has to save it. Before a deep
+// suspension the host memory stays mapped and pinned. One thread.
 #pragma once
 #include "checkpoint/device_out.h"
 #include "checkpoint/phase.h"

@@ -182,6 +182,51 @@ TEST(the_driver_moves_nothing_twice)
 	end(&program);
 }
 
+// Writes where the host memory of the process is mapped, and of which file.
+static void read_host_memory(pid_t pid, char text[4096])
+{
+	char path[64], line[512];
+	size_t length = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	FILE *maps = fopen(path, "re");
+	CHECK(maps != NULL);
+	*text = '\0';
+	while (fgets(line, sizeof line, maps))
+		if (strstr(line, PAGER_FILE_DIRECTORY "/") && length + strlen(line) < 4096)
+			length += (size_t)sprintf(text + length, "%s", line);
+	fclose(maps);
+}
+
+// It stays mapped and pinned, so only blocks that have changed are copied the next time.
+TEST(the_host_memory_stays_in_place)
+{
+	char before[4096], now[4096];
+
+	prepare(false);
+	must("create place --memory 256M --evictable");
+	setenv("VIRGATE_SIM_HASH", "1", 1);
+	struct program program = start("place", "place", "8", "4", "512");
+	unsetenv("VIRGATE_SIM_HASH");
+	must("suspend place");
+	read_host_memory(program.pid, before);
+	CHECK_CONTAINS(before, "(deleted)"); // it has no name
+	for (int i = 0; i < 3; i++) {
+		must("resume place");
+		check_looks_on(&program);
+		must("suspend place --deep");
+		CHECK_STR(told("place", program.pid, "deep"), "done");
+		CHECK_STR(told("place", program.pid, "unchanged"), "8388608");
+		read_host_memory(program.pid, now);
+		CHECK_STR(now, before);
+	}
+	must("resume place");
+	check_looks_on(&program);
+	read_host_memory(program.pid, now);
+	CHECK_STR(now, before);
+	end(&program);
+}
+
 // ---- refusals --------------------------------------------------------------------------------------------
 
 TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
