@@ -460,6 +460,78 @@ TEST(a_program_that_is_killed_leaves_nothing)
 	}
 }
 
+// The program, or the daemon, is killed when a step begins.
+static int run_at(const char *verb, const char *vgpu, const char *phase, const char *command)
+{
+	setenv("COORDINATED", command, 1);
+	int result = move_at(verb, vgpu, phase, "run");
+	unsetenv("COORDINATED");
+	if (result != 0 && result != 1)
+		FAIL("%s at %s: %d: %s", verb, phase, result, said);
+	return result;
+}
+
+static unsigned count_files(pid_t pid)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+	closedir(directory);
+	return count;
+}
+
+TEST(a_program_that_is_killed_at_any_step_leaves_nothing)
+{
+	static const char *const returning[] = {"find", "device-in"};
+	char name[32], command[64];
+
+	prepare(false);
+	for (int i = 0; i < PHASES + 2; i++) {
+		snprintf(name, sizeof name, "dying%d", i);
+		struct program program = start_evictable(name, "");
+		snprintf(command, sizeof command, "kill -9 %d", (int)program.pid);
+		if (i < PHASES) {
+			run_at("deep", name, phases[i], command);
+		} else {
+			CHECK_INT(run("suspend %s --deep", name), 0);
+			run_at("resume", name, returning[i - PHASES], command);
+		}
+		await_end(program.pid);
+		waitpid(program.run, NULL, 0);
+		check_charged(name, 0);
+		CHECK_INT(count_files(program.pid), 0);
+	}
+}
+
+TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
+{
+	static const char kill_daemon[] = "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)";
+
+	prepare(false);
+	struct program program = start_evictable("orphan", "");
+	for (int i = 0; i < PHASES; i++) {
+		bool is_done = run_at("deep", "orphan", phases[i], kill_daemon) == 0;
+		must("ps"); // starts another one
+		if (is_done)
+			CHECK_STR(told("orphan", program.pid, "deep"), "done");
+		run("resume orphan"); // it may not have been suspended
+		CHECK_STR(told("orphan", program.pid, "deep"), "null");
+		check_looks_on(&program);
+	}
+	for (int i = 0; i < 2; i++) {
+		must("suspend orphan --deep");
+		run_at("resume", "orphan", i ? "device-in" : "find", kill_daemon);
+		must("ps");
+		run("resume orphan");
+		CHECK_STR(told("orphan", program.pid, "deep"), "null");
+		check_looks_on(&program);
+	}
+	end(&program);
+}
+
 TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 {
 	char command[PATH_MAX + 64];
