@@ -45,13 +45,15 @@ enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 }
 
 // A process may wait at its gate for its turn, and the GPU for what it is about to launch.
-static enum vg_status take_off(struct deep *deep, unsigned timeout_ms, struct parking *parking)
+static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
 {
 	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
 	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
+	struct parking parking; // has files only of processes that a killed dump has left parked
 
 	tenants_open_gates(&deep->tenants, open_ms);
-	enum vg_status status = parking_take(&deep->tenants, &wish, deep->phase, deep->function, parking);
+	enum vg_status status = parking_take(&deep->tenants, &wish, deep->phase, deep->function, &parking);
+	parking_finish(&parking);
 	if (status == VG_OK)
 		status = phase_begin(deep->phase, VG_CHECKPOINT_LOCK, deep->function);
 	if (status == VG_OK)
@@ -91,10 +93,7 @@ static enum vg_status take_back(struct deep *deep, enum vg_status status)
 
 enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms)
 {
-	struct parking parking = {0};
-
-	enum vg_status status = take_off(deep, timeout_ms, &parking);
-	parking_finish(&parking);
+	enum vg_status status = take_off(deep, timeout_ms);
 	if (status)
 		return take_back(deep, status);
 	parking_mark_deep(&deep->tenants);

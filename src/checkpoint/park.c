@@ -77,14 +77,6 @@ static void ring(struct pager_slot *slot)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static void write_wish(struct pager_slot *slot, uint32_t wish, unsigned drain_ms)
-{
-	if (wish)
-		atomic_store(&slot->drain_ms, drain_ms);
-	atomic_store(&slot->park, wish);
-	ring(slot);
-}
-
 static struct seen look(const struct pager_slot *slot)
 {
 	uint32_t answered = atomic_load_explicit(&slot->answered, memory_order_acquire);
@@ -118,20 +110,36 @@ static void close_ledgers(const struct tenants *tenants, struct vg_ledger **ledg
 	free(ledgers);
 }
 
-// Writes a wish, unless there is none to end. Returns whether it did.
-static bool make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uint32_t wish, unsigned drain_ms)
+static void make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uint32_t wish, unsigned drain_ms)
 {
-	bool made = false;
+	if (!ledger)
+		return;
+	vg_ledger_guard(ledger);
+	struct pager_slot *slot = slot_of(ledger, tenant);
+	if (slot) {
+		atomic_store(&slot->drain_ms, drain_ms);
+		atomic_store(&slot->park, wish);
+		ring(slot);
+	}
+	(void)vg_ledger_unguard(); // a truncated one gives no answer
+}
+
+// Returns whether there was a wish to withdraw.
+static bool withdraw_wish(const struct tenant *tenant, struct vg_ledger *ledger, bool keeps_deep)
+{
+	bool withdrawn = false;
 
 	if (!ledger)
 		return false;
 	vg_ledger_guard(ledger);
 	struct pager_slot *slot = slot_of(ledger, tenant);
-	if (slot && (wish || READ(slot->park))) {
-		write_wish(slot, wish, drain_ms);
-		made = true;
+	uint32_t wish = slot ? READ(slot->park) : 0;
+	if (wish && !(keeps_deep && wish & PAGER_PARK_DEEP)) {
+		atomic_store(&slot->park, 0);
+		ring(slot);
+		withdrawn = true;
 	}
-	return !vg_ledger_unguard() && made;
+	return !vg_ledger_unguard() && withdrawn;
 }
 
 static struct seen look_at(const struct tenant *tenant, struct vg_ledger *ledger)
@@ -172,13 +180,15 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 }
 
 // Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
-// saves it.
+// saves it. For a deep suspension the memory in the host stays mapped.
 static enum vg_status judge(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 			    const struct parking_wish *how, const char *function)
 {
 	const char *name = tenants->vgpus[tenant->vgpu].name;
 	char text[160];
 
+	if (how->is_deep && seen->state == PAGER_OUT)
+		return VG_OK;
 	if (seen->reason == PAGER_THREAD || seen->reason == PAGER_GPU || seen->reason == PAGER_CAPTURE)
 		return vg_fail(VG_NOT_READY, 0, function,
 			       "the memory of process %d (%s) of vGPU %s did not leave the GPU within %.1f s: %s; allow "
@@ -397,16 +407,26 @@ void parking_mark_deep(const struct tenants *tenants)
 	close_ledgers(tenants, ledgers);
 }
 
-size_t parking_release(const struct tenants *tenants)
+static size_t release(const struct tenants *tenants, bool keeps_deep)
 {
 	struct vg_ledger **ledgers = tenants->count ? open_ledgers(tenants) : NULL;
 	size_t released = 0;
 
 	for (size_t i = 0; i < tenants->count && ledgers; i++)
 		if (is_own(&tenants->list[i]))
-			released += make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], 0, 0);
+			released += withdraw_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], keeps_deep);
 	close_ledgers(tenants, ledgers);
 	return released;
+}
+
+size_t parking_release(const struct tenants *tenants)
+{
+	return release(tenants, false);
+}
+
+void parking_release_dumped(const struct tenants *tenants)
+{
+	release(tenants, true);
 }
 
 static void free_list(struct parking *parking)

@@ -1,5 +1,6 @@
 // Tenants of evictable vGPUs leave the GPU before a dump: their pagers move their device memory to the host and put it
-// away in files that they do not map (pager/page.h), so that neither the driver nor CRIU has to save it. One thread.
+// away in files that they do not map (pager/page.h), so that neither the driver nor CRIU has to save it. Before a deep
+// suspension the host memory stays mapped and pinned. One thread.
 #pragma once
 #include "checkpoint/device_out.h"
 #include "checkpoint/phase.h"
@@ -40,6 +41,9 @@ enum vg_status parking_open(const struct parking *parking, const char *function,
 // The processes take their memory back, and bring it to the GPU unless they are suspended. Returns how many were parked
 // or were asked to. Without a dump before it, for processes that a killed dump has left so.
 size_t parking_release(const struct tenants *tenants);
+// The same, but not for processes with a deep wish. If the driver could not bring them back, they must keep it, so that
+// their pagers stay idle and the next attempt finds them.
+void parking_release_dumped(const struct tenants *tenants);
 // Removes the files of processes that have ended, and frees the list.
 void parking_finish(struct parking *parking);
 

@@ -55,7 +55,11 @@ static enum vg_status bring_back(struct tree *tree, const char *function, struct
 	if (status == VG_OK) {
 		recovery->held_back = count_held_back(tree);
 		status = gpu_roll_back(tree, function);
-		size_t parked = parking_release(&tenants);
+		size_t parked = 0;
+		if (status)
+			parking_release_dumped(&tenants);
+		else
+			parked = parking_release(&tenants);
 		recovery->held_back = recovery->held_back > parked ? recovery->held_back : parked;
 	} else if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) {
 		status = VG_OK;

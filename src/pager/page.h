@@ -83,7 +83,8 @@ struct pager_slot {
 	_Atomic uint64_t active_ns; // when a thread was last seen to use the device, if the pager looks
 	_Atomic uint32_t moves;	    // how many times memory moved to the host
 	// Not 0: the process shall leave the device and put its host memory away, and do nothing else until this is 0
-	// again. A number that differs from one wish to the next, and the bits of enum pager_park.
+	// again. With PAGER_PARK_DEEP it keeps its host memory and stays in PAGER_OUT. A number that differs from one
+	// wish to the next, and the bits of enum pager_park.
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
 	_Atomic uint64_t unchanged; // bytes that the last move to the host did not copy, because the host had them

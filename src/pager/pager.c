@@ -415,13 +415,16 @@ static bool put_away(struct pager_slot *slot)
 	return true;
 }
 
-// Carries out the wish to park, or gives it up. Returns false if it is to be called again.
-static bool park(struct pager_slot *slot, uint32_t wish)
+// Carries out the wish to park, or gives it up. Returns false if it is to be called again. For a deep suspension the
+// host memory stays mapped and pinned. Then the pager makes no calls to the driver until the wish is withdrawn.
+static bool park(struct pager_slot *slot, uint32_t wish, bool is_deep)
 {
 	if (state == PAGER_PARKED || wish == park_refused)
 		return true;
 	if (is_partly_out ? !drain_and_move_out(slot, deadline_of(slot)) : state != PAGER_OUT && !leave(slot))
 		return false;
+	if (state == PAGER_OUT && is_deep)
+		return true;
 	if (state == PAGER_OUT ? put_away(slot) : !atomic_load(&slot->park))
 		return true;
 	// The dump goes on without, and CRIU would write what is pinned. In other cases it fails; unpinning waits for the GPU.
@@ -470,7 +473,7 @@ static bool unpark(struct pager_slot *slot)
 // Carries out the wish that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
 static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
-	uint32_t wish = atomic_load(&slot->park) & PAGER_PARK_NUMBER;
+	uint32_t words = atomic_load(&slot->park), wish = words & PAGER_PARK_NUMBER;
 	bool done = true;
 
 	if (!wish && park_refused) {
@@ -482,7 +485,7 @@ static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 	if (!done || state == PAGER_BROKEN)
 		; // the memory is lost, or is not there yet
 	else if (wish)
-		done = park(slot, wish);
+		done = park(slot, wish, words & PAGER_PARK_DEEP);
 	else if (is_to_leave(slot) && is_partly_out)
 		done = drain_and_move_out(slot, deadline_of(slot));
 	else if (is_to_leave(slot) && state != PAGER_OUT)

@@ -182,6 +182,51 @@ TEST(the_driver_moves_nothing_twice)
 	end(&program);
 }
 
+// Writes where the host memory of the process is mapped, and of which file.
+static void read_host_memory(pid_t pid, char text[4096])
+{
+	char path[64], line[512];
+	size_t length = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	FILE *maps = fopen(path, "re");
+	CHECK(maps != NULL);
+	*text = '\0';
+	while (fgets(line, sizeof line, maps))
+		if (strstr(line, PAGER_FILE_DIRECTORY "/") && length + strlen(line) < 4096)
+			length += (size_t)sprintf(text + length, "%s", line);
+	fclose(maps);
+}
+
+// It stays mapped and pinned, so only blocks that have changed are copied the next time.
+TEST(the_host_memory_stays_in_place)
+{
+	char before[4096], now[4096];
+
+	prepare(false);
+	must("create place --memory 256M --evictable");
+	setenv("VIRGATE_SIM_HASH", "1", 1);
+	struct program program = start("place", "place", "8", "4", "512");
+	unsetenv("VIRGATE_SIM_HASH");
+	must("suspend place");
+	read_host_memory(program.pid, before);
+	CHECK_CONTAINS(before, "(deleted)"); // it has no name
+	for (int i = 0; i < 3; i++) {
+		must("resume place");
+		check_looks_on(&program);
+		must("suspend place --deep");
+		CHECK_STR(told("place", program.pid, "deep"), "done");
+		CHECK_STR(told("place", program.pid, "unchanged"), "8388608");
+		read_host_memory(program.pid, now);
+		CHECK_STR(now, before);
+	}
+	must("resume place");
+	check_looks_on(&program);
+	read_host_memory(program.pid, now);
+	CHECK_STR(now, before);
+	end(&program);
+}
+
 // ---- refusals --------------------------------------------------------------------------------------------
 
 TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
@@ -262,22 +307,30 @@ TEST(a_stopped_program_is_refused)
 	end(&program);
 }
 
-// Whoever else has taken the room meanwhile: nothing is touched until there is enough.
-TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
+// A program outside of vGPUs takes what is free but 8 MiB.
+static struct program fill_device(void)
 {
 	struct program other = {0};
 
-	prepare(false);
-	struct program program = start_evictable("room", "");
-	must("suspend room --deep");
-	// A program outside of vGPUs takes what is free but 8 MiB.
 	snprintf(other.file, sizeof other.file, "%s", path_of("room.other"));
+	unlink(other.file);
+	fflush(stdout);
 	other.run = fork();
 	if (other.run == 0) {
 		execl(TENANT, TENANT, other.file, "0", "0", "0", (char *)NULL);
 		_exit(127);
 	}
 	await_round(&other, 1);
+	return other;
+}
+
+// Whoever else has taken the room meanwhile: nothing is touched until there is enough.
+TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
+{
+	prepare(false);
+	struct program program = start_evictable("room", "");
+	must("suspend room --deep");
+	struct program other = fill_device();
 	CHECK_INT(run("resume room"), 1);
 	CHECK_CONTAINS(said, "refused (device-memory): GPU-");
 	CHECK_CONTAINS(said, " free, and the processes of vGPU room need ");
@@ -331,6 +384,21 @@ TEST(recover_brings_a_program_back_to_where_it_was)
 	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
 	await_told("saved", program.pid, "state", "suspended");
 	must("resume saved");
+	check_looks_on(&program);
+	end(&program);
+}
+
+TEST(a_failed_recovery_can_be_repeated)
+{
+	prepare(false);
+	struct program program = start_evictable("fuller", "");
+	must("suspend fuller --deep");
+	struct program other = fill_device();
+	CHECK(run("recover --pid %d", (int)program.pid) != 0);
+	CHECK_STR(told("fuller", program.pid, "deep"), "done");
+	kill(other.run, SIGKILL);
+	waitpid(other.run, NULL, 0);
+	must("resume fuller");
 	check_looks_on(&program);
 	end(&program);
 }
@@ -390,6 +458,78 @@ TEST(a_program_that_is_killed_leaves_nothing)
 		check_charged(i ? "dies1" : "dies0", 0);
 		must(i ? "resume dies1" : "resume dies0");
 	}
+}
+
+// The program, or the daemon, is killed when a step begins.
+static int run_at(const char *verb, const char *vgpu, const char *phase, const char *command)
+{
+	setenv("COORDINATED", command, 1);
+	int result = move_at(verb, vgpu, phase, "run");
+	unsetenv("COORDINATED");
+	if (result != 0 && result != 1)
+		FAIL("%s at %s: %d: %s", verb, phase, result, said);
+	return result;
+}
+
+static unsigned count_files(pid_t pid)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+	closedir(directory);
+	return count;
+}
+
+TEST(a_program_that_is_killed_at_any_step_leaves_nothing)
+{
+	static const char *const returning[] = {"find", "device-in"};
+	char name[32], command[64];
+
+	prepare(false);
+	for (int i = 0; i < PHASES + 2; i++) {
+		snprintf(name, sizeof name, "dying%d", i);
+		struct program program = start_evictable(name, "");
+		snprintf(command, sizeof command, "kill -9 %d", (int)program.pid);
+		if (i < PHASES) {
+			run_at("deep", name, phases[i], command);
+		} else {
+			CHECK_INT(run("suspend %s --deep", name), 0);
+			run_at("resume", name, returning[i - PHASES], command);
+		}
+		await_end(program.pid);
+		waitpid(program.run, NULL, 0);
+		check_charged(name, 0);
+		CHECK_INT(count_files(program.pid), 0);
+	}
+}
+
+TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
+{
+	static const char kill_daemon[] = "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)";
+
+	prepare(false);
+	struct program program = start_evictable("orphan", "");
+	for (int i = 0; i < PHASES; i++) {
+		bool is_done = run_at("deep", "orphan", phases[i], kill_daemon) == 0;
+		must("ps"); // starts another one
+		if (is_done)
+			CHECK_STR(told("orphan", program.pid, "deep"), "done");
+		run("resume orphan"); // it may not have been suspended
+		CHECK_STR(told("orphan", program.pid, "deep"), "null");
+		check_looks_on(&program);
+	}
+	for (int i = 0; i < 2; i++) {
+		must("suspend orphan --deep");
+		run_at("resume", "orphan", i ? "device-in" : "find", kill_daemon);
+		must("ps");
+		run("resume orphan");
+		CHECK_STR(told("orphan", program.pid, "deep"), "null");
+		check_looks_on(&program);
+	}
+	end(&program);
 }
 
 TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)

@@ -206,15 +206,35 @@ static char *map_arena(void)
 	return arena == MAP_FAILED ? NULL : arena;
 }
 
+// Checks that the driver knows the registration, and copies in both directions through its address of the memory.
+static void check_registered(unsigned *arena, CUdeviceptr address)
+{
+	CUdeviceptr mapped = 0;
+	unsigned flags = 0, word = 0;
+
+	WORKS(cuMemHostGetFlags(&flags, arena));
+	HOLDS(flags & CU_MEMHOSTREGISTER_PORTABLE);
+	WORKS(cuMemHostGetDevicePointer(&mapped, arena, 0));
+	WORKS(cuMemsetD32(address, 0, HELD / 4));
+	WORKS(cuMemcpyAsync(address, mapped, HELD, NULL));
+	WORKS(cuCtxSynchronize());
+	WORKS(cuMemcpyDtoH(&word, address + HELD - 4, 4));
+	EQUALS(word, 0x5afe);
+	memset(arena, 0, HELD);
+	WORKS(cuMemcpyAsync(mapped, address, HELD, NULL));
+	WORKS(cuCtxSynchronize());
+	EQUALS(arena[0], 0x5afe);
+	EQUALS(arena[HELD / 4 - 1], 0x5afe);
+}
+
 // It has copied its memory to a file and released it.
-static void evict_and_return(const char *argument, bool stays_registered)
+static void evict_and_return(const char *argument, char *arena, bool stays_registered)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address;
 	int in, out;
 
 	sscanf(argument, "%d %d", &in, &out);
-	char *arena = map_arena();
 	address = fill_held(&handle);
 	NEED(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE));
 	NEED(cuMemcpyDtoH(arena, address, HELD));
@@ -224,12 +244,14 @@ static void evict_and_return(const char *argument, bool stays_registered)
 		NEED(cuMemHostUnregister(arena));
 	say(out, 'r');
 	hear(in);
-	if (stays_registered)
-		WORKS(cuMemHostUnregister(arena)); // the registration came back, too
-	WORKS(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE));
+	if (stays_registered) // the driver brought the registration back
+		GIVES(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE),
+		      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	else
+		WORKS(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE));
 	handle = create_held();
 	map_held(address, handle); // at the old addresses
-	NEED(cuMemcpyHtoD(address, arena, HELD));
+	check_registered((unsigned *)arena, address);
 	check_held(address);
 	WORKS(cuMemRelease(handle));
 	WORKS(cuMemHostUnregister(arena));
@@ -238,12 +260,22 @@ static void evict_and_return(const char *argument, bool stays_registered)
 
 CHILD(evicter)
 {
-	evict_and_return(argument, false);
+	evict_and_return(argument, map_arena(), false);
 }
 
 CHILD(evicter_with_registered_file)
 {
-	evict_and_return(argument, true);
+	evict_and_return(argument, map_arena(), true);
+}
+
+// A process without room for a file has the contents in anonymous memory.
+CHILD(evicter_with_registered_memory)
+{
+	char *arena = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (arena == MAP_FAILED)
+		_exit(3);
+	evict_and_return(argument, arena, true);
 }
 
 static pid_t start_subject(const char *name)
@@ -356,6 +388,14 @@ CONFORM(released_memory_is_not_in_the_checkpoint)
 	registered = checkpoint_and_return("evicter_with_registered_file");
 	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB); // also an unmapped handle's memory
 	BETWEEN((long long)(registered - evicted), -32 * (long long)MiB, 32 * (long long)MiB);
+}
+
+CONFORM(registered_memory_is_usable_after_checkpoint_and_restore)
+{
+	need_context();
+	size_t file = checkpoint_and_return("evicter_with_registered_file");
+	size_t anonymous = checkpoint_and_return("evicter_with_registered_memory");
+	BETWEEN((long long)(anonymous - file), -32 * (long long)MiB, 32 * (long long)MiB);
 }
 
 CONFORM(exported_memory_does_not_hinder)

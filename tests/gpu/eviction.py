@@ -112,7 +112,8 @@ def suspends(nvml):
 
 
 def leaves_altogether(nvml, options, least):
-    """With --deep the driver takes the rest: nothing of the process is on the GPU. `least`: bytes that go at least."""
+    """With --deep the driver takes the rest: nothing of the process is on the GPU. `least`: bytes that go at least.
+    The memory of an evictable vGPU that is in the host already is not copied again."""
     name, server = "deep", None
     wait_idle(nvml)
     before = nvml.memory()["used"]
@@ -123,14 +124,18 @@ def leaves_altogether(nvml, options, least):
         server.ask("check", "right")
         there = nvml.memory()["used"]
         lines = []
-        for _ in range(2):
+        for is_second in (False, True):
             begun = time.monotonic()
             out = virgate("suspend", name, "--deep").strip().splitlines()[-1]
             middle = time.monotonic()
             away = nvml.memory()["used"]
             check(there - away >= least, f"only {(there - away) // MiB} MiB left the GPU")
             check(away <= before + 32 * MiB, f"{(away - before) // MiB} MiB of it are on the GPU")
-            check(vgpu(name)["tenants"][0]["deep"] == "done", f"listed as {vgpu(name)['tenants'][0]}")
+            tenant = vgpu(name)["tenants"][0]
+            check(tenant["deep"] == "done", f"listed as {tenant}")
+            if is_second and options and not SIM:  # the simulated GPU hashes slowly, and is not asked to
+                eviction = tenant["eviction"]
+                check(eviction["unchanged"] == eviction["bytes"], f"only {eviction['unchanged']} bytes unchanged")
             # The daemon keeps the driver's figure for a moment.
             wait_for(lambda: vgpu(name)["tenants"][0]["physical"] == 0, 5, "ps shows nothing of it on the GPU")
             server.send("check")
@@ -183,7 +188,7 @@ def recovers_deep(nvml):
             words = ["suspend", "--sim"] if SIM else ["suspend"]
             command = subprocess.Popen([VIRGATE, *words, name, "--deep"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, start_new_session=True)
-            time.sleep(chance.random() * 2.5)
+            time.sleep(chance.random() * 1.2)
             kill_with_children(command)
             tenant = vgpu(name)["tenants"][0]
             states.append(tenant["deep"] or tenant["eviction"]["state"])

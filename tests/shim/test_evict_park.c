@@ -11,7 +11,7 @@
 #include "evictable.h"
 #include "pager/host_file.h"
 
-enum { BIG = 300 << 20, SMALL = 3 << 20 };
+enum { BIG = 300 << 20, SMALL = 3 << 20, BLOCK = 2 << 20, FEW = 3 * BLOCK };
 
 static void ring(void)
 {
@@ -423,6 +423,138 @@ TEST(threads_wait_until_the_memory_is_taken_back)
 {
 	run_evictable(waits_body);
 }
+
+// ---- deep suspension -----------------------------------------------------------------------------------
+
+static void park_deep(uint32_t wish_number, enum pager_state state)
+{
+	ask_to_park(wish_number | (uint32_t)PAGER_PARK_DEEP);
+	check_state(state, PAGER_DONE);
+	CHECK_INT(slot->host, slot->bytes);
+}
+
+// What another process does.
+static void checkpoint_and_restore(void)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
+
+	CHECK_INT(cuCheckpointProcessLock(getpid(), &lock), CUDA_SUCCESS);
+	CHECK_INT(cuCheckpointProcessCheckpoint(getpid(), NULL), CUDA_SUCCESS);
+	pause_ms(100); // the pager must not have asked the driver: it would wait until the driver is unlocked
+	CHECK_INT(cuCheckpointProcessRestore(getpid(), NULL), CUDA_SUCCESS);
+	CHECK_INT(cuCheckpointProcessUnlock(getpid(), NULL), CUDA_SUCCESS);
+}
+
+static void deep_body(void)
+{
+	CUdeviceptr memory;
+	pthread_t thread;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, FEW), CUDA_SUCCESS);
+	fill(memory, FEW, 20);
+	move(true, PAGER_OUT);
+	const unsigned int mappings = count_mappings();
+	CHECK(mappings > 0);
+	move(false, PAGER_RUNNING);
+	for (uint32_t i = 1; i < 4; i++) {
+		fill(memory + BLOCK, BLOCK, 20 + i);
+		park_deep(i, PAGER_OUT);
+		CHECK_INT(slot->unchanged, FEW - BLOCK);
+		CHECK_INT(count_mappings(), mappings);
+		CHECK_INT(count_descriptors(), 1);
+		CHECK_INT(slot->file[2], 0);
+		done = 0;
+		CHECK_INT(pthread_create(&thread, NULL, launch, (void *)(uintptr_t)memory), 0);
+		while (slot->waiting == 0)
+			pause_ms(1);
+		checkpoint_and_restore();
+		CHECK_INT(slot->state, PAGER_OUT); // until the wish is withdrawn
+		CHECK_INT(done, 0);
+		unpark(PAGER_RUNNING);
+		CHECK_INT(pthread_join(thread, NULL), 0);
+		check_filled(memory, SMALL, 13);
+		check_filled(memory + 2 * BLOCK, BLOCK, 20);
+		fill(memory, BLOCK, 20);
+		fill(memory + BLOCK, BLOCK, 20 + i);
+		CHECK_INT(count_mappings(), mappings);
+		move(true, PAGER_OUT);
+		CHECK_INT(slot->unchanged, FEW);
+		move(false, PAGER_RUNNING);
+	}
+	park(4); // the driver unpins what was pinned before its checkpoint
+	CHECK_INT(count_mappings(), 0);
+	unpark(PAGER_RUNNING);
+	check_filled(memory + BLOCK, BLOCK, 23);
+	check_filled(memory + 2 * BLOCK, BLOCK, 20);
+}
+
+TEST(a_deep_suspension_keeps_the_host_memory_in_place)
+{
+	setenv("VIRGATE_SIM_HASH", "1", 1);
+	run_evictable(deep_body);
+	unsetenv("VIRGATE_SIM_HASH");
+}
+
+// The daemon may ask for anything meanwhile.
+static void deep_asked_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 30);
+	move(true, PAGER_OUT);
+	park_deep(1, PAGER_OUT);
+	move(false, PAGER_OUT);
+	move(true, PAGER_OUT);
+	unpark(PAGER_OUT);
+	park_deep(2, PAGER_OUT);
+	atomic_store(&slot->out, 0);
+	unpark(PAGER_RUNNING);
+	check_filled(memory, SMALL, 30);
+}
+
+// A killed dump has left the process parked.
+static void deep_parked_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 31);
+	park(1);
+	park_deep(2, PAGER_PARKED);
+	checkpoint_and_restore();
+	unpark(PAGER_RUNNING);
+	check_filled(memory, SMALL, 31);
+}
+
+// No name is needed.
+static void deep_closed_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 32);
+	move(true, PAGER_OUT);
+	CHECK_INT(see_descriptors(true), 1);
+	park_deep(1, PAGER_OUT);
+	checkpoint_and_restore();
+	atomic_store(&slot->out, 0);
+	unpark(PAGER_RUNNING);
+	check_filled(memory, SMALL, 32);
+}
+
+TEST(a_deep_suspension_begins_in_any_state)
+{
+	run_evictable(deep_asked_body);
+	run_evictable(deep_parked_body);
+	run_evictable(deep_closed_body);
+}
+
+// ---- files ---------------------------------------------------------------------------------------------
 
 static void forked_body(void)
 {
