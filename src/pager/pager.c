@@ -299,7 +299,8 @@ static void release_named(void)
 }
 
 // Brings all memory back. It waits for room that others make only the first time: if two processes wait for each
-// other's room, each takes nothing in vain from then on. Returns false if the device has no room for it now.
+// other's room, each takes nothing in vain from then on. Returns false if the device has no room for it now, and true
+// if the process is to leave again.
 static bool come(struct pager_slot *slot, bool is_first)
 {
 	bool waits = is_first && atomic_load(&options.page->room_comes);
@@ -316,6 +317,11 @@ static bool come(struct pager_slot *slot, bool is_first)
 		pop_context();
 	} else if (!pager_memory_bytes()) {
 		result = CUDA_SUCCESS;
+	}
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && is_to_leave(slot)) { // it stopped waiting for room for that reason
+		give_reason(slot, PAGER_DONE, 0, 0);
+		enter_state(slot, PAGER_OUT);
+		return true;
 	}
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 		wait_for_room(slot, missing, atomic_load(&slot->reason) == PAGER_DEVICE);
