@@ -10,8 +10,9 @@ struct pager_room;
 
 // Below so many bytes nothing is hashed: the copy takes no longer than what hashing costs.
 void pager_blocks_limit(uint64_t least_bytes);
-// Prepares to hash `bytes`, on a stream. The first time in a context it loads a module. Returns CUDA_SUCCESS,
-// CUDA_ERROR_NOT_READY if the bytes are too few, or the driver's error.
+// Prepares to hash `bytes`, on a stream. The first time in a context it loads a module. If that fails, later calls
+// return the same error and do not load it again. Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY if the bytes are too few,
+// or the driver's error.
 CUresult pager_blocks_begin(uint64_t bytes, CUstream stream);
 // Hashes the memory of a room, now or later.
 CUresult pager_blocks_add(CUdeviceptr address, size_t size, struct pager_room *room);
