@@ -4,7 +4,7 @@
 #include "daemon/eviction.h"
 
 enum {
-	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while a vGPU of it moves
+	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while memory of a vGPU of it moves
 	LOOK_OFTEN_MS = 20,   // likewise, while one waits
 	LOOK_SELDOM_MS = 100, // otherwise
 	ASK_MS = 100,	      // how often processes report whether they use the device
@@ -17,7 +17,8 @@ static const uint64_t ms = 1000000;
 // Sums and maxima over the processes of one vGPU.
 struct facts {
 	unsigned int processes, out, drained, refusing, waiting;
-	bool is_moving;
+	bool is_moving;	 // at least one is carrying out an order, or has not begun to
+	bool is_copying; // memory of at least one moves
 	uint64_t active_ns, switch_ns;
 };
 
@@ -32,6 +33,7 @@ static void add_process_facts(struct facts *facts, const struct eviction *one)
 	facts->refusing += one->is_out && one->state == PAGER_RUNNING && !one->is_pending;
 	facts->is_moving |= one->state == PAGER_PREPARING || one->state == PAGER_CLOSING ||
 			    one->state == PAGER_LEAVING || one->state == PAGER_COMING || one->is_pending;
+	facts->is_copying |= one->state == PAGER_LEAVING || one->state == PAGER_COMING;
 	if (one->active_ns > facts->active_ns)
 		facts->active_ns = one->active_ns;
 	if (one->moved_ns > facts->switch_ns)
@@ -167,7 +169,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	static struct residence_vgpu orders[VGPUS_MOST];
 	static struct vgpu *vgpus[VGPUS_MOST];
 	uint64_t shared_now = arbiter_now();
-	bool is_one_waiting = false, is_one_moving = false;
+	bool is_one_waiting = false, is_one_copying = false;
 	size_t count = 0;
 
 	for (struct vgpu *vgpu = node->vgpus; vgpu && count < VGPUS_MOST; vgpu = vgpu->next) {
@@ -176,7 +178,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 		struct facts facts = collect_facts(vgpu);
 		update_residence(vgpu, &facts, shared_now);
 		is_one_waiting |= vgpu->residence.wants_since_ns != 0;
-		is_one_moving |= facts.is_moving;
+		is_one_copying |= facts.is_copying;
 		vgpus[count] = vgpu;
 		orders[count++] = describe_vgpu(vgpu, &facts);
 	}
@@ -192,7 +194,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
 	if (are_watched)
-		lower_deadline(deadline, now + (is_one_moving    ? LOOK_MOVING_MS
+		lower_deadline(deadline, now + (is_one_copying	? LOOK_MOVING_MS
 						: is_one_waiting ? LOOK_OFTEN_MS
 								 : LOOK_SELDOM_MS) *
 						       ms);
