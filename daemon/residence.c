@@ -10,6 +10,7 @@ enum {
 	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
+	MOVE_MOST_S = 20, // the processes write their states: after this time nobody relies on a move
 	VGPUS_MOST = 256
 };
 static const uint64_t ms = 1000000;
@@ -84,6 +85,22 @@ static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 	eviction_apply(vgpu, DRAIN_MS);
 }
 
+static void note_move(struct residence *residence, const struct facts *facts, enum residence_state before, uint64_t now)
+{
+	bool moves = residence->state == RESIDENCE_COMING ||
+		     (residence->state == RESIDENCE_LEAVING && facts->drained == facts->processes);
+
+	if (!moves || residence->state != before)
+		residence->moves_since_ns = 0;
+	if (moves && !residence->moves_since_ns)
+		residence->moves_since_ns = now;
+}
+
+static bool is_overdue(const struct residence *residence, uint64_t now)
+{
+	return residence->moves_since_ns && now > residence->moves_since_ns + MOVE_MOST_S * 1000 * ms;
+}
+
 static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
@@ -92,6 +109,7 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 	if (residence->is_evicted && facts->refusing && !facts->is_moving)
 		postpone_eviction(vgpu, now);
 	residence->state = find_state(vgpu, facts);
+	note_move(residence, facts, before, now);
 	if (residence->state == RESIDENCE_OUT)
 		residence->refusals = 0;
 	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
@@ -106,9 +124,10 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 		residence->wants_since_ns = now;
 }
 
-static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct facts *facts)
+static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 {
 	const struct residence *residence = &vgpu->residence;
+	bool is_late = is_overdue(residence, now);
 
 	return (struct residence_vgpu){.memory = vgpu->memory,
 				       .fixed = vgpu->fixed,
@@ -123,7 +142,8 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       // A vGPU without programs has nothing to move.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state,
-				       .has_drained = facts->drained == facts->processes};
+				       .has_drained = facts->drained == facts->processes && !is_late,
+				       .is_overdue = is_late};
 }
 
 // Returns the name of the vGPU that has most of the device, for messages of the waiting programs; "": none.
@@ -178,9 +198,9 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 		struct facts facts = collect_facts(vgpu);
 		update_residence(vgpu, &facts, shared_now);
 		is_one_waiting |= vgpu->residence.wants_since_ns != 0;
-		is_one_copying |= facts.is_copying;
+		is_one_copying |= facts.is_copying && !is_overdue(&vgpu->residence, shared_now);
 		vgpus[count] = vgpu;
-		orders[count++] = describe_vgpu(vgpu, &facts);
+		orders[count++] = describe_vgpu(vgpu, &facts, shared_now);
 	}
 	if (!count)
 		return;

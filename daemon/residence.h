@@ -17,6 +17,7 @@ struct residence {
 	uint64_t wants_since_ns; // 0: no thread waits
 	uint64_t in_since_ns;
 	uint64_t busy_until_ns;
+	uint64_t moves_since_ns; // since when its memory moves in this direction, as its processes say; 0: it does not
 	unsigned int refusals; // how many times in a row it could not leave
 	unsigned int evictions;
 };

@@ -90,3 +90,22 @@ TEST(a_process_that_does_not_answer_does_not_keep_the_daemon_busy)
 	CHECK(count_waits_in_2_s() < 250);
 	end_crowded();
 }
+
+TEST(room_of_a_process_that_does_not_leave_in_time_is_not_relied_on)
+{
+	begin_crowded();
+	order_first_out();
+	CHECK_INT(second_page->out, 1);
+	answer(first, PAGER_LEAVING);
+	await_word(&second_page->out, 0, 5);
+	CHECK_INT(second_page->room_comes, 1);
+	answer(second, PAGER_COMING);
+	await_word(&second_page->out, 1, 30);
+	CHECK_INT(first_page->out, 1);
+	answer(second, PAGER_OUT);
+	poll(NULL, 0, 500);
+	CHECK_INT(second_page->out, 1);
+	answer(first, PAGER_OUT); // it leaves after all
+	await_word(&second_page->out, 0, 5);
+	end_crowded();
+}
