@@ -219,6 +219,38 @@ static int watch(void *user, uint64_t bytes, uint64_t total)
 	return ++watch->calls == watch->stop_at;
 }
 
+static int change_meanwhile(void *user, uint64_t bytes, uint64_t total)
+{
+	struct vg_virtual_gpu *vgpu = user;
+
+	CHECK(bytes <= total);
+	REFUSED(vg_virtual_gpu_pause(vgpu), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_resume(vgpu), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_move_out(vgpu, NULL), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_move_in(vgpu, NULL), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_set_memory_limit(vgpu, 128 * MIB), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_set_compute_share(vgpu, 0.5), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_scale_compute_units(vgpu, 1), VG_STATE, "is moving");
+	return 0;
+}
+
+TEST(a_callback_cannot_change_what_moves)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	const struct vg_virtual_gpu_move_options options = {
+		.size = sizeof options, .progress = change_meanwhile, .user = vgpu};
+
+	allocate(vgpu, 3 * MIB);
+	OK(vg_virtual_gpu_pause(vgpu));
+	OK(vg_virtual_gpu_move_out(vgpu, &options));
+	OK(vg_virtual_gpu_move_in(vgpu, &options));
+	OK(vg_virtual_gpu_resume(vgpu));
+	OK(vg_virtual_gpu_set_memory_limit(vgpu, 128 * MIB));
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
 TEST(progress_is_told_and_can_stop_it)
 {
 	struct vg_manager *manager = open_manager(NULL);
