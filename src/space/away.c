@@ -2,6 +2,7 @@
 // whoever has the space dispatches no work.
 #include "space/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { PIECE = 64 << 20 }; // that is copied before the progress is told
@@ -79,7 +80,9 @@ static enum vg_status leave(struct move *move, struct space_chunk *chunk)
 	enum vg_status status = copy(move, chunk, true);
 	if (status == VG_OK)
 		status = space_chunk_unmap(move->space, chunk, move->function);
-	if (status) { // it is still there
+	if (status == VG_OK) {
+		atomic_fetch_add(&move->space->in_host, bytes);
+	} else { // its memory is still on the device
 		free(chunk->host);
 		chunk->host = NULL;
 	}
@@ -111,7 +114,8 @@ static enum vg_status copy_back(struct move *move, struct space_chunk *chunk)
 
 static enum vg_status drop_host(struct move *move, struct space_chunk *chunk)
 {
-	(void)move;
+	if (chunk->host)
+		atomic_fetch_sub(&move->space->in_host, space_chunk_bytes(move->space, chunk));
 	free(chunk->host);
 	chunk->host = NULL;
 	return VG_OK;
@@ -227,13 +231,9 @@ enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *p
 
 bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes)
 {
-	struct move move = {.space = space};
-
 	pthread_mutex_lock(&space->lock);
 	bool is_out = space->is_out;
-	if (is_out)
-		for_all_chunks(&move, count_away);
 	pthread_mutex_unlock(&space->lock);
-	*ret_bytes = move.total;
+	*ret_bytes = atomic_load(&space->in_host);
 	return is_out;
 }

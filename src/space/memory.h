@@ -106,6 +106,7 @@ struct vg_memory_space {
 	struct space_chunk *idle_first, *idle_last; // empty ones, that longest first
 	bool compacting;
 	struct space_mover *mover; // NULL: nothing was compacted yet
+	_Atomic uint64_t in_host;  // bytes of chunks that are in the host; not under the lock
 };
 
 struct vg_movable_block {

@@ -42,5 +42,5 @@ enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *
 // host then.
 enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user,
 			     const char *function);
-// Returns whether the space is out, and how many bytes are in the host.
+// Returns whether the space is out, also during a move, and how many bytes are in the host.
 bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes);
