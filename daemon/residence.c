@@ -4,8 +4,8 @@
 #include "daemon/eviction.h"
 
 enum {
-	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while memory of a vGPU of it moves
-	LOOK_OFTEN_MS = 20,   // likewise, while one waits
+	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while memory moves there
+	LOOK_OFTEN_MS = 20,   // likewise, while a vGPU waits for room
 	LOOK_SELDOM_MS = 100, // otherwise
 	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
@@ -226,7 +226,7 @@ void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
 		keep_device(node, device, now, deadline);
 }
 
-// Whether the vGPU fits beside all that are ordered in.
+// Returns whether the vGPU fits beside all vGPUs that are ordered in.
 static bool has_room(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t taken = vgpu->memory;

@@ -22,7 +22,7 @@ struct residence {
 	unsigned int evictions;
 };
 
-// Its user resumes a vGPU. If it does not fit beside the others, it is ordered out until there is room.
+// Notes that the user resumed a vGPU. If it does not fit beside the others, it is ordered out until there is room.
 void residence_resume(struct node *node, struct vgpu *vgpu);
 // Reads the words of the processes, decides which vGPUs are on each device, and writes the orders. Lowers *deadline to
 // the time at which it must be called again.

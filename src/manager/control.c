@@ -199,8 +199,8 @@ static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_
 		   : space_move_in(vgpu->space, tell, &options, function);
 }
 
-static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options, bool out,
-				   const char *function)
+static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options,
+				   bool out, const char *function)
 {
 	enum vg_status status = manager_begin_change(vgpu, function);
 

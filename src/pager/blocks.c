@@ -19,7 +19,7 @@ static struct {
 	CUresult refusal;
 } code;
 
-// What is hashed by the next launch.
+// The blocks that the next launch hashes.
 static CUstream stream;
 static size_t count;
 static CUdeviceptr addresses[BLOCKS_MOST];
@@ -136,7 +136,7 @@ static CUresult flush(void)
 			compare(room, owners[i].index, &digests[i]);
 		room->is_hashed = result == CUDA_SUCCESS;
 	}
-	for (size_t i = 0; i < count; i++) // all blocks of a room are compared before
+	for (size_t i = 0; i < count; i++) // after all blocks of the room were compared
 		owners[i].room->is_copy &= owners[i].room->changed == 0;
 	count = 0;
 	return result;

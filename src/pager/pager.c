@@ -27,7 +27,7 @@ static const uint64_t patience_ns = 10000000000; // since the last memory for wh
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 // Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
-static const long host_look_ns = 1000000000; // how often it looks whether the host is short of memory
+static const long host_look_ns = 1000000000; // between two checks whether the host is short of memory
 // A process that is dumped may be another one in another slot afterwards, whose bell its pager does not hear.
 static const long parked_look_ns = 50000000;
 
@@ -278,7 +278,8 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
-// Waits a moment for room that others make. Returns false if the process shall leave again, or no room has come.
+// Waits a moment for room that other processes make. Returns false if this process is to leave again, or if it has
+// waited too long.
 static bool wait_for_others(uint64_t waited_ns)
 {
 	const struct pager_slot *slot = options.slot();
@@ -298,9 +299,9 @@ static void release_named(void)
 	pager_host_release();
 }
 
-// Brings all memory back. It waits for room that others make only the first time: if two processes wait for each
-// other's room, each takes nothing in vain from then on. Returns false if the device has no room for it now, and true
-// if the process is to leave again.
+// Brings all memory back. Only the first attempt waits for room that others make. Later attempts take room only if all
+// memory fits, so that two processes do not block each other with parts. Returns false if the device has no room now,
+// and true if the process is to leave again.
 static bool come(struct pager_slot *slot, bool is_first)
 {
 	bool waits = is_first && atomic_load(&options.page->room_comes);

@@ -36,7 +36,7 @@ uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Whether its memory has left the device, or is leaving it and nothing holds that up.
+// Returns whether the memory of the vGPU has left the device, or has begun to leave it after its programs had stopped.
 static bool makes_room(const struct residence_vgpu *vgpu)
 {
 	return vgpu->state == RESIDENCE_OUT || (vgpu->state == RESIDENCE_LEAVING && vgpu->has_drained);
@@ -158,7 +158,7 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 	return first;
 }
 
-// Lets a vGPU in if there is room for it, besides those that have not drained. Returns false if there is none.
+// Orders a vGPU in if it fits beside the vGPUs that are in or have not drained. Returns false if it does not fit.
 static bool let_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	vgpu->out = false;

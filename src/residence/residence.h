@@ -1,9 +1,9 @@
 // Decides which evictable vGPUs have their memory on the device. A vGPU needs all of its memory to run. It stays on the
 // device until another vGPU needs the room. If a vGPU waits for room, idle vGPUs leave first, then those that have been
 // on the device longest, each after a quantum. vGPUs of the latency class leave last. Waiting vGPUs return in the order
-// in which they began to wait. One may return while others leave, as soon as these have drained: its memory takes the
-// room that they release. If they stay, or do not leave in time, it is ordered out again. A vGPU may also have a time after which it leaves by
-// itself. Pure functions, any thread. Times are nanoseconds of one monotonic clock.
+// in which they began to wait. A vGPU may return while others leave, as soon as the others have drained: its memory
+// takes the room that they release. If they stay, or do not leave in time, it is ordered out again. A vGPU may also
+// have a time after which it leaves by itself. Pure functions, any thread. Times are nanoseconds of one monotonic clock.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
