@@ -183,13 +183,17 @@ static int find_tenants(const struct arguments *arguments, const char *vgpu, pid
 		r = fail_with_last_error(arguments);
 	} else {
 		const struct vg_tenant_info *tenant = list->vgpus->tenants;
-		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++, tenant++)
-			if (!tenant->guest && !tenant->ended && tenant->pid > 0)
-				pids[count++] = (pid_t)tenant->pid;
+		for (size_t i = 0; i < list->vgpus->tenant_count; i++, tenant++)
+			if (!tenant->guest && !tenant->ended && tenant->pid > 0 && count++ < GUARD_MOST)
+				pids[count - 1] = (pid_t)tenant->pid;
 		vg_vgpu_list_free(list);
 	}
 	session_close(&session);
-	*ret_count = count;
+	if (count > GUARD_MOST)
+		say_warning("vGPU %s has %zu processes, and the guard process knows only %d of them: if %s is killed, "
+			    "end the others, or resume them with virgate recover%s --pid PID",
+			    vgpu, count, GUARD_MOST, arguments->verb->name, sim_flag());
+	*ret_count = count < GUARD_MOST ? count : GUARD_MOST;
 	return r;
 }
 

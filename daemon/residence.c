@@ -4,12 +4,13 @@
 #include "daemon/eviction.h"
 
 enum {
-	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while a vGPU of it moves
-	LOOK_OFTEN_MS = 20,   // likewise, while one waits
+	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while memory moves there
+	LOOK_OFTEN_MS = 20,   // likewise, while a vGPU waits for room
 	LOOK_SELDOM_MS = 100, // otherwise
 	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
+	MOVE_MOST_S = 20, // the processes write their states: after this time nobody relies on a move
 	VGPUS_MOST = 256
 };
 static const uint64_t ms = 1000000;
@@ -17,7 +18,8 @@ static const uint64_t ms = 1000000;
 // Sums and maxima over the processes of one vGPU.
 struct facts {
 	unsigned int processes, out, drained, refusing, waiting;
-	bool is_moving;
+	bool is_moving;	 // at least one is carrying out an order, or has not begun to
+	bool is_copying; // memory of at least one moves
 	uint64_t active_ns, switch_ns;
 };
 
@@ -32,6 +34,7 @@ static void add_process_facts(struct facts *facts, const struct eviction *one)
 	facts->refusing += one->is_out && one->state == PAGER_RUNNING && !one->is_pending;
 	facts->is_moving |= one->state == PAGER_PREPARING || one->state == PAGER_CLOSING ||
 			    one->state == PAGER_LEAVING || one->state == PAGER_COMING || one->is_pending;
+	facts->is_copying |= one->state == PAGER_LEAVING || one->state == PAGER_COMING;
 	if (one->active_ns > facts->active_ns)
 		facts->active_ns = one->active_ns;
 	if (one->moved_ns > facts->switch_ns)
@@ -82,6 +85,22 @@ static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 	eviction_apply(vgpu, DRAIN_MS);
 }
 
+static void note_move(struct residence *residence, const struct facts *facts, enum residence_state before, uint64_t now)
+{
+	bool moves = residence->state == RESIDENCE_COMING ||
+		     (residence->state == RESIDENCE_LEAVING && facts->drained == facts->processes);
+
+	if (!moves || residence->state != before)
+		residence->moves_since_ns = 0;
+	if (moves && !residence->moves_since_ns)
+		residence->moves_since_ns = now;
+}
+
+static bool is_overdue(const struct residence *residence, uint64_t now)
+{
+	return residence->moves_since_ns && now > residence->moves_since_ns + MOVE_MOST_S * 1000 * ms;
+}
+
 static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
@@ -90,6 +109,7 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 	if (residence->is_evicted && facts->refusing && !facts->is_moving)
 		postpone_eviction(vgpu, now);
 	residence->state = find_state(vgpu, facts);
+	note_move(residence, facts, before, now);
 	if (residence->state == RESIDENCE_OUT)
 		residence->refusals = 0;
 	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
@@ -104,9 +124,10 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 		residence->wants_since_ns = now;
 }
 
-static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct facts *facts)
+static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 {
 	const struct residence *residence = &vgpu->residence;
+	bool is_late = is_overdue(residence, now);
 
 	return (struct residence_vgpu){.memory = vgpu->memory,
 				       .fixed = vgpu->fixed,
@@ -121,7 +142,8 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       // A vGPU without programs has nothing to move.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state,
-				       .has_drained = facts->drained == facts->processes};
+				       .has_drained = facts->drained == facts->processes && !is_late,
+				       .is_overdue = is_late};
 }
 
 // Returns the name of the vGPU that has most of the device, for messages of the waiting programs; "": none.
@@ -167,7 +189,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	static struct residence_vgpu orders[VGPUS_MOST];
 	static struct vgpu *vgpus[VGPUS_MOST];
 	uint64_t shared_now = arbiter_now();
-	bool is_one_waiting = false, is_one_moving = false;
+	bool is_one_waiting = false, is_one_copying = false;
 	size_t count = 0;
 
 	for (struct vgpu *vgpu = node->vgpus; vgpu && count < VGPUS_MOST; vgpu = vgpu->next) {
@@ -176,9 +198,9 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 		struct facts facts = collect_facts(vgpu);
 		update_residence(vgpu, &facts, shared_now);
 		is_one_waiting |= vgpu->residence.wants_since_ns != 0;
-		is_one_moving |= facts.is_moving;
+		is_one_copying |= facts.is_copying && !is_overdue(&vgpu->residence, shared_now);
 		vgpus[count] = vgpu;
-		orders[count++] = describe_vgpu(vgpu, &facts);
+		orders[count++] = describe_vgpu(vgpu, &facts, shared_now);
 	}
 	if (!count)
 		return;
@@ -192,7 +214,7 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
 	if (are_watched)
-		lower_deadline(deadline, now + (is_one_moving    ? LOOK_MOVING_MS
+		lower_deadline(deadline, now + (is_one_copying	? LOOK_MOVING_MS
 						: is_one_waiting ? LOOK_OFTEN_MS
 								 : LOOK_SELDOM_MS) *
 						       ms);
@@ -204,7 +226,7 @@ void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
 		keep_device(node, device, now, deadline);
 }
 
-// Whether the vGPU fits beside all that are ordered in.
+// Returns whether the vGPU fits beside all vGPUs that are ordered in.
 static bool has_room(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t taken = vgpu->memory;

@@ -17,11 +17,12 @@ struct residence {
 	uint64_t wants_since_ns; // 0: no thread waits
 	uint64_t in_since_ns;
 	uint64_t busy_until_ns;
+	uint64_t moves_since_ns; // since when its memory moves in this direction, as its processes say; 0: it does not
 	unsigned int refusals; // how many times in a row it could not leave
 	unsigned int evictions;
 };
 
-// Its user resumes a vGPU. If it does not fit beside the others, it is ordered out until there is room.
+// Notes that the user resumed a vGPU. If it does not fit beside the others, it is ordered out until there is room.
 void residence_resume(struct node *node, struct vgpu *vgpu);
 // Reads the words of the processes, decides which vGPUs are on each device, and writes the orders. Lowers *deadline to
 // the time at which it must be called again.

@@ -185,7 +185,9 @@ VG_PUBLIC enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_v
 VG_PUBLIC enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu);
 /* INVALID, CLOSED, STATE (it is not paused; its memory is in the host). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu);
-/* How far a move of memory has come, in bytes; called on the caller's thread. Nonzero: stop, and undo it. */
+/* Reports how many bytes of a move were copied, on the thread of the move. Returns nonzero to stop the move, which is
+ * then undone. It must not close or destroy the vGPU or its manager, which would wait for the move for ever. Functions
+ * that pause, resume, move or change this vGPU return STATE during a move. */
 typedef int vg_virtual_gpu_progress_fn(void *user, uint64_t bytes, uint64_t total);
 struct vg_virtual_gpu_move_options {
 	size_t size; /* sizeof(struct vg_virtual_gpu_move_options) */

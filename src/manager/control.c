@@ -126,33 +126,45 @@ static enum vg_status set_paused(struct vg_virtual_gpu *vgpu, bool paused, const
 	return status;
 }
 
-enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu)
+enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu, const char *function)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_enter(vgpu, function);
 
 	if (status)
 		return status;
+	if (atomic_load(&vgpu->moving))
+		return manager_leave(vgpu, vg_fail(VG_STATE, 0, function, "the memory of virtual GPU %d (%s) is moving",
+						   vgpu->id, vgpu->name));
 	pthread_mutex_lock(&vgpu->setting);
-	status = set_paused(vgpu, true, __func__);
+	return VG_OK;
+}
+
+enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status status)
+{
 	pthread_mutex_unlock(&vgpu->setting);
 	return manager_leave(vgpu, status);
 }
 
+enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu)
+{
+	enum vg_status status = manager_begin_change(vgpu, __func__);
+
+	return status ? status : manager_end_change(vgpu, set_paused(vgpu, true, __func__));
+}
+
 enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_begin_change(vgpu, __func__);
 	uint64_t away;
 
 	if (status)
 		return status;
-	pthread_mutex_lock(&vgpu->setting);
 	status = vgpu->space && space_is_out(vgpu->space, &away)
 			 ? vg_fail(VG_STATE, 0, __func__,
 				   "the memory of virtual GPU %d (%s) is in the host: vg_virtual_gpu_move_in() brings it back",
 				   vgpu->id, vgpu->name)
 			 : set_paused(vgpu, false, __func__);
-	pthread_mutex_unlock(&vgpu->setting);
-	return manager_leave(vgpu, status);
+	return manager_end_change(vgpu, status);
 }
 
 // ---- memory to the host and back ---------------------------------------------------------------------------
@@ -164,7 +176,7 @@ static bool tell(void *user, uint64_t bytes, uint64_t total)
 	return !options->progress || !options->progress(options->user, bytes, total);
 }
 
-// With `setting`, so that nobody lets it go on meanwhile.
+// The caller holds `setting`, so that no other thread resumes the vGPU meanwhile.
 static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given, bool out,
 			   const char *function)
 {
@@ -187,28 +199,27 @@ static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_
 		   : space_move_in(vgpu->space, tell, &options, function);
 }
 
-enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
+static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options,
+				   bool out, const char *function)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_begin_change(vgpu, function);
 
 	if (status)
 		return status;
-	pthread_mutex_lock(&vgpu->setting);
-	status = move(vgpu, options, true, __func__);
-	pthread_mutex_unlock(&vgpu->setting);
-	return manager_leave(vgpu, status);
+	atomic_store(&vgpu->moving, true);
+	status = move(vgpu, options, out, function);
+	atomic_store(&vgpu->moving, false);
+	return manager_end_change(vgpu, status);
+}
+
+enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
+{
+	return change_place(vgpu, options, true, __func__);
 }
 
 enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
-
-	if (status)
-		return status;
-	pthread_mutex_lock(&vgpu->setting);
-	status = move(vgpu, options, false, __func__);
-	pthread_mutex_unlock(&vgpu->setting);
-	return manager_leave(vgpu, status);
+	return change_place(vgpu, options, false, __func__);
 }
 
 static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
@@ -256,16 +267,12 @@ static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, con
 
 enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_begin_change(vgpu, __func__);
 
 	if (status)
 		return status;
-	if (bytes == 0)
-		return manager_leave(vgpu,
-				     vg_fail(VG_INVALID, 0, __func__,
-					     "a memory limit of 0 leaves nothing: close the virtual GPU instead"));
-	pthread_mutex_lock(&vgpu->setting);
-	status = set_limit(vgpu, bytes, __func__);
-	pthread_mutex_unlock(&vgpu->setting);
-	return manager_leave(vgpu, status);
+	status = bytes ? set_limit(vgpu, bytes, __func__)
+		       : vg_fail(VG_INVALID, 0, __func__,
+				 "a memory limit of 0 leaves nothing: close the virtual GPU instead");
+	return manager_end_change(vgpu, status);
 }

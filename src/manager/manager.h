@@ -82,7 +82,8 @@ struct vg_virtual_gpu {
 
 	pthread_mutex_t closing; // whoever closes it has it; who comes second waits
 	bool closed;		 // under `closing`: nothing is left of it
-	pthread_mutex_t setting; // one change of its limits at a time
+	pthread_mutex_t setting; // one change of its limits, or move of its memory, at a time
+	atomic_bool moving;	 // a move has `setting`
 
 	struct vg_compute_unit *unit; // held
 	atomic_bool at_rest;	      // all its work has ended, and no more comes
@@ -103,6 +104,10 @@ enum vg_status manager_usable(const char *function);
 enum vg_status manager_check(const struct vg_manager *manager, const char *function);
 // A call on a vGPU: it stays as it is until manager_leave(). INVALID, CLOSED, STATE.
 enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function);
+// manager_enter(), and takes `setting`. The callback of a move may call this, so it is STATE during a move.
+enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu, const char *function);
+// manager_leave() after that.
+enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // Passes `status` on, having noted whether it says that the context is lost.
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // The driver said something after which it says nothing else.

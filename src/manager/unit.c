@@ -184,29 +184,20 @@ static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned
 
 enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, double share)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_begin_change(vgpu, __func__);
 
-	if (status)
-		return status;
-	pthread_mutex_lock(&vgpu->setting);
-	status = change(vgpu, share, 0, __func__);
-	pthread_mutex_unlock(&vgpu->setting);
-	return manager_leave(vgpu, status);
+	return status ? status : manager_end_change(vgpu, change(vgpu, share, 0, __func__));
 }
 
 enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_begin_change(vgpu, __func__);
 
 	if (status)
 		return status;
-	if (compute_units == 0)
-		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, __func__,
-						   "0 compute units: to give a virtual GPU none, pause it"));
-	pthread_mutex_lock(&vgpu->setting);
-	status = change(vgpu, 0, compute_units, __func__);
-	pthread_mutex_unlock(&vgpu->setting);
-	return manager_leave(vgpu, status);
+	status = compute_units ? change(vgpu, 0, compute_units, __func__)
+			       : vg_fail(VG_INVALID, 0, __func__, "0 compute units: to give a virtual GPU none, pause it");
+	return manager_end_change(vgpu, status);
 }
 
 static enum vg_status set_flag(struct vg_virtual_gpu *vgpu, int none, atomic_bool *off, int allowed, const char *what,

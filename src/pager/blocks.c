@@ -14,9 +14,12 @@ static struct {
 	CUmodule module;
 	CUfunction function;
 	CUdeviceptr addresses, digests;
+	// The context in which loading failed, and why. It is not tried again there: that would prolong each move.
+	CUcontext refused_in;
+	CUresult refusal;
 } code;
 
-// What is hashed by the next launch.
+// The blocks that the next launch hashes.
 static CUstream stream;
 static size_t count;
 static CUdeviceptr addresses[BLOCKS_MOST];
@@ -49,23 +52,36 @@ static CUresult find_symbols(void)
 	return result == CUDA_SUCCESS ? find_variable("virgate_block_digests", &code.digests) : result;
 }
 
+static CUresult load_module(void)
+{
+	CUresult result = pager_driver.cuModuleLoadData(&code.module, blocks_fatbin);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = find_symbols();
+	if (result != CUDA_SUCCESS)
+		pager_driver.cuModuleUnload(code.module);
+	return result;
+}
+
 static CUresult load_code(CUcontext context)
 {
 	CUresult result;
 
 	if (code.context == context)
 		return CUDA_SUCCESS;
-	if (code.context) // another one is current than the last time, and this one is there still
+	if (code.refused_in == context)
+		return code.refusal;
+	if (code.context) // The current context changed, and the old one still exists.
 		pager_driver.cuModuleUnload(code.module);
 	code.context = NULL;
-	result = pager_driver.cuModuleLoadData(&code.module, blocks_fatbin);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = find_symbols();
-	if (result == CUDA_SUCCESS)
+	result = load_module();
+	if (result == CUDA_SUCCESS) {
 		code.context = context;
-	else
-		pager_driver.cuModuleUnload(code.module);
+	} else {
+		code.refused_in = context;
+		code.refusal = result;
+	}
 	return result;
 }
 
@@ -73,6 +89,8 @@ void pager_blocks_forget(CUcontext context)
 {
 	if (!context || code.context == context)
 		code.context = NULL;
+	if (!context || code.refused_in == context)
+		code.refused_in = NULL;
 }
 
 CUresult pager_blocks_begin(uint64_t bytes, CUstream on)
@@ -118,7 +136,7 @@ static CUresult flush(void)
 			compare(room, owners[i].index, &digests[i]);
 		room->is_hashed = result == CUDA_SUCCESS;
 	}
-	for (size_t i = 0; i < count; i++) // all blocks of a room are compared before
+	for (size_t i = 0; i < count; i++) // after all blocks of the room were compared
 		owners[i].room->is_copy &= owners[i].room->changed == 0;
 	count = 0;
 	return result;

@@ -26,24 +26,23 @@ struct pager_copy {
 struct pager_copies {
 	bool out; // to the host
 	struct pager_slot *slot;
-	// Waits a moment for room on the device. Returns false if it has waited long enough. NULL: nothing waits for
-	// room.
+	// Waits a moment for room on the device. Returns false to stop waiting. NULL: do not wait.
 	bool (*waits)(uint64_t waited_ns);
 	uint64_t unchanged; // bytes that were not copied, because the host has them
 	CUstream stream;
 	CUevent done[PAGER_UNDER_WAY];
 	struct pager_copy copies[PAGER_UNDER_WAY];
 	size_t begun, finished;
-	// The first one. From then on no copy is finished, so that no memory is released whose bytes may be missing.
+	// The first failure. After it no copy is finished, so that no memory is released whose bytes may be missing.
 	CUresult failure;
 };
 
 // Creates the stream, if it has not been. The functions below do it, too.
 CUresult pager_copies_start(struct pager_copies *copies);
-// Calls create(owner, index), again while the device has no room and waits() waits. Meanwhile the copies end.
+// Calls create(owner, index), and again while the device has no room and waits() returns true. Copies end meanwhile.
 CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
 			     size_t index);
-// Begins a copy. Waits for the oldest one first if there are too many. Without changed blocks it ends at once.
+// Begins a copy. If too many are running, waits for the oldest one first. A copy without changed blocks ends at once.
 CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *copy);
 // Waits for all copies. Returns `result`, or the first failure of a copy if that is CUDA_SUCCESS.
 CUresult pager_copies_end(struct pager_copies *copies, CUresult result);

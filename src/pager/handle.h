@@ -54,7 +54,7 @@ bool pager_handle_let_leave(struct pager_handle *handle);
 uint64_t pager_handle_bytes(void);
 // Of these, those that have no room in the host. The pager's thread.
 uint64_t pager_handle_roomless(void);
-// Gives the rooms of memory that is on the device back. The pager's thread.
+// Gives back the rooms of memory that is on the device. The pager's thread.
 void pager_handle_forget_copies(void);
 
 // For the pager, with the gate closed. Valid until the gate opens.

@@ -5,8 +5,8 @@
 
 // Takes rooms in the host for all that can leave and has none.
 void pager_handles_take_host(void);
-// After a move to the host, also one that failed: gives the rooms of handles that are on the device back, except those
-// with a copy.
+// Gives back the rooms of handles that are on the device and have no copy. Call it after every move to the host, also
+// one that failed.
 void pager_handles_give_host(void);
 // Before a move to the host: marks all blocks as changed, and notes the access rights of mappings.
 CUresult pager_handles_begin(void);

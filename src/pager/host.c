@@ -468,6 +468,32 @@ int pager_host_take_back(const struct pager_file *file)
 	return r;
 }
 
+static bool is_one_pinned(void)
+{
+	for (size_t i = 0; i < piece_count; i++)
+		if (pieces[i].pinned_in)
+			return true;
+	return false;
+}
+
+bool pager_host_release_step(void)
+{
+	bool are_left = false;
+	size_t i = 0;
+
+	pthread_mutex_lock(&lock);
+	if (used_bytes == 0) {
+		while (i < piece_count && !pieces[i].pinned_in)
+			i++;
+		bool failed = i < piece_count && !unpin(&pieces[i]);
+		are_left = !failed && is_one_pinned();
+		if (!failed && !are_left)
+			release();
+	}
+	pthread_mutex_unlock(&lock);
+	return are_left;
+}
+
 void pager_host_release(void)
 {
 	pthread_mutex_lock(&lock);

@@ -43,6 +43,9 @@ int pager_host_take_back(const struct pager_file *file);
 // Unpins and releases all memory if none of it is in use, and removes the name of the file. A context is current if any
 // memory is pinned.
 void pager_host_release(void);
+// Unpins one piece if no memory is in use, and releases all memory after the last piece. Returns whether pieces are
+// left. A context is current if any memory is pinned.
+bool pager_host_release_step(void);
 // Returns how much there is, in use or not.
 uint64_t pager_host_bytes(void);
 // Whether the file has a name.

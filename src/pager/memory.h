@@ -55,7 +55,7 @@ bool pager_memory_set_sync(CUdeviceptr address, bool sync);
 uint64_t pager_memory_bytes(void);
 // Of these, those that have no room in the host. The pager's thread.
 uint64_t pager_memory_roomless(void);
-// Gives the rooms of memory that is on the device back, with that of handles. The pager's thread.
+// Gives back the rooms of memory that is on the device, including handles. The pager's thread.
 void pager_memory_forget_copies(void);
 
 // Returns all allocations, sorted by address. For the pager, while the gate is closed; valid until it opens.

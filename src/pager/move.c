@@ -77,9 +77,9 @@ static uint64_t take_rooms(void)
 	return pager_memory_roomless();
 }
 
-// Every chunk gets its room before the first copy, so that a move that cannot be completed does not begin. Returns the
-// bytes for which there is none. Rooms that are kept from an earlier move may leave gaps between them that are too
-// small: then all are taken anew.
+// Takes a room for every chunk before the first copy, so that a move that cannot be completed does not begin. Returns
+// the bytes that have no room. Rooms kept from an earlier move may leave gaps that are too small. Then the function
+// gives all rooms back and takes them again.
 static uint64_t take_all_rooms(void)
 {
 	if (take_rooms() == 0)
@@ -106,7 +106,7 @@ static CUresult begin_room(struct pager_allocation *allocation, size_t index)
 	return CUDA_SUCCESS;
 }
 
-// Finds out which blocks must be copied. If the GPU cannot hash them, that is all of them.
+// Finds out which blocks must be copied. If the GPU cannot hash, all blocks must be.
 static void find_changed(struct pager_copies *copies)
 {
 	uint64_t bytes = pager_memory_bytes() - atomic_load(&copies->slot->host);
@@ -288,7 +288,7 @@ static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t wait
 		result = pager_handles_bring(&copies, &copied);
 	copied = pager_copies_end(&copies, copied);
 	*ret_missing = count_absent();
-	if (copied != CUDA_SUCCESS) // the context works no more
+	if (copied != CUDA_SUCCESS) // the context no longer works
 		return copied == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : copied;
 	if (result != CUDA_SUCCESS)
 		return undo_move_in(slot) == CUDA_SUCCESS ? result : CUDA_ERROR_UNKNOWN;

@@ -1,10 +1,11 @@
 // The shared words by which the daemon asks the processes of an evictable vGPU to move their device memory to the host
 // and back. One page for the vGPU and one slot for each process, in the vGPU's ledger. Any thread.
 //
-// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump, a restore or a deep suspension
+// Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump, restore or deep suspension
 // writes `park`, `drain_ms` and `bell`, and a restore `file` of a process that it has made again and that has not run
-// yet. The process that owns the slot in the ledger writes the rest of the slot, most of it by its pager thread. When a process has ended, its slot
-// is zeroed before it gets a new owner. A new ledger has zeroes: there is no wish, and no memory has left.
+// yet. The process that owns the slot in the ledger writes the rest of the slot, most of it by its pager thread. When a
+// process has ended, its slot is zeroed before it gets a new owner. A new ledger has zeroes: there is no wish, and no
+// memory has left.
 //
 // Order: the daemon writes the wish (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
 // `bell` with acquire before the wish. It writes `answered` last, with release: the value of `bell` whose wish it has
@@ -44,11 +45,11 @@ enum pager_reason {
 	PAGER_REASON_COUNT
 };
 
-// Bits of `park`. A process of a vGPU that is not evictable may have them, too, without a number.
+// Bits of `park`. The bits without a number also occur in processes of vGPUs that are not evictable.
 enum pager_park {
 	PAGER_PARK_NUMBER = 0x3fffffff,
-	PAGER_PARK_DEEP_DONE = 0x40000000,    // the driver has taken the process off the device
-	PAGER_PARK_DEEP = (int)0x80000000u, // it is to do that: virgate suspend --deep wishes it, not a dump
+	PAGER_PARK_DEEP_DONE = 0x40000000,  // the driver has taken the process off the device
+	PAGER_PARK_DEEP = (int)0x80000000u, // virgate suspend --deep asks the driver to do that; a dump does not
 };
 
 enum { PAGER_NAME = 64 };
@@ -57,8 +58,7 @@ struct pager_page {
 	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, and those that start later
 	_Atomic uint32_t suspended;	   // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
-	// 1: others are leaving, and when they have, there is room for the vGPU. Its memory returns while theirs
-	// leaves.
+	// 1: other vGPUs are leaving, and make room for this one. Its memory returns while their memory leaves.
 	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
 	char holder[PAGER_NAME];
@@ -88,6 +88,6 @@ struct pager_slot {
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
 	_Atomic uint64_t unchanged; // bytes that the last move to the host did not copy, because the host had them
-	_Atomic uint32_t hash_result; // CUresult of the hashes by which such bytes are found; not 0: all were copied
+	_Atomic uint32_t hash_result; // CUresult of hashing on the GPU; not 0: it failed, and all blocks were copied
 };
 _Static_assert(sizeof(struct pager_slot) == 256, "four cache lines");

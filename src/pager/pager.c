@@ -27,7 +27,7 @@ static const uint64_t patience_ns = 10000000000; // since the last memory for wh
 static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
 // Pinning ahead of need leaves so much of the host's memory to others. If there is too little, it tries again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
-static const long host_look_ns = 1000000000; // how often it looks whether the host is short of memory
+static const long host_look_ns = 1000000000; // between two checks whether the host is short of memory
 // A process that is dumped may be another one in another slot afterwards, whose bell its pager does not hear.
 static const long parked_look_ns = 50000000;
 
@@ -60,6 +60,16 @@ static bool is_to_leave(const struct pager_slot *slot)
 	return atomic_load(&options.page->out) || atomic_load(&slot->out) || atomic_load(&slot->park);
 }
 
+// Allows this thread calls that would end captures of other threads. The driver must have been initialized.
+static void relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	static bool is_relaxed;
+
+	if (!is_relaxed)
+		is_relaxed = pager_driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+}
+
 // Makes one of the process's contexts current. Returns CUDA_ERROR_INVALID_CONTEXT if there is none.
 static CUresult push_context(CUcontext contexts[CONTEXTS], size_t *ret_count)
 {
@@ -68,6 +78,8 @@ static CUresult push_context(CUcontext contexts[CONTEXTS], size_t *ret_count)
 	*ret_count = options.contexts(contexts, CONTEXTS);
 	for (size_t i = 0; i < *ret_count && result != CUDA_SUCCESS; i++)
 		result = pager_driver.cuCtxPushCurrent_v2(contexts[i]);
+	if (result == CUDA_SUCCESS)
+		relax();
 	return result;
 }
 
@@ -266,7 +278,8 @@ static bool leave(struct pager_slot *slot)
 	return !prepare_and_close(slot, &deadline_ns) || drain_and_move_out(slot, deadline_ns);
 }
 
-// Waits a moment for room that others make. Returns false if the process shall leave again, or no room has come.
+// Waits a moment for room that other processes make. Returns false if this process is to leave again, or if it has
+// waited too long.
 static bool wait_for_others(uint64_t waited_ns)
 {
 	const struct pager_slot *slot = options.slot();
@@ -286,8 +299,9 @@ static void release_named(void)
 	pager_host_release();
 }
 
-// Brings all memory back. It waits for room that others make only the first time: if two processes wait for each
-// other's room, each takes nothing in vain from then on. Returns false if the device has no room for it now.
+// Brings all memory back. Only the first attempt waits for room that others make. Later attempts take room only if all
+// memory fits, so that two processes do not block each other with parts. Returns false if the device has no room now,
+// and true if the process is to leave again.
 static bool come(struct pager_slot *slot, bool is_first)
 {
 	bool waits = is_first && atomic_load(&options.page->room_comes);
@@ -304,6 +318,11 @@ static bool come(struct pager_slot *slot, bool is_first)
 		pop_context();
 	} else if (!pager_memory_bytes()) {
 		result = CUDA_SUCCESS;
+	}
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && is_to_leave(slot)) { // it stopped waiting for room for that reason
+		give_reason(slot, PAGER_DONE, 0, 0);
+		enter_state(slot, PAGER_OUT);
+		return true;
 	}
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 		wait_for_room(slot, missing, atomic_load(&slot->reason) == PAGER_DEVICE);
@@ -329,34 +348,35 @@ static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, heard, most_ns ? &most : NULL, NULL, 0);
 }
 
-// Releases the host memory, in which there are only copies.
-static void release_host(void)
+// Unpins the next piece of host memory, in which there are only copies, and releases all of it after the last piece.
+// Unpinning waits for the GPU. Returns whether pieces are left.
+static bool release_piece(void)
 {
 	CUcontext contexts[CONTEXTS];
 	size_t count;
 	CUresult pushed = push_context(contexts, &count);
 
 	pager_memory_forget_copies();
-	pager_host_release();
+	bool are_left = pager_host_release_step();
 	if (pushed == CUDA_SUCCESS)
 		pop_context();
+	return are_left;
 }
 
-// The host's memory is only of use for the next move, and no other vGPU needs the room: releases it if the host is
-// short of memory. Returns when to look again, in nanoseconds; 0: at no time.
+// While no other vGPU needs the room, the host memory is only of use for the next move. Releases it, one piece a look,
+// if the host is short of memory and no stream is being captured. Returns when to look again, in nanoseconds; 0: never.
 static long look_at_host(void)
 {
-	static uint64_t looked_ns;
+	static uint64_t next_ns;
 	uint64_t now_ns = vg_clock_monotonic_ns();
 
 	if (!pager_host_bytes())
 		return 0;
-	if (now_ns >= looked_ns + host_look_ns) {
-		looked_ns = now_ns;
-		if (pager_host_available() < options.host_least)
-			release_host();
+	if (now_ns >= next_ns && !options.captures()) {
+		bool are_left = pager_host_available() < options.host_least && release_piece();
+		next_ns = now_ns + (uint64_t)(are_left ? pause_between_pieces_ns : host_look_ns);
 	}
-	return host_look_ns;
+	return next_ns > now_ns ? (long)(next_ns - now_ns) : host_look_ns;
 }
 
 // While the vGPUs do not fit on the device together: reports whether threads use the device, and pins host memory ahead
@@ -427,9 +447,10 @@ static bool park(struct pager_slot *slot, uint32_t wish, bool is_deep)
 		return true;
 	if (state == PAGER_OUT ? put_away(slot) : !atomic_load(&slot->park))
 		return true;
-	// The dump goes on without, and CRIU would write what is pinned. In other cases it fails; unpinning waits for the GPU.
+	// The dump goes on although the memory stays, and CRIU would write pinned memory. For other reasons the dump fails.
 	if (state == PAGER_RUNNING && atomic_load(&slot->reason) == PAGER_HOST)
-		release_host();
+		while (release_piece())
+			;
 	park_refused = wish;
 	return true;
 }

@@ -36,7 +36,7 @@ uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Whether its memory has left the device, or is leaving it and nothing holds that up.
+// Returns whether the memory of the vGPU has left the device, or has begun to leave it after its programs had stopped.
 static bool makes_room(const struct residence_vgpu *vgpu)
 {
 	return vgpu->state == RESIDENCE_OUT || (vgpu->state == RESIDENCE_LEAVING && vgpu->has_drained);
@@ -54,11 +54,26 @@ static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool
 	return taken;
 }
 
-// One for whose room others were to leave turns back if they stay: else each would wait for the other's room.
+// Returns the room that vGPUs should have released by now.
+static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (vgpus[i].out && vgpus[i].state == RESIDENCE_LEAVING && vgpus[i].is_overdue)
+			sum += moving_part(&vgpus[i]);
+	return sum;
+}
+
+// Orders a returning vGPU out again if the vGPUs that should make room stay, or do not leave in time. Otherwise both
+// would wait for each other.
 static void turn_back(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
+	uint64_t overdue = sum_overdue(vgpus, count);
+
 	for (size_t i = 0; i < count; i++)
-		if (vgpus[i].state == RESIDENCE_COMING && !vgpus[i].out && sum_taken(vgpus, count, true) > capacity)
+		if (vgpus[i].state == RESIDENCE_COMING && !vgpus[i].out &&
+		    sum_taken(vgpus, count, true) + overdue > capacity)
 			vgpus[i].out = true;
 }
 
@@ -143,7 +158,7 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 	return first;
 }
 
-// Lets a vGPU in if there is room for it, besides those that have not drained. Returns false if there is none.
+// Orders a vGPU in if it fits beside the vGPUs that are in or have not drained. Returns false if it does not fit.
 static bool let_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	vgpu->out = false;

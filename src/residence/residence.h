@@ -1,9 +1,9 @@
 // Decides which evictable vGPUs have their memory on the device. A vGPU needs all of its memory to run. It stays on the
 // device until another vGPU needs the room. If a vGPU waits for room, idle vGPUs leave first, then those that have been
 // on the device longest, each after a quantum. vGPUs of the latency class leave last. Waiting vGPUs return in the order
-// in which they began to wait. One may return while others leave, as soon as these have drained: its memory takes the
-// room that they release. If they stay after all, it turns back. A vGPU may also have a time after which it leaves by
-// itself. Pure functions, any thread. Times are nanoseconds of one monotonic clock.
+// in which they began to wait. A vGPU may return while others leave, as soon as the others have drained: its memory
+// takes the room that they release. If they stay, or do not leave in time, it is ordered out again. A vGPU may also
+// have a time after which it leaves by itself. Pure functions, any thread. Times are nanoseconds of one monotonic clock.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,9 @@ struct residence_vgpu {
 	uint64_t busy_until_ns;	 // it could not leave, and is not asked again before this time
 	uint64_t idle_ns;	 // it leaves after so long without use of the device, if there is room, too; 0: never
 	enum residence_state state;
-	bool has_drained; // valid while it leaves: its programs use the device no more, and its memory moves
+	// Valid while it leaves.
+	bool has_drained; // its programs use the device no more, its memory moves, and it has not taken too long
+	bool is_overdue;  // its memory should have left by now: others must not rely on its room
 	// The order.
 	bool out;
 };

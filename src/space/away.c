@@ -1,10 +1,11 @@
-// A space's pages to the host and back, at the same addresses. While they are away no call touches the device, and
-// whoever has the space dispatches no work.
+// Moves the pages of a space to the host and back to the same addresses. Meanwhile no call uses the device's memory,
+// and the owner of the space dispatches no work.
 #include "space/memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
-enum { PIECE = 64 << 20 }; // that is copied before the progress is told
+enum { PIECE = 64 << 20 }; // bytes copied between two progress reports
 
 struct move {
 	struct vg_memory_space *space;
@@ -12,14 +13,14 @@ struct move {
 	void *user;
 	const char *function;
 	uint64_t done, total;
-	bool is_back; // undoes one that failed: nobody is asked
+	bool is_back; // it undoes a failed move, and reports no progress
 };
 
 // ---- all chunks ------------------------------------------------------------------------------------------
 
 typedef enum vg_status step_fn(struct move *move, struct space_chunk *chunk);
 
-// Nobody else adds or removes chunks while the space is out.
+// No other thread adds or removes chunks while the space is out.
 static enum vg_status for_all_chunks(struct move *move, step_fn *step)
 {
 	struct vg_memory_space *space = move->space;
@@ -79,14 +80,16 @@ static enum vg_status leave(struct move *move, struct space_chunk *chunk)
 	enum vg_status status = copy(move, chunk, true);
 	if (status == VG_OK)
 		status = space_chunk_unmap(move->space, chunk, move->function);
-	if (status) { // it is still there
+	if (status == VG_OK) {
+		atomic_fetch_add(&move->space->in_host, bytes);
+	} else { // its memory is still on the device
 		free(chunk->host);
 		chunk->host = NULL;
 	}
 	return status;
 }
 
-// Of a chunk whose contents are in the host.
+// Returns whether a chunk whose contents are in the host has memory on the device.
 static bool is_mapped(const struct space_chunk *chunk)
 {
 	return chunk->memory != 0;
@@ -100,7 +103,7 @@ static enum vg_status map_again(struct move *move, struct space_chunk *chunk)
 static enum vg_status unmap_again(struct move *move, struct space_chunk *chunk)
 {
 	if (chunk->host && is_mapped(chunk))
-		(void)space_chunk_unmap(move->space, chunk, move->function); // else it is mapped the next time
+		(void)space_chunk_unmap(move->space, chunk, move->function); // if this fails, it stays mapped
 	return VG_OK;
 }
 
@@ -111,7 +114,8 @@ static enum vg_status copy_back(struct move *move, struct space_chunk *chunk)
 
 static enum vg_status drop_host(struct move *move, struct space_chunk *chunk)
 {
-	(void)move;
+	if (chunk->host)
+		atomic_fetch_sub(&move->space->in_host, space_chunk_bytes(move->space, chunk));
 	free(chunk->host);
 	chunk->host = NULL;
 	return VG_OK;
@@ -119,7 +123,7 @@ static enum vg_status drop_host(struct move *move, struct space_chunk *chunk)
 
 // ---- moves -----------------------------------------------------------------------------------------------
 
-// Maps all before it copies any, so that a device without room changes nothing.
+// Maps all chunks before it copies any, so that nothing changes if the device has no room.
 static enum vg_status bring_back(struct move *move)
 {
 	struct vg_kept_error kept;
@@ -165,7 +169,7 @@ static enum vg_status move_out(struct move *move, bool *ret_is_out)
 	return status;
 }
 
-// Waits until other calls have ended, and keeps further ones out. The caller's own is none of these.
+// Makes new calls fail and waits until the other calls at the driver have ended. The caller's call is not counted.
 static enum vg_status begin(struct vg_memory_space *space, bool out, const char *function)
 {
 	pthread_mutex_lock(&space->lock);
@@ -178,7 +182,7 @@ static enum vg_status begin(struct vg_memory_space *space, bool out, const char 
 		while (space->active)
 			pthread_cond_wait(&space->changed, &space->lock);
 		status = space_usable(space, function); // it may have been closed meanwhile
-		space->active += status == VG_OK;	// whoever closes it from here on waits
+		space->active += status == VG_OK;	// closing waits from here on
 	}
 	pthread_mutex_unlock(&space->lock);
 	return status;
@@ -227,13 +231,9 @@ enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *p
 
 bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes)
 {
-	struct move move = {.space = space};
-
 	pthread_mutex_lock(&space->lock);
 	bool is_out = space->is_out;
-	if (is_out)
-		for_all_chunks(&move, count_away);
 	pthread_mutex_unlock(&space->lock);
-	*ret_bytes = move.total;
+	*ret_bytes = atomic_load(&space->in_host);
 	return is_out;
 }

@@ -242,7 +242,7 @@ static enum vg_status return_all(struct vg_memory_space *space, struct space_chu
 		list = chunk->next;
 		chunk->next = NULL;
 		enum vg_status status = refused	      ? result
-					: chunk->host && !chunk->memory ? VG_OK // it is not mapped
+					: chunk->host && !chunk->memory ? VG_OK // it is in the host
 					: at_any_rate ? unmap_at_any_rate(space, chunk, function)
 						      : space_chunk_unmap(space, chunk, function);
 		result = result ? result : status;

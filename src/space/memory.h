@@ -106,6 +106,7 @@ struct vg_memory_space {
 	struct space_chunk *idle_first, *idle_last; // empty ones, that longest first
 	bool compacting;
 	struct space_mover *mover; // NULL: nothing was compacted yet
+	_Atomic uint64_t in_host;  // bytes of chunks that are in the host; not under the lock
 };
 
 struct vg_movable_block {
@@ -202,7 +203,7 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
 // Not under the lock: gives the chunks back. Where that fails they stay and the log is told; the last error stays, too.
 void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const char *function);
-// CLOSED, and STATE if its memory is not on the device.
+// Returns CLOSED, STATE if the space is out, or VG_OK.
 enum vg_status space_present(const struct vg_memory_space *space, const char *function);
 // CLOSED.
 enum vg_status space_usable(const struct vg_memory_space *space, const char *function);
@@ -229,7 +230,8 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 
 void space_idle_add(struct vg_memory_space *space, struct space_chunk *chunk);
 void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk);
-// An empty chunk on its way back: out of its pool, before *list. False if a call still copies there, or the space is out.
+// Takes an empty chunk out of its pool and puts it before *list, to be given back. Returns false if a call still copies
+// there, or if the space is out.
 bool space_leave(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list);
 // Every chunk that is empty.
 void space_leave_all(struct vg_memory_space *space, struct space_chunk **list);

@@ -30,17 +30,17 @@ enum vg_status space_check(struct vg_memory_space *space, vg_address address, si
 
 // ---- to the host and back --------------------------------------------------------------------------------
 
-// Is told how far a move has come, in bytes. Returns false to stop it; it is undone then.
+// Reports how many bytes of a move were copied. Returns false to stop the move, which is then undone.
 typedef bool space_progress_fn(void *user, uint64_t bytes, uint64_t total);
-// Moves all pages to the host, when work of the virtual GPU that was dispatched has ended, and those of other calls that
-// have begun. The addresses stay, and so does what is charged. No more work may be dispatched until space_move_in() has
-// succeeded. STATE (it is out already; stopped), NO_MEMORY (of the host), CLOSED, DRIVER; all is on the device then, or,
-// if the device has no room for what had left, the space is out.
+// Waits for the dispatched work of the virtual GPU and for other calls, then moves all pages to the host. The addresses
+// and the charge stay. No more work may be dispatched until space_move_in() has succeeded. STATE (it is out already, or
+// the callback stopped the move), NO_MEMORY (of the host), CLOSED, DRIVER. After a failure all pages are on the device;
+// if the device has no room for them any more, the space is out.
 enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user,
 			      const char *function);
-// Moves them back. STATE (it is not out; stopped), INSUFFICIENT (the device has no room), CLOSED, DRIVER; all is in the
-// host then.
+// Moves all pages back. STATE (it is not out, or the callback stopped the move), INSUFFICIENT (the device has no room),
+// CLOSED, DRIVER. After a failure all pages are in the host.
 enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user,
 			     const char *function);
-// Returns whether the space is out, and how many bytes are in the host.
+// Returns whether the space is out, also during a move, and how many bytes are in the host.
 bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes);

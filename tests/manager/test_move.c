@@ -2,6 +2,8 @@
 // refused.
 #include "work_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static const struct vg_manager_options plain = {.size = sizeof plain, .no_memory_virtualization = 1};
@@ -217,6 +219,82 @@ static int watch(void *user, uint64_t bytes, uint64_t total)
 	watch->bytes = bytes;
 	watch->total = total;
 	return ++watch->calls == watch->stop_at;
+}
+
+static int count_meanwhile(void *user, uint64_t bytes, uint64_t total)
+{
+	uint64_t in_host = info_of(user).memory_in_host;
+
+	CHECK(in_host <= bytes); // what is being copied is not there yet
+	CHECK_INT(total, info_of(user).memory_held);
+	return 0;
+}
+
+static atomic_bool has_moved;
+
+static void *ask_often(void *user)
+{
+	struct vg_virtual_gpu *vgpu = user;
+	uint64_t held = info_of(vgpu).memory_held;
+
+	while (!atomic_load(&has_moved))
+		CHECK(info_of(vgpu).memory_in_host <= held);
+	return NULL;
+}
+
+TEST(figures_can_be_read_during_a_move)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
+	const struct vg_virtual_gpu_move_options options = {
+		.size = sizeof options, .progress = count_meanwhile, .user = vgpu};
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++)
+		allocate(vgpu, 70 * MIB);
+	OK(vg_virtual_gpu_pause(vgpu));
+	CHECK_INT(pthread_create(&thread, NULL, ask_often, vgpu), 0);
+	OK(vg_virtual_gpu_move_out(vgpu, &options));
+	CHECK_INT(info_of(vgpu).memory_in_host, info_of(vgpu).memory_held);
+	OK(vg_virtual_gpu_move_in(vgpu, NULL));
+	atomic_store(&has_moved, 1);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(info_of(vgpu).memory_in_host, 0);
+	OK(vg_virtual_gpu_resume(vgpu));
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+static int change_meanwhile(void *user, uint64_t bytes, uint64_t total)
+{
+	struct vg_virtual_gpu *vgpu = user;
+
+	CHECK(bytes <= total);
+	REFUSED(vg_virtual_gpu_pause(vgpu), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_resume(vgpu), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_move_out(vgpu, NULL), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_move_in(vgpu, NULL), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_set_memory_limit(vgpu, 128 * MIB), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_set_compute_share(vgpu, 0.5), VG_STATE, "is moving");
+	REFUSED(vg_virtual_gpu_scale_compute_units(vgpu, 1), VG_STATE, "is moving");
+	return 0;
+}
+
+TEST(a_callback_cannot_change_what_moves)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	const struct vg_virtual_gpu_move_options options = {
+		.size = sizeof options, .progress = change_meanwhile, .user = vgpu};
+
+	allocate(vgpu, 3 * MIB);
+	OK(vg_virtual_gpu_pause(vgpu));
+	OK(vg_virtual_gpu_move_out(vgpu, &options));
+	OK(vg_virtual_gpu_move_in(vgpu, &options));
+	OK(vg_virtual_gpu_resume(vgpu));
+	OK(vg_virtual_gpu_set_memory_limit(vgpu, 128 * MIB));
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
 }
 
 TEST(progress_is_told_and_can_stop_it)

@@ -152,6 +152,29 @@ TEST(one_that_comes_turns_back_if_the_other_one_stays)
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 }
 
+TEST(one_that_comes_turns_back_if_the_other_one_does_not_leave_in_time)
+{
+	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_LEAVING), vgpu_of(60 * GIB, RESIDENCE_OUT)};
+
+	vgpus[0].has_drained = true;
+	want(&vgpus[1], SECOND);
+	residence_decide(vgpus, 2, capacity, SECOND);
+	CHECK(vgpus[0].out && !vgpus[1].out);
+	vgpus[1].state = RESIDENCE_COMING;
+	residence_decide(vgpus, 2, capacity, 20 * SECOND);
+	CHECK(vgpus[0].out && !vgpus[1].out);
+	vgpus[0].has_drained = false;
+	vgpus[0].is_overdue = true;
+	residence_decide(vgpus, 2, capacity, 21 * SECOND);
+	CHECK(vgpus[0].out && vgpus[1].out);
+	vgpus[1].state = RESIDENCE_OUT;
+	residence_decide(vgpus, 2, capacity, 22 * SECOND);
+	CHECK(vgpus[0].out && vgpus[1].out);
+	vgpus[0].state = RESIDENCE_OUT; // it has left after all
+	residence_decide(vgpus, 2, capacity, 23 * SECOND);
+	CHECK(vgpus[0].out && !vgpus[1].out);
+}
+
 TEST(one_that_could_not_leave_is_left_alone_for_a_while)
 {
 	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_OUT)};

@@ -259,10 +259,40 @@ static void not_hashed_body(void)
 
 TEST(all_is_copied_if_the_gpu_cannot_hash)
 {
-	run_hashed("cuModuleLoadData:1-2=CUDA_ERROR_OUT_OF_MEMORY", not_hashed_body);
-	run_hashed("cuModuleGetFunction:1-2=CUDA_ERROR_NOT_FOUND", not_hashed_body);
-	run_hashed("cuModuleGetGlobal_v2:1-2=CUDA_ERROR_NOT_FOUND", not_hashed_body);
 	run_hashed("cuLaunchKernel:1-2=CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", not_hashed_body);
+}
+
+static void make_again(void)
+{
+	CHECK_INT(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
+	fill_by_blocks(big, BIG, 100);
+}
+
+// The driver's function fails once only.
+static void not_loaded_body(void)
+{
+	make_all();
+	for (int i = 0; i < 3; i++) {
+		out_and_in();
+		CHECK(slot->hash_result != CUDA_SUCCESS);
+		CHECK_INT(slot->unchanged, 0);
+		check_all();
+	}
+	make_again();
+	out_and_in_with(slot->bytes / BLOCK);
+	out_and_in_with(0);
+	check_blocks(big, BIG, 100);
+}
+
+TEST(code_that_the_driver_refused_is_not_loaded_again_in_its_context)
+{
+	run_hashed("cuModuleLoadData:1=CUDA_ERROR_OUT_OF_MEMORY", not_loaded_body);
+	run_hashed("cuModuleGetFunction:1=CUDA_ERROR_NOT_FOUND", not_loaded_body);
+	run_hashed("cuModuleGetGlobal_v2:1=CUDA_ERROR_NOT_FOUND", not_loaded_body);
 }
 
 static uint64_t charged_for_modules(void)
@@ -289,13 +319,8 @@ static void charged_body(void)
 	out_and_in_with(0);
 	CHECK_INT(charged_for_modules(), all);
 	// With the context, the module goes; with another one, it comes.
-	CHECK_INT(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+	make_again();
 	CHECK_INT(charged_for_modules(), 0);
-	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
-	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
-	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
-	fill_by_blocks(big, BIG, 100);
 	out_and_in();
 	out_and_in_with(0);
 	CHECK_INT(charged_for_modules(), all);

@@ -212,6 +212,76 @@ TEST(pinned_memory_is_released_if_the_host_is_short_of_memory)
 	run_with_host_least("0", plenty_body);
 }
 
+static void set_ask(uint32_t ms)
+{
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, ms);
+	wish(false, 0);
+	wait_for_answer();
+}
+
+static void end_capture(void)
+{
+	CUgraph graph;
+
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
+// The pager looks at the host only while no vGPUs compete: that begins during the capture.
+static void capture_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
+	fill(memory, HELD, 5);
+	size_t before = resident_bytes();
+	set_ask(5);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	CHECK(resident_bytes() >= before + HELD * 3 / 4);
+	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	set_ask(0);
+	pause_ms(1500); // longer than between two looks
+	CHECK(resident_bytes() >= before + HELD * 3 / 4);
+	end_capture();
+	for (int i = 0; i < 20000 && resident_bytes() > before + HELD / 4; i++)
+		pause_ms(1);
+	CHECK(resident_bytes() <= before + HELD / 4);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	check_filled(memory, HELD, 5);
+}
+
+TEST(host_memory_is_not_released_during_a_capture)
+{
+	run_with_host_least("1000000000", capture_body);
+}
+
+static void capture_goes_on_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
+	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	wish(true, 100);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_CAPTURE);
+	end_capture();
+	wish(false, 0);
+	wait_for_answer();
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+}
+
+// Before the pager waits for the capture, it pins host memory.
+TEST(a_capture_goes_on_while_host_memory_is_pinned)
+{
+	run_evictable(capture_goes_on_body);
+}
+
 static unsigned long long available_kib(void)
 {
 	unsigned long long kib = 0;

@@ -93,6 +93,8 @@ static void turns_back_body(void)
 	begin_without_room(others);
 	before = free_on_device();
 	move(true, PAGER_OUT);
+	CHECK_INT(slot->reason, PAGER_DONE); // nothing failed
+	CHECK_INT(slot->missing, 0);
 	CHECK_INT(slot->host, BIG + HANDLE);
 	CHECK_INT(slot->moves, 1); // what had come was not copied again
 	CHECK_INT(free_on_device(), before + CHUNK);

@@ -1,0 +1,111 @@
+// Evictable vGPUs that together do not fit on the device, and processes that do not do what the daemon asks.
+#include "eviction_fixture.h"
+
+// Two vGPUs of 6 GiB on a device of 8 GiB, each with a process whose words the test writes.
+static struct pager_slot *first, *second;
+static struct pager_page *first_page, *second_page;
+static struct vg_ledger *ledgers[2];
+static pid_t players[2];
+
+static void begin_crowded(void)
+{
+	static const struct player_plan silent = {.bytes = GIB, .is_silent = true};
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < 2; i++) {
+		const char *name = i == 0 ? "a" : "b";
+		CHECK_AGREED(ask("{'op':'create','name':'%s','memory':%llu,'device':0,'evictable':true}", name, 6 * GIB));
+		players[i] = start_player(path_of(name), &silent);
+		ledgers[i] = ledger_of(name);
+	}
+	first = player_slot(ledgers[0], players[0]);
+	second = player_slot(ledgers[1], players[1]);
+	first_page = vg_ledger_pager_page(ledgers[0]);
+	second_page = vg_ledger_pager_page(ledgers[1]);
+}
+
+static void end_crowded(void)
+{
+	for (int i = 0; i < 2; i++) {
+		vg_ledger_close(ledgers[i]);
+		kill_tenant(players[i]);
+	}
+}
+
+static void await_word(const _Atomic uint32_t *word, uint32_t value, unsigned int seconds)
+{
+	for (unsigned int i = 0; i < seconds * 200 && atomic_load(word) != value; i++)
+		poll(NULL, 0, 5);
+	CHECK_INT(*word, value);
+}
+
+static void answer(struct pager_slot *slot, enum pager_state state)
+{
+	slot->host = state == PAGER_OUT ? slot->bytes : 0;
+	slot->state = state;
+	slot->answered = slot->bell;
+}
+
+// The second vGPU waits for the device, which the first one has and does not use.
+static void order_first_out(void)
+{
+	await_word(&first_page->ask_ms, 100, 10);
+	answer(first, PAGER_RUNNING);
+	answer(second, PAGER_OUT);
+	second->waiting = 1;
+	await_word(&first_page->out, 1, 10);
+}
+
+// How often the daemon has waited for something.
+static long long count_waits(void)
+{
+	char path[64], line[128];
+	long long count = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)daemon_pid);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file) && sscanf(line, "voluntary_ctxt_switches: %lld", &count) != 1)
+		;
+	if (file)
+		fclose(file);
+	CHECK(count >= 0);
+	return count;
+}
+
+static long long count_waits_in_2_s(void)
+{
+	long long before = count_waits();
+
+	poll(NULL, 0, 2000);
+	return count_waits() - before;
+}
+
+// It is stopped, for example: no memory moves.
+TEST(a_process_that_does_not_answer_does_not_keep_the_daemon_busy)
+{
+	begin_crowded();
+	order_first_out();
+	CHECK(first->answered != first->bell);
+	CHECK(count_waits_in_2_s() < 250);
+	end_crowded();
+}
+
+TEST(room_of_a_process_that_does_not_leave_in_time_is_not_relied_on)
+{
+	begin_crowded();
+	order_first_out();
+	CHECK_INT(second_page->out, 1);
+	answer(first, PAGER_LEAVING);
+	await_word(&second_page->out, 0, 5);
+	CHECK_INT(second_page->room_comes, 1);
+	answer(second, PAGER_COMING);
+	await_word(&second_page->out, 1, 30);
+	CHECK_INT(first_page->out, 1);
+	answer(second, PAGER_OUT);
+	poll(NULL, 0, 500);
+	CHECK_INT(second_page->out, 1);
+	answer(first, PAGER_OUT); // it leaves after all
+	await_word(&second_page->out, 0, 5);
+	end_crowded();
+}
