@@ -82,8 +82,8 @@ enum vg_status image_check_owner(const struct image_dir *dir, const char *functi
 // stop. `phase`, into which it counts, and ret_sizes may be NULL.
 enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
 			    struct phase *phase, const char *function, struct image_sizes *ret_sizes);
-// The same but for packs of device memory whose number `trusted` has: they came in by frames that have checksums, and a
-// restore reads them before it lets a process go on. NULL: all are read.
+// The same, but skips packs for which `trusted[number]` is true: their blocks were read when the packs arrived. NULL:
+// reads all packs.
 enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *description, const bool *trusted,
 				    struct phase *phase, const char *function);
 // The same but for the pages of processes: those image_restore_tree() looks at before it gives them to CRIU.

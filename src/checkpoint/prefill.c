@@ -64,7 +64,7 @@ static int make_file(uint64_t bytes)
 	return fd < 0 ? -1 : fd;
 }
 
-static int take_fd(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have)
+static int take_fd(struct prefill *prefill, const struct device_memory *memory, struct device_block **ret_have)
 {
 	for (size_t i = 0; i < prefill->index.memory_count; i++) {
 		if (prefill->index.memories[i].pid != memory->pid || prefill->index.memories[i].bytes != memory->bytes)
@@ -87,16 +87,28 @@ static void close_files(struct prefill *prefill)
 	prefill->fds = NULL;
 }
 
+// Makes the fill read all blocks of packs that are not checked, also those that the file holds already from another pack.
+static void forget_unchecked(const struct prefill *prefill, const struct device_block *blocks, struct device_block *have,
+			     size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (blocks[i].codec != DEVICE_ZERO && !prefill->packs->is_checked[blocks[i].pack])
+			have[i] = (struct device_block){.codec = DEVICE_ZERO};
+}
+
 static enum vg_status fill(struct prefill *prefill, const struct device_index *index, int *fds)
 {
 	const struct image_dir dir = image_draft_dir(prefill->packs->store);
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < index->memory_count; i++) {
-		const struct device_block *have = NULL;
+		struct device_block *have = NULL;
 		fds[i] = status ? -1 : take_fd(prefill, &index->memories[i], &have);
 		if (fds[i] < 0)
 			continue;
+		if (have)
+			forget_unchecked(prefill, index->blocks + device_index_first(index, i), have,
+					 index->memories[i].bytes / DEVICE_BLOCK);
 		enum vg_status one = device_in_fill(&dir, index, i, have, fds[i], NULL, prefill->function);
 		if (one == VG_OK)
 			continue;
@@ -105,6 +117,19 @@ static enum vg_status fill(struct prefill *prefill, const struct device_index *i
 		status = one == VG_INSUFFICIENT ? VG_OK : one;
 	}
 	return status;
+}
+
+// The index of its round has all blocks of a pack. If every memory has a file, all of these blocks were read.
+static void mark_checked(const struct prefill *prefill)
+{
+	const struct device_index *index = &prefill->index;
+
+	for (size_t i = 0; i < index->memory_count; i++)
+		if (prefill->fds[i] < 0)
+			return;
+	for (size_t i = 0; i < index->block_count; i++)
+		if (index->blocks[i].codec != DEVICE_ZERO)
+			prefill->packs->is_checked[index->blocks[i].pack] = true;
 }
 
 enum vg_status prefill_round(void *user, const void *data, size_t length)
@@ -125,6 +150,8 @@ enum vg_status prefill_round(void *user, const void *data, size_t length)
 	device_index_free(&prefill->index);
 	prefill->index = index;
 	prefill->fds = fds;
+	if (status == VG_OK)
+		mark_checked(prefill);
 	return status;
 }
 

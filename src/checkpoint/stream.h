@@ -21,7 +21,8 @@ struct packs {
 	enum vg_status (*round)(void *user, const void *index, size_t length);
 	void *user;
 	uint64_t bytes;
-	bool *is_linked; // a receiver's, by the number of the image's pack: the image has it from there
+	bool *is_checked; // a receiver's, by number: all blocks of the pack were read and have their checksums
+	bool *is_trusted; // a receiver's, by the number of the image's pack: a link to a pack that was checked
 };
 // Sends a file as the next pack, if none of those sent is the same file. Takes `fd`. Its bytes are counted in the frames'
 // phase; *ret_bytes: how many were sent; *ret_number: the pack's. SYSTEM, NO_MEMORY, and as frame_write().

@@ -167,7 +167,7 @@ static enum vg_status link_file(struct receiver *receiver)
 	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (uint64_t)info.st_size != receiver->file->bytes)
 		return unexpected(receiver, "the number of a pack that has another size");
-	packs->is_linked[own] = true;
+	packs->is_trusted[own] = packs->is_checked[number];
 	return VG_OK;
 }
 
@@ -259,7 +259,7 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK && frames->phase)
 		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
 	if (status == VG_OK)
-		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_linked : NULL,
+		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_trusted : NULL,
 					      frames->phase, frames->function);
 	if (status == VG_OK)
 		status = write_text(&receiver);
@@ -349,8 +349,10 @@ enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
 	struct text index = {0};
 	int fd = -1;
 
-	packs->is_linked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_linked);
-	enum vg_status status = packs->is_linked ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
+	packs->is_checked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_checked);
+	packs->is_trusted = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_trusted);
+	enum vg_status status =
+		packs->is_checked && packs->is_trusted ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
 	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_FOLDER, 0700) < 0)
 		status = stream_failed(frames, errno, packs->store->folder, DEVICE_FOLDER);
 	while (status == VG_OK && type != FRAME_PACKED) {

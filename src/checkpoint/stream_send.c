@@ -156,7 +156,8 @@ void packs_finish(struct packs *packs)
 	for (size_t i = 0; i < packs->count && packs->fds; i++)
 		close(packs->fds[i]);
 	free(packs->fds);
-	free(packs->is_linked);
+	free(packs->is_checked);
+	free(packs->is_trusted);
 	*packs = (struct packs){0};
 }
 

@@ -110,12 +110,12 @@ static void check_memory(const struct image_dir *dir, const struct prefill *pref
 	json_decref(text);
 }
 
-static unsigned linked_packs(const struct packs *packs)
+static unsigned trusted_packs(const struct packs *packs)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < DEVICE_MOST_PACKS && packs->is_linked; i++)
-		count += packs->is_linked[i];
+	for (unsigned i = 0; i < DEVICE_MOST_PACKS && packs->is_trusted; i++)
+		count += packs->is_trusted[i];
 	return count;
 }
 
@@ -142,7 +142,7 @@ static void receive_and_look(struct frames *frames, const struct program *progra
 	if (stream_receive(frames, &draft, &description))
 		FAIL("%s", vg_last_error()->text);
 	CHECK(packs.count > 0);
-	CHECK(linked_packs(&packs) > 0 || changes > BLOCKS / 2);
+	CHECK(trusted_packs(&packs) > 0 || changes > BLOCKS / 2);
 	CHECK_INT(image_publish(&draft, description, false, __func__), VG_OK);
 	image_finish(&store);
 	const struct image_dir dir = image_draft_dir(&draft);
