@@ -53,18 +53,8 @@ static enum vg_status parse(const struct prefill *prefill, const void *data, siz
 	return wrong ? vg_fail(VG_INTEGRITY, 0, prefill->function, "the index of a round that came in %s", wrong) : VG_OK;
 }
 
-// Opens a file, if the file system has room for it and as much again for others.
-static int make_file(uint64_t bytes)
-{
-	struct statvfs info;
-
-	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0 || (uint64_t)info.f_bavail * info.f_frsize / 2 < bytes)
-		return -1;
-	int fd = pager_file_create();
-	return fd < 0 ? -1 : fd;
-}
-
-static int take_fd(struct prefill *prefill, const struct device_memory *memory, struct device_block **ret_have)
+// Takes over the file of a memory from the round before. Returns -1 if it has none.
+static int take_file(struct prefill *prefill, const struct device_memory *memory, struct device_block **ret_have)
 {
 	for (size_t i = 0; i < prefill->index.memory_count; i++) {
 		if (prefill->index.memories[i].pid != memory->pid || prefill->index.memories[i].bytes != memory->bytes)
@@ -74,8 +64,22 @@ static int take_fd(struct prefill *prefill, const struct device_memory *memory, 
 		*ret_have = prefill->index.blocks + device_index_first(&prefill->index, i);
 		return fd;
 	}
-	*ret_have = NULL;
-	return make_file(memory->bytes);
+	return -1;
+}
+
+// Creates files for the memories that have none, if the file system has at least twice the size of all these free.
+static void make_files(const struct device_index *index, int *fds)
+{
+	struct statvfs info;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < index->memory_count; i++)
+		bytes += fds[i] < 0 ? index->memories[i].bytes : 0;
+	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0 || (uint64_t)info.f_bavail * info.f_frsize / 2 < bytes)
+		return;
+	for (size_t i = 0; i < index->memory_count; i++)
+		if (fds[i] < 0)
+			fds[i] = pager_file_create();
 }
 
 static void close_files(struct prefill *prefill)
@@ -96,25 +100,37 @@ static void forget_unchecked(const struct prefill *prefill, const struct device_
 			have[i] = (struct device_block){.codec = DEVICE_ZERO};
 }
 
-static enum vg_status fill(struct prefill *prefill, const struct device_index *index, int *fds)
+static enum vg_status fill_file(const struct prefill *prefill, const struct device_index *index, size_t memory,
+				struct device_block *have, int fd)
 {
 	const struct image_dir dir = image_draft_dir(prefill->packs->store);
+
+	if (have)
+		forget_unchecked(prefill, index->blocks + device_index_first(index, memory), have,
+				 index->memories[memory].bytes / DEVICE_BLOCK);
+	return device_in_fill(&dir, index, memory, have, fd, NULL, prefill->function);
+}
+
+// Fills a file for each memory of the index. `have`: an array for the blocks that the files hold already.
+static enum vg_status fill(struct prefill *prefill, const struct device_index *index, int *fds,
+			   struct device_block **have)
+{
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < index->memory_count; i++) {
-		struct device_block *have = NULL;
-		fds[i] = status ? -1 : take_fd(prefill, &index->memories[i], &have);
-		if (fds[i] < 0)
+		fds[i] = take_file(prefill, &index->memories[i], &have[i]);
+		have[i] = fds[i] < 0 ? NULL : have[i];
+	}
+	close_files(prefill); // those of processes that have ended give their room back
+	make_files(index, fds);
+	for (size_t i = 0; i < index->memory_count && status == VG_OK; i++) {
+		if (fds[i] >= 0)
+			status = fill_file(prefill, index, i, have[i], fds[i]);
+		if (status != VG_INSUFFICIENT)
 			continue;
-		if (have)
-			forget_unchecked(prefill, index->blocks + device_index_first(index, i), have,
-					 index->memories[i].bytes / DEVICE_BLOCK);
-		enum vg_status one = device_in_fill(&dir, index, i, have, fds[i], NULL, prefill->function);
-		if (one == VG_OK)
-			continue;
-		close(fds[i]); // without room it is filled later, as without rounds
+		close(fds[i]); // the restore fills it, as without precopy
 		fds[i] = -1;
-		status = one == VG_INSUFFICIENT ? VG_OK : one;
+		status = VG_OK;
 	}
 	return status;
 }
@@ -132,6 +148,29 @@ static void mark_checked(const struct prefill *prefill)
 			prefill->packs->is_checked[index->blocks[i].pack] = true;
 }
 
+// Removes the packs that the index does not use: those of earlier rounds, whose blocks have changed since.
+static void remove_unused(const struct prefill *prefill)
+{
+	const struct device_index *index = &prefill->index;
+	struct packs *packs = prefill->packs;
+	bool *is_used = calloc(packs->count + 1, sizeof *is_used);
+	struct stat info;
+	char name[32];
+
+	for (size_t i = 0; i < index->block_count && is_used; i++)
+		if (index->blocks[i].codec != DEVICE_ZERO)
+			is_used[index->blocks[i].pack] = true;
+	for (size_t i = 0; i < packs->count && is_used; i++) {
+		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)i);
+		if (is_used[i] || fstatat(packs->store->lock, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		packs->is_checked[i] = false;
+		if (unlinkat(packs->store->lock, name, 0) == 0)
+			packs->bytes -= packs->bytes < (uint64_t)info.st_size ? packs->bytes : (uint64_t)info.st_size;
+	}
+	free(is_used);
+}
+
 enum vg_status prefill_round(void *user, const void *data, size_t length)
 {
 	struct prefill *prefill = user;
@@ -141,17 +180,22 @@ enum vg_status prefill_round(void *user, const void *data, size_t length)
 	if (status)
 		return status;
 	int *fds = calloc(index.memory_count + 1, sizeof *fds);
-	if (!fds) {
+	struct device_block **have = calloc(index.memory_count + 1, sizeof *have);
+	if (!fds || !have) {
+		free(fds);
+		free(have);
 		device_index_free(&index);
 		return vg_fail(VG_NO_MEMORY, 0, prefill->function, "no memory for %zu processes", index.memory_count);
 	}
-	status = fill(prefill, &index, fds);
-	close_files(prefill);
+	status = fill(prefill, &index, fds, have);
+	free(have);
 	device_index_free(&prefill->index);
 	prefill->index = index;
 	prefill->fds = fds;
-	if (status == VG_OK)
+	if (status == VG_OK) {
 		mark_checked(prefill);
+		remove_unused(prefill);
+	}
 	return status;
 }
 

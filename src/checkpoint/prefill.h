@@ -12,7 +12,7 @@ struct prefill {
 	int *fds;		   // one for each memory of it; -1: there was no room for that
 };
 // A round has come in: fills the files with what has changed. Marks the packs of the round as checked if there was room
-// for every memory. `prefill` is a struct prefill. INTEGRITY, SYSTEM, NO_MEMORY.
+// for every memory, and removes the packs that the index does not use. `prefill` is a struct prefill. INTEGRITY, SYSTEM, NO_MEMORY.
 enum vg_status prefill_round(void *prefill, const void *index, size_t length);
 // Returns the file for a process's memory of that size, and what it holds; -1: there is none. The file stays the
 // prefill's.

@@ -17,7 +17,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { MOST_INDEX = 256 << 20 };
+enum { MOST_INDEX = 256 << 20, RESERVE_PART = 20 };
+static const uint64_t most_reserve = 1 << 30;
 
 struct receiver {
 	struct frames *frames;
@@ -162,8 +163,9 @@ static enum vg_status link_file(struct receiver *receiver)
 		return unexpected(receiver, "the name of a file that is no pack, or the number of none");
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
 	if (linkat(packs->store->lock, name, receiver->folder, receiver->file->name, 0) < 0)
-		return errno == EEXIST ? unexpected(receiver, "the name of a file that came before")
-				       : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
+		return errno == EEXIST	 ? unexpected(receiver, "the name of a file that came before")
+		       : errno == ENOENT ? unexpected(receiver, "the number of a pack that no round used any more")
+					 : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
 	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (uint64_t)info.st_size != receiver->file->bytes)
 		return unexpected(receiver, "the number of a pack that has another size");
@@ -282,6 +284,28 @@ static enum vg_status no_pack(const struct frames *frames, const char *what)
 		       (unsigned long long)frames->read - 1, what);
 }
 
+// Nothing is known of the sender's packs before they arrive, so they leave a part of the disk to others.
+static enum vg_status check_reserve(const struct frames *frames, const struct packs *packs, uint64_t bytes)
+{
+	char text[2][VG_SIZE_TEXT];
+	struct statvfs disk;
+
+	if (fstatvfs(packs->store->lock, &disk) < 0)
+		return VG_OK;
+	uint64_t have = (uint64_t)disk.f_bavail * disk.f_frsize;
+	uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
+	reserve = reserve < most_reserve ? reserve : most_reserve;
+	if (bytes + reserve <= have)
+		return VG_OK;
+	enum vg_status status = vg_fail(
+		VG_INSUFFICIENT, 0, frames->function,
+		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, name "
+		"another directory with --dir, or migrate without --precopy",
+		packs->store->folder, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
+	vg_fail_amounts(bytes + reserve, have);
+	return status;
+}
+
 static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int *fd)
 {
 	uint32_t number = UINT32_MAX;
@@ -293,6 +317,10 @@ static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int
 		return no_pack(frames, "not the next pack");
 	if (*fd >= 0)
 		close(*fd);
+	*fd = -1;
+	enum vg_status status = check_reserve(frames, packs, 0);
+	if (status)
+		return status;
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
 	*fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	packs->count += *fd >= 0;
@@ -308,6 +336,9 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
 		return no_pack(frames, "data behind the end of a pack");
+	enum vg_status status = check_reserve(frames, packs, bytes);
+	if (status)
+		return status;
 	int r = vg_write_all(fd, frames->payload + sizeof offset, bytes, (off_t)offset);
 	if (r)
 		return stream_failed(frames, -r, packs->store->folder, DEVICE_FOLDER);

@@ -1,5 +1,7 @@
 // Packs that are transferred before their image: what the receiver verifies, when, and how much room it gives them.
 #include <signal.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -12,9 +14,9 @@
 
 enum { MOST_ROUNDS = 3 };
 
-// What a sender sends: the packs of an image in each precopy round, and in the end the last of these images.
+// What a sender sends: the packs of an image in each precopy round, and then an image.
 struct sending {
-	const char *rounds[MOST_ROUNDS];
+	const char *rounds[MOST_ROUNDS], *image; // NULL: the last of these
 	uint64_t empty_bytes; // of another memory in each index, which consists of zeroes
 };
 
@@ -69,6 +71,10 @@ static void play(struct frames *frames, const struct sending *sending)
 		send_round(frames, sending, &dir, &packs);
 	}
 	stream_end_packs(frames);
+	if (sending->image) {
+		image_close(&dir);
+		CHECK_INT(image_open(sending->image, __func__, &dir), VG_OK);
+	}
 	frames->packs = &packs;
 	stream_send(frames, &dir, true);
 }
@@ -93,6 +99,8 @@ static pid_t start_sender(const struct sending *sending, int *ret_fd)
 
 // ---- the receiver ----------------------------------------------------------------------------------------
 
+static const char *arrived = "arrived"; // the name of the image there
+
 struct receiving {
 	struct image_draft store, draft;
 	struct packs packs;
@@ -104,6 +112,7 @@ struct receiving {
 
 static void begin_receiving(struct receiving *receiving, const struct sending *sending, bool fills)
 {
+	char path[PATH_MAX];
 	int fd;
 
 	*receiving = (struct receiving){.sender = start_sender(sending, &fd)};
@@ -112,7 +121,8 @@ static void begin_receiving(struct receiving *receiving, const struct sending *s
 	receiving->packs.store = &receiving->store;
 	receiving->packs.round = fills ? prefill_round : NULL;
 	receiving->packs.user = &receiving->prefill;
-	CHECK_INT(image_begin(path_of("arrived.precopy"), __func__, &receiving->store), VG_OK);
+	snprintf(path, sizeof path, "%s.precopy", path_of(arrived));
+	CHECK_INT(image_begin(path, __func__, &receiving->store), VG_OK);
 	receiving->packs_status = stream_receive_packs(&receiving->frames, &receiving->packs);
 }
 
@@ -120,7 +130,7 @@ static void receive_image(struct receiving *receiving)
 {
 	json_t *text = NULL;
 
-	CHECK_INT(image_begin(path_of("arrived"), __func__, &receiving->draft), VG_OK);
+	CHECK_INT(image_begin(path_of(arrived), __func__, &receiving->draft), VG_OK);
 	receiving->status = receiving->packs_status;
 	if (receiving->status == VG_OK)
 		receiving->status = stream_receive(&receiving->frames, &receiving->draft, &text);
@@ -151,6 +161,12 @@ static void check_received(const struct sending *sending, bool fills, enum vg_st
 	end_receiving(&receiving);
 }
 
+static void make_image(char path[PATH_MAX], const char *name, const unsigned *kinds, size_t count)
+{
+	snprintf(path, PATH_MAX, "%s", path_of(name));
+	must_make(path, kinds, count, NULL, VG_COMPRESSION_NONE, NULL);
+}
+
 // More than the receiver gives to memory that it fills ahead.
 static uint64_t too_many_bytes(void)
 {
@@ -168,8 +184,7 @@ TEST(a_damaged_pack_is_found_when_the_image_arrives)
 	static const unsigned kinds[] = {1, 2, 3, 4};
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s", path_of("damaged"));
-	must_make(path, kinds, 4, NULL, VG_COMPRESSION_NONE, NULL);
+	make_image(path, "damaged", kinds, 4);
 	const struct sending small = {.rounds = {path}}, large = {.rounds = {path}, .empty_bytes = too_many_bytes()};
 	check_received(&small, false, VG_OK, VG_OK);
 	check_received(&small, true, VG_OK, VG_OK);
@@ -177,6 +192,7 @@ TEST(a_damaged_pack_is_found_when_the_image_arrives)
 	flip_byte(pack_of(path, 0), 3 * BLOCK + 17);
 	check_received(&small, false, VG_OK, VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "is damaged");
+	check_received(&large, true, VG_OK, VG_INTEGRITY);
 	check_received(&small, true, VG_INTEGRITY, VG_INTEGRITY);
 }
 
@@ -203,4 +219,55 @@ TEST(a_block_that_is_transferred_again_is_verified_again)
 	free(wanted);
 	flip_byte(pack_of(paths[1], 0), at + 5);
 	check_received(&sending, true, VG_INTEGRITY, VG_INTEGRITY);
+}
+
+// ---- room ------------------------------------------------------------------------------------------------
+
+TEST(a_disk_keeps_a_reserve)
+{
+	static const unsigned kinds[] = {1, 2, 3, 4, 5, 6, 7, 8};
+	struct receiving receiving;
+	char path[PATH_MAX];
+	struct statvfs disk;
+
+	make_image(path, "eight", kinds, 8);
+	mkdir(path_of("small"), 0700);
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("small", path_of("small"), "tmpfs", 0, "size=16m,mode=700") < 0)
+		SKIP("cannot mount a file system: %s", strerror(errno));
+	const struct sending sending = {.rounds = {path}};
+	arrived = "small/arrived";
+	begin_receiving(&receiving, &sending, false);
+	arrived = "arrived";
+	CHECK_INT(statvfs(path_of("small"), &disk), 0);
+	CHECK(disk.f_bavail >= disk.f_blocks / 20);
+	CHECK_INT(receiving.packs_status, VG_INSUFFICIENT);
+	CHECK_CONTAINS(vg_last_error()->text, "migrate without --precopy");
+	CHECK(vg_last_error()->need > vg_last_error()->have && vg_last_error()->have > 0);
+	end_receiving(&receiving);
+	umount2(path_of("small"), MNT_DETACH);
+}
+
+TEST(packs_that_are_not_used_any_more_are_removed)
+{
+	static const unsigned kinds[][2] = {{1, 2}, {3, 4}};
+	char one[PATH_MAX], other[PATH_MAX];
+	struct receiving receiving;
+
+	make_image(one, "unused", kinds[0], 2);
+	make_image(other, "used", kinds[1], 2);
+	const struct sending sending = {.rounds = {one, other}};
+	begin_receiving(&receiving, &sending, true);
+	CHECK_INT(receiving.packs_status, VG_OK);
+	CHECK(access(pack_of(receiving.store.folder, 0), F_OK) < 0);
+	CHECK_INT(access(pack_of(receiving.store.folder, 1), F_OK), 0);
+	CHECK_INT(receiving.packs.bytes, 2 * BLOCK);
+	receive_image(&receiving);
+	CHECK_INT(receiving.status, VG_OK);
+	end_receiving(&receiving);
+	// A sender that uses it nevertheless: in a round, and in the image.
+	const struct sending round = {.rounds = {one, other, one}}, image = {.rounds = {one, other}, .image = one};
+	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
+	check_received(&image, true, VG_OK, VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "the number of a pack that no round used any more");
 }
