@@ -137,6 +137,8 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
 				     : vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for an index");
+	if (status == VG_OK) // the other side removes these packs
+		status = packs_close_unused(&precopy->packs, &index, precopy->function);
 	free(index.blocks);
 	free(data);
 	return status;

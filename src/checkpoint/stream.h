@@ -2,6 +2,7 @@
 // its holes left out, and an end. In version 2 packs of device memory come first, in rounds; files of the image that are
 // the same as such a pack are not sent again. What comes in is taken for hostile until all of it was verified. One thread.
 #pragma once
+#include "checkpoint/device_index.h"
 #include "checkpoint/frame.h"
 #include "checkpoint/image.h"
 
@@ -11,10 +12,10 @@ struct stream_header {
 	bool has_packs;	     // packs come before the image
 };
 
-// Packs that went over, by number. On the sending side an open descriptor tells the file from all others, as long as it
-// is open; on the receiving side they are files in a draft.
+// Packs that were transferred, by number. The sender keeps each file open, so that its inode number is not reused. The
+// receiver has them as files in a draft.
 struct packs {
-	int *fds; // a sender's
+	int *fds; // a sender's; -1: closed, since no round uses the pack any more
 	size_t count;
 	const struct image_draft *store; // a receiver's
 	// A receiver's: a round of packs has come in, with the index of a memory that consists of these. May be NULL.
@@ -32,6 +33,9 @@ enum vg_status stream_send_index(struct frames *frames, const void *index, size_
 enum vg_status stream_end_packs(struct frames *frames);
 // Receives all packs into the store's directory. INTEGRITY, SYSTEM, NO_MEMORY.
 enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs);
+// Closes the sender's files that the index does not use; `index` has the numbers of the packs as they were sent. Such a
+// file is sent again if it is needed after all. NO_MEMORY.
+enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index, const char *function);
 void packs_finish(struct packs *packs);
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);

@@ -40,7 +40,8 @@ static ssize_t find_pack(const struct packs *packs, int fd)
 	if (!packs || fstat(fd, &file) < 0)
 		return -1;
 	for (size_t i = 0; i < packs->count; i++)
-		if (fstat(packs->fds[i], &sent) == 0 && sent.st_ino == file.st_ino && sent.st_dev == file.st_dev)
+		if (packs->fds[i] >= 0 && fstat(packs->fds[i], &sent) == 0 && sent.st_ino == file.st_ino &&
+		    sent.st_dev == file.st_dev)
 			return (ssize_t)i;
 	return -1;
 }
@@ -151,10 +152,29 @@ enum vg_status stream_end_packs(struct frames *frames)
 	return frame_write(frames, FRAME_PACKED, NULL, 0, NULL, 0);
 }
 
+enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index, const char *function)
+{
+	bool *is_used = calloc(packs->count + 1, sizeof *is_used);
+
+	if (!is_used)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu packs", packs->count);
+	for (size_t i = 0; i < index->block_count; i++)
+		if (index->blocks[i].codec != DEVICE_ZERO)
+			is_used[index->blocks[i].pack] = true;
+	for (size_t i = 0; i < packs->count; i++)
+		if (!is_used[i] && packs->fds[i] >= 0) {
+			close(packs->fds[i]);
+			packs->fds[i] = -1;
+		}
+	free(is_used);
+	return VG_OK;
+}
+
 void packs_finish(struct packs *packs)
 {
 	for (size_t i = 0; i < packs->count && packs->fds; i++)
-		close(packs->fds[i]);
+		if (packs->fds[i] >= 0)
+			close(packs->fds[i]);
 	free(packs->fds);
 	free(packs->is_checked);
 	free(packs->is_trusted);

@@ -1,6 +1,7 @@
 // Packs that are transferred before their image: what the receiver verifies, when, and how much room it gives them.
 #include <signal.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
@@ -270,4 +271,32 @@ TEST(packs_that_are_not_used_any_more_are_removed)
 	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
 	check_received(&image, true, VG_OK, VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "the number of a pack that no round used any more");
+}
+
+TEST(a_sender_sends_a_pack_again_that_it_has_closed)
+{
+	struct device_block block = {.codec = DEVICE_RAW, .length = BLOCK, .pack = 1};
+	const struct device_index index = {.blocks = &block, .block_count = 1};
+	static const uint32_t wanted[] = {0, 1, 2, 1};
+	struct packs packs = {0};
+	uint64_t bytes;
+	uint32_t number;
+	int files[2];
+
+	struct frames frames = {.in = -1, .out = memfd_create("stream", MFD_CLOEXEC), .function = __func__};
+	for (int i = 0; i < 2; i++)
+		files[i] = memory_of(&(unsigned){1}, 1);
+	for (int i = 0; i < 4; i++) {
+		if (i == 2)
+			CHECK_INT(packs_close_unused(&packs, &index, __func__), VG_OK);
+		CHECK_INT(stream_send_pack(&frames, &packs, dup(files[i % 2]), &number, &bytes), VG_OK);
+		CHECK_INT(number, wanted[i]);
+		CHECK_INT(bytes, i < 3 ? BLOCK : 0);
+	}
+	CHECK_INT(packs.fds[0], -1);
+	packs_finish(&packs);
+	frames_finish(&frames);
+	close(frames.out);
+	close(files[0]);
+	close(files[1]);
 }
