@@ -53,17 +53,12 @@ static enum vg_status parse(const struct prefill *prefill, const void *data, siz
 	return wrong ? vg_fail(VG_INTEGRITY, 0, prefill->function, "the index of a round that came in %s", wrong) : VG_OK;
 }
 
-// Takes over the file of a memory from the round before. Returns -1 if it has none.
-static int take_file(struct prefill *prefill, const struct device_memory *memory, struct device_block **ret_have)
+// Returns the place of the memory in the prefill's index, or -1 if it has no file.
+static ssize_t find_memory(const struct prefill *prefill, const struct device_memory *memory)
 {
-	for (size_t i = 0; i < prefill->index.memory_count; i++) {
-		if (prefill->index.memories[i].pid != memory->pid || prefill->index.memories[i].bytes != memory->bytes)
-			continue;
-		int fd = prefill->fds[i];
-		prefill->fds[i] = -1;
-		*ret_have = prefill->index.blocks + device_index_first(&prefill->index, i);
-		return fd;
-	}
+	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
+		if (prefill->index.memories[i].pid == memory->pid && prefill->index.memories[i].bytes == memory->bytes)
+			return prefill->fds[i] < 0 ? -1 : (ssize_t)i;
 	return -1;
 }
 
@@ -118,8 +113,12 @@ static enum vg_status fill(struct prefill *prefill, const struct device_index *i
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < index->memory_count; i++) {
-		fds[i] = take_file(prefill, &index->memories[i], &have[i]);
-		have[i] = fds[i] < 0 ? NULL : have[i];
+		ssize_t before = find_memory(prefill, &index->memories[i]);
+		fds[i] = before < 0 ? -1 : prefill->fds[before];
+		if (before < 0)
+			continue;
+		have[i] = prefill->index.blocks + device_index_first(&prefill->index, (size_t)before);
+		prefill->fds[before] = -1;
 	}
 	close_files(prefill); // those of processes that have ended give their room back
 	make_files(index, fds);
@@ -201,13 +200,22 @@ enum vg_status prefill_round(void *user, const void *data, size_t length)
 
 int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have)
 {
-	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
-		if (prefill->index.memories[i].pid == memory->pid && prefill->index.memories[i].bytes == memory->bytes &&
-		    prefill->fds[i] >= 0) {
-			*ret_have = prefill->index.blocks + device_index_first(&prefill->index, i);
-			return prefill->fds[i];
-		}
-	return -1;
+	ssize_t place = find_memory(prefill, memory);
+
+	if (place < 0)
+		return -1;
+	*ret_have = prefill->index.blocks + device_index_first(&prefill->index, (size_t)place);
+	return prefill->fds[place];
+}
+
+int prefill_take(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have)
+{
+	ssize_t place = find_memory(prefill, memory);
+	int fd = prefill_find(prefill, memory, ret_have);
+
+	if (place >= 0)
+		prefill->fds[place] = -1;
+	return fd;
 }
 
 void prefill_finish(struct prefill *prefill)

@@ -17,4 +17,7 @@ enum vg_status prefill_round(void *prefill, const void *index, size_t length);
 // Returns the file for a process's memory of that size, and what it holds; -1: there is none. The file stays the
 // prefill's.
 int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
+// The same, but the file becomes the caller's to close: prefill_find() does not find it any more. The blocks stay the
+// prefill's.
+int prefill_take(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
 void prefill_finish(struct prefill *prefill);

@@ -95,10 +95,9 @@ static enum vg_status look_for_vgpus(struct restore *restore)
 	return status ? status : tenants_read_at(restore->description, &way, restore->function, &restore->tenants);
 }
 
-// Returns the file that was filled ahead with most of this memory, or -1.
-static int prefilled(const struct restore *restore, size_t memory, const struct device_block **ret_have)
+static struct prefill *prefill_of(const struct restore *restore)
 {
-	return prefill_find(restore->gate ? restore->gate->prefill : NULL, &restore->device.memories[memory], ret_have);
+	return restore->gate ? restore->gate->prefill : NULL;
 }
 
 // Whether each memory belongs to a tenant, to whose pager it can be given, and fits.
@@ -118,7 +117,8 @@ static enum vg_status check_device(struct restore *restore)
 				       IMAGE_DESCRIPTION,
 				       restore->image.path, (unsigned long long)device->memories[i].pid);
 		bytes += device->memories[i].bytes;
-		filled += prefilled(restore, i, &have) < 0 ? 0 : device->memories[i].bytes;
+		if (prefill_find(prefill_of(restore), &device->memories[i], &have) >= 0)
+			filled += device->memories[i].bytes;
 	}
 	restore->result.device_bytes = bytes;
 	return parking_check_room(bytes - filled, restore->function);
@@ -254,10 +254,9 @@ static enum vg_status fill_device(struct restore *restore)
 	for (size_t i = 0; i < restore->device.memory_count && status == VG_OK; i++) {
 		pid_t pid = (pid_t)restore->device.memories[i].pid;
 		const struct device_block *have = NULL;
-		fd = prefilled(restore, i, &have);
-		fd = fd < 0 ? fd : dup(fd);
+		fd = prefill_take(prefill_of(restore), &restore->device.memories[i], &have);
 		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, restore->function, &file)) {
-			close(fd);
+			close(fd); // its room is needed for the new file
 			fd = -1;
 		}
 		if (fd < 0) {

@@ -300,3 +300,38 @@ TEST(a_sender_sends_a_pack_again_that_it_has_closed)
 	close(files[0]);
 	close(files[1]);
 }
+
+// A restore that cannot use the file needs its room for another one.
+TEST(memory_that_was_filled_ahead_is_taken_once)
+{
+	static const unsigned kinds[] = {1, 0, 2};
+	const struct device_block *have = NULL;
+	struct receiving receiving;
+	unsigned char *wanted = malloc(BLOCK), *found = malloc(BLOCK);
+	char path[PATH_MAX];
+	int fd;
+
+	make_image(path, "taken", kinds, 3);
+	const struct sending sending = {.rounds = {path}};
+	const struct device_memory memory = {(uint64_t)dumped, 3 * BLOCK}, other = {(uint64_t)dumped, 2 * BLOCK};
+	begin_receiving(&receiving, &sending, true);
+	CHECK_INT(receiving.packs_status, VG_OK);
+	CHECK_INT(prefill_take(NULL, &memory, &have), -1);
+	CHECK_INT(prefill_take(&receiving.prefill, &other, &have), -1);
+	CHECK(!have);
+	fd = prefill_take(&receiving.prefill, &memory, &have);
+	CHECK(fd >= 0);
+	CHECK_INT(have[1].codec, DEVICE_ZERO);
+	CHECK_INT(prefill_find(&receiving.prefill, &memory, &have), -1);
+	CHECK_INT(prefill_take(&receiving.prefill, &memory, &have), -1);
+	prefill_finish(&receiving.prefill);
+	for (int i = 0; i < 3; i++) {
+		fill_block(wanted, kinds[i]);
+		CHECK_INT(pread(fd, found, BLOCK, (off_t)i * BLOCK), BLOCK);
+		CHECK(memcmp(found, wanted, BLOCK) == 0);
+	}
+	close(fd);
+	free(wanted);
+	free(found);
+	end_receiving(&receiving);
+}
