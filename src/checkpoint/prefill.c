@@ -96,19 +96,19 @@ static void forget_unchecked(const struct prefill *prefill, const struct device_
 }
 
 static enum vg_status fill_file(const struct prefill *prefill, const struct device_index *index, size_t memory,
-				struct device_block *have, int fd)
+				struct device_block *have, int fd, struct phase *phase)
 {
 	const struct image_dir dir = image_draft_dir(prefill->packs->store);
 
 	if (have)
 		forget_unchecked(prefill, index->blocks + device_index_first(index, memory), have,
 				 index->memories[memory].bytes / DEVICE_BLOCK);
-	return device_in_fill(&dir, index, memory, have, fd, NULL, prefill->function);
+	return device_in_fill(&dir, index, memory, have, fd, phase, NULL, prefill->function);
 }
 
 // Fills a file for each memory of the index. `have`: an array for the blocks that the files hold already.
 static enum vg_status fill(struct prefill *prefill, const struct device_index *index, int *fds,
-			   struct device_block **have)
+			   struct device_block **have, struct phase *phase)
 {
 	enum vg_status status = VG_OK;
 
@@ -124,7 +124,7 @@ static enum vg_status fill(struct prefill *prefill, const struct device_index *i
 	make_files(index, fds);
 	for (size_t i = 0; i < index->memory_count && status == VG_OK; i++) {
 		if (fds[i] >= 0)
-			status = fill_file(prefill, index, i, have[i], fds[i]);
+			status = fill_file(prefill, index, i, have[i], fds[i], phase);
 		if (status != VG_INSUFFICIENT)
 			continue;
 		close(fds[i]); // the restore fills it, as without precopy
@@ -170,7 +170,7 @@ static void remove_unused(const struct prefill *prefill)
 	free(is_used);
 }
 
-enum vg_status prefill_round(void *user, const void *data, size_t length)
+enum vg_status prefill_round(void *user, const void *data, size_t length, struct phase *phase)
 {
 	struct prefill *prefill = user;
 	struct device_index index = {0};
@@ -186,7 +186,7 @@ enum vg_status prefill_round(void *user, const void *data, size_t length)
 		device_index_free(&index);
 		return vg_fail(VG_NO_MEMORY, 0, prefill->function, "no memory for %zu processes", index.memory_count);
 	}
-	status = fill(prefill, &index, fds, have);
+	status = fill(prefill, &index, fds, have, phase);
 	free(have);
 	device_index_free(&prefill->index);
 	prefill->index = index;

@@ -12,8 +12,9 @@ struct prefill {
 	int *fds;		   // one for each memory of it; -1: there was no room for that
 };
 // A round has come in: fills the files with what has changed. Marks the packs of the round as checked if there was room
-// for every memory, and removes the packs that the index does not use. `prefill` is a struct prefill. INTEGRITY, SYSTEM, NO_MEMORY.
-enum vg_status prefill_round(void *prefill, const void *index, size_t length);
+// for every memory, and removes the packs that the index does not use. `prefill` is a struct prefill. `phase` may be NULL. INTEGRITY, STATE (the
+// phase wants to stop), SYSTEM, NO_MEMORY.
+enum vg_status prefill_round(void *prefill, const void *index, size_t length, struct phase *phase);
 // Returns the file for a process's memory of that size, and what it holds; -1: there is none. The file stays the
 // prefill's.
 int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);

@@ -265,7 +265,8 @@ static enum vg_status fill_device(struct restore *restore)
 		}
 		if (status)
 			return status;
-		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase, restore->function);
+		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase,
+					&restore->phase.bytes, restore->function);
 		close(fd);
 		if (status == VG_OK)
 			tell_where(restore, pid, &file);

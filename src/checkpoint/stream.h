@@ -19,7 +19,7 @@ struct packs {
 	size_t count;
 	const struct image_draft *store; // a receiver's
 	// A receiver's: a round of packs has come in, with the index of a memory that consists of these. May be NULL.
-	enum vg_status (*round)(void *user, const void *index, size_t length);
+	enum vg_status (*round)(void *user, const void *index, size_t length, struct phase *phase);
 	void *user;
 	uint64_t bytes;
 	bool *is_checked; // a receiver's, by number: all blocks of the pack were read and have their checksums

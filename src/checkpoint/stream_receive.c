@@ -369,7 +369,7 @@ static enum vg_status take_index(struct frames *frames, const struct packs *pack
 		return VG_OK;
 	}
 	if (packs->round)
-		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length);
+		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length, frames->phase);
 	index->length = 0;
 	return status;
 }

@@ -87,7 +87,7 @@ static void check_prefill(const struct image_dir *dir, const struct device_index
 	for (unsigned i = 0; i < BLOCKS; i++)
 		same += memcmp(have[i].digest, index->blocks[i].digest, DIGEST_BYTES) == 0;
 	CHECK(same >= BLOCKS - changes);
-	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, __func__), VG_OK);
+	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, NULL, __func__), VG_OK);
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		CHECK_INT(pread(fd, data, DEVICE_BLOCK, (off_t)i * DEVICE_BLOCK), DEVICE_BLOCK);
 		check_block(data, i, program, changes);

@@ -335,3 +335,44 @@ TEST(memory_that_was_filled_ahead_is_taken_once)
 	free(found);
 	end_receiving(&receiving);
 }
+
+static int stop(void *user, const struct vg_checkpoint_progress *progress)
+{
+	*(uint64_t *)user = progress->bytes;
+	return 1;
+}
+
+TEST(filling_memory_ahead_can_be_stopped)
+{
+	static const unsigned kinds[] = {1};
+	struct vg_checkpoint_result result = {0};
+	struct image_draft store = {0};
+	struct image_files files = {0};
+	struct device_index index;
+	json_t *text = NULL;
+	uint64_t bytes = 0;
+	char path[PATH_MAX];
+	size_t length;
+
+	make_image(path, "stopped", kinds, 1);
+	bool is_checked[1] = {false};
+	struct image_dir dir;
+	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(inspect_read(&dir, __func__, &text, &files), VG_OK);
+	CHECK_INT(device_index_read(&dir, &files, __func__, &index), VG_OK);
+	void *data = device_index_encode(&index, &length);
+	struct packs packs = {.count = 1, .store = &store, .is_checked = is_checked};
+	struct prefill prefill = {.function = __func__, .packs = &packs};
+	store.lock = dir.fd;
+	snprintf(store.folder, sizeof store.folder, "%s", path);
+	struct phase phase = {.progress = stop, .user = &bytes, .result = &result, .since = 1, .bytes = 7};
+	CHECK_INT(prefill_round(&prefill, data, length, &phase), VG_STATE);
+	CHECK_INT(bytes, 7); // the phase counts what is received
+	CHECK(!is_checked[0]);
+	prefill_finish(&prefill);
+	device_index_free(&index);
+	image_files_free(&files);
+	json_decref(text);
+	image_close(&dir);
+	free(data);
+}
