@@ -48,8 +48,8 @@ struct vg_eviction_info {
 	int known; /* 0: the vGPU is not evictable, or the process has ended, is a guest, or shares a vGPU of its own */
 	/* "none" (it has no memory that can move), "running", "asked" (to leave; it has not begun), "preparing" (it
 	 * pins host memory, and goes on), "draining" (it waits for its threads and the GPU), "leaving", "suspended" (in
-	 * the host), "out" (in the host, to make room for other vGPUs), "returning", "waiting" (to return, when the GPU has room), "broken" (a copy failed, and its memory
-	 * is lost), "unknown" */
+	 * the host), "out" (in the host, to make room for other vGPUs), "returning", "waiting" (to return, when the GPU
+	 * has room), "broken" (a copy failed, and its memory is lost), "unknown" */
 	const char *state;
 	/* nonzero: a user suspended it or its vGPU: its memory is in the host, or is to go there */
 	int suspended;

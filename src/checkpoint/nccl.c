@@ -178,8 +178,8 @@ static void describe(pid_t pid, const struct rank *rank, size_t suspended, pid_t
 		snprintf(others, sizeof others, "it has %lu ranks, and %zu of them %s suspended", rank->ranks,
 			 suspended, suspended == 1 ? "is" : "are");
 	snprintf(text, capacity,
-		 "process %d (%s) is a rank of a NCCL job: %s. Other ranks that wait for it keep their GPUs busy, and may "
-		 "run into timeouts of their programs: suspend all ranks, or resume it soon",
+		 "process %d (%s) is a rank of a NCCL job: %s. Other ranks that wait for it keep their GPUs busy, and "
+		 "may run into timeouts of their programs: suspend all ranks, or resume it soon",
 		 (int)pid, name_of(pid, &status), others);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// The list of files that an index is checked against: the packs that came in.
+// Lists the packs that were received: an index may name no others.
 static enum vg_status list_packs(const struct prefill *prefill, struct image_files *ret_files)
 {
 	const struct packs *packs = prefill->packs;
@@ -28,7 +28,8 @@ static enum vg_status list_packs(const struct prefill *prefill, struct image_fil
 	for (size_t i = 0; i < packs->count; i++) {
 		snprintf(names[i], sizeof names[i], DEVICE_PACK_FORMAT, (unsigned)i);
 		bool is_there = fstatat(packs->store->lock, names[i], &info, AT_SYMLINK_NOFOLLOW) == 0;
-		files[i] = (struct image_file){.name = names[i], .bytes = is_there ? (uint64_t)info.st_size : 0, .is_pack = true};
+		files[i] = (struct image_file){
+			.name = names[i], .bytes = is_there ? (uint64_t)info.st_size : 0, .is_pack = true};
 	}
 	*ret_files = (struct image_files){.files = files, .count = packs->count};
 	return VG_OK;
@@ -41,7 +42,8 @@ static void free_list(struct image_files *files)
 	free(files->files);
 }
 
-static enum vg_status parse(const struct prefill *prefill, const void *data, size_t length, struct device_index *ret_index)
+static enum vg_status parse(const struct prefill *prefill, const void *data, size_t length,
+			    struct device_index *ret_index)
 {
 	struct image_files files = {0};
 
@@ -50,7 +52,7 @@ static enum vg_status parse(const struct prefill *prefill, const void *data, siz
 		return status;
 	const char *wrong = device_index_parse(data, length, &files, ret_index);
 	free_list(&files);
-	return wrong ? vg_fail(VG_INTEGRITY, 0, prefill->function, "the index of a round that came in %s", wrong) : VG_OK;
+	return wrong ? vg_fail(VG_INTEGRITY, 0, prefill->function, "the index of a precopy round %s", wrong) : VG_OK;
 }
 
 // Returns the place of the memory in the prefill's index, or -1 if it has no file.
@@ -62,7 +64,7 @@ static ssize_t find_memory(const struct prefill *prefill, const struct device_me
 	return -1;
 }
 
-// Creates files for the memories that have none, if the file system has at least twice the size of all these free.
+// Creates files for the memories without one if the file system has at least twice their size free.
 static void make_files(const struct device_index *index, int *fds)
 {
 	struct statvfs info;
@@ -86,9 +88,9 @@ static void close_files(struct prefill *prefill)
 	prefill->fds = NULL;
 }
 
-// Makes the fill read all blocks of packs that are not checked, also those that the file holds already from another pack.
-static void forget_unchecked(const struct prefill *prefill, const struct device_block *blocks, struct device_block *have,
-			     size_t count)
+// Makes the fill read all blocks of packs that are not checked, also those that the file has from another pack.
+static void forget_unchecked(const struct prefill *prefill, const struct device_block *blocks,
+			     struct device_block *have, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (blocks[i].codec != DEVICE_ZERO && !prefill->packs->is_checked[blocks[i].pack])
@@ -198,7 +200,8 @@ enum vg_status prefill_round(void *user, const void *data, size_t length, struct
 	return status;
 }
 
-int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have)
+int prefill_find(const struct prefill *prefill, const struct device_memory *memory,
+		 const struct device_block **ret_have)
 {
 	ssize_t place = find_memory(prefill, memory);
 

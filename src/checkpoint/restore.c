@@ -113,8 +113,8 @@ static enum vg_status check_device(struct restore *restore)
 			found = (uint64_t)restore->tenants.list[k].pid == device->memories[i].pid;
 		if (!found)
 			return vg_fail(VG_INTEGRITY, 0, restore->function,
-				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants in "
-				       IMAGE_DESCRIPTION,
+				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants "
+				       "in " IMAGE_DESCRIPTION,
 				       restore->image.path, (unsigned long long)device->memories[i].pid);
 		bytes += device->memories[i].bytes;
 		if (prefill_find(prefill_of(restore), &device->memories[i], &have) >= 0)
@@ -219,8 +219,8 @@ static enum vg_status find_cuda(struct restore *restore)
 			return status;
 		if (!is_known(&restore->tree, pid))
 			return vg_fail(VG_STATE, 0, restore->function,
-				       "the driver does not know process %d, which used CUDA: nothing of it can go back "
-				       "onto a GPU",
+				       "the driver does not know process %d, which used CUDA: nothing of it can go "
+				       "back onto a GPU",
 				       (int)pid);
 	}
 	return VG_OK;

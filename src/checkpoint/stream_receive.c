@@ -27,9 +27,9 @@ struct receiver {
 	char *text; // of the description
 	size_t length;
 	int folder; // the draft's
-	int fd;	    // the file that comes in; -1: none does
+	int fd;	    // the file that is being received; -1: none
 	const struct image_file *file;
-	uint64_t at; // what comes next lies behind this
+	uint64_t at; // the next data of the file starts here or later
 	uint64_t count;
 };
 
@@ -85,7 +85,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 	return status;
 }
 
-// The file that came in last has come in whole.
+// Gives the file that was received last its size, and closes it.
 static enum vg_status end_file(struct receiver *receiver)
 {
 	int r = 0;
@@ -113,7 +113,7 @@ static enum vg_status take_name(struct receiver *receiver, const unsigned char *
 	memcpy(name, text, length);
 	name[length] = '\0';
 	receiver->file = image_files_find(&receiver->files, name);
-	// One folder, and none that leads elsewhere.
+	// One directory, and none outside the image.
 	if (!receiver->file || !image_name_is_sound(name, &tree))
 		return unexpected(receiver, "the name of a file that the image does not have");
 	if (tree >= receiver->draft->trees)
@@ -141,7 +141,7 @@ static enum vg_status begin_file(struct receiver *receiver)
 	return VG_OK;
 }
 
-// The file is a pack that came before the image.
+// Links a pack that was received before the image.
 static enum vg_status link_file(struct receiver *receiver)
 {
 	const struct frames *frames = receiver->frames;
@@ -164,7 +164,7 @@ static enum vg_status link_file(struct receiver *receiver)
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
 	if (linkat(packs->store->lock, name, receiver->folder, receiver->file->name, 0) < 0)
 		return errno == EEXIST	 ? unexpected(receiver, "the name of a file that came before")
-		       : errno == ENOENT ? unexpected(receiver, "the number of a pack that no round used any more")
+		       : errno == ENOENT ? unexpected(receiver, "the number of a pack that is not used any more")
 					 : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
 	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (uint64_t)info.st_size != receiver->file->bytes)
@@ -284,7 +284,7 @@ static enum vg_status no_pack(const struct frames *frames, const char *what)
 		       (unsigned long long)frames->read - 1, what);
 }
 
-// Nothing is known of the sender's packs before they arrive, so they leave a part of the disk to others.
+// The receiver does not know how many packs the sender has, so packs must leave a part of the disk free.
 static enum vg_status check_reserve(const struct frames *frames, const struct packs *packs, uint64_t bytes)
 {
 	char text[2][VG_SIZE_TEXT];
@@ -299,8 +299,8 @@ static enum vg_status check_reserve(const struct frames *frames, const struct pa
 		return VG_OK;
 	enum vg_status status = vg_fail(
 		VG_INSUFFICIENT, 0, frames->function,
-		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, name "
-		"another directory with --dir, or migrate without --precopy",
+		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, "
+		"name another directory with --dir, or migrate without --precopy",
 		packs->store->folder, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
 	vg_fail_amounts(bytes + reserve, have);
 	return status;
@@ -335,7 +335,7 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 		return no_pack(frames, "data of no pack");
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
-		return no_pack(frames, "data behind the end of a pack");
+		return no_pack(frames, "data after the end of a pack");
 	enum vg_status status = check_reserve(frames, packs, bytes);
 	if (status)
 		return status;
@@ -348,7 +348,7 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	return VG_OK;
 }
 
-// The index of a round, as it comes in.
+// The part of the index of a precopy round that was received.
 struct text {
 	char *bytes;
 	size_t length;
@@ -359,7 +359,9 @@ static enum vg_status take_index(struct frames *frames, const struct packs *pack
 	enum vg_status status = VG_OK;
 
 	if (frames->payload_bytes) {
-		char *grown = index->length > MOST_INDEX ? NULL : realloc(index->bytes, index->length + frames->payload_bytes);
+		char *grown = NULL;
+		if (index->length <= MOST_INDEX)
+			grown = realloc(index->bytes, index->length + frames->payload_bytes);
 		if (!grown)
 			return index->length > MOST_INDEX ? no_pack(frames, "too much of an index")
 							  : stream_failed(frames, ENOMEM, "an index", "");

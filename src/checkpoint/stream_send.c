@@ -26,7 +26,7 @@ static enum vg_status send_description(struct frames *frames, const struct image
 		count = vg_read_all(fd, piece, PIECE, -1);
 		if (count < 0)
 			return stream_failed(frames, (int)-count, dir->path, IMAGE_DESCRIPTION);
-		// The last one is empty.
+		// An empty frame ends the text.
 		status = frame_write(frames, FRAME_DESCRIPTION, piece, (size_t)count, NULL, 0);
 	} while (status == VG_OK && count > 0);
 	return status;
@@ -65,7 +65,7 @@ static enum vg_status send_extent(struct frames *frames, const char *dir, const 
 	return VG_OK;
 }
 
-// All but the holes.
+// Sends the file without its holes.
 static enum vg_status send_contents(struct frames *frames, const char *dir, const char *name, int fd, void *piece)
 {
 	enum vg_status status = VG_OK;
@@ -142,8 +142,8 @@ enum vg_status stream_send_index(struct frames *frames, const void *index, size_
 	enum vg_status status = VG_OK;
 
 	for (size_t at = 0; at < length && status == VG_OK; at += PIECE)
-		status = frame_write(frames, FRAME_INDEX, (const char *)index + at, length - at < PIECE ? length - at : PIECE,
-				     NULL, 0);
+		status = frame_write(frames, FRAME_INDEX, (const char *)index + at,
+				     length - at < PIECE ? length - at : PIECE, NULL, 0);
 	return status ? status : frame_write(frames, FRAME_INDEX, NULL, 0, NULL, 0);
 }
 

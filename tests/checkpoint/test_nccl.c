@@ -89,7 +89,8 @@ TEST(all_ranks_of_jobs_give_no_warning)
 
 TEST(ranks_of_two_jobs_are_counted_separately)
 {
-	check_warning((const char *[MOST]){"WORLD_SIZE=2 RANK=0 MASTER_PORT=1", "WORLD_SIZE=2 RANK=1 MASTER_PORT=2"}, 1);
+	check_warning((const char *[MOST]){"WORLD_SIZE=2 RANK=0 MASTER_PORT=1", "WORLD_SIZE=2 RANK=1 MASTER_PORT=2"},
+		      1);
 	check_warning((const char *[MOST]){"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 SLURM_JOB_ID=7",
 					   "SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_JOB_ID=8"},
 		      1);

@@ -150,7 +150,8 @@ static void end_receiving(struct receiving *receiving)
 	frames_finish(&receiving->frames);
 }
 
-static void check_received(const struct sending *sending, bool fills, enum vg_status packs_status, enum vg_status status)
+static void check_received(const struct sending *sending, bool fills, enum vg_status packs_status,
+			   enum vg_status status)
 {
 	struct receiving receiving;
 
@@ -270,7 +271,7 @@ TEST(packs_that_are_not_used_any_more_are_removed)
 	const struct sending round = {.rounds = {one, other, one}}, image = {.rounds = {one, other}, .image = one};
 	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
 	check_received(&image, true, VG_OK, VG_INTEGRITY);
-	CHECK_CONTAINS(vg_last_error()->text, "the number of a pack that no round used any more");
+	CHECK_CONTAINS(vg_last_error()->text, "the number of a pack that is not used any more");
 }
 
 TEST(a_sender_sends_a_pack_again_that_it_has_closed)
