@@ -65,14 +65,14 @@ struct vg_checkpoint_result {
 	uint64_t bytes;				/* that the image takes on the disk */
 	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
-	/* A restore: what may go wrong here, though nothing forbids it. A migration: why `precopy` did not help. "":
-	 * nothing. */
+	/* A warning: what may fail although the operation is allowed. A migration: why `precopy` did not help. "":
+	 * none. */
 	char warning[240];
-	uint64_t device_bytes;			/* device memory that Virgate writes or reads itself: of evictable vGPUs */
+	uint64_t device_bytes;			/* device memory of evictable vGPUs, in packs */
 	uint64_t linked_bytes;			/* a dump: of packs that the image has in common with its bases */
-	uint64_t copied_bytes;			/* a dump: of packs of bases on another file system, which were copied */
-	unsigned rounds;	  /* a migration: that device memory went over before the processes were stopped */
-	uint64_t precopied_bytes; /* that went over in these */
+	uint64_t copied_bytes;			/* a dump: of packs copied from bases on another file system */
+	unsigned rounds;	  /* a migration: number of precopy rounds */
+	uint64_t precopied_bytes; /* transferred in precopy rounds */
 };
 
 struct vg_dump_options {
@@ -120,7 +120,7 @@ struct vg_restore_options {
 	vg_checkpoint_progress_fn *progress;
 	void *user;
 	struct vg_node *node; /* for processes that ran inside vGPUs; NULL: as vg_node_open(NULL) finds it */
-	pid_t *roots;	      /* the roots of its trees, in the image's order, when they run; as many as fit. NULL: none */
+	pid_t *roots;	      /* set to the roots of its trees, in the image's order; as many as fit. NULL: none */
 	size_t root_capacity;
 	const struct vg_restore_vgpu *vgpus; /* none: each process goes into the vGPU of the name that its own had */
 	size_t vgpu_count;
@@ -145,7 +145,7 @@ VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *
  * ECONNRESET). */
 VG_PUBLIC enum vg_status vg_checkpoint_send(const char *dir, int fd);
 /* Reads such a stream, up to the end of `fd`, and leaves an image at `dir`, verified and on the disk, or nothing. What
- * comes in may be anybody's. PROTOCOL (no such stream), INTEGRITY (damaged, cut, or goes on behind its end),
+ * comes in may be anybody's. PROTOCOL (no such stream), INTEGRITY (damaged, cut, or continues after its end),
  * UNSUPPORTED (of a later version), EXISTS, INSUFFICIENT (the disk, with need and have), SYSTEM. */
 VG_PUBLIC enum vg_status vg_checkpoint_receive(int fd, const char *dir);
 
@@ -156,13 +156,13 @@ struct vg_migrate_options {
 	const char *to; /* "unix:PATH": who listens there; "ssh:[USER@]HOST": `virgate restore --from -` over there */
 	const struct vg_process_gpu_pair *gpus; /* see vg_restore_options; for ssh alone: who listens has his own */
 	size_t gpu_count;
-	/* Nonzero: device memory of programs in evictable vGPUs goes over first, while they run: all of it, then what has
-	 * changed meanwhile, in rounds, until little changes or the rounds do not become smaller. For each round the memory
-	 * moves to the host and back. The rest goes over when they stand still. The other side must be able to take it
-	 * (else UNSUPPORTED). UNSUPPORTED also: nothing of them is in an evictable vGPU. */
+	/* Nonzero: device memory of programs in evictable vGPUs is transferred in precopy rounds, while they run. The
+	 * first round transfers all of it, each later one what has changed since, until little changes or the rounds
+	 * do not become smaller. For each round the memory moves to the host and back. The rest is transferred while
+	 * the processes are stopped. UNSUPPORTED: the receiver is too old, or no process is in an evictable vGPU. */
 	int precopy;
 };
-/* Moves processes to another machine, or pid namespace. They stand still while their image goes there and is verified;
+/* Moves processes to another machine, or pid namespace. They are stopped while their image is transferred and verified;
  * when it fits there they end here, and only then begin there. As vg_checkpoint_dump() until then: whatever fails there
  * or here, also the connection, they run on here, and there is nothing of them there. If they cannot be made there
  * after all, they are made here again, and the call fails with the other side's reason. STATE: only a look tells where
@@ -201,9 +201,9 @@ struct vg_suspend_options {
 	struct vg_node *node; /* NULL: as vg_node_open(NULL) finds it */
 	const char *vgpu;     /* the vGPU, with all its processes; or NULL */
 	int64_t pid;	      /* one process, as the node sees it; 0 with `vgpu` */
-	/* Nonzero: the driver then takes the processes off the GPU, with contexts, modules and memory that cannot move. In
-	 * a vGPU that is not evictable the driver moves all memory, and processes that start later run. Not looked at
-	 * by vg_checkpoint_resume(), which finds out. */
+	/* Nonzero: the driver then takes the processes off the GPU, with contexts, modules and memory that cannot move.
+	 * In a vGPU that is not evictable the driver moves all memory, and processes that start later run.
+	 * vg_checkpoint_resume() ignores it and detects deep suspensions. */
 	int deep;
 	unsigned drain_ms; /* how long threads may stay in the driver and work on the GPU may take; 0: 10,000 */
 	vg_checkpoint_progress_fn *progress;
@@ -217,18 +217,18 @@ struct vg_suspend_result {
 	size_t failed;	    /* of these, that did not do what they were asked */
 	int by_driver;	    /* nonzero: the vGPU is not evictable, and the driver moved all memory */
 	double seconds[VG_CHECKPOINT_PHASES];
-	char warning[400]; /* what may go wrong, though nothing forbids it: one rank of a NCCL job; "": nothing */
+	char warning[400]; /* a warning: what may fail although the operation is allowed; "": none */
 };
 
 /* Moves the device memory of an evictable vGPU's processes to the host, and with `deep` the processes off the GPU. They
  * wait at their next use of the GPU until vg_checkpoint_resume(). All of it stays charged to the vGPU. Returns when all
- * have answered. *ret_result is set also after a failure if processes were asked, otherwise to NULL; the caller frees it
- * with vg_suspend_result_free(). NOT_READY: some did not obey, see `failed`; the others stay suspended. NOT_FOUND, BUSY
- * (it is so already; somebody dumps a process), UNSUPPORTED (not evictable, and not `deep`; `deep` under MPS), DENIED
- * (`deep`: another user's process), INSUFFICIENT (host memory, with need and have), STATE (stopped by `progress`: without
- * `deep` the request stands; or a step failed and could not be taken back), DRIVER, NO_DAEMON, INVALID, NO_MEMORY. If
- * taking processes off the GPU fails, that is taken back, and their memory stays in the host. One such call at a time in a
- * process. */
+ * have answered. *ret_result is set also after a failure if processes were asked, otherwise to NULL; the caller frees
+ * it with vg_suspend_result_free(). NOT_READY: some did not obey, see `failed`; the others stay suspended. NOT_FOUND,
+ * BUSY (it is so already; somebody dumps a process), UNSUPPORTED (not evictable, and not `deep`; `deep` under MPS),
+ * DENIED (`deep`: another user's process), INSUFFICIENT (host memory, with need and have), STATE (stopped by
+ * `progress`: without `deep` the request stands; or a step failed and could not be taken back), DRIVER, NO_DAEMON,
+ * INVALID, NO_MEMORY. If taking processes off the GPU fails, that is taken back, and their memory stays in the host.
+ * One such call at a time in a process. */
 VG_PUBLIC enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *options,
 					       struct vg_suspend_result **ret_result);
 /* Brings processes back to the GPU, whichever way they were suspended, and also if the program that did it was killed.

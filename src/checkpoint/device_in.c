@@ -24,6 +24,7 @@ struct fill {
 	size_t count;
 	int fd;
 	struct phase *phase;
+	_Atomic uint64_t *progress;
 	const char *function;
 	_Atomic size_t next;
 	_Atomic bool stop;
@@ -32,7 +33,7 @@ struct fill {
 	struct vg_kept_error error;
 };
 
-// The last error of this thread becomes that of the fill, if it is the first one.
+// Makes the last error of this thread that of the fill, if the fill has none.
 static void fail(struct fill *fill, enum vg_status status)
 {
 	pthread_mutex_lock(&fill->lock);
@@ -76,7 +77,7 @@ static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uin
 		 : VG_OK;
 }
 
-// Whether the file holds the block already.
+// Returns whether the file holds the block already.
 static bool is_there(const struct fill *fill, size_t index)
 {
 	const struct device_block *block = &fill->blocks[index], *have = fill->have ? &fill->have[index] : NULL;
@@ -90,10 +91,13 @@ static bool is_there(const struct fill *fill, size_t index)
 
 static enum vg_status clear_block(struct fill *fill, size_t index)
 {
-	if (fallocate(fill->fd, FALLOC_FL_ZERO_RANGE, (off_t)index * DEVICE_BLOCK, DEVICE_BLOCK) == 0 ||
-	    fallocate(fill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)index * DEVICE_BLOCK, DEVICE_BLOCK) == 0)
+	off_t at = (off_t)index * DEVICE_BLOCK;
+
+	if (fallocate(fill->fd, FALLOC_FL_ZERO_RANGE, at, DEVICE_BLOCK) == 0 ||
+	    fallocate(fill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, DEVICE_BLOCK) == 0)
 		return VG_OK;
-	return vg_fail(VG_SYSTEM, errno, fill->function, "the file for the host memory of a process: %s", strerror(errno));
+	return vg_fail(VG_SYSTEM, errno, fill->function, "the file for the host memory of a process: %s",
+		       strerror(errno));
 }
 
 static void *work(void *user)
@@ -107,18 +111,28 @@ static void *work(void *user)
 	if (!buffer)
 		fail(fill, vg_fail(VG_NO_MEMORY, 0, fill->function, "no memory for a block"));
 	while (!fill->stop && (index = fill->next++) < fill->count) {
-		enum vg_status status = is_there(fill, index)			    ? VG_OK
-					: fill->blocks[index].codec == DEVICE_ZERO ? clear_block(fill, index)
-										    : fill_block(fill, index, &pack, &number, buffer);
+		enum vg_status status = VG_OK;
+		if (!is_there(fill, index))
+			status = fill->blocks[index].codec == DEVICE_ZERO
+					 ? clear_block(fill, index)
+					 : fill_block(fill, index, &pack, &number, buffer);
 		if (status)
 			fail(fill, status);
-		if (fill->phase)
-			fill->phase->bytes += DEVICE_BLOCK;
+		if (fill->progress)
+			*fill->progress += DEVICE_BLOCK;
 	}
 	if (pack >= 0)
 		close(pack);
 	free(buffer);
 	return NULL;
+}
+
+static void tick(struct fill *fill)
+{
+	if (fill->phase)
+		phase_tick(fill->phase);
+	if (fill->phase && fill->phase->stop)
+		fill->stop = true;
 }
 
 static void join(struct fill *fill, pthread_t thread)
@@ -132,14 +146,11 @@ static void join(struct fill *fill, pthread_t thread)
 		until.tv_nsec %= 1000000000;
 		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
 			return;
-		if (fill->phase)
-			phase_tick(fill->phase);
-		if (fill->phase && fill->phase->stop)
-			fill->stop = true;
+		tick(fill);
 	}
 }
 
-// Pages that the process touches later must be there.
+// Allocates all pages now: the process would be killed if it touched one later for which there is no room.
 static enum vg_status take_room(int fd, uint64_t bytes, const char *function)
 {
 	char text[VG_SIZE_TEXT];
@@ -157,11 +168,12 @@ static enum vg_status take_room(int fd, uint64_t bytes, const char *function)
 }
 
 enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,
-			      const struct device_block *have, int fd, struct phase *phase, const char *function)
+			      const struct device_block *have, int fd, struct phase *phase, _Atomic uint64_t *progress,
+			      const char *function)
 {
 	struct fill fill = {.dir = dir, .blocks = index->blocks + device_index_first(index, memory), .have = have,
 			    .count = index->memories[memory].bytes / DEVICE_BLOCK, .fd = fd, .phase = phase,
-			    .function = function};
+			    .progress = progress, .function = function};
 	pthread_t threads[MOST_THREADS];
 	unsigned wanted = pool_threads(0), count = 0;
 
@@ -174,6 +186,7 @@ enum vg_status device_in_fill(const struct image_dir *dir, const struct device_i
 		count++;
 	if (count == 0)
 		work(&fill);
+	tick(&fill);
 	for (unsigned i = 0; i < count; i++)
 		join(&fill, threads[i]);
 	pthread_mutex_destroy(&fill.lock);

@@ -318,7 +318,7 @@ static const unsigned char *pack_block(const struct device_out *out, struct devi
 	return length > 0 ? packed : data;
 }
 
-// Whether the block is what its digest was computed of.
+// Returns whether the block still matches its digest.
 static bool is_same(const struct device_out *out, size_t number, const unsigned char *data)
 {
 	uint8_t digest[DIGEST_BYTES];

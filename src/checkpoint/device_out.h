@@ -8,7 +8,7 @@ struct device_source {
 	pid_t pid;
 	int fd;		// of a file
 	uint64_t bytes; // of it; a multiple of DEVICE_BLOCK
-	bool is_loose;	// somebody may change it meanwhile, though nobody should: that is noticed then
+	bool is_loose;	// the file may change while it is read. The digests then differ, and the round fails.
 };
 
 struct device_out;

@@ -1,6 +1,7 @@
-// An image: a folder with virgate.json, which describes it, a folder of CRIU's files for every tree of processes,
-// "tree-0" and so on, and a folder "device" for device memory that CRIU does not write (device_index.h). It is written under a temporary name and moved to its own when all of it lies on the disk: a
-// crash leaves a whole image, or none. One thread.
+// An image: a directory with virgate.json, which describes it, a directory of CRIU's files for every tree of processes,
+// "tree-0" and so on, and a directory "device" for device memory that CRIU does not write (device_index.h). It is
+// written under a temporary name and renamed when all of it is on the disk: a crash leaves a complete image, or none.
+// One thread.
 #pragma once
 #include "checkpoint/criu.h"
 #include "checkpoint/phase.h"
@@ -14,7 +15,7 @@
 enum { IMAGE_VERSION = 2, IMAGE_VERSION_WITHOUT_PACKS = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
 #define IMAGE_PART ".part-" // in a draft's name, before what tells it from others
-#define IMAGE_PRECOPY ".precopy" // behind the name of an image that migrates: for packs that come before it
+#define IMAGE_PRECOPY ".precopy" // after the name of an image: packs that are transferred before it
 
 // An image's directory, opened once: what is checked is what is read, whatever becomes of its path meanwhile.
 struct image_dir {
@@ -82,8 +83,8 @@ enum vg_status image_check_owner(const struct image_dir *dir, const char *functi
 // stop. `phase`, into which it counts, and ret_sizes may be NULL.
 enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
 			    struct phase *phase, const char *function, struct image_sizes *ret_sizes);
-// The same but for packs of device memory whose number `trusted` has: they came in by frames that have checksums, and a
-// restore reads them before it lets a process go on. NULL: all are read.
+// The same, but skips packs for which `trusted[number]` is true: their blocks were read when the packs arrived. NULL:
+// reads all packs.
 enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *description, const bool *trusted,
 				    struct phase *phase, const char *function);
 // The same but for the pages of processes: those image_restore_tree() looks at before it gives them to CRIU.

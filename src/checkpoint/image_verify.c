@@ -37,7 +37,7 @@ struct verification {
 	struct phase *phase;
 	bool pages; // are read, too, and so is device memory
 	struct device_index device;
-	const bool *trusted; // by the number of a pack: it was checked, and is not read; NULL: none was
+	const bool *trusted; // by the number of a pack: its blocks were read before; NULL: reads all packs
 	size_t seen;
 	int folder;
 	size_t count;

@@ -1,9 +1,9 @@
-// Ranks of NCCL jobs: one that waits for another, which is suspended, occupies its GPU meanwhile. Any thread.
+// Warns of NCCL jobs of which only some ranks are suspended: the others wait, and occupy their GPUs. Any thread.
 #pragma once
 #include <stddef.h>
 #include <sys/types.h>
 
-// Writes a warning if one of the processes is a rank of a NCCL job that has ranks beside them; else "". What belongs to
-// a job shows in the environment that launchers set, and in shared memory of NCCL. Of processes that this user may not
-// look into nothing shows.
+// Writes a warning if one of the processes is a rank of a NCCL job that has other ranks; else "". Launchers set
+// variables that say how many ranks a job has and which job it is, and ranks share memory of NCCL. A process that this
+// user may not read is skipped.
 void nccl_warn(const pid_t *pids, size_t count, char *ret_text, size_t capacity);

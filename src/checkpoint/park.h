@@ -27,7 +27,7 @@ bool parking_concerns(const struct tenants *tenants);
 struct parking_wish {
 	unsigned drain_ms;
 	const char *limit; // the option that sets it, for messages
-	bool is_deep; // no dump's: it stays in force afterwards, also for processes of vGPUs that are not evictable
+	bool is_deep; // for `suspend --deep`: stays set afterwards. Also set for processes of non-evictable vGPUs.
 };
 // Asks the processes to park and waits until they have. A process that cannot for want of host memory stays on the GPU,
 // and moves nothing until parking_release(), which is needed after every outcome. NOT_READY (its work does not end
@@ -55,7 +55,7 @@ enum vg_status parking_check_room(uint64_t bytes, const char *function);
 // and adds it to the list. SYSTEM, NO_MEMORY.
 enum vg_status parking_make(struct parking *parking, pid_t pid, const char *function, int *ret_fd,
 			    struct pager_file *ret_file);
-// The same with a file without a name, which is to be this one. Returns false, and does nothing, if it cannot be.
+// Gives an unnamed file a name in the process's /dev/shm. Returns false and changes nothing on failure.
 bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *function, struct pager_file *ret_file);
 // Removes the files of the list, and frees it.
 void parking_remove(struct parking *parking);

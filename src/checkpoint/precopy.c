@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum { MOST_ROUNDS = 8 };
-static const uint64_t little_bytes = 64 << 20; // that change in a round: one more would not make the stop shorter
+static const uint64_t little_bytes = 64 << 20; // if no more change in a round, another one would not shorten the stop
 
-// What the memory of the processes was at one moment.
+// The processes, and the files that have their memory of one moment.
 struct snapshot {
 	struct tree tree;
 	struct tenants tenants;
@@ -43,14 +43,15 @@ static enum vg_status find(const struct precopy *precopy, struct snapshot *snaps
 		status = tenants_refuse_shares(&snapshot->tenants, function);
 	if (status == VG_OK && !parking_concerns(&snapshot->tenants))
 		status = vg_fail(VG_UNSUPPORTED, 0, function,
-				 "process %d (%s) does not run in an evictable vGPU, nor does a child of it: only memory of "
-				 "those can go over while programs run; migrate it without --precopy",
+				 "process %d (%s) does not run in an evictable vGPU, nor does a child of it: only "
+				 "memory of those can be transferred while programs run; migrate it without --precopy",
 				 (int)snapshot->tree.processes[0].pid, snapshot->tree.processes[0].command);
 	return status;
 }
 
-// Moves the memory to the host and back, and keeps the files open in which it was.
-static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snapshot, struct device_source **ret_sources)
+// Moves the memory to the host and back, and opens its files meanwhile.
+static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snapshot,
+				  struct device_source **ret_sources)
 {
 	const struct parking_wish wish = {.drain_ms = dump_timeout(precopy->dump), .limit = "--timeout"};
 
@@ -96,8 +97,8 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 	return status;
 }
 
-// The packs stay the image's, so they must be on the disk in the end: what is written now need not be while the
-// processes stand still.
+// Writes the packs to the disk, too: they become the image's, and the processes need not wait for it while they are
+// stopped.
 static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
 {
 	enum vg_status status = VG_OK;
@@ -119,7 +120,7 @@ static enum vg_status send_packs(struct precopy *precopy, const struct device_ba
 	return status;
 }
 
-// The other side fills its host memory by it, before the processes are there.
+// Sends the index by which the receiver fills host memory before the processes arrive.
 static enum vg_status send_index(struct precopy *precopy, const struct device_base *base, const uint32_t *numbers)
 {
 	struct device_index index = base->index;
@@ -137,6 +138,8 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
 				     : vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for an index");
+	if (status == VG_OK) // the other side removes these packs
+		status = packs_close_unused(&precopy->packs, &index, precopy->function);
 	free(index.blocks);
 	free(data);
 	return status;
@@ -154,7 +157,7 @@ static enum vg_status send_round(struct precopy *precopy, const struct device_ba
 	return status;
 }
 
-// Replaces the round before by this one.
+// Replaces the previous round by this one.
 static enum vg_status keep_round(struct precopy *precopy, struct device_base *base)
 {
 	device_bases_close(&precopy->bases);
@@ -175,7 +178,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 		free(sources);
 		return status;
 	}
-	image_finish(draft); // the last but one
+	image_finish(draft); // of the round before the last one
 	status = begin_draft(precopy, draft);
 	if (status == VG_OK)
 		status = device_out_start(draft, sources, count, &precopy->bases, precopy->function, &out);
@@ -186,7 +189,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	if (status == VG_OK)
 		status = device_out_finish_base(out, precopy->phase, precopy->function, ret_written, &base);
 	if (status == VG_OK) {
-		precopy->phase->bytes = 0; // what is sent is counted from here
+		precopy->phase->bytes = 0; // counts the bytes sent from here on
 		precopy->phase->total = ret_written->new_bytes;
 		status = send_round(precopy, &base);
 	}
@@ -206,18 +209,19 @@ static void warn_of_changes(struct precopy *precopy, const struct device_written
 	if (precopy->rounds < 2 || written->new_bytes <= written->bytes / 2)
 		return;
 	snprintf(precopy->warning, sizeof precopy->warning,
-		 "copying ahead did not help: %s of %s of device memory had to go over again after %.1f s, so the stop is "
-		 "hardly shorter than without",
+		 "copying ahead did not help: %s of %s of device memory had to be transferred again after %.1f s, so "
+		 "the stop is hardly shorter than without",
 		 vg_size_format(written->new_bytes, text[0]), vg_size_format(written->bytes, text[1]), seconds);
 }
 
 static void warn_of_host(struct precopy *precopy)
 {
 	snprintf(precopy->warning, sizeof precopy->warning,
-		 "nothing was copied ahead: the processes have no memory that can move, or the host has no room for it (--swap)");
+		 "nothing was copied ahead: the processes have no memory that can move, or the host has no room for it "
+		 "(--swap)");
 }
 
-// Whether another round would make the stop shorter.
+// Returns whether another round would shorten the stop.
 static bool is_worth_another(const struct precopy *precopy, const struct device_written *before,
 			     const struct device_written *written)
 {

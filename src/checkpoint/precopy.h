@@ -1,6 +1,7 @@
-// The rounds of a migration before the processes are stopped: device memory of evictable vGPUs goes over while programs
-// run. In each round the memory moves to the host, and its file there is opened; then the memory returns and the program
-// runs on, while the file, which is nobody else's any more, is written into packs and sent. One thread.
+// The precopy rounds of a migration: device memory of evictable vGPUs is transferred while the programs run. In each
+// round the pager moves the memory to the host, and the migration opens the pager's file. Then the memory returns and
+// the program continues, while the migration writes the file, which no other process uses any more, into packs and
+// sends them. One thread.
 #pragma once
 #include "checkpoint/device_out.h"
 #include "checkpoint/dump.h"
@@ -12,14 +13,14 @@ struct precopy {
 	struct phase *phase;
 	struct frames *frames;
 	struct packs packs;
-	struct device_bases bases; // the last round, alone
+	struct device_bases bases; // the last round only
 	struct image_draft drafts[2]; // of the last two rounds
-	struct device_base base; // the last round, for the dump that follows
+	struct device_base base; // the last round, for the dump after it
 	unsigned rounds;
 	uint64_t sent_bytes;
-	char warning[240]; // why it did not help; "": it did
+	char warning[240]; // why precopy did not help; "": it did
 };
-// Runs the rounds. Sends the end of the packs, also if there were none. precopy_finish() is needed after every outcome.
-// UNSUPPORTED: nothing is in an evictable vGPU. STATE: the phase wants to stop; and what a dump refuses.
+// Runs the rounds and sends the end of the packs, also if there are no packs. precopy_finish() is needed after every
+// outcome. UNSUPPORTED (no process is in an evictable vGPU), STATE (the phase wants to stop), and what a dump refuses.
 enum vg_status precopy_run(struct precopy *precopy);
 void precopy_finish(struct precopy *precopy);

@@ -1,5 +1,5 @@
-// Host memory of processes that a migration is about to bring: it is filled while rounds of packs come in, so that little
-// is left to do when the processes are there. One thread.
+// Fills host memory of processes during the precopy rounds of a migration, so that little is left to do when the
+// processes arrive. One thread.
 #pragma once
 #include "checkpoint/device_index.h"
 #include "checkpoint/phase.h"
@@ -7,14 +7,19 @@
 
 struct prefill {
 	const char *function;
-	const struct packs *packs;
+	struct packs *packs;
 	struct device_index index; // what the files hold
-	int *fds;		   // one for each memory of it; -1: there was no room for that
+	int *fds;		   // a file for each memory of the index; -1: there was no room
 };
-// A round has come in: fills the files with what has changed. `prefill` is a struct prefill. INTEGRITY, SYSTEM,
-// NO_MEMORY.
-enum vg_status prefill_round(void *prefill, const void *index, size_t length);
-// Returns the file for a process's memory of that size, and what it holds; -1: there is none. The file stays the
+// Fills the files with the blocks that have changed since the last precopy round. Marks the packs of the round as
+// checked if there was room for every memory, and removes the packs that the index does not use. `prefill` is a struct
+// prefill. `phase` may be NULL. INTEGRITY, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
+enum vg_status prefill_round(void *prefill, const void *index, size_t length, struct phase *phase);
+// Returns the file for the memory of a process, and the blocks that it holds; -1: none of this size. The file stays the
 // prefill's.
-int prefill_find(const struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
+int prefill_find(const struct prefill *prefill, const struct device_memory *memory,
+		 const struct device_block **ret_have);
+// The same, but the file becomes the caller's to close: prefill_find() does not find it any more. The blocks stay the
+// prefill's.
+int prefill_take(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
 void prefill_finish(struct prefill *prefill);

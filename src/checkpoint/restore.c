@@ -95,10 +95,9 @@ static enum vg_status look_for_vgpus(struct restore *restore)
 	return status ? status : tenants_read_at(restore->description, &way, restore->function, &restore->tenants);
 }
 
-// Returns the file that was filled ahead with most of this memory, or -1.
-static int prefilled(const struct restore *restore, size_t memory, const struct device_block **ret_have)
+static struct prefill *prefill_of(const struct restore *restore)
 {
-	return prefill_find(restore->gate ? restore->gate->prefill : NULL, &restore->device.memories[memory], ret_have);
+	return restore->gate ? restore->gate->prefill : NULL;
 }
 
 // Whether each memory belongs to a tenant, to whose pager it can be given, and fits.
@@ -114,11 +113,12 @@ static enum vg_status check_device(struct restore *restore)
 			found = (uint64_t)restore->tenants.list[k].pid == device->memories[i].pid;
 		if (!found)
 			return vg_fail(VG_INTEGRITY, 0, restore->function,
-				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants in "
-				       IMAGE_DESCRIPTION,
+				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants "
+				       "in " IMAGE_DESCRIPTION,
 				       restore->image.path, (unsigned long long)device->memories[i].pid);
 		bytes += device->memories[i].bytes;
-		filled += prefilled(restore, i, &have) < 0 ? 0 : device->memories[i].bytes;
+		if (prefill_find(prefill_of(restore), &device->memories[i], &have) >= 0)
+			filled += device->memories[i].bytes;
 	}
 	restore->result.device_bytes = bytes;
 	return parking_check_room(bytes - filled, restore->function);
@@ -219,8 +219,8 @@ static enum vg_status find_cuda(struct restore *restore)
 			return status;
 		if (!is_known(&restore->tree, pid))
 			return vg_fail(VG_STATE, 0, restore->function,
-				       "the driver does not know process %d, which used CUDA: nothing of it can go back "
-				       "onto a GPU",
+				       "the driver does not know process %d, which used CUDA: nothing of it can go "
+				       "back onto a GPU",
 				       (int)pid);
 	}
 	return VG_OK;
@@ -254,10 +254,9 @@ static enum vg_status fill_device(struct restore *restore)
 	for (size_t i = 0; i < restore->device.memory_count && status == VG_OK; i++) {
 		pid_t pid = (pid_t)restore->device.memories[i].pid;
 		const struct device_block *have = NULL;
-		fd = prefilled(restore, i, &have);
-		fd = fd < 0 ? fd : dup(fd);
+		fd = prefill_take(prefill_of(restore), &restore->device.memories[i], &have);
 		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, restore->function, &file)) {
-			close(fd);
+			close(fd); // its room is needed for the new file
 			fd = -1;
 		}
 		if (fd < 0) {
@@ -266,7 +265,8 @@ static enum vg_status fill_device(struct restore *restore)
 		}
 		if (status)
 			return status;
-		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase, restore->function);
+		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase,
+					&restore->phase.bytes, restore->function);
 		close(fd);
 		if (status == VG_OK)
 			tell_where(restore, pid, &file);

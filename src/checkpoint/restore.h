@@ -9,7 +9,7 @@ struct restore_gate {
 	enum vg_status (*pass)(void *user, struct phase *phase);
 	void *user;
 	const struct image_dir *image; // whose files were just looked at; NULL: it is opened, and they are
-	const struct prefill *prefill; // host memory that is there already; NULL: none
+	struct prefill *prefill; // host memory that was filled ahead; NULL: none. The restore takes its files
 	bool places_later; // pids, and places in vGPUs: they are taken as long as the gate is closed
 };
 // As vg_checkpoint_restore(). `gate` may be NULL.

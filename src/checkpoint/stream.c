@@ -10,7 +10,7 @@
 enum { STREAM_VERSION = 1, STREAM_VERSION_WITH_PACKS = 2, ANSWERS = 1 };
 static const char magic[8] = {'v', 'i', 'r', 'g', 'a', 't', 'e', '\n'};
 
-// As it goes over the wire.
+// As it is sent.
 struct header {
 	char magic[8];
 	uint32_t version, flags;
@@ -18,7 +18,7 @@ struct header {
 	char boot[40];
 };
 
-// Which kernel this is, and which of its pid namespaces: nobody else's answer is the same.
+// Writes which kernel this is, and which pid namespace of it. No other machine or container writes the same.
 static void say_where(struct header *header)
 {
 	struct stat info;
@@ -36,7 +36,8 @@ enum vg_status stream_failed(const struct frames *frames, int error, const char 
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs)
 {
-	struct header header = {.version = has_packs ? STREAM_VERSION_WITH_PACKS : STREAM_VERSION, .flags = answers ? ANSWERS : 0};
+	struct header header = {.version = has_packs ? STREAM_VERSION_WITH_PACKS : STREAM_VERSION,
+				.flags = answers ? ANSWERS : 0};
 
 	memcpy(header.magic, magic, sizeof magic);
 	say_where(&header);

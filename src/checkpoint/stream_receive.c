@@ -17,7 +17,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { MOST_INDEX = 256 << 20 };
+enum { MOST_INDEX = 256 << 20, RESERVE_PART = 20 };
+static const uint64_t most_reserve = 1 << 30;
 
 struct receiver {
 	struct frames *frames;
@@ -26,9 +27,9 @@ struct receiver {
 	char *text; // of the description
 	size_t length;
 	int folder; // the draft's
-	int fd;	    // the file that comes in; -1: none does
+	int fd;	    // the file that is being received; -1: none
 	const struct image_file *file;
-	uint64_t at; // what comes next lies behind this
+	uint64_t at; // the next data of the file starts here or later
 	uint64_t count;
 };
 
@@ -84,7 +85,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 	return status;
 }
 
-// The file that came in last has come in whole.
+// Gives the file that was received last its size, and closes it.
 static enum vg_status end_file(struct receiver *receiver)
 {
 	int r = 0;
@@ -112,7 +113,7 @@ static enum vg_status take_name(struct receiver *receiver, const unsigned char *
 	memcpy(name, text, length);
 	name[length] = '\0';
 	receiver->file = image_files_find(&receiver->files, name);
-	// One folder, and none that leads elsewhere.
+	// One directory, and none outside the image.
 	if (!receiver->file || !image_name_is_sound(name, &tree))
 		return unexpected(receiver, "the name of a file that the image does not have");
 	if (tree >= receiver->draft->trees)
@@ -140,7 +141,7 @@ static enum vg_status begin_file(struct receiver *receiver)
 	return VG_OK;
 }
 
-// The file is a pack that came before the image.
+// Links a pack that was received before the image.
 static enum vg_status link_file(struct receiver *receiver)
 {
 	const struct frames *frames = receiver->frames;
@@ -162,12 +163,13 @@ static enum vg_status link_file(struct receiver *receiver)
 		return unexpected(receiver, "the name of a file that is no pack, or the number of none");
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
 	if (linkat(packs->store->lock, name, receiver->folder, receiver->file->name, 0) < 0)
-		return errno == EEXIST ? unexpected(receiver, "the name of a file that came before")
-				       : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
+		return errno == EEXIST	 ? unexpected(receiver, "the name of a file that came before")
+		       : errno == ENOENT ? unexpected(receiver, "the number of a pack that is not used any more")
+					 : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
 	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (uint64_t)info.st_size != receiver->file->bytes)
 		return unexpected(receiver, "the number of a pack that has another size");
-	packs->is_linked[own] = true;
+	packs->is_trusted[own] = packs->is_checked[number];
 	return VG_OK;
 }
 
@@ -259,7 +261,7 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK && frames->phase)
 		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
 	if (status == VG_OK)
-		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_linked : NULL,
+		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_trusted : NULL,
 					      frames->phase, frames->function);
 	if (status == VG_OK)
 		status = write_text(&receiver);
@@ -282,6 +284,28 @@ static enum vg_status no_pack(const struct frames *frames, const char *what)
 		       (unsigned long long)frames->read - 1, what);
 }
 
+// The receiver does not know how many packs the sender has, so packs must leave a part of the disk free.
+static enum vg_status check_reserve(const struct frames *frames, const struct packs *packs, uint64_t bytes)
+{
+	char text[2][VG_SIZE_TEXT];
+	struct statvfs disk;
+
+	if (fstatvfs(packs->store->lock, &disk) < 0)
+		return VG_OK;
+	uint64_t have = (uint64_t)disk.f_bavail * disk.f_frsize;
+	uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
+	reserve = reserve < most_reserve ? reserve : most_reserve;
+	if (bytes + reserve <= have)
+		return VG_OK;
+	enum vg_status status = vg_fail(
+		VG_INSUFFICIENT, 0, frames->function,
+		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, "
+		"name another directory with --dir, or migrate without --precopy",
+		packs->store->folder, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
+	vg_fail_amounts(bytes + reserve, have);
+	return status;
+}
+
 static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int *fd)
 {
 	uint32_t number = UINT32_MAX;
@@ -293,6 +317,10 @@ static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int
 		return no_pack(frames, "not the next pack");
 	if (*fd >= 0)
 		close(*fd);
+	*fd = -1;
+	enum vg_status status = check_reserve(frames, packs, 0);
+	if (status)
+		return status;
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
 	*fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	packs->count += *fd >= 0;
@@ -307,7 +335,10 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 		return no_pack(frames, "data of no pack");
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
-		return no_pack(frames, "data behind the end of a pack");
+		return no_pack(frames, "data after the end of a pack");
+	enum vg_status status = check_reserve(frames, packs, bytes);
+	if (status)
+		return status;
 	int r = vg_write_all(fd, frames->payload + sizeof offset, bytes, (off_t)offset);
 	if (r)
 		return stream_failed(frames, -r, packs->store->folder, DEVICE_FOLDER);
@@ -317,7 +348,7 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	return VG_OK;
 }
 
-// The index of a round, as it comes in.
+// The part of the index of a precopy round that was received.
 struct text {
 	char *bytes;
 	size_t length;
@@ -328,7 +359,9 @@ static enum vg_status take_index(struct frames *frames, const struct packs *pack
 	enum vg_status status = VG_OK;
 
 	if (frames->payload_bytes) {
-		char *grown = index->length > MOST_INDEX ? NULL : realloc(index->bytes, index->length + frames->payload_bytes);
+		char *grown = NULL;
+		if (index->length <= MOST_INDEX)
+			grown = realloc(index->bytes, index->length + frames->payload_bytes);
 		if (!grown)
 			return index->length > MOST_INDEX ? no_pack(frames, "too much of an index")
 							  : stream_failed(frames, ENOMEM, "an index", "");
@@ -338,7 +371,7 @@ static enum vg_status take_index(struct frames *frames, const struct packs *pack
 		return VG_OK;
 	}
 	if (packs->round)
-		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length);
+		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length, frames->phase);
 	index->length = 0;
 	return status;
 }
@@ -349,8 +382,10 @@ enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
 	struct text index = {0};
 	int fd = -1;
 
-	packs->is_linked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_linked);
-	enum vg_status status = packs->is_linked ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
+	packs->is_checked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_checked);
+	packs->is_trusted = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_trusted);
+	enum vg_status status =
+		packs->is_checked && packs->is_trusted ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
 	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_FOLDER, 0700) < 0)
 		status = stream_failed(frames, errno, packs->store->folder, DEVICE_FOLDER);
 	while (status == VG_OK && type != FRAME_PACKED) {

@@ -26,7 +26,7 @@ static enum vg_status send_description(struct frames *frames, const struct image
 		count = vg_read_all(fd, piece, PIECE, -1);
 		if (count < 0)
 			return stream_failed(frames, (int)-count, dir->path, IMAGE_DESCRIPTION);
-		// The last one is empty.
+		// An empty frame ends the text.
 		status = frame_write(frames, FRAME_DESCRIPTION, piece, (size_t)count, NULL, 0);
 	} while (status == VG_OK && count > 0);
 	return status;
@@ -40,7 +40,8 @@ static ssize_t find_pack(const struct packs *packs, int fd)
 	if (!packs || fstat(fd, &file) < 0)
 		return -1;
 	for (size_t i = 0; i < packs->count; i++)
-		if (fstat(packs->fds[i], &sent) == 0 && sent.st_ino == file.st_ino && sent.st_dev == file.st_dev)
+		if (packs->fds[i] >= 0 && fstat(packs->fds[i], &sent) == 0 && sent.st_ino == file.st_ino &&
+		    sent.st_dev == file.st_dev)
 			return (ssize_t)i;
 	return -1;
 }
@@ -64,7 +65,7 @@ static enum vg_status send_extent(struct frames *frames, const char *dir, const 
 	return VG_OK;
 }
 
-// All but the holes.
+// Sends the file without its holes.
 static enum vg_status send_contents(struct frames *frames, const char *dir, const char *name, int fd, void *piece)
 {
 	enum vg_status status = VG_OK;
@@ -141,8 +142,8 @@ enum vg_status stream_send_index(struct frames *frames, const void *index, size_
 	enum vg_status status = VG_OK;
 
 	for (size_t at = 0; at < length && status == VG_OK; at += PIECE)
-		status = frame_write(frames, FRAME_INDEX, (const char *)index + at, length - at < PIECE ? length - at : PIECE,
-				     NULL, 0);
+		status = frame_write(frames, FRAME_INDEX, (const char *)index + at,
+				     length - at < PIECE ? length - at : PIECE, NULL, 0);
 	return status ? status : frame_write(frames, FRAME_INDEX, NULL, 0, NULL, 0);
 }
 
@@ -151,12 +152,32 @@ enum vg_status stream_end_packs(struct frames *frames)
 	return frame_write(frames, FRAME_PACKED, NULL, 0, NULL, 0);
 }
 
+enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index, const char *function)
+{
+	bool *is_used = calloc(packs->count + 1, sizeof *is_used);
+
+	if (!is_used)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu packs", packs->count);
+	for (size_t i = 0; i < index->block_count; i++)
+		if (index->blocks[i].codec != DEVICE_ZERO)
+			is_used[index->blocks[i].pack] = true;
+	for (size_t i = 0; i < packs->count; i++)
+		if (!is_used[i] && packs->fds[i] >= 0) {
+			close(packs->fds[i]);
+			packs->fds[i] = -1;
+		}
+	free(is_used);
+	return VG_OK;
+}
+
 void packs_finish(struct packs *packs)
 {
 	for (size_t i = 0; i < packs->count && packs->fds; i++)
-		close(packs->fds[i]);
+		if (packs->fds[i] >= 0)
+			close(packs->fds[i]);
 	free(packs->fds);
-	free(packs->is_linked);
+	free(packs->is_checked);
+	free(packs->is_trusted);
 	*packs = (struct packs){0};
 }
 

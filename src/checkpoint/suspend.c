@@ -377,7 +377,8 @@ static enum vg_status open_node(struct suspension *suspension)
 
 	if (!options->vgpu == !options->pid)
 		return vg_fail(VG_INVALID, 0, suspension->function, "%s: name one of them",
-			       options->vgpu ? "both a vGPU and a process are named" : "neither a vGPU nor a process is named");
+			       options->vgpu ? "both a vGPU and a process are named"
+					     : "neither a vGPU nor a process is named");
 	suspension->node = options->node;
 	if (suspension->node)
 		return VG_OK;

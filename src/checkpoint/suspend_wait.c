@@ -125,7 +125,8 @@ static void count_bytes(const struct suspend_wait *wait, struct phase *phase)
 	for (size_t i = 0; i < wait->asked->count; i++) {
 		const struct vg_tenant_info *tenant = find_process(wait, &wait->asked->processes[i]);
 		total += tenant ? tenant->eviction.bytes : 0;
-		done += tenant ? wait->is_out ? tenant->eviction.host : tenant->eviction.bytes - tenant->eviction.host : 0;
+		if (tenant)
+			done += wait->is_out ? tenant->eviction.host : tenant->eviction.bytes - tenant->eviction.host;
 	}
 	phase->total = total;
 	phase->bytes = done;
@@ -149,17 +150,19 @@ enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node,
 				const char *function)
 {
 	wait->begin_ns = vg_clock_monotonic_ns();
-	enum vg_status status = wait->is_out
-					? vg_suspend_request(node, function, &wait->target, wait->drain_ms, &wait->asked)
-					: vg_resume_request(node, function, &wait->target, &wait->asked);
+	enum vg_status status =
+		wait->is_out ? vg_suspend_request(node, function, &wait->target, wait->drain_ms, &wait->asked)
+			     : vg_resume_request(node, function, &wait->target, &wait->asked);
 	if (status == VG_OK)
 		status = update(wait, node, phase);
 	while (status == VG_OK && is_moving(wait)) {
 		if (phase->stop)
-			return vg_fail(VG_STATE, 0, function, "stopped while memory moved, as asked: the request to %s stands",
+			return vg_fail(VG_STATE, 0, function,
+				       "stopped while memory moved, as asked: the request to %s stands",
 				       wait->is_out ? "suspend" : "resume");
 		uint64_t pause_ms = waited_ms(wait) / 8; // the wait is at most an eighth longer than the move
-		poll(NULL, 0, (int)(pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms > POLL_MOST_MS ? POLL_MOST_MS : pause_ms));
+		pause_ms = pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms;
+		poll(NULL, 0, pause_ms > POLL_MOST_MS ? POLL_MOST_MS : (int)pause_ms);
 		status = update(wait, node, phase);
 	}
 	return status;

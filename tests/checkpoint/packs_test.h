@@ -124,7 +124,7 @@ static inline int read_back(const char *path)
 	if (status == VG_OK)
 		status = device_index_read(&dir, &files, __func__, &index);
 	if (status == VG_OK)
-		status = device_in_fill(&dir, &index, 0, NULL, fd, NULL, __func__);
+		status = device_in_fill(&dir, &index, 0, NULL, fd, NULL, NULL, __func__);
 	device_index_free(&index);
 	image_files_free(&files);
 	json_decref(text);

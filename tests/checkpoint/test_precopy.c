@@ -11,6 +11,7 @@
 #include "checkpoint/device_index.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/inspect.h"
+#include "checkpoint/precopy.h"
 #include "checkpoint/prefill.h"
 #include "checkpoint/stream.h"
 #include "pager/host_file.h"
@@ -86,7 +87,7 @@ static void check_prefill(const struct image_dir *dir, const struct device_index
 	for (unsigned i = 0; i < BLOCKS; i++)
 		same += memcmp(have[i].digest, index->blocks[i].digest, DIGEST_BYTES) == 0;
 	CHECK(same >= BLOCKS - changes);
-	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, __func__), VG_OK);
+	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, NULL, __func__), VG_OK);
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		CHECK_INT(pread(fd, data, DEVICE_BLOCK, (off_t)i * DEVICE_BLOCK), DEVICE_BLOCK);
 		check_block(data, i, program, changes);
@@ -110,12 +111,12 @@ static void check_memory(const struct image_dir *dir, const struct prefill *pref
 	json_decref(text);
 }
 
-static unsigned linked_packs(const struct packs *packs)
+static unsigned trusted_packs(const struct packs *packs)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < DEVICE_MOST_PACKS && packs->is_linked; i++)
-		count += packs->is_linked[i];
+	for (unsigned i = 0; i < DEVICE_MOST_PACKS && packs->is_trusted; i++)
+		count += packs->is_trusted[i];
 	return count;
 }
 
@@ -142,7 +143,7 @@ static void receive_and_look(struct frames *frames, const struct program *progra
 	if (stream_receive(frames, &draft, &description))
 		FAIL("%s", vg_last_error()->text);
 	CHECK(packs.count > 0);
-	CHECK(linked_packs(&packs) > 0 || changes > BLOCKS / 2);
+	CHECK(trusted_packs(&packs) > 0 || changes > BLOCKS / 2);
 	CHECK_INT(image_publish(&draft, description, false, __func__), VG_OK);
 	image_finish(&store);
 	const struct image_dir dir = image_draft_dir(&draft);
@@ -472,6 +473,39 @@ TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
 	frames_finish(&frames);
 	check_looks_on(&program);
 	check_no_scratch();
+	end(&program);
+}
+
+// All blocks change, so that the second round uses no pack of the first one.
+TEST(the_sender_closes_packs_that_the_last_round_does_not_use)
+{
+	const struct vg_dump_options dump = {.size = sizeof dump, .vgpu = "closing", .dir = path_of("near.image")};
+	struct vg_checkpoint_result result = {0};
+	struct phase phase = {.result = &result};
+	struct sockaddr_un where = {.sun_family = AF_UNIX};
+	enum frame_type type;
+
+	prepare(false);
+	struct program program = start_changing("closing", "32");
+	pid_t far = start_far_side(&program, 32, CLOSES_BEHIND_ROUNDS);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(where.sun_path, sizeof where.sun_path, "%s", path_of("socket"));
+	CHECK_INT(connect(fd, (struct sockaddr *)&where, sizeof where), 0);
+	struct frames frames = {.in = fd, .out = fd, .function = __func__, .phase = &phase};
+	CHECK_INT(stream_begin(&frames, true, true), VG_OK);
+	CHECK_INT(frame_read(&frames, &type), VG_OK);
+	struct precopy precopy = {.function = __func__, .dump = &dump, .phase = &phase, .frames = &frames};
+	if (precopy_run(&precopy))
+		FAIL("%s", vg_last_error()->text);
+	CHECK_INT(precopy.rounds, 2);
+	CHECK_INT(precopy.packs.count, 2);
+	CHECK_INT(precopy.packs.fds[0], -1);
+	CHECK(precopy.packs.fds[1] >= 0);
+	check_far_side(far);
+	precopy_finish(&precopy);
+	frames_finish(&frames);
+	close(fd);
+	check_looks_on(&program);
 	end(&program);
 }
 
