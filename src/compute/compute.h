@@ -38,6 +38,9 @@ enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_wor
 
 // Makes `stream` wait for all work of the unit that was handed to the driver so far. What is queued is not waited for.
 enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function);
+// Waits until all executions of a paused unit that have begun have ended. One of many launches goes on in later quanta, so
+// a fence is not enough.
+enum vg_status compute_wait_for_running(struct vg_compute_unit *unit, const char *function);
 // Lets another unit of the same scheduler run up to `count` executions that are queued in this one, newest first. They
 // stay in the order of their stream, and this unit's to sync, close and find: what changes is whose queue they stand
 // in, whose turns they take and whose account is charged. A unit that is closed gives them back.

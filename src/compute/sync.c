@@ -125,6 +125,35 @@ static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **
 	return count;
 }
 
+static bool has_running(const struct vg_compute_unit *unit)
+{
+	for (unsigned i = 0; i < unit->stream_count; i++)
+		for (const struct vg_execution *one = unit->streams[i].head; one; one = one->next)
+			if (atomic_load(&one->state) == VG_EXECUTION_RUNNING)
+				return true;
+	return false;
+}
+
+enum vg_status compute_wait_for_running(struct vg_compute_unit *unit, const char *function)
+{
+	struct vg_compute *compute = unit->compute;
+	enum vg_status status = compute_usable(function);
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&compute->lock);
+	atomic_fetch_add(&compute->waiters, 1);
+	unit->syncing++;
+	while (has_running(unit) && !unit->closing && !compute->failure)
+		wait_changed(unit, UINT64_MAX);
+	unit->syncing--;
+	atomic_fetch_sub(&compute->waiters, 1);
+	if (unit->closing || compute->failure)
+		status = compute_open_for_work(unit, function);
+	pthread_mutex_unlock(&compute->lock);
+	return status;
+}
+
 enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function)
 {
 	enum vg_status status = compute_usable(function);

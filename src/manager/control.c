@@ -1,4 +1,5 @@
 // What can be asked of a virtual GPU, and changed.
+#include "compute/compute.h"
 #include "manager/manager.h"
 #include "manager/memory.h"
 #include "manager/shared.h"
@@ -195,8 +196,10 @@ static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_
 	if (!atomic_load(&vgpu->paused))
 		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s) is not paused: pause it first", vgpu->id,
 			       vgpu->name);
-	return out ? space_move_out(vgpu->space, tell, &options, function)
-		   : space_move_in(vgpu->space, tell, &options, function);
+	if (!out)
+		return space_move_in(vgpu->space, tell, &options, function);
+	status = compute_wait_for_running(vgpu->unit, function);
+	return status ? status : space_move_out(vgpu->space, tell, &options, function);
 }
 
 static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options,
