@@ -117,7 +117,8 @@ small=
 wait $large
 large=
 few=$(products small) many=$(products large)
-part=$((${few:-0} + ${many:-0} > 0 ? 100 * ${few:-0} / (${few:-0} + ${many:-0}) : 0))
+all=$((${few:-0} + ${many:-0}))
+part=$((all > 0 ? (200 * ${few:-0} + all) / (2 * all) : 0))
 
 echo "What was to be shown:"
 expect "both programs ran at once" $at_once

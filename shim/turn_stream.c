@@ -239,8 +239,8 @@ static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns what is left of work that was estimated at `ns` and has run for `ran`. If it outlasts its estimate, it probably
-// runs for as long again as it is late.
+// Returns the estimated rest of work that was estimated at `ns` and has run for `ran`. Late work is expected to run for as
+// long again as it is late.
 static uint64_t rest_of(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
