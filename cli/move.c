@@ -66,6 +66,9 @@ static void print_moved(const struct move *move, const char *subject, const stru
 	else if (!eviction->moved_ns)
 		print_line("%s: %s to the %s%s", subject, vg_size_format(bytes, size), move->is_out ? "host" : "GPU",
 			   driver);
+	else if (!copied)
+		print_line("%s: %s to the %s in %.3f s%s%s", subject, vg_size_format(bytes, size),
+			   move->is_out ? "host" : "GPU", seconds, unchanged, driver);
 	else
 		print_line("%s: %s to the %s in %.3f s, %s/s%s%s", subject, vg_size_format(bytes, size),
 			   move->is_out ? "host" : "GPU", seconds,

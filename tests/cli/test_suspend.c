@@ -63,6 +63,10 @@ TEST(a_move_is_waited_for_and_measured)
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 1.0 GiB/s; 768.0 MiB of it had not "
 			      "changed since the last time, and were not copied\n");
+	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"unchanged\":1073741824"), NULL});
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
+	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s; 1.0 GiB of it had not changed since the "
+			      "last time, and were not copied\n");
 	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"hash_error\":2"), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s; the GPU could not hash it "
