@@ -14,6 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Seconds after which a child that hangs is killed. Sanitizers make some tests ten times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { TEST_CHILD_SECONDS = 300 };
+#else
+enum { TEST_CHILD_SECONDS = 90 };
+#endif
+
 struct test_case {
 	const char *name;
 	void (*run)(void);

@@ -169,7 +169,7 @@ TEST(a_forked_child_is_refused_and_does_not_hang)
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
-		alarm(20);
+		alarm(TEST_CHILD_SECONDS);
 		bool good = try_launch(unit, "empty", 0, 1, NULL, 0, NULL) == VG_STATE &&
 			    vg_compute_unit_sync_all(unit, 0) == VG_STATE && vg_execution_wait(one, 0) == VG_STATE &&
 			    vg_execution_cancel(one) == VG_STATE && vg_compute_close(rig.compute) == VG_STATE;

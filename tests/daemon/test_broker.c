@@ -158,7 +158,7 @@ TEST(a_lease_ends_with_its_process)
 		open_lease("w", "read");
 		grandchild = fork();
 		if (grandchild == 0) {
-			alarm(20);
+			alarm(TEST_CHILD_SECONDS);
 			for (;;)
 				pause();
 		}

@@ -47,7 +47,7 @@ static pid_t start_reader(void)
 	CHECK_INT(pipe(ready), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		alarm(20);
+		alarm(TEST_CHILD_SECONDS);
 		int fd = try_lease(1);
 		if (write(ready[1], "1", 1) != 1)
 			_exit(1);
@@ -123,7 +123,7 @@ static void play(void)
 	pid_t child = fork();
 
 	if (child == 0) {
-		alarm(30);
+		alarm(TEST_CHILD_SECONDS);
 		scenario();
 		_exit(0);
 	}

@@ -40,7 +40,7 @@ static struct player play(uid_t uid, gid_t group, const char *request, unsigned 
 		memory = make_memory(1);
 	player.pid = fork();
 	if (player.pid == 0) {
-		alarm(30);
+		alarm(TEST_CHILD_SECONDS);
 		become(uid, group);
 		int fd = reach();
 		speak(fd, "%s", request);
@@ -250,7 +250,7 @@ static void terminated_or_killed(bool stubborn, const char *step)
 	if (child == 0) {
 		if (stubborn)
 			signal(SIGTERM, SIG_IGN);
-		alarm(30);
+		alarm(TEST_CHILD_SECONDS);
 		open_lease("a", "read");
 		if (write(ready[1], "1", 1) != 1)
 			_exit(1);

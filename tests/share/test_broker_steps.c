@@ -49,7 +49,7 @@ static bool play_to(bool (*role)(void), int step)
 	pid_t child = fork();
 
 	if (child == 0) {
-		alarm(60);
+		alarm(TEST_CHILD_SECONDS);
 		steps_left = step;
 		_exit(!role());
 	}

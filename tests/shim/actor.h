@@ -227,7 +227,7 @@ static inline struct actor actor_start(void)
 	actor.pid = fork();
 	CHECK(actor.pid >= 0);
 	if (actor.pid == 0) {
-		alarm(60);
+		alarm(TEST_CHILD_SECONDS);
 		for (int fd = 3; fd < 256; fd++) // an actor that others keep in touch with would not end
 			if (fd != pair[1])
 				close(fd);

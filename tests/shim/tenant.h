@@ -94,7 +94,7 @@ static inline int tenant_run(void (*body)(void))
 
 	CHECK(child >= 0);
 	if (child == 0) {
-		alarm(60); // a test that hangs fails
+		alarm(TEST_CHILD_SECONDS);
 		body();
 		_exit(0);
 	}

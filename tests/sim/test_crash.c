@@ -40,7 +40,7 @@ static void check_clean(void)
 	unsigned blocks = 0, processes = 0, events = 0;
 	struct stat device;
 
-	alarm(20); // nobody died with the lock
+	alarm(TEST_CHILD_SECONDS); // nobody died with the lock
 	CHECK_INT(region_used(observer, 0), KEPT);
 	alarm(0);
 	for (uint32_t i = 0; i < observer->blocks_per_device; i++)

@@ -136,7 +136,7 @@ static void check_channels(void)
 {
 	static uint32_t channels[TIME_CHANNELS];
 
-	alarm(20);
+	alarm(TEST_CHILD_SECONDS);
 	for (int i = 0; i < TIME_CHANNELS; i++)
 		CHECK_INT(region_time_claim(observer, 0, 1, &channels[i]), 0);
 	CHECK_INT(region_time_claim(observer, 0, 1, &channels[0]), REGION_FULL);
@@ -154,7 +154,7 @@ TEST(killed_at_every_step)
 		int step = 0;
 		do {
 			run_until(works[w].work, step);
-			alarm(20);
+			alarm(TEST_CHILD_SECONDS);
 			serve_one(observer);
 			alarm(0);
 		} while (!reached_end && ++step < 2000);
@@ -186,7 +186,7 @@ TEST(stopped_at_every_step)
 		for (bool stopped = true; stopped && step < 2000; step++) {
 			pid_t child = start_until(works[w].work, step);
 			stopped = wait_until_stopped(child);
-			alarm(20);
+			alarm(TEST_CHILD_SECONDS);
 			for (int i = 0; i < 5; i++)
 				serve_one(observer);
 			if (stopped) {
@@ -242,7 +242,7 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	uint64_t sequence = append(observer, channel, TIME_SMS, true, 0);
 	wait_for(observer, channel, sequence, TIME_RUNS);
 	moment = region_time_look(observer, 0, channel, sequence, TIME_ENDS);
-	alarm(20);
+	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
 	act(channel, sequence); // before it sleeps, or after
 	pthread_join(thread, NULL);
@@ -293,7 +293,7 @@ TEST(all_processes_at_once)
 			_exit(0);
 		}
 	}
-	alarm(50);
+	alarm(TEST_CHILD_SECONDS);
 	for (int i = 0; i < PROCESSES; i++) {
 		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
 		CHECK_INT(status, 0);
@@ -328,7 +328,7 @@ TEST(processes_of_several_time_namespaces)
 	int status;
 
 	start_node();
-	alarm(20);
+	alarm(TEST_CHILD_SECONDS);
 	serve_one(observer);
 	uint64_t before = region_time_now(observer);
 	pid_t child = fork();

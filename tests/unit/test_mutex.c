@@ -54,7 +54,7 @@ static void *hold(void *unused)
 
 static void in_the_child(void)
 {
-	alarm(10);
+	alarm(TEST_CHILD_SECONDS);
 	CHECK(!vg_mutex_take(&one)); // taken, and what it protects may be half changed
 	vg_mutex_give(&one);
 	CHECK(!vg_mutex_take(&one));
