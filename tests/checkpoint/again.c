@@ -23,7 +23,12 @@ int main(int argc, char **argv)
 
 	if (wanted < 1)
 		return 2;
+	// The parent of the process that had this pid may not have reaped it yet.
 	long pid = syscall(SYS_clone3, &how, sizeof how);
+	for (int i = 0; pid < 0 && errno == EEXIST && i < 500; i++) {
+		usleep(10000);
+		pid = syscall(SYS_clone3, &how, sizeof how);
+	}
 	if (pid < 0) {
 		perror("again");
 		return errno == EPERM ? 77 : 1;
