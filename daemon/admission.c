@@ -5,6 +5,7 @@
 // looks at the others, and takes it back where the sum is too much. Two at once may both be
 // refused (and try again), but never both admitted.
 #include "base/descriptor.h"
+#include "base/hash.h"
 #include "daemon/node.h"
 
 #include <ctype.h>
@@ -135,7 +136,7 @@ static int make_folder(const struct node *node)
 // Two daemons of one user (of two runtime folders) have two files.
 static void own_file_name(const struct node *node, char name[64])
 {
-	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)place_hash(node->runtime_dir));
+	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 }
 
 // `extra` bytes and `turns` on `device` stand beside (or, for a vGPU there is, instead of) what is listed.

@@ -1,5 +1,6 @@
 // virgated: options, environment, life.
 #include "base/descriptor.h"
+#include "base/hash.h"
 #include "base/parts.h"
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
@@ -108,7 +109,7 @@ static void share_simulated_node(const char *state)
 
 	if (geteuid() != 0) // nobody else could trust it
 		return;
-	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)place_hash(vg_simulation_wanted()));
+	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)vg_hash_text(vg_simulation_wanted()));
 	if (!named)
 		setenv("VIRGATE_SIM_DIR", path, 1);
 	if (!named && chmod(state, 0711) < 0)
@@ -151,9 +152,9 @@ static int choose_folders(struct node *node)
 	// Each simulated node has its own vGPUs.
 	char node_name[32] = "state";
 	if (*vg_simulation_wanted())
-		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)place_hash(dir));
+		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)vg_hash_text(dir));
 	else if (runtime && !state && !node->system_wide) // a second daemon of the user's
-		snprintf(node_name, sizeof node_name, "state-%016llx", (unsigned long long)place_hash(dir));
+		snprintf(node_name, sizeof node_name, "state-%016llx", (unsigned long long)vg_hash_text(dir));
 	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", folder, node_name);
 	return length < (int)room ? 0 : -1;
 }

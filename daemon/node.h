@@ -175,7 +175,6 @@ void place_give_up(struct node *node);
 // does. What others are to open has node->runtime_dir in it.
 __attribute__((format(printf, 3, 4))) void place_path(const struct node *node, char path[PATH_MAX], const char *format,
 						      ...);
-uint64_t place_hash(const char *text); // names things after a directory; guards nothing
 // Replaces a file whole, without a sync: what only a reboot would lose, and a tenant's start
 // must not wait for a disk. 0 or -errno.
 int place_write(const char *path, const char *text, mode_t mode);

@@ -2,6 +2,7 @@
 // reached through its descriptor (docs/decisions.md, "The runtime directory").
 #include "base/descriptor.h"
 #include "base/directory.h"
+#include "base/hash.h"
 #include "daemon/node.h"
 #include "wire/wire.h"
 
@@ -27,15 +28,6 @@ void place_path(const struct node *node, char path[PATH_MAX], const char *format
 	va_start(arguments, format);
 	vsnprintf(path + length, PATH_MAX - (size_t)length, format, arguments);
 	va_end(arguments);
-}
-
-uint64_t place_hash(const char *text)
-{
-	uint64_t hash = 14695981039346656037u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-	return hash;
 }
 
 // The descriptor, with the mode set, or -1 after words on stderr.
@@ -76,7 +68,7 @@ static socklen_t door_address(const struct node *node, struct sockaddr_un *ret_a
 	memset(ret_address, 0, sizeof *ret_address);
 	ret_address->sun_family = AF_UNIX;
 	int length = snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1, "virgate-%u-%016llx",
-			      (unsigned int)geteuid(), (unsigned long long)place_hash(node->runtime_dir));
+			      (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/size.h"
 
 enum { GRANULE = 2 << 20, SLICE_LEAST = 100000 };
@@ -195,12 +196,10 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 static uint64_t config_hash(const struct sim_config *config, const char *spec)
 {
 	char text[512];
-	uint64_t hash = 14695981039346656037u;
+
 	snprintf(text, sizeof text, "%u %u %u.%u %u %" PRIu64 " %" PRIu64 " %s", config->devices, config->sms,
 		 config->cc_major, config->cc_minor, config->driver, config->memory, config->context, spec);
-	for (const char *c = text; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-	return hash;
+	return vg_hash_text(text);
 }
 
 int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity)

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "region_internal.h"
 
@@ -451,12 +452,12 @@ void region_close(struct region *region)
 void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[16])
 {
 	char real[PATH_MAX], text[PATH_MAX + 16];
-	uint64_t hash[2] = {14695981039346656037u, 0x9e3779b97f4a7c15u};
+	uint64_t hash[2] = {0, 0x9e3779b97f4a7c15u};
 
 	snprintf(text, sizeof text, "%s#%d", realpath(config->folder, real) ? real : config->folder, device);
+	hash[0] = vg_hash_text(text);
 	for (const char *c = text; *c; c++)
-		for (int i = 0; i < 2; i++)
-			hash[i] = (hash[i] ^ (unsigned char)*c) * 1099511628211u + (uint64_t)i * (hash[i] >> 29);
+		hash[1] = vg_hash_add(hash[1], c, 1) + (hash[1] >> 29);
 	memcpy(ret_uuid, hash, 16);
 	ret_uuid[6] = (uint8_t)((ret_uuid[6] & 0x0f) | 0x40);
 	ret_uuid[8] = (uint8_t)((ret_uuid[8] & 0x3f) | 0x80);

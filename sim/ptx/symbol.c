@@ -3,20 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "sim/ptx/source.h"
-
-static uint32_t hash(const char *name, size_t length)
-{
-	uint32_t value = 2166136261u;
-
-	for (size_t i = 0; i < length; i++)
-		value = (value ^ (unsigned char)name[i]) * 16777619u;
-	return value;
-}
 
 static struct ptx_symbol **slot_of(const struct ptx_scope *scope, const char *name, size_t length)
 {
-	for (uint32_t i = hash(name, length);; i++) {
+	for (uint64_t i = vg_hash(name, length);; i++) {
 		struct ptx_symbol **slot = &scope->slots[i & (scope->capacity - 1)];
 		if (!*slot || (strncmp((*slot)->name, name, length) == 0 && (*slot)->name[length] == 0))
 			return slot;

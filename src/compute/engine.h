@@ -271,7 +271,6 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 // Of one launch. False: nobody knows.
 bool compute_estimate(struct vg_compute *compute, const struct vg_execution *execution, uint64_t *ret_ns);
 void compute_estimate_learn(struct vg_compute *compute, const struct compute_quantum *quantum, uint64_t measured_ns);
-uint64_t compute_hash(const void *bytes, size_t size, uint64_t from);
 // Whether a launch like it was found to be within the device's limits.
 bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);

@@ -10,16 +10,6 @@ enum {
 };
 static const double weight = 0.25; // of the last measurement
 
-uint64_t compute_hash(const void *bytes, size_t size, uint64_t from)
-{
-	const unsigned char *at = bytes;
-	uint64_t hash = from ? from : 14695981039346656037u;
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ at[i]) * 1099511628211u;
-	return hash ? hash : 1;
-}
-
 static struct compute_shape *claim(struct vg_compute *compute, uint64_t hash)
 {
 	struct compute_shape *oldest = NULL;

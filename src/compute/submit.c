@@ -2,6 +2,7 @@
 #include "compute/engine.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "core/error.h"
 #include "core/launch.h"
 
@@ -79,7 +80,7 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 
 	// Of each unit by itself: what a kernel works on takes its time, more than its grid. Addresses come again.
 	const uint64_t keys[] = {execution->origin->serial, execution->entry->serial};
-	execution->shape = compute_hash(shape, sizeof shape, compute_hash(keys, sizeof keys, 0));
+	execution->shape = vg_hash_add(vg_hash(keys, sizeof keys), shape, sizeof shape);
 	pthread_mutex_lock(&compute->lock);
 	bool known = compute_estimate_is_checked(compute, execution->shape);
 	pthread_mutex_unlock(&compute->lock);
@@ -232,7 +233,7 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 	if (status)
 		return status;
 	execution->job = *job;
-	execution->shape = compute_hash(execution->name, sizeof execution->name,
-					compute_hash(&unit->serial, sizeof unit->serial, 0));
+	execution->shape = vg_hash_add(vg_hash(&unit->serial, sizeof unit->serial), execution->name,
+				       sizeof execution->name);
 	return queue(execution, function, ret_execution);
 }

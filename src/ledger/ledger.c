@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/hash.h"
 #include "base/hot.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
@@ -90,22 +91,13 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner)
 	return 0;
 }
 
-static uint64_t hash_of(const unsigned char *bytes, size_t length)
-{
-	uint64_t hash = 14695981039346656037u;
-
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ bytes[i]) * 1099511628211u;
-	return hash;
-}
-
 uint64_t vg_ledger_program_of(pid_t pid)
 {
 	char path[32], bytes[4096];
 
 	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
 	ssize_t length = vg_file_read(pid ? path : "/proc/self/auxv", bytes, sizeof bytes);
-	return length > 0 ? hash_of((unsigned char *)bytes, (size_t)length) : 0;
+	return length > 0 ? vg_hash(bytes, (size_t)length) : 0;
 }
 
 // The kernel gives every program it starts other random bytes and addresses, and fork keeps
@@ -113,9 +105,9 @@ uint64_t vg_ledger_program_of(pid_t pid)
 // the daemon can see from outside.
 static ledger_word image_of_self(void)
 {
-	const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
+	const void *bytes = (const void *)getauxval(AT_RANDOM);
 
-	return (ledger_word)vg_ledger_program_of(0) << 64 | (bytes ? hash_of(bytes, 16) | 2 : 2);
+	return (ledger_word)vg_ledger_program_of(0) << 64 | (bytes ? vg_hash(bytes, 16) | 2 : 2);
 }
 
 ledger_word ledger_owner_word(const struct vg_ledger_owner *owner)

@@ -1,6 +1,7 @@
 // The ring of refusals: written by anybody at any time, so an entry counts only while its
 // number is the one that its place should have and its checksum holds.
 #include "base/clock.h"
+#include "base/hash.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
 
@@ -9,12 +10,7 @@
 
 static uint64_t checksum(uint64_t number, const struct vg_ledger_refusal *refusal)
 {
-	const unsigned char *bytes = (const unsigned char *)refusal;
-	uint64_t hash = 14695981039346656037u ^ number;
-
-	for (size_t i = 0; i < sizeof *refusal; i++)
-		hash = (hash ^ bytes[i]) * 1099511628211u;
-	return hash;
+	return vg_hash_add(VG_HASH_EMPTY ^ number, refusal, sizeof *refusal);
 }
 
 void vg_ledger_refusal(struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal)

@@ -1,3 +1,4 @@
+#include "base/hash.h"
 #include "ledger/layout.h"
 
 #include <errno.h>
@@ -5,10 +6,8 @@
 
 uint64_t vg_ledger_key(char kind, const void *bytes, size_t length)
 {
-	uint64_t hash = 14695981039346656037u ^ (unsigned char)kind;
+	uint64_t hash = vg_hash_add(VG_HASH_EMPTY ^ (unsigned char)kind, bytes, length);
 
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211u;
 	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
 	return hash ^ hash >> 29;
 }

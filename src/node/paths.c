@@ -4,17 +4,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/directory.h"
-
-// FNV-1a: tells specifications apart, guards nothing.
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
-}
+#include "base/hash.h"
 
 int vg_paths_runtime(const char *explicit_dir, const char *simulate, char ret_path[PATH_MAX])
 {
@@ -24,8 +18,10 @@ int vg_paths_runtime(const char *explicit_dir, const char *simulate, char ret_pa
 	int length;
 
 	if (*simulate) {
-		uint64_t hash = hash_text(hash_text(0xcbf29ce484222325, simulate), "\n");
-		snprintf(tail, sizeof tail, "-sim-%016llx", (unsigned long long)hash_text(hash, region ? region : ""));
+		uint64_t hash = vg_hash_add(vg_hash_text(simulate), "\n", 1);
+		if (region)
+			hash = vg_hash_add(hash, region, strlen(region));
+		snprintf(tail, sizeof tail, "-sim-%016llx", (unsigned long long)hash);
 	}
 	if (given && *given)
 		length = snprintf(ret_path, PATH_MAX, "%s", given);

@@ -2,14 +2,12 @@
 
 #include <string.h>
 
-// FNV-1a.
+#include "base/hash.h"
+
 static size_t slot_of(const void *key, size_t size)
 {
-	const unsigned char *bytes = key;
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = vg_hash(key, size);
 
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3u;
 	return (hash ^ hash >> 32) % CACHE_SLOTS;
 }
 

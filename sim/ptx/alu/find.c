@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "forms.h"
 
 typedef const struct ptx_alu_form *const form_link;
@@ -35,13 +36,11 @@ enum { SLOTS = 1 << 15 }; // a power of two, at least twice the number of forms
 static const struct ptx_alu_form *slots[SLOTS];
 static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
 
-static unsigned hash(const char *text, unsigned length)
+static uint64_t find_slot(const char *mnemonic, size_t length)
 {
-	unsigned value = 2166136261u; // FNV-1a
+	uint64_t hash = vg_hash(mnemonic, length);
 
-	for (unsigned i = 0; i < length; i++)
-		value = (value ^ (unsigned char)text[i]) * 16777619u;
-	return value ^ value >> 15;
+	return hash ^ hash >> 32;
 }
 
 static void fill_slots(void)
@@ -53,7 +52,7 @@ static void fill_slots(void)
 	if (count > SLOTS / 2)
 		abort(); // lookups would crawl or never end
 	for (size_t i = 0; i < count; i++) {
-		unsigned at = hash(forms[i]->mnemonic, (unsigned)strlen(forms[i]->mnemonic));
+		uint64_t at = find_slot(forms[i]->mnemonic, strlen(forms[i]->mnemonic));
 		while (slots[at % SLOTS])
 			at++;
 		slots[at % SLOTS] = forms[i];
@@ -63,7 +62,7 @@ static void fill_slots(void)
 const struct ptx_alu_form *ptx_alu_find(const char *mnemonic, unsigned length)
 {
 	pthread_once(&slots_once, fill_slots);
-	for (unsigned at = hash(mnemonic, length); slots[at % SLOTS]; at++) {
+	for (uint64_t at = find_slot(mnemonic, length); slots[at % SLOTS]; at++) {
 		const struct ptx_alu_form *form = slots[at % SLOTS];
 		if (strncmp(form->mnemonic, mnemonic, length) == 0 && form->mnemonic[length] == '\0')
 			return form;
