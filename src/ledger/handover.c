@@ -98,14 +98,6 @@ static void describe(struct ledger_slot *slot, const struct vg_ledger_tenant *te
 	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
 }
 
-static void set_word(ledger_word *word, ledger_word value)
-{
-	ledger_word before = ledger_word_read(word);
-
-	while (!ledger_word_swap(word, &before, value))
-		;
-}
-
 // The slot has no image while its owner changes: who looks then would take the one for a program that the other has
 // replaced.
 static int pass(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
@@ -113,16 +105,16 @@ static int pass(struct ledger_file *file, unsigned int index, const struct vg_le
 	struct ledger_slot *slot = &file->slots[index];
 
 	describe(slot, tenant);
-	set_word(&slot->image, 0);
+	ledger_word_write(&slot->image, 0);
 	ledger_step("no image");
-	set_word(&slot->owner, ledger_owner_word(&tenant->owner));
+	ledger_word_write(&slot->owner, ledger_owner_word(&tenant->owner));
 	ledger_step("handed over");
 	LEDGER_STORE(file->processes[index], tenant->process);
 	int r = write_restore(pid, tenant->process);
 	if (r == 0)
 		r = write_slot_number(pid, tenant->process, index + 1);
 	ledger_step("numbered");
-	set_word(&slot->image, (ledger_word)tenant->program << 64 | tenant->image);
+	ledger_word_write(&slot->image, (ledger_word)tenant->program << 64 | tenant->image);
 	return r;
 }
 

@@ -157,6 +157,28 @@ static inline uint64_t ledger_tag(unsigned int slot_number, uint64_t sequence, u
 #define LEDGER_LOAD(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
 #define LEDGER_STORE(p, value) __atomic_store_n(&(p), value, __ATOMIC_RELEASE)
 
+// The header counts how many entries of a table were ever used. Raises such a count so that it covers entry `index`.
+static inline void ledger_touch(uint32_t *count, unsigned int index)
+{
+	uint32_t seen = LEDGER_LOAD(*count);
+
+	while (seen <= index &&
+	       !__atomic_compare_exchange_n(count, &seen, index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
+}
+// Returns such a count, bounded by the size of the table: a tenant may have written anything there.
+static inline unsigned int ledger_touched(const uint32_t *count, unsigned int table_size)
+{
+	uint32_t touched = LEDGER_LOAD(*count);
+
+	return touched < table_size ? touched : table_size;
+}
+
+static inline unsigned int ledger_slots_touched(const struct ledger_file *file)
+{
+	return ledger_touched(&file->header.slots_touched, VG_LEDGER_SLOTS);
+}
+
 // cmpxchg16b, spelled out: the thread sanitizer would replace the builtin by a lock of the process.
 // *expected becomes what was there.
 static inline bool ledger_word_swap(ledger_word *word, ledger_word *expected, ledger_word desired)
@@ -177,6 +199,13 @@ static inline ledger_word ledger_word_read(ledger_word *word)
 
 	ledger_word_swap(word, &value, 0);
 	return value;
+}
+static inline void ledger_word_write(ledger_word *word, ledger_word value)
+{
+	ledger_word before = ledger_word_read(word);
+
+	while (!ledger_word_swap(word, &before, value))
+		;
 }
 // Two halves without a lock prefix: the tag is new with every change, so a charged between two
 // equal tags belongs to them.
@@ -238,8 +267,6 @@ void ledger_forget_slot(struct vg_ledger *ledger);
 // there is none.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index);
-// None from here on was ever taken.
-unsigned int ledger_slots_touched(const struct ledger_file *file);
 void ledger_slot_settle(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);

@@ -137,22 +137,6 @@ static void describe_slot(struct ledger_slot *slot)
 	}
 }
 
-static void touch_slot(struct ledger_header *header, unsigned int index)
-{
-	uint32_t touched = LEDGER_LOAD(header->slots_touched);
-
-	while (touched < index + 1 && !__atomic_compare_exchange_n(&header->slots_touched, &touched, index + 1, false,
-								   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		;
-}
-
-unsigned int ledger_slots_touched(const struct ledger_file *file)
-{
-	uint32_t touched = LEDGER_LOAD(file->header.slots_touched);
-
-	return touched < VG_LEDGER_SLOTS ? touched : VG_LEDGER_SLOTS;
-}
-
 // A slot of this very process that the program before exec left behind.
 static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_word image, unsigned int *ret_index)
 {
@@ -187,7 +171,7 @@ static int claim_slot(struct ledger_file *file, ledger_word self, ledger_word im
 		struct ledger_slot *slot = &file->slots[i];
 
 		// Touched first: the daemon must find a slot whose claimer died right here.
-		touch_slot(&file->header, i);
+		ledger_touch(&file->header.slots_touched, i);
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != 0)
 			continue;
 		ledger_word nobody = 0;

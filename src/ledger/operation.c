@@ -167,9 +167,7 @@ void ledger_slot_free(struct ledger_file *file, unsigned int index)
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
 		LEDGER_STORE(slot->by_kind[kind], 0);
 	ledger_step("kinds");
-	ledger_word image = ledger_word_read(&slot->image);
-	while (!ledger_word_swap(&slot->image, &image, 0))
-		;
+	ledger_word_write(&slot->image, 0);
 	LEDGER_STORE(slot->entered_ns, 0);
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);
@@ -182,8 +180,6 @@ void ledger_slot_free(struct ledger_file *file, unsigned int index)
 	memset(&file->pagers[index], 0, sizeof file->pagers[index]);
 	LEDGER_STORE(slot->generation, slot->generation + 1);
 	ledger_step("generation");
-	ledger_word owner = ledger_word_read(&slot->owner);
-	while (!ledger_word_swap(&slot->owner, &owner, 0))
-		;
+	ledger_word_write(&slot->owner, 0);
 	ledger_step("freed");
 }

@@ -14,9 +14,7 @@ uint64_t vg_ledger_key(char kind, const void *bytes, size_t length)
 
 static unsigned int shares_touched(const struct ledger_file *file)
 {
-	uint32_t touched = LEDGER_LOAD(file->header.shares_touched);
-
-	return touched < VG_LEDGER_SHARES ? touched : VG_LEDGER_SHARES;
+	return ledger_touched(&file->header.shares_touched, VG_LEDGER_SHARES);
 }
 
 static bool is_held(const struct ledger_share *share)
@@ -160,15 +158,6 @@ int ledger_shares_leave(struct ledger_file *file, unsigned int index, const stru
 	return 0;
 }
 
-static void touch(struct ledger_header *header, unsigned int index)
-{
-	uint32_t touched = LEDGER_LOAD(header->shares_touched);
-
-	while (touched < index + 1 && !__atomic_compare_exchange_n(&header->shares_touched, &touched, index + 1, false,
-								   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		;
-}
-
 static int make(struct ledger_file *file, unsigned int index, uint64_t bytes, uint32_t *ret_share)
 {
 	for (unsigned int i = 0; i < VG_LEDGER_SHARES; i++) {
@@ -176,7 +165,7 @@ static int make(struct ledger_file *file, unsigned int index, uint64_t bytes, ui
 		struct ledger_account now = ledger_account_read(&share->account);
 		uint64_t word = ledger_share_word(ledger_share_generation(now.charged) + 1, index + 1, bytes);
 
-		touch(&file->header, i); // first: a reaper must find it
+		ledger_touch(&file->header.shares_touched, i); // first: a reaper must find it
 		if ((now.charged & LEDGER_SHARE_LIVE) || is_held(share) ||
 		    !change(file, index, share, now, word, VG_LEDGER_DEVICE, 0))
 			continue;
