@@ -8,6 +8,20 @@
 // The vGPU's one device.
 static const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
+// Calls a function for each handle, until one fails.
+static CUresult for_each_handle(CUresult (*act)(struct pager_handle *))
+{
+	size_t count;
+	struct pager_handle **list = pager_handle_list(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		CUresult result = act(list[i]);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult set_access(CUdeviceptr address, size_t size, unsigned long long flags)
 {
 	const CUmemAccessDesc access = {.location = location, .flags = (CUmemAccess_flags)flags};
@@ -20,36 +34,26 @@ static size_t chunk_size(const struct pager_handle *handle, size_t index)
 	return pager_chunk_bytes(handle->size, index);
 }
 
-void pager_handles_take_host(void)
-{
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
-
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; pager_handle_can_leave(list[i]) && k < list[i]->chunk_count; k++)
-			pager_room_take(&list[i]->rooms[k], chunk_size(list[i], k));
-}
-
 static CUresult close_window(struct pager_handle *handle)
 {
-	CUresult result = handle->window ? pager_driver.cuMemUnmap(handle->window, handle->size) : CUDA_SUCCESS;
-
-	if (!handle->window || result != CUDA_SUCCESS)
+	if (!handle->window)
+		return CUDA_SUCCESS;
+	CUresult result = pager_driver.cuMemUnmap(handle->window, handle->size);
+	if (result != CUDA_SUCCESS)
 		return result;
 	pager_driver.cuMemAddressFree(handle->window, handle->size);
 	handle->window = 0;
-	return result;
+	return CUDA_SUCCESS;
 }
 
 // Maps the memory at addresses of the pager's own, for a copy.
 static CUresult open_window(struct pager_handle *handle)
 {
 	CUdeviceptr window;
-	CUresult result;
 
 	if (handle->window) // it could not be closed
 		return CUDA_SUCCESS;
-	result = pager_driver.cuMemAddressReserve(&window, handle->size, 0, 0, 0);
+	CUresult result = pager_driver.cuMemAddressReserve(&window, handle->size, 0, 0, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = pager_driver.cuMemMap(window, handle->size, 0, handle->real, 0);
@@ -67,16 +71,15 @@ static CUresult open_window(struct pager_handle *handle)
 // Finds an address for copies: where the program has all of the memory mapped and may write it, or else a window.
 static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_address)
 {
-	CUresult result;
-
 	for (const struct pager_mapping *mapping = handle->mappings; mapping; mapping = mapping->next)
 		if (mapping->is_mapped && mapping->size == handle->size &&
 		    mapping->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
 			*ret_address = mapping->address;
 			return CUDA_SUCCESS;
 		}
-	result = open_window(handle);
-	*ret_address = handle->window;
+	CUresult result = open_window(handle);
+	if (result == CUDA_SUCCESS)
+		*ret_address = handle->window;
 	return result;
 }
 
@@ -90,37 +93,6 @@ static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *ha
 								       .room = &handle->rooms[k],
 								       .size = chunk_size(handle, k), .finish = finish,
 								       .owner = handle, .index = k});
-	return result;
-}
-
-// ---- to the host ---------------------------------------------------------------------------
-
-void pager_handles_give_host(void)
-{
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		if (list[i]->is_away || !list[i]->real)
-			continue;
-		close_window(list[i]);
-		for (size_t k = 0; k < list[i]->chunk_count; k++) {
-			struct pager_room *room = &list[i]->rooms[k];
-			room->is_copy &= room->changed == 0;
-			if (!room->is_copy)
-				pager_room_give(room, chunk_size(list[i], k));
-		}
-	}
-}
-
-static CUresult note_access(const struct pager_handle *handle)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
-	     mapping = mapping->next)
-		if (mapping->is_mapped)
-			result = pager_driver.cuMemGetAccess(&mapping->access, &location, mapping->address);
 	return result;
 }
 
@@ -142,32 +114,72 @@ static CUresult release(struct pager_handle *handle)
 	return result;
 }
 
-static bool leaves(const struct pager_handle *handle)
+// ---- to the host ---------------------------------------------------------------------------
+
+static CUresult take_rooms(struct pager_handle *handle)
+{
+	for (size_t k = 0; pager_handle_can_leave(handle) && k < handle->chunk_count; k++)
+		pager_room_take(&handle->rooms[k], chunk_size(handle, k));
+	return CUDA_SUCCESS;
+}
+
+void pager_handles_take_host(void)
+{
+	for_each_handle(take_rooms);
+}
+
+static CUresult give_rooms_back(struct pager_handle *handle)
+{
+	if (handle->is_away || !handle->real)
+		return CUDA_SUCCESS;
+	close_window(handle);
+	for (size_t k = 0; k < handle->chunk_count; k++) {
+		struct pager_room *room = &handle->rooms[k];
+		room->is_copy &= room->changed == 0;
+		if (!room->is_copy)
+			pager_room_give(room, chunk_size(handle, k));
+	}
+	return CUDA_SUCCESS;
+}
+
+void pager_handles_give_host(void)
+{
+	for_each_handle(give_rooms_back);
+}
+
+static bool is_to_move_out(const struct pager_handle *handle)
 {
 	return handle->real && !handle->is_away && pager_handle_can_leave(handle);
 }
 
-CUresult pager_handles_begin(void)
+// Marks all blocks as changed, and notes the access rights of mappings.
+static CUresult begin_out(struct pager_handle *handle)
 {
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (!leaves(list[i]))
-			continue;
-		for (size_t k = 0; k < list[i]->chunk_count; k++)
-			pager_room_begin(&list[i]->rooms[k], chunk_size(list[i], k));
-		result = note_access(list[i]);
-	}
+	if (!is_to_move_out(handle))
+		return CUDA_SUCCESS;
+	for (size_t k = 0; k < handle->chunk_count; k++)
+		pager_room_begin(&handle->rooms[k], chunk_size(handle, k));
+	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
+	     mapping = mapping->next)
+		if (mapping->is_mapped)
+			result = pager_driver.cuMemGetAccess(&mapping->access, &location, mapping->address);
 	return result;
 }
 
-static CUresult hash(struct pager_handle *handle)
+CUresult pager_handles_begin(void)
+{
+	return for_each_handle(begin_out);
+}
+
+static CUresult hash_chunks(struct pager_handle *handle)
 {
 	CUdeviceptr address;
-	CUresult result = find_address(handle, &address);
 
+	if (!is_to_move_out(handle))
+		return CUDA_SUCCESS;
+	CUresult result = find_address(handle, &address);
 	for (size_t k = 0; k < handle->chunk_count && result == CUDA_SUCCESS; k++)
 		result = pager_blocks_add(address + k * PAGER_CHUNK, chunk_size(handle, k), &handle->rooms[k]);
 	return result;
@@ -175,24 +187,16 @@ static CUresult hash(struct pager_handle *handle)
 
 CUresult pager_handles_hash(void)
 {
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
-	CUresult result = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		if (leaves(list[i]))
-			result = hash(list[i]);
-	return result;
+	return for_each_handle(hash_chunks);
 }
 
 static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slot)
 {
 	struct pager_handle *handle = copy->owner;
-	CUresult result;
 
 	if (--handle->left > 0)
 		return CUDA_SUCCESS;
-	result = release(handle);
+	CUresult result = release(handle);
 	if (result != CUDA_SUCCESS)
 		return result;
 	handle->is_away = true;
@@ -210,7 +214,7 @@ CUresult pager_handles_begin_out(struct pager_copies *copies)
 	CUdeviceptr address;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (!leaves(list[i]))
+		if (!is_to_move_out(list[i]))
 			continue;
 		list[i]->left = list[i]->chunk_count;
 		result = find_address(list[i], &address);
@@ -222,16 +226,13 @@ CUresult pager_handles_begin_out(struct pager_copies *copies)
 
 // ---- to the device -------------------------------------------------------------------------
 
-static CUresult create(void *owner, size_t unused)
+static CUresult create(struct pager_handle *handle)
 {
-	struct pager_handle *handle = owner;
 	CUmemGenericAllocationHandle real;
-	CUresult result;
 
-	(void)unused;
 	if (handle->real)
 		return CUDA_SUCCESS;
-	result = pager_driver.cuMemCreate(&real, handle->size, &handle->properties, 0);
+	CUresult result = pager_driver.cuMemCreate(&real, handle->size, &handle->properties, 0);
 	if (result == CUDA_SUCCESS)
 		handle->real = real;
 	return result;
@@ -239,13 +240,7 @@ static CUresult create(void *owner, size_t unused)
 
 CUresult pager_handles_create(void)
 {
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
-	CUresult result = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = create(list[i], 0);
-	return result;
+	return for_each_handle(create);
 }
 
 uint64_t pager_handles_count_absent(void)
@@ -270,21 +265,20 @@ uint64_t pager_handles_count_away(void)
 	return bytes;
 }
 
+static CUresult release_if_away(struct pager_handle *handle)
+{
+	return handle->is_away ? release(handle) : CUDA_SUCCESS;
+}
+
 CUresult pager_handles_release(void)
 {
-	size_t count;
-	struct pager_handle **list = pager_handle_list(&count);
-	CUresult result = CUDA_SUCCESS;
-
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		if (list[i]->is_away)
-			result = release(list[i]);
-	return result;
+	return for_each_handle(release_if_away);
 }
 
 static CUresult map_again(struct pager_mapping *mapping)
 {
-	CUresult result = pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, mapping->handle->real, 0);
+	CUresult result =
+		pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, mapping->handle->real, 0);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -311,9 +305,15 @@ static CUresult finish_in(const struct pager_copy *copy, struct pager_slot *slot
 	return CUDA_SUCCESS;
 }
 
-static CUresult bring(struct pager_copies *copies, struct pager_handle *handle, CUresult *ret_copied)
+static CUresult create_for_copy(void *handle, size_t unused)
 {
-	CUresult result = pager_copies_create(copies, create, handle, 0);
+	(void)unused;
+	return create(handle);
+}
+
+static CUresult move_in(struct pager_copies *copies, struct pager_handle *handle, CUresult *ret_copied)
+{
+	CUresult result = pager_copies_create(copies, create_for_copy, handle, 0);
 	CUdeviceptr address;
 
 	if (result == CUDA_SUCCESS)
@@ -333,7 +333,7 @@ CUresult pager_handles_bring(struct pager_copies *copies, CUresult *ret_copied)
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS && *ret_copied == CUDA_SUCCESS; i++)
-		result = bring(copies, list[i], ret_copied);
+		result = move_in(copies, list[i], ret_copied);
 	return result;
 }
 

@@ -14,12 +14,14 @@ static CUresult for_each_chunk(CUresult (*act)(struct pager_allocation *, size_t
 {
 	size_t count;
 	struct pager_allocation **list = pager_memory_list(&count);
-	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < list[i]->chunk_count && result == CUDA_SUCCESS; k++)
-			result = act(list[i], k);
-	return result;
+		for (size_t k = 0; k < list[i]->chunk_count; k++) {
+			CUresult result = act(list[i], k);
+			if (result != CUDA_SUCCESS)
+				return result;
+		}
+	return CUDA_SUCCESS;
 }
 
 // Copies a chunk to or from its room in the host.

@@ -1,0 +1,95 @@
+// Dump and restore: all memory is in the host, in a file that the process does not map meanwhile.
+#include <errno.h>
+
+#include "pager/host_file.h"
+#include "pager/thread.h"
+
+static uint32_t refused; // the number of the request to park that could not be carried out; 0: none
+
+static void write_file(struct pager_slot *slot, const struct pager_file *file)
+{
+	atomic_store(&slot->file[0], file->process);
+	atomic_store(&slot->file[1], file->start_time);
+	atomic_store(&slot->file[2], file->number);
+}
+
+// All memory is in the host: unpins and unmaps it. Returns false if that failed.
+static bool put_away(struct pager_slot *slot)
+{
+	struct pager_file file = {0};
+	CUcontext contexts[PAGER_CONTEXTS];
+	size_t count;
+	CUresult pushed = pager_push_context(contexts, &count);
+	int r = pager_host_put_away(&file);
+
+	if (pushed == CUDA_SUCCESS)
+		pager_pop_context();
+	if (r < 0) {
+		pager_give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
+		return false;
+	}
+	write_file(slot, &file);
+	pager_enter_state(slot, PAGER_PARKED);
+	return true;
+}
+
+bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep)
+{
+	if (pager_thread.state == PAGER_PARKED || request == refused)
+		return true;
+	if (pager_thread.is_partly_out ? !pager_leave_device_again(slot)
+				       : pager_thread.state != PAGER_OUT && !pager_leave_device(slot))
+		return false;
+	bool is_out = pager_thread.state == PAGER_OUT;
+	if (is_out && is_deep)
+		return true;
+	if (is_out ? put_away(slot) : !atomic_load(&slot->park))
+		return true;
+	// If the host has no room, the dump goes on although the memory stays on the device, and CRIU would write pinned
+	// memory. For other reasons the dump fails.
+	if (pager_thread.state == PAGER_RUNNING && atomic_load(&slot->reason) == PAGER_HOST)
+		while (pager_release_piece())
+			;
+	refused = request;
+	return true;
+}
+
+static void pin_again(void)
+{
+	CUcontext contexts[PAGER_CONTEXTS];
+	uint64_t missing;
+	size_t count;
+
+	if (pager_push_context(contexts, &count) != CUDA_SUCCESS)
+		return;
+	while (pager_host_grow(0, 0, &missing) == PAGER_HOST_MORE)
+		;
+	pager_pop_context();
+}
+
+bool pager_unpark(struct pager_slot *slot)
+{
+	const struct pager_file file = {atomic_load(&slot->file[0]), atomic_load(&slot->file[1]),
+					atomic_load(&slot->file[2])};
+	int r = pager_host_take_back(&file);
+
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR)
+		return false;
+	if (r < 0) {
+		pager_give_reason(slot, PAGER_FILE, (uint32_t)-r, 0);
+		pager_give_up(slot);
+		return true;
+	}
+	write_file(slot, &(struct pager_file){0});
+	pager_enter_state(slot, PAGER_OUT);
+	pin_again();
+	return true;
+}
+
+void pager_forget_refusal(struct pager_slot *slot)
+{
+	if (!refused)
+		return;
+	pager_give_reason(slot, PAGER_DONE, 0, 0);
+	refused = 0;
+}

@@ -1,0 +1,121 @@
+// The way of the memory back to the device, and what follows a move that failed.
+#include "base/clock.h"
+#include "pager/drain.h"
+#include "pager/gate.h"
+#include "pager/memory.h"
+#include "pager/move.h"
+#include "pager/thread.h"
+
+static const long look_for_room_ns = 500000;
+static const uint64_t patience_ns = 10000000000; // since the last memory for which there was room
+
+void pager_stay(struct pager_slot *slot)
+{
+	pager_thread.is_partly_out = false;
+	pager_enter_state(slot, PAGER_RUNNING);
+	pager_gate_open();
+	pager_thread.options.failed(slot);
+}
+
+void pager_give_up(struct pager_slot *slot)
+{
+	pager_thread.is_partly_out = false;
+	pager_enter_state(slot, PAGER_BROKEN);
+	pager_gate_open();
+	pager_thread.options.failed(slot);
+}
+
+// The device lacks `missing` bytes: the pager tries again later. `is_known`: the user has been told.
+static void wait_for_room(struct pager_slot *slot, uint64_t missing, bool is_known)
+{
+	pager_give_reason(slot, PAGER_DEVICE, 0, missing);
+	pager_enter_state(slot, PAGER_OUT);
+	if (!is_known)
+		pager_thread.options.failed(slot);
+}
+
+bool pager_undo_leaving(struct pager_slot *slot)
+{
+	bool is_known = pager_thread.is_partly_out;
+	uint64_t missing;
+	CUresult result = pager_move_in(slot, NULL, &missing);
+
+	if (result == CUDA_SUCCESS) {
+		pager_stay(slot);
+		return true;
+	}
+	if (result != CUDA_ERROR_OUT_OF_MEMORY) {
+		pager_give_up(slot);
+		return true;
+	}
+	pager_thread.is_partly_out = true;
+	if (!is_known)
+		pager_thread.options.failed(slot); // why the move to the host failed
+	wait_for_room(slot, missing, is_known);
+	return false;
+}
+
+// Waits a moment for room that other processes make. Returns false if this process is to leave again, or if it has
+// waited too long.
+static bool wait_for_others(uint64_t waited_ns)
+{
+	const struct pager_slot *slot = pager_thread.options.slot();
+
+	if (!slot || pager_is_to_leave(slot) || waited_ns > patience_ns)
+		return false;
+	pager_sleep(look_for_room_ns);
+	return true;
+}
+
+// Releases the host memory after a dump, because its file has a name. The GPU is idle: unpinning waits for it.
+static void release_named(void)
+{
+	if (!pager_host_is_named())
+		return;
+	pager_memory_forget_copies();
+	pager_host_release();
+}
+
+static CUresult move_in(struct pager_slot *slot, bool waits, uint64_t *ret_missing)
+{
+	CUcontext contexts[PAGER_CONTEXTS];
+	size_t count;
+	CUresult result = pager_push_context(contexts, &count);
+
+	*ret_missing = 0;
+	pager_enter_state(slot, PAGER_COMING);
+	if (result != CUDA_SUCCESS)
+		return pager_memory_bytes() ? result : CUDA_SUCCESS;
+	result = pager_move_in(slot, waits ? wait_for_others : NULL, ret_missing);
+	if (result == CUDA_SUCCESS)
+		release_named();
+	pager_pop_context();
+	return result;
+}
+
+bool pager_return_to_device(struct pager_slot *slot, bool is_first)
+{
+	bool waits = is_first && atomic_load(&pager_thread.options.page->room_comes);
+	uint64_t began_ns = vg_clock_monotonic_ns(), missing;
+	CUresult result = move_in(slot, waits, &missing);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && pager_is_to_leave(slot)) { // so it stopped waiting for room
+		pager_give_reason(slot, PAGER_DONE, 0, 0);
+		pager_enter_state(slot, PAGER_OUT);
+		return true;
+	}
+	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+		wait_for_room(slot, missing, atomic_load(&slot->reason) == PAGER_DEVICE);
+		return false;
+	}
+	pager_give_reason(slot, result == CUDA_SUCCESS ? PAGER_DONE : PAGER_DRIVER, result, 0);
+	atomic_store(&slot->moved_ns, vg_clock_monotonic_ns() - began_ns);
+	if (result != CUDA_SUCCESS) {
+		pager_give_up(slot);
+		return true;
+	}
+	pager_thread.is_partly_out = false;
+	pager_enter_state(slot, PAGER_RUNNING);
+	pager_gate_open();
+	return true;
+}
