@@ -1,4 +1,4 @@
-// Time as the rooms need it. Any thread.
+// Clocks in nanoseconds. Any thread.
 #pragma once
 #include <stdint.h>
 

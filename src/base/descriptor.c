@@ -16,7 +16,7 @@ int vg_fd_raise_consume(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
 
-	if (high < 0) // a low limit: above stdio at least
+	if (high < 0) // the limit is low: at least above standard error
 		high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	int error = errno;
 	close(fd);
@@ -53,7 +53,8 @@ int vg_open_regular(const char *path, int flags)
 	if (!S_ISREG(info.st_mode))
 		return S_ISLNK(info.st_mode) ? -ELOOP : -EINVAL;
 	snprintf(link, sizeof link, "/proc/self/fd/%d", there);
-	int fd = open(link, (flags & ~O_NOFOLLOW) | O_NONBLOCK | O_CLOEXEC); // a lease of the owner's is not waited for
+	// Without O_NONBLOCK, open() would wait until the owner of the file gives up a lease.
+	int fd = open(link, (flags & ~O_NOFOLLOW) | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -63,7 +64,7 @@ ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
 
 	if (fd < 0)
 		return -errno;
-	ssize_t length = vg_read_all(fd, buffer, capacity, -1); // what is read may be a pipe
+	ssize_t length = vg_read_all(fd, buffer, capacity, -1); // not pread: it may be a pipe
 	if (length < 0)
 		return length;
 	if ((size_t)length == capacity)
@@ -89,13 +90,13 @@ int vg_write_all(int fd, const void *data_, size_t length, off_t offset)
 	return 0;
 }
 
-static int sync_folder_of(const char *path)
+static int sync_directory_of(const char *path)
 {
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 
-	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-	_cleanup_close_ int fd = open(*folder ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	_cleanup_close_ int fd = open(*directory ? directory : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
@@ -117,7 +118,7 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 		unlink(temporary);
 		return r;
 	}
-	return sync_folder_of(path);
+	return sync_directory_of(path);
 }
 
 int64_t vg_clock_offset(pid_t pid, const char *clock)
@@ -143,7 +144,7 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
 	ssize_t length = vg_file_read(pid ? path : "/proc/self/stat", text, sizeof text);
 	if (length < 0)
 		return length == -ENOENT ? -ESRCH : (int)length;
-	char *end = strrchr(text, ')'); // the name may hold anything, also ") "
+	char *end = strrchr(text, ')'); // the process name may contain any character, even ") "
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &ticks) != 1)
 		return -EIO;

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What is wrong with it, on the descriptor: whoever swaps the directory meanwhile swaps another one.
-static int check(int fd, const char *path, char *problem, size_t capacity)
+// Checks the open descriptor, not the path: another user may replace the directory at the path meanwhile.
+static int check_owner(int fd, const char *path, char *problem, size_t capacity)
 {
 	struct stat status;
 
@@ -38,12 +38,14 @@ int vg_directory_open_own(const char *path, char *problem, size_t capacity)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		int error = errno;
-		bool is_none = error == ENOTDIR || error == ELOOP;
+		bool is_not_directory = error == ENOTDIR || error == ELOOP;
 		snprintf(problem, capacity, "%.200s %s", path,
-			 is_none ? "is not a directory" : error == EACCES ? "belongs to another user" : strerror(error));
-		return is_none || error == EACCES ? -EPERM : -error;
+			 is_not_directory  ? "is not a directory"
+			 : error == EACCES ? "belongs to another user"
+					   : strerror(error));
+		return is_not_directory || error == EACCES ? -EPERM : -error;
 	}
-	int r = check(fd, path, problem, capacity);
+	int r = check_owner(fd, path, problem, capacity);
 	if (r == 0)
 		return fd;
 	close(fd);

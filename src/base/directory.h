@@ -1,8 +1,8 @@
-// A directory of the caller's own, in a place where others may make one of that name first. Any thread.
+// A private directory of the caller, at a path where other users may have created one before. Any thread.
 #pragma once
 #include <stddef.h>
 
-// Opens `path` for reading, makes it first (mode 0700) where it does not exist. The descriptor; -EPERM: it belongs to
-// somebody else, others may write it, or it is a symbolic link or no directory; -errno. After a failure `problem` says
-// which, as a sentence without its end.
+// Creates the directory (mode 0700) if it does not exist, and opens it for reading. Returns the descriptor or -errno;
+// -EPERM: it belongs to another user, others may write to it, or it is a symbolic link or not a directory. After a
+// failure, `problem` is a sentence without a full stop.
 int vg_directory_open_own(const char *path, char *problem, size_t capacity);

@@ -1,4 +1,5 @@
-// Functions of a path that a driver call's cold caches make dear: the linker puts them side by side.
+// Helpers for code that runs after a driver call, which leaves the caches cold. VG_HOT: the linker places the function
+// beside other hot functions.
 #pragma once
 #include <stdlib.h>
 #include <string.h>
@@ -6,10 +7,10 @@
 enum { VG_LINE = 64 };
 
 #define VG_HOT __attribute__((hot))
-// Branches of such a path that are seldom taken: kept out of its lines.
+// For rare branches of hot functions: keeps their code out of the cache lines of the hot code.
 #define VG_COLD __attribute__((cold, noinline))
 
-// Zeroed memory that begins a line of the cache, which holds what the path reads of it; for free(). NULL: none left.
+// Allocates zeroed memory at the begin of a cache line; free it with free(). Returns NULL if there is no memory.
 static inline void *vg_lines(size_t size)
 {
 	size_t whole = (size + VG_LINE - 1) / VG_LINE * VG_LINE;

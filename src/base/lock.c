@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// A program's errno is its own.
+// Keeps errno, because the program that called does not expect a change.
 static void futex(struct vg_lock *lock, int operation, uint32_t value)
 {
 	int error = errno;

@@ -24,8 +24,8 @@ struct waiting {
 
 static struct vg_mutex lock;
 static struct callback registered; // under the lock
-static _Thread_local unsigned held;
-static _Thread_local struct waiting *first, **end; // end: where the next one goes
+static _Thread_local unsigned hold_depth;
+static _Thread_local struct waiting *first, **end; // end: where the next message is linked
 
 void vg_log_set(vg_log_fn *callback, void *user)
 {
@@ -42,8 +42,8 @@ static struct callback get_callback(void)
 	return callback;
 }
 
-// What a callback does with the library leaves the thread's last error alone.
-static void say(enum vg_log_level level, const char *text)
+// Calls the callback. It may call the library, which must not change the thread's last error.
+static void deliver(enum vg_log_level level, const char *text)
 {
 	struct callback callback = get_callback();
 	struct vg_kept_error kept;
@@ -59,7 +59,7 @@ static void keep_for_later(enum vg_log_level level, const char *text)
 {
 	struct waiting *one = malloc(sizeof *one + strlen(text) + 1);
 
-	if (!one) // then these words are lost, and nothing else
+	if (!one) // only this message is lost
 		return;
 	one->next = NULL;
 	one->level = level;
@@ -70,18 +70,18 @@ static void keep_for_later(enum vg_log_level level, const char *text)
 
 void vg_log_hold(void)
 {
-	held++;
+	hold_depth++;
 }
 
 void vg_log_go_on(void)
 {
-	if (--held || !first)
+	if (--hold_depth || !first)
 		return;
 	struct waiting *one = first;
 	first = NULL; // a callback may log, too
 	for (struct waiting *next; one; one = next) {
 		next = one->next;
-		say(one->level, one->text);
+		deliver(one->level, one->text);
 		free(one);
 	}
 }
@@ -96,8 +96,8 @@ void vg_log(enum vg_log_level level, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	if (held)
+	if (hold_depth)
 		keep_for_later(level, text);
 	else
-		say(level, text);
+		deliver(level, text);
 }

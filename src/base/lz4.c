@@ -8,7 +8,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-// A length of 15 in a token goes on in bytes, the last of which is not 255.
+// A length of 15 in a token is continued by bytes that are added; the last one is not 255.
 static bool read_length(struct cursor *in, size_t *length)
 {
 	if (*length != 15)
@@ -48,7 +48,7 @@ size_t vg_lz4_expand(const void *input, size_t input_size, void *output, size_t 
 		match += 4;
 		if (!distance || distance > (size_t)(at - start) || match > (size_t)(end - at))
 			return SIZE_MAX;
-		while (match--) { // may overlap what it writes
+		while (match--) { // byte by byte: source and destination may overlap
 			*at = *(at - distance);
 			at++;
 		}

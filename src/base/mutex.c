@@ -4,10 +4,10 @@
 
 #include <pthread.h>
 
-static uint32_t forks;		// above this process
-static struct vg_lock renewing; // of mutexes of the process that this one is a copy of
+static uint32_t forks;		// number of forks above this process
+static struct vg_lock renewing; // held while a mutex of the parent process is reset
 
-// Only the thread that called fork() is here.
+// In the child, in which only the thread that called fork() exists.
 static void note_fork(void)
 {
 	forks++;
@@ -19,7 +19,7 @@ __attribute__((constructor)) static void follow_forks(void)
 	pthread_atfork(NULL, NULL, note_fork);
 }
 
-static void renew(struct vg_mutex *mutex)
+static void reset_after_fork(struct vg_mutex *mutex)
 {
 	vg_lock_take(&renewing);
 	if (mutex->forks != forks) {
@@ -34,7 +34,7 @@ bool vg_mutex_take(struct vg_mutex *mutex)
 {
 	vg_log_hold();
 	if (__builtin_expect(__atomic_load_n(&mutex->forks, __ATOMIC_ACQUIRE) != forks, 0))
-		renew(mutex);
+		reset_after_fork(mutex);
 	vg_lock_take(&mutex->lock);
 	return !mutex->orphaned;
 }

@@ -1,6 +1,6 @@
-// The library's locks. A child made by fork() does not find one taken by a thread that it does not have, and what is
-// logged while one is held is said once the thread holds none: nobody's callback runs under a lock. Zero is unlocked;
-// any thread.
+// The mutexes of the library. After fork(), a mutex that another thread of the parent had locked is unlocked in the
+// child. Messages logged while a thread has a mutex are delivered when it has none, so that no callback runs under a
+// mutex. Zero is unlocked. Any thread.
 #pragma once
 #include "base/lock.h"
 
@@ -8,11 +8,11 @@
 
 struct vg_mutex {
 	struct vg_lock lock;
-	uint32_t forks; // how many there had been when it was last taken
-	bool orphaned;
+	uint32_t forks; // number of forks above the process that last locked it
+	bool orphaned; // another thread had it locked at the fork
 };
 
-// False where a thread that this process does not have was at it: it is taken all the same, but what it protects may be
-// half changed, for ever.
+// Locks the mutex. Returns false if it was orphaned by a fork: then it is locked all the same, but the data that it
+// protects may be inconsistent from then on.
 bool vg_mutex_take(struct vg_mutex *mutex);
 void vg_mutex_give(struct vg_mutex *mutex);

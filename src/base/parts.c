@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-// Where LIBDIR/virgate lies as seen from the directory of libvirgate or of a program: programs stand in bin,
-// libvirgate.so in LIBDIR, the programs of a bundle's tests in libexec/virgate. LIBDIR is lib, or what the build was
-// configured with (lib/x86_64-linux-gnu on Debian).
+// LIBDIR/virgate, relative to the directory of libvirgate or of a program. Programs are in bin, libvirgate.so is in
+// LIBDIR, the test programs of a bundle are in libexec/virgate. LIBDIR is lib, or the libdir of the build (on Debian
+// lib/x86_64-linux-gnu).
 #define INSTALLED "virgate/", "../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "../../lib/virgate/"
 
-// Relative to that directory; installed places first, then those of the build tree.
+// Relative to that directory: first where the parts are installed, then where they are in the build tree.
 static const struct {
-	const char *file; // within LIBDIR/virgate
+	const char *file; // relative to LIBDIR/virgate
 	const char *around[8]; // NULL-terminated
 } parts[] = {
 	[VG_PART_CUDA] = {"libvirgate-cuda.so", {INSTALLED, "../shim/", "../../shim/"}},
@@ -28,12 +28,12 @@ static const struct {
 
 const char *vg_simulation_wanted(void)
 {
-	const char *said = secure_getenv("VIRGATE_SIM");
+	const char *specification = secure_getenv("VIRGATE_SIM");
 
-	return said && strcmp(said, "0") != 0 ? said : "";
+	return specification && strcmp(specification, "0") != 0 ? specification : "";
 }
 
-// The directory of libvirgate.so if this code is in it, else of the running program; it ends in a slash.
+// Finds the directory of libvirgate.so if this code is in it, else of the running program. The path ends in a slash.
 static bool find_own_directory(char ret_path[PATH_MAX])
 {
 	Dl_info info;
@@ -69,7 +69,7 @@ bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX
 		return find_file("", "", named, right, ret_path);
 	if (libdir && *libdir)
 		named = libdir;
-	if (part != VG_PART_DAEMON && named && *named) // nowhere else, then
+	if (part != VG_PART_DAEMON && named && *named) // and nowhere else
 		return find_file(named, "/", parts[part].file, right, ret_path);
 	if (!find_own_directory(directory))
 		return false;

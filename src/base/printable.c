@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// How many bytes a character has that begins with this one; 0: none does.
+// Returns the length in bytes of a character that begins with this byte; 0: no character begins with it.
 static size_t length_of(unsigned char first)
 {
 	if (first < 0x80)
@@ -17,12 +17,12 @@ size_t vg_character_read(const char *text, unsigned *ret_character)
 	size_t length = length_of(*at), i = 1;
 	unsigned character = length < 2 ? *at : *at & (0x7fu >> length);
 
-	for (; i < length && (at[i] & 0xc0) == 0x80; i++) // the end of the text is no continuation
+	for (; i < length && (at[i] & 0xc0) == 0x80; i++) // stops at the end of the text, too
 		character = character << 6 | (at[i] & 0x3f);
-	bool is_sound = length > 0 && i >= length && character >= least[length] && character <= 0x10ffff &&
+	bool is_valid = length > 0 && i >= length && character >= least[length] && character <= 0x10ffff &&
 			(character < 0xd800 || character > 0xdfff);
-	*ret_character = is_sound ? character : VG_NO_CHARACTER;
-	return is_sound ? length : 1;
+	*ret_character = is_valid ? character : VG_NO_CHARACTER;
+	return is_valid ? length : 1;
 }
 
 bool vg_is_printable(unsigned character)

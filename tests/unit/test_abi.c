@@ -1,6 +1,6 @@
-// entries.def against the toolkit: each row typed as cuda.h declares it (checked while compiling), and
-// the symbols of the stub library. With CUDA 13.0, the list's own version, they are the same; a newer
-// toolkit may have more, which are named.
+// Compares entries.def with the toolkit: the types of the rows with cuda.h (at compile time), and the names with the
+// symbols of the stub library. entries.def is complete for CUDA 13.0. A newer toolkit may have more functions, which
+// the test prints.
 #include "test.h"
 
 #include "abi/cuda_abi.h"
@@ -48,8 +48,8 @@ static struct symbols read_symbols(const char *path)
 	FAIL("%s has no dynamic symbols", path);
 }
 
-// NULL for a symbol that is not a function of the library's own.
-static const char *function(const struct symbols *symbols, size_t i)
+// Returns the name of a symbol; NULL if it is not a function that the library defines.
+static const char *name_of_function(const struct symbols *symbols, size_t i)
 {
 	const Elf64_Sym *symbol = &symbols->table[i];
 
@@ -58,13 +58,13 @@ static const char *function(const struct symbols *symbols, size_t i)
 	return symbols->strings + symbol->st_name;
 }
 
-// The number of functions of the stub that stand in no row, and the last of them.
-static size_t without_row(const struct symbols *symbols, const char **ret_name)
+// Counts the functions of the stub that have no row, and stores the name of the last one.
+static size_t count_without_row(const struct symbols *symbols, const char **ret_name)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < symbols->count; i++) {
-		const char *name = function(symbols, i);
+		const char *name = name_of_function(symbols, i);
 		size_t row = 0;
 
 		while (name && row < VG_ENTRY_COUNT && strcmp(rows[row].name, name) != 0)
@@ -78,8 +78,8 @@ static size_t without_row(const struct symbols *symbols, const char **ret_name)
 	return count;
 }
 
-// The number of rows up to a version that the stub lacks, and the last of them.
-static size_t without_symbol(const struct symbols *symbols, unsigned version, const char **ret_name)
+// Counts the rows up to a version that the stub lacks, and stores the name of the last one.
+static size_t count_without_symbol(const struct symbols *symbols, unsigned version, const char **ret_name)
 {
 	size_t count = 0;
 
@@ -87,8 +87,11 @@ static size_t without_symbol(const struct symbols *symbols, unsigned version, co
 		size_t i = 0;
 		const char *name;
 
-		while (i < symbols->count && (!(name = function(symbols, i)) || strcmp(rows[row].name, name) != 0))
-			i++;
+		for (; i < symbols->count; i++) {
+			name = name_of_function(symbols, i);
+			if (name && strcmp(rows[row].name, name) == 0)
+				break;
+		}
 		if (i == symbols->count && rows[row].version <= version) {
 			*ret_name = rows[row].name;
 			count++;
@@ -97,12 +100,12 @@ static size_t without_symbol(const struct symbols *symbols, unsigned version, co
 	return count;
 }
 
-TEST(no_symbol_has_two_rows)
+TEST(rows_have_unique_names)
 {
 	for (size_t i = 0; i < VG_ENTRY_COUNT; i++)
 		for (size_t n = 0; n < i; n++)
 			if (strcmp(rows[i].name, rows[n].name) == 0)
-				FAIL("%s stands in two rows", rows[i].name);
+				FAIL("%s has two rows", rows[i].name);
 }
 
 TEST(every_row_is_in_the_stub)
@@ -110,33 +113,33 @@ TEST(every_row_is_in_the_stub)
 	struct symbols symbols = read_symbols(STUB);
 	const char *name = NULL;
 
-	if (without_symbol(&symbols, 13000, &name))
-		FAIL("%s stands in a row and not in %s", name, STUB);
+	if (count_without_symbol(&symbols, 13000, &name))
+		FAIL("%s has a row and is not in %s", name, STUB);
 }
 
 TEST(every_symbol_of_the_stub_has_a_row)
 {
 	struct symbols symbols = read_symbols(STUB);
 	const char *name = NULL;
-	size_t unknown = without_row(&symbols, &name);
+	size_t unknown = count_without_row(&symbols, &name);
 
-	if (CUDA_VERSION / 10 > 1300) // they are named, and what they do is not ours
+	if (CUDA_VERSION / 10 > 1300) // count_without_row() has printed them
 		printf("# CUDA %d.%d has %zu entries more than 13.0\n", CUDA_VERSION / 1000, CUDA_VERSION / 10 % 100,
 		       unknown);
 	else if (unknown)
-		FAIL("%s stands in no row", name);
+		FAIL("%s has no row", name);
 	else
 		CHECK_INT(VG_ENTRY_COUNT, 637);
 }
 
-TEST(a_later_stub_is_told_from_ours)
+TEST(differences_of_a_later_stub_are_found)
 {
 	struct symbols symbols = read_symbols(LATER_STUB);
 	const char *name = NULL;
 
-	CHECK_INT(without_row(&symbols, &name), 1);
+	CHECK_INT(count_without_row(&symbols, &name), 1);
 	CHECK_STR(name, "cuNotYetKnown");
-	CHECK_INT(without_symbol(&symbols, 13000, &name), 1);
+	CHECK_INT(count_without_symbol(&symbols, 13000, &name), 1);
 	CHECK_STR(name, "cuInit");
-	CHECK_INT(without_symbol(&symbols, 1999, &name), 0); // a row newer than that may be absent
+	CHECK_INT(count_without_symbol(&symbols, 1999, &name), 0); // cuInit is newer than version 1999
 }

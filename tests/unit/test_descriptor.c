@@ -10,23 +10,23 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static char folder[64];
+static char directory[64];
 
-static const char *in_folder(const char *name)
+static const char *path_of(const char *name)
 {
 	static char path[128];
 
-	if (!folder[0]) {
-		strcpy(folder, "/tmp/virgate-test-XXXXXX");
-		CHECK(mkdtemp(folder) != NULL);
+	if (!directory[0]) {
+		strcpy(directory, "/tmp/virgate-test-XXXXXX");
+		CHECK(mkdtemp(directory) != NULL);
 	}
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	return path;
 }
 
-TEST(an_atomic_write_replaces_the_whole_file)
+TEST(atomic_write_replaces_whole_file)
 {
-	const char *path = in_folder("file");
+	const char *path = path_of("file");
 	char text[16];
 	struct stat status;
 
@@ -37,16 +37,16 @@ TEST(an_atomic_write_replaces_the_whole_file)
 	CHECK(stat(path, &status) == 0);
 	CHECK_INT(status.st_mode & 07777, 0600);
 	unlink(path);
-	CHECK_INT(rmdir(folder), 0); // nothing temporary was left
-	folder[0] = '\0';
+	CHECK_INT(rmdir(directory), 0); // no temporary file is left
+	directory[0] = '\0';
 }
 
-TEST(an_atomic_write_into_nowhere_fails)
+TEST(atomic_write_fails_without_directory)
 {
-	CHECK_INT(vg_file_write_atomic("/nonexistent/folder/file", "x", 1, 0600), -ENOENT);
+	CHECK_INT(vg_file_write_atomic("/nonexistent/directory/file", "x", 1, 0600), -ENOENT);
 }
 
-TEST(a_file_that_does_not_fit_is_refused)
+TEST(read_refuses_file_larger_than_buffer)
 {
 	char text[8];
 
@@ -54,7 +54,7 @@ TEST(a_file_that_does_not_fit_is_refused)
 	CHECK_INT(vg_file_read("/nonexistent", text, sizeof text), -ENOENT);
 }
 
-TEST(raised_descriptors_are_high_and_close_on_exec)
+TEST(raised_descriptor_is_high_and_close_on_exec)
 {
 	int fd = open("/dev/null", O_RDONLY);
 
@@ -67,7 +67,7 @@ TEST(raised_descriptors_are_high_and_close_on_exec)
 	CHECK_INT(vg_fd_raise_consume(-1), -EBADF);
 }
 
-TEST(start_times_survive_hostile_names)
+TEST(start_time_is_read_despite_hostile_process_name)
 {
 	uint64_t before, after;
 
@@ -78,7 +78,7 @@ TEST(start_times_survive_hostile_names)
 	CHECK_INT(vg_process_start_time(0x3ffffff, &after), -ESRCH);
 }
 
-TEST(death_is_told_for_zombies_and_reused_pids)
+TEST(zombies_and_previous_owners_of_a_pid_are_dead)
 {
 	uint64_t start;
 	int ready[2];
@@ -95,20 +95,20 @@ TEST(death_is_told_for_zombies_and_reused_pids)
 	close(ready[0]);
 	CHECK_INT(vg_process_start_time(child, &start), 0);
 	CHECK(!vg_process_is_dead(child, start));
-	CHECK(!vg_process_is_dead(child, start - 1)); // as a process in a time namespace may read it
+	CHECK(!vg_process_is_dead(child, start - 1)); // a process in a time namespace may read this
 	CHECK(!vg_process_is_dead(child, start + 1));
-	CHECK(vg_process_is_dead(child, start - 2)); // the pid's earlier owner
+	CHECK(vg_process_is_dead(child, start - 2)); // an earlier process with this pid
 	CHECK(vg_process_is_dead(child, start + 2));
 	close(ready[1]);
 	for (int i = 0; i < 500 && !vg_process_is_dead(child, start); i++)
 		usleep(10000);
-	CHECK(vg_process_is_dead(child, start)); // a zombie: nobody has waited for it
+	CHECK(vg_process_is_dead(child, start)); // a zombie
 	CHECK_INT(waitpid(child, NULL, 0), child);
 	CHECK(vg_process_is_dead(child, start));
 }
 
-// In a time namespace, three days later: what it reads of a process outside is still that process's.
-__attribute__((noreturn)) static void look_from_another_time(pid_t pid, uint64_t start)
+// Makes a time namespace that is three days ahead, and checks there the start time of a process outside.
+__attribute__((noreturn)) static void check_in_time_namespace(pid_t pid, uint64_t start)
 {
 	uint64_t now;
 	int status;
@@ -128,7 +128,7 @@ __attribute__((noreturn)) static void look_from_another_time(pid_t pid, uint64_t
 	_exit(inside > 0 && waitpid(inside, &status, 0) == inside && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-TEST(start_times_are_the_same_in_every_time_namespace)
+TEST(start_time_does_not_depend_on_time_namespace)
 {
 	uint64_t start;
 	int status;
@@ -136,21 +136,21 @@ TEST(start_times_are_the_same_in_every_time_namespace)
 	CHECK_INT(vg_process_start_time(getpid(), &start), 0);
 	pid_t parent = getpid(), child = fork();
 	if (child == 0)
-		look_from_another_time(parent, start);
+		check_in_time_namespace(parent, start);
 	CHECK_INT(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		SKIP("this user may not make a time namespace");
+		SKIP("this user may not create a time namespace");
 	CHECK(WIFEXITED(status));
 	CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-static void *linger(void *unused)
+static void *sleep_forever(void *unused)
 {
 	pause();
 	return unused;
 }
 
-TEST(a_process_whose_first_thread_ended_is_alive)
+TEST(process_is_alive_after_its_first_thread_ended)
 {
 	uint64_t start;
 	pid_t child = fork();
@@ -158,7 +158,7 @@ TEST(a_process_whose_first_thread_ended_is_alive)
 	CHECK(child >= 0);
 	if (child == 0) {
 		pthread_t thread;
-		pthread_create(&thread, NULL, linger, NULL);
+		pthread_create(&thread, NULL, sleep_forever, NULL);
 		syscall(60 /* exit, this thread only */, 0);
 	}
 	CHECK_INT(vg_process_start_time(child, &start), 0);

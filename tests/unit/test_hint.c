@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-TEST(the_specification_is_repeated)
+TEST(hint_repeats_specification)
 {
 	char text[VG_HINT_SIM];
 
@@ -16,7 +16,7 @@ TEST(the_specification_is_repeated)
 	CHECK_STR(vg_hint_sim("memory=4G cc=9.0;x", text), " --sim='memory=4G cc=9.0;x'");
 }
 
-TEST(what_a_message_cannot_hold_is_left_to_the_settings)
+TEST(hint_omits_long_or_quoted_specification)
 {
 	char text[VG_HINT_SIM], longest[400];
 
@@ -26,7 +26,7 @@ TEST(what_a_message_cannot_hold_is_left_to_the_settings)
 	CHECK_STR(vg_hint_sim("it's", text), " --sim");
 }
 
-TEST(the_simulated_gpu_of_this_process)
+TEST(own_hint_reads_environment)
 {
 	setenv("VIRGATE_SIM", "devices=2", 1);
 	CHECK_STR(vg_hint_own_sim(), " --sim=devices=2");

@@ -9,53 +9,53 @@
 #include <sys/wait.h>
 
 static struct vg_mutex one, other;
-static char heard[256];
-static unsigned heard_under_lock;
+static char logged[256];
+static unsigned calls_under_lock;
 
-static void hear(void *user, enum vg_log_level level, const char *text)
+static void note_message(void *user, enum vg_log_level level, const char *text)
 {
-	snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s;", text);
-	heard_under_lock += one.lock.word || other.lock.word;
-	vg_fail(VG_BUSY, 1, "callback", "its own failure");
+	snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s;", text);
+	calls_under_lock += one.lock.word || other.lock.word;
+	vg_fail(VG_BUSY, 1, "callback", "failure of the callback");
 	if (strcmp(text, "second") == 0)
 		vg_log(VG_LOG_INFO, "of the callback");
 }
 
-TEST(what_is_logged_under_a_lock_is_said_after_it)
+TEST(messages_logged_under_a_mutex_are_delivered_after_it)
 {
-	vg_log_set(hear, NULL);
+	vg_log_set(note_message, NULL);
 	vg_fail(VG_LIMIT, 2, "before", "the failure");
 	CHECK(vg_mutex_take(&one));
 	vg_log(VG_LOG_WARNING, "first");
 	CHECK(vg_mutex_take(&other));
 	vg_log(VG_LOG_WARNING, "%s", "second");
 	vg_mutex_give(&other);
-	CHECK_STR(heard, "");
+	CHECK_STR(logged, "");
 	vg_mutex_give(&one);
-	CHECK_STR(heard, "first;second;of the callback;");
+	CHECK_STR(logged, "first;second;of the callback;");
 	vg_log(VG_LOG_WARNING, "at once");
-	CHECK_CONTAINS(heard, "at once;");
-	CHECK_INT(heard_under_lock, 0);
+	CHECK_CONTAINS(logged, "at once;");
+	CHECK_INT(calls_under_lock, 0);
 	CHECK_STR(vg_last_error()->text, "the failure");
 	vg_log_set(NULL, NULL);
 }
 
-static atomic_int taken, enough;
+static atomic_int is_locked, is_done;
 
-static void *hold(void *unused)
+static void *hold_mutex(void *unused)
 {
 	vg_mutex_take(&one);
-	taken = 1;
-	while (!enough)
+	is_locked = 1;
+	while (!is_done)
 		usleep(1000);
 	vg_mutex_give(&one);
 	return unused;
 }
 
-static void in_the_child(void)
+static void check_in_child(void)
 {
 	alarm(TEST_CHILD_SECONDS);
-	CHECK(!vg_mutex_take(&one)); // taken, and what it protects may be half changed
+	CHECK(!vg_mutex_take(&one)); // locked, and orphaned
 	vg_mutex_give(&one);
 	CHECK(!vg_mutex_take(&one));
 	vg_mutex_give(&one);
@@ -72,47 +72,47 @@ static void in_the_child(void)
 	CHECK_INT(status, 0);
 }
 
-TEST(a_child_does_not_wait_for_a_thread_that_it_does_not_have)
+TEST(forked_child_can_lock_mutex_of_another_thread)
 {
 	pthread_t thread;
 	int status;
 
-	CHECK_INT(pthread_create(&thread, NULL, hold, NULL), 0);
-	while (!taken)
+	CHECK_INT(pthread_create(&thread, NULL, hold_mutex, NULL), 0);
+	while (!is_locked)
 		usleep(1000);
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
-		in_the_child();
+		check_in_child();
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
-	enough = 1;
+	is_done = 1;
 	pthread_join(thread, NULL);
 	CHECK_INT(status, 0);
-	CHECK(vg_mutex_take(&one)); // here nothing has changed
+	CHECK(vg_mutex_take(&one)); // in the parent it is not orphaned
 	vg_mutex_give(&one);
 }
 
-static int shared;
+static int counter;
 
-static void *add(void *unused)
+static void *increment(void *unused)
 {
 	for (int i = 0; i < 100000; i++) {
 		vg_mutex_take(&one);
-		shared++;
+		counter++;
 		vg_mutex_give(&one);
 	}
 	return unused;
 }
 
-TEST(one_thread_at_a_time)
+TEST(mutex_excludes_threads)
 {
 	pthread_t threads[4];
 
 	for (int i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, add, NULL), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, increment, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	CHECK_INT(shared, 400000);
+	CHECK_INT(counter, 400000);
 }

@@ -1,9 +1,9 @@
-// What a terminal must not get, character by character.
+// Characters that a terminal must not get.
 #include "base/printable.h"
 
 #include "test.h"
 
-static void check(const char *text, const char *wanted)
+static void check_text(const char *text, const char *wanted)
 {
 	char copy[128];
 
@@ -11,38 +11,38 @@ static void check(const char *text, const char *wanted)
 	CHECK_STR(vg_make_printable(copy), wanted);
 }
 
-TEST(text_stays_as_it_is)
+TEST(printable_text_is_unchanged)
 {
 	static const char *const texts[] = {"", "python train.py", "Größe", "日本語", "\xf0\x9f\x98\x80", "\xc2\xa0", "a\xcc\x81"};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		check(texts[i], texts[i]);
+		check_text(texts[i], texts[i]);
 }
 
 TEST(control_characters_are_replaced)
 {
-	check("a\033[31mb", "a?[31mb");
-	check("a\nb\tc\rd\be", "a?b?c?d?e");
-	check("\177", "?");
-	check("\xc2\x80|\xc2\x9b" "31m|\xc2\x9f|\xc2\xa0", "?|?31m|?|\xc2\xa0"); // C1, as UTF-8
-	check("\x80|\x9b" "31m|\x9f", "?|?31m|?");				 // C1, as bytes
-	check("\xe2\x80\xae" "gpj.exe", "?gpj.exe");				 // U+202E
-	check("\xe2\x80\xa8|\xe2\x81\xa6|\xe2\x81\xa9|\xe2\x80\x8f|\xd8\x9c", "?|?|?|?|?");
-	check("\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa", "\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa"); // their neighbours
+	check_text("a\033[31mb", "a?[31mb");
+	check_text("a\nb\tc\rd\be", "a?b?c?d?e");
+	check_text("\177", "?");
+	check_text("\xc2\x80|\xc2\x9b" "31m|\xc2\x9f|\xc2\xa0", "?|?31m|?|\xc2\xa0"); // C1, as UTF-8
+	check_text("\x80|\x9b" "31m|\x9f", "?|?31m|?");				 // C1, as bytes
+	check_text("\xe2\x80\xae" "gpj.exe", "?gpj.exe");				 // U+202E
+	check_text("\xe2\x80\xa8|\xe2\x81\xa6|\xe2\x81\xa9|\xe2\x80\x8f|\xd8\x9c", "?|?|?|?|?");
+	check_text("\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa", "\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa"); // beside them
 }
 
-TEST(bytes_that_are_no_character_are_replaced)
+TEST(invalid_utf8_is_replaced)
 {
-	check("\xff\xfe", "??");
-	check("\xc3", "?"); // cut short
-	check("\xe2\x80", "??");
-	check("\xf0\x9f\x98", "???");
-	check("\xc3(", "?(");
-	check("\xc0\x9b|\xe0\x82\x9b|\xf0\x80\x82\x9b", "??|???|????"); // U+009B in more bytes than it takes
-	check("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????");		// a surrogate, and beyond the last character
+	check_text("\xff\xfe", "??");
+	check_text("\xc3", "?"); // truncated
+	check_text("\xe2\x80", "??");
+	check_text("\xf0\x9f\x98", "???");
+	check_text("\xc3(", "?(");
+	check_text("\xc0\x9b|\xe0\x82\x9b|\xf0\x80\x82\x9b", "??|???|????"); // U+009B in an overlong encoding
+	check_text("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????"); // a surrogate; above U+10FFFF
 }
 
-// Whatever the bytes are, what comes out stays as it is, and ends before the text does.
+// For any bytes, the result is printable and does not change when it is made printable again.
 TEST(every_pair_of_bytes_becomes_printable)
 {
 	for (unsigned i = 1; i < 256; i++)

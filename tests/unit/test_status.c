@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-TEST(every_status_has_a_text_of_its_own)
+TEST(status_texts_are_unique)
 {
 	for (int i = 0; i <= VG_POLICY; i++) {
 		CHECK(strcmp(vg_status_text(i), "unknown status") != 0);
@@ -16,7 +16,7 @@ TEST(every_status_has_a_text_of_its_own)
 	CHECK_STR(vg_status_text(-1), "unknown status");
 }
 
-TEST(what_may_pass_is_told_from_what_does_not)
+TEST(temporary_failures_are_retriable)
 {
 	CHECK(vg_status_is_retriable(VG_INSUFFICIENT));
 	CHECK(vg_status_is_retriable(VG_BUSY));
@@ -29,7 +29,7 @@ TEST(what_may_pass_is_told_from_what_does_not)
 	CHECK(!vg_status_is_retriable(VG_POLICY + 1));
 }
 
-TEST(amounts_belong_to_one_failure)
+TEST(next_failure_clears_amounts)
 {
 	vg_fail(VG_INSUFFICIENT, 0, "vg_here", "little");
 	vg_fail_amounts(7, 5);
@@ -47,12 +47,12 @@ static void *fail_elsewhere(void *unused)
 	return unused;
 }
 
-TEST(the_last_error_belongs_to_its_thread)
+TEST(last_error_is_per_thread)
 {
 	pthread_t thread;
 
 	CHECK_INT(vg_fail(VG_LIMIT, 2, "vg_here", "asked %d of %d", 3, 2), VG_LIMIT);
-	vg_fail_log("the tool's own words");
+	vg_fail_log("output of the tool");
 	CHECK(pthread_create(&thread, NULL, fail_elsewhere, NULL) == 0);
 	pthread_join(thread, NULL);
 	const struct vg_error *error = vg_last_error();
@@ -60,29 +60,29 @@ TEST(the_last_error_belongs_to_its_thread)
 	CHECK_INT(error->code, 2);
 	CHECK_STR(error->function, "vg_here");
 	CHECK_STR(error->text, "asked 3 of 2");
-	CHECK_STR(error->log, "the tool's own words");
+	CHECK_STR(error->log, "output of the tool");
 	vg_fail(VG_INVALID, 0, "vg_next", "no log this time");
 	CHECK_STR(vg_last_error()->log, "");
 }
 
-static char heard[64];
-static enum vg_log_level heard_level;
+static char message[64];
+static enum vg_log_level message_level;
 
-static void hear(void *user, enum vg_log_level level, const char *text)
+static void note_message(void *user, enum vg_log_level level, const char *text)
 {
-	CHECK(user == heard);
-	heard_level = level;
-	snprintf(heard, sizeof heard, "%s", text);
+	CHECK(user == message);
+	message_level = level;
+	snprintf(message, sizeof message, "%s", text);
 }
 
-TEST(a_log_callback_hears_every_word_until_it_is_taken_away)
+TEST(log_callback_gets_messages_until_it_is_removed)
 {
-	vg_log(VG_LOG_ERROR, "nobody listens");
-	vg_log_set(hear, heard);
+	vg_log(VG_LOG_ERROR, "no callback");
+	vg_log_set(note_message, message);
 	vg_log(VG_LOG_WARNING, "%d left", 7);
-	CHECK_STR(heard, "7 left");
-	CHECK_INT(heard_level, VG_LOG_WARNING);
+	CHECK_STR(message, "7 left");
+	CHECK_INT(message_level, VG_LOG_WARNING);
 	vg_log_set(NULL, NULL);
-	vg_log(VG_LOG_ERROR, "nobody listens");
-	CHECK_STR(heard, "7 left");
+	vg_log(VG_LOG_ERROR, "no callback");
+	CHECK_STR(message, "7 left");
 }
