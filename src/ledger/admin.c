@@ -1,4 +1,4 @@
-// The page from outside, as the daemon has it: who its tenants are, what is refunded for the dead, and the limit.
+// The ledger as the daemon uses it: lists tenants, reaps them, and sets the limit.
 #include "ledger/ledger.h"
 
 #include "ledger/layout.h"
@@ -27,9 +27,11 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	bool coming = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1; // before what it is
-	int64_t delta = LEDGER_LOAD(slot->intent_delta);		       // once: the next one may be a refund
-	if (coming && delta > 0)
+	// A charge under way counts. Each value is read once, the sequence first, since the next intent may be a
+	// refund.
+	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
+	int64_t delta = LEDGER_LOAD(slot->intent_delta);
+	if (is_pending && delta > 0)
 		tenant.declared += (uint64_t)delta;
 	tenant.peak = LEDGER_LOAD(slot->peak);
 	tenant.undeclared = LEDGER_LOAD(slot->undeclared);
@@ -57,13 +59,23 @@ bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor,
 	return false;
 }
 
-int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
-			uint64_t start_time)
+// Returns NULL if the slot has another owner now.
+static struct ledger_slot *find_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant)
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
-	if (ledger_word_read(&slot->owner) != ledger_owner_word(&tenant->owner) ||
-	    LEDGER_LOAD(slot->generation) != tenant->generation)
+	return ledger_word_read(&slot->owner) == ledger_owner_word(&tenant->owner) &&
+			       LEDGER_LOAD(slot->generation) == tenant->generation
+		       ? slot
+		       : NULL;
+}
+
+int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
+			uint64_t start_time)
+{
+	struct ledger_slot *slot = find_slot(ledger, tenant);
+
+	if (!slot)
 		return VG_LEDGER_GONE;
 	LEDGER_STORE(slot->outer_start_time, start_time);
 	LEDGER_STORE(slot->outer_pid, pid);
@@ -72,10 +84,9 @@ int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 
 int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes)
 {
-	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
+	struct ledger_slot *slot = find_slot(ledger, tenant);
 
-	if (ledger_word_read(&slot->owner) != ledger_owner_word(&tenant->owner) ||
-	    LEDGER_LOAD(slot->generation) != tenant->generation)
+	if (!slot)
 		return VG_LEDGER_GONE;
 	LEDGER_STORE(slot->undeclared, bytes);
 	return 0;
@@ -85,10 +96,10 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
-	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST); // before what is read next
+	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST); // ordered before all later reads
 }
 
-// What is kept are exported descriptors' charges.
+// The remaining charge is for memory that exported descriptors keep.
 static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 {
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
@@ -98,9 +109,10 @@ static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 	LEDGER_STORE(slot->undeclared, 0);
 }
 
-// The slot's owner will not touch it. On failure, or where something is kept, it is his again.
-static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
-		   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
+// Owns the slot meanwhile; its owner does not access it. If the function fails or a charge remains, the owner gets it
+// back.
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
+		   uint64_t *ret_refunded)
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 	struct vg_ledger_owner self;
@@ -109,7 +121,7 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 
 	if (r < 0)
 		return r;
-	// Were we killed from here on, the slot is a dead process's, and reaped as such.
+	// If this process is killed from here on, the slot belongs to a dead process and is reaped as such.
 	if (LEDGER_LOAD(slot->generation) != tenant->generation ||
 	    !ledger_word_swap(&slot->owner, &from, ledger_owner_word(&self)))
 		return VG_LEDGER_GONE;
@@ -119,36 +131,30 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
-		if (keep) // a share that was to be kept, but of which nothing is charged
+		if (keep) // leave shared allocations that were kept but have no charge
 			ledger_shares_leave(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
-	} else { // to be looked at again
+	} else { // to be reaped again later
 		ledger_word mine = ledger_owner_word(&self);
 		ledger_word_swap(&slot->owner, &mine, ledger_owner_word(&tenant->owner));
 	}
 	return r;
 }
 
-int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
-		   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
-{
-	return reap_slot(ledger, tenant, keep, ret_refunded);
-}
-
-// The process may take the slot over at the same time: who changes the image has it.
+// The process may take over the slot at the same time. The one that changes the image wins.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
-	ledger_word image = (ledger_word)tenant->program << 64 | tenant->image, taken = LEDGER_IMAGE_TAKEN;
+	ledger_word image = (ledger_word)tenant->program << 64 | tenant->image, reaped = LEDGER_IMAGE_REAPED;
 
 	if (!image || LEDGER_LOAD(slot->generation) != tenant->generation ||
-	    !ledger_word_swap(&slot->image, &image, LEDGER_IMAGE_TAKEN))
+	    !ledger_word_swap(&slot->image, &image, LEDGER_IMAGE_REAPED))
 		return VG_LEDGER_GONE;
-	ledger_step("image taken");
-	int r = reap_slot(ledger, tenant, keep, ret_refunded);
-	if (r || ledger_slot_used(slot)) // a slot that was freed has no image any more
-		ledger_word_swap(&slot->image, &taken, image);
+	ledger_step("image reaped");
+	int r = vg_ledger_reap(ledger, tenant, keep, ret_refunded);
+	if (r || ledger_slot_used(slot)) // a freed slot has no image
+		ledger_word_swap(&slot->image, &reaped, image);
 	return r;
 }
 

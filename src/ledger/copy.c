@@ -1,4 +1,4 @@
-// A ledger as it stood at one moment, for readers. The file is its users': it may be anything by now, also shorter.
+// Copies a ledger for readers. Its users may have written anything to the file, or truncated it.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 
@@ -18,15 +18,16 @@ int vg_ledger_open_copy(const char *path, struct vg_ledger **ret_ledger)
 		return -errno;
 	if (status.st_size != sizeof(struct ledger_file))
 		return -EPROTO;
-	void *address = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *address =
+		mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (address == MAP_FAILED)
 		return -errno;
 	struct ledger_file *file = address;
 	ssize_t length = vg_read_all(fd, file, sizeof *file, 0);
-	int r = length < 0 ? (int)length
-		: length != sizeof *file || !ledger_header_is_sound(&file->header)
-			? -EPROTO
-			: ledger_wrap(file, fd, ret_ledger);
+	int r = (int)length;
+	if (length >= 0)
+		r = length == sizeof *file && ledger_header_is_valid(&file->header) ? ledger_wrap(file, fd, ret_ledger)
+										     : -EPROTO;
 	if (r < 0)
 		ledger_file_unmap(file);
 	return r;

@@ -1,4 +1,4 @@
-// The file itself: creation, mapping, and the words in its header.
+// The file of a ledger: creation, mapping, and the values of its header.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-// NULL and errno when it cannot be.
+// Returns NULL and sets errno if the file cannot be mapped.
 static struct ledger_file *map_file(int fd)
 {
 	void *address = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -40,19 +40,19 @@ static void fill_header(struct ledger_header *header, const struct vg_ledger_opt
 	header->magic = LEDGER_MAGIC;
 }
 
-static int give_to_owner(int fd, const struct vg_ledger_options *options)
+static int set_owner(int fd, const struct vg_ledger_options *options)
 {
-	bool grouped = options->group != (gid_t)-1;
+	bool has_group = options->group != (gid_t)-1;
 
-	if ((options->owner != (uid_t)-1 || grouped) && fchown(fd, options->owner, options->group) < 0)
+	if ((options->owner != (uid_t)-1 || has_group) && fchown(fd, options->owner, options->group) < 0)
 		return -errno;
-	return fchmod(fd, grouped ? 0660 : 0600) < 0 ? -errno : 0;
+	return fchmod(fd, has_group ? 0660 : 0600) < 0 ? -errno : 0;
 }
 
 static int create_at(const char *temporary, int fd, const char *path, const struct vg_ledger_options *options,
 		     struct vg_ledger **ret_ledger)
 {
-	// Every page of it now: on a full file system a tenant would be killed at its first use of one.
+	// Allocates every page now. If the file system were full later, the first access to a page would kill a tenant.
 	int r = posix_fallocate(fd, 0, sizeof(struct ledger_file));
 	if (r)
 		return -r;
@@ -60,16 +60,17 @@ static int create_at(const char *temporary, int fd, const char *path, const stru
 	if (!file)
 		return -errno;
 	fill_header(&file->header, options);
-	r = give_to_owner(fd, options);
+	r = set_owner(fd, options);
 	if (r == 0 && link(temporary, path) < 0)
 		r = -errno;
-	if (r == 0) {
-		r = ledger_wrap(file, fd, ret_ledger);
-		if (r < 0)
-			unlink(path);
-	}
 	if (r < 0)
-		ledger_file_unmap(file);
+		goto unmap;
+	r = ledger_wrap(file, fd, ret_ledger);
+	if (r == 0)
+		return 0;
+	unlink(path);
+unmap:
+	ledger_file_unmap(file);
 	return r;
 }
 
@@ -89,13 +90,13 @@ int vg_ledger_create(const char *path, const struct vg_ledger_options *options, 
 	return r;
 }
 
-bool ledger_header_is_sound(const struct ledger_header *header)
+bool ledger_header_is_valid(const struct ledger_header *header)
 {
 	return header->magic == LEDGER_MAGIC && header->version == LEDGER_VERSION &&
 	       header->size == sizeof(struct ledger_file) && memchr(header->name, '\0', sizeof header->name);
 }
 
-// The header is read, not mapped: a file that is truncated meanwhile raises no signal here.
+// Reads the header instead of mapping it, since accessing the mapping of a truncated file raises SIGBUS.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger)
 {
 	struct ledger_header header;
@@ -107,7 +108,7 @@ int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger)
 	if (fstat(fd, &status) < 0)
 		return -errno;
 	if (!S_ISREG(status.st_mode) || status.st_size != sizeof(struct ledger_file) ||
-	    vg_read_all(fd, &header, sizeof header, 0) != sizeof header || !ledger_header_is_sound(&header))
+	    vg_read_all(fd, &header, sizeof header, 0) != sizeof header || !ledger_header_is_valid(&header))
 		return -EPROTO;
 	struct ledger_file *file = map_file(fd);
 	if (!file)
@@ -135,7 +136,7 @@ const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct v
 	const struct ledger_header *header = &ledger_file_of(ledger)->header;
 	uint64_t limit, charged;
 
-	if (!ledger_header_is_sound(header) || strncmp(header->name, expected->name, sizeof header->name) != 0 ||
+	if (!ledger_header_is_valid(header) || strncmp(header->name, expected->name, sizeof header->name) != 0 ||
 	    memcmp(header->uuid, expected->uuid, sizeof header->uuid) != 0)
 		return "its header was overwritten";
 	vg_ledger_read(ledger, &limit, &charged);

@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // for the two below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the two variables below
 static unsigned guards;
-static struct sigaction before; // what others had set; read by the handler while there are guards
+static struct sigaction before; // the handler of the program; read while there are guards
 
 static _Thread_local struct {
 	void *address;
@@ -14,13 +14,13 @@ static _Thread_local struct {
 	volatile sig_atomic_t was_truncated;
 } guarded;
 
-static void pass_on(int signal, siginfo_t *info, void *context)
+static void call_other_handler(int signal, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO)
 		before.sa_sigaction(signal, info, context);
 	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
 		before.sa_handler(signal);
-	else // the access is repeated, and ends the process
+	else // the access is repeated, and kills the process
 		sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 
@@ -33,7 +33,7 @@ static void replace_mapping(int signal, siginfo_t *info, void *context)
 		 0) == guarded.address)
 		guarded.was_truncated = 1;
 	else
-		pass_on(signal, info, context);
+		call_other_handler(signal, info, context);
 }
 
 void vg_ledger_guard(const struct vg_ledger *ledger)

@@ -1,10 +1,10 @@
-// Survives the truncation of a ledger that is mapped. Its file belongs to its users, and whoever writes in the vGPUs of
-// others, such as a restore by root, must not be ended by them with SIGBUS. Any thread; not nested.
+// Protects against SIGBUS when the file of a mapped ledger is truncated. The users of a vGPU can do that, and must not
+// kill a process that writes to their ledger, such as a restore by root. Any thread; calls do not nest.
 #pragma once
 #include "ledger/ledger.h"
 
-// From here on the calling thread may touch the mapping of `ledger` if its file is truncated: empty memory takes its
-// place. The process's handler of SIGBUS is replaced meanwhile, and called for all other faults.
+// From now on, if the calling thread accesses the mapping of a truncated file, empty memory replaces the mapping.
+// Replaces the process's handler of SIGBUS meanwhile, and calls it for all other faults.
 void vg_ledger_guard(const struct vg_ledger *ledger);
-// Ends that. Returns whether the file was truncated: nothing that was read or written since is worth anything then.
+// Ends the protection. Returns whether the file was truncated: then everything read or written meanwhile is invalid.
 bool vg_ledger_unguard(void);

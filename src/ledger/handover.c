@@ -1,4 +1,4 @@
-// A slot passes from one process to another: from a tenant to the one who writes it down, and back when it lives again.
+// Checkpoints: removes a slot from a process that is dumped, and passes a slot to a restored process.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
@@ -29,7 +29,7 @@ static int write_slot_number(pid_t pid, uint64_t address, uint32_t number)
 	return length == (ssize_t)sizeof number ? 0 : length < 0 ? -errno : -EFAULT;
 }
 
-// What its memory says of it: this slot's number, and no thread inside.
+// Checks the state in the memory of the process: the number of its slot, and that no thread is within an operation.
 static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint32_t number)
 {
 	struct ledger_process process;
@@ -42,7 +42,7 @@ static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint3
 	return process.slot_number == number ? 0 : VG_LEDGER_GONE;
 }
 
-// Tells the process that it was restored, and what its clock is now.
+// Writes into the memory of the process that it was restored, and by how much its clock is ahead now.
 static int write_restore(pid_t pid, uint64_t address)
 {
 	struct ledger_process process;
@@ -64,7 +64,7 @@ int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant
 	const struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
 	int r = check_process(tenant, pid, tenant->slot + 1);
-	// Without its lock there is no operation, unless it lies.
+	// The lock is free, so there is no operation, unless a tenant overwrote the slot.
 	if (r == 0 && LEDGER_LOAD(slot->intent_sequence) == LEDGER_LOAD(slot->done) + 1)
 		return VG_LEDGER_BUSY;
 	return r ? r : write_slot_number(pid, tenant->process, LEDGER_NO_SLOT);
@@ -89,7 +89,7 @@ int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *
 	return r;
 }
 
-static void describe(struct ledger_slot *slot, const struct vg_ledger_tenant *tenant)
+static void fill_slot(struct ledger_slot *slot, const struct vg_ledger_tenant *tenant)
 {
 	LEDGER_STORE(slot->entered_ns, tenant->entered_ns);
 	LEDGER_STORE(slot->undeclared, tenant->undeclared);
@@ -98,13 +98,13 @@ static void describe(struct ledger_slot *slot, const struct vg_ledger_tenant *te
 	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
 }
 
-// The slot has no image while its owner changes: who looks then would take the one for a program that the other has
-// replaced.
-static int pass(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
+// Removes the image of the slot while its owner changes. With the image of one process and the owner of the other, the
+// slot would look like that of a program that was replaced by exec.
+static int pass_slot(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_slot *slot = &file->slots[index];
 
-	describe(slot, tenant);
+	fill_slot(slot, tenant);
 	ledger_word_write(&slot->image, 0);
 	ledger_step("no image");
 	ledger_word_write(&slot->owner, ledger_owner_word(&tenant->owner));
@@ -125,11 +125,11 @@ int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 	int r = check_process(tenant, pid, LEDGER_NO_SLOT);
 	if (r)
 		return r;
-	if (ledger_slot_take(ledger, &index))
+	if (ledger_slot_lock(ledger, &index))
 		return VG_LEDGER_GONE;
-	r = pass(ledger_file_of(ledger), index, tenant, pid);
+	r = pass_slot(ledger_file_of(ledger), index, tenant, pid);
 	ledger_forget_slot(ledger);
-	ledger_slot_give(ledger);
+	ledger_slot_unlock(ledger);
 	return r;
 }
 

@@ -1,71 +1,73 @@
-// The bytes of a ledger file, and the operation on them. This room only.
+// The layout of a ledger file, and the operation on it. This room only.
 //
-// The header's `account` word {charged, tag} changes by cmpxchg16b alone, and its tag says
-// whose operation it was: {slot + 1, sequence, limit generation}. A slot has one writer. To
-// change the account it writes its intent {delta, sequence} into its slot, swaps the account
-// and notes the result: used[sequence & 1], then done. Before anybody replaces a tag he notes
-// in the tag's slot that this sequence was applied. So for a slot whose writer was killed,
+// The word `account` of the header is {charged, tag}. Only cmpxchg16b changes it. The tag names the last operation:
+// {slot + 1, sequence, limit generation}. Each slot has one writer. To change the account, the writer
+//   1. writes its intent {delta, sequence} into its slot,
+//   2. notes in the slot of the current tag that the operation of this tag was applied,
+//   3. swaps the account,
+//   4. stores the result in its slot: used[sequence & 1], then done.
+// If a writer is killed at any point, the part of `charged` that belongs to its slot is exactly
 //   used[done & 1] + (intent is done + 1 && (tag is it || applied >= it) ? delta : 0)
-// is exactly what it has in `charged`, wherever the writer was.
 //
-// A share has an account of its own, which changes the same way: in the name of a slot, whose intent
-// says which account it means. What passes between a slot and a share leaves the header's account alone, so
-//   charged = what the slots have + what shares without an owner have.
+// A shared allocation (struct ledger_share) has its own account, which a slot changes in the same way. The slot's
+// intent says which account it means. A charge that passes from a slot to a shared allocation does not change the
+// header's account. So
+//   charged = sum over the slots + sum over the shared allocations without an owner.
 #pragma once
 #include "ledger/share.h"
 #include "pager/page.h"
 #include "turn/page.h"
 
-// In `image` while the daemon refunds what a program before exec left behind.
-#define LEDGER_IMAGE_TAKEN ((ledger_word)1)
+// Value of `image` while the daemon refunds the charges of the program before exec.
+#define LEDGER_IMAGE_REAPED ((ledger_word)1)
 
 enum { LEDGER_VERSION = 7, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
-// How often the same is tried for the daemon, whom tenants that write without an end must not hold.
+// How often the daemon tries: tenants that write to the ledger all the time must not block it.
 enum { LEDGER_TRIES = 1000, LEDGER_ATTEMPTS = 10000 };
 
 typedef unsigned __int128 ledger_word;
 
-// What the owner of a slot is to the vGPU.
+// LEDGER_HOST: a program that uses the vGPU and other memory, too (vg_ledger_set_host).
 enum ledger_role { LEDGER_TENANT, LEDGER_GUEST, LEDGER_HOST };
 
 struct ledger_slot {
 	_Alignas(256) ledger_word owner; // start time << 64 | namespace << 32 | pid; 0: free
-	ledger_word image; // program << 64 | random: tells programs of one process apart (exec)
+	ledger_word image; // program << 64 | random: differs for each program that a process runs (exec)
 	uint64_t generation;		 // grows when the slot is freed
 	uint64_t intent_sequence;	 // pending when it is done + 1
 	int64_t intent_delta;
 	uint64_t done;
-	uint64_t used[2]; // [done & 1] counts; the first two lines are what an operation needs
-	uint64_t apart;	  // of the kinds that are not declared
-	uint64_t peak;	     // of what is, since the daemon put it to 0
+	uint64_t used[2]; // [done & 1] is valid; an operation needs only the first two cache lines
+	uint64_t apart;	  // the part of `used` whose kinds are not declared
+	uint64_t peak;	     // highest declared bytes since the daemon cleared it
 	uint64_t undeclared; // written by the daemon
-	uint64_t applied;    // written by others, grows
+	uint64_t applied;    // highest sequence known to be applied; written by others
 	uint64_t exported, adrift; // vg_ledger_set_exported
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint16_t intent_share; // which account the intent means: a share's index + 1; 0: the header's
+	uint16_t intent_share; // account of the intent: index + 1 of a shared allocation; 0: the header
 	uint8_t pristine, role; // `role`: enum ledger_role
 	char command[VG_LEDGER_COMMAND];
 };
 
 struct ledger_refusal_entry {
 	_Alignas(128) uint64_t number; // from 1
-	uint64_t check;		       // over the rest: a torn entry shows
+	uint64_t check;		       // checksum; wrong if the writer was interrupted
 	struct vg_ledger_refusal refusal;
 };
 
-// {what ledger_share_word makes, tag}, and who holds it besides the owner.
+// A shared allocation: {ledger_share_word(), tag}, and the slots that hold it besides its owner.
 struct ledger_share {
 	_Alignas(64) ledger_word account;
-	uint64_t away; // written by the owner
+	uint64_t away; // vg_ledger_share_set_away
 	uint64_t holders[VG_LEDGER_SLOTS / 64];
 };
 
-// {key, number of a share} in one word. The name of a share that is no more is a free place.
+// A hash table of names: {key, number of a shared allocation} in one word. An entry is free if its number is not valid.
 enum { LEDGER_NAMES = 8192, LEDGER_NAME_TRIES = 64 };
 
 struct ledger_header {
@@ -81,8 +83,8 @@ struct ledger_header {
 	uint64_t admin_sequence; // of limit changes
 	uint64_t swap, fixed;
 	uint64_t enters;
-	uint64_t refusals;	// ever
-	uint32_t slots_touched; // slots from here on were never used
+	uint64_t refusals;	// since creation
+	uint32_t slots_touched; // slots from this index on were never used
 	uint32_t shares_touched;
 	_Alignas(64) ledger_word account;
 	uint64_t ceiling; // vg_ledger_set_ceiling
@@ -107,7 +109,7 @@ struct ledger_account {
 	uint64_t charged, tag;
 };
 
-// A share's account: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
+// The account of a shared allocation: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
 enum { LEDGER_PAGE_SHIFT = 12, LEDGER_GENERATIONS = 1 << 20 };
 #define LEDGER_SHARE_LIVE (1ull << 63)
 static inline uint64_t ledger_share_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
@@ -139,7 +141,7 @@ static inline bool ledger_share_is_orphan(uint64_t word)
 // The tag's parts.
 static inline unsigned int ledger_tag_slot(uint64_t tag)
 {
-	return (unsigned int)(tag >> 53); // slot + 1; 0: nobody's (creation, a new limit)
+	return (unsigned int)(tag >> 53); // slot + 1; 0: no slot (creation, a new limit)
 }
 static inline uint64_t ledger_tag_sequence(uint64_t tag)
 {
@@ -179,8 +181,8 @@ static inline unsigned int ledger_slots_touched(const struct ledger_file *file)
 	return ledger_touched(&file->header.slots_touched, VG_LEDGER_SLOTS);
 }
 
-// cmpxchg16b, spelled out: the thread sanitizer would replace the builtin by a lock of the process.
-// *expected becomes what was there.
+// Compares and swaps with cmpxchg16b. It is not the builtin, which the thread sanitizer replaces by a lock of the
+// process. Stores the value that was there in *expected.
 static inline bool ledger_word_swap(ledger_word *word, ledger_word *expected, ledger_word desired)
 {
 	uint64_t low = (uint64_t)*expected, high = (uint64_t)(*expected >> 64);
@@ -207,8 +209,8 @@ static inline void ledger_word_write(ledger_word *word, ledger_word value)
 	while (!ledger_word_swap(word, &before, value))
 		;
 }
-// Two halves without a lock prefix: the tag is new with every change, so a charged between two
-// equal tags belongs to them.
+// Reads both halves without a locked instruction. The tag changes with every operation, so `charged` is valid if the
+// tag is the same before and after it.
 static inline struct ledger_account ledger_account_read(const ledger_word *word)
 {
 	const uint64_t *half = (const uint64_t *)word;
@@ -220,28 +222,29 @@ static inline struct ledger_account ledger_account_read(const ledger_word *word)
 		account.tag = again;
 		account.charged = LEDGER_LOAD(half[0]);
 		again = LEDGER_LOAD(half[1]);
-	} while (again != account.tag && ++tries < LEDGER_TRIES); // a torn figure is one that somebody wrote there
+	} while (again != account.tag && ++tries < LEDGER_TRIES); // then a tenant overwrites it all the time
 	return account;
 }
 
 bool ledger_account_swap(ledger_word *account, struct ledger_account from, struct ledger_account to);
-// Whoever replaces a tag has left word of it in the slot it names.
+// Notes in the slot of a tag that its operation was applied. Call it before the tag is replaced.
 void ledger_note_applied(struct ledger_file *file, uint64_t tag);
 
-// One change of the account in the name of slot `index`, whose writer the caller is.
-// 0, VG_LEDGER_REFUSED, or -EAGAIN after `attempts` (0: as many as it takes).
+// Adds `delta` to the account for slot `index`. The caller is the slot's only writer. Returns 0, VG_LEDGER_REFUSED, or
+// -EAGAIN after `attempts` (0: no bound).
 int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
 		   unsigned long attempts);
-// Brings a slot whose writer is gone to rest, leaves the shares it holds, and refunds all that it has beyond
-// `keep` (NULL: nothing). The caller owns it.
+// For a slot whose writer has ended, and which the caller owns: completes its last operation, leaves its shared
+// allocations, and refunds all charges except `keep` (NULL: none).
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 		       unsigned long attempts, uint64_t *ret_refunded);
-// share.c: every share, but for those to keep. 0 or -EAGAIN.
+// share.c: leaves all shared allocations except those to keep. Returns 0 or -EAGAIN.
 int ledger_shares_leave(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 			unsigned long attempts);
-// Empties and frees a slot at rest that has nothing.
+// Clears and frees a slot that has no charge and no pending operation.
 void ledger_slot_free(struct ledger_file *file, unsigned int index);
-// Managed memory does not show in the device's figure of a process, and what was measured is no declaration.
+// Returns whether memory of a kind is declared. NVML does not count managed memory for a process, and undeclared memory
+// is measured.
 static inline bool ledger_kind_is_declared(enum vg_ledger_kind kind)
 {
 	return kind != VG_LEDGER_MANAGED && kind != VG_LEDGER_UNDECLARED;
@@ -252,32 +255,34 @@ static inline uint64_t ledger_slot_declared(const struct ledger_slot *slot, uint
 
 	return used > apart ? used - apart : 0;
 }
-// What a slot has in `charged`; of a live writer, the figure of a moment ago.
+// Returns what is charged to a slot. If its writer is active, the value may be out of date.
 uint64_t ledger_slot_used(const struct ledger_slot *slot);
 
-// Replaces the tag alone. False: the account has changed meanwhile.
+// Replaces only the tag. Returns false if the account has changed meanwhile.
 bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag);
 
-// This process's slot, with its lock: to be given back. Not 0: no slot, and no lock.
-int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index);
-void ledger_slot_give(const struct vg_ledger *ledger);
-// It is another process's from now on.
+// Locks the slot of this process until ledger_slot_unlock(). Returns 0, or VG_LEDGER_FULL without a lock if it has
+// none.
+int ledger_slot_lock(const struct vg_ledger *ledger, unsigned int *ret_index);
+void ledger_slot_unlock(const struct vg_ledger *ledger);
+// Forgets the locked slot, which belongs to another process from now on.
 void ledger_forget_slot(struct vg_ledger *ledger);
-// The slot of a process that is no tenant here, at rest; made for that program of it, unless NULL. VG_LEDGER_GONE:
-// there is none.
+// Finds the slot of a guest, and completes its last operation. Without a slot, claims one for `program`, or returns
+// VG_LEDGER_GONE if that is NULL.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index);
-void ledger_slot_settle(struct ledger_file *file, unsigned int index);
+// Completes or drops the pending operation of a slot whose writer has ended.
+void ledger_slot_complete(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
 ledger_word ledger_owner_word(const struct vg_ledger_owner *owner);
-// `fd`: the file that is mapped, which stays the caller's; -1: none.
+// Makes the object for a mapped file. `fd` is the file, which the caller closes; -1: there is no file.
 int ledger_wrap(struct ledger_file *file, int fd, struct vg_ledger **ret_ledger);
-// Whether a ledger of this version begins so.
-bool ledger_header_is_sound(const struct ledger_header *header);
+// Returns whether this is a valid header of this version.
+bool ledger_header_is_valid(const struct ledger_header *header);
 void ledger_file_unmap(struct ledger_file *file);
 
-// Tests kill the process at every step.
+// A hook for tests, which kill the process at every step.
 #ifdef LEDGER_STEPS
 void ledger_step(const char *where);
 #else

@@ -17,8 +17,8 @@
 struct vg_ledger {
 	struct ledger_file *file;
 	struct ledger_process *process;
-	struct ledger_slot *likely; // this process's own, unless it was forked: for vg_ledger_warm only
-	dev_t device;		    // of the file, with `inode`; 0: no file
+	struct ledger_slot *likely; // the slot of this process, or of its parent after a fork: for prefetching only
+	dev_t device;		    // of the file, as `inode`; 0: no file
 	ino_t inode;
 };
 
@@ -100,10 +100,10 @@ uint64_t vg_ledger_program_of(pid_t pid)
 	return length > 0 ? vg_hash(bytes, (size_t)length) : 0;
 }
 
-// The kernel gives every program it starts other random bytes and addresses, and fork keeps
-// them. The bytes are hashed since they also seed the stack protector; the addresses are what
-// the daemon can see from outside.
-static ledger_word image_of_self(void)
+// Identifies the program that this process runs. The kernel gives each program that it starts different random bytes
+// (AT_RANDOM) and addresses (auxv), and a forked child keeps them. The bytes are hashed, since they also seed the stack
+// protector. The daemon can read only the addresses.
+static ledger_word read_own_image(void)
 {
 	const void *bytes = (const void *)getauxval(AT_RANDOM);
 
@@ -115,18 +115,18 @@ ledger_word ledger_owner_word(const struct vg_ledger_owner *owner)
 	return (ledger_word)owner->start_time << 64 | (ledger_word)owner->pid_namespace << 32 | owner->pid;
 }
 
-// pid and namespace, and a start time that may be a tick off (base/descriptor.h).
-static bool ledger_owner_same(ledger_word left, ledger_word right)
+// Compares pid, namespace and start time (vg_start_time_same).
+static bool is_same_owner(ledger_word left, ledger_word right)
 {
 	return (uint64_t)left == (uint64_t)right && vg_start_time_same((uint64_t)(left >> 64), (uint64_t)(right >> 64));
 }
 
 bool vg_ledger_owner_same(const struct vg_ledger_owner *left, const struct vg_ledger_owner *right)
 {
-	return ledger_owner_same(ledger_owner_word(left), ledger_owner_word(right));
+	return is_same_owner(ledger_owner_word(left), ledger_owner_word(right));
 }
 
-static void describe_slot(struct ledger_slot *slot)
+static void fill_slot(struct ledger_slot *slot)
 {
 	char command[64] = "";
 
@@ -137,7 +137,7 @@ static void describe_slot(struct ledger_slot *slot)
 	}
 }
 
-// A slot of this very process that the program before exec left behind.
+// Takes over a slot of this process that its program before exec left behind, and refunds its charges.
 static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_word image, unsigned int *ret_index)
 {
 	for (unsigned int i = 0; i < ledger_slots_touched(file); i++) {
@@ -145,13 +145,13 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 		uint64_t refunded;
 
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != (uint64_t)self ||
-		    !ledger_owner_same(ledger_word_read(&slot->owner), self))
+		    !is_same_owner(ledger_word_read(&slot->owner), self))
 			continue;
-		// Descriptors that it exported may have passed over exec: the daemon knows which.
+		// Exported descriptors may have survived exec. The daemon finds them and refunds the rest.
 		if (LEDGER_LOAD(slot->exported))
 			continue;
 		ledger_word old = ledger_word_read(&slot->image);
-		if (!old || old == image || old == LEDGER_IMAGE_TAKEN || !ledger_word_swap(&slot->image, &old, image))
+		if (!old || old == image || old == LEDGER_IMAGE_REAPED || !ledger_word_swap(&slot->image, &old, image))
 			continue;
 		ledger_slot_refund(file, i, NULL, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
@@ -170,7 +170,7 @@ static int claim_slot(struct ledger_file *file, ledger_word self, ledger_word im
 	for (unsigned int i = 0; i < VG_LEDGER_SLOTS; i++) {
 		struct ledger_slot *slot = &file->slots[i];
 
-		// Touched first: the daemon must find a slot whose claimer died right here.
+		// First: the daemon must find the slot if this process is killed after it claimed it.
 		ledger_touch(&file->header.slots_touched, i);
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != 0)
 			continue;
@@ -192,7 +192,7 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 	struct ledger_file *file = ledger->file;
 	struct ledger_process *process = ledger->process;
 	struct vg_ledger_owner owner;
-	ledger_word image = image_of_self();
+	ledger_word image = read_own_image();
 	unsigned int index;
 
 	if (process->slot_number != LEDGER_NO_SLOT)
@@ -205,7 +205,7 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 		r = claim_slot(file, ledger_owner_word(&owner), image, &index);
 	if (r)
 		return r;
-	describe_slot(&file->slots[index]);
+	fill_slot(&file->slots[index]);
 	memset(&file->turns[index], 0, sizeof file->turns[index]);
 	memset(&file->pagers[index], 0, sizeof file->pagers[index]);
 	LEDGER_STORE(file->processes[index], (uint64_t)(uintptr_t)process);
@@ -216,7 +216,7 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 	return 0;
 }
 
-int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index)
+int ledger_slot_lock(const struct vg_ledger *ledger, unsigned int *ret_index)
 {
 	vg_lock_take(&ledger->process->lock);
 	if (ledger->process->slot_number != LEDGER_NO_SLOT) {
@@ -232,7 +232,7 @@ void ledger_forget_slot(struct vg_ledger *ledger)
 	ledger->process->slot_number = LEDGER_NO_SLOT;
 }
 
-void ledger_slot_give(const struct vg_ledger *ledger)
+void ledger_slot_unlock(const struct vg_ledger *ledger)
 {
 	vg_lock_give(&ledger->process->lock);
 }
@@ -244,9 +244,9 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 
 	for (unsigned int i = 0; i < ledger_slots_touched(file); i++) {
 		struct ledger_slot *slot = &file->slots[i];
-		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || !ledger_owner_same(ledger_word_read(&slot->owner), self))
+		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || !is_same_owner(ledger_word_read(&slot->owner), self))
 			continue;
-		ledger_slot_settle(file, i); // a daemon before us may have been killed
+		ledger_slot_complete(file, i); // an earlier daemon may have been killed within an operation
 		*ret_index = i;
 		return 0;
 	}
@@ -312,7 +312,7 @@ VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT) { // a forked child has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
-		uint64_t most = slot->by_kind[kind]; // which others of the vGPU may have written
+		uint64_t most = slot->by_kind[kind]; // other tenants may have written any value
 
 		most = most < INT64_MAX ? most : INT64_MAX;
 		if (bytes > most)
@@ -341,31 +341,31 @@ void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine)
 {
 	unsigned int index;
 
-	if (ledger_slot_take(ledger, &index))
+	if (ledger_slot_lock(ledger, &index))
 		return;
 	LEDGER_STORE(ledger->file->slots[index].pristine, pristine);
-	ledger_slot_give(ledger);
+	ledger_slot_unlock(ledger);
 }
 
 void vg_ledger_set_host(struct vg_ledger *ledger)
 {
 	unsigned int index;
 
-	if (ledger_slot_take(ledger, &index))
+	if (ledger_slot_lock(ledger, &index))
 		return;
 	LEDGER_STORE(ledger->file->slots[index].role, LEDGER_HOST);
-	ledger_slot_give(ledger);
+	ledger_slot_unlock(ledger);
 }
 
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift)
 {
 	unsigned int index;
 
-	if (ledger_slot_take(ledger, &index))
+	if (ledger_slot_lock(ledger, &index))
 		return;
 	LEDGER_STORE(ledger->file->slots[index].exported, exported);
 	LEDGER_STORE(ledger->file->slots[index].adrift, adrift);
-	ledger_slot_give(ledger);
+	ledger_slot_unlock(ledger);
 }
 
 struct turn_page *vg_ledger_turn_page(const struct vg_ledger *ledger)
@@ -393,11 +393,17 @@ VG_HOT uint64_t vg_ledger_clock_ns(const struct vg_ledger *ledger)
 	return vg_clock_monotonic_ns() - (uint64_t)__atomic_load_n(&ledger->process->clock_ahead, __ATOMIC_RELAXED);
 }
 
+// Returns the index of this process's slot; VG_LEDGER_SLOTS or more: it has none.
+static inline uint32_t own_index(const struct vg_ledger *ledger)
+{
+	return __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED) - 1;
+}
+
 VG_HOT struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger)
 {
-	uint32_t number = __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED);
+	uint32_t index = own_index(ledger);
 
-	return number == LEDGER_NO_SLOT || number > VG_LEDGER_SLOTS ? NULL : &ledger->file->turns[number - 1];
+	return index < VG_LEDGER_SLOTS ? &ledger->file->turns[index] : NULL;
 }
 
 struct pager_page *vg_ledger_pager_page(const struct vg_ledger *ledger)
@@ -412,9 +418,9 @@ struct pager_slot *vg_ledger_pager_slots(const struct vg_ledger *ledger)
 
 struct pager_slot *vg_ledger_pager_slot(const struct vg_ledger *ledger)
 {
-	uint32_t number = __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED);
+	uint32_t index = own_index(ledger);
 
-	return number == LEDGER_NO_SLOT || number > VG_LEDGER_SLOTS ? NULL : &ledger->file->pagers[number - 1];
+	return index < VG_LEDGER_SLOTS ? &ledger->file->pagers[index] : NULL;
 }
 
 VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)
@@ -423,7 +429,7 @@ VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, 
 	uint64_t limit;
 	int tries = 0;
 
-	do { // the limit of the same generation
+	do { // until limit and account have the same generation
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
 		again = ledger_account_read(&ledger->file->header.account);

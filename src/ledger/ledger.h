@@ -1,16 +1,16 @@
-// The quota page of one vGPU: a fixed-size file that every tenant maps. `charged <= limit`
-// holds at every instant, the sum is exact after any crash, and no process can block another
-// (docs/decisions.md, "the ledger"). Any thread, unless a function says otherwise; after fork
-// the child may go on using its copy: it gets a slot of its own on first use.
+// The ledger of one vGPU: a file of fixed size that every tenant maps. `charged <= limit` holds at every moment, the
+// sum stays exact if a process is killed, and no process can block another (docs/decisions.md, "the ledger"). Any
+// thread, unless a function says otherwise. A forked child may use the object, too: it gets its own slot at the first
+// use.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-// X(NAME, text). From CONTEXT on it is overhead: memory a program takes without asking.
-// UNDECLARED is what no call of the program announced (kernels loaded on first use, local memory,
-// libraries' heaps): the daemon measures it, the tenant charges it (vg_ledger_undeclared).
+// X(NAME, text). The kinds from CONTEXT on are overhead: memory that the program does not ask for. UNDECLARED is memory
+// that no call announces (kernels loaded at the first use, local memory, heaps of libraries): the daemon measures it,
+// and the tenant charges it (vg_ledger_undeclared).
 #define VG_LEDGER_KINDS(X)                                                                         \
 	X(DEVICE, "device")                                                                        \
 	X(POOL, "pool")                                                                            \
@@ -34,17 +34,18 @@ enum vg_ledger_kind {
 enum {
 	VG_LEDGER_SLOTS = 1024,
 	VG_LEDGER_REFUSALS = 64,
-	VG_LEDGER_NAME = 64,   // with its end
-	VG_LEDGER_ENTRY = 48,  // a driver entry's name, with its end
-	VG_LEDGER_COMMAND = 16 // as /proc/PID/comm, with its end
+	// Sizes of texts, with the zero byte.
+	VG_LEDGER_NAME = 64,
+	VG_LEDGER_ENTRY = 48,  // the name of a driver entry
+	VG_LEDGER_COMMAND = 16 // as in /proc/PID/comm
 };
 
 // Positive results.
 enum {
-	VG_LEDGER_REFUSED = 1, // would pass the limit
-	VG_LEDGER_FULL = 2,    // no slot left for this process
-	VG_LEDGER_GONE = 3,    // the slot is not what the caller thinks it is (any more)
-	VG_LEDGER_BUSY = 4,    // the process stands in the midst of an operation
+	VG_LEDGER_REFUSED = 1, // would exceed the limit
+	VG_LEDGER_FULL = 2,    // no free slot for this process
+	VG_LEDGER_GONE = 3,    // the slot does not belong to the given process (any more)
+	VG_LEDGER_BUSY = 4,    // the process is within an operation
 	VG_LEDGER_DAMAGED = 5, // the file was truncated
 	VG_LEDGER_GROWN = 6,   // the file was made larger
 };
@@ -52,8 +53,8 @@ enum {
 enum vg_ledger_flag {
 	VG_LEDGER_SIMULATED = 1,	   // the device is the simulated one
 	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
-	VG_LEDGER_REMOVED = 4,		   // the vGPU was removed: nothing is granted any more
-	VG_LEDGER_EPHEMERAL = 8,	   // it goes with its run
+	VG_LEDGER_REMOVED = 4,		   // the vGPU was removed: every allocation is refused
+	VG_LEDGER_EPHEMERAL = 8,	   // removed when its last tenant and launcher have ended
 	VG_LEDGER_EVICTABLE = 16,	   // device memory of its processes can move to the host
 };
 
@@ -67,79 +68,80 @@ struct vg_ledger_options {
 	const char *name;
 	uint8_t uuid[16]; // of the GPU
 	uint64_t limit;
-	uint64_t context_overhead; // of one context, until one was measured
-	uint32_t share_percent;	   // 0: none asked
+	uint64_t context_overhead; // of one context, used until one is measured
+	uint32_t share_percent;	   // compute share; 0: none
 	uint32_t flags;		   // enum vg_ledger_flag
-	uint64_t swap;		   // evictable: how many bytes of host memory each process may use for it
-	uint64_t fixed;		   // evictable: how much of the limit memory that cannot move may take; 0: all
-	uid_t owner;		   // the file's; (uid_t)-1: the caller
-	gid_t group;		   // whose members may map it too; (gid_t)-1: none
+	uint64_t swap;		   // evictable: bytes of host memory that each process may use
+	uint64_t fixed;		   // evictable: the part of the limit for memory that cannot move; 0: all
+	uid_t owner;		   // of the file; (uid_t)-1: the caller
+	gid_t group;		   // its members may map the file, too; (gid_t)-1: none
 };
 
-// Creates the file under a temporary name and moves it to `path`; -EEXIST when there is one.
+// Creates the file under a temporary name and links it to `path`. Returns 0 or -errno; -EEXIST: `path` exists.
 int vg_ledger_create(const char *path, const struct vg_ledger_options *options, struct vg_ledger **ret_ledger);
-// Maps an existing file. -EPROTO: not a ledger, or of another version or size.
+// Maps an existing file. Returns 0 or -errno; -EPROTO: not a ledger, or of another version or size.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger);
-// Copies an existing file, for whoever only reads: its users may truncate it, and then a mapping of it raises SIGBUS.
-// What is read is what stood there at that moment. -EPROTO as above, also for whatever is no regular file.
+// Copies an existing file, for readers: a mapping would raise SIGBUS if a user truncated the file. The object shows the
+// ledger of that moment. Returns 0 or -errno; -EPROTO: as above, or not a regular file.
 int vg_ledger_open_copy(const char *path, struct vg_ledger **ret_ledger);
-// Maps zeroed memory of no file: it stands for a ledger that cannot be mapped. The daemon only.
+// Makes an empty ledger without a file, in place of one that cannot be mapped. The daemon only.
 int vg_ledger_create_blank(struct vg_ledger **ret_ledger);
-// Unmaps; the process's slot and what it holds stay until it is reaped or `leave` was called.
+// Unmaps the file. The slot of the process and its charges stay until vg_ledger_leave() or vg_ledger_reap().
 void vg_ledger_close(struct vg_ledger *ledger);
 
-// Claims a slot for this process. What an earlier program of the same process (before exec)
-// still held is refunded first. Entering twice is the same as once. 0, VG_LEDGER_FULL, -errno.
+// Claims a slot for this process, unless it has one. First refunds the charges of an earlier program of this process
+// (before exec). Returns 0, VG_LEDGER_FULL or -errno.
 int vg_ledger_enter(struct vg_ledger *ledger);
-// Gives back the slot and everything that is charged to it.
+// Refunds all charges of this process and frees its slot.
 void vg_ledger_leave(struct vg_ledger *ledger);
-// Before the allocation. 0: charged; VG_LEDGER_REFUSED: nothing changed; VG_LEDGER_FULL or
-// -errno: this process could not get a slot, so nothing may be allocated.
+// Charges `bytes`. Call it before the allocation. Returns 0; VG_LEDGER_REFUSED: nothing was charged; VG_LEDGER_FULL or
+// -errno: this process has no slot and may not allocate.
 int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes);
-// Some time before, where a driver call has left the caches cold: what it needs is fetched at once, in place of
-// one after the other.
+// Prefetches what vg_ledger_reserve() will read. Call it some time before, after a driver call left the caches cold.
 void vg_ledger_warm(const struct vg_ledger *ledger);
-// After the free, or when the allocation failed. Never more than this process has charged.
+// Refunds `bytes`, but no more than this process has charged. Call it after the memory was freed, or its allocation
+// failed.
 void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes);
 
 uint64_t vg_ledger_limit(const struct vg_ledger *ledger);
 uint64_t vg_ledger_charged(const struct vg_ledger *ledger);
-// The part of `charged` that programs did not ask for: a sum over slots, exact when at rest.
+// Returns the overhead in `charged`, as a sum over the slots: exact while no process changes it.
 uint64_t vg_ledger_overhead(const struct vg_ledger *ledger);
-// Limit and charged of one and the same instant.
+// Reads limit and charged of the same moment.
 void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged);
-// What the daemon last found this process to hold on the device beyond what it had charged for
-// (UNDECLARED aside): to be charged as UNDECLARED. 0 before the first measurement.
+// Returns how many bytes this process has on the device beyond its declared charges, as the daemon measured last: the
+// process must charge them as UNDECLARED. 0 before the first measurement.
 uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
-// Whether this process holds its first context and never made or destroyed another: what such
-// a one takes shows the daemon what a context takes.
+// Notes whether this process has its first context and has never created or destroyed another one. From such processes
+// the daemon measures the size of a context.
 void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine);
-// This process is no tenant but the program whose vGPU it is: it charges what it holds in the vGPU's name, and has
-// other memory beside it that is not the vGPU's. So what the device shows under it is not compared with what it has
-// charged.
+// Notes that this process is the program to which the vGPU belongs (virgate/manager.h). It also has device memory that
+// is not charged to the vGPU. So the daemon does not compare NVML's figure for the process with its charges.
 void vg_ledger_set_host(struct vg_ledger *ledger);
-// What of this process's charges is for memory that it exported as descriptors, which can outlive
-// it; and what of that is held by descriptors alone, so that the device shows it under no process.
+// Notes how many of the charged bytes this process exported as descriptors, which can outlive it. `adrift`: those of
+// them that only descriptors keep allocated, so that NVML counts them for no process.
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift);
-// The words for turns on the device (turn/page.h): the page, and the slots of all processes, of which the first
-// vg_ledger_turn_count() were ever used.
+// The shared words for turns on the device (turn/page.h): the page, and the slots of all processes. Only the first
+// vg_ledger_turn_count() slots were ever used.
 struct turn_page *vg_ledger_turn_page(const struct vg_ledger *ledger);
 const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger);
 unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger);
-// This process's slot; NULL: it has none. It is another one after a restore.
+// Returns the slot of this process; NULL: it has none. After a restore it is another one.
 struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger);
-// The words for eviction (pager/page.h): the vGPU's, those of all slots, and this process's own, NULL if it has no slot.
+// The shared words for eviction (pager/page.h): the page of the vGPU, the slots of all processes, and the slot of this
+// process; NULL: it has none.
 struct pager_page *vg_ledger_pager_page(const struct vg_ledger *ledger);
 struct pager_slot *vg_ledger_pager_slots(const struct vg_ledger *ledger);
 struct pager_slot *vg_ledger_pager_slot(const struct vg_ledger *ledger);
 uint64_t vg_ledger_swap(const struct vg_ledger *ledger);
 uint64_t vg_ledger_fixed(const struct vg_ledger *ledger);
-// How often this process was restored. Its slot is a new one then, and all that it wrote into the old one is gone.
+// Returns how many times this process was restored. After each restore it has a new slot without what it wrote to the
+// old one.
 uint32_t vg_ledger_restores(const struct vg_ledger *ledger);
-// The kernel's own CLOCK_MONOTONIC, which all processes have in common. That of a process may differ: in a container,
-// or after a restore, it is in a time namespace.
+// Returns the kernel's CLOCK_MONOTONIC, which is the same in all processes. The clock of a process differs if it is in
+// a time namespace: in a container, or after a restore.
 uint64_t vg_ledger_clock_ns(const struct vg_ledger *ledger);
-// What this process itself has charged, all kinds.
+// Returns what this process has charged, all kinds together.
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
 
 const char *vg_ledger_name(const struct vg_ledger *ledger);
@@ -149,11 +151,12 @@ uint32_t vg_ledger_share(const struct vg_ledger *ledger);
 const char *vg_ledger_kind_text(enum vg_ledger_kind kind);
 uint64_t vg_ledger_context_overhead(const struct vg_ledger *ledger);
 
-// The largest limit that the daemon would have given the vGPU when it last looked; 0: not known. Refusals advise by it.
+// The largest limit that the daemon could give the vGPU when it last computed it; 0: unknown. Messages of refusals use
+// it.
 void vg_ledger_set_ceiling(struct vg_ledger *ledger, uint64_t bytes);
 uint64_t vg_ledger_ceiling(const struct vg_ledger *ledger);
 
-// How often a process entered since creation.
+// Returns how many times a process has entered since creation.
 uint64_t vg_ledger_enters(const struct vg_ledger *ledger);
 
 struct vg_ledger_refusal {
@@ -166,17 +169,16 @@ struct vg_ledger_refusal {
 // Appends to the ring of the last 64.
 void vg_ledger_refusal(struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal);
 uint64_t vg_ledger_refusal_count(const struct vg_ledger *ledger);
-// The ring, oldest first; entries half written by a process that died are left out. Returns
-// how many were stored.
+// Stores the ring, oldest first, without incomplete entries of processes that were killed. Returns how many it stored.
 size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refusal ret_refusals[VG_LEDGER_REFUSALS]);
 
-// A process as it sees itself: its pid in its own pid namespace.
+// A process as it sees itself, with the pid of its own pid namespace.
 struct vg_ledger_owner {
 	uint32_t pid;
 	uint32_t pid_namespace; // inode of /proc/PID/ns/pid
 	uint64_t start_time;	// clock ticks since boot
 };
-// In a time namespace of its own, as CRIU makes them, a process may read its start time a tick off.
+// Compares two owners. In a time namespace, a process may read a start time that differs by one tick.
 bool vg_ledger_owner_same(const struct vg_ledger_owner *left, const struct vg_ledger_owner *right);
 
 struct vg_ledger_tenant {
@@ -185,91 +187,92 @@ struct vg_ledger_tenant {
 	uint64_t generation;
 	uint64_t used; // everything charged, overhead included
 	uint64_t changes; // grows with every charge and refund
-	uint64_t declared; // of `used`, or about to be: what may show on the device
-	uint64_t peak;	   // the most of that since vg_ledger_clear_peak
+	uint64_t declared; // the part of `used` that NVML may show, with a charge under way
+	uint64_t peak;	   // highest `declared` since vg_ledger_clear_peak
 	uint64_t exported, adrift; // vg_ledger_set_exported
 	uint64_t undeclared;	   // vg_ledger_set_undeclared
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine
-	bool guest;	     // of another vGPU, or none: it only holds a share (ledger/share.h)
+	bool guest;	     // not a tenant: it only holds shared allocations (ledger/share.h)
 	bool host;	     // vg_ledger_set_host
-	uint64_t image, program; // which program of the process entered: see vg_ledger_program_of
-	uint64_t process;	 // where in its memory it keeps which slot is its own; 0: not known
+	uint64_t image, program; // of the program that entered: vg_ledger_program_of()
+	uint64_t process;	 // address in its memory of the number of its slot; 0: unknown
 	uint64_t entered_ns;	 // since the epoch
-	uint32_t outer_pid;  // as the daemon sees it, 0 unknown
+	uint32_t outer_pid;  // in the daemon's pid namespace; 0: unknown
 	uint64_t outer_start_time;
 	char command[VG_LEDGER_COMMAND];
 };
-// The slots in use, in order: call with *cursor 0 first. False at the end. Also for readers
-// that never entered.
+// Iterates over the slots in use, in order. Set *cursor to 0 first. Returns false at the end. The caller need not have
+// entered.
 bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_tenant *ret_tenant);
 int vg_ledger_self(struct vg_ledger_owner *ret_owner);
 
-// From here on: whoever writes tenants down and makes them again (checkpoints). It must be allowed to read and write
-// the memory of `pid`, which is the tenant's process as the caller sees it, and which stands still, all its threads.
+// The following functions are for checkpoints. `pid` is the process of the tenant in the caller's pid namespace. All
+// its threads are stopped, and the caller may read and write its memory.
 
-// Lets the process forget its slot, which stays its own and as it is: as it is now it can be written down, and whoever
-// lets it go on unawares does no harm, for it would take a slot more. 0; VG_LEDGER_BUSY (a thread is within an
-// operation: let it run for a moment), VG_LEDGER_GONE (its memory does not say that the slot is its own), -errno.
+// Removes the number of its slot from the memory of the process, which can then be dumped. The slot does not change. If
+// the process runs on in this state, it claims another slot. Returns 0; VG_LEDGER_BUSY: a thread is within an
+// operation, let it run for a moment; VG_LEDGER_GONE: its memory does not name this slot; -errno.
 int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
-// The process goes on in the slot that it has. VG_LEDGER_GONE: it has not forgotten it.
+// Undoes vg_ledger_lift(). Returns 0; VG_LEDGER_GONE: the memory of the process already names a slot; -errno.
 int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);
-// The caller's process enters (with a slot more for each `ledger` that it opens) and has charged by kind what `like`
-// has. 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL, -errno.
+// Enters, and charges to the caller's slot, by kind, what `like` has. A process has one slot for each ledger object
+// that it opens. Returns 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL; -errno.
 int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like);
-// Gives this slot of the caller's to a process that was made again from what vg_ledger_lift() left: `tenant` says where
-// its memory keeps the number (process), what the slot shall say of it, and who it is now (owner). Whoever is killed
-// meanwhile leaves every charge with him or with the process, and the process with this slot or none.
-// 0, VG_LEDGER_GONE, VG_LEDGER_BUSY (it was no such process: nothing has changed), -errno.
+// Passes the caller's slot to a process that was restored from a dump made after vg_ledger_lift(). `tenant` has the
+// address of the number in its memory (process), the contents of the slot, and the identity of the restored process
+// (owner). If the caller or the process is killed meanwhile, each charge belongs to one of them, and the process has
+// this slot or none. Returns 0; VG_LEDGER_GONE or VG_LEDGER_BUSY: it is not such a process, and nothing has changed;
+// -errno.
 int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
-// What `slot` owns or holds of shared memory (ledger/share.h).
+// Counts the shared allocations that `slot` owns or holds (ledger/share.h).
 unsigned int vg_ledger_count_shares(const struct vg_ledger *ledger, unsigned int slot);
 
-// From here on: the daemon only (one per node, one thread).
+// The following functions are for the daemon only: one process per node, one thread.
 
-// Never below what is charged: VG_LEDGER_REFUSED, with the figure of that instant.
+// Sets the limit, unless more is charged: then it returns VG_LEDGER_REFUSED. *ret_charged is the charge at that moment.
 int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_charged);
 void vg_ledger_set_share(struct vg_ledger *ledger, uint32_t percent);
 void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags);
-// Under which pid and start time the daemon knows the process in a slot.
+// Stores the pid and start time by which the daemon knows the process.
 int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
 			uint64_t start_time);
-// A tenant showed what a context takes: kept for the next one.
+// Stores the measured size of a context, for contexts to come.
 void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
-// Leaves word for a tenant of what it holds undeclared. VG_LEDGER_GONE: it has left.
+// Stores for a tenant how much undeclared memory it has. Returns VG_LEDGER_GONE if the tenant has left.
 int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes);
 void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant);
-// What descriptors keep of a dead program's memory: bytes, and which of the shares it owns they are of.
+// Memory of a dead program that exported descriptors keep allocated.
 struct vg_ledger_keep {
 	uint64_t bytes;
-	const uint32_t *shares; // sorted; the others' charges pass to them, where somebody holds them
+	const uint32_t *shares; // shared allocations that it still owns, sorted
 	size_t share_count;
 };
-// Refunds all that a dead process held beyond `keep` (NULL: nothing), and frees its slot if nothing is left;
-// exactly, wherever it was killed. The caller has made sure that it is dead and its memory
-// released, but for the descriptors of `keep`. Shares that others hold keep their charge. VG_LEDGER_GONE: somebody else
-// has the slot now; -EAGAIN: the header changed too often, try again.
+// Refunds all charges of a dead process except `keep` (NULL: none), exactly, wherever it was killed, and frees its slot
+// if nothing is left. The caller has made sure that the process is dead and its memory released, except for the
+// descriptors of `keep`. Shared allocations that others hold keep their charge. Returns 0; VG_LEDGER_GONE: the slot has
+// another owner now; -EAGAIN: the header changed too often, try again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded);
-// The same for a process that lives but runs another program now (exec), which has not entered.
+// The same for a process that is alive and now runs another program (exec), which has not entered.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded);
-// Tells the programs that a process runs one after the other apart: a tenant's `program` is this,
-// taken when it entered. 0: this process; 0 as an answer: it cannot be told.
+// Returns a number that differs between the programs that a process runs one after the other; 0: unknown. pid 0: this
+// process. A tenant's `program` is this number at the time when it entered.
 uint64_t vg_ledger_program_of(pid_t pid);
-// Compares what stands in the ledger with what the daemon wrote there; its tenants may write everything. NULL, or what
-// is wrong, as the end of a sentence about the ledger.
+// Checks the ledger against the values that the daemon wrote, since tenants may write anything to it. Returns NULL, or
+// what is wrong, as the end of a sentence about the ledger.
 struct vg_ledger_expected {
 	const char *name;
 	uint8_t uuid[16];
 	uint64_t limit;
 };
 const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
-// Is what is mapped the file at `path`? 0; VG_LEDGER_GONE: it was removed or replaced; VG_LEDGER_DAMAGED;
-// VG_LEDGER_GROWN.
+// Checks that the mapped file is the one at `path`, with the right size. Returns 0; VG_LEDGER_GONE: it was removed or
+// replaced; VG_LEDGER_DAMAGED; VG_LEDGER_GROWN.
 int vg_ledger_check_file(const struct vg_ledger *ledger, const char *path);
 size_t vg_ledger_size(void); // of every ledger's file
 ino_t vg_ledger_inode(const struct vg_ledger *ledger); // 0: no file
-// Where the file is mapped: whoever maps the files of others must survive their truncation.
+// Returns the address range of the mapping, for guard.h.
 void vg_ledger_range(const struct vg_ledger *ledger, void **ret_address, size_t *ret_length);

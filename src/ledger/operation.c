@@ -11,8 +11,7 @@ VG_HOT bool ledger_account_swap(ledger_word *account, struct ledger_account from
 	return ledger_word_swap(account, &expected, (ledger_word)to.tag << 64 | to.charged);
 }
 
-// Whoever is about to replace a tag leaves word of it in the slot it names. Late word is
-// harmless: an applied operation stays applied.
+// May run late, when the slot has begun its next operation: an applied operation stays applied.
 VG_HOT void ledger_note_applied(struct ledger_file *file, uint64_t tag)
 {
 	unsigned int number = ledger_tag_slot(tag);
@@ -33,7 +32,7 @@ bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uin
 				   (struct ledger_account){.charged = now.charged, .tag = tag});
 }
 
-// Before the swap, whose barrier has it seen by whoever sees the change.
+// Call it before the swap: its barrier makes the new peak visible before the change.
 static void raise_peak(struct ledger_slot *slot, enum vg_ledger_kind kind, uint64_t used, int64_t delta)
 {
 	if (delta <= 0 || !ledger_kind_is_declared(kind))
@@ -62,8 +61,7 @@ VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_
 		ledger_step("read");
 		ledger_note_applied(file, now.tag);
 		ledger_step("helped");
-		// The tag carries the limit's generation: were the limit another one by now,
-		// the swap would fail.
+		// The tag has the generation of the limit: if the limit has changed meanwhile, the swap fails.
 		if (delta > 0 && (now.charged > limit || (uint64_t)delta > limit - now.charged)) {
 			LEDGER_STORE(slot->intent_sequence, 0);
 			ledger_step("refused");
@@ -100,23 +98,23 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 		done = again;
 		used = LEDGER_LOAD(slot->used[done & 1]);
 		again = LEDGER_LOAD(slot->done);
-	} while (again != done && ++tries < 1000); // bounded: the file may be anybody's
+	} while (again != done && ++tries < LEDGER_TRIES); // bounded: a tenant may write all the time
 	return used;
 }
 
-// The tag before `applied`: whoever replaces the tag between the two reads has noted it.
+// Reads the tag before `applied`: if the tag is replaced between the two reads, `applied` has been raised.
 static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
 	unsigned int share = LEDGER_LOAD(slot->intent_share);
-	bool is_shares = share > 0 && share <= VG_LEDGER_SHARES;
-	uint64_t tag = ledger_account_read(is_shares ? &file->shares[share - 1].account : &file->header.account).tag;
+	bool is_of_share = share > 0 && share <= VG_LEDGER_SHARES;
+	uint64_t tag = ledger_account_read(is_of_share ? &file->shares[share - 1].account : &file->header.account).tag;
 
 	return (ledger_tag_slot(tag) == index + 1 &&
 		ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1))) ||
 	       LEDGER_LOAD(slot->applied) >= sequence;
 }
 
-void ledger_slot_settle(struct ledger_file *file, unsigned int index)
+void ledger_slot_complete(struct ledger_file *file, unsigned int index)
 {
 	struct ledger_slot *slot = &file->slots[index];
 	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1;
@@ -124,14 +122,14 @@ void ledger_slot_settle(struct ledger_file *file, unsigned int index)
 	if (LEDGER_LOAD(slot->intent_sequence) == sequence) {
 		if (is_applied(file, slot, index, sequence)) {
 			LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)slot->intent_delta);
-			ledger_step("settled");
+			ledger_step("completed");
 			LEDGER_STORE(slot->done, sequence);
 		} else {
 			LEDGER_STORE(slot->intent_sequence, 0);
 		}
 		ledger_step("decided");
 	}
-	LEDGER_STORE(slot->intent_share, 0); // what is done in its name now is of the header's account
+	LEDGER_STORE(slot->intent_share, 0); // the next operations change the header's account
 }
 
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
@@ -139,13 +137,13 @@ int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struc
 {
 	struct ledger_slot *slot = &file->slots[index];
 
-	ledger_slot_settle(file, index);
+	ledger_slot_complete(file, index);
 	int r = ledger_shares_leave(file, index, keep, attempts);
 	if (r)
 		return r;
 	uint64_t used = ledger_slot_used(slot), kept = keep ? keep->bytes : 0;
 	uint64_t charged = ledger_account_read(&file->header.account).charged;
-	// A slot has no more than is charged altogether, unless somebody wrote that there.
+	// A slot cannot have more than is charged in total, unless a tenant overwrote the value.
 	if (used > charged || used > INT64_MAX) {
 		used = charged < INT64_MAX ? charged : INT64_MAX;
 		LEDGER_STORE(slot->used[LEDGER_LOAD(slot->done) & 1], used);

@@ -1,15 +1,15 @@
-// What a process keeps of a ledger for itself: its slot, and a lock over its threads that is
-// held for one operation and never across a driver call. This room only.
+// The private state of a process for one ledger: the number of its slot, and a lock between its threads, which is held
+// for one operation and never during a driver call. This room only.
 #pragma once
 #include "base/lock.h"
 #include "ledger/ledger.h"
 
-// On a page that the kernel clears in a forked child: there the lock is free, whoever held it
-// in the parent, and no slot is claimed.
+// In a page that the kernel clears in a forked child. So in the child the lock is free, even if a thread of the parent
+// held it, and no slot is claimed.
 struct ledger_process {
 	struct vg_lock lock;
 	uint32_t slot_number; // slot + 1; 0: none
-	uint32_t restores;    // how often the process was restored: it has a new slot then
+	uint32_t restores;    // how many times the process was restored
 	int64_t clock_ahead;  // vg_clock_offset() of the process, "monotonic"
 };
 

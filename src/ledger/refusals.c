@@ -1,5 +1,5 @@
-// The ring of refusals: written by anybody at any time, so an entry counts only while its
-// number is the one that its place should have and its checksum holds.
+// The ring of refusals. Any tenant writes to it at any time, so an entry is valid only if it has the number that
+// belongs at its index, and the right checksum.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "ledger/layout.h"
@@ -39,10 +39,11 @@ uint64_t vg_ledger_refusal_count(const struct vg_ledger *ledger)
 size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refusal ret_refusals[VG_LEDGER_REFUSALS])
 {
 	const struct ledger_file *file = ledger_file_of(ledger);
-	uint64_t last = LEDGER_LOAD(file->header.refusals), kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
+	uint64_t last = LEDGER_LOAD(file->header.refusals);
+	uint64_t kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
 	size_t count = 0;
 
-	// Counted down from what is kept: `last` may be any figure, the greatest too.
+	// Counts down, since a tenant may have written any value to `last`, even the largest.
 	for (; kept > 0; kept--) {
 		uint64_t number = last - kept + 1;
 		const struct ledger_refusal_entry *entry = &file->refusals[number % VG_LEDGER_REFUSALS];

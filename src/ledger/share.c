@@ -17,7 +17,7 @@ static unsigned int shares_touched(const struct ledger_file *file)
 	return ledger_touched(&file->header.shares_touched, VG_LEDGER_SHARES);
 }
 
-static bool is_held(const struct ledger_share *share)
+static bool has_holder(const struct ledger_share *share)
 {
 	for (int i = 0; i < VG_LEDGER_SLOTS / 64; i++)
 		if (__atomic_load_n(&share->holders[i], __ATOMIC_SEQ_CST))
@@ -25,7 +25,7 @@ static bool is_held(const struct ledger_share *share)
 	return false;
 }
 
-static bool holds(const struct ledger_share *share, unsigned int index)
+static bool is_holder(const struct ledger_share *share, unsigned int index)
 {
 	return __atomic_load_n(&share->holders[index / 64], __ATOMIC_SEQ_CST) >> index % 64 & 1;
 }
@@ -41,10 +41,10 @@ static void set_holder(struct ledger_share *share, unsigned int index, bool hold
 	ledger_step("holder");
 }
 
-// One change of a share's account in the name of slot `index`, which takes `delta` (of `kind`) from it or
-// gives it back. False: the account is not `from` any more, and nothing has changed.
-static bool change(struct ledger_file *file, unsigned int index, struct ledger_share *share, struct ledger_account from,
-		   uint64_t word, enum vg_ledger_kind kind, int64_t delta)
+// Changes the account of a shared allocation from `from` to `word`, and adds `delta` (of `kind`) to the charge of slot
+// `index`, as one operation of that slot. Returns false if the account is not `from` any more: nothing has changed.
+static bool change_account(struct ledger_file *file, unsigned int index, struct ledger_share *share,
+			   struct ledger_account from, uint64_t word, enum vg_ledger_kind kind, int64_t delta)
 {
 	struct ledger_slot *slot = &file->slots[index];
 	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1, of_kind = slot->by_kind[kind];
@@ -71,34 +71,36 @@ static bool change(struct ledger_file *file, unsigned int index, struct ledger_s
 	return true;
 }
 
-// What nobody owns and nobody holds any more is charged to the slot, and refunded. A process that was killed on
-// its way out leaves such a share.
-static int tidy(struct ledger_file *file, unsigned int index, struct ledger_share *share, unsigned long attempts)
+// Refunds a shared allocation without owner and holders: passes its charge to the slot, which refunds it. A process
+// that was killed while it left may have left such an allocation behind.
+static int refund_orphan(struct ledger_file *file, unsigned int index, struct ledger_share *share,
+			 unsigned long attempts)
 {
 	for (unsigned long attempt = 0; !attempts || attempt < attempts; attempt++) {
 		struct ledger_account now = ledger_account_read(&share->account);
 		uint64_t bytes = ledger_share_bytes(now.charged);
 
-		if (!ledger_share_is_orphan(now.charged) || is_held(share))
+		if (!ledger_share_is_orphan(now.charged) || has_holder(share))
 			return 0;
 		ledger_step("unheld");
-		if (!change(file, index, share, now, now.charged & ~(LEDGER_SHARE_LIVE | UINT32_MAX), VG_LEDGER_IMPORT,
-			    (int64_t)bytes))
+		if (!change_account(file, index, share, now, now.charged & ~(LEDGER_SHARE_LIVE | UINT32_MAX),
+				    VG_LEDGER_IMPORT, (int64_t)bytes))
 			continue;
 		return bytes ? ledger_operate(file, index, VG_LEDGER_IMPORT, -(int64_t)bytes, attempts) : 0;
 	}
 	return -EAGAIN;
 }
 
-// The owner's way out: with nobody else there the share is no more, and the charge the owner's.
-static int disown(struct ledger_file *file, unsigned int index, struct ledger_share *share, enum vg_ledger_kind kind,
-		  uint64_t most, unsigned long attempts, uint64_t *ret_passed)
+// Ends the ownership. If others hold the memory, the charge passes to the shared allocation. Otherwise that is freed,
+// and the owner keeps the charge.
+static int leave_as_owner(struct ledger_file *file, unsigned int index, struct ledger_share *share,
+			  enum vg_ledger_kind kind, uint64_t most, unsigned long attempts, uint64_t *ret_passed)
 {
 	for (unsigned long attempt = 0; !attempts || attempt < attempts; attempt++) {
 		struct ledger_account now = ledger_account_read(&share->account);
 		uint64_t passed = ledger_share_bytes(now.charged), word;
 
-		if (!is_held(share)) {
+		if (!has_holder(share)) {
 			passed = 0;
 			word = now.charged & ~(LEDGER_SHARE_LIVE | 0x7ffull << 32 | UINT32_MAX);
 		} else {
@@ -106,19 +108,20 @@ static int disown(struct ledger_file *file, unsigned int index, struct ledger_sh
 			word = ledger_share_word(ledger_share_generation(now.charged), 0, passed);
 		}
 		ledger_step("looked");
-		if (!change(file, index, share, now, word, kind, -(int64_t)passed))
+		if (!change_account(file, index, share, now, word, kind, -(int64_t)passed))
 			continue;
 		*ret_passed = passed;
-		// Who went while we looked took us for the one to refund it.
-		return tidy(file, index, share, attempts);
+		// The last holder may have left after has_holder(): it did not refund, since there was an owner.
+		return refund_orphan(file, index, share, attempts);
 	}
 	return -EAGAIN;
 }
 
-static int leave(struct ledger_file *file, unsigned int index, struct ledger_share *share, unsigned long attempts)
+static int leave_as_holder(struct ledger_file *file, unsigned int index, struct ledger_share *share,
+			   unsigned long attempts)
 {
 	set_holder(share, index, false);
-	return tidy(file, index, share, attempts);
+	return refund_orphan(file, index, share, attempts);
 }
 
 static bool is_kept(const struct vg_ledger_keep *keep, uint32_t number)
@@ -145,12 +148,12 @@ int ledger_shares_leave(struct ledger_file *file, unsigned int index, const stru
 		uint64_t word = LEDGER_LOAD(*(uint64_t *)&share->account), passed;
 		int r = 0;
 
-		if (holds(share, index))
-			r = leave(file, index, share, attempts);
+		if (is_holder(share, index))
+			r = leave_as_holder(file, index, share, attempts);
 		else if (ledger_share_is_orphan(word))
-			r = tidy(file, index, share, attempts);
+			r = refund_orphan(file, index, share, attempts);
 		else if (ledger_share_owner(word) == index + 1 && !is_kept(keep, ledger_share_number(i, word)))
-			r = disown(file, index, share, VG_LEDGER_DEVICE, ledger_slot_used(&file->slots[index]),
+			r = leave_as_owner(file, index, share, VG_LEDGER_DEVICE, ledger_slot_used(&file->slots[index]),
 				   attempts, &passed);
 		if (r)
 			return r;
@@ -158,16 +161,16 @@ int ledger_shares_leave(struct ledger_file *file, unsigned int index, const stru
 	return 0;
 }
 
-static int make(struct ledger_file *file, unsigned int index, uint64_t bytes, uint32_t *ret_share)
+static int make_share(struct ledger_file *file, unsigned int index, uint64_t bytes, uint32_t *ret_share)
 {
 	for (unsigned int i = 0; i < VG_LEDGER_SHARES; i++) {
 		struct ledger_share *share = &file->shares[i];
 		struct ledger_account now = ledger_account_read(&share->account);
 		uint64_t word = ledger_share_word(ledger_share_generation(now.charged) + 1, index + 1, bytes);
 
-		ledger_touch(&file->header.shares_touched, i); // first: a reaper must find it
-		if ((now.charged & LEDGER_SHARE_LIVE) || is_held(share) ||
-		    !change(file, index, share, now, word, VG_LEDGER_DEVICE, 0))
+		ledger_touch(&file->header.shares_touched, i); // first: a reaper must find the entry
+		if ((now.charged & LEDGER_SHARE_LIVE) || has_holder(share) ||
+		    !change_account(file, index, share, now, word, VG_LEDGER_DEVICE, 0))
 			continue;
 		LEDGER_STORE(share->away, 0);
 		*ret_share = ledger_share_number(i, word);
@@ -176,8 +179,8 @@ static int make(struct ledger_file *file, unsigned int index, uint64_t bytes, ui
 	return VG_LEDGER_FULL;
 }
 
-// NULL: no such share, or no more.
-static struct ledger_share *share_of(struct ledger_file *file, uint32_t number, uint64_t *ret_word)
+// Returns NULL if there is no shared allocation with this number (any more).
+static struct ledger_share *find_share(struct ledger_file *file, uint32_t number, uint64_t *ret_word)
 {
 	unsigned int index = (number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1;
 
@@ -194,26 +197,26 @@ int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret
 
 	if (!bytes || bytes & ((1ull << LEDGER_PAGE_SHIFT) - 1) || bytes >> LEDGER_PAGE_SHIFT > UINT32_MAX)
 		return VG_LEDGER_FULL;
-	int r = ledger_slot_take(ledger, &index);
+	int r = ledger_slot_lock(ledger, &index);
 	if (r)
 		return r;
-	r = make(ledger_file_of(ledger), index, bytes, ret_share);
-	ledger_slot_give(ledger);
+	r = make_share(ledger_file_of(ledger), index, bytes, ret_share);
+	ledger_slot_unlock(ledger);
 	return r;
 }
 
-// A number beside every key, found by looking at a few places; one whose share is no more is free.
-static uint32_t look_up(struct ledger_file *file, uint64_t key)
+// Finds the number for a name in the hash table; 0: not found. Entries with an invalid number are free.
+static uint32_t find_named(struct ledger_file *file, uint64_t key)
 {
 	uint64_t word;
 
 	for (unsigned int i = 0; i < LEDGER_NAME_TRIES; i++) {
-		ledger_word *place = &file->names[(key + i) % LEDGER_NAMES];
-		if (LEDGER_LOAD(*(uint64_t *)place) != key)
+		ledger_word *entry = &file->names[(key + i) % LEDGER_NAMES];
+		if (LEDGER_LOAD(*(uint64_t *)entry) != key)
 			continue;
-		ledger_word name = ledger_word_read(place);
+		ledger_word name = ledger_word_read(entry);
 		uint32_t number = (uint32_t)(name >> 64);
-		if ((uint64_t)name == key && share_of(file, number, &word))
+		if ((uint64_t)name == key && find_share(file, number, &word))
 			return number;
 	}
 	return 0;
@@ -221,31 +224,31 @@ static uint32_t look_up(struct ledger_file *file, uint64_t key)
 
 uint32_t vg_ledger_share_find(const struct vg_ledger *ledger, uint64_t key)
 {
-	return look_up(ledger_file_of(ledger), key);
+	return find_named(ledger_file_of(ledger), key);
 }
 
-static bool is_free(struct ledger_file *file, ledger_word name)
+static bool is_name_free(struct ledger_file *file, ledger_word name)
 {
 	uint64_t word;
 
-	return !share_of(file, (uint32_t)(name >> 64), &word);
+	return !find_share(file, (uint32_t)(name >> 64), &word);
 }
 
-// Two that do this at the same time try the same places in the same order, and one of them wins.
-static int put_name(struct ledger_file *file, uint32_t number, uint64_t key, bool instead)
+// Two processes that add the same name try the same entries in the same order, so only one of them succeeds.
+static int add_name(struct ledger_file *file, uint32_t number, uint64_t key, bool instead)
 {
 	ledger_word wanted = (ledger_word)number << 64 | key;
 
-	for (unsigned int i = 0, tries = 0; i < LEDGER_NAME_TRIES && tries < 1000; tries++) {
-		ledger_word *place = &file->names[(key + i) % LEDGER_NAMES], name = ledger_word_read(place);
-		bool same = (uint64_t)name == key;
+	for (unsigned int i = 0, tries = 0; i < LEDGER_NAME_TRIES && tries < LEDGER_TRIES; tries++) {
+		ledger_word *entry = &file->names[(key + i) % LEDGER_NAMES], name = ledger_word_read(entry);
+		bool is_same = (uint64_t)name == key, is_free = is_name_free(file, name);
 		if (name == wanted)
 			return 0;
-		if (same && !is_free(file, name) && !instead)
+		if (is_same && !is_free && !instead)
 			return VG_LEDGER_REFUSED;
-		if (!same && !is_free(file, name))
+		if (!is_same && !is_free)
 			i++;
-		else if (ledger_word_swap(place, &name, wanted))
+		else if (ledger_word_swap(entry, &name, wanted))
 			return 0;
 	}
 	return VG_LEDGER_FULL;
@@ -254,53 +257,54 @@ static int put_name(struct ledger_file *file, uint32_t number, uint64_t key, boo
 int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key, bool instead)
 {
 	struct ledger_file *file = ledger_file_of(ledger);
-	uint32_t named = look_up(file, key);
+	uint32_t named = find_named(file, key);
 
 	if (named == share)
 		return 0;
 	if (named && !instead)
 		return VG_LEDGER_REFUSED;
-	return put_name(file, share, key, instead);
+	return add_name(file, share, key, instead);
 }
 
-// A change of the account, though nothing in it changes: an owner on its way out has to look again.
-static int join(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts,
+// Changes the tag of the account, although its value stays the same, so that an owner that leaves checks the holders
+// again.
+static int join_share(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts,
 		uint64_t *ret_bytes)
 {
 	struct ledger_share *share = &file->shares[(number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1];
-	bool held = holds(share, index);
+	bool was_holder = is_holder(share, index);
 
 	set_holder(share, index, true);
 	for (unsigned long attempt = 0; !attempts || attempt < attempts; attempt++) {
 		struct ledger_account now = ledger_account_read(&share->account);
 		uint64_t word;
 
-		if (!share_of(file, number, &word) || word != now.charged || ledger_share_owner(word) == index + 1)
+		if (!find_share(file, number, &word) || word != now.charged || ledger_share_owner(word) == index + 1)
 			break;
-		if (!change(file, index, share, now, now.charged, VG_LEDGER_IMPORT, 0))
+		if (!change_account(file, index, share, now, now.charged, VG_LEDGER_IMPORT, 0))
 			continue;
 		*ret_bytes = ledger_share_bytes(now.charged);
 		return 0;
 	}
-	if (!held)
-		leave(file, index, share, attempts);
+	if (!was_holder)
+		leave_as_holder(file, index, share, attempts);
 	return VG_LEDGER_GONE;
 }
 
 int vg_ledger_share_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes)
 {
-	uint32_t number = look_up(ledger_file_of(ledger), key);
+	uint32_t number = find_named(ledger_file_of(ledger), key);
 	unsigned int index;
 
 	if (!number)
 		return VG_LEDGER_GONE;
-	int r = ledger_slot_take(ledger, &index);
+	int r = ledger_slot_lock(ledger, &index);
 	if (r)
 		return r;
-	r = join(ledger_file_of(ledger), index, number, 0, ret_bytes);
+	r = join_share(ledger_file_of(ledger), index, number, 0, ret_bytes);
 	if (r == 0)
 		*ret_share = number;
-	ledger_slot_give(ledger);
+	ledger_slot_unlock(ledger);
 	return r;
 }
 
@@ -311,13 +315,13 @@ void vg_ledger_share_leave(struct vg_ledger *ledger, uint32_t number, enum vg_le
 	uint64_t word, passed = 0;
 	unsigned int index;
 
-	if (ledger_slot_take(ledger, &index) == 0) {
-		struct ledger_share *share = share_of(file, number, &word);
+	if (ledger_slot_lock(ledger, &index) == 0) {
+		struct ledger_share *share = find_share(file, number, &word);
 		if (share && ledger_share_owner(word) == index + 1)
-			disown(file, index, share, kind, most, 0, &passed);
+			leave_as_owner(file, index, share, kind, most, 0, &passed);
 		else if (share)
-			leave(file, index, share, 0);
-		ledger_slot_give(ledger);
+			leave_as_holder(file, index, share, 0);
+		ledger_slot_unlock(ledger);
 	}
 	*ret_passed = passed;
 }
@@ -328,22 +332,22 @@ void vg_ledger_share_resize(struct vg_ledger *ledger, uint32_t number, uint64_t 
 	unsigned int index;
 	uint64_t word;
 
-	if (bytes >> LEDGER_PAGE_SHIFT > UINT32_MAX || ledger_slot_take(ledger, &index) != 0)
+	if (bytes >> LEDGER_PAGE_SHIFT > UINT32_MAX || ledger_slot_lock(ledger, &index) != 0)
 		return;
-	struct ledger_share *share = share_of(file, number, &word);
+	struct ledger_share *share = find_share(file, number, &word);
 	for (bool done = !share; !done;) {
 		struct ledger_account now = ledger_account_read(&share->account);
 		done = ledger_share_owner(now.charged) != index + 1 ||
-		       change(file, index, share, now,
+		       change_account(file, index, share, now,
 			      (now.charged & ~(uint64_t)UINT32_MAX) | bytes >> LEDGER_PAGE_SHIFT, VG_LEDGER_DEVICE, 0);
 	}
-	ledger_slot_give(ledger);
+	ledger_slot_unlock(ledger);
 }
 
 void vg_ledger_share_set_away(struct vg_ledger *ledger, uint32_t number, bool away)
 {
 	uint64_t word;
-	struct ledger_share *share = share_of(ledger_file_of(ledger), number, &word);
+	struct ledger_share *share = find_share(ledger_file_of(ledger), number, &word);
 
 	if (share)
 		LEDGER_STORE(share->away, away);
@@ -386,7 +390,7 @@ int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner 
 			 uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes)
 {
 	struct ledger_file *file = ledger_file_of(ledger);
-	uint32_t number = look_up(file, key);
+	uint32_t number = find_named(file, key);
 	unsigned int index;
 
 	if (!number)
@@ -394,7 +398,7 @@ int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner 
 	int r = ledger_guest_slot(file, process, &program, &index);
 	if (r)
 		return r;
-	r = join(file, index, number, LEDGER_ATTEMPTS, ret_bytes);
+	r = join_share(file, index, number, LEDGER_ATTEMPTS, ret_bytes);
 	if (r == 0)
 		*ret_share = number;
 	return r;
@@ -407,8 +411,8 @@ int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner
 	unsigned int index;
 	uint64_t word;
 
-	share = share_of(file, number, &word);
-	if (!share || ledger_guest_slot(file, process, NULL, &index) != 0 || !holds(share, index))
+	share = find_share(file, number, &word);
+	if (!share || ledger_guest_slot(file, process, NULL, &index) != 0 || !is_holder(share, index))
 		return VG_LEDGER_GONE;
-	return leave(file, index, share, LEDGER_ATTEMPTS);
+	return leave_as_holder(file, index, share, LEDGER_ATTEMPTS);
 }
