@@ -229,18 +229,18 @@ void turn_charge_time(struct turn_arbiter *arbiter, const struct turn_facts *fac
 
 void turn_weigh(struct turn_arbiter *arbiter, uint64_t now)
 {
-	unsigned int taken = 0, without = 0;
+	unsigned int shares = 0, without = 0;
 
 	for (int i = 0; i < arbiter->touched; i++) {
 		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
-		taken += vgpu->terms.share;
+		shares += vgpu->terms.share;
 		without += vgpu->joined && !vgpu->terms.share && turn_is_active(arbiter, vgpu, now);
 	}
 	for (int i = 0; i < arbiter->touched; i++) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
 		bool idle_class = turn_is_idle_class(vgpu);
 		vgpu->weight = vgpu->terms.share ? vgpu->terms.share / 100.
-						 : (100 - taken) / 100. / (without ? without : 1);
+						 : (100 - shares) / 100. / (without ? without : 1);
 		if (turn_is_idle_class(vgpu) != idle_class)
 			vgpu->virtual_time = arbiter->floor[!idle_class];
 	}

@@ -128,8 +128,8 @@ static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->paused = paused;
 }
 
-// While one vGPU is active its gate is open. If that of a sleeping holder were open, too, it would not ring the bell when
-// it wakes, and both would run for as long as neither rings.
+// While one vGPU is active its gate is open. If that of a sleeping holder were open, too, it would not ring the bell
+// when it wakes, and both would run for as long as neither rings.
 static bool sleeps_beside_another(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, uint64_t now)
 {
 	if (turn_is_active(arbiter, holder, now))

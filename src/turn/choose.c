@@ -34,7 +34,7 @@ static unsigned int count_contenders(const struct turn_arbiter *arbiter, double 
 	return count;
 }
 
-// Long enough for the time that a handover takes, short enough for the round.
+// Returns a mean quantum that is long compared with a handover, and short enough for the round.
 static uint64_t find_mean_quantum(const struct turn_arbiter *arbiter, unsigned int contenders)
 {
 	const struct turn_rules *rules = &arbiter->rules;

@@ -1,7 +1,7 @@
 #include "turn/estimate.h"
 
 enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 5 };
-#define CAPPED (1ull << COUNT_BITS) // the last sample was
+#define CAPPED (1ull << COUNT_BITS) // the last sample was capped
 #define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)
 #define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // 36 minutes
@@ -26,20 +26,20 @@ static _Atomic uint64_t *find_entry(struct turn_estimates *estimates, uint64_t s
 	return &set[first];
 }
 
-static uint64_t units_of(uint64_t entry)
+static uint64_t get_units(uint64_t entry)
 {
 	return entry >> UNITS_SHIFT & UNITS_MOST;
 }
 
-static uint64_t count_of(uint64_t entry)
+static uint64_t get_count(uint64_t entry)
 {
 	return entry % (1u << COUNT_BITS);
 }
 
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample)
 {
-	_Atomic uint64_t *place = find_entry(estimates, shape);
-	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed), count = count_of(entry) + 1;
+	_Atomic uint64_t *slot = find_entry(estimates, shape);
+	uint64_t entry = atomic_load_explicit(slot, memory_order_relaxed), count = get_count(entry) + 1;
 
 	*ret_sample = true;
 	if (!has_tag(entry, shape))
@@ -47,13 +47,13 @@ uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_
 	if (count == TURN_SAMPLE)
 		count = 0;
 	*ret_sample = !count;
-	atomic_store_explicit(place, entry - count_of(entry) + count, memory_order_relaxed);
-	return units_of(entry) << UNIT_SHIFT;
+	atomic_store_explicit(slot, entry - get_count(entry) + count, memory_order_relaxed);
+	return get_units(entry) << UNIT_SHIFT;
 }
 
-// The first launch of a kernel may load its code, and then takes much longer. Short kernels are not measured more often,
-// because that costs their program too much.
-static bool is_unsettled(uint64_t old, uint64_t measured)
+// Returns whether to measure again soon. The first launch of a kernel may load its code, and then takes much longer.
+// Short kernels are not measured more often, because that costs their program too much.
+static bool is_far_off(uint64_t old, uint64_t measured)
 {
 	uint64_t difference = measured > old ? measured - old : old - measured;
 
@@ -62,14 +62,14 @@ static bool is_unsettled(uint64_t old, uint64_t measured)
 
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns)
 {
-	_Atomic uint64_t *place = find_entry(estimates, shape);
-	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed);
-	uint64_t old = has_tag(entry, shape) ? units_of(entry) : 0, count = old ? count_of(entry) : 0;
+	_Atomic uint64_t *slot = find_entry(estimates, shape);
+	uint64_t entry = atomic_load_explicit(slot, memory_order_relaxed);
+	uint64_t old = has_tag(entry, shape) ? get_units(entry) : 0, count = old ? get_count(entry) : 0;
 	uint64_t measured = measured_ns >> UNIT_SHIFT, units;
 	bool is_large;
 
 	measured = !measured ? 1 : measured > UNITS_MOST ? UNITS_MOST : measured;
-	if (is_unsettled(old, measured))
+	if (is_far_off(old, measured))
 		count = TURN_SAMPLE - SOON;
 	is_large = old && measured > old * GROWTH;
 	if (is_large && !(entry & CAPPED))
@@ -78,5 +78,5 @@ void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint6
 		: measured > old ? old + (measured - old + LEARN - 1) / LEARN
 				 : old - (old - measured + LEARN - 1) / LEARN;
 	entry = shape >> TAG_SHIFT << TAG_SHIFT | units << UNITS_SHIFT | (is_large ? CAPPED : 0) | count;
-	atomic_store_explicit(place, entry, memory_order_relaxed);
+	atomic_store_explicit(slot, entry, memory_order_relaxed);
 }

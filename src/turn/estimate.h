@@ -8,10 +8,11 @@
 // TURN_SAMPLE is a prime: in a program that repeats a sequence of launches, each of them is measured at times.
 enum { TURN_SETS = 128, TURN_WAYS = 8, TURN_SAMPLE = 61 };
 
-// A shape is in one of the entries of its set. A set is a cache line. A program may use hundreds of shapes, and one
-// that pushes another one out would hold up both: a shape that is not known counts as much work.
+// A shape is in one of the entries of its set. A set is a cache line. A program may use hundreds of shapes. If
+// one replaced another in the table, both would wait longer, because an unknown shape counts as much work.
 struct turn_estimates {
-	_Alignas(64) _Atomic uint64_t shapes[TURN_SETS][TURN_WAYS]; // {tag:20, 16 ns:37, capped:1, launches since the last sample:6}
+	// {tag:20, estimate in units of 16 ns:37, capped:1, launches since the last sample:6}
+	_Alignas(64) _Atomic uint64_t shapes[TURN_SETS][TURN_WAYS];
 };
 
 // The shape of a launch: the function or executable graph, and the number of its blocks.
@@ -24,6 +25,6 @@ static inline uint64_t turn_shape(const void *function, uint64_t blocks)
 // turn_estimate_learn(). That is the first launch of a shape, each until one is measured, and then one in TURN_SAMPLE.
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample);
 // A launch of the shape took `measured_ns`. The estimate follows by a quarter of the difference. A launch that was
-// interrupted by another process would count too much: the first of several long samples counts as at most four times the
-// estimate. Launches of 0.1 ms and more are measured again soon if the difference is large.
+// interrupted by another process would count too much: the first of several long samples counts as at most four times
+// the estimate. Launches of 0.1 ms and more are measured again soon if the difference is large.
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns);

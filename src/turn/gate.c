@@ -1,12 +1,12 @@
 #include "turn/gate.h"
 
 #define SPIN_NS 20000ull
-#define SPIN_SOON_NS 1000000ull // where the gate opens soon
+#define SPIN_SOON_NS 1000000ull // if the gate opens soon
 #define LARGE_WINDOW_NS 1000000ull
 #define POLL_LEAST_NS 10000ull
 #define POLL_MOST_NS 1000000ull
 #define SLEEP_NS (TURN_BEAT_NS / 3)
-#define UNGATED_NS 1000000000ull // without an arbiter
+#define UNGATED_NS 1000000000ull // the gate is open for so long without an arbiter
 
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
@@ -16,8 +16,8 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
-// No thread waits a second time for an arbiter that has ended.
-static bool wait_is_vain(struct turn_process *process, uint64_t beat)
+// Returns whether the arbiter is known to have stopped: a thread has waited for its next beat already.
+static bool has_arbiter_stopped(struct turn_process *process, uint64_t beat)
 {
 	return beat && beat == LOAD(process->last_ns);
 }
@@ -28,7 +28,7 @@ void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, u
 				       .awake_ns = now + SPIN_NS,
 				       .looked_ns = now,
 				       .beat_ns = LOAD(process->page->beat_ns)};
-	if (wait_is_vain(process, ret_wait->beat_ns))
+	if (has_arbiter_stopped(process, ret_wait->beat_ns))
 		STORE(process->open_ns, now + UNGATED_NS);
 	STORE(process->slot->alive_ns, now);
 	atomic_fetch_add(&process->slot->waiting, 1);
@@ -41,7 +41,7 @@ void turn_wait_end(struct turn_process *process)
 	atomic_fetch_sub(&process->slot->waiting, 1);
 }
 
-// Returns true if the thread asks for a beat.
+// Counts how long the thread has waited without a beat. Returns true if it must ring to ask for one.
 static bool count_quiet_time(struct turn_process *process, struct turn_wait *wait, uint64_t now)
 {
 	uint64_t beat = LOAD(process->page->beat_ns), took = now - wait->looked_ns, before = wait->quiet_ns;
@@ -60,8 +60,9 @@ static bool count_quiet_time(struct turn_process *process, struct turn_wait *wai
 	return wait->quiet_ns / SLEEP_NS != before / SLEEP_NS;
 }
 
-// Ever closer to the estimated end of the work in flight, and ever less often after it.
-static uint64_t poll_time(uint64_t eta, uint64_t now)
+// Returns the time until the next poll: half of the time until the estimated end of the work in flight, or after it a
+// quarter of the time since.
+static uint64_t find_poll_time(uint64_t eta, uint64_t now)
 {
 	uint64_t ns = eta > now ? (eta - now) / 2 : (now - eta) / 4;
 
@@ -74,15 +75,15 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	uint64_t eta = LOAD(process->slot->eta_ns);
 	struct turn_action action = {.step = TURN_STEP_SLEEP, .word = word, .ns = SLEEP_NS};
 
-	// Once for each turn: the arbiter may have read the slot too early, or have given a turn that the thread slept
-	// through.
+	// Rings once for each turn: the arbiter may have read the slot too early, or have granted a turn that ended
+	// while the thread slept.
 	action.ring = wait->rang != turn_word_number(word) + 1;
 	wait->rang = turn_word_number(word) + 1;
 	if (turn_word_is(word, TURN_SPIN) && wait->awake_ns < now)
 		wait->awake_ns = now + SPIN_SOON_NS;
 	if (eta) {
 		action.step = TURN_STEP_POLL;
-		action.ns = poll_time(eta, now);
+		action.ns = find_poll_time(eta, now);
 	} else if (now < wait->awake_ns) {
 		action.step = TURN_STEP_SPIN;
 		action.ns = wait->awake_ns - now;
@@ -90,8 +91,8 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	return action;
 }
 
-// A thread that spins loses its processor where others want it, so it sleeps until a part of a large window is free. What
-// was never measured may end much sooner than estimated, so the first looks are close together.
+// A thread that spins loses its processor if others want it. So it sleeps until a part of a large window is free. Work
+// that was never measured may end much sooner than estimated, so the first looks are close together.
 static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					  uint64_t now)
 {
@@ -110,13 +111,13 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 {
 	const struct turn_page *page = process->page;
 	uint32_t word = LOAD(page->word);
-	bool patient = now - wait->began_ns < LOAD(page->patience_us) * 1000ull, asks;
+	bool is_patient = now - wait->began_ns < LOAD(page->patience_us) * 1000ull, asks;
 	struct turn_action action = {.step = TURN_STEP_LAUNCH, .word = word};
 
 	STORE(process->slot->alive_ns, now);
 	asks = count_quiet_time(process, wait, now);
 	if (now < LOAD(process->open_ns) ||
-	    turn_admits(word, patient ? turn_window(LOAD(page->window_us), LOAD(page->ahead_ns), now) : UINT64_MAX,
+	    turn_admits(word, is_patient ? turn_window(LOAD(page->window_us), LOAD(page->ahead_ns), now) : UINT64_MAX,
 			LOAD(page->until_ns), now, LOAD(process->slot->eta_ns)))
 		return action;
 	action = turn_word_state(word) == TURN_CLOSED ? wait_for_turn(process, wait, word, now)
@@ -126,7 +127,7 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 	return action;
 }
 
-// Work whose end nobody reported may have ended long ago.
+// Work whose end was not reported may have ended long ago.
 static bool begins_request(uint32_t word, uint64_t eta, uint64_t now)
 {
 	return turn_word_is(word, TURN_ANNOUNCE) && (!eta || (now > eta && now - eta > TURN_QUIET_NS));

@@ -1,6 +1,6 @@
 // The gate in a process of a vGPU: what the interposer does before and after launches. No clock, thread or system call:
-// the caller passes the time, and rings, sleeps and spins as it is told. Any thread; no lock; after fork the child
-// begins with a slot and a struct turn_process of its own.
+// the caller passes the time, and rings, sleeps and spins as the functions say. Any thread; no lock. After a fork, the
+// child starts with its own slot and struct turn_process.
 //
 // Before a launch, if page->word is not 0:
 //	now = clock();
@@ -23,22 +23,22 @@
 #pragma once
 #include "turn/page.h"
 
-// Of this process; not shared.
+// The state of this process; not shared.
 struct turn_process {
 	struct turn_page *page;
 	struct turn_slot *slot;
-	_Atomic uint64_t open_ns; // no arbiter runs: the gate is open until then
-	_Atomic uint64_t last_ns; // the last beat of the arbiter that ended; 0: none was missed yet
+	_Atomic uint64_t open_ns; // the gate is open until then, because no arbiter runs
+	_Atomic uint64_t last_ns; // the last beat of an arbiter that stopped; 0: no beat was missed
 };
 
-// Of a thread at the gate.
+// The state of a thread at the gate.
 struct turn_wait {
 	uint64_t began_ns;  // when it came to the gate
 	uint64_t awake_ns;  // the thread spins until then
-	uint64_t beat_ns;   // the last one seen
-	uint64_t looked_ns; // the last look,
-	uint64_t step_ns;   // and the longest that the step after it may take
-	uint64_t quiet_ns;  // the thread waited for so long without a beat
+	uint64_t beat_ns;   // the last beat that it saw
+	uint64_t looked_ns; // when it looked last
+	uint64_t step_ns;   // the longest time that the step after that may take
+	uint64_t quiet_ns;  // how long it has waited without a beat
 	uint32_t rang;	    // number of the turn for which it rang, plus 1; 0: none
 };
 
@@ -46,7 +46,7 @@ enum turn_step {
 	TURN_STEP_LAUNCH, // the gate is open
 	TURN_STEP_SPIN,	  // look again at once
 	TURN_STEP_SLEEP,  // FUTEX_WAIT while page->word is `word`, for at most `ns`
-	TURN_STEP_POLL,	  // the same; then ask whether work of this process has ended: no other thread reports it
+	TURN_STEP_POLL,	  // the same; then query whether work of this process has ended, since no other thread does
 };
 struct turn_action {
 	enum turn_step step;

@@ -1,11 +1,12 @@
-// The shared words of one vGPU, by which the arbiter of a device (a thread of the daemon) and the vGPU's processes
-// talk. One page for the vGPU and one line for each slot of its ledger; nothing is shared between vGPUs. Any thread.
+// The shared words of one vGPU, by which the arbiter of a device (a thread of the daemon) and the processes of the vGPU
+// communicate. One page for the vGPU and one line for each slot of its ledger; nothing is shared between vGPUs. Any
+// thread.
 //
-// Who writes: the first line of the page: the arbiter. `bell`: every process of the vGPU. A slot: the threads of the
-// process that owns it in the ledger; the daemon zeroes it when it reaps the process, before the slot has a new owner.
-// Lifetime: that of the ledger. A new ledger has zeroes: the gate is open, nothing is in flight. A restored process
-// claims a zeroed slot. All times are nanoseconds of the kernel's own CLOCK_MONOTONIC, which a time namespace does not
-// shift (vg_ledger_clock_ns).
+// Writers: the arbiter writes the first line of the page. Every process of the vGPU writes `bell`. The threads of the
+// process that owns a slot in the ledger write the slot; the daemon zeroes it when it reaps the process, before the
+// slot has a new owner. Lifetime: that of the ledger. A new ledger has zeroes: the gate is open, nothing is in flight.
+// A restored process claims a zeroed slot. All times are nanoseconds of the kernel's own CLOCK_MONOTONIC, which a time
+// namespace does not shift (vg_ledger_clock_ns).
 //
 // Memory order: the arbiter writes `word` last, with release; a gate reads it first, with acquire, so it sees the other
 // words of the same or of a later order. A process writes its slot with release and then rings; the arbiter reads the
@@ -71,7 +72,8 @@ struct turn_page {
 	_Atomic uint64_t beat_ns;	    // when the arbiter last wrote
 	_Atomic uint32_t patience_us;	    // the longest that a gate waits for the window
 	_Atomic uint32_t reason;	    // enum turn_reason: why the share is not being held
-	// Held: half of the time until then may be in flight, if that is more than the window. 0: the window counts alone.
+	// Held: half of the time until then may be in flight, if that is more than the window. 0: the window counts
+	// alone.
 	_Atomic uint64_t ahead_ns;
 	_Alignas(64) _Atomic uint32_t bell; // futex of the arbiter: add 1 and wake
 	_Alignas(64) unsigned char reserved[TURN_PAGE_SIZE - 128];

@@ -8,7 +8,7 @@
 //	for each vGPU turn_page_write(): FUTEX_WAKE where it says TURN_WRITTEN_WAKE; begin again if it says
 //		TURN_WRITTEN_LOOK and turn_page_read() finds other work in flight;
 //	if `poll`: look again at once; else futex_waitv on the bells, until `next_ns`.
-// Before turn_decide() it calls turn_join(), turn_leave() and turn_set() for what the daemon's main thread tells it.
+// Before turn_decide() it calls turn_join(), turn_leave() and turn_set() for changes from the daemon's main thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

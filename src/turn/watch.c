@@ -51,8 +51,8 @@ static void watch_limit(const struct turn_arbiter *arbiter, struct turn_vgpu *vg
 		vgpu->limited = false;
 }
 
-// A program pauses after each synchronization. If the pause is a little longer than its grace, it loses each turn there,
-// and waits for a whole turn of another vGPU. So the grace grows with such pauses, until one is much longer.
+// A program pauses after each synchronization. If the pause is a little longer than its grace, it loses each turn
+// there, and waits for a whole turn of another vGPU. So the grace grows with such pauses, until one is much longer.
 static void learn_grace(const struct turn_rules *rules, struct turn_vgpu *vgpu, uint64_t now)
 {
 	uint64_t wanted = now - vgpu->left_ns + rules->grace_ns;
