@@ -10,13 +10,13 @@
 
 enum { TEXT = 4096 };
 
-static uint64_t lesser(uint64_t a, uint64_t b)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-// What /proc/meminfo calls MemAvailable.
-static uint64_t machine_available(void)
+// Returns MemAvailable of /proc/meminfo.
+static uint64_t read_machine_available(void)
 {
 	char text[TEXT];
 	uint64_t kib;
@@ -37,7 +37,7 @@ static bool read_number(const char *directory, const char *name, uint64_t *ret_n
 	return end != text;
 }
 
-// The names that a version of control groups has for its files.
+// File names of one version of control groups.
 struct names {
 	const char *prefix; // of the group's line in /proc/PID/cgroup
 	const char *below;  // directory of the groups, below the root
@@ -48,8 +48,8 @@ static const struct names versions[] = {
 	{":memory:/", "/memory", {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "\ntotal_inactive_file "},
 };
 
-// Returns the bytes of files that were not used lately. They count as used memory, but the kernel drops them before it
-// refuses memory.
+// Returns the page cache of files that were not used lately. It counts as used memory, but the kernel drops it before
+// it refuses memory.
 static uint64_t read_droppable(const char *directory, const struct names *names)
 {
 	char path[2 * TEXT + 64], text[4 * TEXT];
@@ -66,11 +66,11 @@ static uint64_t directory_available(const char *directory, const struct names *n
 
 	for (int i = 0; i < 2 && names->most[i]; i++)
 		if (read_number(directory, names->most[i], &number))
-			most = lesser(most, number);
+			most = smaller(most, number);
 	if (most == UINT64_MAX || !read_number(directory, names->used, &used))
 		return UINT64_MAX;
-	used -= lesser(used, read_droppable(directory, names));
-	return most - lesser(most, used);
+	used -= smaller(used, read_droppable(directory, names));
+	return most - smaller(most, used);
 }
 
 static uint64_t version_available(const char *root, const char *groups, const struct names *names)
@@ -83,17 +83,17 @@ static uint64_t version_available(const char *root, const char *groups, const st
 		return available;
 	snprintf(group, sizeof group, "%s", line + strlen(names->prefix) - 1);
 	group[strcspn(group, "\n")] = '\0';
-	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) { // the group, then those around it
+	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) { // the group, then its parents
 		*end = '\0';
 		snprintf(directory, sizeof directory, "%s%s%s", root, names->below, group);
-		available = lesser(available, directory_available(directory, names));
+		available = smaller(available, directory_available(directory, names));
 	}
 	return available;
 }
 
 uint64_t pager_group_available(const char *root, const char *groups)
 {
-	return lesser(version_available(root, groups, &versions[0]), version_available(root, groups, &versions[1]));
+	return smaller(version_available(root, groups, &versions[0]), version_available(root, groups, &versions[1]));
 }
 
 uint64_t pager_host_available(void)
@@ -101,5 +101,6 @@ uint64_t pager_host_available(void)
 	char groups[TEXT];
 	bool has_groups = vg_file_read("/proc/self/cgroup", groups, sizeof groups) > 0;
 
-	return lesser(machine_available(), has_groups ? pager_group_available("/sys/fs/cgroup", groups) : UINT64_MAX);
+	return smaller(read_machine_available(),
+		       has_groups ? pager_group_available("/sys/fs/cgroup", groups) : UINT64_MAX);
 }

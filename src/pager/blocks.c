@@ -10,11 +10,11 @@
 _Static_assert(BLOCKS_BYTES == PAGER_BLOCK, "the kernel hashes blocks of this size");
 
 static struct {
-	CUcontext context; // NULL: it is not loaded
+	CUcontext context; // NULL: the module is not loaded
 	CUmodule module;
 	CUfunction function;
 	CUdeviceptr addresses, digests;
-	// The context in which loading failed, and why. It is not tried again there: that would prolong each move.
+	// The context in which loading failed, and the error. It is not tried again there, to keep moves short.
 	CUcontext refused_in;
 	CUresult refusal;
 } code;
@@ -100,8 +100,8 @@ CUresult pager_blocks_begin(uint64_t bytes, CUstream on)
 	return bytes < least ? CUDA_ERROR_NOT_READY : load_code(pager_current_context());
 }
 
-// Without a key it is BLAKE3's keyed hash with a key of zeroes.
-static CUresult hash(void)
+// Computes BLAKE3's keyed hash with a key of zeroes.
+static CUresult hash_blocks(void)
 {
 	struct hash_parameters parameters = {.one = 1};
 	void *arguments[] = {&parameters};
@@ -109,8 +109,8 @@ static CUresult hash(void)
 
 	result = pager_driver.cuMemcpyHtoDAsync_v2(code.addresses, addresses, count * sizeof *addresses, stream);
 	if (result == CUDA_SUCCESS)
-		result = pager_driver.cuLaunchKernel(code.function, (unsigned int)count, 1, 1, HASH_CHUNK_GROUP, 1, 1, 0,
-						     stream, arguments, NULL);
+		result = pager_driver.cuLaunchKernel(code.function, (unsigned int)count, 1, 1, HASH_CHUNK_GROUP, 1, 1,
+						     0, stream, arguments, NULL);
 	if (result == CUDA_SUCCESS)
 		result = pager_driver.cuMemcpyDtoHAsync_v2(digests, code.digests, count * sizeof *digests, stream);
 	CUresult finished = pager_driver.cuStreamSynchronize(stream);
@@ -118,7 +118,7 @@ static CUresult hash(void)
 }
 
 // Compares the digest of a block with that of its copy in the host, and stores it.
-static void compare(struct pager_room *room, size_t index, const struct hash_node *digest)
+static void compare_digest(struct pager_room *room, size_t index, const struct hash_node *digest)
 {
 	if (room->is_copy && memcmp(&room->digests[index], digest, sizeof *digest) == 0)
 		room->changed &= ~(1ull << index);
@@ -126,14 +126,14 @@ static void compare(struct pager_room *room, size_t index, const struct hash_nod
 		room->digests[index] = *digest;
 }
 
-static CUresult flush(void)
+static CUresult flush_blocks(void)
 {
-	CUresult result = count ? hash() : CUDA_SUCCESS;
+	CUresult result = count ? hash_blocks() : CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count; i++) {
 		struct pager_room *room = owners[i].room;
 		if (result == CUDA_SUCCESS)
-			compare(room, owners[i].index, &digests[i]);
+			compare_digest(room, owners[i].index, &digests[i]);
 		room->is_hashed = result == CUDA_SUCCESS;
 	}
 	for (size_t i = 0; i < count; i++) // after all blocks of the room were compared
@@ -145,7 +145,7 @@ static CUresult flush(void)
 CUresult pager_blocks_add(CUdeviceptr address, size_t size, struct pager_room *room)
 {
 	size_t blocks = size / PAGER_BLOCK;
-	CUresult result = count + blocks > BLOCKS_MOST ? flush() : CUDA_SUCCESS;
+	CUresult result = count + blocks > BLOCKS_MOST ? flush_blocks() : CUDA_SUCCESS;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -165,5 +165,5 @@ CUresult pager_blocks_add(CUdeviceptr address, size_t size, struct pager_room *r
 
 CUresult pager_blocks_end(void)
 {
-	return flush();
+	return flush_blocks();
 }

@@ -14,11 +14,26 @@ long pager_longer(long pause_ns, long most_ns)
 	return pause_ns < most_ns / 2 ? pause_ns * 2 : most_ns;
 }
 
-// Waits until the GPU has done all work of the context, at most until the deadline. The event covers all its streams.
+// Waits for the work of all streams of the context, which the event covers.
+static CUresult wait_for_event(CUcontext context, CUevent event, uint64_t deadline_ns)
+{
+	CUresult result = pager_driver.cuCtxRecordEvent(context, event);
+	long pause_ns = PAGER_POLL_LEAST_NS;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (;;) {
+		result = pager_driver.cuEventQuery(event);
+		if (result != CUDA_ERROR_NOT_READY || vg_clock_monotonic_ns() >= deadline_ns)
+			return result;
+		pager_sleep(pause_ns);
+		pause_ns = pager_longer(pause_ns, PAGER_POLL_MOST_NS);
+	}
+}
+
 static CUresult drain_context(CUcontext context, uint64_t deadline_ns)
 {
 	CUresult result = pager_driver.cuCtxPushCurrent_v2(context);
-	long pause_ns = PAGER_POLL_LEAST_NS;
 	CUcontext popped;
 	CUevent event;
 
@@ -26,13 +41,7 @@ static CUresult drain_context(CUcontext context, uint64_t deadline_ns)
 		return result;
 	result = pager_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (result == CUDA_SUCCESS) {
-		result = pager_driver.cuCtxRecordEvent(context, event);
-		while (result == CUDA_SUCCESS && (result = pager_driver.cuEventQuery(event)) == CUDA_ERROR_NOT_READY &&
-		       vg_clock_monotonic_ns() < deadline_ns) {
-			pager_sleep(pause_ns);
-			pause_ns = pager_longer(pause_ns, PAGER_POLL_MOST_NS);
-			result = CUDA_SUCCESS;
-		}
+		result = wait_for_event(context, event, deadline_ns);
 		pager_driver.cuEventDestroy_v2(event);
 	}
 	pager_driver.cuCtxPopCurrent_v2(&popped);

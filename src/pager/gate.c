@@ -11,27 +11,28 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "pager/drain.h"
 #include "pager/page.h"
 
 __thread PAGER_TLS struct pager_mark *pager_mark;
 _Atomic uint32_t pager_gate;
 static _Atomic(struct pager_mark *) marks;
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pager_slot *counted_in; // under the lock, as is the next one
+static struct pager_slot *counted_in; // protected by count_lock, as the next variable
 static uint32_t waiting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a mark is added or reused
-static void (*tell_waiting)(uint64_t waited_ns);
+static void (*report_waiting)(uint64_t waited_ns);
 
-enum { TELL_FIRST_S = 5, TELL_AGAIN_S = 60 };
+enum { REPORT_FIRST_S = 5, REPORT_AGAIN_S = 60 };
 
 static int register_membarrier(void)
 {
 	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : -errno;
 }
 
-int pager_gate_start(void (*tell)(uint64_t waited_ns))
+int pager_gate_start(void (*report)(uint64_t waited_ns))
 {
-	tell_waiting = tell;
+	report_waiting = report;
 	return register_membarrier();
 }
 
@@ -49,11 +50,11 @@ void pager_gate_count_in(struct pager_slot *slot)
 	pthread_mutex_unlock(&count_lock);
 }
 
-// Counts a thread that begins or ends to wait. The slot may be another one at its end, after a restore.
-static void count_waiting(bool begins, uint64_t waited_ns)
+// Adds `change` to the number of waiting threads. After a restore, a thread may end in another slot than it began in.
+static void count_waiting(int change, uint64_t waited_ns)
 {
 	pthread_mutex_lock(&count_lock);
-	waiting += begins ? 1 : -1;
+	waiting += (uint32_t)change;
 	if (counted_in) {
 		atomic_store(&counted_in->waiting, waiting);
 		atomic_fetch_add(&counted_in->waited_ns, waited_ns);
@@ -108,18 +109,18 @@ static void add_mark(void)
 
 static void wait_while_closed(void)
 {
-	struct timespec patience = {.tv_sec = TELL_FIRST_S};
+	struct timespec patience = {.tv_sec = REPORT_FIRST_S};
 	uint64_t began_ns = vg_clock_monotonic_ns();
 
-	count_waiting(true, 0);
+	count_waiting(1, 0);
 	while (atomic_load(&pager_gate) == PAGER_GATE_CLOSED) {
 		if (syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, PAGER_GATE_CLOSED, &patience, NULL, 0) == 0 ||
 		    errno != ETIMEDOUT)
 			continue;
-		patience.tv_sec = TELL_AGAIN_S;
-		tell_waiting(vg_clock_monotonic_ns() - began_ns);
+		patience.tv_sec = REPORT_AGAIN_S;
+		report_waiting(vg_clock_monotonic_ns() - began_ns);
 	}
-	count_waiting(false, vg_clock_monotonic_ns() - began_ns);
+	count_waiting(-1, vg_clock_monotonic_ns() - began_ns);
 }
 
 void pager_gate_wait(void)
@@ -165,7 +166,7 @@ bool pager_gate_was_used(void)
 bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)
 {
 	const struct pager_mark *inside;
-	long pause_ns = 20000;
+	long pause_ns = PAGER_POLL_LEAST_NS;
 
 	*ret_row = 0;
 	pager_gate_bar();
@@ -179,8 +180,8 @@ bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)
 			pager_gate_open();
 			return false;
 		}
-		nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-		pause_ns = pause_ns < 1000000 ? pause_ns * 2 : 1000000;
+		pager_sleep(pause_ns);
+		pause_ns = pager_longer(pause_ns, PAGER_POLL_MOST_NS);
 	}
 	return true;
 }

@@ -28,9 +28,9 @@ enum {
 	PAGER_GATE_ASKS, // open; the next thread that enters sets PAGER_GATE_OPEN, which shows that the device is used
 };
 
-// Prepares the gate. Call it once, before any other function. A thread that has waited for some seconds calls `tell`.
+// Prepares the gate. Call it once, before any other function. A thread that has waited for some seconds calls `report`.
 // Returns 0, or -errno if the kernel has no membarrier().
-int pager_gate_start(void (*tell)(uint64_t waited_ns));
+int pager_gate_start(void (*report)(uint64_t waited_ns));
 // Bars the gate: no thread enters until pager_gate_open(). Does not wait for threads that are inside.
 void pager_gate_bar(void);
 // Sets the slot in which waiting threads are counted; NULL: none.

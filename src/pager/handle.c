@@ -7,12 +7,12 @@
 #include "pager/array.h"
 #include "pager/memory.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below, and of the counts in handles
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects all variables below, and the counts in handles
 static struct pager_handle **handles;			 // by number
 static size_t count, capacity;
 static uint64_t numbers, bytes_of_all;
 
-// Index of the first handle whose number is not less.
+// Returns the index of the first handle whose number is not less.
 static size_t find_index(CUmemGenericAllocationHandle number)
 {
 	size_t low = 0, high = count;
@@ -50,7 +50,7 @@ static struct pager_handle *new_handle(CUmemGenericAllocationHandle real, size_t
 	return handle;
 }
 
-static bool insert(struct pager_handle *handle)
+static bool insert_handle(struct pager_handle *handle)
 {
 	bool inserted;
 
@@ -58,7 +58,7 @@ static bool insert(struct pager_handle *handle)
 	inserted = pager_array_reserve(&handles, count, &capacity);
 	if (inserted) {
 		handle->number = 1ull << 62 | ++numbers;
-		handles[count++] = handle; // behind the others, since numbers only grow
+		handles[count++] = handle; // at the end, since numbers only grow
 		bytes_of_all += handle->size;
 	}
 	pthread_mutex_unlock(&lock);
@@ -75,7 +75,7 @@ CUresult pager_handle_create(CUmemGenericAllocationHandle *ret_number, size_t si
 	if (result != CUDA_SUCCESS)
 		return result;
 	handle = new_handle(real, size, properties);
-	if (!handle || !insert(handle)) {
+	if (!handle || !insert_handle(handle)) {
 		free(handle);
 		pager_driver.cuMemRelease(real);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -96,8 +96,8 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number)
 	return handle;
 }
 
-// With the lock held.
-static void take_out(const struct pager_handle *handle)
+// The lock is held.
+static void remove_handle(const struct pager_handle *handle)
 {
 	size_t at = find_index(handle->number);
 
@@ -112,14 +112,14 @@ static void give_rooms(struct pager_handle *handle)
 		pager_room_give(&handle->rooms[i], pager_chunk_bytes(handle->size, i));
 }
 
-// Releases the memory, which has no holder any more. If the driver does not, it gets the last holder back.
-static CUresult destroy(struct pager_handle *handle)
+// Releases memory without holders. If the driver fails, the last holder stays.
+static CUresult destroy_handle(struct pager_handle *handle)
 {
 	CUresult result = handle->real ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
 
 	pthread_mutex_lock(&lock);
 	if (result == CUDA_SUCCESS)
-		take_out(handle);
+		remove_handle(handle);
 	else
 		handle->holders++;
 	pthread_mutex_unlock(&lock);
@@ -139,7 +139,7 @@ CUresult pager_handle_drop(struct pager_handle *handle)
 	pthread_mutex_lock(&lock);
 	last = --handle->holders == 0;
 	pthread_mutex_unlock(&lock);
-	return last ? destroy(handle) : CUDA_SUCCESS;
+	return last ? destroy_handle(handle) : CUDA_SUCCESS;
 }
 
 CUresult pager_handle_release(CUmemGenericAllocationHandle number)

@@ -28,7 +28,7 @@ struct pager_handle {
 	struct pager_room rooms[]; // of its chunks
 };
 
-// Whether a handle is one of these numbers, valid or not. The driver's own are pointers or small numbers.
+// Returns whether a handle is one of these numbers, valid or not. The driver's handles are pointers or small numbers.
 static inline bool pager_handle_is_ours(CUmemGenericAllocationHandle handle)
 {
 	return handle >> 62 == 1;
@@ -50,9 +50,9 @@ CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 void pager_handle_keep_on_device(struct pager_handle *handle);
 // Undoes one call of that. Returns whether the memory can leave again.
 bool pager_handle_let_leave(struct pager_handle *handle);
-// Of all that can leave. Any thread, at any time.
+// Returns the bytes of all memory that can leave. Any thread, at any time.
 uint64_t pager_handle_bytes(void);
-// Of these, those that have no room in the host. The pager's thread.
+// Returns those of these bytes that have no room in the host. The pager's thread.
 uint64_t pager_handle_roomless(void);
 // Gives back the rooms of memory that is on the device. The pager's thread.
 void pager_handle_forget_copies(void);

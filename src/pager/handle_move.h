@@ -3,7 +3,7 @@
 #include "pager/copy.h"
 #include "pager/handle.h"
 
-// Takes rooms in the host for all that can leave and has none.
+// Takes rooms in the host for all memory that can leave and has none.
 void pager_handles_take_host(void);
 // Gives back the rooms of handles that are on the device and have no copy. Call it after every move to the host, also
 // one that failed.
@@ -18,8 +18,8 @@ CUresult pager_handles_begin_out(struct pager_copies *copies);
 CUresult pager_handles_create(void);
 uint64_t pager_handles_count_absent(void);
 uint64_t pager_handles_count_away(void);
-// Creates all memory that is not there, maps it at its addresses, and where the copies need it, and begins the copies
-// to the device. Stores the result of a copy that could not begin in *ret_copied.
+// Creates missing memory, maps it at its addresses and, for the copies, at a window, and begins the copies to the
+// device. Stores the result of a copy that could not begin in *ret_copied.
 CUresult pager_handles_bring(struct pager_copies *copies, CUresult *ret_copied);
 // Unmaps and releases the memory of handles whose bytes are in the host.
 CUresult pager_handles_release(void);

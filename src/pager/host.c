@@ -16,10 +16,10 @@
 enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
 
 struct piece {
-	char *memory; // NULL: it was put away
+	char *memory; // NULL: it is not mapped
 	size_t size;
 	CUcontext pinned_in; // NULL: not pinned
-	bool is_lost;	     // it was pinned, and is not any more
+	bool is_lost;	     // it was pinned, and must be pinned again
 	bool is_in_file;
 	off_t offset; // in the file
 };
@@ -80,7 +80,7 @@ static bool populate(char *memory, size_t size)
 	return !failed;
 }
 
-static void pin(struct piece *piece)
+static void pin_piece(struct piece *piece)
 {
 	piece->is_lost = false;
 	if (pager_driver.cuMemHostRegister_v2(piece->memory, piece->size, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS)
@@ -105,7 +105,7 @@ static bool has_file(void)
 
 	if (file_fd >= 0)
 		return fstat(file_fd, &info) == 0 && info.st_ino == file_inode;
-	if (file_bytes) // it was put away
+	if (file_bytes) // it has a name and is not open
 		return false;
 	file_fd = pager_file_create();
 	if (file_fd < 0)
@@ -131,7 +131,7 @@ static void *map_piece(size_t size, int fd, off_t offset)
 	return memory;
 }
 
-// Whether a quarter of the file system is left to other programs then.
+// Returns whether a quarter of the file system remains for other programs.
 static bool leaves_enough(size_t size)
 {
 	struct statvfs info;
@@ -158,30 +158,33 @@ static void *extend_file(size_t size)
 	return NULL;
 }
 
-// Adds a piece of `size` bytes, of PIECE at most. With the lock held.
+static void *map_anonymous(size_t size)
+{
+	void *memory = map_piece(size, -1, 0);
+
+	if (!memory || populate(memory, size))
+		return memory;
+	munmap(memory, size);
+	return NULL;
+}
+
+// Adds a piece of `size` bytes, of PIECE at most. The lock is held.
 static bool add_piece(uint64_t size)
 {
 	struct piece *piece = &pieces[piece_count];
-	void *memory;
 
 	size = size < PIECE ? size : PIECE;
 	if (piece_count == PIECES)
 		return false;
-	*piece = (struct piece){.size = size, .is_in_file = true, .offset = file_bytes};
-	memory = extend_file(size);
-	if (!memory) {
-		piece->is_in_file = false;
-		memory = map_piece(size, -1, 0);
-		if (!memory)
-			return false;
-		if (!populate(memory, size)) {
-			munmap(memory, size);
-			return false;
-		}
-	}
-	file_bytes += piece->is_in_file ? (off_t)size : 0;
-	piece->memory = memory;
-	pin(piece);
+	*piece = (struct piece){.memory = extend_file(size), .size = size, .offset = file_bytes};
+	piece->is_in_file = piece->memory != NULL;
+	if (piece->is_in_file)
+		file_bytes += (off_t)size;
+	else
+		piece->memory = map_anonymous(size);
+	if (!piece->memory)
+		return false;
+	pin_piece(piece);
 	all_bytes += size;
 	piece_count++;
 	return true;
@@ -200,8 +203,8 @@ static struct piece *find_lost(void)
 	return NULL;
 }
 
-// With the lock held.
-static enum pager_host_step grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
+// The lock is held.
+static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
 	uint64_t needed = bytes > free_bytes() ? bytes - free_bytes() : 0, available;
 	struct piece *lost = find_lost();
@@ -211,7 +214,7 @@ static enum pager_host_step grow(uint64_t bytes, uint64_t kept, uint64_t *ret_mi
 		return PAGER_HOST_SHORT;
 	}
 	if (lost) {
-		pin(lost);
+		pin_piece(lost);
 		return PAGER_HOST_MORE;
 	}
 	if (needed == 0)
@@ -230,7 +233,7 @@ enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *re
 
 	*ret_missing = 0;
 	pthread_mutex_lock(&lock);
-	step = grow(bytes, kept, ret_missing);
+	step = grow_locked(bytes, kept, ret_missing);
 	pthread_mutex_unlock(&lock);
 	return step;
 }
@@ -243,6 +246,11 @@ bool pager_host_has(uint64_t bytes)
 	has = bytes <= free_bytes();
 	pthread_mutex_unlock(&lock);
 	return has;
+}
+
+static bool is_used(size_t granule)
+{
+	return used[granule / 64] >> granule % 64 & 1;
 }
 
 static void set_used(size_t first, size_t end, bool is_used)
@@ -258,7 +266,7 @@ uint64_t pager_host_take(size_t size)
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = lowest; i < all_bytes / GRANULE && !room; i++) {
-		free_ones = used[i / 64] >> i % 64 & 1 ? 0 : free_ones + 1;
+		free_ones = is_used(i) ? 0 : free_ones + 1;
 		if (free_ones < granules)
 			continue;
 		size_t first = i + 1 - granules;
@@ -310,8 +318,8 @@ void pager_host_forget(CUcontext context)
 
 // ---- dump and restore ----------------------------------------------------------------------------------
 
-// Returns false if the driver does not unpin it.
-static bool unpin(struct piece *piece)
+// Returns false if the driver fails to unpin the piece.
+static bool unpin_piece(struct piece *piece)
 {
 	if (piece->pinned_in && pager_driver.cuMemHostUnregister(piece->memory) != CUDA_SUCCESS)
 		return false;
@@ -320,17 +328,17 @@ static bool unpin(struct piece *piece)
 	return true;
 }
 
-// Frees the pages of the file that no room has, so that they are not written into an image.
+// Frees the unused pages of a piece in the file, so that they are not written into an image.
 static void punch_unused(const struct piece *piece, size_t first_granule)
 {
+	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	size_t count = piece->size / GRANULE;
 
 	for (size_t i = 0, end; i < count; i = end + 1) {
-		for (end = i; end < count && !(used[(first_granule + end) / 64] >> (first_granule + end) % 64 & 1); end++)
+		for (end = i; end < count && !is_used(first_granule + end); end++)
 			;
 		if (end > i)
-			fallocate(file_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->offset + (off_t)(i * GRANULE),
-				  (off_t)((end - i) * GRANULE));
+			fallocate(file_fd, mode, piece->offset + (off_t)(i * GRANULE), (off_t)((end - i) * GRANULE));
 	}
 }
 
@@ -359,30 +367,32 @@ static int name_file(void)
 	if (!has_file())
 		return -EBADF;
 	r = pager_file_choose(0, &file);
-	if (r == 0)
-		r = pager_file_link(file_fd, &file);
+	if (r < 0)
+		return r;
+	r = pager_file_link(file_fd, &file);
 	if (r == 0)
 		file_name = file;
 	return r;
 }
 
-static int put_away(void)
+static int put_away_file(void)
 {
 	int r = name_file();
 
-	for (size_t i = 0; i < piece_count && r == 0; i++)
-		if (pieces[i].is_in_file && !unpin(&pieces[i]))
-			r = -EIO;
-	if (r == 0)
-		unmap_file();
-	return r;
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < piece_count; i++)
+		if (pieces[i].is_in_file && !unpin_piece(&pieces[i]))
+			return -EIO;
+	unmap_file();
+	return 0;
 }
 
-// Frees memory that is not in use. With the lock held.
-static void release(void)
+// Frees memory that is not in use. The lock is held.
+static void release_all(void)
 {
 	for (size_t i = 0; i < piece_count; i++)
-		if (!unpin(&pieces[i]))
+		if (!unpin_piece(&pieces[i]))
 			return;
 	for (size_t i = 0; i < piece_count; i++)
 		if (pieces[i].memory)
@@ -402,9 +412,9 @@ int pager_host_put_away(struct pager_file *ret_file)
 
 	pthread_mutex_lock(&lock);
 	if (used_bytes == 0)
-		release();
+		release_all();
 	if (file_bytes)
-		r = put_away();
+		r = put_away_file();
 	else
 		close_file(); // CRIU would write it
 	if (r == 0)
@@ -413,16 +423,14 @@ int pager_host_put_away(struct pager_file *ret_file)
 	return r;
 }
 
-static int check_size(int fd)
+static int check_file(int fd, struct stat *ret_info)
 {
-	struct stat info;
-
-	return fstat(fd, &info) < 0 ? -errno : info.st_size < file_bytes ? -EINVAL : 0;
+	return fstat(fd, ret_info) < 0 ? -errno : ret_info->st_size < file_bytes ? -EINVAL : 0;
 }
 
 static int map_file(int fd)
 {
-	int r = check_size(fd);
+	int r = 0;
 
 	for (size_t i = 0; i < piece_count && r == 0; i++) {
 		if (!pieces[i].is_in_file)
@@ -439,22 +447,24 @@ static int map_file(int fd)
 	return r;
 }
 
-static int take_back(const struct pager_file *file)
+static int take_back_file(const struct pager_file *file)
 {
-	int fd = pager_file_open(file);
-	int r = fd < 0 ? fd : map_file(fd);
+	int fd = pager_file_open(file), r;
 	struct stat info;
 
-	if (r == 0 && fstat(fd, &info) < 0)
-		r = -errno;
-	if (r == 0) {
-		file_fd = fd;
-		file_inode = info.st_ino;
-		file_name = *file;
-	} else if (fd >= 0) {
+	if (fd < 0)
+		return fd;
+	r = check_file(fd, &info);
+	if (r == 0)
+		r = map_file(fd);
+	if (r < 0) {
 		close(fd);
+		return r;
 	}
-	return r;
+	file_fd = fd;
+	file_inode = info.st_ino;
+	file_name = *file;
+	return 0;
 }
 
 int pager_host_take_back(const struct pager_file *file)
@@ -463,12 +473,12 @@ int pager_host_take_back(const struct pager_file *file)
 
 	pthread_mutex_lock(&lock);
 	if (file_bytes)
-		r = take_back(file);
+		r = take_back_file(file);
 	pthread_mutex_unlock(&lock);
 	return r;
 }
 
-static bool is_one_pinned(void)
+static bool is_any_pinned(void)
 {
 	for (size_t i = 0; i < piece_count; i++)
 		if (pieces[i].pinned_in)
@@ -485,10 +495,10 @@ bool pager_host_release_step(void)
 	if (used_bytes == 0) {
 		while (i < piece_count && !pieces[i].pinned_in)
 			i++;
-		bool failed = i < piece_count && !unpin(&pieces[i]);
-		are_left = !failed && is_one_pinned();
+		bool failed = i < piece_count && !unpin_piece(&pieces[i]);
+		are_left = !failed && is_any_pinned();
 		if (!failed && !are_left)
-			release();
+			release_all();
 	}
 	pthread_mutex_unlock(&lock);
 	return are_left;
@@ -498,7 +508,7 @@ void pager_host_release(void)
 {
 	pthread_mutex_lock(&lock);
 	if (used_bytes == 0)
-		release();
+		release_all();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -1,7 +1,7 @@
 // Pinned host memory for chunks that leave the device. It lies in a file without a name (pager/host_file.h), or is
-// anonymous where the tmpfs has no room, so it goes with the process. It grows by pieces, which stay pinned. A chunk has
-// a room in it, which may extend over several pieces. So rooms of all sizes fit without gaps, if they are taken in the
-// same order as before. The pager's thread, or threads inside the gate.
+// anonymous where the tmpfs has no room, so it goes with the process. It grows by pieces, which stay pinned. A chunk
+// has a room in it, which may extend over several pieces. So rooms of all sizes fit without gaps, if they are taken in
+// the same order as before. The pager's thread, or threads inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ void pager_host_limit(uint64_t bytes);
 enum pager_host_step {
 	PAGER_HOST_READY, // the bytes are there
 	PAGER_HOST_MORE,  // call again
-	PAGER_HOST_SHORT, // *ret_missing more would be needed: the host has not so much, or the limit is lower
+	PAGER_HOST_SHORT, // *ret_missing more bytes are needed: the host does not have them, or the limit is lower
 };
 // Pins one piece more towards `bytes`, if `kept` bytes of the host's memory are left when all of it is pinned. The
 // context is current. Other threads that use this memory wait meanwhile.
@@ -26,7 +26,7 @@ uint64_t pager_host_take(size_t size);
 void pager_host_give(uint64_t room, size_t size);
 // Returns where a room begins, or a byte within one. A copy may take *ret_size bytes from there, and not more.
 void *pager_host_at(uint64_t room, size_t *ret_size);
-// The context has gone, and the pinning that was done in it. NULL: all pinning.
+// Notes that a context was destroyed, and with it what was pinned in it. NULL: nothing is pinned any more.
 void pager_host_forget(CUcontext context);
 
 // While the process is dumped and restored, its file has a name, and the process does not map it. The gate is closed.
@@ -48,7 +48,7 @@ void pager_host_release(void);
 bool pager_host_release_step(void);
 // Returns how much there is, in use or not.
 uint64_t pager_host_bytes(void);
-// Whether the file has a name.
+// Returns whether the file has a name.
 bool pager_host_is_named(void);
-// In a forked child: it does not have the memory, and closes the file.
+// Closes the file in a forked child, which does not have the memory.
 void pager_host_reset(void);

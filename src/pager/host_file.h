@@ -1,6 +1,7 @@
 // The file for the host memory of a process (pager/host.h). It lies in a tmpfs and has no name, so the kernel frees it
 // with the process. While a dump or a restore is under way, the process does not map it, and it has a name by which
-// both find it. The name says whose it is, so that files of processes that were killed can be removed. Any thread.
+// both find it. The name identifies the process, so that files of processes that were killed can be removed. Any
+// thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,14 +7,14 @@
 #include "pager/array.h"
 #include "pager/handle.h"
 
-// Of all below, and of the lists in handles. Taken before the lock of handle.c.
+// Protects all variables below, and the lists in handles. Lock it before the lock of handle.c.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pager_mapping **mappings; // by address
 static size_t count, capacity;
-static size_t promised; // places for mappings that calls under way may put (back)
+static size_t reserved; // entries for mappings that calls under way may insert
 static uint64_t numbers;
 
-// Index of the first mapping that ends behind `address`.
+// Returns the index of the first mapping that ends after `address`.
 static size_t find_behind(CUdeviceptr address)
 {
 	size_t low = 0, high = count;
@@ -29,26 +29,26 @@ static size_t find_behind(CUdeviceptr address)
 	return low;
 }
 
-static bool promise_place(void)
+static bool reserve_entry(void)
 {
-	bool has_place;
+	bool is_reserved;
 
 	pthread_mutex_lock(&lock);
-	has_place = pager_array_reserve(&mappings, count + promised, &capacity);
-	promised += has_place;
+	is_reserved = pager_array_reserve(&mappings, count + reserved, &capacity);
+	reserved += is_reserved;
 	pthread_mutex_unlock(&lock);
-	return has_place;
+	return is_reserved;
 }
 
-// At a place that was promised.
-static void insert(struct pager_mapping *mapping)
+// Inserts a mapping for which an entry is reserved. The lock is held.
+static void insert_mapping(struct pager_mapping *mapping)
 {
 	size_t at = find_behind(mapping->address);
 
 	memmove(&mappings[at + 1], &mappings[at], (count - at) * sizeof *mappings);
 	mappings[at] = mapping;
 	count++;
-	promised--;
+	reserved--;
 }
 
 static void link_to_handle(struct pager_mapping *mapping)
@@ -57,7 +57,7 @@ static void link_to_handle(struct pager_mapping *mapping)
 	mapping->handle->mappings = mapping;
 }
 
-static CUresult map(struct pager_mapping *mapping, unsigned long long flags)
+static CUresult map_handle(struct pager_mapping *mapping, unsigned long long flags)
 {
 	struct pager_handle *handle = mapping->handle;
 	CUresult result = pager_driver.cuMemMap(mapping->address, mapping->size, mapping->offset, handle->real, flags);
@@ -66,9 +66,9 @@ static CUresult map(struct pager_mapping *mapping, unsigned long long flags)
 	if (result == CUDA_SUCCESS) {
 		mapping->number = 3ull << 61 | ++numbers;
 		link_to_handle(mapping);
-		insert(mapping);
+		insert_mapping(mapping);
 	} else {
-		promised--;
+		reserved--;
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -84,10 +84,10 @@ CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUme
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	mapping = malloc(sizeof *mapping);
-	if (mapping && promise_place()) {
+	if (mapping && reserve_entry()) {
 		*mapping = (struct pager_mapping){.address = address, .size = size, .offset = offset, .handle = handle,
 						  .is_mapped = true};
-		result = map(mapping, flags);
+		result = map_handle(mapping, flags);
 	}
 	if (result != CUDA_SUCCESS) {
 		free(mapping);
@@ -96,11 +96,11 @@ CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUme
 	return result;
 }
 
-// Takes the mappings that begin inside a range out of the table and promises their places; the caller frees the array.
-// False: no memory for it.
-static bool take_range(CUdeviceptr address, size_t size, struct pager_mapping ***ret_taken, size_t *ret_count)
+// Removes the mappings that begin inside a range from the table, and reserves their entries. The caller frees the
+// array. Returns false if there is no memory for it.
+static bool remove_range(CUdeviceptr address, size_t size, struct pager_mapping ***ret_removed, size_t *ret_count)
 {
-	struct pager_mapping **taken = NULL;
+	struct pager_mapping **removed = NULL;
 	size_t first, last;
 
 	pthread_mutex_lock(&lock);
@@ -108,18 +108,18 @@ static bool take_range(CUdeviceptr address, size_t size, struct pager_mapping **
 	for (last = first; last < count && mappings[last]->address - address < size;)
 		last++;
 	if (last > first) {
-		taken = malloc((last - first) * sizeof *taken);
-		if (!taken) {
+		removed = malloc((last - first) * sizeof *removed);
+		if (!removed) {
 			pthread_mutex_unlock(&lock);
 			return false;
 		}
-		memcpy(taken, &mappings[first], (last - first) * sizeof *taken);
+		memcpy(removed, &mappings[first], (last - first) * sizeof *removed);
 		memmove(&mappings[first], &mappings[last], (count - last) * sizeof *mappings);
 		count -= last - first;
-		promised += last - first;
+		reserved += last - first;
 	}
 	pthread_mutex_unlock(&lock);
-	*ret_taken = taken;
+	*ret_removed = removed;
 	*ret_count = last - first;
 	return true;
 }
@@ -133,29 +133,29 @@ static void unlink_from_handle(const struct pager_mapping *mapping)
 	*link = mapping->next;
 }
 
-// Unmaps a range, unless all of its mappings (`taken`, if there are any) are unmapped already.
-static CUresult unmap(CUdeviceptr address, size_t size, struct pager_mapping **taken, size_t taken_count)
+// Unmaps a range, unless all of its mappings (`removed`, if there are any) are unmapped already.
+static CUresult unmap_range(CUdeviceptr address, size_t size, struct pager_mapping **removed, size_t removed_count)
 {
-	bool is_mapped = taken_count == 0;
+	bool is_mapped = removed_count == 0;
 	CUresult result;
 
-	for (size_t i = 0; i < taken_count; i++)
-		is_mapped |= taken[i]->is_mapped;
+	for (size_t i = 0; i < removed_count; i++)
+		is_mapped |= removed[i]->is_mapped;
 	result = is_mapped ? pager_driver.cuMemUnmap(address, size) : CUDA_SUCCESS;
-	for (size_t i = 0; i < taken_count && result == CUDA_SUCCESS; i++)
-		taken[i]->is_mapped = false;
+	for (size_t i = 0; i < removed_count && result == CUDA_SUCCESS; i++)
+		removed[i]->is_mapped = false;
 	return result;
 }
 
-static void put_back(struct pager_mapping *mapping)
+static void insert_again(struct pager_mapping *mapping)
 {
 	pthread_mutex_lock(&lock);
-	insert(mapping);
+	insert_mapping(mapping);
 	pthread_mutex_unlock(&lock);
 }
 
-// Ends a mapping that was taken out of the table, or puts it back if its memory is not released.
-static CUresult end(struct pager_mapping *mapping)
+// Destroys a mapping that was removed from the table, or inserts it again if its memory is not released.
+static CUresult destroy_mapping(struct pager_mapping *mapping)
 {
 	CUresult result;
 
@@ -165,10 +165,10 @@ static CUresult end(struct pager_mapping *mapping)
 	result = pager_handle_drop(mapping->handle);
 	pthread_mutex_lock(&lock);
 	if (result == CUDA_SUCCESS) {
-		promised--;
+		reserved--;
 	} else {
 		link_to_handle(mapping);
-		insert(mapping);
+		insert_mapping(mapping);
 	}
 	pthread_mutex_unlock(&lock);
 	if (result == CUDA_SUCCESS)
@@ -178,26 +178,26 @@ static CUresult end(struct pager_mapping *mapping)
 
 CUresult pager_mapping_remove(CUdeviceptr address, size_t size)
 {
-	struct pager_mapping **taken;
-	size_t taken_count;
+	struct pager_mapping **removed;
+	size_t removed_count;
 	CUresult result;
 
-	if (!take_range(address, size, &taken, &taken_count))
+	if (!remove_range(address, size, &removed, &removed_count))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = unmap(address, size, taken, taken_count);
-	for (size_t i = 0; i < taken_count; i++) {
-		if (taken[i]->is_mapped) {
-			put_back(taken[i]);
+	result = unmap_range(address, size, removed, removed_count);
+	for (size_t i = 0; i < removed_count; i++) {
+		if (removed[i]->is_mapped) {
+			insert_again(removed[i]);
 		} else {
-			CUresult ended = end(taken[i]);
+			CUresult ended = destroy_mapping(removed[i]);
 			result = result == CUDA_SUCCESS ? ended : result;
 		}
 	}
-	free(taken);
+	free(removed);
 	return result;
 }
 
-static void describe(const struct pager_mapping *mapping, struct pager_mapped *ret_mapped)
+static void describe_mapping(const struct pager_mapping *mapping, struct pager_mapped *ret_mapped)
 {
 	*ret_mapped = (struct pager_mapped){mapping->address, mapping->size, mapping->number};
 }
@@ -212,7 +212,7 @@ struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, st
 	if (at < count && mappings[at]->address < end) {
 		handle = mappings[at]->handle;
 		pager_handle_hold_again(handle);
-		describe(mappings[at], ret_mapped);
+		describe_mapping(mappings[at], ret_mapped);
 	}
 	pthread_mutex_unlock(&lock);
 	return handle;
@@ -227,7 +227,7 @@ bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped)
 	at = find_behind(address);
 	found = at < count && mappings[at]->address <= address;
 	if (found)
-		describe(mappings[at], ret_mapped);
+		describe_mapping(mappings[at], ret_mapped);
 	pthread_mutex_unlock(&lock);
 	return found;
 }

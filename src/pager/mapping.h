@@ -35,7 +35,7 @@ CUresult pager_mapping_remove(CUdeviceptr address, size_t size);
 // its memory until pager_handle_drop(). Returns NULL if no mapping is found.
 struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, struct pager_mapped *ret_mapped);
 bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped);
-// Whether any of the memory mapped between two addresses can leave the device.
+// Returns whether any memory mapped between two addresses can leave the device.
 bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end);
 // For the pager, before and after it reads and writes handles and mappings without their locks. The gate orders that
 // already, but the thread sanitizer does not see the gate's assembly code. It sees the locks that this takes and gives.

@@ -35,14 +35,14 @@ static size_t find_behind(CUdeviceptr address)
 	return low;
 }
 
-static struct pager_allocation *find_at(CUdeviceptr address)
+static struct pager_allocation *find_allocation(CUdeviceptr address)
 {
 	size_t at = find_behind(address);
 
 	return at < count && allocations[at]->base <= address ? allocations[at] : NULL;
 }
 
-static bool insert(struct pager_allocation *allocation)
+static bool insert_allocation(struct pager_allocation *allocation)
 {
 	bool inserted;
 
@@ -137,7 +137,7 @@ static CUresult open_all(struct pager_allocation *allocation)
 	return result;
 }
 
-// Creates and maps what is not there.
+// Creates and maps missing memory.
 static CUresult make_memory(struct pager_allocation *allocation)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -160,7 +160,7 @@ static CUresult release_memory(struct pager_allocation *allocation)
 }
 
 // Gives back the host memory and the addresses.
-static void destroy(struct pager_allocation *allocation)
+static void destroy_allocation(struct pager_allocation *allocation)
 {
 	for (size_t i = 0; i < allocation->chunk_count; i++)
 		pager_room_give(&allocation->chunks[i].room, pager_chunk_size(allocation, i));
@@ -182,6 +182,27 @@ static struct pager_allocation *new_allocation(size_t bytes, CUcontext context)
 	return allocation;
 }
 
+// Reserves addresses for the allocation, creates its memory and inserts it. On failure destroys it.
+static CUresult fill_allocation(struct pager_allocation *allocation, CUdeviceptr *ret_address)
+{
+	CUresult result = pager_driver.cuMemAddressReserve(&allocation->base, allocation->size, 0, 0, 0);
+
+	if (result != CUDA_SUCCESS) {
+		free(allocation);
+		return CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any size that is too large
+	}
+	result = make_memory(allocation);
+	if (result == CUDA_SUCCESS && !insert_allocation(allocation))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS) {
+		*ret_address = allocation->base;
+		return CUDA_SUCCESS;
+	}
+	release_memory(allocation);
+	destroy_allocation(allocation);
+	return result;
+}
+
 CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret_address)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -191,21 +212,7 @@ CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret
 	if (bytes > SIZE_MAX / 2 || !(allocation = new_allocation(bytes, context)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pager_driver.cuThreadExchangeStreamCaptureMode(&mode);
-	result = pager_driver.cuMemAddressReserve(&allocation->base, allocation->size, 0, 0, 0);
-	if (result != CUDA_SUCCESS) {
-		free(allocation);
-		result = CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any size that is too large
-	} else {
-		result = make_memory(allocation);
-		if (result == CUDA_SUCCESS && !insert(allocation))
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-		if (result == CUDA_SUCCESS) {
-			*ret_address = allocation->base;
-		} else {
-			release_memory(allocation);
-			destroy(allocation);
-		}
-	}
+	result = fill_allocation(allocation, ret_address);
 	pager_driver.cuThreadExchangeStreamCaptureMode(&mode);
 	return result;
 }
@@ -216,7 +223,7 @@ static struct pager_allocation *find_begin(CUdeviceptr address, bool later)
 	struct pager_allocation *allocation;
 
 	pthread_mutex_lock(&lock);
-	allocation = find_at(address);
+	allocation = find_allocation(address);
 	if (allocation && allocation->base != address)
 		allocation = NULL;
 	if (allocation && later) {
@@ -227,7 +234,7 @@ static struct pager_allocation *find_begin(CUdeviceptr address, bool later)
 	return allocation;
 }
 
-static void take_out(const struct pager_allocation *allocation)
+static void remove_allocation(const struct pager_allocation *allocation)
 {
 	size_t at;
 
@@ -262,11 +269,11 @@ CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later)
 		wait_for_context(allocation->context);
 	result = release_memory(allocation);
 	if (result != CUDA_SUCCESS) {
-		make_memory(allocation); // whole again, so that it can move
+		make_memory(allocation); // all of it, so that it can move
 		return result;
 	}
-	take_out(allocation);
-	destroy(allocation);
+	remove_allocation(allocation);
+	destroy_allocation(allocation);
 	return result;
 }
 
@@ -297,7 +304,7 @@ bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range)
 	const struct pager_allocation *allocation;
 
 	pthread_mutex_lock(&lock);
-	allocation = find_at(address);
+	allocation = find_allocation(address);
 	if (allocation)
 		*ret_range = (struct pager_range){allocation->base, allocation->asked, allocation->context,
 						  allocation->number, allocation->sync_memops};
@@ -310,7 +317,7 @@ bool pager_memory_set_sync(CUdeviceptr address, bool sync)
 	struct pager_allocation *allocation;
 
 	pthread_mutex_lock(&lock);
-	allocation = find_at(address);
+	allocation = find_allocation(address);
 	if (allocation)
 		allocation->sync_memops = sync;
 	pthread_mutex_unlock(&lock);

@@ -42,8 +42,8 @@ struct pager_range {
 // error.
 CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret_address);
 // Frees the allocation that begins at `address`. Returns CUDA_ERROR_INVALID_VALUE if no allocation begins there, or the
-// driver's error, after which the allocation is still there. Waits for the work of its context first, as cuMemFree does,
-// unless `wait` is false. While a stream is being captured, this must not wait: pass `later`, and
+// driver's error, after which the allocation is still there. Waits for the work of its context first, as cuMemFree
+// does, unless `wait` is false. While a stream is being captured, this must not wait: pass `later`, and
 // pager_memory_free_rest() frees it.
 CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later);
 // Frees the allocations that were to be freed later, and returns their bytes. No stream may be being captured.
@@ -51,9 +51,9 @@ uint64_t pager_memory_free_rest(void);
 bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range);
 // Stores CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. Returns false if there is no such allocation.
 bool pager_memory_set_sync(CUdeviceptr address, bool sync);
-// Of all memory that can leave, with that of handles (pager/handle.h).
+// Returns the bytes of all memory that can leave, with that of handles (pager/handle.h).
 uint64_t pager_memory_bytes(void);
-// Of these, those that have no room in the host. The pager's thread.
+// Returns those of these bytes that have no room in the host. The pager's thread.
 uint64_t pager_memory_roomless(void);
 // Gives back the rooms of memory that is on the device, including handles. The pager's thread.
 void pager_memory_forget_copies(void);

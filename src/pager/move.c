@@ -90,7 +90,7 @@ static uint64_t take_all_rooms(void)
 	return take_rooms();
 }
 
-// Hashes what is on the device. It must be accessible, because a fault of a kernel would end the context.
+// Hashes a chunk that is on the device. It must be accessible, because a fault of a kernel would end the context.
 static CUresult hash_chunk(struct pager_allocation *allocation, size_t index)
 {
 	struct pager_chunk *chunk = &allocation->chunks[index];
@@ -144,6 +144,17 @@ static CUresult copy_chunks_out(struct pager_copies *copies)
 	return result;
 }
 
+static CUresult copy_all_out(struct pager_copies *copies)
+{
+	CUresult result = begin_out(copies);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	find_changed(copies);
+	result = copy_chunks_out(copies);
+	return result == CUDA_SUCCESS ? pager_handles_begin_out(copies) : result;
+}
+
 static CUresult forget_unfinished(struct pager_allocation *allocation, size_t index)
 {
 	struct pager_room *room = &allocation->chunks[index].room;
@@ -159,16 +170,8 @@ static CUresult move_all_out(struct pager_slot *slot, uint64_t *ret_missing)
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	*ret_missing = take_all_rooms();
-	if (*ret_missing == 0) {
-		result = begin_out(&copies);
-		if (result == CUDA_SUCCESS) {
-			find_changed(&copies);
-			result = copy_chunks_out(&copies);
-		}
-		if (result == CUDA_SUCCESS)
-			result = pager_handles_begin_out(&copies);
-		result = pager_copies_end(&copies, result);
-	}
+	if (*ret_missing == 0)
+		result = pager_copies_end(&copies, copy_all_out(&copies));
 	atomic_store(&slot->unchanged, copies.unchanged);
 	for_each_chunk(forget_unfinished);
 	pager_handles_give_host();
@@ -227,7 +230,7 @@ static uint64_t count_away(void)
 	return bytes;
 }
 
-static CUresult create_all(void)
+static CUresult create_missing(void)
 {
 	CUresult result = for_each_chunk(pager_chunk_create);
 
@@ -282,7 +285,7 @@ static CUresult note_return(struct pager_allocation *allocation, size_t index)
 static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t waited_ns), uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.slot = slot, .waits = waits};
-	CUresult copied = CUDA_SUCCESS, result = waits ? CUDA_SUCCESS : create_all();
+	CUresult copied = CUDA_SUCCESS, result = waits ? CUDA_SUCCESS : create_missing();
 
 	if (result == CUDA_SUCCESS)
 		result = bring_chunks(&copies, &copied);

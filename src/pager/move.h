@@ -8,7 +8,7 @@
 
 struct pager_slot;
 
-// Moves memory to the host, chunk by chunk, but no blocks that the host has already. Returns CUDA_SUCCESS;
+// Moves memory to the host, chunk by chunk, except blocks that the host has already. Returns CUDA_SUCCESS;
 // CUDA_ERROR_OUT_OF_MEMORY if the host lacks *ret_missing bytes, which are 0 otherwise; or the driver's error. Chunks
 // that have moved stay in the host.
 CUresult pager_move_out(struct pager_slot *slot, uint64_t *ret_missing);

@@ -4,12 +4,12 @@
 // Writers: the daemon writes the page, and `out`, `drain_ms` and `bell` of a slot. A dump, restore or deep suspension
 // writes `park`, `drain_ms` and `bell`, and a restore `file` of a process that it has made again and that has not run
 // yet. The process that owns the slot in the ledger writes the rest of the slot, most of it by its pager thread. When a
-// process has ended, its slot is zeroed before it gets a new owner. A new ledger has zeroes: there is no wish, and no
-// memory has left.
+// process has ended, its slot is zeroed before it gets a new owner. A new ledger has zeroes: there is no request, and
+// no memory has left.
 //
-// Order: the daemon writes the wish (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
-// `bell` with acquire before the wish. It writes `answered` last, with release: the value of `bell` whose wish it has
-// carried out or given up.
+// Order: the daemon writes the request (`out`), then adds 1 to `bell` with release and wakes the futex. The pager reads
+// `bell` with acquire before the request. It writes `answered` last, with release: the value of `bell` whose request it
+// has carried out or given up.
 //
 // Hostile values: a tenant may write anything into the ledger of its own vGPU. The daemon bounds every value that it
 // reads here. By false values a tenant can keep or demand room on an overcommitted device, as by any use of the device,
@@ -32,7 +32,7 @@ enum pager_state {
 	PAGER_STATE_COUNT
 };
 
-// Why the pager gave up a wish: values of `reason`.
+// Why the pager gave up a request: values of `reason`.
 enum pager_reason {
 	PAGER_DONE,
 	PAGER_THREAD,  // a thread did not return from a driver call within the limit: `row`
@@ -55,7 +55,7 @@ enum pager_park {
 enum { PAGER_NAME = 64 };
 
 struct pager_page {
-	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, and those that start later
+	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU must leave, also those that start later
 	_Atomic uint32_t suspended;	   // 1: a user suspended the vGPU; `out` is then 1, too
 	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
 	// 1: other vGPUs are leaving, and make room for this one. Its memory returns while their memory leaves.
@@ -66,7 +66,7 @@ struct pager_page {
 
 struct pager_slot {
 	_Alignas(128) _Atomic uint32_t bell; // futex of the pager
-	_Atomic uint32_t out;		     // 1: this process shall leave
+	_Atomic uint32_t out;		     // 1: this process must leave
 	_Atomic uint32_t drain_ms;	     // how long the pager waits for threads and the GPU; 0: 10 seconds
 	_Atomic uint32_t answered;
 	_Atomic uint32_t state;	 // enum pager_state
@@ -82,9 +82,9 @@ struct pager_slot {
 	_Atomic uint64_t waited_ns; // sum over all threads that waited at the gate
 	_Atomic uint64_t active_ns; // when a thread was last seen to use the device, if the pager looks
 	_Atomic uint32_t moves;	    // how many times memory moved to the host
-	// Not 0: the process shall leave the device and put its host memory away, and do nothing else until this is 0
-	// again. With PAGER_PARK_DEEP it keeps its host memory and stays in PAGER_OUT. A number that differs from one
-	// wish to the next, and the bits of enum pager_park.
+	// Not 0: the process must leave the device, put its host memory into a file, and do nothing else until this is
+	// 0 again. With PAGER_PARK_DEEP it keeps its host memory and stays in PAGER_OUT. A number that differs from one
+	// request to the next, and the bits of enum pager_park.
 	_Atomic uint32_t park;
 	_Atomic uint64_t file[3]; // which file its memory is in while it is parked (struct pager_file); all 0: none
 	_Atomic uint64_t unchanged; // bytes that the last move to the host did not copy, because the host had them

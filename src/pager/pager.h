@@ -20,7 +20,7 @@ struct pager_options {
 	uint64_t (*clock_ns)(void);
 	// Stores the live contexts of the process and returns how many there are; more than `most` are not stored.
 	size_t (*contexts)(CUcontext *contexts, size_t most);
-	// Whether a stream is being captured.
+	// Returns whether a stream is being captured.
 	bool (*captures)(void);
 	// Tells the user why a move failed, from the values of the slot.
 	void (*failed)(const struct pager_slot *slot);
@@ -29,9 +29,9 @@ struct pager_options {
 	// Tells the user how long a thread has been waiting.
 	void (*waits)(uint64_t waited_ns);
 	uint64_t host_limit; // bytes
-	uint64_t hash_least; // bytes: with less, unchanged blocks are not looked for
-	// If the host has less memory available, and no vGPUs compete, memory that is pinned and not needed is
-	// released.
+	uint64_t hash_least; // bytes: with less memory, the pager does not look for unchanged blocks
+	// If the host has less memory available and no other vGPU competes, the pager releases pinned memory that it
+	// does not need.
 	uint64_t host_least;
 };
 

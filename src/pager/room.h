@@ -1,6 +1,7 @@
 // A room in pinned host memory (pager/host.h) for a chunk of device memory, and what lies in it. It keeps the bytes
 // after they have returned to the device, so that blocks that do not change until the next move need not be copied
-// again (pager/blocks.h). The pager's thread with the gate closed; who destroys the memory may give its rooms, too.
+// again (pager/blocks.h). The pager's thread with the gate closed; a thread that destroys the memory may give back its
+// rooms, too.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ struct pager_room {
 
 // Takes a room of `size` bytes, of PAGER_CHUNK at most, unless there is one. Returns false if the host has none.
 bool pager_room_take(struct pager_room *room, size_t size);
-// Gives the room back, if there is one.
+// Gives back the room, if there is one.
 void pager_room_give(struct pager_room *room, size_t size);
 // Marks all blocks as changed, before a move to the host.
 void pager_room_begin(struct pager_room *room, size_t size);

@@ -22,7 +22,8 @@ void pager_enter_state(struct pager_slot *slot, enum pager_state next);
 void pager_give_reason(struct pager_slot *slot, enum pager_reason reason, uint32_t row, uint64_t missing);
 // Returns whether the daemon, a user or a dump asks that the memory leaves the device.
 bool pager_is_to_leave(const struct pager_slot *slot);
-// Stores the contexts of the process and makes one of them current. Returns CUDA_ERROR_INVALID_CONTEXT if there is none.
+// Stores the contexts of the process and makes one of them current. Returns CUDA_ERROR_INVALID_CONTEXT if there is
+// none.
 CUresult pager_push_context(CUcontext ret_contexts[PAGER_CONTEXTS], size_t *ret_count);
 void pager_pop_context(void);
 
