@@ -32,8 +32,10 @@ bool shim_hello(const char *vgpu, bool wait)
 	struct vg_wire_hello hello;
 	const char *socket = daemon_for(vgpu, wait, &hello);
 
-	int result = socket ? vg_wire_say_hello(socket, &hello, shim_exports_descriptor(), wait) : -ENOENT;
-
+	if (!socket)
+		return false;
+	int result = wait ? vg_wire_register_and_wait(socket, &hello, shim_exports_descriptor())
+			  : vg_wire_register(socket, &hello, shim_exports_descriptor());
 	if (result == -ETIMEDOUT)
 		not_before_ns = vg_clock_monotonic_ns() + leave_alone_ns;
 	return result == 0;

@@ -125,6 +125,6 @@ void tenants_tell(const struct tenants *tenants, struct vg_node *node)
 			.pid = owner->pid, .pid_namespace = owner->pid_namespace, .start_time = owner->start_time};
 		snprintf(hello.ledger, sizeof hello.ledger, "%s", tenants->vgpus[tenant->vgpu].name);
 		// Without it the daemon finds them a little later.
-		(void)vg_wire_say_hello(vg_node_socket(node), &hello, -1, true);
+		(void)vg_wire_register_and_wait(vg_node_socket(node), &hello, -1);
 	}
 }

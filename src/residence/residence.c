@@ -3,7 +3,7 @@
 static const uint64_t ms = 1000000;
 
 // Returns the part of the limit that moves.
-static uint64_t moving_part(const struct residence_vgpu *vgpu)
+static uint64_t get_moving_part(const struct residence_vgpu *vgpu)
 {
 	return vgpu->memory > vgpu->fixed ? vgpu->memory - vgpu->fixed : 0;
 }
@@ -22,8 +22,8 @@ uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count)
 	uint64_t largest = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (moving_part(&vgpus[i]) > largest)
-			largest = moving_part(&vgpus[i]);
+		if (get_moving_part(&vgpus[i]) > largest)
+			largest = get_moving_part(&vgpus[i]);
 	return sum_fixed_parts(vgpus, count) + largest;
 }
 
@@ -37,20 +37,20 @@ uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 }
 
 // Returns whether the memory of the vGPU has left the device, or has begun to leave it after its programs had stopped.
-static bool makes_room(const struct residence_vgpu *vgpu)
+static bool releases_room(const struct residence_vgpu *vgpu)
 {
 	return vgpu->state == RESIDENCE_OUT || (vgpu->state == RESIDENCE_LEAVING && vgpu->has_drained);
 }
 
-// Returns how much the vGPUs take now or, if `soon`, after all orders are carried out. The room of a vGPU that was let
-// in counts as taken from then on.
+// Returns how much the vGPUs take now or, if `soon`, after all orders are carried out. The room of a vGPU that was
+// ordered in counts as taken from then on.
 static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool soon)
 {
 	uint64_t taken = sum_fixed_parts(vgpus, count);
 
 	for (size_t i = 0; i < count; i++)
-		if (!vgpus[i].out || (!soon && !makes_room(&vgpus[i])))
-			taken += moving_part(&vgpus[i]);
+		if (!vgpus[i].out || (!soon && !releases_room(&vgpus[i])))
+			taken += get_moving_part(&vgpus[i]);
 	return taken;
 }
 
@@ -61,13 +61,13 @@ static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		if (vgpus[i].out && vgpus[i].state == RESIDENCE_LEAVING && vgpus[i].is_overdue)
-			sum += moving_part(&vgpus[i]);
+			sum += get_moving_part(&vgpus[i]);
 	return sum;
 }
 
 // Orders a returning vGPU out again if the vGPUs that should make room stay, or do not leave in time. Otherwise both
 // would wait for each other.
-static void turn_back(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+static void order_back_out(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	uint64_t overdue = sum_overdue(vgpus, count);
 
@@ -86,10 +86,10 @@ static uint64_t choose_quantum(const struct residence_vgpu *vgpu)
 	return quantum < RESIDENCE_QUANTUM_MOST_MS * ms ? quantum : RESIDENCE_QUANTUM_MOST_MS * ms;
 }
 
-// A vGPU that is quick to move may leave soon: a server that answers now and then makes room for others between its
-// requests. The time of a move bounds what a vGPU loses that would have used the device
-// again at once.
-static uint64_t idle_time_of(const struct residence_vgpu *vgpu)
+// Returns after how long without use a vGPU is idle. A vGPU that moves quickly may leave soon: a server with few
+// requests makes room for others between them. If the vGPU needs the device again at once, it loses no more than the
+// time of a move.
+static uint64_t choose_idle_time(const struct residence_vgpu *vgpu)
 {
 	uint64_t idle = vgpu->switch_ns / 2;
 
@@ -105,17 +105,17 @@ uint64_t residence_leaves_at(const struct residence_vgpu *vgpu)
 	uint64_t idle = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;
 	uint64_t end = vgpu->in_since_ns + choose_quantum(vgpu);
 
-	idle += idle_time_of(vgpu);
+	idle += choose_idle_time(vgpu);
 	end = idle < end ? idle : end;
 	return end > vgpu->busy_until_ns ? end : vgpu->busy_until_ns;
 }
 
 static bool is_idle(const struct residence_vgpu *vgpu, uint64_t now)
 {
-	return now >= vgpu->active_ns + idle_time_of(vgpu);
+	return now >= vgpu->active_ns + choose_idle_time(vgpu);
 }
 
-// Whether `left` leaves before `right`, if both may leave.
+// Returns whether `left` leaves before `right`, if both may leave.
 static bool leaves_before(const struct residence_vgpu *left, const struct residence_vgpu *right, uint64_t now)
 {
 	bool left_idle = is_idle(left, now), right_idle = is_idle(right, now);
@@ -135,7 +135,7 @@ static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t c
 	struct residence_vgpu *victim = NULL;
 
 	for (struct residence_vgpu *vgpu = vgpus; vgpu < vgpus + count; vgpu++) {
-		if (vgpu->state != RESIDENCE_IN || vgpu->out || moving_part(vgpu) == 0)
+		if (vgpu->state != RESIDENCE_IN || vgpu->out || get_moving_part(vgpu) == 0)
 			continue;
 		uint64_t at = residence_leaves_at(vgpu);
 		if (at > now)
@@ -159,29 +159,30 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 }
 
 // Orders a vGPU in if it fits beside the vGPUs that are in or have not drained. Returns false if it does not fit.
-static bool let_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+static bool order_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	vgpu->out = false;
 	vgpu->out = sum_taken(vgpus, count, false) > capacity;
 	return !vgpu->out;
 }
 
-// Lets in waiting vGPUs, in order, as long as there is room. Returns the first one without room; NULL: none.
-static struct residence_vgpu *admit_waiting(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+// Orders waiting vGPUs in, in the order of their waiting, as long as there is room. Returns the first one without room;
+// NULL: none.
+static struct residence_vgpu *order_waiting_in(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	struct residence_vgpu *first;
 
-	while ((first = find_first_waiting(vgpus, count)) && let_in(first, vgpus, count, capacity))
+	while ((first = find_first_waiting(vgpus, count)) && order_in(first, vgpus, count, capacity))
 		;
 	return first;
 }
 
-// Returns when the vGPU leaves by itself; UINT64_MAX: never.
-static uint64_t falls_asleep_at(const struct residence_vgpu *vgpu)
+// Returns when the vGPU leaves because of its own idle time; UINT64_MAX: never.
+static uint64_t find_idle_end(const struct residence_vgpu *vgpu)
 {
 	uint64_t used = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;
 
-	if (!vgpu->idle_ns || vgpu->state != RESIDENCE_IN || vgpu->out || moving_part(vgpu) == 0)
+	if (!vgpu->idle_ns || vgpu->state != RESIDENCE_IN || vgpu->out || get_moving_part(vgpu) == 0)
 		return UINT64_MAX;
 	return used + vgpu->idle_ns > vgpu->busy_until_ns ? used + vgpu->idle_ns : vgpu->busy_until_ns;
 }
@@ -196,16 +197,16 @@ uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t c
 		vgpus[i].out = vgpus[i].is_suspended ||
 			       ((!fit || vgpus[i].idle_ns) && (vgpus[i].state == RESIDENCE_OUT ||
 							       vgpus[i].state == RESIDENCE_LEAVING));
-	turn_back(vgpus, count, capacity);
-	first = admit_waiting(vgpus, count, capacity);
-	while (first && sum_taken(vgpus, count, true) + moving_part(first) > capacity &&
+	order_back_out(vgpus, count, capacity);
+	first = order_waiting_in(vgpus, count, capacity);
+	while (first && sum_taken(vgpus, count, true) + get_moving_part(first) > capacity &&
 	       (victim = find_victim(vgpus, count, now, &next)) != NULL)
 		victim->out = true;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t asleep = falls_asleep_at(&vgpus[i]);
-		vgpus[i].out |= asleep <= now;
-		if (asleep > now && asleep < next)
-			next = asleep;
+		uint64_t idle_end = find_idle_end(&vgpus[i]);
+		vgpus[i].out |= idle_end <= now;
+		if (idle_end > now && idle_end < next)
+			next = idle_end;
 	}
 	return next;
 }

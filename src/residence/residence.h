@@ -3,7 +3,8 @@
 // on the device longest, each after a quantum. vGPUs of the latency class leave last. Waiting vGPUs return in the order
 // in which they began to wait. A vGPU may return while others leave, as soon as the others have drained: its memory
 // takes the room that they release. If they stay, or do not leave in time, it is ordered out again. A vGPU may also
-// have a time after which it leaves by itself. Pure functions, any thread. Times are nanoseconds of one monotonic clock.
+// have a time after which it leaves by itself. Pure functions, any thread. Times are nanoseconds of one monotonic
+// clock.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,10 +29,10 @@ struct residence_vgpu {
 	uint64_t active_ns;	 // when it last used the device
 	uint64_t switch_ns;	 // how long its last move took
 	uint64_t busy_until_ns;	 // it could not leave, and is not asked again before this time
-	uint64_t idle_ns;	 // it leaves after so long without use of the device, if there is room, too; 0: never
+	uint64_t idle_ns;	 // it leaves after so long without use, even if no other vGPU waits; 0: never
 	enum residence_state state;
 	// Valid while it leaves.
-	bool has_drained; // its programs use the device no more, its memory moves, and it has not taken too long
+	bool has_drained; // its programs no longer use the device, its memory moves, and it is in time
 	bool is_overdue;  // its memory should have left by now: others must not rely on its room
 	// The order.
 	bool out;

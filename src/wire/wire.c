@@ -95,7 +95,7 @@ int vg_wire_address(const char *path, struct sockaddr_un *ret_address)
 	return 0;
 }
 
-// Anybody can listen where a daemon did: only root's and the user's own are believed.
+// Any user can listen at the path of a daemon that has ended: only daemons of root and of this user are trusted.
 static int check_peer(int fd)
 {
 	struct ucred peer;
@@ -161,7 +161,7 @@ int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *bod
 	do
 		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0; // a packet goes whole or not at all
+	return sent < 0 ? -errno : 0; // a packet is sent completely or not at all
 }
 
 int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,
@@ -175,15 +175,15 @@ int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *pay
 	return vg_wire_send_raw(fd, &header, sizeof header, payload, size, descriptors, descriptor_count);
 }
 
-static void close_now(int fd)
+static void close_descriptor(int fd)
 {
 	close(fd);
 }
 
-void (*vg_wire_discard)(int fd) = close_now;
+void (*vg_wire_discard)(int fd) = close_descriptor;
 
-// *ret_all: how many came, of which as many as are allowed are the caller's.
-static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptors, unsigned int *ret_all)
+// Stores the received descriptors, and discards those that are too many. *ret_all: how many were received.
+static unsigned int store_descriptors(struct msghdr *message, int *ret_descriptors, unsigned int *ret_all)
 {
 	unsigned int count = 0;
 
@@ -213,7 +213,7 @@ static void close_all(const int *descriptors, unsigned int count)
 
 ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count)
 {
-	// Room for all that the kernel passes on in a packet: what did not fit it would close here and now.
+	// Large enough for all descriptors of a packet: the kernel would close the others here, and might block.
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MOST_PASSED)];
 	unsigned int all;
 	struct msghdr message = {
@@ -225,7 +225,7 @@ ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors,
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	*ret_count = take_descriptors(&message, ret_descriptors, &all);
+	*ret_count = store_descriptors(&message, ret_descriptors, &all);
 	if (got > 0 && all == *ret_count && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return got;
 	close_all(ret_descriptors, *ret_count);
@@ -236,7 +236,7 @@ ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors,
 int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
 {
 	struct vg_wire_header header;
-	// The payload lands in its place; one byte more than allowed shows what is too long.
+	// The payload is received in place. The buffer has one byte more, to detect a payload that is too long.
 	struct iovec parts[2] = {{&header, sizeof header}, {ret_message->text, sizeof ret_message->text}};
 	ssize_t got = vg_wire_receive_raw(fd, parts, ret_message->descriptors, &ret_message->descriptor_count);
 
@@ -293,7 +293,7 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	if (fd < 0)
 		return fd;
 	int sent = vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
-	if (sent < 0 && sent != -EPIPE) // who takes no request may have said why
+	if (sent < 0 && sent != -EPIPE) // a daemon that refuses the connection may have sent the reason
 		return sent;
 	struct vg_wire_message *message = malloc(sizeof *message);
 	if (!message)
@@ -303,17 +303,33 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	return r < 0 && sent < 0 ? sent : r;
 }
 
-int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait)
+// Waits until the daemon answers, or closes the connection because it is done.
+static int wait_for_daemon(int fd, int timeout_ms)
+{
+	struct pollfd answered = {.fd = fd, .events = POLLIN};
+	int r = poll(&answered, 1, timeout_ms);
+
+	return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
+}
+
+static int send_hello(int fd, const struct vg_wire_hello *hello, int exports)
+{
+	return fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, &exports, exports >= 0);
+}
+
+int vg_wire_register(const char *path, const struct vg_wire_hello *hello, int exports)
 {
 	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
-	int r = fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, &exports, exports >= 0);
 
-	if (r < 0 || !wait)
-		return r;
-	// The daemon closes the connection when it is done.
-	struct pollfd closed = {.fd = fd, .events = POLLIN};
-	r = poll(&closed, 1, VG_WIRE_HELLO_TIMEOUT_MS);
-	return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
+	return send_hello(fd, hello, exports);
+}
+
+int vg_wire_register_and_wait(const char *path, const struct vg_wire_hello *hello, int exports)
+{
+	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
+	int r = send_hello(fd, hello, exports);
+
+	return r < 0 ? r : wait_for_daemon(fd, VG_WIRE_HELLO_TIMEOUT_MS);
 }
 
 int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer)
@@ -323,22 +339,21 @@ int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct
 
 	if (r < 0)
 		return r;
-	struct pollfd answered = {.fd = fd, .events = POLLIN};
-	r = poll(&answered, 1, VG_WIRE_GUEST_TIMEOUT_MS);
-	if (r <= 0)
-		return r < 0 ? -errno : -ETIMEDOUT;
-	if (!ret_answer)
-		return 0;
+	r = wait_for_daemon(fd, VG_WIRE_GUEST_TIMEOUT_MS);
+	if (r < 0 || !ret_answer)
+		return r;
 	struct vg_wire_message *message = malloc(sizeof *message);
 	if (!message)
 		return -ENOMEM;
 	r = vg_wire_receive(fd, message);
-	if (r == 0)
-		close_all(message->descriptors, message->descriptor_count);
-	if (r == 0 && message->type != VG_WIRE_GUEST)
-		r = -EPROTO;
-	if (r == 0)
+	if (r < 0)
+		goto out;
+	close_all(message->descriptors, message->descriptor_count);
+	if (message->type == VG_WIRE_GUEST)
 		*ret_answer = message->guest;
+	else
+		r = -EPROTO;
+out:
 	free(message);
 	return r;
 }

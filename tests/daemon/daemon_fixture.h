@@ -210,7 +210,7 @@ static inline pid_t start_tenant(const char *name, uint64_t bytes)
 		       vg_ledger_self(&self) == 0;
 		hello.pid = self.pid, hello.pid_namespace = self.pid_namespace, hello.start_time = self.start_time;
 		snprintf(hello.ledger, sizeof hello.ledger, "%s", name);
-		vg_wire_say_hello(socket_path, &hello, -1, false);
+		vg_wire_register(socket_path, &hello, -1);
 		if (write(ready[1], &byte, 1) != 1)
 			_exit(1);
 		for (;;)

@@ -25,7 +25,7 @@ static pid_t start_contained_tenant(bool says_hello)
 			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
 			hello.start_time = self.start_time;
 			if (says_hello)
-				vg_wire_say_hello(socket_path, &hello, -1, false);
+				vg_wire_register(socket_path, &hello, -1);
 			if (write(ready[1], &byte, 1) != 1)
 				_exit(1);
 			for (;;)

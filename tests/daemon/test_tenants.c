@@ -412,7 +412,7 @@ TEST(sixty_four_start_at_once)
 			json_t *entered = ask("{'op':'enter','vgpu':'a'}");
 			byte = vg_ledger_open(json_string_value(json_object_get(entered, "ledger")), &ledger) == 0 &&
 			       vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, MIB) == 0;
-			vg_wire_say_hello(socket_path, &hello, -1, false);
+			vg_wire_register(socket_path, &hello, -1);
 			if (write(done[1], &byte, 1) != 1)
 				_exit(1);
 			for (;;)

@@ -323,7 +323,7 @@ static bool is_not_let_in(struct vg_ledger *ledger, struct vg_wire_guest *self)
 
 static bool stays(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
-	return vg_wire_say_hello(socket_path, &self->self, -1, true) == 0;
+	return vg_wire_register_and_wait(socket_path, &self->self, -1) == 0;
 }
 
 // Lets the first slot of a vGPU say that the process is in it, as a user can do with a ledger of its own.

@@ -48,7 +48,7 @@ static void die_with_items(void)
 			vg_ledger_set_exported(ledger, 4 * MIB, 0);
 			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
 			hello.start_time = self.start_time;
-			_exit(vg_wire_say_hello(socket_path, &hello, epoll, true) < 0);
+			_exit(vg_wire_register_and_wait(socket_path, &hello, epoll) < 0);
 		}
 		waitpid(tenant, NULL, 0);
 		if (i == 0)

@@ -30,7 +30,7 @@ static void make_group(const char *group, const char *most, uint64_t used)
 	write_file(group, "memory.current", text);
 }
 
-static uint64_t available(const char *groups)
+static uint64_t read_available(const char *groups)
 {
 	return pager_group_available(root, groups);
 }
@@ -53,45 +53,45 @@ static void make_root(void)
 	if (!is_made)
 		atexit(remove_root);
 	is_made = true;
-	make_group("", NULL, 900 * MiB); // the machine's: it has no limit
+	make_group("", NULL, 900 * MiB); // the root group has no limit
 	make_group("outer", "83886080\n", 30 * MiB);
 	make_group("outer/inner", "max\n", 20 * MiB);
 	make_group("outer/tight", "41943040\n", 35 * MiB);
 }
 
-TEST(the_tightest_group_counts)
+TEST(smallest_remainder_of_group_and_parents_counts)
 {
 	make_root();
-	CHECK_INT(available("9:name=systemd:/x\n0::/outer/inner\n"), 50 * MiB);
-	CHECK_INT(available("0::/outer/tight\n"), 5 * MiB);
-	CHECK_INT(available("0::/outer\n"), 50 * MiB);
+	CHECK_INT(read_available("9:name=systemd:/x\n0::/outer/inner\n"), 50 * MiB);
+	CHECK_INT(read_available("0::/outer/tight\n"), 5 * MiB);
+	CHECK_INT(read_available("0::/outer\n"), 50 * MiB);
 }
 
-TEST(files_are_dropped_first)
+TEST(inactive_page_cache_counts_as_available)
 {
 	make_root();
 	write_file("outer/tight", "memory.stat", "anon 5\nactive_file 7\ninactive_file 10485760\nactive_anon 3\n");
-	CHECK_INT(available("0::/outer/tight\n"), 15 * MiB);
+	CHECK_INT(read_available("0::/outer/tight\n"), 15 * MiB);
 	write_file("outer/tight", "memory.stat", "anon 5\n");
-	CHECK_INT(available("0::/outer/tight\n"), 5 * MiB);
+	CHECK_INT(read_available("0::/outer/tight\n"), 5 * MiB);
 }
 
-TEST(a_group_above_its_limit_has_none_left)
+TEST(group_above_its_limit_has_nothing_left)
 {
 	make_root();
 	make_group("outer/tight", "41943040\n", 60 * MiB);
-	CHECK_INT(available("0::/outer/tight\n"), 0);
+	CHECK_INT(read_available("0::/outer/tight\n"), 0);
 }
 
-TEST(the_limit_at_which_the_kernel_slows_a_group_down_counts)
+TEST(memory_high_counts_as_limit)
 {
 	make_root();
 	make_group("outer/slow", "max\n", 20 * MiB);
 	write_file("outer/slow", "memory.high", "31457280\n");
-	CHECK_INT(available("0::/outer/slow\n"), 10 * MiB);
+	CHECK_INT(read_available("0::/outer/slow\n"), 10 * MiB);
 }
 
-TEST(groups_of_version_1_count)
+TEST(version_1_groups_are_read)
 {
 	char path[256];
 
@@ -100,24 +100,24 @@ TEST(groups_of_version_1_count)
 	mkdir(path, 0700);
 	snprintf(path, sizeof path, "%s/memory/box", root);
 	mkdir(path, 0700);
-	write_file("memory", "memory.limit_in_bytes", "9223372036854771712\n"); // none
+	write_file("memory", "memory.limit_in_bytes", "9223372036854771712\n"); // no limit
 	write_file("memory", "memory.usage_in_bytes", "12345\n");
 	write_file("memory/box", "memory.limit_in_bytes", "52428800\n");
 	write_file("memory/box", "memory.usage_in_bytes", "41943040\n");
 	write_file("memory/box", "memory.stat", "inactive_file 1\ntotal_inactive_file 1048576\n");
-	CHECK_INT(available("4:memory:/box\n0::/\n"), 11 * MiB);
-	CHECK_INT(available("4:memory:/box/unseen\n"), 11 * MiB); // a container sees only what is around
+	CHECK_INT(read_available("4:memory:/box\n0::/\n"), 11 * MiB);
+	CHECK_INT(read_available("4:memory:/box/unseen\n"), 11 * MiB); // the group is not visible in a container
 }
 
-TEST(without_limits_nothing_is_bounded)
+TEST(no_limit_is_unbounded)
 {
 	make_root();
-	CHECK(available("0::/\n") == UINT64_MAX);
-	CHECK(available("4:cpu:/docker\n") == UINT64_MAX);
-	CHECK(available("") == UINT64_MAX);
+	CHECK(read_available("0::/\n") == UINT64_MAX);
+	CHECK(read_available("4:cpu:/docker\n") == UINT64_MAX);
+	CHECK(read_available("") == UINT64_MAX);
 }
 
-TEST(this_process_has_some)
+TEST(this_process_has_available_memory)
 {
 	uint64_t available = pager_host_available();
 

@@ -16,36 +16,36 @@ static _Atomic CUdeviceptr next_address = 1ull << 40;
 static pthread_barrier_t barrier;
 static _Atomic unsigned int failures, wrong_rounds;
 
-static CUresult CUDAAPI reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wish,
-				unsigned long long flags)
+static CUresult CUDAAPI reserve_addresses(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr hint,
+					  unsigned long long flags)
 {
-	(void)alignment, (void)wish, (void)flags;
+	(void)alignment, (void)hint, (void)flags;
 	*address = atomic_fetch_add(&next_address, size);
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI give_addresses_back(CUdeviceptr address, size_t size)
+static CUresult CUDAAPI ignore_range(CUdeviceptr address, size_t size)
 {
 	(void)address, (void)size;
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
-			       unsigned long long flags)
+static CUresult CUDAAPI create_handle(CUmemGenericAllocationHandle *handle, size_t size,
+				      const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	(void)size, (void)properties, (void)flags;
 	*handle = 1;
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI release(CUmemGenericAllocationHandle handle)
+static CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle)
 {
 	(void)handle;
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-			    unsigned long long flags)
+static CUresult CUDAAPI map_handle(CUdeviceptr address, size_t size, size_t offset,
+				   CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	(void)address, (void)size, (void)offset, (void)handle, (void)flags;
 	return CUDA_SUCCESS;
@@ -84,12 +84,12 @@ static bool is_capturing(void)
 	return false;
 }
 
-static void tell_failure(const struct pager_slot *of)
+static void ignore_failure(const struct pager_slot *of)
 {
 	(void)of;
 }
 
-static void tell_waiting(uint64_t waited_ns)
+static void ignore_waiting(uint64_t waited_ns)
 {
 	(void)waited_ns;
 }
@@ -97,7 +97,8 @@ static void tell_waiting(uint64_t waited_ns)
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
-// In place of the function (linker option --wrap): others overtake a thread that has just read a figure.
+// Replaces the function (linker option --wrap): sleeps at times, so that threads overtake one that has just read a
+// figure.
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	static _Thread_local unsigned int seed;
@@ -133,16 +134,17 @@ static uint32_t count_restores(void)
 	return 0;
 }
 
-TEST(the_last_figure_is_that_of_the_last_change)
+TEST(slot_has_the_bytes_of_the_last_change)
 {
-	const struct pager_options options = {.page = &page, .slot = find_slot, .restores = count_restores, .clock_ns = clock_ns,
-					      .contexts = find_contexts, .captures = is_capturing,
-					      .failed = tell_failure, .waits = tell_waiting};
+	const struct pager_options options = {.page = &page, .slot = find_slot, .restores = count_restores,
+					      .clock_ns = clock_ns, .contexts = find_contexts, .captures = is_capturing,
+					      .failed = ignore_failure, .waits = ignore_waiting};
 	pthread_t threads[THREADS];
 
 	pager_driver = (struct pager_driver){
-		.cuMemAddressReserve = reserve, .cuMemAddressFree = give_addresses_back, .cuMemCreate = create,
-		.cuMemRelease = release, .cuMemMap = map, .cuMemUnmap = give_addresses_back,
+		.cuMemAddressReserve = reserve_addresses, .cuMemAddressFree = ignore_range,
+		.cuMemCreate = create_handle,
+		.cuMemRelease = release_handle, .cuMemMap = map_handle, .cuMemUnmap = ignore_range,
 		.cuMemSetAccess = set_access, .cuThreadExchangeStreamCaptureMode = exchange_mode};
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	CHECK_INT(pager_start(&options), 0);

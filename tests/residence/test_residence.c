@@ -9,21 +9,21 @@
 
 static const uint64_t capacity = 79 * GIB;
 
-static struct residence_vgpu vgpu_of(uint64_t memory, enum residence_state state)
+static struct residence_vgpu make_vgpu(uint64_t memory, enum residence_state state)
 {
 	return (struct residence_vgpu){.memory = memory, .fixed = 2 * GIB, .state = state};
 }
 
-static void want(struct residence_vgpu *vgpu, uint64_t since)
+static void set_waiting(struct residence_vgpu *vgpu, uint64_t since)
 {
 	vgpu->wants = true;
 	vgpu->wants_since_ns = since;
 }
 
-TEST(sizes_add_up)
+TEST(least_and_most_memory)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_OUT), vgpu_of(40 * GIB, RESIDENCE_OUT),
-					 vgpu_of(GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_OUT), make_vgpu(40 * GIB, RESIDENCE_OUT),
+					 make_vgpu(GIB, RESIDENCE_OUT)};
 
 	CHECK_INT(residence_most(vgpus, 3), 101 * GIB);
 	CHECK_INT(residence_least(vgpus, 3), 60 * GIB + 2 * GIB + GIB);
@@ -32,7 +32,7 @@ TEST(sizes_add_up)
 
 TEST(all_are_in_if_they_fit)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(40 * GIB, RESIDENCE_OUT), vgpu_of(39 * GIB, RESIDENCE_LEAVING)};
+	struct residence_vgpu vgpus[] = {make_vgpu(40 * GIB, RESIDENCE_OUT), make_vgpu(39 * GIB, RESIDENCE_LEAVING)};
 
 	CHECK_INT(residence_decide(vgpus, 2, capacity, SECOND), UINT64_MAX);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
@@ -41,46 +41,46 @@ TEST(all_are_in_if_they_fit)
 	CHECK(!vgpus[0].out && vgpus[1].out);
 }
 
-TEST(one_that_is_not_used_leaves_though_all_fit)
+TEST(idle_time_orders_out_although_all_fit)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(40 * GIB, RESIDENCE_IN), vgpu_of(20 * GIB, RESIDENCE_IN)};
+	struct residence_vgpu vgpus[] = {make_vgpu(40 * GIB, RESIDENCE_IN), make_vgpu(20 * GIB, RESIDENCE_IN)};
 
 	vgpus[0].idle_ns = 30 * SECOND;
 	vgpus[0].in_since_ns = 5 * SECOND;
 	vgpus[0].active_ns = 10 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 39 * SECOND), 40 * SECOND);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
-	vgpus[0].busy_until_ns = 42 * SECOND; // it could not leave
+	vgpus[0].busy_until_ns = 42 * SECOND; // it was not able to leave
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 41 * SECOND), 42 * SECOND);
 	CHECK(!vgpus[0].out);
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 42 * SECOND), UINT64_MAX);
 	CHECK(vgpus[0].out && !vgpus[1].out);
-	// It stays out until one of its threads needs the memory.
+	// It stays out until one of its threads waits for the memory.
 	vgpus[0].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 2, capacity, 43 * SECOND);
 	CHECK(vgpus[0].out);
 	vgpus[0].state = RESIDENCE_OUT;
 	residence_decide(vgpus, 2, capacity, 100 * SECOND);
 	CHECK(vgpus[0].out);
-	want(&vgpus[0], 101 * SECOND);
+	set_waiting(&vgpus[0], 101 * SECOND);
 	residence_decide(vgpus, 2, capacity, 101 * SECOND);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
 }
 
-TEST(nobody_moves_without_a_wish)
+TEST(nothing_moves_without_a_waiting_thread)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_OUT)};
 
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 1000 * SECOND), UINT64_MAX);
 	CHECK(!vgpus[0].out && vgpus[1].out);
 }
 
-TEST(an_idle_one_makes_room_at_once_and_a_busy_one_after_its_quantum)
+TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_OUT)};
 	uint64_t now = 100 * SECOND;
 
-	want(&vgpus[1], now);
+	set_waiting(&vgpus[1], now);
 	vgpus[0].in_since_ns = 10 * SECOND;
 	vgpus[0].active_ns = 98 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), UINT64_MAX);
@@ -114,50 +114,50 @@ TEST(an_idle_one_makes_room_at_once_and_a_busy_one_after_its_quantum)
 	CHECK(vgpus[0].out && !vgpus[1].out);
 }
 
-TEST(the_room_of_one_that_leaves_is_given_once)
+TEST(released_room_is_given_to_one_vgpu)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_LEAVING), vgpu_of(60 * GIB, RESIDENCE_OUT),
-					 vgpu_of(60 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_LEAVING), make_vgpu(60 * GIB, RESIDENCE_OUT),
+					 make_vgpu(60 * GIB, RESIDENCE_OUT)};
 
 	vgpus[0].has_drained = true;
 	for (int i = 0; i < 3; i++)
-		want(&vgpus[i], (uint64_t)(30 - 10 * i) * SECOND); // the last one has waited longest
+		set_waiting(&vgpus[i], (uint64_t)(30 - 10 * i) * SECOND); // the last one has waited longest
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[2].wants = false;
 	vgpus[2].state = RESIDENCE_COMING;
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
-	// Nobody else has it: it may come back before it has left.
+	// No other vGPU has the room: it may return before it has left.
 	vgpus[2].state = RESIDENCE_OUT;
 	vgpus[1].wants = false;
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && vgpus[2].out);
 }
 
-TEST(one_that_comes_turns_back_if_the_other_one_stays)
+TEST(returning_vgpu_is_ordered_out_if_other_stays)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_COMING),
-					 vgpu_of(15 * GIB, RESIDENCE_COMING)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_COMING),
+					 make_vgpu(15 * GIB, RESIDENCE_COMING)};
 
-	vgpus[0].busy_until_ns = 50 * SECOND; // it could not leave
+	vgpus[0].busy_until_ns = 50 * SECOND; // it was not able to leave
 	residence_decide(vgpus, 3, capacity, 49 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[1].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 3, capacity, 49 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[1].state = RESIDENCE_OUT;
-	want(&vgpus[1], 49 * SECOND);
+	set_waiting(&vgpus[1], 49 * SECOND);
 	residence_decide(vgpus, 3, capacity, 50 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 }
 
-TEST(one_that_comes_turns_back_if_the_other_one_does_not_leave_in_time)
+TEST(returning_vgpu_is_ordered_out_if_other_is_overdue)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_LEAVING), vgpu_of(60 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_LEAVING), make_vgpu(60 * GIB, RESIDENCE_OUT)};
 
 	vgpus[0].has_drained = true;
-	want(&vgpus[1], SECOND);
+	set_waiting(&vgpus[1], SECOND);
 	residence_decide(vgpus, 2, capacity, SECOND);
 	CHECK(vgpus[0].out && !vgpus[1].out);
 	vgpus[1].state = RESIDENCE_COMING;
@@ -175,11 +175,11 @@ TEST(one_that_comes_turns_back_if_the_other_one_does_not_leave_in_time)
 	CHECK(vgpus[0].out && !vgpus[1].out);
 }
 
-TEST(one_that_could_not_leave_is_left_alone_for_a_while)
+TEST(busy_vgpu_is_not_ordered_out_before_its_time)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_OUT)};
 
-	want(&vgpus[1], 0);
+	set_waiting(&vgpus[1], 0);
 	vgpus[0].busy_until_ns = 50 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 49 * SECOND), 50 * SECOND);
 	CHECK(!vgpus[0].out);
@@ -187,34 +187,34 @@ TEST(one_that_could_not_leave_is_left_alone_for_a_while)
 	CHECK(vgpus[0].out);
 }
 
-TEST(only_as_many_leave_as_are_needed_and_latency_last)
+TEST(only_needed_vgpus_leave_and_latency_class_last)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(20 * GIB, RESIDENCE_IN), vgpu_of(20 * GIB, RESIDENCE_IN),
-					 vgpu_of(30 * GIB, RESIDENCE_IN), vgpu_of(20 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(20 * GIB, RESIDENCE_IN), make_vgpu(20 * GIB, RESIDENCE_IN),
+					 make_vgpu(30 * GIB, RESIDENCE_IN), make_vgpu(20 * GIB, RESIDENCE_OUT)};
 	uint64_t now = 100 * SECOND;
 
 	for (int i = 0; i < 3; i++) {
 		vgpus[i].active_ns = now;
 		vgpus[i].in_since_ns = (uint64_t)(10 + i) * SECOND;
 	}
-	want(&vgpus[3], now);
+	set_waiting(&vgpus[3], now);
 	vgpus[0].is_latency = true;
 	residence_decide(vgpus, 4, capacity, now);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out && vgpus[3].out);
-	vgpus[0].active_ns = now - 2 * SECOND; // idle ones of any class before those in use
+	vgpus[0].active_ns = now - 2 * SECOND; // idle vGPUs of any class leave before busy ones
 	residence_decide(vgpus, 4, capacity, now);
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
 
-TEST(those_that_wait_come_in_order)
+TEST(waiting_vgpus_return_in_order)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_IN), vgpu_of(60 * GIB, RESIDENCE_OUT),
-					 vgpu_of(10 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_OUT),
+					 make_vgpu(10 * GIB, RESIDENCE_OUT)};
 
-	want(&vgpus[1], 10);
-	want(&vgpus[2], 20);
+	set_waiting(&vgpus[1], 10);
+	set_waiting(&vgpus[2], 20);
 	vgpus[0].in_since_ns = vgpus[0].active_ns = SECOND;
-	// The small one would fit, but the large one would wait for ever if others came before it.
+	// The small one would fit. But the large one would wait for ever if small ones could overtake it.
 	residence_decide(vgpus, 3, capacity, SECOND + MS);
 	CHECK(!vgpus[0].out && vgpus[1].out && vgpus[2].out);
 	vgpus[0].state = RESIDENCE_OUT;
@@ -222,14 +222,13 @@ TEST(those_that_wait_come_in_order)
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
 
-// A model: each vGPU works whenever it is in, for `work_ms` of every period. Its memory leaves at 50 GiB/s after a
-// drain, and comes at that rate while the device has room. Some moves to the host fail half-way; then what has left
-// comes back.
+// A model: each program works when it wants to and its vGPU is in. Its memory leaves at 50 GiB/s after a drain, and
+// returns at that rate while the device has room. Some moves to the host fail half-way; then the memory returns.
 struct program {
 	uint64_t next_ns; // when it wants to work next
 	uint64_t here;	  // bytes on the device that can leave
 	uint64_t drained_ns, began_ns;
-	uint64_t progress_ns; // when memory came the last time; 0: it comes all at once, or not at all
+	uint64_t progress_ns; // when memory last returned; 0: it returns all at once, or not at all
 	uint64_t worked_ms, longest_wait_ns;
 	uint64_t fails_until_ns; // until then, one of two moves to the host fails
 	bool always, is_failing;
@@ -263,8 +262,8 @@ static void end_move(struct residence_vgpu *vgpu, struct program *program, uint6
 		vgpu->in_since_ns = now;
 }
 
-// Brings memory back. After 10 s without room it gives back what it has. Returns false if there is no room for all yet.
-static bool bring(const struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
+// Moves a step of memory in. After 10 s without room, releases all of it again. Returns true when all memory is in.
+static bool move_in_step(const struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t left = moving_bytes(vgpu) - program->here, step = left < step_bytes ? left : step_bytes;
 
@@ -285,8 +284,8 @@ static bool bring(const struct residence_vgpu *vgpu, struct program *program, ui
 	return program->here == moving_bytes(vgpu);
 }
 
-// The pager's way: all or nothing, after a failure.
-static void come_back(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
+// After a failed move to the host, as the pager does: moves all memory back, or nothing.
+static void undo_leave(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t left = moving_bytes(vgpu) - program->here;
 
@@ -299,7 +298,7 @@ static void come_back(struct residence_vgpu *vgpu, struct program *program, uint
 	vgpu->busy_until_ns = now + SECOND;
 }
 
-static void leave(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
+static void move_out_step(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t step = program->here < step_bytes ? program->here : step_bytes;
 
@@ -309,7 +308,7 @@ static void leave(struct residence_vgpu *vgpu, struct program *program, uint64_t
 		program->is_failing = now < program->fails_until_ns && rand() % 2;
 	vgpu->has_drained = true;
 	if (program->is_failing && program->here < moving_bytes(vgpu) / 2) {
-		come_back(vgpu, program, now, free_bytes);
+		undo_leave(vgpu, program, now, free_bytes);
 		return;
 	}
 	program->here -= step;
@@ -318,22 +317,22 @@ static void leave(struct residence_vgpu *vgpu, struct program *program, uint64_t
 		end_move(vgpu, program, now, RESIDENCE_OUT);
 }
 
-static void move_on(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
+static void advance_move(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
-	if (vgpu->out && vgpu->state == RESIDENCE_COMING) { // it turns back at once
+	if (vgpu->out && vgpu->state == RESIDENCE_COMING) { // it is ordered out again
 		*free_bytes += program->here;
 		program->here = 0;
 		end_move(vgpu, program, now, RESIDENCE_OUT);
 	} else if ((vgpu->out && vgpu->state == RESIDENCE_IN) || (!vgpu->out && vgpu->state == RESIDENCE_OUT)) {
 		begin_move(vgpu, program, now);
 	} else if (vgpu->state == RESIDENCE_LEAVING) {
-		leave(vgpu, program, now, free_bytes);
-	} else if (vgpu->state == RESIDENCE_COMING && bring(vgpu, program, now, free_bytes)) {
+		move_out_step(vgpu, program, now, free_bytes);
+	} else if (vgpu->state == RESIDENCE_COMING && move_in_step(vgpu, program, now, free_bytes)) {
 		end_move(vgpu, program, now, RESIDENCE_IN);
 	}
 }
 
-static void work(struct residence_vgpu *vgpu, struct program *program, uint64_t now)
+static void advance_program(struct residence_vgpu *vgpu, struct program *program, uint64_t now)
 {
 	bool wants = program->always || now >= program->next_ns;
 
@@ -344,7 +343,7 @@ static void work(struct residence_vgpu *vgpu, struct program *program, uint64_t 
 		if (!program->always)
 			program->next_ns = now + (uint64_t)(rand() % 4000) * MS;
 	} else if (wants && !vgpu->wants) {
-		want(vgpu, now);
+		set_waiting(vgpu, now);
 	}
 	if (vgpu->wants && now - vgpu->wants_since_ns > program->longest_wait_ns)
 		program->longest_wait_ns = now - vgpu->wants_since_ns;
@@ -363,15 +362,15 @@ static void run_model(struct residence_vgpu *vgpus, struct program *programs, si
 			promised += vgpus[i].out ? vgpus[i].fixed : vgpus[i].memory;
 		CHECK(promised <= capacity);
 		for (size_t i = 0; i < count; i++) {
-			move_on(&vgpus[i], &programs[i], now, &free_bytes);
-			work(&vgpus[i], &programs[i], now);
+			advance_move(&vgpus[i], &programs[i], now, &free_bytes);
+			advance_program(&vgpus[i], &programs[i], now);
 		}
 	}
 }
 
-TEST(two_that_always_work_get_the_device_in_turns)
+TEST(two_busy_vgpus_alternate)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_OUT), vgpu_of(60 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_OUT), make_vgpu(60 * GIB, RESIDENCE_OUT)};
 	struct program programs[2] = {{.always = true}, {.always = true}};
 
 	run_model(vgpus, programs, 2, 420);
@@ -381,14 +380,14 @@ TEST(two_that_always_work_get_the_device_in_turns)
 	CHECK(programs[1].worked_ms > 420 * 430);
 }
 
-// Moves that fail half-way, while another vGPU already takes the room: nobody waits for ever.
-TEST(moves_that_fail_stop_nobody)
+// Moves fail half-way while another vGPU already takes the room: no vGPU waits for ever.
+TEST(failed_moves_block_no_vgpu)
 {
 	const unsigned int seconds = 420;
 
 	for (unsigned int seed = 0; seed < 50; seed++) {
-		struct residence_vgpu vgpus[] = {vgpu_of(60 * GIB, RESIDENCE_OUT), vgpu_of(60 * GIB, RESIDENCE_OUT),
-						 vgpu_of(30 * GIB, RESIDENCE_OUT)};
+		struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_OUT), make_vgpu(60 * GIB, RESIDENCE_OUT),
+						 make_vgpu(30 * GIB, RESIDENCE_OUT)};
 		struct program programs[3] = {{.always = true}, {.always = true}};
 		srand(seed);
 		for (int i = 0; i < 3; i++)
@@ -401,10 +400,10 @@ TEST(moves_that_fail_stop_nobody)
 	}
 }
 
-TEST(servers_that_are_asked_now_and_then_all_answer)
+TEST(occasional_servers_all_get_the_device)
 {
-	struct residence_vgpu vgpus[] = {vgpu_of(42 * GIB, RESIDENCE_OUT), vgpu_of(42 * GIB, RESIDENCE_OUT),
-					 vgpu_of(42 * GIB, RESIDENCE_OUT)};
+	struct residence_vgpu vgpus[] = {make_vgpu(42 * GIB, RESIDENCE_OUT), make_vgpu(42 * GIB, RESIDENCE_OUT),
+					 make_vgpu(42 * GIB, RESIDENCE_OUT)};
 	struct program programs[3] = {{0}};
 
 	srand(1);
@@ -415,23 +414,23 @@ TEST(servers_that_are_asked_now_and_then_all_answer)
 	}
 }
 
-// Random facts: no order promises more room than there is, nor lets anybody in whose room nobody leaves, and no
-// suspended one comes in.
-TEST(no_facts_make_the_device_too_full)
+// With random facts: the orders never need more room than the device has, no vGPU is ordered in before its room is
+// being released, and no suspended vGPU is ordered in.
+TEST(random_facts_never_overcommit_the_device)
 {
 	srand(2);
 	for (int round = 0; round < 20000; round++) {
 		struct residence_vgpu vgpus[6];
 		uint64_t now = (uint64_t)(rand() % 1000) * SECOND, promised = 0, stays = 0, in = 0;
-		bool is_let_in = false;
+		bool is_ordered_in = false;
 		for (int i = 0; i < 6; i++) {
-			vgpus[i] = vgpu_of((uint64_t)(2 + rand() % 60) * GIB, (enum residence_state)(rand() % 4));
+			vgpus[i] = make_vgpu((uint64_t)(2 + rand() % 60) * GIB, (enum residence_state)(rand() % 4));
 			vgpus[i].is_suspended = rand() % 5 == 0;
 			vgpus[i].has_drained = rand() % 2;
 			vgpus[i].in_since_ns = (uint64_t)(rand() % 1000) * SECOND;
 			vgpus[i].active_ns = (uint64_t)(rand() % 1000) * SECOND;
 			if (rand() % 2)
-				want(&vgpus[i], (uint64_t)rand());
+				set_waiting(&vgpus[i], (uint64_t)rand());
 			in += vgpus[i].state == RESIDENCE_IN ? vgpus[i].memory : vgpus[i].fixed;
 		}
 		uint64_t next = residence_decide(vgpus, 6, capacity, now);
@@ -442,9 +441,9 @@ TEST(no_facts_make_the_device_too_full)
 			promised += vgpus[i].out ? vgpus[i].fixed : vgpus[i].memory;
 			leaves |= vgpus[i].state == RESIDENCE_OUT;
 			stays += vgpus[i].out && leaves ? vgpus[i].fixed : vgpus[i].memory;
-			is_let_in |= !vgpus[i].out && vgpus[i].state == RESIDENCE_OUT;
+			is_ordered_in |= !vgpus[i].out && vgpus[i].state == RESIDENCE_OUT;
 		}
 		CHECK(promised <= (in > capacity ? in : capacity));
-		CHECK(!is_let_in || stays <= capacity);
+		CHECK(!is_ordered_in || stays <= capacity);
 	}
 }

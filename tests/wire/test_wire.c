@@ -1,4 +1,4 @@
-// Framing and descriptors, also in the hands of somebody who means harm.
+// Framing and descriptors, with valid and hostile messages.
 #include "wire/wire.h"
 #include "test.h"
 
@@ -22,18 +22,18 @@ static void close_pair(void)
 	close(ends[1]);
 }
 
-static int open_descriptors(void)
+static int count_descriptors(void)
 {
-	DIR *folder = opendir("/proc/self/fd");
+	DIR *directory = opendir("/proc/self/fd");
 	int count = 0;
 
-	while (readdir(folder))
+	while (readdir(directory))
 		count++;
-	closedir(folder);
+	closedir(directory);
 	return count;
 }
 
-static int receive_raw(const void *packet, size_t length)
+static int send_and_receive(const void *packet, size_t length)
 {
 	open_pair();
 	CHECK_INT(send(ends[0], packet, length, 0), (long)length);
@@ -42,7 +42,7 @@ static int receive_raw(const void *packet, size_t length)
 	return r;
 }
 
-TEST(text_and_descriptors_arrive)
+TEST(text_and_descriptors_are_received)
 {
 	const char *text = "{\"op\":\"ping\"}";
 	int sent[VG_WIRE_DESCRIPTORS_MAX];
@@ -65,7 +65,7 @@ TEST(text_and_descriptors_arrive)
 	close(ends[1]);
 }
 
-TEST(hello_arrives)
+TEST(registration_is_received)
 {
 	struct vg_wire_hello hello = {.pid = 7, .pid_namespace = 8, .start_time = 9, .ledger = "train"};
 
@@ -77,58 +77,58 @@ TEST(hello_arrives)
 	close_pair();
 }
 
-static struct vg_wire_header good_header(uint16_t type, uint32_t size)
+static struct vg_wire_header make_header(uint16_t type, uint32_t size)
 {
 	return (struct vg_wire_header){.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = type, .size = size};
 }
 
-static int receive_with(struct vg_wire_header header, const void *payload, size_t length)
+static int receive_packet(struct vg_wire_header header, const void *payload, size_t length)
 {
 	char packet[256];
 
 	memcpy(packet, &header, sizeof header);
 	memcpy(packet + sizeof header, payload, length);
-	return receive_raw(packet, sizeof header + length);
+	return send_and_receive(packet, sizeof header + length);
 }
 
-TEST(corrupted_messages_are_refused)
+TEST(invalid_messages_are_refused)
 {
-	struct vg_wire_header header = good_header(VG_WIRE_ADMIN, 4);
+	struct vg_wire_header header = make_header(VG_WIRE_ADMIN, 4);
 	struct vg_wire_hello hello = {.pid = 7};
 
-	CHECK_INT(receive_with(header, "text", 4), 0);
-	CHECK_INT(receive_with(header, "tex", 3), -EPROTO); // truncated
-	CHECK_INT(receive_with(header, "texts", 5), -EPROTO);
-	CHECK_INT(receive_with(header, "te\0t", 4), -EPROTO);
-	CHECK_INT(receive_raw("VG", 2), -EPROTO);
-	CHECK_INT(receive_with(good_header(VG_WIRE_ADMIN, 0), "", 0), -EPROTO);
-	CHECK_INT(receive_with(good_header(0, 4), "text", 4), -EPROTO);
-	CHECK_INT(receive_with(good_header(99, 4), "text", 4), -EPROTO);
+	CHECK_INT(receive_packet(header, "text", 4), 0);
+	CHECK_INT(receive_packet(header, "tex", 3), -EPROTO); // truncated
+	CHECK_INT(receive_packet(header, "texts", 5), -EPROTO);
+	CHECK_INT(receive_packet(header, "te\0t", 4), -EPROTO);
+	CHECK_INT(send_and_receive("VG", 2), -EPROTO);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_ADMIN, 0), "", 0), -EPROTO);
+	CHECK_INT(receive_packet(make_header(0, 4), "text", 4), -EPROTO);
+	CHECK_INT(receive_packet(make_header(99, 4), "text", 4), -EPROTO);
 	header.magic++;
-	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
-	header = good_header(VG_WIRE_ADMIN, 4), header.version = 2;
-	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
-	header = good_header(VG_WIRE_ADMIN, 4), header.flags = VG_WIRE_MORE; // requests are one message
-	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
-	header = good_header(VG_WIRE_ADMIN, UINT32_MAX);
-	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
-	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), 0);
-	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello - 1), &hello, sizeof hello - 1), -EPROTO);
-	memset(hello.ledger, 'x', sizeof hello.ledger); // a name without an end
-	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
+	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
+	header = make_header(VG_WIRE_ADMIN, 4), header.version = 2;
+	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
+	header = make_header(VG_WIRE_ADMIN, 4), header.flags = VG_WIRE_MORE; // requests are one message
+	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
+	header = make_header(VG_WIRE_ADMIN, UINT32_MAX);
+	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), 0);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello - 1), &hello, sizeof hello - 1), -EPROTO);
+	memset(hello.ledger, 'x', sizeof hello.ledger); // a name without a zero byte
+	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
 	memset(&hello, 0, sizeof hello);
-	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
 }
 
-TEST(a_text_too_long)
+TEST(too_long_text_is_refused)
 {
 	static char packet[sizeof(struct vg_wire_header) + VG_WIRE_TEXT_MAX + 100];
 
 	for (uint32_t more = 0; more < 4; more++) {
-		struct vg_wire_header header = good_header(VG_WIRE_ADMIN, VG_WIRE_TEXT_MAX + more);
+		struct vg_wire_header header = make_header(VG_WIRE_ADMIN, VG_WIRE_TEXT_MAX + more);
 		memset(packet, 'x', sizeof packet);
 		memcpy(packet, &header, sizeof header);
-		CHECK_INT(receive_raw(packet, sizeof header + header.size), more ? -EPROTO : 0);
+		CHECK_INT(send_and_receive(packet, sizeof header + header.size), more ? -EPROTO : 0);
 	}
 	CHECK_INT(vg_wire_send(-1, VG_WIRE_ADMIN, 0, packet, VG_WIRE_TEXT_MAX + 1, NULL, 0), -EMSGSIZE);
 }
@@ -137,7 +137,7 @@ TEST(too_many_descriptors_are_closed)
 {
 	enum { MANY = VG_WIRE_DESCRIPTORS_MAX + 5 };
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MANY)] = {0};
-	struct vg_wire_header header = good_header(VG_WIRE_ADMIN, 4);
+	struct vg_wire_header header = make_header(VG_WIRE_ADMIN, 4);
 	struct iovec parts[2] = {{&header, sizeof header}, {(char[]){"text"}, 4}};
 	struct msghdr raw = {
 		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
@@ -150,16 +150,16 @@ TEST(too_many_descriptors_are_closed)
 	rights->cmsg_level = SOL_SOCKET, rights->cmsg_type = SCM_RIGHTS,
 	rights->cmsg_len = CMSG_LEN(sizeof descriptors);
 	memcpy(CMSG_DATA(rights), descriptors, sizeof descriptors);
-	int before = open_descriptors();
+	int before = count_descriptors();
 	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
 	CHECK_INT(vg_wire_receive(ends[1], &message), -EPROTO);
-	CHECK_INT(open_descriptors(), before);
-	// A bad message with an allowed number of them leaves none open either.
+	CHECK_INT(count_descriptors(), before);
+	// The descriptors of an invalid message are closed, too.
 	header.version = 9;
 	raw.msg_controllen = CMSG_SPACE(sizeof(int) * 2), rights->cmsg_len = CMSG_LEN(sizeof(int) * 2);
 	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
 	CHECK_INT(vg_wire_receive(ends[1], &message), -EPROTO);
-	CHECK_INT(open_descriptors(), before);
+	CHECK_INT(count_descriptors(), before);
 	close_pair();
 }
 
@@ -188,24 +188,24 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-TEST(a_request_and_its_answer)
+TEST(request_gets_answer_in_parts)
 {
-	char folder[] = "/tmp/test-wire-XXXXXX", path[64], long_path[200], *answer;
+	char directory[] = "/tmp/test-wire-XXXXXX", path[64], long_path[200], *answer;
 	pthread_t thread;
 
-	CHECK(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/socket", folder);
+	CHECK(mkdtemp(directory));
+	snprintf(path, sizeof path, "%s/socket", directory);
 	int listening = listen_at(path);
 	CHECK_INT(pthread_create(&thread, NULL, answer_in_parts, &listening), 0);
 	CHECK_INT(vg_wire_request(path, "{}", 5000, &answer), 0);
 	CHECK_STR(answer, "{\"a\":[1,2]}");
 	free(answer);
 	pthread_join(thread, NULL);
-	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN); // nobody accepts
+	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN); // nothing accepts the connection
 	struct vg_wire_hello hello = {.pid = 1};
 	int r = 0;
 	for (int i = 0; i < 10 && r == 0; i++) // until the queue is full: it must not wait
-		r = vg_wire_say_hello(path, &hello, -1, false);
+		r = vg_wire_register(path, &hello, -1);
 	CHECK_INT(r, -EAGAIN);
 	close(listening);
 	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -ECONNREFUSED);
@@ -213,5 +213,5 @@ TEST(a_request_and_its_answer)
 	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -ENOENT);
 	memset(long_path, 'x', sizeof long_path - 1), long_path[sizeof long_path - 1] = '\0';
 	CHECK_INT(vg_wire_request(long_path, "{}", 100, &answer), -ENAMETOOLONG);
-	rmdir(folder);
+	rmdir(directory);
 }
