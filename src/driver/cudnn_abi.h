@@ -1,6 +1,6 @@
-// What of cuDNN 9 we call, declared by ourselves: its header is no part of the CUDA toolkit. tests/driver compares the
-// values where <cudnn.h> is there. All handles and descriptors are pointers, all results but where it says so a status,
-// 0 for success.
+// Our own declarations of the functions of cuDNN 9 that are called, since its header is not part of the CUDA toolkit.
+// tests/driver compares the values if <cudnn.h> is installed. All handles and descriptors are pointers. Functions
+// return a status, 0 for success.
 #pragma once
 #include <stddef.h>
 
@@ -8,7 +8,7 @@ enum { VG_CUDNN_FLOAT = 0, VG_CUDNN_DOUBLE = 1, VG_CUDNN_HALF = 2, VG_CUDNN_BFLO
 enum { VG_CUDNN_NCHW = 0 };
 enum { VG_CUDNN_CROSS_CORRELATION = 1 };
 enum { VG_CUDNN_DEFAULT_MATH = 0, VG_CUDNN_TENSOR_OP_MATH = 1, VG_CUDNN_FMA_MATH = 3 };
-// The algorithms that sum the products themselves; those from 4 on go by Fourier transforms or Winograd's method.
+// Algorithms up to DIRECT add the products; those from 4 on use Fourier transforms or Winograd's method.
 enum { VG_CUDNN_ALGORITHM_DIRECT = 3, VG_CUDNN_ALGORITHMS = 8 };
 
 struct vg_cudnn_algorithm {

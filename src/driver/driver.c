@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Stands in for entries of every type: on x86-64 the caller passes and removes the arguments,
-// and all entries return a CUresult.
-static CUresult not_supported(void)
+// Replaces entries of every type: on x86-64 the caller passes and removes the arguments, and all entries return a
+// CUresult.
+static CUresult return_not_supported(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult not_initialized(void)
+static CUresult return_not_initialized(void)
 {
 	return CUDA_ERROR_NOT_INITIALIZED;
 }
@@ -37,20 +37,20 @@ void vg_driver_refuse(const struct vg_driver *driver, struct vg_driver *ret_refu
 {
 	*ret_refusing = *driver;
 #define ENTRY(abi, api, version, stream, family, need)                                             \
-	ret_refusing->abi = (VG_PFN(api, version, stream))(void (*)(void))not_initialized;
+	ret_refusing->abi = (VG_PFN(api, version, stream))(void (*)(void))return_not_initialized;
 #include "abi/entries.def"
 	ret_refusing->cuGetErrorName = name_error;
 	ret_refusing->cuGetErrorString = explain_error;
 }
 
-static int fill(struct vg_driver *driver, void *library, char *problem, size_t capacity)
+static int fill_table(struct vg_driver *driver, void *library, char *problem, size_t capacity)
 {
 	enum { required = VG_DRIVER_UNSUITED, optional = 0 };
 
 #define ENTRY(abi, api, version, stream, family, need)                                             \
 	driver->abi = (VG_PFN(api, version, stream))dlsym(library, #abi);                          \
 	if (!driver->abi) {                                                                        \
-		driver->abi = (VG_PFN(api, version, stream))(void (*)(void))not_supported;         \
+		driver->abi = (VG_PFN(api, version, stream))(void (*)(void))return_not_supported;         \
 		driver->missing[VG_ENTRY_##abi] = true;                                            \
 		if (need) {                                                                        \
 			snprintf(problem, capacity, "%s has no %s: a driver of version 570 or later is needed", \
@@ -62,7 +62,7 @@ static int fill(struct vg_driver *driver, void *library, char *problem, size_t c
 	return 0;
 }
 
-static int load(struct vg_driver *driver, char *problem, size_t capacity)
+static int load_driver(struct vg_driver *driver, char *problem, size_t capacity)
 {
 	static char path[LIBRARY_PATH];
 
@@ -75,7 +75,7 @@ static int load(struct vg_driver *driver, char *problem, size_t capacity)
 		snprintf(problem, capacity, "no CUDA driver: %s", dlerror());
 		return VG_DRIVER_ABSENT;
 	}
-	r = fill(driver, library, problem, capacity);
+	r = fill_table(driver, library, problem, capacity);
 	if (r)
 		dlclose(library);
 	return r;
@@ -90,7 +90,7 @@ int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t ca
 	vg_mutex_take(&lock);
 	if (!loaded) {
 		struct vg_driver *driver = calloc(1, sizeof *driver);
-		r = driver ? load(driver, problem, capacity) : VG_DRIVER_ABSENT;
+		r = driver ? load_driver(driver, problem, capacity) : VG_DRIVER_ABSENT;
 		if (!driver)
 			snprintf(problem, capacity, "no memory for the driver's table");
 		if (r)

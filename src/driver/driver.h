@@ -8,10 +8,9 @@
 struct vg_driver {
 #define ENTRY(abi, api, version, stream, family, need) VG_PFN(api, version, stream) abi;
 #include "abi/entries.def"
-	// What the driver lacks and the table fills with a function that answers
-	// CUDA_ERROR_NOT_SUPPORTED.
+	// Entries that the driver lacks. In the table they are a function that returns CUDA_ERROR_NOT_SUPPORTED.
 	bool missing[VG_ENTRY_COUNT];
-	const char *path; // as it was asked of the dynamic linker
+	const char *path; // as given to the dynamic linker
 	bool simulated;
 };
 
@@ -20,9 +19,9 @@ enum {
 	VG_DRIVER_UNSUITED = 2, // it lacks a required entry
 };
 
-// Loads on the first call: VIRGATE_DRIVER, or the simulated driver where VIRGATE_SIM is set, or
-// libcuda.so.1. Calls no driver function. 0, or a sentence for people in `problem`.
+// Loads the driver on the first call: VIRGATE_DRIVER, or the simulated driver if VIRGATE_SIM is set, or libcuda.so.1.
+// Calls no driver function. Returns 0, or a positive value with a sentence in `problem`.
 int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t capacity);
-// A table for a forked child of a process that used `driver`: every entry answers CUDA_ERROR_NOT_INITIALIZED, as the
-// driver's own do there, and without going near the driver, whose locks the child may find taken for ever.
+// Makes a table for a forked child of a process that used the driver. Every entry returns CUDA_ERROR_NOT_INITIALIZED,
+// as the driver does in the child, but without calling the driver, whose locks may be locked for ever in the child.
 void vg_driver_refuse(const struct vg_driver *driver, struct vg_driver *ret_refusing);

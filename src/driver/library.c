@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *nonempty(const char *variable)
+static const char *read_variable(const char *variable)
 {
 	const char *value = secure_getenv(variable);
 
 	return value && *value ? value : NULL;
 }
 
-// The simulator's file of that name.
+// Finds the simulator's file for a name.
 static bool find_simulator(const char *name, char ret_path[LIBRARY_PATH])
 {
 	enum vg_part part = strcmp(name, "libcuda.so.1") == 0 ? VG_PART_SIM_CUDA : VG_PART_SIM_NVML;
@@ -25,7 +25,7 @@ static bool find_simulator(const char *name, char ret_path[LIBRARY_PATH])
 int library_choose(const char *variable, const char *name, char ret_path[LIBRARY_PATH], bool *ret_simulated,
 		   char *problem, size_t capacity)
 {
-	const char *named = nonempty(variable);
+	const char *named = read_variable(variable);
 	bool simulated = *vg_simulation_wanted();
 	char path[LIBRARY_PATH];
 

@@ -1,12 +1,12 @@
-// cuBLASLt and cuDNN as tables of typed functions, each loaded once per process. They bring a CUDA runtime of their
-// own, which takes the thread's current context. Any thread.
+// cuBLASLt and cuDNN as tables of typed functions, each loaded once per process. They contain a CUDA runtime, which
+// uses the thread's current context. Any thread.
 #pragma once
 #include <cublasLt.h>
 #include <stddef.h>
 
 #include "driver/cudnn_abi.h"
 
-// All of CUDA 12; one that lacks an entry is refused.
+// Every cuBLASLt of CUDA 12 has these; a library that lacks one is refused.
 #define VG_CUBLASLT_CALLS(X)                                                                                           \
 	X(cublasLtGetVersion)                                                                                          \
 	X(cublasLtGetStatusName)                                                                                       \
@@ -41,8 +41,8 @@ struct vg_cudnn {
 };
 #undef X
 
-// VIRGATE_CUBLASLT (VIRGATE_CUDNN) names the file; else the first that serves of the toolkits in CUDA_HOME and
-// CUDA_PATH, the dynamic linker's and the one in /usr/local/cuda. 0, or 1 with a sentence in `problem`; it is looked
-// for again next time.
+// Loads the file that VIRGATE_CUBLASLT (VIRGATE_CUDNN) names, or else the first suitable one of: the toolkits in
+// CUDA_HOME and CUDA_PATH, the dynamic linker's, the toolkit in /usr/local/cuda. Returns 0, or 1 with a sentence in
+// `problem`; the next call searches again.
 int vg_cublaslt_load(const struct vg_cublaslt **ret_cublaslt, char *problem, size_t capacity);
 int vg_cudnn_load(const struct vg_cudnn **ret_cudnn, char *problem, size_t capacity);

@@ -6,12 +6,12 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-static nvmlReturn_t not_found(void)
+static nvmlReturn_t return_not_found(void)
 {
 	return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-static int load(struct vg_nvml *nvml, char *problem, size_t capacity)
+static int load_nvml(struct vg_nvml *nvml, char *problem, size_t capacity)
 {
 	char path[LIBRARY_PATH];
 
@@ -26,7 +26,7 @@ static int load(struct vg_nvml *nvml, char *problem, size_t capacity)
 #define X(name)                                                                                    \
 	nvml->name = (__typeof__(&name))dlsym(library, #name);                                     \
 	if (!nvml->name)                                                                           \
-		nvml->name = (__typeof__(&name))(void (*)(void))not_found;
+		nvml->name = (__typeof__(&name))(void (*)(void))return_not_found;
 	VG_NVML_CALLS(X)
 #undef X
 	nvml->sim_directory = (const char *(*)(void))dlsym(library, "virgate_sim_directory");
@@ -40,7 +40,7 @@ int vg_nvml_load(const struct vg_nvml **ret_nvml, char *problem, size_t capacity
 	static bool loaded;
 
 	vg_mutex_take(&lock);
-	int r = loaded ? 0 : load(&nvml, problem, capacity);
+	int r = loaded ? 0 : load_nvml(&nvml, problem, capacity);
 	loaded = r == 0;
 	vg_mutex_give(&lock);
 	if (r == 0)

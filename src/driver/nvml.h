@@ -5,8 +5,7 @@
 
 #include "abi/nvml_abi.h"
 
-// The entries we call, by what they tell of; one that the loaded library lacks
-// answers NVML_ERROR_FUNCTION_NOT_FOUND.
+// The entries that are called, by topic. One that the loaded library lacks returns NVML_ERROR_FUNCTION_NOT_FOUND.
 #define VG_NVML_CALLS(X)                                                                                               \
 	X(nvmlInitWithFlags)                                                                                           \
 	X(nvmlShutdown)                                                                                                \
@@ -119,10 +118,9 @@ struct vg_nvml {
 	VG_NVML_CALLS(X)
 #undef X
 	bool simulated;
-	const char *(*sim_directory)(void); // of the simulated node; NULL: it is none of ours
+	const char *(*sim_directory)(void); // of the simulated node; NULL: not the simulated NVML
 };
 
-// Loads VIRGATE_NVML, or the simulator's where VIRGATE_SIM is set, or
-// libnvidia-ml.so.1; once per process. Calls none of its functions. 0, or 1
-// with a sentence in `problem`.
+// Loads VIRGATE_NVML, or the simulator's library if VIRGATE_SIM is set, or libnvidia-ml.so.1, once per process. Calls
+// none of its functions. Returns 0, or 1 with a sentence in `problem`.
 int vg_nvml_load(const struct vg_nvml **ret_nvml, char *problem, size_t capacity);

@@ -21,10 +21,10 @@ struct search {
 	const struct tool *tool;
 	tool_fill *fill;
 	void *table;
-	char found[800]; // what is there and does not serve, each with the reason
+	char found[800]; // the unsuitable libraries that were found, with the reasons
 };
 
-__attribute__((format(printf, 2, 3))) static void note(struct search *search, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note_unsuitable(struct search *search, const char *format, ...)
 {
 	size_t length = strlen(search->found);
 	va_list arguments;
@@ -38,63 +38,63 @@ __attribute__((format(printf, 2, 3))) static void note(struct search *search, co
 	va_end(arguments);
 }
 
-// Where the dynamic linker found it; valid as long as it is open.
-static const char *path_of(void *library, const struct tool *tool)
+// Returns where the dynamic linker found the library; valid while it is open.
+static const char *find_path(void *library, const struct tool *tool)
 {
 	struct link_map *map;
 
 	return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : tool->files[0];
 }
 
-// Whether this library serves; it stays open then.
-static bool takes(struct search *search, void *library)
+// Fills the table from a library. Returns false, and closes the library, if it is not suitable.
+static bool try_library(struct search *search, void *library)
 {
-	const char *path = path_of(library, search->tool);
+	const char *path = find_path(library, search->tool);
 	char why[300];
 
 	if (search->fill(search->table, path, library, why, sizeof why) == 0)
 		return true;
-	note(search, "%s %s", path, why);
+	note_unsuitable(search, "%s %s", path, why);
 	dlclose(library);
 	return false;
 }
 
-static bool serves_from(struct search *search, const char *root)
+static bool search_toolkit(struct search *search, const char *root)
 {
-	static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "nvvm/lib64"};
+	static const char *const directories[] = {"lib64", "lib", "targets/x86_64-linux/lib", "nvvm/lib64"};
 	char path[LIBRARY_PATH];
 
-	for (size_t i = 0; root && i < sizeof folders / sizeof *folders; i++)
+	for (size_t i = 0; root && i < sizeof directories / sizeof *directories; i++)
 		for (const char *const *file = search->tool->files; *file; file++) {
-			if (snprintf(path, sizeof path, "%s/%s/%s", root, folders[i], *file) >= LIBRARY_PATH ||
+			if (snprintf(path, sizeof path, "%s/%s/%s", root, directories[i], *file) >= LIBRARY_PATH ||
 			    access(path, R_OK))
 				continue;
 			void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 			if (!library)
-				note(search, "it does not load: %s", dlerror()); // which names the file
-			else if (takes(search, library))
+				note_unsuitable(search, "it does not load: %s", dlerror()); // dlerror() names the file
+			else if (try_library(search, library))
 				return true;
 		}
 	return false;
 }
 
-static bool linker_serves(struct search *search)
+static bool search_linker(struct search *search)
 {
 	for (const char *const *file = search->tool->files; *file; file++) {
 		void *library = dlopen(*file, RTLD_NOW | RTLD_LOCAL);
-		if (library && takes(search, library))
+		if (library && try_library(search, library))
 			return true;
 	}
 	return false;
 }
 
-// The program's own choice: no other one is looked for.
+// Opens the file that the user names, and searches no other one.
 static int open_named(struct search *search, const char *named, char *problem, size_t capacity)
 {
 	const struct tool *tool = search->tool;
 	void *library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
 
-	if (library && takes(search, library))
+	if (library && try_library(search, library))
 		return 0;
 	if (library)
 		snprintf(problem, capacity, "%s: %s %s is needed; install %s, or name its file in %s", search->found,
@@ -105,7 +105,6 @@ static int open_named(struct search *search, const char *named, char *problem, s
 	return 1;
 }
 
-// Goes on where what is found is too old: a toolkit may be named for other reasons.
 int tool_open(const struct tool *tool, tool_fill *fill, void *table, char *problem, size_t capacity)
 {
 	struct search s = {tool, fill, table, ""}, *search = &s;
@@ -113,8 +112,8 @@ int tool_open(const struct tool *tool, tool_fill *fill, void *table, char *probl
 
 	if (named)
 		return open_named(search, named, problem, capacity);
-	if (serves_from(search, tool_setting("CUDA_HOME")) || serves_from(search, tool_setting("CUDA_PATH")) ||
-	    linker_serves(search) || serves_from(search, "/usr/local/cuda"))
+	if (search_toolkit(search, tool_setting("CUDA_HOME")) || search_toolkit(search, tool_setting("CUDA_PATH")) ||
+	    search_linker(search) || search_toolkit(search, "/usr/local/cuda"))
 		return 0;
 	if (search->found[0])
 		snprintf(problem, capacity, "no %s %s: %s; install %s, or name its file in %s", tool->name, tool->since,

@@ -1,4 +1,4 @@
-// Libraries that are not the driver's, looked for by name. This room only; any thread.
+// Finds and loads libraries of CUDA toolkits. This room only; any thread.
 #pragma once
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -12,13 +12,15 @@ struct tool {
 	const char *files[3]; // newest first
 };
 
-// The table of an opened library; 1 with what keeps it from serving.
+// Fills the table from an opened library. Returns 0, or 1 with the reason in `why` if the library is not suitable.
 typedef int tool_fill(void *table, const char *path, void *library, char *why, size_t capacity);
 
-// A variable's value; NULL where it is not set, empty, or the program is of another user.
+// Returns the value of an environment variable; NULL: it is unset or empty, or the program is setuid.
 const char *tool_setting(const char *variable);
-// Goes on where what is found does not serve: a toolkit may be named for other reasons. 1 with a sentence.
+// Opens the first suitable library and fills the table. Continues after an unsuitable one, since CUDA_HOME and
+// CUDA_PATH may be set for other reasons. Returns 0, or 1 with a sentence in `problem`.
 int tool_open(const struct tool *tool, tool_fill *fill, void *table, char *problem, size_t capacity);
+// Writes that the library lacks an entry. Returns 1.
 int tool_lacks(const char *entry, char *why, size_t capacity);
 
 // For lists of entries, in a tool_fill() that has `table`.
@@ -27,8 +29,7 @@ int tool_lacks(const char *entry, char *why, size_t capacity);
 	if (!table->name)                                                                                              \
 		return tool_lacks(#name, why, capacity);
 
-// The function vg_TOOL_load(): opens TOOL_tool on the first call that finds one and fills its table by fill_TOOL(), all
-// or nothing.
+// Defines vg_TOOL_load(): opens TOOL_tool and fills its table with fill_TOOL(), until that has succeeded once.
 #define TOOL_LOADER(tool)                                                                                              \
 	int vg_##tool##_load(const struct vg_##tool **ret_table, char *problem, size_t capacity)                       \
 	{                                                                                                              \

@@ -15,8 +15,8 @@ static const struct tool nvjitlink_tool = {
 	"nvJitLink", "VIRGATE_NVJITLINK", "libnvjitlink-13-0", SINCE, {"libnvJitLink.so.13", "libnvJitLink.so.12"}};
 static const struct tool nvvm_tool = {"NVVM", "VIRGATE_NVVM", "libnvvm-13-0", SINCE, {"libnvvm.so.4"}};
 
-// Loads NVRTC's built-in functions from its directory. NVRTC itself opens them by name alone, when it compiles: they are
-// not found if the dynamic linker does not search that directory. If they are missing here, NVRTC says so.
+// Loads NVRTC's built-in functions from its directory. NVRTC itself opens them by name alone, when it compiles: they
+// are not found if the dynamic linker does not search that directory. If they are missing here, NVRTC reports it.
 static void load_builtins(const struct vg_nvrtc *nvrtc)
 {
 	const char *slash = strrchr(nvrtc->path, '/');
@@ -55,12 +55,11 @@ int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_ca
 {
 	static const char file[] = "libdevice/libdevice.10.bc";
 	const char *named = tool_setting("VIRGATE_LIBDEVICE"), *slash = strrchr(nvvm->path, '/');
-	char folder[LIBRARY_PATH];
-	// beside nvvm/lib64, in the toolkit of lib64, in the usual ones
+	char directory[LIBRARY_PATH]; // of NVVM: nvvm/lib64, or lib64 of a toolkit
 	const struct {
 		const char *root, *below;
-	} places[] = {{folder, "/../"},
-		      {folder, "/../nvvm/"},
+	} places[] = {{directory, "/../"},
+		      {directory, "/../nvvm/"},
 		      {tool_setting("CUDA_HOME"), "/nvvm/"},
 		      {tool_setting("CUDA_PATH"), "/nvvm/"},
 		      {"/usr/local/cuda", "/nvvm/"}};
@@ -72,7 +71,7 @@ int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_ca
 		snprintf(problem, capacity, "no libdevice: VIRGATE_LIBDEVICE names %s, which cannot be read", named);
 		return 1;
 	}
-	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - nvvm->path) : 0, nvvm->path);
+	snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - nvvm->path) : 0, nvvm->path);
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		if (!places[i].root || !*places[i].root)
 			continue;
@@ -82,8 +81,7 @@ int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_ca
 	}
 	snprintf(problem, capacity,
 		 "no libdevice: there is no nvvm/%s beside %s, nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda: install "
-		 "%s, or "
-		 "name the file in VIRGATE_LIBDEVICE",
+		 "%s, or name the file in VIRGATE_LIBDEVICE",
 		 file, nvvm->path, nvvm_tool.package);
 	return 1;
 }

@@ -5,7 +5,7 @@
 #include <nvvm.h>
 #include <stddef.h>
 
-// All that a library of CUDA 12.8 or later has; one that lacks an entry is refused.
+// Every library of CUDA 12.8 or later has these; one that lacks an entry is refused.
 #define VG_NVRTC_CALLS(X)                                                                                              \
 	X(nvrtcGetErrorString)                                                                                         \
 	X(nvrtcVersion)                                                                                                \
@@ -26,7 +26,7 @@
 	X(nvrtcSetPCHHeapSize)                                                                                         \
 	X(nvrtcGetPCHCreateStatus)
 
-// Without the toolkit's version in their names, so that a later nvJitLink serves as well.
+// The names are without the toolkit's version, so that a later nvJitLink can be used, too.
 #define VG_NVJITLINK_CALLS(X)                                                                                          \
 	X(nvJitLinkVersion)                                                                                            \
 	X(nvJitLinkCreate)                                                                                             \
@@ -75,13 +75,13 @@ struct vg_nvvm {
 };
 #undef X
 
-// VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names the file; else the first that serves, not the first that is
-// there, of the toolkits in CUDA_HOME and CUDA_PATH, the dynamic linker's and the one in /usr/local/cuda. 0, or 1 with
-// a sentence in `problem`; it is looked for again next time.
+// Loads the file that VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names, or else the first suitable one of: the
+// toolkits in CUDA_HOME and CUDA_PATH, the dynamic linker's, the toolkit in /usr/local/cuda. Returns 0, or 1 with a
+// sentence in `problem`; the next call searches again.
 int vg_nvrtc_load(const struct vg_nvrtc **ret_nvrtc, char *problem, size_t capacity);
 int vg_nvjitlink_load(const struct vg_nvjitlink **ret_nvjitlink, char *problem, size_t capacity);
 int vg_nvvm_load(const struct vg_nvvm **ret_nvvm, char *problem, size_t capacity);
 
-// The file of libdevice, NVVM's mathematical functions: VIRGATE_LIBDEVICE, or the one of this NVVM's toolkit, or as
-// above. 0, or 1 with a sentence.
+// Finds the file of libdevice, NVVM's mathematical functions: VIRGATE_LIBDEVICE, or the one in this NVVM's toolkit, or
+// in the toolkits above. Returns 0, or 1 with a sentence in `problem`.
 int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_capacity, char *problem, size_t capacity);

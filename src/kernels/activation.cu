@@ -1,10 +1,10 @@
-// Activations: element by element, and softmax over channels.
+// Activation functions: element-wise ones, and softmax over channels.
 #include "activation.h"
 #include "number.cuh"
 
 template <int KIND, typename W> INLINE W activate(W x, W alpha)
 {
-	switch (KIND) { // a NaN fails every comparison, and stays
+	switch (KIND) { // a NaN fails every comparison, so it stays a NaN
 	case ACTIVATION_RELU:
 		return x <= 0 ? 0 : x;
 	case ACTIVATION_LEAKY_RELU:
@@ -22,7 +22,7 @@ template <int KIND, typename W> INLINE W activate(W x, W alpha)
 	}
 }
 
-// What is moved at a time.
+// The elements that a thread loads or stores at once.
 template <typename T> struct __align__(ACTIVATION_BYTES) vector {
 	T element[ACTIVATION_BYTES / sizeof(T)];
 };
@@ -31,7 +31,8 @@ template <typename T, int KIND> INLINE void run(const activation_parameters &p)
 {
 	typedef typename wide<T>::type W;
 	const int width = ACTIVATION_BYTES / sizeof(T);
-	const uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, threads = (uint64_t)gridDim.x * blockDim.x;
+	const uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
 	const uint64_t vectors = (p.input | p.output) % ACTIVATION_BYTES ? 0 : p.count / width;
 	const W alpha = (W)p.alpha;
 
@@ -71,7 +72,7 @@ template <typename W> struct total {
 	W largest, sum;
 };
 
-// A sum of 0 has no largest value. What is NaN stays so.
+// With a sum of 0, `largest` is not valid. A NaN stays a NaN.
 template <typename W> INLINE void add(total<W> &to, W largest, W sum)
 {
 	if (sum == 0)
@@ -88,7 +89,7 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 {
 	typedef typename wide<T>::type W;
 	__shared__ W largest[ACTIVATION_THREADS], sums[ACTIVATION_THREADS];
-	// Neighbouring threads take what lies side by side: positions, or channels where an image has one position.
+	// Neighbouring threads read neighbouring elements: positions, or channels if an image has one position.
 	const uint32_t position = p.area == 1 ? threadIdx.x / p.lanes : threadIdx.x % p.positions;
 	const uint32_t lane = p.area == 1 ? threadIdx.x % p.lanes : threadIdx.x / p.positions;
 	const uint32_t mine_at = lane * p.positions + position;
@@ -96,7 +97,8 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 	const W none = -(W)INFINITY;
 
 	for (uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-		const uint64_t at = block * p.positions + position, first = at / p.area * p.channels * p.area + at % p.area;
+		const uint64_t at = block * p.positions + position;
+		const uint64_t first = at / p.area * p.channels * p.area + at % p.area;
 		const T *input = (const T *)p.input + first;
 		T *output = (T *)p.output + first;
 		total<W> mine = {none, 0};
@@ -120,7 +122,8 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 		__syncthreads();
 		if (at < places)
 			for (uint64_t c = lane; c < p.channels; c += p.lanes)
-				narrow(exponential(widen(input[c * p.area]) - mine.largest) / mine.sum, output[c * p.area]);
+				narrow(exponential(widen(input[c * p.area]) - mine.largest) / mine.sum,
+				       output[c * p.area]);
 	}
 }
 

@@ -1,12 +1,12 @@
-// What the kernels of activation.cu and their caller agree on. C and CUDA.
+// Parameters of the kernels of activation.cu. C and CUDA.
 #pragma once
 #include <stdint.h>
 
 #define ACTIVATION_THREADS 256
-// A thread of the element-wise kernels handles this many bytes at a time where addresses are aligned to them.
+// Bytes that a thread of the element-wise kernels handles at once, if the addresses are aligned to them.
 #define ACTIVATION_BYTES 16
 
-// As VG_ACTIVATION_LIST has them.
+// In the order of VG_ACTIVATION_LIST.
 enum activation_kind {
 	ACTIVATION_RELU,
 	ACTIVATION_LEAKY_RELU,
@@ -24,8 +24,8 @@ struct activation_parameters {
 	uint32_t kind;
 };
 
-// Softmax: a block takes that many positions, of one image or several, and has that many threads, lanes, for the
-// channels of each: powers of two, whose product is ACTIVATION_THREADS.
+// Softmax: a block handles `positions` positions, of one or several images, with `lanes` threads for the channels of
+// each. Both are powers of two, and their product is ACTIVATION_THREADS.
 struct softmax_parameters {
 	uint64_t input, output;
 	uint64_t images, channels, area; // height * width

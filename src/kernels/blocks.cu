@@ -1,15 +1,15 @@
-// BLAKE3's keyed hashes of many blocks of 2 MiB by one launch: the digest of each block is that of its bytes alone.
+// BLAKE3's keyed hashes of many blocks of 2 MiB in one launch. The digest of a block depends only on its bytes.
 #include "blocks.h"
 #include "hash.cuh"
 
 enum { GROUPS = BLOCKS_BYTES / HASH_CHUNK_BYTES / HASH_CHUNK_GROUP };
 
-// In the module, so that they are there as soon as it is loaded.
+// Variables of the module, so that they exist as soon as it is loaded.
 __device__ uint64_t virgate_block_addresses[BLOCKS_MOST];
 __device__ hash_node virgate_block_digests[BLOCKS_MOST];
 
-// As many thread blocks as blocks. Each group of chunks leaves a few nodes, at whose levels all threads have work; the
-// nodes of all groups are combined at the end.
+// Launched with one thread block for each block. Each group of chunks is combined to a few nodes only, while all
+// threads have work. The nodes of all groups are combined at the end.
 extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP, 5) virgate_hash_blocks(hash_parameters p)
 {
 	__shared__ uint32_t nodes[8][HASH_CHUNK_GROUP], kept[8][HASH_CHUNK_GROUP];

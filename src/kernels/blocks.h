@@ -1,4 +1,4 @@
-// What the kernel of blocks.cu and its caller agree on. C and CUDA.
+// Parameters of the kernel of blocks.cu. C and CUDA.
 #pragma once
 #include "hash.h"
 

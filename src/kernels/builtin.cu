@@ -1,5 +1,5 @@
-// The built-in set of kernels: float, row-major, lengths as uint64_t. Every one is right for any grid and block, since
-// its threads, counted through all dimensions, share the work out among themselves. compute.h says what each takes.
+// The built-in kernels: float, row-major, lengths as uint64_t. Each is correct for any grid and block: its threads,
+// numbered over all dimensions, divide the work. virgate/compute.h documents the parameters.
 #include <stdint.h>
 
 #define INLINE static __device__ __forceinline__
@@ -10,7 +10,6 @@ INLINE uint32_t block_threads()
 	return blockDim.x * blockDim.y * blockDim.z;
 }
 
-// Of this block.
 INLINE uint32_t thread_index()
 {
 	return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -35,7 +34,7 @@ struct add {
 	{
 		return a + b;
 	}
-	static const uint32_t nothing = 0; // 0.0f
+	static const uint32_t neutral = 0; // 0.0f
 };
 
 struct maximum {
@@ -43,10 +42,10 @@ struct maximum {
 	{
 		return a < b ? b : a;
 	}
-	static const uint32_t nothing = 0xff800000; // -infinity
+	static const uint32_t neutral = 0xff800000; // -infinity
 };
 
-// All threads of the block get what all of them gave.
+// Combines the values of all threads of the block, and returns the result in each of them.
 template <typename OPERATION> INLINE float combine(float mine)
 {
 	__shared__ float warps[32];
@@ -59,11 +58,11 @@ template <typename OPERATION> INLINE float combine(float mine)
 		if (lane + distance < lanes)
 			mine = OPERATION::of(mine, other);
 	}
-	__syncthreads(); // who still reads what was combined before
+	__syncthreads(); // other threads may still read the previous result
 	if (lane == 0)
 		warps[thread / 32] = mine;
 	__syncthreads();
-	float all = __uint_as_float(OPERATION::nothing);
+	float all = __uint_as_float(OPERATION::neutral);
 	for (uint32_t warp = 0; warp < (block_threads() + 31) / 32; warp++)
 		all = OPERATION::of(all, warps[warp]);
 	return all;
@@ -151,12 +150,12 @@ KERNEL dot(const float *x, const float *y, float *sum, uint64_t n)
 		atomicAdd(sum, mine);
 }
 
-// A block takes a row.
+// A block computes a row.
 KERNEL softmax(const float *x, float *y, uint64_t rows, uint64_t columns)
 {
 	for (uint64_t row = block_index(); row < rows; row += block_count()) {
 		const float *from = x + row * columns;
-		float *to = y + row * columns, most = __uint_as_float(maximum::nothing), sum = 0;
+		float *to = y + row * columns, most = __uint_as_float(maximum::neutral), sum = 0;
 		for (uint64_t i = thread_index(); i < columns; i += block_threads())
 			most = maximum::of(most, from[i]);
 		most = combine<maximum>(most);

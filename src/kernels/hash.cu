@@ -1,9 +1,9 @@
-// BLAKE3's keyed hash of device memory. Chunks are hashed one a thread, 64 bytes at a time; neighbours are combined
-// level by level (hash.cuh).
+// BLAKE3's keyed hash of device memory. Each thread hashes a chunk, 64 bytes at a time. Neighbours are combined level
+// by level (hash.cuh).
 #include "hash.cuh"
 
-// `size` bytes, the first of which begin chunk number `first`. A block on its own leaves one node, others one for each
-// HASH_CHUNKS_PER_NODE chunks: at the lower levels all threads have work, at the upper ones few.
+// Hashes `size` bytes, which begin with chunk number `first`. A single block writes one node. Several blocks write one
+// node for each HASH_CHUNKS_PER_NODE chunks, because few threads have work at the upper levels.
 extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP)
 	virgate_hash_chunks(const uint8_t *data, uint64_t size, uint64_t first, hash_parameters p, hash_node *ret_nodes)
 {
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP)
 	reduce<HASH_CHUNK_GROUP>(nodes, count, gridDim.x == 1 ? 1 : kept, p, root, ret_nodes);
 }
 
-// `total` nodes; each block leaves one.
+// Combines `total` nodes; each block writes one.
 extern "C" __global__ void __launch_bounds__(HASH_NODE_GROUP / 2)
 	virgate_hash_nodes(const hash_node *from, uint64_t total, hash_parameters p, hash_node *ret_nodes)
 {

@@ -1,6 +1,6 @@
-// BLAKE3's keyed hash, for kernels (https://github.com/BLAKE3-team/BLAKE3-specs): chunks of 1 KiB, one a thread, and
-// the tree above them, level by level. An odd node at the end goes up as it is, which gives the same tree as the
-// specification's largest power of two to the left.
+// BLAKE3's keyed hash, for kernels (https://github.com/BLAKE3-team/BLAKE3-specs): chunks of 1 KiB, one for each thread,
+// and the tree above them, level by level. An odd node at the end moves up unchanged. That gives the tree of the
+// specification, whose left subtrees have the largest power of two of chunks.
 #pragma once
 #include "hash.h"
 
@@ -18,8 +18,9 @@ template <int BITS> INLINE uint32_t rotate_right(uint32_t x)
 	return __funnelshift_r(x, x, BITS);
 }
 
-// a + b + x by the multiplier. What limits the speed is the integer pipe, and the multiplier's beside it has little to
-// do: measured on an H200, an eighth more bytes a second. `one` is 1; if the compiler knew, it would add.
+// Computes a + b + x on the multiplier, because the integer pipe limits the speed and the multiplier's pipe is idle.
+// Measured on an H200: an eighth more bytes per second. `one` is 1, but unknown to the compiler, which would otherwise
+// add.
 INLINE uint32_t add(uint32_t a, uint32_t b, uint32_t x, uint32_t one)
 {
 	uint32_t sum;
@@ -41,7 +42,8 @@ INLINE void mix(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t x, 
 	b = rotate_right<7>(b ^ c);
 }
 
-// One block of a message into the chaining value `h`. All loops are unrolled: permuting the message costs nothing.
+// Compresses one block of a message into the chaining value `h`. All loops are unrolled, so the permutation costs
+// nothing.
 INLINE void compress(uint32_t h[8], uint32_t m[16], uint64_t counter, uint32_t bytes, uint32_t flags, uint32_t one)
 {
 	const int permutation[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};
@@ -72,7 +74,7 @@ INLINE void compress(uint32_t h[8], uint32_t m[16], uint64_t counter, uint32_t b
 		h[i] = v[i] ^ v[i + 8];
 }
 
-// 64 bytes, or what there is of them and zeros.
+// Loads 64 bytes; the bytes beyond `bytes` are zero.
 INLINE void load(uint32_t m[16], const uint8_t *from, uint32_t bytes)
 {
 	if (bytes == BLOCK_BYTES && (uintptr_t)from % sizeof(uint4) == 0) {
@@ -96,7 +98,7 @@ INLINE void load(uint32_t m[16], const uint8_t *from, uint32_t bytes)
 	}
 }
 
-// `bytes` of a chunk, 1 to 1024, into the chaining value `h`.
+// Hashes a chunk of 1 to 1024 bytes into the chaining value `h`.
 INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint64_t counter, uint32_t root,
 		       uint32_t one)
 {
@@ -115,9 +117,9 @@ INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint
 	} while (bytes);
 }
 
-// Combines `count` nodes, which lie by word in shared memory, level by level, so often that GROUP of them would leave
-// `keep`. Returns how many are left. All threads of the block take part, at least one for two nodes. `root` is ROOT if
-// these are all.
+// Combines `count` nodes in shared memory (by word) level by level, as many levels as reduce GROUP nodes to `keep`.
+// Returns how many nodes are left. All threads of the block call it, at least one for each two nodes. `root` is ROOT if
+// these are all nodes of the tree.
 template <int GROUP>
 INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p,
 			uint32_t root)
@@ -151,7 +153,7 @@ INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep,
 	return count;
 }
 
-// Combines nodes likewise, and stores what is left.
+// Combines nodes in the same way, and stores the remaining ones.
 template <int GROUP>
 INLINE void reduce(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p, uint32_t root,
 		   hash_node *ret_nodes)

@@ -1,13 +1,12 @@
-// Copies a list of pieces of device memory by one launch, and compares two by two what a list names. The list may lie in
-// page-locked memory of the host.
+// Copies or compares a list of pieces of device memory in one launch. The list may be in page-locked host memory.
 #include "move.h"
 
-enum { VECTORS = 4 }; // that a thread has on their way at once
-enum { WORDS = 3 };   // of a piece, each read by a thread of its own
+enum { VECTORS = 4 }; // that a thread loads at once
+enum { WORDS = 3 };   // of a struct move_piece, each read by another thread
 
 #define INLINE static __device__ __forceinline__
 
-// A thread's vectors lie MOVE_THREADS apart, so that a warp's are neighbours.
+// The vectors of a thread are MOVE_THREADS apart, so that those of a warp are neighbours.
 INLINE void copy(const struct move_piece *piece)
 {
 	const uint4 *from = (const uint4 *)piece->from;
@@ -33,7 +32,7 @@ INLINE uint32_t differ(uint4 a, uint4 b)
 	return (a.x ^ b.x) | (a.y ^ b.y) | (a.z ^ b.z) | (a.w ^ b.w);
 }
 
-// Nonzero where a vector of this thread is not the same at both places.
+// Returns nonzero if a vector of this thread differs.
 INLINE uint32_t compare(const struct move_piece *piece)
 {
 	const uint4 *from = (const uint4 *)piece->from, *to = (const uint4 *)piece->to;
@@ -56,8 +55,8 @@ INLINE uint32_t compare(const struct move_piece *piece)
 	return found;
 }
 
-// The block's piece: it crosses the bus once, not once for each warp.
-INLINE const struct move_piece *take_piece(const struct move_piece *pieces)
+// Loads the block's piece into shared memory, so that it crosses the bus once and not once for each warp.
+INLINE const struct move_piece *load_piece(const struct move_piece *pieces)
 {
 	__shared__ struct move_piece piece;
 
@@ -67,16 +66,16 @@ INLINE const struct move_piece *take_piece(const struct move_piece *pieces)
 	return &piece;
 }
 
-// As many blocks as pieces, both: whichever is done makes room for the next.
+// Both kernels are launched with one block for each piece.
 extern "C" __global__ void __launch_bounds__(MOVE_THREADS) virgate_move(const struct move_piece *pieces)
 {
-	copy(take_piece(pieces));
+	copy(load_piece(pieces));
 }
 
-// different[i] becomes 1 where piece number i is not the same at both places, and is not written where it is.
+// Sets different[i] to 1 if piece i differs, and does not write it otherwise.
 extern "C" __global__ void __launch_bounds__(MOVE_THREADS)
 	virgate_compare(const struct move_piece *pieces, uint32_t *different)
 {
-	if (compare(take_piece(pieces)))
+	if (compare(load_piece(pieces)))
 		different[blockIdx.x] = 1;
 }

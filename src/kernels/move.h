@@ -1,12 +1,12 @@
-// What the kernels of move.cu and their caller agree on. C and CUDA.
+// Parameters of the kernels of move.cu. C and CUDA.
 #pragma once
 #include <stdint.h>
 
-// A piece is the work of one block of threads: large blocks of memory are many pieces.
+// A piece is the work of one thread block: large blocks of memory are divided into pieces.
 #define MOVE_PIECE_BYTES 65536
 #define MOVE_THREADS 256
 
-// Multiples of 16, all three. Read across the bus, so it does not straddle what that carries at once.
+// All three are multiples of 16. Aligned, so that one transfer over the bus reads it.
 struct move_piece {
 	uint64_t to, from, bytes;
 } __attribute__((aligned(32)));

@@ -1,27 +1,28 @@
-// C = epilogue(alpha * A * B + beta * C) by tiles in shared memory, and convolutions as such products. Each thread sums
-// a square of the tile in registers while the next slices of A and B are on their way.
+// C = epilogue(alpha * A * B + beta * C) by tiles in shared memory, and convolutions as such products. Each thread adds
+// up a square of the tile in registers while the next slices of A and B are being loaded.
 #include "multiply.h"
 #include "number.cuh"
 
-enum { DEPTH = 16, SIDE = 16 }; // of a slice; threads along a tile's side. Equal, since a slice of B stages what is stored
+// The depth of a slice, and threads along a tile's side: equal, because results pass through a slice of B.
+enum { DEPTH = 16, SIDE = 16 };
 
 template <typename W> struct __align__(16) four {
 	W v[4];
 };
 
-// A tile's place among all tiles of all products.
-struct place {
+// The position of a tile among all tiles of all products.
+struct tile_position {
 	uint64_t product, row, column;
 };
 
-template <int TILE> INLINE place place_of(uint64_t tile, uint64_t m, uint64_t n)
+template <int TILE> INLINE tile_position find_tile(uint64_t tile, uint64_t m, uint64_t n)
 {
 	uint64_t across = (n + TILE - 1) / TILE, down = (m + TILE - 1) / TILE;
 
 	return {tile / (across * down), tile / across % down * TILE, tile % across * TILE};
 }
 
-// B as it lies in memory. A thread takes from one column alone.
+// B as a matrix in memory. A thread reads only one column.
 template <typename T> struct matrix {
 	const T *column;
 	uint64_t n, k;
@@ -37,7 +38,8 @@ template <typename T> struct matrix {
 		return (const T *)p.a + product * p.stride_a;
 	}
 
-	INLINE const T *bias(const multiply_parameters &p, const T *bias, uint64_t product, uint64_t row, uint64_t column)
+	INLINE const T *bias(const multiply_parameters &p, const T *bias, uint64_t product, uint64_t row,
+			     uint64_t column)
 	{
 		return bias + column;
 	}
@@ -68,7 +70,8 @@ template <typename T> struct image {
 		return (const T *)p.filter + product % p.groups * p.m * p.k;
 	}
 
-	INLINE const T *bias(const convolve_parameters &p, const T *bias, uint64_t product, uint64_t row, uint64_t column)
+	INLINE const T *bias(const convolve_parameters &p, const T *bias, uint64_t product, uint64_t row,
+			     uint64_t column)
 	{
 		return bias + product % p.groups * p.m + row;
 	}
@@ -103,7 +106,7 @@ INLINE void finish(const multiply_result &result, T *c, const T *bias, W alpha, 
 	narrow(value, *c);
 }
 
-// A thread's elements of the next slices, converted; zero beyond the matrices.
+// Loads and converts a thread's elements of the next slices; they are zero outside the matrices.
 template <typename T, int EACH, int A_STEP, int B_STEP, typename SOURCE, typename W>
 INLINE void fetch(const T *a, int a_rows, bool a_here, uint64_t k, const SOURCE &b, uint64_t b_row, W next_a[EACH],
 		  W next_b[EACH])
@@ -116,8 +119,8 @@ INLINE void fetch(const T *a, int a_rows, bool a_here, uint64_t k, const SOURCE 
 	}
 }
 
-// MICRO: the side of a thread's square, in pieces of 4 that lie 4 * SIDE apart, so that neighbours read neighbouring
-// words of shared memory. SOURCE says where A and the bias are, and reads B.
+// MICRO: the side of a thread's square, in pieces of 4 that are 4 * SIDE apart, so that neighbouring threads read
+// neighbouring words of shared memory. SOURCE finds A and the bias, and reads B.
 template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE void multiply(const PARAMETERS &p)
 {
 	typedef typename wide<T>::type W;
@@ -132,7 +135,7 @@ template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE vo
 	const uint64_t tiles = (p.m + tile_side - 1) / tile_side * ((p.n + tile_side - 1) / tile_side) * p.batch;
 
 	for (uint64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-		const place at = place_of<tile_side>(tile, p.m, p.n);
+		const tile_position at = find_tile<tile_side>(tile, p.m, p.n);
 		const SOURCE b = SOURCE::make(p, at.product, at.column + b_column);
 		const T *a = SOURCE::filters(p, at.product) + (at.row + a_row) * p.k + a_depth;
 		const int a_rows = (int)min(p.m - at.row, (uint64_t)tile_side) - a_row;
@@ -170,7 +173,8 @@ template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE vo
 		}
 		T *c = (T *)p.result.c + at.product * p.result.stride;
 		const T *bias = (const T *)p.result.bias;
-		// By way of shared memory, a row of each thread at a time: neighbours store neighbouring elements.
+		// Stores through shared memory, one row of each thread at a time, so that neighbouring threads store
+		// neighbouring elements.
 #pragma unroll
 		for (int i = 0; i < MICRO; i++) {
 #pragma unroll
@@ -190,12 +194,12 @@ template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE vo
 }
 
 #define KERNELS(T, size, micro)                                                                                        \
-	extern "C" __global__ void __launch_bounds__(MULTIPLY_THREADS, 2)                                                 \
+	extern "C" __global__ void __launch_bounds__(MULTIPLY_THREADS, 2)                                              \
 		virgate_multiply_##T##_##size(const __grid_constant__ multiply_parameters p)                           \
 	{                                                                                                              \
 		multiply<T, micro, matrix<T>>(p);                                                                      \
 	}                                                                                                              \
-	extern "C" __global__ void __launch_bounds__(MULTIPLY_THREADS, 2)                                                 \
+	extern "C" __global__ void __launch_bounds__(MULTIPLY_THREADS, 2)                                              \
 		virgate_convolve_##T##_##size(const __grid_constant__ convolve_parameters p)                           \
 	{                                                                                                              \
 		multiply<T, micro, image<T>>(p);                                                                       \

@@ -1,17 +1,17 @@
-// What the kernels of multiply.cu and their caller agree on. C and CUDA.
+// Parameters of the kernels of multiply.cu. C and CUDA.
 #pragma once
 #include <stdint.h>
 
 #define MULTIPLY_THREADS 256
-// A block makes tiles of this many rows and columns, in the kernels named _small and _large.
+// Rows and columns of the tiles of a block, in the kernels named _small and _large.
 #define MULTIPLY_SMALL 64
 #define MULTIPLY_LARGE 128
 
 enum multiply_epilogue { MULTIPLY_PLAIN, MULTIPLY_RELU, MULTIPLY_GELU };
 
-// What comes of the sums. Strides are of elements.
+// How the sums are stored. Strides are in elements.
 struct multiply_result {
-	uint64_t c, bias; // addresses; bias 0: none. Of a convolution a row has one, else a column
+	uint64_t c, bias; // addresses; bias 0: none. One value for each row of a convolution, otherwise for each column
 	uint64_t stride;  // from one product's C to the next one's
 	double alpha, beta;
 	uint32_t epilogue; // enum multiply_epilogue

@@ -1,5 +1,5 @@
-// Numbers as operations have them in memory, and as they compute with them. f16 and bf16 are bits in memory, so that no
-// header of the toolkit is needed, and bf16 is converted by integers, which every architecture has.
+// Number types in memory, and the wider types for computing. f16 and bf16 are plain bits, so that no header of the
+// toolkit is needed. bf16 is converted with integers, because not every architecture has instructions for it.
 #pragma once
 #include <stdint.h>
 
@@ -50,7 +50,7 @@ INLINE void narrow(float x, f16 &ret)
 	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(ret.bits) : "f"(x));
 }
 
-// To nearest, ties to even; a NaN keeps its sign.
+// Rounds to nearest, ties to even; a NaN keeps its sign.
 INLINE void narrow(float x, bf16 &ret)
 {
 	uint32_t bits = __float_as_uint(x), nan = (bits & 0x7fffffff) > 0x7f800000;
@@ -58,7 +58,7 @@ INLINE void narrow(float x, bf16 &ret)
 	ret.bits = nan ? (uint16_t)(bits >> 16 | 0x0040) : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// What is computed with.
+// The type for computing.
 template <typename T> struct wide {
 	typedef float type;
 };
@@ -76,12 +76,12 @@ INLINE double exponential(double x)
 	return exp(x);
 }
 
-// 1 / (1 + exp(-x)) times x, where the first goes to zero faster than x grows.
 template <typename W> INLINE W sigmoid(W x)
 {
 	return 1 / (1 + exponential(-x));
 }
 
+// Returns x times sigmoid(at). It is 0 if sigmoid(at) is 0, even if x is infinite.
 template <typename W> INLINE W times_sigmoid(W x, W at)
 {
 	W factor = sigmoid(at);
@@ -89,7 +89,7 @@ template <typename W> INLINE W times_sigmoid(W x, W at)
 	return factor == 0 ? 0 : x * factor;
 }
 
-// The one with tanh: (1 + tanh(u)) / 2 is sigmoid(2 u), which does not cancel where u is negative.
+// The approximation with tanh. (1 + tanh(u)) / 2 is computed as sigmoid(2 u), which does not cancel for negative u.
 template <typename W> INLINE W gelu(W x)
 {
 	return times_sigmoid(x, (W)1.5957691216057308 * x * (1 + (W)0.044715 * x * x));

@@ -1,5 +1,5 @@
-// Stands in for libcuda: every required entry answers 700 + its number of letters, and the
-// optional ones are not there. BROKEN: cuMemAlloc_v2 is not there either.
+// A libcuda with only the required entries. Each returns 700 + the length of its name. BROKEN: cuMemAlloc_v2 is
+// missing, too.
 #define JOIN(a, b) a##b
 #define DEFINE_required(abi)                                                                       \
 	int abi(void);                                                                             \

@@ -1,4 +1,4 @@
-// The loader's table and its failures, each in a child, since a driver is loaded once.
+// The loader's table and its failures. Each case runs in a child, since a process loads a driver only once.
 #include "driver/driver.h"
 #include "driver/nvml.h"
 #include "system/system.h"
@@ -8,7 +8,7 @@
 
 static char problem[512];
 
-static void in_child(void (*run)(void))
+static void run_in_child(void (*run)(void))
 {
 	int status;
 	pid_t child = fork();
@@ -45,9 +45,9 @@ static void load_old(void)
 	CHECK(again == driver);
 }
 
-TEST(missing_optional_entries_answer_not_supported)
+TEST(missing_optional_entry_returns_not_supported)
 {
-	in_child(load_old);
+	run_in_child(load_old);
 }
 
 static void load_broken(void)
@@ -57,13 +57,13 @@ static void load_broken(void)
 	setenv("VIRGATE_DRIVER", BROKEN_DRIVER, 1);
 	CHECK_INT(vg_driver_load(&driver, problem, sizeof problem), VG_DRIVER_UNSUITED);
 	CHECK_CONTAINS(problem, "has no cuMemAlloc_v2: a driver of version 570 or later is needed");
-	setenv("VIRGATE_DRIVER", OLD_DRIVER, 1); // the next try may succeed
+	setenv("VIRGATE_DRIVER", OLD_DRIVER, 1); // the next call tries again
 	CHECK_INT(vg_driver_load(&driver, problem, sizeof problem), 0);
 }
 
-TEST(a_required_entry_is_missing)
+TEST(driver_without_required_entry_is_refused)
 {
-	in_child(load_broken);
+	run_in_child(load_broken);
 }
 
 static void load_absent(void)
@@ -77,7 +77,7 @@ static void load_absent(void)
 	setenv("VIRGATE_NVML", "/nowhere/libnvidia-ml.so.1", 1);
 	CHECK_INT(vg_nvml_load(&nvml, problem, sizeof problem), 1);
 	CHECK_CONTAINS(problem, "no NVML: /nowhere/libnvidia-ml.so.1");
-	// The simulated driver was asked for and is not there: no other is taken for it.
+	// If the simulated driver is missing, no other driver replaces it.
 	unsetenv("VIRGATE_DRIVER");
 	setenv("VIRGATE_SIM", "1", 1);
 	setenv("VIRGATE_LIBDIR", "/nowhere", 1);
@@ -85,9 +85,9 @@ static void load_absent(void)
 	CHECK_CONTAINS(problem, "VIRGATE_SIM is set, but the simulator's libcuda.so.1 is not there");
 }
 
-TEST(no_driver)
+TEST(missing_driver_is_reported)
 {
-	in_child(load_absent);
+	run_in_child(load_absent);
 }
 
 static void load_simulated(void)
@@ -106,9 +106,9 @@ static void load_simulated(void)
 	CHECK(nvml->simulated);
 }
 
-TEST(the_build_trees_simulator_is_found_with_virgate_sim_alone)
+TEST(virgate_sim_finds_simulator_of_build_tree)
 {
-	in_child(load_simulated);
+	run_in_child(load_simulated);
 }
 
 static void load_real(void)
@@ -121,21 +121,21 @@ static void load_real(void)
 	CHECK(!driver->simulated);
 }
 
-TEST(virgate_sim_of_0_is_a_real_gpu)
+TEST(virgate_sim_0_loads_real_driver)
 {
-	in_child(load_real);
+	run_in_child(load_real);
 }
 
 static void system_after_fork(void)
 {
-	char world[] = "/tmp/test-system-XXXXXX";
+	char file_name[] = "/tmp/test-system-XXXXXX";
 	static struct vg_system_process processes[VG_SYSTEM_PROCESSES];
 	struct vg_system *system;
 	uint64_t used;
 	size_t count;
 
-	FILE *file = fdopen(mkstemp(world), "w");
-	setenv("FAKE_NVML", world, 1);
+	FILE *file = fdopen(mkstemp(file_name), "w");
+	setenv("FAKE_NVML", file_name, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
 	CHECK_INT(vg_system_open(&system, problem, sizeof problem), 1); // no GPU yet
 	CHECK_CONTAINS(problem, "NVML does not start: NVML_ERROR_");
@@ -144,7 +144,7 @@ static void system_after_fork(void)
 	CHECK_INT(vg_system_open(&system, problem, sizeof problem), 0);
 	CHECK_INT(vg_system_device_count(system), 2);
 	CHECK_INT(vg_system_device(system, 1)->memory, 2000);
-	CHECK_INT(vg_system_device(system, 1)->compute_major, 0); // this NVML does not say
+	CHECK_INT(vg_system_device(system, 1)->compute_major, 0); // this NVML does not report it
 	CHECK_STR(vg_system_device(system, 0)->uuid_text, "GPU-00000000-0000-0000-0000-000000000001");
 	CHECK_STR(vg_system_driver_version(system), "580.1");
 	for (int child = 0; child < 2; child++) {
@@ -165,16 +165,16 @@ static void system_after_fork(void)
 			break;
 		}
 	}
-	unlink(world);
+	unlink(file_name);
 	vg_system_close(system);
 }
 
-TEST(devices_and_processes_also_after_fork)
+TEST(devices_and_processes_are_read_also_after_fork)
 {
-	in_child(system_after_fork);
+	run_in_child(system_after_fork);
 }
 
-TEST(uuids)
+TEST(uuids_are_parsed_and_formatted)
 {
 	uint8_t uuid[16];
 	char text[VG_SYSTEM_UUID_TEXT];

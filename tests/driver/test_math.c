@@ -1,5 +1,5 @@
-// cuBLASLt and cuDNN: that they are found and have what their tables name, and that what we declare of cuDNN is what
-// its header says. Neither needs a GPU to be loaded.
+// cuBLASLt and cuDNN are found and have the entries of their tables, and our declarations of cuDNN agree with its
+// header. Loading them needs no GPU.
 #include "driver/math.h"
 #include "test.h"
 
@@ -24,8 +24,8 @@ SAME(offsetof(struct vg_cudnn_algorithm, workspace), offsetof(cudnnConvolutionFw
 SAME(offsetof(struct vg_cudnn_algorithm, math), offsetof(cudnnConvolutionFwdAlgoPerf_t, mathType));
 #endif
 
-// In a child of its own, since what was loaded stays: 0, or 77 where it is not there.
-static int in_child(int (*run)(void), const char *variable, const char *value)
+// Runs in a child, since a loaded library stays. Returns the exit status: 0, or 77 if the library is missing.
+static int run_in_child(int (*run)(void), const char *variable, const char *value)
 {
 	int status;
 
@@ -71,33 +71,33 @@ static int load_cudnn(void)
 	return vg_cudnn_load(&again, problem, sizeof problem) || again != table || table->major != 9;
 }
 
-TEST(cublaslt)
+TEST(cublaslt_is_loaded)
 {
-	int status = in_child(load_cublaslt, NULL, NULL);
+	int status = run_in_child(load_cublaslt, NULL, NULL);
 
 	if (status == 77)
 		SKIP("no cuBLASLt");
 	CHECK_INT(status, 0);
 }
 
-TEST(cudnn)
+TEST(cudnn_is_loaded)
 {
-	int status = in_child(load_cudnn, NULL, NULL);
+	int status = run_in_child(load_cudnn, NULL, NULL);
 
 	if (status == 77)
 		SKIP("no cuDNN");
 	CHECK_INT(status, 0);
 }
 
-// The program's own choice: no other one is taken.
-TEST(named_and_not_there)
+// No other file replaces one that the user names.
+TEST(named_file_that_is_missing_is_refused)
 {
-	CHECK_INT(in_child(load_cublaslt, "VIRGATE_CUBLASLT", "/nowhere/libcublasLt.so.13"), 77);
-	CHECK_INT(in_child(load_cudnn, "VIRGATE_CUDNN", "/nowhere/libcudnn.so.9"), 77);
+	CHECK_INT(run_in_child(load_cublaslt, "VIRGATE_CUBLASLT", "/nowhere/libcublasLt.so.13"), 77);
+	CHECK_INT(run_in_child(load_cudnn, "VIRGATE_CUDNN", "/nowhere/libcudnn.so.9"), 77);
 }
 
-TEST(named_and_another_library)
+TEST(named_file_of_another_library_is_refused)
 {
-	CHECK_INT(in_child(load_cublaslt, "VIRGATE_CUBLASLT", "libm.so.6"), 77);
-	CHECK_INT(in_child(load_cudnn, "VIRGATE_CUDNN", "libm.so.6"), 77);
+	CHECK_INT(run_in_child(load_cublaslt, "VIRGATE_CUBLASLT", "libm.so.6"), 77);
+	CHECK_INT(run_in_child(load_cudnn, "VIRGATE_CUDNN", "libm.so.6"), 77);
 }
