@@ -1,6 +1,5 @@
-// The driver's types and prototypes under their real ABI names: cuda.h's renaming macros
-// (cuMemAlloc -> cuMemAlloc_v2) are off, so every spelling below is an exported symbol.
-// Any thread. Include this, never <cuda.h>, where entries.def is expanded.
+// The driver's types and prototypes under the names of its exported symbols: the macros of cuda.h that rename functions
+// (cuMemAlloc -> cuMemAlloc_v2) are off. Any thread. A file that expands entries.def includes this, not <cuda.h>.
 #pragma once
 
 #ifdef __cuda_cuda_h__
@@ -21,7 +20,7 @@
 #define VG_PFN_ptds(api, version) PFN_##api##_v##version##_ptds
 #define VG_PFN_ptsz(api, version) PFN_##api##_v##version##_ptsz
 
-// Index of every row: VG_ENTRY_cuMemAlloc_v2, ...
+// The index of each row: VG_ENTRY_cuMemAlloc_v2, ...
 enum vg_entry {
 #define ENTRY(abi, api, version, stream, family, need) VG_ENTRY_##abi,
 #include "entries.def"

@@ -1,12 +1,13 @@
-// How a fat binary is laid out: a container, and in it entries of code for one architecture each. NVIDIA documents none
-// of it: read off what nvcc writes.
+// The layout of a fat binary: a container with entries of code, each for one architecture. NVIDIA does not document it;
+// this was derived from what nvcc writes.
 #pragma once
 #include <stdint.h>
 
 #define FATBIN_MAGIC 0xba55ed50u
-// What nvcc embeds in host programs: points to the container.
+// The wrapper that nvcc embeds in host programs, which points to the container.
 #define FATBIN_WRAPPER_MAGIC 0x466243b1u
-// Of separable compilation (nvcc -rdc=true): the container has the linked machine code, `modules` what it was linked from.
+// LINKED: with separable compilation (nvcc -rdc=true), the container has the linked machine code, and `modules` its
+// parts.
 enum { FATBIN_WRAPPER_PLAIN = 1, FATBIN_WRAPPER_LINKED = 2 };
 
 struct fatbin_wrapper {
@@ -18,20 +19,20 @@ struct fatbin_wrapper {
 struct fatbin_container {
 	uint32_t magic;
 	uint16_t version, header_size;
-	uint64_t size; // of what follows the header
+	uint64_t size; // without the header
 };
 
 enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_LTOIR = 8 };
 
 #define FATBIN_LZ4 0x2000u
 #define FATBIN_ZSTD 0x8000u
-// For one architecture alone, such as sm_90a. Families (sm_100f) have a flag of their own, and need none here.
+// Only for one architecture, such as sm_90a. Families (sm_100f) have another flag, which is not needed here.
 #define FATBIN_SPECIFIC 0x100000u
 
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_size;
-	uint64_t size; // stored, padding included
+	uint64_t size; // as stored, with padding
 	uint32_t compressed_size;
 	uint32_t options_offset;
 	uint16_t minor, major;

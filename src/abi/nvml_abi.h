@@ -1,6 +1,6 @@
-// The part of NVML's ABI that we call, answer or interpose, declared by ourselves: the CUDA
-// toolkit has no nvml.h. Struct and field names are NVML's. Function names are the exported
-// symbols; no macro renames one. Types only: any thread.
+// Our own declarations of the part of NVML that is called, implemented or interposed, since the CUDA toolkit has no
+// nvml.h. Names of structs and fields are those of NVML. Names of functions are the exported symbols; no macro renames
+// them. Any thread.
 #pragma once
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
@@ -58,7 +58,7 @@ enum {
 	NVML_INIT_FLAG_NO_ATTACH = 2,
 };
 
-// A versioned struct says its size and version in its first field.
+// The first field of a versioned struct has its size and version.
 #define NVML_STRUCT_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
 
 typedef struct {
@@ -85,7 +85,7 @@ typedef struct {
 	unsigned long long usedGpuMemory;
 	unsigned gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_v2_t;
-typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t; // of the _v3 entries too
+typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t; // also of the _v3 entries
 
 typedef struct {
 	unsigned pid;
@@ -141,7 +141,7 @@ enum {
 	NVML_DEVICE_ARCH_UNKNOWN = -1,
 };
 
-// ---- what a device tells beside memory and processes ------------------------------------------
+// ---- properties of a device other than memory and processes ------------------------------------
 
 enum {
 	NVML_DEVICE_INFOROM_VERSION_BUFFER_SIZE = 16,
@@ -210,7 +210,7 @@ typedef struct {
 	unsigned version, fan, speed;
 } nvmlFanSpeedInfo_v1_t;
 #define nvmlFanSpeedInfo_v1 NVML_STRUCT_VERSION(nvmlFanSpeedInfo_v1_t, 1)
-typedef unsigned nvmlFanControlPolicy_t; // 0: by temperature, 1: by hand
+typedef unsigned nvmlFanControlPolicy_t; // 0: by temperature, 1: manual
 
 typedef enum { NVML_PCIE_UTIL_TX_BYTES, NVML_PCIE_UTIL_RX_BYTES, NVML_PCIE_UTIL_COUNT } nvmlPcieUtilCounter_t;
 typedef enum {
@@ -339,7 +339,7 @@ typedef struct {
 } nvmlSystemEventSetWaitRequest_v1_t;
 #define nvmlSystemEventSetWaitRequest_v1 NVML_STRUCT_VERSION(nvmlSystemEventSetWaitRequest_v1_t, 1)
 
-// Prototypes of the entries we call, answer or interpose.
+// Prototypes of the entries that are called, implemented or interposed.
 nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlInitWithFlags(unsigned flags);

@@ -1,6 +1,6 @@
-// Cubins: ELF files with a section of machine code for each kernel, and for functions that several share. Whom a kernel
-// calls is not told from its instructions: every such function counts for every kernel, and so does a kernel whose
-// address others have.
+// Reads cubins: ELF files with a section of machine code for each kernel, and for each function that several kernels
+// call. The instructions do not show which functions a kernel calls. So every such function counts for every kernel,
+// and also each kernel whose address is stored in memory or in other code.
 #include "code/module.h"
 #include "code/opcodes.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SYMBOL_ENTRY 0x10 // of st_other: a kernel
-// Where e_flags has the architecture, by the file's ABI version.
+// ABI versions, which differ in where e_flags has the architecture.
 enum { ABI_OLDER = 7, ABI_NEWER = 8 };
 
 struct cubin {
@@ -19,10 +19,10 @@ struct cubin {
 	size_t size;
 	Elf64_Ehdr header;
 	Elf64_Shdr names, symbols, symbol_names;
-	size_t *functions; // of each section: 1 + the index of the function whose code it is; 0: it is none
+	size_t *functions; // by section: 1 + index of the function whose code it has; 0: none
 };
 
-// False: the section is not there whole.
+// Returns false if the section is not completely in the file.
 static bool read_section(const struct cubin *cubin, size_t index, Elf64_Shdr *ret_section)
 {
 	size_t offset = cubin->header.e_shoff;
@@ -37,7 +37,7 @@ static bool read_section(const struct cubin *cubin, size_t index, Elf64_Shdr *re
 	       (ret_section->sh_offset <= cubin->size && ret_section->sh_size <= cubin->size - ret_section->sh_offset);
 }
 
-// NULL: outside its table, or without an end.
+// Returns NULL if the name is outside its table or not terminated.
 static const char *read_name(const struct cubin *cubin, const Elf64_Shdr *table, size_t offset)
 {
 	if (offset >= table->sh_size)
@@ -54,12 +54,12 @@ static bool read_symbol(const struct cubin *cubin, size_t index, Elf64_Sym *ret_
 	return true;
 }
 
-static bool begins(const char *name, const char *with)
+static bool begins_with(const char *name, const char *with)
 {
 	return strncmp(name, with, strlen(with)) == 0;
 }
 
-static unsigned architecture_of(const Elf64_Ehdr *header)
+static unsigned read_architecture(const Elf64_Ehdr *header)
 {
 	switch (header->e_ident[EI_ABIVERSION]) {
 	case ABI_OLDER:
@@ -87,7 +87,7 @@ static void read_instructions(const struct cubin *cubin, const Elf64_Shdr *secti
 	}
 }
 
-// A function for each section of code, any of which a kernel may come to until its symbol says that it is a kernel.
+// Adds a function for each section of code. Any kernel may call it, unless its symbol shows that it is a kernel itself.
 static int read_code(struct cubin *cubin, struct code_module *module, unsigned group)
 {
 	static const char prefix[] = ".text.";
@@ -99,20 +99,20 @@ static int read_code(struct cubin *cubin, struct code_module *module, unsigned g
 								    : NULL;
 		if (!name)
 			return -EBADMSG;
-		if (!begins(name, prefix))
+		if (!begins_with(name, prefix))
 			continue;
 		name += sizeof prefix - 1;
 		int r = code_module_add(module, name, strlen(name), &function);
 		if (r)
 			return r;
-		function->anywhere = true;
+		function->is_called_by_all = true;
 		cubin->functions[i] = module->count;
 		read_instructions(cubin, &section, group, function);
 	}
 	return 0;
 }
 
-static struct code_function *function_of(const struct cubin *cubin, const struct code_module *module,
+static struct code_function *find_function(const struct cubin *cubin, const struct code_module *module,
 					 const Elf64_Sym *symbol)
 {
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx >= cubin->header.e_shnum ||
@@ -130,42 +130,42 @@ static int read_symbols(const struct cubin *cubin, struct code_module *module)
 		const char *name = read_name(cubin, &cubin->symbol_names, symbol.st_name);
 		if (!name)
 			return -EBADMSG;
-		function = function_of(cubin, module, &symbol);
+		function = find_function(cubin, module, &symbol);
 		if (function && (symbol.st_other & SYMBOL_ENTRY)) {
-			function->kernel = true;
-			function->anywhere = false;
+			function->is_kernel = true;
+			function->is_called_by_all = false;
 		}
 		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx != SHN_UNDEF ||
-		    code_is_drivers_own(name, strlen(name)))
+		    code_is_of_driver(name, strlen(name)))
 			continue;
 		int r = code_module_add(module, name, strlen(name), &function);
 		if (r)
 			return r;
-		function->missing = function->anywhere = true;
+		function->is_missing = function->is_called_by_all = true;
 	}
 	return 0;
 }
 
-// Kernels whose address is in memory, or in the code of others. `size`: of an entry.
+// Marks the functions whose address the relocations of a section store elsewhere. `size`: of a relocation.
 static void read_relocations(const struct cubin *cubin, struct code_module *module, const Elf64_Shdr *section,
 			     size_t size)
 {
-	Elf64_Rel relocation; // Elf64_Rela begins alike
+	Elf64_Rel relocation; // Elf64_Rela begins in the same way
 	Elf64_Sym symbol;
 
 	for (size_t at = 0; section->sh_size - at >= size; at += size) {
 		memcpy(&relocation, cubin->data + section->sh_offset + at, sizeof relocation);
 		if (!read_symbol(cubin, ELF64_R_SYM(relocation.r_info), &symbol) || symbol.st_shndx == section->sh_info)
 			continue;
-		struct code_function *function = function_of(cubin, module, &symbol);
+		struct code_function *function = find_function(cubin, module, &symbol);
 		if (function)
-			function->anywhere = true;
+			function->is_called_by_all = true;
 	}
 }
 
 static int read_addresses(const struct cubin *cubin, struct code_module *module)
 {
-	static const char *const of[] = {".text.", ".nv.constant", ".nv.global"};
+	static const char *const sections[] = {".text.", ".nv.constant", ".nv.global"};
 	Elf64_Shdr section;
 
 	for (size_t i = 0; i < cubin->header.e_shnum; i++) {
@@ -175,8 +175,8 @@ static int read_addresses(const struct cubin *cubin, struct code_module *module)
 			continue;
 		const char *name = read_name(cubin, &cubin->names, section.sh_name);
 		size_t prefix = section.sh_type == SHT_REL ? strlen(".rel") : strlen(".rela");
-		for (size_t k = 0; name && strlen(name) > prefix && k < sizeof of / sizeof of[0]; k++)
-			if (begins(name + prefix, of[k]))
+		for (size_t k = 0; name && strlen(name) > prefix && k < sizeof sections / sizeof sections[0]; k++)
+			if (begins_with(name + prefix, sections[k]))
 				read_relocations(cubin, module, &section,
 						 section.sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela));
 	}
@@ -199,7 +199,7 @@ static int read_tables(struct cubin *cubin)
 		cubin->symbols = section;
 		return read_section(cubin, section.sh_link, &cubin->symbol_names) ? 0 : -EBADMSG;
 	}
-	return -EBADMSG; // nothing says which of it is a kernel
+	return -EBADMSG; // without symbols, no kernels are known
 }
 
 int code_read_cubin(struct code_module *module, const void *data, size_t size)
@@ -212,7 +212,7 @@ int code_read_cubin(struct code_module *module, const void *data, size_t size)
 	if (memcmp(cubin.header.e_ident, ELFMAG, SELFMAG) != 0 || cubin.header.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    cubin.header.e_machine != EM_CUDA)
 		return -EBADMSG;
-	unsigned architecture = architecture_of(&cubin.header), group = code_group(architecture);
+	unsigned architecture = read_architecture(&cubin.header), group = code_group(architecture);
 	if (!group)
 		snprintf(module->reason, sizeof module->reason,
 			 "machine code of sm_%u (ABI %u), whose instructions are not known here", architecture,

@@ -16,7 +16,7 @@ struct reader {
 	const unsigned char *at, *end;
 };
 
-// 0 at the end, 1 with an entry and where its bytes are; -EBADMSG.
+// Reads the next entry and where its contents are. Returns 1; 0 at the end; -EBADMSG.
 static int next_entry(struct reader *reader, struct fatbin_entry *ret_entry, const unsigned char **ret_stored)
 {
 	size_t left = (size_t)(reader->end - reader->at);
@@ -32,8 +32,9 @@ static int next_entry(struct reader *reader, struct fatbin_entry *ret_entry, con
 	return 1;
 }
 
-// Higher is better; negative: not for such a device. Machine code runs on its generation only, and goes before PTX.
-static int rank(const struct fatbin_entry *entry, unsigned architecture)
+// Returns how suitable an entry is; negative: not for such a device. Machine code runs only on its generation, and is
+// better than PTX.
+static int rank_entry(const struct fatbin_entry *entry, unsigned architecture)
 {
 	bool elf = entry->kind == FATBIN_ELF, generation = entry->architecture / 10 == architecture / 10;
 	bool runs = entry->flags & FATBIN_SPECIFIC ? entry->architecture == architecture
@@ -44,7 +45,7 @@ static int rank(const struct fatbin_entry *entry, unsigned architecture)
 	return (int)entry->architecture + (elf ? 1 << 20 : entry->kind == FATBIN_PTX ? 1 << 16 : 0);
 }
 
-// *ret_plain is NULL where the entry is not packed. -EBADMSG, -ENOMEM.
+// Decompresses an entry. *ret_plain is NULL if it is not compressed. Returns 0, -EBADMSG or -ENOMEM.
 static int unpack(const struct fatbin_entry *entry, const unsigned char *stored, void **ret_plain)
 {
 	size_t got;
@@ -62,7 +63,7 @@ static int unpack(const struct fatbin_entry *entry, const unsigned char *stored,
 		got = ZSTD_decompress(plain, entry->plain_size, stored, entry->compressed_size);
 	else
 		got = vg_lz4_expand(stored, entry->compressed_size, plain, entry->plain_size);
-	if (got != entry->plain_size) { // errors are no such sizes
+	if (got != entry->plain_size) { // or an error code, which is larger than any size
 		free(plain);
 		return -EBADMSG;
 	}
@@ -89,7 +90,7 @@ static int read_entry(struct code_module *module, const struct fatbin_entry *ent
 	return r;
 }
 
-// Those of the highest rank.
+// Reads the entries of the highest rank.
 static int read_best(struct reader reader, unsigned architecture, int best, struct code_module *modules)
 {
 	const unsigned char *stored;
@@ -97,7 +98,7 @@ static int read_best(struct reader reader, unsigned architecture, int best, stru
 	int r = 0;
 
 	for (size_t count = 0; r == 0 && next_entry(&reader, &entry, &stored) > 0;)
-		if (rank(&entry, architecture) == best)
+		if (rank_entry(&entry, architecture) == best)
 			r = read_entry(&modules[count++], &entry, stored);
 	return r;
 }
@@ -120,7 +121,7 @@ int code_read_fatbin(const void *data, size_t size, unsigned architecture, struc
 	const unsigned char *start = (const unsigned char *)data + head.header_size;
 	struct reader reader = {start, start + head.size};
 	while ((r = next_entry(&reader, &entry, &stored)) > 0) {
-		int its = rank(&entry, architecture);
+		int its = rank_entry(&entry, architecture);
 		if (its > best)
 			count = 0;
 		best = its > best ? its : best;
@@ -133,7 +134,7 @@ int code_read_fatbin(const void *data, size_t size, unsigned architecture, struc
 		return -ENOMEM;
 	reader.at = start;
 	r = read_best(reader, architecture, best, modules);
-	*ret_modules = modules; // also of a failure: what was read is finished alike
+	*ret_modules = modules; // also after a failure: the caller finishes them
 	*ret_count = count;
 	return r;
 }

@@ -15,7 +15,7 @@ struct code_image {
 	size_t count;
 };
 
-static int read_one(struct code_image *image, const void *data, size_t size, bool elf)
+static int read_single(struct code_image *image, const void *data, size_t size, bool elf)
 {
 	image->modules = calloc(1, sizeof *image->modules);
 	if (!image->modules)
@@ -38,7 +38,7 @@ int code_image_create(const void *data, size_t size, unsigned architecture, stru
 	if (magic == FATBIN_MAGIC)
 		r = code_read_fatbin(data, size, architecture, &image->modules, &image->count);
 	else
-		r = read_one(image, data, size, magic == 0x464c457f);
+		r = read_single(image, data, size, magic == 0x464c457f);
 	if (r)
 		code_image_destroy(image);
 	else
@@ -56,7 +56,7 @@ void code_image_destroy(struct code_image *image)
 	free(image);
 }
 
-// Of all modules; a kernel that several have is counted once, in the first.
+// Finds a kernel by its index over all modules. A kernel in several modules counts once, in the first.
 static const struct code_function *find_kernel(const struct code_image *image, size_t index, size_t *ret_count)
 {
 	size_t count = 0;
@@ -64,7 +64,7 @@ static const struct code_function *find_kernel(const struct code_image *image, s
 	for (size_t m = 0; m < image->count; m++) {
 		const struct code_module *module = &image->modules[m];
 		for (size_t i = 0; i < module->count; i++) {
-			bool again = !module->functions[i].kernel;
+			bool again = !module->functions[i].is_kernel;
 			const char *name = module->functions[i].name;
 			for (size_t before = 0; before < m && !again; before++)
 				again = code_module_find(&image->modules[before], name, strlen(name)) != NULL;
@@ -95,10 +95,10 @@ const char *code_image_kernel(const struct code_image *image, size_t index)
 struct walk {
 	const struct code_module *module;
 	bool *reached, all;
-	size_t *open, open_count; // those whose calls were not followed yet
+	size_t *open, open_count; // functions whose calls have not been followed yet
 };
 
-static void reach(struct walk *walk, size_t index)
+static void mark_reached(struct walk *walk, size_t index)
 {
 	if (walk->reached[index])
 		return;
@@ -106,29 +106,29 @@ static void reach(struct walk *walk, size_t index)
 	walk->open[walk->open_count++] = index;
 }
 
-// Follows the calls of a kernel to all that it may come to.
-static void follow(struct walk *walk, size_t kernel)
+// Marks all functions that a kernel may call, directly or indirectly.
+static void follow_calls(struct walk *walk, size_t kernel)
 {
 	const struct code_module *module = walk->module;
 	const char *name = module->functions[kernel].name;
 
 	for (size_t i = kernel; i < module->count && strcmp(module->functions[i].name, name) == 0; i++)
-		reach(walk, i); // a file of several of the same name is none that tools make
+		mark_reached(walk, i); // several have the same name only in hostile files
 	for (size_t i = 0; i < module->count; i++)
-		if (module->functions[i].anywhere)
-			reach(walk, i);
+		if (module->functions[i].is_called_by_all)
+			mark_reached(walk, i);
 	while (walk->open_count) {
 		const struct code_function *function = &module->functions[walk->open[--walk->open_count]];
 		for (size_t i = 0; i < function->call_count; i++)
-			reach(walk, module->calls[function->first_call + i]);
-		for (size_t i = 0; function->unbounded && !walk->all && i < module->count; i++)
-			reach(walk, i);
-		walk->all |= function->unbounded;
+			mark_reached(walk, module->calls[function->first_call + i]);
+		for (size_t i = 0; function->has_indirect_calls && !walk->all && i < module->count; i++)
+			mark_reached(walk, i);
+		walk->all |= function->has_indirect_calls;
 	}
 }
 
-// Having found it is certain, whatever else is not known.
-static void doubt(struct code_report *report, const char *reason)
+// Turns CLEAN into UNKNOWN. FOUND stays, because it is certain.
+static void set_unknown(struct code_report *report, const char *reason)
 {
 	if (report->tensor == CODE_CLEAN)
 		report->tensor = CODE_UNKNOWN;
@@ -138,7 +138,7 @@ static void doubt(struct code_report *report, const char *reason)
 		snprintf(report->reason, sizeof report->reason, "%s", reason);
 }
 
-static void merge(struct code_report *report, const struct code_function *function)
+static void add_to_report(struct code_report *report, const struct code_function *function)
 {
 	char reason[128];
 
@@ -150,19 +150,19 @@ static void merge(struct code_report *report, const struct code_function *functi
 		report->mixed = CODE_FOUND;
 		code_note(report->mixed_instruction, function->mixed, strlen(function->mixed));
 	}
-	if (!function->missing)
+	if (!function->is_missing)
 		return;
 	snprintf(reason, sizeof reason, "it may call \"%.64s\", which is not in this code", function->name);
-	doubt(report, reason);
+	set_unknown(report, reason);
 }
 
 static int inspect_module(const struct code_module *module, const char *kernel, bool *found, struct code_report *report)
 {
 	const struct code_function *function = code_module_find(module, kernel, strlen(kernel));
 
-	if (!function || !function->kernel) {
+	if (!function || !function->is_kernel) {
 		if (module->count == 0 && module->reason[0]) {
-			doubt(report, module->reason);
+			set_unknown(report, module->reason);
 			*found = true;
 		}
 		return 0;
@@ -173,12 +173,12 @@ static int inspect_module(const struct code_module *module, const char *kernel, 
 			    .open = calloc(module->count, sizeof *walk.open)};
 	int r = walk.reached && walk.open ? 0 : -ENOMEM;
 	if (r == 0)
-		follow(&walk, (size_t)(function - module->functions));
+		follow_calls(&walk, (size_t)(function - module->functions));
 	for (size_t i = 0; r == 0 && i < module->count; i++)
 		if (walk.reached[i])
-			merge(report, &module->functions[i]);
+			add_to_report(report, &module->functions[i]);
 	if (module->reason[0])
-		doubt(report, module->reason);
+		set_unknown(report, module->reason);
 	free(walk.reached);
 	free(walk.open);
 	return r;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// The part of the name that begins at `*at`, which moves on behind its dot.
+// Returns the length of the part of the name that begins at *at, and advances *at past its dot.
 static size_t next_part(const char *instruction, size_t length, size_t *at, const char **ret_part)
 {
 	const char *part = instruction + *at, *dot = memchr(part, '.', length - *at);
@@ -13,7 +13,7 @@ static size_t next_part(const char *instruction, size_t length, size_t *at, cons
 	return size;
 }
 
-static bool is(const char *part, size_t size, const char *name)
+static bool equals(const char *part, size_t size, const char *name)
 {
 	return strlen(name) == size && memcmp(part, name, size) == 0;
 }
@@ -24,18 +24,18 @@ bool code_ptx_tensor(const char *instruction, size_t length)
 	const char *first, *second;
 	size_t at = 0, size = next_part(instruction, length, &at, &first);
 
-	if (is(first, size, "mma"))
+	if (equals(first, size, "mma"))
 		return true;
 	size_t its = next_part(instruction, length, &at, &second);
 	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-		if (is(first, size, families[i][0]) && is(second, its, families[i][1]))
+		if (equals(first, size, families[i][0]) && equals(second, its, families[i][1]))
 			return true;
 	return false;
 }
 
 enum type { NO_TYPE, F16, BF16, F32, F64, OTHER };
 
-// Of a modifier. Halves of a pair count as what they are.
+// Returns the type that a modifier names. A packed pair has the type of its halves.
 static enum type type_of(const char *part, size_t size)
 {
 	static const struct {
@@ -49,13 +49,13 @@ static enum type type_of(const char *part, size_t size)
 	};
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-		if (is(part, size, types[i].name))
+		if (equals(part, size, types[i].name))
 			return types[i].type;
 	return NO_TYPE;
 }
 
-// Whether the names of its types are all the same, and which.
-static bool one_type(const char *instruction, size_t length, enum type *ret_type)
+// Returns whether the instruction names at most one type, and stores that.
+static bool has_one_type(const char *instruction, size_t length, enum type *ret_type)
 {
 	const char *part;
 	size_t at = 0;
@@ -79,7 +79,7 @@ static bool is_arithmetic(const char *instruction, size_t length)
 	size_t at = 0, size = next_part(instruction, length, &at, &first);
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (is(first, size, names[i]))
+		if (equals(first, size, names[i]))
 			return true;
 	return false;
 }
@@ -87,9 +87,9 @@ static bool is_arithmetic(const char *instruction, size_t length)
 bool code_ptx_mixed(const char *instruction, size_t length)
 {
 	enum type type;
-	bool same = one_type(instruction, length, &type);
+	bool is_same = has_one_type(instruction, length, &type);
 
 	if (code_ptx_tensor(instruction, length))
-		return !same || (type != F16 && type != F64);
-	return !same && is_arithmetic(instruction, length);
+		return !is_same || (type != F16 && type != F64);
+	return !is_same && is_arithmetic(instruction, length);
 }

@@ -14,13 +14,13 @@ void code_module_finish(struct code_module *module)
 
 int code_module_add(struct code_module *module, const char *name, size_t length, struct code_function **ret_function)
 {
-	if (module->count == module->room) {
-		size_t room = module->room ? 2 * module->room : 16;
-		struct code_function *grown = reallocarray(module->functions, room, sizeof *grown);
+	if (module->count == module->capacity) {
+		size_t capacity = module->capacity ? 2 * module->capacity : 16;
+		struct code_function *grown = reallocarray(module->functions, capacity, sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		module->functions = grown;
-		module->room = room;
+		module->capacity = capacity;
 	}
 	char *copy = strndup(name, length);
 	if (!copy)
@@ -30,18 +30,18 @@ int code_module_add(struct code_module *module, const char *name, size_t length,
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_functions(const void *a, const void *b)
 {
 	const struct code_function *one = a, *other = b;
 	int order = strcmp(one->name, other->name);
 
-	return order ? order : other->kernel - one->kernel;
+	return order ? order : other->is_kernel - one->is_kernel;
 }
 
 void code_module_sort(struct code_module *module)
 {
 	if (module->count)
-		qsort(module->functions, module->count, sizeof *module->functions, compare);
+		qsort(module->functions, module->count, sizeof *module->functions, compare_functions);
 }
 
 struct code_function *code_module_find(const struct code_module *module, const char *name, size_t length)
@@ -55,40 +55,40 @@ struct code_function *code_module_find(const struct code_module *module, const c
 		else
 			high = middle;
 	}
-	// Those that begin with it follow; the shortest comes first.
+	// Longer names that begin with it come after it.
 	struct code_function *function = low < module->count ? &module->functions[low] : NULL;
 	return function && strncmp(function->name, name, length) == 0 && !function->name[length] ? function : NULL;
 }
 
 int code_module_call(struct code_module *module, const struct code_function *callee)
 {
-	if (module->call_count == module->call_room) {
-		size_t room = module->call_room ? 2 * module->call_room : 64;
-		size_t *grown = reallocarray(module->calls, room, sizeof *grown);
+	if (module->call_count == module->call_capacity) {
+		size_t capacity = module->call_capacity ? 2 * module->call_capacity : 64;
+		size_t *grown = reallocarray(module->calls, capacity, sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		module->calls = grown;
-		module->call_room = room;
+		module->call_capacity = capacity;
 	}
 	module->calls[module->call_count++] = (size_t)(callee - module->functions);
 	return 0;
 }
 
-void code_note(char kept[48], const char *instruction, size_t length)
+void code_note(char ret_first[48], const char *instruction, size_t length)
 {
-	if (kept[0])
+	if (ret_first[0])
 		return;
-	while (length > 47) { // to the last modifier that fits
+	while (length > 47) { // cut after the last modifier that fits
 		const char *dot = memrchr(instruction, '.', length);
 		length = dot && dot > instruction ? (size_t)(dot - instruction) : 47;
 	}
-	memcpy(kept, instruction, length);
-	kept[length] = '\0';
+	memcpy(ret_first, instruction, length);
+	ret_first[length] = '\0';
 }
 
-bool code_is_drivers_own(const char *name, size_t length)
+bool code_is_of_driver(const char *name, size_t length)
 {
-	// Not what starts other kernels: those count for whoever starts them.
+	// Without the functions that launch other kernels, which count as called.
 	static const char *const names[] = {"__assertfail", "cudaGraphSetConditional", "free", "malloc", "vprintf"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -1,10 +1,10 @@
-// Instructions of machine code. NVIDIA documents none of it: tests/code derives these rows from what ptxas makes of
-// each instruction of PTX, and holds them to that in every build. Any thread.
+// Instructions of machine code. NVIDIA does not document them: tests/code derives these rows from what ptxas generates
+// for each instruction of PTX, and checks them in every build. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-// Architectures whose rows are here, by what their instructions have in common: X(group, sm).
+// The known architectures, in groups with the same instructions: X(group, sm).
 #define CODE_ARCHITECTURES(X)                                                                      \
 	X(TURING, 75)                                                                              \
 	X(AMPERE, 80) X(AMPERE, 86) X(AMPERE, 87) X(AMPERE, 88)                                    \
@@ -27,9 +27,9 @@ enum {
 
 #define CODE_NEVER 0
 #define CODE_ALWAYS UINT64_MAX
-// X(bits, name, tensor, mixed, groups): the low nine of an instruction's 128 bits tell it (the three above say where
-// its operands come from). Tensor: it multiplies matrices. Mixed: which of the upper 64 bits are set, any of them,
-// where its inputs are narrower than what it accumulates in, or tf32.
+// X(bits, name, tensor, mixed, groups). The low nine of an instruction's 128 bits identify it; the three bits above
+// them are the kinds of its operands. Tensor: it multiplies matrices. Mixed: a mask of the upper 64 bits; the
+// instruction is mixed if any of these bits is set.
 #define CODE_OPCODES(X)                                                                            \
 	X(0x036, "HMMA", true, 0x1000, CODE_TURING)                                                \
 	X(0x037, "IMMA", true, CODE_ALWAYS, CODE_ALL)                                              \
@@ -46,7 +46,7 @@ enum {
 	X(0x021, "FADD of halves", false, 0x20000, CODE_BLACKWELL)                                           \
 	X(0x023, "FFMA of halves", false, 0x20000, CODE_BLACKWELL)
 
-// Of an architecture, 90 for sm_90; 0: its rows are not here.
+// Returns the group of an architecture (90 for sm_90); 0: unknown.
 unsigned code_group(unsigned architecture);
-// The name of an instruction of that group that is tensor or mixed; NULL: it is neither.
+// Returns the name of an instruction that is tensor or mixed on this group; NULL: it is neither.
 const char *code_opcode(unsigned group, uint64_t low, uint64_t high, bool *ret_tensor, bool *ret_mixed);

@@ -1,5 +1,6 @@
-// PTX text: which functions it has, what their bodies hold and whom they name. The grammar is that of the PTX ISA, as
-// far as it takes to tell functions, statements and names apart; what the driver's compiler would refuse may be read.
+// Reads the functions of a PTX text, the instructions in their bodies and the names that these mention. The grammar is
+// a part of the PTX ISA: enough to recognise functions, statements and names. It accepts text that the driver's
+// compiler would refuse.
 #include "code/instruction.h"
 #include "code/module.h"
 #include "code/ptx_lex.h"
@@ -9,24 +10,24 @@
 #include <string.h>
 
 // A declaration or a definition at the top level.
-struct found {
+struct declaration {
 	struct ptx_token name;
-	bool kernel;
-	struct ptx_lexer body; // between its braces; at NULL: a declaration
-	struct ptx_token alias; // of which other function it is another name; length 0: of none
+	bool is_kernel;
+	struct ptx_lexer body; // between the braces; its `at` is NULL: no body
+	struct ptx_token alias; // the function for which it is another name; length 0: none
 };
 
 struct list {
-	struct found *found;
-	size_t count, room;
+	struct declaration *declarations;
+	size_t count, capacity;
 };
 
-static bool is(struct ptx_token token, const char *word)
+static bool equals(struct ptx_token token, const char *word)
 {
 	return token.kind == PTX_WORD && strlen(word) == token.length && memcmp(token.text, word, token.length) == 0;
 }
 
-// Behind `open`, which was read, to behind the `close` that belongs to it. False: there is none.
+// Skips to the end of a pair of brackets, after `open` was read. Returns false if there is no matching `close`.
 static bool skip_nested(struct ptx_lexer *lexer, int open, int close)
 {
 	for (size_t depth = 1; depth;) {
@@ -39,43 +40,43 @@ static bool skip_nested(struct ptx_lexer *lexer, int open, int close)
 	return true;
 }
 
-static int add(struct list *list, const struct found *found)
+static int add_declaration(struct list *list, const struct declaration *declaration)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? 2 * list->room : 16;
-		struct found *grown = reallocarray(list->found, room, sizeof *grown);
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? 2 * list->capacity : 16;
+		struct declaration *grown = reallocarray(list->declarations, capacity, sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
-		list->found = grown;
-		list->room = room;
+		list->declarations = grown;
+		list->capacity = capacity;
 	}
-	list->found[list->count++] = *found;
+	list->declarations[list->count++] = *declaration;
 	return 0;
 }
 
-// What follows `.entry` and `.func`: attributes, what is returned, the name, parameters, directives, and then a body or
-// a semicolon.
+// Reads a function after `.entry` or `.func`: attributes, return value, name, parameters, directives, and then a body
+// or a semicolon.
 static int read_function(struct ptx_lexer *lexer, bool kernel, struct list *list)
 {
-	struct found found = {.kernel = kernel};
+	struct declaration declaration = {.is_kernel = kernel};
 
 	for (;;) {
 		struct ptx_token token = ptx_next(lexer);
 		if (token.kind == '(') {
 			if (!skip_nested(lexer, '(', ')'))
 				return -EBADMSG;
-		} else if (token.kind == PTX_WORD && token.text[0] != '.' && !found.name.length) {
-			found.name = token;
+		} else if (token.kind == PTX_WORD && token.text[0] != '.' && !declaration.name.length) {
+			declaration.name = token;
 		} else if (token.kind == ';' || token.kind == '{') {
-			if (!found.name.length)
+			if (!declaration.name.length)
 				return -EBADMSG;
 			if (token.kind == ';')
-				return add(list, &found);
+				return add_declaration(list, &declaration);
 			const char *start = lexer->at;
 			if (!skip_nested(lexer, '{', '}'))
 				return -EBADMSG;
-			found.body = (struct ptx_lexer){start, lexer->at - 1};
-			return add(list, &found);
+			declaration.body = (struct ptx_lexer){start, lexer->at - 1};
+			return add_declaration(list, &declaration);
 		} else if (token.kind == PTX_END || token.kind == PTX_DAMAGED) {
 			return -EBADMSG;
 		}
@@ -85,13 +86,13 @@ static int read_function(struct ptx_lexer *lexer, bool kernel, struct list *list
 // .alias other, function;
 static int read_alias(struct ptx_lexer *lexer, struct list *list)
 {
-	struct found found = {.name = ptx_next(lexer)};
+	struct declaration declaration = {.name = ptx_next(lexer)};
 	struct ptx_token comma = ptx_next(lexer);
 
-	found.alias = ptx_next(lexer);
-	if (found.name.kind != PTX_WORD || comma.kind != ',' || found.alias.kind != PTX_WORD)
+	declaration.alias = ptx_next(lexer);
+	if (declaration.name.kind != PTX_WORD || comma.kind != ',' || declaration.alias.kind != PTX_WORD)
 		return -EBADMSG;
-	return add(list, &found);
+	return add_declaration(list, &declaration);
 }
 
 static int read_top(struct ptx_lexer *lexer, struct list *list)
@@ -103,9 +104,9 @@ static int read_top(struct ptx_lexer *lexer, struct list *list)
 			return 0;
 		if (token.kind == PTX_DAMAGED)
 			return -EBADMSG;
-		if (is(token, ".entry") || is(token, ".func"))
-			r = read_function(lexer, is(token, ".entry"), list);
-		else if (is(token, ".alias"))
+		if (equals(token, ".entry") || equals(token, ".func"))
+			r = read_function(lexer, equals(token, ".entry"), list);
+		else if (equals(token, ".alias"))
 			r = read_alias(lexer, list);
 		else if (token.kind == '{') // an initial value, debugging information
 			r = skip_nested(lexer, '{', '}') ? 0 : -EBADMSG;
@@ -114,9 +115,9 @@ static int read_top(struct ptx_lexer *lexer, struct list *list)
 	}
 }
 
-static int compare_found(const void *a, const void *b)
+static int compare_declarations(const void *a, const void *b)
 {
-	const struct found *one = a, *other = b;
+	const struct declaration *one = a, *other = b;
 	size_t shorter = one->name.length < other->name.length ? one->name.length : other->name.length;
 	int order = memcmp(one->name.text, other->name.text, shorter);
 
@@ -125,34 +126,34 @@ static int compare_found(const void *a, const void *b)
 	return order ? order : (one->name.text > other->name.text) - (one->name.text < other->name.text);
 }
 
-static bool same_name(const struct found *a, const struct found *b)
+static bool same_name(const struct declaration *a, const struct declaration *b)
 {
 	return a->name.length == b->name.length && memcmp(a->name.text, b->name.text, a->name.length) == 0;
 }
 
-// One function for all that is found under a name; which are missing is known last.
+// Adds one function for all declarations with the same name.
 static int name_functions(const struct list *list, struct code_module *module)
 {
 	struct code_function *function = NULL;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct found *found = &list->found[i];
-		if (i == 0 || !same_name(found, found - 1)) {
-			int r = code_module_add(module, found->name.text, found->name.length, &function);
+		const struct declaration *declaration = &list->declarations[i];
+		if (i == 0 || !same_name(declaration, declaration - 1)) {
+			int r = code_module_add(module, declaration->name.text, declaration->name.length, &function);
 			if (r)
 				return r;
-			function->missing = !code_is_drivers_own(found->name.text, found->name.length);
+			function->is_missing = !code_is_of_driver(declaration->name.text, declaration->name.length);
 		}
-		function->kernel |= found->kernel;
-		if (found->body.at || found->alias.length)
-			function->missing = false;
+		function->is_kernel |= declaration->is_kernel;
+		if (declaration->body.at || declaration->alias.length)
+			function->is_missing = false;
 	}
 	code_module_sort(module);
 	return 0;
 }
 
-// An instruction's name with its modifiers, which may stand apart. What does not fit is left out: no instruction is so
-// long.
+// Reads the name of an instruction with its modifiers, which may be separate words. Cuts off what does not fit: no
+// valid instruction is so long.
 static size_t read_instruction(struct ptx_lexer *lexer, struct ptx_token first, char *ret_text, size_t capacity)
 {
 	struct ptx_token token = first;
@@ -175,7 +176,7 @@ static bool begins_call(const char *instruction, size_t length)
 	return length >= 4 && memcmp(instruction, "call", 4) == 0 && (length == 4 || instruction[4] == '.');
 }
 
-// Whether a call goes to what no name tells: its target is the first operand, behind what it returns.
+// Returns whether a call has a computed target. The target is the first operand, after the return value.
 static bool is_indirect(struct ptx_lexer lexer, const struct code_module *module)
 {
 	struct ptx_token token = ptx_next(&lexer);
@@ -200,10 +201,10 @@ static void read_statement(struct ptx_lexer *lexer, struct ptx_token first, stru
 	if (code_ptx_mixed(text, length))
 		code_note(function->mixed, text, length);
 	if (begins_call(text, length) && is_indirect(*lexer, module))
-		function->unbounded = true;
+		function->has_indirect_calls = true;
 }
 
-// Whoever is named may be called, or have its address passed on.
+// Notes a function that a body mentions: it may be called, or its address be stored.
 static int note_name(struct ptx_token token, struct code_module *module)
 {
 	char first = token.text[0];
@@ -225,7 +226,7 @@ static struct ptx_token skip_predicate(struct ptx_lexer *lexer)
 
 static int read_body(struct ptx_lexer lexer, struct code_module *module, struct code_function *function)
 {
-	bool begins = true; // a statement
+	bool begins = true; // a statement begins here
 	int r = 0;
 
 	for (;;) {
@@ -250,22 +251,22 @@ static int read_body(struct ptx_lexer lexer, struct code_module *module, struct 
 	}
 }
 
-// All bodies of one name, one after the other.
+// Reads all bodies. Those of the same name are next to each other.
 static int read_bodies(const struct list *list, struct code_module *module)
 {
 	struct code_function *function = NULL;
 	int r = 0;
 
 	for (size_t i = 0; i < list->count && r == 0; i++) {
-		const struct found *found = &list->found[i];
-		if (i == 0 || !same_name(found, found - 1)) {
-			function = code_module_find(module, found->name.text, found->name.length);
+		const struct declaration *declaration = &list->declarations[i];
+		if (i == 0 || !same_name(declaration, declaration - 1)) {
+			function = code_module_find(module, declaration->name.text, declaration->name.length);
 			function->first_call = module->call_count;
 		}
-		if (found->body.at)
-			r = read_body(found->body, module, function);
-		else if (found->alias.length)
-			r = note_name(found->alias, module);
+		if (declaration->body.at)
+			r = read_body(declaration->body, module, function);
+		else if (declaration->alias.length)
+			r = note_name(declaration->alias, module);
 		function->call_count = module->call_count - function->first_call;
 	}
 	return r;
@@ -276,15 +277,15 @@ int code_read_ptx(struct code_module *module, const char *text, size_t length)
 	struct ptx_lexer lexer = {text, text + length};
 	struct list list = {0};
 
-	if (!is(ptx_next(&lexer), ".version"))
+	if (!equals(ptx_next(&lexer), ".version"))
 		return -EBADMSG;
 	int r = read_top(&lexer, &list);
 	if (r == 0 && list.count)
-		qsort(list.found, list.count, sizeof *list.found, compare_found);
+		qsort(list.declarations, list.count, sizeof *list.declarations, compare_declarations);
 	if (r == 0)
 		r = name_functions(&list, module);
 	if (r == 0)
 		r = read_bodies(&list, module);
-	free(list.found);
+	free(list.declarations);
 	return r;
 }

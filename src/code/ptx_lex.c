@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-// False: a comment does not end.
+// Skips white space and comments. Returns false if a comment does not end.
 static bool skip_blank(struct ptx_lexer *lexer)
 {
 	while (lexer->at < lexer->end) {

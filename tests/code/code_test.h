@@ -1,4 +1,4 @@
-// What the tests of code share: files that were built for them, and reports as text.
+// Helpers of the tests of code: files that the build makes for them, and reports as text.
 #pragma once
 #include "code/inspect.h"
 #include "test.h"
@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
-// A file beside the program; the caller frees it.
-__attribute__((unused)) static void *read_built(const char *name, size_t *ret_size)
+// Reads a file beside the program. The caller frees it.
+__attribute__((unused)) static void *read_built_file(const char *name, size_t *ret_size)
 {
 	char path[4096];
 	ssize_t length = readlink("/proc/self/exe", path, sizeof path - 256);
@@ -28,7 +28,7 @@ __attribute__((unused)) static void *read_built(const char *name, size_t *ret_si
 	return data;
 }
 
-__attribute__((unused)) static struct code_image *image_of(const void *data, size_t size, unsigned architecture)
+__attribute__((unused)) static struct code_image *create_image(const void *data, size_t size, unsigned architecture)
 {
 	struct code_image *image;
 
@@ -36,8 +36,9 @@ __attribute__((unused)) static struct code_image *image_of(const void *data, siz
 	return image;
 }
 
-// "CLEAN", "FOUND mma.sync" or "UNKNOWN: reason". Until the next call.
-__attribute__((unused)) static const char *answer(enum code_answer answer, const char *instruction, const char *reason)
+// Returns "CLEAN", "FOUND mma.sync" or "UNKNOWN: reason", valid until the next call.
+__attribute__((unused)) static const char *format_answer(enum code_answer answer, const char *instruction,
+							 const char *reason)
 {
 	static char text[256];
 
@@ -48,7 +49,7 @@ __attribute__((unused)) static const char *answer(enum code_answer answer, const
 	return text;
 }
 
-__attribute__((unused)) static struct code_report report_of(const struct code_image *image, const char *kernel)
+__attribute__((unused)) static struct code_report inspect_kernel(const struct code_image *image, const char *kernel)
 {
 	struct code_report report;
 	int r = code_image_inspect(image, kernel, &report);
@@ -60,11 +61,11 @@ __attribute__((unused)) static struct code_report report_of(const struct code_im
 
 #define CHECK_TENSOR(image, kernel, expected)                                                      \
 	do {                                                                                       \
-		struct code_report report_ = report_of(image, kernel);                             \
-		CHECK_STR(answer(report_.tensor, report_.tensor_instruction, report_.reason), expected); \
+		struct code_report report_ = inspect_kernel(image, kernel);                             \
+		CHECK_STR(format_answer(report_.tensor, report_.tensor_instruction, report_.reason), expected); \
 	} while (0)
 #define CHECK_MIXED(image, kernel, expected)                                                       \
 	do {                                                                                       \
-		struct code_report report_ = report_of(image, kernel);                             \
-		CHECK_STR(answer(report_.mixed, report_.mixed_instruction, report_.reason), expected); \
+		struct code_report report_ = inspect_kernel(image, kernel);                             \
+		CHECK_STR(format_answer(report_.mixed, report_.mixed_instruction, report_.reason), expected); \
 	} while (0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""instructions.py TARGET: PTX for that target (sm_90a) with one instruction, or sequence, a kernel.
+"""instructions.py TARGET: writes PTX for a target (sm_90a), with one instruction or sequence in each kernel.
 
-A kernel's name says what is expected of it, of its PTX and of what ptxas makes of it: t11m10_… holds a tensor-core
-instruction in PTX (the first 1) and in machine code (the second), and a mixed one in PTX only."""
+A kernel's name says what its PTX and its machine code contain: t11m10_… has a tensor-core instruction in PTX (the first
+1) and in machine code (the second), and a mixed one in PTX only."""
 import sys
 
 HOPPER, ADA = [90], [89]
@@ -48,7 +48,7 @@ def floats():
     m8 = "mma.sync.aligned.m8n8k4.row.col."
     row("mma_m8n8k4_f32", [75], FULL, f"{m8}f32.f16.f16.f32 {f(0, 8)},{r(0, 2)},{r(4, 2)},{f(0, 8)};")
     row("mma_m8n8k4_f16", [75], PURE, f"{m8}f16.f16.f16.f16 {r(10, 4)},{r(0, 2)},{r(4, 2)},{r(10, 4)};")
-    # Later devices have no such instruction: ptxas computes it without tensor cores.
+    # Later devices do not have this instruction: ptxas computes it without tensor cores.
     row("mma_m8n8k4_f32", SINCE_AMPERE, "t10m10", f"{m8}f32.f16.f16.f32 {f(0, 8)},{r(0, 2)},{r(4, 2)},{f(0, 8)};")
     row("mma_m8n8k4_f16", SINCE_AMPERE, "t10m00", f"{m8}f16.f16.f16.f16 {r(10, 4)},{r(0, 2)},{r(4, 2)},{r(10, 4)};")
     for k, a, b, where in ((8, 2, 1, ALL), (16, 4, 2, SINCE_AMPERE)):
@@ -60,7 +60,7 @@ def floats():
     for k, a, b in ((4, 2, 1), (8, 4, 2), (16, 8, 4)):
         row(f"mma_k{k}_f64", HOPPER + BLACKWELL, PURE, mma(f"m16n8k{k}", "f64.f64.f64.f64", g(0, 4), g(4, a), g(12, b)))
     for kind in ("e4m3", "e5m2"):
-        # Hopper and its successors in servers turn these into halves first.
+        # Hopper and later server GPUs convert these to halves first.
         f16 = {tuple(ADA + CLIENT): "t11m11", tuple(HOPPER + SERVER): "t11m10"}
         row(f"mma_f32_{kind}", SINCE_ADA, FULL, mma("m16n8k32", f"f32.{kind}.{kind}.f32", f(0, 4), r(0, 4), r(8, 2)))
         for where, expected in f16.items():
@@ -144,7 +144,7 @@ def warpgroups():
     one("sp_tf32", FULL, f"m64n8k16.f32.tf32.tf32 {f(0, 4)},%d1,%d2,%r15,0,1,1,1", ".sp")
     one("sp_e4m3", FULL, f"m64n8k64.f32.e4m3.e4m3 {f(0, 4)},%d1,%d2,%r15,0,1,1,1", ".sp")
     one("sp_s8", FULL, f"m64n8k64.s32.s8.s8 {r(20, 4)},%d1,%d2,%r15,0,1", ".sp")
-    # The fence and the commit of nothing are themselves such an instruction for ptxas.
+    # ptxas makes such an instruction even from a fence and a commit without work.
     row("wgmma_nothing", HOPPER, "t01m00",
         "wgmma.fence.sync.aligned;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;")
 
@@ -173,7 +173,7 @@ def scalars():
 
 
 def neither():
-    """What comes with tensor cores without computing on them, and what computes without them."""
+    """Instructions that belong to tensor cores without computing, and arithmetic without tensor cores."""
     row("ldmatrix", ALL, NONE, f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r(0, 4)},[%r5];")
     row("movmatrix", ALL, NONE, "movmatrix.sync.aligned.m8n8.trans.b16 %r0,%r1;")
     row("stmatrix", HOPPER + BLACKWELL, NONE, f"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r5],{r(0, 4)};")
@@ -201,7 +201,7 @@ def neither():
 
 
 def kernel(name, body):
-    """All registers come from memory and go there, so that nothing is left out."""
+    """Loads all registers from memory and stores them, so that ptxas removes nothing."""
     loads, stores = [], []
     for letter, kind, count, size, at in (("r", "b32", 32, 4, 0), ("f", "f32", 32, 4, 128), ("g", "f64", 16, 8, 512), ("h", "b16", 4, 8, 2512)):
         for i in range(count):

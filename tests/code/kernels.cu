@@ -1,4 +1,4 @@
-// What a cubin consists of: functions in sections of their own, a table of their addresses, services of the driver.
+// Kernels for tests of cubins: functions in their own sections, their addresses, functions of the driver.
 #include <cstdio>
 #include <mma.h>
 

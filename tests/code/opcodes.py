@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""opcodes.py OPCODES_H CUBIN...: holds the table of src/code/opcodes.h to what ptxas made of the kernels of
+"""opcodes.py OPCODES_H CUBIN...: checks the table of src/code/opcodes.h against what ptxas made of the kernels of
 instructions.py.
 
-No row is idle or wrong: on each of its architectures there are kernels that compute on tensor cores (t?1…) and hold it,
-and no others do. No row is missing: each such kernel holds one. Mixed rows of scalar instructions tell those that are
-mixed from others by their bits, and both are there."""
+No row is unused or wrong: on each of its architectures, kernels with tensor-core instructions (t?1…) contain it, and no
+others do. No row is missing: each such kernel contains one. For scalar instructions, the bits of the mixed rows
+distinguish mixed instructions from others, and the kernels contain both."""
 import re
 import struct
 import sys
@@ -28,7 +28,7 @@ def read_table(path):
 
 
 def read_kernels(path):
-    """The architecture, and (name, [(low, high)…]) of each kernel."""
+    """Returns the architecture, and (name, [(low, high)…]) of each kernel."""
     data = open(path, "rb").read()
     offset, = struct.unpack_from("<Q", data, 0x28)
     flags, = struct.unpack_from("<I", data, 0x30)

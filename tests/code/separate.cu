@@ -1,4 +1,4 @@
-// Two texts to link: a function that several kernels may call has a section of its own then.
+// Two translation units to link. A function that several kernels may call then has its own section.
 #include <mma.h>
 
 using namespace nvcuda;

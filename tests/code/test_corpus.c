@@ -1,5 +1,6 @@
-// A kernel for each instruction, as instructions.py writes them: PTX and machine code of every architecture that is
-// listed answer as the kernel's name says. And the library's own kernels, which hold none.
+// Inspects the kernels of instructions.py, one for each instruction, as PTX and as machine code of every known
+// architecture. The name of a kernel says what the report must be. Also inspects the library's own kernels, which must
+// be clean.
 #include "code/opcodes.h"
 #include "code_test.h"
 #include "kernels/builtin_fatbin.h"
@@ -7,15 +8,16 @@
 
 static void check_kernel(const struct code_image *image, const char *file, const char *kernel, bool machine)
 {
-	struct code_report report = report_of(image, kernel);
+	struct code_report report = inspect_kernel(image, kernel);
 	int tensor = kernel[1 + machine] - '0', mixed = kernel[4 + machine] - '0';
 
 	CHECK(kernel[0] == 't' && kernel[3] == 'm' && kernel[6] == '_');
 	if (report.tensor != (tensor ? CODE_FOUND : CODE_CLEAN) || (report.tensor_instruction[0] != 0) != tensor)
 		FAIL("%s: %s: tensor: %s", file, kernel,
-		     answer(report.tensor, report.tensor_instruction, report.reason));
+		     format_answer(report.tensor, report.tensor_instruction, report.reason));
 	if (report.mixed != (mixed ? CODE_FOUND : CODE_CLEAN) || (report.mixed_instruction[0] != 0) != mixed)
-		FAIL("%s: %s: mixed: %s", file, kernel, answer(report.mixed, report.mixed_instruction, report.reason));
+		FAIL("%s: %s: mixed: %s", file, kernel,
+		     format_answer(report.mixed, report.mixed_instruction, report.reason));
 	CHECK_STR(report.reason, "");
 }
 
@@ -25,8 +27,8 @@ static size_t check_file(const char *target, unsigned architecture, bool machine
 	size_t size, count;
 
 	snprintf(file, sizeof file, "instructions-%s.%s", target, machine ? "cubin" : "ptx");
-	void *data = read_built(file, &size);
-	struct code_image *image = image_of(data, size, architecture);
+	void *data = read_built_file(file, &size);
+	struct code_image *image = create_image(data, size, architecture);
 	free(data);
 	count = code_image_kernel_count(image);
 	for (size_t i = 0; i < count; i++)
@@ -43,7 +45,7 @@ static const unsigned listed[0 CODE_ARCHITECTURES(LISTED)] = {
 #undef X
 };
 
-TEST(instructions)
+TEST(reports_agree_with_names_of_kernels)
 {
 	char target[16];
 
@@ -57,7 +59,7 @@ TEST(instructions)
 
 static void check_clean(const void *fatbin, size_t size, unsigned architecture)
 {
-	struct code_image *image = image_of(fatbin, size, architecture);
+	struct code_image *image = create_image(fatbin, size, architecture);
 	size_t count = code_image_kernel_count(image);
 
 	CHECK(count > 0);
@@ -69,9 +71,8 @@ static void check_clean(const void *fatbin, size_t size, unsigned architecture)
 	code_image_destroy(image);
 }
 
-// Machine code of those that they are compiled for, PTX for others, older machine code of the same generation for the
-// rest.
-TEST(the_librarys_own)
+// These are machine code for some architectures, and for the others PTX or machine code of the same generation.
+TEST(kernels_of_the_library_are_clean)
 {
 	for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {
 		check_clean(hash_fatbin, sizeof hash_fatbin - 1, listed[i]);

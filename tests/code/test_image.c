@@ -1,4 +1,4 @@
-// Cubins and fatbins, whole and damaged: their kernels, what they call, which member of several is read.
+// Valid and invalid cubins and fatbins: their kernels and calls, and which member of a fatbin is read.
 #include "code_test.h"
 
 #include <elf.h>
@@ -11,18 +11,18 @@ struct file {
 	size_t size;
 };
 
-static struct file built(const char *name)
+static struct file read_file(const char *name)
 {
 	struct file file;
 
-	file.data = read_built(name, &file.size);
+	file.data = read_built_file(name, &file.size);
 	return file;
 }
 
 static struct code_image *open_built(const char *name, unsigned architecture)
 {
-	struct file file = built(name);
-	struct code_image *image = image_of(file.data, file.size, architecture);
+	struct file file = read_file(name);
+	struct code_image *image = create_image(file.data, file.size, architecture);
 
 	free(file.data);
 	return image;
@@ -38,7 +38,7 @@ static void check_kernels(const struct code_image *image)
 	CHECK_MIXED(image, "prints", "CLEAN");
 }
 
-TEST(cubin)
+TEST(kernels_of_a_cubin_are_inspected)
 {
 	struct code_image *image = open_built("kernels-90.cubin", 90);
 
@@ -50,8 +50,8 @@ TEST(cubin)
 	code_image_destroy(image);
 }
 
-// A function in a section of its own counts for whatever kernel there is.
-TEST(linked_cubin)
+// A function in its own section counts for every kernel.
+TEST(separate_function_counts_for_all_kernels)
 {
 	struct code_image *image = open_built("linked.cubin", 90);
 
@@ -65,10 +65,10 @@ TEST(linked_cubin)
 	code_image_destroy(image);
 }
 
-// Tools before CUDA 13 put the architecture elsewhere; those that nobody listed are no guess.
-TEST(architectures)
+// Tools before CUDA 13 store the architecture elsewhere. The code of unknown architectures is UNKNOWN.
+TEST(architecture_is_read_and_unknown_ones_are_reported)
 {
-	struct file file = built("kernels-90.cubin");
+	struct file file = read_file("kernels-90.cubin");
 	uint32_t flags;
 
 	memcpy(&flags, file.data + FLAGS, sizeof flags);
@@ -76,46 +76,46 @@ TEST(architectures)
 	flags = 0x005a055a;
 	memcpy(file.data + FLAGS, &flags, sizeof flags);
 	file.data[ABI] = 7;
-	struct code_image *image = image_of(file.data, file.size, 90);
+	struct code_image *image = create_image(file.data, file.size, 90);
 	CHECK_TENSOR(image, "tensor", "FOUND HMMA");
 	code_image_destroy(image);
 	flags = 0x00460546;
 	memcpy(file.data + FLAGS, &flags, sizeof flags);
-	image = image_of(file.data, file.size, 70);
+	image = create_image(file.data, file.size, 70);
 	CHECK_INT(code_image_kernel_count(image), 3);
 	CHECK_TENSOR(image, "plain", "UNKNOWN: machine code of sm_70 (ABI 7), whose instructions are not known here");
 	CHECK_MIXED(image, "plain", "UNKNOWN: machine code of sm_70 (ABI 7), whose instructions are not known here");
 	code_image_destroy(image);
 	file.data[ABI] = 9;
-	image = image_of(file.data, file.size, 90);
+	image = create_image(file.data, file.size, 90);
 	CHECK_TENSOR(image, "plain", "UNKNOWN: machine code of sm_0 (ABI 9), whose instructions are not known here");
 	code_image_destroy(image);
 	free(file.data);
 }
 
-// Machine code of the device's generation, or else PTX, however they are packed.
-TEST(members_of_a_fatbin)
+// Machine code of the device's generation, or else PTX, with every compression.
+TEST(best_member_of_a_fatbin_is_read)
 {
 	static const char *const names[] = {"kernels-none.fatbin", "kernels-speed.fatbin", "kernels-size.fatbin"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		struct file file = built(names[i]);
+		struct file file = read_file(names[i]);
 		for (unsigned architecture = 80; architecture <= 120; architecture += 10) {
-			struct code_image *image = image_of(file.data, file.size, architecture);
+			struct code_image *image = create_image(file.data, file.size, architecture);
 			check_kernels(image);
-			struct code_report report = report_of(image, "tensor");
+			struct code_report report = inspect_kernel(image, "tensor");
 			CHECK_INT(report.tensor, CODE_FOUND);
 			// 8.0 and 9.0 have machine code; the PTX is of 8.0.
 			CHECK_CONTAINS(report.tensor_instruction, architecture <= 90 ? "HMMA" : "wmma.mma.sync");
 			code_image_destroy(image);
 		}
 		struct code_image *image;
-		CHECK_INT(code_image_create(file.data, file.size, 75, &image), -EBADMSG); // nothing for it
+		CHECK_INT(code_image_create(file.data, file.size, 75, &image), -EBADMSG); // no member for it
 		free(file.data);
 	}
 }
 
-TEST(code_for_a_linker)
+TEST(code_for_a_linker_is_unknown)
 {
 	struct code_image *image = open_built("kernels.ltoir.fatbin", 90);
 
@@ -124,12 +124,12 @@ TEST(code_for_a_linker)
 	code_image_destroy(image);
 }
 
-// Answers whatever they are, or refuses: under the sanitizers, it touches nothing that is not there.
-static void look(const void *data, size_t size)
+// Inspects data, which may be invalid. With the sanitizers, checks that nothing outside it is accessed.
+static void inspect_any(const void *data, size_t size)
 {
 	struct code_report report;
 	struct code_image *image;
-	unsigned char *copy = malloc(size ? size : 1); // so that the end is the allocation's
+	unsigned char *copy = malloc(size ? size : 1); // so that the data ends with the allocation
 
 	memcpy(copy, data, size);
 	int r = code_image_create(copy, size, 90, &image);
@@ -147,36 +147,36 @@ static void look(const void *data, size_t size)
 static const char *const all[] = {"kernels-90.cubin", "kernels-none.fatbin", "kernels-speed.fatbin",
 				  "kernels-size.fatbin"};
 
-TEST(cut_short)
+TEST(truncated_files_are_refused_or_inspected)
 {
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		struct file file = built(all[i]);
+		struct file file = read_file(all[i]);
 		struct code_image *image;
 		for (size_t size = 0; size < file.size; size += size < 4096 ? 7 : 131)
-			look(file.data, size);
+			inspect_any(file.data, size);
 		CHECK_INT(code_image_create(file.data, 20, 90, &image), -EBADMSG);
 		CHECK_INT(code_image_create(file.data, file.size / 2, 90, &image), -EBADMSG);
 		free(file.data);
 	}
 }
 
-TEST(bits_flipped)
+TEST(flipped_bits_are_refused_or_inspected)
 {
 	unsigned random = 1;
 
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		struct file file = built(all[i]);
+		struct file file = read_file(all[i]);
 		for (int round = 0; round < 3000; round++) {
 			unsigned char before[4];
 			size_t at[4];
 			for (int k = 0; k < 4; k++) {
 				random = random * 1103515245 + 12345;
-				// half of them in the heads, where the sizes and offsets are
+				// half of them in the headers, which have sizes and offsets
 				at[k] = (random >> 8) % (k % 2 ? 256 : file.size);
 				before[k] = file.data[at[k]];
 				file.data[at[k]] ^= (unsigned char)(1 << (random & 7));
 			}
-			look(file.data, file.size);
+			inspect_any(file.data, file.size);
 			for (int k = 3; k >= 0; k--)
 				file.data[at[k]] = before[k];
 		}
@@ -184,9 +184,9 @@ TEST(bits_flipped)
 	}
 }
 
-TEST(neither)
+TEST(other_formats_are_refused)
 {
-	unsigned char wrapper[24] = {0xb1, 0x43, 0x62, 0x46}; // points into a program: not ours to follow
+	unsigned char wrapper[24] = {0xb1, 0x43, 0x62, 0x46}; // a wrapper, which has a pointer
 	Elf64_Ehdr host = {.e_ident = ELFMAG, .e_machine = EM_X86_64};
 	struct code_image *image;
 

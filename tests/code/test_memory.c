@@ -1,4 +1,4 @@
-// No memory, at any of the allocations: it says so, and leaves nothing behind (with the address sanitizer).
+// Each allocation fails once: the functions return -ENOMEM, and leak nothing (with the address sanitizer).
 #include "code_test.h"
 
 void *__real_malloc(size_t size);
@@ -12,29 +12,29 @@ char *__wrap_strndup(const char *text, size_t length);
 
 static long left = -1; // allocations that succeed; negative: all
 
-static bool fails(void)
+static bool must_fail(void)
 {
 	return left >= 0 && left-- == 0;
 }
 
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : __real_malloc(size);
+	return must_fail() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-	return fails() ? NULL : __real_calloc(count, size);
+	return must_fail() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_reallocarray(void *old, size_t count, size_t size)
 {
-	return fails() ? NULL : __real_reallocarray(old, count, size);
+	return must_fail() ? NULL : __real_reallocarray(old, count, size);
 }
 
 char *__wrap_strndup(const char *text, size_t length)
 {
-	return fails() ? NULL : __real_strndup(text, length);
+	return must_fail() ? NULL : __real_strndup(text, length);
 }
 
 static int read_all(const void *data, size_t size)
@@ -52,14 +52,14 @@ static int read_all(const void *data, size_t size)
 	return r;
 }
 
-TEST(every_allocation_fails)
+TEST(each_failed_allocation_returns_enomem)
 {
 	static const char *const names[] = {"kernels-90.cubin", "kernels-speed.fatbin", "kernels-size.fatbin",
 					    "instructions-sm_75.ptx"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		size_t size;
-		void *data = read_built(names[i], &size);
+		void *data = read_built_file(names[i], &size);
 		int r = -ENOMEM;
 		long failure = 0;
 		for (; r; failure++) {
