@@ -5,8 +5,8 @@ usage: compare.py C++-COMPILER OUR-DIRECTORY TOOLKIT-INCLUDE-DIRECTORY HEADER...
 
 For each header, one C++ program prints everything that ours declares: the size of each type, the offset, size and type
 of each member, the value of each enumerator and macro, the type of each function. It is compiled with our headers and
-with the toolkit's, and the two tables must be equal; so must the texts of default arguments. Exit status 77 where the
-toolkit lacks all of the headers.
+with the toolkit's. The two tables must be equal, and also the texts of default arguments. Exit status 77 if the toolkit
+has none of the headers.
 """
 import os
 import re
@@ -15,14 +15,14 @@ import sys
 import tempfile
 
 INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']  # the driver API without the macros that rename functions
-# Counts of what there is, which a newer toolkit may raise.
+# Counts, which may be higher in a newer toolkit.
 GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$|(AttrMax|AttributeMax|NodeTypeCount)$')
-# Macros that say how our headers are written, or which version they describe.
+# Macros about the headers themselves: how they are written, and which version they describe.
 OWN = re.compile(r'CU_API|CU(DART)?_LINKAGE|CUDA(RT)?_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
 
 
 def preprocess(compiler, flags, directory, header, only_below):
-    """Returns what the header declares, less what comes from outside of `only_below`, and the macros defined there."""
+    """Returns the declarations and macros of the header that come from files below `only_below`."""
     text = subprocess.run([compiler, '-x', 'c++', '-E', '-dD', *flags, '-I', directory, '-'], check=True, text=True,
                           input=f'#include <{header}>\n', stdout=subprocess.PIPE).stdout
     kept, macros, inside = [], {}, False
@@ -39,8 +39,8 @@ def preprocess(compiler, flags, directory, header, only_below):
     return ' '.join(kept), macros
 
 
-def close_of(text, start):
-    """Returns where the brace or parenthesis at `start` is closed."""
+def find_close(text, start):
+    """Returns the index of the bracket that closes the one at `start`."""
     depth = 0
     for i in range(start, len(text)):
         depth += {'{': 1, '(': 1, '}': -1, ')': -1}.get(text[i], 0)
@@ -49,8 +49,8 @@ def close_of(text, start):
     sys.exit('braces do not match')
 
 
-def declarations(text):
-    """Splits at semicolons outside of braces."""
+def split_declarations(text):
+    """Yields the declarations: the text between semicolons outside of braces."""
     start = depth = 0
     for i, character in enumerate(text):
         depth += {'{': 1, '}': -1}.get(character, 0)
@@ -61,10 +61,10 @@ def declarations(text):
 
 def members(body):
     """Yields (path, has a named type) of each member, also those of structures and unions inside."""
-    for declaration in declarations(body):
+    for declaration in split_declarations(body):
         opening = declaration.find('{')
         if opening >= 0:
-            closing = close_of(declaration, opening)
+            closing = find_close(declaration, opening)
             name = re.match(r'\s*(\w*)', declaration[closing + 1:]).group(1)
             if name:
                 yield name, False
@@ -76,12 +76,12 @@ def members(body):
 
 
 def rows_of(text, macros):
-    """Yields (label, C++ expression of what is to be compared)."""
+    """Yields (label, C++ expression) for each fact to compare."""
     types = set()
-    for declaration in declarations(text.replace('extern "C" {', '')):
+    for declaration in split_declarations(text.replace('extern "C" {', '')):
         body, closing = None, declaration.find('{')
         if closing >= 0:
-            opening, closing = closing, close_of(declaration, closing)
+            opening, closing = closing, find_close(declaration, closing)
             body = declaration[opening + 1:closing]
         tag = re.match(r'(?:typedef\s+)?(enum|struct|union)\s*(\w*)', declaration)
         if declaration.startswith('typedef') or body is not None:
@@ -114,17 +114,17 @@ def rows_of(text, macros):
 
 
 def default_arguments(text, functions):
-    """The default arguments of each function, as they are written in any of its declarations."""
+    """Yields the default arguments of each function, from all of its declarations."""
     for function in functions:
         values = []
         for found in re.finditer(rf'\b{function}\s*\(', text):
-            parameters = text[found.end() - 1:close_of(text, found.end() - 1)]
+            parameters = text[found.end() - 1:find_close(text, found.end() - 1)]
             values += [''.join(value.split()) for value in re.findall('=([^,]*)', parameters)]
         yield f'default arguments {function}', ' '.join(values)
 
 
 def alias_rows(macros):
-    """The exported name behind each name that a program writes."""
+    """Yields the exported name for each name that a program writes."""
     for name, value in sorted(macros.items()):
         if re.match(r'cu(da)?[A-Z]', name) and re.match(r'[A-Za-z]', value):
             yield f'name {name}', f'STRING({name})'
@@ -144,13 +144,13 @@ def table(compiler, flags, directory, header, rows, place):
                             source, '-o', source + '.out'], text=True, stderr=subprocess.PIPE)
     if built.returncode:
         print('\n'.join(line for line in built.stderr.splitlines() if 'error' in line))
-        sys.exit(f'{header} in {directory} lacks something of ours')
+        sys.exit(f'{header} in {directory} lacks a declaration of ours')
     out = subprocess.run([source + '.out'], check=True, text=True, stdout=subprocess.PIPE).stdout
     return dict(line.split('\t') for line in out.splitlines())
 
 
 def version(compiler, directory, header):
-    """The CUDA version of a directory of headers."""
+    """Returns the CUDA version of a directory of headers."""
     text = subprocess.run([compiler, '-x', 'c++', '-E', '-dM', '-I', directory, '-'], check=True, text=True,
                           input='#include <cuda.h>\n', stdout=subprocess.PIPE).stdout
     return int(re.search(r'#define CUDA_VERSION (\d+)', text).group(1))
@@ -173,7 +173,7 @@ def compare(compiler, ours, toolkit, header, flags, rows_from, newer):
             continue
         if newer and GROWS.search(label) and label.startswith('enumerator ') and int(them[label]) > int(value):
             continue
-        if newer and re.search(r'\.reserved\d*$', label):  # where newer members went
+        if newer and re.search(r'\.reserved\d*$', label):  # replaced by newer members
             continue
         print(f'{header}: {label}: ours {value}, the toolkit\'s {them[label]}')
         wrong += 1
@@ -193,7 +193,7 @@ def main():
     for header in present:
         flags = [] if header.startswith('cuda_') else INTERNAL
         wrong += compare(compiler, ours, toolkit, header, flags, rows_of, newer)
-        # A newer toolkit may name a newer version of a function.
+        # In a newer toolkit, a name may stand for a newer version of the function.
         if header in ('cuda.h', 'cuda_runtime_api.h') and not newer:
             for flags in [], ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM']:
                 wrong += compare(compiler, ours, toolkit, header, flags, lambda text, macros: alias_rows(macros), newer)

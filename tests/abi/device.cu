@@ -1,4 +1,4 @@
-// What test_device.c launches: the functions of src/abi/toolkit/device, each for one thread's input.
+// Kernels for test_device.c, which call the functions of src/abi/toolkit/device.
 #define KERNEL extern "C" __global__ void
 
 #define THREAD (blockIdx.x * blockDim.x + threadIdx.x)
@@ -17,7 +17,7 @@ MATHEMATICAL(expm1)
 MATHEMATICAL(tanh)
 MATHEMATICAL(erf)
 
-// One warp. Every word tells what one function gave.
+// One warp. Each word is the result of one function.
 KERNEL warp(unsigned *out)
 {
 	const unsigned lane = threadIdx.x, odd = lane & 1;
@@ -61,8 +61,8 @@ KERNEL atomics(unsigned *words, float *f, double *d, unsigned long long *wide)
 	atomicAdd(wide, 1ull << 32);
 }
 
-// A value that another thread writes before the barrier is not read before it.
-KERNEL meet(unsigned *out)
+// Reads after the barrier what another thread wrote before it.
+KERNEL barrier(unsigned *out)
 {
 	__shared__ unsigned word;
 

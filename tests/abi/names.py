@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Writes src/abi/toolkit/cuda/names.h or cudart/names.h, or with a second argument, checks that this file is what it
-would write.
+"""Writes src/abi/toolkit/cuda/names.h or cudart/names.h; with a second argument, checks that this file is up to date.
 
 usage: names.py ENTRIES.DEF|RUNTIME.DEF [NAMES.H]
 
-A program writes cuMemAlloc and means the newest version of that function, cuMemAlloc_v2; compiled with
-CUDA_API_PER_THREAD_DEFAULT_STREAM it means the variant of it for the per-thread default stream. The runtime's functions
-have one version.
+In a program, cuMemAlloc stands for the newest version of the function, cuMemAlloc_v2, and with
+CUDA_API_PER_THREAD_DEFAULT_STREAM for its variant for the per-thread default stream. The functions of the runtime have
+one version.
 """
 import re
 import sys
 
-# Newer than what a program of CUDA 13.0 means by the name.
+# Newer versions than those for which the names stand in CUDA 13.0.
 NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 'cuStreamGetCtx_v2_ptsz'}
-# Replaced by a function of another name.
+# Names that stand for a function with another name.
 REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}
 
 HEAD = '''// The names that programs write, as the functions that the driver exports. tests/abi/names.py writes this file from
@@ -46,7 +45,7 @@ RUNTIME_HEAD = '''// The runtime's functions for the per-thread default stream. 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 '''
 
-# A function of names.h that takes the place of a variant for the per-thread default stream.
+# Functions of names.h that replace a variant for the per-thread default stream.
 WRAPPED = {'cuGetProcAddress': 'cuGetProcAddress_v2_ptsz'}
 
 

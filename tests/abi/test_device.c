@@ -1,5 +1,5 @@
-// The device functions that clang compiles without a toolkit, on the simulated GPU. The mathematical ones are compared
-// with the C library's of long double, whose errors are a thousandth of those that are allowed.
+// The device functions that clang compiles without a toolkit, on the simulated GPU. The mathematical functions are
+// compared with those of the C library for long double, whose errors are a thousandth of the allowed errors.
 #include "sim/sim_test.h"
 
 #include <float.h>
@@ -7,7 +7,7 @@
 
 enum { THREADS = 256, COUNT = 1 << 17 };
 
-static CUfunction kernel(const char *name)
+static CUfunction find_kernel(const char *name)
 {
 	static CUmodule module;
 	CUfunction function;
@@ -21,7 +21,7 @@ static CUfunction kernel(const char *name)
 	return function;
 }
 
-static CUdeviceptr zeros(size_t bytes)
+static CUdeviceptr allocate_zeroed(size_t bytes)
 {
 	CUdeviceptr address;
 
@@ -33,11 +33,11 @@ static CUdeviceptr zeros(size_t bytes)
 #define LAUNCH(function, blocks, threads, ...)                                                                         \
 	CU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, (void *[]){__VA_ARGS__}, NULL))
 
-// y = the function of each of the COUNT x of `size` bytes.
+// Launches the kernel for COUNT inputs of `size` bytes.
 static void compute(const char *name, const void *x, void *y, size_t size)
 {
-	CUfunction function = kernel(name);
-	CUdeviceptr in = zeros(COUNT * size), out = zeros(COUNT * size);
+	CUfunction function = find_kernel(name);
+	CUdeviceptr in = allocate_zeroed(COUNT * size), out = allocate_zeroed(COUNT * size);
 
 	CU(cuMemcpyHtoD_v2(in, x, COUNT * size));
 	LAUNCH(function, COUNT / THREADS, THREADS, &in, &out);
@@ -46,8 +46,8 @@ static void compute(const char *name, const void *x, void *y, size_t size)
 	CU(cuMemFree_v2(out));
 }
 
-// The first inputs are special; then half of them lie evenly in -range to range, half evenly by exponent from 2^-60.
-static double input(int i, double range)
+// Returns an input: first special values, then half of them linear in -range to range, half logarithmic from 2^-60.
+static double make_input(int i, double range)
 {
 	const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, -5e-324, DBL_MAX, -DBL_MAX, 709.78,
 				  709.79, -745.13, -745.14, 88.72, 88.73, -103.97, -103.98, 1, -1, 6, 1 - 0x1p-53};
@@ -60,8 +60,9 @@ static double input(int i, double range)
 	return (i % 4 ? 1 : -1) * exp2((log2(range) + 60) * part - 60);
 }
 
-// The distance from the exact result in units of its last place, of numbers of that many bits and that least exponent.
-static double error(long double got, long double exact, int bits, int least)
+// Returns the distance from the exact result in units of its last place, for numbers with `bits` bits and exponents
+// from `least`.
+static double find_error(long double got, long double exact, int bits, int least)
 {
 	long double most = bits == 24 ? FLT_MAX : DBL_MAX;
 
@@ -71,13 +72,13 @@ static double error(long double got, long double exact, int bits, int least)
 		return INFINITY;
 	if (exact == 0)
 		return got == 0 ? 0 : INFINITY;
-	if (fabsl(exact) > most) // may be rounded to it
+	if (fabsl(exact) > most) // may be rounded to infinity
 		return fabsl(got) >= most ? 0 : INFINITY;
 	int exponent = ilogbl(exact) < least ? least : ilogbl(exact);
 	return (double)(fabsl(got - exact) / ldexpl(1, exponent - bits + 1));
 }
 
-static void check(const char *name, long double (*exact)(long double), double range, double limit)
+static void check_function(const char *name, long double (*exact)(long double), double range, double limit)
 {
 	double *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
 	float *narrow_x = malloc(COUNT * sizeof *narrow_x), *narrow_y = malloc(COUNT * sizeof *narrow_y);
@@ -85,7 +86,7 @@ static void check(const char *name, long double (*exact)(long double), double ra
 	char kernel_name[32];
 
 	for (int i = 0; i < COUNT; i++) {
-		x[i] = input(i, range);
+		x[i] = make_input(i, range);
 		narrow_x[i] = (float)x[i];
 	}
 	snprintf(kernel_name, sizeof kernel_name, "%s_f64", name);
@@ -93,8 +94,8 @@ static void check(const char *name, long double (*exact)(long double), double ra
 	snprintf(kernel_name, sizeof kernel_name, "%s_f32", name);
 	compute(kernel_name, narrow_x, narrow_y, sizeof *narrow_x);
 	for (int i = 0; i < COUNT; i++) {
-		double wide = error(y[i], exact(x[i]), 53, -1022);
-		double narrow = error(narrow_y[i], exact(narrow_x[i]), 24, -126);
+		double wide = find_error(y[i], exact(x[i]), 53, -1022);
+		double narrow = find_error(narrow_y[i], exact(narrow_x[i]), 24, -126);
 		if (wide > worst)
 			worst = wide, at = x[i];
 		if (narrow > narrow_worst)
@@ -104,41 +105,41 @@ static void check(const char *name, long double (*exact)(long double), double ra
 	       narrow_at);
 	CHECK(worst <= limit);
 	CHECK(narrow_worst <= 0.501);
-	CHECK(worst > 0.4 && narrow_worst > 0.4); // rounded at all
+	CHECK(worst > 0.4 && narrow_worst > 0.4); // some results were rounded
 	free(x);
 	free(y);
 	free(narrow_x);
 	free(narrow_y);
 }
 
-TEST(exp)
+TEST(exp_is_accurate)
 {
-	check("exp", expl, 750, 1);
+	check_function("exp", expl, 750, 1);
 }
 
-TEST(expm1)
+TEST(expm1_is_accurate)
 {
-	check("expm1", expm1l, 750, 2);
-	check("expm1", expm1l, 2, 2);
+	check_function("expm1", expm1l, 750, 2);
+	check_function("expm1", expm1l, 2, 2);
 }
 
-TEST(tanh)
+TEST(tanh_is_accurate)
 {
-	check("tanh", tanhl, 30, 3);
-	check("tanh", tanhl, 1, 3);
+	check_function("tanh", tanhl, 30, 3);
+	check_function("tanh", tanhl, 1, 3);
 }
 
-TEST(erf)
+TEST(erf_is_accurate)
 {
-	check("erf", erfl, 7, 2);
-	check("erf", erfl, 1.5, 2);
+	check_function("erf", erfl, 7, 2);
+	check_function("erf", erfl, 1.5, 2);
 }
 
-TEST(threads_of_a_warp)
+TEST(warp_functions_return_their_results)
 {
 	unsigned got[32][12];
-	CUfunction function = kernel("warp");
-	CUdeviceptr out = zeros(sizeof got);
+	CUfunction function = find_kernel("warp");
+	CUdeviceptr out = allocate_zeroed(sizeof got);
 
 	LAUNCH(function, 1, 32, &out);
 	CU(cuMemcpyDtoH_v2(got, out, sizeof got));
@@ -159,15 +160,16 @@ TEST(threads_of_a_warp)
 	CU(cuMemFree_v2(out));
 }
 
-TEST(atomic_functions)
+TEST(atomic_functions_of_a_warp_add_up)
 {
 	unsigned words[13] = {[2] = 100, [3] = -100u, [4] = ~0u, [12] = 3};
 	const unsigned want[13] = {496, -496u, 5, 0, 0, ~0u, 0, 0, 1, 0, 1, 2, 1};
 	unsigned long long wide;
 	float f;
 	double d;
-	CUfunction function = kernel("atomics");
-	CUdeviceptr at = zeros(sizeof words), f_at = zeros(4), d_at = zeros(8), wide_at = zeros(8);
+	CUfunction function = find_kernel("atomics");
+	CUdeviceptr at = allocate_zeroed(sizeof words), f_at = allocate_zeroed(4);
+	CUdeviceptr d_at = allocate_zeroed(8), wide_at = allocate_zeroed(8);
 
 	CU(cuMemcpyHtoD_v2(at, words, sizeof words));
 	LAUNCH(function, 1, 32, &at, &f_at, &d_at, &wide_at);
@@ -176,7 +178,7 @@ TEST(atomic_functions)
 	CU(cuMemcpyDtoH_v2(&d, d_at, sizeof d));
 	CU(cuMemcpyDtoH_v2(&wide, wide_at, sizeof wide));
 	for (int i = 0; i < 13; i++)
-		if (i == 7 || i == 9) // of whichever thread came last, or first
+		if (i == 7 || i == 9) // of the thread that was last, or first
 			CHECK(words[i] >= 1 && words[i] <= 32);
 		else if (words[i] != want[i])
 			FAIL("word %d is %u, not %u", i, words[i], want[i]);
@@ -184,11 +186,11 @@ TEST(atomic_functions)
 	CHECK_INT(wide >> 32, 32);
 }
 
-TEST(a_barrier_orders_shared_memory)
+TEST(barrier_orders_shared_memory)
 {
 	unsigned got[THREADS];
-	CUfunction function = kernel("meet");
-	CUdeviceptr out = zeros(sizeof got);
+	CUfunction function = find_kernel("barrier");
+	CUdeviceptr out = allocate_zeroed(sizeof got);
 
 	LAUNCH(function, 1, THREADS, &out);
 	CU(cuMemcpyDtoH_v2(got, out, sizeof got));

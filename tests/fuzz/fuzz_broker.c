@@ -1,5 +1,5 @@
-// Sessions with the broker, several at a time, with arbitrary words, packets and descriptors. Input: records of {who
-// and what, length, bytes}. When all have gone, nothing is left.
+// Several sessions with the broker at a time, with arbitrary requests, packets and descriptors. Input: records of
+// {session and action, length, bytes}. After the last session, the broker has no session and no publication.
 #include "daemon/broker.h"
 #include "daemon/work.h"
 
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { PEERS = 4, BEGIN_OR_SPEAK = 0, PACKET = 1, PACKET_AS_IT_IS = 2, LEAVE = 3 };
+enum { PEERS = 4, BEGIN_OR_REQUEST = 0, PACKET = 1, RAW_PACKET = 2, CLOSE = 3 };
 
 static struct node node = {.simulated = true, .listener.fd = -1, .signals.fd = -1, .lock_fd = -1};
 static int memory;
@@ -63,7 +63,7 @@ static void run_loop(void)
 	}
 }
 
-static void begin(int *peer, const char *text)
+static void begin_session(int *peer, const char *text)
 {
 	struct authority_peer self;
 	int ends[2];
@@ -76,8 +76,8 @@ static void begin(int *peer, const char *text)
 	session_begin(&node, ends[1], &self, text);
 }
 
-// With the header that the length calls for, or as it is.
-static void send_packet(int peer, const uint8_t *bytes, size_t length, bool as_it_is, unsigned int count)
+// Sends the bytes as the body of a valid packet, or as a whole packet if `is_raw`.
+static void send_packet(int peer, const uint8_t *bytes, size_t length, bool is_raw, unsigned int count)
 {
 	struct share_header header = {
 		.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1, .size = (uint32_t)length};
@@ -85,34 +85,34 @@ static void send_packet(int peer, const uint8_t *bytes, size_t length, bool as_i
 
 	for (unsigned int i = 0; i < VG_WIRE_DESCRIPTORS_MAX; i++)
 		descriptors[i] = memory;
-	if (as_it_is)
+	if (is_raw)
 		vg_wire_send_raw(peer, bytes, length, NULL, 0, descriptors, count % 9);
 	else
 		vg_wire_send_raw(peer, &header, sizeof header, bytes, length, descriptors, 1);
 }
 
-static void play(int *peer, unsigned int what, const uint8_t *bytes, size_t length)
+static void run_record(int *peer, unsigned int what, const uint8_t *bytes, size_t length)
 {
 	char text[512];
 
 	switch (what & 3) {
-	case BEGIN_OR_SPEAK:
+	case BEGIN_OR_REQUEST:
 		length = length < sizeof text - 1 ? length : sizeof text - 1;
 		memcpy(text, bytes, length);
 		text[length] = '\0';
 		if (*peer < 0)
-			begin(peer, text);
+			begin_session(peer, text);
 		else
 			vg_wire_send(*peer, VG_WIRE_SHARE, 0, text, strlen(text), NULL, 0);
 		break;
-	case LEAVE:
+	case CLOSE:
 		if (*peer >= 0)
 			close(*peer);
 		*peer = -1;
 		break;
 	default:
 		if (*peer >= 0)
-			send_packet(*peer, bytes, length, (what & 3) == PACKET_AS_IT_IS, what >> 4);
+			send_packet(*peer, bytes, length, (what & 3) == RAW_PACKET, what >> 4);
 	}
 	run_loop();
 }
@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		prepare();
 	while (size > 2) {
 		size_t length = data[1] < size - 2 ? data[1] : size - 2;
-		play(&peers[data[0] >> 2 & 3], (data[0] & 3) | (data[0] & 0xf0), data + 2, length);
+		run_record(&peers[data[0] >> 2 & 3], (data[0] & 3) | (data[0] & 0xf0), data + 2, length);
 		data += 2 + length;
 		size -= 2 + length;
 	}

@@ -1,5 +1,5 @@
-// Any bytes as an image's virgate.json, as its list of files, as a chunk of pages, as CRIU's pagemap, and as the index of
-// device memory: refused, or what they say holds together. By the first byte.
+// Any bytes as virgate.json of an image, as its list of files, as a chunk of pages, as CRIU's pagemap, as the index of
+// device memory, and as one of its blocks; the first byte selects which. They are refused, or consistent.
 #include "checkpoint/chunk.h"
 #include "checkpoint/device_index.h"
 #include "checkpoint/image.h"
@@ -42,7 +42,7 @@ static void read_list(const char *text, size_t length)
 	json_decref(description);
 }
 
-// What unpacks is packed again, and unpacks to the same.
+// Pages that can be unpacked are packed again, and must unpack to the same bytes.
 static void read_chunk(enum vg_compression compression, const unsigned char *data, size_t bytes, size_t length)
 {
 	static unsigned char first[MOST + GUARD], second[MOST], packed[MOST + MOST / CHUNK_PAGE];
@@ -62,7 +62,7 @@ static void read_chunk(enum vg_compression compression, const unsigned char *dat
 	codec_destroy(codec);
 }
 
-// How many pages there are, in two bytes; a pagemap, of `length` bytes if there are as many; the areas of its process.
+// Input: the number of pages in two bytes; a pagemap of up to `length` bytes; the memory areas of its process.
 static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
 {
 	enum { PAGES = 1024, COUNT = PAGES * CHUNK_PAGE / IMAGE_LEAST_CHUNK };
@@ -92,7 +92,7 @@ static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
 	free(without);
 }
 
-// The index of an image with two packs. Every block that it has lies in one of them, and the memory has all blocks.
+// The index of an image with two packs. Every block is within one of the packs, and the memory has all blocks.
 static void read_index(const unsigned char *data, size_t length)
 {
 	static struct image_file list[] = {{.name = "device/index", .bytes = 1},
@@ -116,7 +116,7 @@ static void read_index(const unsigned char *data, size_t length)
 	device_index_free(&index);
 }
 
-// What is stored of a block, of any length.
+// A stored block of any length.
 static void read_block(const unsigned char *data, size_t length)
 {
 	static unsigned char whole[DEVICE_BLOCK + GUARD];

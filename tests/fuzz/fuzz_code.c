@@ -1,5 +1,5 @@
-// Arbitrary bytes as the code of a kernel: PTX, cubins, fatbins with packed members, neither. Whatever can be read
-// answers for each of its kernels, and for a name that it lacks.
+// Arbitrary bytes as code: PTX, cubins, fatbins with compressed members, or none of these. An image that can be read
+// has a consistent report for each kernel, and for a name that it does not have.
 #include "code/inspect.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const struct code_report *report)
+static void check_report(const struct code_report *report)
 {
 	bool unknown = report->tensor == CODE_UNKNOWN || report->mixed == CODE_UNKNOWN;
 
@@ -31,11 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < count && i < 16; i++) {
 		if (code_image_inspect(image, code_image_kernel(image, i), &report))
 			abort();
-		check(&report);
+		check_report(&report);
 	}
 	int r = code_image_inspect(image, "\x01", &report);
 	if (r == 0)
-		check(&report);
+		check_report(&report);
 	else if (r != -ENOENT)
 		abort();
 	code_image_destroy(image);

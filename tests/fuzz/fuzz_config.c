@@ -1,4 +1,4 @@
-// Any bytes as a settings file: read or refused with the file and a line, never anything else.
+// Any bytes as a settings file. It is read, or refused with a message that has the file and the line.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 		abort();
 	for (int i = 0; i < CONFIG_COUNT; i++) {
 		if (config.values[i] && (!*config.values[i] || config_check(config_rows[i].kind, config.values[i])))
-			abort(); // a value without sense was taken
+			abort(); // an invalid value was accepted
 		if (!config.values[i] != !config.origins[i])
 			abort();
 	}

@@ -1,6 +1,6 @@
-// The whole daemon, a step of its loop at a time: two users connect, send messages and descriptors, write in their
-// ledgers and truncate them, end, and time passes. Input: records of {what, which, length, bytes}. Two processes play the
-// users, so that the kernel vouches for them; as root they have user ids of their own.
+// The complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write to their
+// ledgers and truncate them, and end; time passes. Input: records of {action, which, length, bytes}. The users are two
+// processes, so that the kernel reports their credentials; as root, each has its own user id.
 #include "daemon/broker.h"
 #include "daemon/request.h"
 #include "daemon/work.h"
@@ -26,16 +26,18 @@ uint64_t __real_vg_clock_monotonic_ns(void);
 uint64_t __wrap_vg_clock_monotonic_ns(void);
 
 enum { USERS = 2, PEERS = 8, VGPUS = 3, FIRST_UID = 60001, MOST_STEPS = 64, MOST_DESCRIPTORS = 4000 };
-enum what { CONNECT, REQUEST, TEXT, HELLO, GUEST, SHARE, PACKET, WRITE, RESIZE, CLOSE, WAIT, MAP, END, REPLACE, WHATS };
+enum action {
+	CONNECT, REQUEST, TEXT, HELLO, GUEST, SHARE, PACKET, WRITE, RESIZE, CLOSE, WAIT, MAP, END, REPLACE, ACTIONS
+};
 
 static struct node node = {.system_wide = true, .listener.fd = -1, .signals.fd = -1, .door.fd = -1, .lock_fd = -1,
 			   .epoll_fd = -1, .directory = -1};
-static char folder[64];
+static char directory[64];
 static const char *const vgpus[VGPUS] = {"a", "b", "c"};
 static int peers[PEERS];
 static uint64_t passed_ns;
 
-// ---- time, and what the daemon says ----------------------------------------------------------------------
+// ---- time and messages of the daemon ---------------------------------------------------------------------
 
 uint64_t __wrap_vg_clock_monotonic_ns(void)
 {
@@ -55,7 +57,7 @@ void say_left_out(uint64_t now, uint64_t *deadline)
 static struct user {
 	pid_t pid;
 	int order, answer; // a pipe; a socket for descriptors
-	bool spoilt;	   // it has mapped something, or was ended
+	bool is_used;	   // it has mapped a file, or was killed: start it again before the next input
 } users[USERS];
 
 static void send_descriptor(int channel, int descriptor)
@@ -63,24 +65,24 @@ static void send_descriptor(int channel, int descriptor)
 	vg_wire_send_raw(channel, "", 1, NULL, 0, &descriptor, descriptor >= 0);
 }
 
-// A user's process: connects, or maps a ledger, as it is told.
+// The process of a user: connects, or maps a ledger, for each order.
 __attribute__((noreturn)) static void be_user(int user, int order, int answer)
 {
 	char path[128], word;
 
 	if (geteuid() == 0 && (setgid(FIRST_UID) < 0 || setuid((uid_t)(FIRST_UID + user)) < 0))
 		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); // a change of the user would take it back
+	prctl(PR_SET_PDEATHSIG, SIGKILL); // after setuid(), which clears it
 	while (read(order, &word, 1) == 1) {
 		if (word == 'c') {
-			snprintf(path, sizeof path, "%s/run/virgated.sock", folder);
+			snprintf(path, sizeof path, "%s/run/virgated.sock", directory);
 			int fd = vg_wire_connect(path, 1000);
 			send_descriptor(answer, fd);
 			if (fd >= 0)
 				close(fd);
 			continue;
 		}
-		snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpus[(unsigned char)word % VGPUS]);
+		snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpus[(unsigned char)word % VGPUS]);
 		int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 		if (fd >= 0)
 			mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -111,7 +113,7 @@ static void start_user(int index)
 	close(answers[1]);
 	user->order = orders[1];
 	user->answer = answers[0];
-	user->spoilt = false;
+	user->is_used = false;
 }
 
 static void end_user(int index)
@@ -124,7 +126,7 @@ static void end_user(int index)
 	close(user->answer);
 }
 
-// What the user's process answers with: a connection, or an open ledger. -1: nothing.
+// Sends an order. Returns the descriptor with which the process answers, a connection or a ledger; -1: none.
 static int order_user(int index, char word)
 {
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX];
@@ -134,7 +136,7 @@ static int order_user(int index, char word)
 
 	if (write(users[index].order, &word, 1) != 1 ||
 	    vg_wire_receive_raw(users[index].answer, parts, descriptors, &count) < 0) {
-		users[index].spoilt = true; // the daemon ended it
+		users[index].is_used = true; // the daemon killed it
 		return -1;
 	}
 	return count ? descriptors[0] : -1;
@@ -146,7 +148,7 @@ static void run_loop(void)
 {
 	for (int i = 0; i < MOST_STEPS; i++) {
 		int r = node_step(&node, 0);
-		if (r < 0) { // somebody who may has told it to end: the next one serves
+		if (r < 0) { // a user who may do so shut it down: continue as the next daemon
 			node.leaving = node.ending = node.told_to_end = false;
 			if (place_listen(&node) < 0)
 				abort();
@@ -160,8 +162,8 @@ static void clean_up(void)
 {
 	char command[128];
 
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
-	if (getpid() == getpgid(0) || *folder)
+	snprintf(command, sizeof command, "rm -rf '%s'", directory);
+	if (getpid() == getpgid(0) || *directory)
 		(void)!system(command);
 }
 
@@ -169,19 +171,19 @@ static void prepare(void)
 {
 	char path[128];
 
-	snprintf(folder, sizeof folder, "/tmp/fuzz-daemon-XXXXXX");
-	if (!mkdtemp(folder) || chmod(folder, 0755) < 0)
+	snprintf(directory, sizeof directory, "/tmp/fuzz-daemon-XXXXXX");
+	if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
 		abort();
 	atexit(clean_up);
-	snprintf(path, sizeof path, "%s/world", folder);
+	snprintf(path, sizeof path, "%s/world", directory);
 	if (vg_file_write_atomic(path, "gpu 8589934592\ngpu 8589934592\n", 30, 0644))
 		abort();
 	setenv("FAKE_NVML", path, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
 	unsetenv("VIRGATE_SIM");
-	snprintf(node.runtime_dir, sizeof node.runtime_dir, "%s/run", folder);
-	snprintf(node.claims_dir, sizeof node.claims_dir, "%s/claims", folder);
-	snprintf(node.state_path, sizeof node.state_path, "%s/state.json", folder);
+	snprintf(node.runtime_dir, sizeof node.runtime_dir, "%s/run", directory);
+	snprintf(node.claims_dir, sizeof node.claims_dir, "%s/claims", directory);
+	snprintf(node.state_path, sizeof node.state_path, "%s/state.json", directory);
 	umask(077);
 	vg_wire_discard = discard;
 	if (node_start(&node) < 0)
@@ -190,7 +192,7 @@ static void prepare(void)
 		start_user(i);
 }
 
-// ---- what a record does -----------------------------------------------------------------------------------
+// ---- actions of a record -----------------------------------------------------------------------------------
 
 static uint64_t number_at(const uint8_t *bytes, size_t length, size_t at)
 {
@@ -201,7 +203,7 @@ static uint64_t number_at(const uint8_t *bytes, size_t length, size_t at)
 	return value;
 }
 
-// A request as clients make it; the bytes are its figures.
+// Writes a request as clients send it; the bytes are its numbers.
 static void write_request(char *text, size_t room, unsigned int which, const uint8_t *bytes, size_t length)
 {
 	static const char *const plain[] = {"list", "devices", "publications", "shutdown"};
@@ -224,7 +226,8 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 		snprintf(text, room, "{\"op\":\"set\",\"name\":\"%s\",\"memory\":%lld}", name, (long long)figure);
 		break;
 	case 4:
-		snprintf(text, room, "{\"op\":\"rm\",\"name\":\"%s\",\"force\":%s}", name, figure & 1 ? "true" : "false");
+		snprintf(text, room, "{\"op\":\"rm\",\"name\":\"%s\",\"force\":%s}", name,
+			 figure & 1 ? "true" : "false");
 		break;
 	case 5:
 		snprintf(text, room, "{\"op\":\"inspect\",\"name\":\"%s\"}", name);
@@ -234,7 +237,8 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 		break;
 	case 7:
 		if (figure & 128)
-			snprintf(text, room, "{\"op\":\"%s\",\"name\":\"%s\"}", figure & 1 ? "suspend" : "resume", name);
+			snprintf(text, room, "{\"op\":\"%s\",\"name\":\"%s\"}",
+				 figure & 1 ? "suspend" : "resume", name);
 		else
 			snprintf(text, room, "{\"op\":\"kill\",\"name\":\"%s\",\"signal\":%lld}", name,
 				 (long long)(figure & 127));
@@ -253,13 +257,13 @@ static void send_text(int peer, enum vg_wire_type type, const uint8_t *bytes, si
 	vg_wire_send(peer, type, 0, text, strlen(text), NULL, 0);
 }
 
-static struct vg_wire_hello hello_of(unsigned int which, const uint8_t *bytes, size_t length)
+static struct vg_wire_hello make_hello(unsigned int which, const uint8_t *bytes, size_t length)
 {
 	struct vg_wire_hello hello = {.pid = (uint32_t)users[which % USERS].pid, .pid_namespace = node.pid_namespace};
 
 	vg_process_start_time(users[which % USERS].pid, &hello.start_time);
 	strcpy(hello.ledger, vgpus[which / USERS % VGPUS]);
-	for (size_t i = 0; i + 1 < length && i < 8; i += 2) // some bytes are others
+	for (size_t i = 0; i + 1 < length && i < 8; i += 2) // overwrite some bytes
 		((uint8_t *)&hello)[bytes[i] % 24] = bytes[i + 1];
 	return hello;
 }
@@ -279,9 +283,9 @@ static int make_descriptor(unsigned int kind)
 	case 3:
 		return open("/dev/null", O_RDWR | O_CLOEXEC);
 	case 4:
-		return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	case 5:
-		snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpus[kind / 8 % VGPUS]);
+		snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpus[kind / 8 % VGPUS]);
 		return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	case 6: // a socket with a descriptor in its queue
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -327,14 +331,14 @@ static void write_ledger(const char *path, unsigned int which, const uint8_t *by
 		(void)!pwrite(fd, bytes + 4, length - 4, (off_t)(at * 8 % (room - 256)));
 }
 
-static void touch_file(enum what what, unsigned int which, const uint8_t *bytes, size_t length)
+static void touch_file(enum action action, unsigned int which, const uint8_t *bytes, size_t length)
 {
 	char path[128];
 
-	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpus[which / 4 % VGPUS]);
-	if (what == WRITE) {
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpus[which / 4 % VGPUS]);
+	if (action == WRITE) {
 		write_ledger(path, which, bytes, length);
-	} else if (what == RESIZE) {
+	} else if (action == RESIZE) {
 		(void)!truncate(path, (off_t)(number_at(bytes, length, 0) % (2 << 20)));
 	} else {
 		unlink(path);
@@ -343,66 +347,67 @@ static void touch_file(enum what what, unsigned int which, const uint8_t *bytes,
 	}
 }
 
-static void speak(int peer, enum what what, unsigned int which, const uint8_t *bytes, size_t length)
+static void send_message(int peer, enum action action, unsigned int which, const uint8_t *bytes, size_t length)
 {
 	char text[512];
 
-	if (what == REQUEST) {
+	if (action == REQUEST) {
 		write_request(text, sizeof text, which, bytes, length);
 		vg_wire_send(peer, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
-	} else if (what == TEXT || what == SHARE) {
-		send_text(peer, what == TEXT ? VG_WIRE_ADMIN : VG_WIRE_SHARE, bytes, length);
-	} else if (what == HELLO) {
-		struct vg_wire_hello hello = hello_of(which, bytes, length);
+	} else if (action == TEXT || action == SHARE) {
+		send_text(peer, action == TEXT ? VG_WIRE_ADMIN : VG_WIRE_SHARE, bytes, length);
+	} else if (action == HELLO) {
+		struct vg_wire_hello hello = make_hello(which, bytes, length);
 		int descriptor = which & 0x40 ? make_descriptor(which / 8) : -1;
 		vg_wire_send(peer, VG_WIRE_HELLO, 0, &hello, sizeof hello, &descriptor, descriptor >= 0);
 		if (descriptor >= 0)
 			close(descriptor);
-	} else if (what == GUEST) {
-		struct vg_wire_guest guest = {.self = hello_of(which, bytes, length), .key = number_at(bytes, length, 4),
+	} else if (action == GUEST) {
+		struct vg_wire_guest guest = {.self = make_hello(which, bytes, length),
+					      .key = number_at(bytes, length, 4),
 					      .share = which & 0x20 ? (uint32_t)number_at(bytes, length, 6) : 0};
 		if (guest.share)
 			strcpy(guest.vgpu, vgpus[which / 64 % VGPUS]);
 		vg_wire_send(peer, VG_WIRE_GUEST, 0, &guest, sizeof guest, NULL, 0);
-	} else if (what == PACKET) {
+	} else if (action == PACKET) {
 		send_packet(peer, which, bytes, length);
 	}
 }
 
-static void play(enum what what, unsigned int which, const uint8_t *bytes, size_t length)
+static void run_action(enum action action, unsigned int which, const uint8_t *bytes, size_t length)
 {
 	int *peer = &peers[which % PEERS], user = (int)(which % USERS);
 
-	if (what == CONNECT || what == MAP || what == END) {
-		if (users[user].spoilt && what != END) {
+	if (action == CONNECT || action == MAP || action == END) {
+		if (users[user].is_used && action != END) {
 			end_user(user);
 			start_user(user);
 		}
-		int fd = what == END ? -1 : order_user(user, what == CONNECT ? 'c' : (char)(which / USERS % VGPUS));
-		users[user].spoilt |= what != CONNECT;
-		if (what == END)
+		int fd = action == END ? -1 : order_user(user, action == CONNECT ? 'c' : (char)(which / USERS % VGPUS));
+		users[user].is_used |= action != CONNECT;
+		if (action == END)
 			kill(users[user].pid, SIGKILL);
-		if (what != CONNECT && fd >= 0)
+		if (action != CONNECT && fd >= 0)
 			close(fd);
-		if (what == CONNECT && *peer >= 0)
+		if (action == CONNECT && *peer >= 0)
 			close(*peer);
-		if (what == CONNECT)
+		if (action == CONNECT)
 			*peer = fd;
-	} else if (what == WRITE || what == RESIZE || what == REPLACE) {
-		touch_file(what, which, bytes, length);
-	} else if (what == WAIT) {
+	} else if (action == WRITE || action == RESIZE || action == REPLACE) {
+		touch_file(action, which, bytes, length);
+	} else if (action == WAIT) {
 		passed_ns += (which + 1) * UINT64_C(100000000);
-	} else if (*peer >= 0 && what == CLOSE) {
+	} else if (*peer >= 0 && action == CLOSE) {
 		close(*peer);
 		*peer = -1;
 	} else if (*peer >= 0) {
-		speak(*peer, what, which, bytes, length);
+		send_message(*peer, action, which, bytes, length);
 	}
 	run_loop();
 }
 
-// The daemon's threads write its state and close what it was given, in their own time.
-static void let_threads_end(bool (*is_done)(void))
+// Waits for the threads of the daemon, which write its state and close descriptors.
+static void wait_for_threads(bool (*is_done)(void))
 {
 	for (int i = 0; i < 500 && !is_done(); i++) {
 		work_collect(&node, 10);
@@ -410,12 +415,12 @@ static void let_threads_end(bool (*is_done)(void))
 	}
 }
 
-static bool nobody_waits(void)
+static bool has_no_connection(void)
 {
 	return !node.connections && !node.sessions;
 }
 
-static bool nothing_changes(void)
+static bool has_no_change(void)
 {
 	for (const struct vgpu *vgpu = node.vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->change)
@@ -423,8 +428,8 @@ static bool nothing_changes(void)
 	return true;
 }
 
-// Everybody has gone: the next input finds a daemon with nothing.
-static void leave_nothing(void)
+// Removes everything from the daemon before the next input.
+static void reset_daemon(void)
 {
 	const struct authority_peer root = {.pid = getpid()};
 	char text[128];
@@ -435,11 +440,11 @@ static void leave_nothing(void)
 		peers[i] = -1;
 	}
 	for (int i = 0; i < USERS; i++)
-		if (users[i].spoilt) {
+		if (users[i].is_used) {
 			end_user(i);
 			start_user(i);
 		}
-	let_threads_end(nothing_changes); // a vGPU that is being written to disk cannot be removed
+	wait_for_threads(has_no_change); // a vGPU that is being written to disk cannot be removed
 	for (int i = 0; i < VGPUS; i++) {
 		snprintf(text, sizeof text, "{\"op\":\"rm\",\"name\":\"%s\",\"force\":true}", vgpus[i]);
 		json_decref(request_answer(&node, &root, text));
@@ -448,7 +453,7 @@ static void leave_nothing(void)
 		passed_ns += UINT64_C(20000000000);
 		run_loop();
 	}
-	let_threads_end(nobody_waits);
+	wait_for_threads(has_no_connection);
 	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (next < 0 || next > MOST_DESCRIPTORS || node.connections || node.sessions)
 		abort();
@@ -457,15 +462,15 @@ static void leave_nothing(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!*folder)
+	if (!*directory)
 		prepare();
 	memset(peers, -1, sizeof peers);
 	while (size > 3) {
 		size_t length = data[2] < size - 3 ? data[2] : size - 3;
-		play((enum what)(data[0] % WHATS), data[1], data + 3, length);
+		run_action((enum action)(data[0] % ACTIONS), data[1], data + 3, length);
 		data += 3 + length;
 		size -= 3 + length;
 	}
-	leave_nothing();
+	reset_daemon();
 	return 0;
 }

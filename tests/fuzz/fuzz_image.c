@@ -1,4 +1,4 @@
-// Arbitrary bytes as a program's image: PTX, fat binaries with packed entries, neither.
+// Arbitrary bytes as the image of a program: PTX, fat binaries with compressed entries, or neither.
 #include "../../sim/fatbin.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size >= 4)
 		memcpy(&magic, data, 4);
-	if (magic == 0x466243b1) // the wrapper holds a pointer of the program's own
+	if (magic == 0x466243b1) // a wrapper has a pointer
 		return 0;
 	int r = sim_image_read(data, size, 90, &image);
 	if (r == SIM_IMAGE_READ) {

@@ -1,5 +1,5 @@
-// Any bytes as PTX: parsed, linked and decoded or rejected, never more. What loads is run
-// for a moment where it asks for nothing large.
+// Any bytes as PTX: parsed, linked and decoded, or rejected. A module that loads is run for a moment, unless it needs
+// much memory.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,9 @@ static void *outside(void *context, uint64_t address, size_t length, bool write)
 	return NULL;
 }
 
-static void run(struct ptx_module *module, uint8_t *memory)
+static void run_functions(struct ptx_module *module, uint8_t *memory)
 {
-	static volatile int cancel = 1; // ends at the first turn's end
+	static volatile int cancel = 1; // ends the launch after the first turn
 	static uint8_t permission[MEMORY >> 12], parameters[4096];
 	struct ptx_space space = {.base = 1 << 20, .size = MEMORY, .offset = (intptr_t)memory - (1 << 20),
 				  .permission = permission, .granule_shift = 12, .other = outside};
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ptx_module_bind_managed(module, (uintptr_t)managed, false);
 	if (ptx_module_image_size(module) <= MEMORY && ptx_module_image_align(module) <= 4096 &&
 	    ptx_module_bind(module, 1 << 20, memory) == 0)
-		run(module, memory);
+		run_functions(module, memory);
 	ptx_module_destroy(module);
 	return 0;
 }

@@ -1,4 +1,5 @@
-// Any bytes as the text of a seal: refused, or a seal whose text they are. No two texts are one seal.
+// Any bytes as the text of a seal: refused, or decoded to a seal whose text is the same. Different texts are different
+// seals.
 #include "virgate/seal.h"
 
 #include <stdlib.h>

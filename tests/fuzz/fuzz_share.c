@@ -1,4 +1,4 @@
-// Arbitrary bytes from a peer that shares memory: as the parts of a packet, and through both kinds of socket.
+// Arbitrary bytes from a peer that offers memory: as the parts of a packet, and through both kinds of socket.
 #include "share/channel.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void through_a_socket(int type, const uint8_t *data, size_t size)
+static void send_through_socket(int type, const uint8_t *data, size_t size)
 {
 	static struct share_packet packet;
 	struct share_channel channel;
@@ -16,7 +16,7 @@ static void through_a_socket(int type, const uint8_t *data, size_t size)
 
 	if (socketpair(AF_UNIX, type, 0, ends) < 0 || share_channel_open(ends[1], 0, __func__, &channel))
 		abort();
-	// No descriptor comes with it, so that it is refused in the end whatever it says.
+	// It has no descriptor, so every packet must be refused.
 	if (size && send(ends[0], data, size, MSG_DONTWAIT) == (ssize_t)size &&
 	    share_packet_receive(&channel, &packet) == VG_OK)
 		abort();
@@ -24,7 +24,7 @@ static void through_a_socket(int type, const uint8_t *data, size_t size)
 	close(ends[1]);
 }
 
-static void by_parts(const uint8_t *data, size_t size)
+static void check_parts(const uint8_t *data, size_t size)
 {
 	struct share_header header;
 	char problem[256] = "";
@@ -39,7 +39,7 @@ static void by_parts(const uint8_t *data, size_t size)
 	}
 	if (header.size > size - sizeof header)
 		return;
-	char *body = malloc(header.size); // exactly as much, for the address sanitizer
+	char *body = malloc(header.size); // of exactly this size, for the address sanitizer
 	if (!body)
 		abort();
 	memcpy(body, data + sizeof header, header.size);
@@ -50,8 +50,8 @@ static void by_parts(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	by_parts(data, size);
-	through_a_socket(SOCK_STREAM, data, size);
-	through_a_socket(SOCK_SEQPACKET, data, size);
+	check_parts(data, size);
+	send_through_socket(SOCK_STREAM, data, size);
+	send_through_socket(SOCK_SEQPACKET, data, size);
 	return 0;
 }

@@ -1,7 +1,7 @@
-// Any frames as an image that comes in: refused, with nothing left of it, or an image that is whole. Two bytes of
-// length, then a text for virgate.json, which is sealed so that the fuzzer gets beyond its checksum; then frames: a
-// byte for the kind, two for the length, the payload. A length of 0xffff: all that follows is the stream itself. 0xfffe:
-// frames follow that come before an image, with packs.
+// Any frames as a received image: refused without leaving a file, or stored as a complete image. Input: two bytes of
+// length and a text for virgate.json, which is sealed so that the fuzzer passes its checksum; then frames of {kind: 1
+// byte, length: 2 bytes, payload}. With the length 0xffff, the rest is the stream itself. With 0xfffe, frames with
+// packs follow, which are sent before an image.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
 
-static char folder[] = "/dev/shm/virgate-fuzz.XXXXXX";
+static char directory[] = "/dev/shm/virgate-fuzz.XXXXXX";
 
-static void remove_folder(void)
+static void remove_directory(void)
 {
-	image_remove(folder);
+	image_remove(directory);
 }
 
-static size_t take_length(const unsigned char **data, size_t *length)
+static size_t read_length(const unsigned char **data, size_t *length)
 {
 	if (*length < 2)
 		return 0;
@@ -34,7 +34,7 @@ static size_t take_length(const unsigned char **data, size_t *length)
 	return wanted < *length || wanted >= 0xfffe ? wanted : *length;
 }
 
-static void describe(struct frames *frames, const char *text, size_t length)
+static void write_description(struct frames *frames, const char *text, size_t length)
 {
 	json_t *description = json_loadb(text, length, 0, NULL);
 	char *sealed = json_is_object(description) ? image_text_seal(description) : NULL;
@@ -54,7 +54,7 @@ static void write_frames(struct frames *frames, const unsigned char *data, size_
 		enum frame_type type = (enum frame_type)data[0];
 		data++;
 		length--;
-		size_t bytes = take_length(&data, &length);
+		size_t bytes = read_length(&data, &length);
 		bytes = bytes < length ? bytes : length;
 		frame_write(frames, type, data, bytes, NULL, 0);
 		data += bytes;
@@ -75,23 +75,23 @@ static void receive_packs(int fd, const char *image)
 	packs_finish(&packs);
 	image_finish(&store);
 	frames_finish(&frames);
-	if (rmdir(folder) < 0 || mkdir(folder, 0700) < 0) // something was left
+	if (rmdir(directory) < 0 || mkdir(directory, 0700) < 0) // a file was left
 		abort();
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 {
-	char image[sizeof folder + 8];
+	char image[sizeof directory + 8];
 
-	if (strchr(folder, 'X') && folder[strlen(folder) - 1] == 'X') {
-		if (!mkdtemp(folder))
+	if (strchr(directory, 'X') && directory[strlen(directory) - 1] == 'X') {
+		if (!mkdtemp(directory))
 			abort();
-		atexit(remove_folder);
+		atexit(remove_directory);
 	}
-	snprintf(image, sizeof image, "%s/image", folder);
+	snprintf(image, sizeof image, "%s/image", directory);
 	int fd = memfd_create("stream", MFD_CLOEXEC);
 	struct frames frames = {.in = -1, .out = fd, .function = "fuzz"};
-	size_t text = take_length(&data, &length);
+	size_t text = read_length(&data, &length);
 	if (fd < 0)
 		abort();
 	if (text == 0xfffe) {
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 		frames_write_plain(&frames, data, length);
 	} else {
 		stream_begin(&frames, false, false);
-		describe(&frames, (const char *)data, text);
+		write_description(&frames, (const char *)data, text);
 		write_frames(&frames, data + text, length - text);
 	}
 	lseek(fd, 0, SEEK_SET);
@@ -115,9 +115,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	if (status == VG_OK && vg_image_verify(image, NULL) != VG_OK)
 		abort();
 	image_remove(image);
-	if (rmdir(folder) < 0) // something was left beside it
+	if (rmdir(directory) < 0) // a file was left
 		abort();
-	if (mkdir(folder, 0700) < 0)
+	if (mkdir(directory, 0700) < 0)
 		abort();
 	return 0;
 }

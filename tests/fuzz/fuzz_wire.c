@@ -1,4 +1,4 @@
-// Arbitrary packets at the daemon's door, as one packet and through a socket.
+// Arbitrary packets for the daemon, as one packet and through a socket.
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void through_a_socket(const uint8_t *data, size_t size)
+static void send_through_socket(const uint8_t *data, size_t size)
 {
 	static struct vg_wire_message message;
 	int ends[2];
@@ -37,6 +37,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (vg_wire_check(data, size, &header) == 0 && header.size + sizeof header != size)
 		abort();
-	through_a_socket(data, size);
+	send_through_socket(data, size);
 	return 0;
 }
