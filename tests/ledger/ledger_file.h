@@ -1,4 +1,4 @@
-// A ledger in a folder of the test's own, and the reaping that the daemon does.
+// Creates ledgers in a private directory, and reaps tenants as the daemon does.
 #pragma once
 #include "base/descriptor.h"
 #include "ledger/ledger.h"
@@ -6,42 +6,42 @@
 
 #include <limits.h>
 
-static char ledger_folder[PATH_MAX], ledger_path[PATH_MAX + 32];
+static char ledger_directory[PATH_MAX], ledger_path[PATH_MAX + 32];
 
-static void remove_ledger_folder(void)
+static void remove_ledger_directory(void)
 {
 	char command[PATH_MAX + 16];
 
 	if (getpid() != test_pid)
 		return;
-	snprintf(command, sizeof command, "rm -rf '%s'", ledger_folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", ledger_directory);
 	if (system(command) != 0)
-		fprintf(stderr, "left behind: %s\n", ledger_folder);
+		fprintf(stderr, "cannot remove %s\n", ledger_directory);
 }
 
-// At ledger_path.
-static inline struct vg_ledger *fresh_ledger(uint64_t limit)
+// Creates a ledger at ledger_path.
+static inline struct vg_ledger *create_ledger(uint64_t limit)
 {
 	static int count;
 	struct vg_ledger_options options = {
 		.name = "test", .limit = limit, .owner = (uid_t)-1, .group = (gid_t)-1, .uuid = {1, 2, 3}};
 	struct vg_ledger *ledger;
 
-	if (!*ledger_folder) {
+	if (!*ledger_directory) {
 		const char *parent = getenv("TMPDIR");
-		snprintf(ledger_folder, sizeof ledger_folder, "%s/test-ledger-XXXXXX", parent ? parent : "/tmp");
-		if (!mkdtemp(ledger_folder))
-			FAIL("no directory %s", ledger_folder);
-		atexit(remove_ledger_folder);
+		snprintf(ledger_directory, sizeof ledger_directory, "%s/test-ledger-XXXXXX", parent ? parent : "/tmp");
+		if (!mkdtemp(ledger_directory))
+			FAIL("cannot create directory %s", ledger_directory);
+		atexit(remove_ledger_directory);
 	}
-	snprintf(ledger_path, sizeof ledger_path, "%s/%d", ledger_folder, count++);
+	snprintf(ledger_path, sizeof ledger_path, "%s/%d", ledger_directory, count++);
 	int r = vg_ledger_create(ledger_path, &options, &ledger);
 	if (r < 0)
 		FAIL("vg_ledger_create: %s", strerror(-r));
 	return ledger;
 }
 
-// Refunds every dead tenant; the sum of what they had.
+// Reaps all dead tenants. Returns the sum of the refunds.
 static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 {
 	struct vg_ledger_tenant tenant;
@@ -60,7 +60,7 @@ static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 	return sum;
 }
 
-// Refunds what living processes had before exec; the sum of it.
+// Reaps the programs that living processes replaced by exec. Returns the sum of the refunds.
 static inline uint64_t reap_all_replaced(struct vg_ledger *ledger)
 {
 	struct vg_ledger_tenant tenant;

@@ -1,5 +1,5 @@
-// kill -9, and SIGSTOP, at every step of every operation: for tests that build the ledger's sources
-// with a hook at each step.
+// Kills or stops a process at each step of an operation. For tests that are built with the ledger's sources and their
+// hook ledger_step().
 #pragma once
 #include "ledger/layout.h"
 #include "ledger_file.h"
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 static int steps_left = -1, signal_at_step;
-static bool reached_end; // no step was left to be hit
+static bool reached_end; // the last child ended before the step
 
 void ledger_step(const char *where)
 {
@@ -17,7 +17,7 @@ void ledger_step(const char *where)
 		kill(getpid(), signal_at_step);
 }
 
-// In a child, with the signal at step `step`. Returns its pid once it is dead or stopped.
+// Runs `work` in a child, which gets the signal at step `step`. Returns its pid when it is dead or stopped.
 static inline pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_ledger *), int step, int signal)
 {
 	int status;
@@ -36,8 +36,8 @@ static inline pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_l
 	return child;
 }
 
-// What is charged is what slots and shares have, and nobody but the test itself has a slot.
-static inline void check_exact(struct vg_ledger *ledger, uint64_t expected)
+// Checks that the slots and shared allocations together have what is charged, and that only this process has a slot.
+static inline void check_sum(struct vg_ledger *ledger, uint64_t expected)
 {
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
@@ -52,7 +52,7 @@ static inline void check_exact(struct vg_ledger *ledger, uint64_t expected)
 	CHECK_INT(slots, 1);
 }
 
-static inline void do_reap(struct vg_ledger *ledger)
+static inline void reap_dead(struct vg_ledger *ledger)
 {
 	reap_all_dead(ledger);
 }

@@ -1,11 +1,10 @@
-// kill -9, and SIGSTOP, at every step of every operation. The ledger's sources are built here
-// with a hook at each step.
+// Kills and stops processes at every step of every operation (steps.h).
 #include "base/descriptor.h"
 #include "steps.h"
 
-static const uint64_t MIB = 1 << 20, HELD = 5 << 20;
+static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20;
 
-// What a process may do with a ledger; each is run once per step it has.
+// The operations of a process. Each is run once for each of its steps.
 static void do_reserve(struct vg_ledger *ledger)
 {
 	vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB);
@@ -40,7 +39,7 @@ static void do_limit(struct vg_ledger *ledger)
 	vg_ledger_set_limit(ledger, 16 * MIB, &charged);
 }
 
-static void check_others_go_on(struct vg_ledger *ledger)
+static void check_others_can_charge(struct vg_ledger *ledger)
 {
 	uint64_t limit, charged, before = vg_ledger_charged(ledger);
 
@@ -54,19 +53,19 @@ static void check_others_go_on(struct vg_ledger *ledger)
 	alarm(0);
 }
 
-// `between`: others change the account between the death and the reaping, so that the tag is gone.
+// `between`: another process changes the account, and with it the tag, between the kill and the reaping.
 static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 {
 	int step = 0;
 
 	do {
-		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		struct vg_ledger *ledger = create_ledger(16 * MIB);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 		run_until(ledger, work, step, SIGKILL);
 		if (between)
-			check_others_go_on(ledger);
+			check_others_can_charge(ledger);
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 	} while (!reached_end && ++step < 1000);
 	CHECK(reached_end);
@@ -74,11 +73,11 @@ static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 }
 
 #define EVERY_STEP(name, work, least)                                                              \
-	TEST(killed_in_##name)                                                                     \
+	TEST(sum_is_exact_if_killed_in_##name)                                                     \
 	{                                                                                          \
 		CHECK(kill_at_every_step(work, false) >= least);                                   \
 	}                                                                                          \
-	TEST(killed_in_##name##_and_the_account_moved_on)                                          \
+	TEST(sum_is_exact_if_killed_in_##name##_before_other_changes)                              \
 	{                                                                                          \
 		CHECK(kill_at_every_step(work, true) >= least);                                    \
 	}
@@ -88,25 +87,25 @@ EVERY_STEP(reserve_and_refund, do_work, 45)
 EVERY_STEP(leave, do_work_and_leave, 20)
 EVERY_STEP(limit, do_limit, 2)
 
-// A tenant dies at every step of a reservation, and the reaper at every step of its reaping.
-static void kill_the_reaper(bool between)
+// Kills a tenant at every step of a reservation, and its reaper at every step of reaping.
+static void kill_reaper_at_every_step(bool between)
 {
 	for (int step = 0;; step++) {
 		for (int reaper_step = 0;; reaper_step++) {
-			struct vg_ledger *ledger = fresh_ledger(16 * MIB);
-			CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+			struct vg_ledger *ledger = create_ledger(16 * MIB);
+			CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 			run_until(ledger, do_reserve, step, SIGKILL);
 			bool tenant_ended = reached_end;
-			run_until(ledger, do_reap, reaper_step, SIGKILL);
+			run_until(ledger, reap_dead, reaper_step, SIGKILL);
 			bool reaper_ended = reached_end;
 			if (between)
-				check_others_go_on(ledger);
-			run_until(ledger, do_reap, reaper_step / 2, SIGKILL); // and a second one
+				check_others_can_charge(ledger);
+			run_until(ledger, reap_dead, reaper_step / 2, SIGKILL); // and a second one
 			reap_all_dead(ledger);
-			check_exact(ledger, HELD);
+			check_sum(ledger, CHARGED);
 			vg_ledger_close(ledger);
 			if (reaper_ended) {
-				CHECK(reaper_step >= 4); // of a slot that was only claimed
+				CHECK(reaper_step >= 4); // the slot was only claimed
 				if (!tenant_ended)
 					break;
 				CHECK(step >= 11 && reaper_step >= 13);
@@ -116,33 +115,33 @@ static void kill_the_reaper(bool between)
 	}
 }
 
-TEST(killed_reaper)
+TEST(sum_is_exact_if_reaper_is_killed)
 {
-	kill_the_reaper(false);
+	kill_reaper_at_every_step(false);
 }
 
-TEST(killed_reaper_and_the_account_moved_on)
+TEST(sum_is_exact_if_reaper_is_killed_before_other_changes)
 {
-	kill_the_reaper(true);
+	kill_reaper_at_every_step(true);
 }
 
-// Stopped at every step, nobody waits for it; let go, it ends as if nothing had been.
-TEST(stopped_at_every_step)
+// A stopped process blocks no other. When it continues, it completes its work.
+TEST(stopped_process_blocks_no_other)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		struct vg_ledger *ledger = create_ledger(16 * MIB);
 		int status;
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 		pid_t child = run_until(ledger, do_work, step, SIGSTOP);
 		if (!reached_end) {
-			check_others_go_on(ledger);
+			check_others_can_charge(ledger);
 			kill(child, SIGCONT);
 			CHECK_INT(waitpid(child, &status, 0), child);
 			CHECK_INT(status, 0);
 		}
-		CHECK_INT(vg_ledger_charged(ledger), HELD + 4 * MIB);
+		CHECK_INT(vg_ledger_charged(ledger), CHARGED + 4 * MIB);
 		CHECK_INT(reap_all_dead(ledger), 4 * MIB);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (reached_end) {
 			CHECK(step >= 45);
@@ -151,61 +150,61 @@ TEST(stopped_at_every_step)
 	}
 }
 
-// Stopped in the midst, a reaper holds up nobody, and its own death is reaped.
-TEST(stopped_reaper)
+// A stopped reaper blocks no other process, and is reaped itself when it is killed.
+TEST(stopped_reaper_blocks_no_other)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		struct vg_ledger *ledger = create_ledger(16 * MIB);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 		run_until(ledger, do_reserve, 1000, SIGKILL);
-		pid_t child = run_until(ledger, do_reap, step, SIGSTOP);
+		pid_t child = run_until(ledger, reap_dead, step, SIGSTOP);
 		bool ended = reached_end;
-		check_others_go_on(ledger);
+		check_others_can_charge(ledger);
 		if (!ended) {
 			kill(child, SIGKILL);
 			CHECK_INT(waitpid(child, NULL, 0), child);
 		}
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (ended)
 			return;
 	}
 }
 
-static void do_reap_replaced(struct vg_ledger *ledger)
+static void reap_replaced(struct vg_ledger *ledger)
 {
 	reap_all_replaced(ledger);
 }
 
-// A reaper killed at every step of refunding what a living process had before exec.
-TEST(killed_reaper_of_a_program)
+// A reaper is killed at every step of refunding a program that a living process replaced by exec.
+TEST(sum_is_exact_if_reaper_of_replaced_program_is_killed)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		struct vg_ledger *ledger = create_ledger(16 * MIB);
 		struct vg_ledger_tenant tenant;
 		unsigned int cursor = 1;
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 		pid_t child = fork();
 		if (child == 0) {
 			do_reserve(ledger);
 			execl("/bin/sleep", "sleep", "100", NULL);
 			_exit(9);
 		}
-		while (vg_ledger_charged(ledger) != HELD + 2 * MIB)
+		while (vg_ledger_charged(ledger) != CHARGED + 2 * MIB)
 			usleep(500);
 		CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
 		while (vg_ledger_program_of(child) == tenant.program)
 			usleep(500);
-		run_until(ledger, do_reap_replaced, step, SIGKILL);
+		run_until(ledger, reap_replaced, step, SIGKILL);
 		bool ended = reached_end;
 		reap_all_replaced(ledger);
 		if (ended)
-			CHECK_INT(vg_ledger_charged(ledger), HELD);
+			CHECK_INT(vg_ledger_charged(ledger), CHARGED);
 		kill(child, SIGKILL);
 		CHECK_INT(waitpid(child, NULL, 0), child);
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (ended) {
 			CHECK(step >= 14);

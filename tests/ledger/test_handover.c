@@ -1,12 +1,12 @@
-// A tenant's slot is written down, refunded, and handed to it again: with the one who does it killed at every step.
+// A tenant is dumped and its slot refunded; then a restorer passes a new slot to it, and may be killed at every step.
 #include "ledger/process.h"
 #include "steps.h"
 
 #include <sys/uio.h>
 
-static const uint64_t MIB = 1 << 20, HELD = 5 << 20;
+static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20;
 
-static struct vg_ledger_tenant tenant_of(struct vg_ledger *ledger, pid_t pid)
+static struct vg_ledger_tenant find_tenant(struct vg_ledger *ledger, pid_t pid)
 {
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
@@ -24,10 +24,10 @@ static void do_work(struct vg_ledger *ledger)
 	vg_ledger_refund(ledger, VG_LEDGER_CONTEXT, MIB);
 }
 
-TEST(nobody_in_the_midst_of_an_operation_is_at_rest)
+TEST(tenant_within_an_operation_cannot_be_lifted)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		struct vg_ledger *ledger = create_ledger(16 * MIB);
 		pid_t child = run_until(ledger, do_work, step, SIGSTOP);
 		if (reached_end) {
 			CHECK(step >= 25);
@@ -36,7 +36,7 @@ TEST(nobody_in_the_midst_of_an_operation_is_at_rest)
 		}
 		struct vg_ledger_tenant tenant;
 		unsigned int cursor = 0;
-		if (vg_ledger_next_tenant(ledger, &cursor, &tenant)) // it may have stopped before it had one
+		if (vg_ledger_next_tenant(ledger, &cursor, &tenant)) // it may have been stopped before it had a slot
 			CHECK(vg_ledger_lift(ledger, &tenant, child) != 0);
 		kill(child, SIGKILL);
 		CHECK_INT(waitpid(child, NULL, 0), child);
@@ -44,10 +44,10 @@ TEST(nobody_in_the_midst_of_an_operation_is_at_rest)
 	}
 }
 
-// A tenant that goes on when it is told to, and tells what it found.
+// A tenant that charges memory on request and reports the result.
 struct program {
 	pid_t pid;
-	int go, found; // pipes
+	int go, found; // pipes: requests, results
 };
 
 __attribute__((noreturn)) static void be_tenant(struct vg_ledger *ledger, int go, int found)
@@ -64,7 +64,7 @@ __attribute__((noreturn)) static void be_tenant(struct vg_ledger *ledger, int go
 	_exit(0);
 }
 
-static char tell(const struct program *program)
+static char let_charge(const struct program *program)
 {
 	char byte = 0;
 
@@ -73,7 +73,7 @@ static char tell(const struct program *program)
 	return byte;
 }
 
-static struct program start(struct vg_ledger *ledger)
+static struct program start_program(struct vg_ledger *ledger)
 {
 	int go[2], found[2];
 	char byte;
@@ -91,13 +91,13 @@ static struct program start(struct vg_ledger *ledger)
 	return program;
 }
 
-static void halt(pid_t pid)
+static void stop_process(pid_t pid)
 {
 	kill(pid, SIGSTOP);
 	CHECK_INT(waitpid(pid, NULL, WUNTRACED), pid);
 }
 
-static void end(struct program *program)
+static void kill_program(struct program *program)
 {
 	close(program->go);
 	kill(program->pid, SIGKILL);
@@ -105,21 +105,21 @@ static void end(struct program *program)
 	close(program->found);
 }
 
-static struct vg_ledger_tenant written;
-static pid_t written_pid;
+static struct vg_ledger_tenant dumped;
+static pid_t dumped_pid;
 
-// As if it had been dumped: what it had is refunded, and the process stands still.
-static struct program dump(struct vg_ledger *ledger)
+// Does what a dump does: stops the process and refunds its charges.
+static struct program dump_program(struct vg_ledger *ledger)
 {
-	struct program program = start(ledger);
+	struct program program = start_program(ledger);
 	uint64_t refunded;
 
-	halt(program.pid);
-	written = tenant_of(ledger, program.pid);
-	written_pid = program.pid;
-	CHECK_INT(vg_ledger_lift(ledger, &written, program.pid), 0);
-	CHECK_INT(vg_ledger_lift(ledger, &written, program.pid), VG_LEDGER_GONE); // once is enough
-	CHECK_INT(vg_ledger_reap(ledger, &written, NULL, &refunded), 0);
+	stop_process(program.pid);
+	dumped = find_tenant(ledger, program.pid);
+	dumped_pid = program.pid;
+	CHECK_INT(vg_ledger_lift(ledger, &dumped, program.pid), 0);
+	CHECK_INT(vg_ledger_lift(ledger, &dumped, program.pid), VG_LEDGER_GONE); // a second time
+	CHECK_INT(vg_ledger_reap(ledger, &dumped, NULL, &refunded), 0);
 	CHECK_INT(refunded, 4 * MIB);
 	return program;
 }
@@ -128,14 +128,14 @@ static void do_restore(struct vg_ledger *ledger)
 {
 	struct vg_ledger *mine;
 
-	if (vg_ledger_open(ledger_path, &mine) || vg_ledger_stand_in(mine, &written) ||
-	    vg_ledger_hand_over(mine, &written, written_pid))
+	if (vg_ledger_open(ledger_path, &mine) || vg_ledger_stand_in(mine, &dumped) ||
+	    vg_ledger_hand_over(mine, &dumped, dumped_pid))
 		_exit(3);
 	vg_ledger_close(mine);
 }
 
-// What the process knows of its restores.
-static uint32_t restores_of(const struct vg_ledger_tenant *tenant, pid_t pid)
+// Reads the number of restores from the memory of the process.
+static uint32_t read_restores(const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_process process;
 	const struct iovec here = {&process, sizeof process};
@@ -145,92 +145,92 @@ static uint32_t restores_of(const struct vg_ledger_tenant *tenant, pid_t pid)
 	return process.restores;
 }
 
-TEST(a_tenant_goes_on_in_another_slot)
+TEST(restored_tenant_continues_in_another_slot)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB), *other;
+	struct vg_ledger *ledger = create_ledger(16 * MIB), *other;
 
-	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
-	struct program program = dump(ledger);
-	// Somebody has its slot meanwhile.
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
+	struct program program = dump_program(ledger);
+	// Its slot is used by another object meanwhile.
 	CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
 	CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, 3 * MIB), 0);
-	CHECK_INT(tenant_of(ledger, getpid()).slot + 1, written.slot);
-	CHECK_INT(restores_of(&written, program.pid), 0);
+	CHECK_INT(find_tenant(ledger, getpid()).slot + 1, dumped.slot);
+	CHECK_INT(read_restores(&dumped, program.pid), 0);
 	do_restore(ledger);
-	CHECK_INT(restores_of(&written, program.pid), 1); // also if the slot has the same number
-	struct vg_ledger_tenant now = tenant_of(ledger, program.pid);
-	CHECK(now.slot != written.slot);
+	CHECK_INT(read_restores(&dumped, program.pid), 1); // it changes even if the slot has the same number
+	struct vg_ledger_tenant now = find_tenant(ledger, program.pid);
+	CHECK(now.slot != dumped.slot);
 	CHECK_INT(now.used, 4 * MIB);
-	CHECK(memcmp(now.by_kind, written.by_kind, sizeof now.by_kind) == 0);
+	CHECK(memcmp(now.by_kind, dumped.by_kind, sizeof now.by_kind) == 0);
 	CHECK_INT(now.overhead, MIB);
 	CHECK_INT(now.declared, 3 * MIB);
-	CHECK_INT(now.program, written.program);
-	CHECK_INT(now.image, written.image);
-	CHECK_STR(now.command, written.command);
-	CHECK_INT(now.entered_ns, written.entered_ns);
-	CHECK_INT(vg_ledger_put_back(&now, program.pid), VG_LEDGER_GONE); // it knows it
-	CHECK_INT(vg_ledger_charged(ledger), HELD + 7 * MIB);
+	CHECK_INT(now.program, dumped.program);
+	CHECK_INT(now.image, dumped.image);
+	CHECK_STR(now.command, dumped.command);
+	CHECK_INT(now.entered_ns, dumped.entered_ns);
+	CHECK_INT(vg_ledger_put_back(&now, program.pid), VG_LEDGER_GONE); // it has its number already
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 7 * MIB);
 	kill(program.pid, SIGCONT);
-	CHECK_INT(tell(&program), 0); // 14 of 16
-	CHECK_INT(vg_ledger_charged(ledger), HELD + 9 * MIB);
-	CHECK_INT(tell(&program), 0); // 16 of 16
-	CHECK_INT(tell(&program), VG_LEDGER_REFUSED);
-	end(&program);
-	CHECK_INT(reap_all_dead(ledger), 8 * MIB); // the last refund found nothing left
+	CHECK_INT(let_charge(&program), 0); // 14 of 16 MiB
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 9 * MIB);
+	CHECK_INT(let_charge(&program), 0); // 16 of 16 MiB
+	CHECK_INT(let_charge(&program), VG_LEDGER_REFUSED);
+	kill_program(&program);
+	CHECK_INT(reap_all_dead(ledger), 8 * MIB); // the last refund had nothing left to refund
 	vg_ledger_leave(other);
 	vg_ledger_close(other);
-	check_exact(ledger, HELD);
+	check_sum(ledger, CHARGED);
 	vg_ledger_close(ledger);
 }
 
-TEST(what_does_not_fit_changes_nothing)
+TEST(failed_restore_changes_nothing)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB), *mine;
+	struct vg_ledger *ledger = create_ledger(16 * MIB), *mine;
 
-	struct program program = dump(ledger);
+	struct program program = dump_program(ledger);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 13 * MIB), 0);
 	CHECK_INT(vg_ledger_open(ledger_path, &mine), 0);
-	CHECK_INT(vg_ledger_stand_in(mine, &written), VG_LEDGER_REFUSED);
-	check_exact(ledger, 13 * MIB);
+	CHECK_INT(vg_ledger_stand_in(mine, &dumped), VG_LEDGER_REFUSED);
+	check_sum(ledger, 13 * MIB);
 	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB);
-	CHECK_INT(vg_ledger_stand_in(mine, &written), 0);
-	// A process that is not the one that was written down.
-	struct program stranger = start(ledger);
-	halt(stranger.pid);
-	struct vg_ledger_tenant wrong = written;
-	wrong.process = 4096; // where nothing is
+	CHECK_INT(vg_ledger_stand_in(mine, &dumped), 0);
+	// Another process than the dumped one.
+	struct program stranger = start_program(ledger);
+	stop_process(stranger.pid);
+	struct vg_ledger_tenant wrong = dumped;
+	wrong.process = 4096; // an address that is not mapped
 	CHECK(vg_ledger_hand_over(mine, &wrong, stranger.pid) != 0);
-	CHECK_INT(vg_ledger_hand_over(mine, &written, stranger.pid), VG_LEDGER_GONE); // it has a slot
+	CHECK_INT(vg_ledger_hand_over(mine, &dumped, stranger.pid), VG_LEDGER_GONE); // it has a slot
 	wrong.process = 0;
 	CHECK_INT(vg_ledger_hand_over(mine, &wrong, program.pid), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_charged(ledger), 16 * MIB);
 	vg_ledger_leave(mine);
 	vg_ledger_close(mine);
-	end(&stranger);
-	end(&program);
+	kill_program(&stranger);
+	kill_program(&program);
 	reap_all_dead(ledger);
-	check_exact(ledger, 12 * MIB);
+	check_sum(ledger, 12 * MIB);
 	vg_ledger_close(ledger);
 }
 
-// Whoever hands over is killed: the charge is his, or the process's, and what the process does then is counted.
-TEST(killed_while_handing_over)
+// The restorer is killed: the charge belongs to it or to the restored process.
+TEST(sum_is_exact_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = fresh_ledger(16 * MIB), *other;
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
-		struct program program = dump(ledger);
+		struct vg_ledger *ledger = create_ledger(16 * MIB), *other;
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
+		struct program program = dump_program(ledger);
 		CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
 		CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, MIB), 0);
 		run_until(ledger, do_restore, step, SIGKILL);
 		bool ended = reached_end;
 		reap_all_dead(ledger);
-		CHECK(vg_ledger_charged(ledger) == HELD + MIB || vg_ledger_charged(ledger) == HELD + 5 * MIB);
-		end(&program);
+		CHECK(vg_ledger_charged(ledger) == CHARGED + MIB || vg_ledger_charged(ledger) == CHARGED + 5 * MIB);
+		kill_program(&program);
 		reap_all_dead(ledger);
 		vg_ledger_leave(other);
 		vg_ledger_close(other);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (ended) {
 			CHECK(step >= 30);
@@ -239,13 +239,13 @@ TEST(killed_while_handing_over)
 	}
 }
 
-// The same, and the process is let go instead of ended: nobody else's slot is touched by it.
-TEST(killed_while_handing_over_and_the_process_goes_on)
+// The same, and the process continues: it must not change the slot of another process.
+TEST(process_continues_correctly_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = fresh_ledger(64 * MIB), *other;
-		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
-		struct program program = dump(ledger);
+		struct vg_ledger *ledger = create_ledger(64 * MIB), *other;
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
+		struct program program = dump_program(ledger);
 		CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
 		CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, MIB), 0);
 		run_until(ledger, do_restore, step, SIGKILL);
@@ -255,18 +255,18 @@ TEST(killed_while_handing_over_and_the_process_goes_on)
 		unsigned int cursor = 0;
 		uint64_t sum = 0;
 		kill(program.pid, SIGCONT);
-		CHECK_INT(tell(&program), 0);
+		CHECK_INT(let_charge(&program), 0);
 		while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
 			sum += tenant.used;
-			if (tenant.slot == written.slot)
+			if (tenant.slot == dumped.slot)
 				CHECK_INT(tenant.used, MIB);
 		}
 		CHECK_INT(sum, vg_ledger_charged(ledger));
-		end(&program);
+		kill_program(&program);
 		reap_all_dead(ledger);
 		vg_ledger_leave(other);
 		vg_ledger_close(other);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (ended) {
 			CHECK(step >= 30);
@@ -275,22 +275,22 @@ TEST(killed_while_handing_over_and_the_process_goes_on)
 	}
 }
 
-TEST(what_was_lifted_is_put_back)
+TEST(lifted_tenant_is_put_back)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB);
-	struct program program = start(ledger);
+	struct vg_ledger *ledger = create_ledger(16 * MIB);
+	struct program program = start_program(ledger);
 
-	halt(program.pid);
-	struct vg_ledger_tenant tenant = tenant_of(ledger, program.pid);
+	stop_process(program.pid);
+	struct vg_ledger_tenant tenant = find_tenant(ledger, program.pid);
 	CHECK_INT(vg_ledger_put_back(&tenant, program.pid), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_lift(ledger, &tenant, program.pid), 0);
 	CHECK_INT(vg_ledger_put_back(&tenant, program.pid), 0);
 	kill(program.pid, SIGCONT);
-	CHECK_INT(tell(&program), 0);
-	struct vg_ledger_tenant now = tenant_of(ledger, program.pid);
+	CHECK_INT(let_charge(&program), 0);
+	struct vg_ledger_tenant now = find_tenant(ledger, program.pid);
 	CHECK_INT(now.slot, tenant.slot);
 	CHECK_INT(now.used, 6 * MIB);
-	end(&program);
+	kill_program(&program);
 	CHECK_INT(reap_all_dead(ledger), 6 * MIB);
 	CHECK_INT(vg_ledger_charged(ledger), 0);
 	vg_ledger_close(ledger);

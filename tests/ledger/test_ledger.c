@@ -1,4 +1,4 @@
-// One process's view: charging, refusing, limits, fork, exec, the file.
+// Charges, refusals, limits, fork, exec and the file, in one process.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
@@ -16,7 +16,7 @@ static const uint64_t MIB = 1 << 20;
 
 TEST(reserve_and_refund)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 3 * MIB), 0);
@@ -33,11 +33,10 @@ TEST(reserve_and_refund)
 	vg_ledger_close(ledger);
 }
 
-// Who measures between two looks must see that something happened, also when it came to nothing.
-// A page that a full file system cannot give would kill whoever first writes there.
-TEST(all_of_it_has_its_place_from_the_beginning)
+// On a full file system, the first write to a page that is not allocated would kill the process.
+TEST(whole_file_is_allocated_at_creation)
 {
-	struct vg_ledger *ledger = fresh_ledger(1000);
+	struct vg_ledger *ledger = create_ledger(1000);
 	struct stat status;
 
 	CHECK_INT(stat(ledger_path, &status), 0);
@@ -45,21 +44,22 @@ TEST(all_of_it_has_its_place_from_the_beginning)
 	vg_ledger_close(ledger);
 }
 
-// Another program of the vGPU has written it.
-TEST(a_figure_beyond_any_size_is_refunded)
+// Another tenant may have overwritten the figure.
+TEST(refund_of_impossible_figure_is_bounded)
 {
-	struct vg_ledger *ledger = fresh_ledger(UINT64_MAX);
+	struct vg_ledger *ledger = create_ledger(UINT64_MAX);
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096), 0);
 	ledger_file_of(ledger)->slots[0].by_kind[VG_LEDGER_DEVICE] = 1ull << 63;
-	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, UINT64_MAX); // INT64_MIN has no opposite: UBSan says so
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, UINT64_MAX); // UBSan: -INT64_MIN overflows
 	CHECK_INT(vg_ledger_charged(ledger), 0);
 	vg_ledger_close(ledger);
 }
 
-TEST(changes_that_cancel_out_are_seen)
+// A measurement must notice changes even if their sum is 0.
+TEST(changes_are_counted_even_if_they_cancel_out)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	struct vg_ledger_tenant before, after;
 	unsigned int cursor = 0;
 
@@ -74,9 +74,9 @@ TEST(changes_that_cancel_out_are_seen)
 	vg_ledger_close(ledger);
 }
 
-TEST(sizes_without_sense)
+TEST(impossible_sizes_are_refused)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, UINT64_MAX), VG_LEDGER_REFUSED);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, INT64_MAX), VG_LEDGER_REFUSED);
@@ -88,9 +88,9 @@ TEST(sizes_without_sense)
 	vg_ledger_close(ledger);
 }
 
-TEST(limit_changes_live)
+TEST(limit_changes_take_effect_at_once)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	uint64_t charged = 0;
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 6 * MIB), 0);
@@ -99,7 +99,7 @@ TEST(limit_changes_live)
 	CHECK_INT(vg_ledger_limit(ledger), 8 * MIB);
 	CHECK_INT(vg_ledger_set_limit(ledger, 6 * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 1), VG_LEDGER_REFUSED);
-	for (int i = 0; i < 300; i++) // past the wrap of the generation
+	for (int i = 0; i < 300; i++) // until the generation has wrapped
 		CHECK_INT(vg_ledger_set_limit(ledger, (uint64_t)(7 + i) * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_limit(ledger), 306 * MIB);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 300 * MIB), 0);
@@ -107,15 +107,15 @@ TEST(limit_changes_live)
 	vg_ledger_close(ledger);
 }
 
-TEST(forked_child_has_a_slot_of_its_own)
+TEST(forked_child_gets_its_own_slot)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	int status;
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB); // not the child's to give back
+		vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB); // the child has charged nothing
 		CHECK_INT(vg_ledger_charged(ledger), MIB);
 		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB), 0);
 		CHECK_INT(vg_ledger_used_here(ledger), 2 * MIB);
@@ -129,27 +129,27 @@ TEST(forked_child_has_a_slot_of_its_own)
 	vg_ledger_close(ledger);
 }
 
-static bool stop_hammering;
+static bool is_ending;
 
-// The lock of the parent's other thread must not be held in the child for ever.
-static void *hammer(void *argument)
+static void *charge_and_refund(void *argument)
 {
 	struct vg_ledger *ledger = argument;
 
-	while (!__atomic_load_n(&stop_hammering, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(&is_ending, __ATOMIC_RELAXED)) {
 		if (vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096) == 0)
 			vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 4096);
 	}
 	return NULL;
 }
 
-TEST(fork_while_threads_charge)
+// In the child, the lock must be free even if another thread of the parent held it.
+TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	pthread_t threads[3];
 
 	for (int i = 0; i < 3; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, hammer, ledger), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, charge_and_refund, ledger), 0);
 	for (int i = 0; i < 60; i++) {
 		int status;
 		pid_t child = fork();
@@ -162,14 +162,14 @@ TEST(fork_while_threads_charge)
 		CHECK_INT(status, 0);
 		CHECK_INT(reap_all_dead(ledger), MIB);
 	}
-	__atomic_store_n(&stop_hammering, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&is_ending, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_INT(vg_ledger_charged(ledger), 0);
 	vg_ledger_close(ledger);
 }
 
-// The second program of the test below: this one again, started by exec.
+// The program after exec in the tests below: this one again.
 __attribute__((constructor)) static void program_after_exec(void)
 {
 	const char *path = getenv("TEST_LEDGER_AFTER_EXEC");
@@ -179,7 +179,7 @@ __attribute__((constructor)) static void program_after_exec(void)
 		return;
 	if (vg_ledger_open(path, &ledger) != 0)
 		_exit(2);
-	if (getenv("TEST_LEDGER_RACE")) // the charges of before may be gone already, but not come back
+	if (getenv("TEST_LEDGER_RACE")) // the earlier charges may be refunded already, but only once
 		_exit(vg_ledger_enter(ledger) != 0 || vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 3 * MIB) != 0 ||
 		      vg_ledger_used_here(ledger) != 3 * MIB);
 	if (vg_ledger_charged(ledger) != 5 * MIB)
@@ -189,9 +189,9 @@ __attribute__((constructor)) static void program_after_exec(void)
 	_exit(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 6 * MIB) == 0 ? 0 : 4);
 }
 
-TEST(exec_refunds_what_the_program_before_held)
+TEST(entering_after_exec_refunds_earlier_program)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	int status;
 	pid_t child = fork();
 
@@ -208,9 +208,9 @@ TEST(exec_refunds_what_the_program_before_held)
 	vg_ledger_close(ledger);
 }
 
-TEST(exec_of_a_program_that_never_enters)
+TEST(reap_refunds_program_that_was_replaced_by_exec)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	uint64_t sum = 0;
 	pid_t child = fork();
 
@@ -231,10 +231,10 @@ TEST(exec_of_a_program_that_never_enters)
 	vg_ledger_close(ledger);
 }
 
-// The program after exec settles its predecessor's charges while somebody else does the same.
-TEST(exec_while_somebody_refunds)
+// The program after exec and a reaper refund the earlier charges at the same time.
+TEST(exec_and_reaper_refund_only_once)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 
 	for (int i = 0; i < 100; i++) {
 		int status;
@@ -255,9 +255,9 @@ TEST(exec_while_somebody_refunds)
 	vg_ledger_close(ledger);
 }
 
-TEST(a_full_table)
+TEST(charge_fails_if_all_slots_are_used)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	int gate[2], ready[2], count = 0;
 	char byte;
 	static pid_t children[VG_LEDGER_SLOTS];
@@ -294,9 +294,9 @@ TEST(a_full_table)
 	vg_ledger_close(ledger);
 }
 
-TEST(files_that_are_no_ledgers)
+TEST(other_files_are_refused)
 {
-	struct vg_ledger *ledger = fresh_ledger(MIB), *other;
+	struct vg_ledger *ledger = create_ledger(MIB), *other;
 	const char *path = ledger_path;
 	char wrong[sizeof ledger_path + 8];
 	struct stat status;
@@ -308,7 +308,7 @@ TEST(files_that_are_no_ledgers)
 	int fd = open(wrong, O_RDWR | O_CREAT, 0600);
 	CHECK(fd >= 0);
 	CHECK_INT(vg_ledger_open(wrong, &other), -EPROTO);
-	CHECK_INT(ftruncate(fd, status.st_size), 0); // the size alone is not enough
+	CHECK_INT(ftruncate(fd, status.st_size), 0); // the right size is not sufficient
 	CHECK_INT(vg_ledger_open(wrong, &other), -EPROTO);
 	close(fd);
 	struct vg_ledger_options options = {.name = "again", .limit = MIB, .owner = (uid_t)-1, .group = (gid_t)-1};
@@ -320,9 +320,9 @@ TEST(files_that_are_no_ledgers)
 	vg_ledger_close(ledger);
 }
 
-TEST(refusals_are_kept_in_order)
+TEST(refusals_are_read_in_order)
 {
-	struct vg_ledger *ledger = fresh_ledger(MIB);
+	struct vg_ledger *ledger = create_ledger(MIB);
 	struct vg_ledger_refusal got[VG_LEDGER_REFUSALS], one = {.limit = MIB, .entry = "cuMemAlloc_v2"};
 
 	CHECK_INT(vg_ledger_refusals(ledger, got), 0);
@@ -340,9 +340,9 @@ TEST(refusals_are_kept_in_order)
 	vg_ledger_close(ledger);
 }
 
-TEST(a_made_up_number_of_refusals_ends)
+TEST(reading_refusals_is_bounded)
 {
-	struct vg_ledger *ledger = fresh_ledger(MIB);
+	struct vg_ledger *ledger = create_ledger(MIB);
 	struct vg_ledger_refusal got[VG_LEDGER_REFUSALS];
 	void *address;
 	size_t length;
@@ -355,9 +355,9 @@ TEST(a_made_up_number_of_refusals_ends)
 	vg_ledger_close(ledger);
 }
 
-TEST(a_tenant_is_listed)
+TEST(tenant_is_listed)
 {
-	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger *ledger = create_ledger(8 * MIB);
 	struct vg_ledger_tenant tenant;
 	struct vg_ledger_owner self;
 	unsigned int cursor = 0;
@@ -379,10 +379,10 @@ TEST(a_tenant_is_listed)
 	vg_ledger_close(ledger);
 }
 
-// What descriptors keep stays charged after the end of their process, as long as they do.
-TEST(a_dead_tenant_keeps_what_it_exported)
+// Memory of exported descriptors stays charged after the end of the process.
+TEST(dead_tenant_keeps_charge_of_exported_memory)
 {
-	struct vg_ledger *ledger = fresh_ledger(64 * MIB);
+	struct vg_ledger *ledger = create_ledger(64 * MIB);
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
 	uint64_t refunded = 0;
@@ -415,17 +415,17 @@ TEST(a_dead_tenant_keeps_what_it_exported)
 	vg_ledger_close(ledger);
 }
 
-// The most that was declared between two looks, whatever has become of it since.
-TEST(the_peak_between_two_looks_is_kept)
+// The peak is the most that was declared since it was cleared.
+TEST(peak_of_declared_memory_is_kept)
 {
-	struct vg_ledger *ledger = fresh_ledger(64 * MIB);
+	struct vg_ledger *ledger = create_ledger(64 * MIB);
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB), 0);
 	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
 	vg_ledger_clear_peak(ledger, &tenant);
-	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_MANAGED, 16 * MIB), 0); // does not show on the device
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_MANAGED, 16 * MIB), 0); // not counted by NVML
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, 8 * MIB), 0);
 	vg_ledger_refund(ledger, VG_LEDGER_VMM, 8 * MIB);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, MIB), 0);

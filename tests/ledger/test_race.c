@@ -1,6 +1,5 @@
-// 16 processes compete for the last MiB while the limit moves and some are killed: an observer
-// never sees more charged than the limit, and at the end the sum is exact.
-// RACE_SECONDS: how long (2).
+// 16 processes compete for the last MiB while the limit changes and some of them are killed. There is never more
+// charged than the limit, and the sum is exact at the end. Runs for RACE_SECONDS, or 2 s.
 #include "base/clock.h"
 #include "ledger_file.h"
 #include "test.h"
@@ -10,13 +9,13 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { COMPETITORS = 16, HELD_MOST = 32 };
+enum { COMPETITORS = 16, MOST_ALLOCATIONS = 32 };
 static const uint64_t MIB = 1 << 20, KIB = 1 << 10, BASE = 7 << 20;
 
 struct shared {
 	uint64_t stop;
 	struct {
-		uint64_t held, granted, refused;
+		uint64_t charged, granted, refused;
 	} competitor[COMPETITORS];
 };
 static struct shared *shared;
@@ -31,10 +30,11 @@ static uint64_t next_random(uint64_t *state)
 
 static void compete(struct vg_ledger *ledger, int number)
 {
-	uint64_t state = 88172645463325252ull + (uint64_t)number * 7919 + (uint64_t)getpid(), sizes[HELD_MOST] = {0};
+	uint64_t state = 88172645463325252ull + (uint64_t)number * 7919 + (uint64_t)getpid();
+	uint64_t sizes[MOST_ALLOCATIONS] = {0};
 
 	while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
-		uint64_t random = next_random(&state), *size = &sizes[random % HELD_MOST];
+		uint64_t random = next_random(&state), *size = &sizes[random % MOST_ALLOCATIONS];
 		if (*size) {
 			vg_ledger_refund(ledger, VG_LEDGER_DEVICE, *size);
 			*size = 0;
@@ -49,10 +49,10 @@ static void compete(struct vg_ledger *ledger, int number)
 		else
 			_exit(2);
 	}
-	uint64_t held = 0;
-	for (int i = 0; i < HELD_MOST; i++)
-		held += sizes[i];
-	shared->competitor[number].held = held;
+	uint64_t charged = 0;
+	for (int i = 0; i < MOST_ALLOCATIONS; i++)
+		charged += sizes[i];
+	shared->competitor[number].charged = charged;
 	for (;;)
 		pause();
 }
@@ -84,14 +84,14 @@ static void stop_all(struct vg_ledger *ledger, pid_t *children)
 	uint64_t sum = 0;
 
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
-	for (int waited = 0; waited < 10000; waited += 10) { // they note what they hold, then pause
+	for (int waited = 0; waited < 10000; waited += 10) { // until all have stored their sums and pause
 		uint64_t before = vg_ledger_charged(ledger);
 		poll(NULL, 0, 100);
 		if (vg_ledger_charged(ledger) == before)
 			break;
 	}
 	for (int i = 0; i < COMPETITORS; i++)
-		sum += shared->competitor[i].held;
+		sum += shared->competitor[i].charged;
 	CHECK_INT(vg_ledger_charged(ledger), BASE + sum);
 	for (int i = 0; i < COMPETITORS; i++) {
 		kill(children[i], SIGKILL);
@@ -101,9 +101,9 @@ static void stop_all(struct vg_ledger *ledger, pid_t *children)
 	CHECK_INT(vg_ledger_charged(ledger), BASE);
 }
 
-TEST(sixteen_for_the_last_mib)
+TEST(limit_holds_while_16_processes_compete)
 {
-	struct vg_ledger *ledger = fresh_ledger(BASE + MIB);
+	struct vg_ledger *ledger = create_ledger(BASE + MIB);
 	const char *seconds = getenv("RACE_SECONDS");
 	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 2) * 1000000000, most = 0;
 	uint64_t granted = 0, refused = 0, charged, state = 42;
@@ -120,7 +120,7 @@ TEST(sixteen_for_the_last_mib)
 		check_within(ledger, &most);
 		vg_ledger_set_limit(ledger, BASE + random % (MIB + 1), &charged); // may be refused
 		int victim = (int)(random >> 40) % COMPETITORS;
-		if (random >> 60 == 0) { // killed wherever it is, and replaced
+		if (random >> 60 == 0) { // killed at any point, and replaced
 			kill(children[victim], SIGKILL);
 			CHECK_INT(waitpid(children[victim], NULL, 0), children[victim]);
 			reap_all_dead(ledger);

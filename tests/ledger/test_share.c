@@ -1,12 +1,12 @@
-// Memory that several processes hold: charged once, whoever goes first, and wherever they are killed.
+// Shared allocations are charged once, in whatever order the processes leave, and wherever they are killed.
 #include "steps.h"
 
 #include <sys/mman.h>
 
-static const uint64_t MIB = 1 << 20, HELD = 5 << 20, LIMIT = 16 << 20, KEY = 0x1234567890abcdef;
+static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20, LIMIT = 16 << 20, KEY = 0x1234567890abcdef;
 
-// A share of 2 of the 5 MiB that the test has.
-static uint32_t shared_by_the_test(struct vg_ledger *ledger)
+// Makes a shared allocation of 2 of the 5 MiB that this process has charged.
+static uint32_t share_own_memory(struct vg_ledger *ledger)
 {
 	uint32_t share;
 
@@ -15,15 +15,15 @@ static uint32_t shared_by_the_test(struct vg_ledger *ledger)
 	return share;
 }
 
-static struct vg_ledger *ledger_with_held(void)
+static struct vg_ledger *create_charged_ledger(void)
 {
-	struct vg_ledger *ledger = fresh_ledger(LIMIT);
+	struct vg_ledger *ledger = create_ledger(LIMIT);
 
-	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, HELD), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, CHARGED), 0);
 	return ledger;
 }
 
-static uint32_t joined(struct vg_ledger *ledger)
+static uint32_t join(struct vg_ledger *ledger)
 {
 	uint32_t share;
 	uint64_t bytes;
@@ -34,8 +34,8 @@ static uint32_t joined(struct vg_ledger *ledger)
 	return share;
 }
 
-// How the test itself leaves a share that it owned.
-static uint64_t disown(struct vg_ledger *ledger, uint32_t share)
+// Leaves a shared allocation that this process owns.
+static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 {
 	uint64_t passed;
 
@@ -44,10 +44,10 @@ static uint64_t disown(struct vg_ledger *ledger, uint32_t share)
 	return passed;
 }
 
-// A child that does `first`, waits to be told, and does `then`.
+// A child that does `first`, waits for finish(), and does `then`.
 struct pair {
 	pid_t child;
-	int told[2], done[2];
+	int go[2], done[2];
 };
 
 static void start(struct vg_ledger *ledger, struct pair *pair, void (*first)(struct vg_ledger *),
@@ -55,11 +55,11 @@ static void start(struct vg_ledger *ledger, struct pair *pair, void (*first)(str
 {
 	char byte = 0;
 
-	CHECK(pipe(pair->told) == 0 && pipe(pair->done) == 0);
+	CHECK(pipe(pair->go) == 0 && pipe(pair->done) == 0);
 	pair->child = fork();
 	if (pair->child == 0) {
 		first(ledger);
-		if (write(pair->done[1], &byte, 1) != 1 || read(pair->told[0], &byte, 1) != 1)
+		if (write(pair->done[1], &byte, 1) != 1 || read(pair->go[0], &byte, 1) != 1)
 			_exit(4);
 		steps_left = step;
 		signal_at_step = SIGKILL;
@@ -74,9 +74,9 @@ static void finish(struct pair *pair)
 {
 	int status;
 
-	CHECK_INT(write(pair->told[1], "", 1), 1);
+	CHECK_INT(write(pair->go[1], "", 1), 1);
 	CHECK_INT(waitpid(pair->child, &status, 0), pair->child);
-	close(pair->told[0]), close(pair->told[1]), close(pair->done[0]);
+	close(pair->go[0]), close(pair->go[1]), close(pair->done[0]);
 	reached_end = WIFEXITED(status);
 	if (reached_end)
 		CHECK_INT(WEXITSTATUS(status), 0);
@@ -84,92 +84,92 @@ static void finish(struct pair *pair)
 
 static uint32_t number;
 
-static void join_it(struct vg_ledger *ledger)
+static void act_join(struct vg_ledger *ledger)
 {
-	number = joined(ledger);
+	number = join(ledger);
 }
 
-static void leave_it(struct vg_ledger *ledger)
+static void act_leave(struct vg_ledger *ledger)
 {
 	uint64_t passed;
 
 	vg_ledger_share_leave(ledger, number, VG_LEDGER_IMPORT, 0, &passed);
 }
 
-static void own_it(struct vg_ledger *ledger)
+static void act_own(struct vg_ledger *ledger)
 {
 	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, 2 * MIB) != 0 ||
 	    vg_ledger_share_make(ledger, 2 * MIB, &number) != 0 || vg_ledger_share_name(ledger, number, KEY, true) != 0)
 		_exit(3);
 }
 
-static void disown_it(struct vg_ledger *ledger)
+static void act_disown(struct vg_ledger *ledger)
 {
-	disown(ledger, number);
+	leave_as_owner(ledger, number);
 }
 
-static void nothing(struct vg_ledger *ledger)
+static void act_nothing(struct vg_ledger *ledger)
 {
 }
 
-TEST(an_importer_is_not_charged)
+TEST(holder_is_not_charged)
 {
-	struct vg_ledger *ledger = ledger_with_held();
+	struct vg_ledger *ledger = create_charged_ledger();
 	struct pair pair;
-	uint32_t share = shared_by_the_test(ledger);
+	uint32_t share = share_own_memory(ledger);
 
-	start(ledger, &pair, join_it, leave_it, -1);
-	CHECK_INT(vg_ledger_charged(ledger), HELD);
+	start(ledger, &pair, act_join, act_leave, -1);
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED);
 	finish(&pair);
-	CHECK_INT(vg_ledger_charged(ledger), HELD);
-	CHECK_INT(disown(ledger, share), 0);
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED);
+	CHECK_INT(leave_as_owner(ledger, share), 0);
 	reap_all_dead(ledger);
-	check_exact(ledger, HELD - 2 * MIB);
+	check_sum(ledger, CHARGED - 2 * MIB);
 	vg_ledger_close(ledger);
 }
 
-TEST(the_charge_passes_to_the_share_when_the_owner_goes_first)
+TEST(charge_passes_on_when_owner_leaves_first)
 {
-	struct vg_ledger *ledger = ledger_with_held();
+	struct vg_ledger *ledger = create_charged_ledger();
 	struct pair pair;
-	uint32_t share = shared_by_the_test(ledger);
+	uint32_t share = share_own_memory(ledger);
 
-	start(ledger, &pair, join_it, leave_it, -1);
-	CHECK_INT(disown(ledger, share), 2 * MIB);
-	CHECK_INT(vg_ledger_charged(ledger), HELD);
+	start(ledger, &pair, act_join, act_leave, -1);
+	CHECK_INT(leave_as_owner(ledger, share), 2 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED);
 	CHECK_INT(vg_ledger_shared(ledger), 2 * MIB);
-	CHECK_INT(vg_ledger_used_here(ledger), HELD - 2 * MIB);
+	CHECK_INT(vg_ledger_used_here(ledger), CHARGED - 2 * MIB);
 	finish(&pair);
-	CHECK_INT(vg_ledger_charged(ledger), HELD - 2 * MIB); // by the last one's own hand
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED - 2 * MIB); // the last holder has refunded it
 	reap_all_dead(ledger);
-	check_exact(ledger, HELD - 2 * MIB);
+	check_sum(ledger, CHARGED - 2 * MIB);
 	vg_ledger_close(ledger);
 }
 
-TEST(the_dead_owner_leaves_the_charge_to_the_share)
+TEST(charge_passes_on_when_dead_owner_is_reaped)
 {
-	struct vg_ledger *ledger = ledger_with_held();
+	struct vg_ledger *ledger = create_charged_ledger();
 	struct pair pair;
 	uint64_t bytes, passed;
 	uint32_t share;
 
-	start(ledger, &pair, own_it, nothing, -1);
+	start(ledger, &pair, act_own, act_nothing, -1);
 	CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), 0);
 	CHECK_INT(bytes, 2 * MIB);
 	finish(&pair);
-	CHECK_INT(vg_ledger_charged(ledger), HELD + 2 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 2 * MIB);
 	CHECK_INT(reap_all_dead(ledger), 0);
-	check_exact(ledger, HELD + 2 * MIB);
+	check_sum(ledger, CHARGED + 2 * MIB);
 	vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
-	check_exact(ledger, HELD);
+	check_sum(ledger, CHARGED);
 	CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), VG_LEDGER_GONE);
 	vg_ledger_close(ledger);
 }
 
-// Of two shares of a dead program, one that an open descriptor keeps stays its own.
-TEST(what_descriptors_keep_stays_with_the_dead)
+// A dead program stays the owner of an allocation that an open descriptor keeps.
+TEST(dead_owner_keeps_allocations_of_open_descriptors)
 {
-	struct vg_ledger *ledger = ledger_with_held();
+	struct vg_ledger *ledger = create_charged_ledger();
 	struct vg_ledger_tenant tenant;
 	struct vg_ledger_share_info info;
 	uint64_t bytes, refunded;
@@ -178,7 +178,7 @@ TEST(what_descriptors_keep_stays_with_the_dead)
 	pid_t child = fork();
 
 	if (child == 0) {
-		own_it(ledger);
+		act_own(ledger);
 		vg_ledger_reserve(ledger, VG_LEDGER_VMM, 3 * MIB);
 		if (vg_ledger_share_make(ledger, 3 * MIB, &number) != 0 ||
 		    vg_ledger_share_name(ledger, number, KEY + 1, true) != 0)
@@ -195,31 +195,31 @@ TEST(what_descriptors_keep_stays_with_the_dead)
 	CHECK_INT(vg_ledger_reap(ledger, &tenant, &(struct vg_ledger_keep){3 * MIB, &second, 1}, &refunded), 0);
 	CHECK_INT(refunded, 0);
 	CHECK_INT(vg_ledger_shared(ledger), 2 * MIB);
-	CHECK_INT(vg_ledger_charged(ledger), HELD + 5 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 5 * MIB);
 	cursor = 0;
 	CHECK(vg_ledger_next_share(ledger, &cursor, &info) && info.share == first && !info.owned);
 	CHECK(vg_ledger_next_share(ledger, &cursor, &info) && info.share == second && info.owned && info.owner == 1);
 	CHECK(vg_ledger_share_is_held_by(&info, 0) && !vg_ledger_share_is_held_by(&info, 1));
-	reap_all_dead(ledger); // the descriptor is closed
-	check_exact(ledger, HELD + 5 * MIB);
+	reap_all_dead(ledger); // after the descriptor was closed
+	check_sum(ledger, CHARGED + 5 * MIB);
 	CHECK_INT(vg_ledger_shared(ledger), 5 * MIB);
 	vg_ledger_share_leave(ledger, first, VG_LEDGER_IMPORT, 0, &bytes);
 	vg_ledger_share_leave(ledger, second, VG_LEDGER_IMPORT, 0, &bytes);
-	check_exact(ledger, HELD);
+	check_sum(ledger, CHARGED);
 	vg_ledger_close(ledger);
 }
 
-TEST(a_guest_holds_and_is_charged_nothing)
+TEST(guest_holds_without_charge)
 {
-	struct vg_ledger *ledger = ledger_with_held();
+	struct vg_ledger *ledger = create_charged_ledger();
 	struct vg_ledger_owner self;
 	struct vg_ledger_tenant tenant;
 	struct pair pair;
 	unsigned int cursor = 1;
-	uint32_t share, other = shared_by_the_test(ledger);
+	uint32_t share, other = share_own_memory(ledger);
 	uint64_t bytes;
 
-	start(ledger, &pair, nothing, nothing, -1); // a process that never enters
+	start(ledger, &pair, act_nothing, act_nothing, -1); // a process that does not enter
 	CHECK_INT(vg_ledger_self(&self), 0);
 	self.pid = (uint32_t)pair.child;
 	CHECK_INT(vg_process_start_time(pair.child, &self.start_time), 0);
@@ -230,22 +230,22 @@ TEST(a_guest_holds_and_is_charged_nothing)
 	CHECK_INT(share, other);
 	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
 	CHECK(tenant.guest && tenant.used == 0 && tenant.owner.pid == (uint32_t)pair.child);
-	CHECK_INT(disown(ledger, share), 2 * MIB);
+	CHECK_INT(leave_as_owner(ledger, share), 2 * MIB);
 	CHECK_INT(vg_ledger_guest_leave(ledger, &self, share), 0);
-	CHECK_INT(vg_ledger_charged(ledger), HELD - 2 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED - 2 * MIB);
 	CHECK_INT(vg_ledger_guest_leave(ledger, &self, share), VG_LEDGER_GONE);
-	other = shared_by_the_test(ledger);
+	other = share_own_memory(ledger);
 	CHECK_INT(vg_ledger_guest_join(ledger, &self, 0, KEY, &share, &bytes), 0);
-	CHECK_INT(disown(ledger, other), 2 * MIB);
+	CHECK_INT(leave_as_owner(ledger, other), 2 * MIB);
 	finish(&pair);
 	reap_all_dead(ledger);
-	check_exact(ledger, HELD - 4 * MIB);
+	check_sum(ledger, CHARGED - 4 * MIB);
 	vg_ledger_close(ledger);
 }
 
-TEST(names)
+TEST(names_are_added_replaced_and_freed)
 {
-	struct vg_ledger *ledger = ledger_with_held();
+	struct vg_ledger *ledger = create_charged_ledger();
 	uint32_t one, two, three;
 	uint64_t bytes;
 
@@ -256,21 +256,21 @@ TEST(names)
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, false), VG_LEDGER_REFUSED);
 	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, true), 0);
-	CHECK_INT(vg_ledger_share_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE); // one's own
+	CHECK_INT(vg_ledger_share_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE); // this process is the owner
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), VG_LEDGER_REFUSED);
-	disown(ledger, two);
+	leave_as_owner(ledger, two);
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &three), 0);
-	CHECK(three != two && three != one); // its place, another number
-	disown(ledger, three);
-	disown(ledger, one);
-	check_exact(ledger, HELD - 5 * MIB); // 6 were shared of 5: no more is refunded than was charged
+	CHECK(three != two && three != one); // the same entry with another number
+	leave_as_owner(ledger, three);
+	leave_as_owner(ledger, one);
+	check_sum(ledger, CHARGED - 5 * MIB); // 6 MiB were shared of 5: no more is refunded than was charged
 	vg_ledger_close(ledger);
 }
 
-TEST(what_cannot_be_shared)
+TEST(invalid_sizes_and_full_tables_are_refused)
 {
-	struct vg_ledger *ledger = fresh_ledger(LIMIT);
+	struct vg_ledger *ledger = create_ledger(LIMIT);
 	uint32_t share;
 	uint64_t passed = 7;
 
@@ -290,49 +290,49 @@ TEST(what_cannot_be_shared)
 	CHECK_INT(passed, 0);
 	vg_ledger_leave(ledger);
 	CHECK_INT(vg_ledger_enter(ledger), 0);
-	CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), 0); // all places are free again
+	CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), 0); // all entries are free again
 	vg_ledger_close(ledger);
 }
 
-static void make_and_unmake(struct vg_ledger *ledger)
+static void act_own_and_leave(struct vg_ledger *ledger)
 {
-	own_it(ledger);
-	disown_it(ledger);
+	act_own(ledger);
+	act_disown(ledger);
 }
 
-TEST(killed_at_every_step_of_a_share_of_its_own)
+TEST(sum_is_exact_if_owner_is_killed_at_any_step)
 {
 	int step = 0;
 
 	do {
-		struct vg_ledger *ledger = ledger_with_held();
-		run_until(ledger, make_and_unmake, step, SIGKILL);
+		struct vg_ledger *ledger = create_charged_ledger();
+		run_until(ledger, act_own_and_leave, step, SIGKILL);
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 	} while (!reached_end && ++step < 1000);
 	CHECK(step >= 31);
 }
 
-static void join_and_leave(struct vg_ledger *ledger)
+static void act_join_and_leave(struct vg_ledger *ledger)
 {
-	join_it(ledger);
-	leave_it(ledger);
+	act_join(ledger);
+	act_leave(ledger);
 }
 
-TEST(killed_at_every_step_of_joining_and_leaving)
+TEST(sum_is_exact_if_holder_is_killed_at_any_step)
 {
 	for (int owner_first = 0, step = 0; owner_first < 2; step++) {
-		struct vg_ledger *ledger = ledger_with_held();
-		uint32_t share = shared_by_the_test(ledger);
-		run_until(ledger, join_and_leave, step, SIGKILL);
+		struct vg_ledger *ledger = create_charged_ledger();
+		uint32_t share = share_own_memory(ledger);
+		run_until(ledger, act_join_and_leave, step, SIGKILL);
 		bool ended = reached_end;
-		if (owner_first) // while the dead one still stands among the holders
-			disown(ledger, share);
+		if (owner_first) // while the dead process is still a holder
+			leave_as_owner(ledger, share);
 		reap_all_dead(ledger);
 		if (!owner_first)
-			CHECK_INT(disown(ledger, share), 0);
-		check_exact(ledger, HELD - 2 * MIB);
+			CHECK_INT(leave_as_owner(ledger, share), 0);
+		check_sum(ledger, CHARGED - 2 * MIB);
 		vg_ledger_close(ledger);
 		if (ended) {
 			CHECK(step >= 9);
@@ -342,22 +342,22 @@ TEST(killed_at_every_step_of_joining_and_leaving)
 	}
 }
 
-// The owner is killed at every step of its way out while the test holds what it shared.
-TEST(killed_owner_on_its_way_out)
+// The owner is killed at every step of leaving, while this process is a holder.
+TEST(sum_is_exact_if_leaving_owner_is_killed)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = ledger_with_held();
+		struct vg_ledger *ledger = create_charged_ledger();
 		struct pair pair;
 		uint64_t bytes, passed;
 		uint32_t share;
-		start(ledger, &pair, own_it, disown_it, step);
+		start(ledger, &pair, act_own, act_disown, step);
 		CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), 0);
 		finish(&pair);
-		CHECK_INT(vg_ledger_charged(ledger), HELD + 2 * MIB);
+		CHECK_INT(vg_ledger_charged(ledger), CHARGED + 2 * MIB);
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD + 2 * MIB);
+		check_sum(ledger, CHARGED + 2 * MIB);
 		vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (reached_end) {
 			CHECK(step >= 6);
@@ -366,22 +366,23 @@ TEST(killed_owner_on_its_way_out)
 	}
 }
 
-// The last holder of an orphan is killed on its way out, and its reaper at every step of the reaping.
-TEST(killed_last_holder_and_killed_reaper)
+// After its owner has left, the last holder is killed at every step of leaving, and its reaper at every step of
+// reaping.
+TEST(sum_is_exact_if_last_holder_and_reaper_are_killed)
 {
 	for (int step = 0, reaper_step = 0;;) {
-		struct vg_ledger *ledger = ledger_with_held();
+		struct vg_ledger *ledger = create_charged_ledger();
 		struct pair pair;
-		uint32_t share = shared_by_the_test(ledger);
-		start(ledger, &pair, join_it, leave_it, step);
-		CHECK_INT(disown(ledger, share), 2 * MIB);
+		uint32_t share = share_own_memory(ledger);
+		start(ledger, &pair, act_join, act_leave, step);
+		CHECK_INT(leave_as_owner(ledger, share), 2 * MIB);
 		finish(&pair);
 		bool ended = reached_end;
-		CHECK(vg_ledger_charged(ledger) >= HELD - 2 * MIB && vg_ledger_charged(ledger) <= HELD);
-		run_until(ledger, do_reap, reaper_step, SIGKILL);
+		CHECK(vg_ledger_charged(ledger) >= CHARGED - 2 * MIB && vg_ledger_charged(ledger) <= CHARGED);
+		run_until(ledger, reap_dead, reaper_step, SIGKILL);
 		bool reaper_ended = reached_end;
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD - 2 * MIB);
+		check_sum(ledger, CHARGED - 2 * MIB);
 		vg_ledger_close(ledger);
 		reaper_step++;
 		if (!reaper_ended)
@@ -394,25 +395,25 @@ TEST(killed_last_holder_and_killed_reaper)
 	}
 }
 
-// The reaper of a dead owner is killed at every step, while the test holds what that shared.
-TEST(killed_reaper_of_an_owner)
+// The reaper of a dead owner is killed at every step, while this process is a holder.
+TEST(sum_is_exact_if_reaper_of_owner_is_killed)
 {
 	for (int step = 0;; step++) {
-		struct vg_ledger *ledger = ledger_with_held();
+		struct vg_ledger *ledger = create_charged_ledger();
 		struct pair pair;
 		uint64_t bytes, passed;
 		uint32_t share;
-		start(ledger, &pair, own_it, nothing, -1);
+		start(ledger, &pair, act_own, act_nothing, -1);
 		CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), 0);
 		finish(&pair);
-		run_until(ledger, do_reap, step, SIGKILL);
+		run_until(ledger, reap_dead, step, SIGKILL);
 		bool ended = reached_end;
-		CHECK_INT(vg_ledger_charged(ledger), HELD + 2 * MIB);
-		run_until(ledger, do_reap, step / 2, SIGKILL); // and a second one
+		CHECK_INT(vg_ledger_charged(ledger), CHARGED + 2 * MIB);
+		run_until(ledger, reap_dead, step / 2, SIGKILL); // and a second one
 		reap_all_dead(ledger);
-		check_exact(ledger, HELD + 2 * MIB);
+		check_sum(ledger, CHARGED + 2 * MIB);
 		vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
-		check_exact(ledger, HELD);
+		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (ended) {
 			CHECK(step >= 10);

@@ -1,5 +1,5 @@
-// Processes own, hold and leave a few pieces of memory in no order, and some are killed: nobody that holds one is
-// ever without a charge for it, and at the end nothing is left. RACE_SECONDS: how long (2).
+// Processes own, join and leave a few shared allocations in random order, and some are killed. Memory with a holder is
+// always charged, and at the end nothing is charged. Runs for RACE_SECONDS, or 2 s.
 #include "base/clock.h"
 #include "ledger/share.h"
 #include "ledger_file.h"
@@ -17,8 +17,8 @@ struct shared {
 };
 static struct shared *shared;
 
-struct held {
-	uint32_t share; // 0: not held
+struct holding {
+	uint32_t share; // 0: none
 	bool own;
 };
 
@@ -35,70 +35,70 @@ static uint64_t size_of(unsigned int piece)
 	return (piece + 1) * MIB;
 }
 
-static void own(struct vg_ledger *ledger, unsigned int piece, struct held *held)
+static void make_owner(struct vg_ledger *ledger, unsigned int piece, struct holding *holding)
 {
 	uint64_t passed;
 
 	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, size_of(piece)) != 0)
 		return;
-	if (vg_ledger_share_make(ledger, size_of(piece), &held->share) == 0 &&
-	    vg_ledger_share_name(ledger, held->share, piece + 1, true) == 0) {
-		held->own = true;
+	if (vg_ledger_share_make(ledger, size_of(piece), &holding->share) == 0 &&
+	    vg_ledger_share_name(ledger, holding->share, piece + 1, true) == 0) {
+		holding->own = true;
 		__atomic_fetch_add(&shared->owned[piece], 1, __ATOMIC_RELAXED);
 		return;
 	}
-	if (held->share)
-		vg_ledger_share_leave(ledger, held->share, VG_LEDGER_VMM, size_of(piece), &passed);
+	if (holding->share)
+		vg_ledger_share_leave(ledger, holding->share, VG_LEDGER_VMM, size_of(piece), &passed);
 	vg_ledger_refund(ledger, VG_LEDGER_VMM, size_of(piece));
-	held->share = 0;
+	holding->share = 0;
 }
 
-// Whoever holds it is covered: by the owner's charge or the share's.
-static void join(struct vg_ledger *ledger, unsigned int piece, struct held *held)
+// The memory of a holder must be charged: to the owner or to the shared allocation.
+static void join_allocation(struct vg_ledger *ledger, unsigned int piece, struct holding *holding)
 {
 	uint64_t bytes;
 
-	if (vg_ledger_share_join(ledger, piece + 1, &held->share, &bytes) != 0)
+	if (vg_ledger_share_join(ledger, piece + 1, &holding->share, &bytes) != 0)
 		return;
-	held->own = false;
+	holding->own = false;
 	__atomic_fetch_add(&shared->joined, 1, __ATOMIC_RELAXED);
 	if (bytes != size_of(piece) || vg_ledger_charged(ledger) < bytes)
 		__atomic_fetch_add(&shared->uncovered, 1, __ATOMIC_RELAXED);
 }
 
-static void leave(struct vg_ledger *ledger, unsigned int piece, struct held *held)
+static void leave_allocation(struct vg_ledger *ledger, unsigned int piece, struct holding *holding)
 {
 	uint64_t passed;
 
 	if (vg_ledger_charged(ledger) < size_of(piece))
 		__atomic_fetch_add(&shared->uncovered, 1, __ATOMIC_RELAXED);
-	vg_ledger_share_leave(ledger, held->share, VG_LEDGER_VMM, size_of(piece), &passed);
-	if (held->own)
+	vg_ledger_share_leave(ledger, holding->share, VG_LEDGER_VMM, size_of(piece), &passed);
+	if (holding->own)
 		vg_ledger_refund(ledger, VG_LEDGER_VMM, size_of(piece) - passed);
 	if (passed)
 		__atomic_fetch_add(&shared->passed, 1, __ATOMIC_RELAXED);
-	held->share = 0;
+	holding->share = 0;
 }
 
 static void play(struct vg_ledger *ledger, int number)
 {
 	uint64_t state = 88172645463325252ull + (uint64_t)number * 7919 + (uint64_t)getpid();
-	struct held held[PIECES] = {0};
+	struct holding holdings[PIECES] = {0};
 
 	vg_ledger_enter(ledger);
 	for (;;) {
 		uint64_t random = next_random(&state);
 		unsigned int piece = random % PIECES;
-		if (held[piece].share)
-			leave(ledger, piece, &held[piece]);
+		if (holdings[piece].share)
+			leave_allocation(ledger, piece, &holdings[piece]);
 		else if (random >> 32 & 3)
-			join(ledger, piece, &held[piece]);
+			join_allocation(ledger, piece, &holdings[piece]);
 		else
-			own(ledger, piece, &held[piece]);
+			make_owner(ledger, piece, &holdings[piece]);
 	}
 }
 
-static pid_t start(struct vg_ledger *ledger, int number)
+static pid_t start_player(struct vg_ledger *ledger, int number)
 {
 	pid_t child = fork();
 
@@ -108,18 +108,18 @@ static pid_t start(struct vg_ledger *ledger, int number)
 	return child;
 }
 
-TEST(shares_come_and_go)
+TEST(memory_with_a_holder_is_always_charged)
 {
 	const char *seconds = getenv("RACE_SECONDS");
 	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 2) * 1000000000;
-	struct vg_ledger *ledger = fresh_ledger(LIMIT);
+	struct vg_ledger *ledger = create_ledger(LIMIT);
 	uint64_t state = 2463534242u, limit, charged;
 	pid_t players[PLAYERS];
 
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(shared != MAP_FAILED);
 	for (int i = 0; i < PLAYERS; i++)
-		players[i] = start(ledger, i);
+		players[i] = start_player(ledger, i);
 	while (vg_clock_monotonic_ns() < end) {
 		int victim = (int)(next_random(&state) % PLAYERS);
 		usleep(3000);
@@ -129,7 +129,7 @@ TEST(shares_come_and_go)
 		reap_all_dead(ledger);
 		vg_ledger_read(ledger, &limit, &charged);
 		CHECK(charged <= limit);
-		players[victim] = start(ledger, victim);
+		players[victim] = start_player(ledger, victim);
 	}
 	for (int i = 0; i < PLAYERS; i++) {
 		kill(players[i], SIGKILL);

@@ -1,4 +1,4 @@
-// The users of a ledger truncate its file while others read it, or write in it: nobody is ended by SIGBUS.
+// The users of a ledger truncate its file while other processes read or write it: SIGBUS kills none of them.
 #include "ledger_file.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 static const uint64_t MIB = 1 << 20;
 
-static struct vg_ledger_tenant like(void)
+static struct vg_ledger_tenant make_tenant(void)
 {
 	struct vg_ledger_tenant tenant = {.used = 3 * MIB};
 
@@ -24,9 +24,9 @@ static struct vg_ledger_tenant like(void)
 	return tenant;
 }
 
-TEST(a_copy_outlives_its_file)
+TEST(copy_survives_truncation_of_file)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB), *copy, *none = NULL;
+	struct vg_ledger *ledger = create_ledger(16 * MIB), *copy, *none = NULL;
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
 
@@ -36,7 +36,7 @@ TEST(a_copy_outlives_its_file)
 	CHECK_INT(truncate(ledger_path, 0), 0);
 	CHECK_STR(vg_ledger_name(copy), "test");
 	CHECK_INT(vg_ledger_limit(copy), 16 * MIB);
-	CHECK_INT(vg_ledger_charged(copy), MIB); // as it stood then
+	CHECK_INT(vg_ledger_charged(copy), MIB); // as when it was copied
 	CHECK(vg_ledger_next_tenant(copy, &cursor, &tenant));
 	CHECK_INT(tenant.owner.pid, getpid());
 	CHECK_INT(vg_ledger_open_copy(ledger_path, &none), -EPROTO);
@@ -45,15 +45,15 @@ TEST(a_copy_outlives_its_file)
 	vg_ledger_close(ledger);
 }
 
-// A device would be opened, a FIFO waited for.
-TEST(what_is_no_file_is_not_opened)
+// Opening a device may have effects, and opening a FIFO blocks.
+TEST(only_regular_files_are_opened)
 {
-	struct vg_ledger *ledger = fresh_ledger(MIB), *none = NULL;
+	struct vg_ledger *ledger = create_ledger(MIB), *none = NULL;
 	char fifo[PATH_MAX + 40];
 
 	snprintf(fifo, sizeof fifo, "%s.fifo", ledger_path);
 	CHECK_INT(mkfifo(fifo, 0600), 0);
-	alarm(10); // instead of waiting for ever
+	alarm(10); // if it blocks
 	CHECK_INT(vg_ledger_open_copy(fifo, &none), -EPROTO);
 	CHECK_INT(vg_ledger_open_copy("/dev/null", &none), -EPROTO);
 	CHECK_INT(vg_ledger_open_copy("/", &none), -EPROTO);
@@ -69,10 +69,10 @@ TEST(what_is_no_file_is_not_opened)
 	vg_ledger_close(ledger);
 }
 
-TEST(whoever_writes_in_a_truncated_ledger_is_told)
+TEST(guard_reports_truncation)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB);
-	struct vg_ledger_tenant tenant = like();
+	struct vg_ledger *ledger = create_ledger(16 * MIB);
+	struct vg_ledger_tenant tenant = make_tenant();
 
 	vg_ledger_guard(ledger);
 	CHECK_INT(vg_ledger_stand_in(ledger, &tenant), 0);
@@ -91,9 +91,9 @@ static void leave_fault(int signal)
 	siglongjmp(other_fault, signal);
 }
 
-TEST(other_faults_are_passed_on)
+TEST(guard_passes_other_faults_to_previous_handler)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+	struct vg_ledger *ledger = create_ledger(16 * MIB);
 	struct sigaction action = {.sa_handler = leave_fault}, now;
 	int fd = memfd_create("other", MFD_CLOEXEC);
 	volatile char *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
@@ -103,7 +103,7 @@ TEST(other_faults_are_passed_on)
 	vg_ledger_guard(ledger);
 	if (sigsetjmp(other_fault, 1) == 0) {
 		(void)*page;
-		FAIL("nothing was passed on");
+		FAIL("the handler was not called");
 	}
 	CHECK(!vg_ledger_unguard());
 	sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, &now);
@@ -113,10 +113,10 @@ TEST(other_faults_are_passed_on)
 	vg_ledger_close(ledger);
 }
 
-// Ends what nobody has set a handler for, as without a guard.
-TEST(a_fault_that_is_nobodys_ends_the_process)
+// As without a guard.
+TEST(fault_without_handler_kills_process)
 {
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+	struct vg_ledger *ledger = create_ledger(16 * MIB);
 	int status;
 
 	pid_t child = fork();
@@ -132,7 +132,7 @@ TEST(a_fault_that_is_nobodys_ends_the_process)
 	vg_ledger_close(ledger);
 }
 
-static void truncate_for_ever(const char *path)
+static void truncate_repeatedly(const char *path)
 {
 	static char whole[4 << 20];
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -144,40 +144,40 @@ static void truncate_for_ever(const char *path)
 			_exit(1);
 }
 
-// For 3 s, or as long as TRUNCATION_SECONDS says.
-TEST(readers_and_writers_survive_while_it_is_truncated)
+// Runs for TRUNCATION_SECONDS, or 3 s.
+TEST(readers_and_writers_survive_repeated_truncation)
 {
 	const char *seconds = getenv("TRUNCATION_SECONDS");
 	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 3) * 1000000000;
-	struct vg_ledger *ledger = fresh_ledger(16 * MIB), *opened;
-	struct vg_ledger_tenant tenant = like(), read;
-	unsigned told = 0, sound = 0;
+	struct vg_ledger *ledger = create_ledger(16 * MIB), *opened;
+	struct vg_ledger_tenant tenant = make_tenant(), read;
+	unsigned truncations = 0, copies = 0;
 	int status;
 
 	vg_ledger_close(ledger);
 	pid_t child = fork();
 	if (child == 0)
-		truncate_for_ever(ledger_path);
-	// On a busy host it takes longer until both were seen.
-	while (vg_clock_monotonic_ns() < end + (told && sound ? 0 : 30000000000)) {
+		truncate_repeatedly(ledger_path);
+	// On a busy host it takes longer until both have happened.
+	while (vg_clock_monotonic_ns() < end + (truncations && copies ? 0 : 30000000000)) {
 		unsigned int cursor = 0;
 		if (vg_ledger_open_copy(ledger_path, &opened) == 0) {
 			while (vg_ledger_next_tenant(opened, &cursor, &read))
 				;
 			CHECK_STR(vg_ledger_name(opened), "test");
 			vg_ledger_close(opened);
-			sound++;
+			copies++;
 		}
 		if (vg_ledger_open(ledger_path, &opened))
 			continue;
 		vg_ledger_guard(opened);
 		vg_ledger_stand_in(opened, &tenant);
 		vg_ledger_leave(opened);
-		told += vg_ledger_unguard();
+		truncations += vg_ledger_unguard();
 		vg_ledger_close(opened);
 	}
 	kill(child, SIGKILL);
 	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK(WIFSIGNALED(status)); // it truncated to the end
-	CHECK(told > 0 && sound > 0);
+	CHECK(WIFSIGNALED(status)); // it was still running
+	CHECK(truncations > 0 && copies > 0);
 }
