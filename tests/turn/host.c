@@ -30,7 +30,7 @@ unsigned int model_start(struct model *model, unsigned int vgpu, const struct pr
 	return model->process_count++;
 }
 
-// Reports what the marks in the stream say of the work in flight.
+// Reports the work in flight, from the marks in the stream.
 static void report(struct model *model, struct process *process)
 {
 	uint64_t ahead = device_ahead(model, process);
@@ -59,7 +59,8 @@ static void launch(struct model *model, struct process *process)
 	process->launched++;
 	device_submit(model, index_of(model, process), kernel);
 	process->state = HOST_RUNS;
-	uint64_t pause = program->pause_every && process->total_launches % program->pause_every == 0 ? program->pause_ns : 0;
+	bool pauses = program->pause_every && process->total_launches % program->pause_every == 0;
+	uint64_t pause = pauses ? program->pause_ns : 0;
 	go_on_at(model, process, model->now + (uint64_t)((double)program->host_ns * process->pace) + pause, EVENT_HOST);
 }
 
@@ -232,7 +233,7 @@ void model_continue(struct model *model, unsigned int index)
 					       : EVENT_HOST);
 }
 
-// The daemon learns of it at once. The work leaves the device within 100 ms.
+// The daemon notices it at once. The work leaves the device within 100 ms.
 void model_kill(struct model *model, unsigned int index)
 {
 	struct process *process = &model->processes[index];

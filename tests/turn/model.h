@@ -22,15 +22,15 @@ struct program {
 	uint64_t host_ns;	   // from one launch to the next
 	uint64_t kernel_ns, other_ns; // the kernels; `other_ns`: every second one, if it is not 0
 	uint64_t think_ns;	   // on the host, after the synchronization
-	unsigned int pause_every;  // launches, after which the host
-	uint64_t pause_ns;	   // does something else for so long
+	unsigned int pause_every;  // the host pauses after so many launches
+	uint64_t pause_ns;	   // for so long
 	uint64_t copy_ns;	   // before the kernels: a copy between host and device
 	double jitter;		   // of the host's time
 	double width;		   // part of the device that a kernel fills; 0: all of it
 	bool never_waits;	   // no synchronization
 	bool silent;		   // waits at the gate and never launches, even if it is open
-	int spins_for;		   // kernels wait for those of this process, minus 1; 0: they do not
-	uint64_t requests;	   // it ends after so many; 0: never
+	int spins_for;		   // its kernels wait for those of process `spins_for` - 1; 0: they do not
+	uint64_t requests;	   // it ends after so many requests; 0: never
 };
 
 struct model_options {
@@ -46,7 +46,7 @@ struct model_options {
 	double estimate;     // of a kernel, times its length
 	uint64_t seed;
 };
-// Returns those of a device of the Hopper generation and a quick host.
+// Returns the options of a device of the Hopper generation with a fast host.
 void model_options(enum turn_mode mode, struct model_options *ret_options);
 
 struct model_process {

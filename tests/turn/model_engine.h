@@ -7,15 +7,15 @@
 #include "turn/gate.h"
 
 enum event_kind {
-	EVENT_HOST,    // a process goes on
+	EVENT_HOST,    // a process continues
 	EVENT_LOOK,    // a process at the gate looks at the word
 	EVENT_TOLD,    // a process may see that its work has ended
 	EVENT_REAPED,  // the daemon clears the slot of a killed process
 	EVENT_DEVICE,  // something ends on the device
 	EVENT_COPIED,  // a copy has ended
 	EVENT_GONE,    // the work of a killed process leaves the device
-	EVENT_ARBITER, // it looks at the facts
-	EVENT_ORDERS,  // and writes its orders
+	EVENT_ARBITER, // the arbiter reads the facts
+	EVENT_ORDERS,  // the arbiter writes its orders
 };
 
 struct event {
@@ -29,9 +29,9 @@ static inline bool event_before(const struct event *a, const struct event *b)
 }
 
 struct kernel {
-	uint64_t left_ns;  // UINT64_MAX: until what it waits for
+	uint64_t left_ns;  // UINT64_MAX: until another kernel ends
 	uint64_t estimate; // nanoseconds, when it was launched
-	uint64_t shape, measured_ns; // what its process learns from it, if it is a sample
+	uint64_t shape, measured_ns; // for turn_estimate_learn(), if it is a sample
 	bool sampled;
 	uint64_t awaits;   // it waits for so many kernels of the other process
 	bool copy;
@@ -109,7 +109,7 @@ void device_submit(struct model *model, unsigned int process, struct kernel kern
 void device_step(struct model *model);
 void device_copied(struct model *model, unsigned int process);
 void device_remove(struct model *model, unsigned int process);
-// The estimate of what is in flight, as the process's own marks say.
+// Returns the estimated work in flight, from the marks of the process.
 uint64_t device_ahead(const struct model *model, const struct process *process);
 
 // ---- host.c

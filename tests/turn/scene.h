@@ -1,4 +1,4 @@
-// Tenants on one device of the model, and what each of them gets. For the tests of the model and its table.
+// Runs tenants on one device of the model, and measures what each gets. For the tests of the model and its table.
 #pragma once
 #include "model.h"
 
@@ -11,7 +11,7 @@ extern const struct program program_long;	// kernels of 6.5 ms
 extern const struct program program_graph;	// captured steps of 10 ms
 extern const struct program program_graph_long; // captured steps of 100 ms
 extern const struct program program_loop;	// a training loop with a data loader
-extern const struct program program_pausing;	// the same, and the host is busy with something else at times
+extern const struct program program_pausing;	// the same, and the host pauses at times
 extern const struct program program_forty;	// 2 ms on the device, 3 ms on the host
 extern const struct program program_late_train;	// the same as train, long and graph, but the host takes 0.2 ms after
 extern const struct program program_late_long;	// each synchronization until it launches again

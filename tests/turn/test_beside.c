@@ -1,11 +1,11 @@
-// Side by side under MPS: which vGPUs run at once, and what an attempt that fails costs the others.
+// Side by side under MPS: which vGPUs run at once, and what a failed attempt costs the others.
 #include "test.h"
 
 #include "model.h"
 
 static const struct program train = {.launches = 20, .host_ns = 8 * US, .kernel_ns = 200 * US};
 
-static struct model *begin(void)
+static struct model *begin_model(void)
 {
 	struct model_options options;
 
@@ -13,20 +13,20 @@ static struct model *begin(void)
 	return model_create(&options);
 }
 
-static unsigned int start(struct model *model, const struct program *program)
+static unsigned int start_vgpu(struct model *model, const struct program *program)
 {
 	return model_start(model, model_vgpu(model, 50, false, false), program);
 }
 
 // After a failed attempt the arbiter waits twice as long before the next one.
-TEST(a_tenant_that_fills_the_device_slows_others_down_for_a_short_time)
+TEST(failed_attempts_cost_little)
 {
 	const struct program small = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 4500, .width = .4};
-	struct model *model = begin();
+	struct model *model = begin_model();
 	const double rate_in_turns = 83000 * .5;
 
-	start(model, &train);
-	unsigned int other = start(model, &small);
+	start_vgpu(model, &train);
+	unsigned int other = start_vgpu(model, &small);
 	model_run(model, 7 * SEC);
 	model_forget(model);
 	model_run(model, 4 * SEC);
@@ -35,15 +35,15 @@ TEST(a_tenant_that_fills_the_device_slows_others_down_for_a_short_time)
 }
 
 // The kernels of each take two thirds of the time, but less than half of the device.
-TEST(kernels_that_leave_room_on_the_device_run_side_by_side)
+TEST(small_kernels_run_side_by_side)
 {
 	const struct program narrow = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 8 * US, .width = .4};
-	struct model *model = begin();
+	struct model *model = begin_model();
 
-	unsigned int alone = start(model, &narrow);
+	unsigned int alone = start_vgpu(model, &narrow);
 	model_run(model, 2 * SEC);
 	uint64_t rate = model_process(model, alone)->kernels / 2;
-	start(model, &narrow);
+	start_vgpu(model, &narrow);
 	model_run(model, SEC);
 	model_forget(model);
 	model_run(model, 4 * SEC);
@@ -53,15 +53,15 @@ TEST(kernels_that_leave_room_on_the_device_run_side_by_side)
 }
 
 // During an attempt of 20 ms each works for about 4 ms: little, but neither waits for the other.
-TEST(tenants_that_are_idle_most_of_the_time_run_side_by_side)
+TEST(mostly_idle_tenants_run_side_by_side)
 {
 	struct program rare = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 10 * MS};
-	struct model *model = begin();
+	struct model *model = begin_model();
 	unsigned int beside = 0;
 
-	start(model, &rare);
+	start_vgpu(model, &rare);
 	rare.think_ns = 17 * MS;
-	start(model, &rare);
+	start_vgpu(model, &rare);
 	model_run(model, SEC);
 	for (int i = 0; i < 400; i++) {
 		model_run(model, 10 * MS);

@@ -13,14 +13,14 @@
 
 // ---- the words
 
-TEST(an_open_gate_is_zero)
+TEST(word_of_open_gate_is_zero)
 {
 	CHECK_INT(turn_word(0, TURN_OPEN, 0), 0);
 	CHECK_INT(turn_word_state(0), TURN_OPEN);
 	CHECK(turn_admits(0, 0, 0, SEC, 5 * SEC));
 }
 
-TEST(a_word_has_three_parts)
+TEST(word_has_number_state_and_flags)
 {
 	uint32_t word = turn_word(TURN_NUMBERS + 5, TURN_CLOSED, TURN_SPIN | TURN_WANTED);
 
@@ -30,7 +30,7 @@ TEST(a_word_has_three_parts)
 	CHECK(!turn_word_is(word, TURN_COUNT) && !turn_word_is(word, TURN_ANNOUNCE));
 }
 
-TEST(work_ahead_shrinks_to_the_window_before_the_turn_ends)
+TEST(allowed_work_shrinks_to_the_window_at_the_end_of_the_turn)
 {
 	uint64_t end = 10 * SEC;
 
@@ -42,7 +42,7 @@ TEST(work_ahead_shrinks_to_the_window_before_the_turn_ends)
 	CHECK_INT(turn_window(400, end, end + SEC), 400 * US);
 }
 
-TEST(a_held_gate_admits_a_window_until_the_end_of_the_turn)
+TEST(held_gate_admits_a_window_until_the_end_of_the_turn)
 {
 	uint32_t held = turn_word(1, TURN_HELD, 0), wanted = turn_word(1, TURN_HELD, TURN_WANTED);
 	uint64_t now = 10 * SEC, until = now + 5 * MS;
@@ -60,7 +60,7 @@ TEST(a_held_gate_admits_a_window_until_the_end_of_the_turn)
 	CHECK(!turn_admits(turn_word(1, TURN_CLOSED, TURN_SPIN), 400 * US, until, now, 0));
 }
 
-TEST(a_gate_opens_for_words_it_does_not_know)
+TEST(unknown_states_are_open)
 {
 	for (unsigned int state = TURN_CLOSED + 1; state < 16; state++)
 		CHECK(turn_admits(7 << 8 | state << 4 | 15, 0, 0, SEC, 9 * SEC));
@@ -77,18 +77,18 @@ static struct turn_facts read_slots(unsigned int count, const uint64_t *stopped,
 	return facts;
 }
 
-static void clear(void)
+static void clear_page(void)
 {
 	memset(&page, 0, sizeof page);
 	memset(slots, 0, sizeof slots);
 }
 
-TEST(the_facts_of_a_vgpu_are_those_of_its_processes)
+TEST(facts_combine_the_slots_of_all_processes)
 {
 	uint64_t now = 10 * SEC;
 	struct turn_facts facts;
 
-	clear();
+	clear_page();
 	page.word = turn_word(9, TURN_HELD, 0);
 	slots[0] = (struct turn_slot){.watching = 1, .turn = 9, .eta_ns = now + 5, .began_ns = now - 50, .launches = 3};
 	slots[1] = (struct turn_slot){.watching = 1, .turn = 9, .eta_ns = now + 9, .began_ns = now - 70, .launches = 4};
@@ -106,7 +106,7 @@ TEST(unwatched_work_ends_at_its_estimate)
 	uint64_t now = 10 * SEC, stopped[2] = {0, 1ull << 6};
 	struct turn_facts facts;
 
-	clear();
+	clear_page();
 	slots[70] = (struct turn_slot){.watching = 1, .eta_ns = now - 1 * MS, .waiting = 1};
 	CHECK_INT(read_slots(71, NULL, now).in_flight, 1);
 	facts = read_slots(71, stopped, now); // no thread is at the gate, and none watches
@@ -118,12 +118,12 @@ TEST(unwatched_work_ends_at_its_estimate)
 	CHECK_INT(read_slots(71, NULL, now).in_flight, 0);
 }
 
-TEST(future_times_are_bounded)
+TEST(times_in_the_future_are_bounded)
 {
 	uint64_t now = 10 * SEC;
 	struct turn_facts facts;
 
-	clear();
+	clear_page();
 	slots[0] = (struct turn_slot){.waiting = UINT32_MAX,
 				      .eta_ns = UINT64_MAX,
 				      .began_ns = UINT64_MAX,
@@ -135,23 +135,23 @@ TEST(future_times_are_bounded)
 	CHECK(facts.waiting == 1 && facts.in_flight == 1);
 }
 
-TEST(writing_orders_says_when_to_wake_and_to_look_again)
+TEST(write_returns_when_to_wake_and_to_look_again)
 {
 	struct turn_gate gate = {.word = turn_word(1, TURN_CLOSED, 0), .window_us = 5, .reason = TURN_REASON_LIMITED};
 
-	clear();
+	clear_page();
 	CHECK_INT(turn_page_write(&page, &gate, 123), TURN_WRITTEN_LOOK);
 	CHECK(page.word == gate.word && page.window_us == 5 && page.beat_ns == 123 &&
 	      page.reason == TURN_REASON_LIMITED);
 	gate.word = turn_word(1, TURN_CLOSED, TURN_SPIN);
 	CHECK_INT(turn_page_write(&page, &gate, 124), TURN_WRITTEN_WAKE);
-	CHECK_INT(turn_page_write(&page, &gate, 125), 0); // nothing is new but the beat
+	CHECK_INT(turn_page_write(&page, &gate, 125), 0); // only the beat is new
 	CHECK(page.beat_ns == 125);
 	gate.word = turn_word(2, TURN_HELD, 0);
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
 	gate.word = turn_word(2, TURN_HELD, TURN_WANTED);
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE | TURN_WRITTEN_LOOK);
-	page.word = 0xffffffff; // a tenant wrote it
+	page.word = 0xffffffff; // overwritten by a tenant
 	CHECK(turn_page_write(&page, &gate, 127) & TURN_WRITTEN_WAKE);
 	CHECK(page.word == gate.word);
 }
@@ -171,12 +171,12 @@ static void set_word(enum turn_state state, unsigned int flags)
 
 static void begin_process(enum turn_state state, unsigned int flags)
 {
-	clear();
+	clear_page();
 	process = (struct turn_process){.page = &page, .slot = &slots[0]};
 	set_word(state, flags);
 }
 
-TEST(a_launch_is_counted_in_the_slot)
+TEST(launch_is_counted_in_the_slot)
 {
 	begin_process(TURN_HELD, 0);
 	CHECK(!turn_count_launch(&process, 300, SEC));
@@ -187,7 +187,7 @@ TEST(a_launch_is_counted_in_the_slot)
 	CHECK(slots[0].eta_ns == SEC + MS + 7);
 }
 
-TEST(the_end_of_work_rings_if_another_vgpu_waits)
+TEST(end_of_work_rings_if_another_vgpu_waits)
 {
 	begin_process(TURN_HELD, 0);
 	turn_count_launch(&process, 300, SEC);
@@ -212,7 +212,7 @@ TEST(the_end_of_work_rings_if_another_vgpu_waits)
 	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
 }
 
-TEST(a_request_is_announced_if_no_thread_reported_the_end_of_the_last)
+TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
 	CHECK(turn_count_launch(&process, US, SEC));
@@ -221,7 +221,7 @@ TEST(a_request_is_announced_if_no_thread_reported_the_end_of_the_last)
 	CHECK(slots[0].urgent);
 }
 
-TEST(a_thread_at_a_closed_gate_rings_spins_and_sleeps)
+TEST(thread_at_a_closed_gate_rings_spins_and_sleeps)
 {
 	struct turn_action action;
 
@@ -243,7 +243,7 @@ TEST(a_thread_at_a_closed_gate_rings_spins_and_sleeps)
 }
 
 // The thread asks more often as the estimated end comes closer, and less often the longer the work lasts beyond it.
-TEST(a_thread_at_a_closed_gate_polls_for_the_end_of_work)
+TEST(thread_at_a_closed_gate_polls_for_the_end_of_work)
 {
 	struct turn_action action;
 
@@ -259,7 +259,7 @@ TEST(a_thread_at_a_closed_gate_polls_for_the_end_of_work)
 	CHECK(action.step == TURN_STEP_POLL && action.ns == MS);
 }
 
-TEST(a_launch_waits_for_the_window_for_the_patience_at_most)
+TEST(launch_waits_for_the_window_at_most_for_the_patience)
 {
 	struct turn_action action;
 
@@ -282,7 +282,7 @@ static uint64_t sleep_at_gate(uint64_t now, int rings)
 	return now;
 }
 
-TEST(a_gate_without_a_beat_opens)
+TEST(gate_without_a_beat_opens)
 {
 	uint64_t now = SEC;
 
@@ -292,7 +292,7 @@ TEST(a_gate_without_a_beat_opens)
 	CHECK(now >= SEC + TURN_BEAT_NS && now <= SEC + TURN_BEAT_NS + MS);
 	turn_wait_end(&process);
 	CHECK(turn_gate_admits(&process, now + SEC - 1) && !turn_gate_admits(&process, now + SEC));
-	// A thread that was stopped proves nothing. It rings, and the beat comes.
+	// A thread that was stopped cannot conclude that no arbiter runs. It rings, and the beat comes.
 	now += 2 * SEC;
 	turn_wait_begin(&process, &waiting, now);
 	CHECK_INT(sleep_at_gate(now, 1), now);
@@ -335,7 +335,7 @@ TEST(work_in_flight_of_several_threads_adds_up)
 
 static struct turn_estimates estimates;
 
-TEST(estimates_follow_what_was_measured)
+TEST(estimates_follow_measurements)
 {
 	bool sample;
 	uint64_t a = turn_shape(&page, 100), b = turn_shape(&page, 101);
@@ -357,8 +357,8 @@ TEST(estimates_follow_what_was_measured)
 	CHECK(turn_estimate(&estimates, b, MS, &sample) > 2000 * SEC);
 }
 
-// All belong to the same set of the table, and one more than it holds.
-TEST(shapes_do_not_take_each_others_estimates)
+// All are in the same set of the table, and one more than it has room for.
+TEST(shapes_keep_separate_estimates)
 {
 	enum { SHAPES = TURN_WAYS + 1 };
 	bool sample;
@@ -378,8 +378,8 @@ TEST(shapes_do_not_take_each_others_estimates)
 	CHECK_INT(known, TURN_WAYS);
 }
 
-// A training has about a hundred kernels, with some sizes of the grid each.
-TEST(the_table_holds_the_shapes_of_a_program)
+// A training program has about a hundred kernels, with several grid sizes each.
+TEST(table_has_room_for_the_shapes_of_a_program)
 {
 	enum { KERNELS = 100, GRIDS = 4 };
 	bool sample;
@@ -397,7 +397,7 @@ TEST(the_table_holds_the_shapes_of_a_program)
 }
 
 // The first of 16 launches finds the device busy with another process.
-TEST(the_longest_of_a_sequence_of_launches_is_measured_rarely)
+TEST(long_samples_of_a_short_kernel_are_capped)
 {
 	enum { SEQUENCE = 16, SAMPLES = 40 * SEQUENCE };
 	bool sample;
@@ -435,7 +435,7 @@ TEST(one_launch_in_61_is_a_sample)
 }
 
 // The first launch loads the code and takes twice as long.
-TEST(the_estimate_of_a_long_kernel_settles_soon)
+TEST(estimate_of_a_long_kernel_converges_soon)
 {
 	bool sample;
 	int launches = 0;
@@ -450,7 +450,7 @@ TEST(the_estimate_of_a_long_kernel_settles_soon)
 }
 
 // A persistent kernel has the same shape for all sizes of its problem.
-TEST(the_estimate_follows_a_kernel_that_suddenly_takes_longer)
+TEST(estimate_follows_a_kernel_that_takes_longer_than_before)
 {
 	bool sample;
 	int launches = 0;
@@ -479,7 +479,7 @@ static uint64_t wait_at_gate(struct turn_process *process, uint64_t now)
 	return now - begun;
 }
 
-TEST(nobody_waits_twice_for_an_arbiter_that_has_ended)
+TEST(no_thread_waits_twice_for_a_stopped_arbiter)
 {
 	static struct turn_page page;
 	struct turn_slot slot = {0};

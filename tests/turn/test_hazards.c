@@ -8,13 +8,13 @@
 static const struct program train = {.launches = 20, .host_ns = 8 * US, .kernel_ns = 200 * US};
 static const uint64_t FOREVER = 3600 * SEC;
 
-static struct model *begin(struct model_options *options)
+static struct model *begin_model(struct model_options *options)
 {
 	model_options(TURN_MODE_TIME, options);
 	return model_create(options);
 }
 
-static unsigned int start(struct model *model, unsigned int share, const struct program *program)
+static unsigned int start_vgpu(struct model *model, unsigned int share, const struct program *program)
 {
 	return model_start(model, model_vgpu(model, share, false, false), program);
 }
@@ -35,27 +35,27 @@ static uint64_t longest_wait(const struct model *model, unsigned int processes)
 }
 
 // Each kernel of one process waits for the previous kernel of the other.
-TEST(kernels_that_wait_for_each_other_across_vgpus_go_on)
+TEST(kernels_that_wait_for_another_vgpu_continue)
 {
 	const struct program first = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US, .spins_for = 2};
 	const struct program second = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US};
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	start(model, 50, &first);
-	start(model, 50, &second);
+	start_vgpu(model, 50, &first);
+	start_vgpu(model, 50, &second);
 	model_run(model, 5 * SEC);
-	// A round of two turns and the patience for one of them.
+	// At most a round of two turns, and the patience for one of them.
 	CHECK(model_process(model, 0)->kernels > 5 * 1000 / (2 * 12 + 20));
 	CHECK(longest_wait(model, 2) <= 2 * (12 + 20) * MS);
 	model_destroy(model);
 }
 
-TEST(two_collectives_crossed_over_vgpus_go_on)
+TEST(two_collectives_across_vgpus_continue)
 {
 	struct program programs[4];
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
 	// Process 0 waits for 3 and 1 for 2. Processes 2 and 3 wait for none, and are in the other vGPU.
 	for (unsigned int i = 0; i < 4; i++)
@@ -73,14 +73,15 @@ TEST(two_collectives_crossed_over_vgpus_go_on)
 	model_destroy(model);
 }
 
-TEST(a_persistent_kernel_takes_no_turns_and_is_reported)
+TEST(persistent_kernel_blocks_no_turns_and_is_reported)
 {
 	const struct program persistent = {.launches = 1, .kernel_ns = FOREVER};
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 	struct turn_account account[3];
 
-	unsigned int p = start(model, 20, &persistent), a = start(model, 40, &train), b = start(model, 40, &train);
+	unsigned int p = start_vgpu(model, 20, &persistent);
+	unsigned int a = start_vgpu(model, 40, &train), b = start_vgpu(model, 40, &train);
 	model_run(model, SEC);
 	model_forget(model);
 	model_run(model, 4 * SEC);
@@ -99,14 +100,14 @@ TEST(a_persistent_kernel_takes_no_turns_and_is_reported)
 	model_destroy(model);
 }
 
-TEST(kernels_longer_than_a_turn_are_made_up_for)
+TEST(overlong_kernels_are_compensated_in_later_turns)
 {
 	const struct program program = {.launches = 4, .host_ns = 8 * US, .kernel_ns = 18 * MS};
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	start(model, 30, &program);
-	start(model, 70, &train);
+	start_vgpu(model, 30, &program);
+	start_vgpu(model, 70, &train);
 	model_run(model, SEC);
 	model_forget(model);
 	model_run(model, 20 * SEC);
@@ -116,14 +117,14 @@ TEST(kernels_longer_than_a_turn_are_made_up_for)
 }
 
 // A kernel of 100 ms with a share of 2 would keep its process waiting for 4.9 s.
-TEST(a_wait_is_no_longer_than_the_debt)
+TEST(wait_is_bounded_by_the_debt)
 {
 	const struct program program = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * MS};
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	start(model, 2, &program);
-	start(model, 98, &train);
+	start_vgpu(model, 2, &program);
+	start_vgpu(model, 98, &train);
 	model_run(model, 20 * SEC);
 	CHECK(model_process(model, 0)->kernels >= 14);
 	CHECK(longest_wait(model, 2) <= options.rules.debt_ns + 2 * (12 + 20) * MS);
@@ -131,15 +132,15 @@ TEST(a_wait_is_no_longer_than_the_debt)
 }
 
 // A process that never synchronizes computes on the host: no thread reports that its work has ended.
-TEST(work_that_no_thread_watches_ends_at_its_estimate)
+TEST(unwatched_work_ends_at_its_estimate)
 {
 	const struct program program = {
 		.launches = 5, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 20 * MS, .never_waits = true};
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	start(model, 50, &program);
-	start(model, 50, &train);
+	start_vgpu(model, 50, &program);
+	start_vgpu(model, 50, &train);
 	model_run(model, SEC);
 	model_forget(model);
 	model_run(model, 4 * SEC);
@@ -178,12 +179,12 @@ static void check_total(struct model *model)
 	CHECK(total.charged_ns + total.overhead_ns + total.idle_ns == total.elapsed_ns + total.beside_ns);
 }
 
-TEST(a_killed_holder_loses_its_turn_at_once)
+TEST(killed_holder_loses_its_turn_at_once)
 {
 	for (int i = 0; i < 50; i++) {
 		struct model_options options;
-		struct model *model = begin(&options);
-		unsigned int victim = start(model, 80, &train), other = start(model, 20, &train);
+		struct model *model = begin_model(&options);
+		unsigned int victim = start_vgpu(model, 80, &train), other = start_vgpu(model, 20, &train);
 		model_run(model, (200 + (uint64_t)i * 7) * MS);
 		run_until_turn(model, 0);
 		model_kill(model, victim);
@@ -194,20 +195,20 @@ TEST(a_killed_holder_loses_its_turn_at_once)
 		check_total(model);
 		model_forget(model);
 		model_run(model, SEC);
-		CHECK(device_part(model, other, SEC) > 97); // alone
+		CHECK(device_part(model, other, SEC) > 97); // the other vGPU alone
 		model_destroy(model);
 	}
 }
 
-TEST(stopped_holders_delay_the_others_by_a_turn)
+TEST(stopped_holders_delay_others_by_at_most_a_turn)
 {
 	for (int i = 0; i < 40; i++) {
 		struct model_options options;
-		struct model *model = begin(&options);
+		struct model *model = begin_model(&options);
 		model_destroy(model);
 		options.sees_stops = i % 2;
 		model = model_create(&options);
-		unsigned int victim = start(model, 50, &train), other = start(model, 50, &train);
+		unsigned int victim = start_vgpu(model, 50, &train), other = start_vgpu(model, 50, &train);
 		model_run(model, (200 + (uint64_t)i * 3) * MS);
 		run_until_turn(model, 0);
 		model_run(model, (uint64_t)i * 100 * US);
@@ -233,8 +234,8 @@ static uint64_t draw(uint64_t below)
 	return (random_state >> 33) % below;
 }
 
-// Kills the process, and starts another one in a new vGPU; or stops and continues it. Returns the present process, and the
-// longest time without a kernel of process 0 meanwhile.
+// Kills the process, and starts another one in a new vGPU; or stops and continues it. Returns the present process, and
+// the longest time without a kernel of process 0 meanwhile.
 static unsigned int disturb_holder(struct model *model, unsigned int victim, uint64_t *ret_gap)
 {
 	run_until_turn(model, victim);
@@ -242,7 +243,7 @@ static unsigned int disturb_holder(struct model *model, unsigned int victim, uin
 	if (draw(2)) {
 		model_kill(model, victim);
 		*ret_gap = gap_of(model, 0, (60 + draw(60)) * MS);
-		return start(model, 60, &train);
+		return start_vgpu(model, 60, &train);
 	}
 	model_stop(model, victim);
 	*ret_gap = gap_of(model, 0, (20 + draw(150)) * MS);
@@ -250,19 +251,19 @@ static unsigned int disturb_holder(struct model *model, unsigned int victim, uin
 	return victim;
 }
 
-// In each of the worlds the arbiter is killed, too.
-TEST(a_thousand_killed_and_stopped_holders_hold_nobody_up)
+// The arbiter is killed, too.
+TEST(killed_and_stopped_holders_block_no_other)
 {
 	enum { WORLDS = 20, HOLDERS = 50 };
 
 	for (int world = 0; world < WORLDS; world++) {
 		struct model_options options;
-		struct model *model = begin(&options);
+		struct model *model = begin_model(&options);
 		model_destroy(model);
 		options.sees_stops = world % 2;
 		model = model_create(&options);
-		start(model, 40, &train);
-		unsigned int victim = start(model, 60, &train);
+		start_vgpu(model, 40, &train);
+		unsigned int victim = start_vgpu(model, 60, &train);
 		uint64_t gap;
 		model_run(model, 200 * MS);
 		for (int i = 0; i < HOLDERS; i++) {
@@ -284,16 +285,16 @@ TEST(a_thousand_killed_and_stopped_holders_hold_nobody_up)
 }
 
 // A process is stopped at the gate. It is granted one turn, which ends after 2 ms, and no other.
-TEST(a_process_stopped_at_the_gate_gets_one_turn)
+TEST(process_stopped_at_the_gate_gets_one_turn)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 	struct turn_account before, after;
 
 	model_destroy(model);
 	options.sees_stops = false;
 	model = model_create(&options);
-	unsigned int victim = start(model, 50, &train), other = start(model, 50, &train);
+	unsigned int victim = start_vgpu(model, 50, &train), other = start_vgpu(model, 50, &train);
 	model_run(model, 300 * MS);
 	run_until_turn(model, 1);
 	model_run(model, 2 * MS);
@@ -315,15 +316,15 @@ TEST(a_process_stopped_at_the_gate_gets_one_turn)
 }
 
 // A process that wakes in its turn and launches nothing is charged for the time that it wastes.
-TEST(a_process_that_never_launches_wastes_its_own_share)
+TEST(process_that_never_launches_wastes_its_own_share)
 {
 	const struct program silent = {.launches = 1, .kernel_ns = US, .silent = true};
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 	struct turn_account account;
 
-	start(model, 30, &silent);
-	unsigned int other = start(model, 70, &train);
+	start_vgpu(model, 30, &silent);
+	unsigned int other = start_vgpu(model, 70, &train);
 	model_run(model, 10 * SEC);
 	CHECK(device_part(model, other, 10 * SEC) >= 68.5);
 	model_account(model, 0, &account);
@@ -342,12 +343,12 @@ TEST(threads_that_wake_slowly_still_get_turns)
 	for (int i = 0; i < 4; i++) {
 		struct model_options options;
 		struct turn_account first, second;
-		struct model *model = begin(&options);
+		struct model *model = begin_model(&options);
 		model_destroy(model);
 		options.wake_ns = hosts[i].wake;
 		model = model_create(&options);
-		start(model, 30, &train);
-		start(model, 70, &train);
+		start_vgpu(model, 30, &train);
+		start_vgpu(model, 70, &train);
 		model_run(model, SEC);
 		model_forget(model);
 		model_run(model, 10 * SEC);
@@ -366,27 +367,27 @@ TEST(threads_that_wake_slowly_still_get_turns)
 TEST(small_shares_survive_slow_wakes)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
 	model_destroy(model);
 	options.wake_ns = 5 * MS;
 	model = model_create(&options);
-	start(model, 2, &train);
-	start(model, 98, &train);
+	start_vgpu(model, 2, &train);
+	start_vgpu(model, 98, &train);
 	model_run(model, 10 * SEC);
 	CHECK(model_process(model, 0)->kernels > 100);
 	CHECK(device_part(model, 1, 10 * SEC) > 75);
 	model_destroy(model);
 }
 
-TEST(gates_open_without_an_arbiter_and_the_next_arbiter_continues)
+TEST(gates_open_without_an_arbiter_until_the_next_one)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 	struct turn_account account;
 
-	start(model, 30, &train);
-	start(model, 70, &train);
+	start_vgpu(model, 30, &train);
+	start_vgpu(model, 70, &train);
 	for (int i = 0; i < 10; i++) {
 		model_run(model, (500 + (uint64_t)i * 7) * MS);
 		model_stop_arbiter(model);
@@ -431,10 +432,10 @@ TEST(time_without_a_beat_is_charged_to_no_vgpu)
 }
 
 // A vGPU with three processes has the same share as with one.
-TEST(processes_of_a_vgpu_divide_its_turns)
+TEST(processes_of_a_vgpu_divide_its_share)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 	unsigned int many = model_vgpu(model, 30, false, false), one = model_vgpu(model, 70, false, false);
 
 	for (int i = 0; i < 3; i++)
@@ -452,18 +453,18 @@ TEST(processes_of_a_vgpu_divide_its_turns)
 	model_destroy(model);
 }
 
-TEST(the_gate_of_a_vgpu_that_is_checkpointed_is_open)
+TEST(gate_of_a_checkpointed_vgpu_is_open)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	unsigned int dumped = start(model, 30, &train);
-	unsigned int other = start(model, 70, &train);
+	unsigned int dumped = start_vgpu(model, 30, &train);
+	unsigned int other = start_vgpu(model, 70, &train);
 	model_run(model, 500 * MS);
 	model_set(model, 0, &(struct turn_terms){30, .is_exempt = true});
 	model_run(model, MS);
 	CHECK_INT(model_gate(model, 0)->word, 0);
-	model_stop(model, dumped); // as by the checkpoint's lock
+	model_stop(model, dumped); // as the checkpoint does
 	model_run(model, 100 * MS);
 	model_forget(model);
 	model_run(model, SEC);
@@ -479,12 +480,12 @@ TEST(the_gate_of_a_vgpu_that_is_checkpointed_is_open)
 
 // ---- hostile slots
 
-TEST(a_lie_about_the_end_of_work_costs_only_the_liar)
+TEST(false_end_of_work_costs_only_its_own_vgpu)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	unsigned int liar = start(model, 50, &train), other = start(model, 50, &train);
+	unsigned int liar = start_vgpu(model, 50, &train), other = start_vgpu(model, 50, &train);
 	model_run(model, 200 * MS);
 	model_forget(model);
 	for (int i = 0; i < 10000; i++) {
@@ -499,13 +500,13 @@ TEST(a_lie_about_the_end_of_work_costs_only_the_liar)
 }
 
 // A batch vGPU that announces requests gains nothing; a latency vGPU that does so has its budget.
-TEST(a_false_announcement_costs_no_more_than_the_share)
+TEST(false_requests_gain_no_more_than_the_share)
 {
 	for (int latency = 0; latency < 2; latency++) {
 		struct model_options options;
-		struct model *model = begin(&options);
+		struct model *model = begin_model(&options);
 		unsigned int liar = model_start(model, model_vgpu(model, 20, latency, false), &train);
-		unsigned int other = start(model, 80, &train);
+		unsigned int other = start_vgpu(model, 80, &train);
 		model_run(model, SEC);
 		model_forget(model);
 		for (int i = 0; i < 40000; i++) {
@@ -518,13 +519,13 @@ TEST(a_false_announcement_costs_no_more_than_the_share)
 	}
 }
 
-TEST(a_flooded_bell_moves_no_shares)
+TEST(flooded_bell_does_not_change_shares)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 
-	start(model, 30, &train);
-	start(model, 70, &train);
+	start_vgpu(model, 30, &train);
+	start_vgpu(model, 70, &train);
 	model_run(model, SEC);
 	model_forget(model);
 	for (int i = 0; i < 200000; i++) {
@@ -535,16 +536,16 @@ TEST(a_flooded_bell_moves_no_shares)
 	model_destroy(model);
 }
 
-TEST(a_device_has_room_for_127_vgpus)
+TEST(device_has_room_for_127_vgpus)
 {
 	struct model_options options;
-	struct model *model = begin(&options);
+	struct model *model = begin_model(&options);
 	struct turn_rules rules;
 	struct turn_arbiter *arbiter;
 	unsigned int index;
 
 	for (unsigned int i = 0; i < TURN_VGPUS; i++)
-		start(model, i ? 0 : 50, &train);
+		start_vgpu(model, i ? 0 : 50, &train);
 	model_run(model, 4 * SEC);
 	for (unsigned int i = 0; i < TURN_VGPUS; i++)
 		CHECK(model_process(model, i)->kernels > 20);

@@ -7,7 +7,7 @@
 
 #include "model.h"
 
-static unsigned int seeds(unsigned int usual)
+static unsigned int read_seed_count(unsigned int usual)
 {
 	const char *asked = getenv("INVARIANT_SEEDS");
 
@@ -52,7 +52,7 @@ struct world {
 
 // Returns whether the vGPU may be granted a turn, as far as the orders tell: a gate has one reason, which may hide
 // others.
-static bool wants(const struct model *model, const struct world *world, unsigned int i)
+static bool wants_turn(const struct model *model, const struct world *world, unsigned int i)
 {
 	const struct turn_gate *gate = model_gate(model, i);
 	struct turn_account account;
@@ -65,8 +65,8 @@ static bool wants(const struct model *model, const struct world *world, unsigned
 	return gate->reason == TURN_REASON_NONE || gate->reason == TURN_REASON_ALONE;
 }
 
-// The time of the device adds up, and what all vGPUs are charged is the sum of what each is charged. The last charge of a
-// vGPU that has left cannot be read any more.
+// The time of the device adds up, and what all vGPUs are charged is the sum of what each is charged. The last charge of
+// a vGPU that has left cannot be read any more.
 static void check_accounts(const struct model *model, struct world *world)
 {
 	uint64_t sum = 0;
@@ -114,7 +114,7 @@ static void check_turns(const struct model *model, const struct world *world)
 		return;
 	WORLD_CHECK(open <= 1);
 	for (unsigned int i = 0; i < world->count && orders->holder < 0; i++)
-		WORLD_CHECK(!wants(model, world, i) || is_urgent(model, world));
+		WORLD_CHECK(!wants_turn(model, world, i) || is_urgent(model, world));
 	if (orders->holder < 0 || orders->holder == world->holder)
 		return;
 	for (unsigned int i = 0; i < world->count; i++) {
@@ -122,7 +122,7 @@ static void check_turns(const struct model *model, const struct world *world)
 			continue;
 		model_account(model, i, &own);
 		for (unsigned int j = 0; j < world->count; j++) {
-			if (j == i || !wants(model, world, j))
+			if (j == i || !wants_turn(model, world, j))
 				continue;
 			model_account(model, j, &other);
 			WORLD_CHECK(own.weight > 0 && own.virtual_ns <= other.virtual_ns + 1);
@@ -161,7 +161,7 @@ static void check_limits(const struct model *model, struct world *world, uint64_
 	}
 }
 
-static void watch(struct model *model, void *user)
+static void check_decision(struct model *model, void *user)
 {
 	struct world *world = user;
 	const struct turn_orders *orders = model_orders(model);
@@ -219,7 +219,7 @@ static void add_vgpu(struct model *model, struct world *world)
 	}
 }
 
-static void disturb(struct model *model, struct world *world)
+static void disturb_world(struct model *model, struct world *world)
 {
 	unsigned int i = (unsigned int)draw(world->count);
 
@@ -252,11 +252,11 @@ static void disturb(struct model *model, struct world *world)
 	}
 }
 
-TEST(the_rules_hold_in_random_worlds)
+TEST(invariants_hold_with_random_tenants)
 {
 	uint64_t decisions = 0, arrivals = 0;
 
-	for (unsigned int seed = 1; seed <= seeds(60); seed++) {
+	for (unsigned int seed = 1; seed <= read_seed_count(60); seed++) {
 		static struct world world;
 		struct model_options options;
 		random_state = seed * 0x9e3779b97f4a7c15u;
@@ -269,10 +269,10 @@ TEST(the_rules_hold_in_random_worlds)
 		struct model *model = model_create(&options);
 		for (uint64_t i = 2 + draw(MOST - 1); i; i--)
 			add_vgpu(model, &world);
-		model_watch(model, watch, &world);
+		model_watch(model, check_decision, &world);
 		for (int step = 0; step < 20; step++) {
 			model_run(model, (1 + draw(40)) * MS);
-			disturb(model, &world);
+			disturb_world(model, &world);
 			// A vGPU leaves when its last process is dead.
 			for (unsigned int i = 0; i < world.count; i++)
 				world.alive[i] &= model_is_present(model, i);
@@ -281,13 +281,14 @@ TEST(the_rules_hold_in_random_worlds)
 		arrivals += world.arrivals;
 		model_destroy(model);
 	}
-	CHECK(decisions > 160 * seeds(60) && arrivals > seeds(60));
+	CHECK(decisions > 160 * read_seed_count(60) && arrivals > read_seed_count(60));
 }
 
-// If kernels fit into turns, no wait is longer than a round in which every vGPU overstays its turn. Tenants come and go.
+// If kernels fit into turns, no wait is longer than a round in which every vGPU overstays its turn. Tenants come and
+// go.
 TEST(waiting_is_bounded)
 {
-	for (unsigned int seed = 1; seed <= seeds(20); seed++) {
+	for (unsigned int seed = 1; seed <= read_seed_count(20); seed++) {
 		struct model_options options;
 		unsigned int count, started = 0, most;
 		random_state = seed * 0x9e3779b97f4a7c15u;
@@ -454,9 +455,9 @@ static void check_lies(struct lies *lies, const struct turn_orders *orders, uint
 	CHECK(open <= 1 || orders->regime == TURN_REGIME_OFF || orders->regime == TURN_REGIME_BESIDE);
 }
 
-TEST(hostile_slots_break_no_invariant)
+TEST(invariants_hold_with_hostile_slots)
 {
-	for (unsigned int seed = 1; seed <= seeds(20); seed++) {
+	for (unsigned int seed = 1; seed <= read_seed_count(20); seed++) {
 		static struct lies lies;
 		struct turn_rules rules;
 		struct turn_facts facts[TURN_VGPUS];

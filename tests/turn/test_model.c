@@ -59,7 +59,7 @@ static const struct row rows[] = {
 	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, .3, .6, 98.3},
 	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
 	{{"train 30, train 70, wakes 500 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 500 * US}, .4, .8, 97},
-	// Of a host whose every core is busy 96 % is asked. If every wake takes as long as here, it is less.
+	// With every core of the host busy, the goal is 96 %. If every wake takes as long as here, it is less.
 	{{"train 30, train 70, wakes 1 ms", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 1000 * US}, 1, .9, 95},
 	{{"loop 50, loop 50, wakes 200 us", {{LOOP, 50}, {LOOP, 50}}, .wake_ns = 200 * US}, .2, .5, 97.5},
 	{{"loop 20, loop 80, wakes 200 us", {{LOOP, 20}, {LOOP, 80}}, .wake_ns = 200 * US}, .5, .5, 98.5},
@@ -77,7 +77,7 @@ static const struct row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-TEST(every_tenant_gets_its_part_of_the_sum)
+TEST(tenants_get_their_parts_of_the_sum)
 {
 	for (int i = 0; i < ROWS; i++) {
 		const struct row *row = &rows[i];
@@ -97,12 +97,12 @@ TEST(every_tenant_gets_its_part_of_the_sum)
 	}
 }
 
-// Without gates the model has to show what was measured: 95.0 % in sum, no shares; infer p99 1.9 to 3.4 ms.
+// Without gates the model must give the measured figures: 95.0 % in sum, no shares; infer p99 1.9 to 3.4 ms.
 static const struct scene native = {"driver: train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}, .ungated = true};
 static const struct scene native_infer = {"driver: infer, train", {{INFER, 20}, {TRAIN, 80}}, .ungated = true};
 static const struct scene native_long = {"driver: infer, long", {{INFER, 20}, {LONG, 80}}, .ungated = true};
 
-TEST(the_model_shows_what_was_measured_without_gates)
+TEST(model_without_gates_agrees_with_measurements)
 {
 	struct result result;
 
@@ -118,7 +118,7 @@ TEST(the_model_shows_what_was_measured_without_gates)
 static const struct scene charged = {
 	"train 30, train 70, the switch charged", {{TRAIN, 30}, {TRAIN, 70}}, .charges_switch = true};
 
-TEST(the_context_switch_is_charged_to_no_vgpu)
+TEST(context_switch_is_charged_to_no_vgpu)
 {
 	struct result with, without;
 
@@ -134,7 +134,7 @@ static const struct scene forty_slow = {
 static const struct scene forty_mps = {
 	"mps: 2 ms GPU + 3 ms host 30, train 70", {{FORTY, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS};
 
-TEST(a_tenant_that_leaves_and_returns_gets_most_of_its_share)
+TEST(tenant_that_pauses_gets_most_of_its_share)
 {
 	struct result result;
 
@@ -162,7 +162,7 @@ static const struct scene infer_short_linger = {"infer 20 (latency), train 80, w
 						.window_ns = 200 * US,
 						.linger_ns = 200 * US};
 
-TEST(a_latency_tenant_starts_at_once_and_training_goes_on)
+TEST(latency_tenant_starts_at_once_while_training_continues)
 {
 	struct result result;
 
@@ -182,7 +182,7 @@ TEST(a_latency_tenant_starts_at_once_and_training_goes_on)
 static const struct scene infer_mps = {
 	"mps: infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}, .mode = TURN_MODE_MPS};
 
-TEST(under_mps_a_latency_tenant_is_as_fast_as_alone)
+TEST(latency_tenant_under_mps_is_as_fast_as_alone)
 {
 	struct result result;
 
@@ -196,7 +196,7 @@ static const struct scene infer_long = {"infer 20 (latency), long 80", {{INFER, 
 static const struct scene infer_long_linger = {
 	"infer 20 (latency), long 80, idle contexts 25 us", {{INFER, 20, true}, {LONG, 80}}, .linger_ns = 25 * US};
 
-TEST(beside_long_kernels_a_request_waits_for_a_slice)
+TEST(request_beside_long_kernels_waits_for_a_slice)
 {
 	struct result result;
 
@@ -215,7 +215,7 @@ static const struct scene closed_slow = {
 static const struct scene closed_unshared = {"infer without pauses (latency, no share), train",
 					     {{&program_closed, 0, true}, {TRAIN, 50}}};
 
-TEST(a_latency_tenant_gets_no_more_than_its_share)
+TEST(latency_tenant_gets_no_more_than_its_share)
 {
 	struct result result;
 
@@ -233,7 +233,7 @@ static const struct scene limit_alone = {"train, limit 30, alone", {{TRAIN, 30, 
 static const struct scene limit_pair = {"train, limit 30, and train 30", {{TRAIN, 30, .is_limit = true}, {TRAIN, 30}}};
 static const struct scene limit_long = {"long, limit 30, alone", {{LONG, 30, .is_limit = true}}};
 
-TEST(a_limit_holds_alone_and_beside_others)
+TEST(limit_holds_alone_and_beside_others)
 {
 	struct result result;
 
@@ -249,7 +249,7 @@ static const struct scene small_alone = {"launch-bound, alone", {{SMALL, 50}}, .
 static const struct scene small_sleeper = {
 	"launch-bound 50, others asleep", {{SMALL, 50}}, .seconds = 6, .sleeper = true};
 
-TEST(the_gate_of_a_vgpu_that_is_alone_is_open)
+TEST(gate_of_a_single_vgpu_is_open)
 {
 	struct result result;
 
@@ -266,7 +266,7 @@ static const struct scene idle_infer = {"infer 100 (latency), train", {{INFER, 1
 static const struct program pauses = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 20 * MS};
 static const struct scene idle_pauses = {"2 ms GPU + 20 ms host 100, train", {{&pauses, 100}, {TRAIN}}};
 
-TEST(vgpus_without_a_share_divide_what_is_left)
+TEST(vgpus_without_a_share_divide_the_rest)
 {
 	struct result result;
 
@@ -284,7 +284,7 @@ TEST(vgpus_without_a_share_divide_what_is_left)
 
 static const struct scene graph_long = {"graphs of 100 ms 30, train 70", {{&program_graph_long, 30}, {TRAIN, 70}}};
 
-TEST(kernels_far_longer_than_a_turn_get_their_share_in_the_long_run)
+TEST(very_long_kernels_get_their_share_on_average)
 {
 	struct result result;
 
@@ -315,7 +315,7 @@ static void watch_handover(struct model *model, void *user)
 	handover.holder = orders->holder;
 }
 
-TEST(a_handover_takes_less_than_a_millisecond)
+TEST(handover_takes_less_than_a_millisecond)
 {
 	const struct program half = {.launches = 20, .host_ns = 8 * US, .kernel_ns = 500 * US};
 	struct model_options options;
@@ -344,7 +344,7 @@ static double part_of_first(struct model *model, uint64_t ns)
 	return 100. * (double)first / (double)(first + second);
 }
 
-TEST(a_changed_share_is_in_force_within_100_ms)
+TEST(changed_share_takes_effect_within_100_ms)
 {
 	struct model_options options;
 
@@ -368,7 +368,7 @@ TEST(a_changed_share_is_in_force_within_100_ms)
 	model_destroy(model);
 }
 
-TEST(the_clock_of_the_device_does_not_move_shares)
+TEST(clock_of_the_device_does_not_change_shares)
 {
 	struct model_options options;
 
