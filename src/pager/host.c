@@ -375,7 +375,7 @@ static int name_file(void)
 	return r;
 }
 
-static int put_away_file(void)
+static int park_file(void)
 {
 	int r = name_file();
 
@@ -406,7 +406,7 @@ static void release_all(void)
 	close_file();
 }
 
-int pager_host_put_away(struct pager_file *ret_file)
+int pager_host_park(struct pager_file *ret_file)
 {
 	int r = 0;
 
@@ -414,7 +414,7 @@ int pager_host_put_away(struct pager_file *ret_file)
 	if (used_bytes == 0)
 		release_all();
 	if (file_bytes)
-		r = put_away_file();
+		r = park_file();
 	else
 		close_file(); // CRIU would write it
 	if (r == 0)
@@ -447,7 +447,7 @@ static int map_file(int fd)
 	return r;
 }
 
-static int take_back_file(const struct pager_file *file)
+static int unpark_file(const struct pager_file *file)
 {
 	int fd = pager_file_open(file), r;
 	struct stat info;
@@ -467,13 +467,13 @@ static int take_back_file(const struct pager_file *file)
 	return 0;
 }
 
-int pager_host_take_back(const struct pager_file *file)
+int pager_host_unpark(const struct pager_file *file)
 {
 	int r = 0;
 
 	pthread_mutex_lock(&lock);
 	if (file_bytes)
-		r = take_back_file(file);
+		r = unpark_file(file);
 	pthread_mutex_unlock(&lock);
 	return r;
 }

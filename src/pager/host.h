@@ -36,10 +36,10 @@ struct pager_file;
 // Unpins and unmaps the memory in the file, and frees its unused rooms. Anonymous memory stays. *ret_file says where
 // the file is; its number is 0 if nothing lies in a file. A context is current if any memory is pinned. Returns 0, or
 // -errno after which all is as before.
-int pager_host_put_away(struct pager_file *ret_file);
+int pager_host_park(struct pager_file *ret_file);
 // Maps the memory again. It is not pinned yet: pager_host_grow() does that. `file` may be another one than before.
 // Returns 0, or -errno after which all is as before: -ENOENT, -EINVAL and -EPERM if there is no such file.
-int pager_host_take_back(const struct pager_file *file);
+int pager_host_unpark(const struct pager_file *file);
 // Unpins and releases all memory if none of it is in use, and removes the name of the file. A context is current if any
 // memory is pinned.
 void pager_host_release(void);

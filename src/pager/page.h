@@ -41,7 +41,7 @@ enum pager_reason {
 	PAGER_HOST,    // the host has no room: `missing`
 	PAGER_DEVICE,  // the device has no room yet: `missing`; the pager goes on trying
 	PAGER_DRIVER,  // the driver failed: `row` is its result
-	PAGER_FILE,    // the file with the memory cannot be put away, or cannot be taken back: `row` is an errno
+	PAGER_FILE,    // the memory cannot be put into a file, or cannot be mapped again: `row` is an errno
 	PAGER_REASON_COUNT
 };
 

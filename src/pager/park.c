@@ -14,13 +14,13 @@ static void write_file(struct pager_slot *slot, const struct pager_file *file)
 }
 
 // All memory is in the host: unpins and unmaps it. Returns false if that failed.
-static bool put_away(struct pager_slot *slot)
+static bool park_memory(struct pager_slot *slot)
 {
 	struct pager_file file = {0};
 	CUcontext contexts[PAGER_CONTEXTS];
 	size_t count;
 	CUresult pushed = pager_push_context(contexts, &count);
-	int r = pager_host_put_away(&file);
+	int r = pager_host_park(&file);
 
 	if (pushed == CUDA_SUCCESS)
 		pager_pop_context();
@@ -43,7 +43,7 @@ bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep)
 	bool is_out = pager_thread.state == PAGER_OUT;
 	if (is_out && is_deep)
 		return true;
-	if (is_out ? put_away(slot) : !atomic_load(&slot->park))
+	if (is_out ? park_memory(slot) : !atomic_load(&slot->park))
 		return true;
 	// If the host has no room, the dump goes on although the memory stays on the device, and CRIU would write
 	// pinned memory. For other reasons the dump fails.
@@ -71,7 +71,7 @@ bool pager_unpark(struct pager_slot *slot)
 {
 	const struct pager_file file = {atomic_load(&slot->file[0]), atomic_load(&slot->file[1]),
 					atomic_load(&slot->file[2])};
-	int r = pager_host_take_back(&file);
+	int r = pager_host_unpark(&file);
 
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR)
 		return false;
