@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 // Keeps errno, because the program that called does not expect a change.
-static void futex(struct vg_lock *lock, int operation, uint32_t value)
+static void call_futex(struct vg_lock *lock, int operation, uint32_t value)
 {
 	int error = errno;
 
@@ -18,10 +18,10 @@ static void futex(struct vg_lock *lock, int operation, uint32_t value)
 void vg_lock_wait(struct vg_lock *lock)
 {
 	while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
-		futex(lock, FUTEX_WAIT_PRIVATE, 2);
+		call_futex(lock, FUTEX_WAIT_PRIVATE, 2);
 }
 
 void vg_lock_wake(struct vg_lock *lock)
 {
-	futex(lock, FUTEX_WAKE_PRIVATE, 1);
+	call_futex(lock, FUTEX_WAKE_PRIVATE, 1);
 }

@@ -43,7 +43,7 @@ static struct callback get_callback(void)
 }
 
 // Calls the callback. It may call the library, which must not change the thread's last error.
-static void deliver(enum vg_log_level level, const char *text)
+static void call_back(enum vg_log_level level, const char *text)
 {
 	struct callback callback = get_callback();
 	struct vg_kept_error kept;
@@ -81,7 +81,7 @@ void vg_log_go_on(void)
 	first = NULL; // a callback may log, too
 	for (struct waiting *next; one; one = next) {
 		next = one->next;
-		deliver(one->level, one->text);
+		call_back(one->level, one->text);
 		free(one);
 	}
 }
@@ -99,5 +99,5 @@ void vg_log(enum vg_log_level level, const char *format, ...)
 	if (hold_depth)
 		keep_for_later(level, text);
 	else
-		deliver(level, text);
+		call_back(level, text);
 }

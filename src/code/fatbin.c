@@ -46,7 +46,7 @@ static int rank_entry(const struct fatbin_entry *entry, unsigned architecture)
 }
 
 // Decompresses an entry. *ret_plain is NULL if it is not compressed. Returns 0, -EBADMSG or -ENOMEM.
-static int unpack(const struct fatbin_entry *entry, const unsigned char *stored, void **ret_plain)
+static int decompress(const struct fatbin_entry *entry, const unsigned char *stored, void **ret_plain)
 {
 	size_t got;
 
@@ -79,7 +79,7 @@ static int read_entry(struct code_module *module, const struct fatbin_entry *ent
 		snprintf(module->reason, sizeof module->reason, "it is for a linker (LTO-IR) and no kernel yet");
 		return 0;
 	}
-	int r = unpack(entry, stored, &plain);
+	int r = decompress(entry, stored, &plain);
 	if (r)
 		return r;
 	const void *data = plain ? plain : stored;

@@ -171,14 +171,17 @@ static int inspect_module(const struct code_module *module, const char *kernel, 
 	struct walk walk = {.module = module,
 			    .reached = calloc(module->count, sizeof *walk.reached),
 			    .open = calloc(module->count, sizeof *walk.open)};
-	int r = walk.reached && walk.open ? 0 : -ENOMEM;
-	if (r == 0)
-		follow_calls(&walk, (size_t)(function - module->functions));
-	for (size_t i = 0; r == 0 && i < module->count; i++)
+	int r = -ENOMEM;
+	if (!walk.reached || !walk.open)
+		goto out;
+	follow_calls(&walk, (size_t)(function - module->functions));
+	for (size_t i = 0; i < module->count; i++)
 		if (walk.reached[i])
 			add_to_report(report, &module->functions[i]);
 	if (module->reason[0])
 		set_unknown(report, module->reason);
+	r = 0;
+out:
 	free(walk.reached);
 	free(walk.open);
 	return r;

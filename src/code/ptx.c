@@ -280,12 +280,14 @@ int code_read_ptx(struct code_module *module, const char *text, size_t length)
 	if (!equals(ptx_next(&lexer), ".version"))
 		return -EBADMSG;
 	int r = read_top(&lexer, &list);
-	if (r == 0 && list.count)
+	if (r)
+		goto out;
+	if (list.count)
 		qsort(list.declarations, list.count, sizeof *list.declarations, compare_declarations);
-	if (r == 0)
-		r = name_functions(&list, module);
+	r = name_functions(&list, module);
 	if (r == 0)
 		r = read_bodies(&list, module);
+out:
 	free(list.declarations);
 	return r;
 }

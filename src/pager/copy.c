@@ -4,7 +4,7 @@
 #include "pager/host.h"
 #include "pager/room.h"
 
-// Before the first copy: a process without memory may have no context either.
+// Called before the first copy and not earlier, since a process without memory may have no context.
 CUresult pager_copies_start(struct pager_copies *copies)
 {
 	CUresult result;
@@ -95,25 +95,28 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 	CUresult result = pager_copies_start(copies);
 	size_t next = copies->begun % PAGER_UNDER_WAY;
 
-	if (result == CUDA_SUCCESS && copies->out) {
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (copies->out) {
 		copies->unchanged += pager_room_unchanged(copy->room, copy->size);
 		if (!copy->room->changed && copies->failure == CUDA_SUCCESS)
 			return copy->finish(copy, copies->slot);
 	}
-	if (result == CUDA_SUCCESS && copies->begun - copies->finished == PAGER_UNDER_WAY)
+	if (copies->begun - copies->finished == PAGER_UNDER_WAY) {
 		result = finish_oldest(copies);
-	if (result != CUDA_SUCCESS)
-		return result;
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	copies->copies[next] = *copy;
 	result = copies->out ? begin_changed(copies, copy) : begin_range(copies, copy, 0, copy->size);
 	if (result == CUDA_SUCCESS)
 		result = pager_driver.cuEventRecord(copies->done[next], copies->stream);
 	if (result == CUDA_SUCCESS) {
 		copies->begun++;
-	} else {
-		copies->failure = copies->failure == CUDA_SUCCESS ? result : copies->failure;
-		pager_driver.cuStreamSynchronize(copies->stream); // nothing else tells when its parts have ended
+		return CUDA_SUCCESS;
 	}
+	copies->failure = copies->failure == CUDA_SUCCESS ? result : copies->failure;
+	pager_driver.cuStreamSynchronize(copies->stream); // without an event, only this shows that its parts have ended
 	return result;
 }
 

@@ -97,7 +97,7 @@ static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *ha
 }
 
 // Unmaps and releases the memory.
-static CUresult release(struct pager_handle *handle)
+static CUresult release_memory(struct pager_handle *handle)
 {
 	CUresult result = close_window(handle);
 
@@ -196,7 +196,7 @@ static CUresult finish_out(const struct pager_copy *copy, struct pager_slot *slo
 
 	if (--handle->left > 0)
 		return CUDA_SUCCESS;
-	CUresult result = release(handle);
+	CUresult result = release_memory(handle);
 	if (result != CUDA_SUCCESS)
 		return result;
 	handle->is_away = true;
@@ -226,7 +226,7 @@ CUresult pager_handles_begin_out(struct pager_copies *copies)
 
 // ---- to the device -------------------------------------------------------------------------
 
-static CUresult create(struct pager_handle *handle)
+static CUresult create_memory(struct pager_handle *handle)
 {
 	CUmemGenericAllocationHandle real;
 
@@ -240,7 +240,7 @@ static CUresult create(struct pager_handle *handle)
 
 CUresult pager_handles_create(void)
 {
-	return for_each_handle(create);
+	return for_each_handle(create_memory);
 }
 
 uint64_t pager_handles_count_absent(void)
@@ -267,7 +267,7 @@ uint64_t pager_handles_count_away(void)
 
 static CUresult release_if_away(struct pager_handle *handle)
 {
-	return handle->is_away ? release(handle) : CUDA_SUCCESS;
+	return handle->is_away ? release_memory(handle) : CUDA_SUCCESS;
 }
 
 CUresult pager_handles_release(void)
@@ -308,7 +308,7 @@ static CUresult finish_in(const struct pager_copy *copy, struct pager_slot *slot
 static CUresult create_for_copy(void *handle, size_t unused)
 {
 	(void)unused;
-	return create(handle);
+	return create_memory(handle);
 }
 
 static CUresult move_in(struct pager_copies *copies, struct pager_handle *handle, CUresult *ret_copied)

@@ -59,7 +59,7 @@ static void *populate_part(void *argument)
 
 // The kernel clears each page, which takes most of the time of pinning: several threads share the work. Returns false
 // if the kernel has no such memory.
-static bool populate(char *memory, size_t size)
+static bool populate_pages(char *memory, size_t size)
 {
 	size_t each = size / THREADS / GRANULE * GRANULE;
 	struct part parts[THREADS];
@@ -150,7 +150,7 @@ static void *extend_file(size_t size)
 	if (!has_file() || !leaves_enough(size) || fallocate(file_fd, 0, file_bytes, (off_t)size) < 0)
 		return NULL;
 	memory = map_piece(size, file_fd, file_bytes);
-	if (memory && populate(memory, size))
+	if (memory && populate_pages(memory, size))
 		return memory;
 	if (memory)
 		munmap(memory, size);
@@ -162,7 +162,7 @@ static void *map_anonymous(size_t size)
 {
 	void *memory = map_piece(size, -1, 0);
 
-	if (!memory || populate(memory, size))
+	if (!memory || populate_pages(memory, size))
 		return memory;
 	munmap(memory, size);
 	return NULL;

@@ -113,7 +113,7 @@ static bool move_out(struct pager_slot *slot)
 }
 
 // With a context current, if the process has memory. Returns false if the move must be tried again.
-static bool drain(struct pager_slot *slot, const CUcontext *contexts, size_t count, uint64_t deadline_ns)
+static bool drain_and_leave(struct pager_slot *slot, const CUcontext *contexts, size_t count, uint64_t deadline_ns)
 {
 	CUresult result = pager_drain(contexts, count, deadline_ns);
 
@@ -134,7 +134,7 @@ static bool drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
 		pager_give_reason(slot, PAGER_DRIVER, pushed, 0);
 		return pager_undo_leaving(slot);
 	}
-	bool is_done = drain(slot, contexts, count, deadline_ns);
+	bool is_done = drain_and_leave(slot, contexts, count, deadline_ns);
 	if (pushed == CUDA_SUCCESS)
 		pager_pop_context();
 	return is_done;

@@ -51,7 +51,7 @@ static bool carry_out_request(struct pager_slot *slot, bool is_first)
 }
 
 // Carries out the request that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
-static long answer(struct pager_slot *slot, uint32_t bell, long retry_ns)
+static long answer_bell(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
 	if (!carry_out_request(slot, retry_ns == 0))
 		return retry_ns ? pager_longer(retry_ns, PAGER_RETRY_MOST_NS) : PAGER_RETRY_FIRST_NS;
@@ -82,7 +82,7 @@ static void fill_slot(struct pager_slot *slot, bool is_restored)
 		pager_gate_open();
 }
 
-static void *run(void *unused)
+static void *run_pager(void *unused)
 {
 	struct pager_slot *slot, *before = NULL;
 	uint32_t restores_before = 0;
@@ -101,7 +101,7 @@ static void *run(void *unused)
 		before = slot;
 		restores_before = restores;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
-		retry_ns = answer(slot, bell, retry_ns);
+		retry_ns = answer_bell(slot, bell, retry_ns);
 		long look_ns = atomic_load(&slot->park) ? parked_look_ns : pager_look_ahead(slot);
 		wait_for_bell(slot, bell, retry_ns && (!look_ns || retry_ns < look_ns) ? retry_ns : look_ns);
 	}
@@ -125,7 +125,7 @@ int pager_start(const struct pager_options *options)
 		pager_gate_bar();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&thread, NULL, run, NULL);
+	r = -pthread_create(&thread, NULL, run_pager, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0)
 		return r;

@@ -18,7 +18,7 @@ double turn_limit_depth(const struct turn_arbiter *arbiter, const struct turn_vg
 	return depth < most ? depth : most;
 }
 
-static void charge(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t ns)
+static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t ns)
 {
 	vgpu->charged_ns += ns;
 	arbiter->total.charged_ns += ns;
@@ -39,7 +39,7 @@ static void charge_holder(struct turn_arbiter *arbiter, uint64_t ns)
 	if (due < arbiter->paid_ns)
 		due = arbiter->paid_ns;
 	arbiter->total.overhead_ns += ns - (due - arbiter->paid_ns);
-	charge(arbiter, &arbiter->vgpus[arbiter->holder], due - arbiter->paid_ns);
+	charge_vgpu(arbiter, &arbiter->vgpus[arbiter->holder], due - arbiter->paid_ns);
 	arbiter->paid_ns = due;
 }
 
@@ -84,7 +84,7 @@ static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_
 		if (i == arbiter->holder)
 			charge_holder(arbiter, part);
 		else
-			charge(arbiter, vgpu, part);
+			charge_vgpu(arbiter, vgpu, part);
 	}
 }
 
@@ -145,7 +145,7 @@ static void charge_beside(struct turn_arbiter *arbiter, const struct turn_facts 
 						  : turn_clamp(facts[i].idle_ns + arbiter->rules.grace_ns,
 							       arbiter->last_ns, now);
 		uint64_t ns = end - arbiter->last_ns;
-		charge(arbiter, vgpu, ns);
+		charge_vgpu(arbiter, vgpu, ns);
 		vgpu->beside_ns += ns;
 		vgpu->beside_launches += facts[i].launches - vgpu->facts.launches;
 		arbiter->total.beside_ns += turn_earlier(ns, covered);
