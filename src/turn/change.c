@@ -78,7 +78,7 @@ static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)
 {
 	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
 
-	if (turn_choose(arbiter, false) < 0 || now < turn_idle_end(arbiter))
+	if (turn_choose(arbiter, TURN_ALL) < 0 || now < turn_idle_end(arbiter))
 		return false;
 	if (!arbiter->launched) {
 		vgpu->silent_ns = now;
@@ -156,7 +156,7 @@ void turn_change(struct turn_arbiter *arbiter, uint64_t now)
 	if (arbiter->holder < 0 && arbiter->urgent_ns)
 		arbiter->paused = true;
 	if (arbiter->holder < 0 && !arbiter->paused) {
-		int next = turn_choose(arbiter, false);
+		int next = turn_choose(arbiter, TURN_ALL);
 		if (next >= 0)
 			grant_turn(arbiter, next, now);
 	}

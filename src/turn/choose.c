@@ -1,13 +1,13 @@
 // Chooses the vGPU of the next turn, and the length of turns.
 #include "turn/engine.h"
 
-int turn_choose(const struct turn_arbiter *arbiter, bool returned)
+int turn_choose(const struct turn_arbiter *arbiter, enum turn_candidates candidates)
 {
 	int best = -1;
 
 	for (int i = 0; i < arbiter->touched; i++) {
 		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
-		if (i == arbiter->holder || !vgpu->eligible || (returned && !vgpu->returned))
+		if (i == arbiter->holder || !vgpu->eligible || (candidates == TURN_RETURNED && !vgpu->returned))
 			continue;
 		if (best >= 0 && turn_is_idle_class(vgpu) != turn_is_idle_class(&arbiter->vgpus[best])) {
 			if (!turn_is_idle_class(vgpu))
@@ -89,7 +89,7 @@ uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
 	const struct turn_vgpu *holder = &arbiter->vgpus[arbiter->holder];
-	int next = turn_choose(arbiter, false), back = turn_choose(arbiter, true);
+	int next = turn_choose(arbiter, TURN_ALL), back = turn_choose(arbiter, TURN_RETURNED);
 	uint64_t until = UINT64_MAX, rest;
 
 	if (holder->limited)

@@ -122,9 +122,9 @@ double turn_limit_depth(const struct turn_arbiter *arbiter, const struct turn_vg
 void turn_watch(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now);
 
 // ---- choose.c
-// Returns the eligible vGPU with the least virtual time, other than the holder; -1: none. `returned`: only of those
-// that were absent and came back.
-int turn_choose(const struct turn_arbiter *arbiter, bool returned);
+enum turn_candidates { TURN_ALL, TURN_RETURNED }; // RETURNED: only vGPUs that were absent and came back
+// Returns the eligible vGPU with the least virtual time, other than the holder; -1: none.
+int turn_choose(const struct turn_arbiter *arbiter, enum turn_candidates candidates);
 uint64_t turn_mean_quantum(const struct turn_arbiter *arbiter);
 // Returns when the holder's turn ends, if nothing else changes; UINT64_MAX: no vGPU waits for it.
 uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now);

@@ -191,7 +191,7 @@ void turn_order(struct turn_arbiter *arbiter, uint64_t now, struct turn_orders *
 		arbiter->wanted |= i != arbiter->holder && arbiter->vgpus[i].waits;
 	orders->regime = arbiter->regime;
 	orders->holder = arbiter->holder;
-	orders->next = turn_choose(arbiter, false);
+	orders->next = turn_choose(arbiter, TURN_ALL);
 	orders->reason = arbiter->regime == TURN_REGIME_OFF ? TURN_REASON_OFF : TURN_REASON_NONE;
 	orders->reason_vgpu = -1;
 	// The drain is about to end: neither the arbiter nor the next vGPU's threads sleep.
