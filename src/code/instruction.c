@@ -1,6 +1,6 @@
 #include "code/instruction.h"
 
-#include <string.h>
+#include "code/ptx_lex.h"
 
 // Returns the length of the part of the name that begins at *at, and advances *at past its dot.
 static size_t next_part(const char *instruction, size_t length, size_t *at, const char **ret_part)
@@ -13,22 +13,17 @@ static size_t next_part(const char *instruction, size_t length, size_t *at, cons
 	return size;
 }
 
-static bool equals(const char *part, size_t size, const char *name)
-{
-	return strlen(name) == size && memcmp(part, name, size) == 0;
-}
-
 bool code_ptx_tensor(const char *instruction, size_t length)
 {
 	static const char *const families[][2] = {{"wmma", "mma"}, {"wgmma", "mma_async"}, {"tcgen05", "mma"}};
 	const char *first, *second;
 	size_t at = 0, size = next_part(instruction, length, &at, &first);
 
-	if (equals(first, size, "mma"))
+	if (ptx_is_word(first, size, "mma"))
 		return true;
 	size_t its = next_part(instruction, length, &at, &second);
 	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-		if (equals(first, size, families[i][0]) && equals(second, its, families[i][1]))
+		if (ptx_is_word(first, size, families[i][0]) && ptx_is_word(second, its, families[i][1]))
 			return true;
 	return false;
 }
@@ -49,7 +44,7 @@ static enum type type_of(const char *part, size_t size)
 	};
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-		if (equals(part, size, types[i].name))
+		if (ptx_is_word(part, size, types[i].name))
 			return types[i].type;
 	return NO_TYPE;
 }
@@ -79,7 +74,7 @@ static bool is_arithmetic(const char *instruction, size_t length)
 	size_t at = 0, size = next_part(instruction, length, &at, &first);
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (equals(first, size, names[i]))
+		if (ptx_is_word(first, size, names[i]))
 			return true;
 	return false;
 }

@@ -1,5 +1,7 @@
 #include "code/module.h"
 
+#include "code/ptx_lex.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +94,7 @@ bool code_is_of_driver(const char *name, size_t length)
 	static const char *const names[] = {"__assertfail", "cudaGraphSetConditional", "free", "malloc", "vprintf"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+		if (ptx_is_word(name, length, names[i]))
 			return true;
 	return false;
 }

@@ -24,7 +24,7 @@ struct list {
 
 static bool equals(struct ptx_token token, const char *word)
 {
-	return token.kind == PTX_WORD && strlen(word) == token.length && memcmp(token.text, word, token.length) == 0;
+	return token.kind == PTX_WORD && ptx_is_word(token.text, token.length, word);
 }
 
 // Skips to the end of a pair of brackets, after `open` was read. Returns false if there is no matching `close`.

@@ -27,7 +27,7 @@ static bool skip_blank(struct ptx_lexer *lexer)
 	return true;
 }
 
-static bool is_word(const char *at, const char *end)
+static bool is_part_of_word(const char *at, const char *end)
 {
 	return isalnum((unsigned char)*at) || strchr("_$%.", *at) ||
 	       (*at == ':' && end - at > 1 && at[1] == ':'); // kind::f16
@@ -47,7 +47,7 @@ struct ptx_token ptx_next(struct ptx_lexer *lexer)
 		lexer->at = close + 1;
 		return (struct ptx_token){PTX_STRING, start, (size_t)(lexer->at - start)};
 	}
-	while (lexer->at < lexer->end && *lexer->at && is_word(lexer->at, lexer->end))
+	while (lexer->at < lexer->end && *lexer->at && is_part_of_word(lexer->at, lexer->end))
 		lexer->at += *lexer->at == ':' ? 2 : 1;
 	if (lexer->at > start)
 		return (struct ptx_token){PTX_WORD, start, (size_t)(lexer->at - start)};

@@ -1,6 +1,8 @@
 // Divides PTX into words and punctuation. Skips comments and white space.
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { PTX_END = 0, PTX_WORD = 'w', PTX_STRING = '"', PTX_DAMAGED = '?' }; // otherwise the character itself
 
@@ -15,5 +17,10 @@ struct ptx_token {
 	size_t length;
 };
 
+// Returns whether a text of `length` bytes is this word.
+static inline bool ptx_is_word(const char *text, size_t length, const char *word)
+{
+	return strlen(word) == length && memcmp(text, word, length) == 0;
+}
 // Returns the next token; PTX_DAMAGED: a comment or a string does not end.
 struct ptx_token ptx_next(struct ptx_lexer *lexer);

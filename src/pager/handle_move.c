@@ -5,9 +5,6 @@
 #include "pager/memory.h"
 #include "pager/page.h"
 
-// The vGPU's one device.
-static const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
-
 // Calls a function for each handle, until one fails.
 static CUresult for_each_handle(CUresult (*act)(struct pager_handle *))
 {
@@ -20,13 +17,6 @@ static CUresult for_each_handle(CUresult (*act)(struct pager_handle *))
 			return result;
 	}
 	return CUDA_SUCCESS;
-}
-
-static CUresult set_access(CUdeviceptr address, size_t size, unsigned long long flags)
-{
-	const CUmemAccessDesc access = {.location = location, .flags = (CUmemAccess_flags)flags};
-
-	return pager_driver.cuMemSetAccess(address, size, &access, 1);
 }
 
 static size_t chunk_size(const struct pager_handle *handle, size_t index)
@@ -62,7 +52,7 @@ static CUresult open_window(struct pager_handle *handle)
 		return result;
 	}
 	handle->window = window;
-	result = set_access(window, handle->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	result = pager_set_access(window, handle->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	if (result != CUDA_SUCCESS)
 		close_window(handle);
 	return result;
@@ -164,7 +154,7 @@ static CUresult begin_out(struct pager_handle *handle)
 	for (struct pager_mapping *mapping = handle->mappings; mapping && result == CUDA_SUCCESS;
 	     mapping = mapping->next)
 		if (mapping->is_mapped)
-			result = pager_driver.cuMemGetAccess(&mapping->access, &location, mapping->address);
+			result = pager_driver.cuMemGetAccess(&mapping->access, &pager_location, mapping->address);
 	return result;
 }
 
@@ -283,7 +273,7 @@ static CUresult map_again(struct pager_mapping *mapping)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (mapping->access != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		result = set_access(mapping->address, mapping->size, mapping->access);
+		result = pager_set_access(mapping->address, mapping->size, (CUmemAccess_flags)mapping->access);
 	mapping->is_mapped =
 		result == CUDA_SUCCESS || pager_driver.cuMemUnmap(mapping->address, mapping->size) != CUDA_SUCCESS;
 	return result;

@@ -17,8 +17,7 @@ struct pager_driver pager_driver;
 
 static const size_t granule = 2u << 20;
 
-// The vGPU's one device.
-static const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+const CUmemLocation pager_location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
 // Returns the index of the first allocation that ends after `address`.
 static size_t find_behind(CUdeviceptr address)
@@ -62,7 +61,7 @@ static bool insert_allocation(struct pager_allocation *allocation)
 
 CUresult pager_chunk_create(struct pager_allocation *allocation, size_t index)
 {
-	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = location};
+	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = pager_location};
 	struct pager_chunk *chunk = &allocation->chunks[index];
 	CUmemGenericAllocationHandle handle;
 	CUresult result;
@@ -106,9 +105,9 @@ CUresult pager_chunk_release(struct pager_allocation *allocation, size_t index)
 	return result;
 }
 
-static CUresult set_access(CUdeviceptr address, size_t size)
+CUresult pager_set_access(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
 {
-	const CUmemAccessDesc access = {.location = location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	const CUmemAccessDesc access = {.location = pager_location, .flags = flags};
 
 	return pager_driver.cuMemSetAccess(address, size, &access, 1);
 }
@@ -119,7 +118,8 @@ CUresult pager_chunk_open(struct pager_allocation *allocation, size_t index)
 
 	if (chunk->is_open)
 		return CUDA_SUCCESS;
-	CUresult result = set_access(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index));
+	CUresult result = pager_set_access(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index),
+					   CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	chunk->is_open = result == CUDA_SUCCESS;
 	return result;
 }
@@ -131,7 +131,9 @@ static CUresult open_all(struct pager_allocation *allocation)
 
 	for (size_t i = 0; i < allocation->chunk_count; i++)
 		is_open &= allocation->chunks[i].is_open;
-	CUresult result = is_open ? CUDA_SUCCESS : set_access(allocation->base, allocation->size);
+	if (is_open)
+		return CUDA_SUCCESS;
+	CUresult result = pager_set_access(allocation->base, allocation->size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++)
 		allocation->chunks[i].is_open = true;
 	return result;

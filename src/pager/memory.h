@@ -77,3 +77,8 @@ CUresult pager_chunk_map(struct pager_allocation *allocation, size_t index);
 CUresult pager_chunk_release(struct pager_allocation *allocation, size_t index);
 // Makes the memory of a chunk that is mapped accessible.
 CUresult pager_chunk_open(struct pager_allocation *allocation, size_t index);
+
+// The vGPU's one device.
+extern const CUmemLocation pager_location __attribute__((visibility("hidden")));
+// Sets the access of the device to mapped addresses.
+CUresult pager_set_access(CUdeviceptr address, size_t size, CUmemAccess_flags flags);

@@ -41,6 +41,15 @@ static inline struct vg_ledger *create_ledger(uint64_t limit)
 	return ledger;
 }
 
+// Returns the next number of a pseudorandom sequence (xorshift).
+static inline uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
 // Reaps all dead tenants. Returns the sum of the refunds.
 static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 {

@@ -20,14 +20,6 @@ struct shared {
 };
 static struct shared *shared;
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static void compete(struct vg_ledger *ledger, int number)
 {
 	uint64_t state = 88172645463325252ull + (uint64_t)number * 7919 + (uint64_t)getpid();

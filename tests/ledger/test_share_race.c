@@ -22,14 +22,6 @@ struct holding {
 	bool own;
 };
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static uint64_t size_of(unsigned int piece)
 {
 	return (piece + 1) * MIB;
