@@ -3,19 +3,19 @@
 
 #include <stdlib.h>
 
-static int context_of(const struct model *model, unsigned int process)
+static int get_context(const struct model *model, unsigned int process)
 {
 	return model->options.mode == TURN_MODE_MPS ? 0 : (int)process;
 }
 
-static struct kernel *head(const struct process *process)
+static struct kernel *get_head(const struct process *process)
 {
 	return &process->queue[process->first];
 }
 
 static bool is_ready(const struct model *model, const struct process *process)
 {
-	return process->count && process->ready_ns <= model->now && !head(process)->copy;
+	return process->count && process->ready_ns <= model->now && !get_head(process)->copy;
 }
 
 uint64_t device_ahead(const struct model *model, const struct process *process)
@@ -32,7 +32,7 @@ uint64_t device_ahead(const struct model *model, const struct process *process)
 }
 
 // Advances the running kernels until now.
-static void advance(struct model *model)
+static void advance_kernels(struct model *model)
 {
 	uint64_t elapsed = model->now - model->device.since;
 
@@ -41,13 +41,14 @@ static void advance(struct model *model)
 		struct process *process = &model->processes[i];
 		if (!process->running)
 			continue;
+		struct kernel *kernel = get_head(process);
 		process->public.gpu_ns += elapsed;
-		if (head(process)->left_ns != UINT64_MAX)
-			head(process)->left_ns -= elapsed < head(process)->left_ns ? elapsed : head(process)->left_ns;
+		if (kernel->left_ns != UINT64_MAX)
+			kernel->left_ns -= elapsed < kernel->left_ns ? elapsed : kernel->left_ns;
 	}
 }
 
-static double width_of(const struct process *process)
+static double get_width(const struct process *process)
 {
 	return process->public.program.width > 0 ? process->public.program.width : 1;
 }
@@ -55,7 +56,7 @@ static double width_of(const struct process *process)
 static void stop_kernel(struct model *model, struct process *process)
 {
 	process->running = false;
-	model->device.width -= width_of(process);
+	model->device.width -= get_width(process);
 }
 
 // Starts the next operation of a stream.
@@ -64,13 +65,13 @@ static void begin_head(struct model *model, unsigned int index)
 	struct process *process = &model->processes[index];
 
 	process->head_ns = model->now;
-	if (process->count && head(process)->copy && model->copy_engines) {
+	if (process->count && get_head(process)->copy && model->copy_engines) {
 		model->copy_engines--;
-		model_at(model, model->now + head(process)->left_ns, EVENT_COPIED, index, 0);
+		model_schedule(model, model->now + get_head(process)->left_ns, EVENT_COPIED, index, 0);
 	}
 }
 
-static void pop(struct model *model, unsigned int index)
+static void remove_head(struct model *model, unsigned int index)
 {
 	struct process *process = &model->processes[index];
 
@@ -81,20 +82,20 @@ static void pop(struct model *model, unsigned int index)
 	host_kernel_ended(model, index);
 }
 
-static void go_on(struct model *model);
+static void update_device(struct model *model);
 
 void device_copied(struct model *model, unsigned int index)
 {
 	struct process *process = &model->processes[index];
 
 	model->copy_engines++;
-	if (process->count && head(process)->copy)
-		pop(model, index);
+	if (process->count && get_head(process)->copy)
+		remove_head(model, index);
 	for (unsigned int i = 0; i < model->process_count && model->copy_engines; i++)
-		if (i != index && model->processes[i].count && head(&model->processes[i])->copy &&
+		if (i != index && model->processes[i].count && get_head(&model->processes[i])->copy &&
 		    model->processes[i].head_ns < model->now)
 			begin_head(model, i);
-	go_on(model);
+	update_device(model);
 }
 
 // Ends kernels that wait for a kernel of another process, once that has ended.
@@ -102,11 +103,11 @@ static void release_spinning(struct model *model)
 {
 	for (unsigned int i = 0; i < model->process_count; i++) {
 		struct process *process = &model->processes[i];
-		if (!process->count || !process->public.program.spins_for || head(process)->left_ns != UINT64_MAX)
+		if (!process->count || !process->public.program.spins_for || get_head(process)->left_ns != UINT64_MAX)
 			continue;
 		const struct process *other = &model->processes[process->public.program.spins_for - 1];
-		if (other->public.kernels >= head(process)->awaits)
-			head(process)->left_ns = 1 * US;
+		if (other->public.kernels >= get_head(process)->awaits)
+			get_head(process)->left_ns = 1 * US;
 	}
 }
 
@@ -116,14 +117,15 @@ static void end_kernels(struct model *model)
 
 	for (unsigned int i = 0; i < model->process_count; i++) {
 		struct process *process = &model->processes[i];
-		if (!process->running || head(process)->left_ns)
+		if (!process->running || get_head(process)->left_ns)
 			continue;
 		stop_kernel(model, process);
-		if (head(process)->sampled)
-			turn_estimate_learn(&process->estimates, head(process)->shape, head(process)->measured_ns);
+		const struct kernel *kernel = get_head(process);
+		if (kernel->sampled)
+			turn_estimate_learn(&process->estimates, kernel->shape, kernel->measured_ns);
 		process->public.kernels++;
 		any = true;
-		pop(model, i);
+		remove_head(model, i);
 	}
 	if (any)
 		release_spinning(model);
@@ -136,7 +138,7 @@ static int find_context(const struct model *model)
 
 	for (unsigned int i = 0; i < model->process_count; i++) {
 		unsigned int process = (from + i) % model->process_count;
-		int context = context_of(model, process);
+		int context = get_context(model, process);
 		if (context != model->device.current && is_ready(model, &model->processes[process]))
 			return context;
 	}
@@ -149,14 +151,14 @@ static void begin_kernels(struct model *model)
 		struct process *best = NULL;
 		for (unsigned int i = 0; i < model->process_count; i++) {
 			struct process *process = &model->processes[i];
-			if (!process->running && context_of(model, i) == model->device.current &&
+			if (!process->running && get_context(model, i) == model->device.current &&
 			    is_ready(model, process) && (!best || process->head_ns < best->head_ns))
 				best = process;
 		}
-		if (!best || model->device.width + width_of(best) > 1.0001)
+		if (!best || model->device.width + get_width(best) > 1.0001)
 			return;
 		best->running = true;
-		model->device.width += width_of(best);
+		model->device.width += get_width(best);
 	}
 }
 
@@ -171,13 +173,14 @@ static void wait_for_next(struct model *model, bool others)
 		const struct process *process = &model->processes[i];
 		uint64_t when = UINT64_MAX;
 		if (process->running)
-			when = head(process)->left_ns == UINT64_MAX ? UINT64_MAX : model->now + head(process)->left_ns;
-		else if (process->count && !head(process)->copy && process->ready_ns > model->now)
+			when = get_head(process)->left_ns == UINT64_MAX ? UINT64_MAX
+									: model->now + get_head(process)->left_ns;
+		else if (process->count && !get_head(process)->copy && process->ready_ns > model->now)
 			when = process->ready_ns;
 		next = when < next ? when : next;
 	}
 	if (next != UINT64_MAX)
-		model_at(model, next, EVENT_DEVICE, 0, ++device->version);
+		model_schedule(model, next, EVENT_DEVICE, 0, ++device->version);
 }
 
 static void switch_to(struct model *model, int context)
@@ -190,10 +193,10 @@ static void switch_to(struct model *model, int context)
 			stop_kernel(model, &model->processes[i]);
 	device->switching = true;
 	device->next = context;
-	model_at(model, model->now + (first ? 0 : model->options.switch_ns), EVENT_DEVICE, 0, ++device->version);
+	model_schedule(model, model->now + (first ? 0 : model->options.switch_ns), EVENT_DEVICE, 0, ++device->version);
 }
 
-static void arrive(struct model *model)
+static void end_switch(struct model *model)
 {
 	struct device *device = &model->device;
 
@@ -204,14 +207,14 @@ static void arrive(struct model *model)
 }
 
 // Ends kernels, switches contexts and starts kernels, after any change.
-static void go_on(struct model *model)
+static void update_device(struct model *model)
 {
 	struct device *device = &model->device;
 	int other;
 
 	if (device->switching)
 		return;
-	advance(model);
+	advance_kernels(model);
 	end_kernels(model);
 	other = find_context(model);
 	if (device->current < 0) {
@@ -241,8 +244,8 @@ static void go_on(struct model *model)
 void device_step(struct model *model)
 {
 	if (model->device.switching)
-		arrive(model);
-	go_on(model);
+		end_switch(model);
+	update_device(model);
 }
 
 void device_submit(struct model *model, unsigned int index, struct kernel kernel)
@@ -257,16 +260,16 @@ void device_submit(struct model *model, unsigned int index, struct kernel kernel
 		begin_head(model, index);
 	}
 	release_spinning(model);
-	go_on(model);
+	update_device(model);
 }
 
 void device_remove(struct model *model, unsigned int index)
 {
 	struct process *process = &model->processes[index];
 
-	advance(model);
+	advance_kernels(model);
 	if (process->running)
 		stop_kernel(model, process);
 	process->count = 0;
-	go_on(model);
+	update_device(model);
 }

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned int index_of(const struct model *model, const struct process *process)
+static unsigned int find_index(const struct model *model, const struct process *process)
 {
 	return (unsigned int)(process - model->processes);
 }
 
-static void go_on_at(struct model *model, struct process *process, uint64_t when, enum event_kind kind)
+static void schedule(struct model *model, struct process *process, uint64_t when, enum event_kind kind)
 {
-	model_at(model, when, kind, index_of(model, process), ++process->version);
+	model_schedule(model, when, kind, find_index(model, process), ++process->version);
 }
 
-unsigned int model_start(struct model *model, unsigned int vgpu, const struct program *program)
+unsigned int model_start_process(struct model *model, unsigned int vgpu, const struct program *program)
 {
 	struct process *process = &model->processes[model->process_count];
 
@@ -26,12 +26,12 @@ unsigned int model_start(struct model *model, unsigned int vgpu, const struct pr
 	process->gate.slot = &model->vgpus[vgpu].slots[process->slot];
 	process->request_ns = model->now;
 	process->pace = 1;
-	go_on_at(model, process, model->now + (uint64_t)(model_random(model) * 500) * US, EVENT_HOST);
+	schedule(model, process, model->now + (uint64_t)(model_random(model) * 500) * US, EVENT_HOST);
 	return model->process_count++;
 }
 
 // Reports the work in flight, from the marks in the stream.
-static void report(struct model *model, struct process *process)
+static void report_flight(struct model *model, struct process *process)
 {
 	uint64_t ahead = device_ahead(model, process);
 
@@ -39,7 +39,7 @@ static void report(struct model *model, struct process *process)
 		model_ring(model);
 }
 
-static void launch(struct model *model, struct process *process)
+static void launch_kernel(struct model *model, struct process *process)
 {
 	const struct program *program = &process->public.program;
 	bool other = program->other_ns && process->launched % 2;
@@ -57,11 +57,11 @@ static void launch(struct model *model, struct process *process)
 	if (turn_count_launch(&process->gate, kernel.estimate, model->now))
 		model_ring(model);
 	process->launched++;
-	device_submit(model, index_of(model, process), kernel);
+	device_submit(model, find_index(model, process), kernel);
 	process->state = HOST_RUNS;
 	bool pauses = program->pause_every && process->total_launches % program->pause_every == 0;
 	uint64_t pause = pauses ? program->pause_ns : 0;
-	go_on_at(model, process, model->now + (uint64_t)((double)program->host_ns * process->pace) + pause, EVENT_HOST);
+	schedule(model, process, model->now + (uint64_t)((double)program->host_ns * process->pace) + pause, EVENT_HOST);
 }
 
 static void leave_gate(struct model *model, struct process *process)
@@ -71,16 +71,16 @@ static void leave_gate(struct model *model, struct process *process)
 	turn_wait_end(&process->gate);
 	if (waited > process->public.longest_wait_ns)
 		process->public.longest_wait_ns = waited;
-	launch(model, process);
+	launch_kernel(model, process);
 }
 
-// A thread at the gate looks at the word.
-static void look(struct model *model, struct process *process)
+// A thread at the gate reads the word.
+static void look_at_gate(struct model *model, struct process *process)
 {
 	struct turn_action action;
 
 	if (process->count || process->gate.slot->eta_ns)
-		report(model, process);
+		report_flight(model, process);
 	action = turn_wait_look(&process->gate, &process->wait, model->now);
 	if (action.ring)
 		model_ring(model);
@@ -94,7 +94,7 @@ static void look(struct model *model, struct process *process)
 	}
 	// A thread that spins looks again when the word changes (host_wake).
 	process->awake_ns = action.step == TURN_STEP_SPIN ? model->now + action.ns : 0;
-	go_on_at(model, process, model->now + (action.ns ? action.ns : 10 * US), EVENT_LOOK);
+	schedule(model, process, model->now + (action.ns ? action.ns : 10 * US), EVENT_LOOK);
 }
 
 static void try_launch(struct model *model, struct process *process)
@@ -102,12 +102,12 @@ static void try_launch(struct model *model, struct process *process)
 	if (process->count == MODEL_DEPTH) {
 		process->state = HOST_DEPTH;
 	} else if (turn_gate_admits(&process->gate, model->now) && !process->public.program.silent) {
-		launch(model, process);
+		launch_kernel(model, process);
 	} else {
 		process->state = HOST_GATE;
 		process->closed_ns = 0;
 		turn_wait_begin(&process->gate, &process->wait, model->now);
-		look(model, process);
+		look_at_gate(model, process);
 	}
 }
 
@@ -126,11 +126,11 @@ static void end_request(struct model *model, struct process *process)
 		process->state = HOST_DEAD;
 		return;
 	}
-	if (think > 0) // timers are inexact
+	if (think > 0) // timers are not exact
 		think = think * (1 + .01 * model_normal(model)) + 60 * US * model_random(model);
 	process->request_ns = model->now + (think > 0 ? (uint64_t)think : 2 * US);
 	process->pace = public->program.jitter > 0 ? exp(public->program.jitter * model_normal(model)) : 1;
-	go_on_at(model, process, process->request_ns, EVENT_HOST);
+	schedule(model, process, process->request_ns, EVENT_HOST);
 }
 
 static void synchronize(struct model *model, struct process *process)
@@ -138,23 +138,22 @@ static void synchronize(struct model *model, struct process *process)
 	process->state = HOST_SYNC;
 	turn_watch_begin(&process->gate);
 	if (!process->count)
-		go_on_at(model, process, model->now + 1 * US, EVENT_TOLD);
+		schedule(model, process, model->now + 1 * US, EVENT_SYNCED);
 }
 
-// The synchronization returns.
-static void told(struct model *model, struct process *process)
+static void end_synchronization(struct model *model, struct process *process)
 {
 	turn_watch_end(&process->gate);
-	report(model, process);
+	report_flight(model, process);
 	end_request(model, process);
 }
 
-static void run(struct model *model, struct process *process)
+static void continue_program(struct model *model, struct process *process)
 {
 	const struct program *program = &process->public.program;
 
 	if (!process->launched && program->copy_ns && !process->count)
-		device_submit(model, index_of(model, process),
+		device_submit(model, find_index(model, process),
 			      (struct kernel){.left_ns = program->copy_ns, .copy = true});
 	if (process->launched < program->launches)
 		try_launch(model, process);
@@ -169,9 +168,9 @@ void host_kernel_ended(struct model *model, unsigned int index)
 	struct process *process = &model->processes[index];
 
 	if (process->state == HOST_DEPTH)
-		go_on_at(model, process, model->now + 2 * US, EVENT_HOST);
+		schedule(model, process, model->now + 2 * US, EVENT_HOST);
 	else if (process->state == HOST_SYNC && !process->count)
-		go_on_at(model, process, model->now + model->options.told_ns, EVENT_TOLD);
+		schedule(model, process, model->now + model->options.notice_ns, EVENT_SYNCED);
 }
 
 void host_wake(struct model *model, unsigned int vgpu)
@@ -179,7 +178,7 @@ void host_wake(struct model *model, unsigned int vgpu)
 	for (unsigned int i = 0; i < model->process_count; i++) {
 		struct process *process = &model->processes[i];
 		if (process->public.vgpu == vgpu && process->state == HOST_GATE)
-			go_on_at(model, process,
+			schedule(model, process,
 				 model->now + (model->now < process->awake_ns ? 1 * US : model->options.wake_ns),
 				 EVENT_LOOK);
 	}
@@ -200,12 +199,12 @@ void host_event(struct model *model, enum event_kind kind, unsigned int index, u
 		process->pending = true;
 		return;
 	}
-	if (kind == EVENT_TOLD)
-		told(model, process);
+	if (kind == EVENT_SYNCED)
+		end_synchronization(model, process);
 	else if (kind == EVENT_LOOK)
-		look(model, process);
+		look_at_gate(model, process);
 	else if (process->state == HOST_RUNS || process->state == HOST_DEPTH)
-		run(model, process);
+		continue_program(model, process);
 }
 
 void model_stop(struct model *model, unsigned int index)
@@ -227,9 +226,9 @@ void model_continue(struct model *model, unsigned int index)
 	if (!process->pending)
 		return;
 	process->pending = false;
-	go_on_at(model, process, model->now + model->options.wake_ns,
+	schedule(model, process, model->now + model->options.wake_ns,
 		 process->state == HOST_GATE   ? EVENT_LOOK
-		 : process->state == HOST_SYNC ? EVENT_TOLD
+		 : process->state == HOST_SYNC ? EVENT_SYNCED
 					       : EVENT_HOST);
 }
 
@@ -242,8 +241,8 @@ void model_kill(struct model *model, unsigned int index)
 	if (process->state == HOST_DEAD)
 		return;
 	process->state = HOST_DEAD;
-	model_at(model, model->now + 1 * MS, EVENT_REAPED, index, 0);
-	model_at(model, model->now + 50 * MS, EVENT_GONE, index, 0);
+	model_schedule(model, model->now + 1 * MS, EVENT_REAPED, index, 0);
+	model_schedule(model, model->now + 50 * MS, EVENT_GONE, index, 0);
 	for (unsigned int i = 0; i < model->process_count; i++)
 		last &= model->processes[i].public.vgpu != process->public.vgpu ||
 			model->processes[i].state == HOST_DEAD;

@@ -14,7 +14,7 @@ void model_options(enum turn_mode mode, struct model_options *ret_options)
 		.switch_ns = 115 * US,
 		.start_ns = 5 * US,
 		.gap_ns = 1 * US,
-		.told_ns = 8 * US,
+		.notice_ns = 8 * US,
 		.wake_ns = 15 * US,
 		.late_ns = 15 * US,
 		.arbiter_ns = 10 * US,
@@ -37,9 +37,9 @@ double model_normal(struct model *model)
 	return sqrt(-2 * log(model_random(model) + 1e-300)) * cos(6.283185307179586 * model_random(model));
 }
 
-void model_at(struct model *model, uint64_t when, enum event_kind kind, unsigned int who, uint64_t version)
+void model_schedule(struct model *model, uint64_t when, enum event_kind kind, unsigned int index, uint64_t version)
 {
-	struct event event = {when > model->now ? when : model->now, ++model->sequence, version, kind, who};
+	struct event event = {when > model->now ? when : model->now, ++model->sequence, version, kind, index};
 	size_t at = model->event_count++;
 
 	if (model->event_count > model->event_room) {
@@ -53,7 +53,7 @@ void model_at(struct model *model, uint64_t when, enum event_kind kind, unsigned
 	model->events[at] = event;
 }
 
-static struct event take_event(struct model *model)
+static struct event remove_first_event(struct model *model)
 {
 	struct event first = model->events[0], last = model->events[--model->event_count];
 	size_t at = 0, child;
@@ -97,27 +97,27 @@ void model_destroy(struct model *model)
 	free(model);
 }
 
-static void join(struct model *model, struct vgpu *vgpu)
+static void join_vgpu(struct model *model, struct vgpu *vgpu)
 {
 	if (turn_join(model->arbiter, &vgpu->terms, model->now, &vgpu->index))
 		abort();
 	vgpu->joined = true;
 }
 
-unsigned int model_vgpu(struct model *model, unsigned int share, bool is_latency, bool is_limit)
+unsigned int model_add_vgpu(struct model *model, unsigned int share, bool is_latency, bool is_limit)
 {
 	struct vgpu *vgpu = &model->vgpus[model->vgpu_count];
 
 	vgpu->terms = (struct turn_terms){share, .is_limit = is_limit, .is_latency = is_latency};
 	vgpu->present = true;
 	if (model->arbiter) {
-		join(model, vgpu);
+		join_vgpu(model, vgpu);
 		model_ring(model);
 	}
 	return model->vgpu_count++;
 }
 
-void model_set(struct model *model, unsigned int index, const struct turn_terms *terms)
+void model_set_terms(struct model *model, unsigned int index, const struct turn_terms *terms)
 {
 	struct vgpu *vgpu = &model->vgpus[index];
 
@@ -133,7 +133,7 @@ void model_start_arbiter(struct model *model)
 		abort();
 	for (unsigned int i = 0; i < model->vgpu_count; i++)
 		if (model->vgpus[i].present)
-			join(model, &model->vgpus[i]);
+			join_vgpu(model, &model->vgpus[i]);
 	model->arbiter_dead = false;
 	model->arbiter_busy = false;
 	model_ring(model);
@@ -147,7 +147,7 @@ void model_stop_arbiter(struct model *model)
 	model->arbiter = NULL;
 }
 
-// Rings the bell: the arbiter wakes, or sees it at once.
+// Rings the bell: the arbiter wakes, or notices it at once.
 void model_ring(struct model *model)
 {
 	uint64_t due;
@@ -162,10 +162,10 @@ void model_ring(struct model *model)
 	if (model->arbiter_due && model->arbiter_due <= due && model->arbiter_due >= model->now)
 		return;
 	model->arbiter_due = due;
-	model_at(model, due, EVENT_ARBITER, 0, ++model->arbiter_version);
+	model_schedule(model, due, EVENT_ARBITER, 0, ++model->arbiter_version);
 }
 
-static void read_facts_of(const struct model *model, const struct vgpu *vgpu, struct turn_facts *ret_facts)
+static void read_vgpu_facts(const struct model *model, const struct vgpu *vgpu, struct turn_facts *ret_facts)
 {
 	uint64_t stopped = model->options.sees_stops ? vgpu->stopped : 0;
 
@@ -178,7 +178,7 @@ static bool became_idle(const struct model *model, const struct vgpu *vgpu)
 {
 	struct turn_facts facts;
 
-	read_facts_of(model, vgpu, &facts);
+	read_vgpu_facts(model, vgpu, &facts);
 	return facts.in_flight != model->facts[vgpu->index].in_flight;
 }
 
@@ -187,11 +187,11 @@ static void read_facts(struct model *model)
 	for (unsigned int i = 0; i < model->vgpu_count; i++) {
 		struct vgpu *vgpu = &model->vgpus[i];
 		if (vgpu->joined)
-			read_facts_of(model, vgpu, &model->facts[vgpu->index]);
+			read_vgpu_facts(model, vgpu, &model->facts[vgpu->index]);
 	}
 }
 
-static void decide(struct model *model)
+static void run_arbiter(struct model *model)
 {
 	model->arbiter_due = 0;
 	model->decisions++;
@@ -208,10 +208,10 @@ static void decide(struct model *model)
 		model->watch(model, model->watch_user);
 	model->arbiter_busy = true;
 	model->rung = false;
-	model_at(model, model->now + model->options.arbiter_ns, EVENT_ORDERS, 0, ++model->arbiter_version);
+	model_schedule(model, model->now + model->options.arbiter_ns, EVENT_ORDERS, 0, ++model->arbiter_version);
 }
 
-static void obey(struct model *model)
+static void write_orders(struct model *model)
 {
 	model->arbiter_busy = false;
 	for (unsigned int i = 0; i < model->vgpu_count; i++) {
@@ -232,32 +232,32 @@ static void obey(struct model *model)
 		uint64_t next = model->orders.next_ns + (model->orders.poll ? 0 : model->options.late_ns);
 		model->arbiter_due = next > model->now + 1 * US ? next : model->now + 1 * US;
 	}
-	model_at(model, model->arbiter_due, EVENT_ARBITER, 0, ++model->arbiter_version);
+	model_schedule(model, model->arbiter_due, EVENT_ARBITER, 0, ++model->arbiter_version);
 }
 
-static void happen(struct model *model, const struct event *event)
+static void handle_event(struct model *model, const struct event *event)
 {
 	switch (event->kind) {
 	case EVENT_ARBITER:
 		if (event->version == model->arbiter_version && !model->arbiter_dead)
-			decide(model);
+			run_arbiter(model);
 		break;
 	case EVENT_ORDERS:
 		if (event->version == model->arbiter_version && !model->arbiter_dead)
-			obey(model);
+			write_orders(model);
 		break;
 	case EVENT_DEVICE:
 		if (event->version == model->device.version)
 			device_step(model);
 		break;
 	case EVENT_COPIED:
-		device_copied(model, event->who);
+		device_copied(model, event->index);
 		break;
 	case EVENT_GONE:
-		device_remove(model, event->who);
+		device_remove(model, event->index);
 		break;
 	default:
-		host_event(model, event->kind, event->who, event->version);
+		host_event(model, event->kind, event->index, event->version);
 	}
 }
 
@@ -266,9 +266,9 @@ void model_run(struct model *model, uint64_t ns)
 	uint64_t end = model->now + ns;
 
 	while (model->event_count && model->events[0].when <= end) {
-		struct event event = take_event(model);
+		struct event event = remove_first_event(model);
 		model->now = event.when;
-		happen(model, &event);
+		handle_event(model, &event);
 	}
 	model->now = end;
 }
@@ -278,7 +278,7 @@ uint64_t model_now(const struct model *model)
 	return model->now;
 }
 
-void model_clock(struct model *model, double speed)
+void model_set_speed(struct model *model, double speed)
 {
 	model->speed = speed;
 }
@@ -295,7 +295,7 @@ struct turn_slot *model_slot(struct model *model, unsigned int index)
 	return &model->vgpus[process->public.vgpu].slots[process->slot];
 }
 
-void model_forget(struct model *model)
+void model_reset_figures(struct model *model)
 {
 	for (unsigned int i = 0; i < model->process_count; i++) {
 		struct model_process *public = &model->processes[i].public;
@@ -340,13 +340,13 @@ uint64_t model_decisions(const struct model *model)
 	return model->decisions;
 }
 
-void model_watch(struct model *model, void (*watch)(struct model *, void *), void *user)
+void model_set_watch(struct model *model, void (*watch)(struct model *, void *), void *user)
 {
 	model->watch = watch;
 	model->watch_user = user;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_latencies(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -361,7 +361,7 @@ double model_percentile(const struct model *model, unsigned int process, double 
 	double value = 0;
 
 	memcpy(sorted, public->latencies, count * sizeof *sorted);
-	qsort(sorted, count, sizeof *sorted, compare);
+	qsort(sorted, count, sizeof *sorted, compare_latencies);
 	if (count)
 		value = sorted[(size_t)((double)(count - 1) * part)];
 	free(sorted);

@@ -39,7 +39,7 @@ struct model_options {
 	bool ungated;	     // the driver's own time slices
 	bool sees_stops;     // the daemon tells the arbiter of stopped processes
 	uint64_t linger_ns;  // the device stays with a context without work for so long
-	uint64_t slice_ns, switch_ns, start_ns, gap_ns, told_ns;
+	uint64_t slice_ns, switch_ns, start_ns, gap_ns, notice_ns;
 	uint64_t wake_ns;    // of a sleeping thread of a process
 	uint64_t late_ns;    // of the arbiter's, by a bell or a timer
 	uint64_t arbiter_ns; // from reading the facts to writing the orders
@@ -62,29 +62,31 @@ struct model;
 struct model *model_create(const struct model_options *options);
 void model_destroy(struct model *model);
 // Returns the vGPU's number in the model, which is not its index in the policy.
-unsigned int model_vgpu(struct model *model, unsigned int share, bool is_latency, bool is_limit);
-void model_set(struct model *model, unsigned int vgpu, const struct turn_terms *terms);
-unsigned int model_start(struct model *model, unsigned int vgpu, const struct program *program); // a process
+unsigned int model_add_vgpu(struct model *model, unsigned int share, bool is_latency, bool is_limit);
+void model_set_terms(struct model *model, unsigned int vgpu, const struct turn_terms *terms);
+// Returns the number of the process.
+unsigned int model_start_process(struct model *model, unsigned int vgpu, const struct program *program);
 void model_run(struct model *model, uint64_t ns);
 uint64_t model_now(const struct model *model);
 void model_stop(struct model *model, unsigned int process);
 void model_continue(struct model *model, unsigned int process);
 void model_kill(struct model *model, unsigned int process);
-bool model_is_present(const struct model *model, unsigned int vgpu); // has joined, and has processes
-void model_clock(struct model *model, double speed); // kernels launched from now on
-void model_stop_arbiter(struct model *model);	     // as if it were killed
+// Returns whether the vGPU has joined and has processes.
+bool model_is_present(const struct model *model, unsigned int vgpu);
+void model_set_speed(struct model *model, double speed); // of kernels launched from now on
+void model_stop_arbiter(struct model *model);	     // as when it is killed
 void model_start_arbiter(struct model *model);	     // a new one, which does not know the first one's state
 // The slot of a process, for a hostile process to write.
 struct turn_slot *model_slot(struct model *model, unsigned int process);
 void model_ring(struct model *model);
 const struct model_process *model_process(const struct model *model, unsigned int process);
-void model_forget(struct model *model); // resets the figures of the processes
+void model_reset_figures(struct model *model); // of the processes
 const struct turn_orders *model_orders(const struct model *model);
 void model_account(const struct model *model, unsigned int vgpu, struct turn_account *ret_account);
 void model_total(const struct model *model, struct turn_total *ret_total);
 const struct turn_gate *model_gate(const struct model *model, unsigned int vgpu);
 uint64_t model_decisions(const struct model *model);
 double model_percentile(const struct model *model, unsigned int process, double part); // of latencies, microseconds
-// Called after every decision.
-void model_watch(struct model *model, void (*watch)(struct model *model, void *user), void *user);
+// Sets a function that is called after every decision.
+void model_set_watch(struct model *model, void (*watch)(struct model *model, void *user), void *user);
 const struct turn_facts *model_facts(const struct model *model, unsigned int vgpu);

@@ -9,7 +9,7 @@
 enum event_kind {
 	EVENT_HOST,    // a process continues
 	EVENT_LOOK,    // a process at the gate looks at the word
-	EVENT_TOLD,    // a process may see that its work has ended
+	EVENT_SYNCED,  // a synchronization returns
 	EVENT_REAPED,  // the daemon clears the slot of a killed process
 	EVENT_DEVICE,  // something ends on the device
 	EVENT_COPIED,  // a copy has ended
@@ -21,7 +21,7 @@ enum event_kind {
 struct event {
 	uint64_t when, sequence, version;
 	enum event_kind kind;
-	unsigned int who;
+	unsigned int index; // of the process
 };
 static inline bool event_before(const struct event *a, const struct event *b)
 {
@@ -100,7 +100,7 @@ struct model {
 };
 
 // ---- model.c
-void model_at(struct model *model, uint64_t when, enum event_kind kind, unsigned int who, uint64_t version);
+void model_schedule(struct model *model, uint64_t when, enum event_kind kind, unsigned int index, uint64_t version);
 double model_random(struct model *model); // 0 to 1
 double model_normal(struct model *model);
 

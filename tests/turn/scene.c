@@ -26,7 +26,7 @@ const struct program program_infer = {.launches = 32, .host_ns = 21500, .kernel_
 const struct program program_closed = {.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US,
 				       .jitter = .12, .width = .2};
 
-static void options_of(const struct scene *scene, struct model_options *options)
+static void fill_options(const struct scene *scene, struct model_options *options)
 {
 	model_options(scene->mode, options);
 	if (scene->wake_ns)
@@ -48,12 +48,12 @@ static double run_alone(const struct scene *scene, const struct program *program
 	struct model *model;
 	double rate;
 
-	options_of(scene, &options);
+	fill_options(scene, &options);
 	options.ungated = true;
 	model = model_create(&options);
-	model_start(model, model_vgpu(model, 0, false, false), program);
+	model_start_process(model, model_add_vgpu(model, 0, false, false), program);
 	model_run(model, SEC / 2);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, (uint64_t)(seconds * 1e9));
 	rate = (double)model_process(model, 0)->kernels / seconds;
 	*ret_p99 = model_percentile(model, 0, .99);
@@ -70,19 +70,19 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 	struct model_options options;
 	struct turn_total before = {0}, after = {0};
 
-	options_of(scene, &options);
+	fill_options(scene, &options);
 	struct model *model = model_create(&options);
 	while (result.count < SCENE_TENANTS && scene->tenants[result.count].program) {
 		const struct tenant *tenant = &scene->tenants[result.count];
 		solo[result.count] = run_alone(scene, tenant->program, 4, &result.solo_p99[result.count]);
-		model_start(model, model_vgpu(model, tenant->share, tenant->is_latency, tenant->is_limit),
+		model_start_process(model, model_add_vgpu(model, tenant->share, tenant->is_latency, tenant->is_limit),
 			    tenant->program);
 		result.count++;
 	}
 	if (scene->sleeper)
-		model_vgpu(model, 0, false, false);
+		model_add_vgpu(model, 0, false, false);
 	model_run(model, SEC / 2);
-	model_forget(model);
+	model_reset_figures(model);
 	if (!scene->ungated)
 		model_total(model, &before);
 	for (int w = 0; w < windows; w++) {

@@ -15,7 +15,7 @@ static struct model *begin_model(void)
 
 static unsigned int start_vgpu(struct model *model, const struct program *program)
 {
-	return model_start(model, model_vgpu(model, 50, false, false), program);
+	return model_start_process(model, model_add_vgpu(model, 50, false, false), program);
 }
 
 // After a failed attempt the arbiter waits twice as long before the next one.
@@ -28,7 +28,7 @@ TEST(failed_attempts_cost_little)
 	start_vgpu(model, &train);
 	unsigned int other = start_vgpu(model, &small);
 	model_run(model, 7 * SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 4 * SEC);
 	CHECK((double)model_process(model, other)->kernels / 4 > .8 * rate_in_turns);
 	model_destroy(model);
@@ -45,7 +45,7 @@ TEST(small_kernels_run_side_by_side)
 	uint64_t rate = model_process(model, alone)->kernels / 2;
 	start_vgpu(model, &narrow);
 	model_run(model, SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 4 * SEC);
 	for (unsigned int i = 0; i < 2; i++)
 		CHECK(model_process(model, i)->kernels / 4 > rate * 85 / 100);

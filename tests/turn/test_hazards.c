@@ -16,10 +16,10 @@ static struct model *begin_model(struct model_options *options)
 
 static unsigned int start_vgpu(struct model *model, unsigned int share, const struct program *program)
 {
-	return model_start(model, model_vgpu(model, share, false, false), program);
+	return model_start_process(model, model_add_vgpu(model, share, false, false), program);
 }
 
-static double device_part(struct model *model, unsigned int process, uint64_t ns)
+static double measure_part(struct model *model, unsigned int process, uint64_t ns)
 {
 	return 100. * (double)model_process(model, process)->gpu_ns / (double)ns;
 }
@@ -61,11 +61,11 @@ TEST(two_collectives_across_vgpus_continue)
 	for (unsigned int i = 0; i < 4; i++)
 		programs[i] = (struct program){.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * US,
 					       .spins_for = i == 0 ? 4 : i == 1 ? 3 : 0};
-	unsigned int a = model_vgpu(model, 50, false, false), b = model_vgpu(model, 50, false, false);
-	model_start(model, a, &programs[0]);
-	model_start(model, b, &programs[1]);
-	model_start(model, a, &programs[2]);
-	model_start(model, b, &programs[3]);
+	unsigned int a = model_add_vgpu(model, 50, false, false), b = model_add_vgpu(model, 50, false, false);
+	model_start_process(model, a, &programs[0]);
+	model_start_process(model, b, &programs[1]);
+	model_start_process(model, a, &programs[2]);
+	model_start_process(model, b, &programs[3]);
 	model_run(model, 5 * SEC);
 	for (unsigned int i = 0; i < 4; i++)
 		CHECK(model_process(model, i)->kernels > 100);
@@ -83,7 +83,7 @@ TEST(persistent_kernel_blocks_no_turns_and_is_reported)
 	unsigned int p = start_vgpu(model, 20, &persistent);
 	unsigned int a = start_vgpu(model, 40, &train), b = start_vgpu(model, 40, &train);
 	model_run(model, SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 4 * SEC);
 	for (unsigned int i = 0; i < 3; i++)
 		model_account(model, i, &account[i]);
@@ -93,7 +93,7 @@ TEST(persistent_kernel_blocks_no_turns_and_is_reported)
 	CHECK_INT(model_orders(model)->reason, TURN_REASON_RESIDENT);
 	CHECK(model_now(model) - model_gate(model, p)->since_ns > 4 * SEC);
 	// The driver gives it every second slice; the others keep their shares of the rest.
-	CHECK(device_part(model, a, 4 * SEC) > 18 && device_part(model, b, 4 * SEC) > 18);
+	CHECK(measure_part(model, a, 4 * SEC) > 18 && measure_part(model, b, 4 * SEC) > 18);
 	CHECK(fabs((double)account[a].charged_ns - (double)account[b].charged_ns) < .01 * 5e9);
 	// It is charged for half of the time.
 	CHECK(fabs((double)account[p].charged_ns / 5e9 - .5) < .03);
@@ -109,10 +109,10 @@ TEST(overlong_kernels_are_compensated_in_later_turns)
 	start_vgpu(model, 30, &program);
 	start_vgpu(model, 70, &train);
 	model_run(model, SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 20 * SEC);
-	CHECK(fabs(device_part(model, 0, 20 * SEC) - 30) < .6);
-	CHECK(fabs(device_part(model, 1, 20 * SEC) - 70) < 1.2);
+	CHECK(fabs(measure_part(model, 0, 20 * SEC) - 30) < .6);
+	CHECK(fabs(measure_part(model, 1, 20 * SEC) - 70) < 1.2);
 	model_destroy(model);
 }
 
@@ -142,9 +142,9 @@ TEST(unwatched_work_ends_at_its_estimate)
 	start_vgpu(model, 50, &program);
 	start_vgpu(model, 50, &train);
 	model_run(model, SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 4 * SEC);
-	CHECK(device_part(model, 1, 4 * SEC) > 85); // it wants 4 %
+	CHECK(measure_part(model, 1, 4 * SEC) > 85); // it wants 4 %
 	CHECK(model_process(model, 0)->kernels > 4 * 5 * 40);
 	model_destroy(model);
 }
@@ -193,9 +193,9 @@ TEST(killed_holder_loses_its_turn_at_once)
 		CHECK(model_process(model, other)->kernels > before);
 		model_run(model, 200 * MS);
 		check_total(model);
-		model_forget(model);
+		model_reset_figures(model);
 		model_run(model, SEC);
-		CHECK(device_part(model, other, SEC) > 97); // the other vGPU alone
+		CHECK(measure_part(model, other, SEC) > 97); // the other vGPU alone
 		model_destroy(model);
 	}
 }
@@ -219,9 +219,9 @@ TEST(stopped_holders_delay_others_by_at_most_a_turn)
 			CHECK_INT(model_gate(model, 0)->reason, TURN_REASON_STOPPED);
 		model_continue(model, victim);
 		model_run(model, 500 * MS);
-		model_forget(model);
+		model_reset_figures(model);
 		model_run(model, 2 * SEC);
-		CHECK(fabs(device_part(model, victim, 2 * SEC) - 49) < 1.5);
+		CHECK(fabs(measure_part(model, victim, 2 * SEC) - 49) < 1.5);
 		check_total(model);
 		model_destroy(model);
 	}
@@ -276,9 +276,9 @@ TEST(killed_and_stopped_holders_block_no_other)
 		CHECK(gap_of(model, 0, SEC) <= 350 * MS);
 		model_start_arbiter(model);
 		model_run(model, SEC + 100 * MS); // gates that opened stay open for a second
-		model_forget(model);
+		model_reset_figures(model);
 		model_run(model, 2 * SEC);
-		CHECK(fabs(device_part(model, 0, 2 * SEC) - 39.6) < 1);
+		CHECK(fabs(measure_part(model, 0, 2 * SEC) - 39.6) < 1);
 		check_total(model);
 		model_destroy(model);
 	}
@@ -301,17 +301,17 @@ TEST(process_stopped_at_the_gate_gets_one_turn)
 	CHECK(model_facts(model, 0)->waiting);
 	model_stop(model, victim);
 	model_account(model, 0, &before);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 2 * SEC);
 	model_account(model, 0, &after);
 	CHECK(after.turns <= before.turns + 1);
-	CHECK(device_part(model, other, 2 * SEC) > 97.5);
+	CHECK(measure_part(model, other, 2 * SEC) > 97.5);
 	CHECK_INT(model_gate(model, 0)->reason, TURN_REASON_SILENT);
 	model_continue(model, victim);
 	model_run(model, 200 * MS);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 2 * SEC);
-	CHECK(fabs(device_part(model, victim, 2 * SEC) - 49) < 1);
+	CHECK(fabs(measure_part(model, victim, 2 * SEC) - 49) < 1);
 	model_destroy(model);
 }
 
@@ -326,7 +326,7 @@ TEST(process_that_never_launches_wastes_its_own_share)
 	start_vgpu(model, 30, &silent);
 	unsigned int other = start_vgpu(model, 70, &train);
 	model_run(model, 10 * SEC);
-	CHECK(device_part(model, other, 10 * SEC) >= 68.5);
+	CHECK(measure_part(model, other, 10 * SEC) >= 68.5);
 	model_account(model, 0, &account);
 	CHECK(account.turns > 20);
 	model_destroy(model);
@@ -350,9 +350,9 @@ TEST(threads_that_wake_slowly_still_get_turns)
 		start_vgpu(model, 30, &train);
 		start_vgpu(model, 70, &train);
 		model_run(model, SEC);
-		model_forget(model);
+		model_reset_figures(model);
 		model_run(model, 10 * SEC);
-		double sum = device_part(model, 0, 10 * SEC) + device_part(model, 1, 10 * SEC);
+		double sum = measure_part(model, 0, 10 * SEC) + measure_part(model, 1, 10 * SEC);
 		if (sum < hosts[i].sum)
 			FAIL("wakes of %.1f ms: %.1f %%", (double)hosts[i].wake / 1e6, sum);
 		// A slow wake is part of the turn.
@@ -376,7 +376,7 @@ TEST(small_shares_survive_slow_wakes)
 	start_vgpu(model, 98, &train);
 	model_run(model, 10 * SEC);
 	CHECK(model_process(model, 0)->kernels > 100);
-	CHECK(device_part(model, 1, 10 * SEC) > 75);
+	CHECK(measure_part(model, 1, 10 * SEC) > 75);
 	model_destroy(model);
 }
 
@@ -397,9 +397,9 @@ TEST(gates_open_without_an_arbiter_until_the_next_one)
 		model_account(model, 0, &account);
 		CHECK(account.virtual_ns <= 0);
 		model_run(model, SEC + 100 * MS); // gates that opened stay open for a second
-		model_forget(model);
+		model_reset_figures(model);
 		model_run(model, 2 * SEC);
-		CHECK(fabs(device_part(model, 0, 2 * SEC) - 29.6) < .6);
+		CHECK(fabs(measure_part(model, 0, 2 * SEC) - 29.6) < .6);
 	}
 	model_destroy(model);
 }
@@ -436,18 +436,18 @@ TEST(processes_of_a_vgpu_divide_its_share)
 {
 	struct model_options options;
 	struct model *model = begin_model(&options);
-	unsigned int many = model_vgpu(model, 30, false, false), one = model_vgpu(model, 70, false, false);
+	unsigned int many = model_add_vgpu(model, 30, false, false), one = model_add_vgpu(model, 70, false, false);
 
 	for (int i = 0; i < 3; i++)
-		model_start(model, many, &train);
-	unsigned int single = model_start(model, one, &train);
+		model_start_process(model, many, &train);
+	unsigned int single = model_start_process(model, one, &train);
 	model_run(model, SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 10 * SEC);
-	double whole = device_part(model, single, 10 * SEC), parts = 0;
+	double whole = measure_part(model, single, 10 * SEC), parts = 0;
 	for (unsigned int i = 0; i < 3; i++) {
-		CHECK(device_part(model, i, 10 * SEC) > 7.5); // they pay for the context switches among them
-		parts += device_part(model, i, 10 * SEC);
+		CHECK(measure_part(model, i, 10 * SEC) > 7.5); // they pay for the context switches among them
+		parts += measure_part(model, i, 10 * SEC);
 	}
 	CHECK(whole + parts > 96.5 && fabs(whole / (whole + parts) - .7) < .008);
 	model_destroy(model);
@@ -461,20 +461,20 @@ TEST(gate_of_a_checkpointed_vgpu_is_open)
 	unsigned int dumped = start_vgpu(model, 30, &train);
 	unsigned int other = start_vgpu(model, 70, &train);
 	model_run(model, 500 * MS);
-	model_set(model, 0, &(struct turn_terms){30, .is_exempt = true});
+	model_set_terms(model, 0, &(struct turn_terms){30, .is_exempt = true});
 	model_run(model, MS);
 	CHECK_INT(model_gate(model, 0)->word, 0);
 	model_stop(model, dumped); // as the checkpoint does
 	model_run(model, 100 * MS);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, SEC);
-	CHECK(device_part(model, other, SEC) > 97);
-	model_set(model, 0, &(struct turn_terms){30});
+	CHECK(measure_part(model, other, SEC) > 97);
+	model_set_terms(model, 0, &(struct turn_terms){30});
 	model_continue(model, dumped);
 	model_run(model, 200 * MS);
-	model_forget(model);
+	model_reset_figures(model);
 	model_run(model, 2 * SEC);
-	CHECK(fabs(device_part(model, dumped, 2 * SEC) - 29.6) < .6);
+	CHECK(fabs(measure_part(model, dumped, 2 * SEC) - 29.6) < .6);
 	model_destroy(model);
 }
 
@@ -487,14 +487,14 @@ TEST(false_end_of_work_costs_only_its_own_vgpu)
 
 	unsigned int liar = start_vgpu(model, 50, &train), other = start_vgpu(model, 50, &train);
 	model_run(model, 200 * MS);
-	model_forget(model);
+	model_reset_figures(model);
 	for (int i = 0; i < 10000; i++) {
 		model_slot(model, liar)->eta_ns = i % 3 ? UINT64_MAX : 0;
 		model_slot(model, liar)->idle_ns = i % 2 ? 0 : UINT64_MAX;
 		model_slot(model, liar)->began_ns = UINT64_MAX;
 		model_run(model, 200 * US);
 	}
-	CHECK(device_part(model, other, 2 * SEC) > 45);
+	CHECK(measure_part(model, other, 2 * SEC) > 45);
 	CHECK(model_process(model, other)->longest_wait_ns <= options.rules.round_ns + 2 * 20 * MS);
 	model_destroy(model);
 }
@@ -505,16 +505,16 @@ TEST(false_requests_gain_no_more_than_the_share)
 	for (int latency = 0; latency < 2; latency++) {
 		struct model_options options;
 		struct model *model = begin_model(&options);
-		unsigned int liar = model_start(model, model_vgpu(model, 20, latency, false), &train);
+		unsigned int liar = model_start_process(model, model_add_vgpu(model, 20, latency, false), &train);
 		unsigned int other = start_vgpu(model, 80, &train);
 		model_run(model, SEC);
-		model_forget(model);
+		model_reset_figures(model);
 		for (int i = 0; i < 40000; i++) {
 			model_slot(model, liar)->urgent = 1;
 			model_run(model, 100 * US);
 		}
-		CHECK(device_part(model, other, 4 * SEC) >= 78);
-		CHECK(device_part(model, liar, 4 * SEC) >= 19);
+		CHECK(measure_part(model, other, 4 * SEC) >= 78);
+		CHECK(measure_part(model, liar, 4 * SEC) >= 19);
 		model_destroy(model);
 	}
 }
@@ -527,12 +527,12 @@ TEST(flooded_bell_does_not_change_shares)
 	start_vgpu(model, 30, &train);
 	start_vgpu(model, 70, &train);
 	model_run(model, SEC);
-	model_forget(model);
+	model_reset_figures(model);
 	for (int i = 0; i < 200000; i++) {
 		model_ring(model);
 		model_run(model, 10 * US);
 	}
-	CHECK(fabs(device_part(model, 0, 2 * SEC) - 29.6) < .6 && fabs(device_part(model, 1, 2 * SEC) - 69.2) < .6);
+	CHECK(fabs(measure_part(model, 0, 2 * SEC) - 29.6) < .6 && fabs(measure_part(model, 1, 2 * SEC) - 69.2) < .6);
 	model_destroy(model);
 }
 

@@ -190,7 +190,7 @@ static struct program draw_program(void)
 	return program;
 }
 
-static unsigned int share_left(const struct world *world)
+static unsigned int find_share_left(const struct world *world)
 {
 	unsigned int left = 100;
 
@@ -201,7 +201,7 @@ static unsigned int share_left(const struct world *world)
 
 static void add_vgpu(struct model *model, struct world *world)
 {
-	unsigned int i = world->count, left = share_left(world);
+	unsigned int i = world->count, left = find_share_left(world);
 	struct program program = draw_program();
 
 	world->share[i] = draw(4) ? (unsigned int)draw(left + 1) : 0;
@@ -211,11 +211,11 @@ static void add_vgpu(struct model *model, struct world *world)
 	world->limit[i] = world->share[i] && draw(5) == 0;
 	world->alive[i] = true;
 	world->count++;
-	world->process[i] =
-		model_start(model, model_vgpu(model, world->share[i], world->latency[i], world->limit[i]), &program);
+	unsigned int vgpu = model_add_vgpu(model, world->share[i], world->latency[i], world->limit[i]);
+	world->process[i] = model_start_process(model, vgpu, &program);
 	for (uint64_t more = draw(3) ? 0 : 1 + draw(2); more; more--) {
 		program = draw_program();
-		model_start(model, i, &program);
+		model_start_process(model, i, &program);
 	}
 }
 
@@ -238,10 +238,10 @@ static void disturb_world(struct model *model, struct world *world)
 		world->share[i] = (unsigned int)draw(world->share[i] + 1);
 		world->limit[i] = world->limit[i] && world->share[i];
 		world->charged_count[i] = 0;
-		model_set(model, i, &(struct turn_terms){world->share[i], world->limit[i], world->latency[i]});
+		model_set_terms(model, i, &(struct turn_terms){world->share[i], world->limit[i], world->latency[i]});
 		break;
 	case 2:
-		model_clock(model, .5 + .1 * (double)draw(8));
+		model_set_speed(model, .5 + .1 * (double)draw(8));
 		break;
 	case 3:
 		if (draw(4) == 0)
@@ -269,7 +269,7 @@ TEST(invariants_hold_with_random_tenants)
 		struct model *model = model_create(&options);
 		for (uint64_t i = 2 + draw(MOST - 1); i; i--)
 			add_vgpu(model, &world);
-		model_watch(model, check_decision, &world);
+		model_set_watch(model, check_decision, &world);
 		for (int step = 0; step < 20; step++) {
 			model_run(model, (1 + draw(40)) * MS);
 			disturb_world(model, &world);
@@ -311,7 +311,7 @@ TEST(waiting_is_bounded)
 			if (present == count && draw(4) == 0)
 				model_kill(model, oldest);
 			else if (present < count && started < most && draw(2)) {
-				model_start(model, model_vgpu(model, 100 / count, false, false), &program);
+				model_start_process(model, model_add_vgpu(model, 100 / count, false, false), &program);
 				started++;
 			}
 			model_run(model, (1 + draw(150)) * MS);
@@ -339,10 +339,12 @@ TEST(full_loads_keep_the_device_busy)
 		uint64_t busy = 0, least = UINT64_MAX, most = 0;
 		model_options(TURN_MODE_TIME, &options);
 		struct model *model = model_create(&options);
-		for (unsigned int i = 0; i < counts[k]; i++)
-			model_start(model, model_vgpu(model, i ? 0 : 100 / counts[k], false, false), &train);
+		for (unsigned int i = 0; i < counts[k]; i++) {
+			unsigned int vgpu = model_add_vgpu(model, i ? 0 : 100 / counts[k], false, false);
+			model_start_process(model, vgpu, &train);
+		}
 		model_run(model, SEC);
-		model_forget(model);
+		model_reset_figures(model);
 		model_run(model, 6 * SEC);
 		for (unsigned int i = 0; i < counts[k]; i++) {
 			uint64_t ns = model_process(model, i)->gpu_ns;
@@ -397,7 +399,7 @@ struct lies {
 	uint64_t charged[TURN_VGPUS];
 };
 
-static unsigned int sum_of_shares(const struct lies *lies, unsigned int except)
+static unsigned int sum_shares(const struct lies *lies, unsigned int except)
 {
 	unsigned int sum = 0;
 
@@ -411,7 +413,7 @@ static void change_membership(struct lies *lies, uint64_t now)
 {
 	unsigned int i = (unsigned int)draw(MOST);
 	struct turn_terms terms = {(unsigned int)draw(60), draw(4) == 0, draw(3) == 0, draw(9) == 0};
-	int outcome, want = sum_of_shares(lies, i) + terms.share > 100 ? TURN_TOO_MUCH : 0;
+	int outcome, want = sum_shares(lies, i) + terms.share > 100 ? TURN_TOO_MUCH : 0;
 
 	if (terms.is_limit && !terms.share)
 		want = -EINVAL;

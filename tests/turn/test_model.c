@@ -322,11 +322,11 @@ TEST(handover_takes_less_than_a_millisecond)
 
 	model_options(TURN_MODE_TIME, &options);
 	struct model *model = model_create(&options);
-	model_start(model, model_vgpu(model, 30, false, false), &half);
-	model_start(model, model_vgpu(model, 70, false, false), &half);
+	model_start_process(model, model_add_vgpu(model, 30, false, false), &half);
+	model_start_process(model, model_add_vgpu(model, 70, false, false), &half);
 	model_run(model, SEC / 2);
 	handover.closed = handover.longest = 0;
-	model_watch(model, watch_handover, NULL);
+	model_set_watch(model, watch_handover, NULL);
 	model_run(model, 5 * SEC);
 	model_destroy(model);
 	// Then the first kernel: the orders, a wake, a launch and the context switch.
@@ -334,7 +334,7 @@ TEST(handover_takes_less_than_a_millisecond)
 						  options.switch_ns < 1 * MS);
 }
 
-static double part_of_first(struct model *model, uint64_t ns)
+static double measure_part_of_first(struct model *model, uint64_t ns)
 {
 	uint64_t first = model_process(model, 0)->kernels, second = model_process(model, 1)->kernels;
 
@@ -350,20 +350,20 @@ TEST(changed_share_takes_effect_within_100_ms)
 
 	model_options(TURN_MODE_TIME, &options);
 	struct model *model = model_create(&options);
-	unsigned int a = model_vgpu(model, 30, false, false), b = model_vgpu(model, 70, false, false);
-	model_start(model, a, &program_train);
-	model_start(model, b, &program_train);
+	unsigned int a = model_add_vgpu(model, 30, false, false), b = model_add_vgpu(model, 70, false, false);
+	model_start_process(model, a, &program_train);
+	model_start_process(model, b, &program_train);
 	model_run(model, 2 * SEC);
 	for (int i = 0; i < 20; i++) {
 		unsigned int share = i % 2 ? 30 : 60;
 		if (i % 2)
-			model_set(model, a, &(struct turn_terms){share});
-		model_set(model, b, &(struct turn_terms){100 - share});
+			model_set_terms(model, a, &(struct turn_terms){share});
+		model_set_terms(model, b, &(struct turn_terms){100 - share});
 		if (i % 2 == 0)
-			model_set(model, a, &(struct turn_terms){share});
+			model_set_terms(model, a, &(struct turn_terms){share});
 		model_run(model, 100 * MS);
-		CHECK(fabs(part_of_first(model, 300 * MS) - share) < 3); // ten rounds
-		CHECK(fabs(part_of_first(model, 3000 * MS) - share) < .3);
+		CHECK(fabs(measure_part_of_first(model, 300 * MS) - share) < 3); // ten rounds
+		CHECK(fabs(measure_part_of_first(model, 3000 * MS) - share) < .3);
 	}
 	model_destroy(model);
 }
@@ -374,12 +374,12 @@ TEST(clock_of_the_device_does_not_change_shares)
 
 	model_options(TURN_MODE_TIME, &options);
 	struct model *model = model_create(&options);
-	model_start(model, model_vgpu(model, 30, false, false), &program_train);
-	model_start(model, model_vgpu(model, 70, false, false), &program_train);
+	model_start_process(model, model_add_vgpu(model, 30, false, false), &program_train);
+	model_start_process(model, model_add_vgpu(model, 70, false, false), &program_train);
 	model_run(model, SEC / 2);
 	for (int i = 0; i < 10; i++) {
-		model_clock(model, .6 + .04 * i);
-		CHECK(fabs(part_of_first(model, 2 * SEC) - 30) < .5);
+		model_set_speed(model, .6 + .04 * i);
+		CHECK(fabs(measure_part_of_first(model, 2 * SEC) - 30) < .5);
 	}
 	model_destroy(model);
 }
