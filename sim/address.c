@@ -6,9 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fault.h"
+#include "log.h"
 #include "memory.h"
 #include "process.h"
-#include "sim.h"
 
 static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_range **range_of;	// by granule

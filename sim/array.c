@@ -1,8 +1,13 @@
 // Arrays and mipmapped arrays: device memory in rows, known by a descriptor.
 #include <stdlib.h>
 
+#include "capture.h"
+#include "context.h"
+#include "entry.h"
+#include "memory.h"
+#include "process.h"
+#include "ptx/texture.h"
 #include "sparse.h"
-#include "texture.h"
 
 enum { MIPMAP_MAGIC = 0x4d49502b, LEVELS_MOST = 20 };
 

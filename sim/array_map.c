@@ -1,6 +1,10 @@
 // cuMemMapArrayAsync: memory for arrays with deferred mapping, and for the tiles of sparse arrays (sparse.c).
+#include "capture.h"
+#include "entry.h"
 #include "memory.h"
+#include "process.h"
 #include "sparse.h"
+#include "stream.h"
 #include "texture.h"
 
 // The levels of what is mapped, the first of which keeps the mapping.

@@ -1,7 +1,8 @@
 // cuDeviceGetAttribute: an H200's values where the simulator behaves so, the configuration's
 // where it says; 0 for what is not simulated.
+#include "entry.h"
 #include "kernel.h"
-#include "sim.h"
+#include "process.h"
 
 static const int fixed[CU_DEVICE_ATTRIBUTE_MAX] = {
 	[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024,

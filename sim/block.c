@@ -2,6 +2,7 @@
 // bytes, first fit. It goes back when nothing is left in it.
 #include <stdlib.h>
 
+#include "context.h"
 #include "memory.h"
 
 enum { UNIT = 512, UNITS = SIM_GRANULE / UNIT };

@@ -1,9 +1,14 @@
 // Capture: operations submitted to a capturing stream become nodes.
-#include "capture.h"
 
 #include <stdlib.h>
 
+#include "capture.h"
+#include "capture_state.h"
+#include "copy.h"
+#include "event.h"
 #include "launch.h"
+#include "process.h"
+#include "stream.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct sim_capture *sim_captures;

@@ -1,45 +1,27 @@
-// Streams that capture. One lock for all captures; taken before every other lock.
+// What calls on a stream or an event do while streams capture (capture.c, capture_rules.c). Any thread.
 #pragma once
 
-#include "graph.h"
+#include "sim.h"
 
-// A capture sequence: the graph it fills and the streams that take part.
-struct sim_capture {
-	unsigned long long id;
-	struct CUgraph_st *graph;
-	CUstreamCaptureMode mode;
-	pthread_t thread; // that began it
-	bool invalidated;
-	bool into_given; // by cuStreamBeginCaptureToGraph
-	struct sim_captured *origin, *streams;
-	struct sim_recorded *records;
-	struct sim_capture *next; // of all in the process
-};
-
-// A stream's part: what its next node depends on. stream->capture points here.
-struct sim_captured {
-	struct sim_capture *capture;
-	struct sim_stream *stream; // NULL: destroyed
-	struct sim_edges tips;
-	bool placed; // the tips were set by cuStreamUpdateCaptureDependencies: nobody misses them
-	CUgraphNode *listed; // what cuStreamGetCaptureInfo handed out
-	CUgraphEdgeData *listed_data;
-	struct sim_captured *next;
-};
-
-// An event's record within a capture. event->capture points here.
-struct sim_recorded {
-	struct sim_capture *capture;
-	struct sim_event *event;
-	struct sim_edges tips;
-	struct sim_recorded *next;
-};
-
-extern struct sim_capture *sim_captures; // all of the process, under the lock
-extern _Atomic unsigned sim_capture_count;
-void sim_capture_lock(void);
-void sim_capture_unlock(void);
-CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
-			   const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count);
-// ret_graph may be NULL if the capture is into a given graph.
-CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph);
+// Adds an operation to the graph of a capturing stream. Consumes it, also on failure.
+CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op);
+// For calls that are unsafe while a thread captures (cuMemAlloc, cuEventQuery, …): invalidates the capture and returns
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; or success.
+CUresult sim_capture_unsafe(void);
+// For calls that a capturing stream does not allow (synchronize, query, …): returns their error, or success. For the
+// legacy stream all streams of its context count.
+CUresult sim_capture_forbidden(struct sim_stream *stream);
+// For calls about all streams of a context (`green` not NULL: of that green context): invalidates their captures and
+// returns an error; or success.
+CUresult sim_capture_context_forbidden(const struct sim_context *context, const struct sim_green *green);
+// For calls that ask about an event recorded in a capture: invalidates the capture and returns
+// CUDA_ERROR_CAPTURED_EVENT.
+CUresult sim_capture_event_forbidden(struct sim_event *event);
+// Makes nodes of the stream-ordered allocations of a capturing stream. `props` NULL: on the stream's device.
+CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
+			   CUdeviceptr *ret_address);
+CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address);
+// Invalidates the capture of a stream that is destroyed.
+void sim_capture_abandon(struct sim_stream *stream);
+// cuStreamWaitEvent for an event recorded in a capture (event->capture is set): `stream` joins the capture.
+CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags);

@@ -1,7 +1,9 @@
 // The driver's entries for capture.
 #include <stdlib.h>
 
-#include "capture.h"
+#include "capture_state.h"
+#include "entry.h"
+#include "stream.h"
 
 static CUresult begin(CUstream handle, CUstreamCaptureMode mode)
 {

@@ -1,5 +1,10 @@
 // What threads and streams may not do while something captures.
 #include "capture.h"
+#include "capture_state.h"
+#include "entry.h"
+#include "event.h"
+#include "green.h"
+#include "stream.h"
 
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 

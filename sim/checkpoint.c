@@ -1,5 +1,4 @@
 // The driver's entries that checkpoint another process: each is a question to its service.
-#include "checkpoint.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -7,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "region.h"
+#include "checkpoint.h"
+#include "entry.h"
+#include "process.h"
 
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 {

@@ -1,5 +1,5 @@
-// Checkpoints: what one process asks the service thread of another. The address is a unix
-// socket in the abstract namespace, named by the simulated node and the process.
+// Checkpoints: requests of one process to the service thread of another. The service listens on a Unix socket in the
+// abstract namespace, whose name contains the simulated node and the process. Any thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -26,10 +26,14 @@ struct sim_service_reply {
 	int32_t value;	// the state, or the thread
 };
 
-// The service's address for a process of our node; returns its length.
+// cuInit, before the gate opens: starts the service thread.
+void sim_service_start(void);
+// SIM_GATE_LOCKED is set: waits until the process is unlocked, unless the call is allowed meanwhile.
+CUresult sim_checkpoint_enter(enum vg_entry entry);
+// Returns the length of the service's address, for a process of this node.
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address);
 
-// Moves the contents of all device memory into private memory and lets go of the devices.
+// Moves the contents of all device memory into private memory, and frees the device memory.
 CUresult sim_evict(void);
-// Takes device memory again and puts the contents back. CUDA_ERROR_OUT_OF_MEMORY: as it was.
+// Allocates device memory again and copies the contents back. CUDA_ERROR_OUT_OF_MEMORY: nothing has changed.
 CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count);

@@ -4,10 +4,11 @@
 #include <sys/mman.h>
 
 #include "checkpoint.h"
-#include "memory.h"
-#include "module.h"
+#include "context.h"
+#include "exec.h"
+#include "host.h"
+#include "log.h"
 #include "process.h"
-#include "region.h"
 
 // The contents of one physical allocation. Untouched pages stay untouched.
 struct evicted {

@@ -9,7 +9,10 @@
 
 #include "base/descriptor.h"
 #include "checkpoint.h"
+#include "context.h"
+#include "entry.h"
 #include "fault.h"
+#include "log.h"
 #include "process.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -3,10 +3,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "entry.h"
+#include "exec.h"
+#include "log.h"
 #include "memory.h"
 #include "mps.h"
 #include "process.h"
+#include "region_time.h"
 #include "stream.h"
 #include "texture.h"
 

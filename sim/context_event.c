@@ -4,7 +4,14 @@
 // from these. A call on a green context is for its own streams only.
 #include <stdlib.h>
 
-#include "context.h"
+#include "capture.h"
+#include "entry.h"
+#include "event.h"
+#include "exec.h"
+#include "green.h"
+#include "mark.h"
+#include "pool.h"
+#include "process.h"
 #include "stream.h"
 
 // An event that the context's future streams wait for, too. In a list under the lock of the context.

@@ -1,5 +1,10 @@
 // What can be asked of and set on a context: limits, flags, caches, waiting.
+#include "capture.h"
 #include "context.h"
+#include "entry.h"
+#include "exec.h"
+#include "memory.h"
+#include "process.h"
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {

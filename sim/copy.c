@@ -1,9 +1,14 @@
 // Copies as operations: one shape (rows of a box) for all of them.
 #include <stdlib.h>
 
+#include "capture.h"
 #include "copy.h"
 #include "cost.h"
+#include "host.h"
+#include "log.h"
+#include "process.h"
 #include "sparse.h"
+#include "stream.h"
 
 enum { PIECE = 4 << 20 }; // between looks at whether the memory is still there
 

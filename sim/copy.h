@@ -1,10 +1,9 @@
-// Between the copy files. Any thread.
+// Copies and memsets (copy*.c, set.c). Any thread.
 #pragma once
 
-#include "sim.h"
+#include "op.h"
 
-// Threads of a program may race for the same bytes, as they may on a GPU: that is the program's business, and the
-// thread sanitizer does not look while they are moved.
+// Accesses the program's bytes unseen by the thread sanitizer: threads of a program may race for them, as on a GPU.
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
@@ -24,15 +23,32 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 
 enum { SIM_STAGED = 64 << 10 }; // pageable sources up to this are copied when the call is made
 
-// Checks and submits to the stream (NULL and so on as handles go).
+struct sim_copy_tiles { // the side of a copy that is in a sparse array
+	const struct sim_array *array; // NULL: it is elsewhere
+	size_t x, y, z;		       // bytes, rows, slices
+};
+
+struct sim_copy_op {
+	struct sim_op op;
+	CUDA_MEMCPY3D copy;
+	struct sim_copy_tiles from_tiles, to_tiles;
+	struct sim_device *source, *target; // of device operands; NULL: host memory
+	uintptr_t from, to;		    // of the first byte
+	size_t from_pitch, from_slice, to_pitch, to_slice;
+	void *staged; // pageable host memory, copied when the call was made
+};
+extern const struct sim_op_class sim_copy_class;
+// Checks a copy as the driver does when the call is made.
+CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op);
+// Checks and submits to the stream of a handle.
 CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
 // Between the memory of two contexts, each of which may access its own.
 CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
-bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer); // host.c
 
-enum sim_host_cover {
-	SIM_HOST_NONE,	// pageable memory
-	SIM_HOST_WHOLE, // one allocation or registration covers it
-	SIM_HOST_PART,	// it crosses the border of one
+struct sim_set_op {
+	struct sim_op op;
+	CUDA_MEMSET_NODE_PARAMS set;
+	struct sim_device *device; // that may write there
 };
-enum sim_host_cover sim_host_cover(uintptr_t first, size_t length); // host.c
+extern const struct sim_op_class sim_set_class;
+CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op);

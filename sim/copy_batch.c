@@ -1,5 +1,8 @@
 // Batches of copies: each is submitted as it would be alone, in the order given.
+#include "array.h"
 #include "copy.h"
+#include "entry.h"
+#include "stream.h"
 
 static CUresult check_attributes(const CUmemcpyAttributes *attributes, const size_t *indices, size_t number,
 				 size_t count)

@@ -1,5 +1,6 @@
 // The cuMemcpy* of two and three dimensions.
 #include "copy.h"
+#include "entry.h"
 
 static CUDA_MEMCPY3D from_2d(const CUDA_MEMCPY2D *c)
 {

@@ -1,5 +1,7 @@
 // The cuMemcpy* of one dimension, between addresses and arrays.
+#include "context.h"
 #include "copy.h"
+#include "entry.h"
 
 #define HOST(side, at) .side##MemoryType = CU_MEMORYTYPE_HOST, .side##Host = (at)
 #define DEVICE(side, at) .side##MemoryType = CU_MEMORYTYPE_DEVICE, .side##Device = (at)

@@ -1,5 +1,6 @@
 // Core dump settings: kept, so that a program can set and read them; none is ever written.
-#include "sim.h"
+#include "context.h"
+#include "entry.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {

@@ -6,7 +6,10 @@
 #include <time.h>
 
 #include "base/size.h"
+#include "entry.h"
 #include "fault.h"
+#include "log.h"
+#include "process.h"
 
 enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 

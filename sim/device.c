@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "sim.h"
+#include "entry.h"
+#include "process.h"
 
 CUresult sim_device_get(CUdevice handle, struct sim_device **ret_device)
 {

@@ -1,5 +1,5 @@
 // Error names and their texts.
-#include "sim.h"
+#include "log.h"
 
 static const struct {
 	CUresult code;

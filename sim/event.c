@@ -1,8 +1,14 @@
 // Events: the mark of their last record, and who asks for it.
 #include <stdlib.h>
 
-#include "sim.h"
-#include "stream.h"
+#include "capture.h"
+#include "entry.h"
+#include "event.h"
+#include "exec.h"
+#include "mark.h"
+#include "op_time.h"
+#include "pool.h"
+#include "process.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_event *free_list; // a stale handle still points at an event, without its magic

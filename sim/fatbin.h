@@ -1,5 +1,5 @@
-// What programs hand to module loads, reduced to PTX texts: PTX itself, fat binaries
-// (plain, LZ4 and zstd entries) and the wrappers that nvcc embeds. Any thread.
+// Reads the PTX texts out of images, the arguments of module loads: PTX itself, fat binaries (plain, LZ4 and zstd
+// entries) and the wrappers that nvcc embeds. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -19,17 +19,16 @@ struct sim_image {
 	size_t *lengths;
 };
 
-// Reads an image of `size` bytes, or one that states its own end (SIM_IMAGE_UNBOUNDED).
-// `target` is the device's compute capability as 10 * major + minor: of a fat binary's
-// texts, those with the highest target that it can run are taken.
-// Returns a sim_image_status or negative errno.
+// Reads an image of `size` bytes, or, for SIM_IMAGE_UNBOUNDED, one that contains its own size. `target`: the device's
+// compute capability as 10 * major + minor. Of a fat binary it reads the texts with the highest target that the device
+// can run. Returns a sim_image_status or negative errno.
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image);
-// Separable compilation: the image is a wrapper of several containers.
+// Returns whether the image is a wrapper of several containers (separable compilation).
 bool sim_image_has_modules(const void *data);
-// Adds a text from malloc, which the image owns from then on (on failure it is the caller's).
+// Adds a text from malloc. The image owns it from then on; on failure the caller still does.
 int sim_image_append_consume(struct sim_image *image, char *text, size_t length);
-// Moves the texts of `more` to the end; on failure those not moved stay. 0 or -ENOMEM.
+// Moves the texts of `more` to the end. On failure the texts not moved stay there. Returns 0 or -ENOMEM.
 int sim_image_append_all(struct sim_image *image, struct sim_image *more);
-// A fat binary of all texts as one program, from malloc; NULL: out of memory.
+// Returns a fat binary, from malloc, of all texts as one program; NULL: out of memory.
 void *sim_image_link(const struct sim_image *image, size_t *ret_size);
 void sim_image_finish(struct sim_image *image);

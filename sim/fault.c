@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include "base/size.h"
-#include "sim.h"
+#include "entry.h"
+#include "log.h"
+#include "process.h"
 
 #define MOST_RULES 64
 

@@ -1,16 +1,22 @@
-// Injected faults, VIRGATE_SIM_FAULT. The hooks that the driver's core calls are in sim.h:
-// sim_fault_start, sim_fault_enter, sim_fault_memory, sim_fault_delay. Any thread.
+// Injected faults: VIRGATE_SIM_FAULT (fault.c). Any thread.
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "sim.h"
 
-// Parses a specification (NULL or empty: no faults). Returns 0, or 1 with one line in
-// `error` that says what is wrong with it. Before the gate opens only.
+// cuInit, before the gate opens: reads VIRGATE_SIM_FAULT. cuInit returns the result.
+CUresult sim_fault_start(void);
+// Parses a specification; NULL or empty: no faults. Returns 0, or 1 with one line in `error` that says what is wrong.
+// Call it only before the gate opens.
 int sim_fault_configure(const char *specification, char *error, size_t error_size);
 // Returns the number of an exported function (enum vg_entry), or -1.
 int sim_fault_find_entry(const char *name);
-// Operations take longer than they need.
+// SIM_GATE_FAULTS is set: returns the error that the call is to fail with, or success.
+CUresult sim_fault_enter(enum vg_entry entry);
+// Returns how many bytes of memory a device has at most; UINT64_MAX: no such fault.
+uint64_t sim_fault_memory(void);
+// Sleeps before an operation if the device is to be slow.
+void sim_fault_delay(struct sim_device *device);
+// Returns whether operations take longer than they need.
 bool sim_fault_slows(void);
-// A restore without enough device memory fails for good.
+// Returns whether a restore without enough device memory fails for good.
 bool sim_fault_restore_sticks(void);

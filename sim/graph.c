@@ -1,7 +1,10 @@
 // Graphs and nodes as data: making, connecting, cloning, ordering.
-#include "graph.h"
 
 #include <stdlib.h>
+
+#include "context.h"
+#include "graph.h"
+#include "memory.h"
 
 static _Atomic unsigned long long next_id = 1;
 

@@ -1,10 +1,10 @@
-// Graphs: nodes that hold operations, and their order; executable graphs; capture's way in.
-// The driver's opaque handles are pointers to these structs, under the tags that cuda.h
-// gives them. As in the driver, a graph belongs to one thread at a time; captures, which
-// several threads may feed, are serialized by sim_capture_lock (capture.c).
+// Graphs and executable graphs (graph*.c). The driver's opaque handles are pointers to these structs, which have the tags
+// of cuda.h. As with the driver, only one thread at a time may use a graph. sim_capture_lock serializes captures, to
+// which several threads may add.
 #pragma once
 
-#include "sim.h"
+#include "graph_memory.h"
+#include "op.h"
 
 enum { SIM_GRAPH_MAGIC = 0x47524132, SIM_NODE_MAGIC = 0x4e4f4432, SIM_GRAPH_EXEC_MAGIC = 0x47455832 };
 
@@ -22,47 +22,23 @@ void sim_edges_remove(struct sim_edges *edges, const struct CUgraphNode_st *node
 const struct sim_edge *sim_edges_find(const struct sim_edges *edges, const struct CUgraphNode_st *node);
 void sim_edges_finish(struct sim_edges *edges);
 
-// The word that a condition is: kernels set it, conditional nodes read it. Its device
-// address is the handle. Shared by its graph and the programs made of that, which outlive it.
+// The value of a condition, a word in device memory: kernels set it, conditional nodes read it. Its address is the
+// handle. Its graph shares it with the programs made of the graph, which outlive the graph.
 struct sim_condition {
 	_Atomic int references;
 	CUgraphConditionalHandle handle;
 	struct sim_context *context;
-	unsigned long long context_id; // the primary context's handle may come to stand for another one
+	unsigned long long context_id; // a primary context may end, and another one get its handle
 	unsigned initial;
 	bool reset; // CU_GRAPH_COND_ASSIGN_DEFAULT: at every launch
 	bool used;
 	struct sim_condition *next; // in the graph
 };
 struct sim_condition *sim_condition_ref(struct sim_condition *condition);
-void sim_condition_unref(struct sim_condition *condition); // NULL passes
+void sim_condition_unref(struct sim_condition *condition); // NULL: does nothing
 
-// Memory of an allocation node: its addresses from the node's making, physical memory from
-// upload or launch on. Shared by the node, its clones and its executable graphs.
-struct sim_graph_memory {
-	_Atomic int references; // one more while it is live
-	struct sim_context *context;
-	struct sim_range *range;
-	CUdeviceptr address;
-	size_t size; // a whole number of SIM_GRAPH_CHUNK
-	bool live;   // allocated by a launch, and neither it nor anybody since frees it
-	bool backed; // has physical memory
-	bool instantiated; // one executable graph at a time
-	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params;
-	CUmemAccessDesc access[SIM_DEVICES]; // of params
-};
-// CUDA_ERROR_INVALID_VALUE: no memory of graphs starts there, or the graph frees it already.
+// Returns CUDA_ERROR_INVALID_VALUE if no memory of graphs starts there, or the graph frees it already.
 CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address);
-#define SIM_GRAPH_CHUNK (32 * SIM_MIB)
-CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
-			      struct sim_graph_memory **ret_memory);
-struct sim_graph_memory *sim_graph_memory_ref(struct sim_graph_memory *memory);
-void sim_graph_memory_unref(struct sim_graph_memory *memory); // NULL passes
-CUresult sim_graph_memory_upload(struct sim_graph_memory *memory); // gives it physical memory
-// A launch that does not free the memory again was submitted. CUDA_ERROR_INVALID_VALUE: the
-// memory of the last one still lives (and `free_first` is not set).
-CUresult sim_graph_memory_take(struct sim_graph_memory *memory, bool free_first);
-CUresult sim_graph_memory_check(const struct sim_graph_memory *memory, bool free_first); // the same, ahead
 
 struct CUgraphNode_st {
 	uint32_t magic;
@@ -79,11 +55,11 @@ struct CUgraphNode_st {
 	CUDA_CONDITIONAL_NODE_PARAMS conditional_params;
 	struct sim_graph_memory *memory; // allocation nodes
 	CUdeviceptr freed; // free nodes
-	void **pointers; // what GetParams hands out as kernelParams
+	void **pointers; // kernelParams that GetParams has returned
 	CUkernel kernel; // kernel nodes made from a CUkernel
-	const struct CUgraphNode_st *origin; // what it was cloned from
+	const struct CUgraphNode_st *origin; // of which it is a clone; or NULL
 	unsigned long long id;
-	size_t mark; // scratch of walks
+	size_t mark; // for algorithms on the graph
 };
 
 struct sim_user_reference {
@@ -94,7 +70,7 @@ struct sim_user_reference {
 
 struct CUgraph_st {
 	uint32_t magic;
-	struct CUgraphNode_st *first, *last, *owner; // owner: the node whose body or child it is
+	struct CUgraphNode_st *first, *last, *owner; // owner: the node of which it is a body or the child
 	size_t count;
 	const struct CUgraph_st *origin;
 	struct sim_condition *conditions;
@@ -103,39 +79,39 @@ struct CUgraph_st {
 };
 
 CUresult sim_graph_new(struct CUgraph_st **ret_graph);
-void sim_graph_free(struct CUgraph_st *graph); // NULL passes
+void sim_graph_free(struct CUgraph_st *graph); // NULL: does nothing
 CUresult sim_graph_get(CUgraph handle);
 CUresult sim_node_get(CUgraphNode handle);
-// An unconnected node.
+// Creates a node without edges.
 CUresult sim_node_new(struct CUgraph_st *graph, CUgraphNodeType type, struct CUgraphNode_st **ret_node);
 void sim_node_free(struct CUgraphNode_st *node);
 CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *to, const CUgraphEdgeData *data);
 CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret_clone);
-// All nodes, each after those it depends on, in an array from malloc. CUDA_ERROR_INVALID_VALUE: a cycle.
+// Returns all nodes, each after those it depends on, in an array from malloc. CUDA_ERROR_INVALID_VALUE: a cycle.
 CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st ***ret_nodes);
-// The node that the captured operation becomes.
-CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, struct CUgraphNode_st **ret_node); // takes op
+// Creates the node of a captured operation. Consumes the operation, also on failure.
+CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, struct CUgraphNode_st **ret_node);
 struct sim_condition *sim_graph_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
 bool sim_graph_holds(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
 
-// Operations from parameters, for nodes and for executable nodes (graph_params.c).
+// Create operations from parameters, for nodes and for executable nodes (graph_params.c).
 CUresult sim_node_kernel_op(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct sim_op **ret_op);
 CUresult sim_node_copy_op(const CUDA_MEMCPY3D *copy, CUcontext context, struct sim_op **ret_op);
 CUresult sim_node_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **ret_op);
 CUresult sim_node_host_op(const CUDA_HOST_NODE_PARAMS_v2 *host, struct sim_op **ret_op);
 CUresult sim_node_event_op(const struct sim_op_class *class, CUevent event, struct sim_op **ret_op);
 CUresult sim_node_memop_op(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sim_op **ret_op);
-// The operation of a node of that type, from the generic parameters.
+// From the generic parameters, for a node of any type.
 CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 
 // ---- executable graphs (graph_program.c, graph_exec.c) ---------------------------------
 
 // A node as a launch runs it.
 struct sim_step {
-	const struct CUgraphNode_st *source; // identity alone: the node may be gone
+	const struct CUgraphNode_st *source; // only to compare: the node may not exist any more
 	CUgraphNodeType type;
 	bool enabled;
-	uint64_t dependencies; // a digest of their places in the program
+	uint64_t dependencies; // a hash of their indices in the program
 	struct sim_op *op;
 	struct sim_graph_memory *memory;
 	CUdeviceptr freed;
@@ -145,22 +121,22 @@ struct sim_step {
 	unsigned body_count;
 };
 
-// A launch in flight keeps the program it was launched with: updates copy it then.
+// An executable graph as a launch runs it. A launch in flight keeps its program: updates change a copy then.
 struct sim_program {
 	_Atomic int references;
 	size_t count;
 	struct sim_step *steps; // in an order that keeps all dependencies
 	unsigned condition_count;
 	struct sim_condition **conditions;
-	struct sim_user_reference *objects; // the graph's, as it was; a child graph's are with its own program
+	struct sim_user_reference *objects; // of the graph when it was instantiated; not of its child graphs
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
-void sim_program_unref(struct sim_program *program); // NULL passes
-// `marks`: for each step the mark of the event it records; NULL: recorded when it runs. `cursor`: where its pieces of
-// work are; NULL: the device does not share its time.
+void sim_program_unref(struct sim_program *program); // NULL: does nothing
+// Runs the program. `marks`: for each step the mark of the event it records; NULL: recorded when it runs. `cursor`: its
+// pieces of work; NULL: the device does not share its time.
 CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor);
-// The pieces of work of its steps, in the order in which it runs them: fills at most `capacity`, returns their number.
+// Writes at most `capacity` pieces of work of its steps, in the order in which they run, and returns their number.
 unsigned sim_program_pieces(const struct sim_program *program, struct region_piece *ret_pieces, unsigned capacity);
 CUresult sim_program_upload(struct sim_program *program);
 void sim_program_each_memory(struct sim_program *program, void (*each)(struct sim_graph_memory *, void *), void *data);
@@ -171,17 +147,15 @@ struct CUgraphExec_st {
 	_Atomic int references; // the handle, and launches in flight
 	pthread_mutex_t lock;
 	struct sim_program *program;
-	struct sim_mark *last; // of the latest launch: a graph does not run beside itself
-	unsigned long long last_stream; // where that was: its id
+	struct sim_mark *last; // of the latest launch: launches of one graph do not overlap
+	unsigned long long last_stream; // id of the stream of that launch
 	unsigned long long flags;
-	CUgraph source; // identity alone
+	CUgraph source; // only to compare
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);
-// The program, unshared, with exec->lock held.
+// Returns the program, or a copy if a launch uses it. With exec->lock held.
 CUresult sim_graph_exec_own(CUgraphExec exec, struct sim_program **ret_program);
 
 CUresult sim_user_references_copy(const struct sim_user_reference *from, struct sim_user_reference **ret_to);
 void sim_user_references_free(struct sim_user_reference *first);
-
-// A graph launched into a capture becomes a child graph (capture.c).

@@ -1,7 +1,10 @@
 // The driver's entries that add nodes.
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
 #include "graph.h"
+#include "memory.h"
 
 // Dependencies must be of the graph, each named once.
 static CUresult check_dependencies(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,

@@ -1,8 +1,12 @@
 // Graphs as text for Graphviz.
 #include <stdio.h>
 
+#include "copy.h"
+#include "entry.h"
+#include "event.h"
 #include "graph.h"
 #include "launch.h"
+#include "stream.h"
 
 static const char *type_name(CUgraphNodeType type)
 {

@@ -1,6 +1,7 @@
 // The driver's entries for whole graphs and for the order of their nodes.
 #include <stdlib.h>
 
+#include "entry.h"
 #include "graph.h"
 
 // Such a graph cannot be copied, nor lose a node or an edge.

@@ -2,7 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "capture.h"
+#include "entry.h"
 #include "graph.h"
+#include "mark.h"
+#include "process.h"
+#include "stream.h"
 
 CUresult sim_graph_exec_get(CUgraphExec handle)
 {

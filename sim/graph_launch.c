@@ -1,8 +1,13 @@
 // Launches of executable graphs.
 #include <stdlib.h>
 
+#include "capture.h"
+#include "entry.h"
+#include "event.h"
 #include "graph.h"
+#include "mark.h"
 #include "op_time.h"
+#include "process.h"
 
 struct graph_op {
 	struct sim_op op;

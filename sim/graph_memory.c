@@ -2,9 +2,11 @@
 // launched and is kept for the next graph that needs it until cuDeviceGraphMemTrim.
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
 #include "graph.h"
-#include "memory.h"
 #include "pool.h"
+#include "process.h"
 
 struct chunk { // physical memory that no graph uses now
 	struct sim_physical *physical;

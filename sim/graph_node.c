@@ -1,8 +1,12 @@
 // The driver's entries that read and change the parameters of nodes.
 #include <stdlib.h>
 
+#include "copy.h"
+#include "entry.h"
+#include "event.h"
 #include "graph.h"
 #include "launch.h"
+#include "stream.h"
 
 static CUresult typed(CUgraphNode node, CUgraphNodeType type)
 {

@@ -1,8 +1,11 @@
 // Operations from the parameters of nodes.
 #include <stdlib.h>
 
+#include "copy.h"
+#include "event.h"
 #include "graph.h"
 #include "launch.h"
+#include "stream.h"
 
 static CUresult context_of(CUcontext handle, struct sim_context **ret_context)
 {

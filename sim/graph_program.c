@@ -1,8 +1,12 @@
 // What an executable graph runs: the graph's nodes in an order that keeps its dependencies.
 #include <stdlib.h>
 
+#include "event.h"
 #include "graph.h"
+#include "mark.h"
+#include "memory.h"
 #include "op_time.h"
+#include "process.h"
 
 static void finish_step(struct sim_step *step)
 {

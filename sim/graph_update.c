@@ -1,6 +1,8 @@
 // Changes to executable graphs.
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
 #include "graph.h"
 #include "launch.h"
 

@@ -1,6 +1,7 @@
 // User objects: what a graph keeps alive for the program.
 #include <stdlib.h>
 
+#include "entry.h"
 #include "graph.h"
 
 enum { OBJECT_MAGIC = 0x4f424a32 };

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "sim.h"
+#include "capture.h"
+#include "entry.h"
+#include "graphics.h"
+#include "memory.h"
+#include "stream.h"
 
 enum { RESOURCE_MAGIC = 0x47465832, NAMES_MOST = 64, GL_TEXTURE_2D = 0x0de1, GL_TEXTURE_RECTANGLE = 0x84f5,
        GL_RENDERBUFFER = 0x8d41 };

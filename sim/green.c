@@ -2,8 +2,10 @@
 // context's memory and modules.
 #include <stdlib.h>
 
-#include "context.h"
+#include "entry.h"
+#include "event.h"
 #include "green.h"
+#include "process.h"
 #include "stream.h"
 
 enum { GREEN_MAGIC = 0x47524e32 };

@@ -1,9 +1,9 @@
-// Resources of devices between green_resource.c and green.c. Any thread.
+// Green contexts and the resources of devices (green.c, green_resource.c). Any thread.
 #pragma once
 
 #include "sim.h"
 
-// What CUDA 13.1 added to the ABI, which the toolkit's header may not have yet.
+// What CUDA 13.1 added to the ABI. The toolkit's header may not have it yet.
 enum {
 	SIM_RESOURCE_WORKQUEUE_CONFIG = 1000,
 	SIM_RESOURCE_WORKQUEUE = 10000,
@@ -12,8 +12,26 @@ enum {
 	SIM_GROUP_BACKFILL = 1,
 };
 
-// What cuDevResourceGenerateDesc makes.
-struct sim_green_descriptor {
+struct sim_workqueue { // CUdevWorkqueueConfigResource
+	CUdevice device;
+	unsigned limit;
+	int scope;
+};
+
+struct sim_green {
+	uint32_t magic;
+	struct sim_context *context; // its primary context
+	struct sim_context *view;    // of cuCtxFromGreenCtx
+	struct sim_device *device;
+	unsigned sms;
+	unsigned long long id;
+	uint8_t mask[SIM_SMS / 8]; // its multiprocessors
+	struct sim_workqueue workqueue;
+	struct sim_stream *internal; // where its events are recorded
+	struct sim_green *next;
+};
+
+struct sim_green_descriptor { // of cuDevResourceGenerateDesc
 	uint32_t magic, device;
 	uint8_t mask[SIM_SMS / 8];
 	struct sim_workqueue workqueue;
@@ -21,12 +39,13 @@ struct sim_green_descriptor {
 };
 CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_green_descriptor **ret_descriptor);
 
+// Returns the number of multiprocessors in the mask.
 unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8]);
-// The resource of a type that belongs to a green context, or (NULL) to the device.
+// Writes the resource of a type that a green context, or (NULL) the device, has.
 CUresult sim_green_give(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
 			const struct sim_green *green);
 
-// cuDevSmResourceSplit of CUDA 13.1, found by cuGetProcAddress alone.
+// cuDevSmResourceSplit and cuStreamGetDevResource of CUDA 13.1, which only cuGetProcAddress returns.
 struct sim_split_group { // CU_DEV_SM_RESOURCE_GROUP_PARAMS
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };

@@ -2,8 +2,9 @@
 // what a green context shall have.
 #include <stdlib.h>
 
+#include "entry.h"
 #include "green.h"
-#include "lookup.h"
+#include "process.h"
 
 enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 

@@ -4,10 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "copy.h"
-#include "memory.h"
+#include "capture.h"
+#include "context.h"
+#include "entry.h"
+#include "host.h"
 #include "process.h"
-#include "stream.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct sim_host **hosts; // by address

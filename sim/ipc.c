@@ -2,7 +2,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "context.h"
+#include "entry.h"
+#include "event.h"
 #include "memory.h"
+#include "process.h"
 
 enum { IPC_MEMORY = 0x49504d31, IPC_EVENT = 0x49504531 };
 

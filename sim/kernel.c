@@ -1,7 +1,11 @@
 // Attributes of functions and kernels.
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
 #include "kernel.h"
+#include "log.h"
+#include "process.h"
 
 static int reserved_shared(void)
 {

@@ -1,22 +1,21 @@
-// The limits of a streaming multiprocessor as kernels meet them. Any thread.
+// The limits of a multiprocessor for kernels (kernel.c, occupancy.c). Any thread.
 //
-// The model: a block takes its threads, its registers (per warp, in units of 256) and its
-// shared memory (in units of 128 bytes, plus what the system reserves per block); a
-// multiprocessor holds as many blocks as all of these allow.
+// A block needs its threads, its registers (for each warp, in units of 256) and its shared memory (in units of 128
+// bytes, plus what the system reserves for each block). A multiprocessor runs as many blocks as all of these allow.
 #pragma once
 
 #include "module.h"
 
 enum { SIM_CLUSTER_PORTABLE = 8, SIM_CLUSTER_MOST = 16 }; // blocks of a cluster
 
-// The most shared memory a block may have (opt-in).
+// Returns the largest shared memory of a block (opt-in).
 int sim_kernel_shared_limit(void);
-// The most dynamic shared memory that a launch may ask for.
+// Returns the largest dynamic shared memory of a launch.
 int sim_kernel_dynamic_limit(const struct ptx_function_info *info, const struct sim_settings *settings);
 
 struct sim_multiprocessor {
 	int threads, blocks, registers, shared, reserved_shared;
 };
 struct sim_multiprocessor sim_multiprocessor(void);
-// Blocks of so many threads that one multiprocessor holds at once; 0 if not even one.
+// Returns how many blocks of so many threads one multiprocessor runs at once; may be 0.
 int sim_occupancy_blocks(const struct ptx_function_info *info, int threads, size_t dynamic_shared);

@@ -1,5 +1,9 @@
 // The driver's entries for launches.
+#include "capture.h"
+#include "entry.h"
+#include "green.h"
 #include "launch.h"
+#include "stream.h"
 
 static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream handle,
 		       void **parameters, void **extra, const struct sim_launch_attributes *attributes)

@@ -1,13 +1,14 @@
-// Kernel launches as operations. Any thread.
+// Kernel launches as operations (launch*.c). Any thread.
 #pragma once
 
 #include "module.h"
+#include "op.h"
 
 enum { SIM_LAUNCH_INLINE = 192, SIM_LAUNCH_ATTRIBUTES = CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING + 1 };
 
 // The attributes given with a launch or set on a kernel node.
 struct sim_launch_attributes {
-	uint32_t set; // bit per CUlaunchAttributeID
+	uint32_t set; // a bit for each CUlaunchAttributeID
 	CUlaunchAttributeValue values[SIM_LAUNCH_ATTRIBUTES];
 };
 
@@ -27,13 +28,13 @@ struct sim_launch_request {
 	unsigned grid[3], block[3], shared;
 	void **parameters, **extra; // as cuLaunchKernel takes them
 	const struct sim_launch_attributes *attributes; // may be NULL
-	unsigned sms; // it may use; 0: the context's
+	unsigned sms; // that it may use; 0: those of the context
 };
-// Checks the request as the driver does at the call.
+// Checks the request as the driver does when the call is made.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,
 			   struct sim_op **ret_op);
-// How many blocks a cluster has: by the attributes (may be NULL), the kernel, what was set for it, or 1. Checked
-// against the kernel and the grid as at a launch. An axis is 0 when nothing says.
+// Returns the size of a cluster in blocks: of the attributes (may be NULL), of the kernel, or as set for the kernel. Checks
+// it against the kernel and the grid as at a launch. An axis is 0 if nothing defines it.
 CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
 			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3]);
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,

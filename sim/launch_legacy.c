@@ -1,7 +1,9 @@
 // The launch interface of CUDA 2 and 3: shape and parameters are kept in the function.
 #include <stdlib.h>
 
+#include "entry.h"
 #include "launch.h"
+#include "stream.h"
 
 enum { MOST_PARAMETERS = 32764 };
 

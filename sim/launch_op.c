@@ -3,10 +3,13 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "context.h"
 #include "cost.h"
 #include "fault.h"
 #include "kernel.h"
 #include "launch.h"
+#include "log.h"
+#include "process.h"
 #include "texture.h"
 
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,

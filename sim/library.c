@@ -2,7 +2,11 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "capture.h"
+#include "context.h"
+#include "entry.h"
 #include "module.h"
+#include "process.h"
 
 static CUresult library_get(CUlibrary handle, struct CUlib_st **ret_library)
 {

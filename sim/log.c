@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "entry.h"
+#include "fault.h"
+#include "log.h"
 
 enum { MESSAGES = 100, MESSAGE_BYTES = 256, OUTPUT_BYTES = MESSAGES * MESSAGE_BYTES + 64 };
 

@@ -1,8 +1,9 @@
 // cuGetProcAddress: the newest symbol of a name that is not newer than the version asked
 // for, in the stream flavour asked for.
+#include "graphics.h"
 #include "green.h"
 #include "lookup.h"
-#include "sim.h"
+#include "process.h"
 
 static const struct row {
 	const char *api;

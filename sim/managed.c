@@ -1,6 +1,10 @@
 // Managed memory: allocation, advice, prefetch. Its pages stay in host memory, where every
 // device sees them.
-#include "memory.h"
+#include "capture.h"
+#include "entry.h"
+#include "host.h"
+#include "process.h"
+#include "stream.h"
 
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {

@@ -6,7 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "context.h"
+#include "mark.h"
+#include "process.h"
 
 static void futex_wait(const _Atomic uint32_t *word, uint32_t value, bool shared, const struct timespec *timeout)
 {

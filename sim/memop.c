@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "sim.h"
+#include "entry.h"
+#include "memory.h"
+#include "op_time.h"
 
 enum { BATCH_MOST = 256 };
 

@@ -1,7 +1,13 @@
 // cuMemAlloc and its kin: an address range and the memory behind it in one call.
+#include "capture.h"
 #include "context.h"
-#include "memory.h"
-#include "stream.h"
+#include "entry.h"
+#include "fault.h"
+#include "graph_memory.h"
+#include "host.h"
+#include "log.h"
+#include "pool.h"
+#include "process.h"
 
 struct opening {
 	struct sim_range *range;

@@ -1,57 +1,138 @@
-// Between the memory files. Under the memory lock unless said otherwise.
+// Device addresses, mappings and physical memory (address.c, memory.c, block.c, vmm.c, ipc.c). Each group of functions
+// says whether its caller has the memory lock.
 #pragma once
+
+#include <sys/types.h>
 
 #include "sim.h"
 
-#define SIM_HOST_MEMORY "virgate-sim-host" // how descriptors of memory on the host are named
+#define SIM_HOST_MEMORY "virgate-sim-host" // name of descriptors of host memory
 
-unsigned long long sim_buffer_id(void); // any thread, no lock
-// Memory that the region has already given us (or, `memory` >= 0, host memory).
-struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
-// Zeroed memory of the host's, which the host and devices may map; CUDA_ERROR_OUT_OF_MEMORY.
+// Whole granules of physical memory. Processes share it by its id.
+struct sim_physical {
+	_Atomic int references;	   // handles and mappings in this process
+	struct sim_device *device; // NULL: in host memory (descriptor `memory`)
+	uint64_t id;		   // in the region; the same in all processes
+	size_t size;
+	int memory; // descriptor of host memory, or -1
+	off_t memory_offset;
+	bool borrowed;	  // the descriptor is a pool's
+	CUresult foreign; // imported memory, which a restore cannot bring back: the error of the restore; else 0
+	bool shared;	  // exported or imported: another struct of this process may stand for the same memory
+	bool driver;	  // the driver allocated it for itself: contexts, stacks
+	CUmemAllocationProp properties; // of cuMemCreate
+	CUmemGenericAllocationHandle handle; // of vmm.c; 0: none yet
+	unsigned handles; // how often the program has acquired the handle
+	unsigned long long buffer_id;
+	struct sim_physical *next, *previous; // of all in the process, under the memory lock
+	int shadow; // evicted by a checkpoint: private descriptor with the contents; or -1
+};
+
+enum sim_range_kind {
+	SIM_RANGE_DEVICE,   // cuMemAlloc of more than a granule, arrays
+	SIM_RANGE_BLOCK,    // a granule for small allocations
+	SIM_RANGE_RESERVED, // cuMemAddressReserve
+	SIM_RANGE_POOL,	    // a memory pool
+	SIM_RANGE_IPC,	    // opened from another process
+	SIM_RANGE_GRAPH,    // memory nodes of graphs
+	SIM_RANGE_MODULE,   // module images, heaps
+};
+
+struct sim_mapping { // physical memory at an address
+	CUdeviceptr base;
+	size_t size;
+	struct sim_physical *physical;
+	unsigned char access[SIM_DEVICES]; // CUmemAccess_flags by device ordinal
+	struct sim_range *range;
+	bool host; // the host may use the address too: the memory is in the host
+	struct sim_mapping *next; // in the range, by address
+};
+
+struct sim_range { // reserved device addresses
+	CUdeviceptr base;
+	size_t size, asked; // in whole granules; as the caller requested
+	enum sim_range_kind kind;
+	struct sim_context *context;
+	struct sim_device *device;
+	struct sim_mapping *mappings;
+	unsigned long long buffer_id;
+	bool sync_memops;
+	void *owner; // by kind: struct sim_block, struct sim_pool, …
+};
+
+CUresult sim_address_start(void); // cuInit: allocates the tables for the window
+void sim_memory_lock(void);
+void sim_memory_unlock(void);
+
+// ---- with the memory lock held ----
+
+// Reserves whole granules of addresses. `hint` 0: anywhere.
+CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
+			   struct sim_range **ret_range);
+void sim_range_free(struct sim_range *range); // also removes its mappings
+struct sim_range *sim_range_find(CUdeviceptr address); // NULL: not reserved
+// Calls `each` for every reserved range, in order of address. `each` may free that range.
+void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
+CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_physical *physical);
+// Gives the context's device and its peers access to a mapped range.
+void sim_range_open(struct sim_range *range, struct sim_context *context);
+// Reserves a range, maps new memory there, and opens it to the context's device and its peers.
+CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind,
+			 struct sim_range **ret_range);
+struct sim_mapping *sim_mapping_find(CUdeviceptr address);
+void sim_mapping_remove(struct sim_mapping *mapping);
+void sim_mapping_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access);
+// Lets the host use the addresses; only for memory in the host.
+CUresult sim_mapping_host(struct sim_mapping *mapping);
+
+// Allocates zeroed memory of `device`; size in whole granules. CUDA_ERROR_OUT_OF_MEMORY.
+CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
+// Allocates zeroed memory in the host, which the host and devices may map. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical);
-bool sim_numa_node(int node); // the machine has it; any thread, no lock
-// Another of this process's structs stands for the same memory (it was imported).
+// Wraps memory that this process already has: of the region, or, if `memory` is not -1, of the host. NULL: out of
+// memory.
+struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
+void sim_physical_unref(struct sim_physical *physical); // frees it with the last reference; NULL: does nothing
+// Returns whether another struct of this process stands for the same memory, because it was imported.
 bool sim_physical_held_otherwise(const struct sim_physical *physical);
 struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NULL: not a handle
-void sim_handle_forget(CUmemGenericAllocationHandle handle); // vmm.c: its memory goes
-// Lets the host use the addresses; only for memory that is located there.
-CUresult sim_mapping_host(struct sim_mapping *mapping);
-// Opens a mapped range to the devices that may use the context's allocations.
-void sim_range_open(struct sim_range *range, struct sim_context *context);
+void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // its memory is freed
+// For checkpoints: calls `each` for all physical memory of the process.
+void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
+// For checkpoints: maps the memory's bytes where the memory is mapped (`present`), or unmaps them. 0 or -ENOMEM.
+int sim_physical_backing(const struct sim_physical *physical, bool present);
 
-// Calls `each` for every reserved range, in order of address; `each` may free that range.
-void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
-
-// Small allocations share granules, in units of 512 bytes (block.c).
+// Small allocations: several in a granule, in units of 512 bytes (block.c).
 CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *ret_address);
 bool sim_block_free(struct sim_range *range, CUdeviceptr address); // false: no allocation starts there
 bool sim_block_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
-void sim_block_finish(struct sim_range *range); // its struct only; the range goes with its context
-// A new range with memory behind it, open to the context's device and its peers.
-CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind,
-			 struct sim_range **ret_range);
+void sim_block_finish(struct sim_range *range); // frees the struct only; the range ends with its context
+void sim_ipc_finish(struct sim_range *range);	// the range ends with its context
 
-// Pools (pool.c).
-bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
-// cuMemFree of a pool's pointer; takes no lock of the caller's. false: no allocation starts there.
-bool sim_pool_free(CUdeviceptr address);
-CUmemoryPool sim_pool_handle_of(struct sim_range *range);
+// ---- without the memory lock ----
 
-// Pinned and managed memory (host.c); take their own lock.
-bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
-CUresult sim_host_free(uintptr_t base, bool managed);
-// Whether there is any managed memory, of whatever kind.
-bool sim_host_has_managed(void);
-// Changes the managed memory that holds all of [address, address + size); false: there is none.
-bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
-void sim_host_context_finish(struct sim_context *context);
-// A piece of a managed pool: it takes advice like other managed memory.
-CUresult sim_host_pool_add(uintptr_t base, size_t size);
-void sim_host_pool_remove(uintptr_t base);
+unsigned long long sim_buffer_id(void); // returns a new id
+bool sim_numa_node(int node);		// the machine has the node
+// Allocates addresses and memory that the context's device and its peers may access.
+CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, CUdeviceptr *ret_address);
+// Frees without waiting for anything. CUDA_ERROR_INVALID_VALUE: no allocation starts there.
+CUresult sim_memory_free(CUdeviceptr address);
+void sim_memory_context_finish(struct sim_context *context);
+// Returns where the host can access `length` bytes of device, pinned or managed memory; NULL: `device` may not access
+// all of them. Valid while the memory stays mapped.
+void *sim_memory_host(const struct sim_device *device, CUdeviceptr address, size_t length, bool write);
 
-// For checkpoints, with the memory lock: all physical memory of the process, and taking its
-// bytes away from (or giving them back to) the addresses where it is mapped. 0 or -ENOMEM.
-void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
-int sim_physical_backing(const struct sim_physical *physical, bool present);
-void sim_ipc_finish(struct sim_range *range); // ipc.c: the range goes with its context
+// What the driver knows about an address, for the checks of copies and for pointer attributes.
+struct sim_pointer {
+	CUmemorytype type;
+	CUdeviceptr base;
+	size_t size;
+	struct sim_device *device;
+	struct sim_context *context;
+	bool managed, mapped;	 // mapped: the address has memory
+	bool host_access;	 // the host may use the address
+	struct sim_range *range; // device memory
+	struct sim_host *host;	 // pinned and managed memory
+	unsigned long long buffer_id;
+};
+bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer); // false: unknown to the driver

@@ -1,8 +1,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "memory.h"
+#include "context.h"
+#include "host.h"
+#include "log.h"
 #include "module.h"
+#include "process.h"
 
 // What device code may call and the driver defines: a graph's condition is a word in device
 // memory, and its handle that word's address.

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "context.h"
+#include "memory.h"
 #include "module.h"
 
 static pthread_mutex_t create_lock = PTHREAD_MUTEX_INITIALIZER;

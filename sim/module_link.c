@@ -1,6 +1,8 @@
 // The linker: PTX inputs are checked when added and joined when completed.
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
 #include "module.h"
 
 enum { LINK_MAGIC = 0x4c4e4b32 };

@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "capture.h"
+#include "context.h"
+#include "entry.h"
+#include "log.h"
 #include "module.h"
+#include "process.h"
 
 static CUresult bad_image(struct sim_jit *jit, CUresult result, const char *text)
 {

@@ -2,6 +2,12 @@
 
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
+#include "log.h"
+#include "process.h"
+#include "region_time.h"
+
 bool sim_mps_is_client(void)
 {
 	return sim_process.config.slice_ns && sim_process.config.mps;

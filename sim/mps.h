@@ -4,9 +4,11 @@
 
 #include "sim.h"
 
-// cuInit: reads which part of the multiprocessors this process may use. The gate is closed.
+// cuInit, before the gate opens: reads which part of the multiprocessors this process may use.
 CUresult sim_mps_start(void);
 bool sim_mps_is_client(void);
 void sim_mps_join_device(struct sim_device *device); // the process gets a context there
+// Fails the other clients on the context's device.
 void sim_mps_tell_failure(const struct sim_context *context, CUresult error);
-void sim_mps_look_for_failure(void); // fails this process if another client has failed
+// Fails this process if another client has failed.
+void sim_mps_look_for_failure(void);

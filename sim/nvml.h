@@ -1,4 +1,4 @@
-// The simulated NVML from inside: a view of the node's shared state. Any thread.
+// The simulated NVML, which reads the node's shared state (nvml*.c). Any thread.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -9,12 +9,12 @@
 
 #include "region.h"
 
-enum { NVIDIA = 0x10de }; // the PCI vendor; no device of theirs is meant
+enum { NVIDIA = 0x10de }; // the PCI vendor; the device is not one of NVIDIA's
 
 struct nvmlDevice_st {
 	int index;
 	char uuid[48], pci[32];
-	uint64_t seen_ns, seen_busy; // for rates: the last look
+	uint64_t seen_ns, seen_busy; // for rates: the latest reading
 	unsigned rate;
 };
 
@@ -24,12 +24,14 @@ struct nvml_state {
 	struct nvmlDevice_st devices[SIM_DEVICES];
 };
 
-// NVML_SUCCESS, or NVML_ERROR_UNINITIALIZED outside nvmlInit and nvmlShutdown.
+// Returns NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
 nvmlReturn_t nvml_state(struct nvml_state **ret_state);
-// Likewise, and the handle is one of ours.
+// The same, after it has checked the handle.
 nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
+// Copies a text. NVML_ERROR_INSUFFICIENT_SIZE.
 nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 
+// Like SIM_TRY in sim.h.
 #define NVML_TRY(expression)                                                                       \
 	do {                                                                                       \
 		nvmlReturn_t try_ = (expression);                                                  \
@@ -37,19 +39,19 @@ nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 			return try_;                                                               \
 	} while (0)
 
-// In an entry about a device: returns unless that is one of ours, and where something else is `wrong`.
+// First line of an entry about a device: returns from the entry if the handle is invalid or `wrong` is true.
 #define NVML_ENTER(device, wrong)                                                                  \
 	struct nvml_state *now;                                                                    \
 	NVML_TRY(nvml_device(device, &now));                                                       \
 	if (wrong)                                                                                 \
 		return NVML_ERROR_INVALID_ARGUMENT
-// Likewise, and the caller's structure is there and of this version.
+// The same, if the caller's structure is missing or of another version.
 #define NVML_ENTER_VERSION(device, info, expected)                                                 \
 	NVML_ENTER(device, !(info));                                                               \
 	if ((info)->version != (expected))                                                         \
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 
-// An answer that is one number.
+// Defines an entry that returns one number.
 #define NVML_NUMBER(name, type, result, value)                                                     \
 	nvmlReturn_t name(nvmlDevice_t device, type *result)                                       \
 	{                                                                                          \

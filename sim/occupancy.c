@@ -1,5 +1,8 @@
+#include "context.h"
+#include "entry.h"
 #include "kernel.h"
 #include "launch.h"
+#include "process.h"
 
 #define WARP 32
 #define REGISTER_UNIT 256

@@ -9,9 +9,15 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "capture.h"
+#include "checkpoint.h"
+#include "entry.h"
+#include "exec.h"
+#include "fault.h"
+#include "mark.h"
 #include "op_time.h"
-#include "sim.h"
-#include "stream.h"
+#include "pool.h"
+#include "process.h"
 
 enum { WORKER_IDLE_MS = 500 };
 

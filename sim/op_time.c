@@ -2,7 +2,10 @@
 
 #include <stdlib.h>
 
+#include "fault.h"
+#include "log.h"
 #include "mps.h"
+#include "process.h"
 
 // ---- submission -----------------------------------------------------------------------------
 

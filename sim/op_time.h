@@ -6,7 +6,7 @@
 #pragma once
 
 #include "region_time.h"
-#include "sim.h"
+#include "stream.h"
 
 enum { SIM_PIECES_MOST = TIME_DEPTH / 2 }; // of one operation
 
@@ -14,14 +14,17 @@ enum { SIM_PIECES_MOST = TIME_DEPTH / 2 }; // of one operation
 struct sim_time_cursor {
 	struct sim_stream *stream;
 	uint64_t next, end_ns;
-	bool gathers; // the nodes have no pieces of their own: what they need is added up in gathered_ns
+	bool gathers; // the nodes have no pieces of their own: the time that they need is added to gathered_ns
 	uint64_t gathered_ns;
 };
 
-// Fills at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
+// Writes at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
 unsigned sim_time_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
-// With context->lock held: whether the operation's pieces fit the stream's queue.
+// The same for work of the host that a stream waits for.
+unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
+
+// With context->lock held: returns whether the operation's pieces fit the stream's queue.
 bool sim_time_has_room(const struct sim_stream *stream, const struct sim_op *op);
 // With context->lock held. CUDA_ERROR_OUT_OF_MEMORY: no channel.
 CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op);
@@ -31,7 +34,7 @@ void sim_time_ready(struct sim_op *op, uint64_t ready_ns);
 CUresult sim_time_run(struct sim_op *op);
 // Likewise for a node of a graph.
 CUresult sim_time_run_node(struct sim_op *op, struct sim_time_cursor *cursor);
-// A conditional node has one piece for all that its bodies do.
+// A conditional node has one piece of work for all of its bodies.
 struct sim_time_cursor sim_time_begin_bodies(struct sim_context *context, struct sim_time_cursor *cursor);
 void sim_time_end_bodies(struct sim_context *context, struct sim_time_cursor *cursor,
 			 const struct sim_time_cursor *bodies);

@@ -1,5 +1,8 @@
 // Peer access: one context's kernels in another device's allocations.
+#include "context.h"
+#include "entry.h"
 #include "memory.h"
+#include "process.h"
 
 struct change {
 	const struct sim_context *peer;

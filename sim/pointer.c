@@ -1,5 +1,9 @@
 // Pointer attributes.
-#include "memory.h"
+#include "context.h"
+#include "entry.h"
+#include "graph_memory.h"
+#include "pool.h"
+#include "process.h"
 
 // In a range of cuMemAddressReserve, where each mapping stands for itself.
 static bool is_reserved(const struct sim_pointer *pointer)

@@ -1,10 +1,15 @@
 // The segments and chunks of memory pools.
-#include "pool.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "context.h"
+#include "host.h"
+#include "mark.h"
+#include "pool.h"
+#include "process.h"
 
 static struct sim_pool *pools;
 static atomic_int dirty_pools; // pools where a synchronisation may give memory back

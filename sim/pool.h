@@ -1,7 +1,7 @@
-// Memory pools from inside. Under the memory lock.
+// Memory pools (pool*.c). With the memory lock held, except where a comment says otherwise.
 //
-// A pool is one range of addresses, cut into segments. Physical memory comes in chunks of
-// 32 MiB at fixed places of the range, when a segment in use touches them.
+// A pool is one range of addresses, cut into segments. A place of 32 MiB in the range gets physical memory, a chunk, when
+// a used segment touches it.
 #pragma once
 
 #include "memory.h"
@@ -14,7 +14,7 @@ struct sim_segment {
 	size_t size, asked;
 	unsigned long long id;
 	bool used;
-	// A free segment: what must be done before anybody but `stream` may have it; NULL: free for all.
+	// Of a free segment: the mark for which streams other than `stream` must wait before they use it; or NULL.
 	struct sim_mark *busy;
 	unsigned long long stream;
 	struct sim_segment *next, *previous; // by address, without gaps
@@ -23,19 +23,19 @@ struct sim_segment {
 struct sim_pool {
 	uint32_t magic;
 	struct sim_device *device; // NULL: in host memory
-	int memory; // of a pool in host memory: the descriptor of all of it, once there is some, -1
+	int memory; // of a pool in host memory: the descriptor of all of it; -1: none yet
 	CUmemPoolProps properties;
 	struct sim_range *range;
 	struct sim_segment *segments;
-	struct sim_mapping **chunks; // one a place, NULL: no memory there
+	struct sim_mapping **chunks; // one for each 32 MiB; NULL: no memory there
 	size_t chunk_count;
 	cuuint64_t threshold, used, used_high, reserved, reserved_high;
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty;
 	struct sim_pool_place *place; // of a default pool in host memory
-	unsigned imports; // how often it was imported, and is to be destroyed; 0: a pool of our own
-	int exported; // the descriptor that tells importers where the chunks are, -1
+	unsigned imports; // how often it was imported and must be destroyed; 0: a pool of this process
+	int exported; // the descriptor from which importers learn where the chunks are; or -1
 	uint64_t uid;
 	struct sim_pool *next;
 };
@@ -43,32 +43,43 @@ struct sim_pool {
 CUresult sim_pool_get(CUmemoryPool handle, struct sim_pool **ret_pool);
 CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *properties, size_t size,
 		      struct sim_pool **ret_pool);
-// Gives back chunks that nothing uses until at most `keep` bytes are reserved.
+// Frees unused chunks until at most `keep` bytes are reserved.
 void sim_pool_trim(struct sim_pool *pool, size_t keep);
-// No handle any more: goes with its last allocation.
+// Frees the pool with its last allocation: its handle was destroyed.
 void sim_pool_retire(struct sim_pool *pool);
-// Finds room. *ret_wait: to be waited for before use (a reference), or NULL.
+// Allocates. *ret_wait: a reference to the mark to wait for before the memory is used, or NULL.
 CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
 		       struct sim_mark **ret_wait);
-// A used segment at exactly this address, or NULL.
+// Returns the used segment at exactly this address, or NULL.
 struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_pool);
 void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
 		   unsigned long long stream);
-// What has been imported of this pool already, or NULL.
+// Returns the pool of this process that stands for an imported pool, or NULL.
 struct sim_pool *sim_pool_imported(uint64_t uid);
-// Importing: the segment at this place of the range becomes used.
+// Marks the segment at an offset of the range as used, when a pointer is imported.
 CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size);
-// Memory for a chunk: the device's, or a piece of the pool's in host memory.
+// Returns memory for a chunk: of the device, or a part of the pool's memory in the host.
 CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_physical **ret_physical);
-// Puts memory behind one chunk.
+// Maps memory as a chunk.
 CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
 struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses left
-// A pool in host memory: its descriptor, made when first needed. CUDA_ERROR_OUT_OF_MEMORY.
+// Creates the descriptor of a pool in host memory, unless it exists. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_pool_memory(struct sim_pool *pool);
-// Checks where memory of a type can be; the location as pools know it: an id that means nothing is 0.
+// Checks that memory of a type can be at a location. Returns the location with id 0 if its id means nothing.
 CUresult sim_pool_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location);
 CUresult sim_pool_of_device(CUmemoryPool *ret_pool, CUdevice device, bool current);
 CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
 bool sim_pool_managed(const struct sim_pool *pool);
-// The pool is no longer the current one of any place of host memory (pool_place.c).
+// The pool is no longer the current one of any location in host memory (pool_place.c).
 void sim_pool_place_leave(struct sim_pool *pool);
+bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
+CUmemoryPool sim_pool_handle_of(struct sim_range *range);
+
+// ---- without the memory lock ----
+
+// cuMemFree of a pool's pointer. false: no allocation starts there.
+bool sim_pool_free(CUdeviceptr address);
+// Frees all unused chunks of the device's pools, because memory is short.
+CUresult sim_pool_trim_all(struct sim_device *device);
+// The host has waited for work of the context: frees what the release thresholds do not keep.
+void sim_pool_synchronized(struct sim_context *context);

@@ -1,5 +1,11 @@
 // The pool entries: stream-ordered allocation, attributes, access.
+#include "capture.h"
+#include "entry.h"
+#include "graph_memory.h"
+#include "mark.h"
 #include "pool.h"
+#include "process.h"
+#include "stream.h"
 
 // ---- stream-ordered allocation ----------------------------------------------------------
 

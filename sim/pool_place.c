@@ -2,7 +2,10 @@
 // device hang on it; those in host memory are listed here, one place a location and type.
 #include <stdlib.h>
 
+#include "capture.h"
+#include "entry.h"
 #include "pool.h"
+#include "process.h"
 
 struct sim_pool_place {
 	CUmemLocation location;

@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "entry.h"
+#include "log.h"
 #include "pool.h"
+#include "process.h"
 
 struct pointer_data { // in CUmemPoolPtrExportData
 	uint64_t uid, offset, size, id;

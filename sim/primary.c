@@ -1,5 +1,7 @@
 // Primary contexts: one a device, counted by retains, made at the first.
 #include "context.h"
+#include "entry.h"
+#include "process.h"
 
 static bool flags_valid(unsigned flags)
 {

@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "checkpoint.h"
+#include "context.h"
 #include "cost.h"
-#include "lookup.h"
+#include "entry.h"
+#include "fault.h"
+#include "host.h"
+#include "log.h"
 #include "mps.h"
 #include "process.h"
-#include "region_time.h"
-#include "sim.h"
 
 struct sim_process sim_process;
 _Atomic unsigned sim_gate = SIM_GATE_UNINITIALIZED;

@@ -1,8 +1,53 @@
-// Between process.c and those it starts and stops. Any thread.
+// The process and the devices that it sees (process.c). Any thread.
 #pragma once
 
+#include "ptx/ptx.h"
+#include "region.h"
 #include "sim.h"
 
-CUresult sim_address_start(void);  // address.c: tables for the window
-bool sim_work_pending(void);	   // context.c: some stream of some context is not idle
-void *sim_host_translate(void *device, uint64_t address, size_t length, bool write); // host.c
+struct sim_device {
+	int ordinal;  // as the program sees it, after CUDA_VISIBLE_DEVICES
+	int physical; // index in the region
+	CUuuid uuid;
+	char pci[16]; // "0000:01:00.0"
+	// One byte for each granule of the window: 1 read, 2 write.
+	uint8_t *permission;
+	struct ptx_space space;
+	_Atomic int lost;	       // a CUresult that every call on the device returns; 0: the device works
+	_Atomic bool joined;	       // a client of MPS has had a context on it
+	_Atomic uint64_t failure_seen; // the latest region_time_failure() that this process has handled
+	// Taken before `lock`. One thread at a time creates or ends the primary context. Its handle never changes, so
+	// a thread that retains it must not revive the context while another thread still ends it.
+	pthread_mutex_t primary_lock;
+	pthread_mutex_t lock; // primary context, default pool, green contexts
+	struct sim_context *primary;
+	unsigned primary_retains, primary_flags; // 0 retains: `primary` is only a handle
+	struct sim_pool *default_pool, *current_pool;
+};
+
+struct sim_process {
+	struct sim_config config;
+	struct region *region; // the state shared with the node's other processes
+	struct sim_device devices[SIM_DEVICES];
+	int device_count;
+	unsigned sms;	   // multiprocessors of a device that this process may use
+	_Atomic int fault; // a CUresult: the sticky error, of all contexts on every device; 0: none
+	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address are at
+	// address + window_offset.
+	CUdeviceptr window;
+	size_t window_size;
+	intptr_t window_offset;
+};
+extern struct sim_process sim_process;
+
+// Returns the sticky error, which every context and every attempt to create one returns; or CUDA_SUCCESS.
+static inline CUresult sim_failure(void)
+{
+	return (CUresult)atomic_load_explicit(&sim_process.fault, memory_order_acquire);
+}
+
+CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
+uint64_t sim_clock_ns(void);	    // CLOCK_MONOTONIC
+uint64_t sim_device_clock_ns(void); // the devices' time, which is the same in all processes
+void sim_uuid_text(const CUuuid *uuid, char ret_text[48]); // "GPU-…"
+unsigned sim_driver_version(void); // as configured; also before cuInit

@@ -1,5 +1,7 @@
 // The profiler switches: there is nothing to profile, switching is legal.
-#include "sim.h"
+#include "capture.h"
+#include "context.h"
+#include "entry.h"
 
 CUresult CUDAAPI cuProfilerStart(void)
 {

@@ -1,6 +1,11 @@
 // cuMemset*: rows of equal elements.
+#include "capture.h"
 #include "copy.h"
 #include "cost.h"
+#include "entry.h"
+#include "memory.h"
+#include "process.h"
+#include "stream.h"
 
 static void fill(void *at, const CUDA_MEMSET_NODE_PARAMS *set, size_t elements)
 {

@@ -1,7 +1,9 @@
 // Sparse arrays. Each level has a table of tiles; the levels smaller than a tile share the tiles of the mip tail.
 #include <stdlib.h>
 
+#include "context.h"
 #include "memory.h"
+#include "op.h"
 #include "sparse.h"
 #include "texture.h"
 

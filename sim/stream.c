@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "context.h"
+#include "entry.h"
+#include "process.h"
 #include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,17 +1,88 @@
-// Between op.c, stream.c and context.c. Any thread.
+// Streams and their queues (stream.c, op.c). Any thread.
 #pragma once
 
-#include "sim.h"
+#include "context.h"
+#include "op.h"
 
-// Creates and joins it to its context. Green streams pass their green context.
+enum { SIM_STREAM_MAGIC = 0x53545232 };
+
+struct sim_stream {
+	_Atomic uint32_t magic;
+	_Atomic int references;
+	struct sim_context *context;
+	unsigned flags;
+	int priority;
+	unsigned long long id;
+	bool legacy, per_thread;
+	struct sim_green *green;
+	struct sim_stream *next; // in the context
+	// Under context->lock:
+	struct sim_op *head, *tail; // queued
+	struct sim_op *running;
+	struct sim_op *last;	  // the latest operation, while it is queued or running
+	_Atomic unsigned pending; // number of operations queued and running
+	bool worker, sleeping, closing;
+	pthread_cond_t wake;
+	unsigned crowd; // threads that wait for room in the queue
+	pthread_cond_t room;
+	// On a device that shares its time, also under context->lock:
+	uint32_t channel; // valid while has_channel is set
+	bool has_channel;
+	unsigned pieces;   // in the channel, of operations that have not ended
+	uint64_t ended_ns; // when its latest operation ended
+	// A struct sim_captured of capture.c; not NULL while the stream captures.
+	_Atomic(void *) capture;
+	CUstreamAttrValue attributes[16];
+};
+
+static inline CUstream sim_stream_handle(struct sim_stream *stream) { return (CUstream)stream; }
+// Returns whether the stream belongs to the context or to one of its green contexts. `green` not NULL: to that one.
+static inline bool sim_stream_is_of(const struct sim_stream *stream, const struct sim_context *context,
+				    const struct sim_green *green)
+{
+	return stream->context->parent == context &&
+	       (!green || stream->green == green || stream->context->green == green);
+}
+// Finds the stream of a handle. NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD mean streams of the current context.
+// Fails with the sticky error if there is one.
+CUresult sim_stream_get(CUstream handle, struct sim_stream **ret_stream);
+// The same without regard to the sticky error.
+CUresult sim_stream_get_any(CUstream handle, struct sim_stream **ret_stream);
+
+// Creates a stream and adds it to its context.
 struct sim_stream *sim_stream_new(struct sim_context *context, unsigned flags, int priority);
 void sim_stream_ref(struct sim_stream *stream);
 void sim_stream_unref(struct sim_stream *stream);
-// The handle is gone; what is queued still runs.
+// Destroys the handle; queued operations still run.
 void sim_stream_close(struct sim_stream *stream);
-// With context->lock held: a closed stream that is idle leaves its context, and the handle's
-// reference goes.
+// Removes a closed stream that is idle from its context, and drops the handle's reference. With context->lock held.
 void sim_stream_retire(struct sim_stream *stream);
+// Runs the queued operations on the calling thread.
 void sim_stream_drain(struct sim_stream *stream);
-// Waits while another thread waits for room in a queue of the context. The driver holds up some calls then.
-void sim_context_wait_for_room(struct sim_context *context);
+
+// Appends an operation to the stream's queue, behind what the default streams imply. If the stream captures, the
+// operation becomes a node of the graph instead. Consumes the operation, also on failure.
+CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
+// Submits, waits for the end, and returns the sticky error if there is one now.
+CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
+// Returns a reference to the mark of the latest operation; NULL: the stream is idle.
+struct sim_mark *sim_stream_last(struct sim_stream *stream);
+CUresult sim_stream_wait_idle(struct sim_stream *stream);
+
+struct sim_host_op { // stream_host.c
+	struct sim_op op;
+	CUhostFn function;
+	CUstreamCallback callback; // of cuStreamAddCallback
+	void *data;
+};
+extern const struct sim_op_class sim_host_class;
+struct sim_op *sim_host_op_new(struct sim_context *context, CUhostFn function, void *data);
+
+struct sim_memop_op { // memop.c
+	struct sim_op op;
+	unsigned count, flags;
+	CUstreamBatchMemOpParams *params; // owned
+};
+extern const struct sim_op_class sim_memop_class;
+CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUstreamBatchMemOpParams *params,
+			  unsigned flags, struct sim_op **ret_op);

@@ -1,7 +1,10 @@
 // The stream entries: each with its per-thread-default-stream form.
 #include <stdlib.h>
 
-#include "context.h"
+#include "capture.h"
+#include "entry.h"
+#include "green.h"
+#include "process.h"
 #include "stream.h"
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)

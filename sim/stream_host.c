@@ -1,5 +1,9 @@
 // Host functions and callbacks in streams.
-#include "sim.h"
+#include "capture.h"
+#include "entry.h"
+#include "memory.h"
+#include "op_time.h"
+#include "process.h"
 
 static CUresult host_run(struct sim_op *op_)
 {

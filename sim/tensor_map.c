@@ -1,7 +1,8 @@
 // Tensor maps: checked as NVIDIA documents it, and packed into the layout that the interpreter reads.
+#include "context.h"
+#include "entry.h"
+#include "process.h"
 #include "ptx/tensor_map.h"
-
-#include "sim.h"
 
 _Static_assert(sizeof(struct ptx_tensor_map) <= sizeof(CUtensorMap), "fits");
 

@@ -1,7 +1,7 @@
 // The table of texture and surface objects. A handle is a place in it; kernels look there without a lock.
 #include <stdlib.h>
 
-#include "process.h"
+#include "context.h"
 #include "texture.h"
 
 enum { CHUNK = 256, CHUNKS = 4096 };

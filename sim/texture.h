@@ -1,10 +1,9 @@
-// Texture and surface objects: what a program described, and what kernels see of it. Any thread.
+// Texture and surface objects: the program's description, and what kernels see (texture*.c). Any thread.
 #pragma once
 
 #include "ptx/texture.h"
 #include "sim.h"
 
-// Everything that describes an object.
 struct sim_texture_description {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC reading; // of textures
@@ -14,25 +13,25 @@ struct sim_texture_description {
 };
 
 struct sim_texture {
-	struct ptx_texture seen; // by kernels
+	struct ptx_texture seen; // as kernels see it
 	struct sim_texture_description description;
 	struct sim_context *context;
 	uint32_t handle; // never 0
 	_Atomic bool is_live;
-	_Atomic bool is_visible; // to kernels: those that were launched before its end may still read it
+	_Atomic bool is_visible; // to kernels; stays set after its end for kernels launched before
 	struct sim_texture *next_free;
 };
 
-// Checks a description as the driver does.
+// Checks a description as the driver does, and translates it.
 CUresult sim_texture_read(const struct sim_texture_description *description, struct ptx_texture *ret_texture);
 CUresult sim_texture_create(struct sim_context *context, const struct sim_texture_description *description,
 			    struct sim_texture **ret_texture);
 void sim_texture_destroy(struct sim_texture *texture);
-// NULL: not the handle of a live object.
+// Returns NULL if it is not the handle of a live object.
 struct sim_texture *sim_texture_get(unsigned long long handle);
 const struct ptx_texture *sim_texture_find(uint64_t handle); // for launches; takes no lock
-void sim_textures_refresh(void); // arrays have moved
-void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count); // the tables go with their sparse array
-void sim_texture_context_finish(struct sim_context *context); // its objects go with it
-// Bytes of a texel; 0: no such format.
+void sim_textures_refresh(void); // the addresses of arrays have changed
+void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count); // the tables are freed
+void sim_texture_context_finish(struct sim_context *context); // destroys its objects
+// Returns the bytes of a texel; 0: invalid format.
 size_t sim_texture_bytes(CUarray_format format, unsigned channels);

@@ -1,4 +1,6 @@
 // The driver's entries for texture and surface objects.
+#include "context.h"
+#include "entry.h"
 #include "texture.h"
 
 CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,

@@ -1,5 +1,7 @@
 // From what a program says of a texture or surface to what kernels see, with the checks that NVIDIA documents at
 // cuTexObjectCreate and cuSurfObjectCreate.
+#include "array.h"
+#include "memory.h"
 #include "texture.h"
 
 enum {

@@ -2,6 +2,9 @@
 // The variable holds the handle of an object, which each change of the reference describes anew.
 #include <stdlib.h>
 
+#include "context.h"
+#include "entry.h"
+#include "memory.h"
 #include "texture_reference.h"
 
 enum { ALIGNMENT = 512 };

@@ -6,10 +6,10 @@
 
 enum { SIM_TEXTURE_REFERENCE = 0x54585246, SIM_SURFACE_REFERENCE = 0x53465246 };
 
-struct CUtexref_st { // a CUsurfref, too
+struct CUtexref_st { // also a CUsurfref
 	uint32_t magic;
 	struct CUmod_st *module; // NULL: of cuTexRefCreate
-	CUdeviceptr variable;	 // in the module; holds the object's handle
+	CUdeviceptr variable;	 // in the module; contains the object's handle
 	bool is_bound;
 	struct sim_texture_description description;
 	CUarray_format format; // of memory
@@ -19,7 +19,7 @@ struct CUtexref_st { // a CUsurfref, too
 	struct CUtexref_st *next; // in the module
 };
 
-// CUDA_ERROR_INVALID_VALUE: not a reference of this kind.
+// Returns CUDA_ERROR_INVALID_VALUE if the handle is not a reference of this kind.
 CUresult sim_reference_get(CUtexref handle, uint32_t magic, struct CUtexref_st **ret_reference);
-// Gives a reference its new state, if that describes something a kernel can read.
+// Changes the state of a reference. Fails if a kernel could not read what the new state describes.
 CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexref_st *changed);

@@ -1,4 +1,5 @@
 // How a texture reference reads: formats, address modes, filters, levels.
+#include "entry.h"
 #include "texture_reference.h"
 
 CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)

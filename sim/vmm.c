@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "memory.h"
+#include "entry.h"
+#include "pool.h"
+#include "process.h"
 
 // A handle is an index into this table, so that a stale one is told at once.
 static struct sim_physical **handles;

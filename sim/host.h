@@ -1,0 +1,43 @@
+// Pinned and managed memory (host.c, managed.c). Any thread; the functions take a lock of their own.
+#pragma once
+
+#include "memory.h"
+
+enum sim_host_kind {
+	SIM_HOST_ALLOCATED,
+	SIM_HOST_REGISTERED,
+	SIM_HOST_MANAGED,
+	SIM_HOST_POOL, // an allocation of a managed pool
+};
+
+struct sim_host {
+	uintptr_t base;
+	size_t size; // as requested
+	enum sim_host_kind kind;
+	unsigned flags;
+	struct sim_context *context;
+	unsigned long long buffer_id;
+	bool read_mostly;
+	CUmemLocation preferred, prefetched;
+	uint32_t accessed_by; // a bit for each device; bit 31: the host
+};
+
+CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address);
+CUresult sim_host_free(uintptr_t base, bool managed);
+void sim_host_context_finish(struct sim_context *context);
+bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
+bool sim_host_has_managed(void); // there is managed memory, of whatever kind
+// Changes the managed memory that contains [address, address + size); false: none does.
+bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
+// Allocations of a managed pool, which take advice like other managed memory.
+CUresult sim_host_pool_add(uintptr_t base, size_t size);
+void sim_host_pool_remove(uintptr_t base);
+// Translates a device address outside the window, for kernels; see struct ptx_space.
+void *sim_host_translate(void *device, uint64_t address, size_t length, bool write);
+
+enum sim_host_cover {
+	SIM_HOST_NONE,	// pageable memory
+	SIM_HOST_WHOLE, // inside one allocation or registration
+	SIM_HOST_PART,	// crosses the border of one
+};
+enum sim_host_cover sim_host_cover(uintptr_t first, size_t length);
