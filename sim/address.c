@@ -20,7 +20,10 @@ static atomic_ullong buffer_ids = 1;
 
 void sim_memory_lock(void) { pthread_mutex_lock(&memory_mutex); }
 void sim_memory_unlock(void) { pthread_mutex_unlock(&memory_mutex); }
-unsigned long long sim_buffer_id(void) { return atomic_fetch_add(&buffer_ids, 1); }
+unsigned long long sim_new_buffer_id(void)
+{
+	return atomic_fetch_add(&buffer_ids, 1);
+}
 
 static void *table(size_t size)
 {
@@ -91,7 +94,7 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 	range->base = sim_process.window + (at << SIM_GRANULE_SHIFT);
 	range->size = range->asked = size;
 	range->kind = kind;
-	range->buffer_id = sim_buffer_id();
+	range->buffer_id = sim_new_buffer_id();
 	for (size_t i = at; i < at + count; i++)
 		range_of[i] = range;
 	if (at + count > highest)
@@ -163,7 +166,7 @@ static int set_backing(const struct sim_mapping *mapping)
 		return map_run(at, physical->shadow, 0, 0, mapping->size);
 	if (!physical->device)
 		return map_run(at, physical->memory, physical->memory_offset, 0, mapping->size);
-	return region_runs(sim_process.region, physical->id, map_run, at);
+	return region_each_run(sim_process.region, physical->id, map_run, at);
 }
 
 static void set_permission(struct sim_device *device, CUdeviceptr base, size_t size, unsigned char access)
@@ -219,13 +222,13 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 	free(mapping);
 }
 
-void sim_mapping_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access)
+void sim_mapping_set_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access)
 {
 	mapping->access[device->ordinal] = (unsigned char)access;
 	set_permission(device, mapping->base, mapping->size, (unsigned char)access);
 }
 
-CUresult sim_mapping_host(struct sim_mapping *mapping)
+CUresult sim_mapping_open_to_host(struct sim_mapping *mapping)
 {
 	void *at = (void *)mapping->base;
 
@@ -252,7 +255,7 @@ struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, 
 	physical->size = size;
 	physical->memory = memory;
 	physical->shadow = -1;
-	physical->buffer_id = sim_buffer_id();
+	physical->buffer_id = sim_new_buffer_id();
 	physical->next = physicals;
 	if (physicals)
 		physicals->previous = physical;
@@ -260,7 +263,7 @@ struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, 
 	return physical;
 }
 
-CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical)
+CUresult sim_physical_create_on_host(size_t size, struct sim_physical **ret_physical)
 {
 	int memory = memfd_create(SIM_HOST_MEMORY, MFD_CLOEXEC);
 
@@ -282,14 +285,14 @@ CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_
 
 	if (most != UINT64_MAX && region_used(sim_process.region, device->physical) + size > most)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	int status = region_take(sim_process.region, device->physical, size, &id);
+	int status = region_alloc(sim_process.region, device->physical, size, &id);
 	if (status != 0) {
-		(void)sim_no_space(status, size);
+		(void)sim_report_no_space(status, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	struct sim_physical *physical = sim_physical_adopt(device, id, size, -1);
 	if (!physical) {
-		region_drop(sim_process.region, id);
+		region_unref(sim_process.region, id);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_physical = physical;
@@ -297,7 +300,7 @@ CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_
 }
 
 // The same memory may have been imported several times: the process lets go with the last.
-bool sim_physical_held_otherwise(const struct sim_physical *gone)
+bool sim_physical_has_duplicate(const struct sim_physical *gone)
 {
 	for (const struct sim_physical *other = physicals; other; other = other->next)
 		if (other != gone && other->device && other->shadow < 0 && other->id == gone->id)
@@ -319,8 +322,8 @@ void sim_physical_unref(struct sim_physical *physical)
 		sim_handle_forget(physical->handle);
 	if (physical->shadow >= 0)
 		close(physical->shadow);
-	else if (physical->device && !(physical->shared && sim_physical_held_otherwise(physical)))
-		region_drop(sim_process.region, physical->id);
+	else if (physical->device && !(physical->shared && sim_physical_has_duplicate(physical)))
+		region_unref(sim_process.region, physical->id);
 	if (physical->memory >= 0 && !physical->borrowed)
 		close(physical->memory);
 	free(physical);

@@ -160,7 +160,7 @@ static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descripto
 	if (!handle || !descriptor)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check(descriptor));
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(lay_out(context, descriptor, &array));
 	if (descriptor->Flags & CUDA_ARRAY3D_SPARSE)
 		result = sim_sparse_create(&array, 1);
@@ -198,7 +198,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 	SIM_TRY(sim_array_get(hArray, &array));
 	if (array->mipmap)
 		return CUDA_ERROR_INVALID_HANDLE; // goes with its mipmapped array
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(array->context);
 	sim_sparse_destroy(&array, 1);
 	sim_array_unmap(&array, 1);
@@ -323,7 +323,7 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	if (!pHandle || !pMipmappedArrayDesc || numMipmapLevels == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check(pMipmappedArrayDesc));
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	bool deep = !(pMipmappedArrayDesc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
 	largest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width
 									   : pMipmappedArrayDesc->Height;
@@ -382,7 +382,7 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 
 	SIM_ENTER(cuMipmappedArrayDestroy);
 	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(mipmap->context);
 	sim_sparse_destroy(mipmap->levels, mipmap->count);
 	sim_array_unmap(mipmap->levels, mipmap->count);

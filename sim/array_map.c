@@ -146,7 +146,7 @@ static CUresult map_arrays(CUarrayMapInfo *list, unsigned count, CUstream handle
 	SIM_TRY(sim_stream_get(handle, &stream));
 	if (!list && count)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_forbidden(stream));
+	SIM_TRY(sim_capture_check_stream(stream));
 	for (unsigned i = 0; i < count; i++)
 		SIM_TRY(map_entry(stream, &list[i]));
 	return CUDA_SUCCESS;

@@ -72,7 +72,7 @@ CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *
 	}
 	block->at[at].units = units;
 	block->at[at].asked = (uint32_t)size;
-	block->at[at].id = sim_buffer_id();
+	block->at[at].id = sim_new_buffer_id();
 	block->used += units;
 	if (at == block->lowest)
 		block->lowest = at + units;

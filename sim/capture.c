@@ -437,7 +437,7 @@ CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
 	struct sim_captured *captured = stream->capture;
 	CUresult result = usable(captured);
 	if (result == CUDA_SUCCESS)
-		result = sim_graph_freeable(captured->capture->graph, address);
+		result = sim_graph_check_free(captured->capture->graph, address);
 	if (result == CUDA_SUCCESS)
 		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
 	if (result == CUDA_SUCCESS) {

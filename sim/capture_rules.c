@@ -8,7 +8,7 @@
 
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-CUresult sim_capture_unsafe(void)
+CUresult sim_capture_check_unsafe(void)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -29,7 +29,7 @@ CUresult sim_capture_unsafe(void)
 	return result;
 }
 
-CUresult sim_capture_forbidden(struct sim_stream *stream)
+CUresult sim_capture_check_stream(struct sim_stream *stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -55,7 +55,7 @@ CUresult sim_capture_forbidden(struct sim_stream *stream)
 	return result;
 }
 
-CUresult sim_capture_context_forbidden(const struct sim_context *context, const struct sim_green *green)
+CUresult sim_capture_check_context(const struct sim_context *context, const struct sim_green *green)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -74,7 +74,7 @@ CUresult sim_capture_context_forbidden(const struct sim_context *context, const 
 	return result;
 }
 
-CUresult sim_capture_event_forbidden(struct sim_event *event)
+CUresult sim_capture_reject_event(struct sim_event *event)
 {
 	sim_capture_lock();
 	struct sim_recorded *recorded = event->capture;

@@ -34,6 +34,6 @@ CUresult sim_checkpoint_enter(enum vg_entry entry);
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address);
 
 // Moves the contents of all device memory into private memory, and frees the device memory.
-CUresult sim_evict(void);
+CUresult sim_evict_memory(void);
 // Allocates device memory again and copies the contents back. CUDA_ERROR_OUT_OF_MEMORY: nothing has changed.
-CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count);
+CUresult sim_restore_memory(const CUcheckpointGpuPair *pairs, unsigned count);

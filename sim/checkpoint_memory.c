@@ -46,7 +46,7 @@ static int transfer_run(void *data, int descriptor, off_t offset, size_t at, siz
 static int transfer(const struct sim_physical *physical, unsigned char *contents, bool out)
 {
 	struct transfer data = {contents, out};
-	return region_runs(sim_process.region, physical->id, transfer_run, &data);
+	return region_each_run(sim_process.region, physical->id, transfer_run, &data);
 }
 
 struct survey {
@@ -61,7 +61,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (physical->shared && sim_physical_held_otherwise(physical)) { // twice in this process
+	if (physical->shared && sim_physical_has_duplicate(physical)) { // twice in this process
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}
@@ -101,7 +101,7 @@ static void count_context(struct sim_context *context, void *data)
 		region_count_context(sim_process.region, context->device->physical, presence->change);
 }
 
-CUresult sim_evict(void)
+CUresult sim_evict_memory(void)
 {
 	struct survey survey = {CUDA_SUCCESS, NULL, 0};
 
@@ -116,14 +116,14 @@ CUresult sim_evict(void)
 	}
 	for (struct evicted *one = survey.list; one; one = one->next) {
 		(void)sim_physical_backing(one->physical, false);
-		region_drop(sim_process.region, one->physical->id);
+		region_unref(sim_process.region, one->physical->id);
 	}
 	evicted = survey.list;
 	sim_memory_unlock();
 	sim_contexts_each(count_context, &(struct presence){-1});
 	region_detach(sim_process.region);
-	if (sim_exec_verbose())
-		sim_say("checkpoint: copied %zu bytes of device memory", survey.bytes);
+	if (sim_exec_is_verbose())
+		sim_warn("checkpoint: copied %zu bytes of device memory", survey.bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -169,22 +169,23 @@ static CUresult take_all(const int physical[SIM_DEVICES])
 		int device = physical[one->physical->device->ordinal], on;
 		size_t size;
 		one->stayed = device == one->physical->device->physical &&
-			      region_hold(sim_process.region, one->physical->id, &on, &size) == 0;
+			      region_ref(sim_process.region, one->physical->id, &on, &size) == 0;
 		if (one->stayed)
 			continue;
-		int r = region_take(sim_process.region, device, one->physical->size, &id);
+		int r = region_alloc(sim_process.region, device, one->physical->size, &id);
 		if (r != 0) {
 			for (struct evicted *back = evicted; back != one; back = back->next)
-				region_drop(sim_process.region, back->physical->id);
-			return r == REGION_FULL || sim_no_space(r, one->physical->size) ? CUDA_ERROR_OUT_OF_MEMORY
-											: CUDA_ERROR_OPERATING_SYSTEM;
+				region_unref(sim_process.region, back->physical->id);
+			return r == REGION_FULL || sim_report_no_space(r, one->physical->size)
+				       ? CUDA_ERROR_OUT_OF_MEMORY
+				       : CUDA_ERROR_OPERATING_SYSTEM;
 		}
 		one->physical->id = id;
 	}
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count)
+CUresult sim_restore_memory(const CUcheckpointGpuPair *pairs, unsigned count)
 {
 	int physical[SIM_DEVICES];
 

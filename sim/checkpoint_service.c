@@ -78,7 +78,7 @@ static bool wait_idle(unsigned timeout_ms)
 	unsigned quiet = 0;
 
 	for (;;) {
-		quiet = sim_work_pending() ? 0 : quiet + 1;
+		quiet = sim_has_pending_work() ? 0 : quiet + 1;
 		if (quiet == 10)
 			return true;
 		if (timeout_ms && sim_clock_ns() > until)
@@ -118,7 +118,7 @@ static CUresult checkpoint_process(void)
 		state = CU_PROCESS_STATE_FAILED;
 		return CUDA_ERROR_UNKNOWN;
 	}
-	SIM_TRY(sim_evict());
+	SIM_TRY(sim_evict_memory());
 	state = CU_PROCESS_STATE_CHECKPOINTED;
 	return CUDA_SUCCESS;
 }
@@ -132,8 +132,8 @@ static CUresult restore_process(const struct sim_service_request *request)
 	if (request->pair_count > SIM_DEVICES)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(stuck);
-	CUresult result = sim_return(request->pairs, request->pair_count);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && sim_fault_restore_sticks())
+	CUresult result = sim_restore_memory(request->pairs, request->pair_count);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && sim_fault_fails_restore())
 		stuck = result;
 	SIM_TRY(result);
 	state = CU_PROCESS_STATE_LOCKED;
@@ -217,7 +217,7 @@ void sim_service_start(void)
 	if (listener < 0)
 		return;
 	if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 16) != 0) {
-		sim_say("no checkpoints of this process: its service socket: %m");
+		sim_warn("no checkpoints of this process: its service socket: %m");
 		close(listener);
 		return;
 	}

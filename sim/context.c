@@ -86,7 +86,7 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
 	return CUDA_SUCCESS;
 }
 
-bool sim_context_inactive(CUcontext handle, CUresult result)
+bool sim_context_is_inactive(CUcontext handle, CUresult result)
 {
 	return result == CUDA_ERROR_CONTEXT_IS_DESTROYED && ((struct sim_context *)handle)->primary;
 }
@@ -100,11 +100,11 @@ CUresult sim_context_current_any(struct sim_context **ret_context)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_context_of_stack(struct sim_context **ret_context)
+CUresult sim_context_top(struct sim_context **ret_context)
 {
 	CUresult result = sim_context_current_any(ret_context);
 
-	if (!sim_context_inactive(sim_context_handle(current), result))
+	if (!sim_context_is_inactive(sim_context_handle(current), result))
 		return result;
 	*ret_context = current;
 	return CUDA_SUCCESS;
@@ -149,7 +149,7 @@ CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 	CUresult result;
 
 	if (fail(context->device, error, &result))
-		sim_mps_tell_failure(context, error);
+		sim_mps_publish_failure(context, error);
 	return result;
 }
 
@@ -180,7 +180,7 @@ static bool idle(struct sim_context *context)
 	return all;
 }
 
-bool sim_work_pending(void)
+bool sim_has_pending_work(void)
 {
 	bool pending = false;
 
@@ -214,7 +214,7 @@ static void default_limits(struct sim_context *context)
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
 }
 
-CUresult sim_driver_take(struct sim_device *device, size_t size, struct sim_physical **ret_physical)
+CUresult sim_driver_memory_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical)
 {
 	CUresult result = sim_physical_create(device, size, ret_physical);
 
@@ -235,7 +235,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
 	} else if (!parent && sim_process.config.context) {
 		sim_memory_lock();
-		result = sim_driver_take(device, sim_process.config.context, &context->overhead);
+		result = sim_driver_memory_create(device, sim_process.config.context, &context->overhead);
 		sim_memory_unlock();
 		if (result != CUDA_SUCCESS)
 			region_count_context(sim_process.region, device->physical, -1);
@@ -256,7 +256,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	default_limits(context);
 	if (!revive) {
 		pthread_mutex_init(&context->lock, NULL);
-		pthread_cond_init(&context->uncrowded, NULL);
+		pthread_cond_init(&context->no_room_waiters, NULL);
 	}
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
@@ -273,7 +273,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_context_take_green(struct sim_context *context)
+CUresult sim_context_alloc_green(struct sim_context *context)
 {
 	struct sim_physical **grown;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -281,10 +281,10 @@ CUresult sim_context_take_green(struct sim_context *context)
 	if (!sim_process.config.context) // contexts cost nothing here
 		return CUDA_SUCCESS;
 	sim_memory_lock();
-	grown = realloc(context->green_kept, (context->green_count + 1) * sizeof(struct sim_physical *));
+	grown = realloc(context->green_memory, (context->green_count + 1) * sizeof(struct sim_physical *));
 	if (grown) {
-		context->green_kept = grown;
-		result = sim_driver_take(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
+		context->green_memory = grown;
+		result = sim_driver_memory_create(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
 		context->green_count += result == CUDA_SUCCESS;
 	}
 	sim_memory_unlock();
@@ -317,9 +317,9 @@ void sim_context_end(struct sim_context *context)
 	sim_physical_unref(context->stack);
 	context->overhead = context->stack = NULL;
 	for (size_t i = 0; i < context->green_count; i++)
-		sim_physical_unref(context->green_kept[i]);
-	free(context->green_kept);
-	context->green_kept = NULL;
+		sim_physical_unref(context->green_memory[i]);
+	free(context->green_memory);
+	context->green_memory = NULL;
 	context->green_count = 0;
 	context->local = 0;
 	sim_memory_unlock();
@@ -437,7 +437,7 @@ static CUresult get_for_stack(CUcontext handle, struct sim_context **ret_context
 {
 	CUresult result = sim_context_get(handle, ret_context);
 
-	if (!sim_context_inactive(handle, result))
+	if (!sim_context_is_inactive(handle, result))
 		return result;
 	*ret_context = (struct sim_context *)handle;
 	return CUDA_SUCCESS;

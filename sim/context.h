@@ -28,7 +28,7 @@ struct sim_context {
 	CUsharedconfig shared_config;
 	unsigned attached;		       // cuCtxAttach
 	struct sim_physical *overhead, *stack; // device memory that the driver allocated for itself
-	struct sim_physical **green_kept;      // the same for its green contexts, also for those that have ended
+	struct sim_physical **green_memory;    // the same for its green contexts, also for those that have ended
 	size_t green_count;
 	size_t local; // bytes of local memory for each thread, as large as its kernels have needed
 
@@ -38,8 +38,8 @@ struct sim_context {
 	_Atomic(struct sim_stream *) recorder; // of cuCtxRecordEvent; NULL before the first call
 	struct sim_context_wait *waits;	       // of context_event.c
 	int captures;			       // blocking streams that capture; changed by capture.c, under `lock`
-	unsigned crowd;			       // threads that wait for room in a queue, under `lock`
-	pthread_cond_t uncrowded;	       // `crowd` has become 0
+	unsigned room_waiters;		       // threads that wait for room in a queue, under `lock`
+	pthread_cond_t no_room_waiters;	       // `room_waiters` has become 0
 
 	struct sim_block *blocks; // granules for small allocations (block.c)
 	uint32_t peers;		  // a bit for each device ordinal: peer access is enabled
@@ -57,13 +57,13 @@ CUresult sim_context_current(struct sim_context **ret_context);
 // The same without regard to the sticky error.
 CUresult sim_context_current_any(struct sim_context **ret_context);
 // Returns the calling thread's current context, also an inactive primary context.
-CUresult sim_context_of_stack(struct sim_context **ret_context);
+CUresult sim_context_top(struct sim_context **ret_context);
 CUresult sim_context_set_current(struct sim_context *context);
 // Returns whether `result`, of sim_context_get() for the handle, means a primary context that is not retained now.
-bool sim_context_inactive(CUcontext handle, CUresult result);
+bool sim_context_is_inactive(CUcontext handle, CUresult result);
 // Calls `each` for every live context. `each` must not call it again.
 void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data);
-bool sim_work_pending(void); // a stream of some context is not idle
+bool sim_has_pending_work(void); // a stream of some context is not idle
 
 // Sets the sticky error, unless there is one already, and stops the work on every device. Returns the sticky error.
 CUresult sim_context_fail(const struct sim_context *context, CUresult error);
@@ -80,11 +80,11 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 CUresult sim_primary_release(struct sim_device *device, bool reset);
 
 // Allocates device memory that the driver needs itself. With the memory lock held. CUDA_ERROR_OUT_OF_MEMORY.
-CUresult sim_driver_take(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
+CUresult sim_driver_memory_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
 // Allocates the device memory of a green context; it is freed with `context`. CUDA_ERROR_OUT_OF_MEMORY.
-CUresult sim_context_take_green(struct sim_context *context);
+CUresult sim_context_alloc_green(struct sim_context *context);
 // Makes sure that a kernel's threads can have so much local memory each. CUDA_ERROR_OUT_OF_MEMORY.
-CUresult sim_context_local(struct sim_context *context, size_t bytes);
+CUresult sim_context_reserve_local(struct sim_context *context, size_t bytes);
 
 // Waits until all streams of the context are idle, also those of its green contexts. Returns the sticky error, or
 // success.
@@ -94,7 +94,7 @@ CUresult sim_context_record(struct sim_context *context, const struct sim_green 
 // Orders all streams behind an event; `green` as above.
 CUresult sim_context_wait(struct sim_context *context, const struct sim_green *green, struct sim_event *event);
 // Orders a new stream behind the events that its context waits for.
-void sim_context_admit(struct sim_stream *stream);
+void sim_context_order_stream(struct sim_stream *stream);
 void sim_context_forget_waits(struct sim_context *context);
 // Waits while another thread waits for room in a queue of the context: the real driver delays some calls then.
 void sim_context_wait_for_room(struct sim_context *context);

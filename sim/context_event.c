@@ -71,8 +71,8 @@ CUresult sim_context_synchronize(struct sim_context *context)
 		sim_mark_unref(marks.items[i]);
 	}
 	free(marks.items);
-	sim_pool_synchronized(context);
-	sim_exec_synchronized(context);
+	sim_pool_apply_thresholds(context);
+	sim_exec_flush_output(context);
 	return sim_failure();
 }
 
@@ -95,7 +95,7 @@ CUresult sim_context_record(struct sim_context *context, const struct sim_green 
 	if (event->context->parent != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	SIM_TRY(sim_failure());
-	SIM_TRY(sim_capture_context_forbidden(context, green));
+	SIM_TRY(sim_capture_check_context(context, green));
 	struct sim_event_op *op = sim_event_op_new(&sim_event_record_class, context, event);
 	op->mark = sim_event_arm(event);
 	op->op.mark = sim_mark_ref(op->mark);
@@ -160,7 +160,7 @@ void sim_context_forget_waits(struct sim_context *context)
 	}
 }
 
-void sim_context_admit(struct sim_stream *stream)
+void sim_context_order_stream(struct sim_stream *stream)
 {
 	struct sim_context *context = stream->context->parent;
 	struct sim_op *op = NULL;
@@ -200,11 +200,11 @@ CUresult sim_context_wait(struct sim_context *context, const struct sim_green *g
 
 	SIM_TRY(sim_failure());
 	if (event->capture) {
-		(void)sim_capture_event_forbidden(event);
+		(void)sim_capture_reject_event(event);
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
-	SIM_TRY(sim_capture_context_forbidden(context, green));
-	struct sim_mark *mark = sim_event_mark(event);
+	SIM_TRY(sim_capture_check_context(context, green));
+	struct sim_mark *mark = sim_event_last_mark(event);
 	if (!mark || sim_mark_is_done(mark)) {
 		sim_mark_unref(mark);
 		return CUDA_SUCCESS;

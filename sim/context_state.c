@@ -11,7 +11,7 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetDevice);
-	SIM_TRY(sim_context_of_stack(&context));
+	SIM_TRY(sim_context_top(&context));
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
@@ -29,7 +29,7 @@ CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetDevice_v2);
-	SIM_TRY(ctx ? sim_context_get(ctx, &context) : sim_context_of_stack(&context));
+	SIM_TRY(ctx ? sim_context_get(ctx, &context) : sim_context_top(&context));
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
@@ -78,7 +78,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 
 	SIM_ENTER(cuCtxGetApiVersion);
 	CUresult result = get(ctx, &context);
-	if (ctx && sim_context_inactive(ctx, result))
+	if (ctx && sim_context_is_inactive(ctx, result))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	SIM_TRY(result);
 	if (!version)
@@ -93,7 +93,7 @@ CUresult CUDAAPI cuCtxSynchronize(void)
 
 	SIM_ENTER(cuCtxSynchronize);
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_capture_context_forbidden(context->parent, context->green));
+	SIM_TRY(sim_capture_check_context(context->parent, context->green));
 	return sim_context_synchronize(context);
 }
 
@@ -104,7 +104,7 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 	SIM_ENTER(cuCtxSynchronize_v2);
 	SIM_TRY(get(ctx, &context));
 	SIM_TRY(sim_failure());
-	SIM_TRY(sim_capture_context_forbidden(context->parent, context->green));
+	SIM_TRY(sim_capture_check_context(context->parent, context->green));
 	return sim_context_synchronize(context);
 }
 
@@ -155,12 +155,12 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 	context->stack = NULL;
 	sim_physical_unref(old);
 	if (stack_bytes(each))
-		result = sim_driver_take(context->device, stack_bytes(each), &context->stack);
+		result = sim_driver_memory_create(context->device, stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
 	context->stack = NULL; // that much was free a moment ago
 	if (stack_bytes(before) &&
-	    sim_driver_take(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
+	    sim_driver_memory_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;
 		context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
 		context->local = 0;
@@ -194,7 +194,7 @@ static CUresult set_stack(struct sim_context *context, size_t value)
 
 // So is the local memory of a kernel that needs more than any before it, at its first launch; the
 // context keeps it.
-CUresult sim_context_local(struct sim_context *context, size_t bytes)
+CUresult sim_context_reserve_local(struct sim_context *context, size_t bytes)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -213,7 +213,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxSetLimit);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_context_current(&context));
 	context = context->parent;
 	if ((unsigned)limit >= CU_LIMIT_MAX)
@@ -225,7 +225,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
 		if (value > sim_process.config.memory)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		SIM_TRY(sim_exec_context_limit(context, limit, value));
+		SIM_TRY(sim_exec_set_limit(context, limit, value));
 	}
 	if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
 		value = value < 32 ? 32 : value > 128 ? 128 : value;
@@ -250,7 +250,7 @@ CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxSetCacheConfig);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_context_current(&context));
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -45,7 +45,8 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 		*ret_device = device;
 		return CUDA_SUCCESS;
 	}
-	if (by && pointer.range->kind == SIM_RANGE_POOL && pointer.device && !sim_memory_host(by, first, length, write)) {
+	if (by && pointer.range->kind == SIM_RANGE_POOL && pointer.device &&
+	    !sim_memory_translate(by, first, length, write)) {
 		sim_log("device %d: a copy is unable to access operand %#llx, in a pool of device %d", by->ordinal,
 			(unsigned long long)first, pointer.device->ordinal);
 		return CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +54,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 	// Any device that may access it can do the copy.
 	for (int i = -1; i < sim_process.device_count; i++) {
 		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];
-		if (sim_memory_host(other, first, length, write)) {
+		if (sim_memory_translate(other, first, length, write)) {
 			*ret_device = other;
 			return CUDA_SUCCESS;
 		}
@@ -137,9 +138,10 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 {
 	for (size_t done = 0; done < length;) {
 		size_t piece = length - done < PIECE ? length - done : PIECE;
-		void *target = op->target ? sim_memory_host(op->target, to + done, piece, true) : (void *)(to + done);
-		const void *source =
-			op->source ? sim_memory_host(op->source, from + done, piece, false) : (void *)(from + done);
+		void *target =
+			op->target ? sim_memory_translate(op->target, to + done, piece, true) : (void *)(to + done);
+		const void *source = op->source ? sim_memory_translate(op->source, from + done, piece, false)
+						: (void *)(from + done);
 		if (!target || !source)
 			return CUDA_ERROR_ILLEGAL_ADDRESS; // it was unmapped in the meantime
 		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
@@ -169,7 +171,7 @@ static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t 
 
 static CUresult set_zero(struct sim_copy_op *op, uintptr_t to, size_t length)
 {
-	void *target = op->target ? sim_memory_host(op->target, to, length, true) : (void *)to;
+	void *target = op->target ? sim_memory_translate(op->target, to, length, true) : (void *)to;
 
 	if (!target)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -303,14 +305,14 @@ static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, 
 	if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0)
 		return CUDA_SUCCESS;
 	if (!asynchronous && !atomic_load(&stream->capture))
-		SIM_TRY(sim_capture_unsafe());
+		SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(copy_op_new(stream->context, peers ? NULL : stream->context->device, copy, &op_));
 	struct sim_copy_op *op = (struct sim_copy_op *)op_;
 	if (atomic_load(&stream->capture)) {
 		if (asynchronous)
 			return sim_submit(stream, op_);
 		sim_op_free(op_);
-		return sim_capture_forbidden(stream);
+		return sim_capture_check_stream(stream);
 	}
 	bool from_pageable = false, to_pageable = false;
 	CUresult result = CUDA_SUCCESS;

@@ -120,7 +120,7 @@ CUresult sim_cost_start(void)
 	while (valid && (clause = strsep(&rest, ",")))
 		valid = parse_clause(clause, error, sizeof error);
 	if (!valid || !copy)
-		sim_say("VIRGATE_SIM_COST: %s", error);
+		sim_warn("VIRGATE_SIM_COST: %s", error);
 	free(copy);
 	return valid && copy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -169,7 +169,7 @@ struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device)
 				     .need_ns = time_of_bytes(bytes, from_device ? dtoh_rate : htod_rate)};
 }
 
-void sim_cost_call(enum vg_entry entry)
+void sim_cost_sleep(enum vg_entry entry)
 {
 	uint64_t end_ns = sim_clock_ns() + call_ns[entry];
 	struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000), .tv_nsec = (long)(end_ns % 1000000000)};

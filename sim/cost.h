@@ -13,4 +13,4 @@ struct region_piece sim_cost_device_bytes(uint64_t bytes);
 // Returns the piece of work of a copy between host and device.
 struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device);
 // SIM_GATE_COSTS is set: sleeps as long as the call takes.
-void sim_cost_call(enum vg_entry entry);
+void sim_cost_sleep(enum vg_entry entry);

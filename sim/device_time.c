@@ -361,7 +361,7 @@ enum time_stage time_stage_of(const struct time_state *state, const struct time_
 	return runs ? TIME_RUNS : TIME_WAITS;
 }
 
-uint64_t time_foresee(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
+uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage)
 {
 	struct advance advance = {.state = state, .rules = rules, .queues = queues, .foresees = true};

@@ -94,5 +94,5 @@ enum time_stage time_stage_of(const struct time_state *state, const struct time_
 
 // Returns when the work will be at that stage if no other work arrives, or the end of what can be predicted;
 // UINT64_MAX: not before a process acts. Changes the state.
-uint64_t time_foresee(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
+uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage);

@@ -50,7 +50,7 @@ void sim_event_unref(struct sim_event *event)
 	sim_mark_unref(event->mark);
 	event->mark = NULL;
 	if (event->shared)
-		region_event_drop(sim_process.region, event->shared_index);
+		region_event_unref(sim_process.region, event->shared_index);
 	pthread_mutex_lock(&free_lock);
 	event->next_free = free_list;
 	free_list = event;
@@ -85,7 +85,7 @@ struct sim_mark *sim_event_arm(struct sim_event *event)
 	return mark;
 }
 
-struct sim_mark *sim_event_mark(struct sim_event *event)
+struct sim_mark *sim_event_last_mark(struct sim_event *event)
 {
 	pthread_mutex_lock(&event->lock);
 	struct sim_mark *mark = sim_mark_ref(event->mark);
@@ -120,7 +120,7 @@ static CUresult wait_run(struct sim_op *op_)
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
 	// Submitted waits have their mark in the operation's list; a graph's node looks now.
-	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_mark(op->event);
+	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);
 	sim_mark_unref(mark);
@@ -283,7 +283,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 	struct sim_event_op *op = sim_event_op_new(&sim_event_wait_class, stream->context, event);
 	op->flags = Flags;
 	if (!capturing) {
-		struct sim_mark *mark = sim_event_mark(event);
+		struct sim_mark *mark = sim_event_last_mark(event);
 		sim_op_wait_for(&op->op, mark);
 		sim_mark_unref(mark);
 		if (op->op.wait_count == 0) { // done already
@@ -308,9 +308,9 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	SIM_TRY(sim_failure());
 	if (event->capture)
-		return sim_capture_event_forbidden(event);
-	SIM_TRY(sim_capture_unsafe());
-	struct sim_mark *mark = sim_event_mark(event);
+		return sim_capture_reject_event(event);
+	SIM_TRY(sim_capture_check_unsafe());
+	struct sim_mark *mark = sim_event_last_mark(event);
 	bool done = !mark || sim_mark_is_done(mark);
 	sim_mark_unref(mark);
 	return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -324,14 +324,14 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	SIM_TRY(sim_failure());
 	if (event->capture)
-		return sim_capture_event_forbidden(event);
-	SIM_TRY(sim_capture_unsafe());
-	struct sim_mark *mark = sim_event_mark(event);
+		return sim_capture_reject_event(event);
+	SIM_TRY(sim_capture_check_unsafe());
+	struct sim_mark *mark = sim_event_last_mark(event);
 	if (mark)
 		sim_mark_wait(mark, &event->context->cancel);
 	sim_mark_unref(mark);
-	sim_pool_synchronized(event->context);
-	sim_exec_synchronized(event->context);
+	sim_pool_apply_thresholds(event->context);
+	sim_exec_flush_output(event->context);
 	return sim_failure();
 }
 
@@ -350,7 +350,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (start->capture || end->capture)
 		return CUDA_ERROR_CAPTURED_EVENT;
-	struct sim_mark *from = sim_event_mark(start), *to = sim_event_mark(end);
+	struct sim_mark *from = sim_event_last_mark(start), *to = sim_event_last_mark(end);
 	if (!from || !to)
 		result = CUDA_ERROR_INVALID_HANDLE; // never recorded
 	else if (!sim_mark_is_done(from) || !sim_mark_is_done(to))

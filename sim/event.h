@@ -25,7 +25,7 @@ CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
 // Makes a new mark the event's latest record. Returns a reference.
 struct sim_mark *sim_event_arm(struct sim_event *event);
 // Returns a reference to the mark of the latest record; NULL: never recorded.
-struct sim_mark *sim_event_mark(struct sim_event *event);
+struct sim_mark *sim_event_last_mark(struct sim_event *event);
 
 // Records and waits. As nodes of a graph they are cloned, then armed when the graph is launched.
 struct sim_event_op {

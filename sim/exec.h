@@ -21,14 +21,14 @@ struct sim_exec { // context->exec of the parent context
 };
 CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec);
 // Creates the heap of kernels that call malloc, unless it exists.
-CUresult sim_exec_heap(struct sim_context *context);
-CUresult sim_exec_workspace_take(struct sim_context *context, CUdeviceptr *ret_workspace);
-void sim_exec_workspace_give(struct sim_context *context, CUdeviceptr workspace);
+CUresult sim_exec_create_heap(struct sim_context *context);
+CUresult sim_exec_workspace_alloc(struct sim_context *context, CUdeviceptr *ret_workspace);
+void sim_exec_workspace_free(struct sim_context *context, CUdeviceptr workspace);
 void sim_exec_print(void *context, const char *text, size_t length);
-bool sim_exec_verbose(void); // VIRGATE_SIM_LOG is set
+bool sim_exec_is_verbose(void); // VIRGATE_SIM_LOG is set
 // The host has waited for work of the context (stream, event, context, synchronous copy): writes printf's output.
-void sim_exec_synchronized(struct sim_context *context);
+void sim_exec_flush_output(struct sim_context *context);
 // cuCtxSetLimit: sets the size of the heap or of printf's buffer.
-CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value);
+CUresult sim_exec_set_limit(struct sim_context *context, CUlimit limit, size_t value);
 // Frees the modules, the heap and the buffers of a context that ends.
 void sim_exec_context_finish(struct sim_context *context);

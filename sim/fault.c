@@ -173,7 +173,7 @@ CUresult sim_fault_start(void)
 	char error[256];
 
 	if (sim_fault_configure(getenv("VIRGATE_SIM_FAULT"), error, sizeof error) != 0) {
-		sim_say("VIRGATE_SIM_FAULT: %s", error);
+		sim_warn("VIRGATE_SIM_FAULT: %s", error);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (rule_count > 0)
@@ -246,12 +246,12 @@ uint64_t sim_fault_memory(void)
 	return memory_bytes;
 }
 
-bool sim_fault_restore_sticks(void)
+bool sim_fault_fails_restore(void)
 {
 	return restore_sticks;
 }
 
-bool sim_fault_slows(void)
+bool sim_fault_slows_operations(void)
 {
 	return delay_ns != 0;
 }

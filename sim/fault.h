@@ -17,6 +17,6 @@ uint64_t sim_fault_memory(void);
 // Sleeps before an operation if the device is to be slow.
 void sim_fault_delay(struct sim_device *device);
 // Returns whether operations take longer than they need.
-bool sim_fault_slows(void);
+bool sim_fault_slows_operations(void);
 // Returns whether a restore without enough device memory fails for good.
-bool sim_fault_restore_sticks(void);
+bool sim_fault_fails_restore(void);

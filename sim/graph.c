@@ -164,7 +164,7 @@ CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *t
 	return result;
 }
 
-struct sim_condition *sim_graph_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle)
+struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle)
 {
 	// Bodies use the conditions of the graphs around them.
 	for (; graph; graph = graph->owner ? graph->owner->graph : NULL)
@@ -174,13 +174,13 @@ struct sim_condition *sim_graph_condition(struct CUgraph_st *graph, CUgraphCondi
 	return NULL;
 }
 
-bool sim_graph_holds(const struct CUgraph_st *graph, CUgraphNodeType type)
+bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type)
 {
 	for (const struct CUgraphNode_st *node = graph->first; node; node = node->next) {
-		if (node->type == type || (node->child && sim_graph_holds(node->child, type)))
+		if (node->type == type || (node->child && sim_graph_contains(node->child, type)))
 			return true;
 		for (unsigned i = 0; i < node->body_count; i++)
-			if (sim_graph_holds(node->bodies[i], type))
+			if (sim_graph_contains(node->bodies[i], type))
 				return true;
 	}
 	return false;

@@ -38,7 +38,7 @@ struct sim_condition *sim_condition_ref(struct sim_condition *condition);
 void sim_condition_unref(struct sim_condition *condition); // NULL: does nothing
 
 // Returns CUDA_ERROR_INVALID_VALUE if no memory of graphs starts there, or the graph frees it already.
-CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address);
+CUresult sim_graph_check_free(const struct CUgraph_st *graph, CUdeviceptr address);
 
 struct CUgraphNode_st {
 	uint32_t magic;
@@ -91,8 +91,8 @@ CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret
 CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st ***ret_nodes);
 // Creates the node of a captured operation. Consumes the operation, also on failure.
 CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, struct CUgraphNode_st **ret_node);
-struct sim_condition *sim_graph_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
-bool sim_graph_holds(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
+struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
+bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
 
 // Create operations from parameters, for nodes and for executable nodes (graph_params.c).
 CUresult sim_node_kernel_op(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct sim_op **ret_op);
@@ -140,7 +140,7 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 unsigned sim_program_pieces(const struct sim_program *program, struct region_piece *ret_pieces, unsigned capacity);
 CUresult sim_program_upload(struct sim_program *program);
 void sim_program_each_memory(struct sim_program *program, void (*each)(struct sim_graph_memory *, void *), void *data);
-struct sim_step *sim_program_step(struct sim_program *program, const struct CUgraphNode_st *source);
+struct sim_step *sim_program_find_step(struct sim_program *program, const struct CUgraphNode_st *source);
 
 struct CUgraphExec_st {
 	uint32_t magic;
@@ -155,7 +155,7 @@ struct CUgraphExec_st {
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);
 // Returns the program, or a copy if a launch uses it. With exec->lock held.
-CUresult sim_graph_exec_own(CUgraphExec exec, struct sim_program **ret_program);
+CUresult sim_graph_exec_unshare(CUgraphExec exec, struct sim_program **ret_program);
 
 CUresult sim_user_references_copy(const struct sim_user_reference *from, struct sim_user_reference **ret_to);
 void sim_user_references_free(struct sim_user_reference *first);

@@ -76,12 +76,12 @@ static CUresult add_child(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	for (const struct CUgraph_st *around = graph; around; around = around->owner ? around->owner->graph : NULL)
 		if (child == around)
 			return CUDA_ERROR_INVALID_VALUE;
-	if (sim_graph_holds(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+	if (sim_graph_contains(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (child->owner)
 		return CUDA_ERROR_NOT_SUPPORTED; // what is a node's own stays where it is
-	if (!move && (sim_graph_holds(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
-		      sim_graph_holds(child, CU_GRAPH_NODE_TYPE_MEM_FREE)))
+	if (!move && (sim_graph_contains(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
+		      sim_graph_contains(child, CU_GRAPH_NODE_TYPE_MEM_FREE)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!move)
 		SIM_TRY(sim_graph_clone(child, &child));
@@ -122,7 +122,7 @@ static CUresult add_free(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode
 {
 	CUgraphNode node;
 
-	SIM_TRY(sim_graph_freeable(graph, address));
+	SIM_TRY(sim_graph_check_free(graph, address));
 	SIM_TRY(add(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, dependencies, data, count, &node));
 	node->freed = address;
 	*ret_node = node;
@@ -132,7 +132,7 @@ static CUresult add_free(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode
 static CUresult add_conditional(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *dependencies,
 				const CUgraphEdgeData *data, size_t count, CUDA_CONDITIONAL_NODE_PARAMS *params)
 {
-	struct sim_condition *condition = sim_graph_condition(graph, params->handle);
+	struct sim_condition *condition = sim_graph_find_condition(graph, params->handle);
 	unsigned size = params->size;
 	CUgraphNode node;
 
@@ -364,7 +364,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 					    .initial = defaultLaunchValue,
 					    .reset = flags == CU_GRAPH_COND_ASSIGN_DEFAULT,
 					    .next = hGraph->conditions};
-	memcpy(sim_memory_host(context->device, word, sizeof defaultLaunchValue, true), &defaultLaunchValue,
+	memcpy(sim_memory_translate(context->device, word, sizeof defaultLaunchValue, true), &defaultLaunchValue,
 	       sizeof defaultLaunchValue);
 	hGraph->conditions = condition;
 	*pHandle_out = word;

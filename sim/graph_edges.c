@@ -7,8 +7,8 @@
 // Such a graph cannot be copied, nor lose a node or an edge.
 static bool has_memory(const struct CUgraph_st *graph)
 {
-	return sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
-	       sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
+	return sim_graph_contains(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
+	       sim_graph_contains(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
 }
 
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
@@ -36,7 +36,7 @@ CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_graph_get(originalGraph));
 	bool body = originalGraph->owner && originalGraph->owner->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
-	if (body || sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_CONDITIONAL) || has_memory(originalGraph))
+	if (body || sim_graph_contains(originalGraph, CU_GRAPH_NODE_TYPE_CONDITIONAL) || has_memory(originalGraph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return sim_graph_clone(originalGraph, phGraphClone);
 }

@@ -24,7 +24,7 @@ void sim_graph_exec_unref(CUgraphExec exec)
 	free(exec);
 }
 
-CUresult sim_graph_exec_own(CUgraphExec exec, struct sim_program **ret_program)
+CUresult sim_graph_exec_unshare(CUgraphExec exec, struct sim_program **ret_program)
 {
 	if (atomic_load(&exec->program->references) > 1) {
 		struct sim_program *copy;
@@ -86,7 +86,7 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 	*ret_reason = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (sim_context_current_any(&current) == CUDA_SUCCESS)
 		SIM_TRY(sim_failure()); // building a graph goes on
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	if (!ret_exec || (flags & ~(unsigned long long)INSTANTIATE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_graph_get(graph));
@@ -166,7 +166,7 @@ static CUresult upload(CUgraphExec exec, CUstream handle)
 
 	SIM_TRY(sim_graph_exec_get(exec));
 	SIM_TRY(sim_stream_get(handle, &stream));
-	SIM_TRY(sim_capture_forbidden(stream));
+	SIM_TRY(sim_capture_check_stream(stream));
 	pthread_mutex_lock(&exec->lock);
 	CUresult result = sim_program_upload(exec->program);
 	pthread_mutex_unlock(&exec->lock);
@@ -219,7 +219,7 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGr
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	SIM_ENTER(cuGraphExecDestroy);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_graph_exec_get(hGraphExec));
 	hGraphExec->magic = 0;
 	sim_program_each_memory(hGraphExec->program, release_one, NULL);

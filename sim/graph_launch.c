@@ -101,8 +101,8 @@ static void settle_one(struct sim_graph_memory *memory, void *data)
 
 	if (settle->result != CUDA_SUCCESS || frees(settle->program, memory->address))
 		return;
-	settle->result = settle->apply ? sim_graph_memory_take(memory, settle->free_first)
-				       : sim_graph_memory_check(memory, settle->free_first);
+	settle->result = settle->apply ? sim_graph_memory_mark_live(memory, settle->free_first)
+				       : sim_graph_memory_check_live(memory, settle->free_first);
 }
 
 struct search {
@@ -124,7 +124,7 @@ static void give_foreign(struct sim_program *program)
 			continue;
 		sim_program_each_memory(program, search_one, &search);
 		if (!search.found)
-			(void)sim_graph_memory_give(search.address);
+			(void)sim_graph_memory_free(search.address);
 	}
 }
 
@@ -180,7 +180,7 @@ static CUresult launch_graph(CUgraphExec exec, CUstream handle)
 
 	SIM_TRY(sim_graph_exec_get(exec));
 	SIM_TRY(sim_stream_get(handle, &stream));
-	SIM_TRY(sim_capture_forbidden(stream));
+	SIM_TRY(sim_capture_check_stream(stream));
 	pthread_mutex_lock(&exec->lock);
 	CUresult result = launch_locked(exec, stream);
 	pthread_mutex_unlock(&exec->lock);

@@ -55,7 +55,7 @@ static CUresult check_params(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_device_get(params->accessDescs[i].location.id, &device));
 	}
-	SIM_TRY(sim_pool_location(&props->location, props->allocType, &(CUmemLocation){0}));
+	SIM_TRY(sim_pool_check_location(&props->location, props->allocType, &(CUmemLocation){0}));
 	return props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -142,7 +142,7 @@ static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physic
 		return CUDA_SUCCESS;
 	}
 	SIM_TRY(memory->range->device ? sim_physical_create(memory->range->device, memory->size, ret_physical)
-				      : sim_physical_on_host(memory->size, ret_physical));
+				      : sim_physical_create_on_host(memory->size, ret_physical));
 	account->reserved += memory->size;
 	return CUDA_SUCCESS;
 }
@@ -160,10 +160,10 @@ static void open_to(struct sim_graph_memory *memory)
 		for (size_t d = 0; d < memory->params.accessDescCount; d++)
 			open |= memory->access[d].location.id == i;
 		if (open)
-			sim_mapping_access(mapping, &sim_process.devices[i], CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+			sim_mapping_set_access(mapping, &sim_process.devices[i], CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	}
 	if (!memory->range->device)
-		(void)sim_mapping_host(mapping); // without it a host access faults, as one too early does
+		(void)sim_mapping_open_to_host(mapping); // without it a host access faults, as one too early does
 }
 
 CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
@@ -192,7 +192,7 @@ CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
 	return result;
 }
 
-CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address)
+CUresult sim_graph_check_free(const struct CUgraph_st *graph, CUdeviceptr address)
 {
 	sim_memory_lock();
 	const struct sim_range *range = sim_range_find(address);
@@ -203,7 +203,7 @@ CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address)
 	return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool sim_graph_memory_live(CUdeviceptr address)
+bool sim_graph_memory_is_live(CUdeviceptr address)
 {
 	sim_memory_lock();
 	const struct sim_range *range = sim_range_find(address);
@@ -213,12 +213,12 @@ bool sim_graph_memory_live(CUdeviceptr address)
 	return live;
 }
 
-CUresult sim_graph_memory_check(const struct sim_graph_memory *memory, bool free_first)
+CUresult sim_graph_memory_check_live(const struct sim_graph_memory *memory, bool free_first)
 {
 	return memory->live && !free_first ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult sim_graph_memory_take(struct sim_graph_memory *memory, bool free_first)
+CUresult sim_graph_memory_mark_live(struct sim_graph_memory *memory, bool free_first)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -233,7 +233,7 @@ CUresult sim_graph_memory_take(struct sim_graph_memory *memory, bool free_first)
 	return result;
 }
 
-CUresult sim_graph_memory_give(CUdeviceptr address)
+CUresult sim_graph_memory_free(CUdeviceptr address)
 {
 	struct sim_graph_memory *memory = NULL;
 

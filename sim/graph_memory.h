@@ -27,11 +27,11 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory); // NULL: does noth
 CUresult sim_graph_memory_upload(struct sim_graph_memory *memory); // allocates its physical memory
 // Marks the memory as live: a launch that does not free it again was submitted. CUDA_ERROR_INVALID_VALUE: it is live
 // already, and `free_first` is not set.
-CUresult sim_graph_memory_take(struct sim_graph_memory *memory, bool free_first);
-// Returns what sim_graph_memory_take() would return.
-CUresult sim_graph_memory_check(const struct sim_graph_memory *memory, bool free_first);
+CUresult sim_graph_memory_mark_live(struct sim_graph_memory *memory, bool free_first);
+// Returns what sim_graph_memory_mark_live() would return.
+CUresult sim_graph_memory_check_live(const struct sim_graph_memory *memory, bool free_first);
 // Returns whether a launch has allocated the memory at this address, and it was not freed since.
-bool sim_graph_memory_live(CUdeviceptr address);
+bool sim_graph_memory_is_live(CUdeviceptr address);
 // Frees live memory by its address (cuMemFree, cuMemFreeAsync). CUDA_ERROR_INVALID_VALUE: not the address of such
 // memory.
-CUresult sim_graph_memory_give(CUdeviceptr address);
+CUresult sim_graph_memory_free(CUdeviceptr address);

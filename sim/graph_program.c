@@ -163,14 +163,14 @@ CUresult sim_program_copy(const struct sim_program *program, struct sim_program 
 	return CUDA_SUCCESS;
 }
 
-struct sim_step *sim_program_step(struct sim_program *program, const struct CUgraphNode_st *source)
+struct sim_step *sim_program_find_step(struct sim_program *program, const struct CUgraphNode_st *source)
 {
 	for (size_t i = 0; i < program->count; i++) {
 		struct sim_step *step = &program->steps[i];
 		if (step->source == source)
 			return step;
 		for (unsigned b = 0; b < step->body_count; b++) {
-			struct sim_step *nested = sim_program_step(step->bodies[b], source);
+			struct sim_step *nested = sim_program_find_step(step->bodies[b], source);
 			if (nested)
 				return nested;
 		}
@@ -203,7 +203,7 @@ CUresult sim_program_upload(struct sim_program *program)
 
 static CUresult condition_value(const struct sim_condition *condition, unsigned *ret_value)
 {
-	const unsigned *word = sim_memory_host(condition->context->device, condition->handle, sizeof *word, false);
+	const unsigned *word = sim_memory_translate(condition->context->device, condition->handle, sizeof *word, false);
 	if (!word)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	*ret_value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -285,7 +285,8 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 {
 	for (unsigned i = 0; i < program->condition_count; i++) {
 		const struct sim_condition *condition = program->conditions[i];
-		unsigned *word = sim_memory_host(condition->context->device, condition->handle, sizeof *word, true);
+		unsigned *word =
+			sim_memory_translate(condition->context->device, condition->handle, sizeof *word, true);
 		if (condition->reset && word)
 			__atomic_store_n(word, condition->initial, __ATOMIC_RELEASE);
 	}

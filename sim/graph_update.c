@@ -15,8 +15,8 @@ static CUresult open_step(CUgraphExec exec, CUgraphNode node, CUgraphNodeType ty
 	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&exec->lock);
-	CUresult result = sim_graph_exec_own(exec, &program);
-	struct sim_step *step = result == CUDA_SUCCESS ? sim_program_step(program, node) : NULL;
+	CUresult result = sim_graph_exec_unshare(exec, &program);
+	struct sim_step *step = result == CUDA_SUCCESS ? sim_program_find_step(program, node) : NULL;
 	if (!step || step->type != type) {
 		pthread_mutex_unlock(&exec->lock);
 		return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;

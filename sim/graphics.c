@@ -164,7 +164,7 @@ static CUresult change(unsigned count, CUgraphicsResource *resources, CUstream h
 	SIM_TRY(sim_stream_get(handle, &stream));
 	if (!resources || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_forbidden(stream));
+	SIM_TRY(sim_capture_check_stream(stream));
 	for (unsigned i = 0; i < count; i++) {
 		SIM_TRY(resource_get(resources[i]));
 		for (unsigned j = 0; j < i; j++)

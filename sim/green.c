@@ -37,7 +37,7 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUd
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_primary_retain(device, &context));
 	struct sim_green *green = calloc(1, sizeof *green);
-	CUresult result = green ? sim_context_take_green(context) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = green ? sim_context_alloc_green(context) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS) {
 		free(green);
 		sim_primary_release(device, false);
@@ -75,7 +75,7 @@ CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resour
 
 	SIM_ENTER(cuGreenCtxGetDevResource);
 	SIM_TRY(green_get(hCtx, &green));
-	return sim_green_give(resource, type, green->device, green);
+	return sim_green_get_resource(resource, type, green->device, green);
 }
 
 CUresult CUDAAPI cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
@@ -84,7 +84,7 @@ CUresult CUDAAPI cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CU
 
 	SIM_ENTER(cuCtxGetDevResource);
 	SIM_TRY(sim_context_get(hCtx, &context));
-	return sim_green_give(resource, type, context->device, context->green);
+	return sim_green_get_resource(resource, type, context->device, context->green);
 }
 
 CUresult CUDAAPI sim_stream_get_resource(CUstream handle, CUdevResource *resource, CUdevResourceType type)
@@ -93,7 +93,7 @@ CUresult CUDAAPI sim_stream_get_resource(CUstream handle, CUdevResource *resourc
 
 	SIM_TRY(sim_enter(VG_ENTRY_cuStreamGetGreenCtx)); // it has no row of its own
 	SIM_TRY(sim_stream_get(handle, &stream));
-	return sim_green_give(resource, type, stream->context->device, stream->green);
+	return sim_green_get_resource(resource, type, stream->context->device, stream->green);
 }
 
 CUresult CUDAAPI cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
@@ -126,7 +126,7 @@ CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 			green->view->legacy->green = green;
 			green->view->next_view = atomic_load(&green->context->views);
 			atomic_store(&green->context->views, green->view);
-			sim_context_admit(green->view->legacy);
+			sim_context_order_stream(green->view->legacy);
 		}
 	}
 	pthread_mutex_unlock(&green->device->lock);
@@ -145,7 +145,7 @@ CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_stream *stream = sim_stream_new(green->context, flags, priority);
 	stream->green = green;
-	sim_context_admit(stream);
+	sim_context_order_stream(stream);
 	*phStream = sim_stream_handle(stream);
 	return CUDA_SUCCESS;
 }

@@ -42,8 +42,8 @@ CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_gre
 // Returns the number of multiprocessors in the mask.
 unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8]);
 // Writes the resource of a type that a green context, or (NULL) the device, has.
-CUresult sim_green_give(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
-			const struct sim_green *green);
+CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
+				const struct sim_green *green);
 
 // cuDevSmResourceSplit and cuStreamGetDevResource of CUDA 13.1, which only cuGetProcAddress returns.
 struct sim_split_group { // CU_DEV_SM_RESOURCE_GROUP_PARAMS

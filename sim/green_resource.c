@@ -72,8 +72,8 @@ static void give_workqueue(CUdevResource *resource, CUdevResourceType type, cons
 		memcpy(&resource->sm, green ? &green->workqueue : &whole, sizeof whole);
 }
 
-CUresult sim_green_give(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
-			const struct sim_green *green)
+CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
+				const struct sim_green *green)
 {
 	struct resource hidden = {.magic = RESOURCE_MAGIC, .device = (uint32_t)device->ordinal};
 
@@ -100,7 +100,7 @@ CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device_, CUdevResource *resourc
 
 	SIM_ENTER(cuDeviceGetDevResource);
 	SIM_TRY(sim_device_get(device_, &device));
-	return sim_green_give(resource, type, device, NULL);
+	return sim_green_get_resource(resource, type, device, NULL);
 }
 
 // ---- splitting -------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ static CUresult insert(const struct sim_host *what)
 	if (!host)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*host = *what;
-	host->buffer_id = sim_buffer_id();
+	host->buffer_id = sim_new_buffer_id();
 	pthread_rwlock_wrlock(&lock);
 	size_t i = upper(host->base);
 	if ((i > 0 && host->base - hosts[i - 1]->base < hosts[i - 1]->size) ||
@@ -239,7 +239,7 @@ void sim_host_pool_remove(uintptr_t base)
 	free(host);
 }
 
-bool sim_numa_node(int node)
+bool sim_has_numa_node(int node)
 {
 	char path[64];
 
@@ -283,7 +283,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	SIM_TRY(sim_context_current(&context));
 	if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	if (bytesize == 0) { // nothing asked, nothing given
 		*pp = NULL;
 		return CUDA_SUCCESS;
@@ -312,7 +312,7 @@ CUresult CUDAAPI cuMemFreeHost(void *p)
 	SIM_TRY(sim_context_current(&context));
 	if (!p)
 		return CUDA_SUCCESS;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	if (!sim_host_find((uintptr_t)p, &pointer) || pointer.base != (uintptr_t)p ||
 	    pointer.host->kind != SIM_HOST_ALLOCATED)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -333,7 +333,7 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	// Both ends must be memory of the process.
 	uintptr_t first = (uintptr_t)p & ~(uintptr_t)4095, last = ((uintptr_t)p + bytesize - 1) & ~(uintptr_t)4095;
 	if (mincore((void *)first, 1, &present) != 0 || mincore((void *)last, 1, &present) != 0 ||
@@ -360,7 +360,7 @@ CUresult CUDAAPI cuMemHostUnregister(void *p)
 	SIM_TRY(sim_context_current(&context));
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(context);
 	pthread_rwlock_wrlock(&lock);
 	size_t i = upper((uintptr_t)p);

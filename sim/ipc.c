@@ -82,7 +82,7 @@ static CUresult open_memory(struct sim_context *context, const struct memory_han
 	size_t size;
 	int device;
 
-	if (region_hold(sim_process.region, handle->id, &device, &size) != 0 || handle->offset >= size)
+	if (region_ref(sim_process.region, handle->id, &device, &size) != 0 || handle->offset >= size)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_device *on = NULL;
 	for (int i = 0; i < sim_process.device_count; i++)
@@ -92,7 +92,7 @@ static CUresult open_memory(struct sim_context *context, const struct memory_han
 	physical = on && one ? sim_physical_adopt(on, handle->id, size, -1) : NULL;
 	if (!physical) {
 		free(one);
-		region_drop(sim_process.region, handle->id);
+		region_unref(sim_process.region, handle->id);
 		return on ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
 	}
 	physical->shared = true;
@@ -110,8 +110,8 @@ static CUresult open_memory(struct sim_context *context, const struct memory_han
 		free(one);
 		return result;
 	}
-	sim_mapping_access(one->range->mappings, on, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	sim_mapping_access(one->range->mappings, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	sim_mapping_set_access(one->range->mappings, on, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	sim_mapping_set_access(one->range->mappings, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	one->id = handle->id;
 	one->range->owner = one;
 	one->next = openings;
@@ -216,7 +216,7 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle_
 		return CUDA_ERROR_INVALID_VALUE;
 	if (handle.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (region_event_hold(sim_process.region, handle.index, handle.generation) != 0)
+	if (region_event_ref(sim_process.region, handle.index, handle.generation) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_event *event = sim_event_new(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
 	event->shared = &sim_process.region->header->events[handle.index];

@@ -251,7 +251,7 @@ CUresult cuFuncLoad(CUfunction function)
 	SIM_ENTER(cuFuncLoad);
 	if (!function || function->magic != SIM_FUNCTION_MAGIC)
 		return CUDA_ERROR_INVALID_HANDLE;
-	SIM_TRY(sim_function_usable(function->ptx));
+	SIM_TRY(sim_function_check(function->ptx));
 	atomic_store(&function->loaded, true);
 	return CUDA_SUCCESS;
 }
@@ -270,7 +270,7 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(kernel_get(kernel));
 	SIM_TRY(sim_context_current(&context));
-	return sim_kernel_function(kernel, context, pFunc);
+	return sim_kernel_get_function(kernel, context, pFunc);
 }
 
 CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)

@@ -24,10 +24,10 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 	request.sms = stream->green ? stream->green->sms : 0;
 	CUresult made = sim_launch_op_new(stream->context, &request, &op);
 	if (made == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-		(void)sim_capture_forbidden(stream); // a capture does not survive it
+		(void)sim_capture_check_stream(stream); // a capture does not survive it
 	SIM_TRY(made);
 	if (request.function->info->local > stream->context->parent->local) {
-		CUresult result = sim_context_local(stream->context->parent, request.function->info->local);
+		CUresult result = sim_context_reserve_local(stream->context->parent, request.function->info->local);
 		if (result != CUDA_SUCCESS) {
 			sim_op_free(op);
 			return result;

@@ -180,7 +180,7 @@ CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_
 	unsigned sms = request->sms ? request->sms : context->sms;
 	SIM_TRY(check_shape(request, sms));
 	if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
-		SIM_TRY(sim_function_usable(function->ptx));
+		SIM_TRY(sim_function_check(function->ptx));
 		atomic_store(&function->loaded, true);
 	}
 	struct sim_launch_op *launch = (struct sim_launch_op *)sim_op_new(&sim_launch_class, context);
@@ -194,7 +194,7 @@ CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_
 	launch->sms = sms;
 	launch->cooperative = cooperative(request->attributes);
 	// Nobody can tell it from one that ran elsewhere.
-	launch->op.instant = function->info->empty && !sim_fault_slows();
+	launch->op.instant = function->info->empty && !sim_fault_slows_operations();
 	CUresult result = CUDA_SUCCESS;
 	launch->arguments = launch->inlined;
 	if (function->info->parameter_bytes > SIM_LAUNCH_INLINE)
@@ -261,11 +261,11 @@ static void finish_launch(struct sim_op *op)
 static CUresult fault_result(const struct sim_launch_op *launch, const struct ptx_fault *fault)
 {
 	// No later call waits in a context that has failed: what was printed appears now.
-	sim_exec_synchronized(launch->op.context);
+	sim_exec_flush_output(launch->op.context);
 	if (fault->kind == PTX_FAULT_DEADLOCK)
-		sim_say("%s", fault->text);
-	else if (fault->kind != PTX_FAULT_CANCELLED && sim_exec_verbose())
-		sim_say("kernel %s: %s", launch->function->info->name, fault->text);
+		sim_warn("%s", fault->text);
+	else if (fault->kind != PTX_FAULT_CANCELLED && sim_exec_is_verbose())
+		sim_warn("kernel %s: %s", launch->function->info->name, fault->text);
 	switch (fault->kind) {
 	case PTX_FAULT_ILLEGAL_ADDRESS:
 	case PTX_FAULT_SHARED_RANGE:
@@ -359,7 +359,7 @@ static CUresult run_launch(struct sim_op *op)
 		return CUDA_SUCCESS;
 
 	if (launch->cooperative) {
-		SIM_TRY(sim_exec_workspace_take(context, &workspace));
+		SIM_TRY(sim_exec_workspace_alloc(context, &workspace));
 		run.grid_workspace = workspace;
 	}
 	uint64_t start = sim_clock_ns();
@@ -367,7 +367,7 @@ static CUresult run_launch(struct sim_op *op)
 	if (r == 0)
 		wait_for_waves(launch, sim_clock_ns() - start);
 	if (workspace)
-		sim_exec_workspace_give(context, workspace);
+		sim_exec_workspace_free(context, workspace);
 	if (r < 0)
 		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_LAUNCH_FAILED;
 	return r ? fault_result(launch, &fault) : CUDA_SUCCESS;

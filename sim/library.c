@@ -153,7 +153,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 	struct unloading unloading = {0};
 
 	SIM_ENTER(cuLibraryUnload);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(library_get(library, &unloading.library));
 	sim_contexts_each(unload_from, &unloading);
 	for (struct CUmod_st *next; unloading.gone; unloading.gone = next) {
@@ -166,7 +166,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_library_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module)
+CUresult sim_library_get_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module)
 {
 	struct CUmod_st *module;
 	struct sim_exec *exec;
@@ -188,12 +188,12 @@ CUresult sim_library_module(struct CUlib_st *library, struct sim_context *contex
 	return result;
 }
 
-CUresult sim_kernel_function(struct CUkern_st *kernel, struct sim_context *context, struct CUfunc_st **ret_function)
+CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *context, struct CUfunc_st **ret_function)
 {
 	struct CUmod_st *module;
 
-	SIM_TRY(sim_function_usable(kernel->ptx));
-	SIM_TRY(sim_library_module(kernel->library, context, &module));
+	SIM_TRY(sim_function_check(kernel->ptx));
+	SIM_TRY(sim_library_get_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
 	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
 		pthread_mutex_lock(&kernel->library->lock); // another thread must not launch with half of them
@@ -220,7 +220,7 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 	for (size_t i = 0; i < found->kernel_count; i++) {
 		if (strcmp(found->kernels[i].info->name, name) != 0)
 			continue;
-		SIM_TRY(sim_function_usable(found->kernels[i].ptx));
+		SIM_TRY(sim_function_check(found->kernels[i].ptx));
 		*pKernel = &found->kernels[i];
 		return CUDA_SUCCESS;
 	}
@@ -262,7 +262,7 @@ CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(library_get(library, &found));
 	SIM_TRY(sim_context_current(&context));
-	return sim_library_module(found, context, pMod);
+	return sim_library_get_module(found, context, pMod);
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
@@ -278,7 +278,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(library_get(library, &found));
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_library_module(found, context, &module));
+	SIM_TRY(sim_library_get_module(found, context, &module));
 	if (!ptx_module_variable(module->ptx, name, &device, &size))
 		return CUDA_ERROR_NOT_FOUND;
 	if (dptr)

@@ -14,7 +14,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned 
 	SIM_TRY(sim_context_current(&context));
 	if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	return sim_managed_alloc(context, bytesize, flags, dptr);
 }
 
@@ -96,14 +96,14 @@ static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CU
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
 	SIM_ENTER(cuMemAdvise);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	return advise(devPtr, count, advice, location_of(device));
 }
 
 CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	SIM_ENTER(cuMemAdvise_v2);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	return advise(devPtr, count, advice, location);
 }
 

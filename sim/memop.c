@@ -12,7 +12,7 @@ enum { BATCH_MOST = 256 };
 static bool satisfied(struct sim_op *op, const CUstreamBatchMemOpParams *param, bool *ret_gone)
 {
 	bool wide = param->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-	const void *at = sim_memory_host(op->context->device, param->waitValue.address, wide ? 8 : 4, false);
+	const void *at = sim_memory_translate(op->context->device, param->waitValue.address, wide ? 8 : 4, false);
 	uint64_t now, want = wide ? param->waitValue.value64 : param->waitValue.value;
 
 	if (!at) {
@@ -52,7 +52,7 @@ static CUresult wait_value(struct sim_op *op, const CUstreamBatchMemOpParams *pa
 static CUresult write_value(struct sim_op *op, const CUstreamBatchMemOpParams *param)
 {
 	bool wide = param->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
-	void *at = sim_memory_host(op->context->device, param->writeValue.address, wide ? 8 : 4, true);
+	void *at = sim_memory_translate(op->context->device, param->writeValue.address, wide ? 8 : 4, true);
 
 	if (!at)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -135,7 +135,7 @@ static CUresult check(const struct sim_context *context, const CUstreamBatchMemO
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	CUdeviceptr address = param->waitValue.address; // at the same place in both
-	if (address % (wide ? 8 : 4) || !sim_memory_host(context->device, address, wide ? 8 : 4, write))
+	if (address % (wide ? 8 : 4) || !sim_memory_translate(context->device, address, wide ? 8 : 4, write))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

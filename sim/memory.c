@@ -20,7 +20,7 @@ static void open_to_peer(struct sim_context *context, void *data)
 
 	if (context->peers >> opening->context->device->ordinal & 1)
 		for (struct sim_mapping *m = opening->range->mappings; m; m = m->next)
-			sim_mapping_access(m, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+			sim_mapping_set_access(m, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 void sim_range_open(struct sim_range *range, struct sim_context *context)
@@ -28,7 +28,7 @@ void sim_range_open(struct sim_range *range, struct sim_context *context)
 	struct opening opening = {range, context};
 
 	for (struct sim_mapping *m = range->mappings; m; m = m->next)
-		sim_mapping_access(m, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+		sim_mapping_set_access(m, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	if (sim_process.device_count > 1)
 		sim_contexts_each(open_to_peer, &opening);
 }
@@ -132,7 +132,7 @@ void sim_memory_context_finish(struct sim_context *context)
 	sim_host_context_finish(context);
 }
 
-void *sim_memory_host(const struct sim_device *device, CUdeviceptr address, size_t length, bool write)
+void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, bool write)
 {
 	uint64_t offset = address - sim_process.window, size = sim_process.window_size;
 	uint8_t need = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
@@ -171,7 +171,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 	if (range->kind == SIM_RANGE_BLOCK) {
 		found = sim_block_find(range, address, &pointer);
 	} else if (range->kind == SIM_RANGE_POOL) {
-		found = sim_pool_find(range, address, &pointer);
+		found = sim_pool_find_pointer(range, address, &pointer);
 	} else if (range->kind == SIM_RANGE_RESERVED) {
 		pointer.mapped = mapping != NULL;
 		if (mapping) {
@@ -206,7 +206,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	SIM_TRY(sim_context_current(&context));
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	*dptr = 0; // as the driver leaves it on failure
 	sim_context_wait_for_room(context);
 	return sim_memory_alloc(context, bytesize, SIM_RANGE_DEVICE, dptr);
@@ -226,7 +226,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Wi
 	pitch = sim_round_up(WidthInBytes, 512);
 	if (pitch == 0 || __builtin_mul_overflow(pitch, Height, &size))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_memory_alloc(context, size, SIM_RANGE_DEVICE, dptr));
 	*pPitch = pitch;
 	return CUDA_SUCCESS;
@@ -238,7 +238,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	struct sim_pointer pointer;
 
 	SIM_ENTER(cuMemFree_v2);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	if (dptr == 0)
 		return CUDA_SUCCESS; // even without a context
 	SIM_TRY(sim_context_current(&context));
@@ -249,9 +249,9 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	if (pointer.host)
 		return pointer.managed ? sim_host_free(dptr, true) : CUDA_ERROR_INVALID_VALUE;
 	if (pointer.range->kind == SIM_RANGE_POOL)
-		return sim_pool_free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return sim_pool_free_pointer(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (pointer.range->kind == SIM_RANGE_GRAPH)
-		return sim_graph_memory_give(dptr);
+		return sim_graph_memory_free(dptr);
 	if (pointer.range->kind != SIM_RANGE_DEVICE && pointer.range->kind != SIM_RANGE_BLOCK)
 		return CUDA_ERROR_INVALID_VALUE;
 	return sim_memory_free(dptr);

@@ -81,20 +81,20 @@ CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_rang
 			 struct sim_range **ret_range);
 struct sim_mapping *sim_mapping_find(CUdeviceptr address);
 void sim_mapping_remove(struct sim_mapping *mapping);
-void sim_mapping_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access);
+void sim_mapping_set_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access);
 // Lets the host use the addresses; only for memory in the host.
-CUresult sim_mapping_host(struct sim_mapping *mapping);
+CUresult sim_mapping_open_to_host(struct sim_mapping *mapping);
 
 // Allocates zeroed memory of `device`; size in whole granules. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
 // Allocates zeroed memory in the host, which the host and devices may map. CUDA_ERROR_OUT_OF_MEMORY.
-CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical);
+CUresult sim_physical_create_on_host(size_t size, struct sim_physical **ret_physical);
 // Wraps memory that this process already has: of the region, or, if `memory` is not -1, of the host. NULL: out of
 // memory.
 struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
 void sim_physical_unref(struct sim_physical *physical); // frees it with the last reference; NULL: does nothing
 // Returns whether another struct of this process stands for the same memory, because it was imported.
-bool sim_physical_held_otherwise(const struct sim_physical *physical);
+bool sim_physical_has_duplicate(const struct sim_physical *physical);
 struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NULL: not a handle
 void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // its memory is freed
 // For checkpoints: calls `each` for all physical memory of the process.
@@ -111,8 +111,8 @@ void sim_ipc_finish(struct sim_range *range);	// the range ends with its context
 
 // ---- without the memory lock ----
 
-unsigned long long sim_buffer_id(void); // returns a new id
-bool sim_numa_node(int node);		// the machine has the node
+unsigned long long sim_new_buffer_id(void); // returns a new id
+bool sim_has_numa_node(int node);	    // the machine has the node
 // Allocates addresses and memory that the context's device and its peers may access.
 CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, CUdeviceptr *ret_address);
 // Frees without waiting for anything. CUDA_ERROR_INVALID_VALUE: no allocation starts there.
@@ -120,7 +120,7 @@ CUresult sim_memory_free(CUdeviceptr address);
 void sim_memory_context_finish(struct sim_context *context);
 // Returns where the host can access `length` bytes of device, pinned or managed memory; NULL: `device` may not access
 // all of them. Valid while the memory stays mapped.
-void *sim_memory_host(const struct sim_device *device, CUdeviceptr address, size_t length, bool write);
+void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, bool write);
 
 // What the driver knows about an address, for the checks of copies and for pointer attributes.
 struct sim_pointer {

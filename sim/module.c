@@ -57,8 +57,8 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 	free(lengths);
 	if (r != PTX_LOADED && jit)
 		sim_jit_log(&jit->error, "ptxas application ptx input, %s", reason);
-	if (r != PTX_LOADED && sim_exec_verbose())
-		sim_say("module refused: %s", reason);
+	if (r != PTX_LOADED && sim_exec_is_verbose())
+		sim_warn("module refused: %s", reason);
 	if (r != PTX_LOADED)
 		sim_log("PTX refused: %.*s", (int)strcspn(reason, "\n"), reason);
 	switch (r) {
@@ -152,7 +152,7 @@ static CUresult place(struct CUmod_st *module, const struct sim_image *image)
 	SIM_TRY(sim_memory_alloc(module->context, sim_round_up(variables, align ? align : 1) + code + align,
 				 SIM_RANGE_MODULE, &module->image));
 	CUdeviceptr start = align ? (module->image + align - 1) / align * align : module->image;
-	void *host = sim_memory_host(module->context->device, start, variables ? variables : 1, true);
+	void *host = sim_memory_translate(module->context->device, start, variables ? variables : 1, true);
 	if (!host || ptx_module_bind(module->ptx, start, host) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;
@@ -201,7 +201,7 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 		result = place(module, image);
 	module->uses_heap = mentions(image, "malloc");
 	if (result == CUDA_SUCCESS && module->uses_heap)
-		result = sim_exec_heap(context);
+		result = sim_exec_create_heap(context);
 	if (result != CUDA_SUCCESS) {
 		sim_module_unref(module);
 		return result;
@@ -226,14 +226,14 @@ CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_function_usable(const struct ptx_function *function)
+CUresult sim_function_check(const struct ptx_function *function)
 {
 	const char *refusal = ptx_function_refusal(function);
 
 	if (!refusal)
 		return CUDA_SUCCESS;
-	if (sim_exec_verbose())
-		sim_say("%s (kernel %s)", refusal, ptx_function_info(function)->name);
+	if (sim_exec_is_verbose())
+		sim_warn("%s (kernel %s)", refusal, ptx_function_info(function)->name);
 	sim_log("%s (kernel %s)", refusal, ptx_function_info(function)->name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -247,6 +247,6 @@ CUresult sim_function_get(CUfunction handle, struct sim_context *context, struct
 		return CUDA_SUCCESS;
 	}
 	if (handle->magic == SIM_KERNEL_MAGIC)
-		return sim_kernel_function((struct CUkern_st *)handle, context, ret_function);
+		return sim_kernel_get_function((struct CUkern_st *)handle, context, ret_function);
 	return CUDA_ERROR_INVALID_HANDLE;
 }

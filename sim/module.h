@@ -99,9 +99,10 @@ void sim_managed_variables_free(void *memory, size_t size); // NULL: does nothin
 CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module);
 // Returns CUDA_ERROR_NOT_SUPPORTED if the function contains an instruction that is not supported. The driver's log then
 // has its line and opcode.
-CUresult sim_function_usable(const struct ptx_function *function);
+CUresult sim_function_check(const struct ptx_function *function);
 // Finds the function in `context` of a CUfunction, or of a CUkernel in its place.
 CUresult sim_function_get(CUfunction handle, struct sim_context *context, struct CUfunc_st **ret_function);
 // Returns the library's module in a context. Loads it if necessary.
-CUresult sim_library_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module);
-CUresult sim_kernel_function(struct CUkern_st *kernel, struct sim_context *context, struct CUfunc_st **ret_function);
+CUresult sim_library_get_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module);
+CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *context,
+				 struct CUfunc_st **ret_function);

@@ -11,7 +11,7 @@
 
 static pthread_mutex_t create_lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool sim_exec_verbose(void)
+bool sim_exec_is_verbose(void)
 {
 	const char *wanted = getenv("VIRGATE_SIM_LOG");
 	return wanted && *wanted && strcmp(wanted, "0") != 0;
@@ -38,7 +38,7 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_exec_heap(struct sim_context *context)
+CUresult sim_exec_create_heap(struct sim_context *context)
 {
 	struct sim_context *owner = context->parent;
 	struct sim_exec *exec;
@@ -61,7 +61,7 @@ CUresult sim_exec_heap(struct sim_context *context)
 	return result;
 }
 
-CUresult sim_exec_workspace_take(struct sim_context *context, CUdeviceptr *ret_workspace)
+CUresult sim_exec_workspace_alloc(struct sim_context *context, CUdeviceptr *ret_workspace)
 {
 	struct sim_exec *exec;
 	CUresult result = CUDA_SUCCESS;
@@ -80,11 +80,11 @@ CUresult sim_exec_workspace_take(struct sim_context *context, CUdeviceptr *ret_w
 	}
 	pthread_mutex_unlock(&exec->lock);
 	if (result == CUDA_SUCCESS)
-		memset(sim_memory_host(context->device, *ret_workspace, SIM_WORKSPACE, true), 0, SIM_WORKSPACE);
+		memset(sim_memory_translate(context->device, *ret_workspace, SIM_WORKSPACE, true), 0, SIM_WORKSPACE);
 	return result;
 }
 
-void sim_exec_workspace_give(struct sim_context *context, CUdeviceptr workspace)
+void sim_exec_workspace_free(struct sim_context *context, CUdeviceptr workspace)
 {
 	struct sim_exec *exec = context->parent->exec;
 
@@ -120,7 +120,7 @@ void sim_exec_print(void *argument, const char *text, size_t length)
 }
 
 // Another thread may be making it: then nothing was printed yet.
-void sim_exec_synchronized(struct sim_context *context)
+void sim_exec_flush_output(struct sim_context *context)
 {
 	struct sim_exec *exec = atomic_load_explicit(&context->parent->exec, memory_order_acquire);
 
@@ -137,7 +137,7 @@ void sim_exec_synchronized(struct sim_context *context)
 	free(printed);
 }
 
-CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value)
+CUresult sim_exec_set_limit(struct sim_context *context, CUlimit limit, size_t value)
 {
 	struct sim_exec *exec = context->parent->exec;
 
@@ -153,7 +153,7 @@ void sim_exec_context_finish(struct sim_context *context)
 
 	if (!exec)
 		return;
-	sim_exec_synchronized(context);
+	sim_exec_flush_output(context);
 	context->exec = NULL;
 	for (struct CUmod_st *module = exec->modules, *next; module; module = next) {
 		next = module->next;

@@ -147,7 +147,7 @@ CUresult cuModuleUnload(CUmodule hmod)
 	struct sim_context *context;
 
 	SIM_ENTER(cuModuleUnload);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_context_current_any(&context));
 	SIM_TRY(sim_module_get(hmod, &module));
 	if (module->library)
@@ -188,7 +188,7 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 		struct CUfunc_st *function = &module->functions[i];
 		if (strcmp(function->info->name, name) != 0)
 			continue;
-		SIM_TRY(sim_function_usable(function->ptx));
+		SIM_TRY(sim_function_check(function->ptx));
 		*hfunc = function;
 		return CUDA_SUCCESS;
 	}

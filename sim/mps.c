@@ -34,8 +34,8 @@ CUresult sim_mps_start(void)
 	if (!sim_mps_is_client())
 		return CUDA_SUCCESS;
 	if (percentage && !parse_percentage(percentage, &sim_process.sms)) {
-		sim_say("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: \"%s\" is not a percentage above 0, at most 100",
-			percentage);
+		sim_warn("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: \"%s\" is not a percentage above 0, at most 100",
+			 percentage);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	sim_gate_set(SIM_GATE_MPS);
@@ -49,13 +49,13 @@ void sim_mps_join_device(struct sim_device *device)
 	atomic_store(&device->failure_seen, region_time_failure(sim_process.region, device->physical));
 }
 
-void sim_mps_tell_failure(const struct sim_context *context, CUresult error)
+void sim_mps_publish_failure(const struct sim_context *context, CUresult error)
 {
 	if (sim_mps_is_client())
 		region_time_fail(sim_process.region, context->device->physical, (uint32_t)error);
 }
 
-void sim_mps_look_for_failure(void)
+void sim_mps_check_failure(void)
 {
 	for (int i = 0; i < sim_process.device_count && sim_mps_is_client(); i++) {
 		struct sim_device *device = &sim_process.devices[i];

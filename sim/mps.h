@@ -9,6 +9,6 @@ CUresult sim_mps_start(void);
 bool sim_mps_is_client(void);
 void sim_mps_join_device(struct sim_device *device); // the process gets a context there
 // Fails the other clients on the context's device.
-void sim_mps_tell_failure(const struct sim_context *context, CUresult error);
+void sim_mps_publish_failure(const struct sim_context *context, CUresult error);
 // Fails this process if another client has failed.
-void sim_mps_look_for_failure(void);
+void sim_mps_check_failure(void);

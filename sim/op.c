@@ -142,7 +142,7 @@ static CUresult perform(struct sim_op *op, struct sim_time_cursor *cursor)
 		uint64_t start = sim_clock_ns();
 		sim_fault_delay(context->device);
 		result = op->class->run(op);
-		region_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
+		region_add_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
 	}
 	return check_result(context, result);
 }
@@ -175,7 +175,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	struct sim_mark *mark = op->mark; // nobody asks for it any more
 	op->mark = NULL;
 	atomic_fetch_sub(&stream->pending, 1);
-	if (stream->crowd)
+	if (stream->room_waiters)
 		pthread_cond_broadcast(&stream->room);
 	if (stream->head && stream->sleeping)
 		pthread_cond_signal(&stream->wake);
@@ -322,12 +322,12 @@ static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 		} else if (has_room(stream, op)) {
 			return;
 		} else {
-			stream->crowd++;
-			stream->context->crowd++;
+			stream->room_waiters++;
+			stream->context->room_waiters++;
 			pthread_cond_wait(&stream->room, lock);
-			stream->crowd--;
-			if (--stream->context->crowd == 0)
-				pthread_cond_broadcast(&stream->context->uncrowded);
+			stream->room_waiters--;
+			if (--stream->context->room_waiters == 0)
+				pthread_cond_broadcast(&stream->context->no_room_waiters);
 		}
 	}
 }
@@ -335,8 +335,8 @@ static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 void sim_context_wait_for_room(struct sim_context *context)
 {
 	pthread_mutex_lock(&context->lock);
-	while (context->crowd)
-		pthread_cond_wait(&context->uncrowded, &context->lock);
+	while (context->room_waiters)
+		pthread_cond_wait(&context->no_room_waiters, &context->lock);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -351,7 +351,7 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 		return sim_capture_op(stream, op);
 	if (stream->legacy && context->captures) {
 		sim_op_free(op);
-		result = sim_capture_forbidden(stream);
+		result = sim_capture_check_stream(stream);
 		return result ? result : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	}
 	op->stream = stream;
@@ -429,8 +429,8 @@ CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op)
 {
 	CUresult result = submit(stream, op, true);
 	if (result == CUDA_SUCCESS)
-		sim_pool_synchronized(stream->context);
-	sim_exec_synchronized(stream->context);
+		sim_pool_apply_thresholds(stream->context);
+	sim_exec_flush_output(stream->context);
 	return result;
 }
 
@@ -441,7 +441,7 @@ static CUresult nothing(struct sim_op *op)
 
 static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = nothing};
 
-struct sim_mark *sim_stream_last(struct sim_stream *stream)
+struct sim_mark *sim_stream_last_mark(struct sim_stream *stream)
 {
 	if (atomic_load_explicit(&stream->pending, memory_order_acquire) == 0)
 		return NULL;
@@ -454,7 +454,7 @@ struct sim_mark *sim_stream_last(struct sim_stream *stream)
 CUresult sim_stream_wait_idle(struct sim_stream *stream)
 {
 	struct sim_context *context = stream->context;
-	struct sim_mark *mark = sim_stream_last(stream);
+	struct sim_mark *mark = sim_stream_last_mark(stream);
 
 	if (stream->legacy) { // it is done when the blocking streams are
 		struct sim_op *probe = sim_op_new(&nothing_class, context);
@@ -465,7 +465,7 @@ CUresult sim_stream_wait_idle(struct sim_stream *stream)
 		sim_mark_wait(mark, NULL);
 		sim_mark_unref(mark);
 	}
-	sim_pool_synchronized(context);
-	sim_exec_synchronized(context);
+	sim_pool_apply_thresholds(context);
+	sim_exec_flush_output(context);
 	return sim_failure();
 }

@@ -48,9 +48,9 @@ static CUresult claim_channel(struct sim_stream *stream)
 	if (status == 0)
 		return CUDA_SUCCESS;
 	if (status == REGION_FULL)
-		sim_say("device %d: more than %d streams have work at once", stream->context->device->ordinal,
-			TIME_CHANNELS);
-	(void)sim_no_space(status, sizeof(struct time_work) * TIME_DEPTH);
+		sim_warn("device %d: more than %d streams have work at once", stream->context->device->ordinal,
+			 TIME_CHANNELS);
+	(void)sim_report_no_space(status, sizeof(struct time_work) * TIME_DEPTH);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -94,12 +94,12 @@ static bool wait_for_stage(const struct sim_stream *stream, uint64_t sequence, e
 
 	for (;;) {
 		struct region_moment moment =
-			region_time_look(sim_process.region, device, stream->channel, sequence, stage);
+			region_time_query(sim_process.region, device, stream->channel, sequence, stage);
 		if (moment.stage >= stage) {
 			*ret_end_ns = moment.end_ns;
 			return true;
 		}
-		sim_mps_look_for_failure();
+		sim_mps_check_failure();
 		if (context && atomic_load_explicit(&context->cancel, memory_order_relaxed))
 			return false;
 		region_time_sleep(sim_process.region, device, &moment);
@@ -156,7 +156,7 @@ static CUresult run_on_device(struct sim_op *op, const struct sim_stream *stream
 				  region_time_now(sim_process.region));
 	result = end_piece(op, stream, sequence, result, ret_end_ns);
 	if (piece->engine == TIME_SMS && result == CUDA_SUCCESS)
-		region_busy(sim_process.region, device, need);
+		region_add_busy(sim_process.region, device, need);
 	return result;
 }
 
@@ -209,7 +209,7 @@ void sim_time_end_bodies(struct sim_context *context, struct sim_time_cursor *cu
 	region_time_close(sim_process.region, device_of(cursor->stream), cursor->stream->channel, cursor->next,
 			  bodies->gathered_ns, region_time_now(sim_process.region));
 	(void)end_piece(&op, cursor->stream, cursor->next++, CUDA_SUCCESS, &cursor->end_ns);
-	region_busy(sim_process.region, device_of(cursor->stream), bodies->gathered_ns);
+	region_add_busy(sim_process.region, device_of(cursor->stream), bodies->gathered_ns);
 }
 
 void sim_time_end_graph(struct sim_op *op, struct sim_time_cursor *cursor)

@@ -17,7 +17,7 @@ static void change_range(struct sim_range *range, void *data)
 	if (range->context != change->peer || range->kind == SIM_RANGE_RESERVED || range->kind == SIM_RANGE_POOL)
 		return;
 	for (struct sim_mapping *mapping = range->mappings; mapping; mapping = mapping->next)
-		sim_mapping_access(mapping, change->device, change->access);
+		sim_mapping_set_access(mapping, change->device, change->access);
 }
 
 static CUresult both(CUcontext handle, struct sim_context **ret_context, struct sim_context **ret_peer)

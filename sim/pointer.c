@@ -28,9 +28,9 @@ static CUresult access_flags(int *ret_flags, CUdeviceptr ptr)
 	struct sim_context *context;
 
 	SIM_TRY(sim_context_current_any(&context));
-	*ret_flags = sim_memory_host(context->device, ptr, 1, true)    ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
-		     : sim_memory_host(context->device, ptr, 1, false) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-								       : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+	*ret_flags = sim_memory_translate(context->device, ptr, 1, true)    ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+		     : sim_memory_translate(context->device, ptr, 1, false) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+									    : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 	return CUDA_SUCCESS;
 }
 
@@ -99,7 +99,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 	struct sim_pointer p;
 	bool known = sim_pointer_find(ptr, &p);
 
-	if (!known || (p.range && p.range->kind == SIM_RANGE_GRAPH && !sim_graph_memory_live(p.base)) ||
+	if (!known || (p.range && p.range->kind == SIM_RANGE_GRAPH && !sim_graph_memory_is_live(p.base)) ||
 	    (is_reserved(&p) && !p.mapped && !is_of_range(attribute)))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {

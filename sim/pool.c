@@ -51,7 +51,7 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
 	// Memory of a device is open to it, managed memory to everybody, the host's to the host alone.
 	for (int i = 0; i < sim_process.device_count; i++)
-		if (device ? device->ordinal == i : sim_pool_managed(pool))
+		if (device ? device->ordinal == i : sim_pool_is_managed(pool))
 			pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	pool->memory = -1;
 	pool->exported = -1;
@@ -76,12 +76,12 @@ struct sim_pool *sim_pool_default(struct sim_device *device)
 	return device->default_pool;
 }
 
-bool sim_pool_managed(const struct sim_pool *pool)
+bool sim_pool_is_managed(const struct sim_pool *pool)
 {
 	return pool->properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
 }
 
-CUresult sim_pool_memory(struct sim_pool *pool)
+CUresult sim_pool_create_descriptor(struct sim_pool *pool)
 {
 	if (pool->memory >= 0)
 		return CUDA_SUCCESS;
@@ -116,17 +116,17 @@ static void chunk_release(struct sim_pool *pool, size_t chunk)
 	tell_importers(pool, chunk);
 }
 
-CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical)
+CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical)
 {
 	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
 
 	SIM_TRY(sim_range_map(pool->range, base, physical));
 	pool->chunks[chunk] = sim_mapping_find(base);
 	if (!pool->device)
-		SIM_TRY(sim_mapping_host(pool->chunks[chunk]));
+		SIM_TRY(sim_mapping_open_to_host(pool->chunks[chunk]));
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (pool->access[i])
-			sim_mapping_access(pool->chunks[chunk], &sim_process.devices[i], pool->access[i]);
+			sim_mapping_set_access(pool->chunks[chunk], &sim_process.devices[i], pool->access[i]);
 	pool->reserved += SIM_CHUNK;
 	if (pool->reserved > pool->reserved_high)
 		pool->reserved_high = pool->reserved;
@@ -149,7 +149,7 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 {
 	if (pool->device)
 		return sim_physical_create(pool->device, SIM_CHUNK, ret_physical);
-	SIM_TRY(sim_pool_memory(pool));
+	SIM_TRY(sim_pool_create_descriptor(pool));
 	if (!pool->imports && posix_fallocate(pool->memory, (off_t)(chunk * SIM_CHUNK), SIM_CHUNK) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct sim_physical *physical = sim_physical_adopt(NULL, 0, SIM_CHUNK, pool->memory);
@@ -175,7 +175,7 @@ static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
 		result = sim_pool_chunk_memory(pool, i, &physical);
 		if (result != CUDA_SUCCESS)
 			break;
-		result = sim_pool_chunk(pool, i, physical);
+		result = sim_pool_map_chunk(pool, i, physical);
 		sim_physical_unref(physical);
 	}
 	if (result != CUDA_SUCCESS) // memory is short: what nothing uses goes back
@@ -241,7 +241,7 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 	}
 }
 
-struct sim_pool *sim_pool_imported(uint64_t uid)
+struct sim_pool *sim_pool_find_imported(uint64_t uid)
 {
 	for (struct sim_pool *pool = pools; pool; pool = pool->next)
 		if (pool->imports && !pool->destroyed && pool->uid == uid)
@@ -310,8 +310,8 @@ static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigne
 	return best;
 }
 
-CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
-		       struct sim_mark **ret_wait)
+CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
+			struct sim_mark **ret_wait)
 {
 	size_t rounded = sim_round_up(size, 512);
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -329,7 +329,7 @@ CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long st
 			result = back(pool, segment->base, rounded);
 	}
 	SIM_TRY(result);
-	if (sim_pool_managed(pool))
+	if (sim_pool_is_managed(pool))
 		SIM_TRY(sim_host_pool_add(segment->base, size));
 	cut(segment, rounded);
 	*ret_wait = segment->busy && segment->stream != stream ? sim_mark_ref(segment->busy) : NULL;
@@ -337,7 +337,7 @@ CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long st
 	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;
-	segment->id = sim_buffer_id();
+	segment->id = sim_new_buffer_id();
 	pool->used += size;
 	if (pool->used > pool->used_high)
 		pool->used_high = pool->used;
@@ -345,7 +345,7 @@ CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long st
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size)
+CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 {
 	CUdeviceptr base = pool->range->base + offset;
 	struct sim_segment *segment;
@@ -369,7 +369,7 @@ CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size)
 	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;
-	segment->id = sim_buffer_id();
+	segment->id = sim_new_buffer_id();
 	pool->used += size;
 	return CUDA_SUCCESS;
 }
@@ -382,7 +382,7 @@ static struct sim_segment *find_segment(struct sim_pool *pool, CUdeviceptr addre
 	return NULL;
 }
 
-struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_pool)
+struct sim_segment *sim_pool_find_segment(CUdeviceptr address, struct sim_pool **ret_pool)
 {
 	struct sim_range *range = sim_range_find(address);
 
@@ -395,9 +395,10 @@ struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_
 	return segment;
 }
 
-void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy, unsigned long long stream)
+void sim_pool_free_segment(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
+			   unsigned long long stream)
 {
-	if (sim_pool_managed(pool))
+	if (sim_pool_is_managed(pool))
 		sim_host_pool_remove(segment->base);
 	segment->used = false;
 	segment->busy = sim_mark_ref(busy);
@@ -408,7 +409,7 @@ void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct si
 	pool->dirty = true;
 }
 
-bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer)
+bool sim_pool_find_pointer(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer)
 {
 	struct sim_segment *segment = find_segment(range->owner, address);
 	const struct sim_pool *pool = range->owner;
@@ -416,7 +417,7 @@ bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_poin
 	if (!segment || address - segment->base >= segment->asked)
 		return false;
 	ret_pointer->host_access = !pool->device;
-	ret_pointer->managed = sim_pool_managed(pool);
+	ret_pointer->managed = sim_pool_is_managed(pool);
 	if (!pool->device && !ret_pointer->managed)
 		ret_pointer->type = CU_MEMORYTYPE_HOST;
 	ret_pointer->base = segment->base;
@@ -430,14 +431,14 @@ CUmemoryPool sim_pool_handle_of(struct sim_range *range)
 	return range->owner;
 }
 
-bool sim_pool_free(CUdeviceptr address)
+bool sim_pool_free_pointer(CUdeviceptr address)
 {
 	struct sim_pool *pool;
 
 	sim_memory_lock();
-	struct sim_segment *segment = sim_pool_segment(address, &pool);
+	struct sim_segment *segment = sim_pool_find_segment(address, &pool);
 	if (segment) {
-		sim_pool_give(pool, segment, NULL, 0);
+		sim_pool_free_segment(pool, segment, NULL, 0);
 		sim_pool_trim(pool, pool->threshold);
 	}
 	sim_memory_unlock();
@@ -452,7 +453,7 @@ CUresult sim_pool_trim_all(struct sim_device *device)
 	return CUDA_SUCCESS;
 }
 
-void sim_pool_synchronized(struct sim_context *context)
+void sim_pool_apply_thresholds(struct sim_context *context)
 {
 	if (atomic_load_explicit(&dirty_pools, memory_order_relaxed) == 0)
 		return;

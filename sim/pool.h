@@ -48,38 +48,38 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep);
 // Frees the pool with its last allocation: its handle was destroyed.
 void sim_pool_retire(struct sim_pool *pool);
 // Allocates. *ret_wait: a reference to the mark to wait for before the memory is used, or NULL.
-CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
-		       struct sim_mark **ret_wait);
+CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
+			struct sim_mark **ret_wait);
 // Returns the used segment at exactly this address, or NULL.
-struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_pool);
-void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
-		   unsigned long long stream);
+struct sim_segment *sim_pool_find_segment(CUdeviceptr address, struct sim_pool **ret_pool);
+void sim_pool_free_segment(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
+			   unsigned long long stream);
 // Returns the pool of this process that stands for an imported pool, or NULL.
-struct sim_pool *sim_pool_imported(uint64_t uid);
+struct sim_pool *sim_pool_find_imported(uint64_t uid);
 // Marks the segment at an offset of the range as used, when a pointer is imported.
-CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size);
+CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size);
 // Returns memory for a chunk: of the device, or a part of the pool's memory in the host.
 CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_physical **ret_physical);
 // Maps memory as a chunk.
-CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
+CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
 struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses left
 // Creates the descriptor of a pool in host memory, unless it exists. CUDA_ERROR_OUT_OF_MEMORY.
-CUresult sim_pool_memory(struct sim_pool *pool);
+CUresult sim_pool_create_descriptor(struct sim_pool *pool);
 // Checks that memory of a type can be at a location. Returns the location with id 0 if its id means nothing.
-CUresult sim_pool_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location);
-CUresult sim_pool_of_device(CUmemoryPool *ret_pool, CUdevice device, bool current);
+CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location);
+CUresult sim_pool_get_of_device(CUmemoryPool *ret_pool, CUdevice device, bool current);
 CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
-bool sim_pool_managed(const struct sim_pool *pool);
+bool sim_pool_is_managed(const struct sim_pool *pool);
 // The pool is no longer the current one of any location in host memory (pool_place.c).
 void sim_pool_place_leave(struct sim_pool *pool);
-bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
+bool sim_pool_find_pointer(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
 CUmemoryPool sim_pool_handle_of(struct sim_range *range);
 
 // ---- without the memory lock ----
 
 // cuMemFree of a pool's pointer. false: no allocation starts there.
-bool sim_pool_free(CUdeviceptr address);
+bool sim_pool_free_pointer(CUdeviceptr address);
 // Frees all unused chunks of the device's pools, because memory is short.
 CUresult sim_pool_trim_all(struct sim_device *device);
 // The host has waited for work of the context: frees what the release thresholds do not keep.
-void sim_pool_synchronized(struct sim_context *context);
+void sim_pool_apply_thresholds(struct sim_context *context);

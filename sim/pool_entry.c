@@ -20,7 +20,7 @@ static CUresult free_run(struct sim_op *op_)
 	struct free_op *op = (struct free_op *)op_;
 
 	if (op->graph)
-		(void)sim_graph_memory_give(op->address);
+		(void)sim_graph_memory_free(op->address);
 	else if (op->address)
 		(void)sim_memory_free(op->address);
 	return CUDA_SUCCESS;
@@ -38,13 +38,13 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytesize, struct sim_pool *po
 	}
 	if (atomic_load(&stream->capture))
 		return sim_capture_alloc(stream, bytesize, pool ? &pool->properties : NULL, dptr);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	sim_memory_lock();
 	if (!pool)
 		pool = sim_pool_default(stream->context->device) ? stream->context->device->current_pool : NULL;
-	CUresult result = !pool ? CUDA_ERROR_OUT_OF_MEMORY
+	CUresult result = !pool		  ? CUDA_ERROR_OUT_OF_MEMORY
 			  : pool->imports ? CUDA_ERROR_INVALID_VALUE
-					   : sim_pool_take(pool, bytesize, stream->id, dptr, &wait);
+					  : sim_pool_alloc(pool, bytesize, stream->id, dptr, &wait);
 	sim_memory_unlock();
 	if (result == CUDA_SUCCESS && wait) {
 		struct sim_op *op = sim_op_new(&free_class, stream->context);
@@ -103,7 +103,7 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		return CUDA_SUCCESS;
 	if (atomic_load(&stream->capture))
 		return sim_capture_free(stream, dptr);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	bool linear = sim_pointer_find(dptr, &pointer) && pointer.base == dptr && pointer.range &&
 		      (pointer.range->kind == SIM_RANGE_DEVICE || pointer.range->kind == SIM_RANGE_BLOCK);
 	bool graph = pointer.range && pointer.range->kind == SIM_RANGE_GRAPH && pointer.base == dptr;
@@ -114,9 +114,9 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	op->op.mark = sim_mark_new();
 	if (!linear && !graph) {
 		sim_memory_lock();
-		struct sim_segment *segment = sim_pool_segment(dptr, &pool);
+		struct sim_segment *segment = sim_pool_find_segment(dptr, &pool);
 		if (segment)
-			sim_pool_give(pool, segment, op->op.mark, stream->id);
+			sim_pool_free_segment(pool, segment, op->op.mark, stream->id);
 		sim_memory_unlock();
 		if (!segment) {
 			sim_op_free(&op->op);
@@ -139,7 +139,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	struct sim_pool *dying;
 
 	SIM_ENTER(cuMemPoolDestroy);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_pool_get(pool, &dying));
 	sim_memory_lock();
 	bool mine = !dying->place && !(dying->device && dying == dying->device->default_pool);
@@ -153,7 +153,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim_pool_of_device(CUmemoryPool *pool_out, CUdevice dev, bool current)
+CUresult sim_pool_get_of_device(CUmemoryPool *pool_out, CUdevice dev, bool current)
 {
 	struct sim_device *device;
 
@@ -174,13 +174,13 @@ CUresult sim_pool_of_device(CUmemoryPool *pool_out, CUdevice dev, bool current)
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
 	SIM_ENTER(cuDeviceGetDefaultMemPool);
-	return sim_pool_of_device(pool_out, dev, false);
+	return sim_pool_get_of_device(pool_out, dev, false);
 }
 
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
 	SIM_ENTER(cuDeviceGetMemPool);
-	return sim_pool_of_device(pool, dev, true);
+	return sim_pool_get_of_device(pool, dev, true);
 }
 
 CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)
@@ -202,7 +202,7 @@ CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	SIM_ENTER(cuDeviceSetMemPool);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	return sim_pool_set_device(dev, pool);
 }
 
@@ -211,7 +211,7 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 	struct sim_pool *trimmed;
 
 	SIM_ENTER(cuMemPoolTrimTo);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_pool_get(pool, &trimmed));
 	if (trimmed->imports)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -227,7 +227,7 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuMemPoolGetAttribute);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_pool_get(pool, &asked));
 	if (!value || asked->imports)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -270,7 +270,7 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuMemPoolSetAttribute);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_pool_get(pool, &changed));
 	if (!value || changed->imports)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -309,7 +309,7 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 	struct sim_pool *changed;
 
 	SIM_ENTER(cuMemPoolSetAccess);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_pool_get(pool, &changed));
 	if (!map || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -336,8 +336,8 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 		changed->access[map[i].location.id] = (unsigned char)map[i].flags;
 		for (size_t c = 0; c < changed->chunk_count; c++)
 			if (changed->chunks[c])
-				sim_mapping_access(changed->chunks[c], &sim_process.devices[map[i].location.id],
-						   map[i].flags);
+				sim_mapping_set_access(changed->chunks[c], &sim_process.devices[map[i].location.id],
+						       map[i].flags);
 	}
 	sim_memory_unlock();
 	return CUDA_SUCCESS;
@@ -349,13 +349,13 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPo
 	struct sim_device *device;
 
 	SIM_ENTER(cuMemPoolGetAccess);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_pool_get(memPool, &asked));
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	bool managed = sim_pool_managed(asked); // everybody's, and of nobody by name
+	bool managed = sim_pool_is_managed(asked); // everybody's, and of nobody by name
 	if (location->type == CU_MEM_LOCATION_TYPE_HOST ||
-	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && sim_numa_node(location->id))) {
+	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && sim_has_numa_node(location->id))) {
 		*flags = asked->device || managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		return CUDA_SUCCESS;
 	}

@@ -15,7 +15,7 @@ struct sim_pool_place {
 };
 static struct sim_pool_place *places;
 
-CUresult sim_pool_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location)
+CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location)
 {
 	bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
 	struct sim_device *device;
@@ -30,7 +30,7 @@ CUresult sim_pool_location(const CUmemLocation *location, CUmemAllocationType ty
 		return CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		ret_location->id = location->id;
-		return sim_numa_node(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return sim_has_numa_node(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		ret_location->id = location->id;
 		return sim_device_get(location->id, &device);
@@ -63,11 +63,11 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolP
 	struct sim_pool *made;
 
 	SIM_ENTER(cuMemPoolCreate);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
 	properties = *poolProps;
-	SIM_TRY(sim_pool_location(&poolProps->location, poolProps->allocType, &properties.location));
+	SIM_TRY(sim_pool_check_location(&poolProps->location, poolProps->allocType, &properties.location));
 	SIM_TRY(check_handle_types(poolProps));
 	if (on_device(&properties.location, properties.allocType))
 		SIM_TRY(sim_device_get(properties.location.id, &device));
@@ -122,9 +122,9 @@ static CUresult get_pool(CUmemoryPool *pool, const CUmemLocation *wanted, CUmemA
 	struct sim_pool_place *place;
 	CUmemLocation location;
 
-	SIM_TRY(sim_pool_location(wanted, type, &location));
+	SIM_TRY(sim_pool_check_location(wanted, type, &location));
 	if (on_device(&location, type))
-		return sim_pool_of_device(pool, location.id, current);
+		return sim_pool_get_of_device(pool, location.id, current);
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
@@ -154,7 +154,7 @@ CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType ty
 	CUmemLocation where;
 
 	SIM_ENTER(cuMemSetMemPool);
-	SIM_TRY(sim_pool_location(location, type, &where));
+	SIM_TRY(sim_pool_check_location(location, type, &where));
 	if (on_device(&where, type))
 		return sim_pool_set_device(where.id, pool);
 	SIM_TRY(sim_pool_get(pool, &chosen));

@@ -27,7 +27,7 @@ static CUresult export_host(struct sim_pool *pool, int *ret_descriptor)
 
 	memcpy(record.magic, host_magic, sizeof record.magic);
 	sim_memory_lock();
-	CUresult result = sim_pool_memory(pool);
+	CUresult result = sim_pool_create_descriptor(pool);
 	sim_memory_unlock();
 	SIM_TRY(result);
 	int descriptor = fcntl(pool->memory, F_DUPFD_CLOEXEC, 3);
@@ -47,7 +47,7 @@ static CUresult import(struct sim_device *device, const CUmemPoolProps *properti
 	CUresult result = CUDA_SUCCESS;
 
 	sim_memory_lock();
-	struct sim_pool *pool = sim_pool_imported(uid);
+	struct sim_pool *pool = sim_pool_find_imported(uid);
 	if (!pool)
 		result = sim_pool_new(device, properties, size, &pool);
 	if (result == CUDA_SUCCESS && pool->imports++ == 0) {
@@ -94,7 +94,7 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool
 	size_t tail = shared->chunk_count * sizeof what.id;
 	int status = region_export(sim_process.region, &what, tail, &descriptor);
 	if (status != 0)
-		return sim_no_space(status, tail) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+		return sim_report_no_space(status, tail) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
 	sim_memory_lock();
 	if (shared->exported < 0)
 		shared->exported = fcntl(descriptor, F_DUPFD_CLOEXEC, 512);
@@ -142,7 +142,7 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, C
 	if (!shareData_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	struct sim_segment *segment = sim_pool_segment(ptr, &pool);
+	struct sim_segment *segment = sim_pool_find_segment(ptr, &pool);
 	if (segment && !pool->imports && (pool->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
 		struct pointer_data data = {pool->uid, ptr - pool->range->base, segment->asked, segment->id};
 		memset(shareData_out, 0, sizeof *shareData_out);
@@ -165,22 +165,22 @@ static CUresult adopt_chunk(struct sim_pool *pool, size_t chunk)
 		return CUDA_SUCCESS;
 	if (!pool->device) {
 		SIM_TRY(sim_pool_chunk_memory(pool, chunk, &physical));
-		CUresult result = sim_pool_chunk(pool, chunk, physical);
+		CUresult result = sim_pool_map_chunk(pool, chunk, physical);
 		sim_physical_unref(physical);
 		return result;
 	}
 	if (pread(pool->exported, &id, sizeof id, (off_t)(sizeof(struct region_export) + chunk * sizeof id)) !=
 		    sizeof id ||
-	    region_hold(sim_process.region, id, &device, &size) != 0)
+	    region_ref(sim_process.region, id, &device, &size) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	physical = sim_physical_adopt(pool->device, id, size, -1);
 	if (!physical) {
-		region_drop(sim_process.region, id);
+		region_unref(sim_process.region, id);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	physical->shared = true;
 	physical->foreign = CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = sim_pool_chunk(pool, chunk, physical);
+	CUresult result = sim_pool_map_chunk(pool, chunk, physical);
 	sim_physical_unref(physical);
 	return result;
 }
@@ -204,7 +204,7 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 	     i <= (data.offset + data.size - 1) / SIM_CHUNK && result == CUDA_SUCCESS; i++)
 		result = adopt_chunk(from, i);
 	if (result == CUDA_SUCCESS)
-		result = sim_pool_claim(from, data.offset, data.size);
+		result = sim_pool_mark_used(from, data.offset, data.size);
 	sim_memory_unlock();
 	SIM_TRY(result);
 	*ptr_out = from->range->base + data.offset;

@@ -28,7 +28,7 @@ _Thread_local bool sim_in_callback;
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool forked;
 
-void sim_say(const char *format, ...)
+void sim_warn(const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -38,7 +38,7 @@ void sim_say(const char *format, ...)
 	fprintf(stderr, "virgate sim: %s\n", text);
 }
 
-bool sim_no_space(int status, size_t bytes)
+bool sim_report_no_space(int status, size_t bytes)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 	char problem[512];
@@ -46,8 +46,8 @@ bool sim_no_space(int status, size_t bytes)
 	if (!region_is_no_space(status))
 		return false;
 	if (!atomic_flag_test_and_set(&said)) {
-		region_say_no_space(sim_process.region->folder, bytes, problem, sizeof problem);
-		sim_say("%s", problem);
+		region_format_no_space(sim_process.region->folder, bytes, problem, sizeof problem);
+		sim_warn("%s", problem);
 	}
 	return true;
 }
@@ -64,7 +64,7 @@ uint64_t sim_device_clock_ns(void)
 	return region_time_now(sim_process.region);
 }
 
-void sim_uuid_text(const CUuuid *uuid, char ret_text[48])
+void sim_uuid_format(const CUuuid *uuid, char ret_text[48])
 {
 	const unsigned char *b = (const unsigned char *)uuid->bytes;
 	snprintf(ret_text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
@@ -87,9 +87,9 @@ CUresult sim_enter_slow(enum vg_entry entry)
 	if (gate & SIM_GATE_FAULTS)
 		SIM_TRY(sim_fault_enter(entry));
 	if (gate & SIM_GATE_MPS)
-		sim_mps_look_for_failure();
+		sim_mps_check_failure();
 	if (gate & SIM_GATE_COSTS)
-		sim_cost_call(entry);
+		sim_cost_sleep(entry);
 	return CUDA_SUCCESS;
 }
 
@@ -99,17 +99,17 @@ static void in_child(void)
 {
 	atomic_store(&forked, true);
 	atomic_store(&sim_gate, SIM_GATE_UNINITIALIZED);
-	region_forget(sim_process.region);
+	region_forget_in_child(sim_process.region);
 }
 
 // At exit: memory goes back now, unless work still runs on it (then the next process to
 // look finds us dead and does it).
 __attribute__((destructor)) static void leave(void)
 {
-	if (atomic_load(&forked) || !sim_process.region || sim_work_pending())
+	if (atomic_load(&forked) || !sim_process.region || sim_has_pending_work())
 		return;
 	sim_gate_set(SIM_GATE_UNINITIALIZED);
-	region_leave(sim_process.region);
+	region_release_all(sim_process.region);
 }
 
 static void *reserve(size_t size, int protection)
@@ -126,13 +126,13 @@ static CUresult no_addresses(uint64_t bytes)
 
 	vg_size_format(bytes, needed);
 	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		sim_say("the simulated GPU needs %s of address space, and this process is limited to %s: lift the "
-			"limit (ulimit -v unlimited)",
-			needed, vg_size_format(limit.rlim_cur, limited));
+		sim_warn("the simulated GPU needs %s of address space, and this process is limited to %s: lift the "
+			 "limit (ulimit -v unlimited)",
+			 needed, vg_size_format(limit.rlim_cur, limited));
 	else
-		sim_say("the simulated GPU needs %s of address space, which this process does not have in one piece: "
-			"a program built with -fsanitize=thread needs a simulated driver that is built with it, too",
-			needed);
+		sim_warn("the simulated GPU needs %s of address space, which this process does not have in one piece: "
+			 "a program built with -fsanitize=thread needs a simulated driver that is built with it, too",
+			 needed);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -185,7 +185,7 @@ static int find_visible(const char *item)
 			CUuuid uuid;
 			char text[48];
 			region_uuid(&sim_process.config, (int)i, (uint8_t *)uuid.bytes);
-			sim_uuid_text(&uuid, text);
+			sim_uuid_format(&uuid, text);
 			if (strncasecmp(text, item, strlen(item)) != 0)
 				continue;
 			if (found >= 0)
@@ -231,7 +231,8 @@ static void say_hidden(void)
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
 
 	if (list && strncasecmp(list, "GPU-", 4) == 0)
-		sim_say("CUDA_VISIBLE_DEVICES=%.60s names no device of the simulated node in %s (VIRGATE_SIM_DIR names "
+		sim_warn(
+			"CUDA_VISIBLE_DEVICES=%.60s names no device of the simulated node in %s (VIRGATE_SIM_DIR names "
 			"another one)",
 			list, sim_process.config.folder);
 }
@@ -245,10 +246,10 @@ static CUresult init(void)
 	case 0:
 		break;
 	case SIM_CONFIG_UNSET:
-		sim_say("VIRGATE_SIM is not set: the simulated driver was loaded without being asked for");
+		sim_warn("VIRGATE_SIM is not set: the simulated driver was loaded without being asked for");
 		return CUDA_ERROR_NO_DEVICE;
 	default:
-		sim_say("%s", problem);
+		sim_warn("%s", problem);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	count = visible_devices(physical);
@@ -258,7 +259,7 @@ static CUresult init(void)
 	}
 	int status = region_open(&sim_process.config, false, &sim_process.region, problem, sizeof problem);
 	if (status != 0) {
-		sim_say("%s", problem);
+		sim_warn("%s", problem);
 		return status > 0		    ? CUDA_ERROR_INVALID_VALUE
 		       : region_is_no_space(status) ? CUDA_ERROR_OUT_OF_MEMORY
 						    : CUDA_ERROR_OPERATING_SYSTEM;

@@ -8,7 +8,7 @@ CUresult CUDAAPI cuProfilerStart(void)
 	struct sim_context *context;
 
 	SIM_ENTER(cuProfilerStart);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	return sim_context_current(&context);
 }
 
@@ -17,6 +17,6 @@ CUresult CUDAAPI cuProfilerStop(void)
 	struct sim_context *context;
 
 	SIM_ENTER(cuProfilerStop);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	return sim_context_current(&context);
 }

@@ -93,7 +93,7 @@ static int keep_folder(struct region *region)
 	snprintf(path, sizeof path, "%s/exports", region->folder);
 	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || chmod(path, 01777) != 0)
 		return -errno;
-	region_exports_sweep(region);
+	region_sweep_exports(region);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ int region_reserve(int descriptor, off_t offset, size_t size)
 	return -error;
 }
 
-void region_say_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity)
+void region_format_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity)
 {
 	char needed[VG_SIZE_TEXT], left[VG_SIZE_TEXT] = "?";
 	struct statvfs disk;
@@ -254,7 +254,7 @@ static int open_devices(struct region *region, const struct sim_config *config)
 	return 0;
 }
 
-uint32_t region_namespace(void)
+uint32_t region_pid_namespace(void)
 {
 	struct stat info;
 
@@ -282,7 +282,7 @@ static int take_slot(struct region *region)
 		region_step("claimed");
 		memset(process, 0, sizeof *process);
 		process->start_time = start;
-		process->pid_namespace = region_namespace();
+		process->pid_namespace = region_pid_namespace();
 		atomic_store(&process->incarnation, ++h->generation);
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
@@ -409,7 +409,7 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	if (status == 0)
 		status = open_node(region, config, observer, problem, capacity);
 	if (region_is_no_space(status))
-		region_say_no_space(config->folder, table_bytes(config), problem, capacity);
+		region_format_no_space(config->folder, table_bytes(config), problem, capacity);
 	else if (status < 0)
 		snprintf(problem, capacity, "cannot open the simulated node in %s: %s%s", config->folder,
 			 strerror(-status),
@@ -423,14 +423,14 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 }
 
 // Not for its parent, nor, once checkpointed, for who may have its slot by now.
-void region_leave(struct region *region)
+void region_release_all(struct region *region)
 {
 	if (region->slot < 0 || region->lock < 0 || region->lock_owner != getpid())
 		return;
 	region_lock(region);
 	region->header->processes[region->slot].start_time = UINT64_MAX; // nobody's: reaped as dead
 	region_step("nobody's");
-	region_slot_give(region);
+	region_slot_release(region);
 	region_step("given up");
 	region->slot = -1;
 	region_reap_locked(region);
@@ -441,7 +441,7 @@ void region_close(struct region *region)
 {
 	if (!region)
 		return;
-	region_leave(region);
+	region_release_all(region);
 	unmap_header(region);
 	close_devices(region);
 	if (region->kept >= 0)
@@ -469,7 +469,7 @@ static bool has_slot(const struct region *region)
 	const struct region_process *process = &region->header->processes[region->slot];
 	uint64_t start;
 
-	return process->pid == getpid() && process->pid_namespace == region_namespace() &&
+	return process->pid == getpid() && process->pid_namespace == region_pid_namespace() &&
 	       vg_process_start_time(0, &start) == 0 && vg_start_time_same(process->start_time, start);
 }
 
@@ -510,7 +510,7 @@ void region_detach(struct region *region)
 	region_lock(region);
 	region->header->processes[region->slot].parked = 1;
 	region_step("parked");
-	region_slot_give(region);
+	region_slot_release(region);
 	region_unlock(region);
 	region_lock_finish(region);
 	memset(region->time_slots, 0, sizeof region->time_slots); // another slot, or another file, from now on

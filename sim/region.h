@@ -95,21 +95,21 @@ void region_close(struct region *region);
 void region_detach(struct region *region);
 int region_attach(struct region *region, const struct sim_config *config); // 0 or negative errno
 // Gives up everything this process holds; the region stays mapped.
-void region_leave(struct region *region);
+void region_release_all(struct region *region);
 // In a forked child: what it has of its parent's region does not keep the parent's slot.
-void region_forget(struct region *region);
+void region_forget_in_child(struct region *region);
 
 // Takes zeroed memory, whose bytes the file system has reserved unless the process overcommits. 0, REGION_FULL (the device's memory), or negative errno:
 // region_is_no_space() tells whether it is the file system's.
 enum { REGION_FULL = 1, REGION_GONE = 2 };
-int region_take(struct region *region, int device, size_t size, uint64_t *ret_id);
+int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_id);
 // Holds memory that another process took. 0, REGION_GONE.
-int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret_size);
+int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_size);
 // No longer holds it; the last holder's drop frees it, unless a descriptor of it is out.
-void region_drop(struct region *region, uint64_t id);
+void region_unref(struct region *region, uint64_t id);
 // Calls `each` with every contiguous run of the memory, in order, until it returns nonzero.
-int region_runs(struct region *region, uint64_t id,
-		int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);
+int region_each_run(struct region *region, uint64_t id,
+		    int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);
 // A descriptor that stands for the memory (or another object: `kind`, `payload`) and keeps it
 // alive wherever it is sent.
 struct region_export {
@@ -128,7 +128,7 @@ static inline bool region_is_no_space(int status)
 	return status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
 }
 // One sentence for people: the directory has no room for `bytes` more.
-void region_say_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity);
+void region_format_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity);
 
 // Frees what dead processes held.
 void region_reap(struct region *region);
@@ -143,12 +143,12 @@ struct region_use {
 	uint64_t used, busy_ns;
 };
 size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity);
-void region_busy(struct region *region, int device, uint64_t ns);
+void region_add_busy(struct region *region, int device, uint64_t ns);
 
 // Interprocess events. 0, REGION_FULL / REGION_GONE.
 int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *ret_generation);
-int region_event_hold(struct region *region, uint32_t index, uint32_t generation);
-void region_event_drop(struct region *region, uint32_t index);
+int region_event_ref(struct region *region, uint32_t index, uint32_t generation);
+void region_event_unref(struct region *region, uint32_t index);
 // False once the process that recorded it last has died: it will never complete.
 bool region_event_expected(struct region *region, const struct region_event *event);
 

@@ -15,7 +15,7 @@ void region_step(const char *where);
 #define region_step(where) atomic_signal_fence(memory_order_seq_cst)
 #endif
 
-uint32_t region_namespace(void); // this process's, of pids
+uint32_t region_pid_namespace(void); // this process's, of pids
 // Takes the descriptor of the header file; a negative one is errno's failure. 0 or negative errno.
 int region_lock_init(struct region *region, int fd);
 void region_lock_finish(struct region *region);
@@ -24,19 +24,19 @@ void region_unlock(struct region *region);
 // With the lock held: this process has the slot from now on, or nobody any more. 0, REGION_GONE (another has it), or
 // negative errno. A child finds nothing mapped.
 int region_slot_claim(struct region *region, int slot);
-void region_slot_give(struct region *region);
+void region_slot_release(struct region *region);
 bool region_slot_is_held(struct region *region, uint32_t slot);
 // With the lock held: the slot is somebody's.
-bool region_alive_locked(struct region *region, uint32_t slot);
+bool region_is_alive_locked(struct region *region, uint32_t slot);
 // With the lock held: frees what dead processes held; how many processes are alive.
 unsigned region_reap_locked(struct region *region);
 // With the lock held: true while some process has a descriptor of the memory.
-bool region_export_alive(struct region *region, uint64_t id);
+bool region_export_is_alive(struct region *region, uint64_t id);
 void region_export_forget(struct region *region, uint64_t id);
 // Of a shared node: removes what dead processes of several users exported.
-void region_exports_sweep(struct region *region);
+void region_sweep_exports(struct region *region);
 // With the lock held.
-void region_events_drop_holder(struct region *region, int slot);
+void region_events_unref_slot(struct region *region, int slot);
 
 // The devices' time in the header file (region_time.c): its size, and its beginning in a new file. 0 or negative errno.
 size_t region_time_bytes(const struct sim_config *config);
@@ -49,7 +49,7 @@ int region_reserve(int descriptor, off_t offset, size_t size);
 static inline bool region_bit(const uint8_t *bits, int index) { return bits[index / 8] >> (index % 8) & 1; }
 static inline void region_bit_set(uint8_t *bits, int index) { bits[index / 8] |= (uint8_t)(1 << (index % 8)); }
 static inline void region_bit_clear(uint8_t *bits, int index) { bits[index / 8] &= (uint8_t) ~(1 << (index % 8)); }
-static inline int region_bit_first_but(const uint8_t *bits, int but) // -1: none
+static inline int region_bit_first_except(const uint8_t *bits, int but) // -1: none
 {
 	for (int i = 0; i < REGION_PROCESSES / 8; i++) {
 		unsigned byte = bits[i] & ~(i == but / 8 ? 1u << but % 8 : 0);

@@ -84,7 +84,7 @@ void region_lock_finish(struct region *region)
 	region->lock = -1;
 }
 
-void region_forget(struct region *region)
+void region_forget_in_child(struct region *region)
 {
 	if (region)
 		region_lock_finish(region);
@@ -180,7 +180,7 @@ int region_slot_claim(struct region *region, int slot)
 	return error;
 }
 
-void region_slot_give(struct region *region)
+void region_slot_release(struct region *region)
 {
 	(void)map_again(region, region->lock);
 }

@@ -60,7 +60,7 @@ static int reserve(void *data, int descriptor, off_t offset, size_t at, size_t s
 	return region_reserve(descriptor, offset, size);
 }
 
-int region_take(struct region *region, int device, size_t size, uint64_t *ret_id)
+int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_id)
 {
 	struct region_header *h = region->header;
 	uint64_t id = 0;
@@ -108,16 +108,16 @@ int region_take(struct region *region, int device, size_t size, uint64_t *ret_id
 	region_unlock(region);
 	region_step("not reserved");
 	if (status == 0 && !region->overcommit)
-		status = region_runs(region, id, reserve, NULL);
+		status = region_each_run(region, id, reserve, NULL);
 	region_step("reserved");
 	if (status == 0)
 		*ret_id = id;
 	else if (id)
-		region_drop(region, id);
+		region_unref(region, id);
 	return status;
 }
 
-int region_runs(struct region *region, uint64_t id, int (*each)(void *, int, off_t, size_t, size_t), void *data)
+int region_each_run(struct region *region, uint64_t id, int (*each)(void *, int, off_t, size_t, size_t), void *data)
 {
 	struct region_header *h = region->header;
 	int device = (int)((uint32_t)id / region->blocks_per_device);
@@ -195,7 +195,7 @@ static void change_owner(struct region *region, struct region_block *head, int s
 	region_step("another's");
 }
 
-int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret_size)
+int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_size)
 {
 	int status = REGION_GONE;
 
@@ -219,9 +219,9 @@ int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret
 // With the lock held.
 static bool leave(struct region *region, struct region_block *head, int slot)
 {
-	int other = region_bit_first_but(head->holders, slot);
+	int other = region_bit_first_except(head->holders, slot);
 
-	if (other < 0 && !(head->exported && region_export_alive(region, block_id(region->header, head->first - 1))))
+	if (other < 0 && !(head->exported && region_export_is_alive(region, block_id(region->header, head->first - 1))))
 		return true;
 	region_step("kept alive");
 	if (head->owner == slot)
@@ -231,7 +231,7 @@ static bool leave(struct region *region, struct region_block *head, int slot)
 	return false;
 }
 
-void region_drop(struct region *region, uint64_t id)
+void region_unref(struct region *region, uint64_t id)
 {
 	region_lock(region);
 	struct region_block *head = find(region, id);
@@ -239,7 +239,7 @@ void region_drop(struct region *region, uint64_t id)
 		head->dying = 1;
 		region_step("dying");
 		region_unlock(region);
-		(void)region_runs(region, id, punch, NULL);
+		(void)region_each_run(region, id, punch, NULL);
 		region_step("zero");
 		region_lock(region);
 		release(region, head);
@@ -271,18 +271,18 @@ static void reap_holder(struct region *region, int slot)
 		if (head->first != i + 1 || !head->blocks)
 			continue;
 		if (slot < 0)
-			dead = head->owner == REGION_NOBODY && !region_export_alive(region, block_id(h, i));
+			dead = head->owner == REGION_NOBODY && !region_export_is_alive(region, block_id(h, i));
 		else if (region_bit(head->holders, slot))
 			dead = leave(region, head, slot);
 		if (!dead || open_device(region, (int)(i / region->blocks_per_device)) < 0)
 			continue;
-		(void)region_runs(region, block_id(h, i), punch, NULL);
+		(void)region_each_run(region, block_id(h, i), punch, NULL);
 		region_step("zero");
 		release(region, head);
 	}
 }
 
-bool region_alive_locked(struct region *region, uint32_t slot)
+bool region_is_alive_locked(struct region *region, uint32_t slot)
 {
 	const struct region_process *process = &region->header->processes[slot];
 
@@ -291,7 +291,7 @@ bool region_alive_locked(struct region *region, uint32_t slot)
 	if (region_slot_is_held(region, slot))
 		return true;
 	// Holds no lock. Of another pid namespace: whoever is there sees it end.
-	return process->parked && (process->pid_namespace != region_namespace() ||
+	return process->parked && (process->pid_namespace != region_pid_namespace() ||
 				   !vg_process_is_dead(process->pid, process->start_time));
 }
 
@@ -304,13 +304,13 @@ unsigned region_reap_locked(struct region *region)
 		struct region_process *process = &h->processes[i];
 		if (process->pid == 0)
 			continue;
-		if (region_alive_locked(region, i)) {
+		if (region_is_alive_locked(region, i)) {
 			alive++;
 			continue;
 		}
 		reap_holder(region, (int)i);
 		region_step("holds no memory");
-		region_events_drop_holder(region, (int)i);
+		region_events_unref_slot(region, (int)i);
 		region_step("holds no event");
 		memset(process, 0, sizeof *process);
 		region_step("no process");
@@ -384,7 +384,7 @@ size_t region_users(struct region *region, int device, struct region_use *ret_us
 	return count;
 }
 
-void region_busy(struct region *region, int device, uint64_t ns)
+void region_add_busy(struct region *region, int device, uint64_t ns)
 {
 	atomic_fetch_add_explicit(&region->header->processes[region->slot].busy_ns[device], ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&region->header->busy_ns[device], ns, memory_order_relaxed);

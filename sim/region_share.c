@@ -31,7 +31,7 @@ static bool is_locked(int fd)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-bool region_export_alive(struct region *region, uint64_t id)
+bool region_export_is_alive(struct region *region, uint64_t id)
 {
 	char path[320];
 
@@ -42,7 +42,7 @@ bool region_export_alive(struct region *region, uint64_t id)
 	return is_locked(fd);
 }
 
-void region_exports_sweep(struct region *region)
+void region_sweep_exports(struct region *region)
 {
 	char path[300];
 	struct dirent *entry;
@@ -193,7 +193,7 @@ int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *re
 	return status;
 }
 
-int region_event_hold(struct region *region, uint32_t index, uint32_t generation)
+int region_event_ref(struct region *region, uint32_t index, uint32_t generation)
 {
 	int status = REGION_GONE;
 
@@ -211,14 +211,14 @@ int region_event_hold(struct region *region, uint32_t index, uint32_t generation
 
 static void event_leave(struct region_event *event, int slot)
 {
-	if (region_bit_first_but(event->holders, slot) < 0)
+	if (region_bit_first_except(event->holders, slot) < 0)
 		event->used = 0; // first: an event that nobody holds would never be free again
 	region_step("unused");
 	region_bit_clear(event->holders, slot);
 	region_step("left");
 }
 
-void region_event_drop(struct region *region, uint32_t index)
+void region_event_unref(struct region *region, uint32_t index)
 {
 	region_lock(region);
 	event_leave(&region->header->events[index], region->slot);
@@ -228,12 +228,12 @@ void region_event_drop(struct region *region, uint32_t index)
 bool region_event_expected(struct region *region, const struct region_event *event)
 {
 	region_lock(region);
-	bool alive = event->used && region_alive_locked(region, atomic_load(&event->recorder));
+	bool alive = event->used && region_is_alive_locked(region, atomic_load(&event->recorder));
 	region_unlock(region);
 	return alive;
 }
 
-void region_events_drop_holder(struct region *region, int slot)
+void region_events_unref_slot(struct region *region, int slot)
 {
 	for (uint32_t i = 0; i < REGION_EVENTS; i++) {
 		struct region_event *event = &region->header->events[i];

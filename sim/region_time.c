@@ -412,8 +412,8 @@ void region_time_cancel(struct region *region, int device, uint32_t channel, uin
 
 // ---- waiting --------------------------------------------------------------------------------
 
-struct region_moment region_time_look(struct region *region, int device, uint32_t channel, uint64_t sequence,
-				      enum time_stage stage)
+struct region_moment region_time_query(struct region *region, int device, uint32_t channel, uint64_t sequence,
+				       enum time_stage stage)
 {
 	struct region_time *time = time_of(region, device);
 	const struct time_rules rules = rules_of(region);
@@ -431,7 +431,7 @@ struct region_moment region_time_look(struct region *region, int device, uint32_
 						__ATOMIC_ACQUIRE);
 	if (moment.stage >= stage)
 		return moment;
-	moment.wake_ns = time_foresee(&state, &rules, &queues, channel, sequence, stage);
+	moment.wake_ns = time_predict(&state, &rules, &queues, channel, sequence, stage);
 	if (moment.wake_ns > now + REGION_TIME_PATIENCE_NS)
 		moment.wake_ns = now + REGION_TIME_PATIENCE_NS;
 	return moment;

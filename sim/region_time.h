@@ -50,8 +50,8 @@ struct region_moment {
 	uint32_t generation; // changes when work ends that could not be predicted
 };
 // Advances the device to now and returns how far the work is.
-struct region_moment region_time_look(struct region *region, int device, uint32_t channel, uint64_t sequence,
-				      enum time_stage stage);
+struct region_moment region_time_query(struct region *region, int device, uint32_t channel, uint64_t sequence,
+				       enum time_stage stage);
 // Sleeps until moment->wake_ns, or until work ends that could not be predicted.
 void region_time_sleep(struct region *region, int device, const struct region_moment *moment);
 // Ends the sleeps of all processes.

@@ -31,8 +31,8 @@ static CUresult set_run(struct sim_op *op_)
 		CUdeviceptr row = op->set.dst + y * op->set.pitch;
 		for (size_t done = 0; done < op->set.width;) {
 			size_t count = op->set.width - done < piece ? op->set.width - done : piece;
-			void *at = sim_memory_host(op->device, row + done * op->set.elementSize,
-						   count * op->set.elementSize, true);
+			void *at = sim_memory_translate(op->device, row + done * op->set.elementSize,
+							count * op->set.elementSize, true);
 			if (!at) // it was unmapped in the meantime
 				return CUDA_ERROR_ILLEGAL_ADDRESS;
 			if (atomic_load_explicit(&op_->context->cancel, memory_order_relaxed))
@@ -74,9 +74,9 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	struct sim_device *device = context->device;
 	if (pointer.range && pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
 		device = pointer.device ? pointer.device : device;
-	} else if (!sim_memory_host(device, set->dst, length ? length : 1, true)) {
+	} else if (!sim_memory_translate(device, set->dst, length ? length : 1, true)) {
 		device = pointer.device; // another device's memory: that one does it
-		if (!device || !sim_memory_host(device, set->dst, length ? length : 1, true))
+		if (!device || !sim_memory_translate(device, set->dst, length ? length : 1, true))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	struct sim_set_op *op = (struct sim_set_op *)sim_op_new(&sim_set_class, context);
@@ -101,9 +101,9 @@ static CUresult set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned val
 	if (width == 0 || height == 0)
 		return CUDA_SUCCESS;
 	if (!asynchronous && !atomic_load(&stream->capture))
-		SIM_TRY(sim_capture_unsafe());
+		SIM_TRY(sim_capture_check_unsafe());
 	if (!asynchronous && atomic_load(&stream->capture))
-		return sim_capture_forbidden(stream);
+		return sim_capture_check_stream(stream);
 	SIM_TRY(sim_set_op_new(stream->context, &params, &op));
 	op->instant = !asynchronous || width * element * height <= SIM_STAGED; // done now, if nothing is before it
 	// Pinned host memory is set when the call returns; device memory need not be.

@@ -148,7 +148,7 @@ static struct sim_stream *thread_stream(struct sim_context *context)
 	one->context = context;
 	one->stream = sim_stream_new(context, 0, 0);
 	one->stream->per_thread = true;
-	sim_context_admit(one->stream);
+	sim_context_order_stream(one->stream);
 	sim_stream_ref(one->stream); // ours; the context closes it when it goes
 	one->next = pthread_getspecific(thread_key);
 	pthread_setspecific(thread_key, one);

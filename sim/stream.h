@@ -23,7 +23,7 @@ struct sim_stream {
 	_Atomic unsigned pending; // number of operations queued and running
 	bool worker, sleeping, closing;
 	pthread_cond_t wake;
-	unsigned crowd; // threads that wait for room in the queue
+	unsigned room_waiters; // threads that wait for room in the queue
 	pthread_cond_t room;
 	// On a device that shares its time, also under context->lock:
 	uint32_t channel; // valid while has_channel is set
@@ -66,7 +66,7 @@ CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
 // Submits, waits for the end, and returns the sticky error if there is one now.
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
 // Returns a reference to the mark of the latest operation; NULL: the stream is idle.
-struct sim_mark *sim_stream_last(struct sim_stream *stream);
+struct sim_mark *sim_stream_last_mark(struct sim_stream *stream);
 CUresult sim_stream_wait_idle(struct sim_stream *stream);
 
 struct sim_host_op { // stream_host.c

@@ -16,7 +16,7 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned int fla
 	if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_stream *stream = sim_stream_new(context, flags, priority);
-	sim_context_admit(stream);
+	sim_context_order_stream(stream);
 	*phStream = sim_stream_handle(stream);
 	return CUDA_SUCCESS;
 }
@@ -56,8 +56,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 
 	SIM_ENTER(cuStreamQuery);
 	SIM_TRY(sim_stream_get(hStream, &stream));
-	SIM_TRY(sim_capture_forbidden(stream));
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_stream(stream));
+	SIM_TRY(sim_capture_check_unsafe());
 	return atomic_load_explicit(&stream->pending, memory_order_acquire) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
@@ -73,8 +73,8 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 
 	SIM_ENTER(cuStreamSynchronize);
 	SIM_TRY(sim_stream_get(hStream, &stream));
-	SIM_TRY(sim_capture_forbidden(stream));
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_stream(stream));
+	SIM_TRY(sim_capture_check_unsafe());
 	return sim_stream_wait_idle(stream);
 }
 

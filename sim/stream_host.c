@@ -59,7 +59,7 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback
 	if (!callback || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (atomic_load(&stream->capture))
-		return sim_capture_forbidden(stream);
+		return sim_capture_check_stream(stream);
 	struct sim_op *op = sim_host_op_new(stream->context, NULL, userData);
 	((struct sim_host_op *)op)->callback = callback;
 	op->always = true;
@@ -79,7 +79,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 	struct sim_pointer pointer;
 
 	SIM_ENTER(cuStreamAttachMemAsync);
-	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_capture_check_unsafe());
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (!sim_pointer_find(dptr, &pointer) || !pointer.managed || (length && length != pointer.size) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))

@@ -29,7 +29,7 @@ static void reclaim(void)
 	pthread_mutex_unlock(&lock);
 	if (!candidates)
 		return;
-	bool pending = sim_work_pending(); // takes locks that are held when a context ends
+	bool pending = sim_has_pending_work(); // takes locks that are held when a context ends
 	pthread_mutex_lock(&lock);
 	struct sim_texture **list = pending ? &ended : &free_list;
 	for (struct sim_texture *texture = candidates, *next; texture; texture = next) {

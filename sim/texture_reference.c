@@ -89,7 +89,8 @@ CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexr
 	reference->object = object;
 	if (reference->module) {
 		uint64_t handle = object->handle;
-		void *variable = sim_memory_host(object->context->device, reference->variable, sizeof handle, true);
+		void *variable =
+			sim_memory_translate(object->context->device, reference->variable, sizeof handle, true);
 		if (!variable)
 			return CUDA_ERROR_INVALID_HANDLE;
 		memcpy(variable, &handle, sizeof handle);

@@ -109,7 +109,7 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 	case CU_MEM_LOCATION_TYPE_HOST: // belongs to no node, and to no other process
 		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return sim_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return sim_has_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return sim_device_get(prop->location.id, ret_device);
 	default: // nor the calling thread's node: it may change
@@ -144,7 +144,8 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
 	if (device)
 		SIM_TRY((CUresult)atomic_load(&device->lost));
 	sim_memory_lock();
-	CUresult result = device ? sim_physical_create(device, size, &physical) : sim_physical_on_host(size, &physical);
+	CUresult result =
+		device ? sim_physical_create(device, size, &physical) : sim_physical_create_on_host(size, &physical);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && device && sim_pool_trim_all(device) == CUDA_SUCCESS)
 		result = sim_physical_create(device, size, &physical);
 	if (result == CUDA_SUCCESS) {
@@ -310,11 +311,11 @@ static CUresult check_access(const CUmemAccessDesc *desc)
 static CUresult set_access(struct sim_mapping *mapping, const CUmemAccessDesc *desc)
 {
 	if (on_host(&desc->location))
-		return sim_mapping_host(mapping);
+		return sim_mapping_open_to_host(mapping);
 	struct sim_device *device = &sim_process.devices[desc->location.id], *home = mapping->physical->device;
 	if (home && home != device && !sim_process.config.peers && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 		return CUDA_ERROR_INVALID_DEVICE;
-	sim_mapping_access(mapping, device, desc->flags);
+	sim_mapping_set_access(mapping, device, desc->flags);
 	return CUDA_SUCCESS;
 }
 
@@ -424,14 +425,14 @@ static CUresult import(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 	size_t size;
 	int physical_device;
 
-	if (region_hold(sim_process.region, id, &physical_device, &size) != 0)
+	if (region_ref(sim_process.region, id, &physical_device, &size) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (sim_process.devices[i].physical == physical_device)
 			device = &sim_process.devices[i];
 	struct sim_physical *physical = device ? sim_physical_adopt(device, id, size, -1) : NULL;
 	if (!physical) {
-		region_drop(sim_process.region, id);
+		region_unref(sim_process.region, id);
 		return device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
 	}
 	physical->shared = true;

@@ -16,9 +16,9 @@ static void start_node(void)
 		return;
 	make_node("memory=64M");
 	observer = join();
-	CHECK_INT(region_take(observer, 0, 2 * MIB, &before), 0);
-	CHECK_INT(region_take(observer, 0, KEPT, &kept), 0);
-	region_drop(observer, before);
+	CHECK_INT(region_alloc(observer, 0, 2 * MIB, &before), 0);
+	CHECK_INT(region_alloc(observer, 0, KEPT, &kept), 0);
+	region_unref(observer, before);
 }
 
 static unsigned count_exports(void)
@@ -64,12 +64,12 @@ static void take_and_drop(void)
 	struct region *region = join();
 	uint64_t one, two;
 
-	MUST(region_take(region, 0, 6 * MIB, &one));
-	MUST(region_take(region, 0, 2 * MIB, &two));
-	region_drop(region, one);
-	MUST(region_take(region, 0, 4 * MIB, &one));
-	region_drop(region, two);
-	region_drop(region, one);
+	MUST(region_alloc(region, 0, 6 * MIB, &one));
+	MUST(region_alloc(region, 0, 2 * MIB, &two));
+	region_unref(region, one);
+	MUST(region_alloc(region, 0, 4 * MIB, &one));
+	region_unref(region, two);
+	region_unref(region, one);
 }
 
 static void take_and_leave(void)
@@ -77,7 +77,7 @@ static void take_and_leave(void)
 	struct region *region = join();
 	uint64_t one;
 
-	MUST(region_take(region, 0, 6 * MIB, &one));
+	MUST(region_alloc(region, 0, 6 * MIB, &one));
 	region_close(region);
 }
 
@@ -86,10 +86,10 @@ static void be_refused(void)
 	struct region *region = join();
 	uint64_t one, two;
 
-	MUST(region_take(region, 0, 58 * MIB, &one));
-	if (region_take(region, 0, 6 * MIB, &two) != REGION_FULL)
+	MUST(region_alloc(region, 0, 58 * MIB, &one));
+	if (region_alloc(region, 0, 6 * MIB, &two) != REGION_FULL)
 		_exit(4);
-	region_drop(region, one);
+	region_unref(region, one);
 }
 
 // The descriptor keeps the memory alive when its last holder drops it.
@@ -100,11 +100,11 @@ static void export_and_drop(void)
 	int descriptor;
 
 	for (int early = 0; early < 2; early++) {
-		MUST(region_take(region, 0, 4 * MIB, &what.id));
+		MUST(region_alloc(region, 0, 4 * MIB, &what.id));
 		MUST(region_export(region, &what, 0, &descriptor));
 		if (early)
 			close(descriptor);
-		region_drop(region, what.id);
+		region_unref(region, what.id);
 		if (!early)
 			close(descriptor);
 		region_reap(region);
@@ -119,14 +119,14 @@ static void hand_over(void)
 	size_t size;
 	int device;
 
-	MUST(region_take(first, 0, 4 * MIB, &id));
-	MUST(region_hold(second, id, &device, &size));
-	region_drop(first, id);
-	MUST(region_hold(first, id, &device, &size));
-	region_drop(second, id);
-	region_drop(first, id);
-	MUST(region_take(first, 0, 2 * MIB, &id));
-	MUST(region_hold(second, id, &device, &size));
+	MUST(region_alloc(first, 0, 4 * MIB, &id));
+	MUST(region_ref(second, id, &device, &size));
+	region_unref(first, id);
+	MUST(region_ref(first, id, &device, &size));
+	region_unref(second, id);
+	region_unref(first, id);
+	MUST(region_alloc(first, 0, 2 * MIB, &id));
+	MUST(region_ref(second, id, &device, &size));
 	region_close(first);
 	region_close(second);
 }
@@ -138,9 +138,9 @@ static void share_the_observers(void)
 	size_t size;
 	int device;
 
-	MUST(region_hold(region, kept, &device, &size));
-	region_drop(region, kept);
-	MUST(region_hold(region, kept, &device, &size));
+	MUST(region_ref(region, kept, &device, &size));
+	region_unref(region, kept);
+	MUST(region_ref(region, kept, &device, &size));
 	region_close(region);
 }
 
@@ -150,9 +150,9 @@ static void share_events(void)
 	uint32_t index, generation;
 
 	MUST(region_event_create(first, &index, &generation));
-	MUST(region_event_hold(second, index, generation));
-	region_event_drop(first, index);
-	region_event_drop(second, index);
+	MUST(region_event_ref(second, index, generation));
+	region_event_unref(first, index);
+	region_event_unref(second, index);
 	MUST(region_event_create(first, &index, &generation));
 	region_close(first);
 }
@@ -164,7 +164,7 @@ static void detach_and_attach(void)
 
 	region_detach(region);
 	MUST(region_attach(region, &config));
-	MUST(region_take(region, 0, 2 * MIB, &id));
+	MUST(region_alloc(region, 0, 2 * MIB, &id));
 }
 
 static void reap(void)

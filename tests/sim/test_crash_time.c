@@ -13,7 +13,7 @@ static struct region *observer;
 static void wait_for(struct region *region, uint32_t channel, uint64_t sequence, enum time_stage stage)
 {
 	for (;;) {
-		struct region_moment moment = region_time_look(region, 0, channel, sequence, stage);
+		struct region_moment moment = region_time_query(region, 0, channel, sequence, stage);
 		if (moment.stage >= stage)
 			return;
 		region_time_sleep(region, 0, &moment);
@@ -213,7 +213,7 @@ TEST(work_is_served_though_nobody_looks)
 	for (int i = 0; i < 50; i++)
 		last = append(observer, channel, TIME_SMS, false, 100 * US);
 	usleep(30000); // nobody looks
-	moment = region_time_look(observer, 0, channel, last, TIME_ENDS);
+	moment = region_time_query(observer, 0, channel, last, TIME_ENDS);
 	CHECK_INT(moment.stage, TIME_ENDS);
 	CHECK(moment.end_ns >= start + 5 * MS && moment.end_ns < start + 5 * MS + 10 * MS);
 	region_time_release(observer, 0, channel);
@@ -241,7 +241,7 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	CHECK_INT(region_time_claim(observer, 0, 5, &channel), 0);
 	uint64_t sequence = append(observer, channel, TIME_SMS, true, 0);
 	wait_for(observer, channel, sequence, TIME_RUNS);
-	moment = region_time_look(observer, 0, channel, sequence, TIME_ENDS);
+	moment = region_time_query(observer, 0, channel, sequence, TIME_ENDS);
 	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
 	act(channel, sequence); // before it sleeps, or after

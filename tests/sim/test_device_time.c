@@ -345,13 +345,13 @@ TEST(what_is_foreseen_happens)
 	}
 	time_begin(&state, &queues);
 	copy = state;
-	uint64_t starts = time_foresee(&copy, &rules, &queues, 1, 0, TIME_RUNS);
+	uint64_t starts = time_predict(&copy, &rules, &queues, 1, 0, TIME_RUNS);
 	copy = state;
-	uint64_t ends = time_foresee(&copy, &rules, &queues, 1, 6, TIME_ENDS);
+	uint64_t ends = time_predict(&copy, &rules, &queues, 1, 6, TIME_ENDS);
 	append_open(2, 1000); // nobody knows when it ends
 	time_begin(&state, &queues);
 	copy = state;
-	CHECK(time_foresee(&copy, &rules, &queues, 2, 0, TIME_ENDS) != 0);
+	CHECK(time_predict(&copy, &rules, &queues, 2, 0, TIME_ENDS) != 0);
 	channels[2].tail = 0;
 	memset(&state, 0, sizeof state);
 	run_until(100 * MS);

@@ -186,7 +186,7 @@ static void take_and_hold(void)
 	struct region *region = join();
 	uint64_t id;
 
-	int took = region_take(region, 0, 8 * MIB, &id);
+	int took = region_alloc(region, 0, 8 * MIB, &id);
 	for (int fd = 3; fd < 1024; fd++) // as a program may, which does not know them
 		close(fd);
 	if (took == 0)
@@ -211,8 +211,8 @@ TEST(who_dies_in_another_namespace_frees_what_it_held_and_nothing_else)
 
 	start_node();
 	struct region *region = join();
-	CHECK_INT(region_take(region, 0, 4 * MIB, &id), 0);
-	CHECK_INT(region_runs(region, id, fill, &ours), 0);
+	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);
+	CHECK_INT(region_each_run(region, id, fill, &ours), 0);
 	for (int death = 0; death < 20; death++) {
 		atomic_store(&board->entered, false);
 		start_contained(take_and_hold, &board->first);
@@ -220,7 +220,7 @@ TEST(who_dies_in_another_namespace_frees_what_it_held_and_nothing_else)
 		CHECK_INT(region_used(region, 0), 12 * MIB); // it lives
 		end_contained(board->first);
 		CHECK_INT(region_used(region, 0), 4 * MIB);
-		CHECK_INT(region_runs(region, id, read_back, &now), 0);
+		CHECK_INT(region_each_run(region, id, read_back, &now), 0);
 		CHECK_INT(now, ours);
 	}
 	region_close(region);
@@ -241,7 +241,7 @@ TEST(who_looks_from_another_namespace_takes_nobody_for_dead)
 
 	start_node();
 	struct region *region = join();
-	CHECK_INT(region_take(region, 0, 4 * MIB, &id), 0);
+	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);
 	start_contained(look_and_end, &board->first);
 	while (!strchr("XZ", state_of(board->first)))
 		nap();
@@ -259,10 +259,10 @@ TEST(a_copy_gives_up_nothing_of_whom_it_is_a_copy_of)
 
 	start_node();
 	struct region *region = join();
-	CHECK_INT(region_take(region, 0, 4 * MIB, &id), 0);
+	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);
 	pid_t copy = fork();
 	if (copy == 0) {
-		region_leave(region);
+		region_release_all(region);
 		_exit(0);
 	}
 	CHECK_INT(waitpid(copy, &status, 0), copy);
@@ -279,10 +279,10 @@ TEST(a_slot_is_kept_while_its_process_holds_no_memory)
 	int slot = region->slot;
 	region_detach(region);
 	region_reap(other);
-	region_leave(region); // holds nothing: says nothing
+	region_release_all(region); // holds nothing: says nothing
 	CHECK_INT(region_attach(region, &config), 0);
 	CHECK_INT(region->slot, slot);
-	CHECK_INT(region_take(region, 0, 4 * MIB, &id), 0);
+	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);
 	CHECK_INT(region_used(other, 0), 4 * MIB);
 	region_close(region);
 	CHECK_INT(region_used(other, 0), 0);
