@@ -1,4 +1,4 @@
-// Capture: operations submitted to a capturing stream become nodes.
+// Stream capture: operations submitted to a capturing stream become nodes of a graph.
 
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ void sim_capture_unlock(void)
 
 // ---- streams and their capture ----------------------------------------------------------------
 
-static CUresult join(struct sim_capture *capture, struct sim_stream *stream, struct sim_captured **ret_captured)
+static CUresult join_capture(struct sim_capture *capture, struct sim_stream *stream, struct sim_captured **ret_captured)
 {
 	struct sim_captured *captured = calloc(1, sizeof *captured);
 
@@ -47,7 +47,7 @@ static CUresult join(struct sim_capture *capture, struct sim_stream *stream, str
 	return CUDA_SUCCESS;
 }
 
-static void forget_stream(struct sim_captured *captured)
+static void detach_stream(struct sim_captured *captured)
 {
 	struct sim_stream *stream = captured->stream;
 
@@ -60,10 +60,10 @@ static void forget_stream(struct sim_captured *captured)
 	captured->stream = NULL;
 }
 
-static void leave(struct sim_captured *captured)
+static void free_captured(struct sim_captured *captured)
 {
 	if (captured->stream)
-		forget_stream(captured);
+		detach_stream(captured);
 	sim_edges_finish(&captured->tips);
 	free(captured->listed);
 	free(captured->listed_data);
@@ -84,9 +84,9 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 	return sim_edges_add(&captured->tips, node, NULL);
 }
 
-// A graph that a failed capture leaves, the program's own too; it drops user objects, so without the lock. What it was
-// the child or a body of stays, and whoever uses that crashes, as in the driver.
-static void lose(struct CUgraph_st *graph)
+// Frees the graph of a failed capture, also if it is the program's own. Call it without the lock, because user objects
+// are released. A graph of which it was the child or a body stays, and crashes when it is used, as in the driver.
+static void free_failed_graph(struct CUgraph_st *graph)
 {
 	struct CUgraphNode_st *owner = graph ? graph->owner : NULL;
 
@@ -98,8 +98,8 @@ static void lose(struct CUgraph_st *graph)
 	sim_graph_free(graph);
 }
 
-// With the lock: dissolves the capture and returns its graph.
-static struct CUgraph_st *dissolve(struct sim_capture *capture)
+// Ends the capture and returns its graph. With the lock held.
+static struct CUgraph_st *end_capture(struct sim_capture *capture)
 {
 	struct CUgraph_st *graph = capture->graph;
 
@@ -112,11 +112,11 @@ static struct CUgraph_st *dissolve(struct sim_capture *capture)
 	atomic_fetch_sub(&sim_capture_count, 1);
 	for (struct sim_captured *one = capture->streams, *next; one; one = next) {
 		next = one->next;
-		leave(one);
+		free_captured(one);
 	}
 	for (struct sim_recorded *one = capture->records, *next; one; one = next) {
 		next = one->next;
-		if (one->event->capture == one) // else recorded again, or another event by now
+		if (one->event->capture == one) // else the event was recorded again, or its memory is another event
 			one->event->capture = NULL;
 		sim_edges_finish(&one->tips);
 		free(one);
@@ -154,13 +154,13 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	atomic_fetch_add(&sim_capture_count, 1);
 	result = graph ? CUDA_SUCCESS : sim_graph_new(&capture->graph);
 	if (result == CUDA_SUCCESS)
-		result = join(capture, stream, &captured);
+		result = join_capture(capture, stream, &captured);
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 		result = sim_edges_add(&captured->tips, dependencies[i], data ? &data[i] : NULL);
 	if (result == CUDA_SUCCESS)
 		capture->origin = captured;
 	else
-		unused = dissolve(capture);
+		unused = end_capture(capture);
 out:
 	sim_capture_unlock();
 	if (unused != graph)
@@ -168,14 +168,14 @@ out:
 	return result;
 }
 
-// Marks everything that the tips depend on, themselves included, with `mark`.
-static void mark_back(CUgraphNode node, size_t mark)
+// Sets `mark` in a node and in all nodes that it depends on.
+static void mark_dependencies(CUgraphNode node, size_t mark)
 {
-	// Iterative: captured graphs are chains of any length.
+	// Without recursion: captured graphs may be long chains.
 	size_t capacity = 64, count = 0;
 	CUgraphNode *stack = malloc(capacity * sizeof *stack);
 	if (!stack)
-		abort(); // the host is out of memory: nothing here can go on
+		abort(); // the host is out of memory
 	stack[count++] = node;
 	while (count) {
 		CUgraphNode one = stack[--count];
@@ -196,13 +196,13 @@ static void mark_back(CUgraphNode node, size_t mark)
 	free(stack);
 }
 
-// Work of a forked stream that the origin does not depend on.
-static bool unjoined(const struct sim_capture *capture)
+// Returns whether a stream of the capture has work that the origin does not depend on.
+static bool has_unjoined_work(const struct sim_capture *capture)
 {
 	for (struct CUgraphNode_st *node = capture->graph->first; node; node = node->next)
 		node->mark = 0;
 	for (size_t i = 0; i < capture->origin->tips.count; i++)
-		mark_back(capture->origin->tips.items[i].node, 1);
+		mark_dependencies(capture->origin->tips.items[i].node, 1);
 	for (const struct sim_captured *one = capture->streams; one; one = one->next)
 		for (size_t i = 0; i < one->tips.count && !one->placed; i++)
 			if (one->tips.items[i].node->mark != 1)
@@ -213,7 +213,7 @@ static bool unjoined(const struct sim_capture *capture)
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 {
 	CUresult result = CUDA_SUCCESS;
-	struct CUgraph_st *lost = NULL;
+	struct CUgraph_st *failed = NULL;
 
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
@@ -224,23 +224,23 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
 		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-		lost = dissolve(capture);
+		failed = end_capture(capture);
 	} else if (captured != capture->origin) {
 		capture->invalidated = true;
 		result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	} else {
 		if (capture->invalidated)
 			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-		else if (unjoined(capture))
+		else if (has_unjoined_work(capture))
 			result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-		struct CUgraph_st *graph = dissolve(capture);
+		struct CUgraph_st *graph = end_capture(capture);
 		if (result)
-			lost = graph;
+			failed = graph;
 		else if (ret_graph)
 			*ret_graph = graph;
 	}
 	sim_capture_unlock();
-	lose(lost);
+	free_failed_graph(failed);
 	return result;
 }
 
@@ -275,8 +275,8 @@ CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, CUgraphNo
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// With the lock: the node follows the stream's tips and becomes its only one.
-static CUresult append(struct sim_captured *captured, CUgraphNode node)
+// Adds the node behind the stream's tips, which it replaces. With the lock held.
+static CUresult append_node(struct sim_captured *captured, CUgraphNode node)
 {
 	for (size_t i = 0; i < captured->tips.count; i++)
 		SIM_TRY(sim_graph_connect(captured->tips.items[i].node, node, &captured->tips.items[i].data));
@@ -303,7 +303,7 @@ static CUresult record_event(struct sim_captured *captured, struct sim_event *ev
 	return CUDA_SUCCESS;
 }
 
-static CUresult capture_locked(struct sim_captured *captured, struct sim_op *op)
+static CUresult capture_op_locked(struct sim_captured *captured, struct sim_op *op)
 {
 	struct sim_capture *capture = captured->capture;
 	CUgraphNode node;
@@ -318,22 +318,22 @@ static CUresult capture_locked(struct sim_captured *captured, struct sim_op *op)
 		return result;
 	}
 	if (op->class == &sim_event_wait_class && !(((struct sim_event_op *)op)->flags & CU_EVENT_WAIT_EXTERNAL)) {
-		// The event was recorded outside: the graph would depend on what is not in it.
+		// The event was recorded outside of the graph, which must not depend on it.
 		sim_op_free(op);
 		capture->invalidated = true;
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}
 	SIM_TRY(sim_node_from_op(capture->graph, op, &node));
-	return append(captured, node);
+	return append_node(captured, node);
 }
 
 CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)
 {
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
-	CUresult result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; // ended since the caller looked
+	CUresult result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; // the capture has ended since the caller checked
 	if (captured)
-		result = capture_locked(captured, op);
+		result = capture_op_locked(captured, op);
 	else
 		sim_op_free(op);
 	sim_capture_unlock();
@@ -348,7 +348,7 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, un
 	struct sim_recorded *recorded = event->capture;
 	struct sim_captured *captured = stream->capture;
 	if (!recorded) {
-		// Recorded outside of any capture: a graph would depend on what is not in it.
+		// The event was recorded outside of the graph, which must not depend on it.
 		if (captured && !(flags & CU_EVENT_WAIT_EXTERNAL)) {
 			captured->capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -366,7 +366,7 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, un
 		result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	} else {
 		if (!captured)
-			result = join(capture, stream, &captured);
+			result = join_capture(capture, stream, &captured);
 		if (result == CUDA_SUCCESS)
 			result = merge_tips(&captured->tips, &recorded->tips);
 	}
@@ -375,26 +375,26 @@ out:
 	return result;
 }
 
-// Ended or spoilt since the caller looked?
-static CUresult usable(const struct sim_captured *captured)
+// Returns an error if the capture was ended or invalidated since the caller checked.
+static CUresult check_active(const struct sim_captured *captured)
 {
 	return captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
 void sim_capture_abandon(struct sim_stream *stream)
 {
-	struct CUgraph_st *lost = NULL;
+	struct CUgraph_st *failed = NULL;
 
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
 	struct sim_capture *capture = captured ? captured->capture : NULL;
 	if (capture && capture->origin == captured) {
-		lost = dissolve(capture); // nobody can end it any more
+		failed = end_capture(capture); // no stream is left that can end it
 	} else if (capture) {
-		forget_stream(captured); // its work must be joined like that of others
+		detach_stream(captured); // its work must still be joined
 	}
 	sim_capture_unlock();
-	lose(lost);
+	free_failed_graph(failed);
 }
 
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
@@ -411,17 +411,17 @@ CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPo
 							     stream->context->device->ordinal};
 	if (!props)
 		params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE; // a graph's memory is not shared, whatever its pool
+	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE; // memory of a graph cannot be exported
 	SIM_TRY(sim_graph_memory_new(stream->context, &params, &memory));
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
-	CUresult result = usable(captured);
+	CUresult result = check_active(captured);
 	if (result == CUDA_SUCCESS)
 		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
 	if (result == CUDA_SUCCESS) {
 		node->memory = memory;
 		*ret_address = memory->address;
-		result = append(captured, node);
+		result = append_node(captured, node);
 	} else {
 		sim_graph_memory_unref(memory);
 	}
@@ -435,14 +435,14 @@ CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
 
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
-	CUresult result = usable(captured);
+	CUresult result = check_active(captured);
 	if (result == CUDA_SUCCESS)
 		result = sim_graph_check_free(captured->capture->graph, address);
 	if (result == CUDA_SUCCESS)
 		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
 	if (result == CUDA_SUCCESS) {
 		node->freed = address;
-		result = append(captured, node);
+		result = append_node(captured, node);
 	}
 	sim_capture_unlock();
 	return result;

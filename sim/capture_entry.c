@@ -5,7 +5,7 @@
 #include "entry.h"
 #include "stream.h"
 
-static CUresult begin(CUstream handle, CUstreamCaptureMode mode)
+static CUresult begin_capture(CUstream handle, CUstreamCaptureMode mode)
 {
 	struct sim_stream *stream;
 
@@ -13,8 +13,8 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode)
 	return sim_capture_begin(stream, mode, NULL, NULL, NULL, 0);
 }
 
-static CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode *dependencies,
-			       const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
+static CUresult begin_capture_to_graph(CUstream handle, CUgraph graph, const CUgraphNode *dependencies,
+				       const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
 {
 	struct sim_stream *stream;
 
@@ -30,7 +30,7 @@ static CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode
 	return sim_capture_begin(stream, mode, graph, dependencies, data, count);
 }
 
-static CUresult end(CUstream handle, CUgraph *ret_graph)
+static CUresult end_capture(CUstream handle, CUgraph *ret_graph)
 {
 	struct sim_stream *stream;
 
@@ -40,8 +40,8 @@ static CUresult end(CUstream handle, CUgraph *ret_graph)
 	return sim_capture_end(stream, ret_graph);
 }
 
-static CUresult status_of(struct sim_stream *stream, CUstreamCaptureStatus *ret_status,
-			  struct sim_captured **ret_captured)
+static CUresult get_status(struct sim_stream *stream, CUstreamCaptureStatus *ret_status,
+			   struct sim_captured **ret_captured)
 {
 	struct sim_captured *captured = stream->capture;
 
@@ -49,11 +49,11 @@ static CUresult status_of(struct sim_stream *stream, CUstreamCaptureStatus *ret_
 		    : captured->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 						     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	*ret_captured = captured;
-	// The legacy stream cannot say while a stream that waits for it captures.
+	// The legacy stream has no status while a blocking stream of its context captures.
 	return stream->legacy && stream->context->captures ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
-static CUresult is_capturing(CUstream handle, CUstreamCaptureStatus *ret_status)
+static CUresult query_status(CUstream handle, CUstreamCaptureStatus *ret_status)
 {
 	struct sim_captured *captured;
 	struct sim_stream *stream;
@@ -62,7 +62,7 @@ static CUresult is_capturing(CUstream handle, CUstreamCaptureStatus *ret_status)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_stream_get(handle, &stream));
 	sim_capture_lock();
-	CUresult result = status_of(stream, ret_status, &captured);
+	CUresult result = get_status(stream, ret_status, &captured);
 	sim_capture_unlock();
 	return result;
 }
@@ -76,7 +76,7 @@ struct info {
 	size_t *count;
 };
 
-// The arrays handed out are the stream's, valid until its next call.
+// Returns the dependencies in arrays of the stream, which are valid until the next such call.
 static CUresult fill_dependencies(const struct info *info, struct sim_captured *captured)
 {
 	size_t count = captured->tips.count;
@@ -114,7 +114,7 @@ static CUresult get_info(CUstream handle, const struct info *info)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_stream_get(handle, &stream));
 	sim_capture_lock();
-	CUresult result = status_of(stream, info->status, &captured);
+	CUresult result = get_status(stream, info->status, &captured);
 	if (result == CUDA_SUCCESS && *info->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
 		if (info->id)
 			*info->id = captured->capture->id;
@@ -155,29 +155,29 @@ static CUresult change_dependencies(CUstream handle, const CUgraphNode *nodes, c
 	return result;
 }
 
-// Each entry comes for the legacy and for the per-thread default stream.
+// Each entry has a form for the legacy and one for the per-thread default stream.
 CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	SIM_ENTER(cuStreamBeginCapture);
-	return begin(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	return begin_capture(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
 	SIM_ENTER(cuStreamBeginCapture_ptsz);
-	return begin(SIM_PTSZ(hStream), CU_STREAM_CAPTURE_MODE_GLOBAL);
+	return begin_capture(SIM_PTSZ(hStream), CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	SIM_ENTER(cuStreamBeginCapture_v2);
-	return begin(hStream, mode);
+	return begin_capture(hStream, mode);
 }
 
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
 	SIM_ENTER(cuStreamBeginCapture_v2_ptsz);
-	return begin(SIM_PTSZ(hStream), mode);
+	return begin_capture(SIM_PTSZ(hStream), mode);
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -185,7 +185,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
 				     CUstreamCaptureMode mode)
 {
 	SIM_ENTER(cuStreamBeginCaptureToGraph);
-	return begin_to_graph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+	return begin_capture_to_graph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -193,31 +193,31 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, cons
 					  CUstreamCaptureMode mode)
 {
 	SIM_ENTER(cuStreamBeginCaptureToGraph_ptsz);
-	return begin_to_graph(SIM_PTSZ(hStream), hGraph, dependencies, dependencyData, numDependencies, mode);
+	return begin_capture_to_graph(SIM_PTSZ(hStream), hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	SIM_ENTER(cuStreamEndCapture);
-	return end(hStream, phGraph);
+	return end_capture(hStream, phGraph);
 }
 
 CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	SIM_ENTER(cuStreamEndCapture_ptsz);
-	return end(SIM_PTSZ(hStream), phGraph);
+	return end_capture(SIM_PTSZ(hStream), phGraph);
 }
 
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	SIM_ENTER(cuStreamIsCapturing);
-	return is_capturing(hStream, captureStatus);
+	return query_status(hStream, captureStatus);
 }
 
 CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	SIM_ENTER(cuStreamIsCapturing_ptsz);
-	return is_capturing(SIM_PTSZ(hStream), captureStatus);
+	return query_status(SIM_PTSZ(hStream), captureStatus);
 }
 
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)

@@ -1,4 +1,4 @@
-// What threads and streams may not do while something captures.
+// The calls that threads and streams must not make while a stream captures.
 #include "capture.h"
 #include "capture_state.h"
 #include "entry.h"

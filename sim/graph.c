@@ -1,5 +1,4 @@
-// Graphs and nodes as data: making, connecting, cloning, ordering.
-
+// Graphs and nodes as data structures: creating, connecting, cloning, sorting.
 #include <stdlib.h>
 
 #include "context.h"
@@ -71,7 +70,7 @@ void sim_condition_unref(struct sim_condition *condition)
 
 	if (!condition || atomic_fetch_sub(&condition->references, 1) != 1)
 		return;
-	// The word went with its context, if that has ended.
+	// A context that has ended has freed the word.
 	if (sim_context_get(sim_context_handle(condition->context), &context) == CUDA_SUCCESS &&
 	    context->id == condition->context_id)
 		sim_memory_free(condition->handle);
@@ -82,7 +81,7 @@ void sim_graph_free(struct CUgraph_st *graph)
 {
 	if (!graph)
 		return;
-	// Edges go with their nodes' arrays: nothing needs to be disconnected first.
+	// All nodes are freed with their edges, so that no edge has to be removed.
 	for (struct CUgraphNode_st *node = graph->first, *next; node; node = next) {
 		next = node->next;
 		node->dependencies.count = node->dependents.count = 0;
@@ -166,7 +165,7 @@ CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *t
 
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle)
 {
-	// Bodies use the conditions of the graphs around them.
+	// A body can use the conditions of the graphs that contain it.
 	for (; graph; graph = graph->owner ? graph->owner->graph : NULL)
 		for (struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
 			if (condition->handle == handle)
@@ -247,7 +246,7 @@ CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st **
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct CUgraphNode_st *node = graph->first; node; node = node->next) {
-		node->mark = node->dependencies.count; // still to come before it
+		node->mark = node->dependencies.count; // number of dependencies not yet in the list
 		if (node->mark == 0)
 			nodes[ready++] = node;
 	}

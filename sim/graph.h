@@ -1,6 +1,6 @@
-// Graphs and executable graphs (graph*.c). The driver's opaque handles are pointers to these structs, which have the tags
-// of cuda.h. As with the driver, only one thread at a time may use a graph. sim_capture_lock serializes captures, to
-// which several threads may add.
+// Graphs and executable graphs (graph*.c). The driver's opaque handles are pointers to these structs, which have the
+// tags of cuda.h. As with the driver, only one thread at a time may use a graph. sim_capture_lock serializes captures,
+// to which several threads may add.
 #pragma once
 
 #include "graph_memory.h"

@@ -6,7 +6,7 @@
 #include "graph.h"
 #include "memory.h"
 
-// Dependencies must be of the graph, each named once.
+// Checks that the dependencies belong to the graph and that none is repeated.
 static CUresult check_dependencies(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
 				   size_t count)
 {
@@ -28,8 +28,8 @@ static CUresult check_dependencies(CUgraph graph, const CUgraphNode *dependencie
 	return CUDA_SUCCESS;
 }
 
-static CUresult add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-		    size_t count, CUgraphNode *ret_node)
+static CUresult add_node(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
+			 const CUgraphEdgeData *data, size_t count, CUgraphNode *ret_node)
 {
 	struct CUgraphNode_st *node;
 
@@ -52,7 +52,7 @@ static CUresult add_op(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *
 	CUgraphNode node;
 
 	SIM_TRY(sim_node_op(params, &op));
-	CUresult result = add(graph, params->type, dependencies, data, count, &node);
+	CUresult result = add_node(graph, params->type, dependencies, data, count, &node);
 	if (result != CUDA_SUCCESS) {
 		sim_op_free(op);
 		return result;
@@ -72,20 +72,20 @@ static CUresult add_child(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	CUgraphNode node;
 
 	SIM_TRY(sim_graph_get(child));
-	// The driver does not survive a graph inside itself.
+	// A graph inside itself crashes the real driver.
 	for (const struct CUgraph_st *around = graph; around; around = around->owner ? around->owner->graph : NULL)
 		if (child == around)
 			return CUDA_ERROR_INVALID_VALUE;
 	if (sim_graph_contains(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (child->owner)
-		return CUDA_ERROR_NOT_SUPPORTED; // what is a node's own stays where it is
+		return CUDA_ERROR_NOT_SUPPORTED; // it belongs to another node
 	if (!move && (sim_graph_contains(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
 		      sim_graph_contains(child, CU_GRAPH_NODE_TYPE_MEM_FREE)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!move)
 		SIM_TRY(sim_graph_clone(child, &child));
-	CUresult result = add(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, &node);
+	CUresult result = add_node(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, &node);
 	if (result != CUDA_SUCCESS) {
 		if (!move)
 			sim_graph_free(child);
@@ -106,7 +106,7 @@ static CUresult add_alloc(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 
 	SIM_TRY(sim_context_current(&context));
 	SIM_TRY(sim_graph_memory_new(context, params, &memory));
-	CUresult result = add(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, dependencies, data, count, &node);
+	CUresult result = add_node(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, dependencies, data, count, &node);
 	if (result != CUDA_SUCCESS) {
 		sim_graph_memory_unref(memory);
 		return result;
@@ -123,7 +123,7 @@ static CUresult add_free(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode
 	CUgraphNode node;
 
 	SIM_TRY(sim_graph_check_free(graph, address));
-	SIM_TRY(add(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, dependencies, data, count, &node));
+	SIM_TRY(add_node(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, dependencies, data, count, &node));
 	node->freed = address;
 	*ret_node = node;
 	return CUDA_SUCCESS;
@@ -140,7 +140,7 @@ static CUresult add_conditional(CUgraphNode *ret_node, CUgraph graph, const CUgr
 	    (params->type == CU_GRAPH_COND_TYPE_WHILE && size != 1) ||
 	    (params->type == CU_GRAPH_COND_TYPE_IF && size > 2))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(add(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, dependencies, data, count, &node));
+	SIM_TRY(add_node(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, dependencies, data, count, &node));
 	node->bodies = calloc(size, sizeof *node->bodies);
 	CUresult result = node->bodies ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < size && result == CUDA_SUCCESS; i++) {
@@ -163,8 +163,8 @@ static CUresult add_conditional(CUgraphNode *ret_node, CUgraph graph, const CUgr
 	return CUDA_SUCCESS;
 }
 
-static CUresult add_any(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *dependencies,
-			const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params)
+static CUresult add_typed_node(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode *dependencies,
+			       const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params)
 {
 	if (!ret_node || !params)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -173,7 +173,7 @@ static CUresult add_any(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode 
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return add_child(ret_node, graph, dependencies, data, count, &params->graph);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
-		return add(graph, CU_GRAPH_NODE_TYPE_EMPTY, dependencies, data, count, ret_node);
+		return add_node(graph, CU_GRAPH_NODE_TYPE_EMPTY, dependencies, data, count, ret_node);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return add_alloc(ret_node, graph, dependencies, data, count, &params->alloc);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -189,14 +189,14 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 			size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
 	SIM_ENTER(cuGraphAddNode);
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
 }
 
 CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			   const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
 	SIM_ENTER(cuGraphAddNode_v2);
-	return add_any(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+	return add_typed_node(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
 }
 
 CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -208,7 +208,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -220,7 +220,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -233,7 +233,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 		return CUDA_ERROR_INVALID_VALUE;
 	params.memcpy.copyParams = *copyParams;
 	params.memcpy.copyCtx = ctx;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -246,7 +246,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&params.memset, memsetParams, sizeof *memsetParams);
 	params.memset.ctx = ctx;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -259,7 +259,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgr
 		return CUDA_ERROR_INVALID_VALUE;
 	params.host.fn = nodeParams->fn;
 	params.host.userData = nodeParams->userData;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -269,7 +269,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 
 	SIM_ENTER(cuGraphAddChildGraphNode);
 	params.graph.graph = childGraph;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -278,7 +278,7 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUg
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
 
 	SIM_ENTER(cuGraphAddEmptyNode);
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -288,7 +288,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
 
 	SIM_ENTER(cuGraphAddEventRecordNode);
 	params.eventRecord.event = event;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -298,7 +298,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 
 	SIM_ENTER(cuGraphAddEventWaitNode);
 	params.eventWait.event = event;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -310,7 +310,7 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -322,7 +322,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&params.alloc, nodeParams, sizeof *nodeParams);
-	SIM_TRY(add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params));
+	SIM_TRY(add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params));
 	nodeParams->dptr = params.alloc.dptr;
 	return CUDA_SUCCESS;
 }
@@ -334,7 +334,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const C
 
 	SIM_ENTER(cuGraphAddMemFreeNode);
 	params.free.dptr = dptr;
-	return add_any(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,

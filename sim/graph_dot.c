@@ -1,4 +1,4 @@
-// Graphs as text for Graphviz.
+// cuGraphDebugDotPrint: writes graphs as text for Graphviz.
 #include <stdio.h>
 
 #include "copy.h"
@@ -8,7 +8,7 @@
 #include "launch.h"
 #include "stream.h"
 
-static const char *type_name(CUgraphNodeType type)
+static const char *get_type_name(CUgraphNodeType type)
 {
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: return "KERNEL";
@@ -27,7 +27,7 @@ static const char *type_name(CUgraphNodeType type)
 	}
 }
 
-static bool wants(unsigned flags, unsigned flag)
+static bool has_flag(unsigned flags, unsigned flag)
 {
 	return flags & (flag | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
 }
@@ -35,17 +35,17 @@ static bool wants(unsigned flags, unsigned flag)
 static void print_kernel(FILE *file, const struct sim_launch_op *launch, unsigned flags)
 {
 	fprintf(file, "\\n%s", launch->function->info->name);
-	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
+	if (has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
 		fprintf(file, "\\nfunction %p", (const void *)launch->function);
-	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS))
+	if (has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS))
 		fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", launch->grid[0], launch->grid[1], launch->grid[2],
 			launch->block[0], launch->block[1], launch->block[2], launch->shared);
-	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES))
+	if (has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES))
 		fprintf(file, "\\nattributes %#x, cooperative %d", launch->attributes ? launch->attributes->set : 0,
 			launch->cooperative);
 }
 
-// Copies, sets and what else is an operation.
+// Prints the parameters of a node that has an operation.
 static void print_op(FILE *file, const struct CUgraphNode_st *node, unsigned flags)
 {
 	const struct sim_copy_op *copy = (const struct sim_copy_op *)node->op;
@@ -56,35 +56,38 @@ static void print_op(FILE *file, const struct CUgraphNode_st *node, unsigned fla
 
 	if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		print_kernel(file, (const struct sim_launch_op *)node->op, flags);
-	else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS))
+	else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY &&
+		 has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS))
 		fprintf(file, "\\n%#jx = %#jx, %zu x %zu x %zu bytes", (uintmax_t)copy->to, (uintmax_t)copy->from,
 			copy->copy.WidthInBytes, copy->copy.Height, copy->copy.Depth);
-	else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS))
+	else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET &&
+		 has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS))
 		fprintf(file, "\\n%#llx = %#x, %zu x %zu of %u", set->set.dst, set->set.value, set->set.width,
 			set->set.height, set->set.elementSize);
-	else if (node->type == CU_GRAPH_NODE_TYPE_HOST && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS))
+	else if (node->type == CU_GRAPH_NODE_TYPE_HOST && has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS))
 		fprintf(file, "\\n%p(%p)", (void *)(uintptr_t)host->function, host->data);
 	else if (node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP &&
-		 wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS))
+		 has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS))
 		fprintf(file, "\\n%u operations, flags %#x", batch->count, batch->flags);
 	else if ((node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) &&
-		 wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_EVENT_NODE_PARAMS))
+		 has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_EVENT_NODE_PARAMS))
 		fprintf(file, "\\nevent %p", (const void *)event->event);
 }
 
 static void print_label(FILE *file, const struct CUgraphNode_st *node, unsigned flags)
 {
-	fprintf(file, "%llu\\n%s", node->id, type_name(node->type));
-	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
+	fprintf(file, "%llu\\n%s", node->id, get_type_name(node->type));
+	if (has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
 		fprintf(file, "\\nnode %p", (const void *)node);
 	if (node->op)
 		print_op(file, node, flags);
-	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS))
+	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+	    has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS))
 		fprintf(file, "\\n%#llx, %zu bytes", node->memory->address, node->memory->params.bytesize);
-	if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS))
+	if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS))
 		fprintf(file, "\\n%#llx", node->freed);
 	if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
-	    wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS))
+	    has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS))
 		fprintf(file, "\\ncondition %#llx, type %d, %u bodies",
 			(unsigned long long)node->conditional_params.handle, (int)node->conditional, node->body_count);
 }
@@ -92,7 +95,7 @@ static void print_label(FILE *file, const struct CUgraphNode_st *node, unsigned 
 static void print_edge(FILE *file, const struct CUgraphNode_st *from, const struct sim_edge *edge, unsigned flags)
 {
 	fprintf(file, "node_%llu -> node_%llu", from->id, edge->node->id);
-	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO))
+	if (has_flag(flags, CU_GRAPH_DEBUG_DOT_FLAGS_EXTRA_TOPO_INFO))
 		fprintf(file, " [taillabel=\"%d\" headlabel=\"%d\"]", edge->data.from_port, edge->data.to_port);
 	fprintf(file, ";\n");
 }

@@ -1,10 +1,10 @@
-// The driver's entries for whole graphs and for the order of their nodes.
+// The driver's entries for whole graphs and for their edges.
 #include <stdlib.h>
 
 #include "entry.h"
 #include "graph.h"
 
-// Such a graph cannot be copied, nor lose a node or an edge.
+// Returns whether the graph has memory nodes. Such a graph cannot be copied, nor lose a node or an edge.
 static bool has_memory(const struct CUgraph_st *graph)
 {
 	return sim_graph_contains(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
@@ -72,14 +72,14 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 	SIM_ENTER(cuGraphDestroyNode);
 	SIM_TRY(sim_node_get(hNode));
 	if (has_memory(hNode->graph))
-		return CUDA_ERROR_NOT_SUPPORTED; // whichever node it is
+		return CUDA_ERROR_NOT_SUPPORTED;
 	sim_node_free(hNode);
 	return CUDA_SUCCESS;
 }
 
-// The driver's convention for lists: NULL asks for the count; a longer array is filled up
-// with NULL, and the count that exists is answered.
-static CUresult list(CUgraphNode *nodes, size_t *count, CUgraphNode *found, size_t found_count)
+// Returns a list as the driver does: NULL asks for the count; an array that is too long gets NULL at the end, and
+// *count becomes the number of nodes.
+static CUresult fill_list(CUgraphNode *nodes, size_t *count, CUgraphNode *found, size_t found_count)
 {
 	if (nodes)
 		for (size_t i = 0; i < *count; i++)
@@ -101,7 +101,7 @@ static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count, boo
 	for (struct CUgraphNode_st *node = graph->first; node; node = node->next)
 		if (!roots || !node->dependencies.count)
 			found[found_count++] = node;
-	CUresult result = list(nodes, count, found, found_count);
+	CUresult result = fill_list(nodes, count, found, found_count);
 	free(found);
 	return result;
 }
@@ -133,7 +133,7 @@ static bool is_default(const CUgraphEdgeData *data)
 	return !data->from_port && !data->to_port && !data->type;
 }
 
-// Edges with data that the caller has no room for are CUDA_ERROR_LOSSY_QUERY.
+// CUDA_ERROR_LOSSY_QUERY: an edge has data, and `data` is NULL.
 static CUresult list_edges(const struct sim_edges *edges, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
 	if (!count)
@@ -182,7 +182,8 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *depende
 	return list_edges(&hNode->dependents, dependentNodes, edgeData, numDependentNodes);
 }
 
-static CUresult graph_edges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
+static CUresult list_graph_edges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
+				 size_t *count)
 {
 	size_t at = 0;
 
@@ -212,14 +213,14 @@ static CUresult graph_edges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, C
 CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
 {
 	SIM_ENTER(cuGraphGetEdges);
-	return graph_edges(hGraph, from, to, NULL, numEdges);
+	return list_graph_edges(hGraph, from, to, NULL, numEdges);
 }
 
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
 			    size_t *numEdges)
 {
 	SIM_ENTER(cuGraphGetEdges_v2);
-	return graph_edges(hGraph, from, to, edgeData, numEdges);
+	return list_graph_edges(hGraph, from, to, edgeData, numEdges);
 }
 
 static CUresult change_dependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,

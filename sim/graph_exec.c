@@ -40,7 +40,7 @@ CUresult sim_graph_exec_unshare(CUgraphExec exec, struct sim_program **ret_progr
 	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |    \
 	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
-static bool conditions_used(const struct CUgraph_st *graph)
+static bool are_conditions_used(const struct CUgraph_st *graph)
 {
 	for (const struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
 		if (!condition->used)
@@ -48,17 +48,17 @@ static bool conditions_used(const struct CUgraph_st *graph)
 	return true;
 }
 
-// Graphs with memory of their own exist once as executables: the addresses are fixed.
+// Executable graphs that share memory nodes would use the same addresses: only one may exist at a time.
 struct claim {
-	bool take, taken;
+	bool apply, is_claimed; // apply: claim the memory; is_claimed: another executable graph has it
 };
 
 static void claim_one(struct sim_graph_memory *memory, void *data)
 {
 	struct claim *claim = data;
 
-	claim->taken |= memory->instantiated;
-	memory->instantiated |= claim->take;
+	claim->is_claimed |= memory->instantiated;
+	memory->instantiated |= claim->apply;
 }
 
 static void release_one(struct sim_graph_memory *memory, void *data)
@@ -71,21 +71,21 @@ static CUresult claim_memory(struct sim_program *program)
 	struct claim claim = {0};
 
 	sim_program_each_memory(program, claim_one, &claim);
-	if (claim.taken)
+	if (claim.is_claimed)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	claim.take = true;
+	claim.apply = true;
 	sim_program_each_memory(program, claim_one, &claim);
 	return CUDA_SUCCESS;
 }
 
-static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec *ret_exec,
-			    CUgraphInstantiateResult *ret_reason)
+static CUresult instantiate_graph(CUgraph graph, unsigned long long flags, CUgraphExec *ret_exec,
+				  CUgraphInstantiateResult *ret_reason)
 {
 	struct sim_context *current;
 
 	*ret_reason = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (sim_context_current_any(&current) == CUDA_SUCCESS)
-		SIM_TRY(sim_failure()); // building a graph goes on
+		SIM_TRY(sim_failure()); // a graph itself can still be built
 	SIM_TRY(sim_capture_check_unsafe());
 	if (!ret_exec || (flags & ~(unsigned long long)INSTANTIATE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -94,9 +94,9 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
 		*ret_reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-		return CUDA_ERROR_NOT_SUPPORTED; // kernels cannot launch graphs here
+		return CUDA_ERROR_NOT_SUPPORTED; // simulated kernels cannot launch graphs
 	}
-	if (!conditions_used(graph)) {
+	if (!are_conditions_used(graph)) {
 		*ret_reason = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -126,7 +126,7 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 static CUresult instantiate_logged(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t size)
 {
 	CUgraphInstantiateResult reason;
-	CUresult result = instantiate(graph, 0, exec, &reason);
+	CUresult result = instantiate_graph(graph, 0, exec, &reason);
 
 	if (error_node)
 		*error_node = NULL;
@@ -157,10 +157,10 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, u
 	SIM_ENTER(cuGraphInstantiateWithFlags);
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		return CUDA_ERROR_INVALID_VALUE; // needs a stream
-	return instantiate(hGraph, flags, phGraphExec, &reason);
+	return instantiate_graph(hGraph, flags, phGraphExec, &reason);
 }
 
-static CUresult upload(CUgraphExec exec, CUstream handle)
+static CUresult upload_graph(CUgraphExec exec, CUstream handle)
 {
 	struct sim_stream *stream;
 
@@ -176,25 +176,25 @@ static CUresult upload(CUgraphExec exec, CUstream handle)
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 {
 	SIM_ENTER(cuGraphUpload);
-	return upload(hGraphExec, hStream);
+	return upload_graph(hGraphExec, hStream);
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
 	SIM_ENTER(cuGraphUpload_ptsz);
-	return upload(hGraphExec, SIM_PTSZ(hStream));
+	return upload_graph(hGraphExec, SIM_PTSZ(hStream));
 }
 
-static CUresult instantiate_with(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params,
-				 bool per_thread)
+static CUresult instantiate_with_params(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params,
+					bool per_thread)
 {
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	params->hErrNode_out = NULL;
-	SIM_TRY(instantiate(graph, params->flags, exec, &params->result_out));
+	SIM_TRY(instantiate_graph(graph, params->flags, exec, &params->result_out));
 	if (!(params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
 		return CUDA_SUCCESS;
-	CUresult result = upload(*exec, per_thread ? SIM_PTSZ(params->hUploadStream) : params->hUploadStream);
+	CUresult result = upload_graph(*exec, per_thread ? SIM_PTSZ(params->hUploadStream) : params->hUploadStream);
 	if (result != CUDA_SUCCESS) {
 		params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 		sim_graph_exec_unref(*exec);
@@ -206,14 +206,14 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 				      CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	SIM_ENTER(cuGraphInstantiateWithParams);
-	return instantiate_with(phGraphExec, hGraph, instantiateParams, false);
+	return instantiate_with_params(phGraphExec, hGraph, instantiateParams, false);
 }
 
 CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
 					   CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
 	SIM_ENTER(cuGraphInstantiateWithParams_ptsz);
-	return instantiate_with(phGraphExec, hGraph, instantiateParams, true);
+	return instantiate_with_params(phGraphExec, hGraph, instantiateParams, true);
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)

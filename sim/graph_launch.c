@@ -13,16 +13,16 @@ struct graph_op {
 	struct sim_op op;
 	CUgraphExec exec;
 	struct sim_program *program;
-	struct sim_mark **marks; // by step: of the events it records
+	struct sim_mark **marks; // for each step: the mark of the event that it records, or NULL
 };
 
-static void let_go(struct graph_op *launch)
+static void release_launch(struct graph_op *launch)
 {
 	if (!launch->exec)
 		return;
 	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
 		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
-			sim_mark_finish(launch->marks[i]); // never reached: the context has failed
+			sim_mark_finish(launch->marks[i]); // not reached, after a failure
 		sim_mark_unref(launch->marks[i]);
 	}
 	free(launch->marks);
@@ -45,17 +45,17 @@ static CUresult run_graph(struct sim_op *op)
 	CUresult result = sim_program_run(launch->program, launch->marks, op->time ? &cursor : NULL);
 	if (op->time)
 		sim_time_end_graph(op, &cursor);
-	let_go(launch); // before anybody sees the launch done: its memory may be asked for next
+	release_launch(launch); // before the end of the launch can be seen: the program may need the memory next
 	return result;
 }
 
 static void finish_graph(struct sim_op *op)
 {
-	let_go((struct graph_op *)op);
+	release_launch((struct graph_op *)op);
 }
 
-// One for each node; of a graph with very many of them, one in all.
-static unsigned graph_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+// Returns one piece of work for each node, or a single one for a graph with too many nodes.
+static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	unsigned count = sim_program_pieces(((const struct graph_op *)op)->program, ret_pieces, capacity);
 
@@ -72,37 +72,38 @@ static const struct sim_op_class graph_class = {.name = "graph",
 						.size = sizeof(struct graph_op),
 						.run = run_graph,
 						.finish = finish_graph,
-						.pieces = graph_pieces,
+						.pieces = list_pieces,
 						.runs_pieces = true};
 
-// What a launch does to the memory that outlives it.
-struct settle {
+// Marks the memory that a launch allocates and does not free again as live.
+struct mark_live {
 	struct sim_program *program;
-	bool free_first, apply;
+	bool free_first;
+	bool apply; // false: only checks
 	CUresult result;
 };
 
-static bool frees(const struct sim_program *program, CUdeviceptr address)
+static bool frees_memory(const struct sim_program *program, CUdeviceptr address)
 {
 	for (size_t i = 0; i < program->count; i++) {
 		const struct sim_step *step = &program->steps[i];
 		if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && step->freed == address)
 			return true;
 		for (unsigned b = 0; b < step->body_count; b++)
-			if (frees(step->bodies[b], address))
+			if (frees_memory(step->bodies[b], address))
 				return true;
 	}
 	return false;
 }
 
-static void settle_one(struct sim_graph_memory *memory, void *data)
+static void mark_one(struct sim_graph_memory *memory, void *data)
 {
-	struct settle *settle = data;
+	struct mark_live *live = data;
 
-	if (settle->result != CUDA_SUCCESS || frees(settle->program, memory->address))
+	if (live->result != CUDA_SUCCESS || frees_memory(live->program, memory->address))
 		return;
-	settle->result = settle->apply ? sim_graph_memory_mark_live(memory, settle->free_first)
-				       : sim_graph_memory_check_live(memory, settle->free_first);
+	live->result = live->apply ? sim_graph_memory_mark_live(memory, live->free_first)
+				   : sim_graph_memory_check_live(memory, live->free_first);
 }
 
 struct search {
@@ -110,19 +111,20 @@ struct search {
 	bool found;
 };
 
-static void search_one(struct sim_graph_memory *memory, void *data)
+static void match_address(struct sim_graph_memory *memory, void *data)
 {
 	struct search *search = data;
 	search->found |= memory->address == search->address;
 }
 
-static void give_foreign(struct sim_program *program)
+// Frees the memory of other graphs that the program frees.
+static void free_foreign(struct sim_program *program)
 {
 	for (size_t i = 0; i < program->count; i++) {
 		struct search search = {program->steps[i].freed, false};
 		if (program->steps[i].type != CU_GRAPH_NODE_TYPE_MEM_FREE)
 			continue;
-		sim_program_each_memory(program, search_one, &search);
+		sim_program_each_memory(program, match_address, &search);
 		if (!search.found)
 			(void)sim_graph_memory_free(search.address);
 	}
@@ -146,11 +148,11 @@ static CUresult arm_events(struct graph_op *launch)
 // With exec->lock held.
 static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 {
-	struct settle settle = {.program = exec->program,
-				.free_first = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH};
+	struct mark_live live = {.program = exec->program,
+				 .free_first = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH};
 
-	sim_program_each_memory(exec->program, settle_one, &settle);
-	SIM_TRY(settle.result);
+	sim_program_each_memory(exec->program, mark_one, &live);
+	SIM_TRY(live.result);
 	SIM_TRY(sim_program_upload(exec->program));
 	struct graph_op *launch = (struct graph_op *)sim_op_new(&graph_class, stream->context);
 	launch->exec = exec;
@@ -162,10 +164,10 @@ static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 		sim_op_free(&launch->op);
 		return result;
 	}
-	settle.apply = true;
-	sim_program_each_memory(exec->program, settle_one, &settle);
-	give_foreign(exec->program);
-	if (exec->last_stream != stream->id) // else the stream's order does
+	live.apply = true;
+	sim_program_each_memory(exec->program, mark_one, &live);
+	free_foreign(exec->program);
+	if (exec->last_stream != stream->id) // else the stream orders them
 		sim_op_wait_for(&launch->op, exec->last);
 	exec->last_stream = stream->id;
 	launch->op.mark = sim_mark_new();

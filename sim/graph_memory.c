@@ -1,5 +1,5 @@
-// Memory that graphs allocate. Physical memory comes when a graph is uploaded or first
-// launched and is kept for the next graph that needs it until cuDeviceGraphMemTrim.
+// Memory of the allocation nodes of graphs. Physical memory is allocated when a graph is uploaded or first launched. It
+// is kept for the next graph that needs it, until cuDeviceGraphMemTrim.
 #include <stdlib.h>
 
 #include "context.h"
@@ -8,7 +8,7 @@
 #include "pool.h"
 #include "process.h"
 
-struct chunk { // physical memory that no graph uses now
+struct chunk { // unused physical memory
 	struct sim_physical *physical;
 	struct chunk *next;
 };
@@ -18,10 +18,10 @@ struct account {
 	uint64_t used, used_high, reserved, reserved_high;
 };
 
-// Under the memory lock; the last is of memory on the host, which no device accounts for.
+// Under the memory lock. The last one is for memory in the host, which belongs to no device.
 static struct account accounts[SIM_DEVICES + 1];
 
-static struct account *account_of(const struct sim_graph_memory *memory)
+static struct account *get_account(const struct sim_graph_memory *memory)
 {
 	return &accounts[memory->range->device ? memory->range->device->ordinal : SIM_DEVICES];
 }
@@ -31,7 +31,7 @@ static bool is_managed(const struct sim_graph_memory *memory)
 	return memory->params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
 }
 
-static void raise_marks(struct account *account)
+static void update_high(struct account *account)
 {
 	if (account->used > account->used_high)
 		account->used_high = account->used;
@@ -42,7 +42,6 @@ static void raise_marks(struct account *account)
 static CUresult check_params(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 {
 	const CUmemPoolProps *props = &params->poolProps;
-
 	struct sim_device *device;
 
 	if (!params->bytesize || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
@@ -107,7 +106,7 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory)
 {
 	if (!memory || atomic_fetch_sub(&memory->references, 1) != 1)
 		return;
-	struct account *account = account_of(memory);
+	struct account *account = get_account(memory);
 	sim_memory_lock();
 	if (memory->backed) {
 		struct sim_physical *physical = memory->range->mappings->physical;
@@ -127,10 +126,10 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory)
 	free(memory);
 }
 
-// With the memory lock: a spare of the right size, or fresh memory.
+// Returns unused memory of the right size, or allocates. With the memory lock held.
 static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physical **ret_physical)
 {
-	struct account *account = account_of(memory);
+	struct account *account = get_account(memory);
 
 	for (struct chunk **link = &account->spare; *link; link = &(*link)->next) {
 		struct chunk *chunk = *link;
@@ -147,9 +146,9 @@ static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physic
 	return CUDA_SUCCESS;
 }
 
-// Memory of a device is open to it, managed memory to everybody, the host's to the host and the context's device;
-// all of it to whom the node names.
-static void open_to(struct sim_graph_memory *memory)
+// Gives access to the memory. Memory of a device: that device. Managed memory: all devices. Memory in the host: the
+// host and the context's device. Also the devices in the parameters of the node.
+static void open_memory(struct sim_graph_memory *memory)
 {
 	struct sim_mapping *mapping = memory->range->mappings;
 
@@ -163,12 +162,12 @@ static void open_to(struct sim_graph_memory *memory)
 			sim_mapping_set_access(mapping, &sim_process.devices[i], CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	}
 	if (!memory->range->device)
-		(void)sim_mapping_open_to_host(mapping); // without it a host access faults, as one too early does
+		(void)sim_mapping_open_to_host(mapping); // on failure an access of the host faults
 }
 
 CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
 {
-	struct account *account = account_of(memory);
+	struct account *account = get_account(memory);
 	struct sim_physical *physical;
 	CUresult result = CUDA_SUCCESS;
 
@@ -182,10 +181,10 @@ CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
 				account->reserved -= memory->size;
 		}
 		if (result == CUDA_SUCCESS) {
-			open_to(memory);
+			open_memory(memory);
 			memory->backed = true;
 			account->used += memory->size;
-			raise_marks(account);
+			update_high(account);
 		}
 	}
 	sim_memory_unlock();
@@ -305,7 +304,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
 	return result;
 }
 
-// High-water marks can be reset, to what there is now.
+// Resets a high-water mark to the current value.
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
 	uint64_t figure;

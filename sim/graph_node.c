@@ -8,18 +8,18 @@
 #include "launch.h"
 #include "stream.h"
 
-static CUresult typed(CUgraphNode node, CUgraphNodeType type)
+static CUresult check_type(CUgraphNode node, CUgraphNodeType type)
 {
 	SIM_TRY(sim_node_get(node));
 	return node->type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The parameters stay the node's: valid until it is changed or destroyed.
-static CUresult get_kernel(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *ret_params)
+// The parameters belong to the node, and are valid until it is changed or destroyed.
+static CUresult get_kernel_params(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *ret_params)
 {
 	if (!ret_params)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(node, CU_GRAPH_NODE_TYPE_KERNEL));
+	SIM_TRY(check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
 	struct sim_launch_op *launch = (struct sim_launch_op *)node->op;
 	const struct ptx_function_info *info = launch->function->info;
 	void **pointers = realloc(node->pointers, (info->parameter_count + 1) * sizeof *pointers);
@@ -51,7 +51,7 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v
 	SIM_ENTER(cuGraphKernelNodeGetParams);
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(get_kernel(hNode, &params));
+	SIM_TRY(get_kernel_params(hNode, &params));
 	memcpy(nodeParams, &params, sizeof *nodeParams);
 	return CUDA_SUCCESS;
 }
@@ -59,17 +59,17 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	SIM_ENTER(cuGraphKernelNodeGetParams_v2);
-	return get_kernel(hNode, nodeParams);
+	return get_kernel_params(hNode, nodeParams);
 }
 
 static CUresult replace_op(CUgraphNode node, const CUgraphNodeParams *params)
 {
 	struct sim_op *op;
 
-	SIM_TRY(typed(node, params->type));
+	SIM_TRY(check_type(node, params->type));
 	SIM_TRY(sim_node_op(params, &op));
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-		// Attributes are the node's, whatever its parameters.
+		// The node keeps its attributes when its parameters change.
 		struct sim_launch_op *before = (struct sim_launch_op *)node->op, *after = (struct sim_launch_op *)op;
 		after->attributes = before->attributes;
 		after->cooperative = before->cooperative;
@@ -108,7 +108,7 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams
 	SIM_ENTER(cuGraphMemcpyNodeGetParams);
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_MEMCPY));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEMCPY));
 	*nodeParams = ((struct sim_copy_op *)hNode->op)->copy;
 	return CUDA_SUCCESS;
 }
@@ -120,7 +120,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *node
 	SIM_ENTER(cuGraphMemcpyNodeSetParams);
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_MEMCPY));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEMCPY));
 	params.memcpy.copyParams = *nodeParams;
 	params.memcpy.copyCtx = sim_context_handle(hNode->op->context);
 	return replace_op(hNode, &params);
@@ -131,7 +131,7 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS_v
 	SIM_ENTER(cuGraphMemsetNodeGetParams);
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_MEMSET));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEMSET));
 	memcpy(nodeParams, &((struct sim_set_op *)hNode->op)->set, sizeof *nodeParams);
 	return CUDA_SUCCESS;
 }
@@ -143,7 +143,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PA
 	SIM_ENTER(cuGraphMemsetNodeSetParams);
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_MEMSET));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEMSET));
 	memcpy(&params.memset, nodeParams, sizeof *nodeParams);
 	params.memset.ctx = sim_context_handle(hNode->op->context);
 	return replace_op(hNode, &params);
@@ -154,7 +154,7 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS_v1 *n
 	SIM_ENTER(cuGraphHostNodeGetParams);
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_HOST));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_HOST));
 	const struct sim_host_op *host = (const struct sim_host_op *)hNode->op;
 	nodeParams->fn = host->function;
 	nodeParams->userData = host->data;
@@ -178,7 +178,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 	SIM_ENTER(cuGraphChildGraphNodeGetGraph);
 	if (!phGraph)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_GRAPH));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_GRAPH));
 	*phGraph = hNode->child;
 	return CUDA_SUCCESS;
 }
@@ -187,7 +187,7 @@ static CUresult get_event(CUgraphNode node, CUgraphNodeType type, CUevent *ret_e
 {
 	if (!ret_event)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(node, type));
+	SIM_TRY(check_type(node, type));
 	*ret_event = (CUevent)((struct sim_event_op *)node->op)->event;
 	return CUDA_SUCCESS;
 }
@@ -227,7 +227,7 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NOD
 	SIM_ENTER(cuGraphBatchMemOpNodeGetParams);
 	if (!nodeParams_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP));
 	const struct sim_memop_op *op = (const struct sim_memop_op *)hNode->op;
 	nodeParams_out->ctx = sim_context_handle(hNode->op->context);
 	nodeParams_out->count = op->count;
@@ -252,7 +252,7 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PAR
 	SIM_ENTER(cuGraphMemAllocNodeGetParams);
 	if (!params_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC));
 	memcpy(params_out, &hNode->memory->params, sizeof *params_out);
 	return CUDA_SUCCESS;
 }
@@ -262,7 +262,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 	SIM_ENTER(cuGraphMemFreeNodeGetParams);
 	if (!dptr_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE));
 	*dptr_out = hNode->freed;
 	return CUDA_SUCCESS;
 }
@@ -282,7 +282,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
 	SIM_ENTER(cuGraphKernelNodeSetAttribute);
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_KERNEL));
 	struct sim_launch_op *launch = (struct sim_launch_op *)hNode->op;
 	struct sim_launch_attributes changed =
 		launch->attributes ? *launch->attributes : (struct sim_launch_attributes){0};
@@ -302,7 +302,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
 	SIM_ENTER(cuGraphKernelNodeGetAttribute);
 	if (!value_out || (unsigned)attr >= SIM_LAUNCH_ATTRIBUTES)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL));
+	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_KERNEL));
 	const struct sim_launch_op *launch = (const struct sim_launch_op *)hNode->op;
 	memset(value_out, 0, sizeof *value_out);
 	if (launch->attributes && (launch->attributes->set & 1u << attr))
@@ -317,8 +317,8 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 	struct sim_launch_attributes *copy = NULL;
 
 	SIM_ENTER(cuGraphKernelNodeCopyAttributes);
-	SIM_TRY(typed(dst, CU_GRAPH_NODE_TYPE_KERNEL));
-	SIM_TRY(typed(src, CU_GRAPH_NODE_TYPE_KERNEL));
+	SIM_TRY(check_type(dst, CU_GRAPH_NODE_TYPE_KERNEL));
+	SIM_TRY(check_type(src, CU_GRAPH_NODE_TYPE_KERNEL));
 	if (dst == src)
 		return CUDA_SUCCESS;
 	struct sim_launch_op *to = (struct sim_launch_op *)dst->op;

@@ -1,4 +1,4 @@
-// Operations from the parameters of nodes.
+// Creates operations from the parameters of nodes.
 #include <stdlib.h>
 
 #include "copy.h"
@@ -7,7 +7,7 @@
 #include "launch.h"
 #include "stream.h"
 
-static CUresult context_of(CUcontext handle, struct sim_context **ret_context)
+static CUresult get_context(CUcontext handle, struct sim_context **ret_context)
 {
 	return handle ? sim_context_get(handle, ret_context) : sim_context_current(ret_context);
 }
@@ -40,7 +40,7 @@ CUresult sim_node_copy_op(const CUDA_MEMCPY3D *copy, CUcontext handle, struct si
 {
 	struct sim_context *context;
 
-	SIM_TRY(context_of(handle, &context));
+	SIM_TRY(get_context(handle, &context));
 	return sim_copy_op_new(context, copy, ret_op);
 }
 
@@ -48,8 +48,9 @@ CUresult sim_node_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **
 {
 	struct sim_context *context;
 
-	SIM_TRY(context_of(set->ctx, &context));
-	return sim_set_op_new(context, (const CUDA_MEMSET_NODE_PARAMS *)set, ret_op); // the older struct is its start
+	SIM_TRY(get_context(set->ctx, &context));
+	return sim_set_op_new(context, (const CUDA_MEMSET_NODE_PARAMS *)set,
+			      ret_op); // the newer struct begins with the older one
 }
 
 CUresult sim_node_host_op(const CUDA_HOST_NODE_PARAMS_v2 *host, struct sim_op **ret_op)
@@ -76,7 +77,7 @@ CUresult sim_node_memop_op(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struc
 {
 	struct sim_context *context;
 
-	SIM_TRY(context_of(params->ctx, &context));
+	SIM_TRY(get_context(params->ctx, &context));
 	return sim_memop_op_new(context, params->count, params->paramArray, params->flags, ret_op);
 }
 

@@ -1,4 +1,4 @@
-// What an executable graph runs: the graph's nodes in an order that keeps its dependencies.
+// Programs: the nodes of an executable graph, in an order that keeps the dependencies.
 #include <stdlib.h>
 
 #include "event.h"
@@ -65,7 +65,7 @@ static CUresult make_step(struct sim_step *step, const struct CUgraphNode_st *no
 	return CUDA_SUCCESS;
 }
 
-static CUresult keep_conditions(struct sim_program *program, const struct CUgraph_st *graph)
+static CUresult copy_conditions(struct sim_program *program, const struct CUgraph_st *graph)
 {
 	unsigned count = 0;
 
@@ -100,7 +100,7 @@ CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **re
 		free(nodes);
 	}
 	if (result == CUDA_SUCCESS)
-		result = keep_conditions(program, graph);
+		result = copy_conditions(program, graph);
 	if (result == CUDA_SUCCESS)
 		result = sim_user_references_copy(graph->objects, &program->objects);
 	if (result != CUDA_SUCCESS) {
@@ -201,7 +201,7 @@ CUresult sim_program_upload(struct sim_program *program)
 	return CUDA_SUCCESS;
 }
 
-static CUresult condition_value(const struct sim_condition *condition, unsigned *ret_value)
+static CUresult read_condition(const struct sim_condition *condition, unsigned *ret_value)
 {
 	const unsigned *word = sim_memory_translate(condition->context->device, condition->handle, sizeof *word, false);
 	if (!word)
@@ -214,7 +214,7 @@ static CUresult run_bodies(const struct sim_step *step, struct sim_time_cursor *
 {
 	unsigned value;
 
-	SIM_TRY(condition_value(step->condition, &value));
+	SIM_TRY(read_condition(step->condition, &value));
 	switch (step->conditional) {
 	case CU_GRAPH_COND_TYPE_IF:
 		if (value)
@@ -225,7 +225,7 @@ static CUresult run_bodies(const struct sim_step *step, struct sim_time_cursor *
 			SIM_TRY(sim_program_run(step->bodies[0], NULL, cursor));
 			if (atomic_load(&step->condition->context->cancel))
 				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-			SIM_TRY(condition_value(step->condition, &value));
+			SIM_TRY(read_condition(step->condition, &value));
 		}
 		return CUDA_SUCCESS;
 	default:
@@ -245,11 +245,11 @@ static CUresult run_conditional(const struct sim_step *step, struct sim_time_cur
 	return result;
 }
 
-// `mark`: made when the launch was submitted; NULL in a body, which may run any number of
-// times: there each record makes its own.
+// Records an event. `mark`: created when the launch was submitted. NULL in a body, which may run several times: each
+// record creates its own.
 static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark, const struct sim_time_cursor *cursor)
 {
-	// The step itself may be copied at the same time, by a change to the executable graph.
+	// Uses a copy: a change to the executable graph may copy the step at the same time.
 	struct sim_event_op *run = (struct sim_event_op *)sim_op_clone(&op->op);
 
 	if (!run)
@@ -270,7 +270,7 @@ static CUresult run_step(const struct sim_step *step, struct sim_mark *mark, str
 		return sim_program_run(step->bodies[0], NULL, cursor);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return run_conditional(step, cursor);
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // the memory is there since the launch was submitted
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // done when the launch was submitted
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
@@ -296,13 +296,13 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 	return CUDA_SUCCESS;
 }
 
-// What the step takes of the device, if its operation is not just a moment in the stream. Returns the number of pieces.
-static unsigned step_pieces(const struct sim_step *step, struct region_piece *ret_pieces, unsigned capacity)
+// Writes the pieces of work of a step and returns their number; 0: it takes no time.
+static unsigned list_step_pieces(const struct sim_step *step, struct region_piece *ret_pieces, unsigned capacity)
 {
 	switch (step->type) {
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return sim_program_pieces(step->bodies[0], ret_pieces, capacity);
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // known when it has run
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // its time is known after it has run
 		if (capacity)
 			ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.sms};
 		return 1;
@@ -319,7 +319,8 @@ unsigned sim_program_pieces(const struct sim_program *program, struct region_pie
 
 	for (size_t i = 0; i < program->count; i++)
 		if (program->steps[i].enabled)
-			count += step_pieces(&program->steps[i], ret_pieces + (count < capacity ? count : capacity),
-					     count < capacity ? capacity - count : 0);
+			count +=
+				list_step_pieces(&program->steps[i], ret_pieces + (count < capacity ? count : capacity),
+						 count < capacity ? capacity - count : 0);
 	return count;
 }

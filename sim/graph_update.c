@@ -6,7 +6,7 @@
 #include "graph.h"
 #include "launch.h"
 
-// Finds the step of a node, in a program that no launch in flight uses; exec->lock is then held.
+// Finds the step of a node in a program that no launch uses. On success exec->lock is locked.
 static CUresult open_step(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, struct sim_step **ret_step)
 {
 	struct sim_program *program;
@@ -25,7 +25,7 @@ static CUresult open_step(CUgraphExec exec, CUgraphNode node, CUgraphNodeType ty
 	return CUDA_SUCCESS;
 }
 
-static CUresult replace(struct sim_step *step, struct sim_op *op)
+static CUresult replace_op(struct sim_step *step, struct sim_op *op)
 {
 	if (step->op->context->parent != op->context->parent) {
 		sim_op_free(op);
@@ -50,7 +50,7 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNode
 	SIM_TRY(open_step(exec, node, params->type, &step));
 	CUresult result = sim_node_op(params, &op);
 	if (result == CUDA_SUCCESS)
-		result = replace(step, op);
+		result = replace_op(step, op);
 	pthread_mutex_unlock(&exec->lock);
 	return result;
 }
@@ -158,7 +158,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
 
 // ---- whole updates --------------------------------------------------------------------------
 
-static CUresult failed(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult why, CUgraphNode node)
+static CUresult report_failure(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult why, CUgraphNode node)
 {
 	info->result = why;
 	info->errorNode = node;
@@ -172,41 +172,43 @@ static CUresult check_kernel(const struct sim_step *before, const struct sim_ste
 	const struct sim_launch_op *b = (const struct sim_launch_op *)after->op;
 
 	if (a->op.context->parent != b->op.context->parent)
-		return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, (CUgraphNode)after->source);
+		return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
+				      (CUgraphNode)after->source);
 	if (a->cooperative != b->cooperative)
-		return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, (CUgraphNode)after->source);
+		return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, (CUgraphNode)after->source);
 	return CUDA_SUCCESS;
 }
 
-// The new program must be the old one with other parameters. On success its steps take the
-// old steps' identities, so that both graphs' order of nodes decides, as in the driver.
+// Checks that the new program is the old one with other parameters. It compares the nodes in the order of both
+// programs, as the driver does.
 static CUresult check_update(const struct sim_program *before, struct sim_program *after,
 			     CUgraphExecUpdateResultInfo *info)
 {
 	if (before->count != after->count)
-		return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL);
+		return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL);
 	for (size_t i = 0; i < before->count; i++) {
 		const struct sim_step *a = &before->steps[i];
 		struct sim_step *b = &after->steps[i];
 		CUgraphNode node = (CUgraphNode)b->source;
 		if (a->type != b->type)
-			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node);
+			return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node);
 		if (a->dependencies != b->dependencies)
-			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node);
+			return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node);
 		if (a->type == CU_GRAPH_NODE_TYPE_KERNEL)
 			SIM_TRY(check_kernel(a, b, info));
 		if (a->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && a->memory->size != b->memory->size)
-			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
+			return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
 		if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && a->condition != b->condition)
-			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
+			return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
 		if (a->body_count != b->body_count)
-			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
+			return report_failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
 		for (unsigned n = 0; n < a->body_count; n++)
 			SIM_TRY(check_update(a->bodies[n], b->bodies[n], info));
 	}
 	return CUDA_SUCCESS;
 }
 
+// Makes the new steps stand for the nodes of the old ones.
 static void keep_identity(const struct sim_program *before, struct sim_program *after)
 {
 	for (size_t i = 0; i < before->count; i++) {
@@ -217,7 +219,7 @@ static void keep_identity(const struct sim_program *before, struct sim_program *
 	}
 }
 
-static CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+static CUresult update_exec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
 	struct sim_program *program;
 
@@ -249,7 +251,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *
 	SIM_ENTER(cuGraphExecUpdate);
 	if (!updateResult_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = update(hGraphExec, hGraph, &info);
+	CUresult result = update_exec(hGraphExec, hGraph, &info);
 	if (hErrorNode_out)
 		*hErrorNode_out = info.errorNode;
 	*updateResult_out = info.result;
@@ -261,7 +263,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
 	SIM_ENTER(cuGraphExecUpdate_v2);
 	if (!resultInfo)
 		return CUDA_ERROR_INVALID_VALUE;
-	return update(hGraphExec, hGraph, resultInfo);
+	return update_exec(hGraphExec, hGraph, resultInfo);
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
@@ -292,7 +294,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
 
 // ---- switching nodes off ----------------------------------------------------------------------
 
-static bool can_switch(CUgraphNodeType type)
+static bool can_disable(CUgraphNodeType type)
 {
 	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
 	       type == CU_GRAPH_NODE_TYPE_MEMSET;
@@ -304,7 +306,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 
 	SIM_ENTER(cuGraphNodeSetEnabled);
 	SIM_TRY(sim_node_get(hNode));
-	if (!can_switch(hNode->type))
+	if (!can_disable(hNode->type))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(open_step(hGraphExec, hNode, hNode->type, &step));
 	step->enabled = isEnabled;
@@ -320,7 +322,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 	if (!isEnabled)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_node_get(hNode));
-	if (!can_switch(hNode->type))
+	if (!can_disable(hNode->type))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(open_step(hGraphExec, hNode, hNode->type, &step));
 	*isEnabled = step->enabled;

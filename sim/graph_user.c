@@ -1,4 +1,4 @@
-// User objects: what a graph keeps alive for the program.
+// User objects: objects of the program to which a graph has references.
 #include <stdlib.h>
 
 #include "entry.h"
@@ -13,7 +13,7 @@ struct CUuserObject_st {
 	void *pointer;
 };
 
-static void object_unref(struct CUuserObject_st *object, unsigned count)
+static void unref_object(struct CUuserObject_st *object, unsigned count)
 {
 	if (atomic_fetch_sub(&object->references, count) != count)
 		return;
@@ -44,13 +44,13 @@ void sim_user_references_free(struct sim_user_reference *first)
 {
 	while (first) {
 		struct sim_user_reference *next = first->next;
-		object_unref(first->object, first->count);
+		unref_object(first->object, first->count);
 		free(first);
 		first = next;
 	}
 }
 
-static CUresult object_get(CUuserObject object, unsigned count)
+static CUresult check_object(CUuserObject object, unsigned count)
 {
 	return object && object->magic == OBJECT_MAGIC && count && count <= INT32_MAX ? CUDA_SUCCESS
 										      : CUDA_ERROR_INVALID_VALUE;
@@ -77,7 +77,7 @@ CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destro
 CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	SIM_ENTER(cuUserObjectRetain);
-	SIM_TRY(object_get(object, count));
+	SIM_TRY(check_object(object, count));
 	atomic_fetch_add(&object->references, count);
 	return CUDA_SUCCESS;
 }
@@ -85,10 +85,10 @@ CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	SIM_ENTER(cuUserObjectRelease);
-	SIM_TRY(object_get(object, count));
+	SIM_TRY(check_object(object, count));
 	if (count > atomic_load(&object->references))
 		return CUDA_ERROR_INVALID_VALUE;
-	object_unref(object, count);
+	unref_object(object, count);
 	return CUDA_SUCCESS;
 }
 
@@ -96,13 +96,13 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 {
 	SIM_ENTER(cuGraphRetainUserObject);
 	SIM_TRY(sim_graph_get(graph));
-	SIM_TRY(object_get(object, count));
+	SIM_TRY(check_object(object, count));
 	if (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_user_reference *reference = malloc(sizeof *reference);
 	if (!reference)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) // else the caller's references become the graph's
+	if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) // else the graph gets the caller's references
 		atomic_fetch_add(&object->references, count);
 	*reference = (struct sim_user_reference){object, count, graph->objects};
 	graph->objects = reference;
@@ -111,14 +111,14 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
-	unsigned held = 0;
+	unsigned found = 0;
 
 	SIM_ENTER(cuGraphReleaseUserObject);
 	SIM_TRY(sim_graph_get(graph));
-	SIM_TRY(object_get(object, count));
+	SIM_TRY(check_object(object, count));
 	for (const struct sim_user_reference *one = graph->objects; one; one = one->next)
-		held += one->object == object ? one->count : 0;
-	if (count > held)
+		found += one->object == object ? one->count : 0;
+	if (count > found)
 		return CUDA_ERROR_INVALID_VALUE;
 	unsigned left = count;
 	for (struct sim_user_reference **link = &graph->objects; left && *link;) {
@@ -135,6 +135,6 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
 			free(one);
 		}
 	}
-	object_unref(object, count);
+	unref_object(object, count);
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
-// Buffers and images of OpenGL, without OpenGL: VIRGATE_SIM_GL declares them ("1=64K,2=256x128":
-// buffer 1 of 64 KiB, RGBA image 2 of 256 by 128). The rest is the states of a registered resource.
+// Buffers and images of OpenGL, without OpenGL. VIRGATE_SIM_GL declares them: "1=64K,2=256x128" is buffer 1 of 64 KiB,
+// and RGBA image 2 of 256 by 128. A registered resource is mapped or not mapped.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ enum { RESOURCE_MAGIC = 0x47465832, NAMES_MOST = 64, GL_TEXTURE_2D = 0x0de1, GL_
        GL_RENDERBUFFER = 0x8d41 };
 
 struct CUgraphicsResource_st {
-	uint32_t magic; // 0 once unregistered; the memory stays a resource's for ever
+	uint32_t magic; // 0 once unregistered; the memory is only reused for resources
 	struct sim_context *context;
 	unsigned flags;
 	bool mapped;
@@ -25,14 +25,15 @@ struct CUgraphicsResource_st {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUgraphicsResource_st *free_list; // a stale handle still points at one, without its magic
+static struct CUgraphicsResource_st *free_list; // a stale handle points to one without its magic
 
-struct object { // what the variable declares
-	unsigned name, width, height; // no width: a buffer
+struct object {			      // an entry of VIRGATE_SIM_GL
+	unsigned name, width, height; // width 0: a buffer
 	size_t size;
 };
 
-// 0, or CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: there is no such object, since nothing declares any.
+// CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: the variable is not set. CUDA_ERROR_INVALID_VALUE: it does not declare the
+// object.
 static CUresult find_object(unsigned name, struct object *ret_object)
 {
 	const char *declared = getenv("VIRGATE_SIM_GL");
@@ -59,7 +60,7 @@ static CUresult find_object(unsigned name, struct object *ret_object)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult resource_get(CUgraphicsResource handle)
+static CUresult check_resource(CUgraphicsResource handle)
 {
 	return (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || handle->magic != RESOURCE_MAGIC
 		       ? CUDA_ERROR_INVALID_HANDLE
@@ -80,7 +81,7 @@ static CUresult new_resource(struct sim_context *context, unsigned flags, struct
 	return CUDA_SUCCESS;
 }
 
-static void put_resource(struct CUgraphicsResource_st *resource)
+static void free_resource(struct CUgraphicsResource_st *resource)
 {
 	resource->magic = 0;
 	pthread_mutex_lock(&free_lock);
@@ -105,7 +106,7 @@ CUresult CUDAAPI cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, u
 	SIM_TRY(new_resource(context, Flags, &resource));
 	CUresult result = sim_memory_alloc(context, object.size, SIM_RANGE_MODULE, &resource->address);
 	if (result != CUDA_SUCCESS) {
-		put_resource(resource);
+		free_resource(resource);
 		return result;
 	}
 	resource->size = object.size;
@@ -136,7 +137,7 @@ CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, un
 					     .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
 	CUresult result = cuArrayCreate_v2(&resource->array, &shape);
 	if (result != CUDA_SUCCESS) {
-		put_resource(resource);
+		free_resource(resource);
 		return result;
 	}
 	resource->magic = RESOURCE_MAGIC;
@@ -147,17 +148,17 @@ CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, un
 CUresult CUDAAPI cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	SIM_ENTER(cuGraphicsUnregisterResource);
-	SIM_TRY(resource_get(resource));
-	const struct CUgraphicsResource_st gone = *resource;
-	put_resource(resource);
-	(void)sim_context_synchronize(gone.context);
-	if (gone.array)
-		return cuArrayDestroy(gone.array);
-	return sim_memory_free(gone.address);
+	SIM_TRY(check_resource(resource));
+	const struct CUgraphicsResource_st old = *resource;
+	free_resource(resource);
+	(void)sim_context_synchronize(old.context);
+	if (old.array)
+		return cuArrayDestroy(old.array);
+	return sim_memory_free(old.address);
 }
 
-// All of them, or none: each registered, none twice, each (not) mapped.
-static CUresult change(unsigned count, CUgraphicsResource *resources, CUstream handle, bool map)
+// Maps or unmaps all of the resources. Fails without a change if one is invalid, repeated, or in the wrong state.
+static CUresult set_mapped(unsigned count, CUgraphicsResource *resources, CUstream handle, bool map)
 {
 	struct sim_stream *stream;
 
@@ -166,7 +167,7 @@ static CUresult change(unsigned count, CUgraphicsResource *resources, CUstream h
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_check_stream(stream));
 	for (unsigned i = 0; i < count; i++) {
-		SIM_TRY(resource_get(resources[i]));
+		SIM_TRY(check_resource(resources[i]));
 		for (unsigned j = 0; j < i; j++)
 			if (resources[i] == resources[j])
 				return CUDA_ERROR_INVALID_HANDLE;
@@ -181,31 +182,31 @@ static CUresult change(unsigned count, CUgraphicsResource *resources, CUstream h
 CUresult CUDAAPI cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
 	SIM_ENTER(cuGraphicsMapResources);
-	return change(count, resources, hStream, true);
+	return set_mapped(count, resources, hStream, true);
 }
 
 CUresult CUDAAPI cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
 	SIM_ENTER(cuGraphicsMapResources_ptsz);
-	return change(count, resources, SIM_PTSZ(hStream), true);
+	return set_mapped(count, resources, SIM_PTSZ(hStream), true);
 }
 
 CUresult CUDAAPI cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
 	SIM_ENTER(cuGraphicsUnmapResources);
-	return change(count, resources, hStream, false);
+	return set_mapped(count, resources, hStream, false);
 }
 
 CUresult CUDAAPI cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
 	SIM_ENTER(cuGraphicsUnmapResources_ptsz);
-	return change(count, resources, SIM_PTSZ(hStream), false);
+	return set_mapped(count, resources, SIM_PTSZ(hStream), false);
 }
 
 CUresult CUDAAPI cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
 {
 	SIM_ENTER(cuGraphicsResourceGetMappedPointer_v2);
-	SIM_TRY(resource_get(resource));
+	SIM_TRY(check_resource(resource));
 	if (!pDevPtr || !pSize)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!resource->mapped)
@@ -221,7 +222,7 @@ CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphics
 						     unsigned int arrayIndex, unsigned int mipLevel)
 {
 	SIM_ENTER(cuGraphicsSubResourceGetMappedArray);
-	SIM_TRY(resource_get(resource));
+	SIM_TRY(check_resource(resource));
 	if (!resource->mapped)
 		return CUDA_ERROR_NOT_MAPPED;
 	if (!resource->array)
@@ -235,7 +236,7 @@ CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphics
 CUresult CUDAAPI cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
 {
 	SIM_ENTER(cuGraphicsResourceSetMapFlags_v2);
-	SIM_TRY(resource_get(resource));
+	SIM_TRY(check_resource(resource));
 	if (flags > CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (resource->mapped)
