@@ -1,5 +1,5 @@
-// Device addresses: which granules of the window are reserved, what is mapped there, and
-// the physical memory behind. All under the memory lock.
+// Device addresses: which granules of the window are reserved, what is mapped there, and physical memory. All of it
+// under the memory lock.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_range **range_of;	// by granule
 static struct sim_mapping **mapping_of; // by granule
-static size_t granules, lowest_free, highest; // nothing was ever reserved from `highest` on
+static size_t granules, lowest_free, highest; // no granule from `highest` on was ever reserved
 static struct sim_physical *physicals;
 static atomic_ullong buffer_ids = 1;
 
@@ -25,7 +25,7 @@ unsigned long long sim_new_buffer_id(void)
 	return atomic_fetch_add(&buffer_ids, 1);
 }
 
-static void *table(size_t size)
+static void *alloc_table(size_t size)
 {
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return at == MAP_FAILED ? NULL : at;
@@ -34,8 +34,8 @@ static void *table(size_t size)
 CUresult sim_address_start(void)
 {
 	granules = sim_process.window_size >> SIM_GRANULE_SHIFT;
-	range_of = table(granules * sizeof *range_of);
-	mapping_of = table(granules * sizeof *mapping_of);
+	range_of = alloc_table(granules * sizeof *range_of);
+	mapping_of = alloc_table(granules * sizeof *mapping_of);
 	return range_of && mapping_of ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -44,12 +44,12 @@ static size_t granule_of(CUdeviceptr address)
 	return (address - sim_process.window) >> SIM_GRANULE_SHIFT;
 }
 
-static bool in_window(CUdeviceptr address)
+static bool is_in_window(CUdeviceptr address)
 {
 	return address - sim_process.window < sim_process.window_size;
 }
 
-// First fit, so that a freed address is soon used again, as on hardware.
+// Finds free granules, first fit, so that a freed address is soon used again, as on hardware.
 static size_t find_free(size_t count, size_t alignment, size_t hint)
 {
 	if (hint != SIZE_MAX) {
@@ -77,7 +77,7 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 			   struct sim_range **ret_range)
 {
 	size_t count = size >> SIM_GRANULE_SHIFT, unit = alignment <= SIM_GRANULE ? 1 : alignment >> SIM_GRANULE_SHIFT;
-	size_t wish = hint && in_window(hint) && hint % (alignment ? alignment : 1) == 0 && hint % SIM_GRANULE == 0
+	size_t wish = hint && is_in_window(hint) && hint % (alignment ? alignment : 1) == 0 && hint % SIM_GRANULE == 0
 			      ? granule_of(hint)
 			      : SIZE_MAX;
 
@@ -120,12 +120,12 @@ void sim_range_free(struct sim_range *range)
 
 struct sim_range *sim_range_find(CUdeviceptr address)
 {
-	return in_window(address) ? range_of[granule_of(address)] : NULL;
+	return is_in_window(address) ? range_of[granule_of(address)] : NULL;
 }
 
 struct sim_mapping *sim_mapping_find(CUdeviceptr address)
 {
-	return in_window(address) ? mapping_of[granule_of(address)] : NULL;
+	return is_in_window(address) ? mapping_of[granule_of(address)] : NULL;
 }
 
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data)
@@ -149,8 +149,8 @@ static int map_run(void *window, int descriptor, off_t offset, size_t at, size_t
 	return mmap(to, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, offset) == to ? 0 : -errno;
 }
 
-// After this nobody's bytes are there. Anonymous memory rather than nothing: an operation
-// that is in the middle of an access must not bring the process down.
+// Replaces the mapping by anonymous memory, not by a hole: a running operation may be accessing it, and the process
+// must not get a signal.
 static void clear_backing(CUdeviceptr base, size_t size)
 {
 	(void)mmap((void *)(base + (uintptr_t)sim_process.window_offset), size, PROT_READ | PROT_WRITE,
@@ -210,7 +210,7 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 		if (mapping->access[i])
 			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
 	clear_backing(mapping->base, mapping->size);
-	if (mapping->host) // the host may not read here any more
+	if (mapping->host) // ends the host's access
 		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	while (*at != mapping)
@@ -299,7 +299,6 @@ CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_
 	return CUDA_SUCCESS;
 }
 
-// The same memory may have been imported several times: the process lets go with the last.
 bool sim_physical_has_duplicate(const struct sim_physical *gone)
 {
 	for (const struct sim_physical *other = physicals; other; other = other->next)

@@ -1,4 +1,4 @@
-// Arrays and mipmapped arrays: device memory in rows, known by a descriptor.
+// Arrays and mipmapped arrays: device memory in rows, described by a CUDA_ARRAY3D_DESCRIPTOR.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -22,10 +22,10 @@ struct sim_mipmap {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_array *free_arrays; // a stale handle still points at one, without its magic
+static struct sim_array *free_arrays; // reused only for arrays: a stale handle points to one without its magic
 static struct sim_mipmap *free_mipmaps;
 
-static struct sim_array *take_array(void)
+static struct sim_array *get_free_array(void)
 {
 	pthread_mutex_lock(&free_lock);
 	struct sim_array *array = free_arrays;
@@ -35,7 +35,7 @@ static struct sim_array *take_array(void)
 	return array ? array : calloc(1, sizeof *array);
 }
 
-static void put_array(struct sim_array *array)
+static void free_array(struct sim_array *array)
 {
 	array->magic = 0;
 	pthread_mutex_lock(&free_lock);
@@ -54,8 +54,8 @@ CUresult sim_array_get(CUarray handle, struct sim_array **ret_array)
 	return CUDA_SUCCESS;
 }
 
-// Bytes of one channel; 0: a format we do not have.
-static size_t format_bytes(CUarray_format format)
+// Returns the bytes of one channel; 0: a format that is not supported.
+static size_t get_channel_bytes(CUarray_format format)
 {
 	switch ((int)format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -74,7 +74,7 @@ static size_t format_bytes(CUarray_format format)
 	}
 }
 
-// Rounds up to whole blocks of `unit` times a power of two; a larger extent has larger blocks, up to `most` units.
+// Rounds up to whole blocks. A block is `unit` times a power of two, up to `most` units, and grows with the extent.
 static size_t round_to_block(size_t extent, size_t unit, size_t most)
 {
 	size_t units = 1;
@@ -96,7 +96,7 @@ bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 	return descriptor->Depth && !(descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
 }
 
-// Of arrays with deferred mapping.
+// Returns the memory that an array with deferred mapping needs.
 static CUDA_ARRAY_MEMORY_REQUIREMENTS find_requirements(struct sim_array *const *levels, unsigned count)
 {
 	bool is_volume = sim_array_is_volume(&levels[0]->descriptor);
@@ -104,17 +104,18 @@ static CUDA_ARRAY_MEMORY_REQUIREMENTS find_requirements(struct sim_array *const 
 
 	for (unsigned i = 0; i < count; i++)
 		size += sim_array_block_bytes(levels[i], is_volume) * (is_volume ? 1 : levels[i]->depth);
-	return (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(size, PTX_TILE_BYTES), .alignment = PTX_TILE_BYTES};
+	return (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(size, PTX_TILE_BYTES),
+						.alignment = PTX_TILE_BYTES};
 }
 
-static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
+static CUresult check_descriptor(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
 			       CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT |
 			       CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE;
 	bool layered = d->Flags & CUDA_ARRAY3D_LAYERED, cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;
 
-	if (!format_bytes(d->Format) || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) ||
+	if (!get_channel_bytes(d->Format) || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) ||
 	    d->Width == 0 || (d->Flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d->Flags & CUDA_ARRAY3D_SPARSE)
@@ -129,16 +130,16 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return d->Width <= 131072 && d->Height <= 65536 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Lays one array out; its base is set by the caller.
-static CUresult lay_out(struct sim_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
-			struct sim_array **ret_array)
+// Creates an array without memory. The caller sets its base.
+static CUresult new_array(struct sim_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+			  struct sim_array **ret_array)
 {
-	struct sim_array *array = take_array();
+	struct sim_array *array = get_free_array();
 
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*array = (struct sim_array){.context = context, .descriptor = *descriptor};
-	array->element = format_bytes(descriptor->Format) * descriptor->NumChannels;
+	array->element = get_channel_bytes(descriptor->Format) * descriptor->NumChannels;
 	array->width = descriptor->Width;
 	array->height = descriptor->Height ? descriptor->Height : 1;
 	array->depth = descriptor->Depth ? descriptor->Depth : 1;
@@ -150,7 +151,7 @@ static CUresult lay_out(struct sim_context *context, const CUDA_ARRAY3D_DESCRIPT
 	return CUDA_SUCCESS;
 }
 
-static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+static CUresult create_array(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
 	struct sim_context *context;
 	struct sim_array *array;
@@ -159,15 +160,15 @@ static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descripto
 	SIM_TRY(sim_context_current(&context));
 	if (!handle || !descriptor)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(check(descriptor));
+	SIM_TRY(check_descriptor(descriptor));
 	SIM_TRY(sim_capture_check_unsafe());
-	SIM_TRY(lay_out(context, descriptor, &array));
+	SIM_TRY(new_array(context, descriptor, &array));
 	if (descriptor->Flags & CUDA_ARRAY3D_SPARSE)
 		result = sim_sparse_create(&array, 1);
 	else if (!(descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		result = sim_memory_alloc(context, array->size, SIM_RANGE_DEVICE, &array->base);
 	if (result != CUDA_SUCCESS) {
-		put_array(array);
+		free_array(array);
 		return result;
 	}
 	*handle = (CUarray)array;
@@ -181,13 +182,13 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR 
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_ARRAY3D_DESCRIPTOR full = {
 		.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
-	return create(pHandle, &full);
+	return create_array(pHandle, &full);
 }
 
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
 	SIM_ENTER(cuArray3DCreate_v2);
-	return create(pHandle, pAllocateArray);
+	return create_array(pHandle, pAllocateArray);
 }
 
 CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
@@ -197,14 +198,14 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 	SIM_ENTER(cuArrayDestroy);
 	SIM_TRY(sim_array_get(hArray, &array));
 	if (array->mipmap)
-		return CUDA_ERROR_INVALID_HANDLE; // goes with its mipmapped array
+		return CUDA_ERROR_INVALID_HANDLE; // is destroyed with its mipmapped array
 	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(array->context);
 	sim_sparse_destroy(&array, 1);
 	sim_array_unmap(&array, 1);
 	if (array->base)
 		(void)sim_memory_free(array->base);
-	put_array(array);
+	free_array(array);
 	return CUDA_SUCCESS;
 }
 
@@ -255,7 +256,7 @@ CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned 
 
 	SIM_ENTER(cuArrayGetPlane);
 	SIM_TRY(sim_array_get(hArray, &array));
-	return CUDA_ERROR_INVALID_VALUE; // no format here has planes
+	return CUDA_ERROR_INVALID_VALUE; // no supported format has planes
 }
 
 CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray hArray)
@@ -266,13 +267,13 @@ CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparse
 	if (!sparseProperties || sim_array_get(hArray, &array) != CUDA_SUCCESS || !array->sparse || array->mipmap)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_sparse_properties(array->sparse, sparseProperties);
-	sparseProperties->miptailFirstLevel = 0; // there are no levels to count
+	sparseProperties->miptailFirstLevel = 0; // it has no other levels
 	return CUDA_SUCCESS;
 }
 
 // ---- mipmaps -----------------------------------------------------------------------------------
 
-static CUresult mipmap_get(CUmipmappedArray handle, struct sim_mipmap **ret_mipmap)
+static CUresult get_mipmap(CUmipmappedArray handle, struct sim_mipmap **ret_mipmap)
 {
 	struct sim_mipmap *mipmap = (struct sim_mipmap *)handle;
 
@@ -286,16 +287,16 @@ CUresult sim_mipmap_levels(CUmipmappedArray handle, unsigned *ret_count, struct 
 {
 	struct sim_mipmap *mipmap;
 
-	SIM_TRY(mipmap_get(handle, &mipmap));
+	SIM_TRY(get_mipmap(handle, &mipmap));
 	*ret_count = mipmap->count;
 	*ret_levels = mipmap->levels;
 	return CUDA_SUCCESS;
 }
 
-static void mipmap_put(struct sim_mipmap *mipmap)
+static void free_mipmap(struct sim_mipmap *mipmap)
 {
 	for (unsigned i = 0; i < mipmap->count; i++)
-		put_array(mipmap->levels[i]);
+		free_array(mipmap->levels[i]);
 	mipmap->count = 0;
 	mipmap->magic = 0;
 	pthread_mutex_lock(&free_lock);
@@ -304,7 +305,8 @@ static void mipmap_put(struct sim_mipmap *mipmap)
 	pthread_mutex_unlock(&free_lock);
 }
 
-static size_t half(size_t extent, unsigned level) // 0 stays 0, others end at 1
+// Returns the extent at a level: 0 stays 0, others end at 1.
+static size_t halve(size_t extent, unsigned level)
 {
 	size_t small = extent >> level;
 	return extent && !small ? 1 : small;
@@ -322,7 +324,7 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	SIM_TRY(sim_context_current(&context));
 	if (!pHandle || !pMipmappedArrayDesc || numMipmapLevels == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(check(pMipmappedArrayDesc));
+	SIM_TRY(check_descriptor(pMipmappedArrayDesc));
 	SIM_TRY(sim_capture_check_unsafe());
 	bool deep = !(pMipmappedArrayDesc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
 	largest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width
@@ -337,10 +339,10 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	mipmap->context = context;
 	for (unsigned i = 0; i < (numMipmapLevels < most ? numMipmapLevels : most) && result == CUDA_SUCCESS; i++) {
 		CUDA_ARRAY3D_DESCRIPTOR level = *pMipmappedArrayDesc;
-		level.Width = half(level.Width, i);
-		level.Height = half(level.Height, i);
-		level.Depth = deep ? half(level.Depth, i) : level.Depth;
-		result = lay_out(context, &level, &mipmap->levels[i]);
+		level.Width = halve(level.Width, i);
+		level.Height = halve(level.Height, i);
+		level.Depth = deep ? halve(level.Depth, i) : level.Depth;
+		result = new_array(context, &level, &mipmap->levels[i]);
 		if (result != CUDA_SUCCESS)
 			break;
 		mipmap->count++;
@@ -352,7 +354,7 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	else if (result == CUDA_SUCCESS && !(pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		result = sim_memory_alloc(context, mipmap->size, SIM_RANGE_DEVICE, &mipmap->base);
 	if (result != CUDA_SUCCESS) {
-		mipmap_put(mipmap);
+		free_mipmap(mipmap);
 		return result;
 	}
 	for (unsigned i = 0; i < mipmap->count && mipmap->base; i++) {
@@ -369,7 +371,7 @@ CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray
 	struct sim_mipmap *mipmap;
 
 	SIM_ENTER(cuMipmappedArrayGetLevel);
-	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
+	SIM_TRY(get_mipmap(hMipmappedArray, &mipmap));
 	if (!pLevelArray || level >= mipmap->count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*pLevelArray = (CUarray)mipmap->levels[level];
@@ -381,14 +383,14 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	struct sim_mipmap *mipmap;
 
 	SIM_ENTER(cuMipmappedArrayDestroy);
-	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
+	SIM_TRY(get_mipmap(hMipmappedArray, &mipmap));
 	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(mipmap->context);
 	sim_sparse_destroy(mipmap->levels, mipmap->count);
 	sim_array_unmap(mipmap->levels, mipmap->count);
 	if (mipmap->base)
 		(void)sim_memory_free(mipmap->base);
-	mipmap_put(mipmap);
+	free_mipmap(mipmap);
 	return CUDA_SUCCESS;
 }
 
@@ -399,7 +401,7 @@ CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIRE
 	struct sim_device *device;
 
 	SIM_ENTER(cuMipmappedArrayGetMemoryRequirements);
-	SIM_TRY(mipmap_get(mipmap_, &mipmap));
+	SIM_TRY(get_mipmap(mipmap_, &mipmap));
 	SIM_TRY(sim_device_get(dev, &device));
 	if (!memoryRequirements || !(mipmap->levels[0]->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -413,7 +415,7 @@ CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIE
 	struct sim_mipmap *mipmap;
 
 	SIM_ENTER(cuMipmappedArrayGetSparseProperties);
-	if (!sparseProperties || mipmap_get(mipmap_, &mipmap) != CUDA_SUCCESS || !mipmap->levels[0]->sparse)
+	if (!sparseProperties || get_mipmap(mipmap_, &mipmap) != CUDA_SUCCESS || !mipmap->levels[0]->sparse)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_sparse_properties(mipmap->levels[0]->sparse, sparseProperties);
 	return CUDA_SUCCESS;

@@ -7,7 +7,7 @@
 #include "stream.h"
 #include "texture.h"
 
-// The levels of what is mapped, the first of which keeps the mapping.
+// Finds the levels of the array to map. The first level stores the mapping.
 static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, struct sim_array *const **ret_levels,
 			    struct sim_array **array)
 {
@@ -17,7 +17,7 @@ static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, str
 	} else if (info->resourceType == CU_RESOURCE_TYPE_ARRAY) {
 		SIM_TRY(sim_array_get(info->resource.array, array));
 		if ((*array)->mipmap)
-			return CUDA_ERROR_INVALID_VALUE; // a level goes with its mipmapped array
+			return CUDA_ERROR_INVALID_VALUE; // a level is mapped with its mipmapped array
 		*ret_count = 1;
 		*ret_levels = array;
 	} else {
@@ -28,7 +28,7 @@ static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, str
 		       : CUDA_ERROR_INVALID_VALUE;
 }
 
-static void place_levels(struct sim_array *const *levels, unsigned count, CUdeviceptr base)
+static void set_bases(struct sim_array *const *levels, unsigned count, CUdeviceptr base)
 {
 	for (unsigned i = 0; i < count; i++) {
 		levels[i]->base = base;
@@ -42,11 +42,11 @@ void sim_array_unmap(struct sim_array *const *levels, unsigned count)
 	if (!levels[0]->mapping)
 		return;
 	sim_memory_lock();
-	if (sim_range_find(levels[0]->base) == levels[0]->mapping) // else it went with its context
+	if (sim_range_find(levels[0]->base) == levels[0]->mapping) // else its context has freed it
 		sim_range_free(levels[0]->mapping);
 	sim_memory_unlock();
 	levels[0]->mapping = NULL;
-	place_levels(levels, count, 0);
+	set_bases(levels, count, 0);
 }
 
 CUresult sim_array_check_memory(const struct sim_context *context, const struct sim_physical *physical,
@@ -79,7 +79,7 @@ CUresult sim_array_map_physical(struct sim_context *context, struct sim_physical
 	return CUDA_SUCCESS;
 }
 
-// With the memory lock.
+// With the memory lock held.
 static CUresult map_deferred(struct sim_context *context, const CUarrayMapInfo *info, size_t size,
 			     struct sim_range **ret_range)
 {
@@ -89,7 +89,7 @@ static CUresult map_deferred(struct sim_context *context, const CUarrayMapInfo *
 	return sim_array_map_physical(context, physical, ret_range);
 }
 
-static CUresult check(const struct sim_context *context, const CUarrayMapInfo *info)
+static CUresult check_info(const struct sim_context *context, const CUarrayMapInfo *info)
 {
 	if (info->flags || info->reserved[0] || info->reserved[1] ||
 	    info->deviceBitMask != 1u << context->device->ordinal)
@@ -101,7 +101,7 @@ static CUresult check(const struct sim_context *context, const CUarrayMapInfo *i
 	return CUDA_SUCCESS;
 }
 
-// The stream's work is done first, and the call returns with the mapping in place: nobody can tell it from a later one.
+// Waits for the stream's work and maps at once. A program cannot tell this from a mapping in stream order.
 static CUresult change_deferred(struct sim_stream *stream, const CUarrayMapInfo *info, struct sim_array *const *levels,
 				unsigned count)
 {
@@ -121,7 +121,7 @@ static CUresult change_deferred(struct sim_stream *stream, const CUarrayMapInfo 
 	SIM_TRY(result);
 	sim_array_unmap(levels, count);
 	levels[0]->mapping = range;
-	place_levels(levels, count, range->base + info->offset);
+	set_bases(levels, count, range->base + info->offset);
 	return CUDA_SUCCESS;
 }
 
@@ -132,7 +132,7 @@ static CUresult map_entry(struct sim_stream *stream, const CUarrayMapInfo *info)
 	unsigned count;
 
 	SIM_TRY(find_levels(info, &count, &levels, &array));
-	SIM_TRY(check(stream->context, info));
+	SIM_TRY(check_info(stream->context, info));
 	if (!levels[0]->sparse)
 		return change_deferred(stream, info, levels, count);
 	SIM_TRY(sim_sparse_map_op_new(stream->context, levels[0]->sparse, info, &op));

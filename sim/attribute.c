@@ -1,5 +1,5 @@
-// cuDeviceGetAttribute: an H200's values where the simulator behaves so, the configuration's
-// where it says; 0 for what is not simulated.
+// cuDeviceGetAttribute: values of the configuration, else those of an H200 if the simulator behaves so; 0: not
+// simulated.
 #include "entry.h"
 #include "kernel.h"
 #include "process.h"

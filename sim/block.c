@@ -1,5 +1,5 @@
-// Small allocations: a granule of a context's device memory, handed out in units of 512
-// bytes, first fit. It goes back when nothing is left in it.
+// Small allocations: a granule of a context's device memory, cut into units of 512 bytes, first fit. An empty granule
+// is freed.
 #include <stdlib.h>
 
 #include "context.h"
@@ -13,13 +13,13 @@ struct sim_block {
 	struct sim_block *next, *previous;
 	unsigned used, lowest; // units in use; no free unit below `lowest`
 	struct {
-		uint32_t units; // at the first unit of an allocation: its length
+		uint32_t units; // at the first unit of an allocation: its length; else 0
 		uint32_t asked;
 		unsigned long long id;
 	} at[UNITS];
 };
 
-static CUresult block_new(struct sim_context *context, struct sim_block **ret_block)
+static CUresult new_block(struct sim_context *context, struct sim_block **ret_block)
 {
 	struct sim_block *block = calloc(1, sizeof *block);
 
@@ -40,7 +40,7 @@ static CUresult block_new(struct sim_context *context, struct sim_block **ret_bl
 	return CUDA_SUCCESS;
 }
 
-// Index of the first of `units` free neighbours, or UNITS.
+// Returns the index of the first of `units` consecutive free units, or UNITS.
 static unsigned find_room(const struct sim_block *block, unsigned units)
 {
 	unsigned start = block->lowest, i = start;
@@ -67,7 +67,7 @@ CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *
 		if ((at = find_room(block, units)) != UNITS)
 			break;
 	if (!block) {
-		SIM_TRY(block_new(context, &block));
+		SIM_TRY(new_block(context, &block));
 		at = 0;
 	}
 	block->at[at].units = units;

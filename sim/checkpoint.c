@@ -1,4 +1,4 @@
-// The driver's entries that checkpoint another process: each is a question to its service.
+// The driver's entries that checkpoint another process: each sends a request to the service of that process.
 
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 {
 	uint8_t node[16];
 
-	region_uuid(&sim_process.config, 0, node); // tells nodes apart
+	region_uuid(&sim_process.config, 0, node); // identifies the node
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	unsigned long long words[2];
 	memcpy(words, node, sizeof words);
@@ -23,7 +23,8 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-// Pids are of a namespace, and the addresses are not: another namespace's process of that number may be there.
+// Checks the peer: process ids belong to a namespace, addresses do not. A process of another namespace may have the
+// same id.
 static bool is_process(int fd, pid_t pid)
 {
 	struct ucred peer;
@@ -32,7 +33,7 @@ static bool is_process(int fd, pid_t pid)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid;
 }
 
-static CUresult ask(int pid, const struct sim_service_request *request, int32_t *ret_value)
+static CUresult send_request(int pid, const struct sim_service_request *request, int32_t *ret_value)
 {
 	struct sim_service_reply reply;
 	struct sockaddr_un address;
@@ -72,7 +73,7 @@ CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 	SIM_ENTER(cuCheckpointProcessGetState);
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(ask(pid, &(struct sim_service_request){.verb = SIM_SERVICE_STATE}, &value));
+	SIM_TRY(send_request(pid, &(struct sim_service_request){.verb = SIM_SERVICE_STATE}, &value));
 	*state = (CUprocessState)value;
 	return CUDA_SUCCESS;
 }
@@ -84,7 +85,7 @@ CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 	SIM_ENTER(cuCheckpointProcessGetRestoreThreadId);
 	if (!tid)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(ask(pid, &(struct sim_service_request){.verb = SIM_SERVICE_THREAD}, &value));
+	SIM_TRY(send_request(pid, &(struct sim_service_request){.verb = SIM_SERVICE_THREAD}, &value));
 	*tid = value;
 	return CUDA_SUCCESS;
 }
@@ -99,7 +100,7 @@ CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 			return CUDA_ERROR_INVALID_VALUE;
 		request.timeout_ms = args->timeoutMs;
 	}
-	return ask(pid, &request, NULL);
+	return send_request(pid, &request, NULL);
 }
 
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
@@ -107,7 +108,7 @@ CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args
 	SIM_ENTER(cuCheckpointProcessCheckpoint);
 	if (args && !is_zero(args, sizeof *args))
 		return CUDA_ERROR_INVALID_VALUE;
-	return ask(pid, &(struct sim_service_request){.verb = SIM_SERVICE_CHECKPOINT}, NULL);
+	return send_request(pid, &(struct sim_service_request){.verb = SIM_SERVICE_CHECKPOINT}, NULL);
 }
 
 CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
@@ -123,7 +124,7 @@ CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 		for (unsigned i = 0; i < args->gpuPairsCount; i++)
 			request.pairs[i] = args->gpuPairs[i];
 	}
-	return ask(pid, &request, NULL);
+	return send_request(pid, &request, NULL);
 }
 
 CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
@@ -131,5 +132,5 @@ CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 	SIM_ENTER(cuCheckpointProcessUnlock);
 	if (args && !is_zero(args, sizeof *args))
 		return CUDA_ERROR_INVALID_VALUE;
-	return ask(pid, &(struct sim_service_request){.verb = SIM_SERVICE_UNLOCK}, NULL);
+	return send_request(pid, &(struct sim_service_request){.verb = SIM_SERVICE_UNLOCK}, NULL);
 }

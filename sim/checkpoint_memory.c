@@ -1,4 +1,4 @@
-// Eviction: device memory's contents in private memory of the process, and back.
+// Copies the contents of device memory to private memory of the process for a checkpoint, and back for a restore.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,11 +10,11 @@
 #include "log.h"
 #include "process.h"
 
-// The contents of one physical allocation. Untouched pages stay untouched.
+// The contents of one physical allocation. Zero pages are not written, and so take no memory.
 struct evicted {
 	struct sim_physical *physical;
 	unsigned char *contents;
-	bool stayed; // a descriptor, or another process, kept it on the device, contents and all
+	bool stayed; // a descriptor or another process has kept it, with its contents, on the device
 	struct evicted *next;
 };
 static struct evicted *evicted;
@@ -26,7 +26,7 @@ struct transfer {
 	bool out; // from the device
 };
 
-static int transfer_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
+static int copy_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
 {
 	static const unsigned char zero[PAGE];
 	const struct transfer *transfer = data;
@@ -37,7 +37,7 @@ static int transfer_run(void *data, int descriptor, off_t offset, size_t at, siz
 	unsigned char *from = transfer->out ? device : transfer->contents + at;
 	unsigned char *to = transfer->out ? transfer->contents + at : device;
 	for (size_t i = 0; i < size; i += PAGE)
-		if (memcmp(from + i, zero, PAGE) != 0) // fresh memory on both sides is zero
+		if (memcmp(from + i, zero, PAGE) != 0) // new memory is zero already
 			memcpy(to + i, from + i, PAGE);
 	munmap(device, size);
 	return 0;
@@ -46,13 +46,13 @@ static int transfer_run(void *data, int descriptor, off_t offset, size_t at, siz
 static int transfer(const struct sim_physical *physical, unsigned char *contents, bool out)
 {
 	struct transfer data = {contents, out};
-	return region_each_run(sim_process.region, physical->id, transfer_run, &data);
+	return region_each_run(sim_process.region, physical->id, copy_run, &data);
 }
 
 struct survey {
 	CUresult result;
 	struct evicted *list;
-	size_t bytes; // copied, of the program's memory
+	size_t bytes; // copied, without the driver's own memory
 };
 
 static void copy_out(struct sim_physical *physical, void *data)
@@ -61,7 +61,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (physical->shared && sim_physical_has_duplicate(physical)) { // twice in this process
+	if (physical->shared && sim_physical_has_duplicate(physical)) { // two structs for one memory
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}
@@ -80,7 +80,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 	survey->bytes += physical->driver ? 0 : physical->size;
 }
 
-static void forget(struct evicted *list)
+static void free_evicted(struct evicted *list)
 {
 	for (struct evicted *one = list, *next; one; one = next) {
 		next = one->next;
@@ -90,7 +90,7 @@ static void forget(struct evicted *list)
 }
 
 struct presence {
-	int change; // of the count of contexts that the node shows
+	int change; // of the region's count of contexts
 };
 
 static void count_context(struct sim_context *context, void *data)
@@ -110,7 +110,7 @@ CUresult sim_evict_memory(void)
 	sim_memory_lock();
 	sim_physicals_each(copy_out, &survey);
 	if (survey.result != CUDA_SUCCESS) {
-		forget(survey.list);
+		free_evicted(survey.list);
 		sim_memory_unlock();
 		return survey.result;
 	}
@@ -138,15 +138,16 @@ static int find_device(const CUuuid *uuid)
 	return -1;
 }
 
-// Which device of the node each of ours shall be. The pairs name every device of the node, once on either side.
-static CUresult remap(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
+// Returns the new physical device of each of the process's devices. The pairs contain every device of the node once as
+// old and once as new device.
+static CUresult map_devices(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
 {
 	int target[SIM_DEVICES];
 	bool taken[SIM_DEVICES] = {false};
 
 	for (int d = 0; d < SIM_DEVICES; d++)
 		target[d] = count ? -1 : d;
-	// Who sees a part of them is not moved at all.
+	// A process that sees only some of the devices is not moved.
 	if (count && (count != sim_process.config.devices || sim_process.device_count != (int)count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned p = 0; p < count; p++) {
@@ -161,8 +162,8 @@ static CUresult remap(const CUcheckpointGpuPair *pairs, unsigned count, int ret_
 	return CUDA_SUCCESS;
 }
 
-// With the memory lock: all of it, or nothing.
-static CUresult take_all(const int physical[SIM_DEVICES])
+// Allocates device memory again: all of it, or nothing. With the memory lock held.
+static CUresult alloc_all(const int physical[SIM_DEVICES])
 {
 	for (struct evicted *one = evicted; one; one = one->next) {
 		uint64_t id;
@@ -189,13 +190,13 @@ CUresult sim_restore_memory(const CUcheckpointGpuPair *pairs, unsigned count)
 {
 	int physical[SIM_DEVICES];
 
-	SIM_TRY(remap(pairs, count, physical));
+	SIM_TRY(map_devices(pairs, count, physical));
 	for (struct evicted *one = evicted; one; one = one->next)
 		SIM_TRY(one->physical->foreign);
 	if (region_attach(sim_process.region, &sim_process.config) != 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	sim_memory_lock();
-	CUresult result = take_all(physical);
+	CUresult result = alloc_all(physical);
 	if (result != CUDA_SUCCESS) {
 		sim_memory_unlock();
 		region_detach(sim_process.region);
@@ -209,7 +210,7 @@ CUresult sim_restore_memory(const CUcheckpointGpuPair *pairs, unsigned count)
 		if ((!one->stayed && transfer(one->physical, one->contents, false) != 0) ||
 		    sim_physical_backing(one->physical, true) != 0)
 			result = CUDA_ERROR_OPERATING_SYSTEM;
-	forget(evicted);
+	free_evicted(evicted);
 	evicted = NULL;
 	sim_memory_unlock();
 	sim_contexts_each(count_context, &(struct presence){1});

@@ -1,4 +1,4 @@
-// The service thread of a process: locks, checkpoints and restores it when another asks.
+// The service thread of a process: locks, checkpoints and restores the process when another one requests it.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,11 +18,11 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
 static CUprocessState state = CU_PROCESS_STATE_RUNNING;
-static bool closed; // calls of the program wait
+static bool closed; // calls of the program have to wait
 static pid_t thread_id;
 
-// What must work in a locked process: the way out of it, and what touches no device.
-static bool passes(enum vg_entry entry)
+// Returns whether a call must work in a locked process: it may unlock the process, or uses no device.
+static bool is_allowed_while_locked(enum vg_entry entry)
 {
 	switch (entry) {
 	case VG_ENTRY_cuCheckpointProcessCheckpoint:
@@ -44,7 +44,7 @@ static bool passes(enum vg_entry entry)
 
 CUresult sim_checkpoint_enter(enum vg_entry entry)
 {
-	if (passes(entry))
+	if (is_allowed_while_locked(entry))
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	while (closed)
@@ -70,7 +70,7 @@ static void open_gate(void)
 	pthread_mutex_unlock(&lock);
 }
 
-// Calls that had passed the gate before it closed may still submit work: idle has to last.
+// Waits until the process has been idle for a while: calls that passed the gate before it closed may still submit work.
 static bool wait_idle(unsigned timeout_ms)
 {
 	const struct timespec nap = {.tv_nsec = 500000};
@@ -125,7 +125,7 @@ static CUresult checkpoint_process(void)
 
 static CUresult restore_process(const struct sim_service_request *request)
 {
-	static CUresult stuck; // the error of every further attempt
+	static CUresult stuck; // the error of every further restore
 
 	if (state != CU_PROCESS_STATE_CHECKPOINTED)
 		return CUDA_ERROR_ILLEGAL_STATE;
@@ -140,7 +140,7 @@ static CUresult restore_process(const struct sim_service_request *request)
 	return CUDA_SUCCESS;
 }
 
-static void answer(int connection)
+static void serve_request(int connection)
 {
 	struct pollfd wait = {.fd = connection, .events = POLLIN};
 	struct sim_service_request request;
@@ -151,7 +151,7 @@ static void answer(int connection)
 	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
 	    (peer.uid != geteuid() && peer.uid != 0))
 		return;
-	// A peer that says nothing must not stop the service.
+	// A silent peer must not block the service.
 	if (poll(&wait, 1, 1000) != 1 || recv(connection, &request, sizeof request, MSG_DONTWAIT) != sizeof request)
 		return;
 	switch (request.verb) {
@@ -175,20 +175,20 @@ static void answer(int connection)
 		break;
 	}
 	(void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL);
-	// Last of all: the program may end at once.
+	// After the reply: the program may end at once.
 	if (request.verb == SIM_SERVICE_UNLOCK && reply.result == CUDA_SUCCESS)
 		open_gate();
 }
 
 static int listener = -1;
 
-// A child must not answer for its parent, nor keep the address alive after it.
-static void in_child(void)
+// A child must not answer for its parent, nor keep the address in use.
+static void close_in_child(void)
 {
 	close(listener);
 }
 
-static void *serve(void *argument)
+static void *run_service(void *argument)
 {
 	thread_id = (pid_t)syscall(SYS_gettid);
 	for (;;) {
@@ -198,7 +198,7 @@ static void *serve(void *argument)
 				continue;
 			return NULL;
 		}
-		answer(connection);
+		serve_request(connection);
 		close(connection);
 	}
 }
@@ -217,16 +217,16 @@ void sim_service_start(void)
 	if (listener < 0)
 		return;
 	if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 16) != 0) {
-		sim_warn("no checkpoints of this process: its service socket: %m");
+		sim_warn("this process cannot be checkpointed: cannot open its service socket: %m");
 		close(listener);
 		return;
 	}
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, close_in_child);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); // the program's signals are for its own threads
+	sigfillset(&all); // signals are for the program's own threads
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&thread, &attributes, serve, NULL) != 0)
+	if (pthread_create(&thread, &attributes, run_service, NULL) != 0)
 		close(listener);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);

@@ -1,7 +1,7 @@
-// Calls on all streams of a context: wait for them, record an event behind them, order them behind an event.
+// Calls on all streams of a context: wait for them, record an event behind them, make them wait for an event.
 //
-// The streams of a context include those of its green contexts, and those of the contexts that cuCtxFromGreenCtx made
-// from these. A call on a green context is for its own streams only.
+// The streams of a context include those of its green contexts, and those of the contexts that cuCtxFromGreenCtx
+// created for these. A call on a green context concerns its own streams only.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -14,14 +14,14 @@
 #include "process.h"
 #include "stream.h"
 
-// An event that the context's future streams wait for, too. In a list under the lock of the context.
+// An event that streams created later wait for, too. In a list under the lock of the context.
 struct sim_context_wait {
 	struct sim_mark *mark;
 	const struct sim_green *green; // NULL: all streams
 	struct sim_context_wait *next;
 };
 
-// After `at`, the next one of the contexts whose streams belong to `context`; NULL begins with itself.
+// Returns the next of the contexts whose streams belong to `context`: the one after `at`, or itself for NULL.
 static struct sim_context *next_context(struct sim_context *context, const struct sim_context *at)
 {
 	if (!at)
@@ -34,8 +34,8 @@ struct marks {
 	size_t count;
 };
 
-// With the lock of the stream's context held: adds a reference to the mark of its last operation.
-static void add_last(struct marks *marks, struct sim_stream *stream)
+// Adds a reference to the mark of the stream's latest operation. With the lock of its context held.
+static void add_last_mark(struct marks *marks, struct sim_stream *stream)
 {
 	struct sim_mark **grown = realloc(marks->items, (marks->count + 1) * sizeof *grown);
 
@@ -47,8 +47,8 @@ static void add_last(struct marks *marks, struct sim_stream *stream)
 	marks->items[marks->count++] = sim_mark_ref(stream->last->mark);
 }
 
-// Returns the marks of all that is queued or running.
-static struct marks pending_marks(struct sim_context *context, const struct sim_green *green)
+// Returns the marks of all streams with queued or running work.
+static struct marks find_pending_marks(struct sim_context *context, const struct sim_green *green)
 {
 	struct marks marks = {0};
 
@@ -56,7 +56,7 @@ static struct marks pending_marks(struct sim_context *context, const struct sim_
 		pthread_mutex_lock(&one->lock);
 		for (struct sim_stream *stream = one->streams; stream; stream = stream->next)
 			if (stream->last && sim_stream_is_of(stream, context, green))
-				add_last(&marks, stream);
+				add_last_mark(&marks, stream);
 		pthread_mutex_unlock(&one->lock);
 	}
 	return marks;
@@ -64,7 +64,7 @@ static struct marks pending_marks(struct sim_context *context, const struct sim_
 
 CUresult sim_context_synchronize(struct sim_context *context)
 {
-	struct marks marks = pending_marks(context->parent, context->green);
+	struct marks marks = find_pending_marks(context->parent, context->green);
 
 	for (size_t i = 0; i < marks.count; i++) {
 		sim_mark_wait(marks.items[i], NULL);
@@ -76,17 +76,17 @@ CUresult sim_context_synchronize(struct sim_context *context)
 	return sim_failure();
 }
 
-// Returns the stream for records, which are in no stream of the program: no other stream waits for them.
-static struct sim_stream *recorder_of(struct sim_context *context)
+// Returns the stream for records. It is not one of the program's, so that no other stream waits for a record.
+static struct sim_stream *get_recorder(struct sim_context *context)
 {
 	struct sim_stream *recorder = atomic_load(&context->recorder);
 
 	if (recorder)
 		return recorder;
-	struct sim_stream *made = sim_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
-	if (atomic_compare_exchange_strong(&context->recorder, &recorder, made))
-		return made;
-	sim_stream_close(made); // another thread was first
+	struct sim_stream *created = sim_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
+	if (atomic_compare_exchange_strong(&context->recorder, &recorder, created))
+		return created;
+	sim_stream_close(created); // another thread was first
 	return recorder;
 }
 
@@ -102,13 +102,13 @@ CUresult sim_context_record(struct sim_context *context, const struct sim_green 
 	pthread_mutex_lock(&event->lock);
 	event->capture = NULL;
 	pthread_mutex_unlock(&event->lock);
-	struct marks marks = pending_marks(context, green);
+	struct marks marks = find_pending_marks(context, green);
 	for (size_t i = 0; i < marks.count; i++) {
 		sim_op_wait_for(&op->op, marks.items[i]);
 		sim_mark_unref(marks.items[i]);
 	}
 	free(marks.items);
-	return sim_submit(green ? green->internal : recorder_of(context), &op->op);
+	return sim_submit(green ? green->internal : get_recorder(context), &op->op);
 }
 
 // ---- waiting for an event --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// What can be asked of and set on a context: limits, flags, caches, waiting.
+// Properties of contexts: limits, flags, caches; and waiting for a context.
 #include "capture.h"
 #include "context.h"
 #include "entry.h"
@@ -18,8 +18,8 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
-// NULL: the current context.
-static CUresult get(CUcontext handle, struct sim_context **ret_context)
+// Returns the context of a handle. NULL: the current context.
+static CUresult get_context(CUcontext handle, struct sim_context **ret_context)
 {
 	return handle ? sim_context_get(handle, ret_context) : sim_context_current_any(ret_context);
 }
@@ -65,7 +65,7 @@ CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetId);
-	SIM_TRY(get(ctx, &context));
+	SIM_TRY(get_context(ctx, &context));
 	if (!ctxId)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ctxId = context->id;
@@ -77,7 +77,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetApiVersion);
-	CUresult result = get(ctx, &context);
+	CUresult result = get_context(ctx, &context);
 	if (ctx && sim_context_is_inactive(ctx, result))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	SIM_TRY(result);
@@ -102,13 +102,13 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxSynchronize_v2);
-	SIM_TRY(get(ctx, &context));
+	SIM_TRY(get_context(ctx, &context));
 	SIM_TRY(sim_failure());
 	SIM_TRY(sim_capture_check_context(context->parent, context->green));
 	return sim_context_synchronize(context);
 }
 
-static bool limit_known(CUlimit limit)
+static bool is_known_limit(CUlimit limit)
 {
 	switch (limit) {
 	case CU_LIMIT_STACK_SIZE:
@@ -133,20 +133,22 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	SIM_TRY(sim_context_current(&context));
 	if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!limit_known(limit))
+	if (!is_known_limit(limit))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pvalue = context->parent->limits[limit];
 	return CUDA_SUCCESS;
 }
 
-static size_t stack_bytes(size_t each)
+// Returns how much device memory so large a stack for every thread needs, beyond the stack that is always there.
+static size_t get_stack_bytes(size_t each)
 {
 	const size_t threads = (size_t)2048 * sim_process.config.sms;
 
 	return each > SIM_STACK_DEFAULT ? sim_round_up((each - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
 }
 
-// With the memory lock held: so much for every thread that the device can hold, or as it was.
+// Allocates memory for `each` bytes for every thread that the device can run. On failure allocates as much as before.
+// With the memory lock held.
 static CUresult resize_stack(struct sim_context *context, size_t before, size_t each)
 {
 	struct sim_physical *old = context->stack;
@@ -154,13 +156,13 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 
 	context->stack = NULL;
 	sim_physical_unref(old);
-	if (stack_bytes(each))
-		result = sim_driver_memory_create(context->device, stack_bytes(each), &context->stack);
+	if (get_stack_bytes(each))
+		result = sim_driver_memory_create(context->device, get_stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
-	context->stack = NULL; // that much was free a moment ago
-	if (stack_bytes(before) &&
-	    sim_driver_memory_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
+	context->stack = NULL; // the old size was free a moment ago
+	if (get_stack_bytes(before) &&
+	    sim_driver_memory_create(context->device, get_stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;
 		context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
 		context->local = 0;
@@ -168,12 +170,12 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 	return result;
 }
 
-static size_t larger(size_t left, size_t right)
+static size_t max_size(size_t left, size_t right)
 {
 	return left > right ? left : right;
 }
 
-// Stack for every thread the device can hold is taken at once, as on hardware.
+// Allocates the stack for every thread that the device can run at once, as hardware does.
 static CUresult set_stack(struct sim_context *context, size_t value)
 {
 	const size_t most = 512 << 10;
@@ -184,22 +186,21 @@ static CUresult set_stack(struct sim_context *context, size_t value)
 	value = sim_round_up(value, 16);
 	(void)sim_context_synchronize(context);
 	sim_memory_lock();
-	result = resize_stack(context, larger(context->limits[CU_LIMIT_STACK_SIZE], context->local),
-			      larger(value, context->local));
+	result = resize_stack(context, max_size(context->limits[CU_LIMIT_STACK_SIZE], context->local),
+			      max_size(value, context->local));
 	if (result == CUDA_SUCCESS)
 		context->limits[CU_LIMIT_STACK_SIZE] = value;
 	sim_memory_unlock();
 	return result;
 }
 
-// So is the local memory of a kernel that needs more than any before it, at its first launch; the
-// context keeps it.
+// The same for local memory, at the first launch of a kernel that needs more than earlier ones. The context keeps it.
 CUresult sim_context_reserve_local(struct sim_context *context, size_t bytes)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	sim_memory_lock();
-	size_t before = larger(context->limits[CU_LIMIT_STACK_SIZE], context->local);
+	size_t before = max_size(context->limits[CU_LIMIT_STACK_SIZE], context->local);
 	if (bytes > before)
 		result = resize_stack(context, before, bytes);
 	if (result == CUDA_SUCCESS && bytes > context->local)
@@ -218,7 +219,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	context = context->parent;
 	if ((unsigned)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!limit_known(limit))
+	if (!is_known_limit(limit))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (limit == CU_LIMIT_STACK_SIZE)
 		return set_stack(context, value);

@@ -1,4 +1,4 @@
-// Copies as operations: one shape (rows of a box) for all of them.
+// Copies as operations. Each copies a box, row by row.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -10,7 +10,7 @@
 #include "sparse.h"
 #include "stream.h"
 
-enum { PIECE = 4 << 20 }; // between looks at whether the memory is still there
+enum { PIECE = 4 << 20 }; // bytes between checks that the memory is still mapped
 
 // One side of a copy.
 struct side {
@@ -21,8 +21,8 @@ struct side {
 	struct sim_copy_tiles tiles;
 };
 
-// The bytes [first, first + length) must lie in one allocation, or in mappings without a gap; memory of a device's pool
-// must be open to `by`, unless that is NULL.
+// Checks that [first, first + length) is in one allocation, or in mappings without a gap. `by` (may be NULL) must have
+// access to memory of a device's pool. Returns the device that can do the copy.
 static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, bool write,
 			     struct sim_device **ret_device)
 {
@@ -41,7 +41,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 						      : &sim_process.devices[0];
 	if (pointer.range->kind != SIM_RANGE_RESERVED && length > pointer.size - (first - pointer.base))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
+	if (pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate its memory
 		*ret_device = device;
 		return CUDA_SUCCESS;
 	}
@@ -62,8 +62,8 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Memory of the host at an address of ours: where the device does not reach it, the host copies it.
-static bool is_of_host(CUdeviceptr address, size_t length)
+// Returns whether it is host memory at a device address. The host copies it if the device has no access.
+static bool is_host_memory(CUdeviceptr address, size_t length)
 {
 	struct sim_pointer pointer;
 
@@ -71,8 +71,8 @@ static bool is_of_host(CUdeviceptr address, size_t length)
 	       address - pointer.base < pointer.size && length <= pointer.size - (address - pointer.base);
 }
 
-// What lies behind a pointer of unknown kind.
-static CUmemorytype kind_of(CUdeviceptr address)
+// Returns the type of the memory of a unified address.
+static CUmemorytype find_memory_type(CUdeviceptr address)
 {
 	struct sim_pointer pointer;
 
@@ -81,7 +81,8 @@ static CUmemorytype kind_of(CUdeviceptr address)
 	return sim_host_find(address, &pointer) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-static CUresult resolve(struct sim_copy_op *op, const struct sim_device *by, bool write, struct side *ret_side)
+// Checks one side of a copy, and finds its address and its device.
+static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by, bool write, struct side *ret_side)
 {
 	const CUDA_MEMCPY3D *c = &op->copy;
 	CUmemorytype type = write ? c->dstMemoryType : c->srcMemoryType;
@@ -93,7 +94,7 @@ static CUresult resolve(struct sim_copy_op *op, const struct sim_device *by, boo
 	struct side side = {.type = type};
 
 	if (type == CU_MEMORYTYPE_UNIFIED)
-		side.type = kind_of(device);
+		side.type = find_memory_type(device);
 	if (side.type == CU_MEMORYTYPE_ARRAY) {
 		struct sim_array *array;
 		SIM_TRY(sim_array_get(handle, &array));
@@ -122,10 +123,10 @@ static CUresult resolve(struct sim_copy_op *op, const struct sim_device *by, boo
 		return CUDA_ERROR_INVALID_VALUE;
 	side.base = base + z * side.slice + y * side.pitch + x;
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
-	// Also a device address given as the host's.
+	// Also for a device address that the program passes as a host address.
 	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
 		CUresult result = check_device(by, side.base, length, write, &side.device);
-		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_of_host(side.base, length)))
+		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_host_memory(side.base, length)))
 			return result;
 		if (result != CUDA_SUCCESS)
 			side.type = CU_MEMORYTYPE_HOST;
@@ -138,12 +139,14 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 {
 	for (size_t done = 0; done < length;) {
 		size_t piece = length - done < PIECE ? length - done : PIECE;
-		void *target =
-			op->target ? sim_memory_translate(op->target, to + done, piece, true) : (void *)(to + done);
-		const void *source = op->source ? sim_memory_translate(op->source, from + done, piece, false)
-						: (void *)(from + done);
+		void *target = (void *)(to + done);
+		const void *source = (void *)(from + done);
+		if (op->target)
+			target = sim_memory_translate(op->target, to + done, piece, true);
+		if (op->source)
+			source = sim_memory_translate(op->source, from + done, piece, false);
 		if (!target || !source)
-			return CUDA_ERROR_ILLEGAL_ADDRESS; // it was unmapped in the meantime
+			return CUDA_ERROR_ILLEGAL_ADDRESS; // unmapped since the call
 		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
 			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 		SIM_PROGRAMS_BYTES(memmove(target, source, piece));
@@ -152,7 +155,8 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 	return CUDA_SUCCESS;
 }
 
-// Where the byte at (x, y, z) of the box is, and at most how many follow it. *ret_address 0: it has no memory.
+// Returns the address of the byte at (x, y, z) of the box, and reduces *length to the bytes that follow it without a
+// gap. *ret_address 0: it has no memory.
 static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t y, size_t z, uintptr_t *ret_address,
 			   size_t *length)
 {
@@ -163,7 +167,7 @@ static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t 
 		return CUDA_SUCCESS;
 	if (array->magic != SIM_ARRAY_MAGIC || !array->sparse || tiles->x + x >= array->width * array->element ||
 	    tiles->y + y >= array->height || tiles->z + z >= array->depth)
-		return CUDA_ERROR_ILLEGAL_ADDRESS; // a graph outlived the array
+		return CUDA_ERROR_ILLEGAL_ADDRESS; // the array was destroyed before the graph
 	*ret_address = sim_sparse_find(array, tiles->x + x, tiles->y + y, tiles->z + z, &span);
 	*length = *length < span ? *length : span;
 	return CUDA_SUCCESS;
@@ -179,7 +183,7 @@ static CUresult set_zero(struct sim_copy_op *op, uintptr_t to, size_t length)
 	return CUDA_SUCCESS;
 }
 
-// A row that starts or ends in a sparse array: a tile without memory reads as zeros and drops what is written.
+// Copies a row from or to a sparse array. A tile without memory reads as zeros and ignores writes.
 static CUresult copy_sparse_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, size_t y, size_t z)
 {
 	size_t length = op->copy.WidthInBytes;
@@ -199,11 +203,10 @@ static CUresult copy_sparse_row(struct sim_copy_op *op, uintptr_t to, uintptr_t 
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_run(struct sim_op *op_)
+static CUresult run_copy(struct sim_op *op_)
 {
 	struct sim_copy_op *op = (struct sim_copy_op *)op_;
 	uintptr_t from = op->from, to = op->to;
-
 	bool sparse = op->from_tiles.array || op->to_tiles.array;
 
 	if (op->staged)
@@ -218,18 +221,18 @@ static CUresult copy_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_clone(struct sim_op *op_)
+static CUresult clone_copy(struct sim_op *op_)
 {
 	((struct sim_copy_op *)op_)->staged = NULL;
 	return CUDA_SUCCESS;
 }
 
-static void copy_finish(struct sim_op *op_)
+static void finish_copy(struct sim_op *op_)
 {
 	free(((struct sim_copy_op *)op_)->staged);
 }
 
-static unsigned copy_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	const struct sim_copy_op *copy = (const struct sim_copy_op *)op;
 	uint64_t bytes = copy->copy.WidthInBytes * copy->copy.Height * copy->copy.Depth;
@@ -243,13 +246,13 @@ static unsigned copy_pieces(const struct sim_op *op, struct region_piece *ret_pi
 
 const struct sim_op_class sim_copy_class = {.name = "copy",
 					    .size = sizeof(struct sim_copy_op),
-					    .run = copy_run,
-					    .clone = copy_clone,
-					    .finish = copy_finish,
-					    .pieces = copy_pieces};
+					    .run = run_copy,
+					    .clone = clone_copy,
+					    .finish = finish_copy,
+					    .pieces = list_pieces};
 
-// `by`: the device that must have access to memory of pools; NULL: that which has does the copy.
-static CUresult copy_op_new(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,
+// `by`: the device that must have access to memory of pools; NULL: any device that has access does the copy.
+static CUresult new_copy_op(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,
 			    struct sim_op **ret_op)
 {
 	struct sim_copy_op *op = (struct sim_copy_op *)sim_op_new(&sim_copy_class, context);
@@ -257,9 +260,9 @@ static CUresult copy_op_new(struct sim_context *context, const struct sim_device
 	CUresult result;
 
 	op->copy = *copy;
-	result = resolve(op, by, false, &source);
+	result = resolve_side(op, by, false, &source);
 	if (result == CUDA_SUCCESS)
-		result = resolve(op, by, true, &target);
+		result = resolve_side(op, by, true, &target);
 	if (result != CUDA_SUCCESS) {
 		sim_op_free(&op->op);
 		return result;
@@ -280,10 +283,10 @@ static CUresult copy_op_new(struct sim_context *context, const struct sim_device
 
 CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op)
 {
-	return copy_op_new(context, context->device, copy, ret_op);
+	return new_copy_op(context, context->device, copy, ret_op);
 }
 
-// Of a side in host memory. CUDA_ERROR_INVALID_VALUE: it crosses the border of a registration.
+// Checks a side in host memory. CUDA_ERROR_INVALID_VALUE: it crosses the border of a registration.
 static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pitch, size_t slice, bool *ret_pageable)
 {
 	size_t length = (copy->Depth - 1) * slice + (copy->Height - 1) * pitch + copy->WidthInBytes;
@@ -296,7 +299,7 @@ static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pi
 	return cover == SIM_HOST_PART ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, bool asynchronous)
+static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, bool asynchronous)
 {
 	struct sim_stream *stream;
 	struct sim_op *op_;
@@ -306,7 +309,7 @@ static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, 
 		return CUDA_SUCCESS;
 	if (!asynchronous && !atomic_load(&stream->capture))
 		SIM_TRY(sim_capture_check_unsafe());
-	SIM_TRY(copy_op_new(stream->context, peers ? NULL : stream->context->device, copy, &op_));
+	SIM_TRY(new_copy_op(stream->context, peers ? NULL : stream->context->device, copy, &op_));
 	struct sim_copy_op *op = (struct sim_copy_op *)op_;
 	if (atomic_load(&stream->capture)) {
 		if (asynchronous)
@@ -327,11 +330,11 @@ static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, 
 	bool linear = op->copy.Height == 1 && op->copy.Depth == 1,
 	     small = linear && op->copy.WidthInBytes <= SIM_STAGED;
 	if (!asynchronous && op->source && op->target) { // between devices: the host does not wait
-		op_->instant = true; // done now, if nothing is before it
+		op_->instant = true;
 		return sim_submit(stream, op_);
 	}
-	// As on hardware: a pageable source is free again when the call returns, a pageable
-	// target is filled by then.
+	// As on hardware: when the call returns, the program may reuse a pageable source, and a pageable target is
+	// complete.
 	if (asynchronous && from_pageable && !to_pageable && small) {
 		op->staged = malloc(op->copy.WidthInBytes);
 		if (op->staged) {
@@ -344,10 +347,10 @@ static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, 
 
 CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
 {
-	return copy_in(handle, copy, false, asynchronous);
+	return submit_copy(handle, copy, false, asynchronous);
 }
 
 CUresult sim_copy_peer(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
 {
-	return copy_in(handle, copy, true, asynchronous);
+	return submit_copy(handle, copy, true, asynchronous);
 }

@@ -1,4 +1,4 @@
-// Batches of copies: each is submitted as it would be alone, in the order given.
+// Batches of copies. They are submitted one by one, in the given order.
 #include "array.h"
 #include "copy.h"
 #include "entry.h"
@@ -18,13 +18,13 @@ static CUresult check_attributes(const CUmemcpyAttributes *attributes, const siz
 	return CUDA_SUCCESS;
 }
 
-static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-		      size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
+static CUresult copy_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+			   size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
 	struct sim_stream *stream;
 
 	if (failIdx)
-		*failIdx = SIZE_MAX; // none in particular
+		*failIdx = SIZE_MAX; // the error is not about one copy
 	if (!dsts || !srcs || !sizes || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_attributes(attrs, attrsIdxs, numAttrs, count));
@@ -51,7 +51,7 @@ CUresult CUDAAPI cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, siz
 				       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync_v2);
-	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
+	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
 }
 
 CUresult CUDAAPI cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
@@ -59,7 +59,7 @@ CUresult CUDAAPI cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs
 					    CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync_v2_ptsz);
-	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, SIM_PTSZ(hStream));
+	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, SIM_PTSZ(hStream));
 }
 
 CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
@@ -67,7 +67,7 @@ CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t
 				    CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync);
-	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
 }
 
 CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
@@ -75,11 +75,11 @@ CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 					 CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync_ptsz);
-	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
+	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
 }
 
-// An operand counts in elements: an array's, or bytes for two pointers.
-static CUresult operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, bool target)
+// Sets one side of a copy. Sizes of an operand are in elements: of the array, or bytes if both are pointers.
+static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, bool target)
 {
 	CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
 	CUdeviceptr address = 0;
@@ -127,13 +127,13 @@ static CUresult copy_one(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 		element = array->element;
 	}
 	copy.WidthInBytes = op->extent.width * element;
-	SIM_TRY(operand(&op->src, element, &copy, false));
-	SIM_TRY(operand(&op->dst, element, &copy, true));
+	SIM_TRY(set_operand(&op->src, element, &copy, false));
+	SIM_TRY(set_operand(&op->dst, element, &copy, true));
 	return sim_copy(stream, &copy, true);
 }
 
-static CUresult batch_3d(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
-			 CUstream hStream)
+static CUresult copy_batch_3d(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
+			      CUstream hStream)
 {
 	struct sim_stream *stream;
 
@@ -159,26 +159,26 @@ CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *
 					 CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync_v2);
-	return batch_3d(numOps, opList, NULL, flags, hStream);
+	return copy_batch_3d(numOps, opList, NULL, flags, hStream);
 }
 
 CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
 					      CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync_v2_ptsz);
-	return batch_3d(numOps, opList, NULL, flags, SIM_PTSZ(hStream));
+	return copy_batch_3d(numOps, opList, NULL, flags, SIM_PTSZ(hStream));
 }
 
 CUresult CUDAAPI cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 				      unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync);
-	return batch_3d(numOps, opList, failIdx, flags, hStream);
+	return copy_batch_3d(numOps, opList, failIdx, flags, hStream);
 }
 
 CUresult CUDAAPI cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 					   unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync_ptsz);
-	return batch_3d(numOps, opList, failIdx, flags, SIM_PTSZ(hStream));
+	return copy_batch_3d(numOps, opList, failIdx, flags, SIM_PTSZ(hStream));
 }

@@ -2,7 +2,7 @@
 #include "copy.h"
 #include "entry.h"
 
-static CUDA_MEMCPY3D from_2d(const CUDA_MEMCPY2D *c)
+static CUDA_MEMCPY3D convert_2d(const CUDA_MEMCPY2D *c)
 {
 	return (CUDA_MEMCPY3D){.srcXInBytes = c->srcXInBytes,
 			       .srcY = c->srcY,
@@ -23,7 +23,7 @@ static CUDA_MEMCPY3D from_2d(const CUDA_MEMCPY2D *c)
 			       .Depth = 1};
 }
 
-static CUDA_MEMCPY3D from_peer(const CUDA_MEMCPY3D_PEER *c)
+static CUDA_MEMCPY3D convert_peer(const CUDA_MEMCPY3D_PEER *c)
 {
 	return (CUDA_MEMCPY3D){.srcXInBytes = c->srcXInBytes,
 			       .srcY = c->srcY,
@@ -50,12 +50,11 @@ static CUDA_MEMCPY3D from_peer(const CUDA_MEMCPY3D_PEER *c)
 			       .Depth = c->Depth};
 }
 
-// Pitches beyond what the device can do are refused by the aligned forms.
 static CUresult copy_2d(CUstream stream, const CUDA_MEMCPY2D *copy, bool asynchronous)
 {
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_MEMCPY3D box = from_2d(copy);
+	CUDA_MEMCPY3D box = convert_2d(copy);
 	return sim_copy(stream, &box, asynchronous);
 }
 
@@ -70,7 +69,7 @@ static CUresult copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *copy, bo
 {
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_MEMCPY3D box = from_peer(copy);
+	CUDA_MEMCPY3D box = convert_peer(copy);
 	return sim_copy_peer(stream, &box, asynchronous);
 }
 

@@ -9,7 +9,7 @@
 #define ARRAY(side, at, x) .side##MemoryType = CU_MEMORYTYPE_ARRAY, .side##Array = (at), .side##XInBytes = (x)
 #define LINE(length, ...) (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (length), .Height = 1, .Depth = 1})
 
-// name, its parameters, its operands: the plain and the per-thread-stream form.
+// Define an entry and its form for the per-thread default stream, from the name, the parameters and the operands.
 #define SYNCHRONOUS(name, thread_name, parameters, ...)                                            \
 	CUresult CUDAAPI name parameters                                                           \
 	{                                                                                          \
@@ -71,8 +71,8 @@ SYNCHRONOUS(cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
 	    (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
 	    ARRAY(dst, dstArray, dstOffset), ARRAY(src, srcArray, srcOffset))
 
-// Addresses are unified: which contexts they belong to only has to be a live one.
-static CUresult peers(CUcontext dst, CUcontext src)
+// Addresses are unified, so the contexts only have to be alive.
+static CUresult check_contexts(CUcontext dst, CUcontext src)
 {
 	struct sim_context *context;
 
@@ -83,7 +83,7 @@ static CUresult peers(CUcontext dst, CUcontext src)
 static CUresult copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 			  CUcontext src_context, size_t length, bool asynchronous)
 {
-	SIM_TRY(peers(dst_context, src_context));
+	SIM_TRY(check_contexts(dst_context, src_context));
 	return sim_copy_peer(stream, LINE(length, DEVICE(dst, dst), DEVICE(src, src)), asynchronous);
 }
 

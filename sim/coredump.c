@@ -1,4 +1,4 @@
-// Core dump settings: kept, so that a program can set and read them; none is ever written.
+// Core dump settings. A program can set and read them, but no core dump is ever written.
 #include "context.h"
 #include "entry.h"
 
@@ -9,8 +9,8 @@ static struct {
 	char file[1024], pipe[1024];
 } settings = {.trigger_host = true};
 
-// Where a setting is, and its size; NULL: unknown.
-static void *find(CUcoredumpSettings attribute, size_t *ret_size)
+// Returns the setting and its size; NULL: unknown.
+static void *find_setting(CUcoredumpSettings attribute, size_t *ret_size)
 {
 	switch ((int)attribute) {
 	case CU_COREDUMP_ENABLE_ON_EXCEPTION:
@@ -39,15 +39,15 @@ static void *find(CUcoredumpSettings attribute, size_t *ret_size)
 	}
 }
 
-static CUresult get(CUcoredumpSettings attribute, void *value, size_t *size)
+static CUresult get_setting(CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	size_t have;
-	const void *from = find(attribute, &have);
+	const void *from = find_setting(attribute, &have);
 
 	if (!from || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
-	if (have == sizeof settings.file) // a text is as long as it is
+	if (have == sizeof settings.file) // a text
 		have = strlen(from) + 1;
 	CUresult result = value && *size < have ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	if (value && result == CUDA_SUCCESS)
@@ -57,10 +57,10 @@ static CUresult get(CUcoredumpSettings attribute, void *value, size_t *size)
 	return result;
 }
 
-static CUresult set(CUcoredumpSettings attribute, const void *value, const size_t *size)
+static CUresult set_setting(CUcoredumpSettings attribute, const void *value, const size_t *size)
 {
 	size_t room;
-	void *to = find(attribute, &room);
+	void *to = find_setting(attribute, &room);
 
 	if (!to || !value || !size || (room != sizeof settings.file && *size != room) || *size > room)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -78,13 +78,13 @@ CUresult CUDAAPI cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, 
 
 	SIM_ENTER(cuCoredumpGetAttribute);
 	SIM_TRY(sim_context_current_any(&context));
-	return get(attrib, value, size);
+	return get_setting(attrib, value, size);
 }
 
 CUresult CUDAAPI cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)
 {
 	SIM_ENTER(cuCoredumpGetAttributeGlobal);
-	return get(attrib, value, size);
+	return get_setting(attrib, value, size);
 }
 
 CUresult CUDAAPI cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size)
@@ -93,11 +93,11 @@ CUresult CUDAAPI cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, 
 
 	SIM_ENTER(cuCoredumpSetAttribute);
 	SIM_TRY(sim_context_current_any(&context));
-	return set(attrib, value, size);
+	return set_setting(attrib, value, size);
 }
 
 CUresult CUDAAPI cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)
 {
 	SIM_ENTER(cuCoredumpSetAttributeGlobal);
-	return set(attrib, value, size);
+	return set_setting(attrib, value, size);
 }

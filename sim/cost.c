@@ -14,17 +14,17 @@
 enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 
 struct kernel_cost {
-	char name[KERNEL_NAME]; // empty: of every kernel without a cost of its own
+	char name[KERNEL_NAME]; // empty: the cost of every kernel without one of its own
 	bool known, open;	// open: the kernel stays on the device until its work has ended
 	uint64_t ns;
 };
 static struct kernel_cost kernels[KERNELS_MOST];
 static size_t kernel_count;
-// Bytes a second, as on an H200: the copy engines over PCIe, and the memory.
+// Bytes per second, as on an H200: copy engines over PCIe, device memory.
 static uint64_t htod_rate = 55000000000u, dtoh_rate = 55000000000u, device_rate = 2000000000000u;
 static uint64_t call_ns[VG_ENTRY_COUNT]; // how long each driver call takes at least
 
-// "200us", or "200us+".
+// Parses "200us" or "200us+".
 static bool parse_kernel(const char *name, char *value, char *error, size_t size)
 {
 	struct kernel_cost *kernel = &kernels[kernel_count];
@@ -73,7 +73,8 @@ static bool parse_rate(const char *key, const char *value, char *error, size_t s
 
 	if (!to_host && !from_host && !device) {
 		snprintf(error, size,
-			 "unknown key \"%s\" (there are kernel, kernel:NAME, call:NAME, host, htod, dtoh, device)", key);
+			 "unknown key \"%s\" (there are kernel, kernel:NAME, call:NAME, host, htod, dtoh, device)",
+			 key);
 		return false;
 	}
 	if (vg_size_parse(value, &rate) != 0 || rate == 0) {
@@ -127,7 +128,7 @@ CUresult sim_cost_start(void)
 
 static struct kernel_cost find_kernel(const char *name)
 {
-	struct kernel_cost found = {.open = true}; // takes as long as the interpreter does
+	struct kernel_cost found = {.open = true}; // takes as long as its interpretation
 
 	for (size_t i = 0; i < kernel_count; i++)
 		if (strcmp(kernels[i].name, name) == 0)
@@ -141,7 +142,7 @@ struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned 
 {
 	struct kernel_cost cost = find_kernel(name);
 	uint64_t all = sim_process.config.sms, wanted = blocks < all ? blocks : all;
-	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns; // in more waves on fewer of them
+	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns; // fewer of them need more waves
 
 	return (struct region_piece){.engine = TIME_SMS,
 				     .open = cost.open,
@@ -150,7 +151,7 @@ struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned 
 				     .need_ns = ns};
 }
 
-static uint64_t time_of_bytes(uint64_t bytes, uint64_t rate)
+static uint64_t compute_copy_time(uint64_t bytes, uint64_t rate)
 {
 	return (uint64_t)((double)bytes * 1e9 / (double)rate);
 }
@@ -158,7 +159,7 @@ static uint64_t time_of_bytes(uint64_t bytes, uint64_t rate)
 struct region_piece sim_cost_device_bytes(uint64_t bytes)
 {
 	return (struct region_piece){
-		.engine = TIME_SMS, .sms = sim_process.sms, .need_ns = time_of_bytes(bytes, device_rate)};
+		.engine = TIME_SMS, .sms = sim_process.sms, .need_ns = compute_copy_time(bytes, device_rate)};
 }
 
 struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device)
@@ -166,7 +167,7 @@ struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device)
 	bool second = from_device && sim_process.config.copy_engines > 1;
 
 	return (struct region_piece){.engine = second ? TIME_COPY_OUT : TIME_COPY_IN,
-				     .need_ns = time_of_bytes(bytes, from_device ? dtoh_rate : htod_rate)};
+				     .need_ns = compute_copy_time(bytes, from_device ? dtoh_rate : htod_rate)};
 }
 
 void sim_cost_sleep(enum vg_entry entry)

@@ -1,5 +1,5 @@
-// Which driver entries the simulator implements: those whose symbol is not the fallback's.
-// Like fallback.c, without cuda.h.
+// Lists which driver entries the simulator implements: those whose symbol is not the fallback's. Like fallback.c it
+// does not include cuda.h, whose prototypes would conflict.
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What the simulator implements, for tests and for the coverage table. Exported. Any thread.
+// Which entries the simulator implements, for tests and for the coverage table. Exported. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -7,6 +7,6 @@
 #define SIM_EXPORT __attribute__((visibility("default")))
 
 SIM_EXPORT bool virgate_sim_implements(const char *abi);
-// Lists the rows of entries.def; false past the last.
+// Returns a row of entries.def; false: there are no more rows.
 SIM_EXPORT bool virgate_sim_coverage(size_t index, const char **ret_abi, const char **ret_family,
 				     bool *ret_implemented);

@@ -1,4 +1,4 @@
-// Devices: counting, naming, identity, peers.
+// Devices: number, names, identity, peers.
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -186,7 +186,7 @@ CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget tar
 					    CUflushGPUDirectRDMAWritesScope scope)
 {
 	SIM_ENTER(cuFlushGPUDirectRDMAWrites);
-	return CUDA_ERROR_NOT_SUPPORTED; // GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS says 0
+	return CUDA_ERROR_NOT_SUPPORTED; // GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS is 0
 }
 
 // ---- peers ---------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 
 // ---- atomic operations over links ----------------------------------------------------------
 
-static CUresult capabilities_of(unsigned *capabilities, const CUatomicOperation *operations, unsigned count,
-				bool native)
+static CUresult list_capabilities(unsigned *capabilities, const CUatomicOperation *operations, unsigned count,
+				  bool native)
 {
 	const unsigned scalars =
 		CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
@@ -259,7 +259,7 @@ CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, c
 
 	SIM_ENTER(cuDeviceGetHostAtomicCapabilities);
 	SIM_TRY(sim_device_get(dev, &device));
-	return capabilities_of(capabilities, operations, count, false); // HOST_NATIVE_ATOMIC_SUPPORTED says 0
+	return list_capabilities(capabilities, operations, count, false); // HOST_NATIVE_ATOMIC_SUPPORTED is 0
 }
 
 CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
@@ -272,5 +272,5 @@ CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, co
 	SIM_TRY(sim_device_get(dstDevice, &target));
 	if (source == target)
 		return CUDA_ERROR_INVALID_DEVICE;
-	return capabilities_of(capabilities, operations, count, true);
+	return list_capabilities(capabilities, operations, count, true);
 }

@@ -1,4 +1,4 @@
-// Where every row of entries.def is. Without cuda.h: only addresses are taken.
+// The address of every entry of entries.def. Without cuda.h, because only addresses are needed.
 #include "lookup.h"
 
 #define ENTRY(abi, api, version, stream, family, need) int abi(void);

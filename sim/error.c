@@ -1,4 +1,4 @@
-// Error names and their texts.
+// Names and texts of the errors.
 #include "log.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-// Events: the mark of their last record, and who asks for it.
+// Events: the mark of the latest record, waits and queries.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -11,9 +11,9 @@
 #include "process.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_event *free_list; // a stale handle still points at an event, without its magic
+static struct sim_event *free_list; // reused only for events: a stale handle points to one without its magic
 
-static struct sim_event *take_free(void)
+static struct sim_event *get_free_event(void)
 {
 	pthread_mutex_lock(&free_lock);
 	struct sim_event *event = free_list;
@@ -31,7 +31,7 @@ static struct sim_event *take_free(void)
 
 struct sim_event *sim_event_new(struct sim_context *context, unsigned flags)
 {
-	struct sim_event *event = take_free();
+	struct sim_event *event = get_free_event();
 
 	event->flags = flags;
 	event->context = context;
@@ -90,7 +90,7 @@ struct sim_mark *sim_event_last_mark(struct sim_event *event)
 	pthread_mutex_lock(&event->lock);
 	struct sim_mark *mark = sim_mark_ref(event->mark);
 	uint32_t recorded = event->shared ? atomic_load(&event->shared->recorded) : 0;
-	if (recorded && (!mark || mark->event_value != recorded)) { // another process was the last
+	if (recorded && (!mark || mark->event_value != recorded)) { // another process recorded it last
 		sim_mark_unref(mark);
 		mark = sim_mark_new();
 		mark->event = event->shared;
@@ -103,23 +103,23 @@ struct sim_mark *sim_event_last_mark(struct sim_event *event)
 
 // ---- operations ----------------------------------------------------------------------------
 
-static CUresult record_run(struct sim_op *op_)
+static CUresult run_record(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
-	if (op->mark != op_->mark) // else the stream says when the whole operation is done
+	if (op->mark != op_->mark) // else the stream finishes the mark with the operation
 		sim_mark_finish_at(op->mark, op_->time && op_->time->ended_ns ? op_->time->ended_ns
 									     : sim_device_clock_ns());
 	return CUDA_SUCCESS;
 }
 
-static CUresult wait_run(struct sim_op *op_)
+static CUresult run_wait(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// Submitted waits have their mark in the operation's list; a graph's node looks now.
+	// A submitted wait has its mark in the operation's list; a node of a graph finds it now.
 	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);
@@ -127,7 +127,7 @@ static CUresult wait_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static CUresult event_clone(struct sim_op *op_)
+static CUresult clone_event_op(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
@@ -137,12 +137,12 @@ static CUresult event_clone(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static void event_finish(struct sim_op *op_)
+static void finish_event_op(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A record that was skipped (its context failed) has nevertheless happened. In a stream it is the stream that
-	// says so, once it no longer counts the record as pending.
+	// A record that was skipped after a failure counts as done. In a stream, the stream finishes its mark when the
+	// record is no longer pending.
 	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);
@@ -151,14 +151,14 @@ static void event_finish(struct sim_op *op_)
 
 const struct sim_op_class sim_event_record_class = {.name = "event record",
 						    .size = sizeof(struct sim_event_op),
-						    .run = record_run,
-						    .clone = event_clone,
-						    .finish = event_finish};
+						    .run = run_record,
+						    .clone = clone_event_op,
+						    .finish = finish_event_op};
 const struct sim_op_class sim_event_wait_class = {.name = "event wait",
 						  .size = sizeof(struct sim_event_op),
-						  .run = wait_run,
-						  .clone = event_clone,
-						  .finish = event_finish,
+						  .run = run_wait,
+						  .clone = clone_event_op,
+						  .finish = finish_event_op,
 						  .pieces = sim_time_host_piece};
 
 struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context,
@@ -209,7 +209,7 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	if (!atomic_compare_exchange_strong(&event->magic, &magic, 0))
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_context_wait_for_room(event->context);
-	CUresult error = sim_failure(); // of which this tells, too
+	CUresult error = sim_failure();
 	sim_event_unref(event);
 	return error;
 }
@@ -279,14 +279,14 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 		return sim_capture_wait(stream, event, Flags);
 	bool capturing = atomic_load(&stream->capture) != NULL;
 	if (capturing && !(Flags & CU_EVENT_WAIT_EXTERNAL))
-		return sim_capture_wait(stream, event, Flags); // not of this capture: isolation
+		return sim_capture_wait(stream, event, Flags); // fails: the event is not of this capture
 	struct sim_event_op *op = sim_event_op_new(&sim_event_wait_class, stream->context, event);
 	op->flags = Flags;
 	if (!capturing) {
 		struct sim_mark *mark = sim_event_last_mark(event);
 		sim_op_wait_for(&op->op, mark);
 		sim_mark_unref(mark);
-		if (op->op.wait_count == 0) { // done already
+		if (op->op.wait_count == 0) { // already done
 			sim_op_free(&op->op);
 			return CUDA_SUCCESS;
 		}
@@ -344,7 +344,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	SIM_TRY(sim_event_get(hStart, &start));
 	SIM_TRY(sim_event_get(hEnd, &end));
 	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_HANDLE; // as the driver does
+		return CUDA_ERROR_INVALID_HANDLE; // as the real driver does
 	SIM_TRY(sim_failure());
 	if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;

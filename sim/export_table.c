@@ -1,11 +1,12 @@
-// Private tables, which are not answered, and what to tell whoever asks for one.
+// cuGetExportTable: the private tables of the driver do not exist here. Prints the reason for a program that needs
+// them.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "sim.h"
 
-// Compilers and linkers of the toolkit, which ask and go on without an answer.
+// Returns whether it is a compiler or linker of the toolkit, which works without the tables.
 static bool is_tool(const char *name)
 {
 	static const char *const tools[] = {"libnvrtc", "libnvJitLink", "libnvvm"};
@@ -29,9 +30,9 @@ static const char *find_object(const void *address)
 	return strncmp(name, "libvirgate-", 11) == 0 ? NULL : name;
 }
 
-// NVIDIA's runtime library asks for its tables when the program first uses CUDA. Without them it fails with an error that
-// does not say why, so the reason is printed, once.
-static void explain(const void *caller)
+// NVIDIA's runtime library requests its tables when the program first uses CUDA. Without them it fails with an error
+// that does not give the reason. Prints the reason, once.
+static void print_reason(const void *caller)
 {
 	static atomic_flag explained = ATOMIC_FLAG_INIT;
 	const char *name = find_object(caller);
@@ -40,9 +41,9 @@ static void explain(const void *caller)
 	if ((name && is_tool(name)) || atomic_flag_test_and_set(&explained))
 		return;
 	int length = snprintf(text, sizeof text,
-			      "virgate: %.200s contains NVIDIA's CUDA runtime library, which cannot run on the simulated "
-			      "GPU: build the program with \"nvcc -cudart shared\" and start it with \"virgate run "
-			      "--sim\" (other ways: docs/runtime.md)\n",
+			      "virgate: %.200s contains NVIDIA's CUDA runtime library, which cannot run on the "
+			      "simulated GPU: build the program with \"nvcc -cudart shared\" and start it with "
+			      "\"virgate run --sim\" (other ways: docs/runtime.md)\n",
 			      name ? name : "the program");
 	ssize_t written = write(STDERR_FILENO, text, (size_t)length);
 	(void)written;
@@ -52,7 +53,7 @@ CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExp
 {
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
-	explain(__builtin_return_address(0));
+	print_reason(__builtin_return_address(0));
 	*ppExportTable = NULL;
 	return CUDA_ERROR_NOT_FOUND;
 }

@@ -1,6 +1,5 @@
-// A weak definition of every driver entry: a strong one elsewhere in the simulator
-// overrides it. cuda.h is not included here: none reads an argument, and all return a
-// 32-bit status, so that one untyped shape serves them all.
+// A weak definition of every driver entry. A strong one elsewhere in the simulator overrides it. This file does not
+// include cuda.h: the definitions read no argument and return a 32-bit status, so all can have one type.
 #include "fallback.h"
 
 #include <errno.h>
@@ -9,8 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// The file that VIRGATE_SIM_UNIMPLEMENTED names gets a row for every such call, from all processes.
-static int refuse(const char *entry)
+// Appends a row to the file VIRGATE_SIM_UNIMPLEMENTED, to which all processes write, and returns
+// CUDA_ERROR_NOT_SUPPORTED.
+static int refuse_call(const char *entry)
 {
 	const char *path = getenv("VIRGATE_SIM_UNIMPLEMENTED");
 	char row[160];
@@ -26,11 +26,11 @@ static int refuse(const char *entry)
 	return 801;
 }
 
-#define ENTRY(abi, api, version, stream, family, need)                                             \
-	int sim_stub_##abi(void)                                                                   \
-	{                                                                                          \
-		return refuse(#abi);                                                               \
-	}                                                                                          \
-	int abi(void);                                                                             \
+#define ENTRY(abi, api, version, stream, family, need) \
+	int sim_stub_##abi(void)                       \
+	{                                              \
+		return refuse_call(#abi);              \
+	}                                              \
+	int abi(void);                                 \
 	__attribute__((weak, alias("sim_stub_" #abi), visibility("default"))) int abi(void);
 #include "abi/entries.def"

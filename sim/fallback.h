@@ -1,5 +1,5 @@
-// What stands in for entries that the simulator lacks: they answer CUDA_ERROR_NOT_SUPPORTED and say
-// that they were called. Any thread.
+// The definitions of entries that the simulator lacks: they return CUDA_ERROR_NOT_SUPPORTED and record the call. Any
+// thread.
 #pragma once
 
 #define ENTRY(abi, api, version, stream, family, need) int sim_stub_##abi(void);

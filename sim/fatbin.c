@@ -12,11 +12,11 @@
 #include "base/lz4.h"
 
 #define ELF_MAGIC 0x464c457fu
-#define FLAG_LINKED ((uint64_t)1 << 62) // ours: parts of one program, taken together
+#define FLAG_LINKED ((uint64_t)1 << 62) // our own: a part of one program; all parts are read
 #define LARGEST_TEXT ((uint64_t)1 << 30)
 
-// Suitability of a text for the device: higher is better, negative is unusable.
-static int text_rank(const char *text, uint32_t architecture, int target)
+// Returns how well a text suits the device: higher is better, negative is unusable.
+static int rank_text(const char *text, uint32_t architecture, int target)
 {
 	const char *directive = strstr(text, ".target");
 	bool specific = false;
@@ -33,8 +33,8 @@ static int text_rank(const char *text, uint32_t architecture, int target)
 	return (int)architecture * 2 + specific;
 }
 
-// Returns the entry's text, terminated, or NULL: damaged (errno EBADMSG) or out of memory.
-static char *entry_text(const struct fatbin_entry *entry, const uint8_t *stored, size_t *ret_length)
+// Returns the entry's text, terminated. NULL: damaged (errno EBADMSG) or out of memory.
+static char *read_entry(const struct fatbin_entry *entry, const uint8_t *stored, size_t *ret_length)
 {
 	bool compressed = entry->flags & (FATBIN_LZ4 | FATBIN_ZSTD);
 	uint64_t plain = compressed ? entry->plain_size : entry->size;
@@ -46,18 +46,18 @@ static char *entry_text(const struct fatbin_entry *entry, const uint8_t *stored,
 	char *text = malloc(plain + 1);
 	if (!text)
 		return NULL;
-	size_t got;
+	size_t written;
 	if (entry->flags & FATBIN_ZSTD) {
-		got = ZSTD_decompress(text, plain, stored, packed);
-		if (ZSTD_isError(got))
-			got = SIZE_MAX;
+		written = ZSTD_decompress(text, plain, stored, packed);
+		if (ZSTD_isError(written))
+			written = SIZE_MAX;
 	} else if (entry->flags & FATBIN_LZ4) {
-		got = vg_lz4_expand(stored, packed, text, plain);
+		written = vg_lz4_expand(stored, packed, text, plain);
 	} else {
 		memcpy(text, stored, plain);
-		got = plain;
+		written = plain;
 	}
-	if (got != plain) {
+	if (written != plain) {
 		free(text);
 		errno = EBADMSG;
 		return NULL;
@@ -122,11 +122,10 @@ static int read_container(const uint8_t *data, size_t size, int target, struct s
 			return SIM_IMAGE_INVALID;
 		if (entry.kind == FATBIN_PTX && (int)entry.architecture <= target) {
 			size_t length;
-			char *text = entry_text(&entry, at + entry.header_size, &length);
+			char *text = read_entry(&entry, at + entry.header_size, &length);
 			if (!text)
 				return errno == EBADMSG ? SIM_IMAGE_INVALID : -ENOMEM;
-			int rank = entry.flags & FLAG_LINKED ? INT_MAX
-							     : text_rank(text, entry.architecture, target);
+			int rank = entry.flags & FLAG_LINKED ? INT_MAX : rank_text(text, entry.architecture, target);
 			if (rank > best) {
 				sim_image_finish(image);
 				best = rank;
@@ -146,7 +145,8 @@ static int read_container(const uint8_t *data, size_t size, int target, struct s
 	return image->count ? SIM_IMAGE_READ : SIM_IMAGE_NO_BINARY;
 }
 
-static uint32_t magic_of(const void *data, size_t size)
+// Returns the first four bytes as a number.
+static uint32_t read_magic(const void *data, size_t size)
 {
 	uint32_t magic = 0;
 	// Unbounded data may be a short string: never read past its terminator.
@@ -160,13 +160,13 @@ static uint32_t magic_of(const void *data, size_t size)
 	return magic;
 }
 
-// Separable compilation: each source file has a container, and the program is all of them together.
+// Reads the containers of a program of several source files (separable compilation).
 static int read_modules(const void *const *modules, int target, struct sim_image *image)
 {
 	for (; *modules; modules++) {
 		struct sim_image one = {0};
 		int r = SIM_IMAGE_INVALID;
-		if (magic_of(*modules, SIM_IMAGE_UNBOUNDED) == FATBIN_MAGIC)
+		if (read_magic(*modules, SIM_IMAGE_UNBOUNDED) == FATBIN_MAGIC)
 			r = read_container(*modules, SIM_IMAGE_UNBOUNDED, target, &one);
 		if (r == SIM_IMAGE_READ)
 			r = sim_image_append_all(image, &one);
@@ -177,8 +177,8 @@ static int read_modules(const void *const *modules, int target, struct sim_image
 	return image->count ? SIM_IMAGE_READ : SIM_IMAGE_NO_BINARY;
 }
 
-// PTX is text whose first words, after comments, are the .version directive.
-static bool looks_like_ptx(const char *text, size_t length)
+// Returns whether the text begins, after comments, with the .version directive.
+static bool is_ptx(const char *text, size_t length)
 {
 	size_t i = 0;
 	while (i < length) {
@@ -202,7 +202,7 @@ static bool looks_like_ptx(const char *text, size_t length)
 static int read_text(const char *data, size_t size, struct sim_image *image)
 {
 	size_t length = size == SIM_IMAGE_UNBOUNDED ? strlen(data) : strnlen(data, size);
-	if (!looks_like_ptx(data, length))
+	if (!is_ptx(data, length))
 		return SIM_IMAGE_INVALID;
 	char *text = strndup(data, length);
 	if (!text)
@@ -217,7 +217,7 @@ bool sim_image_has_modules(const void *data)
 {
 	struct fatbin_wrapper wrapper;
 
-	if (magic_of(data, SIM_IMAGE_UNBOUNDED) != FATBIN_WRAPPER_MAGIC)
+	if (read_magic(data, SIM_IMAGE_UNBOUNDED) != FATBIN_WRAPPER_MAGIC)
 		return false;
 	memcpy(&wrapper, data, sizeof wrapper);
 	return wrapper.version == FATBIN_WRAPPER_LINKED;
@@ -226,7 +226,7 @@ bool sim_image_has_modules(const void *data)
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image)
 {
 	struct sim_image image = {0};
-	uint32_t magic = magic_of(data, size);
+	uint32_t magic = read_magic(data, size);
 	const void *const *modules = NULL;
 	int r;
 
@@ -240,7 +240,7 @@ int sim_image_read(const void *data, size_t size, int target, struct sim_image *
 		if (!data || (wrapper.version == FATBIN_WRAPPER_LINKED && !modules))
 			return SIM_IMAGE_INVALID;
 		size = SIM_IMAGE_UNBOUNDED;
-		magic = magic_of(data, size);
+		magic = read_magic(data, size);
 	}
 	if (modules)
 		r = read_modules(modules, target, &image);

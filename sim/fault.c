@@ -13,7 +13,7 @@
 
 #define MOST_RULES 64
 
-// Fails calls first..last of an entry, or loses the devices at the first.
+// Fails the calls from number `first` to `last` of an entry, or loses the devices at `first`.
 struct rule {
 	enum vg_entry entry;
 	bool lose;
@@ -50,7 +50,7 @@ static int find_result(const char *name)
 	return -1;
 }
 
-// "N", "N+" or "N-M". Returns false if it is none of them.
+// Parses "N", "N+" or "N-M". Returns false if the text is invalid.
 static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
 {
 	char *end;
@@ -69,7 +69,7 @@ static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
 	return *first > 0 && *last >= *first;
 }
 
-// "[lost@]ENTRY[:RANGE][=CODE]"
+// Parses "[lost@]ENTRY[:RANGE][=CODE]".
 static int parse_rule(char *clause, char *error, size_t size)
 {
 	struct rule rule = {.first = 1, .last = UINT64_MAX, .result = CUDA_ERROR_UNKNOWN};
@@ -181,19 +181,19 @@ CUresult sim_fault_start(void)
 	return CUDA_SUCCESS;
 }
 
-// Calls that go on with the devices lost: those that are about no device, what the driver knows of one, and a
-// thread's contexts.
-static bool survives(enum vg_entry entry)
+// Returns whether a call works with lost devices: it concerns no device, or what the driver knows without asking it, or
+// a thread's contexts.
+static bool works_without_devices(enum vg_entry entry)
 {
 	static const char *const families[VG_ENTRY_COUNT] = {
 #define ENTRY(abi, api, version, stream, family, need) [VG_ENTRY_##abi] = #family,
 #include "abi/entries.def"
 	};
-	static const char *const spared[] = {"checkpoint", "coredump", "device", "error",    "init",
-					     "logs",	   "lookup",   "primary", "profiler"};
+	static const char *const working_families[] = {"checkpoint", "coredump", "device",  "error",   "init",
+						       "logs",	     "lookup",	 "primary", "profiler"};
 
-	for (size_t i = 0; i < sizeof spared / sizeof *spared; i++)
-		if (strcmp(families[entry], spared[i]) == 0)
+	for (size_t i = 0; i < sizeof working_families / sizeof *working_families; i++)
+		if (strcmp(families[entry], working_families[i]) == 0)
 			return true;
 	switch (entry) {
 	case VG_ENTRY_cuCtxGetCurrent:
@@ -236,8 +236,8 @@ CUresult sim_fault_enter(enum vg_entry entry)
 			result = rule->result;
 		}
 	}
-	if (result == CUDA_SUCCESS && !survives(entry))
-		result = (CUresult)atomic_load(&sim_process.devices[0].lost); // one is lost with all others
+	if (result == CUDA_SUCCESS && !works_without_devices(entry))
+		result = (CUresult)atomic_load(&sim_process.devices[0].lost); // all devices are lost together
 	return result;
 }
 

@@ -1,5 +1,5 @@
-// Green contexts: a share of a device's SMs, and streams on it. They use the primary
-// context's memory and modules.
+// Green contexts: a part of a device's multiprocessors, with streams that use it. They use the memory and the modules
+// of the primary context.
 #include <stdlib.h>
 
 #include "entry.h"
@@ -12,7 +12,7 @@ enum { GREEN_MAGIC = 0x47524e32 };
 
 static atomic_ullong green_ids = 1;
 
-static CUresult green_get(CUgreenCtx handle, struct sim_green **ret_green)
+static CUresult get_green(CUgreenCtx handle, struct sim_green **ret_green)
 {
 	struct sim_green *green = (struct sim_green *)handle;
 
@@ -61,8 +61,8 @@ CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx)
 	struct sim_green *green;
 
 	SIM_ENTER(cuGreenCtxDestroy);
-	SIM_TRY(green_get(hCtx, &green));
-	green->magic = 0; // the struct stays: its handle is told from garbage
+	SIM_TRY(get_green(hCtx, &green));
+	green->magic = 0; // the struct stays, so that its handle can be told from garbage
 	if (green->view)
 		sim_context_end(green->view);
 	sim_stream_close(green->internal);
@@ -74,7 +74,7 @@ CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resour
 	struct sim_green *green;
 
 	SIM_ENTER(cuGreenCtxGetDevResource);
-	SIM_TRY(green_get(hCtx, &green));
+	SIM_TRY(get_green(hCtx, &green));
 	return sim_green_get_resource(resource, type, green->device, green);
 }
 
@@ -91,7 +91,7 @@ CUresult CUDAAPI sim_stream_get_resource(CUstream handle, CUdevResource *resourc
 {
 	struct sim_stream *stream;
 
-	SIM_TRY(sim_enter(VG_ENTRY_cuStreamGetGreenCtx)); // it has no row of its own
+	SIM_TRY(sim_enter(VG_ENTRY_cuStreamGetGreenCtx)); // entries.def has no row for this entry
 	SIM_TRY(sim_stream_get(handle, &stream));
 	return sim_green_get_resource(resource, type, stream->context->device, stream->green);
 }
@@ -101,7 +101,7 @@ CUresult CUDAAPI cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenC
 	struct sim_green *green;
 
 	SIM_ENTER(cuGreenCtxGetId);
-	SIM_TRY(green_get(greenCtx, &green));
+	SIM_TRY(get_green(greenCtx, &green));
 	if (!greenCtxId)
 		return CUDA_ERROR_INVALID_VALUE;
 	*greenCtxId = green->id;
@@ -114,7 +114,7 @@ CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuCtxFromGreenCtx);
-	SIM_TRY(green_get(hCtx, &green));
+	SIM_TRY(get_green(hCtx, &green));
 	if (!pContext)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&green->device->lock);
@@ -140,7 +140,7 @@ CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx,
 	struct sim_green *green;
 
 	SIM_ENTER(cuGreenCtxStreamCreate);
-	SIM_TRY(green_get(greenCtx, &green));
+	SIM_TRY(get_green(greenCtx, &green));
 	if (!phStream || flags != CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_stream *stream = sim_stream_new(green->context, flags, priority);
@@ -168,7 +168,7 @@ CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 	struct sim_event *event;
 
 	SIM_ENTER(cuGreenCtxRecordEvent);
-	SIM_TRY(green_get(hCtx, &green));
+	SIM_TRY(get_green(hCtx, &green));
 	SIM_TRY(sim_event_get(hEvent, &event));
 	return sim_context_record(green->context, green, event);
 }
@@ -179,7 +179,7 @@ CUresult CUDAAPI cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 	struct sim_event *event;
 
 	SIM_ENTER(cuGreenCtxWaitEvent);
-	SIM_TRY(green_get(hCtx, &green));
+	SIM_TRY(get_green(hCtx, &green));
 	SIM_TRY(sim_event_get(hEvent, &event));
 	return sim_context_wait(green->context, green, event);
 }

@@ -1,5 +1,5 @@
-// A device's multiprocessors and work queues as resources: splitting them, and descriptors of
-// what a green context shall have.
+// A device's multiprocessors (SMs) and work queues as resources: splits them, and creates the descriptors from which
+// green contexts are created.
 #include <stdlib.h>
 
 #include "entry.h"
@@ -10,12 +10,12 @@ enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 
 struct resource { // in CUdevResource's private bytes
 	uint32_t magic, device;
-	uint32_t split; // which call made it; 0: a device's or a context's
-	bool group;	// not to be split again before a context has it
+	uint32_t split; // number of the call that made it; 0: of a device or a context
+	bool group;	// cannot be split again before a context has it
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
-_Static_assert(sizeof(CUdevResource) == 144, "13.1's is as large");
+_Static_assert(sizeof(CUdevResource) == 144, "as large as in CUDA 13.1");
 
 static atomic_uint splits;
 
@@ -27,15 +27,15 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
 	return count;
 }
 
-// SMs come in groups of 8 (of a cluster's size), or, each for itself, of 2.
-static unsigned step(bool alone)
+// Returns the unit of a split: 8 SMs, the size of a cluster, or 2 if they need not be scheduled together.
+static unsigned get_unit(bool alone)
 {
 	if (sim_process.config.cc_major < 9)
 		return sim_process.config.cc_major < 8 ? 2 : 4;
 	return alone ? 2 : 8;
 }
 
-static void fill(CUdevResource *to, const struct resource *hidden, unsigned unit, unsigned flags)
+static void fill_resource(CUdevResource *to, const struct resource *hidden, unsigned unit, unsigned flags)
 {
 	memset(to, 0, sizeof *to);
 	memcpy(to->_internal_padding, hidden, sizeof *hidden);
@@ -43,10 +43,10 @@ static void fill(CUdevResource *to, const struct resource *hidden, unsigned unit
 	to->sm.smCount = sim_green_count(hidden->mask);
 	to->sm.minSmPartitionSize = unit;
 	to->sm.smCoscheduledAlignment = unit;
-	memcpy((char *)&to->sm + 3 * sizeof(unsigned), &flags, sizeof flags); // 13.1's CUdevSmResource.flags
+	memcpy((char *)&to->sm + 3 * sizeof(unsigned), &flags, sizeof flags); // CUdevSmResource.flags of CUDA 13.1
 }
 
-static CUresult unpack(const CUdevResource *from, struct resource *ret_hidden)
+static CUresult read_resource(const CUdevResource *from, struct resource *ret_hidden)
 {
 	memcpy(ret_hidden, from->_internal_padding, sizeof *ret_hidden);
 	return from->type == CU_DEV_RESOURCE_TYPE_SM && ret_hidden->magic == RESOURCE_MAGIC
@@ -54,14 +54,14 @@ static CUresult unpack(const CUdevResource *from, struct resource *ret_hidden)
 		       : CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
-static void all_sms(uint8_t *ret_mask)
+static void add_all_sms(uint8_t *ret_mask)
 {
 	memset(ret_mask, 0, SIM_SMS / 8);
 	for (unsigned i = 0; i < sim_process.config.sms; i++)
 		ret_mask[i / 8] |= (uint8_t)(1 << i % 8);
 }
 
-static void give_workqueue(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
+static void fill_workqueue(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
 			   const struct sim_green *green)
 {
 	const struct sim_workqueue whole = {device->ordinal, QUEUES, SIM_WORKQUEUE_SCOPE_DEVICE};
@@ -81,7 +81,7 @@ CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (((int)type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)type == SIM_RESOURCE_WORKQUEUE) &&
 	    sim_driver_version() >= 13010) {
-		give_workqueue(resource, type, device, green);
+		fill_workqueue(resource, type, device, green);
 		return CUDA_SUCCESS;
 	}
 	if (type != CU_DEV_RESOURCE_TYPE_SM)
@@ -89,8 +89,8 @@ CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type,
 	if (green)
 		memcpy(hidden.mask, green->mask, sizeof hidden.mask);
 	else
-		all_sms(hidden.mask);
-	fill(resource, &hidden, step(false), 0);
+		add_all_sms(hidden.mask);
+	fill_resource(resource, &hidden, get_unit(false), 0);
 	return CUDA_SUCCESS;
 }
 
@@ -105,8 +105,8 @@ CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device_, CUdevResource *resourc
 
 // ---- splitting -------------------------------------------------------------------------------
 
-// The first `count` SMs of `from` become a resource of their own.
-static void take(struct resource *from, uint32_t split, unsigned count, struct resource *ret_part)
+// Moves the first `count` SMs of `from` to a new resource.
+static void move_sms(struct resource *from, uint32_t split, unsigned count, struct resource *ret_part)
 {
 	*ret_part = (struct resource){.magic = RESOURCE_MAGIC, .device = from->device, .split = split, .group = true};
 	for (unsigned i = 0; i < SIM_SMS && count; i++) {
@@ -122,7 +122,7 @@ static void take(struct resource *from, uint32_t split, unsigned count, struct r
 static void fill_remainder(CUdevResource *to, struct resource *rest, uint32_t split, unsigned unit)
 {
 	rest->split = split;
-	fill(to, rest, unit, 0);
+	fill_resource(to, rest, unit, 0);
 	if (sim_green_count(rest->mask) == 0)
 		to->type = CU_DEV_RESOURCE_TYPE_INVALID;
 }
@@ -137,10 +137,10 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 	SIM_ENTER(cuDevSmResourceSplitByCount);
 	if (!nbGroups || !input || (useFlags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(unpack(input, &hidden));
+	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
-		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // it must become a green context's first
-	unsigned unit = step(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING),
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // a green context must have it first
+	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING),
 		 have = sim_green_count(hidden.mask);
 	unsigned size = minCount == 0 ? unit : (minCount + unit - 1) / unit * unit;
 	if (size > have || minCount > have)
@@ -153,27 +153,28 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		*nbGroups = have / size;
 	uint32_t split = atomic_fetch_add(&splits, 1) + 1;
 	for (unsigned i = 0; i < *nbGroups; i++) {
-		take(&hidden, split, size, &part);
-		fill(&result[i], &part, 0, 0); // an H200 says nothing of a group's steps
+		move_sms(&hidden, split, size, &part);
+		fill_resource(&result[i], &part, 0, 0); // an H200 reports 0 as the unit of a group
 	}
-	hidden.group = true; // an H200 does not split what remains either
+	hidden.group = true; // an H200 does not split the remainder either
 	if (remaining)
 		fill_remainder(remaining, &hidden, split, unit);
 	return CUDA_SUCCESS;
 }
 
-// How many SMs a group gets out of `have`: as asked, or (0) as many as its rules allow.
-static CUresult group_size(const struct sim_split_group *group, unsigned have, unsigned *ret_unit, unsigned *ret_count)
+// Returns how many of `have` SMs a group gets: as requested, or, for 0, as many as possible.
+static CUresult compute_group_size(const struct sim_split_group *group, unsigned have, unsigned *ret_unit,
+				   unsigned *ret_count)
 {
-	static const unsigned nothing[12];
-	unsigned least = step(true), unit = group->coscheduled ? group->coscheduled : step(false);
+	static const unsigned zeros[12];
+	unsigned least = get_unit(true), unit = group->coscheduled ? group->coscheduled : get_unit(false);
 	bool backfill = group->flags & SIM_GROUP_BACKFILL;
 
-	if ((group->flags & ~(unsigned)SIM_GROUP_BACKFILL) || memcmp(group->reserved, nothing, sizeof nothing) != 0)
+	if ((group->flags & ~(unsigned)SIM_GROUP_BACKFILL) || memcmp(group->reserved, zeros, sizeof zeros) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (unit % least || (group->preferred && (group->preferred < unit || group->preferred % unit)))
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-	unsigned grain = backfill ? least : unit; // what is left over fills it up
+	unsigned grain = backfill ? least : unit; // backfill: other SMs fill the group
 	*ret_unit = unit;
 	*ret_count = group->count ? group->count : have / grain * grain;
 	return *ret_count % grain || *ret_count > have ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION : CUDA_SUCCESS;
@@ -185,40 +186,40 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 	struct resource hidden, rest, part;
 	unsigned unit, count;
 
-	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount)); // it has no row of its own
+	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount)); // entries.def has no row for this entry
 	if (!input || !parameters || groups == 0 || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(unpack(input, &hidden));
+	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	rest = hidden;
-	for (unsigned i = 0; i < groups; i++) { // all of it is possible, or nothing is done
-		SIM_TRY(group_size(&parameters[i], sim_green_count(rest.mask), &unit, &count));
+	for (unsigned i = 0; i < groups; i++) { // checks all groups first
+		SIM_TRY(compute_group_size(&parameters[i], sim_green_count(rest.mask), &unit, &count));
 		if (count == 0 && result)
 			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-		take(&rest, 0, count, &part);
+		move_sms(&rest, 0, count, &part);
 	}
 	uint32_t split = atomic_fetch_add(&splits, 1) + 1;
 	for (unsigned i = 0; i < groups; i++) {
-		(void)group_size(&parameters[i], sim_green_count(hidden.mask), &unit, &count);
-		take(&hidden, split, count, &part);
+		(void)compute_group_size(&parameters[i], sim_green_count(hidden.mask), &unit, &count);
+		move_sms(&hidden, split, count, &part);
 		parameters[i].count = count;
 		if (result)
-			fill(&result[i], &part, unit, parameters[i].flags);
+			fill_resource(&result[i], &part, unit, parameters[i].flags);
 	}
 	if (remainder)
-		fill_remainder(remainder, &hidden, split, step(true));
+		fill_remainder(remainder, &hidden, split, get_unit(true));
 	return CUDA_SUCCESS;
 }
 
 // ---- descriptors -----------------------------------------------------------------------------
 
-// Parts of different splits go together on hardware, and so do SMs that are named twice.
+// Adds multiprocessors to a descriptor. As on hardware they may be of several splits, or repeated.
 static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevResource *resource, bool *found)
 {
 	struct resource hidden;
 
-	SIM_TRY(unpack(resource, &hidden));
+	SIM_TRY(read_resource(resource, &hidden));
 	if (*found && hidden.device != descriptor->device)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	for (int b = 0; b < SIM_SMS / 8; b++)
@@ -245,7 +246,7 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
 
-// The API has no call that frees a descriptor: they stay, and are found here by whoever looks for leaks.
+// The API has no call that frees a descriptor. They stay in this list, so that a leak checker finds them.
 static struct sim_green_descriptor *_Atomic descriptors;
 
 CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,

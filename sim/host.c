@@ -1,4 +1,4 @@
-// Pinned and managed memory: host memory that kernels see at the same address.
+// Pinned and managed memory: host memory that kernels access at the same address.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,10 +13,10 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct sim_host **hosts; // by address
 static size_t count, capacity;
-static atomic_ullong changes = 1; // so that threads may remember what they found
+static atomic_ullong changes = 1; // number of changes of the list: tells threads whether what they found is still valid
 
-// Index of the first that starts above `address`.
-static size_t upper(uintptr_t address)
+// Returns the index of the first entry that starts above `address`.
+static size_t find_above(uintptr_t address)
 {
 	size_t low = 0, high = count;
 
@@ -30,19 +30,19 @@ static size_t upper(uintptr_t address)
 	return low;
 }
 
-static struct sim_host *find(uintptr_t address)
+static struct sim_host *find_host(uintptr_t address)
 {
-	size_t i = upper(address);
+	size_t i = find_above(address);
 	return i > 0 && address - hosts[i - 1]->base < hosts[i - 1]->size ? hosts[i - 1] : NULL;
 }
 
-// Its size to the end of its last page, of which kernels and copies may use the rest.
-static size_t whole_pages(const struct sim_host *host)
+// Returns the size up to the end of the last page: kernels and copies may use the rest of it.
+static size_t size_in_pages(const struct sim_host *host)
 {
 	return sim_round_up(host->base + host->size, 4096) - host->base;
 }
 
-static CUresult insert(const struct sim_host *what)
+static CUresult insert_host(const struct sim_host *what)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct sim_host *host = malloc(sizeof *host);
@@ -52,7 +52,7 @@ static CUresult insert(const struct sim_host *what)
 	*host = *what;
 	host->buffer_id = sim_new_buffer_id();
 	pthread_rwlock_wrlock(&lock);
-	size_t i = upper(host->base);
+	size_t i = find_above(host->base);
 	if ((i > 0 && host->base - hosts[i - 1]->base < hosts[i - 1]->size) ||
 	    (i < count && hosts[i]->base - host->base < host->size))
 		result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -78,8 +78,8 @@ static CUresult insert(const struct sim_host *what)
 	return result;
 }
 
-// With the lock held for writing.
-static void take_out(size_t i)
+// Removes an entry from the list. With the lock held for writing.
+static void remove_host(size_t i)
 {
 	memmove(hosts + i, hosts + i + 1, (count - i - 1) * sizeof *hosts);
 	count--;
@@ -97,10 +97,10 @@ void *sim_host_translate(void *device, uint64_t address, size_t length, bool wri
 
 	if (last.changes != now || address - last.base >= last.size) {
 		pthread_rwlock_rdlock(&lock);
-		struct sim_host *host = find(address);
+		struct sim_host *host = find_host(address);
 		last.changes = atomic_load(&changes);
 		last.base = host ? host->base : 0;
-		last.size = host ? whole_pages(host) : 0;
+		last.size = host ? size_in_pages(host) : 0;
 		pthread_rwlock_unlock(&lock);
 		if (!host)
 			return NULL;
@@ -116,7 +116,7 @@ static bool is_managed(const struct sim_host *host)
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer)
 {
 	pthread_rwlock_rdlock(&lock);
-	struct sim_host *host = find(address);
+	struct sim_host *host = find_host(address);
 	if (host)
 		*ret_pointer =
 			(struct sim_pointer){.type = is_managed(host) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
@@ -138,18 +138,18 @@ enum sim_host_cover sim_host_cover(uintptr_t first, size_t length)
 	enum sim_host_cover cover = SIM_HOST_NONE;
 
 	pthread_rwlock_rdlock(&lock);
-	size_t i = upper(first);
+	size_t i = find_above(first);
 	const struct sim_host *before = i > 0 ? hosts[i - 1] : NULL;
 	if (before && first - before->base < before->size)
-		cover = length <= whole_pages(before) - (first - before->base) ? SIM_HOST_WHOLE : SIM_HOST_PART;
+		cover = length <= size_in_pages(before) - (first - before->base) ? SIM_HOST_WHOLE : SIM_HOST_PART;
 	else if (i < count && hosts[i]->base - first < length)
 		cover = SIM_HOST_PART;
 	pthread_rwlock_unlock(&lock);
 	return cover;
 }
 
-static CUresult allocate(struct sim_context *context, size_t size, enum sim_host_kind kind, unsigned flags,
-			 void **ret_address)
+static CUresult allocate_host(struct sim_context *context, size_t size, enum sim_host_kind kind, unsigned flags,
+			      void **ret_address)
 {
 	size_t rounded = sim_round_up(size, 4096);
 
@@ -165,7 +165,7 @@ static CUresult allocate(struct sim_context *context, size_t size, enum sim_host
 				.context = context->parent,
 				.preferred.type = CU_MEM_LOCATION_TYPE_INVALID,
 				.prefetched.type = CU_MEM_LOCATION_TYPE_INVALID};
-	CUresult result = insert(&host);
+	CUresult result = insert_host(&host);
 	if (result != CUDA_SUCCESS)
 		munmap(at, rounded);
 	else
@@ -177,12 +177,12 @@ CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned fl
 {
 	void *at;
 
-	SIM_TRY(allocate(context, size, SIM_HOST_MANAGED, flags, &at));
+	SIM_TRY(allocate_host(context, size, SIM_HOST_MANAGED, flags, &at));
 	*ret_address = (uintptr_t)at;
 	return CUDA_SUCCESS;
 }
 
-static void discard(struct sim_host *host)
+static void free_host(struct sim_host *host)
 {
 	if (host->kind == SIM_HOST_ALLOCATED || host->kind == SIM_HOST_MANAGED)
 		munmap((void *)host->base, sim_round_up(host->size, 4096));
@@ -205,16 +205,16 @@ CUresult sim_host_free(uintptr_t base, bool managed)
 	struct sim_host *host = NULL;
 
 	pthread_rwlock_wrlock(&lock);
-	size_t i = upper(base);
+	size_t i = find_above(base);
 	if (i > 0 && hosts[i - 1]->base == base &&
 	    hosts[i - 1]->kind == (managed ? SIM_HOST_MANAGED : SIM_HOST_ALLOCATED)) {
 		host = hosts[i - 1];
-		take_out(i - 1);
+		remove_host(i - 1);
 	}
 	pthread_rwlock_unlock(&lock);
 	if (!host)
 		return CUDA_ERROR_INVALID_VALUE;
-	discard(host);
+	free_host(host);
 	return CUDA_SUCCESS;
 }
 
@@ -222,7 +222,7 @@ CUresult sim_host_pool_add(uintptr_t base, size_t size)
 {
 	const struct sim_host host = {.base = base, .size = size, .kind = SIM_HOST_POOL};
 
-	return insert(&host);
+	return insert_host(&host);
 }
 
 void sim_host_pool_remove(uintptr_t base)
@@ -230,10 +230,10 @@ void sim_host_pool_remove(uintptr_t base)
 	struct sim_host *host = NULL;
 
 	pthread_rwlock_wrlock(&lock);
-	size_t i = upper(base);
+	size_t i = find_above(base);
 	if (i > 0 && hosts[i - 1]->base == base && hosts[i - 1]->kind == SIM_HOST_POOL) {
 		host = hosts[i - 1];
-		take_out(i - 1);
+		remove_host(i - 1);
 	}
 	pthread_rwlock_unlock(&lock);
 	free(host);
@@ -254,8 +254,8 @@ void sim_host_context_finish(struct sim_context *context)
 		struct sim_host *host = hosts[i];
 		if (host->context != context)
 			continue;
-		take_out(i);
-		discard(host);
+		remove_host(i);
+		free_host(host);
 	}
 	pthread_rwlock_unlock(&lock);
 }
@@ -263,7 +263,7 @@ void sim_host_context_finish(struct sim_context *context)
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data)
 {
 	pthread_rwlock_wrlock(&lock);
-	struct sim_host *host = find(address);
+	struct sim_host *host = find_host(address);
 	bool whole = host && is_managed(host) && size <= host->size - (address - host->base);
 	if (whole)
 		change(host, data);
@@ -284,11 +284,11 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_check_unsafe());
-	if (bytesize == 0) { // nothing asked, nothing given
+	if (bytesize == 0) {
 		*pp = NULL;
 		return CUDA_SUCCESS;
 	}
-	return allocate(context, bytesize, SIM_HOST_ALLOCATED, Flags | CU_MEMHOSTALLOC_DEVICEMAP, pp);
+	return allocate_host(context, bytesize, SIM_HOST_ALLOCATED, Flags | CU_MEMHOSTALLOC_DEVICEMAP, pp);
 }
 
 CUresult CUDAAPI cuMemAllocHost_v2(void **pp, size_t bytesize)
@@ -334,7 +334,7 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	SIM_TRY(sim_capture_check_unsafe());
-	// Both ends must be memory of the process.
+	// The first and the last page must be memory of the process.
 	uintptr_t first = (uintptr_t)p & ~(uintptr_t)4095, last = ((uintptr_t)p + bytesize - 1) & ~(uintptr_t)4095;
 	if (mincore((void *)first, 1, &present) != 0 || mincore((void *)last, 1, &present) != 0 ||
 	    (uintptr_t)p - sim_process.window < 2 * sim_process.window_size)
@@ -342,7 +342,7 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	sim_context_wait_for_room(context);
 	struct sim_host host = {.base = (uintptr_t)p, .size = bytesize, .kind = SIM_HOST_REGISTERED,
 				.flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP, .context = context->parent};
-	return insert(&host);
+	return insert_host(&host);
 }
 
 CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
@@ -363,10 +363,10 @@ CUresult CUDAAPI cuMemHostUnregister(void *p)
 	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(context);
 	pthread_rwlock_wrlock(&lock);
-	size_t i = upper((uintptr_t)p);
+	size_t i = find_above((uintptr_t)p);
 	if (i > 0 && hosts[i - 1]->base == (uintptr_t)p && hosts[i - 1]->kind == SIM_HOST_REGISTERED) {
 		host = hosts[i - 1];
-		take_out(i - 1);
+		remove_host(i - 1);
 	}
 	pthread_rwlock_unlock(&lock);
 	if (!host)

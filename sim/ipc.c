@@ -1,4 +1,4 @@
-// Memory and events of other processes by handle.
+// IPC handles: memory and events of other processes.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -26,16 +26,16 @@ struct event_handle { // in CUipcEventHandle
 _Static_assert(sizeof(struct memory_handle) <= sizeof(CUipcMemHandle), "fits a handle");
 _Static_assert(sizeof(struct event_handle) <= sizeof(CUipcEventHandle), "fits a handle");
 
-static void node_of(uint8_t ret_node[16])
+static void get_node_id(uint8_t ret_node[16])
 {
 	region_uuid(&sim_process.config, 0, ret_node);
 }
 
-static bool same_node(const uint8_t node[16])
+static bool is_same_node(const uint8_t node[16])
 {
 	uint8_t mine[16];
 
-	node_of(mine);
+	get_node_id(mine);
 	return memcmp(node, mine, sizeof mine) == 0;
 }
 
@@ -53,18 +53,18 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	handle.id = pointer.range->mappings->physical->id;
 	handle.offset = pointer.base - pointer.range->base;
 	handle.size = pointer.size;
-	node_of(handle.node);
+	get_node_id(handle.node);
 	memset(pHandle, 0, sizeof *pHandle);
 	memcpy(pHandle, &handle, sizeof handle);
 	return CUDA_SUCCESS;
 }
 
-static struct opened {
+static struct opened { // memory of another process, opened `count` times
 	uint64_t id;
 	struct sim_range *range;
 	unsigned count;
 	struct opened *next;
-} *openings;
+} * openings;
 
 static struct opened *find_opening(uint64_t id)
 {
@@ -130,7 +130,7 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle
 	SIM_TRY(sim_context_current(&context));
 	memcpy(&handle, &handle_, sizeof handle);
 	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || handle.magic != IPC_MEMORY ||
-	    !same_node(handle.node))
+	    !is_same_node(handle.node))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (handle.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -156,9 +156,9 @@ void sim_ipc_finish(struct sim_range *range)
 {
 	for (struct opened **at = &openings; *at; at = &(*at)->next)
 		if ((*at)->range == range) {
-			struct opened *gone = *at;
-			*at = gone->next;
-			free(gone);
+			struct opened *closed = *at;
+			*at = closed->next;
+			free(closed);
 			return;
 		}
 }
@@ -198,7 +198,7 @@ CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event_)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle.index = event->shared_index;
 	handle.generation = event->shared->generation;
-	node_of(handle.node);
+	get_node_id(handle.node);
 	memset(pHandle, 0, sizeof *pHandle);
 	memcpy(pHandle, &handle, sizeof handle);
 	return CUDA_SUCCESS;
@@ -212,7 +212,7 @@ CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle_
 	SIM_ENTER(cuIpcOpenEventHandle);
 	SIM_TRY(sim_context_current(&context));
 	memcpy(&handle, &handle_, sizeof handle);
-	if (!phEvent || handle.magic != IPC_EVENT || !same_node(handle.node))
+	if (!phEvent || handle.magic != IPC_EVENT || !is_same_node(handle.node))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (handle.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;

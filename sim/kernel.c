@@ -7,7 +7,7 @@
 #include "log.h"
 #include "process.h"
 
-static int reserved_shared(void)
+static int get_reserved_shared(void)
 {
 	return sim_process.config.cc_major >= 8 ? 1024 : 0;
 }
@@ -19,14 +19,14 @@ int sim_kernel_shared_limit(void)
 		return 64 * 1024;
 	case 80:
 	case 87:
-		return 164 * 1024 - reserved_shared();
+		return 164 * 1024 - get_reserved_shared();
 	case 86:
 	case 89:
 	case 120:
 	case 121:
-		return 100 * 1024 - reserved_shared();
+		return 100 * 1024 - get_reserved_shared();
 	default:
-		return 228 * 1024 - reserved_shared();
+		return 228 * 1024 - get_reserved_shared();
 	}
 }
 
@@ -116,7 +116,7 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, const s
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (info->cluster[0])
-			return CUDA_ERROR_INVALID_VALUE; // the kernel was compiled for one size
+			return CUDA_ERROR_INVALID_VALUE; // the kernel was compiled for a certain size
 		settings->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
@@ -135,7 +135,7 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, const s
 	return CUDA_SUCCESS;
 }
 
-static CUresult current_function(CUfunction handle, struct CUfunc_st **ret_function)
+static CUresult get_function(CUfunction handle, struct CUfunc_st **ret_function)
 {
 	struct sim_context *context;
 
@@ -156,7 +156,7 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfu
 	SIM_ENTER(cuFuncGetAttribute);
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(current_function(hfunc, &function));
+	SIM_TRY(get_function(hfunc, &function));
 	return get_attribute(pi, attrib, function->info, &function->settings);
 }
 
@@ -165,7 +165,7 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
 	struct CUfunc_st *function;
 
 	SIM_ENTER(cuFuncSetAttribute);
-	SIM_TRY(current_function(hfunc, &function));
+	SIM_TRY(get_function(hfunc, &function));
 	return set_attribute(value, attrib, function->info, &function->settings);
 }
 
@@ -174,7 +174,7 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	struct CUfunc_st *function;
 
 	SIM_ENTER(cuFuncSetCacheConfig);
-	SIM_TRY(current_function(hfunc, &function));
+	SIM_TRY(get_function(hfunc, &function));
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	function->cache_config = config;
@@ -186,7 +186,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 	struct CUfunc_st *function;
 
 	SIM_ENTER(cuFuncSetSharedMemConfig);
-	SIM_TRY(current_function(hfunc, &function));
+	SIM_TRY(get_function(hfunc, &function));
 	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -197,7 +197,7 @@ CUresult cuFuncGetName(const char **name, CUfunction hfunc)
 	SIM_ENTER(cuFuncGetName);
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(current_function(hfunc, &function));
+	SIM_TRY(get_function(hfunc, &function));
 	*name = function->info->name;
 	return CUDA_SUCCESS;
 }
@@ -209,12 +209,12 @@ CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 	SIM_ENTER(cuFuncGetModule);
 	if (!hmod)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(current_function(hfunc, &function));
+	SIM_TRY(get_function(hfunc, &function));
 	*hmod = function->module;
 	return CUDA_SUCCESS;
 }
 
-static CUresult parameter_info(const struct ptx_function_info *info, size_t index, size_t *offset, size_t *size)
+static CUresult get_parameter_info(const struct ptx_function_info *info, size_t index, size_t *offset, size_t *size)
 {
 	if (index >= info->parameter_count)
 		sim_log("paramIndex %zu outside of kernel parameter count %zu", index, info->parameter_count);
@@ -231,8 +231,8 @@ CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOff
 	struct CUfunc_st *function;
 
 	SIM_ENTER(cuFuncGetParamInfo);
-	SIM_TRY(current_function(func, &function));
-	return parameter_info(function->info, paramIndex, paramOffset, paramSize);
+	SIM_TRY(get_function(func, &function));
+	return get_parameter_info(function->info, paramIndex, paramOffset, paramSize);
 }
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
@@ -256,7 +256,7 @@ CUresult cuFuncLoad(CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-static CUresult kernel_get(CUkernel kernel)
+static CUresult check_kernel(CUkernel kernel)
 {
 	return kernel && kernel->magic == SIM_KERNEL_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -268,7 +268,7 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	SIM_ENTER(cuKernelGetFunction);
 	if (!pFunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(kernel_get(kernel));
+	SIM_TRY(check_kernel(kernel));
 	SIM_TRY(sim_context_current(&context));
 	return sim_kernel_get_function(kernel, context, pFunc);
 }
@@ -278,7 +278,7 @@ CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 	SIM_ENTER(cuKernelGetLibrary);
 	if (!pLib)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(kernel_get(kernel));
+	SIM_TRY(check_kernel(kernel));
 	*pLib = kernel->library;
 	return CUDA_SUCCESS;
 }
@@ -288,7 +288,7 @@ CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 	SIM_ENTER(cuKernelGetName);
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(kernel_get(hfunc));
+	SIM_TRY(check_kernel(hfunc));
 	*name = hfunc->info->name;
 	return CUDA_SUCCESS;
 }
@@ -298,9 +298,9 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramO
 	struct sim_context *context;
 
 	SIM_ENTER(cuKernelGetParamInfo);
-	SIM_TRY(kernel_get(kernel));
-	SIM_TRY(sim_context_current(&context)); // a kernel belongs to none, but hardware asks for one
-	return parameter_info(kernel->info, paramIndex, paramOffset, paramSize);
+	SIM_TRY(check_kernel(kernel));
+	SIM_TRY(sim_context_current(&context)); // as on hardware, although a kernel belongs to no context
+	return get_parameter_info(kernel->info, paramIndex, paramOffset, paramSize);
 }
 
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
@@ -308,32 +308,32 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
 	SIM_ENTER(cuKernelGetAttribute);
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(kernel_get(kernel));
+	SIM_TRY(check_kernel(kernel));
 	if (dev < 0 || dev >= sim_process.device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	return get_attribute(pi, attrib, kernel->info, &kernel->settings[dev]);
 }
 
-// What is set on a kernel holds for the functions it has in the device's contexts.
-struct spread {
+// Copies the settings of a kernel to its functions in the device's contexts.
+struct copied_settings {
 	struct CUkern_st *kernel;
 	int device;
 };
 
-static void spread_settings(struct sim_context *context, void *data)
+static void copy_settings(struct sim_context *context, void *data)
 {
-	const struct spread *spread = data;
+	const struct copied_settings *from = data;
 	struct sim_exec *exec = context->exec;
 
-	if (context->parent != context || !exec || context->device->ordinal != spread->device)
+	if (context->parent != context || !exec || context->device->ordinal != from->device)
 		return;
 	pthread_mutex_lock(&exec->lock);
 	for (struct CUmod_st *module = exec->modules; module; module = module->next) {
-		if (module->library != spread->kernel->library)
+		if (module->library != from->kernel->library)
 			continue;
-		struct CUfunc_st *function = &module->functions[spread->kernel->index];
-		function->settings = spread->kernel->settings[spread->device];
-		function->cache_config = spread->kernel->cache_config[spread->device];
+		struct CUfunc_st *function = &module->functions[from->kernel->index];
+		function->settings = from->kernel->settings[from->device];
+		function->cache_config = from->kernel->cache_config[from->device];
 	}
 	pthread_mutex_unlock(&exec->lock);
 }
@@ -341,23 +341,23 @@ static void spread_settings(struct sim_context *context, void *data)
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
 {
 	SIM_ENTER(cuKernelSetAttribute);
-	SIM_TRY(kernel_get(kernel));
+	SIM_TRY(check_kernel(kernel));
 	if (dev < 0 || dev >= sim_process.device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	SIM_TRY(set_attribute(val, attrib, kernel->info, &kernel->settings[dev]));
-	sim_contexts_each(spread_settings, &(struct spread){kernel, dev});
+	sim_contexts_each(copy_settings, &(struct copied_settings){kernel, dev});
 	return CUDA_SUCCESS;
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	SIM_ENTER(cuKernelSetCacheConfig);
-	SIM_TRY(kernel_get(kernel));
+	SIM_TRY(check_kernel(kernel));
 	if (dev < 0 || dev >= sim_process.device_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	kernel->cache_config[dev] = config;
-	sim_contexts_each(spread_settings, &(struct spread){kernel, dev});
+	sim_contexts_each(copy_settings, &(struct copied_settings){kernel, dev});
 	return CUDA_SUCCESS;
 }

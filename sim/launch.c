@@ -5,8 +5,9 @@
 #include "launch.h"
 #include "stream.h"
 
-static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream handle,
-		       void **parameters, void **extra, const struct sim_launch_attributes *attributes)
+static CUresult launch_kernel(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared,
+			      CUstream handle, void **parameters, void **extra,
+			      const struct sim_launch_attributes *attributes)
 {
 	struct sim_launch_request request = {
 		.grid = {grid[0], grid[1], grid[2]},
@@ -22,12 +23,12 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 	SIM_TRY(sim_stream_get(handle, &stream));
 	SIM_TRY(sim_function_get(f, stream->context, &request.function));
 	request.sms = stream->green ? stream->green->sms : 0;
-	CUresult made = sim_launch_op_new(stream->context, &request, &op);
-	if (made == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-		(void)sim_capture_check_stream(stream); // a capture does not survive it
-	SIM_TRY(made);
+	CUresult result = sim_launch_op_new(stream->context, &request, &op);
+	if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+		(void)sim_capture_check_stream(stream); // it invalidates a capture
+	SIM_TRY(result);
 	if (request.function->info->local > stream->context->parent->local) {
-		CUresult result = sim_context_reserve_local(stream->context->parent, request.function->info->local);
+		result = sim_context_reserve_local(stream->context->parent, request.function->info->local);
 		if (result != CUDA_SUCCESS) {
 			sim_op_free(op);
 			return result;
@@ -41,8 +42,9 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDi
 			unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
 	SIM_ENTER(cuLaunchKernel);
-	return launch(f, (unsigned[]){gridDimX, gridDimY, gridDimZ}, (unsigned[]){blockDimX, blockDimY, blockDimZ},
-		      sharedMemBytes, hStream, kernelParams, extra, NULL);
+	return launch_kernel(f, (unsigned[]){gridDimX, gridDimY, gridDimZ},
+			     (unsigned[]){blockDimX, blockDimY, blockDimZ}, sharedMemBytes, hStream, kernelParams,
+			     extra, NULL);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
@@ -50,11 +52,12 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
 			     unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
 	SIM_ENTER(cuLaunchKernel_ptsz);
-	return launch(f, (unsigned[]){gridDimX, gridDimY, gridDimZ}, (unsigned[]){blockDimX, blockDimY, blockDimZ},
-		      sharedMemBytes, SIM_PTSZ(hStream), kernelParams, extra, NULL);
+	return launch_kernel(f, (unsigned[]){gridDimX, gridDimY, gridDimZ},
+			     (unsigned[]){blockDimX, blockDimY, blockDimZ}, sharedMemBytes, SIM_PTSZ(hStream),
+			     kernelParams, extra, NULL);
 }
 
-// Events that a launch records: after the kernel, which is later than they need to be.
+// Records the events of a launch. They are recorded behind the kernel, which is later than necessary.
 static CUresult record_events(const struct sim_launch_attributes *attributes, CUstream stream)
 {
 	if (attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
@@ -77,9 +80,9 @@ static CUresult launch_configured(const CUlaunchConfig *config, CUfunction f, vo
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++)
 		SIM_TRY(sim_launch_attributes_add(&attributes, config->attrs[i].id, &config->attrs[i].value));
-	SIM_TRY(launch(f, (unsigned[]){config->gridDimX, config->gridDimY, config->gridDimZ},
-		       (unsigned[]){config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes,
-		       stream, parameters, extra, &attributes));
+	SIM_TRY(launch_kernel(f, (unsigned[]){config->gridDimX, config->gridDimY, config->gridDimZ},
+			      (unsigned[]){config->blockDimX, config->blockDimY, config->blockDimZ},
+			      config->sharedMemBytes, stream, parameters, extra, &attributes));
 	return record_events(&attributes, stream);
 }
 
@@ -106,7 +109,7 @@ static CUresult launch_cooperative(CUfunction f, const unsigned grid[3], const u
 
 	attributes.set = 1u << CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
 	attributes.values[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
-	return launch(f, grid, block, shared, stream, parameters, NULL, &attributes);
+	return launch_kernel(f, grid, block, shared, stream, parameters, NULL, &attributes);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
@@ -129,7 +132,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, uns
 				  kernelParams);
 }
 
-// Each device runs its cooperative grid; all must be of one shape, on distinct devices.
+// Each device runs its own cooperative grid. All grids must have the same shape, and the devices must be distinct.
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices,
 					      unsigned int flags)
 {

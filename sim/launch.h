@@ -33,8 +33,8 @@ struct sim_launch_request {
 // Checks the request as the driver does when the call is made.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,
 			   struct sim_op **ret_op);
-// Returns the size of a cluster in blocks: of the attributes (may be NULL), of the kernel, or as set for the kernel. Checks
-// it against the kernel and the grid as at a launch. An axis is 0 if nothing defines it.
+// Returns the size of a cluster in blocks: of the attributes (may be NULL), of the kernel, or as set for the kernel.
+// Checks it against the kernel and the grid as at a launch. An axis is 0 if nothing defines it.
 CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
 			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3]);
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,

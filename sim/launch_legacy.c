@@ -1,4 +1,4 @@
-// The launch interface of CUDA 2 and 3: shape and parameters are kept in the function.
+// The deprecated launch calls of CUDA 2 and 3, which store the shape and the parameters in the function.
 #include <stdlib.h>
 
 #include "entry.h"
@@ -7,7 +7,7 @@
 
 enum { MOST_PARAMETERS = 32764 };
 
-static CUresult function_get(CUfunction handle)
+static CUresult check_function(CUfunction handle)
 {
 	return handle && handle->magic == SIM_FUNCTION_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -15,7 +15,7 @@ static CUresult function_get(CUfunction handle)
 CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 {
 	SIM_ENTER(cuFuncSetBlockShape);
-	SIM_TRY(function_get(hfunc));
+	SIM_TRY(check_function(hfunc));
 	if (x <= 0 || y <= 0 || z <= 0 || x > 1024 || y > 1024 || z > 64 || (long)x * y * z > 1024)
 		return CUDA_ERROR_INVALID_VALUE;
 	hfunc->block[0] = (unsigned)x;
@@ -27,12 +27,12 @@ CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 {
 	SIM_ENTER(cuFuncSetSharedSize);
-	SIM_TRY(function_get(hfunc));
+	SIM_TRY(check_function(hfunc));
 	hfunc->shared = bytes;
 	return CUDA_SUCCESS;
 }
 
-static CUresult resize(CUfunction function, size_t size)
+static CUresult resize_parameters(CUfunction function, size_t size)
 {
 	if (size > MOST_PARAMETERS)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -48,11 +48,11 @@ static CUresult resize(CUfunction function, size_t size)
 
 static CUresult set_parameter(CUfunction function, int offset, const void *value, unsigned size)
 {
-	SIM_TRY(function_get(function));
+	SIM_TRY(check_function(function));
 	if (offset < 0 || !value || size > MOST_PARAMETERS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((size_t)offset + size > function->parameter_size)
-		SIM_TRY(resize(function, (size_t)offset + size));
+		SIM_TRY(resize_parameters(function, (size_t)offset + size));
 	memcpy(function->parameters + offset, value, size);
 	return CUDA_SUCCESS;
 }
@@ -60,8 +60,8 @@ static CUresult set_parameter(CUfunction function, int offset, const void *value
 CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 {
 	SIM_ENTER(cuParamSetSize);
-	SIM_TRY(function_get(hfunc));
-	return resize(hfunc, numbytes);
+	SIM_TRY(check_function(hfunc));
+	return resize_parameters(hfunc, numbytes);
 }
 
 CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
@@ -82,12 +82,12 @@ CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numby
 	return set_parameter(hfunc, offset, ptr, numbytes);
 }
 
-static CUresult launch(CUfunction function, int width, int height, CUstream handle)
+static CUresult launch_function(CUfunction function, int width, int height, CUstream handle)
 {
 	struct sim_stream *stream;
 	struct sim_op *op;
 
-	SIM_TRY(function_get(function));
+	SIM_TRY(check_function(function));
 	if (width <= 0 || height <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, function->parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
@@ -107,17 +107,17 @@ static CUresult launch(CUfunction function, int width, int height, CUstream hand
 CUresult cuLaunch(CUfunction f)
 {
 	SIM_ENTER(cuLaunch);
-	return launch(f, 1, 1, NULL);
+	return launch_function(f, 1, 1, NULL);
 }
 
 CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
 	SIM_ENTER(cuLaunchGrid);
-	return launch(f, grid_width, grid_height, NULL);
+	return launch_function(f, grid_width, grid_height, NULL);
 }
 
 CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
 	SIM_ENTER(cuLaunchGridAsync);
-	return launch(f, grid_width, grid_height, hStream);
+	return launch_function(f, grid_width, grid_height, hStream);
 }

@@ -1,4 +1,4 @@
-// From a launch's arguments to an operation, and its run on the interpreter.
+// Kernel launches: checks the arguments, creates the operation, and runs it on the interpreter.
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUl
 	return CUDA_SUCCESS;
 }
 
-static bool cooperative(const struct sim_launch_attributes *attributes)
+static bool is_cooperative(const struct sim_launch_attributes *attributes)
 {
 	return attributes && (attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_COOPERATIVE) &&
 	       attributes->values[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative;
@@ -73,7 +73,7 @@ CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned gri
 		const CUlaunchAttributeValue *value = &attributes->values[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION];
 		const unsigned given[3] = {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
 		if (cluster[0] && memcmp(given, cluster, sizeof cluster) != 0)
-			return CUDA_ERROR_INVALID_CLUSTER_SIZE; // the kernel says otherwise
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE; // the kernel has another size
 		memcpy(cluster, given, sizeof cluster);
 	}
 	memcpy(ret_cluster, cluster, sizeof cluster);
@@ -112,12 +112,12 @@ static CUresult check_shape(const struct sim_launch_request *request, unsigned s
 	if (info->registers * threads > 65536)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	SIM_TRY(sim_launch_cluster(request->function, grid, request->attributes, (unsigned[3]){0}));
-	if (cooperative(request->attributes)) {
-		int held = sim_occupancy_blocks(info, (int)threads, request->shared);
+	if (is_cooperative(request->attributes)) {
+		int resident = sim_occupancy_blocks(info, (int)threads, request->shared);
 		uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-		if (blocks > (uint64_t)held * sms) {
+		if (blocks > (uint64_t)resident * sms) {
 			sim_log("%s: %llu blocks in a cooperative launch, %llu fit", info->name,
-				(unsigned long long)blocks, (unsigned long long)held * sms);
+				(unsigned long long)blocks, (unsigned long long)resident * sms);
 			return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 		}
 	}
@@ -144,7 +144,7 @@ static CUresult read_extra(void **extra, void **ret_buffer, size_t *ret_size)
 	return CUDA_SUCCESS;
 }
 
-static CUresult take_arguments(struct sim_launch_op *launch, void **parameters, void **extra)
+static CUresult copy_arguments(struct sim_launch_op *launch, void **parameters, void **extra)
 {
 	const struct ptx_function_info *info = launch->function->info;
 	unsigned char *target = launch->arguments;
@@ -184,16 +184,14 @@ CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_
 		atomic_store(&function->loaded, true);
 	}
 	struct sim_launch_op *launch = (struct sim_launch_op *)sim_op_new(&sim_launch_class, context);
-	if (!launch)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	launch->function = function;
 	atomic_fetch_add_explicit(&function->module->references, 1, memory_order_relaxed);
 	memcpy(launch->grid, request->grid, sizeof launch->grid);
 	memcpy(launch->block, request->block, sizeof launch->block);
 	launch->shared = request->shared;
 	launch->sms = sms;
-	launch->cooperative = cooperative(request->attributes);
-	// Nobody can tell it from one that ran elsewhere.
+	launch->cooperative = is_cooperative(request->attributes);
+	// An empty kernel has no effect, so it may run on the submitting thread.
 	launch->op.instant = function->info->empty && !sim_fault_slows_operations();
 	CUresult result = CUDA_SUCCESS;
 	launch->arguments = launch->inlined;
@@ -209,7 +207,7 @@ CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_
 	if (!launch->arguments)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = take_arguments(launch, request->parameters, request->extra);
+		result = copy_arguments(launch, request->parameters, request->extra);
 	if (result != CUDA_SUCCESS) {
 		sim_op_free(&launch->op);
 		return result;
@@ -258,9 +256,9 @@ static void finish_launch(struct sim_op *op)
 		sim_module_unref(launch->function->module);
 }
 
-static CUresult fault_result(const struct sim_launch_op *launch, const struct ptx_fault *fault)
+static CUresult report_fault(const struct sim_launch_op *launch, const struct ptx_fault *fault)
 {
-	// No later call waits in a context that has failed: what was printed appears now.
+	// Writes the output now: no later call waits in a context that has failed.
 	sim_exec_flush_output(launch->op.context);
 	if (fault->kind == PTX_FAULT_DEADLOCK)
 		sim_warn("%s", fault->text);
@@ -287,9 +285,9 @@ static CUresult fault_result(const struct sim_launch_op *launch, const struct pt
 	}
 }
 
-// Host threads for a grid: as many as there are processors and blocks. All but the first start once the launch has run
-// for a while, except where all blocks must be there at once.
-static unsigned host_threads(const struct sim_launch_op *launch)
+// Returns how many host threads run a grid: at most one for each processor and for each block. The interpreter starts
+// all but the first after a while, except if all blocks must run at once.
+static unsigned count_host_threads(const struct sim_launch_op *launch)
 {
 	static _Atomic unsigned processors;
 	unsigned count = atomic_load_explicit(&processors, memory_order_relaxed);
@@ -306,7 +304,7 @@ static unsigned host_threads(const struct sim_launch_op *launch)
 	return blocks < count ? (unsigned)blocks : count;
 }
 
-// A green context's multiprocessors take more waves of blocks for a grid than all of them would.
+// Waits for the additional waves of blocks that a grid needs on the multiprocessors of a green context.
 static void wait_for_waves(const struct sim_launch_op *launch, uint64_t elapsed_ns)
 {
 	const struct sim_context *context = launch->op.context;
@@ -315,8 +313,8 @@ static void wait_for_waves(const struct sim_launch_op *launch, uint64_t elapsed_
 
 	if (launch->sms >= sim_process.config.sms)
 		return;
-	uint64_t held = (uint64_t)sim_occupancy_blocks(launch->function->info, (int)threads, launch->shared);
-	uint64_t all = held * sim_process.config.sms, few = held * launch->sms;
+	uint64_t resident = (uint64_t)sim_occupancy_blocks(launch->function->info, (int)threads, launch->shared);
+	uint64_t all = resident * sim_process.config.sms, few = resident * launch->sms;
 	if (!few)
 		return;
 	uint64_t waves = (blocks + all - 1) / all, more = (blocks + few - 1) / few - waves;
@@ -344,7 +342,7 @@ static CUresult run_launch(struct sim_op *op)
 		.stack_bytes = (uint32_t)context->parent->limits[CU_LIMIT_STACK_SIZE],
 		.sm_count = launch->sms,
 		.cooperative = launch->cooperative,
-		.threads = host_threads(launch),
+		.threads = count_host_threads(launch),
 		.cancel = (const volatile int *)&context->cancel,
 		.texture = sim_texture_find,
 		.print = sim_exec_print,
@@ -354,10 +352,8 @@ static CUresult run_launch(struct sim_op *op)
 	CUdeviceptr workspace = 0;
 
 	SIM_TRY(sim_launch_cluster(launch->function, launch->grid, launch->attributes, run.cluster));
-
 	if (launch->function->info->empty)
 		return CUDA_SUCCESS;
-
 	if (launch->cooperative) {
 		SIM_TRY(sim_exec_workspace_alloc(context, &workspace));
 		run.grid_workspace = workspace;
@@ -370,10 +366,10 @@ static CUresult run_launch(struct sim_op *op)
 		sim_exec_workspace_free(context, workspace);
 	if (r < 0)
 		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_LAUNCH_FAILED;
-	return r ? fault_result(launch, &fault) : CUDA_SUCCESS;
+	return r ? report_fault(launch, &fault) : CUDA_SUCCESS;
 }
 
-static unsigned launch_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	const struct sim_launch_op *launch = (const struct sim_launch_op *)op;
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
@@ -389,5 +385,5 @@ const struct sim_op_class sim_launch_class = {
 	.run = run_launch,
 	.clone = clone_launch,
 	.finish = finish_launch,
-	.pieces = launch_pieces,
+	.pieces = list_pieces,
 };

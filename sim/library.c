@@ -8,7 +8,7 @@
 #include "module.h"
 #include "process.h"
 
-static CUresult library_get(CUlibrary handle, struct CUlib_st **ret_library)
+static CUresult get_library(CUlibrary handle, struct CUlib_st **ret_library)
 {
 	if (!handle || handle->magic != SIM_LIBRARY_MAGIC)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -16,7 +16,7 @@ static CUresult library_get(CUlibrary handle, struct CUlib_st **ret_library)
 	return CUDA_SUCCESS;
 }
 
-static void library_free(struct CUlib_st *library)
+static void free_library(struct CUlib_st *library)
 {
 	library->magic = 0;
 	for (size_t i = 0; i < library->kernel_count; i++)
@@ -30,7 +30,7 @@ static void library_free(struct CUlib_st *library)
 	free(library);
 }
 
-static CUresult library_create(struct sim_image *image, struct sim_jit *jit, CUlibrary *ret_library)
+static CUresult create_library(struct sim_image *image, struct sim_jit *jit, CUlibrary *ret_library)
 {
 	struct CUlib_st *library = calloc(1, sizeof *library);
 
@@ -64,7 +64,7 @@ static CUresult library_create(struct sim_image *image, struct sim_jit *jit, CUl
 			kernel->settings[d].carveout = -1;
 	}
 	if (result != CUDA_SUCCESS) {
-		library_free(library);
+		free_library(library);
 		return result;
 	}
 	*ret_library = library;
@@ -95,9 +95,9 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
 	CUresult result = sim_image_get(code, SIM_IMAGE_UNBOUNDED, &jit, &image);
 	if (result == CUDA_ERROR_INVALID_IMAGE && isprint(*(const unsigned char *)code))
-		result = CUDA_SUCCESS; // any text is taken for PTX, and compiled when it is used
+		result = CUDA_SUCCESS; // as in the driver, any text counts as PTX, and is compiled when it is used
 	if (result == CUDA_SUCCESS)
-		result = library_create(&image, &jit, library);
+		result = create_library(&image, &jit, library);
 	sim_image_finish(&image);
 	sim_jit_write(&jit);
 	return result;
@@ -117,7 +117,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
 	CUresult result = sim_image_file(fileName, &jit, &image);
 	if (result == CUDA_SUCCESS)
-		result = library_create(&image, &jit, library);
+		result = create_library(&image, &jit, library);
 	sim_image_finish(&image);
 	sim_jit_write(&jit);
 	return result;
@@ -125,10 +125,10 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 
 struct unloading {
 	struct CUlib_st *library;
-	struct CUmod_st *gone; // taken out of their contexts, to be freed when no lock is held
+	struct CUmod_st *removed; // from their contexts, to be freed when no lock is held
 };
 
-static void unload_from(struct sim_context *context, void *data)
+static void remove_modules(struct sim_context *context, void *data)
 {
 	struct unloading *unloading = data;
 	struct sim_exec *exec = context->exec;
@@ -141,8 +141,8 @@ static void unload_from(struct sim_context *context, void *data)
 		if (module->library != unloading->library)
 			continue;
 		*link = module->next;
-		module->next = unloading->gone;
-		unloading->gone = module;
+		module->next = unloading->removed;
+		unloading->removed = module;
 		break;
 	}
 	pthread_mutex_unlock(&exec->lock);
@@ -154,15 +154,15 @@ CUresult cuLibraryUnload(CUlibrary library)
 
 	SIM_ENTER(cuLibraryUnload);
 	SIM_TRY(sim_capture_check_unsafe());
-	SIM_TRY(library_get(library, &unloading.library));
-	sim_contexts_each(unload_from, &unloading);
-	for (struct CUmod_st *next; unloading.gone; unloading.gone = next) {
-		next = unloading.gone->next;
-		unloading.gone->magic = 0;
-		unloading.gone->library = NULL;
-		sim_module_unref(unloading.gone);
+	SIM_TRY(get_library(library, &unloading.library));
+	sim_contexts_each(remove_modules, &unloading);
+	for (struct CUmod_st *next; unloading.removed; unloading.removed = next) {
+		next = unloading.removed->next;
+		unloading.removed->magic = 0;
+		unloading.removed->library = NULL;
+		sim_module_unref(unloading.removed);
 	}
-	library_free(unloading.library);
+	free_library(unloading.library);
 	return CUDA_SUCCESS;
 }
 
@@ -174,7 +174,7 @@ CUresult sim_library_get_module(struct CUlib_st *library, struct sim_context *co
 
 	SIM_TRY(library->broken);
 	SIM_TRY(sim_exec_get(context, &exec));
-	pthread_mutex_lock(&library->lock); // two threads must not load it twice
+	pthread_mutex_lock(&library->lock); // so that only one thread loads it
 	pthread_mutex_lock(&exec->lock);
 	for (module = exec->modules; module; module = module->next)
 		if (module->library == library)
@@ -196,7 +196,7 @@ CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *c
 	SIM_TRY(sim_library_get_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
 	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
-		pthread_mutex_lock(&kernel->library->lock); // another thread must not launch with half of them
+		pthread_mutex_lock(&kernel->library->lock); // so that no other thread launches before all are copied
 		if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
 			function->settings = kernel->settings[context->device->ordinal];
 			function->cache_config = kernel->cache_config[context->device->ordinal];
@@ -215,7 +215,7 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 	SIM_ENTER(cuLibraryGetKernel);
 	if (!pKernel || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(library, &found));
+	SIM_TRY(get_library(library, &found));
 	SIM_TRY(found->broken);
 	for (size_t i = 0; i < found->kernel_count; i++) {
 		if (strcmp(found->kernels[i].info->name, name) != 0)
@@ -234,7 +234,7 @@ CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 	SIM_ENTER(cuLibraryGetKernelCount);
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(lib, &found));
+	SIM_TRY(get_library(lib, &found));
 	*count = (unsigned)found->kernel_count;
 	return CUDA_SUCCESS;
 }
@@ -246,7 +246,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, C
 	SIM_ENTER(cuLibraryEnumerateKernels);
 	if (!kernels || !numKernels)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(lib, &found));
+	SIM_TRY(get_library(lib, &found));
 	for (size_t i = 0; i < numKernels && i < found->kernel_count; i++)
 		kernels[i] = &found->kernels[i];
 	return CUDA_SUCCESS;
@@ -260,7 +260,7 @@ CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	SIM_ENTER(cuLibraryGetModule);
 	if (!pMod)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(library, &found));
+	SIM_TRY(get_library(library, &found));
 	SIM_TRY(sim_context_current(&context));
 	return sim_library_get_module(found, context, pMod);
 }
@@ -276,7 +276,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	SIM_ENTER(cuLibraryGetGlobal);
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(library, &found));
+	SIM_TRY(get_library(library, &found));
 	SIM_TRY(sim_context_current(&context));
 	SIM_TRY(sim_library_get_module(found, context, &module));
 	if (!ptx_module_variable(module->ptx, name, &device, &size))
@@ -288,9 +288,9 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	return CUDA_SUCCESS;
 }
 
-// Places the library's managed variables, which belong to no context. With library->lock held.
+// Allocates the library's managed variables, which belong to no context, and binds them. With library->lock held.
 // CUDA_ERROR_INVALID_CONTEXT: the initializer of one is an address in a context.
-static CUresult place_managed(struct CUlib_st *library)
+static CUresult bind_managed(struct CUlib_st *library)
 {
 	void *memory;
 
@@ -316,12 +316,12 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 	SIM_ENTER(cuLibraryGetManaged);
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(library, &found));
+	SIM_TRY(get_library(library, &found));
 	SIM_TRY(found->broken);
 	if (!ptx_module_is_managed(found->ptx, name))
 		return CUDA_ERROR_NOT_FOUND;
 	pthread_mutex_lock(&found->lock);
-	CUresult result = place_managed(found);
+	CUresult result = bind_managed(found);
 	if (result == CUDA_SUCCESS)
 		ptx_module_variable(found->ptx, name, &address, &size);
 	pthread_mutex_unlock(&found->lock);
@@ -335,7 +335,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 	return CUDA_SUCCESS;
 }
 
-// Unified functions are made by the runtime's host tables, which are out of the simulator's scope.
+// The runtime's host tables define unified functions. The simulator does not have these tables.
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
 	struct CUlib_st *found;
@@ -343,6 +343,6 @@ CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char 
 	SIM_ENTER(cuLibraryGetUnifiedFunction);
 	if (!fptr || !symbol)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(library_get(library, &found));
+	SIM_TRY(get_library(library, &found));
 	return CUDA_ERROR_NOT_FOUND;
 }

@@ -1,5 +1,5 @@
-// The driver's own log of errors: the last hundred messages, each up to 255 bytes, for whoever
-// asks and for callbacks. What goes in is what a bare result code does not tell.
+// The driver's log of errors: the latest hundred messages of up to 255 bytes, for cuLogsDump* and for callbacks. A
+// message says more about an error than its CUresult.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -39,16 +39,15 @@ void sim_log(const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
-// The log needs no cuInit, and nothing keeps it from being read; only faults reach its entries.
-#define LOG_ENTER(abi)                                                                             \
-	do {                                                                                       \
-		if (atomic_load(&sim_gate) & SIM_GATE_FAULTS)                                      \
-			SIM_TRY(sim_fault_enter(VG_ENTRY_##abi));                                  \
-	} while (0)
+// Enters an entry of the log: works before cuInit and in a locked process. Of the gate, only injected faults apply.
+static CUresult enter_log(enum vg_entry entry)
+{
+	return atomic_load(&sim_gate) & SIM_GATE_FAULTS ? sim_fault_enter(entry) : CUDA_SUCCESS;
+}
 
 CUresult CUDAAPI cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out)
 {
-	LOG_ENTER(cuLogsRegisterCallback);
+	SIM_TRY(enter_log(VG_ENTRY_cuLogsRegisterCallback));
 	if (!callbackFunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct CUlogsCallbackEntry_st *entry = malloc(sizeof *entry);
@@ -67,7 +66,7 @@ CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	struct CUlogsCallbackEntry_st *gone = NULL;
 
-	LOG_ENTER(cuLogsUnregisterCallback);
+	SIM_TRY(enter_log(VG_ENTRY_cuLogsUnregisterCallback));
 	pthread_mutex_lock(&lock);
 	for (struct CUlogsCallbackEntry_st **link = &callbacks; *link && !gone; link = &(*link)->next)
 		if (*link == callback) {
@@ -84,7 +83,7 @@ CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 
 CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
-	LOG_ENTER(cuLogsCurrent);
+	SIM_TRY(enter_log(VG_ENTRY_cuLogsCurrent));
 	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
@@ -95,8 +94,8 @@ CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 
 static const char lost[] = "(older messages are not here)\n";
 
-// Messages from `first` on, the latest that fit `capacity` (with a final 0), one a line.
-static size_t print(unsigned first, bool truncated, char *to, size_t capacity)
+// Writes messages from `first` on, one on each line: the latest ones that fit `capacity` with a final 0.
+static size_t write_messages(unsigned first, bool truncated, char *to, size_t capacity)
 {
 	size_t all = 0, at = 0;
 
@@ -114,8 +113,8 @@ static size_t print(unsigned first, bool truncated, char *to, size_t capacity)
 	return at;
 }
 
-// What an iterator (NULL: from the start) is to see. False: it is none of ours.
-static bool start_of(const CUlogIterator *iterator, unsigned *ret_first, bool *ret_truncated)
+// Returns the first message for an iterator (NULL: the oldest). False: the iterator is invalid.
+static bool find_first(const CUlogIterator *iterator, unsigned *ret_first, bool *ret_truncated)
 {
 	unsigned oldest = written > MESSAGES ? written - MESSAGES : 0;
 	unsigned first = iterator ? *iterator : 0;
@@ -133,18 +132,18 @@ CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_
 	bool truncated;
 	unsigned first;
 
-	LOG_ENTER(cuLogsDumpToMemory);
+	SIM_TRY(enter_log(VG_ENTRY_cuLogsDumpToMemory));
 	if (!buffer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
-	if (!start_of(iterator, &first, &truncated)) {
+	if (!find_first(iterator, &first, &truncated)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
-		size_t used = first == written ? 0 : print(first, truncated, buffer, *size);
+		size_t used = first == written ? 0 : write_messages(first, truncated, buffer, *size);
 		if (used == 0 && *size > 0)
 			buffer[0] = 0;
 		if (used == 0 && first != written)
-			result = CUDA_ERROR_INVALID_VALUE; // not one fits
+			result = CUDA_ERROR_INVALID_VALUE; // not even one message fits
 		else if (iterator)
 			*iterator = written;
 		*size = used;
@@ -160,10 +159,10 @@ CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFil
 	bool truncated;
 	unsigned first;
 
-	LOG_ENTER(cuLogsDumpToFile);
+	SIM_TRY(enter_log(VG_ENTRY_cuLogsDumpToFile));
 	pthread_mutex_lock(&lock);
-	if (text && pathToFile && start_of(iterator, &first, &truncated)) {
-		size_t used = print(first, truncated, text, OUTPUT_BYTES);
+	if (text && pathToFile && find_first(iterator, &first, &truncated)) {
+		size_t used = write_messages(first, truncated, text, OUTPUT_BYTES);
 		int file = open(pathToFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		if (file >= 0 && write(file, text, used) == (ssize_t)used)
 			result = CUDA_SUCCESS;

@@ -1,5 +1,4 @@
-// cuGetProcAddress: the newest symbol of a name that is not newer than the version asked
-// for, in the stream flavour asked for.
+// cuGetProcAddress: finds the newest symbol of a name up to the requested version, for the requested default stream.
 #include "graphics.h"
 #include "green.h"
 #include "lookup.h"
@@ -14,7 +13,7 @@ static const struct row {
 #include "abi/entries.def"
 };
 
-// What drivers offer beside entries.def: OpenGL's, and entries that the toolkit's header does not know.
+// Entries of the driver that entries.def does not have: those of OpenGL, and those missing in the toolkit's header.
 static const struct {
 	const char *api;
 	int version;
@@ -39,8 +38,9 @@ static CUdriverProcAddressQueryResult find_other(const char *symbol, int version
 	return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
-// Like the driver's: found, or why not.
-static void find(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+// Returns the entry (or NULL) and the status, as the driver does.
+static void find_symbol(const char *symbol, void **pfn, int version, cuuint64_t flags,
+			CUdriverProcAddressQueryResult *status)
 {
 	const struct row *best = NULL;
 	bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, known = false;
@@ -73,10 +73,10 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 
 	if (!symbol || !pfn || cudaVersion < 0 || (unsigned)cudaVersion > sim_driver_version() || (flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
-	find(symbol, pfn, cudaVersion, flags, &status);
+	find_symbol(symbol, pfn, cudaVersion, flags, &status);
 	if (symbolStatus)
 		*symbolStatus = status;
-	return CUDA_SUCCESS; // the status tells, and a NULL pointer
+	return CUDA_SUCCESS; // also if the symbol was not found
 }
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)

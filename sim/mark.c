@@ -1,4 +1,4 @@
-// Points in time that threads and processes wait for: a futex and a time.
+// Marks: points in time that threads and processes wait for. Each is a futex and a time.
 #include <linux/futex.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct sim_mark *sim_mark_new(void)
 {
 	struct sim_mark *mark = calloc(1, sizeof *mark);
 	if (!mark)
-		abort(); // the host is out of memory: nothing here can go on
+		abort(); // the host is out of memory
 	atomic_init(&mark->references, 1);
 	return mark;
 }
@@ -42,7 +42,7 @@ void sim_mark_unref(struct sim_mark *mark)
 		free(mark);
 }
 
-// `done` is 0: not yet; 2: not yet, and somebody sleeps; 1: done.
+// Values of `done`: 0: not done; 2: not done, and a thread sleeps; 1: done.
 void sim_mark_finish(struct sim_mark *mark)
 {
 	sim_mark_finish_at(mark, sim_device_clock_ns());
@@ -51,7 +51,7 @@ void sim_mark_finish(struct sim_mark *mark)
 void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)
 {
 	atomic_store_explicit(&mark->time_ns, time_ns, memory_order_relaxed);
-	if (mark->event) { // other processes wait for their own copy
+	if (mark->event) { // other processes wait for the event in the region
 		struct region_event *event = mark->event;
 		uint32_t seen = atomic_load(&event->completed);
 		atomic_store(&event->time_ns, time_ns);
@@ -64,20 +64,20 @@ void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)
 		futex_wake(&mark->done, false);
 }
 
-// An event that another process recorded is done when its count says so.
-static bool foreign_done(const struct sim_mark *mark)
+// Returns whether an event that another process recorded has completed, by its counter in the region.
+static bool is_foreign_done(const struct sim_mark *mark)
 {
 	return mark->foreign && (int32_t)(atomic_load(&mark->event->completed) - mark->event_value) >= 0;
 }
 
 bool sim_mark_is_done(const struct sim_mark *mark)
 {
-	return atomic_load_explicit(&mark->done, memory_order_acquire) == 1 || foreign_done(mark);
+	return atomic_load_explicit(&mark->done, memory_order_acquire) == 1 || is_foreign_done(mark);
 }
 
 void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 {
-	struct sim_mark *mark = (struct sim_mark *)mark_; // only to note that somebody sleeps
+	struct sim_mark *mark = (struct sim_mark *)mark_; // changed only to say that a thread sleeps
 	const struct timespec slice = {.tv_nsec = 20000000};
 
 	while (!sim_mark_is_done(mark)) {
@@ -85,11 +85,11 @@ void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 		if (stop == SIM_CANCEL_WAITS || (stop && mark->foreign))
 			return;
 		if (mark->foreign) {
-			// Its process may die before it gets there: look again now and then.
+			// Its process may die first: check that from time to time.
 			uint32_t seen = atomic_load(&mark->event->completed);
-			if (!foreign_done(mark))
+			if (!is_foreign_done(mark))
 				futex_wait(&mark->event->completed, seen, true, &slice);
-			if (!foreign_done(mark) && !region_event_expected(sim_process.region, mark->event))
+			if (!is_foreign_done(mark) && !region_event_expected(sim_process.region, mark->event))
 				return;
 			continue;
 		}

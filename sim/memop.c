@@ -1,4 +1,4 @@
-// Memory operations in streams: write a value, wait for one.
+// Memory operations in streams: write a value, wait for a value.
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,8 +8,8 @@
 
 enum { BATCH_MOST = 256 };
 
-// Whether what is there satisfies the wait; false, *ret_gone: it cannot be read.
-static bool satisfied(struct sim_op *op, const CUstreamBatchMemOpParams *param, bool *ret_gone)
+// Returns whether the value in memory satisfies the wait. *ret_gone: it cannot be read.
+static bool is_satisfied(struct sim_op *op, const CUstreamBatchMemOpParams *param, bool *ret_gone)
 {
 	bool wide = param->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
 	const void *at = sim_memory_translate(op->context->device, param->waitValue.address, wide ? 8 : 4, false);
@@ -38,7 +38,7 @@ static CUresult wait_value(struct sim_op *op, const CUstreamBatchMemOpParams *pa
 	const struct timespec nap = {.tv_nsec = 20000};
 	bool gone = false;
 
-	for (unsigned tries = 0; !satisfied(op, param, &gone); tries++) {
+	for (unsigned tries = 0; !is_satisfied(op, param, &gone); tries++) {
 		if (gone)
 			return CUDA_ERROR_ILLEGAL_ADDRESS;
 		if (atomic_load_explicit(&op->context->cancel, memory_order_relaxed))
@@ -63,7 +63,7 @@ static CUresult write_value(struct sim_op *op, const CUstreamBatchMemOpParams *p
 	return CUDA_SUCCESS;
 }
 
-static CUresult memop_run(struct sim_op *op_)
+static CUresult run_memop(struct sim_op *op_)
 {
 	struct sim_memop_op *op = (struct sim_memop_op *)op_;
 
@@ -77,14 +77,14 @@ static CUresult memop_run(struct sim_op *op_)
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 			SIM_TRY(write_value(op_, &op->params[i]));
 			break;
-		default: // barriers: everything here is in order
+		default: // barriers: all operations are in order anyway
 			atomic_thread_fence(memory_order_seq_cst);
 		}
 	}
 	return CUDA_SUCCESS;
 }
 
-static CUresult memop_clone(struct sim_op *op_)
+static CUresult clone_memop(struct sim_op *op_)
 {
 	struct sim_memop_op *op = (struct sim_memop_op *)op_;
 	CUstreamBatchMemOpParams *params = malloc(op->count * sizeof *params);
@@ -96,19 +96,19 @@ static CUresult memop_clone(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static void memop_finish(struct sim_op *op)
+static void finish_memop(struct sim_op *op)
 {
 	free(((struct sim_memop_op *)op)->params);
 }
 
 const struct sim_op_class sim_memop_class = {.name = "memory operations",
 					     .size = sizeof(struct sim_memop_op),
-					     .run = memop_run,
-					     .clone = memop_clone,
-					     .finish = memop_finish,
+					     .run = run_memop,
+					     .clone = clone_memop,
+					     .finish = finish_memop,
 					     .pieces = sim_time_host_piece};
 
-static CUresult check(const struct sim_context *context, const CUstreamBatchMemOpParams *param)
+static CUresult check_param(const struct sim_context *context, const CUstreamBatchMemOpParams *param)
 {
 	bool wide = false, write = false;
 
@@ -117,7 +117,7 @@ static CUresult check(const struct sim_context *context, const CUstreamBatchMemO
 		wide = true;
 		/* fallthrough */
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		if (param->waitValue.flags & ~3u) // FLUSH needs an attribute that is 0 here
+		if (param->waitValue.flags & ~3u) // FLUSH: the attribute that allows it is 0
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
@@ -134,7 +134,7 @@ static CUresult check(const struct sim_context *context, const CUstreamBatchMemO
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	CUdeviceptr address = param->waitValue.address; // at the same place in both
+	CUdeviceptr address = param->waitValue.address; // at the same offset in writeValue
 	if (address % (wide ? 8 : 4) || !sim_memory_translate(context->device, address, wide ? 8 : 4, write))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
@@ -146,7 +146,7 @@ CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUs
 	if (!params || count == 0 || count > BATCH_MOST || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++)
-		SIM_TRY(check(context, &params[i]));
+		SIM_TRY(check_param(context, &params[i]));
 	struct sim_memop_op *op = (struct sim_memop_op *)sim_op_new(&sim_memop_class, context);
 	op->count = count;
 	op->params = malloc(count * sizeof *params);
@@ -160,7 +160,7 @@ CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUs
 	return CUDA_SUCCESS;
 }
 
-static CUresult submit(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *params, unsigned flags)
+static CUresult submit_batch(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *params, unsigned flags)
 {
 	struct sim_stream *stream;
 	struct sim_op *op;
@@ -170,29 +170,29 @@ static CUresult submit(CUstream handle, unsigned count, const CUstreamBatchMemOp
 	return sim_submit(stream, op);
 }
 
-static CUresult one(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value,
-		    unsigned flags)
+static CUresult submit_one(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value,
+			   unsigned flags)
 {
 	CUstreamBatchMemOpParams param = {0};
 
-	// Both kinds have operation, address, value and flags at the same places.
+	// waitValue has operation, address, value and flags at the same offsets.
 	param.writeValue.operation = operation;
 	param.writeValue.address = address;
 	param.writeValue.value64 = value;
 	param.writeValue.flags = flags;
-	return submit(stream, 1, &param, 0);
+	return submit_batch(stream, 1, &param, 0);
 }
 
-#define VALUE(name, operation, type)                                                                       \
-	CUresult CUDAAPI name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)           \
-	{                                                                                                  \
-		SIM_ENTER(name);                                                                           \
-		return one(stream, operation, addr, value, flags);                                         \
-	}                                                                                                  \
-	CUresult CUDAAPI name##_ptsz(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)    \
-	{                                                                                                  \
-		SIM_ENTER(name##_ptsz);                                                                    \
-		return one(SIM_PTSZ(stream), operation, addr, value, flags);                               \
+#define VALUE(name, operation, type)                                                                    \
+	CUresult CUDAAPI name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)        \
+	{                                                                                               \
+		SIM_ENTER(name);                                                                        \
+		return submit_one(stream, operation, addr, value, flags);                               \
+	}                                                                                               \
+	CUresult CUDAAPI name##_ptsz(CUstream stream, CUdeviceptr addr, type value, unsigned int flags) \
+	{                                                                                               \
+		SIM_ENTER(name##_ptsz);                                                                 \
+		return submit_one(SIM_PTSZ(stream), operation, addr, value, flags);                     \
 	}
 VALUE(cuStreamWaitValue32, CU_STREAM_MEM_OP_WAIT_VALUE_32, cuuint32_t)
 VALUE(cuStreamWaitValue32_v2, CU_STREAM_MEM_OP_WAIT_VALUE_32, cuuint32_t)
@@ -208,13 +208,13 @@ VALUE(cuStreamWriteValue64_v2, CU_STREAM_MEM_OP_WRITE_VALUE_64, cuuint64_t)
 			      unsigned int flags)                                                               \
 	{                                                                                                       \
 		SIM_ENTER(name);                                                                                \
-		return submit(stream, count, paramArray, flags);                                                \
+		return submit_batch(stream, count, paramArray, flags);                                          \
 	}                                                                                                       \
 	CUresult CUDAAPI name##_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, \
 				     unsigned int flags)                                                        \
 	{                                                                                                       \
 		SIM_ENTER(name##_ptsz);                                                                         \
-		return submit(SIM_PTSZ(stream), count, paramArray, flags);                                      \
+		return submit_batch(SIM_PTSZ(stream), count, paramArray, flags);                                \
 	}
 BATCH(cuStreamBatchMemOp)
 BATCH(cuStreamBatchMemOp_v2)

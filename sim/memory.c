@@ -1,4 +1,4 @@
-// cuMemAlloc and its kin: an address range and the memory behind it in one call.
+// cuMemAlloc and related calls, which allocate addresses and memory together.
 #include "capture.h"
 #include "context.h"
 #include "entry.h"
@@ -57,7 +57,7 @@ CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_rang
 		if (result != CUDA_SUCCESS)
 			sim_range_free(range);
 	}
-	sim_physical_unref(physical); // the mapping holds it now
+	sim_physical_unref(physical); // the mapping has a reference
 	SIM_TRY(result);
 	sim_range_open(range, context);
 	*ret_range = range;
@@ -69,7 +69,7 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_ran
 	struct sim_range *range;
 	CUresult result;
 
-	context = context->parent; // green contexts share their primary context's memory
+	context = context->parent; // green contexts use the memory of their primary context
 	sim_memory_lock();
 	if (kind == SIM_RANGE_DEVICE && size <= SIM_GRANULE) {
 		result = sim_block_alloc(context, size, ret_address);
@@ -119,7 +119,7 @@ static void finish_range(struct sim_range *range, void *context)
 	case SIM_RANGE_MODULE:
 		sim_range_free(range);
 		break;
-	default: // pools and reservations belong to the process
+	default: // the process owns pools and reservations
 		break;
 	}
 }
@@ -185,7 +185,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 		}
 	} else {
 		found = address - range->base < range->asked;
-		if (!range->device) { // a graph's, on the host
+		if (!range->device) { // of a graph, in the host
 			pointer.type = CU_MEMORYTYPE_HOST;
 			pointer.host_access = true;
 		}
@@ -207,7 +207,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_check_unsafe());
-	*dptr = 0; // as the driver leaves it on failure
+	*dptr = 0; // for a failure, as in the driver
 	sim_context_wait_for_room(context);
 	return sim_memory_alloc(context, bytesize, SIM_RANGE_DEVICE, dptr);
 }
@@ -244,7 +244,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	SIM_TRY(sim_context_current(&context));
 	if (!sim_pointer_find(dptr, &pointer) || pointer.base != dptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	// It waits for what may still use the memory.
+	// Waits for work that may still use the memory.
 	(void)sim_context_synchronize(pointer.context ? pointer.context : context);
 	if (pointer.host)
 		return pointer.managed ? sim_host_free(dptr, true) : CUDA_ERROR_INVALID_VALUE;
@@ -289,7 +289,7 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUde
 	return CUDA_SUCCESS;
 }
 
-// The entries of CUDA 2, whose sizes and addresses have 32 bits, work as far as those go.
+// An entry of CUDA 2, whose sizes have 32 bits.
 CUresult CUDAAPI cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	size_t f, t;

@@ -1,3 +1,4 @@
+// Modules: parsing, memory for variables and code, functions.
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -7,8 +8,8 @@
 #include "module.h"
 #include "process.h"
 
-// What device code may call and the driver defines: a graph's condition is a word in device
-// memory, and its handle that word's address.
+// A device function that the driver defines. The condition of a graph is a word in device memory, and its handle is the
+// address of the word.
 static const char set_conditional[] =
 	".version 7.0\n.target sm_52\n.address_size 64\n"
 	".visible .func cudaGraphSetConditional(.param .b64 cudaGraphSetConditional_param_0,\n"
@@ -23,7 +24,7 @@ int sim_module_target(void)
 	return (int)(sim_process.config.cc_major * 10 + sim_process.config.cc_minor);
 }
 
-static bool mentions(const struct sim_image *image, const char *word)
+static bool contains_word(const struct sim_image *image, const char *word)
 {
 	for (size_t i = 0; i < image->count; i++)
 		if (memmem(image->texts[i], image->lengths[i], word, strlen(word)))
@@ -48,7 +49,7 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 		texts[i] = image->texts[i];
 		lengths[i] = image->lengths[i];
 	}
-	if (mentions(image, "cudaGraphSetConditional")) {
+	if (contains_word(image, "cudaGraphSetConditional")) {
 		texts[count] = set_conditional;
 		lengths[count++] = sizeof set_conditional - 1;
 	}
@@ -115,7 +116,7 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	size_t size = ptx_module_managed_size(ptx);
 
 	if (ptx_module_image_align(ptx) > 4096)
-		return CUDA_ERROR_INVALID_IMAGE; // pages are aligned to no more
+		return CUDA_ERROR_INVALID_IMAGE; // pages have no larger alignment
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -127,21 +128,21 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	return CUDA_SUCCESS;
 }
 
-// The library's, if it has them already; else the module's own until it is complete.
-static CUresult place_managed(struct CUmod_st *module, const struct CUlib_st *library)
+// Binds the managed variables: those of the library if they exist, else new ones of the module.
+static CUresult bind_managed(struct CUmod_st *module, const struct CUlib_st *library)
 {
-	bool kept = library && library->managed;
+	bool is_shared = library && library->managed;
 
 	if (!ptx_module_managed_size(module->ptx))
 		return CUDA_SUCCESS;
-	if (!kept)
+	if (!is_shared)
 		SIM_TRY(sim_managed_variables_new(module->ptx, &module->managed));
-	ptx_module_bind_managed(module->ptx, (uintptr_t)(kept ? library->managed : module->managed), kept);
+	ptx_module_bind_managed(module->ptx, (uintptr_t)(is_shared ? library->managed : module->managed), is_shared);
 	return CUDA_SUCCESS;
 }
 
-// Variables take device memory, and so does the code: a byte for every byte of PTX.
-static CUresult place(struct CUmod_st *module, const struct sim_image *image)
+// Allocates device memory for the variables and for the code, one byte for each byte of PTX. Binds the variables.
+static CUresult bind_variables(struct CUmod_st *module, const struct sim_image *image)
 {
 	size_t variables = ptx_module_image_size(module->ptx), align = ptx_module_image_align(module->ptx), code = 0;
 
@@ -196,17 +197,17 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 	if (result == CUDA_SUCCESS)
 		result = list_functions(module);
 	if (result == CUDA_SUCCESS)
-		result = place_managed(module, library);
+		result = bind_managed(module, library);
 	if (result == CUDA_SUCCESS)
-		result = place(module, image);
-	module->uses_heap = mentions(image, "malloc");
+		result = bind_variables(module, image);
+	module->uses_heap = contains_word(image, "malloc");
 	if (result == CUDA_SUCCESS && module->uses_heap)
 		result = sim_exec_create_heap(context);
 	if (result != CUDA_SUCCESS) {
 		sim_module_unref(module);
 		return result;
 	}
-	if (library && module->managed) { // from now on those of all its modules
+	if (library && module->managed) { // from now on of all modules of the library
 		library->managed = module->managed;
 		module->managed = NULL;
 	}

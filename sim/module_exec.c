@@ -1,5 +1,4 @@
-// What a context keeps for its programs: modules, the kernels' heap, workspaces of
-// cooperative launches, and printf's output.
+// What a context owns for its kernels: modules, the heap, workspaces of cooperative launches, printf's output.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +92,7 @@ void sim_exec_workspace_free(struct sim_context *context, CUdeviceptr workspace)
 	pthread_mutex_unlock(&exec->lock);
 }
 
-// The buffer is as large as CU_LIMIT_PRINTF_FIFO_SIZE: what does not fit pushes the oldest out.
+// Adds output of printf. A buffer of CU_LIMIT_PRINTF_FIFO_SIZE bytes that is full loses its oldest lines.
 void sim_exec_print(void *argument, const char *text, size_t length)
 {
 	struct sim_context *context = argument;
@@ -119,7 +118,6 @@ void sim_exec_print(void *argument, const char *text, size_t length)
 	pthread_mutex_unlock(&exec->lock);
 }
 
-// Another thread may be making it: then nothing was printed yet.
 void sim_exec_flush_output(struct sim_context *context)
 {
 	struct sim_exec *exec = atomic_load_explicit(&context->parent->exec, memory_order_acquire);
@@ -159,7 +157,7 @@ void sim_exec_context_finish(struct sim_context *context)
 		next = module->next;
 		module->next = NULL;
 		module->magic = 0;
-		// Graphs may still name its functions, but its memory goes with the context.
+		// Graphs may still have references to its functions, but its memory is freed with the context.
 		sim_memory_free(module->image);
 		module->image = 0;
 		sim_module_unref(module);

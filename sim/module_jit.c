@@ -1,4 +1,4 @@
-// The options and logs of the just-in-time compiler that PTX passes through on hardware.
+// The options and logs of the just-in-time compiler, which on hardware compiles PTX.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values
 		case CU_JIT_WALL_TIME:
 			jit.wall_time = &values[i];
 			break;
-		default: // hints to a code generator, of which there is none here
+		default: // a hint to the code generator, which the simulator does not have
 			if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
 				return CUDA_ERROR_INVALID_VALUE;
 		}

@@ -1,4 +1,4 @@
-// The linker: PTX inputs are checked when added and joined when completed.
+// The linker: checks PTX inputs when they are added, and links them in cuLinkComplete.
 #include <stdlib.h>
 
 #include "context.h"
@@ -33,7 +33,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 	return CUDA_SUCCESS;
 }
 
-static CUresult state_get(CUlinkState state)
+static CUresult check_state(CUlinkState state)
 {
 	return state && state->magic == LINK_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -65,7 +65,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 	struct sim_jit jit;
 
 	SIM_ENTER(cuLinkAddData_v2);
-	SIM_TRY(state_get(state));
+	SIM_TRY(check_state(state));
 	if (!data || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_input(type));
@@ -89,7 +89,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 	struct sim_jit jit;
 
 	SIM_ENTER(cuLinkAddFile_v2);
-	SIM_TRY(state_get(state));
+	SIM_TRY(check_state(state));
 	SIM_TRY(check_input(type));
 	SIM_TRY(sim_jit_read(numOptions, options, optionValues, &jit));
 	CUresult result = sim_image_file(path, &state->jit, &image);
@@ -105,7 +105,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	size_t size;
 
 	SIM_ENTER(cuLinkComplete);
-	SIM_TRY(state_get(state));
+	SIM_TRY(check_state(state));
 	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!state->image.count)
@@ -128,7 +128,7 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 CUresult cuLinkDestroy(CUlinkState state)
 {
 	SIM_ENTER(cuLinkDestroy);
-	SIM_TRY(state_get(state));
+	SIM_TRY(check_state(state));
 	state->magic = 0;
 	sim_image_finish(&state->image);
 	free(state->output);
@@ -136,7 +136,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 	return CUDA_SUCCESS;
 }
 
-// The first versions took the same arguments; sizes and options have not changed since.
+// The first versions have the same arguments.
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	SIM_ENTER(cuLinkCreate);

@@ -10,7 +10,7 @@
 #include "module.h"
 #include "process.h"
 
-static CUresult bad_image(struct sim_jit *jit, CUresult result, const char *text)
+static CUresult report_bad_image(struct sim_jit *jit, CUresult result, const char *text)
 {
 	if (jit)
 		sim_jit_log(&jit->error, "%s\n", text);
@@ -24,15 +24,16 @@ CUresult sim_image_get(const void *data, size_t size, struct sim_jit *jit, struc
 	case SIM_IMAGE_READ:
 		return CUDA_SUCCESS;
 	case SIM_IMAGE_NO_BINARY:
-		return bad_image(jit, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no PTX that this device can run");
+		return report_bad_image(jit, CUDA_ERROR_NO_BINARY_FOR_GPU,
+					"the image holds no PTX that this device can run");
 	case SIM_IMAGE_INVALID:
-		return bad_image(jit, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary");
+		return report_bad_image(jit, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary");
 	default:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 }
 
-static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodule *ret_module)
+static CUresult load_module(const void *data, size_t size, struct sim_jit *jit, CUmodule *ret_module)
 {
 	struct sim_context *context;
 	struct sim_image image = {0};
@@ -41,7 +42,8 @@ static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodul
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
 	if (sim_image_has_modules(data))
-		return bad_image(jit, CUDA_ERROR_INVALID_IMAGE, "a program of several modules can only be a library");
+		return report_bad_image(jit, CUDA_ERROR_INVALID_IMAGE,
+					"a program of several modules can only be a library");
 	CUresult result = sim_image_get(data, size, jit, &image);
 	if (result == CUDA_SUCCESS)
 		result = sim_module_create(context, &image, jit, NULL, ret_module);
@@ -49,7 +51,7 @@ static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodul
 	return result;
 }
 
-// The whole file, terminated, or NULL with errno.
+// Reads the whole file, and terminates it. NULL: errno is set.
 static void *read_file(const char *path, size_t *ret_size)
 {
 	FILE *file = fopen(path, "re");
@@ -66,9 +68,9 @@ static void *read_file(const char *path, size_t *ret_size)
 				break;
 			data = larger;
 		}
-		size_t got = fread(data + size, 1, capacity - size - 1, file);
-		size += got;
-		if (got == 0) {
+		size_t bytes = fread(data + size, 1, capacity - size - 1, file);
+		size += bytes;
+		if (bytes == 0) {
 			bool failed = ferror(file);
 			fclose(file);
 			if (failed) {
@@ -119,7 +121,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
 	SIM_ENTER(cuModuleLoadData);
-	return load(image, SIM_IMAGE_UNBOUNDED, NULL, module);
+	return load_module(image, SIM_IMAGE_UNBOUNDED, NULL, module);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
@@ -129,7 +131,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nu
 
 	SIM_ENTER(cuModuleLoadDataEx);
 	SIM_TRY(sim_jit_read(numOptions, options, optionValues, &jit));
-	CUresult result = load(image, SIM_IMAGE_UNBOUNDED, &jit, module);
+	CUresult result = load_module(image, SIM_IMAGE_UNBOUNDED, &jit, module);
 	sim_jit_write(&jit);
 	return result;
 }
@@ -137,7 +139,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int nu
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
 	SIM_ENTER(cuModuleLoadFatBinary);
-	return load(fatCubin, SIM_IMAGE_UNBOUNDED, NULL, module);
+	return load_module(fatCubin, SIM_IMAGE_UNBOUNDED, NULL, module);
 }
 
 CUresult cuModuleUnload(CUmodule hmod)
@@ -164,13 +166,13 @@ CUresult cuModuleUnload(CUmodule hmod)
 	if (!found)
 		return CUDA_ERROR_INVALID_HANDLE;
 	module->magic = 0;
-	CUresult error = sim_failure(); // of which this tells, too
+	CUresult error = sim_failure();
 	sim_module_unref(module);
 	return error;
 }
 
-// Of a context that has not failed.
-static CUresult usable(CUmodule handle, struct CUmod_st **ret_module)
+// Returns the module of a handle. Fails with the sticky error if there is one.
+static CUresult get_module(CUmodule handle, struct CUmod_st **ret_module)
 {
 	SIM_TRY(sim_module_get(handle, ret_module));
 	return sim_failure();
@@ -183,7 +185,7 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 	SIM_ENTER(cuModuleGetFunction);
 	if (!hfunc || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(usable(hmod, &module));
+	SIM_TRY(get_module(hmod, &module));
 	for (size_t i = 0; i < module->function_count; i++) {
 		struct CUfunc_st *function = &module->functions[i];
 		if (strcmp(function->info->name, name) != 0)
@@ -202,7 +204,7 @@ CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 	SIM_ENTER(cuModuleGetFunctionCount);
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(usable(mod, &module));
+	SIM_TRY(get_module(mod, &module));
 	*count = (unsigned)module->function_count;
 	return CUDA_SUCCESS;
 }
@@ -214,7 +216,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 	SIM_ENTER(cuModuleEnumerateFunctions);
 	if (!functions || !numFunctions)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(usable(mod, &module));
+	SIM_TRY(get_module(mod, &module));
 	for (size_t i = 0; i < numFunctions && i < module->function_count; i++)
 		functions[i] = &module->functions[i];
 	return CUDA_SUCCESS;
@@ -229,7 +231,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
 	SIM_ENTER(cuModuleGetGlobal_v2);
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(usable(hmod, &module));
+	SIM_TRY(get_module(hmod, &module));
 	if (!ptx_module_variable(module->ptx, name, &device, &size))
 		return CUDA_ERROR_NOT_FOUND;
 	if (dptr)

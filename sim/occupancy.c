@@ -1,3 +1,4 @@
+// Occupancy: how many blocks and clusters multiprocessors run at once.
 #include "context.h"
 #include "entry.h"
 #include "kernel.h"
@@ -8,8 +9,9 @@
 #define REGISTER_UNIT 256
 #define SHARED_UNIT 128
 
-// What the driver of an H200 counts on for clusters: at most 8 blocks of a multiprocessor, and, for clusters of more
-// than two, 31 of its 33 groups of four multiprocessors; those of more than four come in pairs.
+// How the driver of an H200 computes with clusters: at most 8 blocks on a multiprocessor. For clusters of more than two
+// blocks it counts 31 of the 33 groups of four multiprocessors; the number of clusters of more than four blocks is
+// even.
 enum { CLUSTERED_BLOCKS = 8, GROUP = 4, GROUPS = 33, CLUSTERED_GROUPS = 31 };
 
 struct sim_multiprocessor sim_multiprocessor(void)
@@ -29,7 +31,7 @@ struct sim_multiprocessor sim_multiprocessor(void)
 	return sm;
 }
 
-static int least(int a, int b)
+static int min_int(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -43,15 +45,15 @@ int sim_occupancy_blocks(const struct ptx_function_info *info, int threads, size
 	if (threads <= 0 || threads > (int)info->max_threads || shared > (size_t)(sm.shared - sm.reserved_shared))
 		return 0;
 	int registers = (int)sim_round_up((size_t)info->registers * WARP, REGISTER_UNIT) * warps;
-	int blocks = least(sm.blocks, sm.threads / (warps * WARP));
+	int blocks = min_int(sm.blocks, sm.threads / (warps * WARP));
 	if (registers)
-		blocks = least(blocks, sm.registers / registers);
+		blocks = min_int(blocks, sm.registers / registers);
 	if (shared + (size_t)sm.reserved_shared)
-		blocks = least(blocks, sm.shared / (int)(shared + (size_t)sm.reserved_shared));
+		blocks = min_int(blocks, sm.shared / (int)(shared + (size_t)sm.reserved_shared));
 	return blocks;
 }
 
-static CUresult subject(CUfunction handle, struct CUfunc_st **ret_function)
+static CUresult get_function(CUfunction handle, struct CUfunc_st **ret_function)
 {
 	struct sim_context *context;
 
@@ -63,13 +65,13 @@ static CUresult subject(CUfunction handle, struct CUfunc_st **ret_function)
 	return sim_function_get(handle, context, ret_function);
 }
 
-static CUresult active_blocks(int *count, CUfunction func, int threads, size_t shared, unsigned flags)
+static CUresult count_active_blocks(int *count, CUfunction func, int threads, size_t shared, unsigned flags)
 {
 	struct CUfunc_st *function;
 
 	if (!count || threads <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(subject(func, &function));
+	SIM_TRY(get_function(func, &function));
 	*count = sim_occupancy_blocks(function->info, threads, shared);
 	return CUDA_SUCCESS;
 }
@@ -78,17 +80,17 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction 
 						     size_t dynamicSMemSize)
 {
 	SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-	return active_blocks(numBlocks, func, blockSize, dynamicSMemSize, 0);
+	return count_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
 							      size_t dynamicSMemSize, unsigned int flags)
 {
 	SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-	return active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
+	return count_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
 }
 
-static CUresult potential_block(int *minimum_grid, int *block, CUfunction func, CUoccupancyB2DSize of_block,
+static CUresult find_best_block(int *minimum_grid, int *block, CUfunction func, CUoccupancyB2DSize of_block,
 				size_t fixed, int limit, unsigned flags)
 {
 	struct CUfunc_st *function;
@@ -96,12 +98,12 @@ static CUresult potential_block(int *minimum_grid, int *block, CUfunction func, 
 
 	if (!minimum_grid || !block || limit < 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(subject(func, &function));
+	SIM_TRY(get_function(func, &function));
 	int most = (int)function->info->max_threads;
 	if (limit && limit < most)
 		most = limit;
 	for (int size = (most + WARP - 1) / WARP * WARP; size > 0; size -= WARP) {
-		int threads = least(size, most);
+		int threads = min_int(size, most);
 		int blocks = sim_occupancy_blocks(function->info, threads, of_block ? of_block(threads) : fixed);
 		if (blocks * threads > best_threads) {
 			best_threads = blocks * threads;
@@ -119,7 +121,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 					  int blockSizeLimit)
 {
 	SIM_ENTER(cuOccupancyMaxPotentialBlockSize);
-	return potential_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
+	return find_best_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
 			       blockSizeLimit, 0);
 }
 
@@ -128,7 +130,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 						   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
 {
 	SIM_ENTER(cuOccupancyMaxPotentialBlockSizeWithFlags);
-	return potential_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
+	return find_best_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
 			       blockSizeLimit, flags);
 }
 
@@ -140,17 +142,17 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 	SIM_ENTER(cuOccupancyAvailableDynamicSMemPerBlock);
 	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(subject(func, &function));
+	SIM_TRY(get_function(func, &function));
 	if (numBlocks > sim_occupancy_blocks(function->info, blockSize, 0))
 		return CUDA_ERROR_INVALID_VALUE;
 	int each = (sm.shared / numBlocks - sm.reserved_shared) / SHARED_UNIT * SHARED_UNIT;
-	each = least(each, sim_kernel_shared_limit());
+	each = min_int(each, sim_kernel_shared_limit());
 	*dynamicSmemSize = (size_t)(each - (int)function->info->static_shared);
 	return CUDA_SUCCESS;
 }
 
-// The cluster that a configuration asks for.
-static CUresult cluster_of(const CUlaunchConfig *config, const struct CUfunc_st *function, unsigned ret_cluster[3])
+// Returns the cluster of a configuration.
+static CUresult get_cluster(const CUlaunchConfig *config, const struct CUfunc_st *function, unsigned ret_cluster[3])
 {
 	const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
 	struct sim_launch_attributes attributes = {.set = 0};
@@ -169,15 +171,15 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	SIM_ENTER(cuOccupancyMaxPotentialClusterSize);
 	if (!clusterSize || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(subject(func, &function));
+	SIM_TRY(get_function(func, &function));
 	*clusterSize = sim_process.config.cc_major < 9		? 1
 		       : function->settings.cluster_any ? SIM_CLUSTER_MOST
 							: SIM_CLUSTER_PORTABLE;
 	return CUDA_SUCCESS;
 }
 
-// `resident` blocks in each of `sms` multiprocessors, `blocks` in a cluster.
-static int active_clusters(int resident, int sms, int blocks)
+// Returns how many clusters of `blocks` blocks run at once, with `resident` blocks on each of `sms` multiprocessors.
+static int count_active_clusters(int resident, int sms, int blocks)
 {
 	if (blocks == 0) // without a cluster
 		return 0;
@@ -195,11 +197,12 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 	SIM_ENTER(cuOccupancyMaxActiveClusters);
 	if (!numClusters || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(subject(func, &function));
-	SIM_TRY(cluster_of(config, function, cluster));
+	SIM_TRY(get_function(func, &function));
+	SIM_TRY(get_cluster(config, function, cluster));
 	int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
 	int blocks = (int)(cluster[0] * cluster[1] * cluster[2]);
 	int resident = sim_occupancy_blocks(function->info, threads, config->sharedMemBytes);
-	*numClusters = active_clusters(least(resident, CLUSTERED_BLOCKS), (int)function->module->context->sms, blocks);
+	*numClusters =
+		count_active_clusters(min_int(resident, CLUSTERED_BLOCKS), (int)function->module->context->sms, blocks);
 	return CUDA_SUCCESS;
 }

@@ -1,9 +1,8 @@
-// Operations and the queues they stand in.
+// Operations and the queues of streams.
 //
-// Every stream runs its operations in order, one at a time, on a worker thread of its own
-// (which ends when it has had nothing to do for a while), or on the calling thread where
-// that cannot be told from outside. Whatever an operation must wait for in other streams is
-// a mark in its list, put there when it is submitted.
+// Every stream runs its operations in order, one at a time, on its worker thread, which ends after a while without
+// work. An operation runs on the calling thread where a program cannot see the difference. When an operation is
+// submitted, it gets a list of the marks in other streams that it must wait for.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ struct sim_op *sim_op_new(const struct sim_op_class *class, struct sim_context *
 {
 	struct sim_op *op = calloc(1, class->size);
 	if (!op)
-		abort(); // the host is out of memory: nothing here can go on
+		abort(); // the host is out of memory
 	op->class = class;
 	op->context = context;
 	return op;
@@ -86,7 +85,7 @@ const struct ptx_space *sim_op_space(const struct sim_op *op)
 	return &op->context->device->space;
 }
 
-// Waits for its marks. On a device that shares its time the operation may then begin.
+// Waits for the operation's marks. On a device that shares its time, lets the operation begin then.
 static void wait_for_marks(struct sim_op *op)
 {
 	uint64_t latest = 0;
@@ -102,7 +101,7 @@ static void wait_for_marks(struct sim_op *op)
 		sim_time_ready(op, latest);
 }
 
-// Whether it may run; the sticky error otherwise.
+// Returns the sticky error, unless the operation may run in spite of it.
 static CUresult check_failure(const struct sim_op *op)
 {
 	struct sim_context *context = op->context;
@@ -112,17 +111,17 @@ static CUresult check_failure(const struct sim_op *op)
 	return op->always ? CUDA_SUCCESS : sim_failure();
 }
 
-// A result other than success becomes the sticky error.
+// Makes a result other than success the sticky error.
 static CUresult check_result(struct sim_context *context, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		return result;
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // cut short: no fault of its own
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled; it did not fail itself
 		return sim_failure() ? sim_failure() : result;
 	return sim_context_fail(context, result);
 }
 
-static CUresult perform(struct sim_op *op, struct sim_time_cursor *cursor)
+static CUresult execute_op(struct sim_op *op, struct sim_time_cursor *cursor)
 {
 	struct sim_context *context = op->context;
 
@@ -149,22 +148,22 @@ static CUresult perform(struct sim_op *op, struct sim_time_cursor *cursor)
 
 CUresult sim_op_execute(struct sim_op *op, struct sim_time_cursor *cursor)
 {
-	CUresult result = perform(op, cursor);
+	CUresult result = execute_op(op, cursor);
 	if (op->mark)
 		sim_mark_finish(op->mark);
 	return result;
 }
 
-// With context->lock held, which it releases while the operation runs.
+// Runs one operation of the queue. With context->lock held, which it releases while the operation runs.
 static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 {
 	pthread_mutex_t *lock = &stream->context->lock;
 
 	stream->running = op;
 	pthread_mutex_unlock(lock);
-	CUresult result = perform(op, NULL);
+	CUresult result = execute_op(op, NULL);
 	if (op->class->finish)
-		op->class->finish(op); // what it held is free when its end can be seen
+		op->class->finish(op); // its resources are free before its end can be seen
 	op->finished = true;
 	pthread_mutex_lock(lock);
 	stream->running = NULL;
@@ -172,7 +171,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 		sim_time_end(stream, op);
 	if (stream->last == op)
 		stream->last = NULL;
-	struct sim_mark *mark = op->mark; // nobody asks for it any more
+	struct sim_mark *mark = op->mark; // no thread reads op->mark any more
 	op->mark = NULL;
 	atomic_fetch_sub(&stream->pending, 1);
 	if (stream->room_waiters)
@@ -182,11 +181,11 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	if (mark)
 		sim_mark_finish_at(mark, op->time ? op->time->ended_ns : sim_device_clock_ns());
 	sim_mark_unref(mark);
-	sim_stream_retire(stream); // may be its end, unless the caller holds it
+	sim_stream_retire(stream); // may free the stream, unless the caller has a reference
 	return result;
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
 	struct sim_stream *stream = argument;
 	pthread_mutex_t *lock = &stream->context->lock;
@@ -214,7 +213,7 @@ static void *work(void *argument)
 			stream->tail = NULL;
 		run_one(stream, op);
 		pthread_mutex_unlock(lock);
-		sim_op_free(op); // may run the program's code
+		sim_op_free(op); // may run code of the program
 		pthread_mutex_lock(lock);
 	}
 idle:
@@ -232,17 +231,17 @@ static void start_worker(struct sim_stream *stream)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); // the program's signals are for its own threads
+	sigfillset(&all); // signals are for the program's own threads
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	sim_stream_ref(stream);
-	stream->worker = pthread_create(&thread, &attributes, work, stream) == 0;
+	stream->worker = pthread_create(&thread, &attributes, run_worker, stream) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	if (!stream->worker)
 		sim_stream_unref(stream);
 }
 
-// The mark of the stream's last operation; NULL when it is idle. With context->lock held.
+// Returns the mark of the stream's latest operation; NULL: the stream is idle. With context->lock held.
 static struct sim_mark *last_mark(struct sim_stream *stream)
 {
 	if (!stream->last)
@@ -252,7 +251,7 @@ static struct sim_mark *last_mark(struct sim_stream *stream)
 	return stream->last->mark;
 }
 
-// What the default streams imply. With context->lock held.
+// Makes the operation wait as the semantics of default streams demand. With context->lock held.
 static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 {
 	struct sim_context *context = stream->context;
@@ -266,11 +265,11 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 	}
 }
 
-// On a device that shares its time: what the operation does to memory is done now, as on any other device, and only its
-// end waits for the device. With context->lock held, which it releases while the operation runs.
+// On a device that shares its time: performs the operation's effect on memory now, as on any other device. Only its end
+// waits for the device. With context->lock held, which it releases while the operation runs.
 static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 {
-	stream->running = op; // others queue behind it
+	stream->running = op; // other operations queue behind it
 	pthread_mutex_unlock(&stream->context->lock);
 	CUresult result = check_failure(op);
 	if (result == CUDA_SUCCESS)
@@ -280,7 +279,7 @@ static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 	stream->running = NULL;
 }
 
-// First or last in the queue. With context->lock held.
+// Adds the operation to the queue, at the head or at the tail. With context->lock held.
 static void enqueue(struct sim_stream *stream, struct sim_op *op, bool first)
 {
 	if (first) {
@@ -314,7 +313,8 @@ static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 	pthread_mutex_t *lock = &stream->context->lock;
 
 	for (;;) {
-		// Whose call passed the gate before it was closed waits here: once nothing is queued, nothing will be.
+		// A call that passed the gate before it closed waits here, so that the queues of a locked process stay
+		// empty.
 		if (atomic_load(&sim_gate) & SIM_GATE_LOCKED) {
 			pthread_mutex_unlock(lock);
 			(void)sim_checkpoint_enter(VG_ENTRY_cuLaunchKernel);
@@ -340,8 +340,8 @@ void sim_context_wait_for_room(struct sim_context *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
-// Takes op. `wait`: the caller wants to see it done.
-static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
+// Submits an operation, and consumes it. `wait`: returns when it has ended.
+static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, bool wait)
 {
 	struct sim_context *context = stream->context;
 	CUresult result = CUDA_SUCCESS;
@@ -387,7 +387,7 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 		start_worker(stream);
 	else if (stream->sleeping && !stream->running)
 		pthread_cond_signal(&stream->wake);
-	bool stranded = !stream->worker; // no thread to be had: run it here
+	bool stranded = !stream->worker; // no thread could be created: run it here
 	pthread_mutex_unlock(&context->lock);
 	if (stranded)
 		sim_stream_drain(stream);
@@ -399,7 +399,6 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 	return result;
 }
 
-// Runs what is queued on the calling thread.
 void sim_stream_drain(struct sim_stream *stream)
 {
 	pthread_mutex_t *lock = &stream->context->lock;
@@ -422,24 +421,24 @@ void sim_stream_drain(struct sim_stream *stream)
 
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op)
 {
-	return submit(stream, op, false);
+	return submit_op(stream, op, false);
 }
 
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op)
 {
-	CUresult result = submit(stream, op, true);
+	CUresult result = submit_op(stream, op, true);
 	if (result == CUDA_SUCCESS)
 		sim_pool_apply_thresholds(stream->context);
 	sim_exec_flush_output(stream->context);
 	return result;
 }
 
-static CUresult nothing(struct sim_op *op)
+static CUresult do_nothing(struct sim_op *op)
 {
 	return CUDA_SUCCESS;
 }
 
-static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = nothing};
+static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = do_nothing};
 
 struct sim_mark *sim_stream_last_mark(struct sim_stream *stream)
 {
@@ -456,7 +455,7 @@ CUresult sim_stream_wait_idle(struct sim_stream *stream)
 	struct sim_context *context = stream->context;
 	struct sim_mark *mark = sim_stream_last_mark(stream);
 
-	if (stream->legacy) { // it is done when the blocking streams are
+	if (stream->legacy) { // its work ends after that of the blocking streams
 		struct sim_op *probe = sim_op_new(&nothing_class, context);
 		probe->instant = probe->always = true;
 		(void)sim_submit_wait(stream, probe);

@@ -32,7 +32,7 @@ bool sim_time_has_room(const struct sim_stream *stream, const struct sim_op *op)
 	return stream->pieces + count <= TIME_DEPTH;
 }
 
-static int device_of(const struct sim_stream *stream)
+static int get_device(const struct sim_stream *stream)
 {
 	return stream->context->device->physical;
 }
@@ -42,7 +42,7 @@ static CUresult claim_channel(struct sim_stream *stream)
 	uint64_t context = sim_mps_is_client()
 				   ? REGION_TIME_MPS
 				   : region_time_context(sim_process.region, stream->context->parent->id);
-	int status = region_time_claim(sim_process.region, device_of(stream), context, &stream->channel);
+	int status = region_time_claim(sim_process.region, get_device(stream), context, &stream->channel);
 
 	stream->has_channel = status == 0;
 	if (status == 0)
@@ -67,8 +67,8 @@ CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op)
 		return CUDA_SUCCESS;
 	if (!stream->has_channel)
 		SIM_TRY(claim_channel(stream));
-	op->time->first = region_time_append(sim_process.region, device_of(stream), stream->channel, pieces, count,
-				       op->wait_count ? 0 : op->time->submitted_ns);
+	op->time->first = region_time_append(sim_process.region, get_device(stream), stream->channel, pieces, count,
+					     op->wait_count ? 0 : op->time->submitted_ns);
 	op->pieces = count;
 	stream->pieces += count;
 	return CUDA_SUCCESS;
@@ -80,17 +80,17 @@ void sim_time_ready(struct sim_op *op, uint64_t ready_ns)
 
 	time->ready_ns = ready_ns > time->submitted_ns ? ready_ns : time->submitted_ns;
 	if (op->pieces)
-		region_time_ready(sim_process.region, device_of(op->stream), op->stream->channel, time->first,
+		region_time_ready(sim_process.region, get_device(op->stream), op->stream->channel, time->first,
 				  time->ready_ns);
 }
 
 // ---- running --------------------------------------------------------------------------------
 
-// Sleeps until the work is at that stage. Returns false if `context` (NULL: never) is stopped first.
+// Sleeps until the work is at that stage. Returns false if the work of `context` (may be NULL) is cancelled first.
 static bool wait_for_stage(const struct sim_stream *stream, uint64_t sequence, enum time_stage stage,
 			   const struct sim_context *context, uint64_t *ret_end_ns)
 {
-	int device = device_of(stream);
+	int device = get_device(stream);
 
 	for (;;) {
 		struct region_moment moment =
@@ -106,13 +106,13 @@ static bool wait_for_stage(const struct sim_stream *stream, uint64_t sequence, e
 	}
 }
 
-// The end of the piece, which may be cut short.
+// Waits for the end of the piece of work. Cancels it if its operation failed or is cancelled.
 static CUresult end_piece(const struct sim_op *op, const struct sim_stream *stream, uint64_t sequence, CUresult result,
 			  uint64_t *ret_end_ns)
 {
 	if (result == CUDA_SUCCESS && wait_for_stage(stream, sequence, TIME_ENDS, op->context, ret_end_ns))
 		return CUDA_SUCCESS;
-	region_time_cancel(sim_process.region, device_of(stream), stream->channel, sequence);
+	region_time_cancel(sim_process.region, get_device(stream), stream->channel, sequence);
 	(void)wait_for_stage(stream, sequence, TIME_ENDS, NULL, ret_end_ns);
 	return result == CUDA_SUCCESS ? CUDA_ERROR_CONTEXT_IS_DESTROYED : result;
 }
@@ -123,12 +123,12 @@ static CUresult run_on_host(struct sim_op *op, const struct sim_stream *stream, 
 	bool at_once = op->instant && op->time && op->time->ready_ns;
 	uint64_t closed = at_once ? op->time->ready_ns : region_time_now(sim_process.region);
 
-	region_time_close(sim_process.region, device_of(stream), stream->channel, sequence, 0, closed);
+	region_time_close(sim_process.region, get_device(stream), stream->channel, sequence, 0, closed);
 	(void)wait_for_stage(stream, sequence, TIME_ENDS, NULL, ret_end_ns);
 	return result;
 }
 
-// Runs it once the device serves it: what it does to memory is not seen before. Its own time is what it took.
+// Runs the operation when the device serves it, so that its effect on memory is not seen before. Measures its time.
 static CUresult run_when_served(struct sim_op *op, const struct sim_stream *stream, uint64_t sequence,
 				uint64_t *ret_own_ns)
 {
@@ -146,7 +146,7 @@ static CUresult run_when_served(struct sim_op *op, const struct sim_stream *stre
 static CUresult run_on_device(struct sim_op *op, const struct sim_stream *stream, uint64_t sequence,
 			      const struct region_piece *piece, uint64_t *ret_end_ns)
 {
-	int device = device_of(stream);
+	int device = get_device(stream);
 	uint64_t own = 0;
 
 	CUresult result = op->performed ? CUDA_SUCCESS : run_when_served(op, stream, sequence, &own);
@@ -206,10 +206,10 @@ void sim_time_end_bodies(struct sim_context *context, struct sim_time_cursor *cu
 		cursor->gathered_ns += bodies->gathered_ns;
 		return;
 	}
-	region_time_close(sim_process.region, device_of(cursor->stream), cursor->stream->channel, cursor->next,
+	region_time_close(sim_process.region, get_device(cursor->stream), cursor->stream->channel, cursor->next,
 			  bodies->gathered_ns, region_time_now(sim_process.region));
 	(void)end_piece(&op, cursor->stream, cursor->next++, CUDA_SUCCESS, &cursor->end_ns);
-	region_add_busy(sim_process.region, device_of(cursor->stream), bodies->gathered_ns);
+	region_add_busy(sim_process.region, get_device(cursor->stream), bodies->gathered_ns);
 }
 
 void sim_time_end_graph(struct sim_op *op, struct sim_time_cursor *cursor)
@@ -238,12 +238,12 @@ void sim_time_end(struct sim_stream *stream, struct sim_op *op)
 	struct sim_op_time *time = op->time;
 	uint64_t earliest = time->ready_ns > time->submitted_ns ? time->ready_ns : time->submitted_ns;
 
-	if (!time->ended_ns) // took no time, right after what was before it
+	if (!time->ended_ns) // took no time: ended with the operation before it
 		time->ended_ns = stream->ended_ns > earliest ? stream->ended_ns : earliest;
 	stream->ended_ns = time->ended_ns;
 	stream->pieces -= op->pieces;
 	if (stream->pieces || !stream->has_channel)
 		return;
-	region_time_release(sim_process.region, device_of(stream), stream->channel);
+	region_time_release(sim_process.region, get_device(stream), stream->channel);
 	stream->has_channel = false;
 }

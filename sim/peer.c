@@ -1,4 +1,4 @@
-// Peer access: one context's kernels in another device's allocations.
+// Peer access: the access of a context's kernels to allocations of another device.
 #include "context.h"
 #include "entry.h"
 #include "memory.h"
@@ -20,7 +20,7 @@ static void change_range(struct sim_range *range, void *data)
 		sim_mapping_set_access(mapping, change->device, change->access);
 }
 
-static CUresult both(CUcontext handle, struct sim_context **ret_context, struct sim_context **ret_peer)
+static CUresult get_contexts(CUcontext handle, struct sim_context **ret_context, struct sim_context **ret_peer)
 {
 	SIM_TRY(sim_context_current(ret_context));
 	SIM_TRY(sim_context_get(handle, ret_peer));
@@ -36,7 +36,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags
 	SIM_ENTER(cuCtxEnablePeerAccess);
 	if (Flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(both(peerContext, &context, &peer));
+	SIM_TRY(get_contexts(peerContext, &context, &peer));
 	if (context == peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context->device == peer->device || !sim_process.config.peers)
@@ -56,7 +56,7 @@ CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peerContext)
 	struct sim_context *context, *peer;
 
 	SIM_ENTER(cuCtxDisablePeerAccess);
-	SIM_TRY(both(peerContext, &context, &peer));
+	SIM_TRY(get_contexts(peerContext, &context, &peer));
 	struct change change = {peer, context->device, CU_MEM_ACCESS_FLAGS_PROT_NONE};
 	sim_memory_lock();
 	bool enabled = context->peers >> peer->device->ordinal & 1;

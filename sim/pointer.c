@@ -5,13 +5,13 @@
 #include "pool.h"
 #include "process.h"
 
-// In a range of cuMemAddressReserve, where each mapping stands for itself.
+// Returns whether the address is in a range of cuMemAddressReserve. There each mapping is like an allocation.
 static bool is_reserved(const struct sim_pointer *pointer)
 {
 	return pointer->range && pointer->range->kind == SIM_RANGE_RESERVED;
 }
 
-static int handle_types(const struct sim_pointer *pointer)
+static int get_handle_types(const struct sim_pointer *pointer)
 {
 	int types = 0;
 
@@ -23,7 +23,7 @@ static int handle_types(const struct sim_pointer *pointer)
 	return types;
 }
 
-static CUresult access_flags(int *ret_flags, CUdeviceptr ptr)
+static CUresult get_access_flags(int *ret_flags, CUdeviceptr ptr)
 {
 	struct sim_context *context;
 
@@ -34,7 +34,7 @@ static CUresult access_flags(int *ret_flags, CUdeviceptr ptr)
 	return CUDA_SUCCESS;
 }
 
-// Attributes of the memory that the pointer is in.
+// Returns an attribute of the memory to which the pointer points.
 static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
 			   const struct sim_pointer *pointer)
 {
@@ -52,13 +52,14 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 		*(int *)data = pointer->mapped;
 		break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(unsigned long long *)data = (unsigned)handle_types(pointer);
+		*(unsigned long long *)data = (unsigned)get_handle_types(pointer);
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		*(int *)data = false;
 		break;
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return access_flags(data, ptr);
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return get_access_flags(data, ptr);
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		*(CUmemoryPool *)data =
 			range && range->kind == SIM_RANGE_POOL ? sim_pool_handle_of(pointer->range) : NULL;
@@ -69,32 +70,32 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		*(size_t *)data = range && !reserved ? range->size : pointer->size;
 		break;
-	default: // P2P tokens are gone
+	default: // P2P tokens do not exist any more
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
 }
 
-static bool of_pool(const struct sim_pointer *pointer)
+static bool is_of_pool(const struct sim_pointer *pointer)
 {
 	return pointer->range && pointer->range->kind == SIM_RANGE_POOL;
 }
 
-// Memory of pools that are on no device counts as the current context's.
-static bool pool_of_host(const struct sim_pointer *pointer, struct sim_context **ret_context)
+// Returns whether it is memory of a pool in the host. Such memory belongs to the current context.
+static bool find_host_pool_context(const struct sim_pointer *pointer, struct sim_context **ret_context)
 {
-	return of_pool(pointer) && !pointer->device && sim_context_current(ret_context) == CUDA_SUCCESS;
+	return is_of_pool(pointer) && !pointer->device && sim_context_current(ret_context) == CUDA_SUCCESS;
 }
 
-// What can be asked of a reserved address without a mapping.
+// Returns whether a reserved address without a mapping has the attribute.
 static bool is_of_range(CUpointer_attribute attribute)
 {
 	return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
 	       attribute == CU_POINTER_ATTRIBUTE_MAPPED;
 }
 
-// Truth values have four bytes, which NVIDIA's header leaves open.
-static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+// Returns an attribute. Boolean ones have four bytes; NVIDIA's header does not say so.
+static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct sim_pointer p;
 	bool known = sim_pointer_find(ptr, &p);
@@ -104,7 +105,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (!p.context && !pool_of_host(&p, &p.context) && !of_pool(&p) && !is_reserved(&p))
+		if (!p.context && !find_host_pool_context(&p, &p.context) && !is_of_pool(&p) && !is_reserved(&p))
 			return CUDA_ERROR_INVALID_VALUE; // belongs to no context
 		*(CUcontext *)data = p.context ? sim_context_handle(p.context) : NULL;
 		break;
@@ -130,7 +131,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		*(int *)data = p.managed;
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		if (!p.device && pool_of_host(&p, &p.context))
+		if (!p.device && find_host_pool_context(&p, &p.context))
 			p.device = p.context->device;
 		*(int *)data = p.device ? p.device->ordinal : CU_DEVICE_CPU;
 		break;
@@ -145,11 +146,11 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	SIM_ENTER(cuPointerGetAttribute);
-	return data ? get(data, attribute, ptr) : CUDA_ERROR_INVALID_VALUE;
+	return data ? get_attribute(data, attribute, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// What an attribute reads for a pointer the driver does not know: its null value.
-static size_t width(CUpointer_attribute attribute)
+// Returns the size of an attribute, to set its null value for a pointer that is unknown to the driver.
+static size_t get_size(CUpointer_attribute attribute)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -177,9 +178,9 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_at
 		if (!data[i] || (int)attributes[i] <= 0 ||
 		    attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (get(data[i], attributes[i], ptr) == CUDA_SUCCESS)
+		if (get_attribute(data[i], attributes[i], ptr) == CUDA_SUCCESS)
 			continue;
-		memset(data[i], 0, width(attributes[i]));
+		memset(data[i], 0, get_size(attributes[i]));
 		if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
 			*(int *)data[i] = CU_DEVICE_INVALID;
 	}

@@ -1,4 +1,4 @@
-// The profiler switches: there is nothing to profile, switching is legal.
+// The profiler's switches, which have no effect.
 #include "capture.h"
 #include "context.h"
 #include "entry.h"

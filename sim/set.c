@@ -7,7 +7,7 @@
 #include "process.h"
 #include "stream.h"
 
-static void fill(void *at, const CUDA_MEMSET_NODE_PARAMS *set, size_t elements)
+static void fill_row(void *at, const CUDA_MEMSET_NODE_PARAMS *set, size_t elements)
 {
 	if (set->elementSize == 1) {
 		memset(at, (int)(set->value & 0xff), elements);
@@ -22,7 +22,7 @@ static void fill(void *at, const CUDA_MEMSET_NODE_PARAMS *set, size_t elements)
 	}
 }
 
-static CUresult set_run(struct sim_op *op_)
+static CUresult run_set(struct sim_op *op_)
 {
 	const struct sim_set_op *op = (struct sim_set_op *)op_;
 	const size_t piece = SIM_GRANULE / op->set.elementSize;
@@ -33,18 +33,18 @@ static CUresult set_run(struct sim_op *op_)
 			size_t count = op->set.width - done < piece ? op->set.width - done : piece;
 			void *at = sim_memory_translate(op->device, row + done * op->set.elementSize,
 							count * op->set.elementSize, true);
-			if (!at) // it was unmapped in the meantime
+			if (!at) // unmapped since the call
 				return CUDA_ERROR_ILLEGAL_ADDRESS;
 			if (atomic_load_explicit(&op_->context->cancel, memory_order_relaxed))
 				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-			SIM_PROGRAMS_BYTES(fill(at, &op->set, count));
+			SIM_PROGRAMS_BYTES(fill_row(at, &op->set, count));
 			done += count;
 		}
 	}
 	return CUDA_SUCCESS;
 }
 
-static unsigned set_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	const CUDA_MEMSET_NODE_PARAMS *set = &((const struct sim_set_op *)op)->set;
 
@@ -54,7 +54,7 @@ static unsigned set_pieces(const struct sim_op *op, struct region_piece *ret_pie
 }
 
 const struct sim_op_class sim_set_class = {
-	.name = "set", .size = sizeof(struct sim_set_op), .run = set_run, .pieces = set_pieces};
+	.name = "set", .size = sizeof(struct sim_set_op), .run = run_set, .pieces = list_pieces};
 
 CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op)
 {
@@ -72,10 +72,11 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	    length > pointer.size - (set->dst - pointer.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_device *device = context->device;
-	if (pointer.range && pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
+	if (pointer.range &&
+	    pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate its memory
 		device = pointer.device ? pointer.device : device;
 	} else if (!sim_memory_translate(device, set->dst, length ? length : 1, true)) {
-		device = pointer.device; // another device's memory: that one does it
+		device = pointer.device; // memory of another device, which then does it
 		if (!device || !sim_memory_translate(device, set->dst, length ? length : 1, true))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -88,8 +89,8 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	return CUDA_SUCCESS;
 }
 
-static CUresult set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width,
-		    size_t height, bool asynchronous)
+static CUresult submit_set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
+			   size_t width, size_t height, bool asynchronous)
 {
 	CUDA_MEMSET_NODE_PARAMS params = {
 		.dst = dst, .pitch = pitch, .value = value, .elementSize = element, .width = width, .height = height};
@@ -105,32 +106,32 @@ static CUresult set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned val
 	if (!asynchronous && atomic_load(&stream->capture))
 		return sim_capture_check_stream(stream);
 	SIM_TRY(sim_set_op_new(stream->context, &params, &op));
-	op->instant = !asynchronous || width * element * height <= SIM_STAGED; // done now, if nothing is before it
-	// Pinned host memory is set when the call returns; device memory need not be.
+	op->instant = !asynchronous || width * element * height <= SIM_STAGED;
+	// Pinned host memory is set when the call returns; device memory may be set later.
 	bool wait = !asynchronous && sim_pointer_find(dst, &pointer) && pointer.host && !pointer.managed;
 	return wait ? sim_submit_wait(stream, op) : sim_submit(stream, op);
 }
 
-#define SET_1D(name, bits, type)                                                                                    \
-	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, type value, size_t N)                                 \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##_v2);                                                                     \
-		return set(NULL, dst, 0, value, bits / 8, N, 1, false);                                             \
-	}                                                                                                           \
-	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, type value, size_t N)                            \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##_v2_ptds);                                                                \
-		return set(CU_STREAM_PER_THREAD, dst, 0, value, bits / 8, N, 1, false);                             \
-	}                                                                                                           \
-	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, type value, size_t N, CUstream stream)              \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##Async);                                                                   \
-		return set(stream, dst, 0, value, bits / 8, N, 1, true);                                            \
-	}                                                                                                           \
-	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, type value, size_t N, CUstream stream)         \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##Async_ptsz);                                                              \
-		return set(SIM_PTSZ(stream), dst, 0, value, bits / 8, N, 1, true);                                  \
+#define SET_1D(name, bits, type)                                                                            \
+	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, type value, size_t N)                         \
+	{                                                                                                   \
+		SIM_ENTER(cuMemset##name##_v2);                                                             \
+		return submit_set(NULL, dst, 0, value, bits / 8, N, 1, false);                              \
+	}                                                                                                   \
+	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, type value, size_t N)                    \
+	{                                                                                                   \
+		SIM_ENTER(cuMemset##name##_v2_ptds);                                                        \
+		return submit_set(CU_STREAM_PER_THREAD, dst, 0, value, bits / 8, N, 1, false);              \
+	}                                                                                                   \
+	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, type value, size_t N, CUstream stream)      \
+	{                                                                                                   \
+		SIM_ENTER(cuMemset##name##Async);                                                           \
+		return submit_set(stream, dst, 0, value, bits / 8, N, 1, true);                             \
+	}                                                                                                   \
+	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, type value, size_t N, CUstream stream) \
+	{                                                                                                   \
+		SIM_ENTER(cuMemset##name##Async_ptsz);                                                      \
+		return submit_set(SIM_PTSZ(stream), dst, 0, value, bits / 8, N, 1, true);                   \
 	}
 SET_1D(D8, 8, unsigned char)
 SET_1D(D16, 16, unsigned short)
@@ -140,25 +141,25 @@ SET_1D(D32, 32, unsigned int)
 	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)   \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##_v2);                                                                        \
-		return set(NULL, dst, pitch, value, bits / 8, width, height, false);                                   \
+		return submit_set(NULL, dst, pitch, value, bits / 8, width, height, false);                            \
 	}                                                                                                              \
 	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, size_t width,             \
 						  size_t height)                                                       \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##_v2_ptds);                                                                   \
-		return set(CU_STREAM_PER_THREAD, dst, pitch, value, bits / 8, width, height, false);                   \
+		return submit_set(CU_STREAM_PER_THREAD, dst, pitch, value, bits / 8, width, height, false);            \
 	}                                                                                                              \
 	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, \
 					       CUstream stream)                                                        \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##Async);                                                                      \
-		return set(stream, dst, pitch, value, bits / 8, width, height, true);                                  \
+		return submit_set(stream, dst, pitch, value, bits / 8, width, height, true);                           \
 	}                                                                                                              \
 	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, size_t pitch, type value, size_t width,           \
 						    size_t height, CUstream stream)                                    \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##Async_ptsz);                                                                 \
-		return set(SIM_PTSZ(stream), dst, pitch, value, bits / 8, width, height, true);                        \
+		return submit_set(SIM_PTSZ(stream), dst, pitch, value, bits / 8, width, height, true);                 \
 	}
 SET_2D(D2D8, 8, unsigned char)
 SET_2D(D2D16, 16, unsigned short)

@@ -45,8 +45,8 @@ static inline size_t sim_round_up(size_t value, size_t unit)
 	return value > SIZE_MAX - unit ? 0 : (value + unit - 1) / unit * unit;
 }
 
-// The macros that return from the calling function are this one, SIM_ENTER in entry.h, and their counterparts in nvml.h.
-// SIM_TRY evaluates a CUresult and returns it unless it is CUDA_SUCCESS.
+// The macros that return from the calling function are this one, SIM_ENTER in entry.h, and their counterparts in
+// nvml.h. SIM_TRY evaluates a CUresult and returns it unless it is CUDA_SUCCESS.
 #define SIM_TRY(expression)                                                                        \
 	do {                                                                                       \
 		CUresult try_ = (expression);                                                      \

@@ -7,23 +7,23 @@
 #include "sparse.h"
 #include "texture.h"
 
-// Memory of a tile pool that an array's tiles use, at addresses of its own.
+// Memory of a tile pool that an array's tiles use, mapped at its own addresses.
 struct sparse_pool {
-	struct sim_range *range; // gone if there is no such range at `base`: with its context
+	struct sim_range *range; // freed with its context if `base` is not in this range any more
 	CUdeviceptr base;
 	size_t size;
 	struct sim_physical *physical;
-	size_t uses; // tiles there, and those that a stream will map
+	size_t uses; // tiles that use it, and tiles that a queued operation will map
 	struct sparse_pool *next;
 };
 
 struct sim_sparse {
-	int references; // the array, and operations. Under the memory lock, as the pools
+	int references; // of the array and of operations; under the memory lock, like the pools
 	CUDA_ARRAY_SPARSE_PROPERTIES properties;
-	size_t layers, tails, tail_tiles; // tail_tiles: of each tail
+	size_t layers, tails, tail_tiles; // tail_tiles: number of tiles in each tail
 	bool is_volume;
 	struct ptx_tiles *tiles; // of each level
-	uint64_t *addresses, *tail; // tail: in `addresses`
+	uint64_t *addresses, *tail; // tail: points into `addresses`
 	struct sparse_pool *pools;
 	unsigned count;
 	struct sim_array *levels[];
@@ -48,8 +48,8 @@ CUresult sim_sparse_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 	return descriptor->Height && !(descriptor->Flags & excluded) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// A tile's extent is halved along one axis after the other as texels become larger.
-static void set_tile(CUDA_ARRAY_SPARSE_PROPERTIES *properties, size_t element, bool volume)
+// Computes the extent of a tile. It is halved along one axis after the other as texels become larger.
+static void set_tile_extent(CUDA_ARRAY_SPARSE_PROPERTIES *properties, size_t element, bool volume)
 {
 	unsigned extent[3] = {256, 256, 1}, axis = 1, axes = 2;
 
@@ -71,8 +71,8 @@ static uint32_t count_tiles(size_t extent, uint32_t tile)
 	return (uint32_t)((extent + tile - 1) / tile);
 }
 
-// Lays the tail's levels out one after the other. Each layer has a tail of its own, but if there is nothing beside the
-// tail, all of them are one.
+// Lays out the levels of the tail one after the other. Each layer has its own tail; but if all levels are in the tail,
+// the layers have a single one.
 static void lay_out_tail(struct sim_sparse *sparse)
 {
 	uint64_t size = 0;
@@ -155,7 +155,7 @@ CUresult sim_sparse_create(struct sim_array *const *levels, unsigned count)
 	memcpy(sparse->levels, levels, count * sizeof *levels);
 	sparse->is_volume = sim_array_is_volume(&levels[0]->descriptor);
 	sparse->layers = sparse->is_volume ? 1 : levels[0]->depth;
-	set_tile(&sparse->properties, levels[0]->element, sparse->is_volume);
+	set_tile_extent(&sparse->properties, levels[0]->element, sparse->is_volume);
 	unsigned first = 0;
 	while (first < count && !is_below_tile(levels[first], &sparse->properties, sparse->is_volume))
 		first++;
@@ -174,7 +174,7 @@ CUresult sim_sparse_create(struct sim_array *const *levels, unsigned count)
 	return CUDA_SUCCESS;
 }
 
-// ---- memory: everything below with the memory lock, unless said otherwise ---------------------------
+// ---- memory: all functions with the memory lock held, except sim_* and those of the operation --------
 
 static struct sparse_pool *find_pool(const struct sim_sparse *sparse, CUdeviceptr address)
 {
@@ -185,9 +185,9 @@ static struct sparse_pool *find_pool(const struct sim_sparse *sparse, CUdevicept
 	return pool;
 }
 
-// Takes `uses` tiles of a pool of the array's, and makes the pool if this is the first use of its memory.
-static CUresult take_pool(struct sim_context *context, struct sim_sparse *sparse, struct sim_physical *physical,
-			  size_t uses, struct sparse_pool **ret_pool)
+// Adds `uses` tiles to a pool of the array, and creates the pool at the first use of its memory.
+static CUresult use_pool(struct sim_context *context, struct sim_sparse *sparse, struct sim_physical *physical,
+			 size_t uses, struct sparse_pool **ret_pool)
 {
 	struct sparse_pool *pool = sparse->pools;
 
@@ -220,7 +220,7 @@ static void free_pool(struct sparse_pool *pool)
 	free(pool);
 }
 
-static void give_back(struct sim_sparse *sparse, struct sparse_pool *pool, size_t uses)
+static void release_pool(struct sim_sparse *sparse, struct sparse_pool *pool, size_t uses)
 {
 	struct sparse_pool **at = &sparse->pools;
 
@@ -233,7 +233,7 @@ static void give_back(struct sim_sparse *sparse, struct sparse_pool *pool, size_
 	free_pool(pool);
 }
 
-static void unref(struct sim_sparse *sparse)
+static void unref_sparse(struct sim_sparse *sparse)
 {
 	if (--sparse->references)
 		return;
@@ -257,7 +257,7 @@ void sim_sparse_destroy(struct sim_array *const *levels, unsigned count)
 		levels[i]->tiles = NULL;
 	}
 	sim_memory_lock();
-	unref(sparse);
+	unref_sparse(sparse);
 	sim_memory_unlock();
 }
 
@@ -274,10 +274,10 @@ static void set_tile_address(struct sim_sparse *sparse, uint64_t *tile, CUdevice
 
 	__atomic_store_n(tile, address, __ATOMIC_RELAXED);
 	if (old)
-		give_back(sparse, find_pool(sparse, old), 1);
+		release_pool(sparse, find_pool(sparse, old), 1);
 }
 
-static CUresult map_run(struct sim_op *op_)
+static CUresult run_map(struct sim_op *op_)
 {
 	struct map_op *op = (struct map_op *)op_;
 	const struct ptx_tiles *tiles = op->tiles;
@@ -288,8 +288,8 @@ static CUresult map_run(struct sim_op *op_)
 		for (size_t y = op->first[1]; y < op->first[1] + op->extent[1]; y++)
 			for (size_t x = op->first[0]; x < op->first[0] + op->extent[0]; x++) {
 				size_t index = tiles ? (z * tiles->down + y) * tiles->across + x : x;
-				set_tile_address(op->sparse, tiles ? &tiles->addresses[index] : &op->sparse->tail[index],
-						 address);
+				uint64_t *tile = tiles ? &tiles->addresses[index] : &op->sparse->tail[index];
+				set_tile_address(op->sparse, tile, address);
 				address += address ? PTX_TILE_BYTES : 0;
 			}
 	op->is_done = true;
@@ -297,22 +297,22 @@ static CUresult map_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static void map_finish(struct sim_op *op_)
+static void finish_map(struct sim_op *op_)
 {
 	struct map_op *op = (struct map_op *)op_;
 
 	sim_memory_lock();
 	if (op->pool && !op->is_done)
-		give_back(op->sparse, op->pool, count_uses(op));
+		release_pool(op->sparse, op->pool, count_uses(op));
 	if (op->sparse)
-		unref(op->sparse);
+		unref_sparse(op->sparse);
 	sim_memory_unlock();
 }
 
 static const struct sim_op_class map_class = {
-	.name = "map tiles", .size = sizeof(struct map_op), .run = map_run, .finish = map_finish};
+	.name = "map tiles", .size = sizeof(struct map_op), .run = run_map, .finish = finish_map};
 
-// A range of whole tiles along one axis; the last tile may be named by the part of it that is in the level.
+// Converts a range along one axis to whole tiles. The range may end at the end of the level, inside the last tile.
 static bool find_tiles(size_t offset, size_t extent, size_t tile, size_t size, size_t *ret_first, size_t *ret_count)
 {
 	size_t whole = (size + tile - 1) / tile * tile;
@@ -366,7 +366,7 @@ static CUresult find_memory(struct sim_context *context, const CUarrayMapInfo *i
 	struct sim_physical *physical = sim_handle_find(info->memHandle.memHandle);
 
 	SIM_TRY(sim_array_check_memory(context, physical, info->offset, PTX_TILE_BYTES, size));
-	SIM_TRY(take_pool(context, op->sparse, physical, uses, &op->pool));
+	SIM_TRY(use_pool(context, op->sparse, physical, uses, &op->pool));
 	op->address = op->pool->base + info->offset;
 	return CUDA_SUCCESS;
 }

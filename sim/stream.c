@@ -7,10 +7,10 @@
 #include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_stream *free_list; // a stale handle still points at a stream, without its magic
+static struct sim_stream *free_list; // reused only for streams: a stale handle points to one without its magic
 static atomic_ullong stream_ids = 1;
 
-static struct sim_stream *take_free(void)
+static struct sim_stream *get_free_stream(void)
 {
 	pthread_condattr_t attributes;
 
@@ -34,7 +34,7 @@ static struct sim_stream *take_free(void)
 
 struct sim_stream *sim_stream_new(struct sim_context *context, unsigned flags, int priority)
 {
-	struct sim_stream *stream = take_free();
+	struct sim_stream *stream = get_free_stream();
 
 	atomic_store(&stream->references, 1);
 	stream->context = context;
@@ -95,9 +95,9 @@ void sim_stream_close(struct sim_stream *stream)
 	uint32_t magic = SIM_STREAM_MAGIC;
 
 	if (!atomic_compare_exchange_strong(&stream->magic, &magic, 0))
-		return; // closed already
+		return; // already closed
 	pthread_mutex_lock(&context->lock);
-	// While it has work it stays in its context: default-stream calls must still see it.
+	// A stream with work stays in its context: calls on the default stream must still wait for it.
 	stream->closing = true;
 	pthread_cond_signal(&stream->wake);
 	sim_stream_retire(stream);
@@ -106,21 +106,21 @@ void sim_stream_close(struct sim_stream *stream)
 
 // ---- per-thread default streams ----------------------------------------------------------
 
-struct thread_stream {
+struct find_thread_stream {
 	struct sim_stream *stream;
 	struct sim_context *context;
-	struct thread_stream *next;
+	struct find_thread_stream *next;
 };
 
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 
-static void thread_ends(void *list)
+static void close_thread_streams(void *list)
 {
-	struct thread_stream *one = list;
+	struct find_thread_stream *one = list;
 
 	while (one) {
-		struct thread_stream *next = one->next;
+		struct find_thread_stream *next = one->next;
 		if (!(atomic_load(&sim_gate) & SIM_GATE_UNINITIALIZED))
 			sim_stream_close(one->stream);
 		sim_stream_unref(one->stream);
@@ -129,16 +129,16 @@ static void thread_ends(void *list)
 	}
 }
 
-static void thread_start(void)
+static void create_thread_key(void)
 {
-	pthread_key_create(&thread_key, thread_ends);
+	pthread_key_create(&thread_key, close_thread_streams);
 }
 
-static struct sim_stream *thread_stream(struct sim_context *context)
+static struct sim_stream *find_thread_stream(struct sim_context *context)
 {
-	struct thread_stream *one;
+	struct find_thread_stream *one;
 
-	pthread_once(&thread_once, thread_start);
+	pthread_once(&thread_once, create_thread_key);
 	for (one = pthread_getspecific(thread_key); one; one = one->next)
 		if (one->context == context)
 			return one->stream;
@@ -149,7 +149,7 @@ static struct sim_stream *thread_stream(struct sim_context *context)
 	one->stream = sim_stream_new(context, 0, 0);
 	one->stream->per_thread = true;
 	sim_context_order_stream(one->stream);
-	sim_stream_ref(one->stream); // ours; the context closes it when it goes
+	sim_stream_ref(one->stream); // the context closes the stream when it ends
 	one->next = pthread_getspecific(thread_key);
 	pthread_setspecific(thread_key, one);
 	return one->stream;
@@ -162,7 +162,7 @@ CUresult sim_stream_get_any(CUstream handle, struct sim_stream **ret_stream)
 
 	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD) {
 		SIM_TRY(sim_context_current_any(&context));
-		*ret_stream = handle == CU_STREAM_PER_THREAD ? thread_stream(context) : context->legacy;
+		*ret_stream = handle == CU_STREAM_PER_THREAD ? find_thread_stream(context) : context->legacy;
 		return CUDA_SUCCESS;
 	}
 	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) ||

@@ -1,4 +1,4 @@
-// The stream entries: each with its per-thread-default-stream form.
+// The driver's entries for streams, each also for the per-thread default stream.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -39,7 +39,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (atomic_load(&stream->capture))
 		sim_capture_abandon(stream);
-	CUresult error = sim_failure(); // of which this tells, too
+	CUresult error = sim_failure();
 	sim_stream_close(stream);
 	return error;
 }
@@ -84,34 +84,34 @@ CUresult CUDAAPI cuStreamSynchronize_ptsz(CUstream hStream)
 	return cuStreamSynchronize(SIM_PTSZ(hStream));
 }
 
-// A question about a stream: name, result type, result's name, its value.
-#define QUESTION(name, type, result, value)                                                        \
-	CUresult CUDAAPI name(CUstream hStream, type *result)                                      \
-	{                                                                                          \
-		struct sim_stream *stream;                                                         \
-		SIM_ENTER(name);                                                                   \
-		SIM_TRY(sim_stream_get(hStream, &stream));                                         \
-		if (!result)                                                                       \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		*result = value;                                                                   \
-		return CUDA_SUCCESS;                                                               \
-	}                                                                                          \
-	CUresult CUDAAPI name##_ptsz(CUstream hStream, type *result)                               \
-	{                                                                                          \
-		SIM_ENTER(name##_ptsz);                                                            \
-		return name(SIM_PTSZ(hStream), result);                                            \
+// Defines an entry that returns a property of a stream.
+#define PROPERTY(name, type, result, value)                          \
+	CUresult CUDAAPI name(CUstream hStream, type *result)        \
+	{                                                            \
+		struct sim_stream *stream;                           \
+		SIM_ENTER(name);                                     \
+		SIM_TRY(sim_stream_get(hStream, &stream));           \
+		if (!result)                                         \
+			return CUDA_ERROR_INVALID_VALUE;             \
+		*result = value;                                     \
+		return CUDA_SUCCESS;                                 \
+	}                                                            \
+	CUresult CUDAAPI name##_ptsz(CUstream hStream, type *result) \
+	{                                                            \
+		SIM_ENTER(name##_ptsz);                              \
+		return name(SIM_PTSZ(hStream), result);              \
 	}
 
-static CUcontext context_of(const struct sim_stream *stream)
+static CUcontext get_stream_context(const struct sim_stream *stream)
 {
 	return sim_context_handle(stream->green && stream->green->view ? stream->green->view : stream->context);
 }
 
-QUESTION(cuStreamGetPriority, int, priority, stream->priority)
-QUESTION(cuStreamGetFlags, unsigned int, flags, stream->flags)
-QUESTION(cuStreamGetId, unsigned long long, streamId, stream->id)
-QUESTION(cuStreamGetCtx, CUcontext, pctx, context_of(stream))
-QUESTION(cuStreamGetDevice, CUdevice, device, stream->context->device->ordinal)
+PROPERTY(cuStreamGetPriority, int, priority, stream->priority)
+PROPERTY(cuStreamGetFlags, unsigned int, flags, stream->flags)
+PROPERTY(cuStreamGetId, unsigned long long, streamId, stream->id)
+PROPERTY(cuStreamGetCtx, CUcontext, pctx, get_stream_context(stream))
+PROPERTY(cuStreamGetDevice, CUdevice, device, stream->context->device->ordinal)
 
 CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
 {
@@ -121,7 +121,7 @@ CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (!pCtx || !pGreenCtx)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pCtx = sim_context_handle(stream->context); // of a green one, what it is a part of
+	*pCtx = sim_context_handle(stream->context); // of a green context: its primary context
 	*pGreenCtx = (CUgreenCtx)stream->green;
 	return CUDA_SUCCESS;
 }

@@ -5,14 +5,14 @@
 #include "op_time.h"
 #include "process.h"
 
-static CUresult host_run(struct sim_op *op_)
+static CUresult run_host_function(struct sim_op *op_)
 {
 	struct sim_host_op *op = (struct sim_host_op *)op_;
 	CUresult error = sim_failure();
 
 	atomic_fetch_add(&sim_gate, SIM_GATE_CALLBACK);
 	sim_in_callback = true;
-	if (op->callback) // told about errors too
+	if (op->callback) // a callback also gets errors
 		op->callback(sim_stream_handle(op_->stream), error, op->data);
 	else if (error == CUDA_SUCCESS)
 		op->function(op->data);
@@ -21,8 +21,10 @@ static CUresult host_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-const struct sim_op_class sim_host_class = {
-	.name = "host function", .size = sizeof(struct sim_host_op), .run = host_run, .pieces = sim_time_host_piece};
+const struct sim_op_class sim_host_class = {.name = "host function",
+					    .size = sizeof(struct sim_host_op),
+					    .run = run_host_function,
+					    .pieces = sim_time_host_piece};
 
 struct sim_op *sim_host_op_new(struct sim_context *context, CUhostFn function, void *data)
 {
@@ -84,7 +86,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 	if (!sim_pointer_find(dptr, &pointer) || !pointer.managed || (length && length != pointer.size) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS; // the host and every device may use it at any time here
+	return CUDA_SUCCESS; // in the simulator the host and every device may use it at any time
 }
 
 CUresult CUDAAPI cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)

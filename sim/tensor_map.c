@@ -1,4 +1,4 @@
-// Tensor maps: checked as NVIDIA documents it, and packed into the layout that the interpreter reads.
+// Tensor maps: checks the arguments as NVIDIA documents them, and packs them for the interpreter.
 #include "context.h"
 #include "entry.h"
 #include "process.h"
@@ -6,8 +6,7 @@
 
 _Static_assert(sizeof(struct ptx_tensor_map) <= sizeof(CUtensorMap), "fits");
 
-
-// What all kinds have in common.
+// The arguments that all kinds have in common.
 struct tensor {
 	CUtensorMap *map;
 	CUtensorMapDataType type;
@@ -21,7 +20,8 @@ struct tensor {
 	CUtensorMapFloatOOBfill fill;
 };
 
-static bool is_wide(CUtensorMapDataType type) // sixteen packed values on 16 bytes
+// Returns whether sixteen packed values take 16 bytes.
+static bool is_wide(CUtensorMapDataType type)
 {
 	return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B || type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
 }
@@ -31,8 +31,8 @@ static bool is_packed(CUtensorMapDataType type)
 	return is_wide(type) || type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B;
 }
 
-// Bytes of `count` elements in memory that is not packed wider.
-static uint64_t bytes_of(CUtensorMapDataType type, uint64_t count)
+// Returns the bytes of `count` elements.
+static uint64_t get_bytes(CUtensorMapDataType type, uint64_t count)
 {
 	switch (type) {
 	case CU_TENSOR_MAP_DATA_TYPE_UINT8:
@@ -55,7 +55,7 @@ static uint64_t bytes_of(CUtensorMapDataType type, uint64_t count)
 	}
 }
 
-// Whether elements are copied as they are. Others are flushed, rounded to tf32 or unpacked.
+// Returns whether elements are copied unchanged. Others are flushed, rounded to tf32 or unpacked.
 static bool is_copied(CUtensorMapDataType type)
 {
 	return type < CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ;
@@ -66,12 +66,12 @@ static bool is_float(CUtensorMapDataType type)
 	return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
 }
 
-static size_t swizzle_span(CUtensorMapSwizzle swizzle)
+static size_t get_swizzle_span(CUtensorMapSwizzle swizzle)
 {
 	return swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32 : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64 : 128;
 }
 
-static bool swizzle_suits(const struct tensor *t)
+static bool is_swizzle_valid(const struct tensor *t)
 {
 	if (t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B && t->swizzle != CU_TENSOR_MAP_SWIZZLE_32B)
 		return false;
@@ -82,7 +82,7 @@ static bool swizzle_suits(const struct tensor *t)
 	       (t->swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B && t->type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B);
 }
 
-static bool enums_are_known(const struct tensor *t)
+static bool are_enums_valid(const struct tensor *t)
 {
 	return (unsigned)t->type <= CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B &&
 	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B &&
@@ -91,14 +91,14 @@ static bool enums_are_known(const struct tensor *t)
 	       (unsigned)t->fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA;
 }
 
-static bool address_suits(CUtensorMapDataType type, CUtensorMapInterleave interleave, const void *address)
+static bool is_address_valid(CUtensorMapDataType type, CUtensorMapInterleave interleave, const void *address)
 {
 	unsigned alignment = interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_wide(type) ? 32 : 16;
 
 	return (uintptr_t)address % alignment == 0;
 }
 
-static bool shape_suits(const struct tensor *t)
+static bool is_shape_valid(const struct tensor *t)
 {
 	unsigned unit = t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_wide(t->type) ? 32 : 16;
 
@@ -116,7 +116,7 @@ static bool shape_suits(const struct tensor *t)
 	       !(t->type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B && t->dim[0] % 2);
 }
 
-static CUresult check(const struct tensor *t, unsigned least_rank)
+static CUresult check_tensor(const struct tensor *t, unsigned least_rank)
 {
 	const struct sim_config *config = &sim_process.config;
 	struct sim_context *context;
@@ -124,33 +124,33 @@ static CUresult check(const struct tensor *t, unsigned least_rank)
 	SIM_TRY(sim_context_current(&context));
 	if (config->cc_major < 9)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!t->map || !t->dim || (!t->stride && t->rank > 1) || !t->element_stride ||
-	    t->rank < least_rank || t->rank > PTX_TENSOR_RANK || !enums_are_known(t))
+	if (!t->map || !t->dim || (!t->stride && t->rank > 1) || !t->element_stride || t->rank < least_rank ||
+	    t->rank > PTX_TENSOR_RANK || !are_enums_valid(t))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (config->cc_major < 10 && (is_packed(t->type) || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
-		return CUDA_ERROR_INVALID_VALUE; // Blackwell's
+		return CUDA_ERROR_INVALID_VALUE; // only on Blackwell
 	if (t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE &&
 	    (t->rank < 3 || t->type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA && !is_float(t->type))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!address_suits(t->type, t->interleave, t->address) || !shape_suits(t) || !swizzle_suits(t))
+	if (!is_address_valid(t->type, t->interleave, t->address) || !is_shape_valid(t) || !is_swizzle_valid(t))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-static struct ptx_tensor_map pack(const struct tensor *t, unsigned kind)
+static struct ptx_tensor_map pack_tensor(const struct tensor *t, unsigned kind)
 {
 	struct ptx_tensor_map map = {.magic = PTX_TENSOR_MAGIC,
-			  .kind = (uint8_t)kind,
-			  .type = (uint8_t)t->type,
-			  .rank = (uint8_t)t->rank,
-			  .interleave = (uint8_t)t->interleave,
-			  .swizzle = (uint8_t)t->swizzle,
-			  .promotion = (uint8_t)t->promotion,
-			  .fill = (uint8_t)t->fill,
-			  .element_bytes = (uint8_t)(is_copied(t->type) ? bytes_of(t->type, 1) : 0),
-			  .address = (uintptr_t)t->address};
+				     .kind = (uint8_t)kind,
+				     .type = (uint8_t)t->type,
+				     .rank = (uint8_t)t->rank,
+				     .interleave = (uint8_t)t->interleave,
+				     .swizzle = (uint8_t)t->swizzle,
+				     .promotion = (uint8_t)t->promotion,
+				     .fill = (uint8_t)t->fill,
+				     .element_bytes = (uint8_t)(is_copied(t->type) ? get_bytes(t->type, 1) : 0),
+				     .address = (uintptr_t)t->address};
 
 	for (unsigned i = 0; i < t->rank; i++) {
 		map.dim[i] = (uint32_t)(t->dim[i] - 1);
@@ -161,7 +161,7 @@ static struct ptx_tensor_map pack(const struct tensor *t, unsigned kind)
 	return map;
 }
 
-static void write_out(const struct ptx_tensor_map *map, CUtensorMap *to)
+static void write_map(const struct ptx_tensor_map *map, CUtensorMap *to)
 {
 	memset(to, 0, sizeof *to);
 	memcpy(to, map, sizeof *map);
@@ -178,25 +178,25 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataT
 				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
 
 	SIM_ENTER(cuTensorMapEncodeTiled);
-	SIM_TRY(check(&t, 1));
+	SIM_TRY(check_tensor(&t, 1));
 	if (!boxDim)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < t.rank; i++)
 		if (boxDim[i] == 0 || boxDim[i] > 256)
 			return CUDA_ERROR_INVALID_VALUE;
-	uint64_t inner = bytes_of(t.type, boxDim[0]);
+	uint64_t inner = get_bytes(t.type, boxDim[0]);
 	if ((interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && inner % 16) || (is_wide(t.type) && boxDim[0] != 128) ||
 	    (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && swizzle != CU_TENSOR_MAP_SWIZZLE_NONE &&
-	     inner > swizzle_span(swizzle)))
+	     inner > get_swizzle_span(swizzle)))
 		return CUDA_ERROR_INVALID_VALUE;
-	struct ptx_tensor_map map = pack(&t, PTX_TENSOR_TILED);
+	struct ptx_tensor_map map = pack_tensor(&t, PTX_TENSOR_TILED);
 	for (unsigned i = 0; i < t.rank; i++)
 		map.box[i] = (uint16_t)boxDim[i];
-	write_out(&map, tensorMap);
+	write_map(&map, tensorMap);
 	return CUDA_SUCCESS;
 }
 
-// The box that im2col moves over the picture: corners' offsets, channels and pixels of a load.
+// Checks the box that im2col moves over the image: the offsets of its corners, the channels and pixels of a load.
 static CUresult check_columns(const struct tensor *t, const int *lower, const int *upper, unsigned corners, int limit,
 			      cuuint32_t channels, cuuint32_t pixels)
 {
@@ -209,9 +209,9 @@ static CUresult check_columns(const struct tensor *t, const int *lower, const in
 	}
 	if (channels == 0 || channels > 256 || pixels == 0 || pixels > 1024 || (is_wide(t->type) && channels != 128))
 		return CUDA_ERROR_INVALID_VALUE;
-	uint64_t inner = bytes_of(t->type, channels);
+	uint64_t inner = get_bytes(t->type, channels);
 	return t->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && t->swizzle != CU_TENSOR_MAP_SWIZZLE_NONE &&
-			       inner > swizzle_span(t->swizzle)
+			       inner > get_swizzle_span(t->swizzle)
 		       ? CUDA_ERROR_INVALID_VALUE
 		       : CUDA_SUCCESS;
 }
@@ -229,20 +229,20 @@ CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapData
 	static const int limits[] = {32768, 128, 16};
 
 	SIM_ENTER(cuTensorMapEncodeIm2col);
-	SIM_TRY(check(&t, 3));
+	SIM_TRY(check_tensor(&t, 3));
 	if (!pixelBoxLowerCorner || !pixelBoxUpperCorner)
 		return CUDA_ERROR_INVALID_VALUE;
 	unsigned corners = t.rank - 2;
 	SIM_TRY(check_columns(&t, pixelBoxLowerCorner, pixelBoxUpperCorner, corners, limits[corners - 1],
 			      channelsPerPixel, pixelsPerColumn));
-	struct ptx_tensor_map map = pack(&t, PTX_TENSOR_IM2COL);
+	struct ptx_tensor_map map = pack_tensor(&t, PTX_TENSOR_IM2COL);
 	for (unsigned i = 0; i < corners; i++) {
 		map.column.lower[i] = (int16_t)pixelBoxLowerCorner[i];
 		map.column.upper[i] = (int16_t)pixelBoxUpperCorner[i];
 	}
 	map.column.channels = (uint16_t)channelsPerPixel;
 	map.column.pixels = (uint16_t)pixelsPerColumn;
-	write_out(&map, tensorMap);
+	write_map(&map, tensorMap);
 	return CUDA_SUCCESS;
 }
 
@@ -259,20 +259,20 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMap
 				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
 
 	SIM_ENTER(cuTensorMapEncodeIm2colWide);
-	SIM_TRY(check(&t, 3)); // an H200 encodes it, although nothing there can use it
+	SIM_TRY(check_tensor(&t, 3)); // an H200 encodes it, although none of its instructions can use it
 	if ((unsigned)mode > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 ||
 	    (swizzle != CU_TENSOR_MAP_SWIZZLE_64B && swizzle != CU_TENSOR_MAP_SWIZZLE_128B &&
 	     swizzle != CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_columns(&t, &pixelBoxLowerCornerWidth, &pixelBoxUpperCornerWidth, 1, 32768, channelsPerPixel,
 			      mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 ? 128 : pixelsPerColumn));
-	struct ptx_tensor_map map = pack(&t, PTX_TENSOR_IM2COL_WIDE);
+	struct ptx_tensor_map map = pack_tensor(&t, PTX_TENSOR_IM2COL_WIDE);
 	map.mode = (uint8_t)mode;
 	map.column.lower[0] = (int16_t)pixelBoxLowerCornerWidth;
 	map.column.upper[0] = (int16_t)pixelBoxUpperCornerWidth;
 	map.column.channels = (uint16_t)channelsPerPixel;
 	map.column.pixels = (uint16_t)pixelsPerColumn;
-	write_out(&map, tensorMap);
+	write_map(&map, tensorMap);
 	return CUDA_SUCCESS;
 }
 
@@ -287,10 +287,11 @@ CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalA
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&map, tensorMap, sizeof map);
 	if (map.magic != PTX_TENSOR_MAGIC)
-		return (uintptr_t)globalAddress % 16 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; // nobody looks
-	if (!address_suits((CUtensorMapDataType)map.type, (CUtensorMapInterleave)map.interleave, globalAddress))
+		return (uintptr_t)globalAddress % 16 ? CUDA_ERROR_INVALID_VALUE
+						     : CUDA_SUCCESS; // as the driver, accepts any bytes
+	if (!is_address_valid((CUtensorMapDataType)map.type, (CUtensorMapInterleave)map.interleave, globalAddress))
 		return CUDA_ERROR_INVALID_VALUE;
 	map.address = (uintptr_t)globalAddress;
-	write_out(&map, tensorMap);
+	write_map(&map, tensorMap);
 	return CUDA_SUCCESS;
 }

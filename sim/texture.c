@@ -1,4 +1,4 @@
-// The table of texture and surface objects. A handle is a place in it; kernels look there without a lock.
+// The table of texture and surface objects. A handle is an index into it. Kernels read the table without a lock.
 #include <stdlib.h>
 
 #include "context.h"
@@ -8,11 +8,11 @@ enum { CHUNK = 256, CHUNKS = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_texture *_Atomic chunks[CHUNKS];
-static uint32_t used; // places that have ever been taken
+static uint32_t used; // entries that have ever been used
 static struct sim_texture *free_list;
-static struct sim_texture *ended; // objects that work in the streams may still read
+static struct sim_texture *ended; // destroyed objects that work in the streams may still read
 
-static struct sim_texture *place_at(uint32_t index)
+static struct sim_texture *get_entry(uint32_t index)
 {
 	struct sim_texture *chunk = index / CHUNK < CHUNKS ? atomic_load(&chunks[index / CHUNK]) : NULL;
 
@@ -20,7 +20,7 @@ static struct sim_texture *place_at(uint32_t index)
 }
 
 // Moves the objects that ended before this call to the free list, unless a stream has work.
-static void reclaim(void)
+static void reclaim_ended(void)
 {
 	pthread_mutex_lock(&lock);
 	struct sim_texture *candidates = free_list ? NULL : ended;
@@ -29,7 +29,8 @@ static void reclaim(void)
 	pthread_mutex_unlock(&lock);
 	if (!candidates)
 		return;
-	bool pending = sim_has_pending_work(); // takes locks that are held when a context ends
+	bool pending =
+		sim_has_pending_work(); // without the lock, because it takes locks that an ending context may have
 	pthread_mutex_lock(&lock);
 	struct sim_texture **list = pending ? &ended : &free_list;
 	for (struct sim_texture *texture = candidates, *next; texture; texture = next) {
@@ -40,7 +41,7 @@ static void reclaim(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct sim_texture *take_place(void)
+static struct sim_texture *get_free_entry(void)
 {
 	struct sim_texture *texture = free_list;
 
@@ -56,7 +57,7 @@ static struct sim_texture *take_place(void)
 			return NULL;
 		atomic_store(&chunks[used / CHUNK], chunk);
 	}
-	texture = place_at(used++);
+	texture = get_entry(used++);
 	texture->handle = used;
 	return texture;
 }
@@ -67,9 +68,9 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 	struct ptx_texture seen;
 
 	SIM_TRY(sim_texture_read(description, &seen));
-	reclaim();
+	reclaim_ended();
 	pthread_mutex_lock(&lock);
-	struct sim_texture *texture = take_place();
+	struct sim_texture *texture = get_free_entry();
 	if (texture) {
 		texture->seen = seen;
 		texture->description = *description;
@@ -84,7 +85,8 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 	return CUDA_SUCCESS;
 }
 
-static void release(struct sim_texture *texture) // with the lock
+// With the lock held.
+static void end_texture(struct sim_texture *texture)
 {
 	atomic_store(&texture->is_live, false);
 	texture->next_free = ended;
@@ -95,7 +97,7 @@ void sim_texture_destroy(struct sim_texture *texture)
 {
 	pthread_mutex_lock(&lock);
 	if (atomic_load(&texture->is_live))
-		release(texture);
+		end_texture(texture);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -103,12 +105,12 @@ void sim_texture_context_finish(struct sim_context *context)
 {
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used; i++) {
-		struct sim_texture *texture = place_at(i);
+		struct sim_texture *texture = get_entry(i);
 		if (texture->context != context)
 			continue;
 		atomic_store(&texture->is_visible, false);
 		if (atomic_load(&texture->is_live))
-			release(texture);
+			end_texture(texture);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -117,7 +119,7 @@ void sim_textures_refresh(void)
 {
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used; i++) {
-		struct sim_texture *texture = place_at(i);
+		struct sim_texture *texture = get_entry(i);
 		struct ptx_texture seen;
 		if (atomic_load(&texture->is_live) && sim_texture_read(&texture->description, &seen) == CUDA_SUCCESS &&
 		    memcmp(&texture->seen, &seen, sizeof seen) != 0)
@@ -130,7 +132,7 @@ void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count)
 {
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used; i++) {
-		struct ptx_texture *seen = &place_at(i)->seen;
+		struct ptx_texture *seen = &get_entry(i)->seen;
 		for (uint32_t k = 0; k < seen->level_count; k++)
 			if (seen->levels[k].tiles >= tiles && seen->levels[k].tiles < tiles + count)
 				seen->levels[k] = (struct ptx_image){.width = 1, .height = 1, .depth = 1};
@@ -138,21 +140,21 @@ void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct sim_texture *place_of(unsigned long long handle)
+static struct sim_texture *find_entry(unsigned long long handle)
 {
-	return handle && handle <= CHUNK * CHUNKS ? place_at((uint32_t)handle - 1) : NULL;
+	return handle && handle <= CHUNK * CHUNKS ? get_entry((uint32_t)handle - 1) : NULL;
 }
 
 struct sim_texture *sim_texture_get(unsigned long long handle)
 {
-	struct sim_texture *texture = place_of(handle);
+	struct sim_texture *texture = find_entry(handle);
 
 	return texture && atomic_load_explicit(&texture->is_live, memory_order_acquire) ? texture : NULL;
 }
 
 const struct ptx_texture *sim_texture_find(uint64_t handle)
 {
-	const struct sim_texture *texture = place_of(handle);
+	const struct sim_texture *texture = find_entry(handle);
 
 	return texture && atomic_load_explicit(&texture->is_visible, memory_order_acquire) ? &texture->seen : NULL;
 }

@@ -22,7 +22,7 @@ CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pR
 	return CUDA_SUCCESS;
 }
 
-// A live object of the kind; CUDA_ERROR_INVALID_VALUE.
+// Returns a live object of the kind. CUDA_ERROR_INVALID_VALUE: not found.
 static CUresult find_object(unsigned long long handle, bool is_surface, struct sim_texture **ret_texture)
 {
 	struct sim_context *context;

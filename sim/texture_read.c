@@ -1,5 +1,5 @@
-// From what a program says of a texture or surface to what kernels see, with the checks that NVIDIA documents at
-// cuTexObjectCreate and cuSurfObjectCreate.
+// Translates the program's description of a texture or surface to what kernels see, with the checks that NVIDIA
+// documents for cuTexObjectCreate and cuSurfObjectCreate.
 #include "array.h"
 #include "memory.h"
 #include "texture.h"
@@ -133,7 +133,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *resource, struct ptx_tex
 	return read_arrays(levels, count, texture);
 }
 
-// Formats of views in the order of CUresourceViewFormat: types of 1, 2 and 4 channels.
+// Finds the format of a view. CUresourceViewFormat has each type with 1, 2 and 4 channels.
 static bool find_view_format(CUresourceViewFormat view, CUarray_format *ret_format, unsigned *ret_channels)
 {
 	static const CUarray_format formats[] = {CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
@@ -229,7 +229,7 @@ CUresult sim_texture_read(const struct sim_texture_description *description, str
 	if (!description->is_surface) {
 		if (description->reading.flags & CU_TRSF_SEAMLESS_CUBEMAP && !(flags & CUDA_ARRAY3D_CUBEMAP))
 			return CUDA_ERROR_INVALID_VALUE;
-		if (description->has_view && is_array(resource)) // memory has no view
+		if (description->has_view && is_array(resource)) // linear memory has no view
 			SIM_TRY(apply_view(&description->view, flags, &texture));
 		SIM_TRY(apply_reading(&description->reading, &texture));
 	}

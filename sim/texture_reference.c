@@ -1,5 +1,5 @@
 // Texture and surface references: variables of a module (.texref, .surfref) that the program binds to memory or arrays.
-// The variable holds the handle of an object, which each change of the reference describes anew.
+// The variable contains the handle of an object. Each change of the reference changes the object.
 #include <stdlib.h>
 
 #include "context.h"
@@ -170,12 +170,12 @@ CUresult cuTexRefDestroy(CUtexref hTexRef)
 	SIM_ENTER(cuTexRefDestroy);
 	SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference));
 	if (reference->module)
-		return CUDA_ERROR_INVALID_VALUE; // goes with its module
+		return CUDA_ERROR_INVALID_VALUE; // is destroyed with its module
 	destroy_reference(reference);
 	return CUDA_SUCCESS;
 }
 
-// A kernel's references are those of its module: there is nothing to set.
+// Does nothing: a kernel uses the references of its module.
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	struct CUtexref_st *reference;
@@ -186,7 +186,7 @@ CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 	return sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference);
 }
 
-// ---- what they are bound to --------------------------------------------------------------------------
+// ---- binding -----------------------------------------------------------------------------------------
 
 CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {

@@ -1,4 +1,4 @@
-// How a texture reference reads: formats, address modes, filters, levels.
+// The settings of texture references: formats, address modes, filters, levels.
 #include "entry.h"
 #include "texture_reference.h"
 
@@ -34,7 +34,7 @@ CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref 
 	return CUDA_SUCCESS;
 }
 
-// A setter of one value of CUDA_TEXTURE_DESC, and its getter.
+// Defines the setter and the getter of one field of CUDA_TEXTURE_DESC.
 #define SETTING(name, set_type, get_type, argument, field)                                                             \
 	CUresult cuTexRefSet##name(CUtexref hTexRef, set_type argument)                                                \
 	{                                                                                                              \
