@@ -55,7 +55,7 @@ static bool parse_slice(const char *text, uint64_t *ret_ns)
 	return true;
 }
 
-// Names apart by colons; the last is that of all others, too.
+// Parses names separated by colons. The last one is also the name of all further devices.
 static bool parse_names(const char *text, struct sim_config *config)
 {
 	for (unsigned i = 0; i < SIM_DEVICES; i++) {
@@ -81,8 +81,8 @@ static bool parse_mode(const char *text, enum sim_mode *ret_mode)
 	return true;
 }
 
-// One key. Returns NULL, or what its value must be.
-static const char *apply(struct sim_config *config, const char *key, const char *value)
+// Sets one key. Returns NULL, or what its value must be; an empty text for an unknown key.
+static const char *set_key(struct sim_config *config, const char *key, const char *value)
 {
 	const struct {
 		const char *key;
@@ -108,7 +108,7 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 	if (strcmp(key, "copyengines") == 0)
 		return parse_number(value, 1, 2, &config->copy_engines) ? NULL : "1 or 2";
 	if (strcmp(key, "names") == 0)
-		return parse_names(value, config) ? NULL : "names of at most 31 characters, apart by colons";
+		return parse_names(value, config) ? NULL : "names of at most 31 characters, separated by colons";
 	if (strcmp(key, "mode") == 0)
 		return parse_mode(value, &config->mode) ? NULL : "default, exclusive or prohibited";
 	if (strcmp(key, "driver") == 0)
@@ -169,7 +169,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 			return SIM_CONFIG_BAD;
 		}
 		*value++ = 0;
-		const char *want = apply(&config, item, value);
+		const char *want = set_key(&config, item, value);
 		if (want && !*want) {
 			snprintf(problem, capacity,
 				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
@@ -191,9 +191,9 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Of what is meant and of how it is spelled: another spelling has a daemon of its own, and two daemons
-// must not promise the memory of one device.
-static uint64_t config_hash(const struct sim_config *config, const char *spec)
+// Returns a hash of the configuration and of its text. Another text has a daemon of its own, and two daemons must not
+// admit vGPUs to the memory of one device.
+static uint64_t hash_config(const struct sim_config *config, const char *spec)
 {
 	char text[512];
 
@@ -205,7 +205,7 @@ static uint64_t config_hash(const struct sim_config *config, const char *spec)
 int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity)
 {
 	struct sim_config config;
-	const char *spec = getenv("VIRGATE_SIM"), *folder = getenv("VIRGATE_SIM_DIR");
+	const char *spec = getenv("VIRGATE_SIM"), *directory = getenv("VIRGATE_SIM_DIR");
 	int length;
 
 	if (!spec || !*spec || strcmp(spec, "0") == 0)
@@ -213,12 +213,12 @@ int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacit
 	int status = sim_config_parse(spec, &config, problem, capacity);
 	if (status != 0)
 		return status;
-	if (folder && *folder)
-		length = snprintf(config.folder, sizeof config.folder, "%s", folder);
+	if (directory && *directory)
+		length = snprintf(config.directory, sizeof config.directory, "%s", directory);
 	else
-		length = snprintf(config.folder, sizeof config.folder, "/var/tmp/virgate-sim-%u-%016" PRIx64,
-				  (unsigned)geteuid(), config_hash(&config, spec));
-	if (length < 0 || (size_t)length >= sizeof config.folder - 32) {
+		length = snprintf(config.directory, sizeof config.directory, "/var/tmp/virgate-sim-%u-%016" PRIx64,
+				  (unsigned)geteuid(), hash_config(&config, spec));
+	if (length < 0 || (size_t)length >= sizeof config.directory - 32) {
 		snprintf(problem, capacity, "VIRGATE_SIM_DIR is too long");
 		return SIM_CONFIG_BAD;
 	}

@@ -1,4 +1,4 @@
-// What the simulated node looks like, from VIRGATE_SIM and VIRGATE_SIM_DIR. Any thread.
+// The configuration of the simulated node, from VIRGATE_SIM and VIRGATE_SIM_DIR. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -8,34 +8,34 @@
 enum { SIM_DEVICES = 16, SIM_SMS = 256, SIM_NAME = 32 };
 #define SIM_DEVICE_NAME "Virgate Simulated GPU"
 
-// As NVML numbers them.
+// With the numbers of NVML.
 enum sim_mode { SIM_MODE_DEFAULT = 0, SIM_MODE_PROHIBITED = 2, SIM_MODE_EXCLUSIVE = 3 };
 
 struct sim_config {
 	unsigned devices, sms, cc_major, cc_minor, driver;
 	unsigned peers; // 1: the devices reach each other's memory
-	uint64_t memory, context; // bytes per device, bytes a context takes
+	uint64_t memory, context; // bytes of a device, bytes of a context
 	char names[SIM_DEVICES][SIM_NAME];
-	enum sim_mode mode;	  // who may have contexts
-	unsigned mig;		  // 1: MIG is on, and who uses a device uses a part of it
+	enum sim_mode mode;	  // which processes may have contexts
+	unsigned mig;		  // 1: MIG is on; each device has one instance
 	unsigned mps;		  // 1: processes are clients of MPS
 	unsigned persistence;	  // 1: on
 	unsigned giveup;	  // 1: a checkpoint of the process fails for good
-	unsigned overcommit;	  // 1: memory takes no room on the file system before it is written
-	uint64_t slice_ns;	  // contexts share the device's time in slices of this; 0: they do not share it
-	uint64_t switch_ns;	  // what a change of the context costs
+	unsigned overcommit;	  // 1: memory takes no space on the file system before it is written
+	uint64_t slice_ns;  // contexts get the device's time in slices of this length; 0: they run at the same time
+	uint64_t switch_ns; // duration of a change of the context
 	unsigned copy_engines;	  // 1: one for both directions
-	char folder[256];	  // of the simulated node
+	char directory[256];	  // of the simulated node
 };
 
 enum sim_config_status {
 	SIM_CONFIG_UNSET = 1, // VIRGATE_SIM is unset, empty or 0
-	SIM_CONFIG_BAD = 2,   // `problem` has a sentence for people
+	SIM_CONFIG_BAD = 2,   // `problem` has a message for the user
 };
 
-// Reads the environment; the folder is named, not created. 0 or a sim_config_status.
+// Reads the environment. Does not create the directory. Returns 0 or a sim_config_status.
 int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity);
 // Parses "500us", "2ms" or "1.5s", up to an hour. False: invalid.
 bool sim_duration_parse(const char *text, uint64_t *ret_ns);
-// Parses a specification alone ("1" or "devices=2,memory=8G,…"). 0 or SIM_CONFIG_BAD.
+// Parses a specification ("1" or "devices=2,memory=8G,…"). Returns 0 or SIM_CONFIG_BAD.
 int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity);

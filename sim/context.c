@@ -1,4 +1,4 @@
-// Contexts: their life, each thread's stack of them, primary contexts.
+// Contexts: creation, failure and end, and each thread's stack of current contexts.
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_context *contexts;
 static atomic_ullong context_ids = 1;
 
-// The thread's stack of current contexts; NULL entries stand for "none".
+// The thread's stack of current contexts. An entry may be NULL.
 static _Thread_local struct {
 	struct sim_context **items;
 	size_t count, capacity;
@@ -26,12 +26,12 @@ static _Thread_local struct sim_context *current;
 static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 
-static void stack_start(void)
+static void create_stack_key(void)
 {
 	pthread_key_create(&stack_key, free);
 }
 
-static CUresult stack_push(struct sim_context *context)
+static CUresult push_context(struct sim_context *context)
 {
 	if (stack.count == stack.capacity) {
 		size_t more = stack.capacity ? 2 * stack.capacity : 8;
@@ -40,7 +40,7 @@ static CUresult stack_push(struct sim_context *context)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		stack.items = grown;
 		stack.capacity = more;
-		pthread_once(&stack_once, stack_start);
+		pthread_once(&stack_once, create_stack_key);
 		pthread_setspecific(stack_key, grown); // freed when the thread ends
 	}
 	stack.items[stack.count++] = context;
@@ -48,7 +48,7 @@ static CUresult stack_push(struct sim_context *context)
 	return CUDA_SUCCESS;
 }
 
-static void stack_pop(void)
+static void pop_context(void)
 {
 	stack.count--;
 	current = stack.count ? stack.items[stack.count - 1] : NULL;
@@ -57,16 +57,16 @@ static void stack_pop(void)
 CUresult sim_context_set_current(struct sim_context *context)
 {
 	if (stack.count == 0)
-		return context ? stack_push(context) : CUDA_SUCCESS;
+		return context ? push_context(context) : CUDA_SUCCESS;
 	if (!context) {
-		stack_pop();
+		pop_context();
 		return CUDA_SUCCESS;
 	}
 	stack.items[stack.count - 1] = current = context;
 	return CUDA_SUCCESS;
 }
 
-static CUresult check(const struct sim_context *context)
+static CUresult check_alive(const struct sim_context *context)
 {
 	return atomic_load_explicit(&context->magic, memory_order_acquire) == SIM_CONTEXT_MAGIC
 		       ? CUDA_SUCCESS
@@ -79,7 +79,7 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
 
 	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (check(context) != CUDA_SUCCESS)
+	if (check_alive(context) != CUDA_SUCCESS)
 		return context->was_context == SIM_CONTEXT_MAGIC ? CUDA_ERROR_CONTEXT_IS_DESTROYED
 								 : CUDA_ERROR_INVALID_CONTEXT;
 	*ret_context = context;
@@ -95,7 +95,7 @@ CUresult sim_context_current_any(struct sim_context **ret_context)
 {
 	if (!current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	SIM_TRY(check(current));
+	SIM_TRY(check_alive(current));
 	*ret_context = current;
 	return CUDA_SUCCESS;
 }
@@ -127,8 +127,8 @@ static void stop_work(struct sim_context *context, void *data)
 	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
 }
 
-// False: something had failed before, and *ret_error is that.
-static bool fail(const struct sim_device *device, CUresult error, CUresult *ret_error)
+// Sets the sticky error. Returns false if there is one already. *ret_error: the sticky error.
+static bool set_sticky_error(const struct sim_device *device, CUresult error, CUresult *ret_error)
 {
 	int none = CUDA_SUCCESS;
 	bool first = atomic_compare_exchange_strong(&sim_process.fault, &none, (int)error);
@@ -138,7 +138,7 @@ static bool fail(const struct sim_device *device, CUresult error, CUresult *ret_
 		return false;
 	sim_log("device %d: the context failed, and with it those of every device: %s", device->ordinal,
 		sim_error_name(error));
-	sim_contexts_each(stop_work, NULL); // who waits for it sees its end, and the error
+	sim_contexts_each(stop_work, NULL); // threads that wait for the work wake, and get the error
 	for (int i = 0; i < sim_process.device_count && sim_process.config.slice_ns; i++)
 		region_time_wake(sim_process.region, sim_process.devices[i].physical);
 	return true;
@@ -148,7 +148,7 @@ CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 {
 	CUresult result;
 
-	if (fail(context->device, error, &result))
+	if (set_sticky_error(context->device, error, &result))
 		sim_mps_publish_failure(context, error);
 	return result;
 }
@@ -157,19 +157,19 @@ void sim_context_fail_with_others(const struct sim_device *device, CUresult erro
 {
 	CUresult result;
 
-	(void)fail(device, error, &result);
+	(void)set_sticky_error(device, error, &result);
 }
 
 void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data)
 {
 	pthread_mutex_lock(&contexts_lock);
 	for (struct sim_context *context = contexts; context; context = context->next)
-		if (check(context) == CUDA_SUCCESS)
+		if (check_alive(context) == CUDA_SUCCESS)
 			each(context, data);
 	pthread_mutex_unlock(&contexts_lock);
 }
 
-static bool idle(struct sim_context *context)
+static bool is_idle(struct sim_context *context)
 {
 	bool all = true;
 
@@ -186,25 +186,25 @@ bool sim_has_pending_work(void)
 
 	pthread_mutex_lock(&contexts_lock);
 	for (struct sim_context *context = contexts; context && !pending; context = context->next)
-		pending = check(context) == CUDA_SUCCESS && !idle(context);
+		pending = check_alive(context) == CUDA_SUCCESS && !is_idle(context);
 	pthread_mutex_unlock(&contexts_lock);
 	return pending;
 }
 
-// What work is left ends by itself, or, after a while, is made to.
-static void drain(struct sim_context *context)
+// Waits until the context's work has ended. Cancels it after two seconds.
+static void wait_until_idle(struct sim_context *context)
 {
 	uint64_t until = sim_clock_ns() + 2000000000u;
 	const struct timespec nap = {.tv_nsec = 200000};
 
-	while (!idle(context)) {
+	while (!is_idle(context)) {
 		if (sim_clock_ns() > until)
 			atomic_store(&context->cancel, SIM_CANCEL_WAITS);
 		nanosleep(&nap, NULL);
 	}
 }
 
-static void default_limits(struct sim_context *context)
+static void set_default_limits(struct sim_context *context)
 {
 	context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
 	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = SIM_MIB;
@@ -253,7 +253,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->sms = sim_process.sms;
 	context->id = atomic_fetch_add(&context_ids, 1);
 	context->was_context = SIM_CONTEXT_MAGIC;
-	default_limits(context);
+	set_default_limits(context);
 	if (!revive) {
 		pthread_mutex_init(&context->lock, NULL);
 		pthread_cond_init(&context->no_room_waiters, NULL);
@@ -261,7 +261,8 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
-	pthread_mutex_lock(&contexts_lock); // a failure before this is seen here, one after it sees the context
+	// A failure before this is seen below; a failure after it finds the context in the list.
+	pthread_mutex_lock(&contexts_lock);
 	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
 	if (!revive) {
@@ -278,7 +279,7 @@ CUresult sim_context_alloc_green(struct sim_context *context)
 	struct sim_physical **grown;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!sim_process.config.context) // contexts cost nothing here
+	if (!sim_process.config.context) // contexts cost no memory
 		return CUDA_SUCCESS;
 	sim_memory_lock();
 	grown = realloc(context->green_memory, (context->green_count + 1) * sizeof(struct sim_physical *));
@@ -293,14 +294,14 @@ CUresult sim_context_alloc_green(struct sim_context *context)
 
 void sim_context_end(struct sim_context *context)
 {
-	drain(context);
+	wait_until_idle(context);
 	atomic_store(&context->magic, 0);
 	if (context->parent == context) {
 		sim_exec_context_finish(context);
 		sim_texture_context_finish(context);
 		sim_memory_context_finish(context);
 	}
-	for (;;) { // closed ones leave the list
+	for (;;) { // closing removes a stream from the list
 		pthread_mutex_lock(&context->lock);
 		struct sim_stream *stream = context->streams;
 		while (stream && atomic_load(&stream->magic) == 0)
@@ -325,27 +326,31 @@ void sim_context_end(struct sim_context *context)
 	sim_memory_unlock();
 	if (context->parent == context)
 		region_count_context(sim_process.region, context->device->physical, -1);
-	// The struct stays: handles to it are told from garbage.
+	// The struct stays, so that its handle can be told from garbage.
 }
 
 // ---- entries: creation and the stack --------------------------------------------------------
 
-enum { CONTEXT_FLAGS = CU_CTX_FLAGS_MASK };
+bool sim_context_flags_are_valid(unsigned flags)
+{
+	unsigned schedule = flags & CU_CTX_SCHED_MASK;
 
-static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned version)
+	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && schedule <= CU_CTX_SCHED_BLOCKING_SYNC && schedule != 3;
+}
+
+static CUresult create_context(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned version)
 {
 	struct sim_device *device;
 	struct sim_context *context;
 
-	if (!pctx || (flags & ~(unsigned)CONTEXT_FLAGS) || (flags & CU_CTX_SCHED_MASK) > CU_CTX_SCHED_BLOCKING_SYNC ||
-	    (flags & CU_CTX_SCHED_MASK) == 3)
+	if (!pctx || !sim_context_flags_are_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY((CUresult)atomic_load(&device->lost));
 	SIM_TRY(sim_failure());
 	SIM_TRY(sim_context_new(device, flags, NULL, NULL, &context));
 	context->api_version = version;
-	SIM_TRY(stack_push(context));
+	SIM_TRY(push_context(context));
 	*pctx = sim_context_handle(context);
 	return CUDA_SUCCESS;
 }
@@ -353,13 +358,13 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned v
 CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	SIM_ENTER(cuCtxCreate);
-	return create(pctx, flags, dev, 3010);
+	return create_context(pctx, flags, dev, 3010);
 }
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	SIM_ENTER(cuCtxCreate_v2);
-	return create(pctx, flags, dev, 3020);
+	return create_context(pctx, flags, dev, 3020);
 }
 
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
@@ -370,7 +375,7 @@ CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArra
 		return CUDA_ERROR_INVALID_VALUE;
 	if (numParams > 0) // needs MPS
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-	return create(pctx, flags, dev, 3020);
+	return create_context(pctx, flags, dev, 3020);
 }
 
 CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
@@ -380,7 +385,7 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePar
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 	if (ctxCreateParams && ctxCreateParams->cigParams)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return create(pctx, flags, dev, 3020);
+	return create_context(pctx, flags, dev, 3020);
 }
 
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
@@ -396,7 +401,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	sim_context_end(context);
 	if (current == context)
-		stack_pop();
+		pop_context();
 	return CUDA_SUCCESS;
 }
 
@@ -431,8 +436,8 @@ CUresult CUDAAPI cuCtxDetach(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
-// An inactive primary context may be current, too: calls that need it answer CUDA_ERROR_CONTEXT_IS_DESTROYED until
-// somebody retains it.
+// An inactive primary context may be current, too. Calls that need it fail with CUDA_ERROR_CONTEXT_IS_DESTROYED until
+// it is retained.
 static CUresult get_for_stack(CUcontext handle, struct sim_context **ret_context)
 {
 	CUresult result = sim_context_get(handle, ret_context);
@@ -451,7 +456,7 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(get_for_stack(ctx, &context));
-	return stack_push(context);
+	return push_context(context);
 }
 
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx)
@@ -467,7 +472,7 @@ CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *pctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (pctx)
 		*pctx = sim_context_handle(current);
-	stack_pop();
+	pop_context();
 	return CUDA_SUCCESS;
 }
 

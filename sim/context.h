@@ -59,6 +59,7 @@ CUresult sim_context_current_any(struct sim_context **ret_context);
 // Returns the calling thread's current context, also an inactive primary context.
 CUresult sim_context_top(struct sim_context **ret_context);
 CUresult sim_context_set_current(struct sim_context *context);
+bool sim_context_flags_are_valid(unsigned flags);
 // Returns whether `result`, of sim_context_get() for the handle, means a primary context that is not retained now.
 bool sim_context_is_inactive(CUcontext handle, CUresult result);
 // Calls `each` for every live context. `each` must not call it again.

@@ -3,18 +3,18 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { STEPS_MOST = 4096, FORESEEN_EVENTS = 128 };
+enum { STEPS_MOST = 4096, PREDICTED_EVENTS = 128 };
 
-// One advance: the state, and the heads of the active channels as they were when this step looked at them.
+// One advance: the state, and the heads of the active channels as this step has read them.
 struct advance {
 	struct time_state *state;
 	const struct time_rules *rules;
 	const struct time_queues *queues;
-	bool foresees; // a prediction: work that ends is not reported
+	bool predicts; // work that ends is not reported
 	unsigned events;
-	uint64_t demand[TIME_ENGINES]; // what the work on an engine could use together; see find_demand()
+	uint64_t demand[TIME_ENGINES]; // what all work on an engine could use together; see find_demand()
 	struct head {
-		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or held back
+		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or work that may not begin yet
 		uint32_t engine, sms;
 	} heads[TIME_CHANNELS];
 };
@@ -48,7 +48,7 @@ void time_begin(struct time_state *state, const struct time_queues *queues)
 	}
 }
 
-// Removes channels without work: for those `done` counts, and another process may take them.
+// Removes channels without work: their state is in `done`, and another process may claim them.
 static void drop_idle(struct time_state *state, const struct time_queues *queues)
 {
 	uint32_t count = 0;
@@ -59,7 +59,7 @@ static void drop_idle(struct time_state *state, const struct time_queues *queues
 	state->active_count = count;
 }
 
-static void look_at_heads(struct advance *advance)
+static void read_heads(struct advance *advance)
 {
 	struct time_state *state = advance->state;
 
@@ -108,12 +108,12 @@ static bool has_ended(const struct advance *advance, uint32_t i)
 }
 
 // Removes the work before `end` from the channel. Returns false if `ended` is full.
-static bool leave(struct advance *advance, uint32_t i, uint64_t end)
+static bool remove_work(struct advance *advance, uint32_t i, uint64_t end)
 {
 	struct time_state *state = advance->state;
 	struct time_active *active = &state->active[i];
 
-	if (!advance->foresees) {
+	if (!advance->predicts) {
 		if (state->ended_count == TIME_ENDED)
 			return false;
 		state->ended[state->ended_count++] = (struct time_ended){
@@ -143,7 +143,7 @@ static enum step end_work(struct advance *advance)
 		} else if (!has_ended(advance, i)) {
 			continue;
 		}
-		if (!leave(advance, i, end))
+		if (!remove_work(advance, i, end))
 			return STEP_FULL;
 		step = STEP_DONE;
 	}
@@ -163,7 +163,7 @@ static uint64_t find_waiting(const struct advance *advance)
 	return first ? first->context : 0;
 }
 
-static bool current_runs(const struct advance *advance)
+static bool has_current_work(const struct advance *advance)
 {
 	for (uint32_t i = 0; i < advance->state->active_count; i++)
 		if (runs_on_sms(advance, i) && advance->state->active[i].context == advance->state->current)
@@ -184,7 +184,7 @@ static void begin_slice(struct advance *advance, uint64_t context)
 static void begin_switch(struct advance *advance, uint64_t context)
 {
 	struct time_state *state = advance->state;
-	uint64_t last = ++state->turns; // a context that loses the device during its work is the last in turn
+	uint64_t last = ++state->turns; // a context that is preempted becomes the last in turn
 
 	for (uint32_t i = 0; i < state->active_count; i++)
 		if (runs_on_sms(advance, i) && state->active[i].context == state->current)
@@ -211,31 +211,31 @@ static bool choose_context(struct advance *advance)
 		begin_slice(advance, waiting);
 		return true;
 	}
-	bool runs = current_runs(advance), is_over = state->now_ns >= state->slice_end_ns;
+	bool runs = has_current_work(advance), is_over = state->now_ns >= state->slice_end_ns;
 	if (waiting && (!runs || is_over)) {
 		begin_switch(advance, waiting);
 		return true;
 	}
 	if (runs && is_over)
-		begin_slice(advance, state->current); // nobody else wants it
+		begin_slice(advance, state->current); // no other context waits
 	return false;
 }
 
-static bool is_served(const struct advance *advance, uint32_t i)
+static bool is_being_served(const struct advance *advance, uint32_t i)
 {
 	if (!advance->state->active[i].runnable || advance->heads[i].engine == TIME_HOST)
 		return false;
 	return advance->heads[i].engine != TIME_SMS || has_device(advance, i);
 }
 
-// Adds up the demand for each engine. Work that runs side by side shares an engine: multiprocessors by how many each
-// piece of work can use, copy engines equally.
+// Computes the demand for each engine. Pieces of work that run at the same time divide an engine: multiprocessors by
+// how many each piece can use, copy engines equally.
 static void find_demand(struct advance *advance)
 {
 	memset(advance->demand, 0, sizeof advance->demand);
 	for (uint32_t i = 0; i < advance->state->active_count; i++) {
 		const struct head *head = &advance->heads[i];
-		if (is_served(advance, i))
+		if (is_being_served(advance, i))
 			advance->demand[head->engine] += head->engine == TIME_SMS ? head->sms : 1;
 	}
 }
@@ -268,19 +268,19 @@ static uint64_t find_next_event(const struct advance *advance)
 		note_event(now, state->active[i].gone_ns, &earliest);
 		if (head->closed_ns)
 			note_event(now, head->closed_ns, &earliest);
-		if (head->closed_ns && is_served(advance, i) && head->need_ns > served) {
+		if (head->closed_ns && is_being_served(advance, i) && head->need_ns > served) {
 			find_rate(advance, head->engine, &part, &of);
 			note_event(now, now + ((head->need_ns - served) * of + part - 1) / part, &earliest);
 		}
 	}
 	if (state->next)
 		note_event(now, state->switch_end_ns, &earliest);
-	else if (find_waiting(advance) && current_runs(advance))
+	else if (find_waiting(advance) && has_current_work(advance))
 		note_event(now, state->slice_end_ns, &earliest);
 	return earliest;
 }
 
-static void serve(struct advance *advance, uint64_t until)
+static void serve_work(struct advance *advance, uint64_t until)
 {
 	struct time_state *state = advance->state;
 	const struct time_rules *rules = advance->rules;
@@ -288,14 +288,14 @@ static void serve(struct advance *advance, uint64_t until)
 
 	if (state->next)
 		state->switching_ns += elapsed;
-	else if (current_runs(advance))
+	else if (has_current_work(advance))
 		state->busy_ns += elapsed;
-	// Alone on the device: a slice that is over is followed by the next one.
-	if (!state->next && state->slice_end_ns < until && current_runs(advance) && !find_waiting(advance))
+	// Alone on the device: the next slice follows at once.
+	if (!state->next && state->slice_end_ns < until && has_current_work(advance) && !find_waiting(advance))
 		state->slice_end_ns +=
 			(until - state->slice_end_ns + rules->slice_ns - 1) / rules->slice_ns * rules->slice_ns;
 	for (uint32_t i = 0; i < state->active_count; i++) {
-		if (!is_served(advance, i))
+		if (!is_being_served(advance, i))
 			continue;
 		find_rate(advance, advance->heads[i].engine, &part, &of);
 		state->active[i].served_ns += elapsed * part / of;
@@ -303,10 +303,10 @@ static void serve(struct advance *advance, uint64_t until)
 	state->now_ns = until;
 }
 
-// Does what happens at this moment, then advances to the next one, at most to `until`. STEP_NONE: `until` is reached.
+// Handles the events of this moment, then advances to the next event or to `until`. STEP_NONE: `until` is reached.
 static enum step advance_step(struct advance *advance, uint64_t until)
 {
-	look_at_heads(advance);
+	read_heads(advance);
 	enum step step = end_work(advance);
 	if (step != STEP_NONE)
 		return step;
@@ -316,7 +316,7 @@ static enum step advance_step(struct advance *advance, uint64_t until)
 		return STEP_NONE;
 	find_demand(advance);
 	uint64_t next = find_next_event(advance);
-	serve(advance, next < until ? next : until);
+	serve_work(advance, next < until ? next : until);
 	advance->events += next <= until;
 	return STEP_DONE;
 }
@@ -327,7 +327,7 @@ bool time_advance(struct time_state *state, const struct time_rules *rules, cons
 	struct advance advance = {.state = state, .rules = rules, .queues = queues};
 	enum step step = STEP_DONE;
 
-	// The bound is for a reader of a ring that is being overwritten, whose result is discarded.
+	// The bound is for a process that reads a ring while it is overwritten. Its result is discarded.
 	for (unsigned i = 0; i < STEPS_MOST && step == STEP_DONE; i++)
 		step = advance_step(&advance, until);
 	drop_idle(state, queues);
@@ -364,19 +364,19 @@ enum time_stage time_stage_of(const struct time_state *state, const struct time_
 uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage)
 {
-	struct advance advance = {.state = state, .rules = rules, .queues = queues, .foresees = true};
+	struct advance advance = {.state = state, .rules = rules, .queues = queues, .predicts = true};
 
-	while (advance.events < FORESEEN_EVENTS) {
+	while (advance.events < PREDICTED_EVENTS) {
 		if (time_stage_of(state, queues, channel, sequence) >= stage)
 			return state->now_ns;
-		look_at_heads(&advance);
+		read_heads(&advance);
 		if (end_work(&advance) != STEP_NONE || choose_context(&advance))
 			continue;
 		find_demand(&advance);
 		uint64_t next = find_next_event(&advance);
 		if (next == UINT64_MAX)
 			return next;
-		serve(&advance, next);
+		serve_work(&advance, next);
 		advance.events++;
 	}
 	return state->now_ns;

@@ -1,8 +1,8 @@
-// Computes how a simulated GPU divides its time between contexts, as a function of its queues and of a time, without
-// clock, thread or file. The same code computes what has happened until now (region_time.c) and predicts what will.
+// Computes how a simulated GPU divides its time between contexts, as a function of its queues and of a time. It uses no
+// clock, thread or file. The same code computes the state until now (region_time.c) and predicts the future.
 //
-// A stream has a channel while it has work: a ring of pieces of work in the order of the stream. The work's own process
-// writes it, and no other. What the device has done with it is in the state.
+// A stream has a channel while it has work: a ring of pieces of work in the order of the stream. Only the process of
+// the stream writes it. The state says how far the device is with the work.
 #pragma once
 
 #include <stdatomic.h>
@@ -13,21 +13,21 @@ enum { TIME_CHANNELS = 256, TIME_DEPTH = 1024, TIME_ENDED = 64 };
 
 // What a piece of work occupies while it runs.
 enum time_engine {
-	TIME_HOST, // nothing: it holds its channel until its process has executed it
+	TIME_HOST, // nothing: work behind it waits until its process has executed it
 	TIME_SMS,
 	TIME_COPY_IN,  // the copy engine for copies from the host
-	TIME_COPY_OUT, // and to the host
+	TIME_COPY_OUT, // the copy engine for copies to the host
 	TIME_ENGINES,
 };
 
 struct time_work {
-	_Atomic uint64_t ready_ns;  // it may begin then; 0: its process holds it back
-	_Atomic uint64_t closed_ns; // it may end then; 0: its process has not said yet that it may
+	_Atomic uint64_t ready_ns;  // it may begin then; 0: its process does not let it begin yet
+	_Atomic uint64_t closed_ns; // it may end then; 0: its process does not let it end yet
 	_Atomic uint64_t need_ns;   // the device's time that it takes; valid once it is closed
 	_Atomic uint32_t engine;    // enum time_engine
 	_Atomic uint32_t sms;	    // how many multiprocessors it can use
 	_Alignas(16) struct time_stamp {
-		uint64_t sequence, end_ns; // which piece of work is here; when it ended, or 0
+		uint64_t sequence, end_ns; // the piece of work in this entry; when it ended, or 0
 	} stamp;
 };
 
@@ -36,7 +36,7 @@ struct time_channel {
 	_Atomic uint64_t context;	     // channels of one context run side by side; contexts take turns
 	_Atomic uint64_t tail;		     // sequence of the next piece of work
 	_Atomic uint64_t done;		     // all work before it has ended; never decreases
-	_Atomic uint32_t reserved;	     // the file system has room for its ring
+	_Atomic uint32_t reserved;	     // its ring has space on the file system
 };
 
 struct time_queues {
@@ -57,7 +57,7 @@ struct time_active { // a channel with work
 	uint64_t context;
 	uint64_t served_ns; // of that work
 	uint64_t turn;	    // the context of the lowest turn is the next one
-	uint64_t gone_ns;   // its process is dead, and its work leaves the device then; or 0
+	uint64_t gone_ns;   // its process is dead, and its work is removed then; or 0
 };
 
 struct time_ended {
@@ -88,7 +88,7 @@ bool time_advance(struct time_state *state, const struct time_rules *rules, cons
 		  uint64_t until, unsigned *ret_events);
 
 enum time_stage { TIME_WAITS, TIME_RUNS, TIME_ENDS };
-// Returns how far the work is. Of a channel that is not active, the channel's `done` says it.
+// Returns the stage of the work; of a channel that is not active by its `done`.
 enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
 			      uint64_t sequence);
 

@@ -1,5 +1,4 @@
-// Managed memory: allocation, advice, prefetch. Its pages stay in host memory, where every
-// device sees them.
+// Managed memory: allocation, advice, prefetch. Its pages stay in host memory, where every device can access them.
 #include "capture.h"
 #include "entry.h"
 #include "host.h"
@@ -18,25 +17,19 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned 
 	return sim_managed_alloc(context, bytesize, flags, dptr);
 }
 
-static bool is_host(const CUmemLocation *location)
-{
-	return location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-}
-
 static CUresult check_location(const CUmemLocation *location)
 {
 	struct sim_device *device;
 
-	if (is_host(location))
+	if (sim_is_host_location(location))
 		return CUDA_SUCCESS;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	return sim_device_get(location->id, &device);
 }
 
-// The old entries name the host by a device number.
-static CUmemLocation location_of(CUdevice device)
+// Converts the device number of the older entries, which may mean the host.
+static CUmemLocation convert_device(CUdevice device)
 {
 	if (device == CU_DEVICE_CPU)
 		return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
@@ -48,11 +41,11 @@ struct advice {
 	CUmemLocation location;
 };
 
-static void apply(struct sim_host *host, void *data)
+static void apply_advice(struct sim_host *host, void *data)
 {
 	const struct advice *advice = data;
 	const CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
-	uint32_t bit = is_host(&advice->location) ? 1u << 31 : 1u << (advice->location.id & 15);
+	uint32_t bit = sim_is_host_location(&advice->location) ? 1u << 31 : 1u << (advice->location.id & 15);
 
 	switch (advice->what) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
@@ -76,6 +69,15 @@ static void apply(struct sim_host *host, void *data)
 	}
 }
 
+static bool is_of_pool(CUdeviceptr address)
+{
+	sim_memory_lock();
+	const struct sim_range *range = sim_range_find(address);
+	bool result = range && range->kind == SIM_RANGE_POOL;
+	sim_memory_unlock();
+	return result;
+}
+
 static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	struct advice what = {advice, location};
@@ -87,17 +89,16 @@ static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CU
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ignores)
 		SIM_TRY(check_location(&location));
-	const struct sim_range *range = sim_host_find(devPtr, &pointer) ? sim_range_find(pointer.host->base) : NULL;
-	if (range && range->kind == SIM_RANGE_POOL)
-		return CUDA_ERROR_NOT_SUPPORTED; // a pool says where its memory lives
-	return sim_host_update(devPtr, count, apply, &what) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (sim_host_find(devPtr, &pointer) && is_of_pool(pointer.base))
+		return CUDA_ERROR_NOT_SUPPORTED; // the pool determines the location
+	return sim_host_update(devPtr, count, apply_advice, &what) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
 	SIM_ENTER(cuMemAdvise);
 	SIM_TRY(sim_capture_check_unsafe());
-	return advise(devPtr, count, advice, location_of(device));
+	return advise(devPtr, count, advice, convert_device(device));
 }
 
 CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
@@ -116,23 +117,25 @@ struct prefetch_op {
 	CUmemLocation location;
 };
 
-static void note(struct sim_host *host, void *location)
+static void set_prefetched(struct sim_host *host, void *location)
 {
 	host->prefetched = *(CUmemLocation *)location;
 }
 
-static CUresult prefetch_run(struct sim_op *op_)
+static CUresult run_prefetch(struct sim_op *op_)
 {
 	struct prefetch_op *op = (struct prefetch_op *)op_;
 
-	(void)sim_host_update(op->address, op->size, note, &op->location); // freed meanwhile: nothing to note
+	(void)sim_host_update(op->address, op->size, set_prefetched, &op->location); // fails if it was freed since
 	return CUDA_SUCCESS;
 }
 
 static const struct sim_op_class prefetch_class = {
-	.name = "prefetch", .size = sizeof(struct prefetch_op), .run = prefetch_run};
+	.name = "prefetch", .size = sizeof(struct prefetch_op), .run = run_prefetch};
 
-static void nothing(struct sim_host *host, void *data) {}
+static void do_nothing(struct sim_host *host, void *data)
+{
+}
 
 static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream handle)
 {
@@ -142,7 +145,7 @@ static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation locatio
 	if (flags != 0 || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_location(&location));
-	if (!sim_host_update(address, size, nothing, NULL))
+	if (!sim_host_update(address, size, do_nothing, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct prefetch_op *op = (struct prefetch_op *)sim_op_new(&prefetch_class, stream->context);
 	op->address = address;
@@ -155,13 +158,13 @@ static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation locatio
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchAsync);
-	return prefetch(devPtr, count, location_of(dstDevice), 0, hStream);
+	return prefetch(devPtr, count, convert_device(dstDevice), 0, hStream);
 }
 
 CUresult CUDAAPI cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchAsync_ptsz);
-	return prefetch(devPtr, count, location_of(dstDevice), 0, SIM_PTSZ(hStream));
+	return prefetch(devPtr, count, convert_device(dstDevice), 0, SIM_PTSZ(hStream));
 }
 
 CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
@@ -178,19 +181,19 @@ CUresult CUDAAPI cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CU
 	return prefetch(devPtr, count, location, flags, SIM_PTSZ(hStream));
 }
 
-// A batch's ranges, all of them in managed memory, and a stream that is not the legacy one.
+// Checks that all ranges of a batch are managed memory, and that the stream is not the legacy stream.
 static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, unsigned long long flags,
 			    CUstream stream)
 {
 	if (!addresses || !sizes || count == 0 || flags != 0 || (uintptr_t)stream <= (uintptr_t)CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++)
-		if (sizes[i] == 0 || !sim_host_update(addresses[i], sizes[i], nothing, NULL))
+		if (sizes[i] == 0 || !sim_host_update(addresses[i], sizes[i], do_nothing, NULL))
 			return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-// Which operation each location applies to first: 0, then rising, within the batch.
+// Checks the locations, and the indices of the operations from which they apply: from 0 on, rising, within the batch.
 static CUresult check_locations(const CUmemLocation *locations, const size_t *first, size_t locations_count,
 				size_t count)
 {
@@ -228,7 +231,7 @@ CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 				       SIM_PTSZ(hStream));
 }
 
-// Discarded contents are indeterminate until written: what they were is as good as anything.
+// Discarded contents are indeterminate until written, so nothing has to be done.
 CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
 					CUstream hStream)
 {
@@ -267,27 +270,27 @@ CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size
 
 // ---- attributes ----------------------------------------------------------------------------------
 
-struct question {
+struct query {
 	void *data;
 	size_t size;
 	CUmem_range_attribute attribute;
 	CUresult result;
 };
 
-static int number_of(const CUmemLocation *location)
+static int get_device_number(const CUmemLocation *location)
 {
 	return location->type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID
-	       : is_host(location)			      ? CU_DEVICE_CPU
+	       : sim_is_host_location(location)		      ? CU_DEVICE_CPU
 							      : location->id;
 }
 
-static void answer(struct sim_host *host, void *data)
+static void read_attribute(struct sim_host *host, void *data)
 {
-	struct question *question = data;
-	int *value = question->data;
+	struct query *query = data;
+	int *value = query->data;
 
-	if (question->attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
-		size_t at = 0, room = question->size / sizeof(int);
+	if (query->attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
+		size_t at = 0, room = query->size / sizeof(int);
 		for (int i = 0; i < sim_process.device_count && at < room; i++)
 			if (host->accessed_by >> i & 1)
 				value[at++] = i;
@@ -297,15 +300,15 @@ static void answer(struct sim_host *host, void *data)
 			value[at++] = CU_DEVICE_INVALID;
 		return;
 	}
-	switch (question->attribute) {
+	switch (query->attribute) {
 	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
 		*value = host->read_mostly;
 		break;
 	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-		*value = number_of(&host->preferred);
+		*value = get_device_number(&host->preferred);
 		break;
 	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
-		*value = number_of(&host->prefetched);
+		*value = get_device_number(&host->prefetched);
 		break;
 	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
 		*value = (int)host->preferred.type;
@@ -320,27 +323,28 @@ static void answer(struct sim_host *host, void *data)
 		*value = host->prefetched.id;
 		break;
 	default:
-		question->result = CUDA_ERROR_INVALID_VALUE;
+		query->result = CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
-static CUresult ask(void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
+static CUresult get_attribute(void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address,
+			      size_t count)
 {
-	struct question question = {data, size, attribute, CUDA_SUCCESS};
+	struct query query = {data, size, attribute, CUDA_SUCCESS};
 	struct sim_context *context;
 
 	SIM_TRY(sim_context_current(&context));
 	if (!data || count == 0 || size < sizeof(int) || size % sizeof(int) ||
 	    (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && size != sizeof(int)))
 		return CUDA_ERROR_INVALID_VALUE;
-	return sim_host_update(address, count, answer, &question) ? question.result : CUDA_ERROR_INVALID_VALUE;
+	return sim_host_update(address, count, read_attribute, &query) ? query.result : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
 					CUdeviceptr devPtr, size_t count)
 {
 	SIM_ENTER(cuMemRangeGetAttribute);
-	return ask(data, dataSize, attribute, devPtr, count);
+	return get_attribute(data, dataSize, attribute, devPtr, count);
 }
 
 CUresult CUDAAPI cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
@@ -350,6 +354,6 @@ CUresult CUDAAPI cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_r
 	if (!data || !dataSizes || !attributes || numAttributes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < numAttributes; i++)
-		SIM_TRY(ask(data[i], dataSizes[i], attributes[i], devPtr, count));
+		SIM_TRY(get_attribute(data[i], dataSizes[i], attributes[i], devPtr, count));
 	return CUDA_SUCCESS;
 }

@@ -113,6 +113,11 @@ void sim_ipc_finish(struct sim_range *range);	// the range ends with its context
 
 unsigned long long sim_new_buffer_id(void); // returns a new id
 bool sim_has_numa_node(int node);	    // the machine has the node
+static inline bool sim_is_host_location(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
 // Allocates addresses and memory that the context's device and its peers may access.
 CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, CUdeviceptr *ret_address);
 // Frees without waiting for anything. CUDA_ERROR_INVALID_VALUE: no allocation starts there.

@@ -1,4 +1,4 @@
-// NVML's initialisation, the system, and finding devices.
+// NVML: initialization, the system, and finding devices.
 #include "nvml.h"
 
 #include <limits.h>
@@ -45,17 +45,15 @@ nvmlReturn_t nvml_text(char *to, unsigned length, const char *text)
 
 static void name_device(struct nvmlDevice_st *device, int index)
 {
-	uint8_t b[16];
+	uint8_t uuid[16];
 
-	region_uuid(&state.config, index, b);
+	region_uuid(&state.config, index, uuid);
 	device->index = index;
-	snprintf(device->uuid, sizeof device->uuid,
-		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
-		 b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	region_uuid_format(uuid, device->uuid);
 	snprintf(device->pci, sizeof device->pci, "00000000:%02X:00.0", index + 1);
 }
 
-static nvmlReturn_t start(void)
+static nvmlReturn_t init_state(void)
 {
 	char problem[400] = "";
 	int status = sim_config_read(&state.config, problem, sizeof problem);
@@ -74,15 +72,15 @@ static nvmlReturn_t start(void)
 	return NVML_SUCCESS;
 }
 
-// Not NVML's: where the node is, for the daemon, which tells its clients. NULL before NVML is initialised. Stands until it
-// is shut down.
+// Not an entry of NVML: returns the directory of the node, for the daemon and its clients. NULL before nvmlInit. Valid
+// until nvmlShutdown.
 __attribute__((visibility("default"))) const char *virgate_sim_directory(void);
 const char *virgate_sim_directory(void)
 {
 	static char path[PATH_MAX];
 
 	pthread_mutex_lock(&lock);
-	bool known = state.region && realpath(state.region->folder, path);
+	bool known = state.region && realpath(state.region->directory, path);
 	pthread_mutex_unlock(&lock);
 	return known ? path : NULL;
 }
@@ -95,7 +93,7 @@ nvmlReturn_t nvmlInitWithFlags(unsigned flags)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	pthread_mutex_lock(&lock);
 	if (initialized == 0)
-		result = start();
+		result = init_state();
 	if (result == NVML_SUCCESS)
 		initialized++;
 	pthread_mutex_unlock(&lock);
@@ -163,7 +161,7 @@ const char *nvmlErrorString(nvmlReturn_t result)
 
 // ---- the system --------------------------------------------------------------------------------
 
-// The branch that brought a CUDA version, as 580.00 for 13.0.
+// Returns the driver branch that introduced the CUDA version: 580.00 for 13.0.
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
 	struct nvml_state *now;
@@ -211,8 +209,8 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 	if (!name || length == 0)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
-	ssize_t got = vg_file_read(path, text, sizeof text);
-	if (got <= 0)
+	ssize_t size = vg_file_read(path, text, sizeof text);
+	if (size <= 0)
 		return NVML_ERROR_NOT_FOUND;
 	snprintf(name, length, "%s", text); // the first argument, cut to what fits
 	return NVML_SUCCESS;

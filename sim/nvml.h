@@ -13,7 +13,7 @@ enum { NVIDIA = 0x10de }; // the PCI vendor; the device is not one of NVIDIA's
 
 struct nvmlDevice_st {
 	int index;
-	char uuid[48], pci[32];
+	char uuid[REGION_UUID_TEXT], pci[32];
 	uint64_t seen_ns, seen_busy; // for rates: the latest reading
 	unsigned rate;
 };

@@ -1,5 +1,4 @@
-// What NVML tells of a device: the configuration's figures, an idle H200's where there is
-// nothing to measure.
+// NVML's figures of a device: those of the configuration, measured ones, else those of an idle H200.
 #include "nvml.h"
 
 #include <stdio.h>
@@ -8,7 +7,7 @@
 
 #include "region_time.h"
 
-static nvmlDeviceArchitecture_t architecture(const struct nvml_state *now)
+static nvmlDeviceArchitecture_t get_architecture(const struct nvml_state *now)
 {
 	switch (now->config.cc_major) {
 	case 7:
@@ -25,7 +24,7 @@ static nvmlDeviceArchitecture_t architecture(const struct nvml_state *now)
 NVML_NUMBER(nvmlDeviceGetIndex, unsigned, index, (unsigned)device->index)
 NVML_NUMBER(nvmlDeviceGetMinorNumber, unsigned, minorNumber, (unsigned)device->index)
 NVML_NUMBER(nvmlDeviceGetBrand, nvmlBrandType_t, type, NVML_BRAND_NVIDIA)
-NVML_NUMBER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, arch, architecture(now))
+NVML_NUMBER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, arch, get_architecture(now))
 NVML_NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, mode,
 	    now->config.persistence ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED)
 NVML_NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, mode, (nvmlComputeMode_t)now->config.mode)
@@ -53,7 +52,7 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(device, &now));
-	return attributes ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT; // of MIG devices only
+	return attributes ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT; // only MIG devices have attributes
 }
 
 nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
@@ -74,7 +73,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 {
 	NVML_ENTER(device, !memory);
 	if (memory->version != nvmlMemory_v2)
-		return NVML_ERROR_FUNCTION_NOT_FOUND; // as the real one answers
+		return NVML_ERROR_FUNCTION_NOT_FOUND; // as the real library does
 	memory->total = now->config.memory;
 	memory->reserved = 0;
 	memory->used = region_used(now->region, device->index);
@@ -89,8 +88,9 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *
 	return NVML_SUCCESS;
 }
 
-// Device time used since the last look, at most looks a sixth of a second apart.
-static unsigned busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
+// Returns the percentage of device time used between the two latest readings, which are at least a sixth of a second
+// apart.
+static unsigned get_busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 {
 	struct timespec time;
 
@@ -113,7 +113,7 @@ static unsigned busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
 	NVML_ENTER(device, !utilization);
-	utilization->gpu = busy_rate(now, device);
+	utilization->gpu = get_busy_rate(now, device);
 	utilization->memory = 0;
 	return NVML_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// NVML's events, of which none ever comes, and field values.
+// NVML's events, none of which ever occurs, and field values.
 #include "nvml.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ struct nvmlSystemEventSet_st {
 	uint32_t magic;
 };
 
-// Waits out the time (0 is for ever), as NVML does when nothing happens.
-static nvmlReturn_t wait_in_vain(unsigned milliseconds)
+// Waits until the timeout (0: for ever), as NVML does if no event occurs.
+static nvmlReturn_t wait_for_timeout(unsigned milliseconds)
 {
 	const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
 
@@ -34,15 +34,15 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 	NVML_TRY(nvml_state(&now));
 	if (!set)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	struct nvmlEventSet_st *made = calloc(1, sizeof *made);
-	if (!made)
+	struct nvmlEventSet_st *created = calloc(1, sizeof *created);
+	if (!created)
 		return NVML_ERROR_MEMORY;
-	made->magic = SET_MAGIC;
-	*set = made;
+	created->magic = SET_MAGIC;
+	*set = created;
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t set_get(nvmlEventSet_t set)
+static nvmlReturn_t check_set(nvmlEventSet_t set)
 {
 	struct nvml_state *now;
 
@@ -52,7 +52,7 @@ static nvmlReturn_t set_get(nvmlEventSet_t set)
 
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 {
-	NVML_TRY(set_get(set));
+	NVML_TRY(check_set(set));
 	set->magic = 0;
 	free(set);
 	return NVML_SUCCESS;
@@ -63,14 +63,14 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(device, &now));
-	NVML_TRY(set_get(set));
+	NVML_TRY(check_set(set));
 	return eventTypes & ~(unsigned long long)SUPPORTED ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
 {
-	NVML_TRY(set_get(set));
-	return data ? wait_in_vain(timeoutms) : NVML_ERROR_INVALID_ARGUMENT;
+	NVML_TRY(check_set(set));
+	return data ? wait_for_timeout(timeoutms) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
@@ -78,7 +78,7 @@ nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigne
 	return nvmlEventSetWait_v2(set, data, timeoutms);
 }
 
-// ---- of the system: devices that come and go ----------------------------------------------------
+// ---- events of the system: added and removed devices ---------------------------------------------
 
 nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_v1_t *request)
 {
@@ -89,15 +89,15 @@ nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_v1_t *requ
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (request->version != nvmlSystemEventSetCreateRequest_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	struct nvmlSystemEventSet_st *made = calloc(1, sizeof *made);
-	if (!made)
+	struct nvmlSystemEventSet_st *created = calloc(1, sizeof *created);
+	if (!created)
 		return NVML_ERROR_MEMORY;
-	made->magic = SYSTEM_MAGIC;
-	request->set = made;
+	created->magic = SYSTEM_MAGIC;
+	request->set = created;
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t system_set_get(nvmlSystemEventSet_t set)
+static nvmlReturn_t check_system_set(nvmlSystemEventSet_t set)
 {
 	struct nvml_state *now;
 
@@ -111,7 +111,7 @@ nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_v1_t *request)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (request->version != nvmlSystemEventSetCreateRequest_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	NVML_TRY(system_set_get(request->set));
+	NVML_TRY(check_system_set(request->set));
 	request->set->magic = 0;
 	free(request->set);
 	return NVML_SUCCESS;
@@ -123,7 +123,7 @@ nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_v1_t *reque
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (request->version != nvmlSystemRegisterEventRequest_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	NVML_TRY(system_set_get(request->set));
+	NVML_TRY(check_system_set(request->set));
 	return request->eventTypes & ~3ull ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS; // bind and unbind
 }
 
@@ -133,16 +133,16 @@ nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_v1_t *request)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (request->version != nvmlSystemEventSetWaitRequest_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	NVML_TRY(system_set_get(request->set));
+	NVML_TRY(check_system_set(request->set));
 	if (!request->data || request->dataSize == 0)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	request->numEvent = 0;
-	return wait_in_vain(request->timeoutms);
+	return wait_for_timeout(request->timeoutms);
 }
 
-// ---- field values: each with a result of its own ---------------------------------------------------
+// ---- field values -----------------------------------------------------------------------------------
 
-static nvmlReturn_t fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values, bool clear)
+static nvmlReturn_t read_fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values, bool clear)
 {
 	struct nvml_state *now;
 	struct timespec time;
@@ -170,12 +170,12 @@ static nvmlReturn_t fields(nvmlDevice_t device, int count, nvmlFieldValue_t *val
 
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
 {
-	return fields(device, valuesCount, values, false);
+	return read_fields(device, valuesCount, values, false);
 }
 
 nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
 {
-	return fields(device, valuesCount, values, true);
+	return read_fields(device, valuesCount, values, true);
 }
 
 nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_v1_t *branchInfo, unsigned length)

@@ -1,5 +1,5 @@
-// A weak definition of every NVML entry; a strong one in another file overrides it. Nothing
-// here reads an argument.
+// A weak definition of every NVML entry. A strong one in another file overrides it. The definitions read no argument,
+// so all can have one type.
 int sim_nvml_not_supported(void);
 
 int sim_nvml_not_supported(void)

@@ -1,5 +1,5 @@
-// NVML's constants of a device: clocks, states, links, temperatures, the board. An idle H200's
-// figures; what an H200 refuses, this refuses.
+// NVML's constants of a device: clocks, states, links, temperatures, the board. The figures and the refusals are those
+// of an idle H200.
 #include "nvml.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ NVML_NUMBER(nvmlDeviceGetDisplayMode, nvmlEnableState_t, display, NVML_FEATURE_E
 NVML_NUMBER(nvmlDeviceGetDisplayActive, nvmlEnableState_t, isActive, NVML_FEATURE_DISABLED)
 NVML_NUMBER(nvmlDeviceGetInforomConfigurationChecksum, unsigned, checksum, 0)
 
-static nvmlReturn_t text_of(nvmlDevice_t device, char *to, unsigned length, const char *text)
+static nvmlReturn_t copy_text(nvmlDevice_t device, char *to, unsigned length, const char *text)
 {
 	struct nvml_state *now;
 
@@ -34,12 +34,12 @@ nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned len
 
 nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber, unsigned length)
 {
-	return text_of(device, partNumber, length, "000-00000-0000-000");
+	return copy_text(device, partNumber, length, "000-00000-0000-000");
 }
 
 nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t device, char *version, unsigned length)
 {
-	return text_of(device, version, length, "0000.0000.00.00");
+	return copy_text(device, version, length, "0000.0000.00.00");
 }
 
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
@@ -58,8 +58,8 @@ nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 	return nvml_device(device, &now);
 }
 
-// What an answer needs beside a device that exists: somewhere to put it.
-static nvmlReturn_t refuse(nvmlDevice_t device, const void *result)
+// Returns that a figure is not supported, if the arguments are valid.
+static nvmlReturn_t report_not_supported(nvmlDevice_t device, const void *result)
 {
 	struct nvml_state *now;
 
@@ -67,8 +67,11 @@ static nvmlReturn_t refuse(nvmlDevice_t device, const void *result)
 	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-// A node of memory of its own has a device that is coherent with the processor.
-nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node) { return refuse(device, node); }
+// Only devices that are coherent with the processor have a NUMA node.
+nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node)
+{
+	return report_not_supported(device, node);
+}
 
 nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp,
 					   unsigned long *durationUs)
@@ -89,11 +92,11 @@ nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t
 nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_v1_t *mode)
 {
 	NVML_ENTER_VERSION(device, mode, nvmlDeviceAddressingMode_v1);
-	mode->value = 0; // neither HMM nor ATS: kernels see no pageable memory
+	mode->value = 0; // neither HMM nor ATS: kernels cannot access pageable memory
 	return NVML_SUCCESS;
 }
 
-// The simulated node is the same for all its processes: none may change it.
+// All processes share the simulated node, so none may change it.
 nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t mode)
 {
 	struct nvml_state *now;
@@ -129,7 +132,7 @@ nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType
 	NVML_ENTER(device, !minClockMHz || !maxClockMHz || (unsigned)type >= NVML_CLOCK_COUNT ||
 				   pstate >= NVML_MAX_GPU_PERF_PSTATES);
 	if (pstate != 0)
-		return NVML_ERROR_NOT_SUPPORTED; // there is but one
+		return NVML_ERROR_NOT_SUPPORTED; // 0 is the only state
 	*minClockMHz = type == NVML_CLOCK_MEM ? MHZ_MEMORY : MHZ_LEAST;
 	*maxClockMHz = type == NVML_CLOCK_MEM ? MHZ_MEMORY : MHZ_MOST;
 	return NVML_SUCCESS;
@@ -149,7 +152,7 @@ nvmlReturn_t nvmlDeviceGetClockOffsets(nvmlDevice_t device, nvmlClockOffset_v1_t
 nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t device, nvmlEnableState_t *isEnabled,
 						   nvmlEnableState_t *defaultIsEnabled)
 {
-	return refuse(device, defaultIsEnabled ? isEnabled : NULL);
+	return report_not_supported(device, defaultIsEnabled ? isEnabled : NULL);
 }
 
 NVML_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, clocksEventReasons, IDLE)
@@ -171,26 +174,26 @@ nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device, nvmlGpuDynamic
 	nvmlUtilization_t rates;
 
 	if (!pDynamicPstatesInfo)
-		return refuse(device, NULL);
+		return report_not_supported(device, NULL);
 	NVML_TRY(nvmlDeviceGetUtilizationRates(device, &rates));
 	memset(pDynamicPstatesInfo, 0, sizeof *pDynamicPstatesInfo);
-	pDynamicPstatesInfo->utilization[0].bIsPresent = 1; // the GPU's own
+	pDynamicPstatesInfo->utilization[0].bIsPresent = 1; // domain 0: the GPU
 	pDynamicPstatesInfo->utilization[0].percentage = rates.gpu;
 	return NVML_SUCCESS;
 }
 
-// ---- cooling: the housing's, not the board's ----------------------------------------------------
+// ---- cooling: the board has no fans, only the chassis --------------------------------------------
 
 nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, nvmlCoolerInfo_v1_t *coolerInfo)
 {
-	return refuse(device, coolerInfo);
+	return report_not_supported(device, coolerInfo);
 }
 
 NVML_NUMBER(nvmlDeviceGetNumFans, unsigned, numFans, 0)
 
 nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned *speed)
 {
-	return refuse(device, speed);
+	return report_not_supported(device, speed);
 }
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t *temperature)
@@ -228,7 +231,7 @@ nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIn
 {
 	enum { GPU = 1 }; // controller and target
 	NVML_ENTER(device, !pThermalSettings);
-	(void)sensorIndex; // there is one
+	(void)sensorIndex; // there is only one
 	*pThermalSettings = (nvmlGpuThermalSettings_t){
 		.count = 1, .sensor[0] = {.controller = GPU, .currentTemp = CELSIUS, .target = GPU}};
 	return NVML_SUCCESS;
@@ -259,22 +262,22 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t *p
 	return NVML_SUCCESS;
 }
 
-// No two of the simulated devices are joined by NVLink.
-static nvmlReturn_t link_of(nvmlDevice_t device, unsigned link, const void *result)
+// The simulated devices have no NVLink.
+static nvmlReturn_t report_no_link(nvmlDevice_t device, unsigned link, const void *result)
 {
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(device, &now));
-	(void)link; // no number is refused before that
+	(void)link; // every number is accepted
 	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link, unsigned *version)
 {
-	return link_of(device, link, version);
+	return report_no_link(device, link, version);
 }
 
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, nvmlEnableState_t *isActive)
 {
-	return link_of(device, link, isActive);
+	return report_no_link(device, link, isActive);
 }

@@ -1,19 +1,19 @@
-// Who uses a device.
+// NVML's lists of the processes that use a device.
 #include "nvml.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-// Under MIG everybody is on the one part that a device has, which is all of it.
-static unsigned part_in_use(const struct nvml_state *now)
+// Returns the MIG instance of every process: with MIG a device has a single instance.
+static unsigned get_instance(const struct nvml_state *now)
 {
 	return now->config.mig ? 0 : NVML_NO_INSTANCE;
 }
 
-// What is asked for never fits at once: ask, allocate, ask again. Every entry has its own
-// struct, filled through `put`.
-static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos,
-			 void (*put)(void *infos, size_t at, const struct region_use *use, unsigned instance))
+// Lists the processes. NVML_ERROR_INSUFFICIENT_SIZE: *count says how many there are. `put` writes the struct of the
+// entry.
+static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *infos,
+				   void (*put)(void *infos, size_t at, const struct region_use *use, unsigned instance))
 {
 	struct nvml_state *now;
 	struct region_use uses[REGION_PROCESSES];
@@ -26,7 +26,7 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos,
 	if (have > room)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (size_t i = 0; i < have; i++)
-		put(infos, i, &uses[i], part_in_use(now));
+		put(infos, i, &uses[i], get_instance(now));
 	return NVML_SUCCESS;
 }
 
@@ -44,7 +44,7 @@ static void put_v2(void *infos, size_t at, const struct region_use *use, unsigne
 								     .computeInstanceId = instance};
 }
 
-static nvmlReturn_t nobody(nvmlDevice_t device, unsigned *count)
+static nvmlReturn_t list_none(nvmlDevice_t device, unsigned *count)
 {
 	NVML_ENTER(device, !count);
 	*count = 0;
@@ -53,54 +53,54 @@ static nvmlReturn_t nobody(nvmlDevice_t device, unsigned *count)
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v1_t *infos)
 {
-	return list(device, infoCount, infos, put_v1);
+	return list_processes(device, infoCount, infos, put_v1);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
 						     nvmlProcessInfo_v2_t *infos)
 {
-	return list(device, infoCount, infos, put_v2);
+	return list_processes(device, infoCount, infos, put_v2);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_t *infos)
 {
-	return list(device, infoCount, infos, put_v2);
+	return list_processes(device, infoCount, infos, put_v2);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *infoCount,
 						   nvmlProcessInfo_v1_t *infos)
 {
-	return nobody(device, infoCount);
+	return list_none(device, infoCount);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
 						      nvmlProcessInfo_v2_t *infos)
 {
-	return nobody(device, infoCount);
+	return list_none(device, infoCount);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount,
 						      nvmlProcessInfo_t *infos)
 {
-	return nobody(device, infoCount);
+	return list_none(device, infoCount);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *infoCount,
 						     nvmlProcessInfo_v1_t *infos)
 {
-	return nobody(device, infoCount);
+	return list_none(device, infoCount);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
 							nvmlProcessInfo_v2_t *infos)
 {
-	return nobody(device, infoCount);
+	return list_none(device, infoCount);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount,
 							nvmlProcessInfo_t *infos)
 {
-	return nobody(device, infoCount);
+	return list_none(device, infoCount);
 }
 
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *plist)
@@ -123,17 +123,17 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 		plist->procArray[i] =
 			(nvmlProcessDetail_v1_t){.pid = (unsigned)uses[i].pid,
 						 .usedGpuMemory = uses[i].used,
-						 .gpuInstanceId = part_in_use(now),
-						 .computeInstanceId = part_in_use(now),
+						 .gpuInstanceId = get_instance(now),
+						 .computeInstanceId = get_instance(now),
 						 .usedGpuCcProtectedMemory = NVML_VALUE_NOT_AVAILABLE_ULL};
 	return NVML_SUCCESS;
 }
 
-// Device time between two looks of the calling thread.
+// Returns the percentage of device time between two readings of the calling thread.
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
 					     unsigned *processSamplesCount, unsigned long long lastSeenTimeStamp)
 {
-	static _Thread_local struct { // the thread's last look
+	static _Thread_local struct { // the thread's latest reading
 		unsigned pid;
 		uint64_t ns, busy;
 	} seen[64];

@@ -1,4 +1,4 @@
-// Where NVML says devices are: processors and memory near them, each other, no MIG instances.
+// NVML's topology: processors, memory and devices near a device; MIG.
 #include "nvml.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 enum { LONG_BITS = 8 * sizeof(unsigned long) };
 
-// All bits below `count`, in `size` words.
+// Sets all bits below `count` in `size` words.
 static nvmlReturn_t fill_set(unsigned long *set, unsigned size, long count)
 {
 	memset(set, 0, size * sizeof *set);
@@ -37,8 +37,8 @@ nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned cpuSetSize, 
 	return nvmlDeviceGetCpuAffinityWithinScope(device, cpuSetSize, cpuSet, NVML_AFFINITY_SCOPE_NODE);
 }
 
-// Every processor is near: the calling thread may run on all that it is allowed to.
-static nvmlReturn_t let_run_everywhere(nvmlDevice_t device)
+// Lets the calling thread run on all processors that it is allowed to use, because all are near the device.
+static nvmlReturn_t clear_affinity(nvmlDevice_t device)
 {
 	struct nvml_state *now;
 	cpu_set_t all;
@@ -48,12 +48,19 @@ static nvmlReturn_t let_run_everywhere(nvmlDevice_t device)
 	return sched_setaffinity(0, sizeof all, &all) == 0 ? NVML_SUCCESS : NVML_ERROR_OPERATING_SYSTEM;
 }
 
-nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t device) { return let_run_everywhere(device); }
-nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device) { return let_run_everywhere(device); }
+nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t device)
+{
+	return clear_affinity(device);
+}
+nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device)
+{
+	return clear_affinity(device);
+}
 
-// Lists the devices that are wanted; an array too small gets as many as fit, and the count of all.
-static nvmlReturn_t list(struct nvml_state *now, const struct nvmlDevice_st *but, bool any, unsigned *count,
-			 nvmlDevice_t *devices)
+// Lists all devices except `but`, if `any` is set. An array that is too small gets as many as fit, and the count of
+// all.
+static nvmlReturn_t list_devices(struct nvml_state *now, const struct nvmlDevice_st *but, bool any, unsigned *count,
+				 nvmlDevice_t *devices)
 {
 	unsigned found = 0;
 
@@ -76,14 +83,14 @@ nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned cpuNumber, unsigned *count, nv
 	NVML_TRY(nvml_state(&now));
 	if (!count || (long)cpuNumber >= sysconf(_SC_NPROCESSORS_CONF))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	return list(now, NULL, true, count, deviceArray);
+	return list_devices(now, NULL, true, count, deviceArray);
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned *count,
 					      nvmlDevice_t *deviceArray)
 {
 	NVML_ENTER(device, !count || level > NVML_TOPOLOGY_SYSTEM || level % 10);
-	return list(now, device, level == NVML_TOPOLOGY_NODE, count, deviceArray);
+	return list_devices(now, device, level == NVML_TOPOLOGY_NODE, count, deviceArray);
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2,
@@ -115,7 +122,7 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, 
 	return NVML_SUCCESS;
 }
 
-// ---- MIG: on or off as configured, and its parts are no devices of their own ----------------------
+// ---- MIG: on or off as configured; the instances are not separate devices -------------------------
 
 NVML_NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, isMigDevice, 0)
 NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, count, now->config.mig ? 7 : 0)
@@ -141,5 +148,5 @@ nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(migDevice, &now));
-	return NVML_ERROR_INVALID_ARGUMENT; // it is not one
+	return NVML_ERROR_INVALID_ARGUMENT; // it is not a MIG device
 }

@@ -1,5 +1,4 @@
 // The segments and chunks of memory pools.
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,7 +11,7 @@
 #include "process.h"
 
 static struct sim_pool *pools;
-static atomic_int dirty_pools; // pools where a synchronisation may give memory back
+static atomic_int dirty_pools; // number of pools that may have memory to free after a synchronization
 
 CUresult sim_pool_get(CUmemoryPool handle, struct sim_pool **ret_pool)
 {
@@ -49,7 +48,8 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 	pool->range->device = device;
 	pool->chunk_count = size / SIM_CHUNK;
 	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
-	// Memory of a device is open to it, managed memory to everybody, the host's to the host alone.
+	// Access to memory of a device: that device. To managed memory: all devices. To memory in the host: the host
+	// only.
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (device ? device->ordinal == i : sim_pool_is_managed(pool))
 			pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -94,7 +94,7 @@ CUresult sim_pool_create_descriptor(struct sim_pool *pool)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void tell_importers(struct sim_pool *pool, size_t chunk)
+static void publish_chunk(struct sim_pool *pool, size_t chunk)
 {
 	uint64_t id = pool->device && pool->chunks[chunk] ? pool->chunks[chunk]->physical->id : 0;
 
@@ -105,7 +105,7 @@ static void tell_importers(struct sim_pool *pool, size_t chunk)
 			      (off_t)(sizeof(struct region_export) + chunk * sizeof id));
 }
 
-static void chunk_release(struct sim_pool *pool, size_t chunk)
+static void free_chunk(struct sim_pool *pool, size_t chunk)
 {
 	sim_mapping_remove(pool->chunks[chunk]);
 	pool->chunks[chunk] = NULL;
@@ -113,7 +113,7 @@ static void chunk_release(struct sim_pool *pool, size_t chunk)
 	if (!pool->device && !pool->imports)
 		(void)fallocate(pool->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(chunk * SIM_CHUNK),
 				SIM_CHUNK);
-	tell_importers(pool, chunk);
+	publish_chunk(pool, chunk);
 }
 
 CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical)
@@ -130,11 +130,11 @@ CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_phys
 	pool->reserved += SIM_CHUNK;
 	if (pool->reserved > pool->reserved_high)
 		pool->reserved_high = pool->reserved;
-	tell_importers(pool, chunk);
+	publish_chunk(pool, chunk);
 	return CUDA_SUCCESS;
 }
 
-static bool chunk_in_use(const struct sim_pool *pool, size_t chunk)
+static bool is_chunk_used(const struct sim_pool *pool, size_t chunk)
 {
 	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
 
@@ -161,8 +161,8 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 	return CUDA_SUCCESS;
 }
 
-// Memory behind [base, base + size), which is inside the range; all of it or nothing new.
-static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
+// Allocates memory for [base, base + size), which is inside the range: all of it, or nothing.
+static CUresult alloc_chunks(struct sim_pool *pool, CUdeviceptr base, size_t size)
 {
 	size_t first = (base - pool->range->base) / SIM_CHUNK, last = (base + size - 1 - pool->range->base) / SIM_CHUNK;
 	CUresult result = CUDA_SUCCESS;
@@ -178,15 +178,15 @@ static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
 		result = sim_pool_map_chunk(pool, i, physical);
 		sim_physical_unref(physical);
 	}
-	if (result != CUDA_SUCCESS) // memory is short: what nothing uses goes back
+	if (result != CUDA_SUCCESS) // memory is short: frees the unused chunks
 		while (i-- > first)
-			if (pool->chunks[i] && !chunk_in_use(pool, i))
-				chunk_release(pool, i);
+			if (pool->chunks[i] && !is_chunk_used(pool, i))
+				free_chunk(pool, i);
 	return result;
 }
 
-// Into `segment` goes the one after it.
-static void swallow(struct sim_segment *segment)
+// Merges the segment with the one after it.
+static void merge_next(struct sim_segment *segment)
 {
 	struct sim_segment *next = segment->next;
 
@@ -198,8 +198,8 @@ static void swallow(struct sim_segment *segment)
 	free(next);
 }
 
-// Marks that are done are forgotten; free neighbours become one where the same holds for both.
-static void settle(struct sim_pool *pool)
+// Drops marks that are done, and merges free neighbours without a mark.
+static void merge_free(struct sim_pool *pool)
 {
 	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next) {
 		if (segment->used)
@@ -210,7 +210,7 @@ static void settle(struct sim_pool *pool)
 		}
 		struct sim_segment *before = segment->previous;
 		if (before && !before->used && !before->busy && !segment->busy) {
-			swallow(before);
+			merge_next(before);
 			segment = before;
 		}
 	}
@@ -218,10 +218,10 @@ static void settle(struct sim_pool *pool)
 
 void sim_pool_trim(struct sim_pool *pool, size_t keep)
 {
-	settle(pool);
+	merge_free(pool);
 	for (size_t i = pool->chunk_count; i-- > 0 && pool->reserved > keep;)
-		if (pool->chunks[i] && !chunk_in_use(pool, i))
-			chunk_release(pool, i);
+		if (pool->chunks[i] && !is_chunk_used(pool, i))
+			free_chunk(pool, i);
 	if (pool->destroyed && pool->reserved == 0 && pool->range) {
 		if (pool->exported >= 0)
 			close(pool->exported);
@@ -237,7 +237,7 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 		pool->chunks = NULL;
 		pool->chunk_count = 0;
 		sim_range_free(pool->range);
-		pool->range = NULL; // the struct stays: its handle is told from garbage
+		pool->range = NULL; // the struct stays, so that its handle can be told from garbage
 	}
 }
 
@@ -255,12 +255,12 @@ void sim_pool_retire(struct sim_pool *pool)
 	if (pool->device && pool->device->current_pool == pool)
 		pool->device->current_pool = pool->device->default_pool;
 	if (!pool->device)
-		sim_pool_place_leave(pool);
+		sim_pool_leave_locations(pool);
 	sim_pool_trim(pool, 0);
 }
 
-// Takes `size` bytes off the front of a free segment.
-static void cut(struct sim_segment *segment, size_t size)
+// Splits a free segment after `size` bytes.
+static void split_segment(struct sim_segment *segment, size_t size)
 {
 	struct sim_segment *rest;
 
@@ -281,7 +281,7 @@ static void cut(struct sim_segment *segment, size_t size)
 	segment->size = size;
 }
 
-static size_t missing_chunks(const struct sim_pool *pool, CUdeviceptr base, size_t size)
+static size_t count_missing_chunks(const struct sim_pool *pool, CUdeviceptr base, size_t size)
 {
 	size_t missing = 0;
 
@@ -291,8 +291,7 @@ static size_t missing_chunks(const struct sim_pool *pool, CUdeviceptr base, size
 	return missing;
 }
 
-// The first segment that needs the fewest new chunks. `wait`: even one that another
-// stream still uses.
+// Finds the first free segment that needs the fewest new chunks. `wait`: also segments that another stream still uses.
 static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigned long long stream, bool wait)
 {
 	struct sim_segment *best = NULL;
@@ -301,7 +300,7 @@ static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigne
 	for (struct sim_segment *segment = pool->segments; segment && best_missing; segment = segment->next) {
 		if (segment->used || segment->size < size || (segment->busy && segment->stream != stream && !wait))
 			continue;
-		size_t missing = missing_chunks(pool, segment->base, size);
+		size_t missing = count_missing_chunks(pool, segment->base, size);
 		if (missing < best_missing) {
 			best = segment;
 			best_missing = missing;
@@ -319,19 +318,19 @@ CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long s
 
 	if (rounded == 0 || rounded > pool->range->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	settle(pool);
+	merge_free(pool);
 	segment = find_room(pool, rounded, stream, false);
 	if (segment)
-		result = back(pool, segment->base, rounded);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && pool->reuse_internal) { // rather wait for another stream than fail
+		result = alloc_chunks(pool, segment->base, rounded);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && pool->reuse_internal) { // instead of failing, waits for a stream
 		segment = find_room(pool, rounded, stream, true);
 		if (segment)
-			result = back(pool, segment->base, rounded);
+			result = alloc_chunks(pool, segment->base, rounded);
 	}
 	SIM_TRY(result);
 	if (sim_pool_is_managed(pool))
 		SIM_TRY(sim_host_pool_add(segment->base, size));
-	cut(segment, rounded);
+	split_segment(segment, rounded);
 	*ret_wait = segment->busy && segment->stream != stream ? sim_mark_ref(segment->busy) : NULL;
 	sim_mark_unref(segment->busy);
 	segment->busy = NULL;
@@ -350,22 +349,22 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 	CUdeviceptr base = pool->range->base + offset;
 	struct sim_segment *segment;
 
-	settle(pool);
+	merge_free(pool);
 	for (segment = pool->segments; segment; segment = segment->next)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	// Once more: on the device still one import, which one free ends.
+	// Imported again: in device memory it counts as one import, which one free ends.
 	if (pool->device && segment && segment->used && segment->base == base && segment->asked == size)
 		return CUDA_SUCCESS;
 	if (!segment || segment->used || rounded > segment->size - (base - segment->base))
 		return CUDA_ERROR_ALREADY_MAPPED;
 	if (base > segment->base) {
-		cut(segment, base - segment->base);
+		split_segment(segment, base - segment->base);
 		segment = segment->next;
 	}
-	cut(segment, rounded);
-	sim_mark_unref(segment->busy); // a free that is still queued ends the import before this one, and no more
+	split_segment(segment, rounded);
+	sim_mark_unref(segment->busy); // a free that is still queued concerns the earlier import only
 	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;

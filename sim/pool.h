@@ -1,7 +1,7 @@
 // Memory pools (pool*.c). With the memory lock held, except where a comment says otherwise.
 //
-// A pool is one range of addresses, cut into segments. A place of 32 MiB in the range gets physical memory, a chunk, when
-// a used segment touches it.
+// A pool is one range of addresses, cut into segments. A place of 32 MiB in the range gets physical memory, a chunk,
+// when a used segment touches it.
 #pragma once
 
 #include "memory.h"
@@ -33,7 +33,7 @@ struct sim_pool {
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty;
-	struct sim_pool_place *place; // of a default pool in host memory
+	struct sim_pool_location *location; // of a default pool in host memory
 	unsigned imports; // how often it was imported and must be destroyed; 0: a pool of this process
 	int exported; // the descriptor from which importers learn where the chunks are; or -1
 	uint64_t uid;
@@ -70,8 +70,8 @@ CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationT
 CUresult sim_pool_get_of_device(CUmemoryPool *ret_pool, CUdevice device, bool current);
 CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
 bool sim_pool_is_managed(const struct sim_pool *pool);
-// The pool is no longer the current one of any location in host memory (pool_place.c).
-void sim_pool_place_leave(struct sim_pool *pool);
+// The pool is no longer the current one of any location in host memory (pool_location.c).
+void sim_pool_leave_locations(struct sim_pool *pool);
 bool sim_pool_find_pointer(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
 CUmemoryPool sim_pool_handle_of(struct sim_range *range);
 

@@ -1,4 +1,4 @@
-// The pool entries: stream-ordered allocation, attributes, access.
+// The driver's entries for pools: stream-ordered allocation, attributes, access.
 #include "capture.h"
 #include "entry.h"
 #include "graph_memory.h"
@@ -11,11 +11,11 @@
 
 struct free_op {
 	struct sim_op op;
-	CUdeviceptr address; // freed when its turn comes; 0: a pool's, only the mark counts
+	CUdeviceptr address; // freed when the operation runs; 0: of a pool, only the mark matters
 	bool graph;	     // allocated by a graph, else by cuMemAlloc
 };
 
-static CUresult free_run(struct sim_op *op_)
+static CUresult run_free(struct sim_op *op_)
 {
 	struct free_op *op = (struct free_op *)op_;
 
@@ -26,13 +26,13 @@ static CUresult free_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static const struct sim_op_class free_class = {.name = "free", .size = sizeof(struct free_op), .run = free_run};
+static const struct sim_op_class free_class = {.name = "free", .size = sizeof(struct free_op), .run = run_free};
 
-static CUresult allocate(CUdeviceptr *dptr, size_t bytesize, struct sim_pool *pool, struct sim_stream *stream)
+static CUresult allocate_async(CUdeviceptr *dptr, size_t bytesize, struct sim_pool *pool, struct sim_stream *stream)
 {
 	struct sim_mark *wait = NULL;
 
-	if (bytesize == 0) { // nothing asked, nothing given
+	if (bytesize == 0) {
 		*dptr = 0;
 		return CUDA_SUCCESS;
 	}
@@ -63,7 +63,7 @@ CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hS
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	return allocate(dptr, bytesize, NULL, stream);
+	return allocate_async(dptr, bytesize, NULL, stream);
 }
 
 CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -82,7 +82,7 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUm
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_pool_get(pool, &from));
-	return allocate(dptr, bytesize, from, stream);
+	return allocate_async(dptr, bytesize, from, stream);
 }
 
 CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
@@ -136,19 +136,19 @@ CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 {
-	struct sim_pool *dying;
+	struct sim_pool *destroyed;
 
 	SIM_ENTER(cuMemPoolDestroy);
 	SIM_TRY(sim_capture_check_unsafe());
-	SIM_TRY(sim_pool_get(pool, &dying));
+	SIM_TRY(sim_pool_get(pool, &destroyed));
 	sim_memory_lock();
-	bool mine = !dying->place && !(dying->device && dying == dying->device->default_pool);
-	if (dying->imports) // as often as it was imported, and not while pointers of it are
-		mine = dying->used == 0;
-	if (mine && dying->imports > 1)
-		dying->imports--;
+	bool mine = !destroyed->location && !(destroyed->device && destroyed == destroyed->device->default_pool);
+	if (destroyed->imports) // once for each import, and not while it has imported pointers
+		mine = destroyed->used == 0;
+	if (mine && destroyed->imports > 1)
+		destroyed->imports--;
 	else if (mine)
-		sim_pool_retire(dying);
+		sim_pool_retire(destroyed);
 	sim_memory_unlock();
 	return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -223,39 +223,39 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
-	struct sim_pool *asked;
+	struct sim_pool *queried;
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuMemPoolGetAttribute);
 	SIM_TRY(sim_capture_check_unsafe());
-	SIM_TRY(sim_pool_get(pool, &asked));
-	if (!value || asked->imports)
+	SIM_TRY(sim_pool_get(pool, &queried));
+	if (!value || queried->imports)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	switch ((int)attr) {
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-		*(int *)value = asked->reuse_events;
+		*(int *)value = queried->reuse_events;
 		break;
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-		*(int *)value = asked->reuse_opportunistic;
+		*(int *)value = queried->reuse_opportunistic;
 		break;
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		*(int *)value = asked->reuse_internal;
+		*(int *)value = queried->reuse_internal;
 		break;
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		*(cuuint64_t *)value = asked->threshold;
+		*(cuuint64_t *)value = queried->threshold;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*(cuuint64_t *)value = asked->reserved;
+		*(cuuint64_t *)value = queried->reserved;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		*(cuuint64_t *)value = asked->reserved_high;
+		*(cuuint64_t *)value = queried->reserved_high;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*(cuuint64_t *)value = asked->used;
+		*(cuuint64_t *)value = queried->used;
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(cuuint64_t *)value = asked->used_high;
+		*(cuuint64_t *)value = queried->used_high;
 		break;
 	default:
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -317,14 +317,14 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 		struct sim_device *device;
 		if (map[i].location.type == CU_MEM_LOCATION_TYPE_HOST && !changed->device &&
 		    map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			continue; // it has it
+			continue; // the host has access already
 		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_device_get(map[i].location.id, &device));
 		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (device == changed->device && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			return CUDA_ERROR_INVALID_VALUE; // its own device keeps it
+			return CUDA_ERROR_INVALID_VALUE; // its own device keeps access
 		if (changed->device && device != changed->device && !sim_process.config.peers &&
 		    map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			return CUDA_ERROR_INVALID_DEVICE;
@@ -345,23 +345,24 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 
 CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
 {
-	struct sim_pool *asked;
+	struct sim_pool *queried;
 	struct sim_device *device;
 
 	SIM_ENTER(cuMemPoolGetAccess);
 	SIM_TRY(sim_capture_check_unsafe());
-	SIM_TRY(sim_pool_get(memPool, &asked));
+	SIM_TRY(sim_pool_get(memPool, &queried));
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	bool managed = sim_pool_is_managed(asked); // everybody's, and of nobody by name
+	bool managed = sim_pool_is_managed(queried); // all have access, but as in the driver none is listed
 	if (location->type == CU_MEM_LOCATION_TYPE_HOST ||
 	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && sim_has_numa_node(location->id))) {
-		*flags = asked->device || managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		*flags =
+			queried->device || managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		return CUDA_SUCCESS;
 	}
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(location->id, &device));
-	*flags = managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : (CUmemAccess_flags)asked->access[device->ordinal];
+	*flags = managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : (CUmemAccess_flags)queried->access[device->ordinal];
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
-// Pools between processes: a descriptor that tells where a pool's chunks are, and pointers
-// as places in the pool.
+// Export and import of pools: a descriptor from which importers learn where the chunks are, and pointers as offsets in
+// the pool.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ struct pointer_data { // in CUmemPoolPtrExportData
 	uint64_t uid, offset, size, id;
 };
 
-// A pool on a node of the host is one file, with this behind its last chunk.
+// A pool on a NUMA node of the host is one file. This record follows its last chunk.
 struct host_pool {
 	char magic[16];
 	uint64_t uid, size;
@@ -40,9 +40,9 @@ static CUresult export_host(struct sim_pool *pool, int *ret_descriptor)
 	return CUDA_SUCCESS;
 }
 
-// A pool is here once, however often it is imported.
-static CUresult import(struct sim_device *device, const CUmemPoolProps *properties, size_t size, uint64_t uid,
-		       int descriptor, CUmemoryPool *ret_pool)
+// Imports a pool. A process has it only once, however often it imports it.
+static CUresult import_pool(struct sim_device *device, const CUmemPoolProps *properties, size_t size, uint64_t uid,
+			    int descriptor, CUmemoryPool *ret_pool)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -73,7 +73,7 @@ static CUresult import_host(int descriptor, CUmemoryPool *ret_pool)
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = (int)record.node}};
-	return import(NULL, &properties, record.size, record.uid, descriptor, ret_pool);
+	return import_pool(NULL, &properties, record.size, record.uid, descriptor, ret_pool);
 }
 
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
@@ -130,7 +130,7 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
-	return import(device, &properties, what.payload[1], what.id, (int)(intptr_t)handle, pool_out);
+	return import_pool(device, &properties, what.payload[1], what.id, (int)(intptr_t)handle, pool_out);
 }
 
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
@@ -153,7 +153,7 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, C
 	return result;
 }
 
-// The exporter's chunk, held by us too.
+// Maps a chunk of the exporter, and references its memory.
 static CUresult adopt_chunk(struct sim_pool *pool, size_t chunk)
 {
 	struct sim_physical *physical;

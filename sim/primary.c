@@ -1,13 +1,7 @@
-// Primary contexts: one a device, counted by retains, made at the first.
+// Primary contexts: one for each device. The first retain creates it, the last release ends it.
 #include "context.h"
 #include "entry.h"
 #include "process.h"
-
-static bool flags_valid(unsigned flags)
-{
-	unsigned schedule = flags & CU_CTX_SCHED_MASK;
-	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && schedule <= CU_CTX_SCHED_BLOCKING_SYNC && schedule != 3;
-}
 
 CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context)
 {
@@ -47,7 +41,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 CUresult sim_primary_release(struct sim_device *device, bool reset)
 {
-	struct sim_context *dying = NULL;
+	struct sim_context *ended = NULL;
 
 	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
@@ -57,12 +51,12 @@ CUresult sim_primary_release(struct sim_device *device, bool reset)
 		return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	if (reset || --device->primary_retains == 0) {
-		dying = device->primary;
+		ended = device->primary;
 		device->primary_retains = 0;
 	}
 	pthread_mutex_unlock(&device->lock);
-	if (dying)
-		sim_context_end(dying);
+	if (ended)
+		sim_context_end(ended);
 	pthread_mutex_unlock(&device->primary_lock);
 	return CUDA_SUCCESS;
 }
@@ -103,7 +97,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 
 	SIM_ENTER(cuDevicePrimaryCtxSetFlags_v2);
 	SIM_TRY(sim_device_get(dev, &device));
-	if (!flags_valid(flags))
+	if (!sim_context_flags_are_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&device->lock);
 	device->primary_flags = flags;

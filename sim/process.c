@@ -1,4 +1,4 @@
-// cuInit: what the process sees of the simulated node, and the gate before every call.
+// cuInit: the devices that the process sees, and the gate before every call.
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ bool sim_report_no_space(int status, size_t bytes)
 	if (!region_is_no_space(status))
 		return false;
 	if (!atomic_flag_test_and_set(&said)) {
-		region_format_no_space(sim_process.region->folder, bytes, problem, sizeof problem);
+		region_format_no_space(sim_process.region->directory, bytes, problem, sizeof problem);
 		sim_warn("%s", problem);
 	}
 	return true;
@@ -62,13 +62,6 @@ uint64_t sim_clock_ns(void)
 uint64_t sim_device_clock_ns(void)
 {
 	return region_time_now(sim_process.region);
-}
-
-void sim_uuid_format(const CUuuid *uuid, char ret_text[48])
-{
-	const unsigned char *b = (const unsigned char *)uuid->bytes;
-	snprintf(ret_text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 void sim_gate_set(unsigned bits) { atomic_fetch_or(&sim_gate, bits); }
@@ -93,18 +86,18 @@ CUresult sim_enter_slow(enum vg_entry entry)
 	return CUDA_SUCCESS;
 }
 
-// A child without exec has no driver, as on hardware; it must not even wait for a lock that
-// a thread of its parent held.
-static void in_child(void)
+// A forked child has no driver before it executes a program, as on hardware. It must not wait for a lock that a thread
+// of its parent may have had.
+static void reset_in_child(void)
 {
 	atomic_store(&forked, true);
 	atomic_store(&sim_gate, SIM_GATE_UNINITIALIZED);
 	region_forget_in_child(sim_process.region);
 }
 
-// At exit: memory goes back now, unless work still runs on it (then the next process to
-// look finds us dead and does it).
-__attribute__((destructor)) static void leave(void)
+// Frees this process's memory in the node at exit. If work still runs on it, the next process that finds this one dead
+// frees it.
+__attribute__((destructor)) static void free_memory_at_exit(void)
 {
 	if (atomic_load(&forked) || !sim_process.region || sim_has_pending_work())
 		return;
@@ -112,14 +105,14 @@ __attribute__((destructor)) static void leave(void)
 	region_release_all(sim_process.region);
 }
 
-static void *reserve(size_t size, int protection)
+static void *reserve_addresses(size_t size, int protection)
 {
 	void *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return at == MAP_FAILED ? NULL : at;
 }
 
-// The driver's code says "out of memory", and what is out are addresses.
-static CUresult no_addresses(uint64_t bytes)
+// The result is "out of memory", but addresses ran out: the message says so.
+static CUresult report_no_addresses(uint64_t bytes)
 {
 	char needed[VG_SIZE_TEXT], limited[VG_SIZE_TEXT];
 	struct rlimit limit;
@@ -136,7 +129,7 @@ static CUresult no_addresses(uint64_t bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Addresses for many times the memory, as programs reserve far more than they map.
+// Reserves addresses for many times the memory, because programs reserve far more than they map.
 static CUresult init_window(void)
 {
 	uint64_t size = sim_process.config.memory * sim_process.config.devices * 32, least = (uint64_t)1 << 40;
@@ -147,13 +140,13 @@ static CUresult init_window(void)
 #endif
 	size = size < least ? least : size;
 	size = size > most ? most : size;
-	char *at = reserve(2 * size + SIM_GRANULE, PROT_NONE);
+	char *at = reserve_addresses(2 * size + SIM_GRANULE, PROT_NONE);
 	if (!at)
-		return no_addresses(2 * size + SIM_GRANULE);
+		return report_no_addresses(2 * size + SIM_GRANULE);
 	sim_process.window = ((uintptr_t)at + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
 	sim_process.window_size = size;
 	sim_process.window_offset = (intptr_t)size;
-	return sim_address_start() == CUDA_SUCCESS ? CUDA_SUCCESS : no_addresses(2 * size + SIM_GRANULE);
+	return sim_address_start() == CUDA_SUCCESS ? CUDA_SUCCESS : report_no_addresses(2 * size + SIM_GRANULE);
 }
 
 static bool init_device(int ordinal, int physical)
@@ -164,7 +157,7 @@ static bool init_device(int ordinal, int physical)
 	device->physical = physical;
 	region_uuid(&sim_process.config, physical, (uint8_t *)device->uuid.bytes);
 	snprintf(device->pci, sizeof device->pci, "0000:%02X:00.0", physical + 1);
-	device->permission = reserve(sim_process.window_size >> SIM_GRANULE_SHIFT, PROT_READ | PROT_WRITE);
+	device->permission = reserve_addresses(sim_process.window_size >> SIM_GRANULE_SHIFT, PROT_READ | PROT_WRITE);
 	device->space = (struct ptx_space){.base = sim_process.window, .size = sim_process.window_size,
 					   .offset = sim_process.window_offset, .permission = device->permission,
 					   .granule_shift = SIM_GRANULE_SHIFT, .other = sim_host_translate,
@@ -174,7 +167,7 @@ static bool init_device(int ordinal, int physical)
 	return device->permission != NULL;
 }
 
-// One item of CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID. -1: none.
+// Returns the device of an item of CUDA_VISIBLE_DEVICES, which is an index or the beginning of a UUID; -1: not found.
 static int find_visible(const char *item)
 {
 	char *end;
@@ -182,10 +175,10 @@ static int find_visible(const char *item)
 	if (strncasecmp(item, "GPU-", 4) == 0) {
 		int found = -1;
 		for (unsigned i = 0; i < sim_process.config.devices; i++) {
-			CUuuid uuid;
-			char text[48];
-			region_uuid(&sim_process.config, (int)i, (uint8_t *)uuid.bytes);
-			sim_uuid_format(&uuid, text);
+			uint8_t uuid[16];
+			char text[REGION_UUID_TEXT];
+			region_uuid(&sim_process.config, (int)i, uuid);
+			region_uuid_format(uuid, text);
 			if (strncasecmp(text, item, strlen(item)) != 0)
 				continue;
 			if (found >= 0)
@@ -198,8 +191,8 @@ static int find_visible(const char *item)
 	return end != item && !*end && index >= 0 && index < (long)sim_process.config.devices ? (int)index : -1;
 }
 
-// As the driver reads it: the first item that names no device, or one twice, ends the list.
-static int visible_devices(int ret_physical[SIM_DEVICES])
+// Lists the visible devices as the driver does: an invalid item ends the list, and a repeated one hides all devices.
+static int list_visible(int ret_physical[SIM_DEVICES])
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
 	char text[1024], *rest = text, *item;
@@ -219,14 +212,14 @@ static int visible_devices(int ret_physical[SIM_DEVICES])
 			break;
 		for (int i = 0; i < count; i++)
 			if (ret_physical[i] == physical)
-				return 0; // twice the same: the driver shows none
+				return 0;
 		ret_physical[count++] = physical;
 	}
 	return count;
 }
 
-// A UUID of another node, as one of another user or specification is, hides the devices of this one: say which it is.
-static void say_hidden(void)
+// A UUID of another node hides the devices of this one. Nodes differ by user and specification: names this node.
+static void report_hidden(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
 
@@ -234,10 +227,10 @@ static void say_hidden(void)
 		sim_warn(
 			"CUDA_VISIBLE_DEVICES=%.60s names no device of the simulated node in %s (VIRGATE_SIM_DIR names "
 			"another one)",
-			list, sim_process.config.folder);
+			list, sim_process.config.directory);
 }
 
-static CUresult init(void)
+static CUresult init_process(void)
 {
 	char problem[400] = "";
 	int physical[SIM_DEVICES], count;
@@ -252,9 +245,9 @@ static CUresult init(void)
 		sim_warn("%s", problem);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	count = visible_devices(physical);
+	count = list_visible(physical);
 	if (count == 0) {
-		say_hidden();
+		report_hidden();
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	int status = region_open(&sim_process.config, false, &sim_process.region, problem, sizeof problem);
@@ -267,10 +260,10 @@ static CUresult init(void)
 	SIM_TRY(init_window());
 	for (int i = 0; i < count; i++)
 		if (!init_device(i, physical[i]))
-			return no_addresses(2 * sim_process.window_size + SIM_GRANULE);
+			return report_no_addresses(2 * sim_process.window_size + SIM_GRANULE);
 	sim_process.device_count = count;
 	sim_process.sms = sim_process.config.sms;
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, reset_in_child);
 	SIM_TRY(sim_fault_start());
 	SIM_TRY(sim_cost_start());
 	SIM_TRY(sim_mps_start());
@@ -291,7 +284,7 @@ CUresult CUDAAPI cuInit(unsigned int Flags)
 		return sim_enter(VG_ENTRY_cuInit);
 	pthread_mutex_lock(&init_lock);
 	if (atomic_load(&sim_gate) & SIM_GATE_UNINITIALIZED) {
-		result = failed ? failed : init();
+		result = failed ? failed : init_process();
 		failed = result;
 		if (result == CUDA_SUCCESS)
 			sim_gate_clear(SIM_GATE_UNINITIALIZED);
@@ -306,7 +299,7 @@ unsigned sim_driver_version(void)
 	struct sim_config config;
 	char problem[400];
 
-	if (!atomic_load(&version)) // asked for before cuInit, too
+	if (!atomic_load(&version)) // cuInit may not have been called yet
 		atomic_store(&version,
 			     sim_config_read(&config, problem, sizeof problem) == 0 ? config.driver : CUDA_VERSION);
 	return atomic_load(&version);

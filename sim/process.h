@@ -49,5 +49,4 @@ static inline CUresult sim_failure(void)
 CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
 uint64_t sim_clock_ns(void);	    // CLOCK_MONOTONIC
 uint64_t sim_device_clock_ns(void); // the devices' time, which is the same in all processes
-void sim_uuid_format(const CUuuid *uuid, char ret_text[48]); // "GPU-…"
 unsigned sim_driver_version(void); // as configured; also before cuInit

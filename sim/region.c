@@ -18,61 +18,61 @@
 #include "base/size.h"
 #include "region_internal.h"
 
-enum { SHARED_FOLDER = 01711 }; // root's: everybody may use it, and only root makes files in it
+enum { SHARED_MODE = 01711 }; // of root's directory, in which only root creates files, but which all users may use
 
-// Who may map it: the caller, whose own it is, or everybody, where root shares it.
-static int check_folder(struct region *region, const struct stat *status, char *problem, size_t capacity)
+// Checks that the directory belongs to the caller, or that root shares it with all users.
+static int check_directory(struct region *region, const struct stat *status, char *problem, size_t capacity)
 {
-	region->shared = status->st_uid == 0 && (status->st_mode & 07777) == SHARED_FOLDER;
+	region->shared = status->st_uid == 0 && (status->st_mode & 07777) == SHARED_MODE;
 	if (region->shared)
 		return 0;
 	if (status->st_uid != geteuid())
 		snprintf(problem, capacity,
-			 "the simulated node's directory %s belongs to another user (%u), who does not share it: name one of "
-			 "yours in VIRGATE_SIM_DIR",
-			 region->folder, (unsigned)status->st_uid);
+			 "the simulated node's directory %s belongs to another user (%u), who does not share it: name "
+			 "one of yours in VIRGATE_SIM_DIR",
+			 region->directory, (unsigned)status->st_uid);
 	else if (status->st_mode & 0022)
 		snprintf(problem, capacity,
 			 "others may write in the simulated node's directory %s (mode %04o): name another one in "
 			 "VIRGATE_SIM_DIR",
-			 region->folder, (unsigned)status->st_mode & 07777);
+			 region->directory, (unsigned)status->st_mode & 07777);
 	else
 		return 0;
 	return 1;
 }
 
-static int make_folder(struct region *region, char *problem, size_t capacity)
+static int create_directory(struct region *region, char *problem, size_t capacity)
 {
 	struct stat status;
 	char parent[256];
 
-	snprintf(parent, sizeof parent, "%s", region->folder);
+	snprintf(parent, sizeof parent, "%s", region->directory);
 	char *slash = strrchr(parent, '/');
 	if (slash && slash != parent) {
 		*slash = 0;
-		(void)mkdir(parent, 0700); // if this fails the next one says so
+		(void)mkdir(parent, 0700); // if it fails, the next mkdir fails, too
 	}
-	if (mkdir(region->folder, 0700) != 0 && errno != EEXIST) {
+	if (mkdir(region->directory, 0700) != 0 && errno != EEXIST) {
 		int error = errno;
-		snprintf(problem, capacity, "cannot create %s: %s", region->folder, strerror(error));
+		snprintf(problem, capacity, "cannot create %s: %s", region->directory, strerror(error));
 		return 1;
 	}
-	_cleanup_close_ int fd = open(region->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(region->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &status) != 0) {
 		int error = errno;
-		snprintf(problem, capacity, "%s: %s", region->folder, strerror(error));
+		snprintf(problem, capacity, "%s: %s", region->directory, strerror(error));
 		return 1;
 	}
-	return check_folder(region, &status, problem, capacity);
+	return check_directory(region, &status, problem, capacity);
 }
 
-// Of the node's own files only root makes those of a shared node.
+// Opens a file of the node. Creates it if necessary; in a shared node only root does.
 static int open_file(const struct region *region, const char *path, int flags)
 {
-	bool makes = !region->shared || geteuid() == 0;
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (makes ? O_CREAT | flags : 0), 0600);
+	bool creates = !region->shared || geteuid() == 0;
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (creates ? O_CREAT | flags : 0), 0600);
 
-	if (fd < 0 || !makes || !region->shared || fchmod(fd, 0666) == 0)
+	if (fd < 0 || !creates || !region->shared || fchmod(fd, 0666) == 0)
 		return fd;
 	int error = errno;
 	close(fd);
@@ -80,24 +80,25 @@ static int open_file(const struct region *region, const char *path, int flags)
 	return -1;
 }
 
-// What the system's daemon prepares for the users' processes, and tells cleaners of temporary directories to leave alone.
-static int keep_folder(struct region *region)
+// Locks the directory, so that cleaners of temporary files leave it alone. Root also creates the directory for exports
+// of all users.
+static int keep_directory(struct region *region)
 {
 	char path[300];
 
-	region->kept = open(region->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	region->kept = open(region->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (region->kept >= 0)
 		(void)flock(region->kept, LOCK_SH | LOCK_NB);
 	if (!region->shared || geteuid() != 0)
 		return 0;
-	snprintf(path, sizeof path, "%s/exports", region->folder);
+	snprintf(path, sizeof path, "%s/exports", region->directory);
 	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || chmod(path, 01777) != 0)
 		return -errno;
 	region_sweep_exports(region);
 	return 0;
 }
 
-static bool same_node(const struct sim_config *a, const struct sim_config *b)
+static bool is_same_node(const struct sim_config *a, const struct sim_config *b)
 {
 	return a->devices == b->devices && a->sms == b->sms && a->cc_major == b->cc_major &&
 	       a->cc_minor == b->cc_minor && a->driver == b->driver && a->memory == b->memory &&
@@ -105,37 +106,37 @@ static bool same_node(const struct sim_config *a, const struct sim_config *b)
 	       a->copy_engines == b->copy_engines;
 }
 
-// Returns the size of the tables, for which room is reserved from the start. The devices' time follows them.
-static size_t table_bytes(const struct sim_config *config)
+// Returns the size of the tables, which is reserved from the start. The devices' time follows them.
+static size_t get_table_bytes(const struct sim_config *config)
 {
 	return sizeof(struct region_header) +
 	       config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
 }
 
-static size_t time_offset(const struct sim_config *config)
+static size_t get_time_offset(const struct sim_config *config)
 {
-	return (table_bytes(config) + 4095) / 4096 * 4096;
+	return (get_table_bytes(config) + 4095) / 4096 * 4096;
 }
 
-static size_t header_bytes(const struct sim_config *config)
+static size_t get_header_bytes(const struct sim_config *config)
 {
 	size_t time = region_time_bytes(config);
 
-	return time ? time_offset(config) + time : table_bytes(config);
+	return time ? get_time_offset(config) + time : get_table_bytes(config);
 }
 
 // Maps the file, and keeps a descriptor of it for its locks.
 static int map_header(struct region *region, int fd, const struct sim_config *config)
 {
-	size_t size = header_bytes(config);
+	size_t size = get_header_bytes(config);
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
 	region->header = at;
 	region->header_size = size;
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
-	region->time_offset = time_offset(config);
-	// A process that was restored from an image has a clock of its own.
+	region->time_offset = get_time_offset(config);
+	// The clock of a process that was restored from an image may have an offset.
 	region->clock_offset = config->slice_ns ? vg_clock_offset(0, "monotonic") : 0;
 	return region_lock_init(region, fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
@@ -153,7 +154,7 @@ int region_reserve(int descriptor, off_t offset, size_t size)
 	struct statvfs disk;
 	int error;
 
-	// What cannot fit must not fill the disk on the way, under everybody else.
+	// Fails early, so as not to fill the disk with a file that cannot fit.
 	if (fstatvfs(descriptor, &disk) == 0 && disk.f_blocks && size / disk.f_frsize > disk.f_bfree)
 		return -ENOSPC;
 	do
@@ -162,24 +163,24 @@ int region_reserve(int descriptor, off_t offset, size_t size)
 	return -error;
 }
 
-void region_format_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity)
+void region_format_no_space(const char *directory, uint64_t bytes, char *problem, size_t capacity)
 {
 	char needed[VG_SIZE_TEXT], left[VG_SIZE_TEXT] = "?";
 	struct statvfs disk;
 
-	if (statvfs(folder, &disk) == 0)
+	if (statvfs(directory, &disk) == 0)
 		vg_size_format((uint64_t)disk.f_bavail * disk.f_frsize, left);
 	snprintf(problem, capacity,
-		 "the simulated node's directory %s is full: %s needed, %s free; make room there, or name another one in "
-		 "VIRGATE_SIM_DIR",
-		 folder, vg_size_format(bytes, needed), left);
+		 "the simulated node's directory %s is full: %s needed, %s free; make room there, or name another one "
+		 "in VIRGATE_SIM_DIR",
+		 directory, vg_size_format(bytes, needed), left);
 }
 
 static int init_header(struct region *region, int fd, const struct sim_config *config)
 {
-	int error = region_reserve(fd, 0, table_bytes(config));
+	int error = region_reserve(fd, 0, get_table_bytes(config));
 
-	if (error == 0 && ftruncate(fd, (off_t)header_bytes(config)) != 0)
+	if (error == 0 && ftruncate(fd, (off_t)get_header_bytes(config)) != 0)
 		error = -errno;
 	if (error == 0)
 		error = map_header(region, fd, config);
@@ -190,14 +191,17 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 		error = region_time_init(region, fd);
 	if (error != 0)
 		return error;
-	// A process that comes back from an image may know names of memory on a node before this one.
+	// A process restored from an image may still have ids of memory from an earlier node: new ones must differ.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
-	region->header->magic = REGION_MAGIC; // last: it is complete
+	region->header->magic = REGION_MAGIC; // last: says that the header is complete
 	return 0;
 }
 
-// The node's header file exists: 0 joined, 1 it is another node's and in use, 2 to be made anew.
+enum { JOIN_IN_USE = 1, JOIN_RENEW = 2 };
+
+// Maps an existing header file. Returns 0, JOIN_IN_USE (by a node of another configuration), JOIN_RENEW (it has to be
+// created again), or negative errno.
 static int join_header(struct region *region, int fd, const struct sim_config *config)
 {
 	struct {
@@ -208,19 +212,19 @@ static int join_header(struct region *region, int fd, const struct sim_config *c
 	struct stat status;
 
 	if (pread(fd, &old, sizeof old, 0) != sizeof old || old.magic != REGION_MAGIC || old.version != REGION_VERSION)
-		return 2;
-	if (fstat(fd, &status) != 0 || (size_t)status.st_size != header_bytes(&old.config))
-		return 2;
+		return JOIN_RENEW;
+	if (fstat(fd, &status) != 0 || (size_t)status.st_size != get_header_bytes(&old.config))
+		return JOIN_RENEW;
 	int error = map_header(region, fd, &old.config);
 	if (error != 0)
 		return error;
-	if (same_node(&old.config, config))
+	if (is_same_node(&old.config, config))
 		return 0;
 	region_lock(region);
 	unsigned alive = region_reap_locked(region);
 	region_unlock(region);
 	unmap_header(region);
-	return alive ? 1 : 2;
+	return alive ? JOIN_IN_USE : JOIN_RENEW;
 }
 
 static void close_devices(struct region *region)
@@ -238,7 +242,7 @@ static int open_devices(struct region *region, const struct sim_config *config)
 
 	for (unsigned i = 0; i < config->devices; i++) {
 		struct stat status;
-		snprintf(path, sizeof path, "%s/device%u", region->folder, i);
+		snprintf(path, sizeof path, "%s/device%u", region->directory, i);
 		int fd = open_file(region, path, 0);
 		if (fd < 0)
 			return -errno;
@@ -246,7 +250,7 @@ static int open_devices(struct region *region, const struct sim_config *config)
 		if (fd < 0)
 			return fd;
 		region->devices[i] = fd;
-		// Not again where it has its size: a process may be limited to smaller files.
+		// Not if it has its size already: RLIMIT_FSIZE may be smaller.
 		if (fstat(fd, &status) != 0 ||
 		    (status.st_size != (off_t)config->memory && ftruncate(fd, (off_t)config->memory) != 0))
 			return -errno;
@@ -261,7 +265,7 @@ uint32_t region_pid_namespace(void)
 	return stat("/proc/self/ns/pid", &info) == 0 ? (uint32_t)info.st_ino : 0;
 }
 
-static int take_slot(struct region *region)
+static int claim_slot(struct region *region)
 {
 	struct region_header *h = region->header;
 	uint64_t start;
@@ -275,7 +279,7 @@ static int take_slot(struct region *region)
 		if (process->pid != 0)
 			continue;
 		error = region_slot_claim(region, i);
-		if (error == REGION_GONE) // by a program that did not let go of it
+		if (error == REGION_GONE) // a process still has the lock
 			continue;
 		if (error != 0)
 			return error;
@@ -286,7 +290,7 @@ static int take_slot(struct region *region)
 		atomic_store(&process->incarnation, ++h->generation);
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
-		region_step("in sight"); // a slot that nobody looks at would be lost
+		region_step("in sight"); // process_high first, else the slot would never be reaped
 		process->pid = getpid();
 		region_step("named");
 		region->slot = i;
@@ -295,9 +299,9 @@ static int take_slot(struct region *region)
 	return -EUSERS;
 }
 
-// Opens and locks the node's header file; until it is unlocked: the mapping keeps the
-// file open, closing the descriptor would not do. A new inode for a
-// new node, so that who still maps the old one keeps what it sees.
+// Opens and locks the node's header file. The lock must be dropped explicitly: the mapping keeps the open file
+// description, so closing the descriptor is not enough. A new node has a new inode, so that processes that still map
+// the old one are not disturbed.
 static int lock_header(const struct region *region, const char *path)
 {
 	struct stat mine, current;
@@ -313,16 +317,16 @@ static int lock_header(const struct region *region, const char *path)
 		}
 		if (stat(path, &current) == 0 && current.st_ino == mine.st_ino)
 			return fd;
-		close(fd); // replaced while we waited
+		close(fd); // the file was replaced meanwhile
 	}
 }
 
-// The node's header file is locked.
+// Opens the devices and claims a slot. With the header file locked.
 static int open_locked_node(struct region *region, const struct sim_config *config, bool observer)
 {
 	int status = open_devices(region, config);
 
-	if (observer) { // it has made them, if it could, for processes that cannot; it needs none of them
+	if (observer) { // has only created the files, for processes that must not
 		close_devices(region);
 		status = 0;
 	}
@@ -331,38 +335,37 @@ static int open_locked_node(struct region *region, const struct sim_config *conf
 	region_lock(region);
 	region_reap_locked(region);
 	if (!observer)
-		status = take_slot(region);
+		status = claim_slot(region);
 	region_unlock(region);
 	return status;
 }
 
-// Removes the device files of an older version, before the node is made anew: nobody uses them, and new memory must be
-// zero.
+// Removes the device files of an earlier node, which no process uses: memory of the new node must be zero.
 static void remove_devices(const struct region *region)
 {
 	char path[300];
 
 	for (int i = 0; i < SIM_DEVICES; i++) {
-		snprintf(path, sizeof path, "%s/device%d", region->folder, i);
+		snprintf(path, sizeof path, "%s/device%d", region->directory, i);
 		(void)unlink(path);
 	}
 }
 
 static int renew_header(struct region *region, const char *path, const struct sim_config *config)
 {
-	char fresh[310];
+	char new_path[310];
 
-	snprintf(fresh, sizeof fresh, "%s.new", path);
-	_cleanup_close_ int fd = open_file(region, fresh, O_TRUNC);
+	snprintf(new_path, sizeof new_path, "%s.new", path);
+	_cleanup_close_ int fd = open_file(region, new_path, O_TRUNC);
 	if (fd < 0)
 		return -errno;
 	int status = init_header(region, fd, config);
-	if (status == 0 && rename(fresh, path) != 0)
+	if (status == 0 && rename(new_path, path) != 0)
 		status = -errno;
 	if (status == 0)
 		remove_devices(region);
 	else
-		(void)unlink(fresh);
+		(void)unlink(new_path);
 	return status;
 }
 
@@ -371,15 +374,15 @@ static int open_node(struct region *region, const struct sim_config *config, boo
 {
 	char path[300];
 
-	snprintf(path, sizeof path, "%s/node", region->folder);
+	snprintf(path, sizeof path, "%s/node", region->directory);
 	_cleanup_close_ int fd = lock_header(region, path);
 	if (fd < 0)
 		return fd;
 	int status = join_header(region, fd, config);
-	if (status == 1)
+	if (status == JOIN_IN_USE)
 		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration",
-			 region->folder);
-	if (status == 2)
+			 region->directory);
+	if (status == JOIN_RENEW)
 		status = renew_header(region, path, config);
 	if (status == 0)
 		status = open_locked_node(region, config, observer);
@@ -397,23 +400,23 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 		return -ENOMEM;
 	region->slot = region->lock = region->kept = -1;
 	region->overcommit = config->overcommit;
-	snprintf(region->folder, sizeof region->folder, "%s", config->folder);
+	snprintf(region->directory, sizeof region->directory, "%s", config->directory);
 	pthread_mutex_init(&region->time_lock, NULL);
 	for (int i = 0; i < SIM_DEVICES; i++)
 		region->devices[i] = -1;
-	int status = make_folder(region, problem, capacity);
-	if (status == 0 && !realpath(config->folder, real))
+	int status = create_directory(region, problem, capacity);
+	if (status == 0 && !realpath(config->directory, real))
 		status = -errno;
 	if (status == 0 && observer)
-		status = keep_folder(region);
+		status = keep_directory(region);
 	if (status == 0)
 		status = open_node(region, config, observer, problem, capacity);
 	if (region_is_no_space(status))
-		region_format_no_space(config->folder, table_bytes(config), problem, capacity);
+		region_format_no_space(config->directory, get_table_bytes(config), problem, capacity);
 	else if (status < 0)
-		snprintf(problem, capacity, "cannot open the simulated node in %s: %s%s", config->folder,
+		snprintf(problem, capacity, "cannot open the simulated node in %s: %s%s", config->directory,
 			 strerror(-status),
-			 region->shared ? "; it is one for several users, which `virgated --system` makes" : "");
+			 region->shared ? "; it is one for several users, which `virgated --system` creates" : "");
 	if (status != 0) {
 		region_close(region);
 		return status;
@@ -422,13 +425,13 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	return 0;
 }
 
-// Not for its parent, nor, once checkpointed, for who may have its slot by now.
+// Does nothing in a forked child, or in a checkpointed process, whose slot another process may have.
 void region_release_all(struct region *region)
 {
 	if (region->slot < 0 || region->lock < 0 || region->lock_owner != getpid())
 		return;
 	region_lock(region);
-	region->header->processes[region->slot].start_time = UINT64_MAX; // nobody's: reaped as dead
+	region->header->processes[region->slot].start_time = UINT64_MAX; // reaped as dead
 	region_step("nobody's");
 	region_slot_release(region);
 	region_step("given up");
@@ -454,7 +457,7 @@ void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[1
 	char real[PATH_MAX], text[PATH_MAX + 16];
 	uint64_t hash[2] = {0, 0x9e3779b97f4a7c15u};
 
-	snprintf(text, sizeof text, "%s#%d", realpath(config->folder, real) ? real : config->folder, device);
+	snprintf(text, sizeof text, "%s#%d", realpath(config->directory, real) ? real : config->directory, device);
 	hash[0] = vg_hash_text(text);
 	for (const char *c = text; *c; c++)
 		hash[1] = vg_hash_add(hash[1], c, 1) + (hash[1] >> 29);
@@ -463,7 +466,14 @@ void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[1
 	ret_uuid[8] = (uint8_t)((ret_uuid[8] & 0x3f) | 0x80);
 }
 
-// A process that was restored from disk has its pid, and another start time: its place was given away when it ended.
+void region_uuid_format(const uint8_t b[16], char ret_text[REGION_UUID_TEXT])
+{
+	snprintf(ret_text, REGION_UUID_TEXT, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+// Returns whether this process still has its slot. A process restored from an image has the same pid, but another start
+// time: its slot was freed when it ended.
 static bool has_slot(const struct region *region)
 {
 	const struct region_process *process = &region->header->processes[region->slot];
@@ -473,12 +483,12 @@ static bool has_slot(const struct region *region)
 	       vg_process_start_time(0, &start) == 0 && vg_start_time_same(process->start_time, start);
 }
 
-// True when what is mapped is the node as it is, and this process's slot there is still its own.
-static bool resume(struct region *region)
+// Claims the slot again. Returns false if the node was created again, or if the slot is lost.
+static bool resume_slot(struct region *region)
 {
 	char path[300];
 
-	snprintf(path, sizeof path, "%s/node", region->folder);
+	snprintf(path, sizeof path, "%s/node", region->directory);
 	ino_t mapped = region->inode;
 	if (region->slot < 0 || region_lock_init(region, open(path, O_RDWR | O_CLOEXEC)) != 0 ||
 	    region->inode != mapped)
@@ -497,9 +507,9 @@ int region_attach(struct region *region, const struct sim_config *config)
 {
 	char problem[256];
 
-	if (resume(region))
+	if (resume_slot(region))
 		return open_devices(region, config);
-	// The node may have begun anew meanwhile, in a file of its own.
+	// The node may have been created again, in another file.
 	unmap_header(region);
 	region->slot = -1;
 	return open_node(region, config, false, problem, sizeof problem);
@@ -513,6 +523,6 @@ void region_detach(struct region *region)
 	region_slot_release(region);
 	region_unlock(region);
 	region_lock_finish(region);
-	memset(region->time_slots, 0, sizeof region->time_slots); // another slot, or another file, from now on
+	memset(region->time_slots, 0, sizeof region->time_slots); // the slot or the file may change
 	close_devices(region);
 }

@@ -1,7 +1,6 @@
-// The state that all processes of one simulated node share: who holds which device memory.
-// A header file mapped and locked by everyone (tables) and one sparse file a device.
-// Used by the simulated driver and by the simulated NVML; knows no CUDA types.
-// Any thread; none of these may be called with the region's lock held.
+// The state that all processes of one simulated node share: which process has which device memory, and interprocess
+// events. It is a header file with tables, which all processes map and lock, and one sparse file for each device. The
+// simulated driver and the simulated NVML use it; it knows no CUDA types. Any thread, without the region's lock.
 #pragma once
 
 #include <errno.h>
@@ -15,29 +14,31 @@
 #include "config.h"
 
 enum { REGION_PROCESSES = 1024, REGION_EVENTS = 4096 };
-#define REGION_BLOCK ((size_t)2 << 20) // device memory is handed out in these
+#define REGION_BLOCK ((size_t)2 << 20) // the unit of device memory
+enum { REGION_UUID_TEXT = 48 };
 
 struct region_process {
 	int32_t pid; // 0: free slot
 	uint32_t contexts;
 	uint64_t start_time;
-	uint64_t used[SIM_DEVICES];	      // bytes this process is charged for
+	uint64_t used[SIM_DEVICES];	       // bytes charged to this process
 	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
 	uint32_t device_contexts[SIM_DEVICES];
-	uint32_t pid_namespace; // where its pid means it
-	uint32_t parked;	// checkpointed: it holds nothing, not even its slot's lock
-	_Atomic uint32_t incarnation; // tells the processes that had the slot apart
+	uint32_t pid_namespace;	      // in which the pid is valid
+	uint32_t parked;	      // checkpointed: it has nothing, not even the lock of its slot
+	_Atomic uint32_t incarnation; // differs between the processes that have had the slot
 };
 
-// One of these a block; the allocation's own facts stand at its first block.
+// One for each block. The head, the first block of an allocation, describes the allocation.
 struct region_block {
 	uint32_t first;	     // index + 1 of the allocation's first block; 0: free
 	uint32_t next;	     // index + 1 of its next block; 0: the last
-	uint32_t generation; // of the allocation that starts here
+	uint32_t generation; // head only, like all below
 	uint32_t blocks;
-	uint16_t owner; // slot that is charged; REGION_NOBODY: alive through a descriptor only
-	uint8_t exported, dying;
-	uint8_t holders[REGION_PROCESSES / 8];
+	uint16_t owner;	  // slot that is charged; REGION_NOBODY: only a descriptor keeps the memory alive
+	uint8_t exported; // a descriptor of it may exist
+	uint8_t dying;	  // is being freed
+	uint8_t holders[REGION_PROCESSES / 8]; // a bit for each slot that references it
 };
 enum { REGION_NOBODY = 0xffff };
 
@@ -53,11 +54,11 @@ struct region_header {
 	uint64_t magic;
 	uint32_t version, padding;
 	struct sim_config config;
-	uint32_t changing;	      // by whoever has the lock, or died with it
+	uint32_t changing;	      // a process has the lock, or died while it had it
 	uint64_t used[SIM_DEVICES];   // bytes
-	uint32_t hint[SIM_DEVICES];   // no free block below
-	uint32_t generation, orphans; // allocations that only descriptors keep alive
-	uint32_t process_high;	      // no slot in use from here on
+	uint32_t hint[SIM_DEVICES];   // no block below is free
+	uint32_t generation, orphans; // orphans: number of allocations that only descriptors keep alive
+	uint32_t process_high;	      // all slots from here on are free
 	_Atomic uint64_t busy_ns[SIM_DEVICES];
 	struct region_process processes[REGION_PROCESSES];
 	struct region_event events[REGION_EVENTS];
@@ -70,74 +71,75 @@ struct region {
 	uint32_t blocks_per_device;
 	int slot;		 // of this process, -1 for an observer
 	int lock;		 // the header file, for its locks; -1 while checkpointed
-	_Atomic pid_t lock_owner; // who opened that; negative: who is about to begin anew
+	_Atomic pid_t lock_owner; // process that opened it; negative: the process that is resetting it after a fork
 	ino_t inode;		 // of the header file
-	pthread_mutex_t threads; // of this process: one at a time
+	pthread_mutex_t threads; // lets one thread of this process at a time use the lock
 	int devices[SIM_DEVICES]; // descriptors
-	bool overcommit;	  // this process's allocations are not reserved on the file system
-	bool shared;		  // root's, for processes of all users
-	int kept;		  // an observer's: the folder, locked against cleaners; -1
+	bool overcommit;	  // allocations of this process reserve no space on the file system
+	bool shared;		  // root has created it, for processes of all users
+	int kept;		  // of an observer: the directory, locked against cleaners of temporary files; -1
 	size_t time_offset;	  // of the devices' time in the header file
-	pthread_mutex_t time_lock; // of this process: one thread at a time writes the states of its slot
-	int time_slots[SIM_DEVICES]; // slot + 1 whose states have room on the file system
-	int64_t clock_offset;	  // of this process's clock from that of the devices
-	char folder[256];
+	pthread_mutex_t time_lock;   // lets one thread of this process at a time write the states of its slot
+	int time_slots[SIM_DEVICES]; // slot + 1 whose states have space on the file system
+	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time
+	char directory[256];
 };
 
-// Creates or joins the node of `config`. An observer takes no slot and no memory (NVML).
-// 0, 1 with a sentence in `problem`, or negative errno.
+// Creates or joins the node of `config`. An observer (NVML) has no slot and no memory. Returns 0, 1 or negative errno;
+// `problem` has a message for the user then.
 int region_open(const struct sim_config *config, bool observer, struct region **ret_region, char *problem,
 		size_t capacity);
-// Gives up everything this process holds. NULL passes.
+// Frees everything that this process has in the region, and unmaps it. NULL: does nothing.
 void region_close(struct region *region);
 
-// A checkpointed process holds no descriptor of the devices' memory: closes and opens them.
+// Close and open the descriptors of the devices' memory. A checkpointed process has none.
 void region_detach(struct region *region);
 int region_attach(struct region *region, const struct sim_config *config); // 0 or negative errno
-// Gives up everything this process holds; the region stays mapped.
+// Frees everything that this process has in the region, which stays mapped.
 void region_release_all(struct region *region);
-// In a forked child: what it has of its parent's region does not keep the parent's slot.
+// Closes the inherited lock descriptor, so that a forked child does not keep its parent's slot. NULL: does nothing.
 void region_forget_in_child(struct region *region);
 
-// Takes zeroed memory, whose bytes the file system has reserved unless the process overcommits. 0, REGION_FULL (the device's memory), or negative errno:
-// region_is_no_space() tells whether it is the file system's.
 enum { REGION_FULL = 1, REGION_GONE = 2 };
+// Allocates zeroed memory. Reserves its bytes on the file system, unless the process overcommits. Returns 0,
+// REGION_FULL (no device memory), or negative errno; region_is_no_space() says whether the file system is full.
 int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_id);
-// Holds memory that another process took. 0, REGION_GONE.
+// References memory that another process has allocated. Returns 0 or REGION_GONE.
 int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_size);
-// No longer holds it; the last holder's drop frees it, unless a descriptor of it is out.
+// Drops this process's reference. The last one frees the memory, unless an exported descriptor of it exists.
 void region_unref(struct region *region, uint64_t id);
 // Calls `each` with every contiguous run of the memory, in order, until it returns nonzero.
 int region_each_run(struct region *region, uint64_t id,
 		    int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);
-// A descriptor that stands for the memory (or another object: `kind`, `payload`) and keeps it
-// alive wherever it is sent.
+// What an exported descriptor stands for: memory, or another object (`kind`, `payload`).
 struct region_export {
 	uint64_t magic, seed;
 	uint32_t kind, flags;
 	uint64_t id, payload[12];
 };
 enum region_export_kind { REGION_EXPORT_MEMORY = 1, REGION_EXPORT_POOL = 2 };
-// `tail`: bytes that the caller will write behind the record (pools); the file system has room for them.
+// Creates a descriptor that keeps memory alive, also in other processes. `tail`: bytes that the caller will write
+// behind the record (pools); they are reserved on the file system.
 int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor);
-// 0, REGION_GONE (not one of ours), or negative errno. The descriptor stays the caller's.
+// Returns 0, REGION_GONE (not exported by this node), or negative errno. The caller keeps the descriptor.
 int region_import(struct region *region, int descriptor, struct region_export *ret_what);
 
 static inline bool region_is_no_space(int status)
 {
 	return status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
 }
-// One sentence for people: the directory has no room for `bytes` more.
-void region_format_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity);
+// Writes a message for the user: the directory has no space for `bytes` more.
+void region_format_no_space(const char *directory, uint64_t bytes, char *problem, size_t capacity);
 
-// Frees what dead processes held.
+// Frees what dead processes have left.
 void region_reap(struct region *region);
 uint64_t region_used(struct region *region, int device);
 void region_count_context(struct region *region, int device, int change);
-// One more of this process, as the mode of the device has it. False: another process's contexts are in the way, or none
-// may be.
+// Counts a new context of this process if the mode of the device allows it. False: another process has contexts, or
+// none are allowed.
 bool region_add_context(struct region *region, int device, enum sim_mode mode);
-// Every live process that has a context on the device. Returns how many; fills at most `capacity`.
+// Lists the live processes that have a context or memory on the device. Writes at most `capacity`, returns their
+// number.
 struct region_use {
 	pid_t pid;
 	uint64_t used, busy_ns;
@@ -145,12 +147,13 @@ struct region_use {
 size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity);
 void region_add_busy(struct region *region, int device, uint64_t ns);
 
-// Interprocess events. 0, REGION_FULL / REGION_GONE.
+// Interprocess events. Return 0, or REGION_FULL or REGION_GONE.
 int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *ret_generation);
 int region_event_ref(struct region *region, uint32_t index, uint32_t generation);
 void region_event_unref(struct region *region, uint32_t index);
-// False once the process that recorded it last has died: it will never complete.
+// Returns false if the process that recorded it last has died, so that it never completes.
 bool region_event_expected(struct region *region, const struct region_event *event);
 
-// The same for every process of the node, different for every node's folder.
+// Returns the UUID of a device: the same for every process of the node, different for every directory.
 void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[16]);
+void region_uuid_format(const uint8_t uuid[16], char ret_text[REGION_UUID_TEXT]); // "GPU-…"

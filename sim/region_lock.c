@@ -1,12 +1,12 @@
-// Who may change the tables, and which slots are somebody's: locks on bytes of the header file, by open file
-// description.
+// The lock of the tables and the locks of the slots: locks on bytes of the header file, which belong to open file
+// descriptions (F_OFD_SETLK).
 //
-// The kernel drops them when their owner ends, however it ends and whatever pid namespace it is in. A robust mutex
-// would not do: it names its owner by a thread id, which threads of several namespaces have, and the death of one of
-// them that waits would open the mutex that another one holds.
+// The kernel drops them when their process ends, in whatever way and in whatever pid namespace. A robust mutex would
+// not work: it identifies its owner by a thread id, which threads of several namespaces may have. The death of a
+// waiting thread could then unlock the mutex of another one.
 //
-// The tables' lock is that of a descriptor. A slot's is that of the mapping, which keeps its open file description:
-// there it outlives the descriptors, which a program may close, and no child has it.
+// The lock of the tables belongs to the open file description of a descriptor. The lock of a slot belongs to the one of
+// the mapping: it outlives the descriptors, which a program may close, and a forked child does not have it.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,16 +20,16 @@
 #include "base/descriptor.h"
 #include "region_internal.h"
 
-enum { TABLES = 0, SLOTS = 1 }; // bytes of the file; a slot's is SLOTS + its number
+enum { TABLES = 0, SLOTS = 1 }; // bytes of the file; that of a slot is SLOTS + its index
 
 static struct flock byte_lock(short type, int byte)
 {
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 }
 
-// A process died in the middle of a change: what the tables say block by block is the
-// truth, the sums are made anew. An allocation counts only once its head says how long it is.
-static void repair(struct region *region)
+// Repairs the tables after a process has died in the middle of a change. The blocks are right, and the sums are
+// computed again from them. An allocation counts only if its head has its length.
+static void repair_tables(struct region *region)
 {
 	struct region_header *h = region->header;
 
@@ -90,13 +90,13 @@ void region_forget_in_child(struct region *region)
 		region_lock_finish(region);
 }
 
-// The file as it is mapped, by an open file description of its own.
-static int open_again(const struct region *region)
+// Opens the mapped file again, for another open file description. Returns the descriptor or negative errno.
+static int reopen_file(const struct region *region)
 {
 	char path[320];
 	struct stat status;
 
-	snprintf(path, sizeof path, "%s/node", region->folder);
+	snprintf(path, sizeof path, "%s/node", region->directory);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -106,7 +106,7 @@ static int open_again(const struct region *region)
 	return -ESTALE;
 }
 
-// A program may have closed what it does not know.
+// Returns whether the descriptor is still valid: the program may have closed it.
 static bool has_descriptor(const struct region *region)
 {
 	struct stat status;
@@ -114,9 +114,9 @@ static bool has_descriptor(const struct region *region)
 	return fstat(region->lock, &status) == 0 && status.st_ino == region->inode;
 }
 
-// A forked child begins anew: it has its parent's open file description, and so its parent's locks, and its mutex may be
-// held by a thread that is not there. The first of its threads sees to that, the others wait for it.
-static void begin_anew(struct region *region)
+// Resets the lock in a forked child. The child has its parent's open file description, and so its parent's locks, and a
+// thread that does not exist in the child may have the mutex. The first thread resets it, and others wait for that.
+static void reset_in_child(struct region *region)
 {
 	pid_t self = getpid(), owner = atomic_load(&region->lock_owner);
 
@@ -136,15 +136,15 @@ void region_lock(struct region *region)
 {
 	struct flock lock = byte_lock(F_WRLCK, TABLES);
 
-	begin_anew(region);
+	reset_in_child(region);
 	pthread_mutex_lock(&region->threads);
 	if (!has_descriptor(region))
-		region->lock = vg_fd_raise_consume(open_again(region));
+		region->lock = vg_fd_raise_consume(reopen_file(region));
 	while (fcntl(region->lock, F_OFD_SETLKW, &lock) != 0)
 		if (errno != EINTR)
-			abort(); // our own file, used wrongly
+			abort(); // cannot fail for this file
 	if (region->header->changing)
-		repair(region);
+		repair_tables(region);
 	region->header->changing = 1;
 }
 
@@ -157,8 +157,8 @@ void region_unlock(struct region *region)
 	pthread_mutex_unlock(&region->threads);
 }
 
-// In place of what is mapped: the same file. What that description had locked is free.
-static int map_again(struct region *region, int fd)
+// Replaces the mapping by one of another descriptor of the file. That drops the locks of the old open file description.
+static int remap_file(struct region *region, int fd)
 {
 	void *at = mmap(region->header, region->header_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 
@@ -168,13 +168,13 @@ static int map_again(struct region *region, int fd)
 int region_slot_claim(struct region *region, int slot)
 {
 	struct flock lock = byte_lock(F_WRLCK, SLOTS + slot);
-	_cleanup_close_ int fd = open_again(region);
+	_cleanup_close_ int fd = reopen_file(region);
 
 	if (fd < 0)
 		return fd;
 	if (fcntl(fd, F_OFD_SETLK, &lock) != 0)
 		return errno == EAGAIN || errno == EACCES ? REGION_GONE : -errno;
-	int error = map_again(region, fd);
+	int error = remap_file(region, fd);
 	if (error == 0 && madvise(region->header, region->header_size, MADV_DONTFORK) != 0)
 		error = -errno;
 	return error;
@@ -182,10 +182,10 @@ int region_slot_claim(struct region *region, int slot)
 
 void region_slot_release(struct region *region)
 {
-	(void)map_again(region, region->lock);
+	(void)remap_file(region, region->lock);
 }
 
-bool region_slot_is_held(struct region *region, uint32_t slot)
+bool region_slot_is_locked(struct region *region, uint32_t slot)
 {
 	struct flock lock = byte_lock(F_WRLCK, SLOTS + (int)slot);
 

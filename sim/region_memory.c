@@ -1,4 +1,4 @@
-// Which blocks of device memory are whose.
+// The allocation of device memory: which processes have which blocks.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 #include "base/descriptor.h"
 #include "region_internal.h"
 
-static uint64_t block_id(const struct region_header *h, uint32_t index)
+static uint64_t get_id(const struct region_header *h, uint32_t index)
 {
 	return (uint64_t)h->blocks[index].generation << 32 | index;
 }
 
-// The allocation's head, or NULL when the id is stale. With the lock held.
-static struct region_block *find(struct region *region, uint64_t id)
+// Returns the allocation's head; NULL: the id is stale. With the lock held.
+static struct region_block *find_head(struct region *region, uint64_t id)
 {
 	uint32_t index = (uint32_t)id;
 	struct region_header *h = region->header;
@@ -22,10 +22,10 @@ static struct region_block *find(struct region *region, uint64_t id)
 	if (index >= h->config.devices * region->blocks_per_device)
 		return NULL;
 	struct region_block *head = &h->blocks[index];
-	return head->first == index + 1 && head->blocks && block_id(h, index) == id ? head : NULL;
+	return head->first == index + 1 && head->blocks && get_id(h, index) == id ? head : NULL;
 }
 
-// Where `blocks` neighbours are free, or UINT32_MAX.
+// Returns the first of `blocks` consecutive free blocks, or UINT32_MAX.
 static uint32_t find_run(const struct region *region, int device, uint32_t blocks)
 {
 	const struct region_header *h = region->header;
@@ -49,13 +49,13 @@ static void advance_hint(struct region *region, int device)
 	h->hint[device] = i;
 }
 
-static void charge(struct region *region, int slot, int device, uint64_t bytes)
+static void charge_slot(struct region *region, int slot, int device, uint64_t bytes)
 {
 	region->header->used[device] += bytes;
 	region->header->processes[slot].used[device] += bytes;
 }
 
-static int reserve(void *data, int descriptor, off_t offset, size_t at, size_t size)
+static int reserve_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
 {
 	return region_reserve(descriptor, offset, size);
 }
@@ -97,18 +97,18 @@ int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_i
 			previous = at;
 			taken++;
 		}
-		charge(region, region->slot, device, size);
+		charge_slot(region, region->slot, device, size);
 		region_step("charged");
-		h->blocks[head].blocks = blocks; // from here it counts
+		h->blocks[head].blocks = blocks; // from here on the allocation exists
 		region_step("counts");
 		advance_hint(region, device);
-		id = block_id(h, head);
+		id = get_id(h, head);
 		status = 0;
 	}
 	region_unlock(region);
 	region_step("not reserved");
 	if (status == 0 && !region->overcommit)
-		status = region_each_run(region, id, reserve, NULL);
+		status = region_each_run(region, id, reserve_run, NULL);
 	region_step("reserved");
 	if (status == 0)
 		*ret_id = id;
@@ -124,7 +124,7 @@ int region_each_run(struct region *region, uint64_t id, int (*each)(void *, int,
 	uint32_t base = (uint32_t)device * region->blocks_per_device;
 	size_t at = 0;
 
-	// The caller holds it: its blocks do not change.
+	// Without the lock: the caller has a reference, so the blocks do not change.
 	for (uint32_t start = (uint32_t)id; start != UINT32_MAX;) {
 		uint32_t last = start;
 		while (h->blocks[last].next == last + 2)
@@ -139,14 +139,14 @@ int region_each_run(struct region *region, uint64_t id, int (*each)(void *, int,
 	return 0;
 }
 
-static int punch(void *data, int descriptor, off_t offset, size_t at, size_t size)
+static int discard_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
 {
-	// Fresh memory must read as zero, and the disk wants its space back.
+	// New memory must be zero, and the disk space becomes free.
 	return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)size) == 0 ? 0 : -errno;
 }
 
-// The contents are gone already. With the lock held.
-static void release(struct region *region, struct region_block *head)
+// Frees the blocks, whose contents were discarded before. With the lock held.
+static void free_blocks(struct region *region, struct region_block *head)
 {
 	struct region_header *h = region->header;
 	uint32_t index = head->first - 1, base;
@@ -155,7 +155,7 @@ static void release(struct region *region, struct region_block *head)
 
 	base = (uint32_t)device * region->blocks_per_device;
 	if (head->exported)
-		region_export_forget(region, block_id(h, index));
+		region_export_forget(region, get_id(h, index));
 	region_step("no descriptor");
 	if (head->owner == REGION_NOBODY)
 		h->orphans--;
@@ -163,7 +163,7 @@ static void release(struct region *region, struct region_block *head)
 		h->processes[head->owner].used[device] -= bytes;
 	h->used[device] -= bytes;
 	region_step("not charged");
-	head->blocks = 0; // from here it does not count
+	head->blocks = 0; // from here on the allocation does not exist
 	region_step("does not count");
 	for (uint32_t next = index + 1; next;) {
 		struct region_block *block = &h->blocks[next - 1];
@@ -175,7 +175,7 @@ static void release(struct region *region, struct region_block *head)
 	}
 }
 
-// Somebody else is charged now. With the lock held.
+// Charges the memory to another slot; -1: to none. With the lock held.
 static void change_owner(struct region *region, struct region_block *head, int slot)
 {
 	struct region_header *h = region->header;
@@ -200,7 +200,7 @@ int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_
 	int status = REGION_GONE;
 
 	region_lock(region);
-	struct region_block *head = find(region, id);
+	struct region_block *head = find_head(region, id);
 	if (head && !head->dying) {
 		region_bit_set(head->holders, region->slot);
 		region_step("held");
@@ -214,14 +214,14 @@ int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_
 	return status;
 }
 
-// Takes `slot` from the holders, unless nothing else keeps the memory alive: then true, and it stays the holder until
-// the memory is released. Memory that nobody holds would be found by nobody, should the process be killed meanwhile.
-// With the lock held.
-static bool leave(struct region *region, struct region_block *head, int slot)
+// Removes the slot from the holders and returns false, if anything else keeps the memory alive. Otherwise returns true,
+// and the slot stays the holder until the memory is freed: memory without holders would leak if the process were killed
+// meanwhile. With the lock held.
+static bool remove_holder(struct region *region, struct region_block *head, int slot)
 {
 	int other = region_bit_first_except(head->holders, slot);
 
-	if (other < 0 && !(head->exported && region_export_is_alive(region, block_id(region->header, head->first - 1))))
+	if (other < 0 && !(head->exported && region_export_is_alive(region, get_id(region->header, head->first - 1))))
 		return true;
 	region_step("kept alive");
 	if (head->owner == slot)
@@ -234,15 +234,15 @@ static bool leave(struct region *region, struct region_block *head, int slot)
 void region_unref(struct region *region, uint64_t id)
 {
 	region_lock(region);
-	struct region_block *head = find(region, id);
-	if (head && region_bit(head->holders, region->slot) && leave(region, head, region->slot)) {
+	struct region_block *head = find_head(region, id);
+	if (head && region_bit(head->holders, region->slot) && remove_holder(region, head, region->slot)) {
 		head->dying = 1;
 		region_step("dying");
 		region_unlock(region);
-		(void)region_each_run(region, id, punch, NULL);
+		(void)region_each_run(region, id, discard_run, NULL);
 		region_step("zero");
 		region_lock(region);
-		release(region, head);
+		free_blocks(region, head);
 	}
 	region_unlock(region);
 }
@@ -251,15 +251,16 @@ static int open_device(struct region *region, int device)
 {
 	char path[300];
 
-	if (region->devices[device] < 0) { // an observer opens them only when it has to clean up
-		snprintf(path, sizeof path, "%s/device%d", region->folder, device);
+	if (region->devices[device] < 0) { // an observer opens a device only to discard memory
+		snprintf(path, sizeof path, "%s/device%d", region->directory, device);
 		int fd = open(path, O_RDWR | O_CLOEXEC);
 		region->devices[device] = fd < 0 ? -1 : vg_fd_raise_consume(fd);
 	}
 	return region->devices[device];
 }
 
-// With the lock held: `slot`'s process has died (or, -1, descriptors may have been closed).
+// Frees the memory of a slot whose process has died; -1: the memory whose last exported descriptor was closed. With the
+// lock held.
 static void reap_holder(struct region *region, int slot)
 {
 	struct region_header *h = region->header;
@@ -271,14 +272,14 @@ static void reap_holder(struct region *region, int slot)
 		if (head->first != i + 1 || !head->blocks)
 			continue;
 		if (slot < 0)
-			dead = head->owner == REGION_NOBODY && !region_export_is_alive(region, block_id(h, i));
+			dead = head->owner == REGION_NOBODY && !region_export_is_alive(region, get_id(h, i));
 		else if (region_bit(head->holders, slot))
-			dead = leave(region, head, slot);
+			dead = remove_holder(region, head, slot);
 		if (!dead || open_device(region, (int)(i / region->blocks_per_device)) < 0)
 			continue;
-		(void)region_each_run(region, block_id(h, i), punch, NULL);
+		(void)region_each_run(region, get_id(h, i), discard_run, NULL);
 		region_step("zero");
-		release(region, head);
+		free_blocks(region, head);
 	}
 }
 
@@ -288,9 +289,10 @@ bool region_is_alive_locked(struct region *region, uint32_t slot)
 
 	if (process->pid == 0 || process->start_time == UINT64_MAX)
 		return false;
-	if (region_slot_is_held(region, slot))
+	if (region_slot_is_locked(region, slot))
 		return true;
-	// Holds no lock. Of another pid namespace: whoever is there sees it end.
+	// A checkpointed process has no lock. One of another pid namespace cannot be checked: processes there will reap
+	// it.
 	return process->parked && (process->pid_namespace != region_pid_namespace() ||
 				   !vg_process_is_dead(process->pid, process->start_time));
 }

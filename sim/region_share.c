@@ -1,10 +1,9 @@
-// Descriptors that stand for memory, and events that processes share.
+// Exported descriptors of memory and pools, and interprocess events.
 //
-// An exported object's descriptor is an open file description with a shared lock on its
-// file. The lock lives as long as any copy of the descriptor, in any process or in flight,
-// so that "is one still out?" is a question to the kernel. Memory's file is a FIFO that nobody
-// writes to: as on hardware its descriptor can be polled, and so be watched by epoll. Its name
-// says which memory it is; a pool's file holds a record.
+// The open file description of an exported descriptor has a shared lock on its file. The lock exists as long as any
+// copy of the descriptor, in any process or in a message. So the kernel knows whether a descriptor still exists. The
+// file of memory is a FIFO that no process writes to: as on hardware, epoll accepts its descriptor. Its name contains
+// the id of the memory. The file of a pool contains a record.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +17,10 @@
 #include "base/descriptor.h"
 #include "region_internal.h"
 
-static void export_path(const struct region *region, uint64_t id, uint32_t kind, char *path, size_t capacity)
+static void format_export_path(const struct region *region, uint64_t id, uint32_t kind, char *path, size_t capacity)
 {
-	snprintf(path, capacity, "%s/%sexport-%u-%016" PRIx64, region->folder, region->shared ? "exports/" : "", kind,
-		 id);
+	snprintf(path, capacity, "%s/%sexport-%u-%016" PRIx64, region->directory, region->shared ? "exports/" : "",
+		 kind, id);
 }
 
 static bool is_locked(int fd)
@@ -35,10 +34,10 @@ bool region_export_is_alive(struct region *region, uint64_t id)
 {
 	char path[320];
 
-	export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
+	format_export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return errno == EACCES; // another user has just made it
+		return errno == EACCES; // another user has just created it
 	return is_locked(fd);
 }
 
@@ -47,12 +46,13 @@ void region_sweep_exports(struct region *region)
 	char path[300];
 	struct dirent *entry;
 
-	snprintf(path, sizeof path, "%s/exports", region->folder);
+	snprintf(path, sizeof path, "%s/exports", region->directory);
 	DIR *exports = opendir(path);
 	while (exports && (entry = readdir(exports))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		_cleanup_close_ int fd = openat(dirfd(exports), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		_cleanup_close_ int fd =
+			openat(dirfd(exports), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		if (fd < 0 || !is_locked(fd))
 			(void)unlinkat(dirfd(exports), entry->d_name, 0);
 	}
@@ -64,7 +64,7 @@ void region_export_forget(struct region *region, uint64_t id)
 {
 	char path[320];
 
-	export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
+	format_export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
 	(void)unlink(path);
 }
 
@@ -75,7 +75,8 @@ static int open_memory(const struct region *region, const char *path)
 	if (mkfifo(path, 0600) != 0 && errno != EEXIST)
 		return -1;
 	if (region->shared)
-		(void)chmod(path, 0666); // whose it is: every user's process looks whether it is locked
+		(void)chmod(path,
+			    0666); // fails if another user has created it; all users must be able to check its lock
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)))
 		return fd;
@@ -106,8 +107,8 @@ int region_export(struct region *region, const struct region_export *what, size_
 
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
-	export_path(region, what->id, what->kind, path, sizeof path);
-	if (what->kind == REGION_EXPORT_MEMORY) { // from now on whoever releases it removes the file
+	format_export_path(region, what->id, what->kind, path, sizeof path);
+	if (what->kind == REGION_EXPORT_MEMORY) { // from now on freeing the memory removes the file
 		region_lock(region);
 		region->header->blocks[(uint32_t)what->id].exported = 1;
 		region_step("exported");
@@ -127,7 +128,7 @@ int region_export(struct region *region, const struct region_export *what, size_
 	return 0;
 }
 
-// Whose name in the folder is the descriptor's own, whatever way the folder was reached.
+// Finds the memory by the file name of the descriptor, and checks that it is the file of that name in the directory.
 static int import_memory(const struct region *region, int descriptor, const struct stat *given,
 			 struct region_export *ret_what)
 {
@@ -144,7 +145,7 @@ static int import_memory(const struct region *region, int descriptor, const stru
 		return REGION_GONE;
 	struct region_export what = {
 		.magic = REGION_EXPORT_MAGIC, .kind = REGION_EXPORT_MEMORY, .id = strtoull(name + 10, &end, 16)};
-	export_path(region, what.id, what.kind, path, sizeof path);
+	format_export_path(region, what.id, what.kind, path, sizeof path);
 	if (*end || stat(path, &ours) != 0 || ours.st_dev != given->st_dev || ours.st_ino != given->st_ino)
 		return REGION_GONE;
 	*ret_what = what;
@@ -209,10 +210,10 @@ int region_event_ref(struct region *region, uint32_t index, uint32_t generation)
 	return status;
 }
 
-static void event_leave(struct region_event *event, int slot)
+static void unref_event(struct region_event *event, int slot)
 {
 	if (region_bit_first_except(event->holders, slot) < 0)
-		event->used = 0; // first: an event that nobody holds would never be free again
+		event->used = 0; // first: a used event without holders would never be freed
 	region_step("unused");
 	region_bit_clear(event->holders, slot);
 	region_step("left");
@@ -221,7 +222,7 @@ static void event_leave(struct region_event *event, int slot)
 void region_event_unref(struct region *region, uint32_t index)
 {
 	region_lock(region);
-	event_leave(&region->header->events[index], region->slot);
+	unref_event(&region->header->events[index], region->slot);
 	region_unlock(region);
 }
 
@@ -238,6 +239,6 @@ void region_events_unref_slot(struct region *region, int slot)
 	for (uint32_t i = 0; i < REGION_EVENTS; i++) {
 		struct region_event *event = &region->header->events[i];
 		if (event->used && region_bit(event->holders, slot))
-			event_leave(event, slot);
+			unref_event(event, slot);
 	}
 }

@@ -15,62 +15,62 @@
 enum { PAGE = 4096, STATES = 2 * REGION_PROCESSES, LOOK_FOR_DEAD_NS = 10000000 };
 
 struct region_time { // one for each device; its rings and its states follow in the file
-	_Alignas(PAGE) _Atomic uint64_t published; // version << 16 | index of the state that counts
-	_Atomic uint32_t generation;		   // futex: work has ended that others could not predict
-	_Atomic uint32_t channels_used;		   // no channel was ever used from here on
-	_Atomic uint64_t looked_ns;		   // when a process last looked for dead ones
+	_Alignas(PAGE) _Atomic uint64_t published; // version << 16 | index of the valid state
+	_Atomic uint32_t generation;		   // futex: work has ended whose end could not be predicted
+	_Atomic uint32_t channels_used;		   // no channel from here on was ever used
+	_Atomic uint64_t looked_ns;		   // when a process last searched for dead ones
 	_Atomic uint64_t failure;		   // count << 32 | error
 	struct time_channel channels[TIME_CHANNELS];
 };
 _Static_assert(sizeof(struct region_time) % PAGE == 0, "what follows begins with a page");
 
-// A state's part of the file: whole pages, so that room can be reserved for each.
+// The size of a state in the file: whole pages, so that space can be reserved for each.
 enum { STATE_BYTES = (sizeof(struct time_state) + PAGE - 1) / PAGE * PAGE };
 enum { RING_BYTES = TIME_DEPTH * sizeof(struct time_work) };
 _Static_assert(RING_BYTES % PAGE == 0, "room is reserved by pages");
 #define DEVICE_BYTES (sizeof(struct region_time) + (size_t)TIME_CHANNELS * RING_BYTES + (size_t)STATES * STATE_BYTES)
 
-static size_t time_offset(const struct region *region, int device)
+static size_t get_time_offset(const struct region *region, int device)
 {
 	return region->time_offset + (size_t)device * DEVICE_BYTES;
 }
 
-static struct region_time *time_of(const struct region *region, int device)
+static struct region_time *get_time(const struct region *region, int device)
 {
-	return (struct region_time *)((char *)region->header + time_offset(region, device));
+	return (struct region_time *)((char *)region->header + get_time_offset(region, device));
 }
 
-static size_t ring_offset(const struct region *region, int device, uint32_t channel)
+static size_t get_ring_offset(const struct region *region, int device, uint32_t channel)
 {
-	return time_offset(region, device) + sizeof(struct region_time) + (size_t)channel * RING_BYTES;
+	return get_time_offset(region, device) + sizeof(struct region_time) + (size_t)channel * RING_BYTES;
 }
 
-static size_t state_offset(const struct region *region, int device, unsigned index)
+static size_t get_state_offset(const struct region *region, int device, unsigned index)
 {
-	return ring_offset(region, device, TIME_CHANNELS) + (size_t)index * STATE_BYTES;
+	return get_ring_offset(region, device, TIME_CHANNELS) + (size_t)index * STATE_BYTES;
 }
 
-static struct time_work *work_of(const struct region *region, int device, uint32_t channel, uint64_t sequence)
+static struct time_work *get_work(const struct region *region, int device, uint32_t channel, uint64_t sequence)
 {
-	return (struct time_work *)((char *)region->header + ring_offset(region, device, channel)) +
+	return (struct time_work *)((char *)region->header + get_ring_offset(region, device, channel)) +
 	       sequence % TIME_DEPTH;
 }
 
-static struct time_state *state_of(const struct region *region, int device, unsigned index)
+static struct time_state *get_state(const struct region *region, int device, unsigned index)
 {
-	return (struct time_state *)((char *)region->header + state_offset(region, device, index));
+	return (struct time_state *)((char *)region->header + get_state_offset(region, device, index));
 }
 
-static struct time_queues queues_of(const struct region *region, int device)
+static struct time_queues get_queues(const struct region *region, int device)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 
 	return (struct time_queues){.channels = time->channels,
-				    .work = work_of(region, device, 0, 0),
+				    .work = get_work(region, device, 0, 0),
 				    .count = atomic_load_explicit(&time->channels_used, memory_order_acquire)};
 }
 
-static struct time_rules rules_of(const struct region *region)
+static struct time_rules get_rules(const struct region *region)
 {
 	const struct sim_config *config = &region->header->config;
 
@@ -87,11 +87,11 @@ int region_time_init(struct region *region, int fd)
 {
 	int error = 0;
 
-	// `published` is 0: the first state counts, and is zero.
+	// `published` is 0, so state 0 is valid; it is zero.
 	for (unsigned device = 0; device < region->header->config.devices && error == 0; device++) {
-		error = region_reserve(fd, (off_t)time_offset(region, (int)device), sizeof(struct region_time));
+		error = region_reserve(fd, (off_t)get_time_offset(region, (int)device), sizeof(struct region_time));
 		if (error == 0)
-			error = region_reserve(fd, (off_t)state_offset(region, (int)device, 0), STATE_BYTES);
+			error = region_reserve(fd, (off_t)get_state_offset(region, (int)device, 0), STATE_BYTES);
 	}
 	return error;
 }
@@ -103,7 +103,7 @@ uint64_t region_time_now(const struct region *region)
 	return vg_clock_monotonic_ns() - (uint64_t)region->clock_offset;
 }
 
-static uint64_t owner_word(const struct region *region)
+static uint64_t get_owner(const struct region *region)
 {
 	const struct region_process *process = &region->header->processes[region->slot];
 
@@ -114,14 +114,14 @@ static bool is_dead(struct region *region, uint64_t owner)
 {
 	uint32_t slot = (uint32_t)(owner & 0xffff) - 1;
 
-	if (owner == 0 || owner == owner_word(region) || slot >= REGION_PROCESSES)
+	if (owner == 0 || owner == get_owner(region) || slot >= REGION_PROCESSES)
 		return false;
 	const struct region_process *process = &region->header->processes[slot];
 	return atomic_load(&process->incarnation) != (uint32_t)(owner >> 16) ||
-	       (!region_slot_is_held(region, slot) && !process->parked);
+	       (!region_slot_is_locked(region, slot) && !process->parked);
 }
 
-// Reserves room on the file system for the states of this process's slot.
+// Reserves space on the file system for the states of this process's slot.
 static int reserve_states(struct region *region, int device)
 {
 	unsigned first = 2 * (unsigned)region->slot;
@@ -129,7 +129,7 @@ static int reserve_states(struct region *region, int device)
 	if (region->time_slots[device] == region->slot + 1)
 		return 0;
 	region_lock(region);
-	int error = region_reserve(region->lock, (off_t)state_offset(region, device, first), 2 * STATE_BYTES);
+	int error = region_reserve(region->lock, (off_t)get_state_offset(region, device, first), 2 * STATE_BYTES);
 	region_unlock(region);
 	if (error == 0)
 		region->time_slots[device] = region->slot + 1;
@@ -138,7 +138,7 @@ static int reserve_states(struct region *region, int device)
 
 // ---- publishing the state -------------------------------------------------------------------
 
-// Writes both halves or neither. False: the stamp was not as expected.
+// Replaces the stamp atomically. Returns false if it was not as expected.
 static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, struct time_stamp desired)
 {
 	bool swapped;
@@ -150,15 +150,15 @@ static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, str
 	return swapped;
 }
 
-// Writes to the channels what had ended when the state was published. A process does so before it publishes the next
-// state. A process that was stopped here and continues much later changes nothing: the ring has other work by then.
-static void tell_ended(struct region *region, int device, const struct time_state *state)
+// Writes to the channels which work had ended when the state was published. A process does so before it publishes the
+// next state. A process that is stopped here and continues much later changes nothing: the ring has other work by then.
+static void mark_ended(struct region *region, int device, const struct time_state *state)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 
 	for (uint32_t i = 0; i < state->ended_count; i++) {
 		const struct time_ended *ended = &state->ended[i];
-		struct time_work *work = work_of(region, device, ended->channel, ended->sequence);
+		struct time_work *work = get_work(region, device, ended->channel, ended->sequence);
 		(void)swap_stamp(&work->stamp, (struct time_stamp){ended->sequence, 0},
 				 (struct time_stamp){ended->sequence, ended->end_ns});
 		region_step("stamped");
@@ -181,14 +181,14 @@ static void copy_state(struct time_state *to, const struct time_state *from)
 	memcpy(to->active, from->active, to->active_count * sizeof *to->active);
 }
 
-// Reads the published state and returns the word that names it.
+// Reads the published state and returns its value of `published`.
 static uint64_t load_state(const struct region *region, int device, struct time_state *ret_state)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 
 	for (;;) {
 		uint64_t word = atomic_load_explicit(&time->published, memory_order_acquire);
-		copy_state(ret_state, state_of(region, device, word & 0xffff));
+		copy_state(ret_state, get_state(region, device, word & 0xffff));
 		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load_explicit(&time->published, memory_order_relaxed) == word)
 			return word;
@@ -197,22 +197,22 @@ static uint64_t load_state(const struct region *region, int device, struct time_
 
 static bool publish_state(struct region *region, int device, uint64_t word, const struct time_state *state)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 	unsigned index = 2 * (unsigned)region->slot;
 
-	if (index == (word & 0xffff)) // this one counts now
+	if (index == (word & 0xffff)) // the published state is this one
 		index++;
-	copy_state(state_of(region, device, index), state);
+	copy_state(get_state(region, device, index), state);
 	region_step("written");
 	bool published = atomic_compare_exchange_strong(&time->published, &word, ((word >> 16) + 1) << 16 | index);
 	region_step("published");
 	return published;
 }
 
-// Lets the work of dead processes leave the device. Every 10 ms, because it takes system calls.
-static unsigned note_dead(struct region *region, int device, uint64_t now, struct time_state *state)
+// Schedules the removal of the work of dead processes. Only every 10 ms, because it needs system calls.
+static unsigned schedule_dead(struct region *region, int device, uint64_t now, struct time_state *state)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 	uint64_t looked = atomic_load(&time->looked_ns);
 	unsigned found = 0;
 
@@ -232,33 +232,33 @@ static unsigned note_dead(struct region *region, int device, uint64_t now, struc
 // the slot.
 static void advance_to(struct region *region, int device, uint64_t now, struct time_state *ret_state)
 {
-	const struct time_rules rules = rules_of(region);
+	const struct time_rules rules = get_rules(region);
 	bool reached = false;
 
 	while (!reached) {
 		unsigned events = 0;
 		uint64_t word = load_state(region, device, ret_state);
-		tell_ended(region, device, ret_state);
-		struct time_queues queues = queues_of(region, device);
+		mark_ended(region, device, ret_state);
+		struct time_queues queues = get_queues(region, device);
 		time_begin(ret_state, &queues);
-		events += note_dead(region, device, now, ret_state);
+		events += schedule_dead(region, device, now, ret_state);
 		reached = time_advance(ret_state, &rules, &queues, now, &events);
 		if (events && !publish_state(region, device, word, ret_state))
 			reached = false;
 		else
-			tell_ended(region, device, ret_state);
+			mark_ended(region, device, ret_state);
 	}
 }
 
 // ---- channels -------------------------------------------------------------------------------
 
-static bool take_channel(struct region *region, int device, uint32_t index, uint64_t owner)
+static bool claim_channel(struct region *region, int device, uint32_t index, uint64_t owner)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 	struct time_channel *channel = &time->channels[index];
 	uint32_t used = atomic_load(&time->channels_used);
 
-	if (!atomic_compare_exchange_strong(&channel->owner, &owner, owner_word(region)))
+	if (!atomic_compare_exchange_strong(&channel->owner, &owner, get_owner(region)))
 		return false;
 	region_step("claimed");
 	while (used <= index && !atomic_compare_exchange_weak(&time->channels_used, &used, index + 1))
@@ -266,17 +266,17 @@ static bool take_channel(struct region *region, int device, uint32_t index, uint
 	return true;
 }
 
-// Returns the channel, or TIME_CHANNELS if all are in use. *ret_later: one will be free when the work of a dead process
-// has left it.
+// Returns the channel, or TIME_CHANNELS if all are in use. *ret_later: one becomes free when the work of a dead process
+// was removed from it.
 static uint32_t find_channel(struct region *region, int device, bool *ret_later)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 	uint32_t used = atomic_load(&time->channels_used);
 
 	*ret_later = false;
 	for (uint32_t i = 0; i < TIME_CHANNELS; i++)
 		if (atomic_load_explicit(&time->channels[i].owner, memory_order_relaxed) == 0 &&
-		    take_channel(region, device, i, 0))
+		    claim_channel(region, device, i, 0))
 			return i;
 	for (uint32_t i = 0; i < used; i++) {
 		struct time_channel *channel = &time->channels[i];
@@ -285,7 +285,7 @@ static uint32_t find_channel(struct region *region, int device, bool *ret_later)
 			continue;
 		*ret_later = true;
 		bool is_empty = atomic_load(&channel->done) == atomic_load(&channel->tail);
-		if (is_empty && take_channel(region, device, i, owner))
+		if (is_empty && claim_channel(region, device, i, owner))
 			return i;
 	}
 	return TIME_CHANNELS;
@@ -307,7 +307,7 @@ uint64_t region_time_context(const struct region *region, uint64_t id)
 
 int region_time_claim(struct region *region, int device, uint64_t context, uint32_t *ret_channel)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 	const struct timespec nap = {.tv_nsec = LOOK_FOR_DEAD_NS};
 	bool later = false;
 	int error = reserve_states(region, device);
@@ -325,7 +325,7 @@ int region_time_claim(struct region *region, int device, uint64_t context, uint3
 	struct time_channel *channel = &time->channels[index];
 	if (!atomic_load(&channel->reserved)) {
 		region_lock(region);
-		error = region_reserve(region->lock, (off_t)ring_offset(region, device, index), RING_BYTES);
+		error = region_reserve(region->lock, (off_t)get_ring_offset(region, device, index), RING_BYTES);
 		region_unlock(region);
 		region_step("a ring");
 		if (error != 0) {
@@ -342,25 +342,25 @@ int region_time_claim(struct region *region, int device, uint64_t context, uint3
 void region_time_release(struct region *region, int device, uint32_t channel)
 {
 	region_step("not released");
-	atomic_store(&time_of(region, device)->channels[channel].owner, 0);
+	atomic_store(&get_time(region, device)->channels[channel].owner, 0);
 	region_step("released");
 }
 
 uint64_t region_time_append(struct region *region, int device, uint32_t channel, const struct region_piece *pieces,
 			    unsigned count, uint64_t ready_ns)
 {
-	struct time_channel *it = &time_of(region, device)->channels[channel];
+	struct time_channel *it = &get_time(region, device)->channels[channel];
 	uint64_t first = atomic_load_explicit(&it->tail, memory_order_relaxed), now = region_time_now(region);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct time_work *work = work_of(region, device, channel, first + i);
+		struct time_work *work = get_work(region, device, channel, first + i);
 		bool open = pieces[i].open || pieces[i].engine == TIME_HOST;
 		atomic_store_explicit(&work->ready_ns, i ? now : ready_ns, memory_order_relaxed);
 		atomic_store_explicit(&work->closed_ns, open ? 0 : 1, memory_order_relaxed);
 		atomic_store_explicit(&work->need_ns, pieces[i].need_ns, memory_order_relaxed);
 		atomic_store_explicit(&work->engine, pieces[i].engine, memory_order_relaxed);
 		atomic_store_explicit(&work->sms, pieces[i].sms, memory_order_relaxed);
-		// In this order: for a process that was stopped while it stamped the old work, the swap must fail.
+		// In this order, so that the swap fails of a process that was stopped while it stamped the old work.
 		__atomic_store_n(&work->stamp.sequence, first + i, __ATOMIC_RELEASE);
 		region_step("no stamp");
 		__atomic_store_n(&work->stamp.end_ns, 0, __ATOMIC_RELEASE);
@@ -373,13 +373,13 @@ uint64_t region_time_append(struct region *region, int device, uint32_t channel,
 
 void region_time_ready(struct region *region, int device, uint32_t channel, uint64_t sequence, uint64_t ready_ns)
 {
-	atomic_store_explicit(&work_of(region, device, channel, sequence)->ready_ns, ready_ns, memory_order_release);
+	atomic_store_explicit(&get_work(region, device, channel, sequence)->ready_ns, ready_ns, memory_order_release);
 	region_step("ready");
 }
 
 void region_time_wake(struct region *region, int device)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 
 	atomic_fetch_add(&time->generation, 1);
 	syscall(SYS_futex, &time->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -388,25 +388,25 @@ void region_time_wake(struct region *region, int device)
 void region_time_close(struct region *region, int device, uint32_t channel, uint64_t sequence, uint64_t need_ns,
 		       uint64_t closed_ns)
 {
-	struct time_work *work = work_of(region, device, channel, sequence);
+	struct time_work *work = get_work(region, device, channel, sequence);
 
 	atomic_store_explicit(&work->need_ns, need_ns, memory_order_relaxed);
 	region_step("not closed");
 	atomic_store_explicit(&work->closed_ns, closed_ns, memory_order_release);
 	region_step("closed");
-	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // others wait behind it
+	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // other work may wait for it
 		region_time_wake(region, device);
 }
 
 void region_time_cancel(struct region *region, int device, uint32_t channel, uint64_t sequence)
 {
-	struct time_work *work = work_of(region, device, channel, sequence);
-	bool held_device = atomic_exchange(&work->engine, TIME_HOST) != TIME_HOST;
+	struct time_work *work = get_work(region, device, channel, sequence);
+	bool was_on_device = atomic_exchange(&work->engine, TIME_HOST) != TIME_HOST;
 
 	region_step("not cancelled");
 	atomic_store_explicit(&work->closed_ns, region_time_now(region), memory_order_release);
 	region_step("cancelled");
-	if (held_device)
+	if (was_on_device)
 		region_time_wake(region, device);
 }
 
@@ -415,20 +415,20 @@ void region_time_cancel(struct region *region, int device, uint32_t channel, uin
 struct region_moment region_time_query(struct region *region, int device, uint32_t channel, uint64_t sequence,
 				       enum time_stage stage)
 {
-	struct region_time *time = time_of(region, device);
-	const struct time_rules rules = rules_of(region);
-	struct region_moment moment = {.generation = atomic_load(&time->generation)}; // before it looks
+	struct region_time *time = get_time(region, device);
+	const struct time_rules rules = get_rules(region);
+	struct region_moment moment = {.generation = atomic_load(&time->generation)}; // before it reads the state
 	struct time_state state;
 
 	pthread_mutex_lock(&region->time_lock);
 	uint64_t now = region_time_now(region);
 	advance_to(region, device, now, &state);
 	pthread_mutex_unlock(&region->time_lock);
-	struct time_queues queues = queues_of(region, device);
+	struct time_queues queues = get_queues(region, device);
 	moment.stage = time_stage_of(&state, &queues, channel, sequence);
 	if (moment.stage == TIME_ENDS)
-		moment.end_ns = __atomic_load_n(&work_of(region, device, channel, sequence)->stamp.end_ns,
-						__ATOMIC_ACQUIRE);
+		moment.end_ns =
+			__atomic_load_n(&get_work(region, device, channel, sequence)->stamp.end_ns, __ATOMIC_ACQUIRE);
 	if (moment.stage >= stage)
 		return moment;
 	moment.wake_ns = time_predict(&state, &rules, &queues, channel, sequence, stage);
@@ -443,23 +443,23 @@ void region_time_sleep(struct region *region, int device, const struct region_mo
 	const struct timespec until = {.tv_sec = (time_t)(wake_ns / 1000000000),
 				       .tv_nsec = (long)(wake_ns % 1000000000)};
 
-	syscall(SYS_futex, &time_of(region, device)->generation, FUTEX_WAIT_BITSET, moment->generation, &until, NULL,
+	syscall(SYS_futex, &get_time(region, device)->generation, FUTEX_WAIT_BITSET, moment->generation, &until, NULL,
 		FUTEX_BITSET_MATCH_ANY);
 }
 
 struct region_time_view region_time_view(struct region *region, int device)
 {
-	const struct time_rules rules = rules_of(region);
+	const struct time_rules rules = get_rules(region);
 	uint64_t now = region_time_now(region);
 	struct time_state state;
 	unsigned events = 0, channels = 0;
 
 	(void)load_state(region, device, &state);
-	tell_ended(region, device, &state);
-	struct time_queues queues = queues_of(region, device);
+	mark_ended(region, device, &state);
+	struct time_queues queues = get_queues(region, device);
 	time_begin(&state, &queues);
 	while (!time_advance(&state, &rules, &queues, now, &events))
-		state.ended_count = 0; // nothing is published, and so nothing told
+		state.ended_count = 0; // discarded, because nothing is published
 	for (uint32_t i = 0; i < state.active_count; i++)
 		channels += state.active[i].sequence < atomic_load(&queues.channels[state.active[i].channel].tail);
 	return (struct region_time_view){.busy_ns = state.busy_ns,
@@ -472,7 +472,7 @@ struct region_time_view region_time_view(struct region *region, int device)
 
 void region_time_fail(struct region *region, int device, uint32_t error)
 {
-	struct region_time *time = time_of(region, device);
+	struct region_time *time = get_time(region, device);
 	uint64_t seen = atomic_load(&time->failure);
 
 	while (!atomic_compare_exchange_weak(&time->failure, &seen, ((seen >> 32) + 1) << 32 | error))
@@ -482,5 +482,5 @@ void region_time_fail(struct region *region, int device, uint32_t error)
 
 uint64_t region_time_failure(struct region *region, int device)
 {
-	return atomic_load(&time_of(region, device)->failure);
+	return atomic_load(&get_time(region, device)->failure);
 }

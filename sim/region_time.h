@@ -11,9 +11,9 @@
 #include "region.h"
 
 enum {
-	REGION_TIME_MPS = 1,		   // the context that all clients of MPS share
-	REGION_TIME_PATIENCE_NS = 20000000, // longest sleep: this process, or another one, may have failed meanwhile
-	REGION_TIME_GONE_NS = 100000000,   // the work of a dead process leaves the device after this
+	REGION_TIME_MPS = 1,		    // the context that all clients of MPS share
+	REGION_TIME_PATIENCE_NS = 20000000, // longest sleep: this process, or another one, may fail meanwhile
+	REGION_TIME_GONE_NS = 100000000,    // the work of a dead process leaves the device after this
 };
 
 // Returns the devices' time: CLOCK_MONOTONIC of the initial time namespace, because processes may be in others.
@@ -22,13 +22,13 @@ uint64_t region_time_now(const struct region *region);
 uint64_t region_time_context(const struct region *region, uint64_t id);
 // Takes a free channel for work of `context` on the device. 0, REGION_FULL (all are in use), or negative errno.
 int region_time_claim(struct region *region, int device, uint64_t context, uint32_t *ret_channel);
-// Gives it back. All its work must have ended.
+// Releases the channel. All its work must have ended.
 void region_time_release(struct region *region, int device, uint32_t channel);
 
 struct region_piece { // of work
 	enum time_engine engine;
 	bool open;	  // it may not end before region_time_close()
-	bool measured;	  // its time is known only then: what its process has measured
+	bool measured;	  // its time is known only then: its process measures it
 	unsigned sms;
 	uint64_t need_ns;
 };
@@ -49,7 +49,7 @@ struct region_moment {
 	uint64_t wake_ns;    // else: when to look again, at most REGION_TIME_PATIENCE_NS from now
 	uint32_t generation; // changes when work ends that could not be predicted
 };
-// Advances the device to now and returns how far the work is.
+// Advances the device to now and returns the stage of the work.
 struct region_moment region_time_query(struct region *region, int device, uint32_t channel, uint64_t sequence,
 				       enum time_stage stage);
 // Sleeps until moment->wake_ns, or until work ends that could not be predicted.

@@ -9,11 +9,11 @@
 #include "pool.h"
 #include "process.h"
 
-// A handle is an index into this table, so that a stale one is told at once.
+// A handle is an index into this table, so that a stale handle is detected.
 static struct sim_physical **handles;
 static size_t handle_capacity, handle_free;
 
-static CUresult handle_new(struct sim_physical *physical)
+static CUresult new_handle(struct sim_physical *physical)
 {
 	while (handle_free < handle_capacity && handles[handle_free])
 		handle_free++;
@@ -40,7 +40,6 @@ void sim_handle_forget(CUmemGenericAllocationHandle handle)
 		handle_free = index;
 }
 
-// The memory behind a handle that the program holds. With the memory lock held.
 struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle)
 {
 	size_t index = (size_t)(handle >> 4) - 1;
@@ -92,12 +91,6 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 // ---- physical memory -------------------------------------------------------------------------
 
-static bool on_host(const CUmemLocation *location)
-{
-	return location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-}
-
 static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_device **ret_device)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -106,21 +99,21 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*ret_device = NULL;
 	switch ((int)prop->location.type) {
-	case CU_MEM_LOCATION_TYPE_HOST: // belongs to no node, and to no other process
+	case CU_MEM_LOCATION_TYPE_HOST: // belongs to no NUMA node, and cannot be exported
 		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		return sim_has_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return sim_device_get(prop->location.id, ret_device);
-	default: // nor the calling thread's node: it may change
+	default: // also the node of the calling thread, which may change
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
-// Gives the program a handle of memory whose only reference is ours.
-static CUresult hand_out(struct sim_physical *physical, CUmemGenericAllocationHandle *ret_handle)
+// Creates a handle for the program. Consumes the reference to the memory, also on failure.
+static CUresult return_handle(struct sim_physical *physical, CUmemGenericAllocationHandle *ret_handle)
 {
-	CUresult result = handle_new(physical);
+	CUresult result = new_handle(physical);
 
 	if (result != CUDA_SUCCESS) {
 		sim_physical_unref(physical);
@@ -150,7 +143,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
 		result = sim_physical_create(device, size, &physical);
 	if (result == CUDA_SUCCESS) {
 		physical->properties = *prop;
-		result = hand_out(physical, handle);
+		result = return_handle(physical, handle);
 	}
 	sim_memory_unlock();
 	return result;
@@ -197,12 +190,12 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemA
 	if (!granularity ||
 	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	// It asks less than cuMemCreate: of what, and whether the device is there.
+	// Checks less than cuMemCreate does: the type, and whether the device exists.
 	if (!prop || (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED && prop->type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		SIM_TRY(sim_device_get(prop->location.id, &device));
-	else if (!on_host(&prop->location) && prop->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+	else if (!sim_is_host_location(&prop->location))
 		return CUDA_ERROR_INVALID_VALUE;
 	*granularity = SIM_GRANULE;
 	return CUDA_SUCCESS;
@@ -217,7 +210,7 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 	struct sim_physical *physical = sim_handle_find(handle);
 	if (physical) {
 		*prop = physical->properties;
-		prop->allocFlags.usage = 0; // a GPU's driver does not tell it
+		prop->allocFlags.usage = 0; // the real driver does not return it
 	}
 	sim_memory_unlock();
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -240,7 +233,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	    physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (offset != 0 || size != physical->size)
-		result = CUDA_ERROR_NOT_SUPPORTED; // whole handles only
+		result = CUDA_ERROR_NOT_SUPPORTED; // only all of the handle's memory can be mapped
 	else if (size > range->base + range->size - ptr)
 		result = CUDA_ERROR_INVALID_VALUE;
 	for (CUdeviceptr at = ptr; result == CUDA_SUCCESS && at < ptr + size; at += SIM_GRANULE)
@@ -252,9 +245,9 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	return result;
 }
 
-// Whether every mapping that [ptr, ptr + size) touches lies in it entirely. *ret_covered:
-// bytes that are mapped. With the memory lock held.
-static bool whole_mappings(CUdeviceptr ptr, size_t size, size_t *ret_covered)
+// Returns whether [ptr, ptr + size) contains every mapping that it touches. *ret_covered: the mapped bytes. With the
+// memory lock held.
+static bool contains_whole_mappings(CUdeviceptr ptr, size_t size, size_t *ret_covered)
 {
 	struct sim_range *range = sim_range_find(ptr);
 	size_t covered = 0;
@@ -281,8 +274,8 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 	if (size == 0 || size % SIM_GRANULE || ptr % SIM_GRANULE)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	if (whole_mappings(ptr, size, &covered)) {
-		// It does not wait: what still runs on the memory faults.
+	if (contains_whole_mappings(ptr, size, &covered)) {
+		// Does not wait: work that still uses the memory faults.
 		for (struct sim_mapping *mapping = sim_range_find(ptr)->mappings, *next; mapping; mapping = next) {
 			next = mapping->next;
 			if (mapping->base >= ptr && mapping->base < ptr + size)
@@ -301,7 +294,7 @@ static CUresult check_access(const CUmemAccessDesc *desc)
 	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (on_host(&desc->location))
+	if (sim_is_host_location(&desc->location))
 		return CUDA_SUCCESS;
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -310,7 +303,7 @@ static CUresult check_access(const CUmemAccessDesc *desc)
 
 static CUresult set_access(struct sim_mapping *mapping, const CUmemAccessDesc *desc)
 {
-	if (on_host(&desc->location))
+	if (sim_is_host_location(&desc->location))
 		return sim_mapping_open_to_host(mapping);
 	struct sim_device *device = &sim_process.devices[desc->location.id], *home = mapping->physical->device;
 	if (home && home != device && !sim_process.config.peers && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
@@ -319,8 +312,9 @@ static CUresult set_access(struct sim_mapping *mapping, const CUmemAccessDesc *d
 	return CUDA_SUCCESS;
 }
 
-// Whole mappings without gaps, of however many reservations. With the memory lock held.
-static bool fully_mapped(CUdeviceptr ptr, size_t size)
+// Returns whether the range consists of whole mappings without gaps; it may cross reservations. With the memory lock
+// held.
+static bool is_fully_mapped(CUdeviceptr ptr, size_t size)
 {
 	CUdeviceptr at = ptr;
 
@@ -346,7 +340,7 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessD
 	for (size_t i = 0; i < count; i++)
 		SIM_TRY(check_access(&desc[i]));
 	sim_memory_lock();
-	result = fully_mapped(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	result = is_fully_mapped(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	for (CUdeviceptr at = ptr; at < ptr + size && result == CUDA_SUCCESS;) {
 		struct sim_mapping *mapping = sim_mapping_find(at);
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
@@ -364,7 +358,7 @@ CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *
 	SIM_ENTER(cuMemGetAccess);
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!on_host(location)) {
+	if (!sim_is_host_location(location)) {
 		if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_device_get(location->id, &device));
@@ -409,17 +403,17 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 	return CUDA_SUCCESS;
 }
 
-static CUresult hand_out_import(struct sim_physical *physical, CUmemLocationType type, int id,
+static CUresult return_imported(struct sim_physical *physical, CUmemLocationType type, int id,
 				CUmemGenericAllocationHandle *ret_handle)
 {
 	physical->properties = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = type, .id = id}};
-	return hand_out(physical, ret_handle);
+	return return_handle(physical, ret_handle);
 }
 
-// With the memory lock held.
-static CUresult import(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
+// Imports device memory. With the memory lock held.
+static CUresult import_device(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 {
 	struct sim_device *device = NULL;
 	size_t size;
@@ -437,9 +431,10 @@ static CUresult import(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 	}
 	physical->shared = true;
 	physical->foreign = CUDA_ERROR_NOT_SUPPORTED;
-	return hand_out_import(physical, CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal, ret_handle);
+	return return_imported(physical, CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal, ret_handle);
 }
-// Memory on a node of the host: its descriptor is the memory.
+
+// Imports memory on a NUMA node of the host: its descriptor is the memory.
 static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_handle)
 {
 	static const char name[] = "/memfd:" SIM_HOST_MEMORY;
@@ -449,7 +444,7 @@ static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_ha
 	snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
 	if (readlink(path, target, sizeof target - 1) < 0 || strncmp(target, name, strlen(name)) != 0 ||
 	    fstat(descriptor, &facts) != 0 || facts.st_size == 0 || (size_t)facts.st_size % SIM_GRANULE)
-		return CUDA_ERROR_UNKNOWN; // no export at all
+		return CUDA_ERROR_UNKNOWN; // not an exported descriptor
 	int memory = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
 	struct sim_physical *physical = memory < 0 ? NULL : sim_physical_adopt(NULL, 0, (size_t)facts.st_size, memory);
 	if (!physical) {
@@ -457,7 +452,7 @@ static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_ha
 			close(memory);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return hand_out_import(physical, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, ret_handle);
+	return return_imported(physical, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, ret_handle);
 }
 
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
@@ -472,7 +467,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 	if (ours && what.kind != REGION_EXPORT_MEMORY)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	sim_memory_lock();
-	CUresult result = ours ? import(what.id, handle) : import_host((int)(intptr_t)osHandle, handle);
+	CUresult result = ours ? import_device(what.id, handle) : import_host((int)(intptr_t)osHandle, handle);
 	sim_memory_unlock();
 	return result;
 }

@@ -1,4 +1,4 @@
-// Starts a simulated node of the test's own, in a folder that goes away with it.
+// Creates a simulated node for the test program, in a directory that is removed at its end.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -14,7 +14,7 @@
 #define CU(call) CHECK_INT(call, CUDA_SUCCESS)
 #define GIVES(call, want) CHECK_INT(call, want)
 
-static char node_folder[64];
+static char node_directory[64];
 static pid_t node_owner;
 
 static int node_unlink(const char *path, const struct stat *status, int type, struct FTW *where)
@@ -25,20 +25,20 @@ static int node_unlink(const char *path, const struct stat *status, int type, st
 static void node_remove(void)
 {
 	if (getpid() == node_owner)
-		nftw(node_folder, node_unlink, 8, FTW_DEPTH | FTW_PHYS);
+		nftw(node_directory, node_unlink, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-// Once a program: before the first driver call.
+// Creates the node, before the first driver call. Later calls do nothing.
 static inline void node_start(const char *spec)
 {
 	if (node_owner)
 		return;
-	strcpy(node_folder, "/tmp/virgate-sim-test-XXXXXX");
-	if (!mkdtemp(node_folder))
+	strcpy(node_directory, "/tmp/virgate-sim-test-XXXXXX");
+	if (!mkdtemp(node_directory))
 		abort();
 	node_owner = getpid();
 	setenv("VIRGATE_SIM", spec, 1);
-	setenv("VIRGATE_SIM_DIR", node_folder, 1);
+	setenv("VIRGATE_SIM_DIR", node_directory, 1);
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	atexit(node_remove);
 }

@@ -1,12 +1,12 @@
-// VIRGATE_SIM, CUDA_VISIBLE_DEVICES, and loading without being asked. Each in a process of its own.
+// VIRGATE_SIM and CUDA_VISIBLE_DEVICES. Each check runs in its own process.
 #include "sim_test.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-// Runs `check` in a child with this VIRGATE_SIM (NULL: unset) and CUDA_VISIBLE_DEVICES; its
-// exit status, and what it said on stderr.
-static int run(const char *spec, const char *visible, int (*check)(void), char *ret_words, size_t capacity)
+// Runs `check` in a child with this VIRGATE_SIM and CUDA_VISIBLE_DEVICES (NULL: unset). Returns its exit status and its
+// messages on standard error.
+static int run_check(const char *spec, const char *visible, int (*check)(void), char *ret_output, size_t capacity)
 {
 	int pipes[2], status;
 
@@ -14,26 +14,26 @@ static int run(const char *spec, const char *visible, int (*check)(void), char *
 	CHECK(pipe(pipes) == 0);
 	pid_t child = fork();
 	if (child == 0) {
-		char folder[96];
+		char directory[96];
 		dup2(pipes[1], 2);
 		close(pipes[0]);
-		snprintf(folder, sizeof folder, "%s/%d", node_folder, getpid());
-		setenv("VIRGATE_SIM_DIR", folder, 1);
+		snprintf(directory, sizeof directory, "%s/%d", node_directory, getpid());
+		setenv("VIRGATE_SIM_DIR", directory, 1);
 		spec ? setenv("VIRGATE_SIM", spec, 1) : unsetenv("VIRGATE_SIM");
 		visible ? setenv("CUDA_VISIBLE_DEVICES", visible, 1) : unsetenv("CUDA_VISIBLE_DEVICES");
 		_exit(check());
 	}
 	close(pipes[1]);
 	size_t length = 0;
-	for (ssize_t got = 1; got > 0; length += got > 0 ? (size_t)got : 0) // a line may come in pieces
-		got = read(pipes[0], ret_words + length, capacity - 1 - length);
-	ret_words[length] = 0;
+	for (ssize_t count = 1; count > 0; length += count > 0 ? (size_t)count : 0) // several writes
+		count = read(pipes[0], ret_output + length, capacity - 1 - length);
+	ret_output[length] = 0;
 	close(pipes[0]);
 	waitpid(child, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int init_result(void)
+static int init(void)
 {
 	return cuInit(0);
 }
@@ -60,8 +60,8 @@ static int check_attributes(void)
 	       strcmp(name, "Virgate Simulated GPU") == 0 ? 0 : 1;
 }
 
-// The same devices by UUID, in the order asked for.
-static int by_uuid(void)
+// Selects a device by its UUID, in a program that is executed again.
+static int check_uuid(void)
 {
 	CUuuid uuid;
 	char text[128], *out = text;
@@ -78,7 +78,7 @@ static int by_uuid(void)
 	return 201;
 }
 
-__attribute__((constructor)) static void one_device(int argc, char **argv)
+__attribute__((constructor)) static void run_one_device(int argc, char **argv)
 {
 	CUuuid uuid;
 	char text[128], *out = text;
@@ -94,40 +94,40 @@ __attribute__((constructor)) static void one_device(int argc, char **argv)
 	_exit(strcmp(text, getenv("EXPECTED_UUID")) == 0 ? 0 : 2);
 }
 
-TEST(never_used_without_being_asked)
+TEST(init_fails_if_the_variable_is_unset)
 {
-	char words[512];
-	CHECK_INT(run(NULL, NULL, init_result, words, sizeof words), CUDA_ERROR_NO_DEVICE);
-	CHECK_CONTAINS(words, "VIRGATE_SIM is not set");
+	char output[512];
+	CHECK_INT(run_check(NULL, NULL, init, output, sizeof output), CUDA_ERROR_NO_DEVICE);
+	CHECK_CONTAINS(output, "VIRGATE_SIM is not set");
 }
 
-TEST(bad_specifications_say_what_is_wrong)
+TEST(invalid_specifications_are_reported)
 {
-	char words[512];
-	CHECK_INT(run("devices=0", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "devices=0 must be a number from 1 to 16");
-	CHECK_INT(run("memory=lots", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "memory=lots must be a size");
-	CHECK_INT(run("memory=-1G", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(run("colour=red", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "unknown key \"colour\"");
-	CHECK_INT(run("cc=9", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(run("memory=64M,ctx=65M", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "does not fit");
-	CHECK_INT(run("memory", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "not key=value");
+	char output[512];
+	CHECK_INT(run_check("devices=0", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "devices=0 must be a number from 1 to 16");
+	CHECK_INT(run_check("memory=lots", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "memory=lots must be a size");
+	CHECK_INT(run_check("memory=-1G", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run_check("colour=red", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "unknown key \"colour\"");
+	CHECK_INT(run_check("cc=9", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run_check("memory=64M,ctx=65M", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "does not fit");
+	CHECK_INT(run_check("memory", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "not key=value");
 }
 
-TEST(the_configuration_is_what_is_seen)
+TEST(devices_have_the_configured_properties)
 {
-	char words[512];
-	CHECK_INT(run("devices=3,memory=1G,sms=40,cc=8.6,driver=12080,ctx=8M", NULL, check_attributes, words,
-		      sizeof words),
+	char output[512];
+	CHECK_INT(run_check("devices=3,memory=1G,sms=40,cc=8.6,driver=12080,ctx=8M", NULL, check_attributes, output,
+			    sizeof output),
 		  0);
-	CHECK_INT(run("1", NULL, count_devices, words, sizeof words), 1);
+	CHECK_INT(run_check("1", NULL, count_devices, output, sizeof output), 1);
 }
 
-static int names_of_all(void)
+static int check_names(void)
 {
 	char names[3][40];
 
@@ -141,8 +141,8 @@ static int names_of_all(void)
 		       : 1;
 }
 
-// What a context answers here, and what it answers in another process beside it.
-static int two_processes(void)
+// Returns the result of a context in this process, or else in another process at the same time.
+static int check_two_processes(void)
 {
 	CUcontext context;
 	int status, mode = -1;
@@ -158,11 +158,11 @@ static int two_processes(void)
 		execv("/proc/self/exe", arguments);
 	if (waitpid(child, &status, 0) != child || mode != (WEXITSTATUS(status) ? 3 : 0))
 		return 202;
-	// A second one of the same process is let in.
+	// The same process may have a second context.
 	return cuCtxCreate_v4(&context, NULL, 0, 0) ? 203 : WEXITSTATUS(status);
 }
 
-__attribute__((constructor)) static void one_context(int argc, char **argv)
+__attribute__((constructor)) static void run_one_context(int argc, char **argv)
 {
 	CUcontext context;
 
@@ -172,88 +172,91 @@ __attribute__((constructor)) static void one_context(int argc, char **argv)
 	_exit(result ? 100 : (int)cuDevicePrimaryCtxRetain(&context, 0));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which take most of the addresses themselves
-static int with_few_addresses(void)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // sanitizers need most of the addresses themselves
+static int init_with_few_addresses(void)
 {
 	const struct rlimit few = {(rlim_t)4 << 30, (rlim_t)4 << 30};
 
 	return setrlimit(RLIMIT_AS, &few) ? 200 : (int)cuInit(0);
 }
 
-static int with_addresses_in_pieces(void)
+static int init_with_fragmented_addresses(void)
 {
 	while (mmap(NULL, (size_t)1 << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
 		;
 	return (int)cuInit(0);
 }
 
-TEST(too_few_addresses_are_told)
+TEST(missing_address_space_is_reported)
 {
-	char words[512];
-	CHECK_INT(run("memory=1G", NULL, with_few_addresses, words, sizeof words), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_CONTAINS(words, "the simulated GPU needs 2.0 TiB of address space, and this process is limited to 4.0 "
-			      "GiB: lift the limit (ulimit -v unlimited)\n");
-	CHECK_INT(run("memory=1G", NULL, with_addresses_in_pieces, words, sizeof words), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_CONTAINS(words, "needs 2.0 TiB of address space, which this process does not have in one piece");
-	CHECK_CONTAINS(words, "-fsanitize=thread");
+	char output[512];
+	CHECK_INT(run_check("memory=1G", NULL, init_with_few_addresses, output, sizeof output),
+		  CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_CONTAINS(output, "the simulated GPU needs 2.0 TiB of address space, and this process is limited to 4.0 "
+			       "GiB: lift the limit (ulimit -v unlimited)\n");
+	CHECK_INT(run_check("memory=1G", NULL, init_with_fragmented_addresses, output, sizeof output),
+		  CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_CONTAINS(output, "needs 2.0 TiB of address space, which this process does not have in one piece");
+	CHECK_CONTAINS(output, "-fsanitize=thread");
 }
 #endif
 
-TEST(names_and_modes_are_as_asked)
+TEST(names_and_compute_modes_are_as_configured)
 {
-	char words[512];
-	CHECK_INT(run("devices=3,memory=64M,names=First:Other one", NULL, names_of_all, words, sizeof words), 0);
-	CHECK_INT(run("names=:", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "names of at most 31 characters");
-	CHECK_INT(run("mode=shared", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "default, exclusive or prohibited");
-	CHECK_INT(run("memory=1G", NULL, two_processes, words, sizeof words), 0);
-	CHECK_INT(run("memory=1G,mode=exclusive", NULL, two_processes, words, sizeof words),
+	char output[512];
+	CHECK_INT(run_check("devices=3,memory=64M,names=First:Other one", NULL, check_names, output, sizeof output), 0);
+	CHECK_INT(run_check("names=:", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "names of at most 31 characters");
+	CHECK_INT(run_check("mode=shared", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "default, exclusive or prohibited");
+	CHECK_INT(run_check("memory=1G", NULL, check_two_processes, output, sizeof output), 0);
+	CHECK_INT(run_check("memory=1G,mode=exclusive", NULL, check_two_processes, output, sizeof output),
 		  CUDA_ERROR_DEVICE_UNAVAILABLE);
-	CHECK_INT(run("memory=1G,mode=prohibited", NULL, two_processes, words, sizeof words),
+	CHECK_INT(run_check("memory=1G,mode=prohibited", NULL, check_two_processes, output, sizeof output),
 		  CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-static int mps_enabled(void)
+static int is_mps_enabled(void)
 {
 	int enabled = -1;
 
 	return cuInit(0) || cuDeviceGetAttribute(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) ? 200 : enabled;
 }
 
-TEST(what_a_machine_seldom_has_is_off_until_asked_for)
+TEST(rare_options_are_off_by_default)
 {
-	char words[512];
-	CHECK_INT(run("memory=1G", NULL, mps_enabled, words, sizeof words), 0);
-	CHECK_INT(run("memory=1G,mps=1", NULL, mps_enabled, words, sizeof words), 1);
-	CHECK_INT(run("giveup=yes", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(run("persistence=2", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(run("mps=2", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "mps=2 must be 0 or 1");
-	CHECK_INT(run("mig=", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "mig= must be 0 or 1");
+	char output[512];
+	CHECK_INT(run_check("memory=1G", NULL, is_mps_enabled, output, sizeof output), 0);
+	CHECK_INT(run_check("memory=1G,mps=1", NULL, is_mps_enabled, output, sizeof output), 1);
+	CHECK_INT(run_check("giveup=yes", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run_check("persistence=2", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run_check("mps=2", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "mps=2 must be 0 or 1");
+	CHECK_INT(run_check("mig=", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "mig= must be 0 or 1");
 }
 
 TEST(visible_devices)
 {
-	char words[512];
-	CHECK_INT(run("devices=4,memory=64M", "2,0", count_devices, words, sizeof words), 2);
-	CHECK_INT(run("devices=4,memory=64M", "1,9,2", count_devices, words, sizeof words), 1); // ends at what is none
-	CHECK_INT(run("devices=4,memory=64M", "", init_result, words, sizeof words), CUDA_ERROR_NO_DEVICE);
-	CHECK_INT(run("devices=4,memory=64M", "-1", init_result, words, sizeof words), CUDA_ERROR_NO_DEVICE);
-	CHECK_INT(run("devices=4,memory=64M", NULL, by_uuid, words, sizeof words), 0);
+	char output[512];
+	CHECK_INT(run_check("devices=4,memory=64M", "2,0", count_devices, output, sizeof output), 2);
+	CHECK_INT(run_check("devices=4,memory=64M", "1,9,2", count_devices, output, sizeof output),
+		  1); // an invalid item ends the list
+	CHECK_INT(run_check("devices=4,memory=64M", "", init, output, sizeof output), CUDA_ERROR_NO_DEVICE);
+	CHECK_INT(run_check("devices=4,memory=64M", "-1", init, output, sizeof output), CUDA_ERROR_NO_DEVICE);
+	CHECK_INT(run_check("devices=4,memory=64M", NULL, check_uuid, output, sizeof output), 0);
 }
 
 TEST(invalid_time_slices_are_refused)
 {
-	char words[512];
+	char output[512];
 	static const char *const invalid[] = {"slice=2", "slice=99us", "slice=-1ms", "slice=", "slice=2h", "switch=5",
 					      "switch=", "switch=-1us", "copyengines=0", "copyengines=3"};
 
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
-		CHECK_INT(run(invalid[i], NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(run("slice=99us", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
-	CHECK_CONTAINS(words, "slice=99us must be 0 or a duration from 100us to an hour");
-	CHECK_INT(run("memory=1G,slice=0,switch=0us", NULL, init_result, words, sizeof words), 0);
-	CHECK_INT(run("memory=1G,slice=100us,copyengines=1", NULL, init_result, words, sizeof words), 0);
+		CHECK_INT(run_check(invalid[i], NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run_check("slice=99us", NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(output, "slice=99us must be 0 or a duration from 100us to an hour");
+	CHECK_INT(run_check("memory=1G,slice=0,switch=0us", NULL, init, output, sizeof output), 0);
+	CHECK_INT(run_check("memory=1G,slice=100us,copyengines=1", NULL, init, output, sizeof output), 0);
 }

@@ -1,4 +1,4 @@
-// The table of what the simulator lacks is the one in docs/. `--print` writes it anew.
+// Compares the page in docs/ with the entries that the simulator lacks. `--print` writes the page.
 #include "test.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 static char table[65536];
 
-// Why a family, or what is left of it, is not there.
+// Why entries of a family are not implemented.
 static const struct {
 	const char *family, *reason;
 } reasons[] = {
@@ -30,7 +30,7 @@ static const struct {
 	{"vmm", "MEM_DECOMPRESS_ALGORITHM_MASK and DMA_BUF_SUPPORTED say 0."},
 };
 
-static const char *reason_of(const char *family)
+static const char *find_reason(const char *family)
 {
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
 		if (strcmp(reasons[i].family, family) == 0)
@@ -52,7 +52,8 @@ static void make_table(void)
 	out += sprintf(out,
 		       "# What the simulated driver lacks\n\n"
 		       "This page is for developers who run a program on the simulated driver. It implements %u of the "
-		       "driver's %u functions;\nthose below return `CUDA_ERROR_NOT_SUPPORTED`. The page is the output of "
+		       "driver's %u functions;\n"
+		       "those below return `CUDA_ERROR_NOT_SUPPORTED`. The page is the output of "
 		       "`test-sim-coverage --print`.\n",
 		       all - lacking, all);
 	for (size_t i = 0; virgate_sim_coverage(i, &abi, &family, &implemented); i++) {
@@ -60,13 +61,13 @@ static void make_table(void)
 			continue;
 		if (strcmp(family, last) != 0)
 			out += sprintf(out, "\n## %s\n\n%s\n\n", family,
-				       reason_of(family) ? reason_of(family) : "Not done yet.");
+				       find_reason(family) ? find_reason(family) : "Not done yet.");
 		last = family;
 		out += sprintf(out, "- `%s`\n", abi);
 	}
 }
 
-__attribute__((constructor)) static void print(int argc, char **argv)
+__attribute__((constructor)) static void print_page(int argc, char **argv)
 {
 	if (argc < 2 || strcmp(argv[1], "--print") != 0)
 		return;
@@ -76,7 +77,7 @@ __attribute__((constructor)) static void print(int argc, char **argv)
 	_exit(0);
 }
 
-TEST(the_page_says_what_is_lacking)
+TEST(the_page_lists_the_missing_entries)
 {
 	static char page[65536];
 	FILE *file = fopen(PAGE, "r");
@@ -85,13 +86,13 @@ TEST(the_page_says_what_is_lacking)
 	fclose(file);
 	make_table();
 	if (strcmp(page, table) != 0)
-		FAIL("%s is out of date: make it anew with test-sim-coverage --print", PAGE);
+		FAIL("%s is out of date: update it with test-sim-coverage --print", PAGE);
 }
 
 typedef int (*entry)(void);
 
-// How the suites find out that one of their programs reached what is not there.
-TEST(a_call_of_what_is_lacking_leaves_a_row)
+// The suites use this to find calls of entries that the simulator lacks.
+TEST(calls_of_missing_entries_are_recorded)
 {
 	char path[] = "/tmp/virgate-unimplemented-XXXXXX", text[256] = "";
 	int file = mkstemp(path);
@@ -110,7 +111,7 @@ TEST(a_call_of_what_is_lacking_leaves_a_row)
 	unlink(path);
 }
 
-TEST(by_name)
+TEST(coverage_can_be_queried_by_name)
 {
 	CHECK(virgate_sim_implements("cuMemAlloc_v2"));
 	CHECK(virgate_sim_implements("cuInit"));

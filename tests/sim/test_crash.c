@@ -1,13 +1,14 @@
-// kill -9 at every step of everything that processes do with the node they share: the next one that looks gets all of
-// it back. The region's sources are built here with a hook at each step.
+// Kills a process at every step of everything that it does with the node. The next process that reaps must free all
+// that it has left.
 #include "crash.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 
-static struct region *observer; // holds `KEPT` bytes in the middle, so that nobody's memory is in one piece
+static struct region *observer; // has KEPT bytes in the middle, so that other memory is fragmented
 static uint64_t kept;
 static const size_t KEPT = 2 * MIB;
+
 static void start_node(void)
 {
 	uint64_t before;
@@ -23,24 +24,24 @@ static void start_node(void)
 
 static unsigned count_exports(void)
 {
-	DIR *directory = opendir(folder);
+	DIR *files = opendir(directory);
 	unsigned count = 0;
 
-	CHECK(directory != NULL);
-	for (struct dirent *entry; (entry = readdir(directory));)
+	CHECK(files != NULL);
+	for (struct dirent *entry; (entry = readdir(files));)
 		count += strncmp(entry->d_name, "export-", 7) == 0;
-	closedir(directory);
+	closedir(files);
 	return count;
 }
 
-// Nothing is left of anybody but the observer: no memory, no room on the disk, no slot, no event, no file.
+// Checks that only the observer has anything: memory, disk space, a slot, an event, a file.
 static void check_clean(void)
 {
 	const struct region_header *h = observer->header;
 	unsigned blocks = 0, processes = 0, events = 0;
 	struct stat device;
 
-	alarm(TEST_CHILD_SECONDS); // nobody died with the lock
+	alarm(TEST_CHILD_SECONDS); // fails if the lock of a dead process stays locked
 	CHECK_INT(region_used(observer, 0), KEPT);
 	alarm(0);
 	for (uint32_t i = 0; i < observer->blocks_per_device; i++)
@@ -59,7 +60,7 @@ static void check_clean(void)
 	CHECK_INT(device.st_blocks * 512, KEPT);
 }
 
-static void take_and_drop(void)
+static void alloc_and_free(void)
 {
 	struct region *region = join();
 	uint64_t one, two;
@@ -72,7 +73,7 @@ static void take_and_drop(void)
 	region_unref(region, one);
 }
 
-static void take_and_leave(void)
+static void alloc_and_close(void)
 {
 	struct region *region = join();
 	uint64_t one;
@@ -81,7 +82,7 @@ static void take_and_leave(void)
 	region_close(region);
 }
 
-static void be_refused(void)
+static void exceed_memory(void)
 {
 	struct region *region = join();
 	uint64_t one, two;
@@ -92,8 +93,8 @@ static void be_refused(void)
 	region_unref(region, one);
 }
 
-// The descriptor keeps the memory alive when its last holder drops it.
-static void export_and_drop(void)
+// The descriptor keeps the memory alive when its last reference is dropped.
+static void export_and_free(void)
 {
 	struct region *region = join();
 	struct region_export what = {.kind = REGION_EXPORT_MEMORY};
@@ -111,8 +112,8 @@ static void export_and_drop(void)
 	}
 }
 
-// Two processes of the node, as far as that can tell: the memory goes from one to the other.
-static void hand_over(void)
+// Passes memory between two regions of one process, which are like two processes of the node.
+static void pass_memory(void)
 {
 	struct region *first = join(), *second = join();
 	uint64_t id;
@@ -131,8 +132,8 @@ static void hand_over(void)
 	region_close(second);
 }
 
-// What the observer charges goes to nobody else.
-static void share_the_observers(void)
+// References memory that stays charged to the observer.
+static void use_observers_memory(void)
 {
 	struct region *region = join();
 	size_t size;
@@ -144,7 +145,7 @@ static void share_the_observers(void)
 	region_close(region);
 }
 
-static void share_events(void)
+static void pass_events(void)
 {
 	struct region *first = join(), *second = join();
 	uint32_t index, generation;
@@ -169,25 +170,21 @@ static void detach_and_attach(void)
 
 static void reap(void)
 {
-	region_close(join()); // whoever joins looks for the dead
+	region_close(join()); // joining reaps dead processes
 }
 
 static const struct {
 	const char *name;
 	void (*work)(void);
-	int least; // steps
-	bool reaped; // also by a process that is killed
-} works[] = {{"take_and_drop", take_and_drop, 40, true},
-	     {"take_and_leave", take_and_leave, 20},
-	     {"be_refused", be_refused, 60},
-	     {"export_and_drop", export_and_drop, 40, true},
-	     {"hand_over", hand_over, 40, true},
-	     {"share_the_observers", share_the_observers, 10},
-	     {"share_events", share_events, 15, true},
-	     {"detach_and_attach", detach_and_attach, 10}};
+	int least;   // number of steps
+	bool reaped; // also test with a reaper that is killed
+} works[] = {{"alloc_and_free", alloc_and_free, 40, true}, {"alloc_and_close", alloc_and_close, 20},
+	     {"exceed_memory", exceed_memory, 60},	   {"export_and_free", export_and_free, 40, true},
+	     {"pass_memory", pass_memory, 40, true},	   {"use_observers_memory", use_observers_memory, 10},
+	     {"pass_events", pass_events, 15, true},	   {"detach_and_attach", detach_and_attach, 10}};
 enum { WORKS = sizeof works / sizeof *works };
 
-TEST(killed_at_every_step)
+TEST(memory_of_a_process_killed_at_any_step_is_freed)
 {
 	start_node();
 	for (unsigned w = 0; w < WORKS; w++) {
@@ -201,8 +198,8 @@ TEST(killed_at_every_step)
 	}
 }
 
-// One process dies at every step, and at every step of its reaping the reaper does.
-TEST(killed_reaper)
+// Kills a process at every step, and its reaper at every step of reaping it.
+TEST(a_reaper_may_be_killed_at_any_step)
 {
 	start_node();
 	for (unsigned w = 0; w < WORKS; w++) {

@@ -44,13 +44,13 @@ static void start_node(void)
 		return;
 	make_node("memory=64M,slice=1ms,switch=20us");
 	observer = join();
-	for (int i = 0; i < 4; i++) // so that nobody needs the region's lock to begin with
+	for (int i = 0; i < 4; i++) // reserves space, so that no process needs the region's lock later
 		CHECK_INT(region_time_claim(observer, 0, 1, &channels[i]), 0);
 	for (int i = 0; i < 4; i++)
 		region_time_release(observer, 0, channels[i]);
 }
 
-// Steps count between these two.
+// Steps are counted only between join_quietly() and leave_quietly().
 static struct region *join_quietly(void)
 {
 	int steps = steps_left;
@@ -105,8 +105,8 @@ static void spin_and_cancel(void)
 	leave_quietly(region);
 }
 
-// Held work, and a queue of it.
-static void hold_and_queue(void)
+// Appends several pieces of work before the first may begin.
+static void queue_and_release(void)
 {
 	struct region *region = join_quietly();
 	struct region_piece pieces[8];
@@ -128,10 +128,10 @@ static const struct {
 	int least; // steps
 } works[] = {{"use_all_engines", use_all_engines, 40},
 	     {"spin_and_cancel", spin_and_cancel, 25},
-	     {"hold_and_queue", hold_and_queue, 30}};
+	     {"queue_and_release", queue_and_release, 30}};
 enum { WORKS = sizeof works / sizeof *works };
 
-// Every channel can be had again, and no work is left.
+// Checks that all channels can be claimed again and that no work is left.
 static void check_channels(void)
 {
 	static uint32_t channels[TIME_CHANNELS];
@@ -146,7 +146,7 @@ static void check_channels(void)
 	alarm(0);
 }
 
-TEST(killed_at_every_step)
+TEST(a_process_killed_at_any_step_blocks_no_other)
 {
 	start_node();
 	step_signal = SIGKILL;
@@ -164,7 +164,7 @@ TEST(killed_at_every_step)
 	check_channels();
 }
 
-// True when the child was stopped, and not at its end.
+// Returns whether the child was stopped; false: it has ended.
 static bool wait_until_stopped(pid_t child)
 {
 	int status;
@@ -177,7 +177,7 @@ static bool wait_until_stopped(pid_t child)
 	return WIFSTOPPED(status);
 }
 
-TEST(stopped_at_every_step)
+TEST(a_process_stopped_at_any_step_blocks_no_other)
 {
 	start_node();
 	step_signal = SIGSTOP;
@@ -202,7 +202,7 @@ TEST(stopped_at_every_step)
 	check_channels();
 }
 
-TEST(work_is_served_though_nobody_looks)
+TEST(work_is_served_while_no_process_reads_the_state)
 {
 	struct region_moment moment;
 	uint32_t channel;
@@ -212,7 +212,7 @@ TEST(work_is_served_though_nobody_looks)
 	uint64_t start = region_time_now(observer), last = 0;
 	for (int i = 0; i < 50; i++)
 		last = append(observer, channel, TIME_SMS, false, 100 * US);
-	usleep(30000); // nobody looks
+	usleep(30000);
 	moment = region_time_query(observer, 0, channel, last, TIME_ENDS);
 	CHECK_INT(moment.stage, TIME_ENDS);
 	CHECK(moment.end_ns >= start + 5 * MS && moment.end_ns < start + 5 * MS + 10 * MS);
@@ -244,7 +244,7 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	moment = region_time_query(observer, 0, channel, sequence, TIME_ENDS);
 	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
-	act(channel, sequence); // before it sleeps, or after
+	act(channel, sequence); // before or after the thread sleeps
 	pthread_join(thread, NULL);
 	sleep_long(moment);
 	alarm(0);
@@ -268,7 +268,7 @@ static void fail_and_cancel_it(uint32_t channel, uint64_t sequence)
 	region_time_cancel(observer, 0, channel, sequence);
 }
 
-TEST(an_early_end_wakes_everybody)
+TEST(an_early_end_wakes_all_waiting_threads)
 {
 	start_node();
 	check_woken_by(close_it);
@@ -276,7 +276,7 @@ TEST(an_early_end_wakes_everybody)
 	check_woken_by(fail_and_cancel_it);
 }
 
-TEST(all_processes_at_once)
+TEST(many_processes_use_the_device_at_once)
 {
 	enum { PROCESSES = 6 };
 	pid_t children[PROCESSES];
@@ -302,8 +302,8 @@ TEST(all_processes_at_once)
 	check_channels();
 }
 
-// A process that was restored from an image has a clock of its own.
-__attribute__((noreturn)) static void serve_at_another_time(void)
+// Uses the device in a time namespace: the clock has an offset, as in a process that was restored from an image.
+__attribute__((noreturn)) static void serve_with_clock_offset(void)
 {
 	int status;
 
@@ -333,7 +333,7 @@ TEST(processes_of_several_time_namespaces)
 	uint64_t before = region_time_now(observer);
 	pid_t child = fork();
 	if (child == 0)
-		serve_at_another_time();
+		serve_with_clock_offset();
 	CHECK_INT(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		SKIP("this user may not make a time namespace");

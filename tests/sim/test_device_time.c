@@ -48,7 +48,7 @@ static uint64_t append_open(unsigned channel, uint64_t ready_ns)
 	return sequence;
 }
 
-// As the region does it: what has ended is told before the next change begins.
+// Like the region: writes which work has ended to the channels before the next change begins.
 static void run_until(uint64_t until)
 {
 	bool reached;
@@ -66,7 +66,7 @@ static void run_until(uint64_t until)
 	} while (!reached);
 }
 
-static uint64_t end_of(unsigned channel, uint64_t sequence)
+static uint64_t get_end(unsigned channel, uint64_t sequence)
 {
 	if (channels[channel].done <= sequence)
 		FAIL("work %llu of channel %u has not ended at %llu us", (unsigned long long)sequence, channel,
@@ -76,7 +76,7 @@ static uint64_t end_of(unsigned channel, uint64_t sequence)
 
 #define CHECK_US(got, want) CHECK_INT((got) / US, want)
 
-// A host that has at most `ahead` pieces of work under way, and takes `gap_ns` to see that one has ended.
+// A host that queues at most `ahead` pieces of work, and needs `gap_ns` to react to the end of one.
 struct tenant {
 	unsigned channel, ahead;
 	uint64_t need_ns, gap_ns, ended, at_ns;
@@ -100,16 +100,16 @@ static void run_tenants(struct tenant *tenants, unsigned count, uint64_t until)
 	}
 }
 
-TEST(work_takes_what_it_needs)
+TEST(work_takes_the_time_it_needs)
 {
 	start_device();
 	append(0, TIME_SMS, SMS, 200 * US, 10 * US);
 	append(0, TIME_SMS, SMS, 300 * US, 10 * US);
 	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // ready later than the one before it ends
 	run_until(5000 * US);
-	CHECK_US(end_of(0, 0), 210);
-	CHECK_US(end_of(0, 1), 510);
-	CHECK_US(end_of(0, 2), 2050);
+	CHECK_US(get_end(0, 0), 210);
+	CHECK_US(get_end(0, 1), 510);
+	CHECK_US(get_end(0, 2), 2050);
 	CHECK_US(state.busy_ns, 550);
 	CHECK_INT(state.switches, 0);
 	CHECK_INT(state.active_count, 0);
@@ -134,10 +134,10 @@ TEST(three_contexts_take_turns_in_order)
 	for (unsigned channel = 0; channel < 3; channel++)
 		append(channel, TIME_SMS, SMS, 5000 * US, 1 + channel);
 	run_until(30 * MS);
-	// Two slices of each and 700 us: the third time round.
-	CHECK_US(end_of(0, 0), 6 * (2150 + 115) + 700);
-	CHECK_US(end_of(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
-	CHECK_US(end_of(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);
+	// Two slices of each, and 700 us in the third.
+	CHECK_US(get_end(0, 0), 6 * (2150 + 115) + 700);
+	CHECK_US(get_end(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
+	CHECK_US(get_end(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);
 }
 
 TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
@@ -148,22 +148,22 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	start_device();
 	run_tenants(tenants, 2, 100 * MS);
 	append(1, TIME_SMS, SMS, 50 * US, state.now_ns);
-	run_tenants(tenants, 2, 110 * MS); // from now on in step: the long one has begun a slice
-	uint64_t before = end_of(1, 0);
+	run_tenants(tenants, 2, 110 * MS); // from now on synchronous: the long kernel has begun a slice
+	uint64_t before = get_end(1, 0);
 	sequence = append(1, TIME_SMS, SMS, 50 * US, before + 20 * US);
 	run_tenants(tenants, 2, 120 * MS);
-	CHECK(end_of(1, sequence) > before + 2000 * US);
+	CHECK(get_end(1, sequence) > before + 2000 * US);
 	start_device();
 	append(0, TIME_SMS, SMS, 50 * MS, 1);
 	append(1, TIME_SMS, SMS, 50 * US, 2);
 	run_until(1000 * US);
 	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // right after the first has ended
 	run_until(10 * MS);
-	CHECK_US(end_of(1, 0), 2150 + 115 + 50);
-	CHECK_US(end_of(1, 1) - end_of(1, 0), 115 + 2150 + 115 + 50);
+	CHECK_US(get_end(1, 0), 2150 + 115 + 50);
+	CHECK_US(get_end(1, 1) - get_end(1, 0), 115 + 2150 + 115 + 50);
 }
 
-// An idle context loses the device at once: two hosts in step lose what the switches cost.
+// An idle context loses the device at once, so two synchronous hosts lose the time of the switches.
 TEST(synchronous_kernels_of_two_processes)
 {
 	struct tenant tenants[] = {{.channel = 0, .ahead = 1, .need_ns = 500 * US, .gap_ns = 10 * US},
@@ -175,22 +175,22 @@ TEST(synchronous_kernels_of_two_processes)
 	CHECK(of_solo > 0.79 && of_solo < 0.86); // an H200: 81 %
 }
 
-TEST(channels_of_a_context_share_its_multiprocessors)
+TEST(channels_of_a_context_divide_its_multiprocessors)
 {
 	start_device();
 	channels[1].context = channels[2].context = channels[0].context;
 	append(0, TIME_SMS, SMS, 200 * US, 1000);
 	append(1, TIME_SMS, SMS, 300 * US, 1000);
 	run_until(MS);
-	CHECK_US(end_of(0, 0), 1 + 400);
-	CHECK_US(end_of(1, 0), 1 + 500);
+	CHECK_US(get_end(0, 0), 1 + 400);
+	CHECK_US(get_end(1, 0), 1 + 500);
 	append(0, TIME_SMS, SMS / 4, 200 * US, 1000 * US); // these fit side by side
 	append(1, TIME_SMS, SMS / 2, 300 * US, 1000 * US);
 	append(2, TIME_SMS, SMS / 4, 300 * US, 1000 * US);
 	run_until(2 * MS);
-	CHECK_US(end_of(0, 1), 1200);
-	CHECK_US(end_of(1, 1), 1300);
-	CHECK_US(end_of(2, 0), 1300);
+	CHECK_US(get_end(0, 1), 1200);
+	CHECK_US(get_end(1, 1), 1300);
+	CHECK_US(get_end(2, 0), 1300);
 	CHECK_INT(state.switches, 0);
 }
 
@@ -200,16 +200,16 @@ TEST(copies_run_beside_kernels)
 	append(0, TIME_SMS, SMS, 10 * MS, 1000);
 	append(1, TIME_COPY_IN, 0, 3 * MS, 1000);
 	append(2, TIME_COPY_OUT, 0, 4 * MS, 1000);
-	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // shares its engine with the other one
+	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // on the same engine as channel 1
 	run_until(20 * MS);
-	CHECK_US(end_of(0, 0), 10001);
-	CHECK_US(end_of(1, 0), 4001);
-	CHECK_US(end_of(2, 0), 4001);
-	CHECK_US(end_of(3, 0), 2001);
+	CHECK_US(get_end(0, 0), 10001);
+	CHECK_US(get_end(1, 0), 4001);
+	CHECK_US(get_end(2, 0), 4001);
+	CHECK_US(get_end(3, 0), 2001);
 	CHECK_INT(state.switches, 0);
 }
 
-TEST(the_host_holds_its_channel_alone)
+TEST(work_of_the_host_blocks_only_its_channel)
 {
 	start_device();
 	append(0, TIME_HOST, 0, 0, 1000);
@@ -217,26 +217,26 @@ TEST(the_host_holds_its_channel_alone)
 	append(1, TIME_SMS, SMS, 100 * US, 1000);
 	run_until(10 * MS);
 	CHECK_INT(channels[0].done, 0);
-	CHECK_US(end_of(1, 0), 101);
+	CHECK_US(get_end(1, 0), 101);
 	work_at(0, 0)->closed_ns = 10500 * US;
 	run_until(20 * MS);
-	CHECK_US(end_of(0, 0), 10500);
-	CHECK_US(end_of(0, 1), 10500 + 115 + 100);
+	CHECK_US(get_end(0, 0), 10500);
+	CHECK_US(get_end(0, 1), 10500 + 115 + 100);
 }
 
-TEST(held_work_begins_when_it_is_ready)
+TEST(work_begins_when_it_is_ready)
 {
 	start_device();
 	append(0, TIME_SMS, SMS, 100 * US, 0);
 	run_until(5 * MS);
 	CHECK_INT(channels[0].done, 0);
 	CHECK_INT(state.busy_ns, 0);
-	work_at(0, 0)->ready_ns = 4 * MS; // the device's time that it was told of, which nobody has used since
+	work_at(0, 0)->ready_ns = 4 * MS; // earlier than now: the device was idle since
 	run_until(6 * MS);
-	CHECK(end_of(0, 0) >= 4100 * US && end_of(0, 0) <= 5100 * US);
+	CHECK(get_end(0, 0) >= 4100 * US && get_end(0, 0) <= 5100 * US);
 }
 
-TEST(a_kernel_that_spins_keeps_its_slices)
+TEST(a_spinning_kernel_gets_its_slices)
 {
 	uint64_t spins, other;
 
@@ -245,16 +245,16 @@ TEST(a_kernel_that_spins_keeps_its_slices)
 	other = append(1, TIME_SMS, SMS, 5 * MS, 1000);
 	append(1, TIME_SMS, SMS, 50 * US, 1000);
 	run_until(60 * MS);
-	CHECK_US(end_of(1, other), 1 + 5 * (2150 + 115) + 700); // its third slice
+	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700); // its third slice
 	CHECK_INT(channels[0].done, 0);
 	CHECK(state.busy_ns > 58 * MS);
-	work_at(0, spins)->closed_ns = 60 * MS; // what it waited for has come
+	work_at(0, spins)->closed_ns = 60 * MS; // the kernel ends
 	run_until(61 * MS);
-	CHECK_US(end_of(0, spins), 60 * 1000);
+	CHECK_US(get_end(0, spins), 60 * 1000);
 }
 
-// It ends only while its context has the device, and not before it was served for what it needs.
-TEST(an_open_kernel_needs_its_time_too)
+// An open kernel ends only while its context has the device, and after the time that it needs.
+TEST(an_open_kernel_runs_for_the_time_it_needs)
 {
 	uint64_t open;
 
@@ -265,7 +265,7 @@ TEST(an_open_kernel_needs_its_time_too)
 	work_at(0, open)->need_ns = 3 * MS;
 	work_at(0, open)->closed_ns = 3 * MS;
 	run_until(20 * MS);
-	CHECK_US(end_of(0, open), 1 + 2 * (2150 + 115) + 3000 - 2150);
+	CHECK_US(get_end(0, open), 1 + 2 * (2150 + 115) + 3000 - 2150);
 }
 
 TEST(cancelled_work_needs_no_device)
@@ -279,12 +279,12 @@ TEST(cancelled_work_needs_no_device)
 	work_at(1, sequence)->engine = TIME_HOST;
 	work_at(1, sequence)->closed_ns = 1200 * US;
 	run_until(2 * MS);
-	CHECK_US(end_of(1, sequence), 1200);
+	CHECK_US(get_end(1, sequence), 1200);
 	run_until(60 * MS);
-	CHECK_US(end_of(0, 0), 50001); // and nothing was switched for it
+	CHECK_US(get_end(0, 0), 50001); // no context switch for the cancelled work
 }
 
-TEST(work_of_a_dead_process_leaves)
+TEST(work_of_a_dead_process_is_removed)
 {
 	start_device();
 	for (int i = 0; i < 10; i++)
@@ -296,13 +296,13 @@ TEST(work_of_a_dead_process_leaves)
 			state.active[i].gone_ns = 110 * MS;
 	run_until(400 * MS);
 	CHECK_INT(channels[0].done, 10);
-	CHECK_US(end_of(0, 9), 110 * 1000);
-	// 110 ms by turns, and the rest alone: about 52 ms of its 80 are done by then.
-	CHECK(end_of(1, 0) > 130 * MS && end_of(1, 0) < 145 * MS);
+	CHECK_US(get_end(0, 9), 110 * 1000);
+	// 110 ms in turns, then alone: about 52 ms of its 80 ms are done after 110 ms.
+	CHECK(get_end(1, 0) > 130 * MS && get_end(1, 0) < 145 * MS);
 }
 
-// What is computed in one piece, and in many small ones, is the same; and nothing is lost.
-TEST(the_same_in_any_steps)
+// Advances in one step and in many small ones, and compares the results.
+TEST(the_result_does_not_depend_on_the_steps)
 {
 	static uint64_t ends[4][1000];
 	unsigned seed;
@@ -324,17 +324,17 @@ TEST(the_same_in_any_steps)
 		for (unsigned channel = 0; channel < 4; channel++) {
 			CHECK_INT(channels[channel].done, 100);
 			for (unsigned i = 0; i < 100; i++) {
-				CHECK(i == 0 || end_of(channel, i) >= end_of(channel, i - 1));
+				CHECK(i == 0 || get_end(channel, i) >= get_end(channel, i - 1));
 				if (small) // rounding of parts of nanoseconds
-					CHECK(llabs((long long)(end_of(channel, i) - ends[channel][i])) < 20 * US);
-				ends[channel][i] = end_of(channel, i);
+					CHECK(llabs((long long)(get_end(channel, i) - ends[channel][i])) < 20 * US);
+				ends[channel][i] = get_end(channel, i);
 			}
 		}
 		CHECK(state.busy_ns >= sum - MS && state.busy_ns <= sum + MS); // each context had one channel
 	}
 }
 
-TEST(what_is_foreseen_happens)
+TEST(predictions_are_right)
 {
 	struct time_state copy;
 
@@ -348,7 +348,7 @@ TEST(what_is_foreseen_happens)
 	uint64_t starts = time_predict(&copy, &rules, &queues, 1, 0, TIME_RUNS);
 	copy = state;
 	uint64_t ends = time_predict(&copy, &rules, &queues, 1, 6, TIME_ENDS);
-	append_open(2, 1000); // nobody knows when it ends
+	append_open(2, 1000); // its end cannot be predicted
 	time_begin(&state, &queues);
 	copy = state;
 	CHECK(time_predict(&copy, &rules, &queues, 2, 0, TIME_ENDS) != 0);
@@ -356,6 +356,6 @@ TEST(what_is_foreseen_happens)
 	memset(&state, 0, sizeof state);
 	run_until(100 * MS);
 	CHECK_US(starts, 2150 + 1 + 115);
-	CHECK_INT(ends, end_of(1, 6));
+	CHECK_INT(ends, get_end(1, 6));
 	CHECK_INT(time_stage_of(&state, &queues, 1, 6), TIME_ENDS);
 }

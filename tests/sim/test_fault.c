@@ -1,4 +1,4 @@
-// A kernel's fault while threads wait, in every way there is, for work that would run on for long.
+// A kernel faults while threads wait, in every possible way, for work that would not end.
 #include "sim_test.h"
 
 #include <pthread.h>
@@ -12,11 +12,11 @@ static CUcontext contexts[2];
 static CUstream busy, behind;
 static CUevent event;
 static CUdeviceptr memory;
-static atomic_int told;
+static atomic_int callbacks_run;
 
-static void tell(void *data)
+static void count_callback(void *data)
 {
-	atomic_fetch_add(&told, 1);
+	atomic_fetch_add(&callbacks_run, 1);
 }
 
 static CUresult wait_stream(void)
@@ -54,14 +54,14 @@ static CUresult (*const ways[])(void) = {wait_stream, wait_stream_behind, wait_l
 					 wait_event,  wait_context,	  wait_copy};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static void *wait_so(void *way)
+static void *wait_with(void *way)
 {
 	CU(cuCtxSetCurrent(contexts[0]));
 	GIVES((*(CUresult(*const *)(void))way)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	return NULL;
 }
 
-static CUfunction function(const char *name)
+static CUfunction load_function(const char *name)
 {
 	CUmodule module;
 	CUfunction found;
@@ -72,10 +72,10 @@ static CUfunction function(const char *name)
 
 static void launch(const char *name, CUstream stream)
 {
-	CU(cuLaunchKernel(function(name), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	CU(cuLaunchKernel(load_function(name), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
 }
 
-TEST(a_fault_wakes_whoever_waits_and_stops_what_runs)
+TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 {
 	pthread_t threads[WAYS];
 
@@ -87,23 +87,23 @@ TEST(a_fault_wakes_whoever_waits_and_stops_what_runs)
 	CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	CU(cuMemAlloc_v2(&memory, 4096));
 	launch("forever", busy);
-	CU(cuLaunchHostFunc(busy, tell, NULL));
+	CU(cuLaunchHostFunc(busy, count_callback, NULL));
 	CU(cuEventRecord(event, busy));
 	CU(cuStreamWaitEvent(behind, event, 0));
-	CU(cuLaunchHostFunc(behind, tell, NULL));
-	CU(cuMemFreeAsync(memory, behind)); // happens, but not while the kernel runs
+	CU(cuLaunchHostFunc(behind, count_callback, NULL));
+	CU(cuMemFreeAsync(memory, behind)); // done, but not while the kernel runs
 	CU(cuMemAlloc_v2(&memory, 4096));
 	for (int i = 0; i < WAYS; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, wait_so, (void *)&ways[i]), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, wait_with, (void *)&ways[i]), 0);
 	nap_ms(100);
 	CU(cuCtxSetCurrent(contexts[1]));
 	CUstream fails;
 	CU(cuStreamCreate(&fails, CU_STREAM_NON_BLOCKING));
-	launch("poke", fails); // nobody waits for it
+	launch("poke", fails);
 	for (int i = 0; i < WAYS; i++)
 		pthread_join(threads[i], NULL);
-	CHECK_INT(atomic_load(&told), 0);
-	// The contexts go at once, too: nothing is left to be waited for.
+	CHECK_INT(atomic_load(&callbacks_run), 0);
+	// The contexts end at once: no work is left.
 	CU(cuDevicePrimaryCtxReset_v2(0));
 	CU(cuDevicePrimaryCtxReset_v2(1));
 	GIVES(cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_ERROR_ILLEGAL_ADDRESS);

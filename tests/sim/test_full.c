@@ -1,4 +1,4 @@
-// A node whose directory is on a file system that becomes full. Each in a process of its own, with a mount of its own.
+// A node whose directory is on a file system that becomes full. Each check runs in its own process and mount namespace.
 #include "sim_test.h"
 
 #include <fcntl.h>
@@ -18,8 +18,8 @@ static void write_map(const char *path, unsigned outside)
 	close(fd);
 }
 
-// A tmpfs of so many bytes is where the node's directory was, for this process alone.
-static void mount_small(const char *folder, size_t size)
+// Mounts a tmpfs of that size over the node's directory, for this process only.
+static void mount_small(const char *directory, size_t size)
 {
 	unsigned user = geteuid(), group = getegid();
 	char options[64];
@@ -36,15 +36,16 @@ static void mount_small(const char *folder, size_t size)
 	}
 	snprintf(options, sizeof options, "size=%zu,mode=0700", size);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("tmpfs", folder, "tmpfs", 0, options) != 0)
+	    mount("tmpfs", directory, "tmpfs", 0, options) != 0)
 		_exit(NO_MOUNTS);
 }
 
-// Runs `check` in a child whose directory has so much room; what it said on standard error. It must return 0.
-static void run_in(size_t room, const char *spec, int (*check)(void), char *ret_words, size_t capacity)
+// Runs `check`, which must return 0, in a child whose directory has `room` bytes. Returns its messages on standard
+// error.
+static void run_with_space(size_t room, const char *spec, int (*check)(void), char *ret_output, size_t capacity)
 {
 	int pipes[2], status;
-	size_t got = 0;
+	size_t length = 0;
 
 	node_start("1");
 	CHECK(pipe(pipes) == 0);
@@ -53,50 +54,50 @@ static void run_in(size_t room, const char *spec, int (*check)(void), char *ret_
 		dup2(pipes[1], 2);
 		close(pipes[0]);
 		close(pipes[1]);
-		mount_small(node_folder, room);
+		mount_small(node_directory, room);
 		setenv("VIRGATE_SIM", spec, 1);
 		_exit(check());
 	}
 	close(pipes[1]);
-	for (ssize_t more; got < capacity - 1 && (more = read(pipes[0], ret_words + got, capacity - 1 - got)) > 0;)
-		got += (size_t)more;
-	ret_words[got] = 0;
+	for (ssize_t more;
+	     length < capacity - 1 && (more = read(pipes[0], ret_output + length, capacity - 1 - length)) > 0;)
+		length += (size_t)more;
+	ret_output[length] = 0;
 	close(pipes[0]);
 	CHECK_INT(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_MOUNTS)
 		SKIP("neither this user nor a user namespace may mount a tmpfs here");
 	if (status != 0)
 		FAIL("%s %d: %s", WIFEXITED(status) ? "ended with" : "killed by signal",
-		     WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ret_words);
+		     WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), ret_output);
 }
 
-static unsigned count_lines(const char *words)
+static unsigned count_lines(const char *output)
 {
 	unsigned lines = 0;
 
-	for (; *words; words++)
-		lines += *words == '\n';
+	for (; *output; output++)
+		lines += *output == '\n';
 	return lines;
 }
 
-static int init_fails(void)
+static int check_init_fails(void)
 {
 	return cuInit(0) == CUDA_ERROR_OUT_OF_MEMORY && cuInit(0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
 }
 
-TEST(no_room_for_the_node)
+TEST(init_fails_without_space_for_the_node)
 {
-	char words[1024];
+	char output[1024];
 
-	run_in(64 << 10, "memory=1G", init_fails, words, sizeof words);
-	CHECK_CONTAINS(words, node_folder);
-	CHECK_CONTAINS(words, "MiB needed");
-	CHECK_CONTAINS(words, "64.0 KiB free");
-	CHECK_CONTAINS(words, "VIRGATE_SIM_DIR");
-	CHECK_INT(count_lines(words), 1);
+	run_with_space(64 << 10, "memory=1G", check_init_fails, output, sizeof output);
+	CHECK_CONTAINS(output, node_directory);
+	CHECK_CONTAINS(output, "MiB needed");
+	CHECK_CONTAINS(output, "64.0 KiB free");
+	CHECK_CONTAINS(output, "VIRGATE_SIM_DIR");
+	CHECK_INT(count_lines(output), 1);
 }
 
-// Allocates until memory is short, and uses all of it, through device operations.
 #define REQUIRE(condition)                                                                                             \
 	do {                                                                                                           \
 		if (!(condition))                                                                                      \
@@ -104,7 +105,8 @@ TEST(no_room_for_the_node)
 	} while (0)
 enum { ROOM = 24, MOST = 16 };
 
-static int fill(CUdeviceptr addresses[MOST])
+// Allocates until memory is short, and uses all of it with device operations. Returns the number of allocations.
+static int fill_memory(CUdeviceptr addresses[MOST])
 {
 	static unsigned char bytes[4 << 20];
 	int count = 0;
@@ -118,12 +120,13 @@ static int fill(CUdeviceptr addresses[MOST])
 		if (cuMemsetD8_v2(addresses[i], (unsigned char)(i + 1), 4 * MIB))
 			return -1;
 	for (int i = 0; i < count; i++)
-		if (cuMemcpyDtoH_v2(bytes, addresses[i], 4 * MIB) || bytes[0] != i + 1 || bytes[sizeof bytes - 1] != i + 1)
+		if (cuMemcpyDtoH_v2(bytes, addresses[i], 4 * MIB) || bytes[0] != i + 1 ||
+		    bytes[sizeof bytes - 1] != i + 1)
 			return -1;
 	return count;
 }
 
-static int use_all_of_it(void)
+static int use_all_memory(void)
 {
 	CUdeviceptr addresses[MOST], address;
 	CUmemGenericAllocationHandle handle;
@@ -139,19 +142,19 @@ static int use_all_of_it(void)
 	REQUIRE(cuCtxSetCurrent(context) == CUDA_SUCCESS);
 	REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
 	REQUIRE(cuMemGetInfo_v2(&before, &total) == CUDA_SUCCESS);
-	int count = fill(addresses);
+	int count = fill_memory(addresses);
 	REQUIRE(count >= 3 && count < MOST);
-	// Whatever else takes device memory is refused likewise.
+	// Other ways to allocate device memory fail, too.
 	REQUIRE(cuMemCreate(&handle, 8 * MIB, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY);
 	REQUIRE(cuMemAllocAsync(&address, 1 << 20, stream) == CUDA_ERROR_OUT_OF_MEMORY);
 	REQUIRE(cuModuleLoadData(&module, ".version 7.5\n.target sm_75\n.address_size 64\n"
-					  ".visible .global .align 4 .b8 room[8388608];\n.visible .entry e() { ret; }") ==
-		CUDA_ERROR_OUT_OF_MEMORY);
+					  ".visible .global .align 4 .b8 room[8388608];\n"
+					  ".visible .entry e() { ret; }") == CUDA_ERROR_OUT_OF_MEMORY);
 	for (int i = 0; i < count; i++)
 		REQUIRE(cuMemFree_v2(addresses[i]) == CUDA_SUCCESS);
 	REQUIRE(cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS);
-	REQUIRE(after == before); // a refused allocation is charged to nobody
-	REQUIRE(fill(addresses) == count);
+	REQUIRE(after == before); // a failed allocation is not charged
+	REQUIRE(fill_memory(addresses) == count);
 	REQUIRE(cuMemAlloc_v2(&address, 2 * MIB) == CUDA_SUCCESS || cuMemFree_v2(addresses[0]) == CUDA_SUCCESS);
 	while (cuMemAlloc_v2(&address, 2 * MIB) == CUDA_SUCCESS)
 		;
@@ -159,18 +162,18 @@ static int use_all_of_it(void)
 	return 0;
 }
 
-TEST(no_room_for_more_memory)
+TEST(allocations_fail_on_a_full_file_system)
 {
-	char words[1024];
+	char output[1024];
 
-	run_in(ROOM * MIB, "memory=1G,ctx=2M", use_all_of_it, words, sizeof words);
-	CHECK_CONTAINS(words, node_folder);
-	CHECK_CONTAINS(words, "4.0 MiB needed");
-	CHECK_CONTAINS(words, "free; make room");
-	CHECK_INT(count_lines(words), 1);
+	run_with_space(ROOM * MIB, "memory=1G,ctx=2M", use_all_memory, output, sizeof output);
+	CHECK_CONTAINS(output, node_directory);
+	CHECK_CONTAINS(output, "4.0 MiB needed");
+	CHECK_CONTAINS(output, "free; make room");
+	CHECK_INT(count_lines(output), 1);
 }
 
-// A large device on a small disk: what is written must fit, what is allocated need not.
+// A large device on a small disk: only written memory must fit.
 static int write_some(void)
 {
 	CUcontext context;
@@ -184,10 +187,10 @@ static int write_some(void)
 	return 0;
 }
 
-TEST(overcommitted_memory_takes_no_room)
+TEST(overcommitted_memory_reserves_no_space)
 {
-	char words[1024];
+	char output[1024];
 
-	run_in(ROOM * MIB, "memory=1G,ctx=2M,overcommit=1", write_some, words, sizeof words);
-	CHECK_STR(words, "");
+	run_with_space(ROOM * MIB, "memory=1G,ctx=2M,overcommit=1", write_some, output, sizeof output);
+	CHECK_STR(output, "");
 }

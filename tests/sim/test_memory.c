@@ -1,4 +1,4 @@
-// Allocation, addresses, copies and sets.
+// Allocation, addresses, copies and memsets.
 #include "sim_test.h"
 
 static CUcontext start(void)
@@ -7,7 +7,7 @@ static CUcontext start(void)
 	return primary(0);
 }
 
-static size_t used(void)
+static size_t get_used(void)
 {
 	size_t free, total;
 	CU(cuMemGetInfo_v2(&free, &total));
@@ -17,35 +17,35 @@ static size_t used(void)
 TEST(a_context_costs_memory)
 {
 	start();
-	CHECK_INT(used(), 16 * MIB);
+	CHECK_INT(get_used(), 16 * MIB);
 	CUcontext second;
 	CU(cuCtxCreate_v2(&second, 0, 0));
-	CHECK_INT(used(), 32 * MIB);
+	CHECK_INT(get_used(), 32 * MIB);
 	CU(cuCtxDestroy_v2(second));
 	start();
-	CHECK_INT(used(), 16 * MIB);
+	CHECK_INT(get_used(), 16 * MIB);
 }
 
-TEST(small_allocations_share_two_mebibytes)
+TEST(small_allocations_are_in_one_granule)
 {
 	start();
-	size_t before = used();
+	size_t before = get_used();
 	CUdeviceptr a, b, c;
 	CU(cuMemAlloc_v2(&a, 1));
 	CU(cuMemAlloc_v2(&b, 1));
 	CHECK_INT(b - a, 512);
-	CHECK_INT(used() - before, 2 * MIB);
+	CHECK_INT(get_used() - before, 2 * MIB);
 	CU(cuMemAlloc_v2(&c, 2 * MIB + 1));
-	CHECK_INT(used() - before, 6 * MIB);
+	CHECK_INT(get_used() - before, 6 * MIB);
 	CU(cuMemFree_v2(a));
 	CU(cuMemFree_v2(b));
 	CU(cuMemFree_v2(c));
-	CHECK_INT(used(), before);
+	CHECK_INT(get_used(), before);
 	GIVES(cuMemFree_v2(c), CUDA_ERROR_INVALID_VALUE);
 	CU(cuMemFree_v2(0));
 }
 
-TEST(memory_is_zero_then_holds_what_is_copied)
+TEST(new_memory_is_zero_and_copies_are_exact)
 {
 	start();
 	CUdeviceptr a, b;
@@ -64,7 +64,7 @@ TEST(memory_is_zero_then_holds_what_is_copied)
 	CHECK(memcmp(in, out, sizeof in) == 0);
 	CU(cuMemFree_v2(a));
 	CU(cuMemFree_v2(b));
-	CU(cuMemAlloc_v2(&a, 8 * MIB)); // the same memory, perhaps: zero again
+	CU(cuMemAlloc_v2(&a, 8 * MIB)); // perhaps the same memory: it must be zero
 	CU(cuMemcpyDtoH_v2(out, a + 5 * MIB, sizeof out));
 	for (size_t i = 0; i < sizeof out; i++)
 		CHECK_INT(out[i], 0);
@@ -84,7 +84,7 @@ TEST(copies_out_of_bounds_are_refused)
 	CU(cuMemFree_v2(a));
 }
 
-TEST(sets_of_every_width)
+TEST(memsets_of_every_width)
 {
 	start();
 	CUdeviceptr a;
@@ -103,7 +103,7 @@ TEST(sets_of_every_width)
 	CU(cuMemFree_v2(a));
 }
 
-TEST(running_out_is_not_sticky)
+TEST(out_of_memory_is_not_sticky)
 {
 	start();
 	CUdeviceptr a, b;

@@ -1,35 +1,17 @@
-// Processes of several pid namespaces on one node: each namespace has a pid 1,
-// and none can look into another.
-#include "region_internal.h"
-#include "test.h"
+// Processes of several pid namespaces on one node. Each namespace has a process 1, and none can see processes of
+// another.
+#include "region_node.h"
 
-#include <ftw.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-
-#define MIB ((size_t)1 << 20)
 
 static struct board {
-	_Atomic pid_t first, second; // as this namespace numbers them
+	_Atomic pid_t first, second; // process ids in this namespace
 	_Atomic bool go, entered;
 } * board;
-static struct sim_config config;
-static char folder[64];
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-	return remove(path);
-}
-
-static void remove_node(void)
-{
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 static void nap(void)
 {
@@ -38,35 +20,18 @@ static void nap(void)
 
 static void start_node(void)
 {
-	char problem[256];
-
 	if (geteuid() != 0)
 		SKIP("only root can make a pid namespace here");
 	if (!board) {
 		CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-		strcpy(folder, "/tmp/virgate-sim-test-XXXXXX");
-		CHECK(mkdtemp(folder));
-		atexit(remove_node);
-		setenv("VIRGATE_SIM", "memory=256M", 1);
-		setenv("VIRGATE_SIM_DIR", folder, 1);
-		CHECK_INT(sim_config_read(&config, problem, sizeof problem), 0);
+		make_node("memory=256M");
 		board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		CHECK(board != MAP_FAILED);
 	}
 	memset(board, 0, sizeof *board);
 }
 
-static struct region *join(void)
-{
-	struct region *region;
-	char problem[400] = "";
-
-	if (region_open(&config, false, &region, problem, sizeof problem) != 0)
-		FAIL("%s", problem);
-	return region;
-}
-
-// Process 1 of a new pid namespace; its number here is in `ret_pid` by the time this returns.
+// Starts process 1 of a new pid namespace. Its process id in this namespace is in `ret_pid` when this returns.
 static void start_contained(void (*live)(void), _Atomic pid_t *ret_pid)
 {
 	int status;
@@ -89,7 +54,7 @@ static void start_contained(void (*live)(void), _Atomic pid_t *ret_pid)
 	CHECK_INT(status, 0);
 }
 
-static char state_of(pid_t pid)
+static char read_state(pid_t pid)
 {
 	char path[32], text[512], state = 'X';
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -103,27 +68,28 @@ static char state_of(pid_t pid)
 	return state;
 }
 
-// It came to us when its parent ended. A zombie may have threads that have not ended yet, and with them what it holds.
+// Kills a contained process and reaps it, as its subreaper. Until it is reaped, its threads may still have its
+// resources.
 static void end_contained(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	CHECK_INT(waitpid(pid, NULL, 0), pid);
 }
 
-static void await_entered(pid_t pid)
+static void wait_until_entered(pid_t pid)
 {
-	while (!atomic_load(&board->entered) && !strchr("XZ", state_of(pid)))
+	while (!atomic_load(&board->entered) && !strchr("XZ", read_state(pid)))
 		nap();
 	CHECK(atomic_load(&board->entered));
 }
 
-// Until it is killed; not for ever, should the test have failed.
-static void stay(void)
+// Waits to be killed; ends after a while in case the test has failed.
+static void wait_for_kill(void)
 {
 	sleep(30);
 }
 
-static void hold_tables(void)
+static void lock_tables(void)
 {
 	struct region *region = join();
 
@@ -133,26 +99,26 @@ static void hold_tables(void)
 		nap();
 	atomic_store(&board->entered, false);
 	region_unlock(region);
-	stay();
+	wait_for_kill();
 }
 
 static void wait_for_tables(void)
 {
 	(void)join(); // which takes the lock
-	stay();
+	wait_for_kill();
 }
 
-// Both are thread 1 to themselves.
-TEST(the_death_of_one_who_waits_does_not_open_the_tables)
+// Both processes have the thread id 1 in their namespaces.
+TEST(a_killed_waiter_does_not_release_the_lock)
 {
 	int status;
 
 	start_node();
 	struct region *region = join();
-	start_contained(hold_tables, &board->first);
-	await_entered(board->first);
+	start_contained(lock_tables, &board->first);
+	wait_until_entered(board->first);
 	start_contained(wait_for_tables, &board->second);
-	for (int asleep = 0; asleep < 50; asleep = state_of(board->second) == 'S' ? asleep + 1 : 0)
+	for (int asleep = 0; asleep < 50; asleep = read_state(board->second) == 'S' ? asleep + 1 : 0)
 		nap();
 	end_contained(board->second);
 	pid_t next = fork();
@@ -160,51 +126,51 @@ TEST(the_death_of_one_who_waits_does_not_open_the_tables)
 		region_lock(join());
 		_exit(atomic_load(&board->entered) ? 3 : 0);
 	}
-	for (int still = 0; still < 50; still = strchr("SZ", state_of(next)) ? still + 1 : 0)
+	for (int still = 0; still < 50; still = strchr("SZ", read_state(next)) ? still + 1 : 0)
 		nap();
 	atomic_store(&board->go, true);
 	CHECK_INT(waitpid(next, &status, 0), next);
 	end_contained(board->first);
 	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0); // 3: while another held them
+	CHECK_INT(WEXITSTATUS(status), 0); // 3: it got the lock while another process had it
 	region_close(region);
 }
 
-TEST(the_death_of_one_who_holds_the_tables_opens_them)
+TEST(the_lock_of_a_killed_process_is_released)
 {
 	start_node();
 	struct region *region = join();
-	start_contained(hold_tables, &board->first);
-	await_entered(board->first);
+	start_contained(lock_tables, &board->first);
+	wait_until_entered(board->first);
 	end_contained(board->first);
 	CHECK_INT(region_used(region, 0), 0);
 	region_close(region);
 }
 
-static void take_and_hold(void)
+static void alloc_and_wait(void)
 {
 	struct region *region = join();
 	uint64_t id;
 
-	int took = region_alloc(region, 0, 8 * MIB, &id);
-	for (int fd = 3; fd < 1024; fd++) // as a program may, which does not know them
+	int status = region_alloc(region, 0, 8 * MIB, &id);
+	for (int fd = 3; fd < 1024; fd++) // as a program may do
 		close(fd);
-	if (took == 0)
+	if (status == 0)
 		atomic_store(&board->entered, true);
-	stay();
+	wait_for_kill();
 }
 
-static int fill(void *data, int descriptor, off_t offset, size_t at, size_t size)
+static int write_word(void *data, int descriptor, off_t offset, size_t at, size_t size)
 {
 	return pwrite(descriptor, data, sizeof(int), offset) == sizeof(int) ? 0 : -1;
 }
 
-static int read_back(void *data, int descriptor, off_t offset, size_t at, size_t size)
+static int read_word(void *data, int descriptor, off_t offset, size_t at, size_t size)
 {
 	return pread(descriptor, data, sizeof(int), offset) == sizeof(int) ? 0 : -1;
 }
 
-TEST(who_dies_in_another_namespace_frees_what_it_held_and_nothing_else)
+TEST(a_process_killed_in_another_namespace_frees_only_its_memory)
 {
 	int ours = 0xabcd, now;
 	uint64_t id;
@@ -212,22 +178,22 @@ TEST(who_dies_in_another_namespace_frees_what_it_held_and_nothing_else)
 	start_node();
 	struct region *region = join();
 	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);
-	CHECK_INT(region_each_run(region, id, fill, &ours), 0);
+	CHECK_INT(region_each_run(region, id, write_word, &ours), 0);
 	for (int death = 0; death < 20; death++) {
 		atomic_store(&board->entered, false);
-		start_contained(take_and_hold, &board->first);
-		await_entered(board->first);
+		start_contained(alloc_and_wait, &board->first);
+		wait_until_entered(board->first);
 		CHECK_INT(region_used(region, 0), 12 * MIB); // it lives
 		end_contained(board->first);
 		CHECK_INT(region_used(region, 0), 4 * MIB);
-		CHECK_INT(region_each_run(region, id, read_back, &now), 0);
+		CHECK_INT(region_each_run(region, id, read_word, &now), 0);
 		CHECK_INT(now, ours);
 	}
 	region_close(region);
 }
 
-// To those of another namespace it is there, whatever its number means to them.
-static void look_and_end(void)
+// Checks from another namespace that the process counts as alive, although its process id means nothing there.
+static void check_from_outside(void)
 {
 	struct region *region = join();
 
@@ -235,24 +201,23 @@ static void look_and_end(void)
 	region_close(region);
 }
 
-TEST(who_looks_from_another_namespace_takes_nobody_for_dead)
+TEST(processes_of_other_namespaces_are_not_reaped)
 {
 	uint64_t id;
 
 	start_node();
 	struct region *region = join();
 	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);
-	start_contained(look_and_end, &board->first);
-	while (!strchr("XZ", state_of(board->first)))
+	start_contained(check_from_outside, &board->first);
+	while (!strchr("XZ", read_state(board->first)))
 		nap();
 	CHECK(atomic_load(&board->entered));
 	CHECK_INT(region_used(region, 0), 4 * MIB);
 	region_close(region);
 }
 
-// As a process that was restored from disk and ends before its device memory is
-// back.
-TEST(a_copy_gives_up_nothing_of_whom_it_is_a_copy_of)
+// Like a process that was restored from an image and ends before its device memory is restored.
+TEST(a_forked_child_frees_nothing_of_its_parent)
 {
 	uint64_t id;
 	int status;
@@ -270,7 +235,7 @@ TEST(a_copy_gives_up_nothing_of_whom_it_is_a_copy_of)
 	region_close(region);
 }
 
-TEST(a_slot_is_kept_while_its_process_holds_no_memory)
+TEST(a_checkpointed_process_keeps_its_slot)
 {
 	uint64_t id;
 
@@ -279,7 +244,7 @@ TEST(a_slot_is_kept_while_its_process_holds_no_memory)
 	int slot = region->slot;
 	region_detach(region);
 	region_reap(other);
-	region_release_all(region); // holds nothing: says nothing
+	region_release_all(region); // does nothing: it has nothing
 	CHECK_INT(region_attach(region, &config), 0);
 	CHECK_INT(region->slot, slot);
 	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);

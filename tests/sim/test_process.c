@@ -1,4 +1,4 @@
-// Several processes on one node: one memory, sharing, death, fork, exit.
+// Several processes on one node: device memory, IPC, killed processes, fork.
 #include "sim_test.h"
 
 #include <poll.h>
@@ -10,15 +10,15 @@ static CUcontext start(void)
 	return primary(0);
 }
 
-static size_t used(void)
+static size_t get_used(void)
 {
 	size_t free, total;
 	CU(cuMemGetInfo_v2(&free, &total));
 	return total - free;
 }
 
-// A child that has not inherited a driver: forked before this process ever called cuInit.
-// It obeys one letter at a time and answers each with one.
+// A child that was forked before this process called cuInit, and so has its own driver. It executes commands of one
+// letter and replies with one letter.
 static struct {
 	pid_t pid;
 	int socket;
@@ -50,7 +50,7 @@ static int receive_fd(int socket)
 	return fd;
 }
 
-static char obey(int socket, char letter)
+static char execute_command(int socket, char letter)
 {
 	static CUdeviceptr address;
 	static CUmemGenericAllocationHandle handle;
@@ -94,7 +94,7 @@ __attribute__((constructor)) static void start_helper(void)
 		char letter;
 		close(pair[0]);
 		while (read(pair[1], &letter, 1) == 1) {
-			char answer = obey(pair[1], letter);
+			char answer = execute_command(pair[1], letter);
 			if (write(pair[1], &answer, 1) != 1)
 				break;
 		}
@@ -104,7 +104,7 @@ __attribute__((constructor)) static void start_helper(void)
 	helper.socket = pair[0];
 }
 
-static char ask(char letter)
+static char send_command(char letter)
 {
 	char answer = 0;
 	CHECK(write(helper.socket, &letter, 1) == 1);
@@ -112,17 +112,17 @@ static char ask(char letter)
 	return answer;
 }
 
-TEST(memory_is_shared_shown_and_comes_back)
+TEST(memory_of_other_processes_counts_as_used)
 {
 	start();
-	size_t before = used();
+	size_t before = get_used();
 	CUdeviceptr rest;
-	CHECK_INT(ask('c'), 'k');
-	CHECK_INT(used() - before, 16 * MIB); // its context
-	CHECK_INT(ask('a'), 'k');
-	CHECK_INT(used() - before, 80 * MIB);
+	CHECK_INT(send_command('c'), 'k');
+	CHECK_INT(get_used() - before, 16 * MIB); // its context
+	CHECK_INT(send_command('a'), 'k');
+	CHECK_INT(get_used() - before, 80 * MIB);
 	CU(cuMemAlloc_v2(&rest, 150 * MIB));
-	CHECK_INT(ask('a'), 'n'); // none left
+	CHECK_INT(send_command('a'), 'n'); // not enough memory is left
 	CU(cuMemFree_v2(rest));
 }
 
@@ -145,7 +145,7 @@ TEST(ipc_memory)
 	CU(cuMemFree_v2(address)); // the helper still has it open
 }
 
-TEST(kill_minus_nine_frees_at_once_but_not_what_others_hold)
+TEST(sigkill_frees_memory_without_other_references)
 {
 	start();
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -161,12 +161,12 @@ TEST(kill_minus_nine_frees_at_once_but_not_what_others_hold)
 	CHECK(read(helper.socket, &answer, 1) == 1);
 	CHECK_INT(answer, 'k');
 	close(fd);
-	size_t before = used();
-	CU(cuMemRelease(handle)); // the helper holds it
-	CHECK_INT(used(), before);
+	size_t before = get_used();
+	CU(cuMemRelease(handle)); // the helper has a reference
+	CHECK_INT(get_used(), before);
 	kill(helper.pid, SIGKILL);
 	CHECK(waitpid(helper.pid, &status, 0) == helper.pid);
-	CHECK_INT(used(), 16 * MIB); // ours alone
+	CHECK_INT(get_used(), 16 * MIB); // only the context of this process
 	CUdeviceptr all;
 	CU(cuMemAlloc_v2(&all, 240 * MIB));
 	CU(cuMemFree_v2(all));
@@ -191,5 +191,5 @@ TEST(a_forked_child_has_no_driver)
 	waitpid(child, &status, 0);
 	CHECK(WIFEXITED(status));
 	CHECK_INT(WEXITSTATUS(status), 0);
-	CHECK_INT(used(), 16 * MIB); // and took nothing with it
+	CHECK_INT(get_used(), 16 * MIB); // the child has freed nothing
 }

@@ -1,4 +1,4 @@
-// Stream order, default streams, events, waiting, and what an operation's fault does.
+// Stream order, default streams, events, waiting, and faults of operations.
 #include "sim_test.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ static void note_order(void *data)
 	*(int *)data = atomic_fetch_add(&order, 1);
 }
 
-static void block(CUstream stream)
+static void block_stream(CUstream stream)
 {
 	atomic_store(&gate, 0);
 	CU(cuLaunchHostFunc(stream, wait_at_gate, NULL));
@@ -35,7 +35,7 @@ TEST(operations_of_a_stream_run_in_order)
 	CUstream stream;
 	int seen[64];
 	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	block(stream);
+	block_stream(stream);
 	atomic_store(&order, 0);
 	for (int i = 0; i < 64; i++)
 		CU(cuLaunchHostFunc(stream, note_order, &seen[i]));
@@ -56,14 +56,14 @@ TEST(the_legacy_stream_waits_for_blocking_streams_only)
 	int first = -1, second = -1;
 	CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
 	CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-	block(other);
-	CU(cuLaunchHostFunc(NULL, note_order, &first)); // not held by a non-blocking stream
+	block_stream(other);
+	CU(cuLaunchHostFunc(NULL, note_order, &first)); // does not wait for a non-blocking stream
 	CU(cuStreamSynchronize(NULL));
 	CHECK(first >= 0);
 	atomic_store(&gate, 1);
 	CU(cuStreamSynchronize(other));
 
-	block(blocking);
+	block_stream(blocking);
 	CU(cuLaunchHostFunc(NULL, note_order, &second));
 	GIVES(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
 	CU(cuStreamQuery(other));
@@ -71,7 +71,7 @@ TEST(the_legacy_stream_waits_for_blocking_streams_only)
 	CU(cuStreamSynchronize(NULL));
 	CU(cuStreamQuery(blocking));
 
-	block(NULL);
+	block_stream(NULL);
 	CU(cuLaunchHostFunc(blocking, note_order, &second)); // behind the legacy stream
 	GIVES(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
 	atomic_store(&gate, 1);
@@ -80,7 +80,7 @@ TEST(the_legacy_stream_waits_for_blocking_streams_only)
 	CU(cuStreamDestroy_v2(other));
 }
 
-static void *per_thread(void *context)
+static void *get_stream_id(void *context)
 {
 	unsigned long long *id = malloc(sizeof *id);
 	cuCtxSetCurrent(context);
@@ -96,7 +96,7 @@ TEST(every_thread_has_a_default_stream)
 	pthread_t thread;
 	CU(cuStreamGetId_ptsz(NULL, &mine));
 	CU(cuStreamGetId(NULL, &legacy));
-	pthread_create(&thread, NULL, per_thread, context);
+	pthread_create(&thread, NULL, get_stream_id, context);
 	pthread_join(thread, (void **)&theirs);
 	CHECK(mine != legacy && *theirs != 0 && mine != *theirs);
 	free(theirs);
@@ -116,7 +116,7 @@ TEST(events_order_streams_and_contexts)
 	GIVES(cuEventElapsedTime_v2(&ms, event, timed), CUDA_ERROR_INVALID_HANDLE);
 	CU(cuCtxCreate_v2(&other, 0, 1));
 	CU(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-	block(first);
+	block_stream(first);
 	CU(cuEventRecord(event, first));
 	GIVES(cuEventRecord(event, second), CUDA_ERROR_INVALID_HANDLE); // another context's stream
 	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
@@ -136,7 +136,7 @@ TEST(events_order_streams_and_contexts)
 	CU(cuStreamDestroy_v2(first));
 }
 
-TEST(pageable_memory_is_free_when_the_call_returns)
+TEST(pageable_sources_can_be_reused_when_the_call_returns)
 {
 	start();
 	CUstream stream;
@@ -144,7 +144,7 @@ TEST(pageable_memory_is_free_when_the_call_returns)
 	char source[64], back[64];
 	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	CU(cuMemAlloc_v2(&device, sizeof source));
-	block(stream);
+	block_stream(stream);
 	memset(source, 7, sizeof source);
 	CU(cuMemcpyHtoDAsync_v2(device, source, sizeof source, stream));
 	memset(source, 9, sizeof source);
@@ -163,11 +163,11 @@ TEST(a_pool_reuses_memory_in_stream_order)
 	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	CU(cuMemAllocAsync(&a, 1 << 20, stream));
-	block(stream);
+	block_stream(stream);
 	CU(cuMemFreeAsync(a, stream));
-	CU(cuMemAllocAsync(&b, 1 << 20, other)); // not freed yet, for another stream
+	CU(cuMemAllocAsync(&b, 1 << 20, other)); // another stream cannot reuse it yet
 	CHECK(b != a);
-	CU(cuMemAllocAsync(&c, 1 << 20, stream)); // for the same stream it is
+	CU(cuMemAllocAsync(&c, 1 << 20, stream)); // the same stream can
 	CHECK(c == a);
 	atomic_store(&gate, 1);
 	CU(cuMemFreeAsync(b, other));
@@ -177,7 +177,7 @@ TEST(a_pool_reuses_memory_in_stream_order)
 	CU(cuStreamDestroy_v2(other));
 }
 
-TEST(peers_need_leave)
+TEST(peer_access_must_be_enabled)
 {
 	CUcontext first = start(), second;
 	CUdeviceptr there;
@@ -205,7 +205,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 {
 	start();
 	pid_t child = fork();
-	if (child == 0) { // a driver of its own: the program anew
+	if (child == 0) { // executes the program again, for its own driver
 		char *arguments[] = {"test-sim-stream", "--unmapped", NULL};
 		execv("/proc/self/exe", arguments);
 		_exit(127);
@@ -217,7 +217,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 }
 
 // The child of the test above: runs before main's tests.
-__attribute__((constructor)) static void unmapped(int argc, char **argv)
+__attribute__((constructor)) static void run_unmapped(int argc, char **argv)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};

@@ -19,7 +19,7 @@ static int device_files(pid_t pid)
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
 	FILE *file = fopen(path, "r");
 	while (file && fgets(line, sizeof line, file))
-		count += strstr(line, "/device") && strstr(line, node_folder);
+		count += strstr(line, "/device") && strstr(line, node_directory);
 	if (file)
 		fclose(file);
 	for (int fd = 0; fd < 4096; fd++) {
@@ -29,7 +29,7 @@ static int device_files(pid_t pid)
 		if (length <= 0)
 			continue;
 		target[length] = 0;
-		count += strstr(target, "/device") && strstr(target, node_folder);
+		count += strstr(target, "/device") && strstr(target, node_directory);
 	}
 	return count;
 }

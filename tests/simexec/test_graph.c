@@ -359,7 +359,7 @@ TEST(a_picture_of_the_graph)
 	CU(cuGraphCreate(&graph, 0));
 	CUgraphNode first = add_node(graph, NULL, 0, &data, &n, &by);
 	add_node(graph, &first, 1, &data, &n, &by);
-	snprintf(path, sizeof path, "%s/graph.dot", node_folder);
+	snprintf(path, sizeof path, "%s/graph.dot", node_directory);
 	CU(cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
 	FILE *file = fopen(path, "r");
 	CHECK(file != NULL);

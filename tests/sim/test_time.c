@@ -1,5 +1,5 @@
-// A device that shares its time (`slice`), in what the conformance suite (tests/conformance/time.c) cannot cover
-// because a GPU is configured otherwise: MPS, one copy engine, exact times of graphs, limits and invalid values.
+// A device that shares its time (`slice`). Covers what the conformance suite (tests/conformance/time.c) cannot, because
+// GPUs have another configuration: MPS, one copy engine, exact times of graphs, limits and invalid values.
 #include "sim_test.h"
 
 #include <stdatomic.h>
@@ -49,7 +49,8 @@ static void launch(CUstream on, unsigned blocks)
 	CU(cuLaunchKernel(full, blocks, 1, 1, 32, 1, 1, 0, on, NULL, NULL));
 }
 
-// The stream stands until open_streams(): what is queued meanwhile runs without gaps, however slow the host is.
+// Blocks the stream until open_streams(), so that the work queued meanwhile runs without gaps, even if the host is
+// slow.
 static void hold_stream(CUstream on)
 {
 	CU(cuStreamWaitValue32_v2(on, (CUdeviceptr)gate, atomic_load(gate) + 1, CU_STREAM_WAIT_VALUE_GEQ));
@@ -78,7 +79,7 @@ static double elapsed(CUevent from, CUevent to)
 	return ms;
 }
 
-static double between(CUevent from, CUevent to)
+static double elapsed_and_destroy(CUevent from, CUevent to)
 {
 	double ms = elapsed(from, to);
 
@@ -96,7 +97,7 @@ static double measure(unsigned blocks, unsigned times)
 		launch(stream, blocks);
 	CUevent to = record(stream);
 	open_streams();
-	return between(from, to);
+	return elapsed_and_destroy(from, to);
 }
 
 static bool is_near(double got, double want)
@@ -107,7 +108,7 @@ static bool is_near(double got, double want)
 	return false;
 }
 
-// In a process of its own, since each has another node or another environment.
+// Runs a part in its own process, because each has another node or another environment.
 static pid_t start(void (*part)(void))
 {
 	fflush(NULL);
@@ -146,7 +147,7 @@ static void keep_loaded(void)
 	CU(cuStreamSynchronize(stream));
 }
 
-// The time that 500 kernels of 200 us take, of `blocks` blocks, while another process has kernels of `others` blocks.
+// Measures 500 kernels of 200 us and `blocks` blocks, while another process runs kernels of `others` blocks.
 static void measure_beside(unsigned blocks, unsigned others, double want_ms)
 {
 	load_blocks = others;
@@ -163,7 +164,7 @@ static void beside_a_context(void) { measure_beside(4, 4, 200 / 0.9492); }
 static void beside_a_client(void) { measure_beside(4, 4, 200); }
 static void small_beside_small(void) { measure_beside(1, 3, 100); }
 
-TEST(contexts_pay_for_switches)
+TEST(context_switches_take_time)
 {
 	use_node(NODE, COST);
 	check_end(start(beside_a_context));
@@ -189,29 +190,29 @@ static void use_half(void)
 	CHECK(is_near(measure(2, 100), 20));
 }
 
-static int init_result(void)
+static int init(void)
 {
 	return cuInit(0);
 }
 
-static void refuse_init(void)
+static void check_init_fails(void)
 {
-	CHECK_INT(init_result(), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(init(), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(a_percentage_of_threads)
+TEST(the_active_thread_percentage_limits_multiprocessors)
 {
 	use_node(NODE ",mps=1", COST);
 	setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1);
 	check_end(start(use_half));
 	for (int i = 0; i < 4; i++) {
 		setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", (const char *[]){"0", "101", "half", "-5"}[i], 1);
-		check_end(start(refuse_init));
+		check_end(start(check_init_fails));
 	}
 	unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 }
 
-static void fail_beside(void)
+static void fail_with_others(void)
 {
 	open_device();
 	launch(stream, 4);
@@ -233,7 +234,7 @@ static void wait_on_device(void)
 	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED); // 50 s before its own end
 }
 
-static void look_now_and_then(void)
+static void poll_for_failure(void)
 {
 	int version;
 
@@ -253,23 +254,23 @@ static void use_device(void)
 	CHECK(is_near(measure(4, 100), 20));
 }
 
-TEST(a_fault_of_a_client_ends_all)
+TEST(a_fault_of_one_client_fails_all)
 {
 	pid_t children[3];
 
 	use_node(NODE ",mps=1", COST);
-	children[0] = start(fail_beside);
+	children[0] = start(fail_with_others);
 	children[1] = start(wait_on_device);
-	children[2] = start(look_now_and_then);
+	children[2] = start(poll_for_failure);
 	wait_until_loaded(3);
 	atomic_store(&shared->stop, 1);
 	for (int i = 0; i < 3; i++)
 		check_end(children[i]);
-	check_end(start(use_device)); // later clients are well
+	check_end(start(use_device)); // later clients work
 }
 
-// Copies 20 times 1 MiB in each direction, in two streams that may begin at different times. Returns in ret_longest_ms
-// how long the longer direction took, in ret_all_ms the time from the first copy's begin to the last one's end.
+// Copies 20 times 1 MiB in each direction, in two streams that may begin at different times. ret_longest_ms: the time
+// of the longer direction. ret_all_ms: the time from the begin of the first copy to the end of the last one.
 static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
 {
 	CUdeviceptr memory;
@@ -302,7 +303,7 @@ static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
 	}
 }
 
-#define COPY_MS (20 * 1000.0 / 1024) // 20 of 1 MiB, at 1 GiB a second
+#define COPY_MS (20 * 1000.0 / 1024) // 20 copies of 1 MiB at 1 GiB per second
 
 static void copy_on_two_engines(void)
 {
@@ -320,7 +321,7 @@ static void copy_on_one_engine(void)
 	CHECK(all > 1.97 * COPY_MS);
 }
 
-TEST(copy_engines)
+TEST(copies_use_one_or_two_engines)
 {
 	use_node(NODE, COST);
 	check_end(start(copy_on_two_engines));
@@ -328,7 +329,7 @@ TEST(copy_engines)
 	check_end(start(copy_on_one_engine));
 }
 
-// How long 20 copies of 1 MiB take in one direction.
+// Measures 20 copies of 1 MiB in one direction.
 static double copy_one_way(bool to_host)
 {
 	CUdeviceptr memory;
@@ -346,7 +347,7 @@ static double copy_one_way(bool to_host)
 	}
 	CUevent to = record(stream);
 	open_streams();
-	return between(from, to);
+	return elapsed_and_destroy(from, to);
 }
 
 static void copy_at_two_rates(void)
@@ -372,7 +373,7 @@ static double now_ms(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// Memory that leaves in chunks, each as soon as its copy has ended: the device copies on while a chunk is unmapped.
+// Copies memory to the host in chunks, and unmaps each chunk when its copy has ended. The device must continue to copy.
 static void unmap_beside_copies(void)
 {
 	enum { CHUNKS = 4 };
@@ -411,7 +412,7 @@ static void unmap_beside_copies(void)
 	CHECK(is_near(elapsed(copied[0], copied[CHUNKS - 1]), (CHUNKS - 1) * 8 * 1000.0 / 1024));
 }
 
-TEST(calls_take_their_time_beside_copies)
+TEST(calls_take_the_configured_time)
 {
 	use_node(NODE, COST ",call:cuMemCreate=4ms,call:cuMemMap=3ms,call:cuMemUnmap=30ms,call:cuMemRelease=20ms");
 	check_end(start(unmap_beside_copies));
@@ -419,7 +420,7 @@ TEST(calls_take_their_time_beside_copies)
 
 // ---- graphs ---------------------------------------------------------------------------------
 
-// Kernels in a row, with two events that are recorded around those in the middle.
+// Creates a graph of kernels in a row. Two events are recorded around those in the middle.
 static CUgraphExec make_graph(unsigned kernels, CUevent events[2])
 {
 	CUDA_KERNEL_NODE_PARAMS params = {.func = full, .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1,
@@ -457,20 +458,23 @@ static void measure_graph(unsigned kernels, bool has_events)
 	hold_stream(stream);
 	launch(stream, 4);
 	CUevent from = record(stream);
-	for (int i = 0; i < 3; i++) // nothing lies between them
+	for (int i = 0; i < 3; i++)
 		CU(cuGraphLaunch(exec, stream));
 	CUevent to = record(stream);
 	open_streams();
-	CHECK(is_near(between(from, to), 3 * kernels * 0.2));
+	CHECK(is_near(elapsed_and_destroy(from, to), 3 * kernels * 0.2));
 	if (has_events)
-		CHECK(is_near(between(events[0], events[1]), kernels * 0.1));
+		CHECK(is_near(elapsed_and_destroy(events[0], events[1]), kernels * 0.1));
 	CU(cuGraphExecDestroy(exec));
 }
 
 static void measure_small_graph(void) { measure_graph(100, true); }
-static void measure_large_graph(void) { measure_graph(700, false); } // more than there are pieces
+static void measure_large_graph(void)
+{
+	measure_graph(700, false);
+} // more kernels than a graph has pieces of work
 
-TEST(graphs_take_what_their_kernels_take)
+TEST(graphs_take_the_time_of_their_kernels)
 {
 	use_node(NODE, COST);
 	check_end(start(measure_small_graph));
@@ -499,7 +503,7 @@ static void measure_conditional_graph(void)
 									 .gridDimZ = 1, .blockDimX = 32,
 									 .blockDimY = 1, .blockDimZ = 1}));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	// The device may wait for the processor between the condition and the body, so the shortest of some runs counts.
+	// The device may wait for the host between the condition and the body, so the shortest of several runs counts.
 	double least = 1e9;
 	for (int run = 0; run < 10 && least > 50 * 0.2 * 1.03; run++) {
 		hold_stream(stream);
@@ -508,13 +512,13 @@ static void measure_conditional_graph(void)
 		CU(cuGraphLaunch(exec, stream));
 		CUevent to = record(stream);
 		open_streams();
-		double took = between(from, to);
+		double took = elapsed_and_destroy(from, to);
 		least = took < least ? took : least;
 	}
 	CHECK(is_near(least, 50 * 0.2));
 }
 
-TEST(a_conditional_node_takes_what_its_body_takes)
+TEST(a_conditional_node_takes_the_time_of_its_body)
 {
 	use_node(NODE, COST);
 	check_end(start(measure_conditional_graph));
@@ -542,11 +546,11 @@ static void use_many_streams(void)
 	GIVES(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS], NULL, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	atomic_store(&opened, 1);
 	CU(cuCtxSynchronize());
-	launch(streams[STREAMS], 1); // they are free again
+	launch(streams[STREAMS], 1); // the channels are free again
 	CU(cuCtxSynchronize());
 }
 
-TEST(more_busy_streams_than_channels)
+TEST(too_many_busy_streams_are_refused)
 {
 	use_node(NODE, COST);
 	check_end(start(use_many_streams));
@@ -560,13 +564,13 @@ TEST(invalid_costs_are_refused)
 
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
 		use_node(NODE, invalid[i]);
-		check_end(start(refuse_init));
+		check_end(start(check_init_fails));
 	}
-	use_node("memory=256M", COST); // without slice there is no time to share
-	check_end(start(refuse_init));
+	use_node("memory=256M", COST); // costs need a slice
+	check_end(start(check_init_fails));
 }
 
-// Work that a process leaves behind when it exits neither keeps the device nor its channel.
+// The work of a process that exits must not occupy the device or its channel.
 static void leave_work(void)
 {
 	open_device();
@@ -581,7 +585,7 @@ static void use_after_others(void)
 		CHECK(i < 20);
 }
 
-TEST(work_of_an_ended_process_leaves)
+TEST(work_of_an_ended_process_is_removed)
 {
 	use_node(NODE, COST);
 	check_end(start(leave_work));

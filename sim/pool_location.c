@@ -1,5 +1,5 @@
-// Where pools are: creation, and the default and current pools of every location. Those of a
-// device hang on it; those in host memory are listed here, one place a location and type.
+// Creation of pools, and the default and the current pool of every location. struct sim_device has those of a device. A
+// list here has those in host memory, one entry for each location and type.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -7,13 +7,13 @@
 #include "pool.h"
 #include "process.h"
 
-struct sim_pool_place {
+struct sim_pool_location {
 	CUmemLocation location;
 	CUmemAllocationType type;
-	struct sim_pool *standard, *current; // under the memory lock
-	struct sim_pool_place *next;
+	struct sim_pool *default_pool, *current; // under the memory lock
+	struct sim_pool_location *next;
 };
-static struct sim_pool_place *places;
+static struct sim_pool_location *host_locations;
 
 CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location)
 {
@@ -25,7 +25,8 @@ CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationT
 	*ret_location = (CUmemLocation){.type = location->type};
 	switch ((int)location->type) {
 	case CU_MEM_LOCATION_TYPE_NONE:
-		return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; // managed memory may prefer none
+		return managed ? CUDA_SUCCESS
+			       : CUDA_ERROR_INVALID_VALUE; // managed memory may have no preferred location
 	case CU_MEM_LOCATION_TYPE_HOST:
 		return CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
@@ -34,12 +35,12 @@ CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationT
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		ret_location->id = location->id;
 		return sim_device_get(location->id, &device);
-	default: // nor the calling thread's node: it may change
+	default: // also the node of the calling thread, which may change
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
-static bool on_device(const CUmemLocation *location, CUmemAllocationType type)
+static bool is_on_device(const CUmemLocation *location, CUmemAllocationType type)
 {
 	return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
@@ -48,7 +49,7 @@ static CUresult check_handle_types(const CUmemPoolProps *properties)
 {
 	if (properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_SUCCESS;
-	// Memory that belongs to no node, or moves, cannot be handed to another process.
+	// Memory that belongs to no NUMA node, or that migrates, cannot be exported.
 	if (properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ||
 	    properties->location.type == CU_MEM_LOCATION_TYPE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -60,7 +61,7 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolP
 {
 	struct sim_device *device = NULL;
 	CUmemPoolProps properties;
-	struct sim_pool *made;
+	struct sim_pool *created;
 
 	SIM_ENTER(cuMemPoolCreate);
 	SIM_TRY(sim_capture_check_unsafe());
@@ -69,68 +70,69 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolP
 	properties = *poolProps;
 	SIM_TRY(sim_pool_check_location(&poolProps->location, poolProps->allocType, &properties.location));
 	SIM_TRY(check_handle_types(poolProps));
-	if (on_device(&properties.location, properties.allocType))
+	if (is_on_device(&properties.location, properties.allocType))
 		SIM_TRY(sim_device_get(properties.location.id, &device));
 	size_t size = poolProps->maxSize && poolProps->maxSize < sim_process.config.memory ? poolProps->maxSize
 											   : sim_process.config.memory;
 	sim_memory_lock();
 	if (device)
 		(void)sim_pool_default(device);
-	CUresult result = sim_pool_new(device, &properties, size, &made);
+	CUresult result = sim_pool_new(device, &properties, size, &created);
 	sim_memory_unlock();
 	SIM_TRY(result);
-	*pool = (CUmemoryPool)made;
+	*pool = (CUmemoryPool)created;
 	return CUDA_SUCCESS;
 }
 
-// The place of a location in host memory, with its default pool. With the memory lock held.
-static CUresult find_place(const CUmemLocation *location, CUmemAllocationType type, struct sim_pool_place **ret_place)
+// Returns the entry of a location in host memory, and creates it with its default pool. With the memory lock held.
+static CUresult find_host_location(const CUmemLocation *location, CUmemAllocationType type,
+				   struct sim_pool_location **ret_entry)
 {
 	const CUmemPoolProps properties = {.allocType = type, .location = *location};
-	struct sim_pool_place *place;
+	struct sim_pool_location *entry;
 
-	for (place = places; place; place = place->next)
-		if (place->type == type && place->location.type == location->type && place->location.id == location->id)
+	for (entry = host_locations; entry; entry = entry->next)
+		if (entry->type == type && entry->location.type == location->type && entry->location.id == location->id)
 			break;
-	if (!place) {
-		place = calloc(1, sizeof *place);
-		if (!place ||
-		    sim_pool_new(NULL, &properties, sim_process.config.memory, &place->standard) != CUDA_SUCCESS) {
-			free(place);
+	if (!entry) {
+		entry = calloc(1, sizeof *entry);
+		if (!entry ||
+		    sim_pool_new(NULL, &properties, sim_process.config.memory, &entry->default_pool) != CUDA_SUCCESS) {
+			free(entry);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		place->location = *location;
-		place->type = type;
-		place->current = place->standard;
-		place->standard->place = place;
-		place->next = places;
-		places = place;
+		entry->location = *location;
+		entry->type = type;
+		entry->current = entry->default_pool;
+		entry->default_pool->location = entry;
+		entry->next = host_locations;
+		host_locations = entry;
 	}
-	*ret_place = place;
+	*ret_entry = entry;
 	return CUDA_SUCCESS;
 }
 
-void sim_pool_place_leave(struct sim_pool *pool)
+void sim_pool_leave_locations(struct sim_pool *pool)
 {
-	for (struct sim_pool_place *place = places; place; place = place->next)
-		if (place->current == pool)
-			place->current = place->standard;
+	for (struct sim_pool_location *entry = host_locations; entry; entry = entry->next)
+		if (entry->current == pool)
+			entry->current = entry->default_pool;
 }
 
 static CUresult get_pool(CUmemoryPool *pool, const CUmemLocation *wanted, CUmemAllocationType type, bool current)
 {
-	struct sim_pool_place *place;
+	struct sim_pool_location *entry;
 	CUmemLocation location;
 
 	SIM_TRY(sim_pool_check_location(wanted, type, &location));
-	if (on_device(&location, type))
+	if (is_on_device(&location, type))
 		return sim_pool_get_of_device(pool, location.id, current);
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	CUresult result = find_place(&location, type, &place);
+	CUresult result = find_host_location(&location, type, &entry);
 	if (result == CUDA_SUCCESS)
-		*pool = (CUmemoryPool)(current ? place->current : place->standard);
+		*pool = (CUmemoryPool)(current ? entry->current : entry->default_pool);
 	sim_memory_unlock();
 	return result;
 }
@@ -149,22 +151,22 @@ CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CU
 
 CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-	struct sim_pool_place *place;
+	struct sim_pool_location *entry;
 	struct sim_pool *chosen;
 	CUmemLocation where;
 
 	SIM_ENTER(cuMemSetMemPool);
 	SIM_TRY(sim_pool_check_location(location, type, &where));
-	if (on_device(&where, type))
+	if (is_on_device(&where, type))
 		return sim_pool_set_device(where.id, pool);
 	SIM_TRY(sim_pool_get(pool, &chosen));
 	if (chosen->imports || chosen->properties.allocType != type ||
 	    chosen->properties.location.type != where.type || chosen->properties.location.id != where.id)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	CUresult result = find_place(&where, type, &place);
+	CUresult result = find_host_location(&where, type, &entry);
 	if (result == CUDA_SUCCESS)
-		place->current = chosen;
+		entry->current = chosen;
 	sim_memory_unlock();
 	return result;
 }
