@@ -1,11 +1,11 @@
-// What the tests of programs share: the built kernels, a context, a word of device memory.
+// What the tests have in common: the kernels of kernels.cu, a context, words of device memory.
 #pragma once
 
 #include "sim/sim_test.h"
 
 static CUmodule kernels;
 
-// The file as text, terminated; it stays.
+// Reads a file of the build, terminated. The caller frees it.
 __attribute__((unused)) static char *read_built(const char *name, size_t *ret_size)
 {
 	char path[512];

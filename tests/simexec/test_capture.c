@@ -17,13 +17,13 @@ static void start(void)
 	CU(cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
 }
 
-static CUresult add(CUstream where, CUdeviceptr data, int by)
+static CUresult launch_add(CUstream where, CUdeviceptr data, int by)
 {
 	int n = 32;
 	return LAUNCH(kernel("add"), 1, 32, 0, where, &data, &n, &by);
 }
 
-static void run(CUgraph graph)
+static void run_graph(CUgraph graph)
 {
 	CUgraphExec exec;
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -33,7 +33,7 @@ static void run(CUgraph graph)
 	CU(cuGraphDestroy(graph));
 }
 
-TEST(a_fork_and_a_join)
+TEST(a_forked_stream_joins_again)
 {
 	start();
 	CUdeviceptr a = words(32), b = words(32);
@@ -43,12 +43,12 @@ TEST(a_fork_and_a_join)
 	int host[2] = {0};
 
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CU(add(stream, a, 1));
+	CU(launch_add(stream, a, 1));
 	CU(cuEventRecord(fork_event, stream));
 	CU(cuStreamWaitEvent(other, fork_event, 0));
 	CU(cuStreamIsCapturing(other, &status));
 	CHECK_INT(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	CU(add(other, b, 2));
+	CU(launch_add(other, b, 2));
 	CU(cuMemsetD32Async(a + 4, 9, 1, stream));
 	CU(cuEventRecord(join_event, other));
 	CU(cuStreamWaitEvent(stream, join_event, 0));
@@ -61,14 +61,14 @@ TEST(a_fork_and_a_join)
 	CHECK_INT(count, 5);
 	CU(cuGraphGetEdges(graph, NULL, NULL, &count));
 	CHECK_INT(count, 5);
-	CHECK_INT(word(a), 0); // nothing ran yet
-	run(graph);
+	CHECK_INT(word(a), 0); // nothing has run
+	run_graph(graph);
 	CHECK_INT(host[0], 9);
 	CHECK_INT(host[1], 2);
 	CHECK_INT(word(a), 1);
 }
 
-TEST(what_was_not_joined)
+TEST(unjoined_work_fails_the_capture)
 {
 	start();
 	CUdeviceptr data = words(32);
@@ -77,10 +77,10 @@ TEST(what_was_not_joined)
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CU(cuEventRecord(fork_event, stream));
 	CU(cuStreamWaitEvent(other, fork_event, 0));
-	CU(add(other, data, 1));
+	CU(launch_add(other, data, 1));
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 	CHECK(graph == NULL);
-	CU(add(other, data, 1)); // both are ordinary streams again
+	CU(launch_add(other, data, 1)); // both are ordinary streams again
 	CU(cuStreamSynchronize(other));
 	CHECK_INT(word(data), 1);
 }
@@ -109,7 +109,7 @@ TEST(events_from_outside_are_isolated)
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-static void *end_it(void *result)
+static void *end_capture(void *result)
 {
 	CUcontext context;
 	CUgraph graph;
@@ -129,7 +129,7 @@ static void *allocate(void *result)
 	return NULL;
 }
 
-static CUresult elsewhere(void *(*what)(void *))
+static CUresult run_in_thread(void *(*what)(void *))
 {
 	CUresult result = CUDA_ERROR_UNKNOWN;
 	pthread_t thread;
@@ -138,7 +138,7 @@ static CUresult elsewhere(void *(*what)(void *))
 	return result;
 }
 
-TEST(threads_and_modes)
+TEST(modes_restrict_threads)
 {
 	start();
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -146,13 +146,13 @@ TEST(threads_and_modes)
 	CUgraph graph = NULL;
 
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	CHECK_INT(elsewhere(allocate), CUDA_SUCCESS);
-	CHECK_INT(elsewhere(end_it), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+	CHECK_INT(run_in_thread(allocate), CUDA_SUCCESS);
+	CHECK_INT(run_in_thread(end_capture), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 	(void)cuStreamEndCapture(stream, &graph);
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CHECK_INT(elsewhere(allocate), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	CHECK_INT(run_in_thread(allocate), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	// A thread that declares itself relaxed may.
+	// A thread in relaxed mode may allocate.
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CU(cuThreadExchangeStreamCaptureMode(&mode));
 	CHECK_INT(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -163,7 +163,7 @@ TEST(threads_and_modes)
 	CU(cuGraphDestroy(graph));
 }
 
-TEST(into_a_graph_that_exists)
+TEST(a_capture_can_extend_a_graph)
 {
 	start();
 	CUdeviceptr data = words(32);
@@ -177,22 +177,22 @@ TEST(into_a_graph_that_exists)
 	CU(cuGraphCreate(&graph, 0));
 	CU(cuGraphAddEmptyNode(&root, graph, NULL, 0));
 	CU(cuStreamBeginCaptureToGraph(stream, graph, &root, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CU(add(stream, data, 4));
+	CU(launch_add(stream, data, 4));
 	CU(cuStreamGetCaptureInfo_v2(stream, &status, &id, &seen, &dependencies, &count));
 	CHECK(seen == graph);
 	CHECK_INT(count, 1);
 	CU(cuStreamUpdateCaptureDependencies(stream, &root, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
-	CU(add(stream, data + 64, 5));
+	CU(launch_add(stream, data + 64, 5));
 	CU(cuStreamEndCapture(stream, &seen));
 	CHECK(seen == graph);
 	count = 0;
 	CU(cuGraphNodeGetDependentNodes(root, NULL, &count));
 	CHECK_INT(count, 2);
-	run(graph);
+	run_graph(graph);
 	CHECK_INT(word(data), 4);
 }
 
-TEST(stream_ordered_memory)
+TEST(stream_ordered_memory_becomes_nodes)
 {
 	start();
 	CUdeviceptr data = words(32), scratch;
@@ -202,7 +202,7 @@ TEST(stream_ordered_memory)
 	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CU(cuMemAllocAsync(&scratch, 4096, stream));
 	CU(cuMemsetD32Async(scratch, 40, 32, stream));
-	CU(add(stream, scratch, 2));
+	CU(launch_add(stream, scratch, 2));
 	CU(cuMemcpyDtoDAsync_v2(data, scratch, 128, stream));
 	CU(cuMemFreeAsync(scratch, stream));
 	CU(cuStreamEndCapture(stream, &graph));

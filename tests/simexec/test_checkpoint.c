@@ -1,4 +1,4 @@
-// One process locks, evicts and restores another while that one works.
+// One process locks, checkpoints and restores another one that works.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -11,8 +11,8 @@ struct shared {
 static struct shared *shared;
 static CUdeviceptr filler;
 
-// Counts what the process holds of the node's device files.
-static int device_files(pid_t pid)
+// Counts the mappings and descriptors of the node's device files that the process has.
+static int count_device_files(pid_t pid)
 {
 	char path[64], line[1024];
 	int count = 0;
@@ -34,8 +34,8 @@ static int device_files(pid_t pid)
 	return count;
 }
 
-// Adds to its memory for ever, and checks that every round counted.
-static void subject(void)
+// Increments a counter in device memory until it is stopped, and checks every result.
+static void run_subject(void)
 {
 	load_kernels();
 	CUdeviceptr data = words(32), large;
@@ -67,13 +67,13 @@ static pid_t start_subject(void (*part)(void))
 	return child;
 }
 
-static void await_rounds(int more)
+static void wait_for_rounds(int more)
 {
 	int from = shared->rounds;
 	for (int i = 0; i < 2000 && shared->rounds < from + more; i++)
 		nap_ms(5);
 	if (shared->rounds < from + more)
-		FAIL("the subject does not go on");
+		FAIL("the subject does not continue");
 }
 
 static void end_subject(pid_t child)
@@ -85,48 +85,48 @@ static void end_subject(pid_t child)
 	CHECK_INT(shared->wrong, 0);
 }
 
-static size_t used(void)
+static size_t get_used(void)
 {
 	size_t free, total;
 	CU(cuMemGetInfo_v2(&free, &total));
 	return total - free;
 }
 
-static int state_of(pid_t pid)
+static int get_state(pid_t pid)
 {
 	CUprocessState state;
 	CU(cuCheckpointProcessGetState(pid, &state));
 	return state;
 }
 
-static void observer(pid_t child)
+static void checkpoint_and_restore(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 
 	primary(0);
-	size_t with = used();
+	size_t with = get_used();
 	CU(cuCheckpointProcessLock(child, &lock));
 	int rounds = shared->rounds;
 	nap_ms(50);
 	CHECK(shared->rounds <= rounds + 1);
 	CU(cuCheckpointProcessCheckpoint(child, NULL));
-	CHECK_INT(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
-	CHECK(with - used() >= 64 * MIB);
-	CHECK_INT(device_files(child), 0);
-	// Somebody takes the room: the restore is refused, and can be tried again.
+	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
+	CHECK(with - get_used() >= 64 * MIB);
+	CHECK_INT(count_device_files(child), 0);
+	// Another process uses the memory: the restore fails, and can be repeated.
 	CU(cuMemAlloc_v2(&filler, 940 * MIB));
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_INT(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
+	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
 	CU(cuMemFree_v2(filler));
 	CU(cuCheckpointProcessRestore(child, NULL));
-	CHECK_INT(state_of(child), CU_PROCESS_STATE_LOCKED);
-	CHECK_INT(used(), with);
+	CHECK_INT(get_state(child), CU_PROCESS_STATE_LOCKED);
+	CHECK_INT(get_used(), with);
 	CU(cuCheckpointProcessUnlock(child, NULL));
-	await_rounds(3);
+	wait_for_rounds(3);
 }
 
-// Between the devices of the node.
-static void mover(pid_t child)
+// Moves the process to another device of the node.
+static void move_to_other_device(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 	CUcheckpointGpuPair pairs[2];
@@ -140,51 +140,71 @@ static void mover(pid_t child)
 	pairs[1] = (CUcheckpointGpuPair){second, first};
 	CU(cuCheckpointProcessLock(child, &lock));
 	CU(cuCheckpointProcessCheckpoint(child, NULL));
-	size_t before = used();
+	size_t before = get_used();
 	restore.gpuPairsCount = 1;
-	CHECK_INT(cuCheckpointProcessRestore(child, &restore), CUDA_ERROR_INVALID_VALUE); // every device must be named
+	CHECK_INT(cuCheckpointProcessRestore(child, &restore),
+		  CUDA_ERROR_INVALID_VALUE); // the pairs must contain every device
 	restore.gpuPairsCount = 2;
 	CU(cuCheckpointProcessRestore(child, &restore));
 	CU(cuCheckpointProcessUnlock(child, NULL));
-	CHECK_INT(used(), before); // it is on the other one
-	await_rounds(3);
+	CHECK_INT(get_used(), before); // it is on the other device
+	wait_for_rounds(3);
 }
 
-static void run(void (*part)(pid_t child))
+static int wait_for_child(void (*part)(pid_t argument), pid_t argument)
 {
-	pid_t child = start_subject(subject), watcher;
 	int status;
+
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		part(argument);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+
+// Runs a part in a child. This process must not use the driver, so that it can fork the next subject.
+static void run_in_child(void (*part)(pid_t argument), pid_t argument)
+{
+	CHECK_INT(wait_for_child(part, argument), 0);
+}
+
+static void run_with_subject(void (*part)(pid_t child))
+{
+	pid_t child = start_subject(run_subject);
 
 	for (int i = 0; i < 2000 && !shared->ready; i++)
 		nap_ms(5);
-	await_rounds(3);
-	fflush(stdout);
-	watcher = fork(); // so that this process stays without a driver, for the next subject
-	if (watcher == 0) {
-		part(child);
-		_exit(0);
-	}
-	waitpid(watcher, &status, 0);
+	wait_for_rounds(3);
+	int status = wait_for_child(part, child);
 	if (status != 0)
 		kill(child, SIGKILL);
 	CHECK_INT(status, 0);
 	end_subject(child);
 }
 
-TEST(evicted_and_restored) { run(observer); }
-TEST(moved_to_another_device) { run(mover); }
+TEST(a_process_is_checkpointed_and_restored)
+{
+	run_with_subject(checkpoint_and_restore);
+}
+TEST(a_restore_can_move_to_another_device)
+{
+	run_with_subject(move_to_other_device);
+}
 
-static void busy(pid_t child)
+static void fail_to_lock(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 100};
 
 	primary(0);
 	CHECK_INT(cuCheckpointProcessLock(child, &lock), CUDA_ERROR_NOT_READY);
-	CHECK_INT(state_of(child), CU_PROCESS_STATE_RUNNING);
+	CHECK_INT(get_state(child), CU_PROCESS_STATE_RUNNING);
 	CHECK_INT(cuCheckpointProcessLock(1 << 22, &lock), CUDA_ERROR_OPERATING_SYSTEM);
 }
 
-static void endless(void)
+static void run_endless_kernel(void)
 {
 	load_kernels();
 	int *flag;
@@ -200,31 +220,13 @@ static void endless(void)
 	CU(cuCtxSynchronize());
 }
 
-TEST(work_in_flight_keeps_the_lock_away)
+TEST(a_process_with_running_work_cannot_be_locked)
 {
-	pid_t watcher, child;
-	int status;
+	pid_t child = start_subject(run_endless_kernel);
 
-	if (!shared)
-		shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	memset((void *)shared, 0, sizeof *shared);
-	node_start("memory=1G,devices=2");
-	fflush(stdout);
-	child = fork();
-	if (child == 0) {
-		endless();
-		_exit(0);
-	}
 	for (int i = 0; i < 2000 && !shared->ready; i++)
 		nap_ms(5);
-	fflush(stdout);
-	watcher = fork();
-	if (watcher == 0) {
-		busy(child);
-		_exit(0);
-	}
-	waitpid(watcher, &status, 0);
-	CHECK_INT(status, 0);
+	run_in_child(fail_to_lock, child);
 	end_subject(child);
 }
 
@@ -243,8 +245,8 @@ static CUmemGenericAllocationHandle map_new(size_t size)
 	return handle;
 }
 
-// Goes through the stages as the parent counts them up: with everything, with an unmapped handle, with nothing.
-static void hold_less_and_less(void)
+// Goes through the stages that the parent requests: all memory, an unmapped handle, no memory.
+static void free_in_stages(void)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr linear;
@@ -267,7 +269,7 @@ static void hold_less_and_less(void)
 	map_new(32 * MIB); // the address is still reserved
 }
 
-static void count_stages(pid_t child)
+static void checkpoint_stages(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 
@@ -283,45 +285,31 @@ static void count_stages(pid_t child)
 	}
 }
 
-static void run_in_child(void (*part)(pid_t argument), pid_t argument)
+TEST(a_checkpoint_reports_the_copied_bytes)
 {
-	int status;
-
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		part(argument);
-		_exit(0);
-	}
-	waitpid(child, &status, 0);
-	CHECK_INT(status, 0);
-}
-
-TEST(a_checkpoint_counts_what_it_copies)
-{
-	char said[1024] = "";
+	char output[1024] = "";
 	FILE *file = tmpfile();
 	int before = dup(2);
 
 	setenv("VIRGATE_SIM_LOG", "1", 1);
 	dup2(fileno(file), 2);
-	pid_t child = start_subject(hold_less_and_less);
+	pid_t child = start_subject(free_in_stages);
 	dup2(before, 2);
 	unsetenv("VIRGATE_SIM_LOG");
-	run_in_child(count_stages, child);
+	run_in_child(checkpoint_stages, child);
 	end_subject(child);
 	rewind(file);
-	said[fread(said, 1, sizeof said - 1, file)] = 0;
+	output[fread(output, 1, sizeof output - 1, file)] = 0;
 	fclose(file);
 	close(before);
-	CHECK_STR(said, "virgate sim: checkpoint: copied 39845888 bytes of device memory\n" // 38 MiB
-			"virgate sim: checkpoint: copied 33554432 bytes of device memory\n" // an unmapped handle's
-			"virgate sim: checkpoint: copied 0 bytes of device memory\n");
+	CHECK_STR(output, "virgate sim: checkpoint: copied 39845888 bytes of device memory\n" // 38 MiB
+			  "virgate sim: checkpoint: copied 33554432 bytes of device memory\n" // of an unmapped handle
+			  "virgate sim: checkpoint: copied 0 bytes of device memory\n");
 }
 
 // ---- a restore that fails for good --------------------------------------------------------------
 
-static void hold_and_wait(void)
+static void alloc_and_wait(void)
 {
 	CUdeviceptr large;
 
@@ -332,7 +320,7 @@ static void hold_and_wait(void)
 		nap_ms(100);
 }
 
-static void find_it_stuck(pid_t child)
+static void fail_to_restore(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 
@@ -342,18 +330,18 @@ static void find_it_stuck(pid_t child)
 	CU(cuMemAlloc_v2(&filler, 940 * MIB));
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CU(cuMemFree_v2(filler));
-	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY); // although there is room
-	CHECK_INT(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
+	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY); // although the memory is free
+	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
 }
 
-TEST(a_restore_may_stick)
+TEST(an_injected_fault_fails_restores_for_good)
 {
 	setenv("VIRGATE_SIM_FAULT", "stuck@restore", 1);
-	pid_t child = start_subject(hold_and_wait);
+	pid_t child = start_subject(alloc_and_wait);
 	unsetenv("VIRGATE_SIM_FAULT");
 	for (int i = 0; i < 2000 && !shared->ready; i++)
 		nap_ms(5);
-	run_in_child(find_it_stuck, child);
+	run_in_child(fail_to_restore, child);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }

@@ -1,4 +1,4 @@
-// VIRGATE_SIM_FAULT, each specification in a process of its own.
+// VIRGATE_SIM_FAULT. Each specification runs in its own process.
 #include "program.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 
 static char output[4096];
 
-static void apart(const char *specification, void (*part)(void))
+static void run_with_fault(const char *specification, void (*part)(void))
 {
 	node_start("memory=1G");
 	FILE *file = tmpfile();
@@ -27,7 +27,7 @@ static void apart(const char *specification, void (*part)(void))
 		FAIL("%s: status %#x: %s", specification, status, output);
 }
 
-static void third_fails(void)
+static void fail_third(void)
 {
 	CUdeviceptr address;
 	primary(0);
@@ -37,7 +37,7 @@ static void third_fails(void)
 	CU(cuMemAlloc_v2(&address, 4));
 }
 
-static void from_second_on(void)
+static void fail_from_second_on(void)
 {
 	int count;
 	CU(cuInit(0));
@@ -46,7 +46,7 @@ static void from_second_on(void)
 	CHECK_INT(cuDeviceGetCount(&count), CUDA_ERROR_SYSTEM_NOT_READY);
 }
 
-static void all_fail(void)
+static void fail_all(void)
 {
 	CUstream stream;
 	primary(0);
@@ -54,11 +54,20 @@ static void all_fail(void)
 	CHECK_INT(cuStreamCreate(&stream, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(the_nth_call) { apart("cuMemAlloc_v2:3=CUDA_ERROR_OUT_OF_MEMORY", third_fails); }
-TEST(from_the_nth_on) { apart("cuDeviceGetCount:2+=CUDA_ERROR_SYSTEM_NOT_READY", from_second_on); }
-TEST(every_call) { apart("cuStreamCreate=CUDA_ERROR_OUT_OF_MEMORY", all_fail); }
+TEST(the_nth_call_fails)
+{
+	run_with_fault("cuMemAlloc_v2:3=CUDA_ERROR_OUT_OF_MEMORY", fail_third);
+}
+TEST(calls_from_the_nth_on_fail)
+{
+	run_with_fault("cuDeviceGetCount:2+=CUDA_ERROR_SYSTEM_NOT_READY", fail_from_second_on);
+}
+TEST(every_call_fails)
+{
+	run_with_fault("cuStreamCreate=CUDA_ERROR_OUT_OF_MEMORY", fail_all);
+}
 
-static void exhausted(void)
+static void exceed_memory(void)
 {
 	CUdeviceptr address;
 	primary(0);
@@ -66,9 +75,12 @@ static void exhausted(void)
 	CHECK_INT(cuMemAlloc_v2(&address, 64 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(memory_that_runs_out) { apart("memory=100M", exhausted); }
+TEST(device_memory_is_limited)
+{
+	run_with_fault("memory=100M", exceed_memory);
+}
 
-static void slow(void)
+static void launch_slowly(void)
 {
 	struct timespec before, after;
 	load_kernels();
@@ -80,9 +92,12 @@ static void slow(void)
 	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 100);
 }
 
-TEST(a_slow_device) { apart("slow=20ms", slow); }
+TEST(operations_are_delayed)
+{
+	run_with_fault("slow=20ms", launch_slowly);
+}
 
-static void lost(void)
+static void lose_device(void)
 {
 	CUdeviceptr address;
 	load_kernels();
@@ -92,10 +107,13 @@ static void lost(void)
 	CHECK_INT(cuCtxSynchronize(), CUDA_ERROR_UNKNOWN);
 }
 
-TEST(a_lost_device) { apart("slow=1us;lost@cuLaunchKernel:2", lost); }
+TEST(calls_on_a_lost_device_fail)
+{
+	run_with_fault("slow=1us;lost@cuLaunchKernel:2", lose_device);
+}
 
-// Families and entries that are about no device, or answer without asking it.
-static bool goes_on(const char *entry, const char *family)
+// Returns whether an entry works with lost devices: it, or its family, does not use the device.
+static bool works_without_device(const char *entry, const char *family)
 {
 	static const char *const names[] = {"init",	"error",      "lookup",	  "logs",    "device",	  "primary",
 					    "checkpoint", "coredump", "profiler", "cuCtxGetCurrent", "cuCtxSetCurrent",
@@ -108,7 +126,7 @@ static bool goes_on(const char *entry, const char *family)
 	return false;
 }
 
-static void all_lost(void)
+static void call_all_entries(void)
 {
 	static const struct {
 		const char *name, *family;
@@ -117,25 +135,25 @@ static void all_lost(void)
 #include "abi/entries.def"
 	};
 	CUcontext current = NULL;
-	int answered = 0, count;
+	int failed = 0, count;
 
 	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // those entries are called, too
 	load_kernels();
 	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), CUDA_ERROR_UNKNOWN);
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-		if (goes_on(entries[i].name, entries[i].family))
+		if (works_without_device(entries[i].name, entries[i].family))
 			continue;
 		CUresult (*call)(long, ...) = dlsym(RTLD_DEFAULT, entries[i].name);
 		CHECK(call != NULL);
-		// With nothing at all: the answer comes before an argument is looked at.
+		// With invalid arguments: the result must come before they are checked.
 		CUresult result = call(0, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L);
-		if (result == CUDA_ERROR_NOT_SUPPORTED) // the simulator does not have it
+		if (result == CUDA_ERROR_NOT_SUPPORTED) // not implemented
 			continue;
 		if (result != CUDA_ERROR_UNKNOWN)
-			FAIL("%s answers %d", entries[i].name, result);
-		answered++;
+			FAIL("%s returns %d", entries[i].name, result);
+		failed++;
 	}
-	CHECK(answered > 400);
+	CHECK(failed > 400);
 	CU(cuDeviceGetCount(&count));
 	CU(cuCtxGetCurrent(&current));
 	CHECK(current != NULL);
@@ -144,14 +162,17 @@ static void all_lost(void)
 	CHECK_INT(cuDevicePrimaryCtxRetain(&current, 0), CUDA_ERROR_UNKNOWN);
 }
 
-TEST(every_entry_answers_that_the_device_is_lost) { apart("lost@cuLaunchKernel:1", all_lost); }
+TEST(every_entry_fails_on_a_lost_device)
+{
+	run_with_fault("lost@cuLaunchKernel:1", call_all_entries);
+}
 
-static void refused(void)
+static void fail_to_initialize(void)
 {
 	CHECK_INT(cuInit(0), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(bad_specifications_are_told_at_the_start)
+TEST(invalid_specifications_fail_initialization)
 {
 	static const struct {
 		const char *specification, *words;
@@ -165,7 +186,7 @@ TEST(bad_specifications_are_told_at_the_start)
 		{"memory=much", "is not a size"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		apart(cases[i].specification, refused);
+		run_with_fault(cases[i].specification, fail_to_initialize);
 		CHECK_CONTAINS(output, "VIRGATE_SIM_FAULT");
 		CHECK_CONTAINS(output, cases[i].words);
 	}

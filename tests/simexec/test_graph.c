@@ -1,4 +1,4 @@
-// Graphs: built by hand, instantiated, updated, run; conditions; what they keep alive.
+// Graphs: creation, instantiation, updates, launches, conditions, user objects.
 #include "program.h"
 
 static CUstream stream;
@@ -31,7 +31,7 @@ static void count_call(void *counter)
 	++*(int *)counter;
 }
 
-TEST(every_kind_of_node)
+TEST(every_kind_of_node_runs)
 {
 	start();
 	CUgraph graph, child;
@@ -69,7 +69,7 @@ TEST(every_kind_of_node)
 		CHECK_INT(calls, i);
 		CU(cuEventQuery(event));
 	}
-	// The executable graph does not need what it was made from.
+	// The executable graph does not need the graphs from which it was created.
 	CU(cuGraphDestroy(child));
 	CU(cuGraphDestroy(graph));
 	launch(exec);
@@ -78,7 +78,7 @@ TEST(every_kind_of_node)
 	CU(cuEventDestroy_v2(event));
 }
 
-TEST(edges_lists_and_clones)
+TEST(edges_can_be_listed_and_graphs_cloned)
 {
 	start();
 	CUgraph graph, clone;
@@ -107,7 +107,7 @@ TEST(edges_lists_and_clones)
 	CU(cuGraphClone(&clone, graph));
 	CU(cuGraphNodeFindInClone(&found[0], nodes[3], clone));
 	CHECK(found[0] != nodes[3]);
-	CU(cuGraphAddDependencies(graph, &nodes[3], &nodes[0], 1)); // a cycle: told at instantiation
+	CU(cuGraphAddDependencies(graph, &nodes[3], &nodes[0], 1)); // a cycle: the instantiation fails
 	CHECK_INT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
 	CU(cuGraphDestroyNode(nodes[3]));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -122,7 +122,7 @@ TEST(edges_lists_and_clones)
 	CU(cuGraphDestroy(graph));
 }
 
-TEST(changes_to_what_is_instantiated)
+TEST(executable_graphs_can_be_updated)
 {
 	start();
 	CUgraph graph, other;
@@ -141,7 +141,7 @@ TEST(changes_to_what_is_instantiated)
 	CHECK_INT(*(int *)params.kernelParams[2], 1);
 	void *arguments[] = {&data, &n, &hundred};
 	params.kernelParams = arguments;
-	CU(cuGraphLaunch(exec, stream)); // in flight: keeps its old parameters
+	CU(cuGraphLaunch(exec, stream)); // runs with the old parameters
 	CU(cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
 	launch(exec);
 	CHECK_INT(word(data), 101);
@@ -151,7 +151,7 @@ TEST(changes_to_what_is_instantiated)
 	launch(exec);
 	CHECK_INT(word(data), 101);
 	CU(cuGraphNodeSetEnabled(exec, node, 1));
-	// Another graph of the same form, then one of another.
+	// A graph of the same topology, then others.
 	CU(cuGraphCreate(&other, 0));
 	extra = add_node(other, NULL, 0, &data, &n, &one);
 	CU(cuGraphExecUpdate_v2(exec, other, &info));
@@ -172,7 +172,7 @@ TEST(changes_to_what_is_instantiated)
 	CU(cuGraphExecDestroy(exec));
 }
 
-TEST(a_loop_on_the_device)
+TEST(a_while_node_loops)
 {
 	start();
 	CUgraphConditionalHandle condition;
@@ -207,7 +207,7 @@ TEST(a_loop_on_the_device)
 	CU(cuGraphDestroy(graph));
 }
 
-TEST(a_choice_on_the_device)
+TEST(a_switch_node_selects_a_body)
 {
 	start();
 	CUgraphConditionalHandle condition;
@@ -233,7 +233,7 @@ TEST(a_choice_on_the_device)
 		add_node(choice.conditional.phGraph_out[i], NULL, 0, &data, &n, &by[i]);
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	int want = 0;
-	for (value = 0; value < 4; value++) { // 3: none of them
+	for (value = 0; value < 4; value++) { // 3: no body runs
 		CU(cuGraphExecKernelNodeSetParams_v2(exec, chooser, &params));
 		launch(exec);
 		want += value < 3 ? by[value] : 0;
@@ -243,8 +243,8 @@ TEST(a_choice_on_the_device)
 	CU(cuGraphDestroy(graph));
 }
 
-// A condition belongs to the graph it was made for, also when that graph has gone.
-TEST(a_condition_of_another_graph)
+// A condition belongs to its graph, also after that was destroyed.
+TEST(conditions_of_other_graphs_are_refused)
 {
 	start();
 	CUgraphConditionalHandle condition;
@@ -264,8 +264,8 @@ TEST(a_condition_of_another_graph)
 	CU(cuGraphDestroy(graph));
 }
 
-// The word of a condition goes with its context; the graph, destroyed after that, takes nobody else's memory.
-TEST(a_condition_whose_context_ends_first)
+// The word of a condition is freed with its context. The graph, destroyed later, must not free other memory there.
+TEST(a_context_may_end_before_its_condition)
 {
 	start();
 	CUgraphConditionalHandle condition;
@@ -279,14 +279,14 @@ TEST(a_condition_whose_context_ends_first)
 	CU(cuCtxDestroy_v2(ended));
 	CU(cuCtxCreate_v4(&next, NULL, 0, 0));
 	CU(cuMemAlloc_v2(&taken, 4));
-	CHECK(taken == condition); // the addresses that the context left are the first to be used again
+	CHECK(taken == condition); // the freed address is used again first
 	CU(cuGraphDestroy(graph));
 	CU(cuMemAlloc_v2(&again, 4));
 	CHECK(again != taken);
 	CU(cuCtxDestroy_v2(next));
 }
 
-TEST(objects_live_as_long_as_who_uses_them)
+TEST(user_objects_live_as_long_as_their_graphs)
 {
 	start();
 	CUuserObject object;
@@ -308,7 +308,7 @@ TEST(objects_live_as_long_as_who_uses_them)
 	CHECK_INT(destroyed, 1);
 }
 
-static CUgraph graph_with_object(int *destroyed)
+static CUgraph create_graph_with_object(int *destroyed)
 {
 	CUuserObject object;
 	CUgraph graph;
@@ -321,12 +321,12 @@ static CUgraph graph_with_object(int *destroyed)
 	return graph;
 }
 
-TEST(executables_hold_the_objects_of_child_graphs_and_of_updates)
+TEST(executable_graphs_reference_objects_of_child_graphs_and_updates)
 {
 	start();
 	int destroyed[3] = {0};
-	CUgraph graph = graph_with_object(&destroyed[0]), child = graph_with_object(&destroyed[1]);
-	CUgraph other = graph_with_object(&destroyed[2]), none;
+	CUgraph graph = create_graph_with_object(&destroyed[0]), child = create_graph_with_object(&destroyed[1]);
+	CUgraph other = create_graph_with_object(&destroyed[2]), none;
 	CUgraphExecUpdateResultInfo info;
 	CUgraphExec exec;
 	CUgraphNode node;
@@ -348,7 +348,7 @@ TEST(executables_hold_the_objects_of_child_graphs_and_of_updates)
 	CHECK_INT(destroyed[2], 1);
 }
 
-TEST(a_picture_of_the_graph)
+TEST(graphs_can_be_printed)
 {
 	start();
 	CUgraph graph;

@@ -1,7 +1,7 @@
-// Registered buffers and images: what may be done with them in which state.
+// Registered buffers and images of OpenGL: the calls that their states allow.
 #include "program.h"
 
-// Of graphics.c: cudaGL.h would include OpenGL's headers.
+// Declared here because cudaGL.h includes OpenGL's headers.
 CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource *resource, unsigned buffer, unsigned flags);
 CUresult cuGraphicsGLRegisterImage(CUgraphicsResource *resource, unsigned image, unsigned target, unsigned flags);
 
@@ -14,7 +14,7 @@ static void start(void)
 	primary(0);
 }
 
-TEST(a_buffer)
+TEST(buffers_are_mapped_as_pointers)
 {
 	CUgraphicsResource buffer, twice[2];
 	CUdeviceptr address;
@@ -37,7 +37,7 @@ TEST(a_buffer)
 	CU(cuGraphicsResourceGetMappedPointer_v2(&address, &size, buffer));
 	CHECK_INT(size, 65536);
 	CU(cuMemsetD32_v2(address, 77, size / 4));
-	GIVES(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE); // it is OpenGL's
+	GIVES(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE); // OpenGL owns it
 	CU(cuGraphicsUnmapResources(1, &buffer, NULL));
 	CU(cuGraphicsResourceSetMapFlags_v2(buffer, CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY));
 	GIVES(cuGraphicsResourceSetMapFlags_v2(buffer, 5), CUDA_ERROR_INVALID_VALUE);
@@ -50,7 +50,7 @@ TEST(a_buffer)
 	GIVES(cuGraphicsUnregisterResource(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST(an_image)
+TEST(images_are_mapped_as_arrays)
 {
 	CUDA_ARRAY_DESCRIPTOR shape;
 	CUgraphicsResource image;

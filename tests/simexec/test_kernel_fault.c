@@ -1,10 +1,10 @@
-// What kernels do wrong, and printf: each in a process of its own, since the errors stay.
+// Faults of kernels, and printf. Each runs in its own process, because the errors are sticky.
 #include "program.h"
 
 static char output[8192];
 
-// Runs a part in a child, with what it prints in `output`.
-static void apart(void (*part)(void))
+// Runs a part in a child, and reads its output.
+static void run_in_child(void (*part)(void))
 {
 	node_start("memory=1G");
 	FILE *file = tmpfile();
@@ -26,7 +26,7 @@ static void apart(void (*part)(void))
 		FAIL("status %#x: %s", status, output);
 }
 
-static CUfunction empty; // looked up in time: afterwards that is refused, too
+static CUfunction empty; // found before the fault: after it this fails, too
 
 static void start(void)
 {
@@ -34,7 +34,7 @@ static void start(void)
 	empty = kernel("empty");
 }
 
-static void sticky(CUresult error)
+static void check_sticky(CUresult error)
 {
 	size_t free, total;
 	CUdeviceptr address;
@@ -45,60 +45,72 @@ static void sticky(CUresult error)
 	CHECK_INT(LAUNCH(empty, 1, 1, 0, NULL, NULL), error);
 }
 
-static void wild(void)
+static void write_anywhere(void)
 {
 	start();
 	CUdeviceptr nowhere = 0x10;
 	CU(LAUNCH(kernel("wild"), 1, 1, 0, NULL, &nowhere));
-	sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
+	check_sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void freed(void)
+static void write_freed_memory(void)
 {
 	start();
 	CUdeviceptr gone;
 	CU(cuMemAlloc_v2(&gone, 8 * MIB));
 	CU(cuMemFree_v2(gone));
 	CU(LAUNCH(kernel("wild"), 1, 1, 0, NULL, &gone));
-	sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
+	check_sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void crooked(void)
+static void write_misaligned(void)
 {
 	start();
 	CUdeviceptr data = words(4);
 	CU(LAUNCH(kernel("crooked"), 1, 1, 0, NULL, &data));
-	sticky(CUDA_ERROR_MISALIGNED_ADDRESS);
+	check_sticky(CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
-static void stop(void)
+static void trap(void)
 {
 	start();
 	CU(LAUNCH(kernel("stop"), 1, 1, 0, NULL, NULL));
-	sticky(CUDA_ERROR_LAUNCH_FAILED);
+	check_sticky(CUDA_ERROR_LAUNCH_FAILED);
 }
 
-static void hold(void)
+static void fail_assertion(void)
 {
 	start();
 	int v = 1;
 	CU(LAUNCH(kernel("hold"), 1, 1, 0, NULL, &v));
-	sticky(CUDA_ERROR_ASSERT);
+	check_sticky(CUDA_ERROR_ASSERT);
 }
 
-TEST(an_illegal_address_stays) { apart(wild); }
-TEST(so_does_freed_memory) { apart(freed); }
-TEST(a_misaligned_one) { apart(crooked); }
-TEST(a_trap) { apart(stop); }
-
-TEST(a_failed_assertion_says_which)
+TEST(illegal_addresses_are_sticky)
 {
-	apart(hold);
+	run_in_child(write_anywhere);
+}
+TEST(accesses_to_freed_memory_are_sticky)
+{
+	run_in_child(write_freed_memory);
+}
+TEST(misaligned_addresses_are_sticky)
+{
+	run_in_child(write_misaligned);
+}
+TEST(traps_are_sticky)
+{
+	run_in_child(trap);
+}
+
+TEST(failed_assertions_are_printed)
+{
+	run_in_child(fail_assertion);
 	CHECK_CONTAINS(output, "v == 0");
 	CHECK_CONTAINS(output, "kernels.cu");
 }
 
-static void deadlock(void)
+static void run_deadlock(void)
 {
 	static const char text[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
 		".visible .entry stuck() {\n.reg .pred %p;\n.reg .u32 %r1;\nmov.u32 %r1, %tid.x;\n"
@@ -113,9 +125,9 @@ static void deadlock(void)
 	CHECK_INT(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
-TEST(a_deadlock_is_told_with_its_lines)
+TEST(deadlocks_are_reported_with_their_lines)
 {
-	apart(deadlock);
+	run_in_child(run_deadlock);
 	CHECK_CONTAINS(output, "line 1");
 }
 
@@ -132,8 +144,8 @@ static void print_late(void)
 	printf("after\n");
 }
 
-TEST(printf_appears_where_the_host_waits)
+TEST(printf_writes_when_the_host_waits)
 {
-	apart(print_late);
+	run_in_child(print_late);
 	CHECK_STR(output, "before\nthread 0 of 2: text 1.00\nthread 1 of 2: text 1.00\nafter\n");
 }

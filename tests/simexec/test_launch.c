@@ -1,4 +1,4 @@
-// Every way to launch, printf, the kernels' heap, and errors that stay with the context.
+// All ways to launch a kernel, limits and attributes of launches, the heap of kernels.
 #include <sched.h>
 
 #include "program.h"
@@ -28,7 +28,7 @@ TEST(arguments_by_pointer_and_by_buffer)
 	CHECK_INT(word(data), 4950);
 }
 
-TEST(the_interface_of_old)
+TEST(deprecated_launch_calls)
 {
 	load_kernels();
 	CUfunction function = kernel("add");
@@ -45,7 +45,7 @@ TEST(the_interface_of_old)
 	CHECK_INT(word(data + 28), 11);
 }
 
-TEST(limits)
+TEST(launches_beyond_limits_fail)
 {
 	load_kernels();
 	CUfunction function = kernel("empty");
@@ -60,7 +60,7 @@ TEST(limits)
 	CHECK_INT(word(data), 64);
 }
 
-TEST(attributes_of_a_launch)
+TEST(launch_attributes)
 {
 	load_kernels();
 	CUdeviceptr data = words(2);
@@ -100,8 +100,8 @@ TEST(constants_atomics_and_the_heap)
 	CHECK_INT(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MIB), CUDA_ERROR_INVALID_VALUE); // in use
 }
 
-// The first block goes on until the second has run, and changes memory all the time: one host thread alone would never
-// come to the second.
+// The first block runs until the second has run, and changes memory all the time: a single host thread would never run
+// the second.
 TEST(blocks_of_a_small_grid_use_several_processors)
 {
 	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -115,12 +115,12 @@ TEST(blocks_of_a_small_grid_use_several_processors)
 	CUmodule module;
 
 	if (sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) < 2)
-		SKIP("there is one processor");
+		SKIP("there is only one processor");
 	load_kernels();
 	CUdeviceptr data = words(2);
 	CU(cuModuleLoadData(&module, text));
 	CU(cuModuleGetFunction(&function, module, "wait_for_second"));
-	for (int i = 0; i < 20; i++) { // helpers that wait for a launch come to it, too
+	for (int i = 0; i < 20; i++) { // host threads that wait for a launch must start, too
 		CU(cuMemsetD32_v2(data, 0, 2));
 		CU(LAUNCH(function, 2, 1, 0, NULL, &data));
 		CU(cuCtxSynchronize());

@@ -1,4 +1,4 @@
-// Images, modules, libraries, links, and what functions say of themselves.
+// Images, modules, libraries, links, attributes of functions.
 #include "program.h"
 
 #define HEAD ".version 8.0\n.target sm_52\n.address_size 64\n"
@@ -27,7 +27,7 @@ TEST(ptx_and_fat_binaries)
 		check_image(image);
 		free(image);
 	}
-	// What nvcc embeds in a host program points to the container.
+	// nvcc embeds a wrapper in host programs, which points to the container.
 	char *container = read_built("zstd.fatbin", NULL);
 	struct {
 		unsigned magic, version;
@@ -69,7 +69,7 @@ TEST(wrappers_of_separable_compilation)
 	free(container);
 }
 
-TEST(the_three_are_compressed_as_named)
+TEST(images_are_compressed_as_named)
 {
 	size_t plain, lz4, zstd;
 	free(read_built("plain.fatbin", &plain));
@@ -78,14 +78,15 @@ TEST(the_three_are_compressed_as_named)
 	CHECK(zstd < lz4 && lz4 < plain);
 }
 
-TEST(damaged_and_foreign_images)
+TEST(damaged_and_foreign_images_are_refused)
 {
 	CUmodule module = NULL;
 	size_t size;
 
 	load_kernels();
 	char *image = read_built("zstd.fatbin", &size);
-	char *frame = memmem(image, size, "\x28\xb5\x2f\xfd", 4); // of zstd; what is damaged further in may unpack
+	char *frame =
+		memmem(image, size, "\x28\xb5\x2f\xfd", 4); // the header of zstd: later damage may not be detected
 	CHECK(frame != NULL);
 	frame[4] ^= 0xff;
 	CHECK_INT(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
@@ -98,8 +99,10 @@ TEST(damaged_and_foreign_images)
 	CHECK(module == NULL);
 }
 
-TEST(an_opcode_that_is_missing_refuses_its_entry_alone)
+TEST(an_unsupported_instruction_refuses_only_its_kernel)
 {
+	static const char refusal[] = "line 10: instruction \"tex.2dms.v4.f32.s32\" is not supported by the simulated "
+				      "GPU (kernel bad)\n";
 	static const char text[] = HEAD ".visible .entry good() { ret; }\n"
 		".visible .entry bad(.param .u64 p) {\n.reg .f32 %f<5>;\n.reg .u64 %rd<2>;\n.reg .s32 %r<3>;\n"
 		"ld.param.u64 %rd1, [p];\n"
@@ -119,12 +122,12 @@ TEST(an_opcode_that_is_missing_refuses_its_entry_alone)
 	CU(cuModuleGetFunction(&function, module, "good"));
 	CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	CU(cuCtxSynchronize());
-	CHECK_STR(log, "line 10: instruction \"tex.2dms.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
+	CHECK_STR(log, refusal);
 	CHECK_INT((int)(uintptr_t)values[1], (int)strlen(log));
 	CU(cuLogsCurrent(&before, 0));
 	CHECK_INT(cuModuleGetFunction(&function, module, "bad"), CUDA_ERROR_NOT_SUPPORTED);
 	CU(cuLogsDumpToMemory(&before, log, &length, 0));
-	CHECK_STR(log, "line 10: instruction \"tex.2dms.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
+	CHECK_STR(log, refusal);
 	CU(cuModuleUnload(module));
 	CU(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
 	length = sizeof log;
@@ -157,7 +160,7 @@ TEST(variables_take_device_memory)
 	CHECK_INT(after, before);
 }
 
-TEST(linking)
+TEST(modules_can_be_linked)
 {
 	static const char one[] = HEAD ".extern .func (.param .b32 r) twice(.param .b32 a);\n"
 		".visible .entry main_entry(.param .u64 p) {\n.reg .u64 %rd<2>;\n.reg .b32 %r<3>;\n"
@@ -176,7 +179,7 @@ TEST(linking)
 	load_kernels();
 	CU(cuLinkCreate_v2(0, NULL, NULL, &link));
 	CU(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)one, sizeof one, "one", 0, NULL, NULL));
-	CHECK_INT(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_PTX); // twice is nowhere
+	CHECK_INT(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_PTX); // twice() is not defined
 	CU(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)two, sizeof two, "two", 0, NULL, NULL));
 	CU(cuLinkComplete(link, &image, &size));
 	CU(cuModuleLoadData(&module, image));
@@ -219,7 +222,7 @@ TEST(libraries_and_kernels)
 	CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
 	CHECK_INT(value, 100000);
 	data = words(1);
-	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by)); // a kernel in a function's place
+	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by)); // a kernel instead of a function
 	CHECK_INT(word(data), 9);
 	CU(cuLibraryGetGlobal(&address, &size, library, "counter"));
 	CHECK_INT(word(address), 5);
@@ -227,8 +230,8 @@ TEST(libraries_and_kernels)
 	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// What is refused as a whole says why without being asked: in the log of errors, and in that of the load.
-TEST(refused_images_say_why)
+// The reason why an image is refused is in the log of errors, and in the log of the load.
+TEST(refused_images_are_explained)
 {
 	static const struct {
 		const char *text, *why;
@@ -261,7 +264,7 @@ TEST(refused_images_say_why)
 
 #define MANAGED ".visible .global .attribute(.managed) .align 8 "
 
-// The first load of a library fails for want of memory: the next one initializes its managed variables all the same.
+// The first load of a library fails because memory is short. The next one must initialize its managed variables.
 TEST(managed_variables_of_a_load_that_failed)
 {
 	static const char text[] = HEAD MANAGED ".u32 counter = 5;\n.visible .global .align 4 .b8 room[268435456];\n"
@@ -303,7 +306,7 @@ TEST(managed_variables_that_need_a_context)
 	CU(cuLibraryUnload(library));
 }
 
-TEST(shared_memory_beyond_the_default_is_opted_into)
+TEST(shared_memory_beyond_the_default_needs_an_attribute)
 {
 	CUfunction function;
 	CUdeviceptr data;

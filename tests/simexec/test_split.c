@@ -1,4 +1,4 @@
-// Splits of CUDA 13.1: which groups are possible, and the work queues that go with them.
+// cuDevSmResourceSplit of CUDA 13.1: possible groups, and work queues.
 #include "program.h"
 
 struct group {
@@ -37,12 +37,12 @@ TEST(groups)
 	struct group groups[3] = {{.count = 24}, {.count = 6, .flags = BACKFILL}, {0}};
 
 	CU(split(NULL, 3, &whole, NULL, 0, groups));
-	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // found out
+	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // as many as possible
 	groups[2].count = 0;
 	CU(split(parts, 3, &whole, &rest, 0, groups));
 	CHECK_INT(parts[2].sm.smCount, 96);
 	CHECK_INT(rest.sm.smCount, 6);
-	groups[0].count = 12; // not in whole eights
+	groups[0].count = 12; // not a multiple of 8
 	GIVES(split(parts, 1, &whole, &rest, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0].coscheduled = 4;
 	CU(split(parts, 1, &whole, &rest, 0, groups));
@@ -50,7 +50,7 @@ TEST(groups)
 	GIVES(split(parts, 1, &whole, &rest, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0] = (struct group){.count = 132, .flags = BACKFILL};
 	groups[1] = (struct group){.flags = BACKFILL};
-	CU(split(NULL, 2, &whole, NULL, 0, groups)); // nothing is left, which can be told
+	CU(split(NULL, 2, &whole, NULL, 0, groups)); // no multiprocessors are left for the second group
 	CHECK_INT(groups[1].count, 0);
 	GIVES(split(parts, 2, &whole, NULL, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0].reserved[3] = 1;
@@ -63,7 +63,7 @@ TEST(groups)
 	GIVES(split(parts, 1, &whole, NULL, 1, groups), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(work_queues)
+TEST(work_queues_of_green_contexts)
 {
 	split_function split = start();
 	CUdevResource resources[3], found;
@@ -129,6 +129,6 @@ TEST(fewer_multiprocessors_take_longer)
 		CU(cuEventSynchronize(to));
 		CU(cuEventElapsedTime(&ms[i], from, to));
 	}
-	if (ms[1] < 2 * ms[0]) // nine times, but for what else this machine does
+	if (ms[1] < 2 * ms[0]) // nine times, but the machine has other work, too
 		FAIL("%.1f ms on 16 multiprocessors, %.1f on 132", ms[1], ms[0]);
 }
