@@ -39,7 +39,7 @@ CUresult sim_address_start(void)
 	return range_of && mapping_of ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static size_t granule_of(CUdeviceptr address)
+static size_t get_granule(CUdeviceptr address)
 {
 	return (address - sim_process.window) >> SIM_GRANULE_SHIFT;
 }
@@ -67,7 +67,7 @@ static size_t find_free(size_t count, size_t alignment, size_t hint)
 			return start;
 		// Skip the whole range that is in the way.
 		const struct sim_range *range = range_of[i - 1];
-		size_t end = granule_of(range->base) + (range->size >> SIM_GRANULE_SHIFT);
+		size_t end = get_granule(range->base) + (range->size >> SIM_GRANULE_SHIFT);
 		start = (end + alignment - 1) / alignment * alignment;
 	}
 	return SIZE_MAX;
@@ -78,7 +78,7 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 {
 	size_t count = size >> SIM_GRANULE_SHIFT, unit = alignment <= SIM_GRANULE ? 1 : alignment >> SIM_GRANULE_SHIFT;
 	size_t wish = hint && is_in_window(hint) && hint % (alignment ? alignment : 1) == 0 && hint % SIM_GRANULE == 0
-			      ? granule_of(hint)
+			      ? get_granule(hint)
 			      : SIZE_MAX;
 
 	// Alignments beyond a granule count from address 0, not from the window.
@@ -107,7 +107,7 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 
 void sim_range_free(struct sim_range *range)
 {
-	size_t at = granule_of(range->base), count = range->size >> SIM_GRANULE_SHIFT;
+	size_t at = get_granule(range->base), count = range->size >> SIM_GRANULE_SHIFT;
 
 	while (range->mappings)
 		sim_mapping_remove(range->mappings);
@@ -120,12 +120,12 @@ void sim_range_free(struct sim_range *range)
 
 struct sim_range *sim_range_find(CUdeviceptr address)
 {
-	return is_in_window(address) ? range_of[granule_of(address)] : NULL;
+	return is_in_window(address) ? range_of[get_granule(address)] : NULL;
 }
 
 struct sim_mapping *sim_mapping_find(CUdeviceptr address)
 {
-	return is_in_window(address) ? mapping_of[granule_of(address)] : NULL;
+	return is_in_window(address) ? mapping_of[get_granule(address)] : NULL;
 }
 
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data)
@@ -171,7 +171,7 @@ static int set_backing(const struct sim_mapping *mapping)
 
 static void set_permission(struct sim_device *device, CUdeviceptr base, size_t size, unsigned char access)
 {
-	uint8_t *permission = device->permission + granule_of(base);
+	uint8_t *permission = device->permission + get_granule(base);
 
 	for (size_t i = 0; i < size >> SIM_GRANULE_SHIFT; i++)
 		__atomic_store_n(&permission[i], access, __ATOMIC_RELEASE);
@@ -197,7 +197,7 @@ CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_phy
 		at = &(*at)->next;
 	mapping->next = *at;
 	*at = mapping;
-	for (size_t i = granule_of(base), end = i + (mapping->size >> SIM_GRANULE_SHIFT); i < end; i++)
+	for (size_t i = get_granule(base), end = i + (mapping->size >> SIM_GRANULE_SHIFT); i < end; i++)
 		mapping_of[i] = mapping;
 	return CUDA_SUCCESS;
 }
@@ -216,7 +216,7 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 	while (*at != mapping)
 		at = &(*at)->next;
 	*at = mapping->next;
-	for (size_t i = granule_of(mapping->base), end = i + (mapping->size >> SIM_GRANULE_SHIFT); i < end; i++)
+	for (size_t i = get_granule(mapping->base), end = i + (mapping->size >> SIM_GRANULE_SHIFT); i < end; i++)
 		mapping_of[i] = NULL;
 	sim_physical_unref(mapping->physical);
 	free(mapping);

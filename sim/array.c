@@ -312,13 +312,58 @@ static size_t halve(size_t extent, unsigned level)
 	return extent && !small ? 1 : small;
 }
 
+// Returns the number of levels down to a single texel.
+static unsigned count_levels(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, bool is_volume)
+{
+	size_t largest = descriptor->Width > descriptor->Height ? descriptor->Width : descriptor->Height;
+	unsigned count = 1;
+
+	if (is_volume && descriptor->Depth > largest)
+		largest = descriptor->Depth;
+	while (largest >> count)
+		count++;
+	return count;
+}
+
+static CUresult add_levels(struct sim_mipmap *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned wanted)
+{
+	bool is_volume = !(descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
+	unsigned most = count_levels(descriptor, is_volume);
+
+	for (unsigned i = 0; i < (wanted < most ? wanted : most); i++) {
+		CUDA_ARRAY3D_DESCRIPTOR level = *descriptor;
+		level.Width = halve(level.Width, i);
+		level.Height = halve(level.Height, i);
+		level.Depth = is_volume ? halve(level.Depth, i) : level.Depth;
+		SIM_TRY(new_array(mipmap->context, &level, &mipmap->levels[i]));
+		mipmap->count++;
+		mipmap->levels[i]->mipmap = mipmap;
+		mipmap->size += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult fill_mipmap(struct sim_mipmap *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned wanted)
+{
+	size_t offset = 0;
+
+	SIM_TRY(add_levels(mipmap, descriptor, wanted));
+	if (descriptor->Flags & CUDA_ARRAY3D_SPARSE)
+		return sim_sparse_create(mipmap->levels, mipmap->count);
+	if (descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING)
+		return CUDA_SUCCESS;
+	SIM_TRY(sim_memory_alloc(mipmap->context, mipmap->size, SIM_RANGE_DEVICE, &mipmap->base));
+	for (unsigned i = 0; i < mipmap->count; i++) {
+		mipmap->levels[i]->base = mipmap->base + offset;
+		offset += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 					unsigned int numMipmapLevels)
 {
 	struct sim_context *context;
-	size_t largest, offset = 0;
-	unsigned most = 1;
-	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuMipmappedArrayCreate);
 	SIM_TRY(sim_context_current(&context));
@@ -326,40 +371,14 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_descriptor(pMipmappedArrayDesc));
 	SIM_TRY(sim_capture_check_unsafe());
-	bool deep = !(pMipmappedArrayDesc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
-	largest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width
-									   : pMipmappedArrayDesc->Height;
-	if (deep && pMipmappedArrayDesc->Depth > largest)
-		largest = pMipmappedArrayDesc->Depth;
-	while (largest >> most)
-		most++;
 	struct sim_mipmap *mipmap = calloc(1, sizeof *mipmap);
 	if (!mipmap)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mipmap->context = context;
-	for (unsigned i = 0; i < (numMipmapLevels < most ? numMipmapLevels : most) && result == CUDA_SUCCESS; i++) {
-		CUDA_ARRAY3D_DESCRIPTOR level = *pMipmappedArrayDesc;
-		level.Width = halve(level.Width, i);
-		level.Height = halve(level.Height, i);
-		level.Depth = deep ? halve(level.Depth, i) : level.Depth;
-		result = new_array(context, &level, &mipmap->levels[i]);
-		if (result != CUDA_SUCCESS)
-			break;
-		mipmap->count++;
-		mipmap->levels[i]->mipmap = mipmap;
-		mipmap->size += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
-	}
-	if (result == CUDA_SUCCESS && pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_SPARSE)
-		result = sim_sparse_create(mipmap->levels, mipmap->count);
-	else if (result == CUDA_SUCCESS && !(pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
-		result = sim_memory_alloc(context, mipmap->size, SIM_RANGE_DEVICE, &mipmap->base);
+	CUresult result = fill_mipmap(mipmap, pMipmappedArrayDesc, numMipmapLevels);
 	if (result != CUDA_SUCCESS) {
 		free_mipmap(mipmap);
 		return result;
-	}
-	for (unsigned i = 0; i < mipmap->count && mipmap->base; i++) {
-		mipmap->levels[i]->base = mipmap->base + offset;
-		offset += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
 	}
 	mipmap->magic = MIPMAP_MAGIC;
 	*pHandle = (CUmipmappedArray)mipmap;

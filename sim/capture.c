@@ -125,43 +125,50 @@ static struct CUgraph_st *end_capture(struct sim_capture *capture)
 	return graph;
 }
 
+// Fills a capture that is in the list. With the lock held.
+static CUresult start_capture(struct sim_capture *capture, struct sim_stream *stream, const CUgraphNode *dependencies,
+			      const CUgraphEdgeData *data, size_t count)
+{
+	struct sim_captured *captured;
+
+	if (!capture->graph)
+		SIM_TRY(sim_graph_new(&capture->graph));
+	SIM_TRY(join_capture(capture, stream, &captured));
+	for (size_t i = 0; i < count; i++)
+		SIM_TRY(sim_edges_add(&captured->tips, dependencies[i], data ? &data[i] : NULL));
+	capture->origin = captured;
+	return CUDA_SUCCESS;
+}
+
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
 			   const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count)
 {
-	struct sim_captured *captured;
+	struct CUgraph_st *unused = NULL;
 
 	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	sim_capture_lock();
-	CUresult result = CUDA_ERROR_ILLEGAL_STATE;
-	struct CUgraph_st *unused = NULL;
-	struct sim_capture *capture = NULL;
-	if (stream->capture)
-		goto out;
-	result = CUDA_ERROR_OUT_OF_MEMORY;
-	capture = calloc(1, sizeof *capture);
+	struct sim_capture *capture = calloc(1, sizeof *capture);
 	if (!capture)
-		goto out;
-	capture->id = next_id++;
-	capture->mode = mode;
-	capture->thread = pthread_self();
-	capture->graph = graph;
-	capture->into_given = graph != NULL;
-	capture->next = sim_captures;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_capture_lock();
+	if (stream->capture) {
+		sim_capture_unlock();
+		free(capture);
+		return CUDA_ERROR_ILLEGAL_STATE;
+	}
+	*capture = (struct sim_capture){.id = next_id++,
+					.mode = mode,
+					.thread = pthread_self(),
+					.graph = graph,
+					.into_given = graph != NULL,
+					.next = sim_captures};
 	sim_captures = capture;
 	atomic_fetch_add(&sim_capture_count, 1);
-	result = graph ? CUDA_SUCCESS : sim_graph_new(&capture->graph);
-	if (result == CUDA_SUCCESS)
-		result = join_capture(capture, stream, &captured);
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = sim_edges_add(&captured->tips, dependencies[i], data ? &data[i] : NULL);
-	if (result == CUDA_SUCCESS)
-		capture->origin = captured;
-	else
+	CUresult result = start_capture(capture, stream, dependencies, data, count);
+	if (result != CUDA_SUCCESS)
 		unused = end_capture(capture);
-out:
 	sim_capture_unlock();
 	if (unused != graph)
 		sim_graph_free(unused);
@@ -397,53 +404,53 @@ void sim_capture_abandon(struct sim_stream *stream)
 	free_failed_graph(failed);
 }
 
+static CUresult add_alloc_locked(struct sim_captured *captured, struct sim_graph_memory *memory)
+{
+	CUgraphNode node;
+
+	SIM_TRY(check_active(captured));
+	SIM_TRY(sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node));
+	node->memory = sim_graph_memory_ref(memory);
+	return append_node(captured, node);
+}
+
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
 			   CUdeviceptr *ret_address)
 {
-	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {.bytesize = size};
+	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {
+		.bytesize = size,
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			      .location = {CU_MEM_LOCATION_TYPE_DEVICE, stream->context->device->ordinal}}};
 	struct sim_graph_memory *memory;
-	CUgraphNode node;
 
 	if (props)
 		params.poolProps = *props;
-	else
-		params.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE,
-							     stream->context->device->ordinal};
-	if (!props)
-		params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
 	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE; // memory of a graph cannot be exported
 	SIM_TRY(sim_graph_memory_new(stream->context, &params, &memory));
 	sim_capture_lock();
-	struct sim_captured *captured = stream->capture;
-	CUresult result = check_active(captured);
+	CUresult result = add_alloc_locked(stream->capture, memory);
 	if (result == CUDA_SUCCESS)
-		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
-	if (result == CUDA_SUCCESS) {
-		node->memory = memory;
 		*ret_address = memory->address;
-		result = append_node(captured, node);
-	} else {
-		sim_graph_memory_unref(memory);
-	}
 	sim_capture_unlock();
+	sim_graph_memory_unref(memory);
 	return result;
+}
+
+static CUresult add_free_locked(struct sim_captured *captured, CUdeviceptr address)
+{
+	CUgraphNode node;
+
+	SIM_TRY(check_active(captured));
+	SIM_TRY(sim_graph_check_free(captured->capture->graph, address));
+	SIM_TRY(sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_FREE, &node));
+	node->freed = address;
+	return append_node(captured, node);
 }
 
 CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
 {
-	CUgraphNode node;
-
 	sim_capture_lock();
-	struct sim_captured *captured = stream->capture;
-	CUresult result = check_active(captured);
-	if (result == CUDA_SUCCESS)
-		result = sim_graph_check_free(captured->capture->graph, address);
-	if (result == CUDA_SUCCESS)
-		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
-	if (result == CUDA_SUCCESS) {
-		node->freed = address;
-		result = append_node(captured, node);
-	}
+	CUresult result = add_free_locked(stream->capture, address);
 	sim_capture_unlock();
 	return result;
 }

@@ -22,7 +22,7 @@ struct sim_context_wait {
 };
 
 // Returns the next of the contexts whose streams belong to `context`: the one after `at`, or itself for NULL.
-static struct sim_context *next_context(struct sim_context *context, const struct sim_context *at)
+static struct sim_context *get_next_context(struct sim_context *context, const struct sim_context *at)
 {
 	if (!at)
 		return context;
@@ -52,7 +52,7 @@ static struct marks find_pending_marks(struct sim_context *context, const struct
 {
 	struct marks marks = {0};
 
-	for (struct sim_context *one = context; one; one = next_context(context, one)) {
+	for (struct sim_context *one = context; one; one = get_next_context(context, one)) {
 		pthread_mutex_lock(&one->lock);
 		for (struct sim_stream *stream = one->streams; stream; stream = stream->next)
 			if (stream->last && sim_stream_is_of(stream, context, green))
@@ -181,8 +181,8 @@ void sim_context_order_stream(struct sim_stream *stream)
 }
 
 // Returns a reference to the stream after `stream` in one of the contexts.
-static struct sim_stream *next_stream(struct sim_context *one, const struct sim_context *context,
-				      const struct sim_green *green, const struct sim_stream *stream)
+static struct sim_stream *get_next_stream(struct sim_context *one, const struct sim_context *context,
+					  const struct sim_green *green, const struct sim_stream *stream)
 {
 	pthread_mutex_lock(&one->lock);
 	struct sim_stream *next = stream ? stream->next : one->streams;
@@ -210,12 +210,12 @@ CUresult sim_context_wait(struct sim_context *context, const struct sim_green *g
 		return CUDA_SUCCESS;
 	}
 	add_wait(context, green, mark);
-	for (struct sim_context *one = context; one; one = next_context(context, one)) {
-		struct sim_stream *stream = next_stream(one, context, green, NULL);
+	for (struct sim_context *one = context; one; one = get_next_context(context, one)) {
+		struct sim_stream *stream = get_next_stream(one, context, green, NULL);
 		while (stream) {
 			CUresult failure = order_behind(stream, mark);
 			result = result == CUDA_SUCCESS ? failure : result;
-			struct sim_stream *next = next_stream(one, context, green, stream);
+			struct sim_stream *next = get_next_stream(one, context, green, stream);
 			sim_stream_unref(stream);
 			stream = next;
 		}

@@ -19,12 +19,12 @@ struct advance {
 	} heads[TIME_CHANNELS];
 };
 
-static uint64_t tail_of(const struct time_queues *queues, uint32_t channel)
+static uint64_t get_tail(const struct time_queues *queues, uint32_t channel)
 {
 	return atomic_load_explicit(&queues->channels[channel].tail, memory_order_acquire);
 }
 
-static struct time_work *work_at(const struct time_queues *queues, uint32_t channel, uint64_t sequence)
+static struct time_work *get_work(const struct time_queues *queues, uint32_t channel, uint64_t sequence)
 {
 	return &queues->work[(size_t)channel * TIME_DEPTH + sequence % TIME_DEPTH];
 }
@@ -39,7 +39,7 @@ void time_begin(struct time_state *state, const struct time_queues *queues)
 	for (uint32_t channel = 0; channel < queues->count; channel++) {
 		const struct time_channel *it = &queues->channels[channel];
 		uint64_t done = atomic_load_explicit(&it->done, memory_order_acquire);
-		if (!is_active[channel] && done < tail_of(queues, channel))
+		if (!is_active[channel] && done < get_tail(queues, channel))
 			state->active[state->active_count++] = (struct time_active){
 				.channel = channel,
 				.sequence = done,
@@ -54,7 +54,7 @@ static void drop_idle(struct time_state *state, const struct time_queues *queues
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < state->active_count; i++)
-		if (state->active[i].sequence < tail_of(queues, state->active[i].channel))
+		if (state->active[i].sequence < get_tail(queues, state->active[i].channel))
 			state->active[count++] = state->active[i];
 	state->active_count = count;
 }
@@ -67,8 +67,8 @@ static void read_heads(struct advance *advance)
 		struct time_active *active = &state->active[i];
 		struct head *head = &advance->heads[i];
 		*head = (struct head){0};
-		if (active->sequence < tail_of(advance->queues, active->channel)) {
-			struct time_work *work = work_at(advance->queues, active->channel, active->sequence);
+		if (active->sequence < get_tail(advance->queues, active->channel)) {
+			struct time_work *work = get_work(advance->queues, active->channel, active->sequence);
 			head->closed_ns = atomic_load_explicit(&work->closed_ns, memory_order_acquire);
 			head->ready_ns = atomic_load_explicit(&work->ready_ns, memory_order_acquire);
 			head->need_ns = atomic_load_explicit(&work->need_ns, memory_order_relaxed);
@@ -137,7 +137,7 @@ static enum step end_work(struct advance *advance)
 		struct time_active *active = &state->active[i];
 		uint64_t end = active->sequence + 1;
 		if (active->gone_ns && active->gone_ns <= state->now_ns) {
-			end = tail_of(advance->queues, active->channel);
+			end = get_tail(advance->queues, active->channel);
 			if (end == active->sequence)
 				continue;
 		} else if (!has_ended(advance, i)) {
@@ -356,7 +356,7 @@ enum time_stage time_stage_of(const struct time_state *state, const struct time_
 		return active->sequence > sequence ? TIME_ENDS : TIME_WAITS;
 	if (active->served_ns)
 		return TIME_RUNS;
-	uint32_t engine = atomic_load_explicit(&work_at(queues, channel, sequence)->engine, memory_order_relaxed);
+	uint32_t engine = atomic_load_explicit(&get_work(queues, channel, sequence)->engine, memory_order_relaxed);
 	bool runs = active->runnable && (engine != TIME_SMS || (!state->next && active->context == state->current));
 	return runs ? TIME_RUNS : TIME_WAITS;
 }

@@ -205,30 +205,30 @@ static CUresult clone_node(const struct CUgraphNode_st *node, struct CUgraph_st 
 	return CUDA_SUCCESS;
 }
 
+// `copies` has room for all nodes of the graph.
+static CUresult clone_nodes(const struct CUgraph_st *graph, struct CUgraph_st *clone, struct CUgraphNode_st **copies)
+{
+	size_t i = 0;
+
+	for (struct CUgraphNode_st *node = graph->first; node; node = node->next) {
+		node->mark = i;
+		SIM_TRY(clone_node(node, clone, &copies[i++]));
+	}
+	for (const struct CUgraphNode_st *node = graph->first; node; node = node->next)
+		for (size_t e = 0; e < node->dependencies.count; e++)
+			SIM_TRY(sim_graph_connect(copies[node->dependencies.items[e].node->mark], copies[node->mark],
+						  &node->dependencies.items[e].data));
+	return sim_user_references_copy(graph->objects, &clone->objects);
+}
+
 CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret_clone)
 {
 	struct CUgraph_st *clone;
-	struct CUgraphNode_st **copies = calloc(graph->count + 1, sizeof *copies);
 
-	if (!copies)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = sim_graph_new(&clone);
-	if (result != CUDA_SUCCESS) {
-		free(copies);
-		return result;
-	}
+	SIM_TRY(sim_graph_new(&clone));
 	clone->origin = graph;
-	size_t i = 0;
-	for (struct CUgraphNode_st *node = graph->first; node && result == CUDA_SUCCESS; node = node->next) {
-		node->mark = i;
-		result = clone_node(node, clone, &copies[i++]);
-	}
-	for (const struct CUgraphNode_st *node = graph->first; node && result == CUDA_SUCCESS; node = node->next)
-		for (size_t e = 0; e < node->dependencies.count && result == CUDA_SUCCESS; e++)
-			result = sim_graph_connect(copies[node->dependencies.items[e].node->mark], copies[node->mark],
-						   &node->dependencies.items[e].data);
-	if (result == CUDA_SUCCESS)
-		result = sim_user_references_copy(graph->objects, &clone->objects);
+	struct CUgraphNode_st **copies = calloc(graph->count + 1, sizeof *copies);
+	CUresult result = copies ? clone_nodes(graph, clone, copies) : CUDA_ERROR_OUT_OF_MEMORY;
 	free(copies);
 	if (result != CUDA_SUCCESS) {
 		sim_graph_free(clone);

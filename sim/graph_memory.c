@@ -165,28 +165,32 @@ static void open_memory(struct sim_graph_memory *memory)
 		(void)sim_mapping_open_to_host(mapping); // on failure an access of the host faults
 }
 
-CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
+// With the memory lock held.
+static CUresult back_memory(struct sim_graph_memory *memory)
 {
 	struct account *account = get_account(memory);
 	struct sim_physical *physical;
-	CUresult result = CUDA_SUCCESS;
 
-	sim_memory_lock();
-	if (!memory->backed) {
-		result = find_physical(memory, &physical);
-		if (result == CUDA_SUCCESS) {
-			result = sim_range_map(memory->range, memory->address, physical);
-			sim_physical_unref(physical);
-			if (result != CUDA_SUCCESS)
-				account->reserved -= memory->size;
-		}
-		if (result == CUDA_SUCCESS) {
-			open_memory(memory);
-			memory->backed = true;
-			account->used += memory->size;
-			update_high(account);
-		}
+	if (memory->backed)
+		return CUDA_SUCCESS;
+	SIM_TRY(find_physical(memory, &physical));
+	CUresult result = sim_range_map(memory->range, memory->address, physical);
+	sim_physical_unref(physical);
+	if (result != CUDA_SUCCESS) {
+		account->reserved -= memory->size;
+		return result;
 	}
+	open_memory(memory);
+	memory->backed = true;
+	account->used += memory->size;
+	update_high(account);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
+{
+	sim_memory_lock();
+	CUresult result = back_memory(memory);
 	sim_memory_unlock();
 	return result;
 }

@@ -79,30 +79,39 @@ static CUresult copy_conditions(struct sim_program *program, const struct CUgrap
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program)
+static CUresult add_steps(struct sim_program *program, struct CUgraphNode_st *const *nodes, size_t count)
+{
+	program->steps = calloc(count + 1, sizeof *program->steps);
+	if (!program->steps)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		program->count++;
+		nodes[i]->mark = i;
+		SIM_TRY(make_step(&program->steps[i], nodes[i]));
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult fill_program(struct sim_program *program, const struct CUgraph_st *graph)
 {
 	struct CUgraphNode_st **nodes;
+
+	SIM_TRY(sim_graph_sort(graph, &nodes));
+	CUresult result = add_steps(program, nodes, graph->count);
+	free(nodes);
+	SIM_TRY(result);
+	SIM_TRY(copy_conditions(program, graph));
+	return sim_user_references_copy(graph->objects, &program->objects);
+}
+
+CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program)
+{
 	struct sim_program *program = calloc(1, sizeof *program);
 
 	if (!program)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	atomic_init(&program->references, 1);
-	CUresult result = sim_graph_sort(graph, &nodes);
-	if (result == CUDA_SUCCESS) {
-		program->steps = calloc(graph->count + 1, sizeof *program->steps);
-		if (!program->steps)
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-		for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
-			program->count++;
-			nodes[i]->mark = i;
-			result = make_step(&program->steps[i], nodes[i]);
-		}
-		free(nodes);
-	}
-	if (result == CUDA_SUCCESS)
-		result = copy_conditions(program, graph);
-	if (result == CUDA_SUCCESS)
-		result = sim_user_references_copy(graph->objects, &program->objects);
+	CUresult result = fill_program(program, graph);
 	if (result != CUDA_SUCCESS) {
 		sim_program_unref(program);
 		return result;
@@ -135,30 +144,33 @@ static CUresult copy_step(struct sim_step *copy, const struct sim_step *step)
 	return CUDA_SUCCESS;
 }
 
+static CUresult fill_copy(struct sim_program *copy, const struct sim_program *program)
+{
+	copy->steps = calloc(program->count + 1, sizeof *copy->steps);
+	copy->conditions = calloc(program->condition_count + 1, sizeof(struct sim_condition *));
+	if (!copy->steps || !copy->conditions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < program->count; i++) {
+		copy->count++;
+		SIM_TRY(copy_step(&copy->steps[i], &program->steps[i]));
+	}
+	for (unsigned i = 0; i < program->condition_count; i++)
+		copy->conditions[copy->condition_count++] = sim_condition_ref(program->conditions[i]);
+	return sim_user_references_copy(program->objects, &copy->objects);
+}
+
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy)
 {
 	struct sim_program *copy = calloc(1, sizeof *copy);
-	CUresult result = CUDA_SUCCESS;
 
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	atomic_init(&copy->references, 1);
-	copy->steps = calloc(program->count + 1, sizeof *copy->steps);
-	copy->conditions = calloc(program->condition_count + 1, sizeof(struct sim_condition *));
-	if (!copy->steps || !copy->conditions)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < program->count && result == CUDA_SUCCESS; i++) {
-		copy->count++;
-		result = copy_step(&copy->steps[i], &program->steps[i]);
-	}
-	if (result == CUDA_SUCCESS)
-		result = sim_user_references_copy(program->objects, &copy->objects);
+	CUresult result = fill_copy(copy, program);
 	if (result != CUDA_SUCCESS) {
 		sim_program_unref(copy);
 		return result;
 	}
-	for (unsigned i = 0; i < program->condition_count; i++)
-		copy->conditions[copy->condition_count++] = sim_condition_ref(program->conditions[i]);
 	*ret_copy = copy;
 	return CUDA_SUCCESS;
 }

@@ -37,7 +37,7 @@ static struct sim_host *find_host(uintptr_t address)
 }
 
 // Returns the size up to the end of the last page: kernels and copies may use the rest of it.
-static size_t size_in_pages(const struct sim_host *host)
+static size_t get_size_in_pages(const struct sim_host *host)
 {
 	return sim_round_up(host->base + host->size, 4096) - host->base;
 }
@@ -100,7 +100,7 @@ void *sim_host_translate(void *device, uint64_t address, size_t length, bool wri
 		struct sim_host *host = find_host(address);
 		last.changes = atomic_load(&changes);
 		last.base = host ? host->base : 0;
-		last.size = host ? size_in_pages(host) : 0;
+		last.size = host ? get_size_in_pages(host) : 0;
 		pthread_rwlock_unlock(&lock);
 		if (!host)
 			return NULL;
@@ -141,7 +141,7 @@ enum sim_host_cover sim_host_cover(uintptr_t first, size_t length)
 	size_t i = find_above(first);
 	const struct sim_host *before = i > 0 ? hosts[i - 1] : NULL;
 	if (before && first - before->base < before->size)
-		cover = length <= size_in_pages(before) - (first - before->base) ? SIM_HOST_WHOLE : SIM_HOST_PART;
+		cover = length <= get_size_in_pages(before) - (first - before->base) ? SIM_HOST_WHOLE : SIM_HOST_PART;
 	else if (i < count && hosts[i]->base - first < length)
 		cover = SIM_HOST_PART;
 	pthread_rwlock_unlock(&lock);

@@ -30,6 +30,40 @@ static void free_library(struct CUlib_st *library)
 	free(library);
 }
 
+static CUresult list_kernels(struct CUlib_st *library)
+{
+	size_t count = ptx_module_function_count(library->ptx);
+
+	library->kernels = calloc(count + 1, sizeof *library->kernels);
+	if (!library->kernels)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	library->kernel_count = count;
+	for (size_t i = 0; i < count; i++) {
+		struct CUkern_st *kernel = &library->kernels[i];
+		kernel->magic = SIM_KERNEL_MAGIC;
+		kernel->library = library;
+		kernel->index = i;
+		kernel->ptx = ptx_module_function_at(library->ptx, i);
+		kernel->info = ptx_function_info(kernel->ptx);
+		for (int d = 0; d < SIM_DEVICES; d++)
+			kernel->settings[d].carveout = -1;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult fill_library(struct CUlib_st *library, struct sim_jit *jit)
+{
+	CUresult result =
+		library->image.count ? sim_module_parse(&library->image, jit, &library->ptx) : CUDA_ERROR_INVALID_PTX;
+
+	if (result == CUDA_ERROR_INVALID_PTX) {
+		library->broken = result;
+		return CUDA_SUCCESS;
+	}
+	SIM_TRY(result);
+	return list_kernels(library);
+}
+
 static CUresult create_library(struct sim_image *image, struct sim_jit *jit, CUlibrary *ret_library)
 {
 	struct CUlib_st *library = calloc(1, sizeof *library);
@@ -40,29 +74,7 @@ static CUresult create_library(struct sim_image *image, struct sim_jit *jit, CUl
 	library->image = *image;
 	*image = (struct sim_image){0};
 	pthread_mutex_init(&library->lock, NULL);
-	CUresult result = library->image.count ? sim_module_parse(&library->image, jit, &library->ptx)
-						: CUDA_ERROR_INVALID_PTX;
-	if (result == CUDA_ERROR_INVALID_PTX) {
-		library->broken = result;
-		result = CUDA_SUCCESS;
-	} else if (result == CUDA_SUCCESS) {
-		library->kernel_count = ptx_module_function_count(library->ptx);
-		library->kernels = calloc(library->kernel_count + 1, sizeof *library->kernels);
-		if (!library->kernels) {
-			library->kernel_count = 0;
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-		}
-	}
-	for (size_t i = 0; i < library->kernel_count; i++) {
-		struct CUkern_st *kernel = &library->kernels[i];
-		kernel->magic = SIM_KERNEL_MAGIC;
-		kernel->library = library;
-		kernel->index = i;
-		kernel->ptx = ptx_module_function_at(library->ptx, i);
-		kernel->info = ptx_function_info(kernel->ptx);
-		for (int d = 0; d < SIM_DEVICES; d++)
-			kernel->settings[d].carveout = -1;
-	}
+	CUresult result = fill_library(library, jit);
 	if (result != CUDA_SUCCESS) {
 		free_library(library);
 		return result;

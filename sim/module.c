@@ -180,6 +180,16 @@ static CUresult list_functions(struct CUmod_st *module)
 	return CUDA_SUCCESS;
 }
 
+static CUresult fill_module(struct CUmod_st *module, const struct sim_image *image, struct sim_jit *jit)
+{
+	SIM_TRY(sim_module_parse(image, jit, &module->ptx));
+	SIM_TRY(list_functions(module));
+	SIM_TRY(bind_managed(module, module->library));
+	SIM_TRY(bind_variables(module, image));
+	module->uses_heap = contains_word(image, "malloc");
+	return module->uses_heap ? sim_exec_create_heap(module->context) : CUDA_SUCCESS;
+}
+
 CUresult sim_module_create(struct sim_context *context, const struct sim_image *image, struct sim_jit *jit,
 			   struct CUlib_st *library, struct CUmod_st **ret_module)
 {
@@ -193,16 +203,7 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 	module->context = context->parent;
 	module->library = library;
 	atomic_init(&module->references, 1);
-	CUresult result = sim_module_parse(image, jit, &module->ptx);
-	if (result == CUDA_SUCCESS)
-		result = list_functions(module);
-	if (result == CUDA_SUCCESS)
-		result = bind_managed(module, library);
-	if (result == CUDA_SUCCESS)
-		result = bind_variables(module, image);
-	module->uses_heap = contains_word(image, "malloc");
-	if (result == CUDA_SUCCESS && module->uses_heap)
-		result = sim_exec_create_heap(context);
+	CUresult result = fill_module(module, image, jit);
 	if (result != CUDA_SUCCESS) {
 		sim_module_unref(module);
 		return result;

@@ -37,50 +37,55 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 	return CUDA_SUCCESS;
 }
 
+// With exec->lock held.
+static CUresult alloc_heap(struct sim_context *owner, struct sim_exec *exec)
+{
+	size_t size = owner->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+
+	SIM_TRY(sim_memory_alloc(owner, size, SIM_RANGE_MODULE, &exec->heap_memory));
+	exec->heap = ptx_heap_create(exec->heap_memory, size);
+	if (exec->heap)
+		return CUDA_SUCCESS;
+	sim_memory_free(exec->heap_memory);
+	exec->heap_memory = 0;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult sim_exec_create_heap(struct sim_context *context)
 {
-	struct sim_context *owner = context->parent;
 	struct sim_exec *exec;
-	CUresult result = CUDA_SUCCESS;
 
-	SIM_TRY(sim_exec_get(owner, &exec));
+	SIM_TRY(sim_exec_get(context, &exec));
 	pthread_mutex_lock(&exec->lock);
-	if (!exec->heap) {
-		size_t size = owner->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
-		result = sim_memory_alloc(owner, size, SIM_RANGE_MODULE, &exec->heap_memory);
-		if (result == CUDA_SUCCESS) {
-			exec->heap = ptx_heap_create(exec->heap_memory, size);
-			if (!exec->heap) {
-				sim_memory_free(exec->heap_memory);
-				result = CUDA_ERROR_OUT_OF_MEMORY;
-			}
-		}
-	}
+	CUresult result = exec->heap ? CUDA_SUCCESS : alloc_heap(context->parent, exec);
 	pthread_mutex_unlock(&exec->lock);
 	return result;
+}
+
+// With exec->lock held.
+static CUresult alloc_workspace(struct sim_context *owner, struct sim_exec *exec, CUdeviceptr *ret_workspace)
+{
+	if (!exec->workspaces)
+		SIM_TRY(sim_memory_alloc(owner, SIM_WORKSPACE * SIM_WORKSPACES, SIM_RANGE_MODULE, &exec->workspaces));
+	if (exec->workspace_used == UINT64_MAX)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	int slot = __builtin_ctzll(~exec->workspace_used);
+	exec->workspace_used |= (uint64_t)1 << slot;
+	*ret_workspace = exec->workspaces + (CUdeviceptr)slot * SIM_WORKSPACE;
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_exec_workspace_alloc(struct sim_context *context, CUdeviceptr *ret_workspace)
 {
 	struct sim_exec *exec;
-	CUresult result = CUDA_SUCCESS;
 
 	SIM_TRY(sim_exec_get(context, &exec));
 	pthread_mutex_lock(&exec->lock);
-	if (!exec->workspaces)
-		result = sim_memory_alloc(context->parent, SIM_WORKSPACE * SIM_WORKSPACES, SIM_RANGE_MODULE,
-					  &exec->workspaces);
-	if (result == CUDA_SUCCESS && exec->workspace_used == UINT64_MAX)
-		result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	if (result == CUDA_SUCCESS) {
-		int slot = __builtin_ctzll(~exec->workspace_used);
-		exec->workspace_used |= (uint64_t)1 << slot;
-		*ret_workspace = exec->workspaces + (CUdeviceptr)slot * SIM_WORKSPACE;
-	}
+	CUresult result = alloc_workspace(context->parent, exec, ret_workspace);
 	pthread_mutex_unlock(&exec->lock);
-	if (result == CUDA_SUCCESS)
-		memset(sim_memory_translate(context->device, *ret_workspace, SIM_WORKSPACE, true), 0, SIM_WORKSPACE);
-	return result;
+	SIM_TRY(result);
+	memset(sim_memory_translate(context->device, *ret_workspace, SIM_WORKSPACE, true), 0, SIM_WORKSPACE);
+	return CUDA_SUCCESS;
 }
 
 void sim_exec_workspace_free(struct sim_context *context, CUdeviceptr workspace)

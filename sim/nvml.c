@@ -60,7 +60,8 @@ static nvmlReturn_t init_state(void)
 
 	if (status == SIM_CONFIG_UNSET)
 		snprintf(problem, sizeof problem,
-			 "VIRGATE_SIM is not set: the simulated NVML was loaded without being asked for");
+			 "VIRGATE_SIM is not set, but the simulated NVML was loaded: set VIRGATE_SIM=1 to use it, or "
+			 "remove its directory from LD_LIBRARY_PATH");
 	if (status == 0 && !state.region)
 		status = region_open(&state.config, true, &state.region, problem, sizeof problem);
 	if (status != 0) {

@@ -242,7 +242,7 @@ static void start_worker(struct sim_stream *stream)
 }
 
 // Returns the mark of the stream's latest operation; NULL: the stream is idle. With context->lock held.
-static struct sim_mark *last_mark(struct sim_stream *stream)
+static struct sim_mark *get_last_mark(struct sim_stream *stream)
 {
 	if (!stream->last)
 		return NULL;
@@ -259,9 +259,9 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 	if (stream->legacy) {
 		for (struct sim_stream *other = context->streams; other; other = other->next)
 			if (other != stream && other->last && !(other->flags & CU_STREAM_NON_BLOCKING))
-				sim_op_wait_for(op, last_mark(other));
+				sim_op_wait_for(op, get_last_mark(other));
 	} else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && context->legacy->last) {
-		sim_op_wait_for(op, last_mark(context->legacy));
+		sim_op_wait_for(op, get_last_mark(context->legacy));
 	}
 }
 
@@ -445,7 +445,7 @@ struct sim_mark *sim_stream_last_mark(struct sim_stream *stream)
 	if (atomic_load_explicit(&stream->pending, memory_order_acquire) == 0)
 		return NULL;
 	pthread_mutex_lock(&stream->context->lock);
-	struct sim_mark *mark = sim_mark_ref(last_mark(stream));
+	struct sim_mark *mark = sim_mark_ref(get_last_mark(stream));
 	pthread_mutex_unlock(&stream->context->lock);
 	return mark;
 }

@@ -239,7 +239,8 @@ static CUresult init_process(void)
 	case 0:
 		break;
 	case SIM_CONFIG_UNSET:
-		sim_warn("VIRGATE_SIM is not set: the simulated driver was loaded without being asked for");
+		sim_warn("VIRGATE_SIM is not set, but the simulated driver was loaded: set VIRGATE_SIM=1 to use it, or "
+			 "remove its directory from LD_LIBRARY_PATH");
 		return CUDA_ERROR_NO_DEVICE;
 	default:
 		sim_warn("%s", problem);

@@ -22,7 +22,7 @@
 
 enum { TABLES = 0, SLOTS = 1 }; // bytes of the file; that of a slot is SLOTS + its index
 
-static struct flock byte_lock(short type, int byte)
+static struct flock make_byte_lock(short type, int byte)
 {
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 }
@@ -134,7 +134,7 @@ static void reset_in_child(struct region *region)
 
 void region_lock(struct region *region)
 {
-	struct flock lock = byte_lock(F_WRLCK, TABLES);
+	struct flock lock = make_byte_lock(F_WRLCK, TABLES);
 
 	reset_in_child(region);
 	pthread_mutex_lock(&region->threads);
@@ -150,7 +150,7 @@ void region_lock(struct region *region)
 
 void region_unlock(struct region *region)
 {
-	struct flock lock = byte_lock(F_UNLCK, TABLES);
+	struct flock lock = make_byte_lock(F_UNLCK, TABLES);
 
 	region->header->changing = 0;
 	(void)fcntl(region->lock, F_OFD_SETLK, &lock);
@@ -167,7 +167,7 @@ static int remap_file(struct region *region, int fd)
 
 int region_slot_claim(struct region *region, int slot)
 {
-	struct flock lock = byte_lock(F_WRLCK, SLOTS + slot);
+	struct flock lock = make_byte_lock(F_WRLCK, SLOTS + slot);
 	_cleanup_close_ int fd = reopen_file(region);
 
 	if (fd < 0)
@@ -187,7 +187,7 @@ void region_slot_release(struct region *region)
 
 bool region_slot_is_locked(struct region *region, uint32_t slot)
 {
-	struct flock lock = byte_lock(F_WRLCK, SLOTS + (int)slot);
+	struct flock lock = make_byte_lock(F_WRLCK, SLOTS + (int)slot);
 
 	return fcntl(region->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
