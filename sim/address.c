@@ -340,28 +340,34 @@ void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data),
 
 struct backing {
 	const struct sim_physical *physical;
-	bool present;
 	int status;
 };
 
-static void change_backing(struct sim_range *range, void *data)
+static void unmap_backing(struct sim_range *range, void *physical)
+{
+	for (struct sim_mapping *mapping = range->mappings; mapping; mapping = mapping->next)
+		if (mapping->physical == physical)
+			clear_backing(mapping->base, mapping->size);
+}
+
+static void restore_backing(struct sim_range *range, void *data)
 {
 	struct backing *backing = data;
 
-	for (struct sim_mapping *mapping = range->mappings; mapping; mapping = mapping->next) {
-		if (mapping->physical != backing->physical)
-			continue;
-		if (!backing->present)
-			clear_backing(mapping->base, mapping->size);
-		else if (set_backing(mapping) != 0)
+	for (struct sim_mapping *mapping = range->mappings; mapping; mapping = mapping->next)
+		if (mapping->physical == backing->physical && set_backing(mapping) != 0)
 			backing->status = -ENOMEM;
-	}
 }
 
-int sim_physical_backing(const struct sim_physical *physical, bool present)
+void sim_physical_unmap(struct sim_physical *physical)
 {
-	struct backing backing = {physical, present, 0};
+	sim_ranges_each(unmap_backing, physical);
+}
 
-	sim_ranges_each(change_backing, &backing);
+int sim_physical_remap(const struct sim_physical *physical)
+{
+	struct backing backing = {physical, 0};
+
+	sim_ranges_each(restore_backing, &backing);
 	return backing.status;
 }

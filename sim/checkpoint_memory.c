@@ -21,9 +21,11 @@ static struct evicted *evicted;
 
 enum { PAGE = 4096 };
 
+enum direction { FROM_DEVICE, TO_DEVICE };
+
 struct transfer {
 	unsigned char *contents;
-	bool out; // from the device
+	enum direction direction;
 };
 
 static int copy_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
@@ -34,8 +36,9 @@ static int copy_run(void *data, int descriptor, off_t offset, size_t at, size_t 
 
 	if (device == MAP_FAILED)
 		return -errno;
-	unsigned char *from = transfer->out ? device : transfer->contents + at;
-	unsigned char *to = transfer->out ? transfer->contents + at : device;
+	bool out = transfer->direction == FROM_DEVICE;
+	unsigned char *from = out ? device : transfer->contents + at;
+	unsigned char *to = out ? transfer->contents + at : device;
 	for (size_t i = 0; i < size; i += PAGE)
 		if (memcmp(from + i, zero, PAGE) != 0) // new memory is zero already
 			memcpy(to + i, from + i, PAGE);
@@ -43,9 +46,10 @@ static int copy_run(void *data, int descriptor, off_t offset, size_t at, size_t 
 	return 0;
 }
 
-static int transfer(const struct sim_physical *physical, unsigned char *contents, bool out)
+static int copy_contents(const struct sim_physical *physical, unsigned char *contents, enum direction direction)
 {
-	struct transfer data = {contents, out};
+	struct transfer data = {contents, direction};
+
 	return region_each_run(sim_process.region, physical->id, copy_run, &data);
 }
 
@@ -68,7 +72,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 	struct evicted *one = calloc(1, sizeof *one);
 	void *contents = mmap(NULL, physical->size, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!one || contents == MAP_FAILED || transfer(physical, contents, true) != 0) {
+	if (!one || contents == MAP_FAILED || copy_contents(physical, contents, FROM_DEVICE) != 0) {
 		if (contents != MAP_FAILED)
 			munmap(contents, physical->size);
 		free(one);
@@ -115,7 +119,7 @@ CUresult sim_evict_memory(void)
 		return survey.result;
 	}
 	for (struct evicted *one = survey.list; one; one = one->next) {
-		(void)sim_physical_backing(one->physical, false);
+		sim_physical_unmap(one->physical);
 		region_unref(sim_process.region, one->physical->id);
 	}
 	evicted = survey.list;
@@ -207,8 +211,8 @@ CUresult sim_restore_memory(const CUcheckpointGpuPair *pairs, unsigned count)
 		region_uuid(&sim_process.config, physical[i], (uint8_t *)sim_process.devices[i].uuid.bytes);
 	}
 	for (struct evicted *one = evicted; one; one = one->next)
-		if ((!one->stayed && transfer(one->physical, one->contents, false) != 0) ||
-		    sim_physical_backing(one->physical, true) != 0)
+		if ((!one->stayed && copy_contents(one->physical, one->contents, TO_DEVICE) != 0) ||
+		    sim_physical_remap(one->physical) != 0)
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 	free_evicted(evicted);
 	evicted = NULL;

@@ -191,8 +191,8 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Returns a hash of the configuration and of its text. Another text has a daemon of its own, and two daemons must not
-// admit vGPUs to the memory of one device.
+// Returns a hash of the configuration and of its text. Another text is another node with its own daemon: two daemons
+// must not admit vGPUs to the memory of one device.
 static uint64_t hash_config(const struct sim_config *config, const char *spec)
 {
 	char text[512];

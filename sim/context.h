@@ -78,7 +78,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 // Ends its work and frees what it owns. The struct stays.
 void sim_context_end(struct sim_context *context);
 CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context);
-CUresult sim_primary_release(struct sim_device *device, bool reset);
+CUresult sim_primary_release(struct sim_device *device);
 
 // Allocates device memory that the driver needs itself. With the memory lock held. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_driver_memory_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical);

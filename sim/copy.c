@@ -142,9 +142,9 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 		void *target = (void *)(to + done);
 		const void *source = (void *)(from + done);
 		if (op->target)
-			target = sim_memory_translate(op->target, to + done, piece, true);
+			target = sim_memory_translate(op->target, to + done, piece, SIM_WRITE);
 		if (op->source)
-			source = sim_memory_translate(op->source, from + done, piece, false);
+			source = sim_memory_translate(op->source, from + done, piece, SIM_READ);
 		if (!target || !source)
 			return CUDA_ERROR_ILLEGAL_ADDRESS; // unmapped since the call
 		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
@@ -175,7 +175,7 @@ static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t 
 
 static CUresult set_zero(struct sim_copy_op *op, uintptr_t to, size_t length)
 {
-	void *target = op->target ? sim_memory_translate(op->target, to, length, true) : (void *)to;
+	void *target = op->target ? sim_memory_translate(op->target, to, length, SIM_WRITE) : (void *)to;
 
 	if (!target)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -299,8 +299,10 @@ static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pi
 	return cover == SIM_HOST_PART ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, bool asynchronous)
+// `peers`: memory of pools need not be accessible to the stream's device.
+static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, enum sim_call call)
 {
+	bool asynchronous = call == SIM_ASYNCHRONOUS;
 	struct sim_stream *stream;
 	struct sim_op *op_;
 
@@ -345,12 +347,12 @@ static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool pee
 	return asynchronous && !from_pageable && !to_pageable ? sim_submit(stream, op_) : sim_submit_wait(stream, op_);
 }
 
-CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
+CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, enum sim_call call)
 {
-	return submit_copy(handle, copy, false, asynchronous);
+	return submit_copy(handle, copy, false, call);
 }
 
-CUresult sim_copy_peer(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
+CUresult sim_copy_peer(CUstream handle, const CUDA_MEMCPY3D *copy, enum sim_call call)
 {
-	return submit_copy(handle, copy, true, asynchronous);
+	return submit_copy(handle, copy, true, call);
 }

@@ -21,6 +21,7 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #define SIM_PROGRAMS_BYTES(access) access
 #endif
 
+enum sim_call { SIM_SYNCHRONOUS, SIM_ASYNCHRONOUS };
 enum { SIM_STAGED = 64 << 10 }; // pageable sources up to this are copied when the call is made
 
 struct sim_copy_tiles { // the side of a copy that is in a sparse array
@@ -41,9 +42,9 @@ extern const struct sim_op_class sim_copy_class;
 // Checks a copy as the driver does when the call is made.
 CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op);
 // Checks and submits to the stream of a handle.
-CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
+CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);
 // Between the memory of two contexts, each of which may access its own.
-CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
+CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);
 
 struct sim_set_op {
 	struct sim_op op;

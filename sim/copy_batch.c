@@ -37,7 +37,7 @@ static CUresult copy_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, 
 		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = srcs[i],
 				      .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dsts[i],
 				      .WidthInBytes = sizes[i], .Height = 1, .Depth = 1};
-		CUresult result = sizes[i] ? sim_copy(hStream, &copy, true) : CUDA_ERROR_INVALID_VALUE;
+		CUresult result = sizes[i] ? sim_copy(hStream, &copy, SIM_ASYNCHRONOUS) : CUDA_ERROR_INVALID_VALUE;
 		if (result != CUDA_SUCCESS) {
 			if (failIdx)
 				*failIdx = i;
@@ -129,7 +129,7 @@ static CUresult copy_one(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 	copy.WidthInBytes = op->extent.width * element;
 	SIM_TRY(set_operand(&op->src, element, &copy, false));
 	SIM_TRY(set_operand(&op->dst, element, &copy, true));
-	return sim_copy(stream, &copy, true);
+	return sim_copy(stream, &copy, SIM_ASYNCHRONOUS);
 }
 
 static CUresult copy_batch_3d(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,

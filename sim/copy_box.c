@@ -50,50 +50,50 @@ static CUDA_MEMCPY3D convert_peer(const CUDA_MEMCPY3D_PEER *c)
 			       .Depth = c->Depth};
 }
 
-static CUresult copy_2d(CUstream stream, const CUDA_MEMCPY2D *copy, bool asynchronous)
+static CUresult copy_2d(CUstream stream, const CUDA_MEMCPY2D *copy, enum sim_call call)
 {
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D box = convert_2d(copy);
-	return sim_copy(stream, &box, asynchronous);
+	return sim_copy(stream, &box, call);
 }
 
-static CUresult copy_3d(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous)
+static CUresult copy_3d(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call)
 {
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
-	return sim_copy(stream, copy, asynchronous);
+	return sim_copy(stream, copy, call);
 }
 
-static CUresult copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *copy, bool asynchronous)
+static CUresult copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *copy, enum sim_call call)
 {
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D box = convert_peer(copy);
-	return sim_copy_peer(stream, &box, asynchronous);
+	return sim_copy_peer(stream, &box, call);
 }
 
-#define SYNCHRONOUS(name, thread_name, type, with)                                                 \
-	CUresult CUDAAPI name(const type *pCopy)                                                   \
-	{                                                                                          \
-		SIM_ENTER(name);                                                                   \
-		return with(NULL, pCopy, false);                                                   \
-	}                                                                                          \
-	CUresult CUDAAPI thread_name(const type *pCopy)                                            \
-	{                                                                                          \
-		SIM_ENTER(thread_name);                                                            \
-		return with(CU_STREAM_PER_THREAD, pCopy, false);                                   \
+#define SYNCHRONOUS(name, thread_name, type, with)                         \
+	CUresult CUDAAPI name(const type *pCopy)                           \
+	{                                                                  \
+		SIM_ENTER(name);                                           \
+		return with(NULL, pCopy, SIM_SYNCHRONOUS);                 \
+	}                                                                  \
+	CUresult CUDAAPI thread_name(const type *pCopy)                    \
+	{                                                                  \
+		SIM_ENTER(thread_name);                                    \
+		return with(CU_STREAM_PER_THREAD, pCopy, SIM_SYNCHRONOUS); \
 	}
-#define ASYNCHRONOUS(name, type, with)                                                             \
-	CUresult CUDAAPI name(const type *pCopy, CUstream hStream)                                 \
-	{                                                                                          \
-		SIM_ENTER(name);                                                                   \
-		return with(hStream, pCopy, true);                                                 \
-	}                                                                                          \
-	CUresult CUDAAPI name##_ptsz(const type *pCopy, CUstream hStream)                          \
-	{                                                                                          \
-		SIM_ENTER(name##_ptsz);                                                            \
-		return with(SIM_PTSZ(hStream), pCopy, true);                                       \
+#define ASYNCHRONOUS(name, type, with)                                    \
+	CUresult CUDAAPI name(const type *pCopy, CUstream hStream)        \
+	{                                                                 \
+		SIM_ENTER(name);                                          \
+		return with(hStream, pCopy, SIM_ASYNCHRONOUS);            \
+	}                                                                 \
+	CUresult CUDAAPI name##_ptsz(const type *pCopy, CUstream hStream) \
+	{                                                                 \
+		SIM_ENTER(name##_ptsz);                                   \
+		return with(SIM_PTSZ(hStream), pCopy, SIM_ASYNCHRONOUS);  \
 	}
 
 SYNCHRONOUS(cuMemcpy2D_v2, cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, copy_2d)

@@ -10,27 +10,27 @@
 #define LINE(length, ...) (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (length), .Height = 1, .Depth = 1})
 
 // Define an entry and its form for the per-thread default stream, from the name, the parameters and the operands.
-#define SYNCHRONOUS(name, thread_name, parameters, ...)                                            \
-	CUresult CUDAAPI name parameters                                                           \
-	{                                                                                          \
-		SIM_ENTER(name);                                                                   \
-		return sim_copy(NULL, LINE(ByteCount, __VA_ARGS__), false);                        \
-	}                                                                                          \
-	CUresult CUDAAPI thread_name parameters                                                    \
-	{                                                                                          \
-		SIM_ENTER(thread_name);                                                            \
-		return sim_copy(CU_STREAM_PER_THREAD, LINE(ByteCount, __VA_ARGS__), false);        \
+#define SYNCHRONOUS(name, thread_name, parameters, ...)                                               \
+	CUresult CUDAAPI name parameters                                                              \
+	{                                                                                             \
+		SIM_ENTER(name);                                                                      \
+		return sim_copy(NULL, LINE(ByteCount, __VA_ARGS__), SIM_SYNCHRONOUS);                 \
+	}                                                                                             \
+	CUresult CUDAAPI thread_name parameters                                                       \
+	{                                                                                             \
+		SIM_ENTER(thread_name);                                                               \
+		return sim_copy(CU_STREAM_PER_THREAD, LINE(ByteCount, __VA_ARGS__), SIM_SYNCHRONOUS); \
 	}
-#define ASYNCHRONOUS(name, parameters, ...)                                                        \
-	CUresult CUDAAPI name parameters                                                           \
-	{                                                                                          \
-		SIM_ENTER(name);                                                                   \
-		return sim_copy(hStream, LINE(ByteCount, __VA_ARGS__), true);                      \
-	}                                                                                          \
-	CUresult CUDAAPI name##_ptsz parameters                                                    \
-	{                                                                                          \
-		SIM_ENTER(name##_ptsz);                                                            \
-		return sim_copy(SIM_PTSZ(hStream), LINE(ByteCount, __VA_ARGS__), true);            \
+#define ASYNCHRONOUS(name, parameters, ...)                                                         \
+	CUresult CUDAAPI name parameters                                                            \
+	{                                                                                           \
+		SIM_ENTER(name);                                                                    \
+		return sim_copy(hStream, LINE(ByteCount, __VA_ARGS__), SIM_ASYNCHRONOUS);           \
+	}                                                                                           \
+	CUresult CUDAAPI name##_ptsz parameters                                                     \
+	{                                                                                           \
+		SIM_ENTER(name##_ptsz);                                                             \
+		return sim_copy(SIM_PTSZ(hStream), LINE(ByteCount, __VA_ARGS__), SIM_ASYNCHRONOUS); \
 	}
 
 SYNCHRONOUS(cuMemcpy, cuMemcpy_ptds, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), UNIFIED(dst, dst),
@@ -81,36 +81,37 @@ static CUresult check_contexts(CUcontext dst, CUcontext src)
 }
 
 static CUresult copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-			  CUcontext src_context, size_t length, bool asynchronous)
+			  CUcontext src_context, size_t length, enum sim_call call)
 {
 	SIM_TRY(check_contexts(dst_context, src_context));
-	return sim_copy_peer(stream, LINE(length, DEVICE(dst, dst), DEVICE(src, src)), asynchronous);
+	return sim_copy_peer(stream, LINE(length, DEVICE(dst, dst), DEVICE(src, src)), call);
 }
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
 			      size_t ByteCount)
 {
 	SIM_ENTER(cuMemcpyPeer);
-	return copy_peer(NULL, dstDevice, dstContext, srcDevice, srcContext, ByteCount, false);
+	return copy_peer(NULL, dstDevice, dstContext, srcDevice, srcContext, ByteCount, SIM_SYNCHRONOUS);
 }
 
 CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 				   CUcontext srcContext, size_t ByteCount)
 {
 	SIM_ENTER(cuMemcpyPeer_ptds);
-	return copy_peer(CU_STREAM_PER_THREAD, dstDevice, dstContext, srcDevice, srcContext, ByteCount, false);
+	return copy_peer(CU_STREAM_PER_THREAD, dstDevice, dstContext, srcDevice, srcContext, ByteCount,
+			 SIM_SYNCHRONOUS);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 				   CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyPeerAsync);
-	return copy_peer(hStream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, true);
+	return copy_peer(hStream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, SIM_ASYNCHRONOUS);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 					CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyPeerAsync_ptsz);
-	return copy_peer(SIM_PTSZ(hStream), dstDevice, dstContext, srcDevice, srcContext, ByteCount, true);
+	return copy_peer(SIM_PTSZ(hStream), dstDevice, dstContext, srcDevice, srcContext, ByteCount, SIM_ASYNCHRONOUS);
 }

@@ -364,7 +364,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 					    .initial = defaultLaunchValue,
 					    .reset = flags == CU_GRAPH_COND_ASSIGN_DEFAULT,
 					    .next = hGraph->conditions};
-	memcpy(sim_memory_translate(context->device, word, sizeof defaultLaunchValue, true), &defaultLaunchValue,
+	memcpy(sim_memory_translate(context->device, word, sizeof defaultLaunchValue, SIM_WRITE), &defaultLaunchValue,
 	       sizeof defaultLaunchValue);
 	hGraph->conditions = condition;
 	*pHandle_out = word;

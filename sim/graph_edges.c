@@ -89,7 +89,9 @@ static CUresult fill_list(CUgraphNode *nodes, size_t *count, CUgraphNode *found,
 	return CUDA_SUCCESS;
 }
 
-static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count, bool roots)
+enum node_choice { ALL_NODES, ROOT_NODES };
+
+static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count, enum node_choice choice)
 {
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -99,7 +101,7 @@ static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count, boo
 	if (!found)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct CUgraphNode_st *node = graph->first; node; node = node->next)
-		if (!roots || !node->dependencies.count)
+		if (choice == ALL_NODES || !node->dependencies.count)
 			found[found_count++] = node;
 	CUresult result = fill_list(nodes, count, found, found_count);
 	free(found);
@@ -109,13 +111,13 @@ static CUresult list_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count, boo
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
 	SIM_ENTER(cuGraphGetNodes);
-	return list_nodes(hGraph, nodes, numNodes, false);
+	return list_nodes(hGraph, nodes, numNodes, ALL_NODES);
 }
 
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
 {
 	SIM_ENTER(cuGraphGetRootNodes);
-	return list_nodes(hGraph, rootNodes, numRootNodes, true);
+	return list_nodes(hGraph, rootNodes, numRootNodes, ROOT_NODES);
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
@@ -223,8 +225,8 @@ CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, 
 	return list_graph_edges(hGraph, from, to, edgeData, numEdges);
 }
 
-static CUresult change_dependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-				    const CUgraphEdgeData *data, size_t count, bool present)
+// Checks pairs of distinct nodes of the graph, which must all have an edge (`connected`), or none.
+static CUresult check_pairs(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool connected)
 {
 	SIM_TRY(sim_graph_get(graph));
 	if (count && (!from || !to))
@@ -233,20 +235,32 @@ static CUresult change_dependencies(CUgraph graph, const CUgraphNode *from, cons
 		SIM_TRY(sim_node_get(from[i]));
 		SIM_TRY(sim_node_get(to[i]));
 		if (from[i] == to[i] || from[i]->graph != graph || to[i]->graph != graph ||
-		    !sim_edges_find(&to[i]->dependencies, from[i]) != !present)
+		    !sim_edges_find(&to[i]->dependencies, from[i]) != !connected)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (present && count && has_memory(graph))
+	return CUDA_SUCCESS;
+}
+
+static CUresult add_dependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				 const CUgraphEdgeData *data, size_t count)
+{
+	SIM_TRY(check_pairs(graph, from, to, count, false));
+	for (size_t i = 0; i < count; i++) {
+		if (sim_edges_find(&to[i]->dependencies, from[i])) // a pair was repeated
+			return CUDA_ERROR_INVALID_VALUE;
+		SIM_TRY(sim_graph_connect(from[i], to[i], data ? &data[i] : NULL));
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult remove_dependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+{
+	SIM_TRY(check_pairs(graph, from, to, count, true));
+	if (count && has_memory(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++) {
-		if (present) {
-			sim_edges_remove(&to[i]->dependencies, from[i]);
-			sim_edges_remove(&from[i]->dependents, to[i]);
-		} else if (!sim_edges_find(&to[i]->dependencies, from[i])) {
-			SIM_TRY(sim_graph_connect(from[i], to[i], data ? &data[i] : NULL));
-		} else {
-			return CUDA_ERROR_INVALID_VALUE;
-		}
+		sim_edges_remove(&to[i]->dependencies, from[i]);
+		sim_edges_remove(&from[i]->dependents, to[i]);
 	}
 	return CUDA_SUCCESS;
 }
@@ -254,26 +268,26 @@ static CUresult change_dependencies(CUgraph graph, const CUgraphNode *from, cons
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
 	SIM_ENTER(cuGraphAddDependencies);
-	return change_dependencies(hGraph, from, to, NULL, numDependencies, false);
+	return add_dependencies(hGraph, from, to, NULL, numDependencies);
 }
 
 CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 				   const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
 	SIM_ENTER(cuGraphAddDependencies_v2);
-	return change_dependencies(hGraph, from, to, edgeData, numDependencies, false);
+	return add_dependencies(hGraph, from, to, edgeData, numDependencies);
 }
 
 CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 				   size_t numDependencies)
 {
 	SIM_ENTER(cuGraphRemoveDependencies);
-	return change_dependencies(hGraph, from, to, NULL, numDependencies, true);
+	return remove_dependencies(hGraph, from, to, numDependencies);
 }
 
 CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 				      const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
 	SIM_ENTER(cuGraphRemoveDependencies_v2);
-	return change_dependencies(hGraph, from, to, edgeData, numDependencies, true);
+	return remove_dependencies(hGraph, from, to, numDependencies);
 }

@@ -215,7 +215,8 @@ CUresult sim_program_upload(struct sim_program *program)
 
 static CUresult read_condition(const struct sim_condition *condition, unsigned *ret_value)
 {
-	const unsigned *word = sim_memory_translate(condition->context->device, condition->handle, sizeof *word, false);
+	const unsigned *word =
+		sim_memory_translate(condition->context->device, condition->handle, sizeof *word, SIM_READ);
 	if (!word)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	*ret_value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -298,7 +299,7 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 	for (unsigned i = 0; i < program->condition_count; i++) {
 		const struct sim_condition *condition = program->conditions[i];
 		unsigned *word =
-			sim_memory_translate(condition->context->device, condition->handle, sizeof *word, true);
+			sim_memory_translate(condition->context->device, condition->handle, sizeof *word, SIM_WRITE);
 		if (condition->reset && word)
 			__atomic_store_n(word, condition->initial, __ATOMIC_RELEASE);
 	}

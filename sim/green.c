@@ -40,7 +40,7 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUd
 	CUresult result = green ? sim_context_alloc_green(context) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS) {
 		free(green);
-		sim_primary_release(device, false);
+		sim_primary_release(device);
 		return result;
 	}
 	green->device = device;
@@ -66,7 +66,7 @@ CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx)
 	if (green->view)
 		sim_context_end(green->view);
 	sim_stream_close(green->internal);
-	return sim_primary_release(green->device, false);
+	return sim_primary_release(green->device);
 }
 
 CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)

@@ -27,12 +27,14 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
 	return count;
 }
 
+enum scheduling { COSCHEDULED, IGNORE_COSCHEDULING };
+
 // Returns the unit of a split: 8 SMs, the size of a cluster, or 2 if they need not be scheduled together.
-static unsigned get_unit(bool alone)
+static unsigned get_unit(enum scheduling scheduling)
 {
 	if (sim_process.config.cc_major < 9)
 		return sim_process.config.cc_major < 8 ? 2 : 4;
-	return alone ? 2 : 8;
+	return scheduling == IGNORE_COSCHEDULING ? 2 : 8;
 }
 
 static void fill_resource(CUdevResource *to, const struct resource *hidden, unsigned unit, unsigned flags)
@@ -90,7 +92,7 @@ CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type,
 		memcpy(hidden.mask, green->mask, sizeof hidden.mask);
 	else
 		add_all_sms(hidden.mask);
-	fill_resource(resource, &hidden, get_unit(false), 0);
+	fill_resource(resource, &hidden, get_unit(COSCHEDULED), 0);
 	return CUDA_SUCCESS;
 }
 
@@ -140,7 +142,8 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // a green context must have it first
-	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING),
+	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? IGNORE_COSCHEDULING
+											    : COSCHEDULED),
 		 have = sim_green_count(hidden.mask);
 	unsigned size = minCount == 0 ? unit : (minCount + unit - 1) / unit * unit;
 	if (size > have || minCount > have)
@@ -167,7 +170,8 @@ static CUresult compute_group_size(const struct sim_split_group *group, unsigned
 				   unsigned *ret_count)
 {
 	static const unsigned zeros[12];
-	unsigned least = get_unit(true), unit = group->coscheduled ? group->coscheduled : get_unit(false);
+	unsigned least = get_unit(IGNORE_COSCHEDULING),
+		 unit = group->coscheduled ? group->coscheduled : get_unit(COSCHEDULED);
 	bool backfill = group->flags & SIM_GROUP_BACKFILL;
 
 	if ((group->flags & ~(unsigned)SIM_GROUP_BACKFILL) || memcmp(group->reserved, zeros, sizeof zeros) != 0)
@@ -208,7 +212,7 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 			fill_resource(&result[i], &part, unit, parameters[i].flags);
 	}
 	if (remainder)
-		fill_remainder(remainder, &hidden, split, get_unit(true));
+		fill_remainder(remainder, &hidden, split, get_unit(IGNORE_COSCHEDULING));
 	return CUDA_SUCCESS;
 }
 

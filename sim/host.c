@@ -200,18 +200,25 @@ bool sim_host_has_managed(void)
 	return found;
 }
 
-CUresult sim_host_free(uintptr_t base, bool managed)
+// Removes the entry of that kind that starts at `base`, and returns it; NULL: not found.
+static struct sim_host *remove_at(uintptr_t base, enum sim_host_kind kind)
 {
 	struct sim_host *host = NULL;
 
 	pthread_rwlock_wrlock(&lock);
 	size_t i = find_above(base);
-	if (i > 0 && hosts[i - 1]->base == base &&
-	    hosts[i - 1]->kind == (managed ? SIM_HOST_MANAGED : SIM_HOST_ALLOCATED)) {
+	if (i > 0 && hosts[i - 1]->base == base && hosts[i - 1]->kind == kind) {
 		host = hosts[i - 1];
 		remove_host(i - 1);
 	}
 	pthread_rwlock_unlock(&lock);
+	return host;
+}
+
+CUresult sim_host_free(uintptr_t base, enum sim_host_kind kind)
+{
+	struct sim_host *host = remove_at(base, kind);
+
 	if (!host)
 		return CUDA_ERROR_INVALID_VALUE;
 	free_host(host);
@@ -227,16 +234,7 @@ CUresult sim_host_pool_add(uintptr_t base, size_t size)
 
 void sim_host_pool_remove(uintptr_t base)
 {
-	struct sim_host *host = NULL;
-
-	pthread_rwlock_wrlock(&lock);
-	size_t i = find_above(base);
-	if (i > 0 && hosts[i - 1]->base == base && hosts[i - 1]->kind == SIM_HOST_POOL) {
-		host = hosts[i - 1];
-		remove_host(i - 1);
-	}
-	pthread_rwlock_unlock(&lock);
-	free(host);
+	free(remove_at(base, SIM_HOST_POOL));
 }
 
 bool sim_has_numa_node(int node)
@@ -317,7 +315,7 @@ CUresult CUDAAPI cuMemFreeHost(void *p)
 	    pointer.host->kind != SIM_HOST_ALLOCATED)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)sim_context_synchronize(pointer.context);
-	return sim_host_free((uintptr_t)p, false);
+	return sim_host_free((uintptr_t)p, SIM_HOST_ALLOCATED);
 }
 
 CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -354,7 +352,6 @@ CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 CUresult CUDAAPI cuMemHostUnregister(void *p)
 {
 	struct sim_context *context;
-	struct sim_host *host = NULL;
 
 	SIM_ENTER(cuMemHostUnregister);
 	SIM_TRY(sim_context_current(&context));
@@ -362,13 +359,7 @@ CUresult CUDAAPI cuMemHostUnregister(void *p)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(context);
-	pthread_rwlock_wrlock(&lock);
-	size_t i = find_above((uintptr_t)p);
-	if (i > 0 && hosts[i - 1]->base == (uintptr_t)p && hosts[i - 1]->kind == SIM_HOST_REGISTERED) {
-		host = hosts[i - 1];
-		remove_host(i - 1);
-	}
-	pthread_rwlock_unlock(&lock);
+	struct sim_host *host = remove_at((uintptr_t)p, SIM_HOST_REGISTERED);
 	if (!host)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	free(host);

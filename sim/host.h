@@ -23,7 +23,7 @@ struct sim_host {
 };
 
 CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address);
-CUresult sim_host_free(uintptr_t base, bool managed);
+CUresult sim_host_free(uintptr_t base, enum sim_host_kind kind);
 void sim_host_context_finish(struct sim_context *context);
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
 bool sim_host_has_managed(void); // there is managed memory, of whatever kind

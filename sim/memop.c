@@ -12,7 +12,7 @@ enum { BATCH_MOST = 256 };
 static bool is_satisfied(struct sim_op *op, const CUstreamBatchMemOpParams *param, bool *ret_gone)
 {
 	bool wide = param->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-	const void *at = sim_memory_translate(op->context->device, param->waitValue.address, wide ? 8 : 4, false);
+	const void *at = sim_memory_translate(op->context->device, param->waitValue.address, wide ? 8 : 4, SIM_READ);
 	uint64_t now, want = wide ? param->waitValue.value64 : param->waitValue.value;
 
 	if (!at) {
@@ -52,7 +52,7 @@ static CUresult wait_value(struct sim_op *op, const CUstreamBatchMemOpParams *pa
 static CUresult write_value(struct sim_op *op, const CUstreamBatchMemOpParams *param)
 {
 	bool wide = param->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
-	void *at = sim_memory_translate(op->context->device, param->writeValue.address, wide ? 8 : 4, true);
+	void *at = sim_memory_translate(op->context->device, param->writeValue.address, wide ? 8 : 4, SIM_WRITE);
 
 	if (!at)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;

@@ -132,13 +132,13 @@ void sim_memory_context_finish(struct sim_context *context)
 	sim_host_context_finish(context);
 }
 
-void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, bool write)
+void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, enum sim_access access)
 {
 	uint64_t offset = address - sim_process.window, size = sim_process.window_size;
-	uint8_t need = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
+	uint8_t need = access == SIM_WRITE ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
 
 	if (offset >= size)
-		return device->space.other(device->space.context, address, length, write);
+		return device->space.other(device->space.context, address, length, access == SIM_WRITE);
 	if (length > size - offset)
 		return NULL;
 	size_t last = (offset + (length ? length - 1 : 0)) >> SIM_GRANULE_SHIFT;
@@ -247,7 +247,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	// Waits for work that may still use the memory.
 	(void)sim_context_synchronize(pointer.context ? pointer.context : context);
 	if (pointer.host)
-		return pointer.managed ? sim_host_free(dptr, true) : CUDA_ERROR_INVALID_VALUE;
+		return pointer.managed ? sim_host_free(dptr, SIM_HOST_MANAGED) : CUDA_ERROR_INVALID_VALUE;
 	if (pointer.range->kind == SIM_RANGE_POOL)
 		return sim_pool_free_pointer(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (pointer.range->kind == SIM_RANGE_GRAPH)

@@ -99,8 +99,10 @@ struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NU
 void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // its memory is freed
 // For checkpoints: calls `each` for all physical memory of the process.
 void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
-// For checkpoints: maps the memory's bytes where the memory is mapped (`present`), or unmaps them. 0 or -ENOMEM.
-int sim_physical_backing(const struct sim_physical *physical, bool present);
+// For checkpoints: removes the memory's bytes from all addresses where it is mapped.
+void sim_physical_unmap(struct sim_physical *physical);
+// For checkpoints: maps the bytes there again. Returns 0 or -ENOMEM.
+int sim_physical_remap(const struct sim_physical *physical);
 
 // Small allocations: several in a granule, in units of 512 bytes (block.c).
 CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *ret_address);
@@ -123,9 +125,10 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_ran
 // Frees without waiting for anything. CUDA_ERROR_INVALID_VALUE: no allocation starts there.
 CUresult sim_memory_free(CUdeviceptr address);
 void sim_memory_context_finish(struct sim_context *context);
+enum sim_access { SIM_READ, SIM_WRITE };
 // Returns where the host can access `length` bytes of device, pinned or managed memory; NULL: `device` may not access
 // all of them. Valid while the memory stays mapped.
-void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, bool write);
+void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, enum sim_access access);
 
 // What the driver knows about an address, for the checks of copies and for pointer attributes.
 struct sim_pointer {

@@ -153,7 +153,7 @@ static CUresult bind_variables(struct CUmod_st *module, const struct sim_image *
 	SIM_TRY(sim_memory_alloc(module->context, sim_round_up(variables, align ? align : 1) + code + align,
 				 SIM_RANGE_MODULE, &module->image));
 	CUdeviceptr start = align ? (module->image + align - 1) / align * align : module->image;
-	void *host = sim_memory_translate(module->context->device, start, variables ? variables : 1, true);
+	void *host = sim_memory_translate(module->context->device, start, variables ? variables : 1, SIM_WRITE);
 	if (!host || ptx_module_bind(module->ptx, start, host) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;

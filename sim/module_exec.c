@@ -84,7 +84,7 @@ CUresult sim_exec_workspace_alloc(struct sim_context *context, CUdeviceptr *ret_
 	CUresult result = alloc_workspace(context->parent, exec, ret_workspace);
 	pthread_mutex_unlock(&exec->lock);
 	SIM_TRY(result);
-	memset(sim_memory_translate(context->device, *ret_workspace, SIM_WORKSPACE, true), 0, SIM_WORKSPACE);
+	memset(sim_memory_translate(context->device, *ret_workspace, SIM_WORKSPACE, SIM_WRITE), 0, SIM_WORKSPACE);
 	return CUDA_SUCCESS;
 }
 

@@ -63,7 +63,7 @@ static nvmlReturn_t init_state(void)
 			 "VIRGATE_SIM is not set, but the simulated NVML was loaded: set VIRGATE_SIM=1 to use it, or "
 			 "remove its directory from LD_LIBRARY_PATH");
 	if (status == 0 && !state.region)
-		status = region_open(&state.config, true, &state.region, problem, sizeof problem);
+		status = region_observe(&state.config, &state.region, problem, sizeof problem);
 	if (status != 0) {
 		fprintf(stderr, "virgate sim: %s\n", problem);
 		return NVML_ERROR_DRIVER_NOT_LOADED;

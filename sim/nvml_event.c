@@ -142,7 +142,9 @@ nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_v1_t *request)
 
 // ---- field values -----------------------------------------------------------------------------------
 
-static nvmlReturn_t read_fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values, bool clear)
+enum field_action { FIELD_READ, FIELD_CLEAR };
+
+static nvmlReturn_t access_fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values, enum field_action action)
 {
 	struct nvml_state *now;
 	struct timespec time;
@@ -158,7 +160,7 @@ static nvmlReturn_t read_fields(nvmlDevice_t device, int count, nvmlFieldValue_t
 		value->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
 		value->value.ullVal = 0;
 		value->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-		if (clear ||
+		if (action == FIELD_CLEAR ||
 		    (value->fieldId != NVML_FI_DEV_NVLINK_LINK_COUNT && value->fieldId != NVML_FI_DEV_POWER_INSTANT))
 			continue;
 		value->nvmlReturn = NVML_SUCCESS;
@@ -170,12 +172,12 @@ static nvmlReturn_t read_fields(nvmlDevice_t device, int count, nvmlFieldValue_t
 
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
 {
-	return read_fields(device, valuesCount, values, false);
+	return access_fields(device, valuesCount, values, FIELD_READ);
 }
 
 nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
 {
-	return read_fields(device, valuesCount, values, true);
+	return access_fields(device, valuesCount, values, FIELD_CLEAR);
 }
 
 nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_v1_t *branchInfo, unsigned length)

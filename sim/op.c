@@ -340,9 +340,12 @@ void sim_context_wait_for_room(struct sim_context *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
-// Submits an operation, and consumes it. `wait`: returns when it has ended.
-static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, bool wait)
+enum submission { SUBMIT_ONLY, SUBMIT_AND_WAIT };
+
+// Submits an operation, and consumes it.
+static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum submission submission)
 {
+	bool wait = submission == SUBMIT_AND_WAIT;
 	struct sim_context *context = stream->context;
 	CUresult result = CUDA_SUCCESS;
 	struct sim_mark *mark = NULL;
@@ -421,12 +424,12 @@ void sim_stream_drain(struct sim_stream *stream)
 
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op)
 {
-	return submit_op(stream, op, false);
+	return submit_op(stream, op, SUBMIT_ONLY);
 }
 
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op)
 {
-	CUresult result = submit_op(stream, op, true);
+	CUresult result = submit_op(stream, op, SUBMIT_AND_WAIT);
 	if (result == CUDA_SUCCESS)
 		sim_pool_apply_thresholds(stream->context);
 	sim_exec_flush_output(stream->context);

@@ -28,9 +28,10 @@ static CUresult get_access_flags(int *ret_flags, CUdeviceptr ptr)
 	struct sim_context *context;
 
 	SIM_TRY(sim_context_current_any(&context));
-	*ret_flags = sim_memory_translate(context->device, ptr, 1, true)    ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
-		     : sim_memory_translate(context->device, ptr, 1, false) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-									    : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+	*ret_flags = sim_memory_translate(context->device, ptr, 1, SIM_WRITE)
+			     ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+		     : sim_memory_translate(context->device, ptr, 1, SIM_READ) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+									       : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 	return CUDA_SUCCESS;
 }
 

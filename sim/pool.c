@@ -291,14 +291,18 @@ static size_t count_missing_chunks(const struct sim_pool *pool, CUdeviceptr base
 	return missing;
 }
 
-// Finds the first free segment that needs the fewest new chunks. `wait`: also segments that another stream still uses.
-static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigned long long stream, bool wait)
+enum reuse { REUSE_NOW, REUSE_AFTER_WAIT };
+
+// Finds the first free segment that needs the fewest new chunks. REUSE_AFTER_WAIT: also segments that another stream
+// still uses.
+static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigned long long stream, enum reuse reuse)
 {
 	struct sim_segment *best = NULL;
 	size_t best_missing = SIZE_MAX;
 
 	for (struct sim_segment *segment = pool->segments; segment && best_missing; segment = segment->next) {
-		if (segment->used || segment->size < size || (segment->busy && segment->stream != stream && !wait))
+		if (segment->used || segment->size < size ||
+		    (segment->busy && segment->stream != stream && reuse == REUSE_NOW))
 			continue;
 		size_t missing = count_missing_chunks(pool, segment->base, size);
 		if (missing < best_missing) {
@@ -319,11 +323,11 @@ CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long s
 	if (rounded == 0 || rounded > pool->range->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	merge_free(pool);
-	segment = find_room(pool, rounded, stream, false);
+	segment = find_room(pool, rounded, stream, REUSE_NOW);
 	if (segment)
 		result = alloc_chunks(pool, segment->base, rounded);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && pool->reuse_internal) { // instead of failing, waits for a stream
-		segment = find_room(pool, rounded, stream, true);
+		segment = find_room(pool, rounded, stream, REUSE_AFTER_WAIT);
 		if (segment)
 			result = alloc_chunks(pool, segment->base, rounded);
 	}

@@ -67,7 +67,8 @@ struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addres
 CUresult sim_pool_create_descriptor(struct sim_pool *pool);
 // Checks that memory of a type can be at a location. Returns the location with id 0 if its id means nothing.
 CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location);
-CUresult sim_pool_get_of_device(CUmemoryPool *ret_pool, CUdevice device, bool current);
+enum sim_pool_role { SIM_POOL_DEFAULT, SIM_POOL_CURRENT };
+CUresult sim_pool_get_of_device(CUmemoryPool *ret_pool, CUdevice device, enum sim_pool_role role);
 CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
 bool sim_pool_is_managed(const struct sim_pool *pool);
 // The pool is no longer the current one of any location in host memory (pool_location.c).

@@ -153,7 +153,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim_pool_get_of_device(CUmemoryPool *pool_out, CUdevice dev, bool current)
+CUresult sim_pool_get_of_device(CUmemoryPool *pool_out, CUdevice dev, enum sim_pool_role role)
 {
 	struct sim_device *device;
 
@@ -162,7 +162,7 @@ CUresult sim_pool_get_of_device(CUmemoryPool *pool_out, CUdevice dev, bool curre
 	SIM_TRY(sim_device_get(dev, &device));
 	sim_memory_lock();
 	struct sim_pool *pool = sim_pool_default(device);
-	if (pool && current)
+	if (pool && role == SIM_POOL_CURRENT)
 		pool = device->current_pool;
 	sim_memory_unlock();
 	if (!pool)
@@ -174,13 +174,13 @@ CUresult sim_pool_get_of_device(CUmemoryPool *pool_out, CUdevice dev, bool curre
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
 	SIM_ENTER(cuDeviceGetDefaultMemPool);
-	return sim_pool_get_of_device(pool_out, dev, false);
+	return sim_pool_get_of_device(pool_out, dev, SIM_POOL_DEFAULT);
 }
 
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
 	SIM_ENTER(cuDeviceGetMemPool);
-	return sim_pool_get_of_device(pool, dev, true);
+	return sim_pool_get_of_device(pool, dev, SIM_POOL_CURRENT);
 }
 
 CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)

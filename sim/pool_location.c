@@ -119,20 +119,21 @@ void sim_pool_leave_locations(struct sim_pool *pool)
 			entry->current = entry->default_pool;
 }
 
-static CUresult get_pool(CUmemoryPool *pool, const CUmemLocation *wanted, CUmemAllocationType type, bool current)
+static CUresult get_pool(CUmemoryPool *pool, const CUmemLocation *wanted, CUmemAllocationType type,
+			 enum sim_pool_role role)
 {
 	struct sim_pool_location *entry;
 	CUmemLocation location;
 
 	SIM_TRY(sim_pool_check_location(wanted, type, &location));
 	if (is_on_device(&location, type))
-		return sim_pool_get_of_device(pool, location.id, current);
+		return sim_pool_get_of_device(pool, location.id, role);
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	CUresult result = find_host_location(&location, type, &entry);
 	if (result == CUDA_SUCCESS)
-		*pool = (CUmemoryPool)(current ? entry->current : entry->default_pool);
+		*pool = (CUmemoryPool)(role == SIM_POOL_CURRENT ? entry->current : entry->default_pool);
 	sim_memory_unlock();
 	return result;
 }
@@ -140,13 +141,13 @@ static CUresult get_pool(CUmemoryPool *pool, const CUmemLocation *wanted, CUmemA
 CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
 	SIM_ENTER(cuMemGetDefaultMemPool);
-	return get_pool(pool_out, location, type, false);
+	return get_pool(pool_out, location, type, SIM_POOL_DEFAULT);
 }
 
 CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	SIM_ENTER(cuMemGetMemPool);
-	return get_pool(pool, location, type, true);
+	return get_pool(pool, location, type, SIM_POOL_CURRENT);
 }
 
 CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)

@@ -39,26 +39,29 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_primary_release(struct sim_device *device, bool reset)
+// Drops one retain, or all, and ends the context with the last one. Returns false if there was none.
+static bool drop_retains(struct sim_device *device, bool all)
 {
 	struct sim_context *ended = NULL;
 
 	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
-	if (device->primary_retains == 0) {
-		pthread_mutex_unlock(&device->lock);
-		pthread_mutex_unlock(&device->primary_lock);
-		return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-	}
-	if (reset || --device->primary_retains == 0) {
-		ended = device->primary;
-		device->primary_retains = 0;
+	bool was_retained = device->primary_retains > 0;
+	if (was_retained) {
+		device->primary_retains = all ? 0 : device->primary_retains - 1;
+		if (device->primary_retains == 0)
+			ended = device->primary;
 	}
 	pthread_mutex_unlock(&device->lock);
 	if (ended)
 		sim_context_end(ended);
 	pthread_mutex_unlock(&device->primary_lock);
-	return CUDA_SUCCESS;
+	return was_retained;
+}
+
+CUresult sim_primary_release(struct sim_device *device)
+{
+	return drop_retains(device, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
@@ -67,7 +70,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 	SIM_ENTER(cuDevicePrimaryCtxRelease_v2);
 	SIM_TRY(sim_device_get(dev, &device));
-	return sim_primary_release(device, false);
+	return sim_primary_release(device);
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
@@ -82,7 +85,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 	SIM_ENTER(cuDevicePrimaryCtxReset_v2);
 	SIM_TRY(sim_device_get(dev, &device));
-	return sim_primary_release(device, true);
+	(void)drop_retains(device, true);
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)

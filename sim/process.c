@@ -251,7 +251,7 @@ static CUresult init_process(void)
 		report_hidden();
 		return CUDA_ERROR_NO_DEVICE;
 	}
-	int status = region_open(&sim_process.config, false, &sim_process.region, problem, sizeof problem);
+	int status = region_open(&sim_process.config, &sim_process.region, problem, sizeof problem);
 	if (status != 0) {
 		sim_warn("%s", problem);
 		return status > 0		    ? CUDA_ERROR_INVALID_VALUE

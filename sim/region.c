@@ -390,8 +390,8 @@ static int open_node(struct region *region, const struct sim_config *config, boo
 	return status;
 }
 
-int region_open(const struct sim_config *config, bool observer, struct region **ret_region, char *problem,
-		size_t capacity)
+static int open_region(const struct sim_config *config, bool observer, struct region **ret_region, char *problem,
+		       size_t capacity)
 {
 	struct region *region = calloc(1, sizeof *region);
 	char real[PATH_MAX];
@@ -423,6 +423,16 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	}
 	*ret_region = region;
 	return 0;
+}
+
+int region_open(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity)
+{
+	return open_region(config, false, ret_region, problem, capacity);
+}
+
+int region_observe(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity)
+{
+	return open_region(config, true, ret_region, problem, capacity);
 }
 
 // Does nothing in a forked child, or in a checkpointed process, whose slot another process may have.

@@ -85,10 +85,11 @@ struct region {
 	char directory[256];
 };
 
-// Creates or joins the node of `config`. An observer (NVML) has no slot and no memory. Returns 0, 1 or negative errno;
-// `problem` has a message for the user then.
-int region_open(const struct sim_config *config, bool observer, struct region **ret_region, char *problem,
-		size_t capacity);
+// Creates or joins the node of `config`. Returns 0, 1 or negative errno; `problem` has a message for the user then,
+// except for -ENOMEM.
+int region_open(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
+// The same as an observer (NVML), which has no slot and no memory.
+int region_observe(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
 // Frees everything that this process has in the region, and unmaps it. NULL: does nothing.
 void region_close(struct region *region);
 

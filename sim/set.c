@@ -32,7 +32,7 @@ static CUresult run_set(struct sim_op *op_)
 		for (size_t done = 0; done < op->set.width;) {
 			size_t count = op->set.width - done < piece ? op->set.width - done : piece;
 			void *at = sim_memory_translate(op->device, row + done * op->set.elementSize,
-							count * op->set.elementSize, true);
+							count * op->set.elementSize, SIM_WRITE);
 			if (!at) // unmapped since the call
 				return CUDA_ERROR_ILLEGAL_ADDRESS;
 			if (atomic_load_explicit(&op_->context->cancel, memory_order_relaxed))
@@ -75,9 +75,9 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	if (pointer.range &&
 	    pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate its memory
 		device = pointer.device ? pointer.device : device;
-	} else if (!sim_memory_translate(device, set->dst, length ? length : 1, true)) {
+	} else if (!sim_memory_translate(device, set->dst, length ? length : 1, SIM_WRITE)) {
 		device = pointer.device; // memory of another device, which then does it
-		if (!device || !sim_memory_translate(device, set->dst, length ? length : 1, true))
+		if (!device || !sim_memory_translate(device, set->dst, length ? length : 1, SIM_WRITE))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	struct sim_set_op *op = (struct sim_set_op *)sim_op_new(&sim_set_class, context);
@@ -90,8 +90,9 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 }
 
 static CUresult submit_set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned value, unsigned element,
-			   size_t width, size_t height, bool asynchronous)
+			   size_t width, size_t height, enum sim_call call)
 {
+	bool asynchronous = call == SIM_ASYNCHRONOUS;
 	CUDA_MEMSET_NODE_PARAMS params = {
 		.dst = dst, .pitch = pitch, .value = value, .elementSize = element, .width = width, .height = height};
 	struct sim_pointer pointer;
@@ -116,22 +117,22 @@ static CUresult submit_set(CUstream handle, CUdeviceptr dst, size_t pitch, unsig
 	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, type value, size_t N)                         \
 	{                                                                                                   \
 		SIM_ENTER(cuMemset##name##_v2);                                                             \
-		return submit_set(NULL, dst, 0, value, bits / 8, N, 1, false);                              \
+		return submit_set(NULL, dst, 0, value, bits / 8, N, 1, SIM_SYNCHRONOUS);                    \
 	}                                                                                                   \
 	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, type value, size_t N)                    \
 	{                                                                                                   \
 		SIM_ENTER(cuMemset##name##_v2_ptds);                                                        \
-		return submit_set(CU_STREAM_PER_THREAD, dst, 0, value, bits / 8, N, 1, false);              \
+		return submit_set(CU_STREAM_PER_THREAD, dst, 0, value, bits / 8, N, 1, SIM_SYNCHRONOUS);    \
 	}                                                                                                   \
 	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, type value, size_t N, CUstream stream)      \
 	{                                                                                                   \
 		SIM_ENTER(cuMemset##name##Async);                                                           \
-		return submit_set(stream, dst, 0, value, bits / 8, N, 1, true);                             \
+		return submit_set(stream, dst, 0, value, bits / 8, N, 1, SIM_ASYNCHRONOUS);                 \
 	}                                                                                                   \
 	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, type value, size_t N, CUstream stream) \
 	{                                                                                                   \
 		SIM_ENTER(cuMemset##name##Async_ptsz);                                                      \
-		return submit_set(SIM_PTSZ(stream), dst, 0, value, bits / 8, N, 1, true);                   \
+		return submit_set(SIM_PTSZ(stream), dst, 0, value, bits / 8, N, 1, SIM_ASYNCHRONOUS);       \
 	}
 SET_1D(D8, 8, unsigned char)
 SET_1D(D16, 16, unsigned short)
@@ -141,25 +142,25 @@ SET_1D(D32, 32, unsigned int)
 	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)   \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##_v2);                                                                        \
-		return submit_set(NULL, dst, pitch, value, bits / 8, width, height, false);                            \
+		return submit_set(NULL, dst, pitch, value, bits / 8, width, height, SIM_SYNCHRONOUS);                  \
 	}                                                                                                              \
 	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, size_t width,             \
 						  size_t height)                                                       \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##_v2_ptds);                                                                   \
-		return submit_set(CU_STREAM_PER_THREAD, dst, pitch, value, bits / 8, width, height, false);            \
+		return submit_set(CU_STREAM_PER_THREAD, dst, pitch, value, bits / 8, width, height, SIM_SYNCHRONOUS);  \
 	}                                                                                                              \
 	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, \
 					       CUstream stream)                                                        \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##Async);                                                                      \
-		return submit_set(stream, dst, pitch, value, bits / 8, width, height, true);                           \
+		return submit_set(stream, dst, pitch, value, bits / 8, width, height, SIM_ASYNCHRONOUS);               \
 	}                                                                                                              \
 	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, size_t pitch, type value, size_t width,           \
 						    size_t height, CUstream stream)                                    \
 	{                                                                                                              \
 		SIM_ENTER(cuMemset##name##Async_ptsz);                                                                 \
-		return submit_set(SIM_PTSZ(stream), dst, pitch, value, bits / 8, width, height, true);                 \
+		return submit_set(SIM_PTSZ(stream), dst, pitch, value, bits / 8, width, height, SIM_ASYNCHRONOUS);     \
 	}
 SET_2D(D2D8, 8, unsigned char)
 SET_2D(D2D16, 16, unsigned short)

@@ -90,7 +90,7 @@ CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexr
 	if (reference->module) {
 		uint64_t handle = object->handle;
 		void *variable =
-			sim_memory_translate(object->context->device, reference->variable, sizeof handle, true);
+			sim_memory_translate(object->context->device, reference->variable, sizeof handle, SIM_WRITE);
 		if (!variable)
 			return CUDA_ERROR_INVALID_HANDLE;
 		memcpy(variable, &handle, sizeof handle);

@@ -32,7 +32,7 @@ static struct region *join(void)
 	struct region *region;
 	char problem[400] = "";
 
-	if (region_open(&config, false, &region, problem, sizeof problem) != 0)
+	if (region_open(&config, &region, problem, sizeof problem) != 0)
 		FAIL("%s", problem);
 	return region;
 }
