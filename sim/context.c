@@ -54,7 +54,7 @@ static void pop_context(void)
 	current = stack.count ? stack.items[stack.count - 1] : NULL;
 }
 
-CUresult sim_context_set_current(struct sim_context *context)
+static CUresult set_current(struct sim_context *context)
 {
 	if (stack.count == 0)
 		return context ? push_context(context) : CUDA_SUCCESS;
@@ -489,7 +489,7 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx)
 	SIM_ENTER(cuCtxSetCurrent);
 	if (ctx)
 		SIM_TRY(get_for_stack(ctx, &context));
-	return sim_context_set_current(context);
+	return set_current(context);
 }
 
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx)

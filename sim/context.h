@@ -25,7 +25,6 @@ struct sim_context {
 	unsigned sms;		    // multiprocessors that its kernels may use
 	size_t limits[CU_LIMIT_MAX];
 	CUfunc_cache cache_config;
-	CUsharedconfig shared_config;
 	unsigned attached;		       // cuCtxAttach
 	struct sim_physical *overhead, *stack; // device memory that the driver allocated for itself
 	struct sim_physical **green_memory;    // the same for its green contexts, also for those that have ended
@@ -58,7 +57,6 @@ CUresult sim_context_current(struct sim_context **ret_context);
 CUresult sim_context_current_any(struct sim_context **ret_context);
 // Returns the calling thread's current context, also an inactive primary context.
 CUresult sim_context_top(struct sim_context **ret_context);
-CUresult sim_context_set_current(struct sim_context *context);
 bool sim_context_flags_are_valid(unsigned flags);
 // Returns whether `result`, of sim_context_get() for the handle, means a primary context that is not retained now.
 bool sim_context_is_inactive(CUcontext handle, CUresult result);

@@ -23,7 +23,7 @@ struct side {
 
 // Checks that [first, first + length) is in one allocation, or in mappings without a gap. `by` (may be NULL) must have
 // access to memory of a device's pool. Returns the device that can do the copy.
-static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, bool write,
+static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, enum sim_access access,
 			     struct sim_device **ret_device)
 {
 	struct sim_pointer pointer;
@@ -46,7 +46,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 		return CUDA_SUCCESS;
 	}
 	if (by && pointer.range->kind == SIM_RANGE_POOL && pointer.device &&
-	    !sim_memory_translate(by, first, length, write)) {
+	    !sim_memory_translate(by, first, length, access)) {
 		sim_log("device %d: a copy is unable to access operand %#llx, in a pool of device %d", by->ordinal,
 			(unsigned long long)first, pointer.device->ordinal);
 		return CUDA_ERROR_INVALID_VALUE;
@@ -54,7 +54,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 	// Any device that may access it can do the copy.
 	for (int i = -1; i < sim_process.device_count; i++) {
 		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];
-		if (sim_memory_translate(other, first, length, write)) {
+		if (sim_memory_translate(other, first, length, access)) {
 			*ret_device = other;
 			return CUDA_SUCCESS;
 		}
@@ -81,9 +81,11 @@ static CUmemorytype find_memory_type(CUdeviceptr address)
 	return sim_host_find(address, &pointer) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-// Checks one side of a copy, and finds its address and its device.
-static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by, bool write, struct side *ret_side)
+// Checks the side of a copy that it reads or writes, and finds its address and its device.
+static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by, enum sim_access access,
+			     struct side *ret_side)
 {
+	bool write = access == SIM_WRITE;
 	const CUDA_MEMCPY3D *c = &op->copy;
 	CUmemorytype type = write ? c->dstMemoryType : c->srcMemoryType;
 	size_t x = write ? c->dstXInBytes : c->srcXInBytes, y = write ? c->dstY : c->srcY,
@@ -125,7 +127,7 @@ static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
 	// Also for a device address that the program passes as a host address.
 	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
-		CUresult result = check_device(by, side.base, length, write, &side.device);
+		CUresult result = check_device(by, side.base, length, access, &side.device);
 		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_host_memory(side.base, length)))
 			return result;
 		if (result != CUDA_SUCCESS)
@@ -260,9 +262,9 @@ static CUresult new_copy_op(struct sim_context *context, const struct sim_device
 	CUresult result;
 
 	op->copy = *copy;
-	result = resolve_side(op, by, false, &source);
+	result = resolve_side(op, by, SIM_READ, &source);
 	if (result == CUDA_SUCCESS)
-		result = resolve_side(op, by, true, &target);
+		result = resolve_side(op, by, SIM_WRITE, &target);
 	if (result != CUDA_SUCCESS) {
 		sim_op_free(&op->op);
 		return result;

@@ -2,6 +2,7 @@
 #include "array.h"
 #include "copy.h"
 #include "entry.h"
+#include "memory.h"
 #include "stream.h"
 
 static CUresult check_attributes(const CUmemcpyAttributes *attributes, const size_t *indices, size_t number,
@@ -78,8 +79,9 @@ CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
 }
 
-// Sets one side of a copy. Sizes of an operand are in elements: of the array, or bytes if both are pointers.
-static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, bool target)
+// Sets the side of a copy that it reads or writes. Sizes of an operand are in elements: of the array, or bytes if both
+// are pointers.
+static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, enum sim_access access)
 {
 	CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
 	CUdeviceptr address = 0;
@@ -99,7 +101,7 @@ static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_
 	} else {
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (target) {
+	if (access == SIM_WRITE) {
 		to->dstMemoryType = type, to->dstDevice = address, to->dstArray = array, to->dstPitch = pitch,
 		to->dstHeight = height;
 		to->dstXInBytes = x, to->dstY = y, to->dstZ = z;
@@ -127,8 +129,8 @@ static CUresult copy_one(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 		element = array->element;
 	}
 	copy.WidthInBytes = op->extent.width * element;
-	SIM_TRY(set_operand(&op->src, element, &copy, false));
-	SIM_TRY(set_operand(&op->dst, element, &copy, true));
+	SIM_TRY(set_operand(&op->src, element, &copy, SIM_READ));
+	SIM_TRY(set_operand(&op->dst, element, &copy, SIM_WRITE));
 	return sim_copy(stream, &copy, SIM_ASYNCHRONOUS);
 }
 

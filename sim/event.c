@@ -43,7 +43,7 @@ struct sim_event *sim_event_new(struct sim_context *context, unsigned flags)
 	return event;
 }
 
-void sim_event_unref(struct sim_event *event)
+static void unref_event(struct sim_event *event)
 {
 	if (!event || atomic_fetch_sub(&event->references, 1) != 1)
 		return;
@@ -146,7 +146,7 @@ static void finish_event_op(struct sim_op *op_)
 	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);
-	sim_event_unref(op->event);
+	unref_event(op->event);
 }
 
 const struct sim_op_class sim_event_record_class = {.name = "event record",
@@ -189,7 +189,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	if (Flags & CU_EVENT_INTERPROCESS) {
 		if (region_event_create(sim_process.region, &index, &generation) != 0) {
 			atomic_store(&event->magic, 0);
-			sim_event_unref(event);
+			unref_event(event);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 		event->shared = &sim_process.region->header->events[index];
@@ -210,7 +210,7 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_context_wait_for_room(event->context);
 	CUresult error = sim_failure();
-	sim_event_unref(event);
+	unref_event(event);
 	return error;
 }
 

@@ -20,7 +20,6 @@ struct sim_event {
 	struct sim_event *next_free;
 };
 struct sim_event *sim_event_new(struct sim_context *context, unsigned flags);
-void sim_event_unref(struct sim_event *event);
 CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
 // Makes a new mark the event's latest record. Returns a reference.
 struct sim_mark *sim_event_arm(struct sim_event *event);

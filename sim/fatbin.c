@@ -67,7 +67,8 @@ static char *read_entry(const struct fatbin_entry *entry, const uint8_t *stored,
 	return text;
 }
 
-int sim_image_append_consume(struct sim_image *image, char *text, size_t length)
+// Adds a text from malloc. The image owns it from then on; on failure the caller still does.
+static int append_text(struct sim_image *image, char *text, size_t length)
 {
 	char **texts = realloc(image->texts, (image->count + 1) * sizeof *texts);
 	if (!texts)
@@ -85,7 +86,7 @@ int sim_image_append_consume(struct sim_image *image, char *text, size_t length)
 int sim_image_append_all(struct sim_image *image, struct sim_image *more)
 {
 	for (size_t i = 0; i < more->count; i++) {
-		int r = sim_image_append_consume(image, more->texts[i], more->lengths[i]);
+		int r = append_text(image, more->texts[i], more->lengths[i]);
 		if (r < 0)
 			return r;
 		more->texts[i] = NULL;
@@ -133,7 +134,7 @@ static int read_container(const uint8_t *data, size_t size, int target, struct s
 			if (rank < best || rank < 0) {
 				free(text);
 			} else {
-				r = sim_image_append_consume(image, text, length);
+				r = append_text(image, text, length);
 				if (r < 0) {
 					free(text);
 					return r;
@@ -207,7 +208,7 @@ static int read_text(const char *data, size_t size, struct sim_image *image)
 	char *text = strndup(data, length);
 	if (!text)
 		return -ENOMEM;
-	int r = sim_image_append_consume(image, text, length);
+	int r = append_text(image, text, length);
 	if (r < 0)
 		free(text);
 	return r;

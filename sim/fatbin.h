@@ -25,8 +25,6 @@ struct sim_image {
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image);
 // Returns whether the image is a wrapper of several containers (separable compilation).
 bool sim_image_has_modules(const void *data);
-// Adds a text from malloc. The image owns it from then on; on failure the caller still does.
-int sim_image_append_consume(struct sim_image *image, char *text, size_t length);
 // Moves the texts of `more` to the end. On failure the texts not moved stay there. Returns 0 or -ENOMEM.
 int sim_image_append_all(struct sim_image *image, struct sim_image *more);
 // Returns a fat binary, from malloc, of all texts as one program; NULL: out of memory.

@@ -144,7 +144,8 @@ static int parse_clause(char *clause, char *error, size_t size)
 	return parse_rule(clause, error, size);
 }
 
-int sim_fault_configure(const char *specification, char *error, size_t error_size)
+// Parses a specification; NULL or empty: no faults. Returns 0, or 1 with one line in `error` that says what is wrong.
+static int parse_specification(const char *specification, char *error, size_t error_size)
 {
 	rule_count = 0;
 	delay_ns = 0;
@@ -172,7 +173,7 @@ CUresult sim_fault_start(void)
 {
 	char error[256];
 
-	if (sim_fault_configure(getenv("VIRGATE_SIM_FAULT"), error, sizeof error) != 0) {
+	if (parse_specification(getenv("VIRGATE_SIM_FAULT"), error, sizeof error) != 0) {
 		sim_warn("VIRGATE_SIM_FAULT: %s", error);
 		return CUDA_ERROR_INVALID_VALUE;
 	}

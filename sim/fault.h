@@ -5,9 +5,6 @@
 
 // cuInit, before the gate opens: reads VIRGATE_SIM_FAULT. cuInit returns the result.
 CUresult sim_fault_start(void);
-// Parses a specification; NULL or empty: no faults. Returns 0, or 1 with one line in `error` that says what is wrong.
-// Call it only before the gate opens.
-int sim_fault_configure(const char *specification, char *error, size_t error_size);
 // Returns the number of an exported function (enum vg_entry), or -1.
 int sim_fault_find_entry(const char *name);
 // SIM_GATE_FAULTS is set: returns the error that the call is to fail with, or success.

@@ -94,14 +94,7 @@ CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, struct CU
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
 bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
 
-// Create operations from parameters, for nodes and for executable nodes (graph_params.c).
-CUresult sim_node_kernel_op(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct sim_op **ret_op);
-CUresult sim_node_copy_op(const CUDA_MEMCPY3D *copy, CUcontext context, struct sim_op **ret_op);
-CUresult sim_node_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **ret_op);
-CUresult sim_node_host_op(const CUDA_HOST_NODE_PARAMS_v2 *host, struct sim_op **ret_op);
-CUresult sim_node_event_op(const struct sim_op_class *class, CUevent event, struct sim_op **ret_op);
-CUresult sim_node_memop_op(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sim_op **ret_op);
-// From the generic parameters, for a node of any type.
+// Creates the operation of a node, or of an executable node, from its parameters (graph_params.c).
 CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 
 // ---- executable graphs (graph_program.c, graph_exec.c) ---------------------------------

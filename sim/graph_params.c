@@ -12,7 +12,7 @@ static CUresult get_context(CUcontext handle, struct sim_context **ret_context)
 	return handle ? sim_context_get(handle, ret_context) : sim_context_current(ret_context);
 }
 
-CUresult sim_node_kernel_op(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct sim_op **ret_op)
+static CUresult new_kernel_op(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct sim_op **ret_op)
 {
 	struct sim_context *context;
 	struct sim_launch_request request = {
@@ -36,7 +36,7 @@ CUresult sim_node_kernel_op(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct sim
 	return sim_launch_op_new(context, &request, ret_op);
 }
 
-CUresult sim_node_copy_op(const CUDA_MEMCPY3D *copy, CUcontext handle, struct sim_op **ret_op)
+static CUresult new_copy_op(const CUDA_MEMCPY3D *copy, CUcontext handle, struct sim_op **ret_op)
 {
 	struct sim_context *context;
 
@@ -44,7 +44,7 @@ CUresult sim_node_copy_op(const CUDA_MEMCPY3D *copy, CUcontext handle, struct si
 	return sim_copy_op_new(context, copy, ret_op);
 }
 
-CUresult sim_node_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **ret_op)
+static CUresult new_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **ret_op)
 {
 	struct sim_context *context;
 
@@ -53,7 +53,7 @@ CUresult sim_node_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **
 			      ret_op); // the newer struct begins with the older one
 }
 
-CUresult sim_node_host_op(const CUDA_HOST_NODE_PARAMS_v2 *host, struct sim_op **ret_op)
+static CUresult new_host_op(const CUDA_HOST_NODE_PARAMS_v2 *host, struct sim_op **ret_op)
 {
 	struct sim_context *context;
 
@@ -64,7 +64,7 @@ CUresult sim_node_host_op(const CUDA_HOST_NODE_PARAMS_v2 *host, struct sim_op **
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_node_event_op(const struct sim_op_class *class, CUevent handle, struct sim_op **ret_op)
+static CUresult new_event_op(const struct sim_op_class *class, CUevent handle, struct sim_op **ret_op)
 {
 	struct sim_event *event;
 
@@ -73,7 +73,7 @@ CUresult sim_node_event_op(const struct sim_op_class *class, CUevent handle, str
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_node_memop_op(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sim_op **ret_op)
+static CUresult new_memop_op(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sim_op **ret_op)
 {
 	struct sim_context *context;
 
@@ -85,21 +85,21 @@ CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op)
 {
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		return sim_node_kernel_op((const CUDA_KERNEL_NODE_PARAMS_v2 *)&params->kernel, ret_op);
+		return new_kernel_op((const CUDA_KERNEL_NODE_PARAMS_v2 *)&params->kernel, ret_op);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		if (params->memcpy.flags)
 			return CUDA_ERROR_INVALID_VALUE;
-		return sim_node_copy_op(&params->memcpy.copyParams, params->memcpy.copyCtx, ret_op);
+		return new_copy_op(&params->memcpy.copyParams, params->memcpy.copyCtx, ret_op);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		return sim_node_set_op(&params->memset, ret_op);
+		return new_set_op(&params->memset, ret_op);
 	case CU_GRAPH_NODE_TYPE_HOST:
-		return sim_node_host_op(&params->host, ret_op);
+		return new_host_op(&params->host, ret_op);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return sim_node_event_op(&sim_event_wait_class, params->eventWait.event, ret_op);
+		return new_event_op(&sim_event_wait_class, params->eventWait.event, ret_op);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return sim_node_event_op(&sim_event_record_class, params->eventRecord.event, ret_op);
+		return new_event_op(&sim_event_record_class, params->eventRecord.event, ret_op);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return sim_node_memop_op(&params->memOp, ret_op);
+		return new_memop_op(&params->memOp, ret_op);
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return CUDA_ERROR_NOT_SUPPORTED; // there are no external semaphores

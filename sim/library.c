@@ -178,7 +178,8 @@ CUresult cuLibraryUnload(CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_library_get_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module)
+// Returns the library's module in a context. Loads it if necessary.
+static CUresult get_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module)
 {
 	struct CUmod_st *module;
 	struct sim_exec *exec;
@@ -205,7 +206,7 @@ CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *c
 	struct CUmod_st *module;
 
 	SIM_TRY(sim_function_check(kernel->ptx));
-	SIM_TRY(sim_library_get_module(kernel->library, context, &module));
+	SIM_TRY(get_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
 	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
 		pthread_mutex_lock(&kernel->library->lock); // so that no other thread launches before all are copied
@@ -274,7 +275,7 @@ CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(get_library(library, &found));
 	SIM_TRY(sim_context_current(&context));
-	return sim_library_get_module(found, context, pMod);
+	return get_module(found, context, pMod);
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
@@ -290,7 +291,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(get_library(library, &found));
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_library_get_module(found, context, &module));
+	SIM_TRY(get_module(found, context, &module));
 	if (!ptx_module_variable(module->ptx, name, &device, &size))
 		return CUDA_ERROR_NOT_FOUND;
 	if (dptr)

@@ -10,14 +10,15 @@
 #include "mark.h"
 #include "process.h"
 
-static void futex_wait(const _Atomic uint32_t *word, uint32_t value, bool shared, const struct timespec *timeout)
+// FUTEX_WAIT, or FUTEX_WAIT_PRIVATE if only this process uses the word.
+static void futex_wait(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
-	syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
+	syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-static void futex_wake(const _Atomic uint32_t *word, bool shared)
+static void futex_wake(const _Atomic uint32_t *word, int operation)
 {
-	syscall(SYS_futex, word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, word, operation, INT_MAX, NULL, NULL, 0);
 }
 
 struct sim_mark *sim_mark_new(void)
@@ -58,10 +59,10 @@ void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)
 		while ((int32_t)(mark->event_value - seen) > 0 &&
 		       !atomic_compare_exchange_weak(&event->completed, &seen, mark->event_value))
 			;
-		futex_wake(&event->completed, true);
+		futex_wake(&event->completed, FUTEX_WAKE);
 	}
 	if (atomic_exchange_explicit(&mark->done, 1, memory_order_acq_rel) == 2)
-		futex_wake(&mark->done, false);
+		futex_wake(&mark->done, FUTEX_WAKE_PRIVATE);
 }
 
 // Returns whether an event that another process recorded has completed, by its counter in the region.
@@ -88,13 +89,13 @@ void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 			// Its process may die first: check that from time to time.
 			uint32_t seen = atomic_load(&mark->event->completed);
 			if (!is_foreign_done(mark))
-				futex_wait(&mark->event->completed, seen, true, &slice);
+				futex_wait(&mark->event->completed, FUTEX_WAIT, seen, &slice);
 			if (!is_foreign_done(mark) && !region_event_expected(sim_process.region, mark->event))
 				return;
 			continue;
 		}
 		uint32_t not_yet = 0;
 		if (atomic_compare_exchange_strong(&mark->done, &not_yet, 2) || not_yet == 2)
-			futex_wait(&mark->done, 2, false, cancel ? &slice : NULL);
+			futex_wait(&mark->done, FUTEX_WAIT_PRIVATE, 2, cancel ? &slice : NULL);
 	}
 }

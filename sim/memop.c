@@ -110,7 +110,8 @@ const struct sim_op_class sim_memop_class = {.name = "memory operations",
 
 static CUresult check_param(const struct sim_context *context, const CUstreamBatchMemOpParams *param)
 {
-	bool wide = false, write = false;
+	enum sim_access access = SIM_READ;
+	bool wide = false;
 
 	switch (param->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
@@ -124,7 +125,7 @@ static CUresult check_param(const struct sim_context *context, const CUstreamBat
 		wide = true;
 		/* fallthrough */
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		write = true;
+		access = SIM_WRITE;
 		if (param->writeValue.flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
@@ -135,7 +136,7 @@ static CUresult check_param(const struct sim_context *context, const CUstreamBat
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	CUdeviceptr address = param->waitValue.address; // at the same offset in writeValue
-	if (address % (wide ? 8 : 4) || !sim_memory_translate(context->device, address, wide ? 8 : 4, write))
+	if (address % (wide ? 8 : 4) || !sim_memory_translate(context->device, address, wide ? 8 : 4, access))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -102,7 +102,5 @@ CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module);
 CUresult sim_function_check(const struct ptx_function *function);
 // Finds the function in `context` of a CUfunction, or of a CUkernel in its place.
 CUresult sim_function_get(CUfunction handle, struct sim_context *context, struct CUfunc_st **ret_function);
-// Returns the library's module in a context. Loads it if necessary.
-CUresult sim_library_get_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module);
 CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *context,
 				 struct CUfunc_st **ret_function);

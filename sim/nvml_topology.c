@@ -57,14 +57,13 @@ nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device)
 	return clear_affinity(device);
 }
 
-// Lists all devices except `but`, if `any` is set. An array that is too small gets as many as fit, and the count of
-// all.
-static nvmlReturn_t list_devices(struct nvml_state *now, const struct nvmlDevice_st *but, bool any, unsigned *count,
+// Lists all devices except `but`. An array that is too small gets as many as fit, and the count of all.
+static nvmlReturn_t list_devices(struct nvml_state *now, const struct nvmlDevice_st *but, unsigned *count,
 				 nvmlDevice_t *devices)
 {
 	unsigned found = 0;
 
-	for (unsigned i = 0; i < now->config.devices && any; i++) {
+	for (unsigned i = 0; i < now->config.devices; i++) {
 		if (&now->devices[i] == but)
 			continue;
 		if (devices && found < *count)
@@ -83,14 +82,17 @@ nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned cpuNumber, unsigned *count, nv
 	NVML_TRY(nvml_state(&now));
 	if (!count || (long)cpuNumber >= sysconf(_SC_NPROCESSORS_CONF))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	return list_devices(now, NULL, true, count, deviceArray);
+	return list_devices(now, NULL, count, deviceArray);
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned *count,
 					      nvmlDevice_t *deviceArray)
 {
 	NVML_ENTER(device, !count || level > NVML_TOPOLOGY_SYSTEM || level % 10);
-	return list_devices(now, device, level == NVML_TOPOLOGY_NODE, count, deviceArray);
+	if (level == NVML_TOPOLOGY_NODE) // the only level at which other devices are
+		return list_devices(now, device, count, deviceArray);
+	*count = 0;
+	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2,

@@ -340,6 +340,27 @@ void sim_context_wait_for_room(struct sim_context *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
+// Runs the queued operations on the calling thread.
+static void run_queue(struct sim_stream *stream)
+{
+	pthread_mutex_t *lock = &stream->context->lock;
+
+	sim_stream_ref(stream);
+	pthread_mutex_lock(lock);
+	while (stream->head && !stream->running && !stream->worker) {
+		struct sim_op *op = stream->head;
+		stream->head = op->next;
+		if (!stream->head)
+			stream->tail = NULL;
+		run_one(stream, op);
+		pthread_mutex_unlock(lock);
+		sim_op_free(op);
+		pthread_mutex_lock(lock);
+	}
+	pthread_mutex_unlock(lock);
+	sim_stream_unref(stream);
+}
+
 enum submission { SUBMIT_ONLY, SUBMIT_AND_WAIT };
 
 // Submits an operation, and consumes it.
@@ -393,33 +414,13 @@ static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum sub
 	bool stranded = !stream->worker; // no thread could be created: run it here
 	pthread_mutex_unlock(&context->lock);
 	if (stranded)
-		sim_stream_drain(stream);
+		run_queue(stream);
 	if (mark) {
 		sim_mark_wait(mark, NULL);
 		sim_mark_unref(mark);
 		result = sim_failure();
 	}
 	return result;
-}
-
-void sim_stream_drain(struct sim_stream *stream)
-{
-	pthread_mutex_t *lock = &stream->context->lock;
-
-	sim_stream_ref(stream);
-	pthread_mutex_lock(lock);
-	while (stream->head && !stream->running && !stream->worker) {
-		struct sim_op *op = stream->head;
-		stream->head = op->next;
-		if (!stream->head)
-			stream->tail = NULL;
-		run_one(stream, op);
-		pthread_mutex_unlock(lock);
-		sim_op_free(op);
-		pthread_mutex_lock(lock);
-	}
-	pthread_mutex_unlock(lock);
-	sim_stream_unref(stream);
 }
 
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op)
@@ -443,7 +444,8 @@ static CUresult do_nothing(struct sim_op *op)
 
 static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = do_nothing};
 
-struct sim_mark *sim_stream_last_mark(struct sim_stream *stream)
+// Returns a reference to the mark of the latest operation; NULL: the stream is idle.
+static struct sim_mark *ref_last_mark(struct sim_stream *stream)
 {
 	if (atomic_load_explicit(&stream->pending, memory_order_acquire) == 0)
 		return NULL;
@@ -456,7 +458,7 @@ struct sim_mark *sim_stream_last_mark(struct sim_stream *stream)
 CUresult sim_stream_wait_idle(struct sim_stream *stream)
 {
 	struct sim_context *context = stream->context;
-	struct sim_mark *mark = sim_stream_last_mark(stream);
+	struct sim_mark *mark = ref_last_mark(stream);
 
 	if (stream->legacy) { // its work ends after that of the blocking streams
 		struct sim_op *probe = sim_op_new(&nothing_class, context);

@@ -9,7 +9,8 @@
 
 // ---- submission -----------------------------------------------------------------------------
 
-unsigned sim_time_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+// Writes at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
+static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	if (op->class->pieces)
 		return op->class->pieces(op, ret_pieces, capacity);
@@ -57,7 +58,7 @@ static CUresult claim_channel(struct sim_stream *stream)
 CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op)
 {
 	struct region_piece pieces[SIM_PIECES_MOST];
-	unsigned count = sim_time_pieces(op, pieces, SIM_PIECES_MOST);
+	unsigned count = list_pieces(op, pieces, SIM_PIECES_MOST);
 
 	op->time = calloc(1, sizeof *op->time);
 	if (!op->time)
@@ -164,7 +165,7 @@ static CUresult run_piece(struct sim_op *op, const struct sim_stream *stream, ui
 {
 	struct region_piece piece = {0};
 
-	(void)sim_time_pieces(op, &piece, 1);
+	(void)list_pieces(op, &piece, 1);
 	return piece.engine == TIME_HOST ? run_on_host(op, stream, sequence, ret_end_ns)
 					 : run_on_device(op, stream, sequence, &piece, ret_end_ns);
 }
@@ -180,7 +181,7 @@ CUresult sim_time_run_node(struct sim_op *op, struct sim_time_cursor *cursor)
 
 	if (!cursor->gathers)
 		return run_piece(op, cursor->stream, cursor->next++, &cursor->end_ns);
-	(void)sim_time_pieces(op, &piece, 1);
+	(void)list_pieces(op, &piece, 1);
 	uint64_t start = sim_clock_ns();
 	CUresult result = op->class->run(op);
 	cursor->gathered_ns += piece.measured ? sim_clock_ns() - start : piece.need_ns;

@@ -18,10 +18,7 @@ struct sim_time_cursor {
 	uint64_t gathered_ns;
 };
 
-// Writes at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
-unsigned sim_time_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
-
-// The same for work of the host that a stream waits for.
+// Writes at most `capacity` of the pieces of work of the host that a stream waits for, and returns their number.
 unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
 // With context->lock held: returns whether the operation's pieces fit the stream's queue.

@@ -1,4 +1,6 @@
 // Primary contexts: one for each device. The first retain creates it, the last release ends it.
+#include <limits.h>
+
 #include "context.h"
 #include "entry.h"
 #include "process.h"
@@ -39,8 +41,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-// Drops one retain, or all, and ends the context with the last one. Returns false if there was none.
-static bool drop_retains(struct sim_device *device, bool all)
+// Drops at most `count` retains, and ends the context with the last one. Returns false if there was none.
+static bool drop_retains(struct sim_device *device, unsigned count)
 {
 	struct sim_context *ended = NULL;
 
@@ -48,7 +50,7 @@ static bool drop_retains(struct sim_device *device, bool all)
 	pthread_mutex_lock(&device->lock);
 	bool was_retained = device->primary_retains > 0;
 	if (was_retained) {
-		device->primary_retains = all ? 0 : device->primary_retains - 1;
+		device->primary_retains -= count < device->primary_retains ? count : device->primary_retains;
 		if (device->primary_retains == 0)
 			ended = device->primary;
 	}
@@ -61,7 +63,7 @@ static bool drop_retains(struct sim_device *device, bool all)
 
 CUresult sim_primary_release(struct sim_device *device)
 {
-	return drop_retains(device, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return drop_retains(device, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
@@ -85,7 +87,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 
 	SIM_ENTER(cuDevicePrimaryCtxReset_v2);
 	SIM_TRY(sim_device_get(dev, &device));
-	(void)drop_retains(device, true);
+	(void)drop_retains(device, UINT_MAX);
 	return CUDA_SUCCESS;
 }
 

@@ -57,16 +57,12 @@ void sim_stream_unref(struct sim_stream *stream);
 void sim_stream_close(struct sim_stream *stream);
 // Removes a closed stream that is idle from its context, and drops the handle's reference. With context->lock held.
 void sim_stream_retire(struct sim_stream *stream);
-// Runs the queued operations on the calling thread.
-void sim_stream_drain(struct sim_stream *stream);
 
 // Appends an operation to the stream's queue, behind what the default streams imply. If the stream captures, the
 // operation becomes a node of the graph instead. Consumes the operation, also on failure.
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
 // Submits, waits for the end, and returns the sticky error if there is one now.
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
-// Returns a reference to the mark of the latest operation; NULL: the stream is idle.
-struct sim_mark *sim_stream_last_mark(struct sim_stream *stream);
 CUresult sim_stream_wait_idle(struct sim_stream *stream);
 
 struct sim_host_op { // stream_host.c

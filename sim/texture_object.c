@@ -22,14 +22,16 @@ CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pR
 	return CUDA_SUCCESS;
 }
 
+enum object_kind { TEXTURE, SURFACE };
+
 // Returns a live object of the kind. CUDA_ERROR_INVALID_VALUE: not found.
-static CUresult find_object(unsigned long long handle, bool is_surface, struct sim_texture **ret_texture)
+static CUresult find_object(unsigned long long handle, enum object_kind kind, struct sim_texture **ret_texture)
 {
 	struct sim_context *context;
 
 	SIM_TRY(sim_context_current(&context));
 	struct sim_texture *texture = sim_texture_get(handle);
-	if (!texture || texture->description.is_surface != is_surface)
+	if (!texture || texture->description.is_surface != (kind == SURFACE))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_texture = texture;
 	return CUDA_SUCCESS;
@@ -40,7 +42,7 @@ CUresult cuTexObjectDestroy(CUtexObject texObject)
 	struct sim_texture *texture;
 
 	SIM_ENTER(cuTexObjectDestroy);
-	SIM_TRY(find_object(texObject, false, &texture));
+	SIM_TRY(find_object(texObject, TEXTURE, &texture));
 	sim_texture_destroy(texture);
 	return CUDA_SUCCESS;
 }
@@ -52,7 +54,7 @@ CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject te
 	SIM_ENTER(cuTexObjectGetResourceDesc);
 	if (!pResDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(find_object(texObject, false, &texture));
+	SIM_TRY(find_object(texObject, TEXTURE, &texture));
 	*pResDesc = texture->description.resource;
 	return CUDA_SUCCESS;
 }
@@ -64,7 +66,7 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texO
 	SIM_ENTER(cuTexObjectGetTextureDesc);
 	if (!pTexDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(find_object(texObject, false, &texture));
+	SIM_TRY(find_object(texObject, TEXTURE, &texture));
 	*pTexDesc = texture->description.reading;
 	return CUDA_SUCCESS;
 }
@@ -76,7 +78,7 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, C
 	SIM_ENTER(cuTexObjectGetResourceViewDesc);
 	if (!pResViewDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(find_object(texObject, false, &texture));
+	SIM_TRY(find_object(texObject, TEXTURE, &texture));
 	if (texture->description.has_view)
 		*pResViewDesc = texture->description.view;
 	return CUDA_SUCCESS;
@@ -102,7 +104,7 @@ CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 	struct sim_texture *surface;
 
 	SIM_ENTER(cuSurfObjectDestroy);
-	SIM_TRY(find_object(surfObject, true, &surface));
+	SIM_TRY(find_object(surfObject, SURFACE, &surface));
 	sim_texture_destroy(surface);
 	return CUDA_SUCCESS;
 }
@@ -114,7 +116,7 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject 
 	SIM_ENTER(cuSurfObjectGetResourceDesc);
 	if (!pResDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(find_object(surfObject, true, &surface));
+	SIM_TRY(find_object(surfObject, SURFACE, &surface));
 	*pResDesc = surface->description.resource;
 	return CUDA_SUCCESS;
 }
