@@ -1,10 +1,10 @@
-// CUDA arrays: their size is the driver's to choose and it tells it only for arrays whose
-// mapping is deferred, so an array of the same shape is made that way and asked. Small arrays
-// share blocks of 2 MiB, but which ones cannot be told: each is charged one.
+// CUDA arrays. The driver chooses their size and reports it only for arrays with deferred mapping. So an array of the
+// same shape is created that way and queried. Small arrays share blocks of 2 MiB, but nothing tells which: each is
+// charged a block.
 #include <string.h>
 
-#include "shim/charge.h"
-#include "shim/vmm.h"
+#include "shim/contexts.h"
+#include "shim/mapping.h"
 
 static unsigned int format_bytes(CUarray_format format)
 {
@@ -21,8 +21,9 @@ static unsigned int format_bytes(CUarray_format format)
 	}
 }
 
-// What the elements alone take, for shapes that cannot be deferred.
-static uint64_t computed(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
+// Returns what the elements need, for shapes that cannot be deferred. 0: invalid or too large, so the driver reports an
+// error.
+static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
 {
 	uint64_t bytes = (uint64_t)format_bytes(shape->Format) * (shape->NumChannels ? shape->NumChannels : 1);
 	const uint64_t extents[] = {shape->Width, shape->Height, shape->Depth};
@@ -30,18 +31,18 @@ static uint64_t computed(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int leve
 	for (int i = 0; i < 3; i++)
 		if (extents[i] && __builtin_mul_overflow(bytes, extents[i], &bytes))
 			return 0;
-	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // a quarter each: a third in all
+	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // a level is a quarter of the last
 		bytes = UINT64_MAX;
 	bytes = shim_round_granularity(bytes);
-	return shim_exceeds_device(bytes) ? 0 : bytes; // the driver will say what is wrong with it
+	return shim_exceeds_device(bytes) ? 0 : bytes; 
 }
 
-static bool takes_memory(const CUDA_ARRAY3D_DESCRIPTOR *shape)
+static bool allocates(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
 	return !(shape->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING));
 }
 
-static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape)
+static uint64_t measure_array(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
 	SHIM_RELAXED;
 	CUDA_ARRAY3D_DESCRIPTOR deferred = *shape;
@@ -49,18 +50,18 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 	CUresult result;
 	CUarray shadow;
 
-	if (!takes_memory(shape))
+	if (!allocates(shape))
 		return 0;
 	deferred.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
 	if (REAL(cuArray3DCreate_v2)(&shadow, &deferred) != CUDA_SUCCESS)
-		return computed(shape, 1);
+		return compute_bytes(shape, 1);
 	memset(&needs, 0, sizeof needs);
 	result = REAL(cuArrayGetMemoryRequirements)(&needs, shadow, 0);
 	REAL(cuArrayDestroy)(shadow);
-	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : computed(shape, 1);
+	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : compute_bytes(shape, 1);
 }
 
-static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
+static uint64_t measure_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
 {
 	SHIM_RELAXED;
 	CUDA_ARRAY3D_DESCRIPTOR deferred = *shape;
@@ -68,21 +69,21 @@ static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int 
 	CUmipmappedArray shadow;
 	CUresult result;
 
-	if (!takes_memory(shape))
+	if (!allocates(shape))
 		return 0;
 	deferred.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
 	if (REAL(cuMipmappedArrayCreate)(&shadow, &deferred, levels) != CUDA_SUCCESS)
-		return computed(shape, levels);
+		return compute_bytes(shape, levels);
 	memset(&needs, 0, sizeof needs);
 	result = REAL(cuMipmappedArrayGetMemoryRequirements)(&needs, shadow, 0);
 	REAL(cuMipmappedArrayDestroy)(shadow);
-	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : computed(shape, levels);
+	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : compute_bytes(shape, levels);
 }
 
-static CUresult keep(enum shim_what what, uint64_t handle, uint64_t bytes)
+static CUresult store_record(enum shim_record_type type, uint64_t handle, uint64_t bytes)
 {
 	struct shim_record record = {
-		.key = handle, .bytes = bytes, .context = shim_current_context(), .what = (uint8_t)what,
+		.key = handle, .bytes = bytes, .context = shim_current_context(), .type = (uint8_t)type,
 		.kind = VG_LEDGER_ARRAY};
 
 	return shim_record_put(&record) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -91,7 +92,7 @@ static CUresult keep(enum shim_what what, uint64_t handle, uint64_t bytes)
 static CUresult finish_array(CUresult result, CUarray *array, uint64_t bytes)
 {
 	if (result == CUDA_SUCCESS) {
-		result = keep(SHIM_ARRAY, (uintptr_t)*array, bytes);
+		result = store_record(SHIM_ARRAY, (uintptr_t)*array, bytes);
 		if (result == CUDA_SUCCESS)
 			return result;
 		REAL(cuArrayDestroy)(*array);
@@ -100,68 +101,27 @@ static CUresult finish_array(CUresult result, CUarray *array, uint64_t bytes)
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape)
-{
-	uint64_t bytes;
-	CUresult result;
-
-	if (!shim_enforcing() || !shape)
-		return REAL(cuArray3DCreate_v2)(array, shape);
-	bytes = array_bytes(shape);
-	result = shim_charge(VG_ENTRY_cuArray3DCreate_v2, VG_LEDGER_ARRAY, bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return finish_array(REAL(cuArray3DCreate_v2)(array, shape), array, bytes);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *shape)
-{
-	CUDA_ARRAY3D_DESCRIPTOR wide;
-	uint64_t bytes;
-	CUresult result;
-
-	if (!shim_enforcing() || !shape)
-		return REAL(cuArray3DCreate)(array, shape);
-	wide = (CUDA_ARRAY3D_DESCRIPTOR){shape->Width, shape->Height, shape->Depth, shape->Format, shape->NumChannels,
-					 shape->Flags};
-	bytes = array_bytes(&wide);
-	result = shim_charge(VG_ENTRY_cuArray3DCreate, VG_LEDGER_ARRAY, bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return finish_array(REAL(cuArray3DCreate)(array, shape), array, bytes);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape)
-{
-	CUDA_ARRAY3D_DESCRIPTOR wide;
-	uint64_t bytes;
-	CUresult result;
-
-	if (!shim_enforcing() || !shape)
-		return REAL(cuArrayCreate_v2)(array, shape);
-	wide = (CUDA_ARRAY3D_DESCRIPTOR){shape->Width, shape->Height, 0, shape->Format, shape->NumChannels, 0};
-	bytes = array_bytes(&wide);
-	result = shim_charge(VG_ENTRY_cuArrayCreate_v2, VG_LEDGER_ARRAY, bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return finish_array(REAL(cuArrayCreate_v2)(array, shape), array, bytes);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *shape)
-{
-	CUDA_ARRAY3D_DESCRIPTOR wide;
-	uint64_t bytes;
-	CUresult result;
-
-	if (!shim_enforcing() || !shape)
-		return REAL(cuArrayCreate)(array, shape);
-	wide = (CUDA_ARRAY3D_DESCRIPTOR){shape->Width, shape->Height, 0, shape->Format, shape->NumChannels, 0};
-	bytes = array_bytes(&wide);
-	result = shim_charge(VG_ENTRY_cuArrayCreate, VG_LEDGER_ARRAY, bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return finish_array(REAL(cuArrayCreate)(array, shape), array, bytes);
-}
+// Creates an array. The last arguments describe it as for cuArray3DCreate_v2.
+#define CREATE_ARRAY(abi, descriptor, ...)                                                                             \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUarray *array, const descriptor *shape)                                      \
+	{                                                                                                              \
+		uint64_t bytes;                                                                                        \
+		CUresult result;                                                                                       \
+		if (!shim_enforcing() || !shape)                                                                       \
+			return REAL(abi)(array, shape);                                                                \
+		const CUDA_ARRAY3D_DESCRIPTOR full = {__VA_ARGS__};                                                    \
+		bytes = measure_array(&full);                                                                          \
+		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_ARRAY, bytes);                                          \
+		return result != CUDA_SUCCESS ? result : finish_array(REAL(abi)(array, shape), array, bytes);          \
+	}
+CREATE_ARRAY(cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR, shape->Width, shape->Height, shape->Depth, shape->Format,
+	     shape->NumChannels, shape->Flags)
+CREATE_ARRAY(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, shape->Width, shape->Height, shape->Depth, shape->Format,
+	     shape->NumChannels, shape->Flags)
+CREATE_ARRAY(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, shape->Width, shape->Height, 0, shape->Format,
+	     shape->NumChannels, 0)
+CREATE_ARRAY(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, shape->Width, shape->Height, 0, shape->Format,
+	     shape->NumChannels, 0)
 
 SHIM_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape,
 						    unsigned int levels)
@@ -171,13 +131,13 @@ SHIM_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *array, con
 
 	if (!shim_enforcing() || !shape)
 		return REAL(cuMipmappedArrayCreate)(array, shape, levels);
-	bytes = mipmap_bytes(shape, levels);
+	bytes = measure_mipmap(shape, levels);
 	result = shim_charge(VG_ENTRY_cuMipmappedArrayCreate, VG_LEDGER_ARRAY, bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMipmappedArrayCreate)(array, shape, levels);
 	if (result == CUDA_SUCCESS) {
-		result = keep(SHIM_MIPMAP, (uintptr_t)*array, bytes);
+		result = store_record(SHIM_MIPMAP, (uintptr_t)*array, bytes);
 		if (result == CUDA_SUCCESS)
 			return result;
 		REAL(cuMipmappedArrayDestroy)(*array);
@@ -197,26 +157,19 @@ static CUresult finish_destroy(CUresult result, const struct shim_record *record
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuArrayDestroy(CUarray array)
-{
-	struct shim_record record;
+#define DESTROY_ARRAY(abi, handle, record_type)                                                                        \
+	SHIM_EXPORT CUresult CUDAAPI abi(handle array)                                                                 \
+	{                                                                                                              \
+		struct shim_record record;                                                                             \
+		if (!shim_counting() || !shim_record_remove(record_type, (uintptr_t)array, &record))                   \
+			return REAL(abi)(array);                                                                       \
+		return finish_destroy(REAL(abi)(array), &record);                                                      \
+	}
+DESTROY_ARRAY(cuArrayDestroy, CUarray, SHIM_ARRAY)
+DESTROY_ARRAY(cuMipmappedArrayDestroy, CUmipmappedArray, SHIM_MIPMAP)
 
-	if (!shim_counting() || !shim_record_take(SHIM_ARRAY, (uintptr_t)array, &record))
-		return REAL(cuArrayDestroy)(array);
-	return finish_destroy(REAL(cuArrayDestroy)(array), &record);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray array)
-{
-	struct shim_record record;
-
-	if (!shim_counting() || !shim_record_take(SHIM_MIPMAP, (uintptr_t)array, &record))
-		return REAL(cuMipmappedArrayDestroy)(array);
-	return finish_destroy(REAL(cuMipmappedArrayDestroy)(array), &record);
-}
-
-// A sparse array keeps the physical memory of its tiles alive. Which tiles are still mapped
-// is not followed: what was ever mapped into an array stays charged until the array goes.
+// Keeps the physical memory of a sparse array's tiles. Unmapped tiles are not tracked: what was ever mapped into an
+// array stays charged until the array is destroyed.
 static void pin_tiles(const CUarrayMapInfo *list, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
@@ -227,20 +180,13 @@ static void pin_tiles(const CUarrayMapInfo *list, unsigned int count)
 	}
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
-{
-	CUresult result = REAL(cuMemMapArrayAsync)(list, count, stream);
-
-	if (result == CUDA_SUCCESS && shim_counting())
-		pin_tiles(list, count);
-	return result;
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int count, CUstream stream)
-{
-	CUresult result = REAL(cuMemMapArrayAsync_ptsz)(list, count, stream);
-
-	if (result == CUDA_SUCCESS && shim_counting())
-		pin_tiles(list, count);
-	return result;
-}
+#define MAP_ARRAY(abi)                                                                                                 \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUarrayMapInfo *list, unsigned int count, CUstream stream)                    \
+	{                                                                                                              \
+		CUresult result = REAL(abi)(list, count, stream);                                                      \
+		if (result == CUDA_SUCCESS && shim_counting())                                                         \
+			pin_tiles(list, count);                                                                        \
+		return result;                                                                                         \
+	}
+MAP_ARRAY(cuMemMapArrayAsync)
+MAP_ARRAY(cuMemMapArrayAsync_ptsz)

@@ -1,35 +1,33 @@
-// Captures: from the first one on, every launch asks whether it is captured. In an evictable vGPU, those that have begun
-// and not ended are counted, since memory cannot move meanwhile.
+// Stream captures. After the first one, every launch checks whether it is captured. In an evictable vGPU, the captures
+// in progress are counted, because memory cannot move meanwhile.
 #include <stdatomic.h>
 
 #include "shim/evict.h"
 #include "shim/turn.h"
 
-_Atomic unsigned int shim_captures;
+static __thread SHIM_TLS char per_thread_stream; // its address is the key of the thread's default stream
 
-static __thread SHIM_TLS char per_thread_stream; // its address stands for the thread's default stream
-
-static uint64_t key_of(CUstream stream, bool per_thread)
+static uint64_t stream_key(CUstream stream, bool per_thread)
 {
 	if (stream == CU_STREAM_PER_THREAD || (per_thread && !stream))
 		return (uintptr_t)&per_thread_stream;
 	return (uintptr_t)stream;
 }
 
-static void count_begun(CUstream stream, bool per_thread)
+static void note_begin(CUstream stream, bool per_thread)
 {
-	const struct shim_record record = {.what = SHIM_CAPTURE, .key = key_of(stream, per_thread)};
+	const struct shim_record record = {.type = SHIM_CAPTURE, .key = stream_key(stream, per_thread)};
 
 	if (shim_record_put(&record) == 0)
 		atomic_fetch_add(&shim_captures, 1);
 }
 
-// Only the stream on which a capture began counts, not those that joined it.
-static void count_ended(CUstream stream, bool per_thread)
+// Only the stream on which a capture began counts, not the streams that joined the capture.
+static void note_end(CUstream stream, bool per_thread)
 {
 	struct shim_record record;
 
-	if (shim_record_take(SHIM_CAPTURE, key_of(stream, per_thread), &record))
+	if (shim_record_remove(SHIM_CAPTURE, stream_key(stream, per_thread), &record))
 		atomic_fetch_sub(&shim_captures, 1);
 }
 
@@ -40,7 +38,7 @@ static void count_ended(CUstream stream, bool per_thread)
 		shim_turn_captures = true;                                                         \
 		result = REAL(abi)(__VA_ARGS__);                                                   \
 		if (result == CUDA_SUCCESS && shim_evictable)                                      \
-			count_begun(stream, per_thread);                                           \
+			note_begin(stream, per_thread);                                           \
 		return result;                                                                     \
 	}
 BEGIN(cuStreamBeginCapture, false, (CUstream stream), stream)
@@ -65,13 +63,13 @@ static bool is_capturing(CUstream stream, bool per_thread)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// A capture that was invalidated, or is ended by a wrong thread, ends with an error; others go on after one.
+// An error does not tell whether the capture has ended: it has if it was invalidated.
 #define END(abi, per_thread)                                                                       \
 	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream, CUgraph *graph)                          \
 	{                                                                                          \
 		CUresult result = REAL(abi)(stream, graph);                                        \
 		if (shim_evictable && !is_capturing(stream, per_thread))                           \
-			count_ended(stream, per_thread);                                           \
+			note_end(stream, per_thread);                                           \
 		return result;                                                                     \
 	}
 END(cuStreamEndCapture, false)
@@ -82,7 +80,7 @@ END(cuStreamEndCapture_ptsz, true)
 	{                                                                                          \
 		CUresult result = REAL(abi)(stream);                                               \
 		if (result == CUDA_SUCCESS && shim_evictable)                                      \
-			count_ended(stream, false);                                                \
+			note_end(stream, false);                                                \
 		return result;                                                                     \
 	}
 DESTROY(cuStreamDestroy)

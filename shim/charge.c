@@ -1,18 +1,17 @@
+#include "shim/charge.h"
+
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/hot.h"
-#include "shim/charge.h"
-#include "shim/context.h"
-#include "shim/evict.h"
+#include "shim/fixed.h"
 #include "shim/log.h"
 #include "shim/reclaim.h"
 #include "shim/undeclared.h"
 
 static const uint64_t granularity = 2ull << 20;
-// In evictable vGPUs: held while the ledger and the note of the charge for evictable memory change, and the fixed part
-// is checked. So no other thread of the process sees one of them without the other.
+// In evictable vGPUs, a thread holds this lock while it changes the ledger and the charge for evictable memory, and
+// checks the fixed part. So no other thread sees one of them changed without the other.
 static pthread_mutex_t fixed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 uint64_t shim_round_granularity(uint64_t bytes)
@@ -35,14 +34,14 @@ VG_HOT static CUresult reserve(enum vg_ledger_kind kind, uint64_t bytes)
 	}
 }
 
-// Charges first and checks then: other processes that do so at the same time cannot all pass the check.
+// Charges before it checks, so that processes that do so at the same time cannot all pass the check.
 VG_COLD static CUresult reserve_fixed(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
 
 	pthread_mutex_lock(&fixed_lock);
 	result = reserve(kind, bytes);
-	if (result == CUDA_SUCCESS && shim_evict_exceeds_fixed(0)) {
+	if (result == CUDA_SUCCESS && shim_fixed_exceeds(0)) {
 		shim_refund(kind, bytes);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -73,11 +72,12 @@ VG_COLD CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
 VG_HOT CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	if (shim_counting())
-		shim_undeclared_follow(shim_session_ledger(), bytes);
+		shim_undeclared_update(shim_session_ledger(), bytes);
 	return shim_charge_measured(entry, kind, bytes);
 }
 
-// What was measured a moment ago may have been unloaded since: no refusal because of that.
+// Makes room for a charge that does not fit. Measures the undeclared memory again, because some of it may have been
+// freed since. Returns false if nothing was refunded.
 VG_COLD static bool make_room(void)
 {
 	bool refreshed = shim_counting() && shim_undeclared_refresh(shim_session_ledger());
@@ -95,9 +95,9 @@ VG_HOT CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind ki
 		result = shim_charge_quietly(kind, bytes);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
-	if (!shim_evict_exceeds_fixed(bytes))
+	if (!shim_fixed_exceeds(bytes))
 		return shim_refuse(entry, bytes);
-	shim_evict_refuse(entry, bytes);
+	shim_fixed_refuse(entry, bytes);
 	return result;
 }
 
@@ -106,10 +106,10 @@ static CUresult reserve_evictable(enum vg_ledger_kind kind, uint64_t bytes)
 	CUresult result;
 
 	pthread_mutex_lock(&fixed_lock);
-	shim_evict_note_charge((int64_t)bytes);
+	shim_fixed_note_evictable((int64_t)bytes);
 	result = reserve(kind, bytes);
 	if (result != CUDA_SUCCESS)
-		shim_evict_note_charge(-(int64_t)bytes);
+		shim_fixed_note_evictable(-(int64_t)bytes);
 	pthread_mutex_unlock(&fixed_lock);
 	return result;
 }
@@ -118,7 +118,7 @@ CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, ui
 {
 	CUresult result;
 
-	shim_undeclared_follow(shim_session_ledger(), bytes);
+	shim_undeclared_update(shim_session_ledger(), bytes);
 	result = reserve_evictable(kind, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room())
 		result = reserve_evictable(kind, bytes);
@@ -127,13 +127,13 @@ CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, ui
 
 void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes)
 {
-	if (!shim_evictable) { // a forked child, in which the lock may be held for ever
+	if (!shim_evictable) { // a forked child: a thread that does not exist in it may hold the lock
 		shim_refund(kind, bytes);
 		return;
 	}
 	pthread_mutex_lock(&fixed_lock);
 	shim_refund(kind, bytes);
-	shim_evict_note_charge(-(int64_t)bytes);
+	shim_fixed_note_evictable(-(int64_t)bytes);
 	pthread_mutex_unlock(&fixed_lock);
 }
 
@@ -142,10 +142,10 @@ bool shim_charge_as_fixed(uint64_t bytes)
 	bool has_room;
 
 	pthread_mutex_lock(&fixed_lock);
-	shim_evict_note_charge(-(int64_t)bytes);
-	has_room = !shim_evict_exceeds_fixed(0);
+	shim_fixed_note_evictable(-(int64_t)bytes);
+	has_room = !shim_fixed_exceeds(0);
 	if (!has_room)
-		shim_evict_note_charge((int64_t)bytes);
+		shim_fixed_note_evictable((int64_t)bytes);
 	pthread_mutex_unlock(&fixed_lock);
 	return has_room;
 }
@@ -153,7 +153,7 @@ bool shim_charge_as_fixed(uint64_t bytes)
 void shim_charge_as_evictable(uint64_t bytes)
 {
 	pthread_mutex_lock(&fixed_lock);
-	shim_evict_note_charge((int64_t)bytes);
+	shim_fixed_note_evictable((int64_t)bytes);
 	pthread_mutex_unlock(&fixed_lock);
 }
 
@@ -176,25 +176,4 @@ bool shim_exceeds_device(uint64_t bytes)
 	size_t total;
 
 	return REAL(cuDeviceTotalMem_v2)(&total, 0) == CUDA_SUCCESS && bytes > total;
-}
-
-VG_HOT CUcontext shim_current_context(void)
-{
-	CUcontext context = atomic_load_explicit(&shim_only_context, memory_order_relaxed);
-
-	if (context)
-		return context;
-	return REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
-}
-
-CUstreamCaptureMode shim_capture_relax(void)
-{
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-	return REAL(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS ? mode : CU_STREAM_CAPTURE_MODE_RELAXED;
-}
-
-void shim_capture_restore(CUstreamCaptureMode *mode)
-{
-	REAL(cuThreadExchangeStreamCaptureMode)(mode);
 }

@@ -1,256 +1,205 @@
+// Contexts: creation, destruction, and limits. A context is charged a fixed amount, and what its limits declare.
 #include <pthread.h>
 
-#include "shim/context.h"
+#include "shim/contexts.h"
 #include "shim/evict.h"
-#include "shim/graph.h"
+#include "shim/graph_charge.h"
 #include "shim/local.h"
+#include "shim/physical.h"
 #include "shim/turn.h"
 #include "shim/undeclared.h"
-#include "shim/vmm.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-	bool charged;
+	bool is_charged;
 	uint64_t bytes;
 	CUcontext context;
 } primary; // of the vGPU's one device
 
-_Atomic(CUcontext) shim_only_context;
-static unsigned int others; // contexts that are not the primary one
-enum { LIVE = 64 };
-static CUcontext live[LIVE]; // of these, the first ones
-
-// With the lock held.
-static void find_only_context(void)
-{
-	shim_only_context = primary.charged && others == 0 ? primary.context : NULL;
-}
-
-static void replace_live(CUcontext before, CUcontext after)
-{
-	for (size_t i = 0; i < LIVE; i++)
-		if (live[i] == before) {
-			live[i] = after;
-			return;
-		}
-}
-
-size_t shim_contexts(CUcontext *contexts, size_t most)
-{
-	size_t count = 0;
-
-	pthread_mutex_lock(&lock);
-	if (primary.context && most)
-		contexts[count++] = primary.context;
-	for (size_t i = 0; i < LIVE && count < most; i++)
-		if (live[i])
-			contexts[count++] = live[i];
-	pthread_mutex_unlock(&lock);
-	return count;
-}
-
-static void count_other(CUcontext context, int change)
-{
-	pthread_mutex_lock(&lock);
-	others += (unsigned int)change;
-	replace_live(change > 0 ? NULL : context, change > 0 ? context : NULL);
-	find_only_context();
-	pthread_mutex_unlock(&lock);
-	shim_local_contexts(change);
-}
-
-static uint64_t overhead(void)
+static uint64_t context_overhead(void)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
 
 	return ledger ? vg_ledger_context_overhead(ledger) : 0;
 }
 
-static void take(const struct shim_record *record)
+static void refund_with_context(const struct shim_record *record)
 {
-	if (record->what == SHIM_GRAPH_EXEC)
+	if (record->type == SHIM_GRAPH_EXEC)
 		shim_graph_forget(record);
-	else if ((record->what == SHIM_POINTER || record->what == SHIM_BLOCK) && shim_record_is_held(record))
-		shim_physical_drop(record->data);
+	else if ((record->type == SHIM_POINTER || record->type == SHIM_BLOCK) && shim_record_has_physical(record))
+		shim_physical_unref(record->data);
 	else
 		shim_refund_record(record);
 	if (record->origin == SHIM_EVICTABLE)
 		shim_evict_forget(record->key);
 }
 
-void shim_context_gone(CUcontext context)
+// Refunds all that was allocated in a context that is destroyed.
+static void forget_context(CUcontext context)
 {
-	shim_record_sweep(context, take);
-	shim_turn_context_gone(context);
-	shim_evict_context_gone(context);
+	shim_record_remove_context(context, refund_with_context);
+	shim_turn_forget_context(context);
+	shim_evict_forget_context(context);
 }
 
-// Before a call that may bring the primary context up: reserves for it, unless it is up.
-static CUresult reserve_primary(enum vg_entry entry, uint64_t *ret_held)
+// Charges for the primary context before a call that may create it, unless it exists.
+static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 {
-	bool charged;
+	bool is_charged;
 	uint64_t bytes;
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
-	charged = primary.charged;
+	is_charged = primary.is_charged;
 	pthread_mutex_unlock(&lock);
-	if (charged) {
-		*ret_held = 0;
+	if (is_charged) {
+		*ret_charged = 0;
 		return CUDA_SUCCESS;
 	}
-	bytes = overhead();
+	bytes = context_overhead();
 	result = shim_charge(entry, VG_LEDGER_CONTEXT, bytes);
 	if (result == CUDA_SUCCESS)
-		*ret_held = bytes;
+		*ret_charged = bytes;
 	return result;
 }
 
-// After such a call, or one that may have brought it down: makes the charge follow what the
-// driver says.
-static void settle_primary(CUdevice device, uint64_t held, CUcontext context)
+// After such a call, or one that may have destroyed the context: sets the charge by what the driver says. `charged`:
+// bytes that charge_primary() charged.
+static void reconcile_primary(CUdevice device, uint64_t charged, CUcontext context)
 {
-	CUcontext gone = NULL;
+	CUcontext destroyed = NULL;
 	unsigned int flags;
-	uint64_t refund = held;
-	int active = 0, made = 0;
+	uint64_t refund = charged;
+	int active = 0, change = 0;
 
 	if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) != CUDA_SUCCESS) {
-		shim_refund(VG_LEDGER_CONTEXT, held);
+		shim_refund(VG_LEDGER_CONTEXT, charged);
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	if (active && !primary.charged && held) {
-		primary.charged = true;
-		primary.bytes = held;
+	if (active && !primary.is_charged && charged) {
+		primary.is_charged = true;
+		primary.bytes = charged;
 		refund = 0;
-		made = 1;
-		shim_first_context_stands();
-	} else if (!active && primary.charged) {
+		change = 1;
+		shim_first_context_created();
+	} else if (!active && primary.is_charged) {
 		refund += primary.bytes;
-		gone = primary.context;
-		made = -1;
-		primary.charged = false;
+		destroyed = primary.context;
+		change = -1;
+		primary.is_charged = false;
 		primary.context = NULL;
 	}
 	if (active && context)
 		primary.context = context;
-	find_only_context();
+	shim_contexts_set_primary(primary.context, primary.is_charged);
 	pthread_mutex_unlock(&lock);
-	shim_context_gone(gone);
+	forget_context(destroyed);
 	shim_refund(VG_LEDGER_CONTEXT, refund);
-	if (made)
-		shim_local_contexts(made);
+	if (change)
+		shim_local_note_contexts(change);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-	uint64_t held;
+	uint64_t charged;
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuDevicePrimaryCtxRetain)(context, device);
-	result = reserve_primary(VG_ENTRY_cuDevicePrimaryCtxRetain, &held);
+	result = charge_primary(VG_ENTRY_cuDevicePrimaryCtxRetain, &charged);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuDevicePrimaryCtxRetain)(context, device);
-	settle_primary(device, held, result == CUDA_SUCCESS ? *context : NULL);
+	reconcile_primary(device, charged, result == CUDA_SUCCESS ? *context : NULL);
 	return result;
 }
 
-static CUresult settle_after(CUresult result, CUdevice device)
+static CUresult reconcile_after(CUresult result, CUdevice device)
 {
 	if (shim_counting())
-		settle_primary(device, 0, NULL);
+		reconcile_primary(device, 0, NULL);
 	return result;
 }
 
-// For calls that may take a context down: what is learned from the first one ends before.
-#define TAKE_DOWN(call, device) (shim_first_context_over(), settle_after(call, device))
+// Calls that may destroy a context. The daemon must stop learning from the first context before such a call.
+#define MAY_DESTROY(call, device) (shim_first_context_ended(), reconcile_after(call, device))
 
-SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device)
+#define RELEASE_PRIMARY(abi)                                                                                           \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUdevice device)                                                              \
+	{                                                                                                              \
+		return MAY_DESTROY(REAL(abi)(device), device);                                                         \
+	}
+RELEASE_PRIMARY(cuDevicePrimaryCtxRelease)
+RELEASE_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+RELEASE_PRIMARY(cuDevicePrimaryCtxReset)
+RELEASE_PRIMARY(cuDevicePrimaryCtxReset_v2)
+
+// What a green context takes stays allocated after its destruction until the primary context is destroyed
+// (docs/hardware.md). So it is charged with the primary context.
+static const uint64_t green_bytes = 4ull << 20;
+
+static CUresult charge_green(enum vg_entry entry, uint64_t *ret_charged)
 {
-	return TAKE_DOWN(REAL(cuDevicePrimaryCtxRelease)(device), device);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-	return TAKE_DOWN(REAL(cuDevicePrimaryCtxRelease_v2)(device), device);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device)
-{
-	return TAKE_DOWN(REAL(cuDevicePrimaryCtxReset)(device), device);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device)
-{
-	return TAKE_DOWN(REAL(cuDevicePrimaryCtxReset_v2)(device), device);
-}
-
-// What a green context takes stays taken when it is destroyed, until the primary context goes, which
-// therefore has the charge (docs/hardware.md).
-static const uint64_t green_takes = 4ull << 20;
-
-static CUresult reserve_green(enum vg_entry entry, uint64_t *ret_held)
-{
-	CUresult result = reserve_primary(entry, ret_held);
+	CUresult result = charge_primary(entry, ret_charged);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = shim_charge(entry, VG_LEDGER_CONTEXT, green_takes);
+	result = shim_charge(entry, VG_LEDGER_CONTEXT, green_bytes);
 	if (result != CUDA_SUCCESS)
-		shim_refund(VG_LEDGER_CONTEXT, *ret_held);
+		shim_refund(VG_LEDGER_CONTEXT, *ret_charged);
 	return result;
 }
 
-static void keep_green(void)
+static void keep_green_charge(void)
 {
-	bool kept;
+	bool is_kept;
 
 	pthread_mutex_lock(&lock);
-	kept = primary.charged;
-	primary.bytes += kept ? green_takes : 0;
+	is_kept = primary.is_charged;
+	primary.bytes += is_kept ? green_bytes : 0;
 	pthread_mutex_unlock(&lock);
-	if (!kept)
-		shim_refund(VG_LEDGER_CONTEXT, green_takes);
+	if (!is_kept)
+		shim_refund(VG_LEDGER_CONTEXT, green_bytes);
 }
 
-// Green contexts live in the primary context and bring it up if need be.
+// Green contexts are parts of the primary context; the call creates that if necessary.
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
 					      unsigned int flags)
 {
-	uint64_t held;
+	uint64_t charged;
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuGreenCtxCreate)(green, resources, device, flags);
-	shim_first_context_over();
-	result = reserve_green(VG_ENTRY_cuGreenCtxCreate, &held);
+	shim_first_context_ended();
+	result = charge_green(VG_ENTRY_cuGreenCtxCreate, &charged);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuGreenCtxCreate)(green, resources, device, flags);
-	settle_primary(device, held, NULL);
+	reconcile_primary(device, charged, NULL);
 	if (result == CUDA_SUCCESS)
-		keep_green();
+		keep_green_charge();
 	else
-		shim_refund(VG_LEDGER_CONTEXT, green_takes);
+		shim_refund(VG_LEDGER_CONTEXT, green_bytes);
 	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green)
 {
-	return TAKE_DOWN(REAL(cuGreenCtxDestroy)(green), 0);
+	return MAY_DESTROY(REAL(cuGreenCtxDestroy)(green), 0);
 }
 
 static CUresult finish_create(CUresult result, CUcontext *context, uint64_t bytes)
 {
-	struct shim_record record = {.bytes = bytes, .what = SHIM_CONTEXT, .kind = VG_LEDGER_CONTEXT, .references = 1};
+	struct shim_record record = {.bytes = bytes, .type = SHIM_CONTEXT, .kind = VG_LEDGER_CONTEXT, .references = 1};
 
 	if (result == CUDA_SUCCESS) {
 		record.key = (uintptr_t)*context;
 		if (shim_record_put(&record) == 0) {
-			count_other(*context, 1);
+			shim_contexts_add(*context);
+			shim_local_note_contexts(1);
 			return CUDA_SUCCESS;
 		}
 		REAL(cuCtxDestroy_v2)(*context);
@@ -266,8 +215,8 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 		CUresult result;                                                                   \
 		if (!shim_enforcing())                                                             \
 			return REAL(abi)(context, __VA_ARGS__);                                    \
-		shim_first_context_over();                                                         \
-		bytes = overhead();                                                                \
+		shim_first_context_ended();                                                         \
+		bytes = context_overhead();                                                        \
 		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_CONTEXT, bytes);                    \
 		if (result != CUDA_SUCCESS)                                                        \
 			return result;                                                             \
@@ -303,29 +252,23 @@ static CUresult finish_destroy(CUresult result, struct shim_record *record)
 		shim_record_put(record);
 		return result;
 	}
-	shim_context_gone((CUcontext)(uintptr_t)record->key);
-	count_other((CUcontext)(uintptr_t)record->key, -1);
+	forget_context((CUcontext)(uintptr_t)record->key);
+	shim_contexts_remove((CUcontext)(uintptr_t)record->key);
+	shim_local_note_contexts(-1);
 	shim_refund_record(record);
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuCtxDestroy(CUcontext context)
-{
-	struct shim_record record;
-
-	if (!shim_counting() || !shim_record_take(SHIM_CONTEXT, (uintptr_t)context, &record))
-		return REAL(cuCtxDestroy)(context);
-	return finish_destroy(REAL(cuCtxDestroy)(context), &record);
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context)
-{
-	struct shim_record record;
-
-	if (!shim_counting() || !shim_record_take(SHIM_CONTEXT, (uintptr_t)context, &record))
-		return REAL(cuCtxDestroy_v2)(context);
-	return finish_destroy(REAL(cuCtxDestroy_v2)(context), &record);
-}
+#define DESTROY_CONTEXT(abi)                                                                                           \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUcontext context)                                                            \
+	{                                                                                                              \
+		struct shim_record record;                                                                             \
+		if (!shim_counting() || !shim_record_remove(SHIM_CONTEXT, (uintptr_t)context, &record))                \
+			return REAL(abi)(context);                                                                     \
+		return finish_destroy(REAL(abi)(context), &record);                                                    \
+	}
+DESTROY_CONTEXT(cuCtxDestroy)
+DESTROY_CONTEXT(cuCtxDestroy_v2)
 
 SHIM_EXPORT CUresult CUDAAPI cuCtxAttach(CUcontext *context, unsigned int flags)
 {
@@ -333,7 +276,7 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxAttach(CUcontext *context, unsigned int flags)
 	struct shim_record record;
 
 	if (result == CUDA_SUCCESS && shim_counting())
-		shim_record_count(SHIM_CONTEXT, (uintptr_t)*context, 1, &record);
+		shim_record_add_references(SHIM_CONTEXT, (uintptr_t)*context, 1, &record);
 	return result;
 }
 
@@ -342,43 +285,34 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxDetach(CUcontext context)
 	struct shim_record record;
 	CUresult result;
 
-	if (!shim_counting() || !shim_record_count(SHIM_CONTEXT, (uintptr_t)context, -1, &record))
+	if (!shim_counting() || !shim_record_add_references(SHIM_CONTEXT, (uintptr_t)context, -1, &record))
 		return REAL(cuCtxDetach)(context);
 	result = REAL(cuCtxDetach)(context);
 	if (record.references == 0)
 		return finish_destroy(result, &record);
 	if (result != CUDA_SUCCESS)
-		shim_record_count(SHIM_CONTEXT, (uintptr_t)context, 1, &record);
+		shim_record_add_references(SHIM_CONTEXT, (uintptr_t)context, 1, &record);
 	return result;
 }
 
-uint64_t shim_for_every_thread(uint64_t bytes)
-{
-	int processors = 0, threads = 0;
-
-	REAL(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-	REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0);
-	return __builtin_mul_overflow(bytes, (uint64_t)processors * (uint64_t)threads, &bytes) ? UINT64_MAX : bytes;
-}
-
-// What a limit makes the device set aside: the stack is there for every thread it can hold.
-static uint64_t declared_by(CUlimit limit, size_t value)
+// Returns how much memory a limit makes the driver reserve: a stack for every thread that the device can hold.
+static uint64_t measure_limit(CUlimit limit, size_t value)
 {
 	return limit == CU_LIMIT_STACK_SIZE ? shim_for_every_thread(value) : value;
 }
 
-// The charge of a limit is what it was raised by since the context began: what a new context
-// has is part of the context's own figure.
-static void move_limit(CUcontext context, CUlimit limit, uint64_t before, uint64_t after, uint64_t held)
+// Sets the charge of a limit to the amount by which it was raised since the context was created: what a new context has
+// is part of the context's own charge. `charged`: bytes that the caller charged before the call.
+static void change_limit_charge(CUcontext context, CUlimit limit, uint64_t before, uint64_t after, uint64_t charged)
 {
-	struct shim_record record = {.key = (uintptr_t)context << 3 | limit, .context = context, .what = SHIM_LIMIT,
+	struct shim_record record = {.key = (uintptr_t)context << 3 | limit, .context = context, .type = SHIM_LIMIT,
 				     .kind = VG_LEDGER_LIMITS};
 	uint64_t raised = after > before ? after - before : 0, lowered = before > after ? before - after : 0;
 
-	if (raised < held)
-		shim_refund(VG_LEDGER_LIMITS, held - raised);
-	raised = raised < held ? raised : held;
-	shim_record_take(SHIM_LIMIT, record.key, &record);
+	if (raised < charged)
+		shim_refund(VG_LEDGER_LIMITS, charged - raised);
+	raised = raised < charged ? raised : charged;
+	shim_record_remove(SHIM_LIMIT, record.key, &record);
 	lowered = lowered < record.bytes ? lowered : record.bytes;
 	shim_refund(VG_LEDGER_LIMITS, lowered);
 	record.bytes += raised - lowered;
@@ -386,8 +320,9 @@ static void move_limit(CUcontext context, CUlimit limit, uint64_t before, uint64
 		shim_record_put(&record);
 }
 
-// The driver will refuse it for a reason of its own; should it not, the quota does.
-static CUresult too_much(CUlimit limit, size_t value, size_t current, uint64_t bytes)
+// Sets a limit that no device can satisfy. The driver refuses it with its own error; otherwise it is undone and
+// refused.
+static CUresult set_too_large_limit(CUlimit limit, size_t value, size_t current, uint64_t bytes)
 {
 	CUresult result = REAL(cuCtxSetLimit)(limit, value);
 
@@ -399,7 +334,7 @@ static CUresult too_much(CUlimit limit, size_t value, size_t current, uint64_t b
 
 SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 {
-	uint64_t before, wanted, held = 0;
+	uint64_t before, wanted, charged = 0;
 	size_t current = 0;
 	CUresult result;
 
@@ -408,20 +343,20 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		return REAL(cuCtxSetLimit)(limit, value);
 	if (REAL(cuCtxGetLimit)(&current, limit) != CUDA_SUCCESS)
 		return REAL(cuCtxSetLimit)(limit, value);
-	before = declared_by(limit, current);
-	wanted = declared_by(limit, value);
+	before = measure_limit(limit, current);
+	wanted = measure_limit(limit, value);
 	if (shim_exceeds_device(wanted))
-		return too_much(limit, value, current, wanted);
+		return set_too_large_limit(limit, value, current, wanted);
 	if (wanted > before) {
-		held = wanted - before;
-		result = shim_charge(VG_ENTRY_cuCtxSetLimit, VG_LEDGER_LIMITS, held);
+		charged = wanted - before;
+		result = shim_charge(VG_ENTRY_cuCtxSetLimit, VG_LEDGER_LIMITS, charged);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
 	result = REAL(cuCtxSetLimit)(limit, value);
 	if (result == CUDA_SUCCESS)
 		REAL(cuCtxGetLimit)(&current, limit); // the driver may have rounded or bounded it
-	move_limit(shim_current_context(), limit, before, declared_by(limit, current), held);
-	shim_local_contexts(0);
+	change_limit_charge(shim_current_context(), limit, before, measure_limit(limit, current), charged);
+	shim_local_note_contexts(0);
 	return result;
 }

@@ -14,9 +14,11 @@
 #include "pager/memory.h"
 #include "pager/page.h"
 #include "pager/pager.h"
+#include "shim/contexts.h"
 #include "shim/log.h"
 
-bool shim_evictable;
+_Atomic unsigned int shim_captures;
+
 static const struct vg_ledger *ledger;
 
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances from the table
@@ -158,7 +160,7 @@ static const char *reason_text(const struct pager_slot *slot, char *text, size_t
 	}
 }
 
-static void tell_failure(const struct pager_slot *slot)
+static void log_failure(const struct pager_slot *slot)
 {
 	char text[128];
 	bool is_away = atomic_load(&slot->state) == PAGER_OUT;
@@ -180,7 +182,7 @@ static void read_holder(const struct pager_page *page, char holder[PAGER_NAME])
 	holder[length] = '\0';
 }
 
-static void tell_waiting(uint64_t waited_ns)
+static void log_waiting(uint64_t waited_ns)
 {
 	const struct pager_page *page = vg_ledger_pager_page(ledger);
 	const struct pager_slot *slot = find_slot();
@@ -191,14 +193,15 @@ static void tell_waiting(uint64_t waited_ns)
 	read_holder(page, holder);
 	vg_hint_sim(secure_getenv("VIRGATE_SIM"), sim);
 	if (atomic_load(&page->suspended) || (slot && atomic_load(&slot->out)))
-		shim_log(SHIM_ERROR, "vGPU %s is suspended, and the program has waited for %llu s: `virgate resume%s %s`",
-			 name, seconds, sim, name);
+		shim_log(SHIM_ERROR,
+			 "vGPU %s is suspended, and the program has waited for %llu s: `virgate resume%s %s`", name,
+			 seconds, sim, name);
 	else
 		shim_log(SHIM_ERROR, "vGPU %s: the program has waited for the GPU for %llu s%s%s", name, seconds,
 			 *holder ? "; now it belongs to vGPU " : "", holder);
 }
 
-void shim_evict_load(void)
+void shim_evict_fill_driver(void)
 {
 	shim_driver_loaded();
 #define X(abi) pager_driver.abi = REAL(abi);
@@ -210,8 +213,9 @@ void shim_evict_load(void)
 	pager_driver.cuModuleGetGlobal_v2 = cuModuleGetGlobal_v2;
 }
 
-// A copy of less takes milliseconds. The simulated GPU interprets the kernel, which takes longer than copies: there,
-// VIRGATE_SIM_HASH says how many MiB a process must have.
+// Returns the least memory of a process for which the GPU hashes blocks to find unchanged ones: copying less takes only
+// milliseconds. The simulated GPU interprets the kernel, which takes longer than copies. There VIRGATE_SIM_HASH sets
+// the number of MiB, and the default is never.
 static uint64_t choose_hash_least(const struct vg_ledger *of)
 {
 	const char *mib = secure_getenv("VIRGATE_SIM_HASH");
@@ -231,24 +235,24 @@ static uint64_t choose_host_least(const struct vg_ledger *of)
 	return mib ? strtoull(mib, NULL, 10) << 20 : 0;
 }
 
-static void tell_not_hashed(const struct pager_slot *slot)
+static void log_not_hashed(const struct pager_slot *slot)
 {
-	static uint32_t told; // one message for each reason
+	static uint32_t logged; // one message for each reason
 
-	if (told == atomic_load(&slot->hash_result))
+	if (logged == atomic_load(&slot->hash_result))
 		return;
-	told = atomic_load(&slot->hash_result);
+	logged = atomic_load(&slot->hash_result);
 	shim_log(SHIM_WARNING,
 		 "vGPU %s: the GPU cannot hash memory, so unchanged blocks are copied, too: the driver failed with %u",
-		 vg_ledger_name(ledger), told);
+		 vg_ledger_name(ledger), logged);
 }
 
 void shim_evict_start(const struct vg_ledger *of)
 {
 	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot,
 					.restores = count_restores, .clock_ns = clock_ns,
-					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
-					.not_hashed = tell_not_hashed, .waits = tell_waiting,
+					.contexts = shim_contexts_list, .captures = is_capturing, .failed = log_failure,
+					.not_hashed = log_not_hashed, .waits = log_waiting,
 					.host_limit = vg_ledger_swap(of), .hash_least = choose_hash_least(of),
 					.host_least = choose_host_least(of)};
 	int r;
@@ -306,48 +310,6 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 	return result;
 }
 
-void shim_evict_note_charge(int64_t bytes)
-{
-	if (shim_evictable)
-		pager_note_charge(bytes);
-}
-
-// Returns how much memory that cannot move is charged to all processes of the vGPU.
-static uint64_t fixed_used(void)
-{
-	const struct pager_slot *slots = vg_ledger_pager_slots(ledger);
-	struct vg_ledger_tenant tenant;
-	unsigned int cursor = 0;
-	uint64_t sum = 0;
-
-	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
-		uint64_t charged = atomic_load(&slots[tenant.slot].charged);
-		uint64_t used = tenant.used - tenant.by_kind[VG_LEDGER_MANAGED];
-		sum += used > charged ? used - charged : 0;
-	}
-	return sum;
-}
-
-bool shim_evict_exceeds_fixed(uint64_t bytes)
-{
-	uint64_t fixed = shim_evictable ? vg_ledger_fixed(ledger) : 0;
-
-	return fixed && fixed_used() + bytes > fixed;
-}
-
-void shim_evict_refuse(enum vg_entry entry, uint64_t bytes)
-{
-	struct vg_ledger_refusal refusal = {.asked = bytes, .charged = fixed_used(), .limit = vg_ledger_fixed(ledger)};
-
-	strncpy(refusal.entry, shim_entry(entry)->abi, sizeof refusal.entry - 1);
-	vg_ledger_refusal((struct vg_ledger *)ledger, &refusal);
-	shim_log(SHIM_ERROR,
-		 "vGPU %s: %s asked for %llu MiB that cannot move to the host, and %llu of %llu MiB (--fixed) are used: "
-		 "allocate with cudaMalloc, not from pools, or create the vGPU with more --fixed",
-		 vg_ledger_name(ledger), refusal.entry, (unsigned long long)(bytes + 0xfffff) >> 20,
-		 (unsigned long long)refusal.charged >> 20, (unsigned long long)refusal.limit >> 20);
-}
-
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later)
 {
 	CUresult result;
@@ -368,7 +330,7 @@ void shim_evict_forget(CUdeviceptr address)
 	pager_leave();
 }
 
-void shim_evict_context_gone(CUcontext context)
+void shim_evict_forget_context(CUcontext context)
 {
 	if (!shim_evictable)
 		return;

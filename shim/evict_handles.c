@@ -8,9 +8,10 @@
 #include "pager/mapping.h"
 #include "pager/pager.h"
 #include "shim/evict.h"
-#include "shim/vmm.h"
+#include "shim/mapping.h"
 
-// The driver's functions that take or return handles, or map them; and one that says what memory can be asked for.
+// The driver's functions that take, return or map handles; and the one that reports which kinds of memory the device
+// has.
 #define HANDLE_CALLS(X)                                                                                                \
 	X(cuMemCreate)                                                                                                 \
 	X(cuMemRelease)                                                                                                \
@@ -53,7 +54,7 @@ void shim_evict_handles_stop(void)
 #undef X
 }
 
-bool shim_evict_takes(size_t size, const CUmemAllocationProp *properties, unsigned long long flags)
+bool shim_evict_can_create(size_t size, const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	static const __typeof__(properties->allocFlags) plain;
 	const size_t granule = 2u << 20;
@@ -86,7 +87,7 @@ static CUresult CUDAAPI with_cuMemCreate(CUmemGenericAllocationHandle *handle, s
 {
 	CUresult result;
 
-	if (!handle || !shim_evict_takes(size, properties, flags))
+	if (!handle || !shim_evict_can_create(size, properties, flags))
 		return driver.cuMemCreate(handle, size, properties, flags);
 	result = pager_handle_create(handle, size, properties);
 	pager_note_bytes();
@@ -124,15 +125,15 @@ static CUresult CUDAAPI with_cuMemRetainAllocationHandle(CUmemGenericAllocationH
 {
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
 	struct pager_mapped mapped;
-	struct pager_handle *held = handle ? pager_mapping_hold(at, at + 1, &mapped) : NULL;
+	struct pager_handle *ours = handle ? pager_mapping_hold(at, at + 1, &mapped) : NULL;
 
-	if (!held)
+	if (!ours)
 		return driver.cuMemRetainAllocationHandle(handle, address);
-	*handle = pager_handle_hand_out(held);
+	*handle = pager_handle_hand_out(ours);
 	return CUDA_SUCCESS;
 }
 
-// Replaces a number of ours by the driver's handle and holds it for the call.
+// Replaces one of our numbers by the driver's handle, with a reference for the duration of the call.
 static CUresult begin_call(CUmemGenericAllocationHandle *handle, struct pager_handle **ret_held)
 {
 	*ret_held = NULL;
@@ -148,50 +149,50 @@ static CUresult begin_call(CUmemGenericAllocationHandle *handle, struct pager_ha
 static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
 								    CUmemGenericAllocationHandle handle)
 {
-	struct pager_handle *held;
-	CUresult result = begin_call(&handle, &held);
+	struct pager_handle *ours;
+	CUresult result = begin_call(&handle, &ours);
 
 	if (result == CUDA_SUCCESS)
 		result = driver.cuMemGetAllocationPropertiesFromHandle(properties, handle);
-	pager_handle_drop(held);
+	pager_handle_drop(ours);
 	return result;
 }
 
-// Held while it changes whether memory stays, and how it is charged.
+// A thread holds this lock while it changes whether memory stays on the device, and its charge.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// With the lock held. The charge of `physical` is that of `held`.
+// Counts the memory as fixed from now on. With the lock ours.
 static CUresult charge_as_fixed(struct shim_physical *physical)
 {
 	if (!physical)
-		return CUDA_ERROR_INVALID_VALUE; // another thread has just let it go
+		return CUDA_ERROR_INVALID_VALUE; // another thread has just released it
 	if (shim_charge_as_fixed(shim_physical_set_evictable(physical, false)))
 		return CUDA_SUCCESS;
 	shim_physical_set_evictable(physical, true);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Keeps memory on the device from now on, where it counts as fixed. It does so before the driver's call that needs it.
-static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *held)
+// Keeps memory on the device from now on; it then counts as fixed. Call it before the driver's call that needs it.
+static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *ours)
 {
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
-	result = pager_handle_can_leave(held) ? charge_as_fixed(physical) : CUDA_SUCCESS;
+	result = pager_handle_can_leave(ours) ? charge_as_fixed(physical) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
-		pager_handle_keep_on_device(held);
+		pager_handle_keep_on_device(ours);
 	pthread_mutex_unlock(&lock);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		shim_evict_refuse(entry, held->size);
+		shim_fixed_refuse(entry, ours->size);
 	pager_note_bytes();
 	return result;
 }
 
-// Undoes that, if the driver's call failed.
-static void let_leave(struct shim_physical *physical, struct pager_handle *held)
+// Undoes keep_on_device() after the driver's call failed.
+static void let_leave(struct shim_physical *physical, struct pager_handle *ours)
 {
 	pthread_mutex_lock(&lock);
-	if (pager_handle_let_leave(held) && physical)
+	if (pager_handle_let_leave(ours) && physical)
 		shim_charge_as_evictable(shim_physical_set_evictable(physical, true));
 	pthread_mutex_unlock(&lock);
 	pager_note_bytes();
@@ -201,46 +202,46 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 							  CUmemAllocationHandleType type, unsigned long long flags)
 {
 	uint64_t bytes;
-	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
-	struct pager_handle *held;
-	CUresult result = begin_call(&handle, &held);
+	struct shim_physical *physical = shim_handle_find(handle, &bytes);
+	struct pager_handle *ours;
+	CUresult result = begin_call(&handle, &ours);
 	// Other processes can use exported memory, so it stays. The driver refuses to export memory that was made
 	// without handles of this type.
-	bool stays = held && held->properties.requestedHandleTypes & type;
+	bool stays = ours && ours->properties.requestedHandleTypes & type;
 
 	if (stays)
-		result = keep_on_device(VG_ENTRY_cuMemExportToShareableHandle, physical, held);
+		result = keep_on_device(VG_ENTRY_cuMemExportToShareableHandle, physical, ours);
 	if (result == CUDA_SUCCESS) {
 		result = driver.cuMemExportToShareableHandle(shareable, handle, type, flags);
 		if (result != CUDA_SUCCESS && stays)
-			let_leave(physical, held);
+			let_leave(physical, ours);
 	}
-	if (physical)
-		shim_physical_drop(physical);
-	pager_handle_drop(held);
+	shim_physical_unref(physical);
+	pager_handle_drop(ours);
 	return result;
 }
 
 // Keeps all memory that is mapped in a range, or lets it leave again. Stores in *ret_end where it failed.
-static CUresult change_range(enum vg_entry entry, CUdeviceptr address, CUdeviceptr end, bool stays, CUdeviceptr *ret_end)
+static CUresult change_range(enum vg_entry entry, CUdeviceptr address, CUdeviceptr end, bool stays,
+			     CUdeviceptr *ret_end)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct pager_mapped mapped = {.begin = address};
-	struct pager_handle *held;
+	struct pager_handle *ours;
 
 	*ret_end = end;
-	while (result == CUDA_SUCCESS && (held = pager_mapping_hold(mapped.begin + mapped.size, end, &mapped)) != NULL) {
+	while (result == CUDA_SUCCESS &&
+	       (ours = pager_mapping_hold(mapped.begin + mapped.size, end, &mapped)) != NULL) {
 		uint64_t bytes;
-		struct shim_physical *physical = shim_physical_hold_range(mapped.begin, 1, &bytes);
+		struct shim_physical *physical = shim_mapping_find(mapped.begin, 1, &bytes);
 		if (stays)
-			result = keep_on_device(entry, physical, held);
+			result = keep_on_device(entry, physical, ours);
 		else
-			let_leave(physical, held);
+			let_leave(physical, ours);
 		if (result != CUDA_SUCCESS)
 			*ret_end = mapped.begin;
-		if (physical)
-			shim_physical_drop(physical);
-		pager_handle_drop(held);
+		shim_physical_unref(physical);
+		pager_handle_drop(ours);
 	}
 	return result;
 }
@@ -262,13 +263,13 @@ static void let_range_leave(enum vg_entry entry, CUdeviceptr address, size_t siz
 	change_range(entry, address, address + size, false, &unused);
 }
 
-static bool is_of_device(const CUmemAccessDesc *access)
+static bool is_own_device(const CUmemAccessDesc *access)
 {
 	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
 	       (access->location.type == CU_MEM_LOCATION_TYPE_DEVICE && access->location.id == 0);
 }
 
-static void deny(CUdeviceptr address, size_t size, const CUmemAccessDesc *access)
+static void deny_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access)
 {
 	const CUmemAccessDesc none = {.location = access->location, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE};
 
@@ -284,17 +285,17 @@ static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, co
 	bool stays = false;
 
 	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-		stays |= !is_of_device(&access[i]);
+		stays |= !is_own_device(&access[i]);
 	if (!stays)
 		return result;
 	result = keep_range_on_device(VG_ENTRY_cuMemSetAccess, address, size);
 	for (size_t i = 0; result != CUDA_SUCCESS && i < count; i++)
-		if (!is_of_device(&access[i]))
-			deny(address, size, &access[i]);
+		if (!is_own_device(&access[i]))
+			deny_access(address, size, &access[i]);
 	return result;
 }
 
-// A sparse array takes memory of tile pools, which never is ours.
+// Sparse arrays use memory of tile pools, which is never evictable.
 static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream), CUarrayMapInfo *list,
 			   unsigned int count, CUstream stream)
 {
@@ -320,20 +321,19 @@ static CUresult CUDAAPI with_cuMulticastBindMem(CUmemGenericAllocationHandle mul
 						unsigned long long flags)
 {
 	uint64_t bytes;
-	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
-	struct pager_handle *held;
-	CUresult result = begin_call(&handle, &held);
+	struct shim_physical *physical = shim_handle_find(handle, &bytes);
+	struct pager_handle *ours;
+	CUresult result = begin_call(&handle, &ours);
 
-	if (held)
-		result = keep_on_device(VG_ENTRY_cuMulticastBindMem, physical, held);
+	if (ours)
+		result = keep_on_device(VG_ENTRY_cuMulticastBindMem, physical, ours);
 	if (result == CUDA_SUCCESS) {
 		result = driver.cuMulticastBindMem(multicast, offset, handle, handle_offset, size, flags);
-		if (result != CUDA_SUCCESS && held)
-			let_leave(physical, held);
+		if (result != CUDA_SUCCESS && ours)
+			let_leave(physical, ours);
 	}
-	if (physical)
-		shim_physical_drop(physical);
-	pager_handle_drop(held);
+	shim_physical_unref(physical);
+	pager_handle_drop(ours);
 	return result;
 }
 

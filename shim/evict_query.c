@@ -8,12 +8,13 @@
 #include "pager/memory.h"
 #include "shim/evict.h"
 
-static bool find(CUdeviceptr address, struct pager_range *ret_range)
+static bool find_range(CUdeviceptr address, struct pager_range *ret_range)
 {
 	return shim_evictable && pager_memory_find(address, ret_range);
 }
 
-// About memory that the program has mapped by itself, the driver is asked, and that waits until the memory is there.
+// Enters the pager's gate, which waits until the memory is on the device, if the program itself has mapped the address:
+// such queries go to the driver. Returns false for other addresses.
 static bool enter_if_mapped(enum vg_entry entry, CUdeviceptr address, struct pager_mapped *ret_mapped)
 {
 	if (!shim_evictable || !pager_mapping_find(address, ret_mapped))
@@ -28,7 +29,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *
 	struct pager_mapped mapped;
 	CUresult result;
 
-	if (!find(address, &range)) {
+	if (!find_range(address, &range)) {
 		bool entered = enter_if_mapped(VG_ENTRY_cuMemGetAddressRange_v2, address, &mapped);
 		result = REAL(cuMemGetAddressRange_v2)(base, size, address);
 		if (entered)
@@ -48,7 +49,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *
 		return CUDA_SUCCESS;                                                                                   \
 	} while (0)
 
-static CUresult answer(const struct pager_range *range, CUdeviceptr address, CUpointer_attribute attribute, void *data)
+static CUresult get_attribute(const struct pager_range *range, CUdeviceptr address, CUpointer_attribute attribute,
+			      void *data)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -87,7 +89,7 @@ static CUresult answer(const struct pager_range *range, CUdeviceptr address, CUp
 	}
 }
 
-// The driver gives a mapping another number each time that the memory comes back.
+// Answers with a constant number: the driver numbers a mapping anew each time that the memory returns to the device.
 static void keep_number(const struct pager_mapped *mapped, CUpointer_attribute attribute, void *data)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID || attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)
@@ -100,8 +102,8 @@ SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribu
 	struct pager_mapped mapped;
 	CUresult result;
 
-	if (data && find(address, &range))
-		return answer(&range, address, attribute, data);
+	if (data && find_range(address, &range))
+		return get_attribute(&range, address, attribute, data);
 	if (!data || !enter_if_mapped(VG_ENTRY_cuPointerGetAttribute, address, &mapped))
 		return REAL(cuPointerGetAttribute)(data, attribute, address);
 	result = REAL(cuPointerGetAttribute)(data, attribute, address);
@@ -111,7 +113,7 @@ SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribu
 	return result;
 }
 
-static CUresult ask_driver(unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
+static CUresult query_driver(unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
 {
 	struct pager_mapped mapped;
 	bool entered = enter_if_mapped(VG_ENTRY_cuPointerGetAttributes, address, &mapped);
@@ -131,16 +133,17 @@ SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointe
 	struct pager_range range;
 	CUresult result;
 
-	if (!attributes || !data || !find(address, &range))
-		return ask_driver(count, attributes, data, address);
+	if (!attributes || !data || !find_range(address, &range))
+		return query_driver(count, attributes, data, address);
 	// For an unknown address the driver writes nothing, but still rejects attributes that it does not know.
 	result = REAL(cuPointerGetAttributes)(count, attributes, data, 0);
 	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
-		answer(&range, address, attributes[i], data[i]);
+		get_attribute(&range, address, attributes[i], data[i]);
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
+SHIM_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+						   CUdeviceptr address)
 {
 	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !shim_is_evictable(address))
 		return REAL(cuPointerSetAttribute)(value, attribute, address);

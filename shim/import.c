@@ -1,11 +1,12 @@
-// Memory of other processes by handles and pointers. What somebody has charged already is joined before it is opened
-// (ledger/share.h); for what nobody knows the opener is charged.
+// Memory of other processes, by IPC handles, pool pointers and external memory. If a vGPU is charged for it, this
+// process joins the shared allocation before it opens the memory; otherwise it is charged.
 #include "ledger/share.h"
+#include "shim/contexts.h"
 #include "shim/evict.h"
-#include "shim/pool.h"
-#include "shim/share.h"
+#include "shim/pool_charge.h"
+#include "shim/shared.h"
 
-static uint64_t range_size(CUdeviceptr address)
+static uint64_t measure_range(CUdeviceptr address)
 {
 	SHIM_RELAXED;
 	CUdeviceptr base;
@@ -21,33 +22,33 @@ static bool is_opened(CUdeviceptr address)
 	return shim_record_find(SHIM_POINTER, address, &record) && record.origin == SHIM_OPENED;
 }
 
-// For memory that an open has just made visible. Nothing was allocated by it, so the charge may come after the call.
+// Charges memory that no vGPU is charged for, after it was opened: opening allocates nothing.
 static CUresult charge_unknown(enum vg_entry entry, CUdeviceptr address, uint64_t key,
 			       struct shim_physical **ret_physical)
 {
-	uint64_t bytes = shim_round_granularity(range_size(address));
+	uint64_t bytes = shim_round_granularity(measure_range(address));
 	CUresult result = shim_charge(entry, VG_LEDGER_IMPORT, bytes);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	*ret_physical = shim_physical_new(VG_LEDGER_IMPORT, bytes);
+	*ret_physical = shim_physical_create(VG_LEDGER_IMPORT, bytes);
 	if (!*ret_physical) {
 		shim_refund(VG_LEDGER_IMPORT, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	shim_share_offer(*ret_physical, key);
+	shim_shared_name_or_join(*ret_physical, key);
 	return CUDA_SUCCESS;
 }
 
-// Takes over the hold of `physical`, which may be NULL. One address opened twice holds once.
-static CUresult keep_opened(enum vg_entry entry, CUdeviceptr address, uint64_t key, struct shim_physical *physical)
+// Keeps the reference of `physical`, which may be NULL, in the record of an opened address. An address that is opened
+// again keeps one.
+static CUresult store_opened(enum vg_entry entry, CUdeviceptr address, uint64_t key, struct shim_physical *physical)
 {
 	struct shim_record record;
 	CUresult result = CUDA_SUCCESS;
 
-	if (is_opened(address) && shim_record_count(SHIM_POINTER, address, 1, &record)) {
-		if (physical)
-			shim_physical_drop(physical);
+	if (is_opened(address) && shim_record_add_references(SHIM_POINTER, address, 1, &record)) {
+		shim_physical_unref(physical);
 		return CUDA_SUCCESS;
 	}
 	if (!physical)
@@ -55,11 +56,11 @@ static CUresult keep_opened(enum vg_entry entry, CUdeviceptr address, uint64_t k
 	if (result != CUDA_SUCCESS)
 		return result;
 	record = (struct shim_record){.key = address, .data = physical, .context = shim_current_context(),
-				      .references = 1, .what = SHIM_POINTER, .kind = VG_LEDGER_IMPORT,
+				      .references = 1, .type = SHIM_POINTER, .kind = VG_LEDGER_IMPORT,
 				      .origin = SHIM_OPENED};
 	if (shim_record_put(&record) == 0)
 		return CUDA_SUCCESS;
-	shim_physical_drop(physical);
+	shim_physical_unref(physical);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -72,14 +73,13 @@ static CUresult open_handle(enum vg_entry entry, CUdeviceptr *address, CUipcMemH
 
 	if (!shim_enforcing())
 		return real(address, handle, flags);
-	physical = shim_share_hold(key);
+	physical = shim_shared_join(key);
 	result = real(address, handle, flags);
 	if (result != CUDA_SUCCESS) {
-		if (physical)
-			shim_physical_drop(physical);
+		shim_physical_unref(physical);
 		return result;
 	}
-	result = keep_opened(entry, *address, key, physical);
+	result = store_opened(entry, *address, key, physical);
 	if (result != CUDA_SUCCESS)
 		REAL(cuIpcCloseMemHandle)(*address);
 	return result;
@@ -100,16 +100,16 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	struct shim_record record;
 	CUresult result;
 
-	if (!shim_counting() || !is_opened(address) || !shim_record_count(SHIM_POINTER, address, -1, &record))
+	if (!shim_counting() || !is_opened(address) || !shim_record_add_references(SHIM_POINTER, address, -1, &record))
 		return REAL(cuIpcCloseMemHandle)(address);
 	result = REAL(cuIpcCloseMemHandle)(address);
 	if (record.references > 0) {
 		if (result != CUDA_SUCCESS)
-			shim_record_count(SHIM_POINTER, address, 1, &record);
+			shim_record_add_references(SHIM_POINTER, address, 1, &record);
 		return result;
 	}
 	if (result == CUDA_SUCCESS) {
-		shim_physical_drop(record.data);
+		shim_physical_unref(record.data);
 	} else {
 		record.references = 1;
 		shim_record_put(&record);
@@ -117,8 +117,8 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	return result;
 }
 
-// Whoever opens the handle finds what is charged here. The memory may be a small allocation's, which shares a block
-// with others, and has a handle of its own: the block has both names then.
+// Makes the memory known to processes that open the handle. A small allocation has a handle of its own, but its block
+// has the charge: the block may have several names.
 SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
 	struct shim_physical *physical;
@@ -133,11 +133,11 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdevicep
 		return result;
 	if (REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS)
 		base = address;
-	physical = shim_physical_lend(base, &bytes);
+	physical = shim_physical_of_allocation(base, &bytes);
 	if (!physical)
-		return result; // nothing that is ours: its importers are charged
-	shim_share_publish(physical, vg_ledger_key(SHIM_KEY_IPC, handle, sizeof *handle));
-	shim_physical_drop(physical);
+		return result; // not charged here, so importers are charged
+	shim_shared_name(physical, vg_ledger_key(SHIM_KEY_IPC, handle, sizeof *handle));
+	shim_physical_unref(physical);
 	return result;
 }
 
@@ -151,16 +151,15 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *address, CUmemo
 	if (!shim_enforcing() || !data)
 		return REAL(cuMemPoolImportPointer)(address, pool, data);
 	key = vg_ledger_key(SHIM_KEY_POINTER, data, sizeof *data);
-	physical = shim_pool_hold(pool);
+	physical = shim_pool_find_import(pool);
 	if (!physical)
-		physical = shim_share_hold(key); // somebody else here has it from outside
+		physical = shim_shared_join(key); // another process of the vGPU may have opened it
 	result = REAL(cuMemPoolImportPointer)(address, pool, data);
 	if (result != CUDA_SUCCESS) {
-		if (physical)
-			shim_physical_drop(physical);
+		shim_physical_unref(physical);
 		return result;
 	}
-	result = keep_opened(VG_ENTRY_cuMemPoolImportPointer, *address, key, physical);
+	result = store_opened(VG_ENTRY_cuMemPoolImportPointer, *address, key, physical);
 	if (result != CUDA_SUCCESS)
 		REAL(cuMemFree_v2)(*address);
 	return result;
@@ -169,7 +168,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *address, CUmemo
 SHIM_EXPORT CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *memory,
 						    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
 {
-	struct shim_record record = {.what = SHIM_EXTERNAL, .kind = VG_LEDGER_IMPORT};
+	struct shim_record record = {.type = SHIM_EXTERNAL, .kind = VG_LEDGER_IMPORT};
 	CUresult result;
 
 	if (!shim_enforcing() || !description)
@@ -195,7 +194,7 @@ SHIM_EXPORT CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory memory)
 	struct shim_record record;
 	CUresult result;
 
-	if (!shim_counting() || !shim_record_take(SHIM_EXTERNAL, (uintptr_t)memory, &record))
+	if (!shim_counting() || !shim_record_remove(SHIM_EXTERNAL, (uintptr_t)memory, &record))
 		return REAL(cuDestroyExternalMemory)(memory);
 	result = REAL(cuDestroyExternalMemory)(memory);
 	if (result == CUDA_SUCCESS)

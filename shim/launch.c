@@ -1,19 +1,14 @@
-// Launches: a jump to the driver, unless a kernel is known that may take memory when it starts.
-#include <stdatomic.h>
+// Launches: a jump to the driver, unless a kernel is known whose launch may allocate local memory.
+#include "shim/raise.h"
 
-#include "shim/local.h"
-
-#define WATCHED __builtin_expect(atomic_load_explicit(&shim_launch_watched, memory_order_relaxed), 0)
-
-#define LAUNCH(abi, function, stream, ...)                                                         \
-	do {                                                                                       \
-		struct shim_raise raise;                                                           \
-		CUresult result;                                                                   \
-		if (!WATCHED)                                                                      \
-			return REAL(abi)(__VA_ARGS__);                                             \
-		result = shim_local_raise(VG_ENTRY_##abi, function, stream, NULL, &raise);               \
-		return result != CUDA_SUCCESS ? result                                             \
-					      : shim_local_launched(REAL(abi)(__VA_ARGS__), &raise); \
+#define LAUNCH(abi, function, stream, ...)                                                                             \
+	do {                                                                                                           \
+		struct shim_raise raise;                                                                               \
+		CUresult result;                                                                                       \
+		if (!SHIM_LAUNCH_WATCHED)                                                                              \
+			return REAL(abi)(__VA_ARGS__);                                                                 \
+		result = shim_raise_for_launch(VG_ENTRY_##abi, function, stream, NULL, &raise);                        \
+		return result != CUDA_SUCCESS ? result : shim_raise_finish(REAL(abi)(__VA_ARGS__), &raise);            \
 	} while (0)
 
 #define KERNEL(abi)                                                                                \
@@ -59,40 +54,22 @@ SHIM_EXPORT CUresult CUDAAPI cuLaunchGridAsync(CUfunction f, int width, int heig
 	LAUNCH(cuLaunchGridAsync, f, stream, f, width, height, stream);
 }
 
-// What one of them needs stays charged if another fails: the context may hold it already.
+// If one launch fails, what the others need stays charged: their contexts may have allocated it already.
 SHIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
 								  unsigned int flags)
 {
 	struct shim_raise raise;
 	CUresult result = CUDA_SUCCESS;
 
-	for (unsigned int i = 0; WATCHED && list && i < count && result == CUDA_SUCCESS; i++)
-		result = shim_local_raise(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function,
+	for (unsigned int i = 0; SHIM_LAUNCH_WATCHED && list && i < count && result == CUDA_SUCCESS; i++)
+		result = shim_raise_for_launch(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function,
 					  list[i].hStream, NULL, &raise);
 	return result != CUDA_SUCCESS ? result : REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
 }
 
-// A kernel in a graph is charged for when its node is made or changed: a body of a conditional node, or
-// a graph that an executable one is updated from, cannot be looked through later.
-static CUresult raise_node(enum vg_entry entry, CUfunction function, CUcontext context)
-{
-	struct shim_raise raise;
-
-	return WATCHED ? shim_local_raise(entry, function, NULL, context, &raise) : CUDA_SUCCESS;
-}
-
-CUresult shim_local_node(enum vg_entry entry, const CUgraphNodeParams *parameters)
-{
-	if (!parameters || parameters->type != CU_GRAPH_NODE_TYPE_KERNEL)
-		return CUDA_SUCCESS;
-	return raise_node(entry,
-			  parameters->kernel.func ? parameters->kernel.func : (CUfunction)parameters->kernel.kern,
-			  parameters->kernel.ctx);
-}
-
 #define NODE(abi, function, context, ...)                                                          \
 	do {                                                                                       \
-		CUresult result = raise_node(VG_ENTRY_##abi, function, context);                   \
+		CUresult result = shim_raise_for_kernel_node(VG_ENTRY_##abi, function, context);                   \
 		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);                   \
 	} while (0)
 #define FUNCTION_V1(parameters) ((parameters) ? (parameters)->func : NULL)
@@ -138,7 +115,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec execu
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *parameters)
 {
-	CUresult result = shim_local_node(VG_ENTRY_cuGraphNodeSetParams, parameters);
+	CUresult result = shim_raise_for_node(VG_ENTRY_cuGraphNodeSetParams, parameters);
 
 	return result != CUDA_SUCCESS ? result : REAL(cuGraphNodeSetParams)(node, parameters);
 }
@@ -146,7 +123,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeP
 SHIM_EXPORT CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node,
 						      CUgraphNodeParams *parameters)
 {
-	CUresult result = shim_local_node(VG_ENTRY_cuGraphExecNodeSetParams, parameters);
+	CUresult result = shim_raise_for_node(VG_ENTRY_cuGraphExecNodeSetParams, parameters);
 
 	return result != CUDA_SUCCESS ? result : REAL(cuGraphExecNodeSetParams)(executable, node, parameters);
 }

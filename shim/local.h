@@ -1,27 +1,25 @@
-// Local memory: the first launch of a kernel whose threads need more of it than any before makes the
-// driver take that for every thread the device can hold. Such kernels are noted when they are looked
-// up, and their launches are watched until the context holds enough. Any thread.
+// Kernels whose threads need more local memory than a context has from the start. At the first launch of such a kernel
+// the driver allocates that memory for every thread the device can hold (shim/raise.h charges it). Any thread.
 #pragma once
 #include "shim/charge.h"
 
-// A kernel that is known may take memory when it is launched: nothing is looked for before.
+// Launches must be checked: a kernel is known whose launch may allocate. While it is false, a launch is a jump.
 extern _Atomic bool shim_launch_watched;
 
-struct shim_raise { // by a launch on its way
-	CUcontext context;
-	uint64_t bytes;
-};
+// Bytes that a context has for each thread from the start, charged with the context.
+static const uint64_t shim_local_initial = 1024;
 
-// What a thread of the function, or kernel, needs, in bytes.
+// Notes how many bytes of local memory a thread of the function, or kernel, needs.
 void shim_local_note(uint64_t function, uint64_t local);
-// A kernel that cannot be asked, or loaded, before a context is there.
+// Notes a kernel that cannot be asked or loaded because no context exists yet.
 void shim_local_defer(CUkernel kernel);
-// Before a launch: charges what it makes the driver take. `context` NULL: the stream's.
-CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream stream, CUcontext context,
-			  struct shim_raise *ret_raise);
-// After it: a launch that failed took nothing.
-CUresult shim_local_launched(CUresult result, const struct shim_raise *raise);
-// Before a node of a graph is made or changed: the same for a kernel's.
-CUresult shim_local_node(enum vg_entry entry, const CUgraphNodeParams *parameters);
-// A context was made, or gone, or its stack limit is another one.
-void shim_local_contexts(int change);
+// Notes that contexts were created (1) or destroyed (-1), or that a context's stack limit changed (0).
+void shim_local_note_contexts(int change);
+// Notes how much a context is charged for local memory. If it is the only one and has enough for all known kernels,
+// launches are not checked any more.
+void shim_local_note_charge(uint64_t charged);
+
+// Returns `bytes` times the number of threads that the device can hold at once; UINT64_MAX if that overflows.
+uint64_t shim_for_every_thread(uint64_t bytes);
+// Returns what a context needs in addition for kernels that take `each` bytes a thread.
+uint64_t shim_local_beyond_initial(uint64_t each);

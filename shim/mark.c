@@ -1,15 +1,12 @@
-// What tells descriptors apart that look all the same (/dev/nvidiactl) is something that the kernel keeps with the open
-// file and that travels with it through dup, sockets and exec: its own locks. Read locks exclude nobody, and
-// /proc/self/fdinfo lists those of a descriptor.
+#include "shim/mark.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "shim/share.h"
-
-// In the upper half of what an offset can be, so that no program's lock is taken for one.
+// Marks are in the upper half of the range of offsets, where programs do not lock.
 static const uint64_t first_mark = 1ull << 62;
 
 uint64_t shim_mark_put(int descriptor, uint64_t mark)

@@ -1,123 +1,122 @@
 // Allocations by address: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, and every free.
 #include "base/hot.h"
-#include "shim/charge.h"
+#include "shim/contexts.h"
 #include "shim/evict.h"
-#include "shim/graph.h"
-#include "shim/pool.h"
+#include "shim/graph_charge.h"
+#include "shim/physical.h"
+#include "shim/pool_charge.h"
 #include "shim/reclaim.h"
+#include "shim/stream_refund.h"
 #include "shim/undeclared.h"
-#include "shim/vmm.h"
 
-// Requests up to 1 MiB share blocks of 2 MiB, which the driver takes when the first of them
-// comes and gives back after the last. So each 2 MiB of addresses with a small allocation in
-// it is charged once.
-enum { SMALL = 1 << 20, BLOCK_SHIFT = SHIM_BLOCK_SHIFT };
+// Requests of up to 1 MiB share blocks of 2 MiB. The driver allocates a block for its first request and frees it after
+// the last. So each block is charged once.
+enum { SMALL = 1 << 20 };
 
 static bool is_small(uint64_t bytes)
 {
 	return bytes <= SMALL;
 }
 
-// A request on its way: what it was charged, nothing if it may only use a block that is there.
 struct request {
 	enum vg_entry entry;
 	enum vg_ledger_kind kind;
 	uint64_t asked;
-	uint64_t held;
-	bool evictable; // may be; from reserve() on, is
+	uint64_t charged; // 0 after charge_request(): it may only use a block that exists
+	bool is_evictable; // before charge_request(): may be
 };
 
-VG_HOT static CUresult reserve(struct request *request)
+VG_HOT static CUresult charge_request(struct request *request)
 {
 	uint64_t bytes = shim_round_granularity(request->asked);
 	CUresult result;
 
 	if (shim_counting())
 		vg_ledger_warm(shim_session_ledger());
-	request->held = bytes;
-	request->evictable = request->evictable && !is_small(request->asked) && shim_evict_is_possible();
-	if (request->evictable)
+	request->charged = bytes;
+	request->is_evictable = request->is_evictable && !is_small(request->asked) && shim_evict_is_possible();
+	if (request->is_evictable)
 		return shim_charge_evictable(request->entry, VG_LEDGER_DEVICE, bytes);
 	if (!is_small(request->asked))
 		return shim_charge(request->entry, request->kind, bytes);
 	if (shim_counting())
-		shim_undeclared_follow(shim_session_ledger(), bytes);
+		shim_undeclared_update(shim_session_ledger(), bytes);
 	result = shim_charge_quietly(request->kind, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-		request->held = 0;
+		request->charged = 0;
 		result = CUDA_SUCCESS;
 	}
 	return result;
 }
 
-// One small allocation fewer. True with the last: the block's charge is the caller's.
-static bool take_block(CUdeviceptr address, struct shim_record *ret_block)
+// Removes a small allocation from its block. Returns true if it was the last: then the caller refunds the block.
+static bool leave_block(CUdeviceptr address, struct shim_record *ret_block)
 {
 	struct shim_record block;
 
-	if (!shim_record_count(SHIM_BLOCK, address >> BLOCK_SHIFT, -1, &block) || block.references > 0)
+	if (!shim_record_add_references(SHIM_BLOCK, address >> SHIM_BLOCK_SHIFT, -1, &block) || block.references > 0)
 		return false;
-	if (shim_record_is_held(&block))
-		block.bytes = shim_physical_return(block.data);
+	if (shim_record_has_physical(&block))
+		block.bytes = shim_physical_detach(block.data);
 	*ret_block = block;
 	return true;
 }
 
-VG_COLD static void leave_block(CUdeviceptr address)
+VG_COLD static void leave_and_refund_block(CUdeviceptr address)
 {
 	struct shim_record block;
 
-	if (take_block(address, &block))
+	if (leave_block(address, &block))
 		shim_refund_record(&block);
 }
 
-// Counts a small allocation in its block and charges a block that is new.
+// Adds a small allocation to its block, and charges a new block.
 VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
 {
-	struct shim_record block = {.key = address >> BLOCK_SHIFT, .bytes = 1ull << BLOCK_SHIFT, .context = context,
-				    .what = SHIM_BLOCK, .kind = (uint8_t)request->kind};
+	struct shim_record block = {.key = address >> SHIM_BLOCK_SHIFT, .bytes = 1ull << SHIM_BLOCK_SHIFT,
+				    .context = context, .type = SHIM_BLOCK, .kind = (uint8_t)request->kind};
 	int joined;
 	CUresult result;
 
-	if (!request->held) {
-		joined = shim_record_count(SHIM_BLOCK, block.key, 1, &block);
+	if (!request->charged) {
+		joined = shim_record_add_references(SHIM_BLOCK, block.key, 1, &block);
 		if (joined)
 			return CUDA_SUCCESS;
 		result = shim_charge(request->entry, request->kind, block.bytes);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	joined = shim_record_join(&block);
+	joined = shim_record_reference_or_put(&block);
 	if (joined != 0)
-		shim_refund(request->kind, block.bytes); // it was charged when it was new
+		shim_refund(request->kind, block.bytes); // another request has charged the block
 	return joined < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static void give_back(const struct request *request, CUdeviceptr address)
+static void free_request(const struct request *request, CUdeviceptr address)
 {
 	bool later;
 
-	if (request->evictable)
+	if (request->is_evictable)
 		shim_evict_free(request->entry, address, &later);
 	else
 		REAL(cuMemFree_v2)(address);
 }
 
-// Allocates what was reserved.
+// Allocates what was charged.
 VG_HOT static CUresult allocate(struct request *request, CUdeviceptr *address)
 {
-	if (request->evictable)
+	if (request->is_evictable)
 		return shim_evict_allocate(request->entry, address, request->asked);
 	return REAL(cuMemAlloc_v2)(address, request->asked);
 }
 
-// After the driver's call: keeps the charge under its address, or gives it back.
-VG_HOT static CUresult keep(CUresult result, const struct request *request, CUdeviceptr address)
+// After the driver's call: keeps the charge in a record, or refunds it.
+VG_HOT static CUresult finish_allocation(CUresult result, const struct request *request, CUdeviceptr address)
 {
-	struct shim_record record = {.key = address, .bytes = request->held, .what = SHIM_POINTER,
+	struct shim_record record = {.key = address, .bytes = request->charged, .type = SHIM_POINTER,
 				     .kind = (uint8_t)request->kind, .origin = SHIM_ALLOCATED};
 
-	if (request->evictable)
+	if (request->is_evictable)
 		record.origin = SHIM_EVICTABLE;
 	if (result != CUDA_SUCCESS) {
 		shim_refund_record(&record);
@@ -135,9 +134,9 @@ VG_HOT static CUresult keep(CUresult result, const struct request *request, CUde
 	}
 	if (shim_record_put(&record) == 0)
 		return CUDA_SUCCESS;
-	give_back(request, address); // no memory to remember it by: as if the device had none
+	free_request(request, address); // no host memory for the record
 	if (record.origin == SHIM_SMALL)
-		leave_block(address);
+		leave_and_refund_block(address);
 	shim_refund_record(&record);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -149,14 +148,14 @@ VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t byte
 
 	if (!shim_enforcing())
 		return REAL(cuMemAlloc_v2)(dptr, bytes);
-	result = reserve(&request);
+	result = charge_request(&request);
 	if (result != CUDA_SUCCESS) {
 		if (dptr)
-			*dptr = 0; // as the driver leaves it
+			*dptr = 0; // as the driver does
 		return result;
 	}
 	result = allocate(&request, dptr);
-	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
+	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes)
@@ -166,59 +165,59 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes
 
 	if (!shim_enforcing())
 		return REAL(cuMemAlloc)(dptr, bytes);
-	result = reserve(&request);
+	result = charge_request(&request);
 	if (result != CUDA_SUCCESS) {
 		if (dptr)
-			*dptr = 0; // as the driver leaves it
+			*dptr = 0; // as the driver does
 		return result;
 	}
 	result = REAL(cuMemAlloc)(dptr, bytes);
-	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
+	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-// The pitch is the driver's to choose: a guess is reserved and set right afterwards.
-static CUresult keep_pitched(struct request *request, CUdeviceptr address, size_t pitch, size_t height)
+// Corrects the charge, which was a guess, because the driver chooses the pitch.
+static CUresult finish_pitched(struct request *request, CUdeviceptr address, size_t pitch, size_t height)
 {
-	uint64_t guess = request->held;
+	uint64_t guess = request->charged;
 	CUresult result;
 
 	request->asked = (uint64_t)pitch * height;
-	request->held = shim_round_granularity(request->asked);
+	request->charged = shim_round_granularity(request->asked);
 	if (!guess && is_small(request->asked)) {
-		request->held = 0;
-	} else if (request->held > guess) {
-		result = shim_charge(request->entry, request->kind, request->held - guess);
+		request->charged = 0;
+	} else if (request->charged > guess) {
+		result = shim_charge(request->entry, request->kind, request->charged - guess);
 		if (result != CUDA_SUCCESS) {
 			REAL(cuMemFree_v2)(address);
 			shim_refund(request->kind, guess);
 			return result;
 		}
 	} else {
-		shim_refund(request->kind, guess - request->held);
+		shim_refund(request->kind, guess - request->charged);
 	}
-	return keep(CUDA_SUCCESS, request, address);
+	return finish_allocation(CUDA_SUCCESS, request, address);
 }
 
-static uint64_t pitched(size_t width, size_t height)
+static uint64_t guess_pitched(size_t width, size_t height)
 {
 	uint64_t bytes;
 
 	if (width > UINT64_MAX - 511 || __builtin_mul_overflow((width + 511) & ~(size_t)511, height, &bytes))
-		return UINT64_MAX; // no device has it
+		return UINT64_MAX; // larger than any device
 	return bytes;
 }
 
-// Evictable memory has the pitch that the driver would choose (docs/hardware.md).
+// Gives evictable memory the pitch that the driver would choose (docs/hardware.md).
 static CUresult allocate_pitched(struct request *request, CUdeviceptr *address, size_t *pitch, size_t width,
 				 size_t height, unsigned int element)
 {
-	bool is_sound = address && pitch && width && height && (element == 4 || element == 8 || element == 16);
+	bool is_valid = address && pitch && width && height && (element == 4 || element == 8 || element == 16);
 
-	if (request->evictable && !is_sound) {
-		request->evictable = false;
-		shim_evict_note_charge(-(int64_t)request->held);
+	if (request->is_evictable && !is_valid) {
+		request->is_evictable = false;
+		shim_fixed_note_evictable(-(int64_t)request->charged);
 	}
-	if (!request->evictable)
+	if (!request->is_evictable)
 		return REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);
 	*pitch = (width + 511) & ~(size_t)511;
 	return allocate(request, address);
@@ -227,31 +226,33 @@ static CUresult allocate_pitched(struct request *request, CUdeviceptr *address, 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
 						unsigned int element)
 {
-	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, pitched(width, height), 0, true};
+	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, guess_pitched(width, height), 0, true};
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
-	result = reserve(&request);
+	result = charge_request(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = allocate_pitched(&request, dptr, pitch, width, height, element);
-	return result == CUDA_SUCCESS ? keep_pitched(&request, *dptr, *pitch, height) : keep(result, &request, 0);
+	return result == CUDA_SUCCESS ? finish_pitched(&request, *dptr, *pitch, height)
+				      : finish_allocation(result, &request, 0);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width,
 					     unsigned int height, unsigned int element)
 {
-	struct request request = {VG_ENTRY_cuMemAllocPitch, VG_LEDGER_DEVICE, pitched(width, height), 0, false};
+	struct request request = {VG_ENTRY_cuMemAllocPitch, VG_LEDGER_DEVICE, guess_pitched(width, height), 0, false};
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuMemAllocPitch)(dptr, pitch, width, height, element);
-	result = reserve(&request);
+	result = charge_request(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMemAllocPitch)(dptr, pitch, width, height, element);
-	return result == CUDA_SUCCESS ? keep_pitched(&request, *dptr, *pitch, height) : keep(result, &request, 0);
+	return result == CUDA_SUCCESS ? finish_pitched(&request, *dptr, *pitch, height)
+				      : finish_allocation(result, &request, 0);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
@@ -261,37 +262,37 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, 
 
 	if (!shim_enforcing())
 		return REAL(cuMemAllocManaged)(dptr, bytes, flags);
-	result = reserve(&request);
+	result = charge_request(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMemAllocManaged)(dptr, bytes, flags);
-	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
+	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-// The record goes before the real free, since the address is reused at once; the charge goes
-// after it, since the memory is there until then.
-VG_HOT static bool take_record(CUdeviceptr address, struct shim_record *ret_record)
+// Removes the record before the driver's free, because the address may be reused at once. The charge is refunded after
+// it.
+VG_HOT static bool remove_record(CUdeviceptr address, struct shim_record *ret_record)
 {
 	if (!address || !shim_counting())
 		return false;
-	if (shim_record_take(SHIM_POINTER, address, ret_record))
+	if (shim_record_remove(SHIM_POINTER, address, ret_record))
 		return true;
-	shim_dirty |= shim_graph_memory; // a graph's allocation, perhaps
+	shim_needs_reconcile |= shim_may_have_graph_memory; // it may be a graph's allocation
 	return false;
 }
 
 VG_HOT static CUresult finish_free(CUresult result, struct shim_record *record)
 {
 	if (result != CUDA_SUCCESS) {
-		shim_record_put(record); // still there
+		shim_record_put(record); // it still exists
 		return result;
 	}
 	if (record->origin == SHIM_POOLED)
-		shim_pool_freed(record);
+		shim_pool_note_free(record);
 	else if (record->origin == SHIM_SMALL)
-		leave_block(record->key);
-	else if (shim_record_is_held(record))
-		record->bytes = shim_physical_return(record->data);
+		leave_and_refund_block(record->key);
+	else if (shim_record_has_physical(record))
+		record->bytes = shim_physical_detach(record->data);
 	shim_refund_record(record);
 	return CUDA_SUCCESS;
 }
@@ -310,7 +311,7 @@ VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct shim_record record;
 
-	if (!take_record(dptr, &record))
+	if (!remove_record(dptr, &record))
 		return REAL(cuMemFree_v2)(dptr);
 	if (record.origin == SHIM_EVICTABLE)
 		return free_evictable(VG_ENTRY_cuMemFree_v2, &record);
@@ -321,33 +322,34 @@ SHIM_EXPORT CUresult CUDAAPI cuMemFree(CUdeviceptr_v1 dptr)
 {
 	struct shim_record record;
 
-	if (!take_record(dptr, &record))
+	if (!remove_record(dptr, &record))
 		return REAL(cuMemFree)(dptr);
 	return finish_free(REAL(cuMemFree)(dptr), &record);
 }
 
-// In stream order the memory is there until the stream comes to it.
-static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool per_thread, CUdeviceptr dptr, CUstream stream)
+// Frees in stream order: the memory exists until the stream reaches the free.
+static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool is_per_thread, CUdeviceptr dptr,
+			   CUstream stream)
 {
 	struct shim_record record;
 	CUresult result;
 
-	if (!take_record(dptr, &record))
+	if (!remove_record(dptr, &record))
 		return real(dptr, stream);
 	if (record.origin == SHIM_EVICTABLE)
-		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record); // after all work, so after the stream's
+		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record); // waits for all work, the stream's included
 	result = real(dptr, stream);
 	if (result != CUDA_SUCCESS) {
 		shim_record_put(&record);
 		return result;
 	}
 	if (record.origin == SHIM_POOLED)
-		shim_pool_freed(&record);
-	else if (shim_record_is_held(&record))
-		record.bytes = shim_physical_return(record.data);
-	else if (record.origin == SHIM_SMALL && !take_block(record.key, &record))
+		shim_pool_note_free(&record);
+	else if (shim_record_has_physical(&record))
+		record.bytes = shim_physical_detach(record.data);
+	else if (record.origin == SHIM_SMALL && !leave_block(record.key, &record))
 		return CUDA_SUCCESS;
-	shim_refund_in_order(&record, per_thread, stream);
+	shim_stream_refund(&record, is_per_thread, stream);
 	return CUDA_SUCCESS;
 }
 

@@ -1,13 +1,13 @@
-// A multicast object has no memory of its own. It keeps what is bound to it, and lives itself until the last of its
-// handles and mappings has gone, as memory does.
-#include "shim/vmm.h"
+// Multicast objects. They have no memory of their own but keep what is bound to them. Like memory, an object exists
+// until its last handle and mapping is released.
+#include "shim/mapping.h"
 
 SHIM_EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle,
 					       const CUmulticastObjectProp *properties)
 {
 	CUresult result = REAL(cuMulticastCreate)(handle, properties);
 
-	return result == CUDA_SUCCESS && shim_enforcing() ? shim_physical_keep(*handle, VG_LEDGER_VMM, 0) : result;
+	return result == CUDA_SUCCESS && shim_enforcing() ? shim_handle_store(*handle, VG_LEDGER_VMM, 0) : result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
@@ -15,14 +15,14 @@ SHIM_EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle mul
 						unsigned long long flags)
 {
 	uint64_t bytes;
-	// Held during the call: another thread may release the handle meanwhile.
-	struct shim_physical *physical = shim_counting() ? shim_physical_hold(handle, &bytes) : NULL;
+	// A reference for the duration of the call: another thread may release the handle meanwhile.
+	struct shim_physical *physical = shim_counting() ? shim_handle_find(handle, &bytes) : NULL;
 	CUresult result = REAL(cuMulticastBindMem)(multicast, offset, handle, handle_offset, size, flags);
 
 	if (physical && result == CUDA_SUCCESS)
-		shim_physical_pin(physical, shim_binder(multicast), offset);
-	else if (physical)
-		shim_physical_drop(physical);
+		shim_physical_pin(physical, shim_multicast_owner(multicast), offset);
+	else
+		shim_physical_unref(physical);
 	return result;
 }
 
@@ -32,7 +32,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle mu
 	CUresult result = REAL(cuMulticastBindAddr)(multicast, offset, address, size, flags);
 
 	if (result == CUDA_SUCCESS && shim_counting())
-		shim_pin_address(address, shim_binder(multicast), offset);
+		shim_pin_address(address, shim_multicast_owner(multicast), offset);
 	return result;
 }
 
@@ -42,6 +42,6 @@ SHIM_EXPORT CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle mult
 	CUresult result = REAL(cuMulticastUnbind)(multicast, device, offset, size);
 
 	if (result == CUDA_SUCCESS && shim_counting())
-		shim_unpin(shim_binder(multicast), offset);
+		shim_unpin(shim_multicast_owner(multicast), offset);
 	return result;
 }

@@ -1,9 +1,8 @@
-// Memory that more than one thing of this process can keep: its charge goes with the last of them.
+#include "shim/physical.h"
+
 #include <stdlib.h>
 
 #include "ledger/share.h"
-#include "shim/evict.h"
-#include "shim/physical.h"
 
 struct pin {
 	uint64_t owner, offset;
@@ -13,158 +12,160 @@ struct pin {
 
 pthread_mutex_t shim_physical_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pin *pins;
-static uint64_t exported, adrift; // bytes: with descriptors, and with nothing but descriptors
+static uint64_t exported_bytes;		// of memory that has descriptors
+static uint64_t descriptor_only_bytes; // of memory that only its descriptors keep
 
-static bool is_adrift(const struct shim_physical *physical)
+static bool has_descriptors_only(const struct shim_physical *physical)
 {
-	return physical->exported && physical->holders == 1;
+	return physical->is_exported && physical->references == 1;
 }
 
-// For every change of an exported one: who dies leaves to the daemon what its descriptors keep.
-static void change_exported(struct shim_physical *physical, bool now, unsigned int holders)
+// Writes each change of exported memory to the ledger, where the daemon finds it if this process dies.
+static void change_exported(struct shim_physical *physical, bool is_exported, unsigned int references)
 {
-	bool was_adrift = is_adrift(physical);
+	bool had_descriptors_only = has_descriptors_only(physical);
 
-	exported -= physical->exported ? physical->bytes : 0;
-	adrift -= was_adrift ? physical->bytes : 0;
-	physical->exported = now;
-	physical->holders = holders;
-	exported += physical->exported ? physical->bytes : 0;
-	adrift += is_adrift(physical) ? physical->bytes : 0;
+	exported_bytes -= physical->is_exported ? physical->bytes : 0;
+	descriptor_only_bytes -= had_descriptors_only ? physical->bytes : 0;
+	physical->is_exported = is_exported;
+	physical->references = references;
+	exported_bytes += physical->is_exported ? physical->bytes : 0;
+	descriptor_only_bytes += has_descriptors_only(physical) ? physical->bytes : 0;
 	if (!shim_counting())
 		return;
-	vg_ledger_set_exported(shim_session_ledger(), exported, adrift);
-	if (physical->share && !physical->joined && is_adrift(physical) != was_adrift)
-		vg_ledger_share_set_away(shim_session_ledger(), physical->share, !was_adrift);
+	vg_ledger_set_exported(shim_session_ledger(), exported_bytes, descriptor_only_bytes);
+	if (physical->shared && !physical->is_joined && has_descriptors_only(physical) != had_descriptors_only)
+		vg_ledger_share_set_away(shim_session_ledger(), physical->shared, !had_descriptors_only);
 }
 
-static void set_holders(struct shim_physical *physical, unsigned int holders)
+static void set_references(struct shim_physical *physical, unsigned int references)
 {
-	if (physical->exported)
-		change_exported(physical, true, holders);
+	if (physical->is_exported)
+		change_exported(physical, true, references);
 	else
-		physical->holders = holders;
+		physical->references = references;
 }
 
-void shim_physical_add(struct shim_physical *physical)
+void shim_physical_ref_locked(struct shim_physical *physical)
 {
-	set_holders(physical, physical->holders + 1);
+	set_references(physical, physical->references + 1);
 }
 
 void shim_physical_resize(struct shim_physical *physical, uint64_t bytes)
 {
-	bool was = physical->exported;
+	bool was_exported = physical->is_exported;
 
-	if (was)
-		change_exported(physical, false, physical->holders);
+	if (was_exported)
+		change_exported(physical, false, physical->references);
 	physical->bytes = bytes;
-	if (was)
-		change_exported(physical, true, physical->holders);
+	if (was_exported)
+		change_exported(physical, true, physical->references);
 }
 
-static uint64_t end(struct shim_physical *physical)
+// Removes the pins of one owner at `offset`, or all of them. With the lock held.
+static void remove_pins(uint64_t owner, bool all, uint64_t offset)
 {
-	if (physical->binds)
-		shim_unpin_locked((uintptr_t)physical, true, 0);
-	uint64_t left = physical->share ? shim_share_end(physical) : physical->bytes;
+	for (struct pin **link = &pins; *link;) {
+		struct pin *pin = *link;
+		if (pin->owner != owner || (!all && pin->offset != offset)) {
+			link = &pin->next;
+			continue;
+		}
+		*link = pin->next;
+		shim_physical_unref_locked(pin->physical);
+		free(pin);
+	}
+}
+
+// Frees the object and returns how many bytes are left to refund.
+static uint64_t destroy(struct shim_physical *physical)
+{
+	if (physical->has_pins)
+		remove_pins((uintptr_t)physical, true, 0);
+	uint64_t left = physical->shared ? physical->leave_shared(physical) : physical->bytes;
 	free(physical);
 	return left;
 }
 
-void shim_physical_drop_locked(struct shim_physical *physical, unsigned int count)
+void shim_physical_unref_locked(struct shim_physical *physical)
 {
-	if (!physical)
-		return;
-	set_holders(physical, physical->holders - count);
-	if (physical->holders)
+	set_references(physical, physical->references - 1);
+	if (physical->references)
 		return;
 	enum vg_ledger_kind kind = physical->kind;
-	bool evictable = physical->evictable;
-	uint64_t bytes = end(physical);
-	if (evictable)
+	bool is_evictable = physical->is_evictable;
+	uint64_t bytes = destroy(physical);
+	if (is_evictable)
 		shim_refund_evictable(kind, bytes);
 	else
 		shim_refund(kind, bytes);
 }
 
-void shim_physical_hold_again(struct shim_physical *physical)
+void shim_physical_ref(struct shim_physical *physical)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	shim_physical_add(physical);
+	shim_physical_ref_locked(physical);
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
-void shim_physical_drop(struct shim_physical *physical)
+void shim_physical_unref(struct shim_physical *physical)
 {
+	if (!physical)
+		return;
 	pthread_mutex_lock(&shim_physical_lock);
-	shim_physical_drop_locked(physical, 1);
+	shim_physical_unref_locked(physical);
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
-struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes)
-{
-	struct shim_record record;
-	struct shim_physical *physical = NULL;
-
-	pthread_mutex_lock(&shim_physical_lock);
-	if (shim_record_find(SHIM_HANDLE, handle, &record)) {
-		physical = record.data;
-		shim_physical_add(physical);
-		*ret_bytes = physical->bytes;
-	}
-	pthread_mutex_unlock(&shim_physical_lock);
-	return physical;
-}
-
-struct shim_physical *shim_physical_new(enum vg_ledger_kind kind, uint64_t bytes)
+struct shim_physical *shim_physical_create(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	struct shim_physical *physical = malloc(sizeof *physical);
 
 	if (physical)
-		*physical = (struct shim_physical){.bytes = bytes, .kind = kind, .holders = 1};
+		*physical = (struct shim_physical){.bytes = bytes, .kind = kind, .references = 1};
 	return physical;
 }
 
-uint64_t shim_physical_return(struct shim_physical *physical)
+uint64_t shim_physical_detach(struct shim_physical *physical)
 {
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&shim_physical_lock);
-	if (physical->holders == 1)
-		bytes = end(physical);
+	if (physical->references == 1)
+		bytes = destroy(physical);
 	else
-		set_holders(physical, physical->holders - 1);
+		set_references(physical, physical->references - 1);
 	pthread_mutex_unlock(&shim_physical_lock);
 	return bytes;
 }
 
-// With the lock held. The charge of a record becomes that of memory which others may hold as well.
-static struct shim_physical *lend(enum shim_what what, uint64_t key)
+// With the lock held.
+static struct shim_physical *move_charge(enum shim_record_type type, uint64_t key)
 {
 	struct shim_physical *physical;
 	struct shim_record record;
 
-	if (!shim_record_find(what, key, &record))
+	if (!shim_record_find(type, key, &record))
 		return NULL;
-	if (record.origin == SHIM_LENT)
+	if (record.origin == SHIM_SHARED)
 		return record.data;
 	if (record.origin == SHIM_SMALL)
-		return lend(SHIM_BLOCK, key >> SHIM_BLOCK_SHIFT);
-	physical = record.origin == SHIM_ALLOCATED ? shim_physical_new(record.kind, record.bytes) : NULL;
+		return move_charge(SHIM_BLOCK, key >> SHIM_BLOCK_SHIFT);
+	physical = record.origin == SHIM_ALLOCATED ? shim_physical_create(record.kind, record.bytes) : NULL;
 	if (!physical)
 		return NULL;
-	if (shim_record_lend(what, key, physical))
+	if (shim_record_set_physical(type, key, physical))
 		return physical;
 	free(physical);
 	return NULL;
 }
 
-struct shim_physical *shim_physical_lend(CUdeviceptr address, uint64_t *ret_bytes)
+struct shim_physical *shim_physical_of_allocation(CUdeviceptr address, uint64_t *ret_bytes)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	struct shim_physical *physical = lend(SHIM_POINTER, address);
+	struct shim_physical *physical = move_charge(SHIM_POINTER, address);
 	if (physical) {
-		shim_physical_add(physical);
+		shim_physical_ref_locked(physical);
 		*ret_bytes = physical->bytes;
 	}
 	pthread_mutex_unlock(&shim_physical_lock);
@@ -174,16 +175,16 @@ struct shim_physical *shim_physical_lend(CUdeviceptr address, uint64_t *ret_byte
 uint64_t shim_physical_set_evictable(struct shim_physical *physical, bool is_evictable)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	uint64_t bytes = physical->evictable != is_evictable ? physical->bytes : 0;
-	physical->evictable = is_evictable;
+	uint64_t bytes = physical->is_evictable != is_evictable ? physical->bytes : 0;
+	physical->is_evictable = is_evictable;
 	pthread_mutex_unlock(&shim_physical_lock);
 	return bytes;
 }
 
-void shim_physical_exported(struct shim_physical *physical, bool now)
+void shim_physical_set_exported(struct shim_physical *physical, bool is_exported)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	change_exported(physical, now, physical->holders);
+	change_exported(physical, is_exported, physical->references);
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
@@ -191,7 +192,8 @@ static bool is_pinned(const struct pin *wanted)
 {
 	const struct pin *pin = pins;
 
-	while (pin && (pin->owner != wanted->owner || pin->offset != wanted->offset || pin->physical != wanted->physical))
+	while (pin &&
+	       (pin->owner != wanted->owner || pin->offset != wanted->offset || pin->physical != wanted->physical))
 		pin = pin->next;
 	return pin != NULL;
 }
@@ -201,11 +203,11 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 	struct pin *pin = malloc(sizeof *pin);
 
 	if (!pin)
-		return; // the hold stays: charged until the process ends
+		return; // keeps the reference, so the memory stays charged until the process ends
 	*pin = (struct pin){owner, offset, physical, NULL};
 	pthread_mutex_lock(&shim_physical_lock);
-	if (is_pinned(pin)) { // a sparse array's tiles are often mapped again
-		shim_physical_drop_locked(physical, 1);
+	if (is_pinned(pin)) { // tiles of a sparse array are often mapped again
+		shim_physical_unref_locked(physical);
 		free(pin);
 	} else {
 		pin->next = pins;
@@ -214,30 +216,16 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
-void shim_unpin_locked(uint64_t owner, bool all, uint64_t offset)
-{
-	for (struct pin **link = &pins; *link;) {
-		struct pin *pin = *link;
-		if (pin->owner != owner || (!all && pin->offset != offset)) {
-			link = &pin->next;
-			continue;
-		}
-		*link = pin->next;
-		shim_physical_drop_locked(pin->physical, 1);
-		free(pin);
-	}
-}
-
 void shim_unpin(uint64_t owner, uint64_t offset)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	shim_unpin_locked(owner, false, offset);
+	remove_pins(owner, false, offset);
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
 void shim_unpin_all(uint64_t owner)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	shim_unpin_locked(owner, true, 0);
+	remove_pins(owner, true, 0);
 	pthread_mutex_unlock(&shim_physical_lock);
 }

@@ -1,18 +1,20 @@
-// What must be looked at again when time has passed: pools and graphs that shrank, frees in
-// stream order that have completed. Any thread.
+// Compares charges with the driver's figures, and makes caches return memory. Any thread.
 #pragma once
 #include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
-#include "shim/charge.h"
+// Something may have shrunk since the last comparison.
+extern _Atomic bool shim_needs_reconcile;
 
-// Something may have shrunk since the last look: one load decides.
-extern _Atomic bool shim_dirty;
+// The functions of one kind of memory whose charge follows the driver.
+struct shim_reclaimer {
+	void (*reconcile)(void); // sets the charge to what the driver says
+	void (*trim)(void);	 // makes the driver return what is not used; NULL: nothing to trim
+};
+// Registers the kinds of memory; keeps the pointer. Call it once.
+void shim_reclaim_set(const struct shim_reclaimer *reclaimers, size_t count);
 
-// Settles everything with the driver's own figures.
-void shim_settle(void);
-// Settles, then has pools and graphs give back what they hold for nothing, and settles again.
-// False if nothing was refunded.
+// Reconciles all charges.
+void shim_reconcile(void);
+// Reconciles, trims, and reconciles again. Returns false if nothing was refunded.
 bool shim_reclaim(void);
-// Refunds a record once `stream` has come this far. `per_thread`: what a NULL stream means.
-void shim_refund_in_order(const struct shim_record *record, bool per_thread, CUstream stream);

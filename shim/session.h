@@ -1,5 +1,5 @@
-// The process's place in its vGPU: whether a quota is in force, and the ledger it is counted
-// in. Set up by the first call that needs it, never before. Any thread; safe over fork.
+// The state of this process: whether a vGPU limits it, and the ledger in which it is charged. The first call that needs
+// the state sets it up. Any thread; safe over fork.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,17 +8,18 @@
 #include "ledger/ledger.h"
 
 enum shim_state {
-	SHIM_UNSET,  // nobody asked yet
-	SHIM_FREE,   // no vGPU: everything passes through
-	SHIM_TENANT, // counted in shim_session_ledger()
-	SHIM_FORKED, // a fork of a tenant: CUDA is not its to use
-	SHIM_BROKEN, // there should be a quota and cannot be: nothing may be allocated
+	SHIM_UNSET,  // not set up yet
+	SHIM_FREE,   // no vGPU: every call passes through
+	SHIM_TENANT, // charged in shim_session_ledger()
+	SHIM_FORKED, // a forked child of a tenant, which may not use CUDA
+	SHIM_BROKEN, // the vGPU's ledger cannot be used: nothing may be allocated
 };
 
 extern _Atomic int shim_state;
+// Sets the state up. Defined in start.c, the top layer, because this starts all the others.
 enum shim_state shim_session_start(void);
 
-// The state, set up if need be.
+// Returns the state; sets it up first if necessary.
 static inline enum shim_state shim_session(void)
 {
 	int state = __atomic_load_n((int *)&shim_state, __ATOMIC_RELAXED);
@@ -26,17 +27,20 @@ static inline enum shim_state shim_session(void)
 	return __builtin_expect(state != SHIM_UNSET, 1) ? (enum shim_state)state : shim_session_start();
 }
 
-// True if allocations must be charged (or refused).
+// Returns true if allocations must be charged or refused.
 static inline bool shim_enforcing(void)
 {
 	return shim_session() != SHIM_FREE;
 }
 
-// True if there are records and charges of this process to look after.
+// Returns true if this process has a slot in a ledger, and so may have records and charges.
 static inline bool shim_counting(void)
 {
 	return __atomic_load_n((int *)&shim_state, __ATOMIC_RELAXED) == SHIM_TENANT;
 }
 
-// NULL unless the state is SHIM_TENANT.
+// Returns NULL unless the state is SHIM_TENANT.
 struct vg_ledger *shim_session_ledger(void);
+
+// For start.c. Opens the ledger and takes a slot in it. Returns SHIM_TENANT, or SHIM_BROKEN after a message.
+enum shim_state shim_session_open(const char *path, struct vg_ledger **ret_ledger);

@@ -1,4 +1,4 @@
-// The way of a call through a stub while the vGPU's word is not 0.
+// Calls that take turns, while the vGPU's word is not 0: the stubs in cuda_exports.S call shim_turn_call().
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
-#include "shim/charge.h"
 #include "shim/turn.h"
 #include "turn/estimate.h"
 #include "turn/gate.h"
@@ -31,21 +30,21 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 
 void *shim_turn_below[SHIM_TURN_COUNT] SHIM_HIDDEN;
 static const uint32_t open_word;
-// What the stubs look at.
+// The word that the stubs read.
 const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
 _Atomic bool shim_turn_captures;
 
 static const struct vg_ledger *ledger;
 static struct turn_process process;
-static _Atomic uint32_t restores; // as of process.slot
+static _Atomic uint32_t restores; // when process.slot was read
 
-// Launches while the gate is open are counted by so many at once.
+// While the gate is open, a thread counts this many launches at once.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open;
-static const uint64_t unknown_least_ns = 100000; // for a shape that was never measured
+static const uint64_t unknown_least_ns = 100000; // for a kind of work that was never measured
 static const uint64_t spin_most_ns = 60000;	 // a sleep takes about as long
 
-// The page and the slots are shared with the daemon and its clock.
+// Times in the page and the slots are by this clock, which the daemon uses as well.
 static uint64_t clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);
@@ -84,8 +83,8 @@ static uint64_t argument(const struct call *call, int index)
 	return index < 6 ? call->registers[index] : call->stack[index - 6];
 }
 
-// All arguments are integers and pointers. A function with fewer ignores the others, which are whatever lies on the
-// caller's stack: no error, so no sanitizer is to look.
+// Calls the driver with eleven arguments; all are integers or pointers. A function with fewer ignores the rest, which
+// is read from the caller's stack beyond its arguments. A sanitizer would report that.
 static __attribute__((no_sanitize_address)) CUresult forward(const struct call *call)
 {
 	typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -96,7 +95,7 @@ static __attribute__((no_sanitize_address)) CUresult forward(const struct call *
 							s[4]);
 }
 
-static CUstream stream_of(const struct call *call)
+static CUstream find_stream(const struct call *call)
 {
 	char flavour = shim_entry(rows[call->row].entry)->stream;
 	CUstream stream = NULL;
@@ -112,7 +111,8 @@ static CUstream stream_of(const struct call *call)
 	return flavour == 'p' ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
 }
 
-static uint64_t shape_of(const struct call *call)
+// Returns a hash that is equal for calls that should take equally long.
+static uint64_t hash_shape(const struct call *call)
 {
 	const void *row = &rows[call->row];
 	const CUlaunchConfig *config;
@@ -151,7 +151,8 @@ static bool is_host_side(CUmemorytype type, CUdeviceptr address)
 	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && is_host(address));
 }
 
-// A copy with one side in host memory is done by a copy engine, which takes no time of the multiprocessors.
+// Returns true for a copy with one side in host memory. A copy engine does it, which takes no time of the
+// multiprocessors.
 static bool is_host_copy(const struct call *call)
 {
 	const CUDA_MEMCPY2D *two = (const CUDA_MEMCPY2D *)(uintptr_t)argument(call, 0);
@@ -171,7 +172,7 @@ static bool is_host_copy(const struct call *call)
 	}
 }
 
-// Captured work does not run now. Where the driver does not say, nothing is waited for.
+// Returns true for work that does not run now because its stream is being captured, and if the driver cannot tell.
 static bool is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -181,18 +182,18 @@ static bool is_captured(CUstream stream)
 		status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-static void ring(void)
+static void wake_arbiter(void)
 {
 	atomic_fetch_add(&process.page->bell, 1);
 	syscall(SYS_futex, &process.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void report(void)
+static void report_flight(void)
 {
 	uint64_t now = clock_ns();
 
 	if (turn_report_flight(&process, shim_turn_left(now), now))
-		ring();
+		wake_arbiter();
 }
 
 static void pass_time(const struct turn_action *action)
@@ -201,7 +202,8 @@ static void pass_time(const struct turn_action *action)
 	uint64_t end = clock_ns() + action->ns;
 
 	if (action->step == TURN_STEP_SPIN || action->ns <= spin_most_ns) {
-		for (unsigned int i = 0; i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word; i++)
+		for (unsigned int i = 0;
+		     i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word; i++)
 			__builtin_ia32_pause();
 		while (atomic_load_explicit(word, memory_order_relaxed) == action->word &&
 		       action->step != TURN_STEP_SPIN && clock_ns() < end)
@@ -217,8 +219,9 @@ static bool is_restored_since(uint32_t before)
 	return vg_ledger_restores(ledger) != before;
 }
 
-// A process that was restored has a new slot, perhaps with the number of the old one, and another clock. Its work had
-// ended before the checkpoint. Returns false while it has no slot, because it is being dumped or restored.
+// Follows the process to its new slot after a restore. The slot may have the number of the old one, and the clock is
+// another; all work had ended before the checkpoint. Returns false while the process has no slot, because it is being
+// dumped or restored.
 static bool follow_slot(void)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
@@ -249,12 +252,12 @@ static void wait_at_gate(struct shim_turn_stream *stream)
 			shim_turn_mark_rest(stream, now);
 		struct turn_action action = turn_wait_look(&process, &wait, now);
 		if (action.ring)
-			ring();
+			wake_arbiter();
 		if (action.step == TURN_STEP_LAUNCH)
 			break;
 		pass_time(&action);
 		if (action.step == TURN_STEP_POLL)
-			report();
+			report_flight();
 		if (!follow_slot())
 			break;
 		if (is_restored_since(began)) {
@@ -266,21 +269,22 @@ static void wait_at_gate(struct shim_turn_stream *stream)
 		turn_wait_end(&process);
 }
 
-static uint64_t unknown_ns(void)
+static uint64_t estimate_unknown(void)
 {
 	uint64_t window = atomic_load_explicit(&process.page->window_us, memory_order_relaxed) * 1000ull;
 
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// While the gate is open, one launch of many is counted for all of them.
-static bool passes_open(uint32_t word)
+// Returns true for a launch that needs no count: while the gate is open, one launch of many is counted for all of them.
+static bool passes_uncounted(uint32_t word)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
 	       ++launches_open % OPEN_LAUNCHES != 0;
 }
 
-// Short launches of a thread in its turn, which are reported with one that comes later: a clock costs more than they may.
+// Short launches of a thread in its turn are reported together with a later one: reading the clock for each costs too
+// much.
 enum { LATER_LAUNCHES = 16 };
 static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
@@ -288,33 +292,35 @@ static __thread SHIM_TLS struct {
 	unsigned int launches;
 	CUstream handle;
 	uint64_t ns;
-} later;
+} unreported;
 
-static bool is_reported_later(uint32_t word, CUstream handle, uint64_t estimate)
+// Returns true if the launch is short enough to be reported with a later one, and notes it.
+static bool report_later(uint32_t word, CUstream handle, uint64_t estimate)
 {
-	if (turn_word_state(word) != TURN_HELD || turn_word_is(word, TURN_ANNOUNCE) || later.word != word ||
-	    later.handle != handle || later.launches >= LATER_LAUNCHES || later.ns + estimate > later_most_ns)
+	if (turn_word_state(word) != TURN_HELD || turn_word_is(word, TURN_ANNOUNCE) || unreported.word != word ||
+	    unreported.handle != handle || unreported.launches >= LATER_LAUNCHES ||
+	    unreported.ns + estimate > later_most_ns)
 		return false;
-	later.launches++;
-	later.ns += estimate;
+	unreported.launches++;
+	unreported.ns += estimate;
 	return true;
 }
 
 static CUresult call_at_turn(const struct call *call, CUstream handle)
 {
 	uint32_t word = atomic_load_explicit(shim_turn_word, memory_order_acquire);
-	uint64_t shape = shape_of(call), now;
+	uint64_t shape = hash_shape(call), now;
 	bool sample;
-	uint64_t estimate = turn_estimate(&shim_turn_estimates, shape, unknown_ns(), &sample);
+	uint64_t estimate = turn_estimate(&shim_turn_estimates, shape, estimate_unknown(), &sample);
 	CUresult result;
 
-	if (!sample && is_reported_later(word, handle, estimate))
+	if (!sample && report_later(word, handle, estimate))
 		return forward(call);
 	if (!follow_slot())
 		return forward(call);
 	struct shim_turn_stream *stream = shim_turn_stream(handle);
-	unsigned int launches = 1 + later.launches;
-	uint64_t all = estimate + later.ns;
+	unsigned int launches = 1 + unreported.launches;
+	uint64_t all = estimate + unreported.ns;
 	if (turn_word_state(word) == TURN_OPEN)
 		all += estimate * (OPEN_LAUNCHES - 1);
 	now = clock_ns();
@@ -323,12 +329,12 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 		now = clock_ns();
 		word = atomic_load_explicit(shim_turn_word, memory_order_relaxed);
 	}
-	later.word = word;
-	later.handle = handle;
-	later.launches = 0;
-	later.ns = 0;
+	unreported.word = word;
+	unreported.handle = handle;
+	unreported.launches = 0;
+	unreported.ns = 0;
 	if (turn_count_launch(&process, all, now))
-		ring();
+		wake_arbiter();
 	sample = sample && stream && shim_turn_measure_begin(stream, shape);
 	result = forward(call);
 	if (sample)
@@ -338,15 +344,15 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 	return result;
 }
 
-static void note_end(const struct call *call, uint64_t began_ns)
+static void note_work_end(const struct call *call, uint64_t began_ns)
 {
 	int shape = rows[call->row].shape;
 	CUcontext context = shape == NONE ? NULL : (CUcontext)(uintptr_t)argument(call, shape);
 
-	shim_turn_ended(rows[call->row].stream == NONE ? NULL : stream_of(call), context, began_ns, clock_ns());
+	shim_turn_note_end(rows[call->row].stream == NONE ? NULL : find_stream(call), context, began_ns, clock_ns());
 }
 
-// The call may prove that nothing is in flight any more.
+// Passes on a call that waits for work or queries it. Its result may show that nothing is in flight any more.
 static CUresult wait_for_work(const struct call *call)
 {
 	CUresult result;
@@ -363,8 +369,8 @@ static CUresult wait_for_work(const struct call *call)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (rows[call->row].class == WAIT_ALL)
-		note_end(call, began_ns);
-	report();
+		note_work_end(call, began_ns);
+	report_flight();
 	return result;
 }
 
@@ -379,9 +385,9 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 		errno = error;
 		return result;
 	}
-	if (passes_open(atomic_load_explicit(shim_turn_word, memory_order_relaxed)))
+	if (passes_uncounted(atomic_load_explicit(shim_turn_word, memory_order_relaxed)))
 		return forward(&call);
-	stream = stream_of(&call);
+	stream = find_stream(&call);
 	if (rows[row].class == PASS || is_captured(stream) || is_host_copy(&call))
 		return forward(&call);
 	CUresult result = call_at_turn(&call, stream);

@@ -1,25 +1,27 @@
-// Marks are events in the streams of the program: one that was reached tells that what was launched before it has
-// ended. A thread marks only the stream on which it launches, which exists therefore, and is not being captured.
+// Work in flight, by stream. Marks are events in the program's streams: when a stream has reached one, what was
+// launched before it has ended. A thread marks only the stream on which it launches: that exists and is not being
+// captured.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/lock.h"
-#include "shim/charge.h"
+#include "shim/contexts.h"
+#include "shim/relaxed.h"
 #include "shim/turn.h"
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
-// A mark follows after so much work, or after this part of the marked work in flight, if that is more. So a long queue
-// does not need more marks than there are.
+// A mark follows after this much work, or after one MARK_PART-th of the marked work in flight if that is more. So a
+// long queue does not need more marks than there are.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
-enum { LATE_PART = 4 };
-static const uint64_t lost_ns = 1000000; // work without a mark counts for twice its estimate and so much
+enum { LATE_PART = 4 }; // late work is expected to take at least this part of its estimate again
+static const uint64_t lost_ns = 1000000; // work without a mark counts as ended after twice its estimate and this time
 
 struct mark {
 	CUevent event; // made when first used
-	uint64_t ns;   // estimate of what lies between it and the mark before
+	uint64_t ns;   // estimate of the work between it and the mark before
 };
 
 struct shim_turn_stream {
@@ -28,10 +30,10 @@ struct shim_turn_stream {
 	CUcontext context;
 	struct vg_lock lock;
 	struct mark marks[MARKS];
-	unsigned int first, count;     // marks that were not seen to be reached
-	uint64_t marked_ns;	       // the sum of theirs
-	uint64_t since_ns;	       // when the work before the first of them began, at the earliest
-	uint64_t open_ns, launched_ns; // behind the last mark; when the last of it was launched
+	unsigned int first, count;     // marks not known to be reached
+	uint64_t marked_ns;	       // the sum of their estimates
+	uint64_t since_ns;	       // earliest time at which the work before the first of them began
+	uint64_t open_ns, launched_ns; // work after the last mark; when its last part was launched
 	unsigned int open_launches;
 	struct {
 		CUevent before, after;
@@ -43,20 +45,20 @@ struct shim_turn_stream {
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
 static _Atomic unsigned int used; // entries from here on were never used
-static _Atomic uint64_t reached_ns; // when a mark was last seen to be reached, in any stream
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of keys
+static _Atomic uint64_t reached_ns; // when a mark was last found reached, in any stream
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;
 
-// A default stream is another one in each context, or in each thread.
-static uintptr_t key_of(CUstream stream, CUcontext context)
+// Returns the key of a stream. Each context has a default stream of its own, and so has each thread.
+static uintptr_t make_key(CUstream stream, CUcontext context)
 {
 	if (stream == CU_STREAM_PER_THREAD)
 		return (uintptr_t)context ^ (uintptr_t)&latest_key;
 	return stream && stream != CU_STREAM_LEGACY ? (uintptr_t)stream : (uintptr_t)context;
 }
 
-static CUcontext context_of(CUstream stream)
+static CUcontext find_context(CUstream stream)
 {
 	CUcontext context = NULL;
 
@@ -66,7 +68,7 @@ static CUcontext context_of(CUstream stream)
 	return shim_current_context();
 }
 
-static struct shim_turn_stream *find(uintptr_t key)
+static struct shim_turn_stream *find_stream(uintptr_t key)
 {
 	for (unsigned int i = 0; i < used; i++)
 		if (streams[i].key == key)
@@ -74,12 +76,12 @@ static struct shim_turn_stream *find(uintptr_t key)
 	return NULL;
 }
 
-static struct shim_turn_stream *claim(uintptr_t key, CUstream handle, CUcontext context)
+static struct shim_turn_stream *add_stream(uintptr_t key, CUstream handle, CUcontext context)
 {
-	struct shim_turn_stream *stream = find(key);
+	struct shim_turn_stream *stream = find_stream(key);
 
 	if (!stream)
-		stream = find(0);
+		stream = find_stream(0);
 	if (!stream && used < STREAMS)
 		stream = &streams[used++];
 	if (stream && !stream->key) {
@@ -95,17 +97,17 @@ struct shim_turn_stream *shim_turn_stream(CUstream handle)
 {
 	bool is_default = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 	CUcontext context = is_default ? shim_current_context() : NULL;
-	uintptr_t key = key_of(handle, context);
+	uintptr_t key = make_key(handle, context);
 	struct shim_turn_stream *stream = latest;
 
 	if (stream && latest_key == key && stream->key == key)
 		return stream;
-	if (!key || (!context && !(context = context_of(handle))))
+	if (!key || (!context && !(context = find_context(handle))))
 		return NULL;
-	stream = find(key);
+	stream = find_stream(key);
 	if (!stream) {
 		pthread_mutex_lock(&lock);
-		stream = claim(key, handle, context);
+		stream = add_stream(key, handle, context);
 		pthread_mutex_unlock(&lock);
 	}
 	latest = stream;
@@ -127,13 +129,13 @@ static bool make_event(const struct shim_turn_stream *stream, CUevent *event, un
 	return made;
 }
 
-static bool record(struct shim_turn_stream *stream, CUevent *event, unsigned int flags)
+static bool record_event(struct shim_turn_stream *stream, CUevent *event, unsigned int flags)
 {
 	return make_event(stream, event, flags) && REAL(cuEventRecord)(*event, stream->handle) == CUDA_SUCCESS;
 }
 
-// Anything but "not yet" ends a mark: an event that cannot be asked will not tell more later. While another thread
-// captures, a query in this one would invalidate the capture, unless this thread is relaxed.
+// Returns true unless the event is still pending: an event whose query fails will not answer later either. While
+// another thread captures, a query would invalidate its capture unless this thread's capture mode is relaxed.
 static bool is_reached(CUevent event)
 {
 	if (!atomic_load_explicit(&shim_turn_captures, memory_order_relaxed))
@@ -160,8 +162,8 @@ static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 	if (stream->count == MARKS)
 		reap_marks(stream, now);
 	struct mark *mark = &stream->marks[(stream->first + stream->count) % MARKS];
-	if (stream->count == MARKS || !record(stream, &mark->event, CU_EVENT_DISABLE_TIMING))
-		return; // what is behind the last mark grows
+	if (stream->count == MARKS || !record_event(stream, &mark->event, CU_EVENT_DISABLE_TIMING))
+		return; // a later mark will cover the work
 	mark->ns = stream->open_ns;
 	stream->marked_ns += mark->ns;
 	stream->count++;
@@ -209,7 +211,8 @@ bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape)
 
 	vg_lock_take(&stream->lock);
 	finish_measure(stream);
-	if (stream->measure.state == MEASURE_NOTHING && record(stream, &stream->measure.before, CU_EVENT_DEFAULT)) {
+	if (stream->measure.state == MEASURE_NOTHING &&
+	    record_event(stream, &stream->measure.before, CU_EVENT_DEFAULT)) {
 		stream->measure.shape = shape;
 		stream->measure.state = MEASURE_BEGUN;
 		begun = true;
@@ -221,13 +224,15 @@ bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape)
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 {
 	vg_lock_take(&stream->lock);
-	stream->measure.state = launched && record(stream, &stream->measure.after, CU_EVENT_DEFAULT) ? MEASURE_ENDED
-												       : MEASURE_NOTHING;
+	if (launched && record_event(stream, &stream->measure.after, CU_EVENT_DEFAULT))
+		stream->measure.state = MEASURE_ENDED;
+	else
+		stream->measure.state = MEASURE_NOTHING;
 	vg_lock_give(&stream->lock);
 }
 
 // With the lock held.
-static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
+static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 {
 	finish_measure(stream);
 	reap_marks(stream, now);
@@ -235,20 +240,20 @@ static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
 		stream->open_ns = 0;
 		stream->open_launches = 0;
 	}
-	// A mark without time is work in flight, too.
+	// A mark whose estimate is 0 counts as work in flight, too.
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns the estimated rest of work that was estimated at `ns` and has run for `ran`. Late work is expected to run for as
-// long again as it is late.
-static uint64_t rest_of(uint64_t ns, uint64_t ran)
+// Returns the expected rest of work that was estimated at `ns` and has run for `ran`. Late work is expected to run for
+// as long again as it is late.
+static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
 
 	return rest > least ? rest : least;
 }
 
-// The streams are taken to run one after the other. So only one of the first marks has run since any mark was reached.
+// Assumes that the streams run one after the other. So only one of the first marks has run since any mark was reached.
 uint64_t shim_turn_left(uint64_t now)
 {
 	uint64_t left = 0, first = 0, since = UINT64_MAX;
@@ -258,7 +263,7 @@ uint64_t shim_turn_left(uint64_t now)
 		if (!stream->key)
 			continue;
 		vg_lock_take(&stream->lock);
-		left += stream->key ? left_of(stream, now) : 0;
+		left += stream->key ? estimate_left(stream, now) : 0;
 		if (stream->key && stream->count) {
 			uint64_t ns = stream->marks[stream->first].ns;
 			first = ns > first ? ns : first;
@@ -270,10 +275,10 @@ uint64_t shim_turn_left(uint64_t now)
 		return left;
 	uint64_t reached = atomic_load_explicit(&reached_ns, memory_order_relaxed);
 	since = reached > since ? reached : since;
-	return left - first + rest_of(first, now > since ? now - since : 0);
+	return left - first + estimate_rest(first, now > since ? now - since : 0);
 }
 
-// With the lock held. A measurement that has ended stays to be read.
+// Keeps a measurement that has ended. With the lock held.
 static void forget_flight(struct shim_turn_stream *stream)
 {
 	stream->count = 0;
@@ -281,13 +286,13 @@ static void forget_flight(struct shim_turn_stream *stream)
 	stream->open_launches = 0;
 }
 
-void shim_turn_ended(CUstream handle, CUcontext context, uint64_t began_ns, uint64_t now)
+void shim_turn_note_end(CUstream handle, CUcontext context, uint64_t began_ns, uint64_t now)
 {
 	uintptr_t key;
 
 	if (!context)
 		context = shim_current_context();
-	key = handle ? key_of(handle, context) : 0;
+	key = handle ? make_key(handle, context) : 0;
 
 	for (unsigned int i = 0; i < used; i++) {
 		struct shim_turn_stream *stream = &streams[i];
@@ -312,7 +317,7 @@ void shim_turn_forget_flight(void)
 	}
 }
 
-void shim_turn_context_gone(CUcontext context)
+void shim_turn_forget_context(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < used; i++) {

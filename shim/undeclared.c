@@ -5,17 +5,19 @@
 
 #include "base/clock.h"
 #include "base/hot.h"
-#include "shim/hello.h"
+#include "shim/registration.h"
+#include "shim/session.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only ever tried: a fork cannot hang on it
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only tried, so a forked child cannot hang on it
 static _Atomic uint64_t charged;
 
-// Within this of the limit every allocation may be the one too many.
+// Within this distance of the limit, the undeclared memory may decide whether an allocation fits.
 static const uint64_t near_limit = 512ull << 20;
 static const uint64_t measure_every_ns = 20000000;
-// A pool grows in steps of this before it is charged for it.
-static const uint64_t over_let_pass = 32ull << 20;
+// A pool grows in steps of this size before it is charged for the growth.
+static const uint64_t tolerated = 32ull << 20;
 
+// Charges no more than the limit has room for: the memory is allocated already and cannot be refused any more.
 VG_COLD static void charge_change(struct vg_ledger *ledger)
 {
 	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;
@@ -26,7 +28,6 @@ VG_COLD static void charge_change(struct vg_ledger *ledger)
 		vg_ledger_refund(ledger, VG_LEDGER_UNDECLARED, charged - found);
 		charged = found;
 	} else {
-		// As far as the quota has room: what is there already cannot be refused any more.
 		vg_ledger_read(ledger, &limit, &all);
 		more = all < limit ? limit - all : 0;
 		if (more > found - charged)
@@ -43,32 +44,37 @@ VG_HOT static void charge(struct vg_ledger *ledger)
 		charge_change(ledger);
 }
 
-static _Atomic bool doubtful;
-
-void shim_undeclared_doubt(void)
+void shim_undeclared_charge(struct vg_ledger *ledger)
 {
-	doubtful = true;
+	charge(ledger);
 }
 
-VG_COLD static void measure_now_and_then(struct vg_ledger *ledger)
+static _Atomic bool is_change_expected;
+
+void shim_undeclared_expect_change(void)
+{
+	is_change_expected = true;
+}
+
+VG_COLD static void measure_at_intervals(struct vg_ledger *ledger)
 {
 	static _Atomic uint64_t measured_ns;
 	uint64_t now = vg_clock_monotonic_ns(), last = measured_ns;
 
 	if (now - last >= measure_every_ns && atomic_compare_exchange_strong(&measured_ns, &last, now))
-		shim_hello(vg_ledger_name(ledger), true);
+		shim_register_and_measure(vg_ledger_name(ledger));
 }
 
-VG_HOT void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
+VG_HOT void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes)
 {
 	uint64_t limit, all;
 
-	if (__builtin_expect(atomic_load_explicit(&doubtful, memory_order_relaxed), 0) &&
-	    atomic_exchange(&doubtful, false))
-		shim_hello(vg_ledger_name(ledger), true);
+	if (__builtin_expect(atomic_load_explicit(&is_change_expected, memory_order_relaxed), 0) &&
+	    atomic_exchange(&is_change_expected, false))
+		shim_register_and_measure(vg_ledger_name(ledger));
 	vg_ledger_read(ledger, &limit, &all);
 	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit)
-		measure_now_and_then(ledger);
+		measure_at_intervals(ledger);
 	charge(ledger);
 }
 
@@ -76,7 +82,7 @@ bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes)
 {
 	uint64_t found;
 
-	if (!shim_hello(vg_ledger_name(ledger), true))
+	if (!shim_register_and_measure(vg_ledger_name(ledger)))
 		return false;
 	found = vg_ledger_undeclared(ledger);
 	*ret_bytes = found > charged ? found - charged : 0;
@@ -87,45 +93,42 @@ bool shim_undeclared_refresh(struct vg_ledger *ledger)
 {
 	uint64_t before = charged;
 
-	if (!before || !shim_hello(vg_ledger_name(ledger), true))
+	if (!before || !shim_register_and_measure(vg_ledger_name(ledger)))
 		return false;
 	charge(ledger);
 	return charged < before;
 }
 
-CUresult shim_undeclared_gate(enum vg_entry entry)
+bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes)
 {
-	struct vg_ledger *ledger = shim_session_ledger();
 	uint64_t found;
 
-	if (!ledger || !shim_undeclared_measure(ledger, &found))
-		return CUDA_SUCCESS;
+	if (!shim_undeclared_measure(ledger, &found))
+		return false;
 	charge(ledger);
 	found = vg_ledger_undeclared(ledger);
-	return found > charged + over_let_pass ? shim_refuse(entry, found - charged) : CUDA_SUCCESS;
+	if (found <= charged + tolerated)
+		return false;
+	*ret_bytes = found - charged;
+	return true;
 }
 
-void shim_undeclared_settle(struct vg_ledger *ledger)
-{
-	charge(ledger);
-}
+static _Atomic bool has_ended;
 
-static _Atomic bool over;
-
-void shim_first_context_stands(void)
+void shim_first_context_created(void)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
 
-	if (ledger && !over)
+	if (ledger && !has_ended)
 		vg_ledger_set_pristine(ledger, true);
 }
 
-void shim_first_context_over(void)
+void shim_first_context_ended(void)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
 
-	if (over || !ledger)
+	if (has_ended || !ledger)
 		return;
-	over = true;
+	has_ended = true;
 	vg_ledger_set_pristine(ledger, false);
 }

@@ -1,26 +1,28 @@
-// What this process holds on the device without having asked for it: the daemon measures it,
-// here it becomes a charge. Any thread.
+// Device memory that this process has without having asked for it by size. The daemon measures it; this module charges
+// it. Any thread.
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "shim/charge.h"
+struct vg_ledger;
 
-// Before a charge of `bytes`: takes over the daemon's last figure; near the limit, where it
-// decides something, a fresh one.
-void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes);
-// Something was taken whose size is not known yet: the next charge measures anew.
-void shim_undeclared_doubt(void);
-// Undeclared bytes that are not charged yet, measured now. False: the daemon did not answer.
+// Before a charge of `bytes`: charges the daemon's latest figure. Near the limit, where it decides whether the charge
+// fits, it first asks for a new figure.
+void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes);
+// Makes the next update measure, because something of unknown size was allocated.
+void shim_undeclared_expect_change(void);
+// Measures now and stores the undeclared bytes that are not charged yet. Returns false if the daemon did not answer.
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);
-
-// Measures anew if anything is charged so. True: it was too much, and some was refunded.
+// Charges the daemon's latest figure.
+void shim_undeclared_charge(struct vg_ledger *ledger);
+// Measures and charges. Stores the undeclared bytes for which the limit has no room and returns true if they are more
+// than a pool may grow before it is charged.
+bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes);
+// Measures again if any undeclared memory is charged. Returns true if it was too much, and some was refunded.
 bool shim_undeclared_refresh(struct vg_ledger *ledger);
-// Takes over the daemon's last figure.
-void shim_undeclared_settle(struct vg_ledger *ledger);
-// CUDA_ERROR_OUT_OF_MEMORY, and the user told, if more is there than the quota had room for.
-CUresult shim_undeclared_gate(enum vg_entry entry);
 
-// The process's first context stands, and nothing else was made: the daemon may learn from it
-// what a context takes. Over for good once another is made or one is taken down.
-void shim_first_context_stands(void);
-void shim_first_context_over(void);
+// Tells the daemon that this process has its first context and has allocated nothing else, so that it can learn how
+// much memory a context takes. The second function ends that for good: when another context is created or one is
+// destroyed.
+void shim_first_context_created(void);
+void shim_first_context_ended(void);

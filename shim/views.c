@@ -1,8 +1,6 @@
-// What a program sees of its device: the vGPU's size, not the GPU's.
+// Queries about the device: the program sees the vGPU's size, not the GPU's. Also cuInit.
 #include "base/size.h"
-#include "shim/charge.h"
-#include "shim/export.h"
-#include "shim/session.h"
+#include "shim/exported.h"
 #include "shim/undeclared.h"
 
 SHIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags)
@@ -17,60 +15,40 @@ SHIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags)
 	}
 }
 
-static uint64_t left_of_quota(struct vg_ledger *ledger)
+static uint64_t measure_free(struct vg_ledger *ledger)
 {
 	uint64_t limit, charged;
 
-	shim_exports_settle(); // closing a descriptor is no driver call
-	shim_undeclared_follow(ledger, 0);
+	shim_exported_refund_closed(); // no driver call shows that a descriptor was closed
+	shim_undeclared_update(ledger, 0);
 	vg_ledger_read(ledger, &limit, &charged);
 	return limit > charged ? limit - charged : 0;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t *free, size_t *total)
-{
-	CUresult result = REAL(cuMemGetInfo_v2)(free, total);
-	struct vg_ledger *ledger = shim_session_ledger();
+#define GET_INFO(abi, type)                                                                                            \
+	SHIM_EXPORT CUresult CUDAAPI abi(type *free, type *total)                                                      \
+	{                                                                                                              \
+		CUresult result = REAL(abi)(free, total);                                                              \
+		struct vg_ledger *ledger = shim_session_ledger();                                                      \
+		if (result != CUDA_SUCCESS || !ledger)                                                                 \
+			return result;                                                                                 \
+		if (free)                                                                                              \
+			*free = (type)vg_size_min(*free, measure_free(ledger));                                        \
+		if (total)                                                                                             \
+			*total = (type)vg_size_min(*total, vg_ledger_limit(ledger));                                   \
+		return result;                                                                                         \
+	}
+GET_INFO(cuMemGetInfo, unsigned int)
+GET_INFO(cuMemGetInfo_v2, size_t)
 
-	if (result != CUDA_SUCCESS || !ledger)
-		return result;
-	if (free)
-		*free = vg_size_min(*free, left_of_quota(ledger));
-	if (total)
-		*total = vg_size_min(*total, vg_ledger_limit(ledger));
-	return result;
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuMemGetInfo(unsigned int *free, unsigned int *total)
-{
-	CUresult result = REAL(cuMemGetInfo)(free, total);
-	struct vg_ledger *ledger = shim_session_ledger();
-
-	if (result != CUDA_SUCCESS || !ledger)
-		return result;
-	if (free)
-		*free = (unsigned int)vg_size_min(*free, left_of_quota(ledger));
-	if (total)
-		*total = (unsigned int)vg_size_min(*total, vg_ledger_limit(ledger));
-	return result;
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
-{
-	CUresult result = REAL(cuDeviceTotalMem_v2)(bytes, device);
-	struct vg_ledger *ledger = shim_session_ledger();
-
-	if (result == CUDA_SUCCESS && ledger)
-		*bytes = vg_size_min(*bytes, vg_ledger_limit(ledger));
-	return result;
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
-{
-	CUresult result = REAL(cuDeviceTotalMem)(bytes, device);
-	struct vg_ledger *ledger = shim_session_ledger();
-
-	if (result == CUDA_SUCCESS && ledger)
-		*bytes = (unsigned int)vg_size_min(*bytes, vg_ledger_limit(ledger));
-	return result;
-}
+#define TOTAL_MEMORY(abi, type)                                                                                        \
+	SHIM_EXPORT CUresult CUDAAPI abi(type *bytes, CUdevice device)                                                 \
+	{                                                                                                              \
+		CUresult result = REAL(abi)(bytes, device);                                                            \
+		struct vg_ledger *ledger = shim_session_ledger();                                                      \
+		if (result == CUDA_SUCCESS && ledger)                                                                  \
+			*bytes = (type)vg_size_min(*bytes, vg_ledger_limit(ledger));                                   \
+		return result;                                                                                         \
+	}
+TOTAL_MEMORY(cuDeviceTotalMem, unsigned int)
+TOTAL_MEMORY(cuDeviceTotalMem_v2, size_t)

@@ -1,4 +1,4 @@
-// What a tenant says to the daemon, on the simulated driver: here a socket that never answers.
+// Registration and requests to be measured, with a daemon that never answers, on the simulated driver.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -6,7 +6,7 @@
 
 #include "tenant.h"
 
-#define LIMIT (256 * MIB) // within reach of the limit every allocation may ask to be measured
+#define LIMIT (256 * MIB) // so near the limit, every allocation may request a measurement
 #define CONTEXT (16 * MIB)
 
 static int listener;
@@ -27,8 +27,8 @@ static void begin(void)
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
 }
 
-// The messages that have come since.
-static int heard(void)
+// Receives all messages that have arrived, and returns their number.
+static int receive_messages(void)
 {
 	char message[512];
 	int count = 0, connection;
@@ -54,18 +54,18 @@ static void silence_body(void)
 	CUdeviceptr address;
 
 	begin();
-	heard();
+	receive_messages();
 	start = now_ms();
 	while (now_ms() - start < 1000) {
 		CHECK_INT(cuMemAlloc_v2(&address, 2 * MIB), CUDA_SUCCESS);
 		CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	}
-	int count = heard();
+	int count = receive_messages();
 	CHECK(count >= 2); // it is asked again
-	CHECK(count <= 6); // 20 ms are waited for each
+	CHECK(count <= 6); // each takes 20 ms
 }
 
-TEST(a_daemon_that_hangs_costs_a_tenth_of_the_time)
+TEST(a_hanging_daemon_costs_a_tenth_of_the_time)
 {
 	TENANT(LIMIT, CONTEXT, silence_body);
 }
@@ -86,19 +86,19 @@ static void closed_body(void)
 	for (int fd = 3; fd < 1024; fd++)
 		if (fd != listener)
 			close(fd);
-	heard();
+	receive_messages();
 	usleep(300000);
-	cuMemAlloc_v2(&address, 2 * MIB); // the simulated driver's are closed too
-	CHECK(heard() > 0);
+	cuMemAlloc_v2(&address, 2 * MIB); // may fail: the simulated driver's descriptors are closed, too
+	CHECK(receive_messages() > 0);
 	usleep(300000);
-	for (int fd = 3; fd < 1024; fd++) // the numbers are the program's now
+	for (int fd = 3; fd < 1024; fd++) // reuses the numbers of the closed descriptors
 		if (fd != listener)
 			dup2(listener, fd);
 	cuMemAlloc_v2(&address, 2 * MIB);
-	CHECK(heard() > 0);
+	CHECK(receive_messages() > 0);
 }
 
-TEST(a_tenant_that_closed_our_descriptors_is_still_measured)
+TEST(tenants_that_close_all_descriptors_are_still_measured)
 {
 	TENANT(LIMIT, CONTEXT, closed_body);
 }

@@ -1,0 +1,82 @@
+#include "shim/contexts.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/hot.h"
+#include "shim/entries.h"
+
+_Atomic(CUcontext) shim_only_context;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUcontext primary;
+static bool is_primary_charged;
+static unsigned int other_count; // contexts that are not the primary one
+enum { OTHERS = 64 };
+static CUcontext others[OTHERS]; // those of them that have room here
+
+// With the lock held.
+static void find_only_context(void)
+{
+	shim_only_context = is_primary_charged && other_count == 0 ? primary : NULL;
+}
+
+// With the lock held.
+static void replace_other(CUcontext before, CUcontext after)
+{
+	for (size_t i = 0; i < OTHERS; i++)
+		if (others[i] == before) {
+			others[i] = after;
+			return;
+		}
+}
+
+VG_HOT CUcontext shim_current_context(void)
+{
+	CUcontext context = atomic_load_explicit(&shim_only_context, memory_order_relaxed);
+
+	if (context)
+		return context;
+	return REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+size_t shim_contexts_list(CUcontext *ret_contexts, size_t most)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&lock);
+	if (primary && most)
+		ret_contexts[count++] = primary;
+	for (size_t i = 0; i < OTHERS && count < most; i++)
+		if (others[i])
+			ret_contexts[count++] = others[i];
+	pthread_mutex_unlock(&lock);
+	return count;
+}
+
+void shim_contexts_set_primary(CUcontext context, bool is_charged)
+{
+	pthread_mutex_lock(&lock);
+	primary = context;
+	is_primary_charged = is_charged;
+	find_only_context();
+	pthread_mutex_unlock(&lock);
+}
+
+void shim_contexts_add(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	other_count++;
+	replace_other(NULL, context);
+	find_only_context();
+	pthread_mutex_unlock(&lock);
+}
+
+void shim_contexts_remove(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	other_count--;
+	replace_other(context, NULL);
+	find_only_context();
+	pthread_mutex_unlock(&lock);
+}

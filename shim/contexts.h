@@ -1,0 +1,20 @@
+// The live contexts of this process. Any thread.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "abi/cuda_abi.h"
+
+// The primary context of the device if it is the process's only context; NULL otherwise, or if it is not known.
+extern _Atomic(CUcontext) shim_only_context;
+
+// Returns the context to which what the calling thread creates belongs: the only one, or else the thread's current one.
+// NULL: none.
+CUcontext shim_current_context(void);
+// Stores the live contexts, at most `most` of them, and returns how many it stored.
+size_t shim_contexts_list(CUcontext *ret_contexts, size_t most);
+// Notes the primary context, NULL if it is unknown or destroyed. is_charged: it exists and is charged.
+void shim_contexts_set_primary(CUcontext context, bool is_charged);
+// Notes that another context was created or destroyed.
+void shim_contexts_add(CUcontext context);
+void shim_contexts_remove(CUcontext context);

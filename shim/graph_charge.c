@@ -1,0 +1,243 @@
+// The driver allocates the memory of allocation nodes at upload or launch. It gives nodes whose lifetimes do not
+// overlap the same addresses, so a graph occupies the union of its nodes' ranges. What graphs have used stays reserved
+// by the driver until it is trimmed. The charge is the larger of what the executable graphs declare and what the driver
+// has reserved.
+#include "shim/graph_charge.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/contexts.h"
+#include "shim/reclaim.h"
+#include "shim/undeclared.h"
+
+_Atomic bool shim_may_have_graph_memory;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t charged;  // in the ledger
+static uint64_t declared; // by the live executable graphs
+_Atomic unsigned int shim_graph_count;
+
+struct range {
+	CUdeviceptr begin, end;
+};
+
+struct ranges {
+	struct range *list;
+	size_t count, capacity;
+	uint64_t unplaced; // bytes of nodes without an address
+	bool failed;
+};
+
+static void add_range(struct ranges *ranges, CUdeviceptr address, uint64_t bytes)
+{
+	bytes = shim_round_granularity(bytes);
+	if (!address) {
+		ranges->unplaced += bytes;
+		return;
+	}
+	if (ranges->count == ranges->capacity) {
+		size_t capacity = ranges->capacity ? ranges->capacity * 2 : 32;
+		struct range *grown = realloc(ranges->list, capacity * sizeof *grown);
+		if (!grown) {
+			ranges->failed = true;
+			return;
+		}
+		ranges->list = grown;
+		ranges->capacity = capacity;
+	}
+	ranges->list[ranges->count++] = (struct range){address, address + bytes};
+}
+
+static int compare_begins(const void *left, const void *right)
+{
+	const struct range *a = left, *b = right;
+
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+static uint64_t measure_union(struct ranges *ranges)
+{
+	uint64_t bytes = ranges->unplaced;
+	CUdeviceptr covered = 0;
+
+	if (ranges->count)
+		qsort(ranges->list, ranges->count, sizeof *ranges->list, compare_begins);
+	for (size_t i = 0; i < ranges->count; i++) {
+		CUdeviceptr begin = ranges->list[i].begin > covered ? ranges->list[i].begin : covered;
+		if (ranges->list[i].end > begin) {
+			bytes += ranges->list[i].end - begin;
+			covered = ranges->list[i].end;
+		}
+	}
+	return bytes;
+}
+
+static void collect_graph(CUgraph graph, struct ranges *ranges);
+
+static void collect_node(CUgraphNode node, struct ranges *ranges)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS parameters;
+	CUgraphNodeType type;
+	CUgraph child;
+
+	if (REAL(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS)
+		return;
+	if (type == CU_GRAPH_NODE_TYPE_GRAPH && REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS)
+		collect_graph(child, ranges);
+	if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		return;
+	memset(&parameters, 0, sizeof parameters);
+	if (REAL(cuGraphMemAllocNodeGetParams)(node, &parameters) == CUDA_SUCCESS)
+		add_range(ranges, parameters.dptr, parameters.bytesize);
+}
+
+static void collect_graph(CUgraph graph, struct ranges *ranges)
+{
+	size_t count = 0;
+	CUgraphNode *nodes;
+
+	if (REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS || count == 0)
+		return;
+	nodes = calloc(count, sizeof(CUgraphNode));
+	if (!nodes)
+		ranges->failed = true;
+	else if (REAL(cuGraphGetNodes)(graph, nodes, &count) == CUDA_SUCCESS)
+		for (size_t i = 0; i < count; i++)
+			collect_node(nodes[i], ranges);
+	free(nodes);
+}
+
+// Returns how much memory a graph's allocation nodes occupy; UINT64_MAX if host memory ran out.
+static uint64_t measure_graph(CUgraph graph)
+{
+	SHIM_RELAXED;
+	struct ranges ranges = {0};
+	uint64_t bytes;
+
+	collect_graph(graph, &ranges);
+	bytes = ranges.failed ? UINT64_MAX : measure_union(&ranges);
+	free(ranges.list);
+	return bytes;
+}
+
+// The driver reserves for graphs in steps of 32 MiB.
+static uint64_t round_to_step(uint64_t bytes)
+{
+	const uint64_t step = 32ull << 20;
+
+	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) & ~(step - 1);
+}
+
+// Sets the charge to what it should be. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room, and the charge is unchanged.
+// With the lock held.
+static CUresult reconcile(void)
+{
+	cuuint64_t reserved = 0;
+	uint64_t wanted = round_to_step(declared);
+	CUresult result = CUDA_SUCCESS;
+
+	if (REAL(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
+		reserved = charged;
+	if (wanted < reserved)
+		wanted = reserved;
+	if (wanted < charged)
+		shim_refund(VG_LEDGER_GRAPH, charged - wanted);
+	else if (wanted > charged)
+		result = shim_charge_quietly(VG_LEDGER_GRAPH, wanted - charged);
+	if (result == CUDA_SUCCESS)
+		charged = wanted;
+	return result;
+}
+
+void shim_graphs_reconcile(void)
+{
+	SHIM_RELAXED;
+
+	pthread_mutex_lock(&lock);
+	if (charged || declared)
+		reconcile();
+	pthread_mutex_unlock(&lock);
+}
+
+void shim_graphs_trim(void)
+{
+	bool is_charged;
+
+	pthread_mutex_lock(&lock);
+	is_charged = charged > 0;
+	pthread_mutex_unlock(&lock);
+	if (is_charged)
+		REAL(cuDeviceGraphMemTrim)(0);
+}
+
+static CUresult add_declared(uint64_t bytes)
+{
+	SHIM_RELAXED;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t before;
+
+	pthread_mutex_lock(&lock);
+	before = declared;
+	if (!__builtin_add_overflow(declared, bytes, &declared))
+		result = reconcile();
+	if (result != CUDA_SUCCESS)
+		declared = before;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+static void remove_declared(uint64_t bytes)
+{
+	SHIM_RELAXED;
+
+	pthread_mutex_lock(&lock);
+	declared -= bytes;
+	reconcile();
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult shim_graph_begin_instantiate(enum vg_entry entry, CUgraph graph, uint64_t *ret_bytes)
+{
+	uint64_t bytes = shim_may_have_graph_memory && shim_enforcing() ? measure_graph(graph) : 0;
+	CUresult result = CUDA_SUCCESS;
+
+	if (bytes && shim_counting())
+		shim_undeclared_update(shim_session_ledger(), bytes);
+	if (bytes)
+		result = add_declared(bytes);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && shim_reclaim())
+		result = add_declared(bytes);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		return shim_refuse(entry, bytes);
+	if (result == CUDA_SUCCESS)
+		*ret_bytes = bytes;
+	return result;
+}
+
+CUresult shim_graph_end_instantiate(CUresult result, CUgraphExec *executable, uint64_t bytes)
+{
+	struct shim_record record = {.bytes = bytes, .type = SHIM_GRAPH_EXEC, .kind = VG_LEDGER_GRAPH};
+
+	if (!bytes)
+		return result;
+	if (result == CUDA_SUCCESS) {
+		record.key = (uintptr_t)*executable;
+		record.context = shim_current_context();
+		if (shim_record_put(&record) == 0) {
+			shim_graph_count++;
+			return CUDA_SUCCESS;
+		}
+		REAL(cuGraphExecDestroy)(*executable);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	remove_declared(bytes);
+	return result;
+}
+
+void shim_graph_forget(const struct shim_record *record)
+{
+	shim_graph_count--;
+	remove_declared(record->bytes);
+}

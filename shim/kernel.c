@@ -1,0 +1,61 @@
+// Modules and libraries load lazily: variables with the first thing that is asked of them, a kernel's code with its
+// first launch. A launch cannot well be refused any more. So what a launch would load is loaded, and charged, when the
+// program asks for the handle. A library from which nothing is asked costs nothing.
+#include "shim/kernel.h"
+
+#include "shim/local.h"
+
+static bool is_unloaded(CUfunction function)
+{
+	CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_LOADED;
+
+	return REAL(cuFuncIsLoaded)(&state, function) == CUDA_SUCCESS && state == CU_FUNCTION_LOADING_STATE_UNLOADED;
+}
+
+static void note_local(CUfunction function, uint64_t handle)
+{
+	int local = 0;
+
+	if (REAL(cuFuncGetAttribute)(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS)
+		shim_local_note(handle, local > 0 ? (uint64_t)local : 0);
+}
+
+CUresult shim_kernel_load_from(enum vg_entry entry, CUlibrary library, CUkernel kernel)
+{
+	SHIM_RELAXED;
+	int64_t before = shim_load_begin();
+	CUfunction function;
+
+	if (REAL(cuKernelGetFunction)(&function, kernel) != CUDA_SUCCESS) { // no context yet
+		shim_local_defer(kernel);
+		return CUDA_SUCCESS;
+	}
+	if (is_unloaded(function))
+		REAL(cuFuncLoad)(function); // a failure shows at the launch
+	note_local(function, (uintptr_t)kernel); // in any case, because the program has seen the handle
+	note_local(function, (uintptr_t)function);
+	return shim_load_end(entry, SHIM_LIBRARY, library, before);
+}
+
+CUresult shim_kernel_load(enum vg_entry entry, CUkernel kernel)
+{
+	CUlibrary library = NULL;
+
+	REAL(cuKernelGetLibrary)(&library, kernel);
+	return shim_kernel_load_from(entry, library, kernel);
+}
+
+CUresult shim_function_load(enum vg_entry entry, CUmodule module, CUfunction function)
+{
+	SHIM_RELAXED;
+	CUresult result = CUDA_SUCCESS;
+	int64_t before;
+
+	if (is_unloaded(function)) {
+		before = shim_load_begin();
+		REAL(cuFuncLoad)(function);
+		result = shim_load_end(entry, SHIM_MODULE, module, before);
+	}
+	note_local(function, (uintptr_t)function);
+	return result;
+}

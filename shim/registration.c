@@ -1,0 +1,82 @@
+#include "shim/registration.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+
+// After a timeout no message that waits is sent for this long, so that a program spends at most a tenth of its time
+// waiting for the daemon.
+static const uint64_t pause_ns = 200000000;
+static _Atomic uint64_t paused_until_ns;
+
+static int (*get_descriptor)(void);
+
+void shim_registration_set_descriptor(int (*get)(void))
+{
+	get_descriptor = get;
+}
+
+// Returns the daemon's socket and describes this process for a message. NULL: there is no daemon.
+static const char *find_daemon(const char *vgpu, struct vg_wire_hello *ret_hello)
+{
+	const char *socket = secure_getenv("VIRGATE_SOCKET");
+	struct vg_ledger_owner self;
+
+	if (!socket || !*socket || vg_ledger_self(&self) != 0)
+		return NULL;
+	*ret_hello = (struct vg_wire_hello){
+		.pid = self.pid, .pid_namespace = self.pid_namespace, .start_time = self.start_time};
+	strncpy(ret_hello->ledger, vgpu, sizeof ret_hello->ledger - 1);
+	return socket;
+}
+
+static int send_registration(const char *vgpu, bool wait)
+{
+	struct vg_wire_hello hello;
+	const char *socket = find_daemon(vgpu, &hello);
+
+	if (!socket)
+		return -ENOENT;
+	int exports = get_descriptor ? get_descriptor() : -1;
+	int result = wait ? vg_wire_register_and_wait(socket, &hello, exports)
+			  : vg_wire_register(socket, &hello, exports);
+	if (result == -ETIMEDOUT)
+		paused_until_ns = vg_clock_monotonic_ns() + pause_ns;
+	return result;
+}
+
+void shim_register(const char *vgpu)
+{
+	send_registration(vgpu, false);
+}
+
+bool shim_register_and_measure(const char *vgpu)
+{
+	return vg_clock_monotonic_ns() >= paused_until_ns && send_registration(vgpu, true) == 0;
+}
+
+// A leave that timed out may still reach the daemon and would undo a later join. So after one nothing is joined any
+// more: this process is charged in addition.
+static _Atomic bool has_lost_leave;
+
+bool shim_guest_join(const char *vgpu, uint64_t key, struct vg_wire_guest *ret_guest)
+{
+	struct vg_wire_guest asked = {.key = key};
+	// Sent also during a pause: it is rare, and decides for a long time which vGPU is charged.
+	const char *socket = has_lost_leave ? NULL : find_daemon(vgpu, &asked.self);
+
+	return socket && vg_wire_be_guest(socket, &asked, ret_guest) == 0 && ret_guest->share;
+}
+
+void shim_guest_leave(const char *vgpu, uint32_t number, const char *of)
+{
+	struct vg_wire_guest asked = {.share = number};
+	const char *socket = find_daemon(vgpu, &asked.self);
+
+	strncpy(asked.vgpu, of, sizeof asked.vgpu - 1);
+	if (socket && vg_wire_be_guest(socket, &asked, NULL) == -ETIMEDOUT)
+		has_lost_leave = true;
+}

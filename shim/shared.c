@@ -1,0 +1,257 @@
+#include "shim/shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/share.h"
+#include "shim/mark.h"
+#include "shim/registration.h"
+#include "shim/undeclared.h"
+
+static struct shim_physical *shared; // all that are shared; guarded by shim_physical_lock
+
+static void remove_shared(struct shim_physical *physical)
+{
+	struct shim_physical **link = &shared;
+
+	while (*link != physical)
+		link = &(*link)->next_shared;
+	*link = physical->next_shared;
+	physical->shared = 0;
+}
+
+// Finds what this process has of a shared allocation of its own vGPU.
+static struct shim_physical *find_shared(uint32_t number)
+{
+	for (struct shim_physical *physical = shared; physical; physical = physical->next_shared)
+		if (physical->shared == number && !physical->guest_of)
+			return physical;
+	return NULL;
+}
+
+static struct shim_physical *find_guest(uint32_t number, const char *of)
+{
+	for (struct shim_physical *physical = shared; physical; physical = physical->next_shared)
+		if (physical->shared == number && physical->guest_of && strcmp(physical->guest_of, of) == 0)
+			return physical;
+	return NULL;
+}
+
+// Leaves the shared allocation. Stores how much of this process's charge passed to the allocation itself.
+static void leave(struct shim_physical *physical, uint64_t *ret_passed)
+{
+	uint32_t number = physical->shared;
+
+	*ret_passed = 0;
+	remove_shared(physical);
+	if (physical->guest_of) {
+		if (shim_counting())
+			shim_guest_leave(vg_ledger_name(shim_session_ledger()), number, physical->guest_of);
+		free(physical->guest_of);
+		physical->guest_of = NULL;
+		return;
+	}
+	if (shim_counting() && !find_shared(number)) // no other address of the same memory is open
+		vg_ledger_share_leave(shim_session_ledger(), number, physical->kind, physical->bytes, ret_passed);
+}
+
+static uint64_t leave_last(struct shim_physical *physical)
+{
+	uint64_t passed;
+
+	leave(physical, &passed);
+	return physical->bytes - passed;
+}
+
+static void add_shared(struct shim_physical *physical, uint32_t number)
+{
+	physical->shared = number;
+	physical->leave_shared = leave_last;
+	physical->next_shared = shared;
+	shared = physical;
+}
+
+// Makes memory that this process is charged for a shared allocation, unless it is one.
+static bool make_shared(struct shim_physical *physical)
+{
+	uint32_t number;
+
+	if (physical->shared)
+		return true;
+	if (vg_ledger_share_make(shim_session_ledger(), physical->bytes, &number) != 0)
+		return false;
+	add_shared(physical, number);
+	return true;
+}
+
+void shim_shared_name(struct shim_physical *physical, uint64_t key)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	if (shim_counting() && !physical->is_joined && make_shared(physical))
+		vg_ledger_share_name(shim_session_ledger(), physical->shared, key, true);
+	pthread_mutex_unlock(&shim_physical_lock);
+}
+
+// With the lock held, as for all static functions below.
+static struct shim_physical *join_here(uint64_t key)
+{
+	struct vg_ledger *ledger = shim_session_ledger();
+	uint32_t number = vg_ledger_share_find(ledger, key);
+	struct shim_physical *physical = number ? find_shared(number) : NULL;
+	uint64_t size;
+
+	if (physical) {
+		shim_physical_ref_locked(physical);
+		return physical;
+	}
+	if (!number || !(physical = shim_physical_create(VG_LEDGER_IMPORT, 0)))
+		return NULL;
+	if (vg_ledger_share_join(ledger, key, &number, &size) != 0) {
+		free(physical);
+		return NULL;
+	}
+	physical->is_joined = true;
+	physical->size = size;
+	add_shared(physical, number);
+	shim_first_context_ended(); // when the owner has ended, the driver may count the memory for this process
+	return physical;
+}
+
+// Creates what this process has of a shared allocation of another vGPU, of which the daemon has made it a guest.
+static struct shim_physical *create_guest(const struct vg_wire_guest *guest)
+{
+	struct shim_physical *physical = find_guest(guest->share, guest->vgpu);
+
+	if (physical) {
+		shim_physical_ref_locked(physical);
+		return physical;
+	}
+	physical = shim_physical_create(VG_LEDGER_IMPORT, 0);
+	if (physical)
+		physical->guest_of = strdup(guest->vgpu);
+	if (!physical || !physical->guest_of) {
+		free(physical);
+		shim_guest_leave(vg_ledger_name(shim_session_ledger()), guest->share, guest->vgpu);
+		return NULL;
+	}
+	physical->is_joined = true;
+	physical->size = guest->key;
+	add_shared(physical, guest->share);
+	shim_first_context_ended();
+	return physical;
+}
+
+struct shim_physical *shim_shared_join(uint64_t key)
+{
+	struct shim_physical *physical;
+	struct vg_wire_guest guest;
+
+	if (!shim_counting())
+		return NULL;
+	pthread_mutex_lock(&shim_physical_lock); // so that the daemon, too, receives joins and leaves in order
+	physical = join_here(key);
+	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))
+		physical = create_guest(&guest);
+	pthread_mutex_unlock(&shim_physical_lock);
+	return physical;
+}
+
+struct shim_physical *shim_shared_join_descriptor(char kind, int descriptor)
+{
+	enum { MOST = 8 };
+	uint64_t marks[MOST];
+	unsigned int count = shim_mark_read(descriptor, marks, MOST);
+	struct shim_physical *physical = NULL;
+
+	for (unsigned int i = 0; i < count && !physical; i++)
+		physical = shim_shared_join(vg_ledger_key(kind, &marks[i], sizeof marks[i]));
+	return physical;
+}
+
+// Refunds the charge of memory whose owner is another process.
+static void become_joined(struct shim_physical *physical, uint32_t number, uint64_t size)
+{
+	uint64_t charged = physical->bytes;
+
+	physical->is_joined = true;
+	physical->size = size;
+	add_shared(physical, number);
+	shim_physical_resize(physical, 0);
+	shim_refund(physical->kind, charged);
+}
+
+static void name_or_join(struct shim_physical *physical, uint64_t key)
+{
+	struct vg_ledger *ledger = shim_session_ledger();
+	uint64_t size, passed;
+	uint32_t number;
+
+	if (physical->is_joined)
+		return;
+	if (!physical->shared && vg_ledger_share_join(ledger, key, &number, &size) == 0) {
+		become_joined(physical, number, size);
+		return;
+	}
+	if (!make_shared(physical) || vg_ledger_share_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
+		return;
+	leave(physical, &passed); // no process has joined it, since it has no name
+	if (vg_ledger_share_join(ledger, key, &number, &size) == 0)
+		become_joined(physical, number, size);
+}
+
+void shim_shared_name_or_join(struct shim_physical *physical, uint64_t key)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	if (shim_counting())
+		name_or_join(physical, key);
+	pthread_mutex_unlock(&shim_physical_lock);
+}
+
+CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical)
+{
+	uint64_t size, passed, owned = 0;
+
+	pthread_mutex_lock(&shim_physical_lock);
+	size = physical->is_joined ? physical->size : 0;
+	pthread_mutex_unlock(&shim_physical_lock);
+	CUresult result = size ? shim_charge(entry, VG_LEDGER_IMPORT, size) : CUDA_SUCCESS;
+	if (!size || result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&shim_physical_lock);
+	if (physical->is_joined) {
+		owned = size;
+		leave(physical, &passed);
+		physical->is_joined = false;
+		physical->mark = 0;
+		shim_physical_resize(physical, size);
+	}
+	pthread_mutex_unlock(&shim_physical_lock);
+	shim_refund(VG_LEDGER_IMPORT, size - owned);
+	return CUDA_SUCCESS;
+}
+
+void shim_shared_mark(struct shim_physical *physical, int descriptor)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	uint64_t mark = shim_mark_put(descriptor, physical->mark);
+	if (mark)
+		physical->mark = mark;
+	pthread_mutex_unlock(&shim_physical_lock);
+	shim_shared_name_marked(physical);
+}
+
+void shim_shared_mark_only(struct shim_physical *physical, int descriptor)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	if (!shim_mark_read(descriptor, &physical->mark, 1)) // another importer may have marked it
+		physical->mark = shim_mark_put(descriptor, 0);
+	pthread_mutex_unlock(&shim_physical_lock);
+}
+
+void shim_shared_name_marked(struct shim_physical *physical)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	if (physical->mark && shim_counting())
+		name_or_join(physical, vg_ledger_key(SHIM_KEY_DESCRIPTOR, &physical->mark, sizeof physical->mark));
+	pthread_mutex_unlock(&shim_physical_lock);
+}
