@@ -1,5 +1,5 @@
-// A file system whose files open, and never close: it does not answer to the kernel's FLUSH. Root mounts it, as
-// fusermount does for a user.
+// A FUSE file system whose files can be opened but never finish closing: it does not answer the kernel's FLUSH. Root
+// mounts it, as fusermount does for a user.
 #pragma once
 #include "test.h"
 
@@ -29,7 +29,8 @@ static inline void fuse_answer(int fd, uint64_t request, const void *body, size_
 static inline void fuse_serve(int fd)
 {
 	static char request[1 << 20];
-	struct fuse_attr file = {.ino = 2, .mode = S_IFREG | 0666, .nlink = 1}, root = {.ino = 1, .mode = S_IFDIR | 0755};
+	struct fuse_attr file = {.ino = 2, .mode = S_IFREG | 0666, .nlink = 1}, root = {.ino = 1,
+											.mode = S_IFDIR | 0755};
 	const struct fuse_in_header *in = (const struct fuse_in_header *)request;
 	struct fuse_init_out init = {.major = 7, .minor = 31, .max_write = 4096};
 	struct fuse_entry_out entry = {.nodeid = 2, .attr = file};
@@ -50,7 +51,7 @@ static inline void fuse_serve(int fd)
 		case FUSE_OPEN:
 			fuse_answer(fd, in->unique, &opened, sizeof opened, 0);
 			break;
-		case FUSE_FLUSH: // never
+		case FUSE_FLUSH: // no answer
 		case FUSE_FORGET:
 			break;
 		default:
@@ -69,7 +70,7 @@ static inline void end_hanging_files(void)
 	umount2(hanging_path, MNT_DETACH);
 }
 
-// hanging_path/x is one from here on.
+// Mounts it. From then on, hanging_path/x is such a file.
 static inline void start_hanging_files(const char *directory)
 {
 	char options[100];

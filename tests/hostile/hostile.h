@@ -1,5 +1,5 @@
-// A system daemon on a simulated GPU, attacking users, and a victim. Root plays all of them, in a pid and mount namespace
-// of the test's own, so that nothing is left behind and process ids can be chosen. Include once.
+// A system daemon on a simulated GPU, attacking users, and a victim. Root starts all of them in a new PID and mount
+// namespace, so that nothing is left behind and process ids can be chosen. Include once.
 #pragma once
 #include "broker_fixture.h"
 
@@ -8,9 +8,9 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 
-static uid_t alice, bob; // the attacker, and the victim: this program's alone, since others run beside it
+static uid_t alice, bob; // the attacker and the victim; other test programs use other users
 
-// How long each attack lasts: HOSTILE_MS, or half a second.
+// Returns the duration of an attack: HOSTILE_MS, or half a second.
 static inline int attack_ms(void)
 {
 	const char *text = getenv("HOSTILE_MS");
@@ -18,7 +18,7 @@ static inline int attack_ms(void)
 	return text ? atoi(text) : 500;
 }
 
-// How long each property of the daemon is attacked: HOSTILE_STORM_MS, or three seconds.
+// Returns the duration of all attacks on a property: HOSTILE_STORM_MS, or three seconds.
 static inline int storm_ms(void)
 {
 	const char *text = getenv("HOSTILE_STORM_MS");
@@ -26,9 +26,9 @@ static inline int storm_ms(void)
 	return text ? atoi(text) : 3000;
 }
 
-static int namespace_error = -1; // 0: we are in namespaces of our own
+static int namespace_error = -1; // 0: this process is in new namespaces
 
-// Before main(): the tests run in a child, which is process 1 of its namespace. All that it starts ends with it.
+// Runs before main(): the tests run in a child, which is process 1 of its namespace. All that it starts ends with it.
 __attribute__((constructor)) static void enter_namespaces(void)
 {
 	int status;
@@ -43,7 +43,8 @@ __attribute__((constructor)) static void enter_namespaces(void)
 	pid_t child = fork();
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", 0, NULL) < 0)
+		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", 0,
+										   NULL) < 0)
 			namespace_error = errno;
 		return;
 	}
@@ -68,17 +69,17 @@ static inline void become(uid_t uid)
 	if (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0)
 		_exit(99);
 	prctl(PR_SET_DUMPABLE, 1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); // setuid() took it back
+	prctl(PR_SET_PDEATHSIG, SIGKILL); // because setuid() has reset it
 }
 
-// A process of the user's that runs `body` and exits. It leads a process group, which end_user() kills.
+// Starts a process of the user that runs `body` and exits. It leads a process group, which end_user() kills.
 static inline pid_t start_user(uid_t uid, void (*body)(void))
 {
 	pid_t child = fork();
 
 	if (child == 0) {
 		setpgid(0, 0);
-		if (uid != bob) // what is measured is the daemon, not how processors are shared
+		if (uid != bob) // the test measures the daemon, not the scheduler
 			setpriority(PRIO_PROCESS, 0, 19);
 		become(uid);
 		body();
@@ -109,7 +110,7 @@ static inline void end_user(pid_t leader)
 	CHECK_INT(waitpid(leader, NULL, 0), leader);
 }
 
-// Those whose test has failed, too.
+// Ends also the users of a failed test.
 static inline void end_all_users(void)
 {
 	for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
@@ -117,7 +118,7 @@ static inline void end_all_users(void)
 			end_user(leaders[i]);
 }
 
-// The exit status of `body`, run as the user.
+// Runs `body` as the user and returns its exit status.
 static inline int try_user(uid_t uid, void (*body)(void))
 {
 	pid_t child = start_user(uid, body);
@@ -130,7 +131,7 @@ static inline int try_user(uid_t uid, void (*body)(void))
 	return WEXITSTATUS(status);
 }
 
-// Runs `body` as the user, to its end.
+// Runs `body` as the user until it ends; it must succeed.
 static inline void run_user(uid_t uid, void (*body)(void))
 {
 	int status = try_user(uid, body);
@@ -141,7 +142,7 @@ static inline void run_user(uid_t uid, void (*body)(void))
 
 static volatile bool *attack_is_ready;
 
-// An attacker that prepares something says when it is under way.
+// Tells the test that the attack has begun, after its preparations.
 static inline void attack_begins(void)
 {
 	*attack_is_ready = true;
@@ -183,7 +184,7 @@ static inline void mount_memory(void)
 	CHECK_INT(chmod(folder, 0755), 0);
 }
 
-// A directory in memory: how long a disk takes to sync is not what is measured.
+// Uses a directory in memory, so that the time of a disk is not measured.
 static inline void prepare_system(void)
 {
 	static bool registered;
@@ -197,7 +198,7 @@ static inline void prepare_system(void)
 	leave_memory();
 	fresh_node();
 	if (!registered)
-		atexit(leave_memory); // before fresh_node()'s own
+		atexit(leave_memory); // before that of fresh_node()
 	registered = true;
 	mount_memory();
 }
@@ -230,7 +231,7 @@ static inline long resident_mib(pid_t pid)
 	return pages * sysconf(_SC_PAGESIZE) >> 20;
 }
 
-// SIGTERM ends the daemon soon, whatever was done to it.
+// Checks that SIGTERM ends the daemon soon, even under attack.
 static inline void end_daemon_at_once(void)
 {
 	int status = -1;

@@ -1,4 +1,4 @@
-// Descriptors whose close takes as long as their sender likes.
+// Descriptors whose sender decides how long their close takes.
 #include "victim.h"
 
 #include "hanging_files.h"
@@ -16,14 +16,15 @@ static int open_hanging(void)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int (*make_slow)(void); // a descriptor that closes slowly
-static unsigned int at_once;   // how many go in one packet
-static int senders_packets;    // of each process that sends some
+static int (*make_slow)(void); // makes a descriptor that closes slowly
+static unsigned int at_once;   // descriptors in one packet
+static int senders_packets;    // packets of each sender
 
-// Sends descriptors with a packet, and leaves; `malformed`: the daemon takes none of them.
+// Sends descriptors with a packet and exits. malformed: the daemon refuses them.
 static void send_slow(bool malformed)
 {
-	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = 2};
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN,
+					.size = 2};
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX], fd = vg_wire_connect(socket_path, 1000);
 	unsigned int count = 0;
 
@@ -35,7 +36,7 @@ static void send_slow(bool malformed)
 	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
 	// A second packet stays in the connection's queue when the daemon closes it.
 	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
-	// What the packets hold is not closed here for the last time, unless the daemon was faster.
+	// This process does not close the last copies, unless the daemon was faster.
 	for (unsigned int i = 0; i < count && make_slow != open_hanging; i++)
 		close(descriptors[i]);
 	close(fd);
@@ -51,7 +52,7 @@ static void attack(void)
 			for (int j = 0; j < senders_packets; j++)
 				send_slow(i & 1);
 			for (;;)
-				pause(); // what the descriptors need goes on
+				pause(); // keeps what the descriptors need
 		}
 		poll(NULL, 0, 50);
 		waitpid(-1, NULL, WNOHANG);
@@ -76,19 +77,20 @@ TEST(files_that_never_close)
 	fresh_system();
 	start_hanging_files(folder);
 	check_attack(open_hanging, 8, 20, "files that never close");
-	end_hanging_files(); // lets go whatever hangs
+	end_hanging_files(); // ends all hanging closes
 	for (int i = 0; i < 1000 && count_descriptors(daemon_pid) > 30; i++)
 		poll(NULL, 0, 5);
 	CHECK(count_descriptors(daemon_pid) <= 30);
 }
 
-// A TCP connection with data that nobody acknowledges lingers for as long as its owner says.
+// Returns a TCP connection with unacknowledged data. Its close lingers for as long as its owner has set.
 static int make_lingering(void)
 {
 	static char data[1 << 20];
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof address;
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC,
+										   0);
 
 	if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0 ||
 	    getsockname(listener, (struct sockaddr *)&address, &length) < 0 ||
@@ -102,7 +104,7 @@ static int make_lingering(void)
 	return fd; // the listener stays open: the connection waits in its queue
 }
 
-// In the queue of a socket that is sent.
+// Puts it in the queue of a socket that is sent.
 static int make_nested(void)
 {
 	int pair[2], inner = make_lingering();
@@ -115,8 +117,8 @@ static int make_nested(void)
 	return pair[1];
 }
 
-// The daemon that had them goes, though its thread cannot, and another one starts.
-TEST(files_that_never_close_keep_no_daemon)
+// The daemon exits although one of its threads cannot, and another daemon starts.
+TEST(files_that_never_close_do_not_stop_a_restart)
 {
 	fresh_system();
 	start_hanging_files(folder);
@@ -138,17 +140,18 @@ TEST(sockets_with_lingering_sockets_inside)
 	end_daemon_at_once();
 }
 
-// Refusals that somebody does not care to hear.
+// Clients that do not read refusals.
 static void be_refused(void)
 {
 	for (int i = 0; i < 300; i++)
-		speak(reach(), "{'op':'open','name':'none','access':'read'}"); // one of too many is closed at once
+		// a session above the limit is closed at once
+		speak(reach(), "{'op':'open','name':'none','access':'read'}");
 	attack_begins();
 	for (;;)
 		pause();
 }
 
-TEST(refused_sessions_hold_nothing)
+TEST(refused_sessions_keep_nothing)
 {
 	descriptor_limit = 512;
 	fresh_system();
@@ -164,7 +167,7 @@ static void make_a(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':67108864}"));
 }
 
-// On a busy machine the daemon has no time for so many of one user, and closes connections that waited for too long.
+// A busy daemon has no time for so many connections of one user, and closes those that waited too long.
 static void enter_a(void)
 {
 	char *answer;
@@ -174,10 +177,10 @@ static void enter_a(void)
 	free(answer);
 }
 
-// Each of them costs the daemon little when it ends, but all of them end at once.
+// The end of one costs the daemon little, but all of them end at once.
 static void end_many_programs(void)
 {
-	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // as many enter at a time
+	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // that enter at a time
 	int entered[2], end[2];
 
 	for (int round = 0;; round++) {
@@ -204,7 +207,7 @@ static void end_many_programs(void)
 		}
 		if (round == 0)
 			attack_begins();
-		close(end[1]); // now
+		close(end[1]); // ends all of them
 		while (waitpid(-1, NULL, 0) > 0)
 			;
 		close(end[0]);

@@ -1,4 +1,4 @@
-// An epoll instance with so many items that the kernel takes long to list them.
+// An epoll instance with so many entries that the kernel needs long to list them.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -11,7 +11,7 @@ static void make_vgpu(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':268435456}"));
 }
 
-// Items outlive their descriptors, as long as the file is open.
+// Entries exist as long as the file is open, also without their descriptors.
 static int make_items(unsigned int files)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC), top = (int)sysconf(_SC_OPEN_MAX) - 100;
@@ -23,7 +23,7 @@ static int make_items(unsigned int files)
 		for (int fd = 100; fd < top; fd++) {
 			CHECK_INT(dup2(file, fd), fd);
 			if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
-				return epoll; // as many as the user may have
+				return epoll; // the user's limit is reached
 		}
 		close_range(100, (unsigned int)top, 0);
 	}
@@ -57,7 +57,7 @@ static void die_with_items(void)
 	}
 }
 
-TEST(an_epoll_instance_with_very_many_items)
+TEST(epoll_instances_with_very_many_entries)
 {
 	fresh_system();
 	run_user(alice, make_vgpu);

@@ -1,9 +1,9 @@
-// A process is named by what the kernel vouches for, never by a number that was true once.
+// The daemon identifies processes by pidfd, not by process ids, which can be reused.
 #include "hostile.h"
 
 #include <sys/socket.h>
 
-// Starts a process that has this number; it waits for signals. Somebody else may take the number first: then -1.
+// Starts a process with this id that waits for signals. Returns -1 if another process got the id first.
 static pid_t start_with_number(pid_t pid)
 {
 	char text[16];
@@ -41,7 +41,7 @@ static void revoke_by_force(void)
 	CHECK_AGREED(hear(fd, NULL));
 }
 
-// Connects as the user and exits; the connection stays with the caller. The number that the process had.
+// Connects as the user and exits; the connection stays with the caller. Returns the id that the process had.
 static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 {
 	int status;
@@ -77,7 +77,8 @@ static void await_publication(const char *name, bool is_there)
 	CHECK_INT(listed(name, 0, "leases", NULL) >= 0, is_there);
 }
 
-// A root process with the number of one of alice's that has exited; its connection is *ret_fd. 0: not this time.
+// Starts a root process with the id of one of alice's that has exited; *ret_fd is the connection of the latter. Returns
+// 0 if that did not succeed.
 static pid_t replace_process(int *ret_fd)
 {
 	pid_t number = connect_and_exit(alice, ret_fd);
@@ -90,7 +91,7 @@ static pid_t replace_process(int *ret_fd)
 
 static void end_replacement(pid_t other, int fd)
 {
-	CHECK_INT(waitpid(other, NULL, WNOHANG), 0); // nobody has killed a process of root's
+	CHECK_INT(waitpid(other, NULL, WNOHANG), 0); // root's process is not killed
 	kill(other, SIGKILL);
 	CHECK_INT(waitpid(other, NULL, 0), other);
 	close(fd);
@@ -98,15 +99,15 @@ static void end_replacement(pid_t other, int fd)
 
 static bool storm_goes_on(uint64_t begun_ns)
 {
-	return vg_clock_monotonic_ns() - begun_ns < (uint64_t)storm_ms() * 500000; // two tests share it
+	return vg_clock_monotonic_ns() - begun_ns < (uint64_t)storm_ms() * 500000; // two tests share the time
 }
 
-TEST(a_reused_process_id_is_not_signalled)
+TEST(reused_process_ids_are_not_signalled)
 {
 	int fd, count = 0;
 
 	fresh_system();
-	CHECK_INT(chmod(folder, 0777), 0); // the publisher makes its memory there
+	CHECK_INT(chmod(folder, 0777), 0); // the publisher creates its memory there
 	pid_t publisher = start_user(alice, publish_and_wait);
 	await_publication("w", true);
 	for (uint64_t begun = vg_clock_monotonic_ns(); storm_goes_on(begun) || !count;) {
@@ -114,13 +115,13 @@ TEST(a_reused_process_id_is_not_signalled)
 		if (!other)
 			continue;
 		count++;
-		// The session begins now, in the name of a process that has ended.
+		// The session begins now, for a process that has ended.
 		CHECK_INT(speak(fd, "{'op':'open','name':'w','access':'read'}"), 0);
 		json_decref(hear(fd, NULL));
 		run_user(alice, revoke_by_force);
 		end_replacement(other, fd);
 		end_user(publisher);
-		await_publication("w", false); // or the next wait sees this one
+		await_publication("w", false); // so that the next wait does not see this one
 		publisher = start_user(alice, publish_and_wait);
 		await_publication("w", true);
 	}
@@ -134,7 +135,7 @@ static void kill_all_of_a(void)
 	json_decref(ask("{'op':'rm','name':'a','force':true}"));
 }
 
-TEST(a_reused_process_id_keeps_no_vgpu_and_is_not_killed_with_it)
+TEST(reused_process_ids_keep_no_vgpu_and_are_not_killed)
 {
 	static const char request[] = "{\"op\":\"enter\",\"name\":\"a\",\"memory\":67108864}";
 	int fd, count = 0;

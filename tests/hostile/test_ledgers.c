@@ -1,4 +1,4 @@
-// Users write to their ledgers, whose file system is everybody's.
+// Users write to their ledgers, which are in a file system that all users have in common.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -41,7 +41,7 @@ static void await_size(int fd, off_t size)
 	CHECK_INT(size_of(fd), size);
 }
 
-TEST(a_ledger_that_grows_is_cut_and_its_vgpu_goes)
+TEST(growing_ledgers_are_truncated_and_their_vgpus_removed)
 {
 	fresh_system();
 	run_user(alice, make_vgpu);
@@ -52,13 +52,13 @@ TEST(a_ledger_that_grows_is_cut_and_its_vgpu_goes)
 	for (int i = 0; i < 1000 && figure("a", "memory") >= 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(figure("a", "memory"), -1);
-	// Whoever has it open still cannot keep what it makes of it.
+	// A process that has the file open cannot make it grow again.
 	CHECK_INT(ftruncate(fd, 1 << 30), 0);
 	await_size(fd, size);
 	close(fd);
 }
 
-TEST(a_removed_ledger_that_somebody_has_open_counts)
+TEST(removed_ledgers_count_while_open)
 {
 	enum { MANY = 200 };
 	int ledgers[MANY], made = 0;
@@ -96,7 +96,7 @@ static void truncate_ledgers(void)
 	}
 }
 
-TEST(a_ledger_that_is_truncated_while_daemons_start)
+TEST(ledgers_truncated_while_daemons_start)
 {
 	fresh_system();
 	run_user(alice, make_vgpu);
@@ -109,9 +109,10 @@ TEST(a_ledger_that_is_truncated_while_daemons_start)
 	end_user(attacker);
 }
 
-// ---- what a ledger says decides about its own vGPU alone ------------------------------------------------------------
+// ---- the contents of a ledger affect only its own vGPU
+// ---------------------------------------------------------------
 
-static pid_t named; // a process of root's
+static pid_t named; // a process of root, named by slots
 
 static struct ledger_file *map_ledger(const char *name)
 {
@@ -124,7 +125,7 @@ static struct ledger_file *map_ledger(const char *name)
 	return file;
 }
 
-// Overwrites whatever there is in the ledger of "a". That of "c" stays sound, but its slots name a process of root's.
+// Overwrites all of the ledger of "a". That of "c" stays valid, but its slots name a process of root.
 static void scribble(void)
 {
 	struct ledger_file *file = map_ledger("c");
@@ -177,7 +178,7 @@ static void make_of_bob(void)
 	CHECK_AGREED(ask("{'op':'create','name':'bobs','memory':134217728}"));
 }
 
-TEST(words_of_a_ledger_decide_about_nobody_else)
+TEST(ledger_contents_affect_no_other_user)
 {
 	fresh_system();
 	run_user(bob, make_of_bob);
@@ -185,7 +186,8 @@ TEST(words_of_a_ledger_decide_about_nobody_else)
 	if (named == 0)
 		for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
 			pause();
-	for (uint64_t begun = vg_clock_monotonic_ns(); vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
+	for (uint64_t begun = vg_clock_monotonic_ns();
+	     vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
 		run_user(alice, make_both);
 		pid_t attacker = start_attack(scribble);
 		check_victim("a ledger that is overwritten all the time");

@@ -4,10 +4,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static char place[300]; // what the client takes for the daemon's directory
+static char place[300]; // the directory in which the client looks for the daemon
 static volatile struct {
-	unsigned int requests;	// that the attacker got
-	unsigned int answered, refused; // to the client
+	unsigned int requests;	// requests that the attacker received
+	unsigned int answered, refused; // results of the client
 } *seen;
 
 static void serve_falsely(int listener)
@@ -27,7 +27,8 @@ static void serve_falsely(int listener)
 	}
 }
 
-// The directory is the daemon's and the attacker's in turn: whoever looks first and connects then is too late.
+// The directory belongs to the daemon and to the attacker in turn. A client that checks first and then connects is too
+// late.
 static void swap_directories(void)
 {
 	char fake[320], next[320], path[340];
@@ -58,7 +59,8 @@ static void ask_whoever_is_there(void)
 	char path[340], *answer;
 
 	snprintf(path, sizeof path, "%s/virgated.sock", place);
-	for (uint64_t begun = vg_clock_monotonic_ns(); vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
+	for (uint64_t begun = vg_clock_monotonic_ns();
+	     vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
 		int r = vg_wire_request(path, "{\"op\":\"ping\"}", 5000, &answer);
 		if (r < 0) {
 			seen->refused += r == -EPERM;
@@ -73,7 +75,7 @@ static void ask_whoever_is_there(void)
 	}
 }
 
-TEST(a_client_never_talks_to_another_users_daemon)
+TEST(clients_never_talk_to_another_users_daemon)
 {
 	char open_place[290];
 

@@ -1,4 +1,4 @@
-// Slots of a user's own ledgers that name whatever the user likes.
+// Slots of a user's own ledgers that name arbitrary processes.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -89,7 +89,7 @@ static void name_oneself(void)
 	name_a_process();
 }
 
-TEST(slots_that_name_ones_own_process)
+TEST(slots_that_name_the_users_own_process)
 {
 	fresh_system();
 	run_user(alice, make_vgpus);
@@ -122,7 +122,7 @@ static void change_slots(void)
 	}
 }
 
-// Clock ticks of the processor's time.
+// Returns processor time in clock ticks.
 static unsigned long time_of(pid_t pid)
 {
 	unsigned long user = 0, system = 0;
@@ -130,7 +130,8 @@ static unsigned long time_of(pid_t pid)
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
-	CHECK_INT(sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system),
+	CHECK_INT(sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+		  &system),
 		  2);
 	return user + system;
 }
@@ -147,7 +148,7 @@ TEST(slots_of_another_pid_namespace_that_keep_changing)
 	poll(NULL, 0, SECONDS * 1000);
 	unsigned long percent = (time_of(daemon_pid) - before) * 100 / (SECONDS * (unsigned long)sysconf(_SC_CLK_TCK));
 	printf("the daemon takes %lu %% of a processor\n", percent);
-	CHECK(percent <= 45); // a quarter for the search, and the loop's 10 of 250 ms
+	CHECK(percent <= 45); // a quarter for the search, and 10 of 250 ms for the loop
 	end_user(attacker);
 }
 
@@ -168,7 +169,8 @@ static void have_a_long_environment(void)
 	map = (struct prctl_mm_map){.start_code = fields[23], .end_code = fields[24], .start_stack = fields[25],
 				    .start_data = fields[42], .end_data = fields[43], .start_brk = fields[44],
 				    .brk = (uintptr_t)sbrk(0), .arg_start = fields[45], .arg_end = fields[46],
-				    .env_start = (uintptr_t)at, .env_end = (uintptr_t)at + size, .exe_fd = (uint32_t)-1};
+				    .env_start = (uintptr_t)at, .env_end = (uintptr_t)at + size,
+				    .exe_fd = (uint32_t)-1};
 	CHECK_INT(prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0), 0);
 }
 
@@ -195,7 +197,7 @@ static void leave_vgpus_behind(void)
 	}
 }
 
-// The bytes that the daemon has read, whatever from.
+// Returns how many MiB the daemon has read, from all files.
 static long read_mib(void)
 {
 	char path[64], text[512];
@@ -207,20 +209,20 @@ static long read_mib(void)
 	return (long)(bytes >> 20);
 }
 
-TEST(an_environment_without_an_end)
+TEST(endless_environments)
 {
 	fresh_system();
 	pid_t attacker = start_attack(leave_vgpus_behind);
 	check_victim("an environment without an end");
-	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++) // a search has ended
+	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++) // until a search has ended
 		poll(NULL, 0, 5);
 	CHECK_INT(figure(left_name(alice, 0), "memory"), -1);
 	CHECK(resident_mib(daemon_pid) < 150 * SANITIZED);
-	CHECK(read_mib() < ENVIRONMENT_MIB); // it was not read once
+	CHECK(read_mib() < ENVIRONMENT_MIB); // it was never read as a whole
 	end_user(attacker);
 }
 
-// What is slow to list: very many tenants, each with a name that the daemon has to look up.
+// A listing that is slow: very many tenants, each with a name that the daemon must look up.
 static void be_guests(void)
 {
 	ledger_word owner = owner_of(getpid());

@@ -1,4 +1,4 @@
-// Who counts as one user, and what the system takes long to say about users.
+// Subordinate ids count as their owner, and slow look-ups of users do not delay others.
 #include "victim.h"
 
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ static void copy_etc(void)
 	CHECK_INT(system(command), 0);
 }
 
-static volatile unsigned int *made; // in memory that the children share
+static volatile unsigned int *made; // in memory shared with the children
 
 static void make_vgpus(void)
 {
@@ -64,7 +64,8 @@ TEST(subordinate_ids_count_as_their_owner)
 	simulated_gpu = "memory=8G,ctx=16M";
 	prepare_system();
 	copy_etc();
-	write_subordinate_ids("# ids\nnobody-of-that-name:1:2\n%u:%u:65536\nroot:%u:100\nbroken:1\n:\n", (unsigned int)alice,
+	write_subordinate_ids("# ids\nnobody-of-that-name:1:2\n%u:%u:65536\nroot:%u:100\nbroken:1\n:\n",
+			      (unsigned int)alice,
 			      FIRST_SUBORDINATE, FIRST_SUBORDINATE + 100000);
 	start_system_daemon();
 	for (unsigned int i = 0; i < USERS; i++)
@@ -72,13 +73,13 @@ TEST(subordinate_ids_count_as_their_owner)
 	CHECK_INT(*made, 64);
 	CHECK_INT(try_user(alice, make_one), 7);
 	CHECK_INT(try_user(bob, make_one), 0);
-	// Root's ids are one user, and not root.
+	// Root's subordinate ids are one user, which is not root.
 	*made = 0;
 	for (unsigned int i = 0; i < USERS; i++)
 		run_user(FIRST_SUBORDINATE + 100000 + i, make_vgpus);
 	CHECK_INT(*made, 64);
 	CHECK_INT(try_user(0, make_one), 0);
-	// What nobody has any more counts for itself. The daemon looks at the file once a second.
+	// An id without an owner is a user of its own. The daemon reads the file once a second.
 	write_subordinate_ids("# none\n");
 	int status = 7;
 	for (unsigned int i = 0; i < 1000 && status == 7; i++) {
@@ -114,7 +115,8 @@ static void ask_for_groups(void)
 				char request[200];
 				prctl(PR_SET_PDEATHSIG, SIGKILL);
 				snprintf(request, sizeof request,
-					 "{\"op\":\"create\",\"name\":\"g\",\"memory\":16777216,\"group\":\"g%d-%d\"}", i, j);
+					 "{\"op\":\"create\",\"name\":\"g\",\"memory\":16777216,\"group\":\"g%d-%d\"}", i,
+					 j);
 				int fd = vg_wire_connect(socket_path, 1000);
 				vg_wire_send(fd, VG_WIRE_ADMIN, 0, request, strlen(request), NULL, 0);
 				poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 100);

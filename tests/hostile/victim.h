@@ -1,5 +1,6 @@
-// A victim whose requests are timed under an attack. What the victim and the daemon waited for a processor does not count:
-// others use the machine, too. Nor does an answer that was slow while a second daemon, which nobody attacks, was slow.
+// A victim whose requests are timed during an attack. The time that the victim and the daemon waited for a processor
+// does not count, because others use the machine, too. A slow answer does not count either if a second daemon, which is
+// not attacked, was slow at that time.
 #pragma once
 #include "hostile.h"
 
@@ -13,12 +14,12 @@ enum {
 	MOST_TRIPS = 2000,
 };
 #if defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 4 }; // times as long
+enum { SANITIZED = 4 }; // answers may take this many times as long
 #else
 enum { SANITIZED = 1 };
 #endif
 
-// Of an answer. Each further user who attacks has a share of the loop's time, too.
+// The most that an answer may take. Each further attacking user may use a part of the loop's time, too.
 static int most_ms = ONE_USERS_MS;
 
 struct trip {
@@ -31,7 +32,7 @@ struct trips {
 	struct trip trips[MOST_TRIPS];
 };
 
-static struct trips *attacked, *control; // in memory that the children share
+static struct trips *attacked, *control; // in memory shared with the children
 static char control_folder[sizeof folder], control_socket[sizeof socket_path];
 static pid_t control_pid;
 
@@ -44,7 +45,7 @@ static inline void end_control(void)
 	rmdir(control_folder);
 }
 
-// One for all tests of the program, in a directory of its own.
+// Starts the second daemon, in another directory, for all tests of the program.
 static inline void start_control(void)
 {
 	char old_folder[sizeof folder], old_run[sizeof runtime_dir], old_socket[sizeof socket_path], old_claims[300];
@@ -73,7 +74,7 @@ static inline void start_control(void)
 	setenv("VIRGATE_CLAIMS_DIR", old_claims, 1);
 }
 
-// How long a thread has been ready to run, and did not. 0: this kernel does not count it.
+// Returns how long a thread was ready but did not run. 0: this kernel does not count it.
 static inline uint64_t waited_ns(const char *task)
 {
 	char path[400], text[128];
@@ -85,7 +86,7 @@ static inline uint64_t waited_ns(const char *task)
 	return waited;
 }
 
-// Of the daemon's loop, and of the thread that writes the state, for which some answers wait.
+// Returns the sum for the daemon's loop and for the thread that writes the state, for which some answers wait.
 static inline uint64_t daemon_waited_ns(pid_t pid)
 {
 	char path[64], task[340], comm[400], name[32];
@@ -153,7 +154,7 @@ static inline double milliseconds(const struct trip *trip)
 	return taken > trip->waited_ns ? (double)(taken - trip->waited_ns) / 1e6 / SANITIZED : 0;
 }
 
-// Within this of a trip something counts as at the same time.
+// Trips within this time of each other count as simultaneous.
 static const uint64_t MARGIN_NS = 100000000;
 
 static inline bool is_beside(const struct trip *trip, const struct trip *other)
@@ -161,7 +162,7 @@ static inline bool is_beside(const struct trip *trip, const struct trip *other)
 	return other->ended_ns + MARGIN_NS > trip->begun_ns && other->begun_ns < trip->ended_ns + MARGIN_NS;
 }
 
-// True if the daemon that nobody attacks was slow, too, at about that time.
+// Returns true if the daemon that is not attacked was slow at about that time, too.
 static inline bool is_excused(const struct trip *trip)
 {
 	for (unsigned int i = 0; i < control->count; i++)
@@ -170,7 +171,7 @@ static inline bool is_excused(const struct trip *trip)
 	return false;
 }
 
-// The trips that took longer than the daemon may, and how long the longest took.
+// Returns the number of trips that took longer than allowed, and stores the duration of the longest.
 static inline unsigned int count_slow(double *ret_worst_ms)
 {
 	unsigned int slow = 0;
@@ -186,8 +187,8 @@ static inline unsigned int count_slow(double *ret_worst_ms)
 	return slow;
 }
 
-// While the attack goes on, the victim's requests all succeed, and in most rounds none of them takes longer than the
-// daemon may: the machine is somewhere else for a moment now and then, but what an attack can do, it does in each round.
+// Checks that during the attack all requests of the victim succeed, and that in most rounds none takes longer than
+// allowed. The machine may pause for a moment in some rounds, but the effect of an attack shows in each.
 static inline void check_victim_for(int milliseconds_long, const char *when)
 {
 	double worst_ms = 0, longest_ms = 0;
