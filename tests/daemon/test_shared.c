@@ -145,7 +145,7 @@ TEST(a_descriptor_in_another_vgpu_is_charged_nothing)
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
 	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
 	close(fd);
-	CHECK_INT(act(&owner, LOOK, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS);
 	stays("a", CONTEXT + 160 * MIB);
 	stays("b", CONTEXT);
 	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);

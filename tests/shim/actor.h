@@ -1,4 +1,4 @@
-// Processes that use CUDA when they are told to: one deed a message, and descriptors with it. Include once.
+// Child processes that call CUDA on request. A message names one action, and may carry a descriptor. Include once.
 #pragma once
 #include <signal.h>
 #include <stdbool.h>
@@ -10,32 +10,32 @@
 #include "abi/cuda_abi.h"
 #include "test.h"
 
-enum deed {
+enum action {
 	START,
-	ALLOC,	     // `value` bytes; the address comes back, and stays the current one
-	FREE,	     // of the address
-	GET_HANDLE,  // of the address
+	ALLOC,	     // `value` bytes; returns the address, which becomes the current one
+	FREE,	     // the current address
+	GET_HANDLE,  // of the current address
 	OPEN,	     // the handle in `bytes`
 	CLOSE,
-	CREATE,	     // `value` bytes of physical memory, exported; the descriptor comes back
+	CREATE,	     // `value` bytes of physical memory, and exports them; returns the descriptor
 	IMPORT,	     // the descriptor
-	EXPORT,	     // once more
+	EXPORT,	     // the memory again
 	MAP,	     // `value` bytes
 	UNMAP,
 	RELEASE,
-	POOL,	     // a pool, exported; the descriptor comes back
+	POOL,	     // creates a pool and exports it; returns the descriptor
 	POOL_ALLOC,  // `value` bytes from it
-	GET_POINTER, // of the address
+	GET_POINTER, // of the current address
 	POOL_IMPORT, // the descriptor
 	OPEN_POINTER,
-	FREE_ASYNC,  // of the address, and waits
+	FREE_ASYNC,  // the current address, and waits
 	TRIM,	     // the pool
 	POOL_DESTROY,
-	LOOK,	     // cuMemGetInfo
+	GET_INFO,    // cuMemGetInfo
 };
 
 struct act {
-	enum deed deed;
+	enum action action;
 	CUresult result;
 	uint64_t value;
 	unsigned char bytes[64];
@@ -53,7 +53,7 @@ static struct {
 	CUmemGenericAllocationHandle handle;
 	CUmemoryPool pool;
 	size_t mapped;
-} stage; // of an actor
+} stage; // what an actor has
 
 static inline void act_send(int socket, const struct act *act, int fd)
 {
@@ -136,18 +136,18 @@ static inline CUresult act_map(size_t bytes)
 	return result;
 }
 
-static inline CUresult act_settled(CUresult result)
+static inline CUresult act_and_wait(CUresult result)
 {
 	return result == CUDA_SUCCESS ? cuStreamSynchronize(stage.stream) : result;
 }
 
-static inline CUresult act_out(struct act *act, int fd, int *ret_fd)
+static inline CUresult do_action(struct act *act, int fd, int *ret_fd)
 {
 	CUipcMemHandle handle;
 	size_t left;
 
 	memcpy(&handle, act->bytes, sizeof handle);
-	switch (act->deed) {
+	switch (act->action) {
 	case START:
 		return act_start();
 	case ALLOC:
@@ -179,7 +179,7 @@ static inline CUresult act_out(struct act *act, int fd, int *ret_fd)
 	case POOL:
 		return act_pool(ret_fd);
 	case POOL_ALLOC:
-		return act_settled(cuMemAllocFromPoolAsync(&stage.address, act->value, stage.pool, stage.stream));
+		return act_and_wait(cuMemAllocFromPoolAsync(&stage.address, act->value, stage.pool, stage.stream));
 	case GET_POINTER:
 		return cuMemPoolExportPointer((CUmemPoolPtrExportData *)act->bytes, stage.address);
 	case POOL_IMPORT:
@@ -188,25 +188,25 @@ static inline CUresult act_out(struct act *act, int fd, int *ret_fd)
 	case OPEN_POINTER:
 		return cuMemPoolImportPointer(&stage.address, stage.pool, (CUmemPoolPtrExportData *)act->bytes);
 	case FREE_ASYNC:
-		return act_settled(cuMemFreeAsync(stage.address, stage.stream));
+		return act_and_wait(cuMemFreeAsync(stage.address, stage.stream));
 	case TRIM:
 		return cuMemPoolTrimTo(stage.pool, 0);
 	case POOL_DESTROY:
 		return cuMemPoolDestroy(stage.pool);
-	case LOOK:
+	case GET_INFO:
 		return cuMemGetInfo_v2(&left, NULL);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }
 
-static inline void act_all(int socket)
+static inline void serve_actions(int socket)
 {
 	struct act act;
 	int fd, made;
 
 	while (act_receive(socket, &act, &fd)) {
 		made = -1;
-		act.result = act_out(&act, fd, &made);
+		act.result = do_action(&act, fd, &made);
 		act.value = stage.address;
 		if (fd >= 0)
 			close(fd);
@@ -217,7 +217,7 @@ static inline void act_all(int socket)
 	_exit(0);
 }
 
-// In the vGPU that VIRGATE_LEDGER names now, if any. It is started, but its CUDA is not.
+// Starts a child in the vGPU that VIRGATE_LEDGER names, if any. It does not initialize CUDA yet.
 static inline struct actor actor_start(void)
 {
 	struct actor actor;
@@ -228,26 +228,28 @@ static inline struct actor actor_start(void)
 	CHECK(actor.pid >= 0);
 	if (actor.pid == 0) {
 		alarm(TEST_CHILD_SECONDS);
-		for (int fd = 3; fd < 256; fd++) // an actor that others keep in touch with would not end
+		for (int fd = 3; fd < 256; fd++) // an inherited socket would keep another actor from seeing the end
 			if (fd != pair[1])
 				close(fd);
-		act_all(pair[1]);
+		serve_actions(pair[1]);
 	}
 	close(pair[1]);
 	actor.socket = pair[0];
 	return actor;
 }
 
-// What came back; `ret_fd` may be NULL.
-static inline struct act act_with(struct actor *actor, enum deed deed, const struct act *with, uint64_t value, int fd,
+// Makes the actor do `action`, and returns its answer. with: the values to send, or NULL. ret_fd: the descriptor that
+// the actor returned, or NULL to close it.
+static inline struct act act_with(struct actor *actor, enum action action, const struct act *with, uint64_t value,
+				  int fd,
 				  int *ret_fd)
 {
-	struct act act = {.deed = deed};
+	struct act act = {.action = action};
 	int came;
 
 	if (with)
 		act = *with;
-	act.deed = deed;
+	act.action = action;
 	act.value = value;
 	act_send(actor->socket, &act, fd);
 	CHECK(act_receive(actor->socket, &act, &came));
@@ -258,9 +260,9 @@ static inline struct act act_with(struct actor *actor, enum deed deed, const str
 	return act;
 }
 
-static inline CUresult act(struct actor *actor, enum deed deed, uint64_t value)
+static inline CUresult act(struct actor *actor, enum action action, uint64_t value)
 {
-	return act_with(actor, deed, NULL, value, -1, NULL).result;
+	return act_with(actor, action, NULL, value, -1, NULL).result;
 }
 
 static inline void actor_kill(struct actor *actor)

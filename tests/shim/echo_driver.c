@@ -1,4 +1,4 @@
-// A libcuda.so.1 whose entries of turns.def note what they were called with. Nothing runs.
+// A libcuda.so.1 whose entries of turns.def store their arguments. It runs nothing.
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static struct echo echo;
 static _Atomic bool capturing, busy;
-static _Atomic bool captured; // there was a capture, of any stream
+static _Atomic bool captured; // a stream was captured
 static __thread CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 EXPORT struct echo *echo_last(void)
@@ -114,7 +114,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return CUDA_SUCCESS;
 }
 
-// Low addresses are the host's.
+// Low addresses are host memory.
 EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
 	*(unsigned int *)data = pointer < ECHO_DEVICE ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

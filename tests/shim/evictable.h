@@ -1,4 +1,4 @@
-// A tenant of an evictable vGPU, and the daemon's words for it. Include once, in place of tenant.h.
+// A tenant of an evictable vGPU, and what the daemon writes for it. Include once, in place of tenant.h.
 #pragma once
 #include <linux/futex.h>
 #include <signal.h>
@@ -28,6 +28,7 @@ static inline void start(void)
 	slot = vg_ledger_pager_slots(tenant_ledger);
 }
 
+// Asks the process to move its memory out of the device, or back, as the daemon does.
 static inline void wish(bool out, uint32_t drain_ms)
 {
 	atomic_store(&slot->out, out);
@@ -83,7 +84,7 @@ static inline size_t free_on_device(void)
 	return free_bytes;
 }
 
-// Another process, outside, takes the room on the device.
+// Starts a process outside the vGPU that allocates memory on the device until it is killed.
 static inline pid_t take_room(size_t bytes)
 {
 	int ends[2];
@@ -108,7 +109,7 @@ static inline pid_t take_room(size_t bytes)
 	return child;
 }
 
-// What that process does.
+// Runs in that process.
 __attribute__((constructor)) static void hold_room(void)
 {
 	const char *bytes = getenv("EVICT_HOLD");

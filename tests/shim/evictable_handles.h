@@ -52,7 +52,7 @@ static inline CUdeviceptr map_anywhere(size_t size, CUmemGenericAllocationHandle
 	return address;
 }
 
-static inline void out_and_in(void)
+static inline void move_out_and_in(void)
 {
 	move(true, PAGER_OUT);
 	CHECK_INT(slot->host, slot->bytes);

@@ -1,6 +1,5 @@
-// A libcuda.so.1 of a few pages for tests of the interposer: it hands out addresses, counts
-// what is alive, and fails on demand. Entries that it does not define are missing from it,
-// which is what a test of missing entries needs. Not a simulator: nothing runs.
+// A small libcuda.so.1 for tests of the interposer. It returns addresses, counts what is allocated, and fails on
+// request. Tests of missing entries use those that it does not define. It runs nothing.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -52,7 +51,7 @@ EXPORT uint64_t fake_calls(void)
 	return calls;
 }
 
-// As the real one, it refuses a fork of a process that used it.
+// Fails in a forked child of a process that has used it, as the real driver does.
 static bool forked;
 
 static void after_fork(void)
@@ -210,7 +209,7 @@ EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, un
 	return add(bytes, MEMORY, NULL, 0, (uint64_t *)address);
 }
 
-// A pitch of its own taste, which no guess can know.
+// A pitch that the interposer cannot guess.
 EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
 					   unsigned int element)
 {
@@ -232,7 +231,7 @@ EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t
 	return add(size, HANDLE, NULL, 0, (uint64_t *)handle);
 }
 
-// A dma-buf that can be polled, as a real one.
+// A dma-buf that can be polled, like a real one.
 EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
 						      CUmemRangeHandleType type, unsigned long long flags)
 {
@@ -267,7 +266,7 @@ EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
-// It has GPUDirect RDMA, and says nothing else.
+// The device has GPUDirect RDMA. Other attributes are 0.
 EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	BEGIN("cuDeviceGetAttribute");
@@ -292,7 +291,7 @@ EXPORT CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const C
 	return CUDA_SUCCESS;
 }
 
-// Objects that take nothing and are not followed: who binds, maps or imports is the interposer's to know.
+// Objects without memory. The driver does not track bindings, mappings and imports; that is what the tests check.
 static CUresult bare_object(const char *entry, void *ret_handle)
 {
 	BEGIN(entry);

@@ -1,6 +1,6 @@
-// A program that is made set-user-ID: loads an interposer and asks it for the driver.
-// Prints "secure=0|1 named=0|1": whether the kernel set AT_SECURE, and whether a file whose name holds the word of the
-// third argument was loaded.
+// A program that the test makes set-user-ID. It loads an interposer and calls it.
+// Prints "secure=0|1 named=0|1": whether the kernel has set AT_SECURE, and whether a file is loaded whose name contains
+// the third argument.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Runs a function as a tenant: in a child of its own, with a new ledger. Include once.
+// Runs a function as a tenant: in a child process, with a new ledger. Include once.
 #pragma once
 #include <dlfcn.h>
 #include <stdint.h>
@@ -16,26 +16,26 @@
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
-static char tenant_folder[64];
+static char tenant_directory[64];
 static char tenant_ledger_path[96];
 static struct vg_ledger *tenant_ledger;
-static uint32_t tenant_flags; // of the next ledger, besides
+static uint32_t tenant_flags; // additional flags of the next ledger
 static uint64_t tenant_swap, tenant_fixed;
-static uint64_t tenant_ceiling; // of its limit, as the daemon has it; 0: not known
+static uint64_t tenant_ceiling; // the largest limit that the daemon would give; 0: unknown
 
 static inline void tenant_clean(void)
 {
-	if (getpid() != test_pid || !tenant_folder[0])
+	if (getpid() != test_pid || !tenant_directory[0])
 		return;
 	char command[160];
-	snprintf(command, sizeof command, "rm -rf '%s'", tenant_folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", tenant_directory);
 	if (system(command) != 0)
-		fprintf(stderr, "could not remove %s\n", tenant_folder);
+		fprintf(stderr, "could not remove %s\n", tenant_directory);
 }
 
-// The device of the simulated driver: the ledger has to name it. Asked in a process of its
-// own, since a driver that was used does not survive a fork.
-static inline void tenant_simulated_uuid(uint8_t uuid[16])
+// Reads the UUID of the simulated device, for the ledger. Does so in a child process, because a driver that was used
+// does not survive a fork.
+static inline void tenant_read_uuid(uint8_t uuid[16])
 {
 	int ends[2];
 	pid_t child;
@@ -56,7 +56,7 @@ static inline void tenant_simulated_uuid(uint8_t uuid[16])
 	CHECK_INT(waitpid(child, NULL, 0), child);
 }
 
-// A new ledger of `limit` bytes; each context costs `overhead`.
+// Creates a ledger with a limit of `limit` bytes, in which each context is charged `overhead`.
 static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 {
 	struct vg_ledger_options options = {.name = "train",
@@ -69,15 +69,15 @@ static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 					    .group = (gid_t)-1,
 					    .uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
-	if (!tenant_folder[0]) {
-		strcpy(tenant_folder, "/tmp/virgate-test-XXXXXX");
-		CHECK(mkdtemp(tenant_folder));
-		setenv("VIRGATE_SIM_DIR", tenant_folder, 1);
+	if (!tenant_directory[0]) {
+		strcpy(tenant_directory, "/tmp/virgate-test-XXXXXX");
+		CHECK(mkdtemp(tenant_directory));
+		setenv("VIRGATE_SIM_DIR", tenant_directory, 1);
 		atexit(tenant_clean);
 	}
 	if (getenv("VIRGATE_SIM"))
-		tenant_simulated_uuid(options.uuid);
-	snprintf(tenant_ledger_path, sizeof tenant_ledger_path, "%s/train", tenant_folder);
+		tenant_read_uuid(options.uuid);
+	snprintf(tenant_ledger_path, sizeof tenant_ledger_path, "%s/train", tenant_directory);
 	unlink(tenant_ledger_path);
 	vg_ledger_close(tenant_ledger);
 	tenant_ledger = NULL;
@@ -86,7 +86,7 @@ static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 	setenv("VIRGATE_LEDGER", tenant_ledger_path, 1);
 }
 
-// The child's exit status as waitpid gives it.
+// Runs `body` in a child process and returns its status as waitpid() does.
 static inline int tenant_run(void (*body)(void))
 {
 	int status = -1;

@@ -1,4 +1,4 @@
-// Against the fake driver: what is charged, to the byte, and that it all comes back.
+// Charges to the byte, and their refunds, with the fake driver.
 #include "tenant.h"
 
 #include "fake_driver.h"
@@ -97,7 +97,7 @@ static void failing_body(void)
 	fail_entry("cuMemCreate");
 	CHECK_INT(cuMemCreate(&handle, 2 * MIB, &properties, 0), CUDA_ERROR_UNKNOWN);
 	CHECK_INT(charged(), 0);
-	fail_entry("cuMemFree_v2"); // what could not be freed is still there, and still known
+	fail_entry("cuMemFree_v2"); // memory that could not be freed stays charged
 	CHECK_INT(cuMemAlloc_v2(&kept, 2 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemFree_v2(kept), CUDA_ERROR_UNKNOWN);
 	CHECK_INT(charged(), 2 * MIB);
@@ -113,7 +113,7 @@ static void failing_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(a_failed_call_leaves_no_charge)
+TEST(failed_calls_leave_no_charge)
 {
 	TENANT(GIB, 16 * MIB, failing_body);
 }
@@ -128,7 +128,7 @@ static void pitch_body(void)
 	CHECK_INT(pitch, 8192);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
-	// 4.9 MiB by our guess, 8 by the driver's pitch: does not fit in 7.
+	// The guess is 4.9 MiB, the driver's pitch makes it 8 MiB, and 7 MiB are left.
 	CHECK_INT(cuMemAlloc_v2(&address, 3 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 5000, 1024, 4), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(charged(), 4 * MIB);
@@ -136,7 +136,7 @@ static void pitch_body(void)
 	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, SIZE_MAX, SIZE_MAX, 4), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(pitch_is_charged_as_the_driver_made_it)
+TEST(pitched_memory_is_charged_by_the_drivers_pitch)
 {
 	TENANT(11 * MIB, 0, pitch_body);
 }
@@ -164,14 +164,14 @@ static void pool_body(void)
 	CHECK_INT(cuMemFree_v2(extra), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocAsync(&blocks[0], 60 * MIB, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 64 * MIB);
-	CHECK_INT(cuMemFree_v2(blocks[0]), CUDA_SUCCESS); // a pool's pointer, by the other call
+	CHECK_INT(cuMemFree_v2(blocks[0]), CUDA_SUCCESS); // a pointer of a pool may be freed by this call, too
 	CHECK_INT(charged(), 64 * MIB);
 	CHECK_INT(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
 	CHECK_INT(used(), 0);
 }
 
-TEST(pools_are_charged_for_what_they_reserve)
+TEST(pools_are_charged_what_they_reserve)
 {
 	TENANT(100 * MIB, 0, pool_body);
 }
@@ -188,7 +188,7 @@ static void destroyed_pool_body(void)
 	CHECK_INT(cuMemAllocFromPoolAsync(&first, MIB, pool, NULL), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocFromPoolAsync(&second, MIB, pool, NULL), CUDA_SUCCESS);
 	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
-	CHECK_INT(charged(), 32 * MIB); // until the last allocation has gone
+	CHECK_INT(charged(), 32 * MIB); // until the last allocation is freed
 	CHECK_INT(cuMemFree_v2(first), CUDA_SUCCESS);
 	CHECK_INT(charged(), 32 * MIB);
 	CHECK_INT(cuMemFree_v2(second), CUDA_SUCCESS);
@@ -199,7 +199,7 @@ static void destroyed_pool_body(void)
 	CHECK_INT(charged(), 0); // host memory
 }
 
-TEST(a_destroyed_pool_stays_charged_while_it_is_used)
+TEST(destroyed_pools_stay_charged_while_used)
 {
 	TENANT(GIB, 0, destroyed_pool_body);
 }
@@ -219,8 +219,8 @@ static void vmm_body(void)
 		CHECK_INT(cuMemMap(range + (unsigned)i * 2 * MIB, 2 * MIB, 0, handles[i], 0), CUDA_SUCCESS);
 		CHECK_INT(cuMemRelease(handles[i]), CUDA_SUCCESS);
 	}
-	CHECK_INT(charged(), 6 * MIB); // released while mapped: the memory is there
-	CHECK_INT(cuMemMap(range + 64 * MIB, 2 * MIB, 0, 12345, 0), CUDA_SUCCESS); // of no concern to us
+	CHECK_INT(charged(), 6 * MIB); // a mapping keeps the memory
+	CHECK_INT(cuMemMap(range + 64 * MIB, 2 * MIB, 0, 12345, 0), CUDA_SUCCESS); // a handle that is not charged
 	CHECK_INT(cuMemUnmap(range, 4 * MIB), CUDA_SUCCESS); // two mappings at once
 	CHECK_INT(charged(), 2 * MIB);
 	CHECK_INT(cuMemUnmap(range + 4 * MIB, 2 * MIB), CUDA_SUCCESS);
@@ -236,7 +236,7 @@ static void vmm_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(physical_memory_lives_until_the_last_handle_or_mapping)
+TEST(physical_memory_is_charged_until_its_last_reference)
 {
 	TENANT(64 * MIB, 0, vmm_body);
 }
@@ -256,7 +256,7 @@ static void context_body(void)
 	CHECK_INT(vg_ledger_overhead(tenant_ledger), 40 * MIB);
 	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 42 * MIB);
-	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS); // and with it all that was in it
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS); // refunds all that was allocated in it
 	CHECK_INT(charged(), 0);
 }
 
@@ -268,7 +268,7 @@ static void no_room_for_a_context_body(void)
 	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(contexts_are_overhead)
+TEST(contexts_are_charged_as_overhead)
 {
 	TENANT(64 * MIB, 40 * MIB, context_body);
 	TENANT(32 * MIB, 40 * MIB, no_room_for_a_context_body);
@@ -290,7 +290,7 @@ static void views_body(void)
 	CHECK_INT(total, 100 * MIB);
 }
 
-TEST(queries_tell_of_the_vgpu)
+TEST(queries_show_the_size_of_the_vgpu)
 {
 	TENANT(100 * MIB, 0, views_body);
 }
@@ -310,7 +310,7 @@ static void resize_body(void)
 	CHECK_INT(cuMemAlloc_v2(&second, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(a_resize_acts_at_once)
+TEST(changed_limits_apply_at_once)
 {
 	TENANT(16 * MIB, 0, resize_body);
 }
@@ -321,12 +321,12 @@ static void free_body(void)
 
 	start();
 	CHECK_INT(cuMemAlloc_v2(&address, 64 * MIB), CUDA_SUCCESS);
-	CHECK_INT(cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE); // unknown pointers go through untouched
+	CHECK_INT(cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE); // unknown pointers pass through
 	CHECK_INT(cuMemFreeAsync(0x1234, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemAlloc_v2(&address, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(without_a_vgpu_nothing_is_counted)
+TEST(calls_pass_through_without_a_vgpu)
 {
 	unsetenv("VIRGATE_LEDGER");
 	CHECK_INT(tenant_run(free_body), 0);
@@ -340,13 +340,13 @@ static void broken_body(void)
 	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_SYSTEM_NOT_READY);
 }
 
-TEST(a_ledger_that_cannot_be_used_is_no_way_around_the_quota)
+TEST(unusable_ledgers_make_cuda_unavailable)
 {
 	setenv("VIRGATE_LEDGER", "/nonexistent/ledger", 1);
 	CHECK_INT(tenant_run(broken_body), 0);
 }
 
-// Records come and go at random for long: none is lost, and none stays.
+// Adds and removes records at random.
 static void churn_body(void)
 {
 	enum { BLOCKS = 700, STEPS = 100000 };
@@ -374,7 +374,7 @@ static void churn_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(no_record_is_lost_in_the_long_run)
+TEST(records_survive_random_allocations_and_frees)
 {
 	TENANT(4 * GIB, 0, churn_body);
 }
@@ -384,11 +384,11 @@ static CUresult dma_buf(int *ret_fd, CUdeviceptr address, size_t bytes)
 	return cuMemGetHandleForAddressRange(ret_fd, address, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
 
-// It keeps the whole piece of memory that the range is of, and takes none of its own.
+// A dma-buf keeps the whole piece of memory that contains its range, and is not charged in addition.
 static void dma_buf_body(void)
 {
 	CUmemAllocationProp properties = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	const CUdeviceptr range = 0x600000000000ull; // any will do: the fake driver maps nothing
+	const CUdeviceptr range = 0x600000000000ull; // any address: the fake driver maps nothing
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address;
 	size_t left;
@@ -408,7 +408,8 @@ static void dma_buf_body(void)
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 8 * MIB);
 	close(copy);
-	CHECK_INT(cuMemCreate(&handle, 10 * MIB, &properties, 0), CUDA_SUCCESS); // looked at before the refusal
+	// closed descriptors are refunded before a refusal
+	CHECK_INT(cuMemCreate(&handle, 10 * MIB, &properties, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 10 * MIB);
 	CHECK_INT(cuMemMap(range, 10 * MIB, 0, handle, 0), CUDA_SUCCESS);
 	CHECK_INT(dma_buf(&fd, range + 2 * MIB, 8 * MIB), CUDA_SUCCESS);
@@ -429,7 +430,7 @@ static void dma_buf_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-// The block of a small one is kept, and several descriptors of it are charged once.
+// A dma-buf of a small allocation keeps its block. Several of them are charged once.
 static void small_dma_buf_body(void)
 {
 	CUdeviceptr address, other;
@@ -452,7 +453,7 @@ static void small_dma_buf_body(void)
 	CHECK_INT(charged(), 8 * MIB);
 }
 
-TEST(a_dma_buf_is_charged_while_it_is_open)
+TEST(dma_bufs_keep_memory_charged_while_open)
 {
 	TENANT(10 * MIB, 0, dma_buf_body);
 	TENANT(10 * MIB, 0, small_dma_buf_body);

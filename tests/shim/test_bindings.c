@@ -1,4 +1,4 @@
-// Against the fake driver: memory that something else keeps alive, and memory from elsewhere.
+// Memory that multicast objects and sparse arrays keep, and external memory, with the fake driver.
 #include "tenant.h"
 
 #include "fake_driver.h"
@@ -46,7 +46,7 @@ static void unbound_body(void)
 	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
 }
 
-TEST(what_is_bound_stays_charged_until_it_is_unbound)
+TEST(bound_memory_stays_charged_until_unbound)
 {
 	TENANT(64 * MIB, 0, unbound_body);
 }
@@ -58,12 +58,12 @@ static void mapped_body(void)
 	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, multicast, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
-	CHECK_INT(charged(), 8 * MIB); // through the mapping it can still be used
+	CHECK_INT(charged(), 8 * MIB); // the mapping keeps it
 	CHECK_INT(cuMemUnmap(RANGE, 8 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
 }
 
-TEST(a_mapped_multicast_object_keeps_what_is_bound)
+TEST(mapped_multicast_objects_keep_bound_memory)
 {
 	TENANT(64 * MIB, 0, mapped_body);
 }
@@ -80,7 +80,7 @@ static void addresses_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(memory_is_bound_by_its_address_too)
+TEST(memory_bound_by_address_stays_charged)
 {
 	TENANT(64 * MIB, 0, addresses_body);
 }
@@ -98,7 +98,7 @@ static void failed_body(void)
 	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
 }
 
-TEST(a_binding_that_failed_keeps_nothing)
+TEST(failed_bindings_keep_nothing)
 {
 	TENANT(64 * MIB, 0, failed_body);
 }
@@ -112,12 +112,12 @@ static void sparse_body(void)
 
 	start();
 	CHECK_INT(cuArray3DCreate_v2(&tile.resource.array, &shape), CUDA_SUCCESS);
-	CHECK_INT(charged(), 8 * MIB); // 64 MiB of elements, and no memory yet
+	CHECK_INT(charged(), 8 * MIB); // 64 MiB of elements, but no memory yet
 	tile.memHandle.memHandle = memory;
 	fail_entry("cuMemMapArrayAsync");
 	CHECK_INT(cuMemMapArrayAsync(&tile, 1, NULL), CUDA_ERROR_UNKNOWN);
 	fail_entry(NULL);
-	for (int i = 0; i < 3; i++) // the array holds the memory once
+	for (int i = 0; i < 3; i++) // the array keeps the memory once
 		CHECK_INT(cuMemMapArrayAsync(&tile, 1, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
@@ -127,7 +127,7 @@ static void sparse_body(void)
 	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
 }
 
-TEST(a_sparse_array_keeps_its_tiles)
+TEST(sparse_arrays_keep_their_tiles)
 {
 	TENANT(64 * MIB, 0, sparse_body);
 }
@@ -155,12 +155,12 @@ static void external_body(void)
 	CHECK_INT(charged(), 8 * MIB);
 }
 
-TEST(external_memory_is_charged_to_who_imports_it)
+TEST(external_memory_is_charged_to_the_importer)
 {
 	TENANT(64 * MIB, 0, external_body);
 }
 
-// In an evictable vGPU: memory that others come to use stays on the device, and counts as fixed from then on.
+// In an evictable vGPU, memory that another object or location can use stays on the device and counts as fixed.
 static const struct pager_slot *slot;
 static unsigned int (*last_access)(void);
 
@@ -207,7 +207,7 @@ static void bound_stays_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(memory_bound_to_a_multicast_object_does_not_leave)
+TEST(memory_bound_to_a_multicast_object_stays_on_the_device)
 {
 	run_evictable(32 * MIB, bound_stays_body);
 }
@@ -225,7 +225,7 @@ static void bound_address_stays_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(memory_bound_by_its_address_does_not_leave)
+TEST(memory_bound_by_address_stays_on_the_device)
 {
 	run_evictable(32 * MIB, bound_address_stays_body);
 }
@@ -250,12 +250,12 @@ static void beyond_body(void)
 	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
 	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &access[1], 1), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE); // taken back
+	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE); // undone
 	CHECK_INT(slot->bytes, 8 * MIB);
 	CHECK_INT(slot->charged, 8 * MIB);
 }
 
-TEST(memory_beyond_the_fixed_part_is_not_bound)
+TEST(bindings_beyond_the_fixed_part_are_refused)
 {
 	run_evictable(12 * MIB, beyond_body);
 }
@@ -281,7 +281,7 @@ static void other_access_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(memory_that_another_location_may_use_does_not_leave)
+TEST(memory_of_another_location_stays_on_the_device)
 {
 	run_evictable(32 * MIB, other_access_body);
 }
@@ -310,11 +310,11 @@ static void no_rdma_body(void)
 
 	start_evictable();
 	CHECK_INT(has_rdma(), 0);
-	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS); // who asks all the same
+	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS); // accepted, but without RDMA
 	CHECK_INT(slot->bytes, 8 * MIB);
 }
 
-TEST(an_evictable_vgpu_has_no_rdma)
+TEST(evictable_vgpus_have_no_rdma)
 {
 	TENANT(64 * MIB, 0, rdma_body);
 	run_evictable(32 * MIB, no_rdma_body);

@@ -1,4 +1,4 @@
-// Evictable memory as its program sees it.
+// Evictable memory from the view of its program.
 #include <pthread.h>
 
 #include "evictable.h"
@@ -46,7 +46,7 @@ TEST(memory_moves_to_the_host_and_back)
 	run_evictable(moves_body);
 }
 
-// The quota is larger than the device here, so that the figure is the device's.
+// The limit is larger than the device here, so that the device decides what is free.
 static void room_body(void)
 {
 	CUdeviceptr big;
@@ -62,7 +62,7 @@ static void room_body(void)
 	CHECK_INT(free_on_device(), before);
 }
 
-TEST(the_device_has_the_room_while_the_memory_is_away)
+TEST(device_memory_is_free_while_evicted)
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
 	tenant_swap = GIB;
@@ -93,7 +93,7 @@ static void waits_body(void)
 		pause_ms(1);
 	CHECK_INT(slot->waiting, 1);
 	CHECK_INT(step, 1);
-	CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS); // asks for no memory, so it does not wait
+	CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS); // uses no memory, so it does not wait
 	CHECK_INT(cuStreamQuery(stream), CUDA_SUCCESS);
 	move(false, PAGER_RUNNING);
 	CHECK_INT(pthread_join(thread, NULL), 0);
@@ -103,12 +103,12 @@ static void waits_body(void)
 	check_filled(memory, SMALL, 7);
 }
 
-TEST(a_launch_waits_until_the_memory_is_back)
+TEST(launches_wait_until_the_memory_is_back)
 {
 	run_evictable(waits_body);
 }
 
-// A process of a suspended vGPU obeys the page before it allocates.
+// A new process of a suspended vGPU reads the page before it allocates.
 static void *allocate_when_away(void *unused)
 {
 	CUdeviceptr memory;
@@ -142,7 +142,7 @@ static void late_body(void)
 	CHECK_INT(step, 2);
 }
 
-TEST(a_process_that_comes_later_obeys_the_vgpus_wish)
+TEST(new_processes_of_a_suspended_vgpu_wait)
 {
 	run_evictable(late_body);
 }
@@ -155,7 +155,7 @@ static void activity_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	pause_ms(50);
-	CHECK_INT(slot->active_ns, 0); // nobody asked
+	CHECK_INT(slot->active_ns, 0); // no request yet
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
 	wish(false, 0);
 	pause_ms(50);
@@ -173,12 +173,12 @@ static void activity_body(void)
 	CHECK(slot->active_ns > before);
 }
 
-TEST(the_pager_sees_who_uses_the_device)
+TEST(the_pager_notes_use_of_the_device)
 {
 	run_evictable(activity_body);
 }
 
-// The first gated call of a thread takes the slow way through the gate.
+// The first gated call of a thread takes the slow path through the gate.
 static void *set_clamp(void *reference)
 {
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -189,8 +189,10 @@ static void *set_clamp(void *reference)
 static void *copy_in(void *address)
 {
 	static char bytes[64] = "copied";
-	CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = bytes, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-				   .dstDevice = (CUdeviceptr)(uintptr_t)address, .srcContext = context, .dstContext = context,
+	CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = bytes,
+				   .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				   .dstDevice = (CUdeviceptr)(uintptr_t)address, .srcContext = context,
+				   .dstContext = context,
 				   .WidthInBytes = sizeof bytes, .Height = 1, .Depth = 1};
 
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -288,7 +290,7 @@ static void busy_body(void)
 	check_filled(memory, SMALL, 5);
 }
 
-TEST(who_cannot_leave_within_the_limit_goes_on)
+TEST(processes_that_cannot_leave_in_time_continue)
 {
 	run_evictable(busy_body);
 }
@@ -332,7 +334,7 @@ static void no_room_body(void)
 	check_filled(memory, 64 << 20, 8);
 }
 
-TEST(what_the_swap_does_not_hold_stays)
+TEST(memory_beyond_the_swap_stays_on_the_device)
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
 	tenant_swap = 40 * MIB;
@@ -385,7 +387,7 @@ static void context_body(void)
 	move(true, PAGER_OUT);
 	move(false, PAGER_RUNNING);
 	CHECK_INT(cuCtxDestroy_v2(own), CUDA_SUCCESS);
-	CHECK_INT(slot->bytes, 4 << 20); // what the other context has
+	CHECK_INT(slot->bytes, 4 << 20); // of the other context
 	move(true, PAGER_OUT);
 	move(false, PAGER_RUNNING);
 	check_filled(other, SMALL, 12);
@@ -395,7 +397,7 @@ static void context_body(void)
 	CHECK_INT(vg_ledger_charged(tenant_ledger), 0);
 }
 
-TEST(memory_goes_with_its_context)
+TEST(memory_is_freed_with_its_context)
 {
 	run_evictable(context_body);
 }
@@ -410,7 +412,8 @@ static void attributes_body(void)
 	};
 	enum { COUNT = sizeof same / sizeof *same };
 	void *driver = dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW);
-	CUresult (*allocate)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(driver, "cuMemAlloc_v2");
+	CUresult (*allocate)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(driver,
+												"cuMemAlloc_v2");
 	uint64_t ours[COUNT] = {0}, theirs[COUNT] = {0};
 	void *to_ours[COUNT], *to_theirs[COUNT];
 	CUdeviceptr memory, plain, base;
@@ -433,8 +436,10 @@ static void attributes_body(void)
 		}
 		memset(ours, 0xaa, sizeof ours);
 		memset(theirs, 0xaa, sizeof theirs);
-		CHECK_INT(cuPointerGetAttributes(COUNT, (CUpointer_attribute *)same, to_ours, memory + 100), CUDA_SUCCESS);
-		CHECK_INT(cuPointerGetAttributes(COUNT, (CUpointer_attribute *)same, to_theirs, plain + 100), CUDA_SUCCESS);
+		CHECK_INT(cuPointerGetAttributes(COUNT, (CUpointer_attribute *)same, to_ours, memory + 100),
+			  CUDA_SUCCESS);
+		CHECK_INT(cuPointerGetAttributes(COUNT, (CUpointer_attribute *)same, to_theirs, plain + 100),
+			  CUDA_SUCCESS);
 		for (int i = 0; i < COUNT; i++)
 			if (ours[i] != theirs[i])
 				FAIL("of many, attribute %d: %#llx, not %#llx", same[i], (unsigned long long)ours[i],
@@ -455,7 +460,7 @@ static void attributes_body(void)
 	CHECK_INT(no, 1);
 }
 
-TEST(questions_are_answered_as_for_other_memory_also_while_it_is_away)
+TEST(queries_answer_as_for_other_memory_while_evicted)
 {
 	run_evictable(attributes_body);
 }
@@ -489,7 +494,7 @@ static void fixed_body(void)
 	CHECK_INT(slot->charged, 40 << 20);
 }
 
-TEST(what_cannot_move_is_bounded_by_the_fixed_part)
+TEST(fixed_memory_is_limited_by_the_fixed_part)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(fixed_body);
@@ -509,13 +514,13 @@ static void fork_body(void)
 	if (child == 0)
 		_exit(cuMemsetD32_v2(memory, 1, 4) == CUDA_SUCCESS);
 	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0); // it did not wait for ever
+	CHECK_INT(status, 0); // it did not hang
 	move(false, PAGER_RUNNING);
 	check_filled(memory, SMALL, 13);
-	move(true, PAGER_OUT); // and exits so
+	move(true, PAGER_OUT); // and it exits while suspended
 }
 
-TEST(a_forked_child_does_not_wait_and_a_suspended_process_can_exit)
+TEST(forked_children_do_not_wait_and_suspended_processes_can_exit)
 {
 	run_evictable(fork_body);
 }

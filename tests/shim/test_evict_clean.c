@@ -55,10 +55,10 @@ static void check_all(void)
 	check_blocks(second_alias, PAIR, 300);
 }
 
-// Moves everything to the host and back, where it had `changed` blocks that were copied.
+// Moves everything to the host and back. `changed` blocks must have been copied.
 static void out_and_in_with(size_t changed)
 {
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(slot->hash_result, CUDA_SUCCESS);
 	CHECK_INT(slot->bytes - slot->unchanged, changed * BLOCK);
 }
@@ -69,7 +69,7 @@ static void changed_body(void)
 
 	make_all();
 	const size_t all = slot->bytes / BLOCK;
-	out_and_in_with(all); // nothing is in the host yet
+	out_and_in_with(all); // the host has no copies yet
 	check_all();
 	out_and_in_with(0);
 	out_and_in_with(0);
@@ -80,7 +80,7 @@ static void changed_body(void)
 	out_and_in_with(2);
 	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 101, 1), CUDA_SUCCESS);
 	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 0, 1), CUDA_SUCCESS);
-	out_and_in_with(2); // the host has their bytes of the move before
+	out_and_in_with(2); // the host has the bytes of the previous move
 	check_all();
 	// Two blocks change places.
 	fill(big, BLOCK, 101);
@@ -115,13 +115,13 @@ TEST(only_changed_blocks_are_copied)
 static void no_copy_body(void)
 {
 	make_all();
-	out_and_in();
+	move_out_and_in();
 	for (int i = 0; i < 3; i++)
 		move(true, PAGER_OUT);
 	CHECK_INT(slot->unchanged, slot->bytes);
 }
 
-TEST(without_changes_no_copy_to_the_host_begins)
+TEST(unchanged_memory_is_not_copied)
 {
 	run_hashed("cuEventRecord:9+=CUDA_ERROR_UNKNOWN", no_copy_body);
 }
@@ -148,12 +148,12 @@ static void new_memory_body(void)
 	check_blocks(big, BIG, 500);
 }
 
-TEST(memory_that_is_allocated_anew_is_copied)
+TEST(newly_allocated_memory_is_copied)
 {
 	run_hashed("", new_memory_body);
 }
 
-// The gap that a freed allocation leaves in the host is too small for the next one, and the swap has no more.
+// The gap that a freed allocation leaves in the host is too small for the next one, and the swap has no other room.
 enum { ROOM = 2 * BLOCK, ROOMS = 3 };
 
 static void gaps_body(void)
@@ -213,7 +213,7 @@ static void fail_a_move(void)
 static void failed_body(void)
 {
 	fail_a_move();
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(slot->hash_result, CUDA_SUCCESS);
 	check_blocks(big, BIG, 700);
 	check_blocks(second_alias, PAIR, 900);
@@ -225,13 +225,13 @@ static void failed_and_rewritten_body(void)
 	fail_a_move();
 	fill_by_blocks(big, BIG, 100); // as the host had it before
 	fill_by_blocks(alias, PAIR, 300);
-	out_and_in();
+	move_out_and_in();
 	check_all();
 	out_and_in_with(0);
 	check_all();
 }
 
-TEST(a_move_that_failed_leaves_no_false_copies)
+TEST(failed_moves_leave_no_stale_copies)
 {
 	// Each move to the host hashes once, which copies digests, and the first one copies four chunks.
 	static const char *const faults[] = {
@@ -247,12 +247,12 @@ static void not_hashed_body(void)
 {
 	make_all();
 	for (int i = 0; i < 2; i++) {
-		out_and_in();
+		move_out_and_in();
 		CHECK(slot->hash_result != CUDA_SUCCESS);
 		CHECK_INT(slot->unchanged, 0);
 		check_all();
 	}
-	out_and_in(); // now the driver's function works
+	move_out_and_in(); // now the driver's function works
 	out_and_in_with(0);
 	check_all();
 }
@@ -277,7 +277,7 @@ static void not_loaded_body(void)
 {
 	make_all();
 	for (int i = 0; i < 3; i++) {
-		out_and_in();
+		move_out_and_in();
 		CHECK(slot->hash_result != CUDA_SUCCESS);
 		CHECK_INT(slot->unchanged, 0);
 		check_all();
@@ -288,7 +288,7 @@ static void not_loaded_body(void)
 	check_blocks(big, BIG, 100);
 }
 
-TEST(code_that_the_driver_refused_is_not_loaded_again_in_its_context)
+TEST(refused_code_is_loaded_once_in_a_context)
 {
 	run_hashed("cuModuleLoadData:1=CUDA_ERROR_OUT_OF_MEMORY", not_loaded_body);
 	run_hashed("cuModuleGetFunction:1=CUDA_ERROR_NOT_FOUND", not_loaded_body);
@@ -318,10 +318,10 @@ static void charged_body(void)
 	all = charged_for_modules();
 	out_and_in_with(0);
 	CHECK_INT(charged_for_modules(), all);
-	// With the context, the module goes; with another one, it comes.
+	// The module is unloaded with its context and loaded in another one.
 	make_again();
 	CHECK_INT(charged_for_modules(), 0);
-	out_and_in();
+	move_out_and_in();
 	out_and_in_with(0);
 	CHECK_INT(charged_for_modules(), all);
 	check_blocks(big, BIG, 100);
@@ -335,15 +335,15 @@ TEST(the_kernels_memory_is_charged)
 static void little_body(void)
 {
 	make_all();
-	out_and_in();
-	out_and_in();
+	move_out_and_in();
+	move_out_and_in();
 	CHECK_INT(slot->hash_result, CUDA_SUCCESS);
 	CHECK_INT(slot->unchanged, 0);
 	CHECK_INT(charged_for_modules(), 0);
 	check_all();
 }
 
-TEST(little_memory_is_copied_without_hashes)
+TEST(small_processes_are_copied_without_hashes)
 {
 	setenv("VIRGATE_SIM_HASH", "100", 1);
 	run_evictable(little_body);

@@ -1,9 +1,9 @@
-// The driver fails while memory moves.
+// Driver failures while memory moves.
 #include <pthread.h>
 
 #include "evictable_handles.h"
 
-// The quota and the swap are larger than the device.
+// The limit and the swap are larger than the device.
 static void run_with(const char *fault, void (*body)(void))
 {
 	printf("# %s\n", fault);
@@ -76,18 +76,18 @@ static void no_room_body(void)
 	CHECK_INT(slot->host, 0);
 	CHECK_INT(free_on_device(), before);
 	check_all_kinds();
-	out_and_in();
+	move_out_and_in();
 	check_all_kinds();
 	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
 }
 
-TEST(memory_waits_in_the_host_if_a_call_before_the_copies_finds_no_room)
+TEST(memory_waits_in_the_host_if_the_device_has_no_room)
 {
 	char fault[96];
 
 	for (size_t i = 0; i < sizeof steps_in / sizeof *steps_in; i++) {
 		int n = atoi(strchr(steps_in[i], ':') + 1);
-		snprintf(fault, sizeof fault, "%s-%d=CUDA_ERROR_OUT_OF_MEMORY", steps_in[i], n + 5); // and for five tries
+		snprintf(fault, sizeof fault, "%s-%d=CUDA_ERROR_OUT_OF_MEMORY", steps_in[i], n + 5); // in five attempts
 		run_with(fault, no_room_body);
 	}
 }
@@ -103,15 +103,15 @@ static void broken_body(void)
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK(slot->row == CUDA_ERROR_UNKNOWN || slot->row == CUDA_ERROR_OUT_OF_MEMORY);
 	wish_and_wait(true);
-	CHECK_INT(slot->state, PAGER_BROKEN); // for good
+	CHECK_INT(slot->state, PAGER_BROKEN); // permanently
 	CHECK_INT(cuCtxGetCurrent(&current), CUDA_SUCCESS);
-	cuMemsetD8_v2(allocated, 0, 4); // returns, whatever it answers
+	cuMemsetD8_v2(allocated, 0, 4); // must return, with any result
 	CHECK_INT(cuMemFree_v2(allocated), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, SIZE);
 }
 
-TEST(other_failures_on_the_way_in_break_the_process)
+TEST(other_failures_of_a_resume_break_the_process)
 {
 	static const char *const copies[] = {
 		"cuMemcpyHtoDAsync_v2:1=CUDA_ERROR_OUT_OF_MEMORY", "cuMemcpyHtoDAsync_v2:2=CUDA_ERROR_UNKNOWN",
@@ -130,7 +130,7 @@ TEST(other_failures_on_the_way_in_break_the_process)
 		run_with(copies[i], broken_body);
 }
 
-// Five calls make it current for the move to the host.
+// The first five calls make the context current for the move to the host.
 static void lost_context_body(void)
 {
 	make_all_kinds();
@@ -142,7 +142,7 @@ static void lost_context_body(void)
 	CHECK_INT(slot->host, slot->bytes);
 }
 
-TEST(memory_does_not_count_as_back_without_a_context)
+TEST(resume_fails_without_a_context)
 {
 	run_with("cuCtxPushCurrent_v2:6+=CUDA_ERROR_INVALID_CONTEXT", lost_context_body);
 }
@@ -165,7 +165,7 @@ static void *destroy_green(void *green)
 	return NULL;
 }
 
-// The green context is all that keeps the primary one.
+// Only the green context keeps the primary one.
 static void green_body(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -184,14 +184,14 @@ static void green_body(void)
 	move(false, PAGER_RUNNING);
 	CHECK_INT(slot->host, 0);
 	CHECK_INT(pthread_join(thread, NULL), 0);
-	wish_and_wait(true); // now there is no context to copy in
+	wish_and_wait(true); // no context is left in which to copy
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK_INT(slot->row, CUDA_ERROR_INVALID_CONTEXT);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
-TEST(a_green_context_stays_while_memory_is_away)
+TEST(green_contexts_stay_while_memory_is_away)
 {
 	run_with("", green_body);
 }
@@ -225,7 +225,7 @@ static void leave_partly(void)
 	CHECK(slot->answered != slot->bell);
 }
 
-// The next try to leave succeeds.
+// The next attempt to leave succeeds.
 static void leaves_later_body(void)
 {
 	leave_partly();
@@ -261,11 +261,13 @@ static void comes_later_body(void)
 	fill(many[0], SIZE, 1);
 }
 
-TEST(memory_that_left_in_vain_waits_for_room_too)
+TEST(memory_of_a_failed_move_waits_for_room)
 {
 	run_with("cuMemcpyDtoHAsync_v2:6=CUDA_ERROR_UNKNOWN;cuMemCreate:9=CUDA_ERROR_OUT_OF_MEMORY", leaves_later_body);
-	run_with("cuMemcpyDtoHAsync_v2:6+=CUDA_ERROR_UNKNOWN;cuMemCreate:9-13=CUDA_ERROR_OUT_OF_MEMORY", stays_later_body);
-	run_with("cuMemcpyDtoHAsync_v2:6-9=CUDA_ERROR_UNKNOWN;cuMemMap:9-15=CUDA_ERROR_OUT_OF_MEMORY", comes_later_body);
+	run_with("cuMemcpyDtoHAsync_v2:6+=CUDA_ERROR_UNKNOWN;cuMemCreate:9-13=CUDA_ERROR_OUT_OF_MEMORY",
+		 stays_later_body);
+	run_with("cuMemcpyDtoHAsync_v2:6-9=CUDA_ERROR_UNKNOWN;cuMemMap:9-15=CUDA_ERROR_OUT_OF_MEMORY",
+		 comes_later_body);
 }
 
 // A release that fails leaves the memory where it is, unmapped.
@@ -281,11 +283,11 @@ static void not_released_body(void)
 	CHECK_INT(slot->host, 0);
 	CHECK_INT(free_on_device(), before);
 	check_many();
-	out_and_in();
+	move_out_and_in();
 	check_many();
 }
 
-TEST(memory_that_was_not_released_is_mapped_again)
+TEST(memory_that_cannot_be_released_is_mapped_again)
 {
 	run_with("cuMemRelease:1=CUDA_ERROR_UNKNOWN", not_released_body);
 	run_with("cuMemRelease:3=CUDA_ERROR_UNKNOWN", not_released_body);
@@ -294,7 +296,7 @@ TEST(memory_that_was_not_released_is_mapped_again)
 
 // ---- accounts ----------------------------------------------------------------------------------
 
-// What the slot, the ledger and the device say is the same, before and after memory of SIZE.
+// Checks that the slot, the ledger and the device agree, with or without memory of SIZE.
 static void check_accounts(uint64_t charged, size_t free_bytes, size_t made)
 {
 	CHECK_INT(slot->bytes, made);
@@ -316,7 +318,7 @@ static void release_body(void)
 	handle = make(SIZE);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_UNKNOWN); // call 1
 	check_accounts(charged, free_bytes, SIZE);
-	address = map_anywhere(SIZE, handle); // it is still there
+	address = map_anywhere(SIZE, handle); // it still exists
 	fill(address, SIZE, 1);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN); // call 2, which releases the memory
@@ -326,10 +328,10 @@ static void release_body(void)
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS); // of a range without mappings
 	CHECK_INT(cuMemAddressFree(address, SIZE), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
-	out_and_in();
+	move_out_and_in();
 }
 
-// Memory that could not be released moves, and goes with the next try.
+// Memory that could not be released moves, and the next attempt releases it.
 static void release_and_move_body(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -344,7 +346,7 @@ static void release_and_move_body(void)
 	address = map_anywhere(SIZE, handle);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN);
-	out_and_in();
+	move_out_and_in();
 	check_accounts(charged, free_bytes, SIZE);
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
 	check_accounts(charged, free_bytes, 0);
@@ -362,13 +364,13 @@ static void free_body(void)
 	CHECK_INT(cuMemAlloc_v2(&address, SIZE), CUDA_SUCCESS);
 	CHECK_INT(cuMemFree_v2(address), CUDA_ERROR_UNKNOWN);
 	check_accounts(charged, free_bytes, SIZE);
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	check_accounts(charged, free_bytes, 0);
 	CHECK_INT(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(memory_that_the_driver_does_not_release_stays_charged)
+TEST(memory_stays_charged_if_its_release_fails)
 {
 	run_with("cuMemRelease:1-2=CUDA_ERROR_UNKNOWN", release_body);
 	run_with("cuMemRelease:1=CUDA_ERROR_UNKNOWN", release_and_move_body);

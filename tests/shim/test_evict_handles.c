@@ -18,7 +18,7 @@ static void one_mapping_body(void)
 	address = map_anywhere(SIZE, handle);
 	fill(address, SIZE, 1);
 	for (uint32_t i = 2; i < 5; i++) {
-		out_and_in();
+		move_out_and_in();
 		check_filled(address, SIZE, i - 1);
 		fill(address, SIZE, i);
 	}
@@ -51,20 +51,20 @@ static void aliases_body(void)
 	second = map_anywhere(size, handle);
 	fill(first, size, 1);
 	CHECK_INT(slot->bytes, size); // once
-	out_and_in();
+	move_out_and_in();
 	check_filled(second, size, 1);
 	fill(second, SIZE, 2);
-	check_filled(first, SIZE, 2); // still the same memory
-	out_and_in();
+	check_filled(first, SIZE, 2); // the same memory
+	move_out_and_in();
 	check_filled(first, SIZE, 2);
 	check_filled(first + SIZE, size - SIZE, 1);
 	CHECK_INT(cuMemUnmap(first, size), CUDA_SUCCESS);
-	out_and_in();
+	move_out_and_in();
 	check_filled(second, SIZE, 2);
 	CHECK_INT(cuMemGetAccess(&(unsigned long long){0}, &plain.location, first), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(two_mappings_of_a_handle_are_one_memory)
+TEST(two_mappings_of_a_handle_share_memory)
 {
 	run_evictable(aliases_body);
 }
@@ -77,23 +77,23 @@ static void parts_body(void)
 	start();
 	handle = make(SIZE);
 	address = reserve(SIZE);
-	// As the driver alone answers.
+	// As without the interposer.
 	CHECK_INT(cuMemMap(address, BLOCK, BLOCK, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMemMap(address, BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMemMap(address, SIZE, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemMap(address + SIZE, SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-	out_and_in();
+	move_out_and_in();
 	map_at(address, SIZE, handle);
 	fill(address, SIZE, 3);
 	CHECK_INT(cuMemMap(address, SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemUnmap(address, BLOCK), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemUnmap(address + BLOCK, SIZE - BLOCK), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemAddressFree(address, SIZE), CUDA_ERROR_INVALID_VALUE);
-	out_and_in();
+	move_out_and_in();
 	check_filled(address, SIZE, 3);
 }
 
-TEST(what_the_driver_refuses_changes_nothing)
+TEST(refused_calls_change_nothing)
 {
 	run_evictable(parts_body);
 }
@@ -109,13 +109,13 @@ static void nowhere_body(void)
 	address = map_anywhere(size, handle);
 	fill(address, size, 4);
 	CHECK_INT(cuMemUnmap(address, size), CUDA_SUCCESS);
-	out_and_in();
-	out_and_in();
+	move_out_and_in();
+	move_out_and_in();
 	map_at(address, size, handle);
 	check_filled(address, size, 4);
 }
 
-TEST(memory_that_is_mapped_nowhere_keeps_its_contents)
+TEST(unmapped_memory_keeps_its_contents)
 {
 	run_evictable(nowhere_body);
 }
@@ -132,20 +132,20 @@ static void read_only_body(void)
 	allow(read, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
 	none = reserve(SIZE);
 	CHECK_INT(cuMemMap(none, SIZE, 0, handle, 0), CUDA_SUCCESS);
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(access_at(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
 	CHECK_INT(access_at(none), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	check_filled(read, SIZE, 5);
 	CHECK_INT(cuMemsetD32_v2(read, 6, 4), CUDA_ERROR_INVALID_VALUE);
 	allow(none, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	fill(none, SIZE, 7);
-	out_and_in();
+	move_out_and_in();
 	check_filled(read, SIZE, 7);
 	CHECK_INT(access_at(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
 	CHECK_INT(access_at(none), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
-TEST(access_rights_come_back)
+TEST(access_rights_are_restored)
 {
 	run_evictable(read_only_body);
 }
@@ -164,37 +164,37 @@ static void release_first_body(void)
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemMap(reserve(SIZE), SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(slot->bytes, SIZE); // it lives while it is mapped
-	out_and_in();
+	CHECK_INT(slot->bytes, SIZE); // the mapping keeps it
+	move_out_and_in();
 	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(address + SIZE - 1)), CUDA_SUCCESS);
 	CHECK_INT(again, handle);
 	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)address), CUDA_SUCCESS);
-	out_and_in();
+	move_out_and_in();
 	other = map_anywhere(SIZE, again);
 	CHECK_INT(cuMemRelease(again), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(again), CUDA_SUCCESS);
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
 	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)address), CUDA_ERROR_INVALID_VALUE);
-	out_and_in();
+	move_out_and_in();
 	check_filled(other, SIZE, 8);
 	CHECK_INT(slot->charged, SIZE);
 	CHECK_INT(cuMemUnmap(other, SIZE), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 0);
 	CHECK_INT(slot->charged, 0);
 	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
-	out_and_in();
+	move_out_and_in();
 }
 
-TEST(memory_lives_as_long_as_its_handles_and_mappings)
+TEST(memory_is_freed_with_its_last_handle_or_mapping)
 {
 	run_evictable(release_first_body);
 }
 
-// A large reservation to which segments are mapped one behind the other, as PyTorch does. Segments that go leave gaps,
+// A large reservation in which segments are mapped one after the other, as PyTorch does. Unmapped segments leave gaps,
 // which others fill.
 static void segments_body(void)
 {
-	static const size_t steps[] = {0, 1, 2, 3, 4, 1, 3, 3, 4, 5, 1, 0}; // what is there goes, what is not comes
+	static const size_t steps[] = {0, 1, 2, 3, 4, 1, 3, 3, 4, 5, 1, 0}; // unmaps a mapped segment, maps others
 	enum { COUNT = 6, SEGMENT = 20 << 20 };
 	uint32_t values[COUNT] = {0};
 	CUdeviceptr base;
@@ -219,7 +219,7 @@ static void segments_body(void)
 		CHECK_INT(slot->bytes, live * SEGMENT);
 		CHECK_INT(slot->charged, live * SEGMENT);
 		if (i % 3 == 2)
-			out_and_in();
+			move_out_and_in();
 	}
 	CHECK_INT(live, 4);
 	for (size_t i = 0; i < COUNT; i++)
@@ -231,7 +231,7 @@ static void segments_body(void)
 	CHECK_INT(cuMemAddressFree(base, GIB), CUDA_SUCCESS);
 }
 
-TEST(segments_grow_and_shrink_between_moves)
+TEST(segments_are_mapped_and_unmapped_between_moves)
 {
 	run_evictable(segments_body);
 }
@@ -251,7 +251,7 @@ static void questions_body(void)
 	handle = make(SIZE);
 	address = map_anywhere(SIZE, handle);
 	CHECK_INT(cuPointerGetAttribute(&before, attribute, address + 5), CUDA_SUCCESS);
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(cuPointerGetAttribute(&after, attribute, address), CUDA_SUCCESS);
 	CHECK_INT(cuPointerGetAttributes(1, &attribute, &to, address), CUDA_SUCCESS);
 	CHECK_INT(after, before);
@@ -269,12 +269,12 @@ static void questions_body(void)
 	CHECK_INT(cuMemGetAllocationPropertiesFromHandle(&properties, handle), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(questions_about_handles_are_answered_as_by_the_driver)
+TEST(queries_about_handles_answer_as_the_driver)
 {
 	run_evictable(questions_body);
 }
 
-// What a thread does while the memory is away.
+// Calls of a thread while the memory is away.
 static struct {
 	CUmemGenericAllocationHandle handle, made;
 	CUdeviceptr address, other;
@@ -402,7 +402,7 @@ TEST(calls_wait_while_the_memory_is_away)
 	run_evictable(away_body);
 }
 
-// Threads make, map and unmap memory, of their own and of one handle that all share, while it moves.
+// Threads create, map and unmap memory while it moves: their own, and that of a common handle.
 static CUmemGenericAllocationHandle shared;
 static _Atomic bool ended;
 static _Atomic unsigned int iterations[SIZE / BLOCK]; // of each thread
@@ -419,7 +419,7 @@ static void *work(void *value)
 		map_at(common, SIZE, shared);
 		fill(own, BLOCK, ++number);
 		fill(common + (uintptr_t)value * BLOCK, BLOCK, number);
-		CHECK_INT(cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS); // the device writes while the host goes on
+		CHECK_INT(cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS); // the device may still be writing
 		CHECK_INT(cuMemUnmap(own, SIZE), CUDA_SUCCESS);
 		map_at(own, SIZE, handle);
 		CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
@@ -445,7 +445,7 @@ static void threads_body(void)
 		move(true, PAGER_OUT);
 		CHECK(slot->host >= SIZE);
 		move(false, PAGER_RUNNING);
-		for (int k = 0; k < THREADS; k++) // each works between two moves
+		for (int k = 0; k < THREADS; k++) // each thread makes progress between two moves
 			for (unsigned int before = iterations[k]; iterations[k] == before;)
 				pause_ms(1);
 	}

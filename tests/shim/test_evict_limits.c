@@ -1,4 +1,4 @@
-// Memory of cuMemCreate in an evictable vGPU: what is refused, what stays on the device, and moves that fail.
+// Memory of cuMemCreate in an evictable vGPU: refusals, memory that stays on the device, and failed moves.
 #include <pthread.h>
 
 #include "evictable_handles.h"
@@ -13,11 +13,11 @@ static void failures_body(void)
 	before = vg_ledger_charged(tenant_ledger);
 	CHECK_INT(cuMemCreate(&handle, 900 << 20, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the device's 1 GiB
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 0);
-	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the quota
+	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the limit
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(cuMemCreate(&handle, BLOCK + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, 4096, &plain, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemCreate(&handle, 2 * GIB + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE); // whatever the quota
+	CHECK_INT(cuMemCreate(&handle, 2 * GIB + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE); // with any limit
 	CHECK_INT(cuMemCreate(&handle, (size_t)0 - 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, 0, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
@@ -57,7 +57,7 @@ static void fixed_body(void)
 	CHECK_INT(slot->charged, 40 << 20);
 	address = map_anywhere(30 << 20, handle);
 	fill(address, SIZE, 10);
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(cuMemCreate(&handle, 30 << 20, &tiles, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	check_filled(address, SIZE, 10);
@@ -65,7 +65,7 @@ static void fixed_body(void)
 	CHECK_INT(slot->charged, 0);
 }
 
-TEST(memory_that_cannot_leave_is_bounded_by_the_fixed_part)
+TEST(memory_that_cannot_leave_is_limited_by_the_fixed_part)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(fixed_body);
@@ -89,7 +89,7 @@ static void exported_body(void)
 	CHECK_INT(slot->charged, 40 << 20);
 	address = map_anywhere(20 << 20, handle);
 	fill(address, SIZE, 20);
-	out_and_in();
+	move_out_and_in();
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 20 << 20); // the other one
@@ -100,14 +100,14 @@ static void exported_body(void)
 	close(descriptor);
 	CHECK_INT(vg_ledger_charged(tenant_ledger), before + (40 << 20));
 	fill(map_anywhere(20 << 20, imported), SIZE, 21);
-	out_and_in();
-	check_filled(address, SIZE, 21); // one memory, here and there
+	move_out_and_in();
+	check_filled(address, SIZE, 21); // both addresses have the same memory
 	// No room for a second one in the fixed part.
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(slot->bytes, 20 << 20);
-	out_and_in();
+	move_out_and_in();
 }
 
 TEST(exportable_memory_moves_until_it_is_exported)
@@ -127,11 +127,12 @@ static void export_fails_body(void)
 	start();
 	CHECK_INT(cuMemCreate(&handle, 20 << 20, &exportable, 0), CUDA_SUCCESS);
 	for (int i = 0; i < 2; i++) {
-		CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+						       0),
 			  i < 1 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
 		CHECK_INT(slot->bytes, i < 1 ? 20 << 20 : 0);
 		CHECK_INT(slot->charged, i < 1 ? 20 << 20 : 0);
-		out_and_in();
+		move_out_and_in();
 	}
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_ERROR_UNKNOWN);
@@ -139,7 +140,7 @@ static void export_fails_body(void)
 	CHECK_INT(slot->charged, 0);
 }
 
-TEST(memory_moves_after_an_export_that_failed)
+TEST(memory_moves_after_a_failed_export)
 {
 	setenv("VIRGATE_SIM_FAULT",
 	       "cuMemExportToShareableHandle:1=CUDA_ERROR_UNKNOWN;cuMemExportToShareableHandle:3=CUDA_ERROR_UNKNOWN", 1);
@@ -167,13 +168,13 @@ static void multicast_body(void)
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(slot->bytes, 60 << 20);
 	CHECK_INT(slot->charged, 60 << 20);
-	out_and_in();
+	move_out_and_in();
 	check_filled(address, SIZE, 30);
 	CHECK_INT(cuMemRelease(other), CUDA_SUCCESS);
 	CHECK_INT(slot->charged, 20 << 20);
 }
 
-TEST(memory_moves_after_a_multicast_object_did_not_take_it)
+TEST(memory_moves_after_a_failed_binding)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(multicast_body);
@@ -194,18 +195,18 @@ static void host_access_body(void)
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 0);
 	CHECK_INT(slot->bytes, 60 << 20);
 	CHECK_INT(slot->charged, 60 << 20);
-	out_and_in();
+	move_out_and_in();
 	check_filled(address, 60 << 20, 31);
 }
 
-TEST(memory_moves_after_another_location_did_not_get_it)
+TEST(memory_moves_after_access_was_refused)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(host_access_body);
 	tenant_fixed = 0;
 }
 
-// Threads want the same room of the fixed part at the same time, of which a context takes 16 MiB.
+// Threads compete for the fixed part, of which a context takes 16 MiB.
 enum { WISHERS = 2, ROUNDS = 60 };
 static pthread_barrier_t barrier;
 static _Atomic unsigned int granted, arrived;
@@ -217,7 +218,7 @@ static void *wish_fixed(void *unused)
 
 	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
 	for (int i = 0; i < ROUNDS; i++) {
-		for (arrived++; arrived < (unsigned int)(i + 1) * WISHERS;) // closer together than behind a barrier
+		for (arrived++; arrived < (unsigned int)(i + 1) * WISHERS;) // closer than a barrier
 			;
 		bool has = cuMemCreate(&handle, 20 << 20, &tiles, 0) == CUDA_SUCCESS;
 		granted += has;
@@ -230,7 +231,7 @@ static void *wish_fixed(void *unused)
 		granted -= has;
 		if (has)
 			CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
-		movable = make(40 << 20); // which must not look like room in the fixed part
+		movable = make(40 << 20); // must not count as room in the fixed part
 		CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
 	}
 	return unused;
@@ -249,7 +250,7 @@ static void race_body(void)
 	CHECK_INT(slot->charged, 0);
 }
 
-TEST(threads_cannot_take_the_same_room_of_the_fixed_part)
+TEST(threads_cannot_share_room_of_the_fixed_part)
 {
 	tenant_fixed = 50 * MIB;
 	run_evictable(race_body);
@@ -275,7 +276,7 @@ TEST(arrays_refuse_memory_that_can_leave)
 	run_evictable(sparse_body);
 }
 
-// Some of it fits, but it comes back as a whole.
+// A part of it would fit, but it returns as a whole.
 static void no_room_body(void)
 {
 	CUdeviceptr mapped, allocated;
@@ -305,7 +306,7 @@ static void no_room_body(void)
 	check_filled(mapped, 40 << 20, 12);
 }
 
-TEST(all_memory_comes_back_as_soon_as_the_device_has_room)
+TEST(memory_returns_as_a_whole_when_the_device_has_room)
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
 	tenant_swap = GIB;
@@ -328,14 +329,14 @@ static void no_swap_body(void)
 	check_filled(address, SIZE, 13);
 }
 
-TEST(handles_that_the_swap_does_not_hold_stay)
+TEST(handles_beyond_the_swap_stay_on_the_device)
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
 	tenant_swap = 2 * SIZE;
 	TENANT(950 * MIB, 16 * MIB, no_swap_body);
 }
 
-// The driver fails in the middle of a move to the host: what has left comes back.
+// The driver fails in the middle of a move to the host: memory that has left returns.
 static void half_way_body(void)
 {
 	CUdeviceptr first, second;
@@ -355,11 +356,11 @@ static void half_way_body(void)
 	CHECK_INT(slot->host, 0);
 	check_filled(first, SIZE, 14);
 	check_filled(second, SIZE, 14);
-	out_and_in();
+	move_out_and_in();
 	check_filled(second, SIZE, 14);
 }
 
-TEST(a_move_that_fails_half_way_is_undone)
+TEST(failed_moves_are_rolled_back)
 {
 	static const char *const faults[] = {
 		"cuMemUnmap:1=CUDA_ERROR_UNKNOWN", // of the first handle's mappings

@@ -1,4 +1,4 @@
-// A process that is being dumped puts its host memory away: into a file that it does not map.
+// A parked process: for a dump, its pager puts its host memory into a file that the process does not map.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static unsigned int see_descriptors(bool closes)
 		target[length > 0 ? length : 0] = '\0';
 		bool is_of_file = strncmp(target, "/dev/shm/", 9) == 0;
 		if (is_of_file && closes)
-			syscall(SYS_close, atoi(entry->d_name)); // behind the sanitizers' back: it is the pager's
+			syscall(SYS_close, atoi(entry->d_name)); // not by close(), because a sanitizer would report it
 		count += is_of_file;
 	}
 	closedir(directory);
@@ -128,7 +128,7 @@ static void parks_body(void)
 		CHECK_INT(count_descriptors(), 0);
 		file = file_of_slot();
 		CHECK_INT((uint32_t)file.process, getpid());
-		CHECK_INT(stored_bytes(path_of(&file)), slot->bytes); // and nothing of what is not in use
+		CHECK_INT(stored_bytes(path_of(&file)), slot->bytes); // and no unused memory
 		park(i); // again
 		unpark(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
@@ -142,7 +142,7 @@ static void parks_body(void)
 	}
 }
 
-TEST(host_memory_is_put_away_and_taken_back)
+TEST(parked_memory_returns)
 {
 	run_evictable(parks_body);
 }
@@ -165,7 +165,7 @@ static void suspended_body(void)
 	park(2);
 	again = file_of_slot();
 	CHECK_INT(again.number, file.number);
-	atomic_store(&slot->out, 0); // withdrawn meanwhile
+	atomic_store(&slot->out, 0); // the request is withdrawn meanwhile
 	unpark(PAGER_RUNNING);
 	check_filled(memory, SMALL, 6);
 	for (int i = 0; i < 1000 && access(path_of(&file), F_OK) == 0; i++)
@@ -178,7 +178,7 @@ TEST(a_suspended_process_stays_suspended)
 	run_evictable(suspended_body);
 }
 
-// As a restore does it: the memory is in another file than the one that the process made.
+// After a restore, the memory is in another file than the one that the process created.
 static void other_file_body(void)
 {
 	struct pager_file file, other;
@@ -212,7 +212,7 @@ static void other_file_body(void)
 	check_filled(memory, BIG, 7);
 }
 
-TEST(the_memory_is_taken_from_the_file_that_the_slot_names)
+TEST(memory_is_read_from_the_file_in_the_slot)
 {
 	run_evictable(other_file_body);
 }
@@ -237,7 +237,7 @@ static void missing_body(void)
 	struct pager_file file = file_of_slot();
 	CHECK_INT(unlink(path_of(&file)), 0);
 	check_broken(&file, ENOENT);
-	CHECK(cuMemsetD8_v2(memory, 0, 1) != CUDA_SUCCESS); // it does not wait for ever
+	CHECK(cuMemsetD8_v2(memory, 0, 1) != CUDA_SUCCESS); // it does not hang
 }
 
 static void short_body(void)
@@ -253,13 +253,13 @@ static void short_body(void)
 	CHECK_INT(unlink(path_of(&file)), 0);
 }
 
-TEST(a_file_that_is_gone_or_too_short_breaks_the_process_and_says_so)
+TEST(missing_or_short_files_break_the_process)
 {
 	run_evictable(missing_body);
 	run_evictable(short_body);
 }
 
-// The file system has no room, by way of a limit: the memory is anonymous, and stays mapped.
+// A limit leaves no room in the file system: the memory is anonymous and stays mapped.
 static void anonymous_body(void)
 {
 	const struct rlimit limit = {1 << 20, 1 << 20};
@@ -281,12 +281,12 @@ static void anonymous_body(void)
 	check_filled(memory, BIG, 8);
 }
 
-TEST(memory_that_fits_in_no_file_stays_in_the_process)
+TEST(memory_without_a_file_stays_in_the_process)
 {
 	run_evictable(anonymous_body);
 }
 
-// A file system of 64 MiB holds the first piece and not the second one.
+// A file system of 64 MiB has room for the first piece, not for the second.
 static void mixed_body(void)
 {
 	CUdeviceptr first, second;
@@ -294,7 +294,7 @@ static void mixed_body(void)
 
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", PAGER_FILE_DIRECTORY, "tmpfs", 0, "size=64m") < 0)
-		return; // only root may
+		return; // only root may mount
 	start();
 	CHECK_INT(cuMemAlloc_v2(&first, 40 << 20), CUDA_SUCCESS);
 	move(true, PAGER_OUT);
@@ -305,7 +305,7 @@ static void mixed_body(void)
 		fill(second, 20 << 20, i + 10);
 		park(i);
 		file = file_of_slot();
-		CHECK_INT(file.number != 0, i == 1); // then both are one piece, for which there is no room
+		CHECK_INT(file.number != 0, i == 1); // then both are one piece, which has no room
 		if (file.number)
 			CHECK_INT(stored_bytes(path_of(&file)), 40 << 20);
 		CHECK_INT(count_mappings(), 0);
@@ -315,12 +315,12 @@ static void mixed_body(void)
 	}
 }
 
-TEST(a_quarter_of_the_file_system_is_left_to_others)
+TEST(a_quarter_of_the_file_system_stays_free)
 {
 	run_evictable(mixed_body);
 }
 
-// Whoever closes all descriptors of the process takes the way to a name away.
+// If the program closes all descriptors, the file cannot be given a name.
 static void closed_body(void)
 {
 	CUdeviceptr memory;
@@ -338,12 +338,12 @@ static void closed_body(void)
 	check_filled(memory, SMALL, 9);
 }
 
-TEST(a_file_whose_descriptor_the_program_closed_is_not_put_away)
+TEST(files_closed_by_the_program_are_not_parked)
 {
 	run_evictable(closed_body);
 }
 
-// What cannot leave stays as it is until the wish is withdrawn, whatever else is asked for.
+// Memory that cannot leave stays until the request is withdrawn, also if more is requested.
 static void refused_body(void)
 {
 	CUdeviceptr memory;
@@ -352,7 +352,7 @@ static void refused_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
 	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
 	fill(memory, BIG, 1);
-	ask_to_park(1); // the swap does not suffice
+	ask_to_park(1); // the swap is too small
 	check_state(PAGER_RUNNING, PAGER_HOST);
 	CHECK(slot->missing > 0);
 	CHECK_INT(count_mappings(), 0);
@@ -366,7 +366,7 @@ static void refused_body(void)
 	CHECK_INT(slot->state, PAGER_RUNNING);
 }
 
-TEST(what_cannot_be_put_away_stays_on_the_device)
+TEST(memory_that_cannot_be_parked_stays_on_the_device)
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
 	tenant_swap = 400 * MIB;
@@ -384,7 +384,7 @@ static void nothing_body(void)
 	unpark(PAGER_RUNNING);
 }
 
-TEST(a_process_with_nothing_to_move_is_parked_without_a_file)
+TEST(processes_without_memory_are_parked_without_a_file)
 {
 	run_evictable(nothing_body);
 }
@@ -419,7 +419,7 @@ static void waits_body(void)
 	check_filled(memory, SMALL, 13);
 }
 
-TEST(threads_wait_until_the_memory_is_taken_back)
+TEST(threads_wait_while_the_process_is_parked)
 {
 	run_evictable(waits_body);
 }
@@ -433,14 +433,14 @@ static void park_deep(uint32_t wish_number, enum pager_state state)
 	CHECK_INT(slot->host, slot->bytes);
 }
 
-// What another process does.
+// Runs in another process.
 static void checkpoint_and_restore(void)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 
 	CHECK_INT(cuCheckpointProcessLock(getpid(), &lock), CUDA_SUCCESS);
 	CHECK_INT(cuCheckpointProcessCheckpoint(getpid(), NULL), CUDA_SUCCESS);
-	pause_ms(100); // the pager must not have asked the driver: it would wait until the driver is unlocked
+	pause_ms(100); // the pager must not call the driver: it would wait until the driver is unlocked
 	CHECK_INT(cuCheckpointProcessRestore(getpid(), NULL), CUDA_SUCCESS);
 	CHECK_INT(cuCheckpointProcessUnlock(getpid(), NULL), CUDA_SUCCESS);
 }
@@ -469,7 +469,7 @@ static void deep_body(void)
 		while (slot->waiting == 0)
 			pause_ms(1);
 		checkpoint_and_restore();
-		CHECK_INT(slot->state, PAGER_OUT); // until the wish is withdrawn
+		CHECK_INT(slot->state, PAGER_OUT); // until the request is withdrawn
 		CHECK_INT(done, 0);
 		unpark(PAGER_RUNNING);
 		CHECK_INT(pthread_join(thread, NULL), 0);
@@ -496,7 +496,7 @@ TEST(a_deep_suspension_keeps_the_host_memory_in_place)
 	unsetenv("VIRGATE_SIM_HASH");
 }
 
-// The daemon may ask for anything meanwhile.
+// The daemon may request anything meanwhile.
 static void deep_asked_body(void)
 {
 	CUdeviceptr memory;
@@ -530,7 +530,7 @@ static void deep_parked_body(void)
 	check_filled(memory, SMALL, 31);
 }
 
-// No name is needed.
+// The file needs no name.
 static void deep_closed_body(void)
 {
 	CUdeviceptr memory;
@@ -573,7 +573,7 @@ static void forked_body(void)
 	move(false, PAGER_RUNNING);
 }
 
-TEST(a_forked_child_has_none_of_it)
+TEST(forked_children_inherit_no_host_memory)
 {
 	run_evictable(forked_body);
 }
@@ -599,13 +599,13 @@ static void killed_body(void)
 	park(1);
 	struct pager_file file = file_of_slot();
 	pager_file_sweep();
-	CHECK_INT(access(path_of(&file), F_OK), 0); // its process lives
+	CHECK_INT(access(path_of(&file), F_OK), 0); // its process is alive
 	int fd = open("killed", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	CHECK_INT(write(fd, &file, sizeof file), sizeof file);
 	close(fd);
 }
 
-TEST(files_of_killed_processes_are_swept)
+TEST(files_of_killed_processes_are_removed)
 {
 	struct pager_file file;
 
@@ -620,9 +620,10 @@ TEST(files_of_killed_processes_are_swept)
 	CHECK_INT(access(path_of(&file), F_OK), -1);
 }
 
-TEST(names_are_parsed_exactly)
+TEST(file_names_are_parsed_strictly)
 {
-	static const char *const wrong[] = {"", "virgate-host.", "virgate-host.1.2.3.4", "virgate-host.1.2.3.0000000000000004x",
+	static const char *const wrong[] = {"", "virgate-host.", "virgate-host.1.2.3.4",
+					    "virgate-host.1.2.3.0000000000000004x",
 					    "virgate-host.01.2.3.0000000000000004", "virgate-host.1.-2.3.0000000000000004",
 					    "other.1.2.3.0000000000000004"};
 	struct pager_file file, parsed;

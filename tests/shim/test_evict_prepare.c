@@ -1,16 +1,16 @@
-// Host memory is pinned while the program goes on: before its memory leaves, and ahead of need where vGPUs compete.
+// Pinning of host memory while the program runs: before its memory leaves, and in advance if vGPUs compete.
 #include <unistd.h>
 
 #include "evictable.h"
 
 enum { HELD = 300 << 20 };
 
-// Asks a process to leave whose host memory takes 0.8 s to pin, and returns when it prepares.
+// Requests a move of a process whose host memory takes 0.8 s to pin, and returns when it prepares.
 static CUdeviceptr begin_slowly(uint32_t drain_ms)
 {
 	CUdeviceptr memory;
 
-	setenv("VIRGATE_SIM", "memory=1G,ctx=16M,slice=2ms", 1); // with costs
+	setenv("VIRGATE_SIM", "memory=1G,ctx=16M,slice=2ms", 1); // calls take time
 	setenv("VIRGATE_SIM_COST", "call:cuMemHostRegister_v2=400ms", 1);
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
@@ -21,14 +21,14 @@ static CUdeviceptr begin_slowly(uint32_t drain_ms)
 	return memory;
 }
 
-// Pinning takes longer than threads and the GPU are waited for.
+// Pinning takes longer than the time for draining threads and the GPU.
 static void slow_body(void)
 {
 	CUdeviceptr memory = begin_slowly(500);
 
 	CHECK_INT(cuMemsetD32_v2(memory, 1, 1024), CUDA_SUCCESS);
 	CHECK_INT(slot->waiting, 0);
-	CHECK_INT(slot->state, PAGER_PREPARING); // nothing held the call up
+	CHECK_INT(slot->state, PAGER_PREPARING); // nothing delayed the call
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_OUT);
 	move(false, PAGER_RUNNING);
@@ -44,7 +44,7 @@ static void withdrawn_body(void)
 	CHECK_INT(slot->reason, PAGER_DONE);
 }
 
-TEST(a_wish_that_is_withdrawn_meanwhile_moves_nothing)
+TEST(withdrawn_requests_move_nothing)
 {
 	run_evictable(withdrawn_body);
 }
@@ -71,7 +71,7 @@ static void meanwhile_body(void)
 	check_filled(more, 20 << 20, 2);
 }
 
-TEST(memory_that_is_allocated_meanwhile_leaves)
+TEST(memory_allocated_while_pinning_leaves)
 {
 	run_evictable(meanwhile_body);
 }
@@ -89,7 +89,7 @@ static size_t anonymous_bytes(void)
 	return (size_t)kib << 10;
 }
 
-// Two of these fit in a piece of host memory, and the third one extends over two pieces. The swap holds no more.
+// Two of these fit in a piece of host memory, and the third extends over two pieces. The swap has no more room.
 enum { ODD = 86 << 20, ODD_COUNT = 3 };
 
 static void odd_body(void)
@@ -148,7 +148,7 @@ static void ahead_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
 	size_t before = resident_bytes();
-	wish(false, 0); // no vGPU needs the room
+	wish(false, 0); // no vGPU needs the memory
 	wait_for_answer();
 	pause_ms(50);
 	CHECK(resident_bytes() < before + HELD / 4);
@@ -181,7 +181,7 @@ static void short_body(void)
 	fill(memory, HELD, 5);
 	size_t before = resident_bytes(); // the simulated GPU's memory is resident, too
 	move(true, PAGER_OUT);
-	pause_ms(1500); // longer than between two looks
+	pause_ms(1500); // longer than the interval of the pager's checks
 	CHECK_INT(slot->host, slot->bytes);
 	move(false, PAGER_RUNNING);
 	for (int i = 0; i < 3000 && resident_bytes() > before + HELD / 4; i++)
@@ -227,7 +227,7 @@ static void end_capture(void)
 	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// The pager looks at the host only while no vGPUs compete: that begins during the capture.
+// The pager checks the host only while no vGPUs compete; that begins during the capture.
 static void capture_body(void)
 {
 	CUdeviceptr memory;
@@ -242,7 +242,7 @@ static void capture_body(void)
 	CHECK(resident_bytes() >= before + HELD * 3 / 4);
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
 	set_ask(0);
-	pause_ms(1500); // longer than between two looks
+	pause_ms(1500); // longer than the interval of the pager's checks
 	CHECK(resident_bytes() >= before + HELD * 3 / 4);
 	end_capture();
 	for (int i = 0; i < 20000 && resident_bytes() > before + HELD / 4; i++)
@@ -277,7 +277,7 @@ static void capture_goes_on_body(void)
 }
 
 // Before the pager waits for the capture, it pins host memory.
-TEST(a_capture_goes_on_while_host_memory_is_pinned)
+TEST(captures_continue_while_host_memory_is_pinned)
 {
 	run_evictable(capture_goes_on_body);
 }
@@ -295,7 +295,7 @@ static unsigned long long available_kib(void)
 	return kib;
 }
 
-TEST(memory_is_pinned_ahead_where_vgpus_compete)
+TEST(memory_is_pinned_in_advance_if_vgpus_compete)
 {
 	if (available_kib() < 5 << 20)
 		SKIP("5 GiB of the host's memory must be available: nothing is pinned ahead with less");

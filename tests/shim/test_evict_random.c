@@ -1,8 +1,7 @@
 // A random program (allocations, handles and their mappings, kernels, memsets, copies, graphs, captures, frees) while
-// its memory moves to the host and back at random moments. What is in the memory must be what the program has computed
-// on the host beside. EVICT_SECONDS: how long at least, 3 by default. EVICT_SEED: which random numbers. With
-// VIRGATE_SIM_HASH allocations are smaller, because the simulated GPU hashes slowly; unchanged blocks are not copied
-// then.
+// its memory moves to the host and back at random moments. The memory must have what the program computes on the host
+// as well. EVICT_SECONDS: the least duration, 3 by default. EVICT_SEED: the seed. With VIRGATE_SIM_HASH unchanged
+// blocks are not copied; allocations are smaller then, because the simulated GPU hashes slowly.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +13,8 @@
 #include "tenant.h"
 
 // Memory is written by blocks; each word of one has the same value.
-enum { BLOCK = 256 << 10, WORDS = BLOCK / 4, ALLOCATIONS = 10, MOST_BLOCKS = 600, GRAPHS = 4, LEAST_STEPS = 20, LEAST_MOVES = 5 };
+enum { BLOCK = 256 << 10, WORDS = BLOCK / 4, ALLOCATIONS = 10, MOST_BLOCKS = 600, GRAPHS = 4, LEAST_STEPS = 20,
+      LEAST_MOVES = 5 };
 
 static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			     ".visible .entry add(.param .u64 p, .param .u32 k)\n{\n"
@@ -65,7 +65,7 @@ static struct allocation *pick_allocation(void)
 	return one->address && !one->is_parked ? one : NULL;
 }
 
-// An address that stays the same as long as the allocation.
+// An address that does not change while the allocation exists.
 static CUdeviceptr address_of(const struct allocation *one, size_t block)
 {
 	return one->address + block * BLOCK;
@@ -183,7 +183,7 @@ static void change_access(const struct allocation *one)
 	allow(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
-// Something with the handle or the mappings of an allocation that has these.
+// Changes the handle or the mappings of an allocation that has them.
 static void change_mapping(struct allocation *one)
 {
 	if (!one->handle)
@@ -263,7 +263,8 @@ static void capture(struct allocation *from, struct allocation *to)
 				.to_block = pick((unsigned int)to->blocks), .added = pick(1000)};
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
 	launch_add(stream, address_of(from, graph->from_block), graph->added);
-	CHECK_INT(cuMemcpyDtoDAsync_v2(address_of(to, graph->to_block), address_of(from, graph->from_block), BLOCK, stream),
+	CHECK_INT(cuMemcpyDtoDAsync_v2(address_of(to, graph->to_block), address_of(from, graph->from_block), BLOCK,
+				       stream),
 		  CUDA_SUCCESS);
 	CHECK_INT(cuStreamEndCapture(stream, &captured), CUDA_SUCCESS);
 	CHECK_INT(cuGraphInstantiateWithFlags(&graph->executable, captured, 0), CUDA_SUCCESS);
@@ -352,7 +353,7 @@ static void random_body(void)
 	fflush(stdout);
 }
 
-TEST(memory_is_what_it_would_be_undisturbed)
+TEST(random_programs_compute_the_same_while_memory_moves)
 {
 	char text[16];
 

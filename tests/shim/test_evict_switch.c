@@ -18,7 +18,7 @@ static void tell_room_comes(bool comes)
 }
 
 // An allocation of three chunks, and a handle, are in the host. The device has room for one chunk, and `others` have
-// the rest: when the first has ended, there is room for another chunk.
+// the rest: when the first of them has ended, there is room for another chunk.
 static void begin_without_room(pid_t others[2])
 {
 	CUmemGenericAllocationHandle handle;
@@ -68,11 +68,11 @@ static void by_parts_body(void)
 	wait_for_answer();
 	CHECK_INT(slot->reason, PAGER_DONE);
 	check_contents();
-	out_and_in();
+	move_out_and_in();
 	check_contents();
 }
 
-// The quota and the swap are larger than the device.
+// The limit and the swap are larger than the device.
 static void run_crowded(void (*body)(void))
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
@@ -80,7 +80,7 @@ static void run_crowded(void (*body)(void))
 	TENANT(16 * GIB, 16 * MIB, body);
 }
 
-TEST(memory_returns_as_fast_as_room_comes)
+TEST(memory_returns_as_room_becomes_free)
 {
 	run_crowded(by_parts_body);
 }
@@ -96,7 +96,7 @@ static void turns_back_body(void)
 	CHECK_INT(slot->reason, PAGER_DONE); // nothing failed
 	CHECK_INT(slot->missing, 0);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	CHECK_INT(slot->moves, 1); // what had come was not copied again
+	CHECK_INT(slot->moves, 1); // returned memory was not copied again
 	CHECK_INT(free_on_device(), before + CHUNK);
 	end_other(others[0]);
 	end_other(others[1]);
@@ -104,7 +104,7 @@ static void turns_back_body(void)
 	check_contents();
 }
 
-TEST(memory_turns_back_if_it_is_to_leave_again)
+TEST(returning_memory_can_leave_again)
 {
 	run_crowded(turns_back_body);
 }
@@ -121,7 +121,7 @@ static void gives_up_body(void)
 	CHECK_INT(slot->reason, PAGER_DEVICE);
 	CHECK_INT(slot->missing, BIG + HANDLE - CHUNK);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	CHECK(free_on_device() >= before + CHUNK / 2); // it tries again from time to time
+	CHECK(free_on_device() >= before + CHUNK / 2); // it tries again at intervals
 	CHECK(slot->answered != slot->bell);
 	end_other(others[0]);
 	end_other(others[1]);
@@ -129,12 +129,12 @@ static void gives_up_body(void)
 	check_contents();
 }
 
-TEST(memory_waits_in_the_host_if_no_room_comes)
+TEST(memory_waits_in_the_host_without_room)
 {
 	run_crowded(gives_up_body);
 }
 
-// ---- two that wait for each other ----------------------------------------------------------------
+// ---- two processes that wait for each other ----------------------------------------------------------------
 
 enum { PIECE = 20 << 20, PIECES = 10 };
 
@@ -169,7 +169,7 @@ static void wish_for(struct pager_slot *of, bool out)
 }
 
 // Calls of the driver take time, so that both get a part of the room.
-TEST(two_that_wait_for_each_other_give_their_parts_back)
+TEST(processes_that_wait_for_each_other_return_their_parts)
 {
 	struct pager_slot *slots;
 	pid_t children[2], other;

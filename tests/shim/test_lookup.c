@@ -1,9 +1,9 @@
-// Names, versions and flavours; entries the driver lacks; entries we do not know.
+// Lookups by name, version and stream variant; entries missing in the driver; entries unknown to the interposer.
 #include "tenant.h"
 
 #include "fake_driver.h"
 
-// In a process of its own the first call of all is the one with the float and the stack.
+// In a new process, so that the first call is the one with a float and arguments on the stack.
 static void first_call_body(void)
 {
 	void *fake;
@@ -32,7 +32,7 @@ static void no_driver_body(void)
 	CHECK_INT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_NO_DEVICE);
 }
 
-TEST(a_missing_driver_is_no_device)
+TEST(without_a_driver_there_is_no_device)
 {
 	CHECK_INT(tenant_run(no_driver_body), 0);
 }
@@ -50,7 +50,7 @@ static void *look_up(const char *name, int version, cuuint64_t flags)
 	return address;
 }
 
-TEST(a_lookup_answers_with_our_export_of_the_same_row)
+TEST(lookups_return_our_export_of_the_same_row)
 {
 	CHECK(look_up("cuMemAlloc", 12000, 0) == (void *)cuMemAlloc_v2);
 	CHECK(look_up("cuMemAlloc", 3020, 0) == (void *)cuMemAlloc_v2);
@@ -59,27 +59,27 @@ TEST(a_lookup_answers_with_our_export_of_the_same_row)
 	      (void *)cuLaunchKernel_ptsz);
 }
 
-TEST(the_lookup_finds_itself)
+TEST(lookups_find_the_lookup_function)
 {
 	CHECK(look_up("cuGetProcAddress", 11030, 0) == (void *)cuGetProcAddress);
 	CHECK(look_up("cuGetProcAddress", 12000, 0) == (void *)cuGetProcAddress_v2);
 }
 
-TEST(what_the_driver_lacks_stays_not_found)
+TEST(entries_missing_in_the_driver_are_not_found)
 {
-	CHECK(!look_up("cuMemAllocManaged", 12000, 0)); // we export it, the driver does not answer for it
+	CHECK(!look_up("cuMemAllocManaged", 12000, 0)); // the interposer exports it, but the driver does not have it
 	CHECK(!look_up("cuMemAlloc", 2000, 0));
 	CHECK(!look_up("cuNoSuchThing", 12000, 0));
 }
 
-TEST(a_missing_entry_can_be_called)
+TEST(missing_entries_can_be_called)
 {
 	CUtexref reference;
 
 	CHECK_INT(cuTexRefCreate(&reference), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-TEST(arguments_arrive_through_the_first_call_and_the_second)
+TEST(arguments_arrive_in_the_first_and_second_call)
 {
 	void *fake = dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW);
 	float (*seen)(void) = (float (*)(void))dlsym(fake, "fake_float");
@@ -95,13 +95,13 @@ TEST(arguments_arrive_through_the_first_call_and_the_second)
 
 static void ask_body(void)
 {
-	CHECK(look_up("cuVirgateTestNewQuery", 13000, 0)); // harmless: passed through
-	CHECK(!look_up("cuVirgateTestNewAlloc", 13000, 0)); // could take memory past the quota
+	CHECK(look_up("cuVirgateTestNewQuery", 13000, 0)); // allocates nothing: passes through
+	CHECK(!look_up("cuVirgateTestNewAlloc", 13000, 0)); // might allocate without a charge
 	CHECK(look_up("cuMemCreate", 13000, 0) == (void *)cuMemCreate);
 	CHECK(!look_up("cuMemCreate", 13010, 0)); // another function under the same name
 }
 
-TEST(unknown_allocators_are_refused_under_a_quota)
+TEST(unknown_allocators_are_refused_in_a_vgpu)
 {
 	TENANT(64 * MIB, 0, ask_body);
 	unsetenv("VIRGATE_LEDGER");
@@ -113,12 +113,12 @@ static void ask_free_body(void)
 	CHECK(look_up("cuMemCreate", 13010, 0) != (void *)cuMemCreate);
 }
 
-TEST(unknown_allocators_pass_without_a_quota)
+TEST(unknown_allocators_pass_outside_a_vgpu)
 {
 	CHECK_INT(tenant_run(ask_free_body), 0);
 }
 
-TEST(the_driver_is_ourselves_by_every_usual_name)
+TEST(dlopen_returns_the_interposer_for_all_usual_names)
 {
 	void *self = dlsym(RTLD_DEFAULT, "cuInit");
 	static const char *const names[] = {"libcuda.so.1", "libcuda.so", "/usr/lib/x86_64-linux-gnu/libcuda.so.1",

@@ -8,7 +8,7 @@ static void *entry(const char *name)
 	static void *library;
 
 	if (!library)
-		library = dlopen("libnvidia-ml.so", RTLD_NOW); // by the name that is not the SONAME
+		library = dlopen("libnvidia-ml.so", RTLD_NOW); // not the SONAME
 	CHECK(library);
 	void *address = dlsym(library, name);
 	CHECK(address);
@@ -45,12 +45,12 @@ static void view_body(void)
 	CHECK_INT(memory.used, 80 * MIB);
 	CHECK_INT(CALL(nvmlDeviceGetMemoryInfo_v2)(device, &memory2), NVML_SUCCESS);
 	CHECK_INT(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
-	CHECK_INT(memory2.total, total); // one story
+	CHECK_INT(memory2.total, total); // the same figures
 	CHECK_INT(memory2.free, free_bytes);
 	CHECK_INT(memory.free, free_bytes);
 	count = 8;
 	CHECK_INT(CALL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, processes), NVML_SUCCESS);
-	CHECK_INT(count, 1); // the other process is none of this vGPU's
+	CHECK_INT(count, 1); // the other process is not in this vGPU
 	CHECK_INT(processes[0].pid, getpid());
 	count = 0;
 	CHECK_INT(CALL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
@@ -94,7 +94,7 @@ static void whole_machine_body(void)
 	CHECK_INT(count, 2);
 }
 
-TEST(outside_a_vgpu_nvml_is_untouched)
+TEST(nvml_is_unchanged_outside_a_vgpu)
 {
 	tenant_new_ledger(LIMIT, 0);
 	unsetenv("VIRGATE_LEDGER");

@@ -1,4 +1,4 @@
-// Processes and threads: fork, exec, spawn, sudden death, many at once.
+// Processes and threads: fork, exec, spawn, killed processes, many at once.
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -24,7 +24,7 @@ static void child_of_tenant(CUdeviceptr address)
 	CHECK_INT(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK_INT(cuMemAlloc_v2(&other, MIB), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_ERROR_NOT_INITIALIZED);
-	cuMemFree_v2(address); // whatever the driver says, no quota moves
+	cuMemFree_v2(address); // must change no charge, with any result
 	cuMemGetInfo_v2(&free_bytes, &total);
 	CHECK_INT(charged(), 8 * MIB);
 }
@@ -49,7 +49,7 @@ static void fork_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(a_forked_child_cannot_use_or_disturb)
+TEST(forked_children_cannot_use_cuda_or_change_charges)
 {
 	TENANT(64 * MIB, 0, fork_body);
 }
@@ -64,7 +64,7 @@ static void *allocate_for_ever(void *stop)
 	return NULL;
 }
 
-// Locks may be held by other threads at the moment of the fork: no child may hang on one.
+// Other threads may have locks at the time of the fork. No child may wait for one.
 static void fork_storm_body(void)
 {
 	pthread_t threads[3];
@@ -93,7 +93,7 @@ static void fork_storm_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(forks_under_load_never_hang)
+TEST(forks_under_load_do_not_hang)
 {
 	TENANT(64 * MIB, 0, fork_storm_body);
 }
@@ -134,13 +134,13 @@ static void threads_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(threads_never_pass_the_limit_and_leave_nothing)
+TEST(threads_never_exceed_the_limit_and_refund_all)
 {
 	TENANT(64 * MIB, 0, threads_body);
 	CHECK(vg_ledger_refusal_count(tenant_ledger) > 0);
 }
 
-// Pools that grow and shrink, and physical memory that outlives its handles, in all threads.
+// All threads use pools that grow and shrink, and physical memory that outlives its handles.
 static void *hammer_pools(void *seed)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -183,7 +183,7 @@ static void pools_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(pools_and_mappings_add_up_in_many_threads)
+TEST(threads_refund_pools_and_mappings)
 {
 	TENANT(96 * MIB, 0, pools_body);
 }
@@ -240,14 +240,14 @@ static void killed_body(void)
 	raise(SIGKILL);
 }
 
-TEST(what_a_killed_process_held_is_in_its_slot)
+TEST(killed_processes_stay_charged_until_reaped)
 {
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
 
 	tenant_new_ledger(64 * MIB, 0);
 	CHECK_INT(tenant_run(killed_body), SIGKILL);
-	CHECK_INT(charged(), 8 * MIB); // until it is reaped, once the driver has let go of it
+	CHECK_INT(charged(), 8 * MIB); // until the daemon reaps it, after the driver has freed the memory
 	CHECK(vg_ledger_next_tenant(tenant_ledger, &cursor, &tenant));
 	CHECK_INT(tenant.used, 8 * MIB);
 	CHECK_INT(tenant.by_kind[VG_LEDGER_DEVICE], 8 * MIB);
@@ -281,7 +281,7 @@ static void spawn_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(exec_and_spawn_run_on)
+TEST(exec_and_spawn_work)
 {
 	tenant_new_ledger(64 * MIB, 0);
 	CHECK_INT(tenant_run(exec_body), 0);
@@ -295,10 +295,10 @@ static void descriptors_body(void)
 	close(lowest);
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	after = dup(0);
-	CHECK_INT(after, lowest); // nothing of ours sits where programs expect their own
+	CHECK_INT(after, lowest); // the interposer uses no low descriptor numbers
 }
 
-TEST(the_programs_descriptors_are_its_own)
+TEST(the_interposer_uses_no_low_descriptors)
 {
 	TENANT(64 * MIB, 0, descriptors_body);
 }
@@ -357,7 +357,7 @@ static void refused_a_little_body(void)
 	CHECK_INT(cuMemAlloc_v2(&address, 96 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// What a tenant of 1 GiB says on stderr.
+// Returns the messages of a tenant of 1 GiB on standard error.
 static const char *words_of(void (*body)(void))
 {
 	static char text[1024];
@@ -365,7 +365,7 @@ static const char *words_of(void (*body)(void))
 	FILE *file;
 
 	tenant_new_ledger(GIB, 0);
-	snprintf(path, sizeof path, "%s/stderr", tenant_folder);
+	snprintf(path, sizeof path, "%s/stderr", tenant_directory);
 	setenv("SHIM_TEST_STDERR", path, 1);
 	CHECK_INT(tenant_run(body), 0);
 	file = fopen(path, "r");
@@ -375,7 +375,7 @@ static const char *words_of(void (*body)(void))
 	return text;
 }
 
-TEST(the_user_is_told_once_a_second)
+TEST(refusals_are_reported_once_a_second)
 {
 	CHECK_STR(words_of(refused_thrice_body),
 		  "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
@@ -394,23 +394,23 @@ static void removed_body(void)
 	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// Not "0 of 0 B used".
-TEST(a_vgpu_that_was_removed_is_called_so)
+// The message is not "0 of 0 B used".
+TEST(messages_name_a_removed_vgpu)
 {
 	CHECK_STR(words_of(removed_body),
 		  "virgate: vGPU train was removed: it grants no memory any more; run the program in another one\n");
 }
 
-// Not "1.0 of 1.0 GiB", where 64 MiB are left.
-TEST(the_figures_show_what_was_asked)
+// The message is not "1.0 of 1.0 GiB" when 64 MiB are left.
+TEST(messages_have_enough_digits_for_the_request)
 {
 	CHECK_STR(words_of(refused_a_little_body),
 		  "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); "
 		  "raise with `virgate set train --memory 1536M`\n");
 }
 
-// What helps now, and what helps after the end.
-TEST(a_run_of_its_own_is_told_what_to_start_it_with)
+// The message has a command for the running program, and one for the next start.
+TEST(messages_suggest_options_of_run_for_ephemeral_vgpus)
 {
 	tenant_flags = VG_LEDGER_EPHEMERAL;
 	CHECK_STR(words_of(refused_a_little_body),
@@ -425,8 +425,8 @@ static void refused_on_the_simulator_body(void)
 	refused_a_little_body();
 }
 
-// What is suggested works when it is pasted: it names the same GPU.
-TEST(the_simulator_is_named_in_what_is_suggested)
+// The suggested command names the same simulated GPU, so that it works when it is pasted.
+TEST(suggested_commands_name_the_simulator)
 {
 	CHECK_STR(words_of(refused_on_the_simulator_body),
 		  "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); "
@@ -445,7 +445,7 @@ static void refused_under_ceiling(uint64_t ceiling, const char *advice)
 	tenant_ceiling = 0;
 }
 
-TEST(no_limit_is_suggested_that_cannot_be)
+TEST(suggested_limits_fit_the_gpu)
 {
 	refused_under_ceiling(4 * GIB, "raise with `virgate set train --memory 1536M`");
 	refused_under_ceiling(1100 * MIB + 5, "raise with `virgate set train --memory 1100M`");
@@ -466,7 +466,7 @@ static void closed_pipe_body(void)
 		_exit(1);
 }
 
-TEST(a_closed_stderr_kills_nobody)
+TEST(messages_to_a_closed_pipe_kill_no_program)
 {
 	TENANT(GIB, 0, closed_pipe_body);
 }

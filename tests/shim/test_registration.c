@@ -16,7 +16,7 @@ static void begin(void)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	CUcontext context;
 
-	snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", tenant_folder);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", tenant_directory);
 	unlink(address.sun_path);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);

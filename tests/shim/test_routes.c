@@ -1,12 +1,12 @@
-// Every way to device memory, on the simulated driver: refused exactly at the limit, the
-// ledger back at its baseline after the frees.
+// All calls that allocate device memory, on the simulated driver: they are refused exactly at the limit, and after the
+// frees the charge is what it was before.
 #include <sys/socket.h>
 
 #include "tenant.h"
 
 enum { OVERHEAD_MIB = 16 };
 #define LIMIT (256 * MIB)
-#define ROOM (LIMIT - OVERHEAD_MIB * MIB) // what a tenant with one context may take
+#define ROOM (LIMIT - OVERHEAD_MIB * MIB) // what a tenant with one context may allocate
 
 static uint64_t baseline;
 static CUcontext context;
@@ -35,11 +35,11 @@ static void end(void)
 	CHECK_INT(charged(), 0);
 }
 
-// One route: takes `bytes`, and gives back what `take` stored.
+// One kind of allocation: take() allocates `bytes`, and give() frees what take() stored.
 struct route {
 	CUresult (*take)(uint64_t bytes, uint64_t *ret_handle);
 	CUresult (*give)(uint64_t handle);
-	uint64_t step; // bytes a request takes at least
+	uint64_t step; // the least size of a request
 };
 
 static void fill(const struct route *route)
@@ -61,7 +61,7 @@ static void fill(const struct route *route)
 			CHECK_INT(route->give(handles[i]), CUDA_SUCCESS);
 		CHECK_INT(charged(), baseline);
 	}
-	CHECK_INT(route->take(ROOM / route->step * route->step, &extra), CUDA_SUCCESS); // all in one
+	CHECK_INT(route->take(ROOM / route->step * route->step, &extra), CUDA_SUCCESS); // all in one request
 	CHECK_INT(route->give(extra), CUDA_SUCCESS);
 }
 
@@ -146,7 +146,7 @@ static CUresult create_give(uint64_t handle)
 }
 ROUTE(create, 4 * MIB)
 
-// Created, mapped and released: the handle is gone, the memory is not.
+// Created, mapped and released: the mapping keeps the memory.
 static CUdeviceptr range;
 static uint64_t range_used, sizes[4096];
 
@@ -188,7 +188,7 @@ static CUresult array_give(uint64_t handle)
 }
 ROUTE(array, 4 * MIB)
 
-// A base level of 8 MiB needs a third more with its smaller ones: only the sums are compared.
+// A base level of 8 MiB needs a third more with its smaller levels: only the sums are compared.
 static void mipmap_body(void)
 {
 	CUDA_ARRAY3D_DESCRIPTOR shape = {1024, 512, 0, CU_AD_FORMAT_FLOAT, 4, 0};
@@ -212,7 +212,7 @@ TEST(mipmapped_array)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, mipmap_body);
 }
 
-// The memory of a graph comes at its first launch, and is refused at instantiation.
+// The driver allocates a graph's memory at its first launch. The refusal comes at instantiation.
 static CUresult graph_take(uint64_t bytes, uint64_t *ret_handle)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
@@ -267,7 +267,7 @@ static void pool_body(void)
 		CHECK_INT(cuMemFreeAsync(blocks[i], stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 224 * MIB);		 // the pool keeps it
-	CHECK_INT(cuMemAlloc_v2(&extra, 200 * MIB), CUDA_SUCCESS); // before a refusal it has to give it back
+	CHECK_INT(cuMemAlloc_v2(&extra, 200 * MIB), CUDA_SUCCESS); // before a refusal, the pool returns it
 	CHECK_INT(charged(), baseline + 200 * MIB);
 	CHECK_INT(cuMemFree_v2(extra), CUDA_SUCCESS);
 	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
@@ -279,7 +279,7 @@ TEST(pool)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, pool_body);
 }
 
-// What was exported is charged once, though it is imported and mapped beside.
+// Exported memory is charged once, although it is also imported and mapped.
 static void import_body(void)
 {
 	CUmemAllocationProp properties = on_device();
@@ -298,7 +298,7 @@ static void import_body(void)
 	CHECK_INT(cuMemMap(address, 64 * MIB, 0, imported, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	close(fd);
-	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS); // what descriptors keep is looked at here
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS); // this call refunds closed descriptors
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	CHECK_INT(cuMemRelease(imported), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
@@ -326,7 +326,7 @@ static int exported(uint64_t bytes)
 	return fd;
 }
 
-// The last copy of a descriptor counts, wherever it is: here a fork that uses no CUDA has it.
+// A copy of a descriptor keeps the charge in any process: here in a forked child that does not use CUDA.
 static void copies_body(void)
 {
 	size_t left;
@@ -342,7 +342,7 @@ static void copies_body(void)
 		_exit(read(pair[0], &byte, 1) != 0);
 	}
 	close(first);
-	int other = exported(64 * MIB); // mostly under the same number
+	int other = exported(64 * MIB); // probably with the same number
 	CHECK_INT(charged(), baseline + 128 * MIB);
 	close(other);
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
@@ -354,12 +354,12 @@ static void copies_body(void)
 	end();
 }
 
-TEST(a_copy_of_a_descriptor_keeps_the_charge)
+TEST(copies_of_descriptors_keep_the_charge)
 {
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, copies_body);
 }
 
-// Who closes our descriptors as well keeps what was exported charged, rather than hidden.
+// If the program closes the interposer's descriptors as well, exported memory stays charged.
 static void close_all_body(void)
 {
 	size_t left;
@@ -377,7 +377,7 @@ static void close_all_body(void)
 	CHECK_INT(charged(), baseline + 64 * MIB);
 }
 
-TEST(closing_every_descriptor_hides_nothing)
+TEST(exports_stay_charged_if_all_descriptors_are_closed)
 {
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, close_all_body);
 }
@@ -394,7 +394,7 @@ static CUresult make_green(CUgreenCtx *green)
 	return cuGreenCtxCreate(green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
-// Each keeps 4 MiB until the primary context goes, though it was destroyed.
+// Each keeps 4 MiB until the primary context is destroyed, also after its own destruction.
 static void green_body(void)
 {
 	CUdeviceptr address;
@@ -416,7 +416,7 @@ static void green_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-TEST(green_contexts_are_charged_until_the_primary_one_goes)
+TEST(green_contexts_are_charged_until_the_primary_context_ends)
 {
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, green_body);
 }
@@ -433,7 +433,7 @@ static void wrong_close_body(void)
 	end();
 }
 
-TEST(closing_what_was_not_opened_changes_nothing)
+TEST(closing_unopened_handles_changes_nothing)
 {
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, wrong_close_body);
 }
@@ -446,7 +446,7 @@ static void capture_body(void)
 
 	begin();
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	CHECK_INT(cuMemAllocAsync(&address, 512 * MIB, stream), CUDA_SUCCESS); // nothing is taken by capturing
+	CHECK_INT(cuMemAllocAsync(&address, 512 * MIB, stream), CUDA_SUCCESS); // a capture allocates nothing
 	CHECK_INT(cuMemFreeAsync(address, stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline);

@@ -1,4 +1,4 @@
-// Memory that processes share is charged once: whoever opens it, whoever goes first, and however.
+// Shared allocations are charged once, in whatever order processes open and release them.
 #include "actor.h"
 #include "base/descriptor.h"
 #include "ledger/share.h"
@@ -26,7 +26,7 @@ static void begin(void)
 	CHECK_INT(charged(), 3 * CONTEXT);
 }
 
-// As the daemon does when the memory of the dead has been released.
+// Reaps as the daemon does after the driver has freed the memory of an ended process.
 static void reap(void)
 {
 	struct vg_ledger_tenant tenant;
@@ -53,7 +53,7 @@ static CUresult opens(struct actor *actor, const struct act *handle)
 	return act_with(actor, OPEN, handle, 0, -1, NULL).result;
 }
 
-// 160 of the 256 MiB are there: two more of them would not fit.
+// 160 of the 256 MiB are used: the memory would not fit two more times.
 static struct act handle_of(uint64_t bytes)
 {
 	CHECK_INT(act(&owner, ALLOC, bytes), CUDA_SUCCESS);
@@ -62,7 +62,7 @@ static struct act handle_of(uint64_t bytes)
 	return handle;
 }
 
-TEST(handles_are_charged_once)
+TEST(ipc_handles_are_charged_once)
 {
 	begin();
 	struct act handle = handle_of(160 * MIB);
@@ -80,7 +80,7 @@ TEST(handles_are_charged_once)
 	end_all();
 }
 
-TEST(a_freed_handle_stays_charged_until_the_last_has_closed_it)
+TEST(freed_memory_stays_charged_until_its_last_handle_is_closed)
 {
 	begin();
 	struct act handle = handle_of(160 * MIB);
@@ -100,7 +100,7 @@ TEST(a_freed_handle_stays_charged_until_the_last_has_closed_it)
 	end_all();
 }
 
-TEST(the_dead_owners_memory_stays_charged_while_others_hold_it)
+TEST(memory_of_an_ended_owner_stays_charged_while_open)
 {
 	begin();
 	struct act handle = handle_of(160 * MIB);
@@ -109,7 +109,7 @@ TEST(the_dead_owners_memory_stays_charged_while_others_hold_it)
 	reap();
 	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
 	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
-	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS); // its name goes on being known
+	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS); // its name stays known
 	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
 	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&other, CLOSE, 0), CUDA_SUCCESS);
@@ -118,8 +118,8 @@ TEST(the_dead_owners_memory_stays_charged_while_others_hold_it)
 	end_all();
 }
 
-// Two small allocations of one block: their handles differ, the memory is one.
-TEST(small_allocations_share_their_block)
+// Two small allocations of one block have different handles of the same memory.
+TEST(handles_of_one_block_are_charged_once)
 {
 	begin();
 	struct act first = handle_of(64 << 10), second = handle_of(64 << 10);
@@ -149,13 +149,13 @@ TEST(descriptors_are_charged_once)
 	uint64_t all = 3 * CONTEXT + 160 * MIB;
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
-	CHECK_INT(act_with(&owner, EXPORT, NULL, 0, -1, &again).result, CUDA_SUCCESS); // another open file
+	CHECK_INT(act_with(&owner, EXPORT, NULL, 0, -1, &again).result, CUDA_SUCCESS); // a different open file
 	CHECK_INT(act_with(&other, IMPORT, NULL, 0, again, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
 	close(fd);
 	close(again);
 	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
-	CHECK_INT(act(&owner, LOOK, 0), CUDA_SUCCESS); // that the descriptors were closed is noticed here
+	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS); // refunds closed descriptors
 	CHECK_INT(charged(), all);
 	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
 	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
@@ -166,8 +166,8 @@ TEST(descriptors_are_charged_once)
 	end_all();
 }
 
-// The descriptor may outlive the importer, so that what an importer exports it is charged for.
-TEST(what_is_exported_again_is_charged_to_who_does_it)
+// An importer that exports memory again is charged for it, because the descriptor may outlive the importer.
+TEST(importers_that_export_again_are_charged)
 {
 	int fd, again;
 
@@ -182,11 +182,11 @@ TEST(what_is_exported_again_is_charged_to_who_does_it)
 	close(fd);
 	close(again);
 	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
-	CHECK_INT(act(&user, LOOK, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&user, GET_INFO, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&other, RELEASE, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT + 64 * MIB);
 	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
-	CHECK_INT(act(&owner, LOOK, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT);
 	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
@@ -207,7 +207,7 @@ static struct act pool_pointer(uint64_t bytes, int *ret_fd)
 	return pointer;
 }
 
-// An exported pool keeps what it ever had reserved; what was opened of it stays until the importer destroys its own.
+// An exported pool keeps what it ever had reserved. Opened memory stays until the importer destroys its pool.
 TEST(pools_are_charged_once)
 {
 	int fd;
@@ -234,7 +234,7 @@ TEST(pools_are_charged_once)
 	end_all();
 }
 
-TEST(a_pool_that_nobody_imports_goes_with_its_owner)
+TEST(pools_without_importers_end_with_their_owner)
 {
 	int fd;
 
@@ -242,17 +242,17 @@ TEST(a_pool_that_nobody_imports_goes_with_its_owner)
 	pool_pointer(96 * MIB, &fd);
 	close(fd);
 	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
-	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS); // of what it has
+	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS); // from unused memory
 	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
 	CHECK_INT(act(&owner, POOL_DESTROY, 0), CUDA_SUCCESS);
-	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB); // an allocation is left
+	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB); // one allocation is left
 	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT);
 	end_all();
 }
 
-// Grown after it was imported. The driver does not destroy it under a pointer, and as often as it was imported.
-TEST(a_dead_owners_pool_stays_charged_while_others_hold_it)
+// The pool grows after its import. The driver destroys it after its last pointer, and as often as it was imported.
+TEST(pools_of_an_ended_owner_stay_charged_while_open)
 {
 	int fd;
 
@@ -289,7 +289,7 @@ static void owner_outside(void)
 	CHECK_INT(charged(), 2 * CONTEXT);
 }
 
-// Memory of a program outside is no way around the quota; two that open it in one vGPU are charged once.
+// Memory of a program outside all vGPUs is charged to the first process that opens it, and once in a vGPU.
 TEST(memory_from_outside_is_charged_once)
 {
 	begin();
@@ -321,7 +321,7 @@ TEST(descriptors_from_outside_are_charged_once)
 	owner_outside();
 	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
-	CHECK_INT(charged(), 2 * CONTEXT + 2 * MIB); // it does not say its size
+	CHECK_INT(charged(), 2 * CONTEXT + 2 * MIB); // the import does not tell the size
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
 	CHECK_INT(act_with(&other, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act(&other, MAP, 160 * MIB), CUDA_SUCCESS);
@@ -336,8 +336,8 @@ TEST(descriptors_from_outside_are_charged_once)
 	end_all();
 }
 
-// Both imported before either knew its size.
-TEST(descriptors_that_meet_at_the_mapping_are_charged_once)
+// Both processes import the memory before they know its size.
+TEST(descriptors_mapped_by_two_importers_are_charged_once)
 {
 	int fd;
 
@@ -357,12 +357,13 @@ TEST(descriptors_that_meet_at_the_mapping_are_charged_once)
 	end_all();
 }
 
-TEST(a_handle_that_cannot_be_opened_changes_nothing)
+TEST(failed_opens_change_nothing)
 {
 	begin();
 	struct act handle = handle_of(64 * MIB), nonsense = {.bytes = "nonsense"};
 	CHECK(opens(&user, &nonsense) != CUDA_SUCCESS);
-	CHECK(act_with(&owner, OPEN, &handle, 0, -1, NULL).result != CUDA_SUCCESS); // its own
+	// a process cannot open its own handle
+	CHECK(act_with(&owner, OPEN, &handle, 0, -1, NULL).result != CUDA_SUCCESS);
 	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT);
 	CHECK(opens(&user, &handle) != CUDA_SUCCESS); // freed

@@ -1,4 +1,4 @@
-// The gate: every entry of turns.def, with the arbiter's words written by the test.
+// The gate, with all entries of turns.def. The test takes the place of the arbiter.
 #include <pthread.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -60,7 +60,7 @@ static void order(enum turn_state state, unsigned int flags)
 	atomic_store(&page->word, turn_word(++number, state, flags));
 }
 
-// Arguments that no two rows share; structures where the row has them.
+// Sets arguments that are different for each row; structures for rows that have them.
 static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 {
 	static CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};
@@ -82,7 +82,7 @@ static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 		a[row->stream] = (uintptr_t)&config;
 	CUresult result = ((function *)dlsym(RTLD_DEFAULT, row->abi))(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
 								       a[8], a[9], a[10]);
-	if (strstr(row->abi, "Query")) // not noted: the interposer asks, too
+	if (strstr(row->abi, "Query")) // not checked: the interposer queries as well
 		return result;
 	CHECK_STR(echo->entry, row->abi);
 	if (strcmp(row->abi, "cuCtxSynchronize") != 0) // it has no arguments
@@ -135,7 +135,7 @@ static void host_copies_body(void)
 	const struct row *copy = row_of("cuMemcpyAsync");
 
 	start();
-	order(TURN_CLOSED, TURN_WANTED); // a call that waits here makes the test hang
+	order(TURN_CLOSED, TURN_WANTED); // a call that waits makes the test hang
 	CHECK_INT(call(copy, 0x1000, 0), CUDA_SUCCESS);
 	CHECK_INT(call(copy, 0, 0x1000), CUDA_SUCCESS);
 	for (const struct row *row = rows; row < rows + ROWS; row++)
@@ -173,7 +173,7 @@ static void *launch(void *argument)
 	return NULL;
 }
 
-// Beats as the arbiter would.
+// Writes the heartbeat as the arbiter does.
 static void beat_until(bool (*is_so)(void))
 {
 	for (uint64_t begun = vg_clock_monotonic_ns(); !is_so();) {
@@ -209,7 +209,7 @@ static void closed_body(void)
 		for (uint64_t end = vg_clock_monotonic_ns() + 2000000; vg_clock_monotonic_ns() < end;)
 			page->beat_ns = vg_clock_monotonic_ns();
 		CHECK_INT(echo->calls, calls);
-		CHECK(page->bell != bell); // the arbiter was told
+		CHECK(page->bell != bell); // the arbiter was woken
 		order(TURN_HELD, 0);
 		syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 		beat_until(nobody_waits);
@@ -233,13 +233,13 @@ static void no_arbiter_body(void)
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	uint64_t took = vg_clock_monotonic_ns() - begun;
 	CHECK(took >= 200000000);
-	CHECK(took < 20000000000); // 0.35 s, and whatever the machine takes for itself
+	CHECK(took < 20000000000); // 0.35 s, and more on a busy machine
 	begun = vg_clock_monotonic_ns();
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // open for a while
 }
 
-TEST(a_gate_without_an_arbiter_opens)
+TEST(gates_without_an_arbiter_open)
 {
 	TENANT(64 * MIB, 0, no_arbiter_body);
 }
@@ -257,23 +257,24 @@ static void window_body(void)
 	keep_busy(true);
 	page->window_us = 2000;
 	uint64_t begun = vg_clock_monotonic_ns();
-	for (int i = 0; i < 20; i++) // more than fits: a function that was never measured counts as much as the window
+	for (int i = 0; i < 20; i++) // more than fits: an unmeasured function counts as a whole window
 		CHECK_INT(call(row, ECHO_DEVICE + 1, 0), CUDA_SUCCESS);
-	CHECK(vg_clock_monotonic_ns() - begun >= 20000000); // until the gate's patience was over
+	CHECK(vg_clock_monotonic_ns() - begun >= 20000000); // until the gate's timeout
 }
 
-TEST(work_in_flight_fills_the_window_and_no_more)
+TEST(work_in_flight_is_limited_by_the_window)
 {
 	TENANT(64 * MIB, 0, window_body);
 }
 
-// Launches some, too few for a mark, and waits.
+// Launches kernels, too few for a mark, and waits.
 static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_for)
 {
 	const struct row *launch = row_of("cuLaunchKernel");
 
 	for (int i = 0; i < 3; i++)
-		CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, stream, 0, 0),
+		CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, stream, 0,
+									 0),
 			  CUDA_SUCCESS);
 	CHECK(slot->eta_ns != 0);
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, wait))(waits_for, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
@@ -287,7 +288,7 @@ static void waited_for_body(void)
 	order(TURN_HELD, 0);
 	launch_and_wait(stream, "cuStreamQuery", stream);
 	CHECK_INT(slot->eta_ns, 0);
-	keep_busy(true); // no mark is seen to be reached
+	keep_busy(true); // no mark is reached
 	launch_and_wait(stream, "cuStreamSynchronize", other);
 	CHECK(slot->eta_ns != 0);
 	launch_and_wait(stream, "cuStreamSynchronize", stream);
@@ -300,12 +301,12 @@ static void waited_for_body(void)
 	CHECK_INT(slot->eta_ns, 0);
 }
 
-TEST(nothing_is_in_flight_after_a_thread_has_waited_for_all)
+TEST(nothing_is_in_flight_after_a_synchronization)
 {
 	TENANT(64 * MIB, 0, waited_for_body);
 }
 
-// A kernel that was never measured counts as a whole window, of 10 s. It does not end.
+// An unmeasured kernel counts as a whole window, of 10 s. It does not end.
 static void kernel_runs_body(void)
 {
 	const uint64_t stream = 0x1000, other = 0x2000;
@@ -318,11 +319,12 @@ static void kernel_runs_body(void)
 	uint64_t first = slot->eta_ns;
 	struct timespec pause = {0, 30000000};
 	nanosleep(&pause, NULL);
-	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(other, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(other, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		  CUDA_SUCCESS);
 	CHECK(slot->eta_ns < first + 20000000); // not 30 ms later
 }
 
-// One stream waits for the other. When that has ended, all of its own work is left.
+// One stream waits for the other. When the other has ended, all work of the first is left.
 static void streams_take_turns_body(void)
 {
 	const uint64_t first = 0x1000, second = 0x2000;
@@ -331,34 +333,37 @@ static void streams_take_turns_body(void)
 
 	start();
 	order(TURN_HELD, 0);
-	page->window_us = 20000; // the estimate of what was never measured
+	page->window_us = 20000; // the estimate of unmeasured work
 	keep_busy(true);
-	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, first, 0, 0), CUDA_SUCCESS);
-	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, second, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, first, 0, 0),
+		  CUDA_SUCCESS);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, second, 0, 0),
+		  CUDA_SUCCESS);
 	nanosleep(&pause, NULL);
 	uint64_t now = vg_clock_monotonic_ns();
-	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(first, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(first, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+		  CUDA_SUCCESS);
 	CHECK(slot->eta_ns >= now + 20000000);
 }
 
-TEST(work_of_a_stream_is_left_when_that_of_another_one_has_ended)
+TEST(ended_work_of_one_stream_leaves_the_work_of_others)
 {
 	TENANT(64 * MIB, 0, streams_take_turns_body);
 }
 
-TEST(the_time_for_which_work_has_run_is_not_left)
+TEST(elapsed_time_is_subtracted_from_work_in_flight)
 {
 	TENANT(64 * MIB, 0, kernel_runs_body);
 }
 
-// Launches more than a stream has marks for. Then all work ends. Returns how long the next launch waits.
+// Launches more work than a stream has marks for. Then all work ends. Returns how long the next launch waits.
 static uint64_t wait_behind_many_marks(void)
 {
 	const struct row *row = row_of("cuLaunchKernel");
 
 	keep_busy(true);
 	page->window_us = 1000000000;
-	for (int i = 0; i < 4000; i++) // of 20 us
+	for (int i = 0; i < 4000; i++) // 20 us each
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	keep_busy(false);
 	order(TURN_HELD, 0); // in a new turn the first launch is reported at once
@@ -385,7 +390,7 @@ static void many_marks_body(void)
 	CHECK(shortest < 20000000); // the launches without a mark have an estimate of more than 50 ms
 }
 
-TEST(more_work_than_there_are_marks_ends_as_soon)
+TEST(work_beyond_the_marks_ends_as_soon)
 {
 	TENANT(64 * MIB, 0, many_marks_body);
 }
@@ -399,7 +404,7 @@ static void other_capture_body(void)
 	order(TURN_HELD, 0);
 	keep_busy(true);
 	page->window_us = 100;
-	for (int i = 0; i < 20; i++) // more than fits: marks are asked
+	for (int i = 0; i < 20; i++) // more than fits, so marks are queried
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	CHECK(echo->marks > 0);
 	CHECK_INT(echo->unsafe, 0);
@@ -423,13 +428,13 @@ static void forked_body(void)
 	CHECK_INT(slot->launches, 0);
 }
 
-TEST(a_forked_child_waits_for_nothing)
+TEST(forked_children_do_not_wait)
 {
 	TENANT(64 * MIB, 0, forked_body);
 }
 
-// No entry of these families is forgotten when the list of entries grows.
-TEST(every_entry_that_may_work_has_a_class)
+// Fails if a new entry of these families has no row in turns.def.
+TEST(every_entry_of_these_families_has_a_class)
 {
 	static const char *const families[] = {"launch", "set", "copy"};
 	static const struct {

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""turn_arguments.py TURNS ENTRIES TYPEDEFS: the argument that turns.def calls the stream is the one of type CUstream."""
+"""Checks that the stream argument of each row of turns.def has type CUstream.
+
+Usage: turn_arguments.py TURNS ENTRIES TYPEDEFS
+"""
 
 import re
 import sys
