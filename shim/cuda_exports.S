@@ -1,4 +1,4 @@
-/* Every name that libcuda.so.1 exports, and dlopen. */
+/* All names that libcuda.so.1 exports, and dlopen. */
 #define SLOTS shim_slots
 #define EXPORTS shim_exports
 #define RESOLVE shim_resolve
@@ -11,9 +11,8 @@
 #include "abi/entries.def"
 	rows_end
 
-/* dlopen(file, mode): shim_dlopen_file() may answer with another name; then the real
- * dlopen runs by a tail jump. It finds its caller by the return address, and with it the
- * RUNPATH that counts, so that address must stay the program's.
+/* dlopen(file, mode): shim_dlopen_file() may replace the name, then the real dlopen runs by a tail jump. It finds its
+ * caller, and so the RUNPATH, by the return address. So that address must stay the program's.
  */
 	.text
 	.globl dlopen
@@ -31,7 +30,7 @@ dlopen:
 	.cfi_endproc
 	.size dlopen, . - dlopen
 
-/* What stands in the slots of turns.def in a vGPU: a jump to the driver while the vGPU's word is 0, else a call of
+/* The functions in the slots of turns.def in a vGPU: a jump to the driver while the vGPU's word is 0, or else a call of
  * shim_turn_call(row, registers, stack).
  */
 .set turn_index, 0

@@ -1,6 +1,6 @@
-// Programs ask for the driver by other names than its SONAME: libcuda.so (numba, Triton), or
-// an absolute path. For those, by base name, dlopen answers with this library; everything
-// else reaches the real dlopen untouched (cuda_exports.S has the exported function).
+// dlopen. Programs load the driver also by names other than its SONAME: libcuda.so (numba, Triton), or an absolute
+// path. For those, by base name, dlopen returns this library. All other files reach the real dlopen unchanged
+// (cuda_exports.S has the exported function).
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,8 +25,8 @@ void *shim_next_dlopen(const char *file, int mode)
 	return shim_real_dlopen(file, mode);
 }
 
-// "libcuda.so", "libcuda.so.1" and "libcuda.so.580.65.06", in any folder.
-static bool names(const char *file, const char *library)
+// Returns true for "libcuda.so", "libcuda.so.1" and "libcuda.so.580.65.06", in any directory.
+static bool names_library(const char *file, const char *library)
 {
 	const char *slash = strrchr(file, '/');
 	const char *base = slash ? slash + 1 : file;
@@ -37,8 +37,8 @@ static bool names(const char *file, const char *library)
 	return base[length] == '\0' || (base[length] == '.' && base[length + 1] >= '0' && base[length + 1] <= '9');
 }
 
-// A SONAME that is already loaded is found before any file is opened: ours, if that library
-// is preloaded. Where only one of the two is, the other name keeps its own meaning.
+// Returns true if a library with the SONAME is loaded, so that dlopen finds it before it opens a file. If only one of
+// the interposers is preloaded, the other library is loaded as usual.
 static bool is_interposed(const char *soname)
 {
 	void *handle = shim_real_dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
@@ -54,9 +54,9 @@ const char *shim_dlopen_file(const char *file)
 	find_next();
 	if (!file)
 		return file;
-	if (names(file, "libcuda.so"))
+	if (names_library(file, "libcuda.so"))
 		return "libcuda.so.1";
-	if (names(file, "libnvidia-ml.so") && is_interposed("libnvidia-ml.so.1"))
+	if (names_library(file, "libnvidia-ml.so") && is_interposed("libnvidia-ml.so.1"))
 		return "libnvidia-ml.so.1";
 	return file;
 }

@@ -22,7 +22,7 @@ static const char opaque_names[] =
 #include "abi/entries.def"
 	;
 
-// Real addresses to rows: open addressing; a driver may serve several rows at one address.
+// Hash table from addresses of the driver to rows. A driver may have several rows at one address.
 enum { ADDRESS_TABLE = 2048 };
 _Static_assert(ADDRESS_TABLE >= 2 * SHIM_ROW_COUNT, "the address table is too full to search quickly");
 static struct {

@@ -1,4 +1,4 @@
-// The real driver behind each export: slots that cuda_exports.S defines. Any thread.
+// The driver's functions behind the exports, in the slots that cuda_exports.S defines. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #define SHIM_HIDDEN __attribute__((visibility("hidden")))
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
-// Rows of entries.def, then the untyped ones.
+// The rows of entries.def, then those without a type.
 enum shim_row {
 	SHIM_ROW_LAST_TYPED = VG_ENTRY_COUNT - 1,
 #define OPAQUE(abi) SHIM_ROW_##abi,
@@ -18,7 +18,7 @@ enum shim_row {
 
 extern SHIM_HIDDEN void *shim_slots[SHIM_ROW_COUNT];
 
-// The real function of a row. Before the driver is loaded this is a stub that loads it.
+// The driver's function of a row. Before the driver is loaded it is a stub that loads it.
 #define REAL(abi) ((__typeof__(&abi))__atomic_load_n(&shim_slots[VG_ENTRY_##abi], __ATOMIC_RELAXED))
 
 struct shim_entry {
@@ -30,11 +30,11 @@ struct shim_entry {
 };
 
 const struct shim_entry *shim_entry(enum vg_entry entry);
-// What we export for a row, hooked or not.
+// Returns our export of a row, hooked or not.
 void *shim_export(unsigned int row);
-// Loads the driver if that has not happened yet. False: there is none.
+// Loads the driver if it is not loaded yet. Returns false if there is none.
 bool shim_driver_loaded(void);
-// True if the loaded driver has the row.
+// Returns true if the driver has the row.
 bool shim_driver_has(unsigned int row);
-// Rows whose real function is at `address`: call with *cursor 0 first. False at the end.
+// Iterates over the rows whose driver function is at `address`; *cursor is 0 at first. Returns false at the end.
 bool shim_next_row_at(const void *address, unsigned int *cursor, unsigned int *ret_row);

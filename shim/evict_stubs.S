@@ -1,6 +1,6 @@
-/* The functions in the slots of gated rows in an evictable vGPU: the thread enters the pager's gate (pager/gate.h), calls
- * the function that was in the slot before, and leaves. This is a call, not a jump, so six words of arguments on the
- * stack are copied: no gated entry has more.
+/* The functions in the slots of gated rows in an evictable vGPU. The thread enters the pager's gate (pager/gate.h),
+ * calls the function that was in the slot before, and leaves the gate. This is a call, not a jump, so it copies six
+ * words of arguments on the stack: no gated entry has more.
  */
 .set evict_index, 0
 

@@ -15,7 +15,8 @@
 #include "base/size.h"
 #include "shim/log.h"
 
-// A reader of stderr that went away must not end a program that never wrote to it.
+// Writes without a SIGPIPE: a program that does not itself write to standard error must not die if its reader has
+// ended.
 static void write_quietly(const char *line, size_t length)
 {
 	sigset_t pipe_signal, before, pending;
@@ -33,7 +34,7 @@ static void write_quietly(const char *line, size_t length)
 	errno = saved;
 }
 
-static int level_wanted(void)
+static int read_level(void)
 {
 	static _Atomic int wanted; // 0: not looked up yet
 	static const char *const names[] = {"quiet", "error", "warning", "info", "debug"};
@@ -56,14 +57,14 @@ void shim_log(enum shim_log_level level, const char *format, ...)
 	size_t length = strlen(line);
 	va_list arguments;
 
-	if ((int)level > level_wanted())
+	if ((int)level > read_level())
 		return;
 	va_start(arguments, format);
 	int written = vsnprintf(line + length, sizeof line - length - 1, format, arguments);
 	va_end(arguments);
 	if (written < 0)
 		return;
-	vg_make_printable(line + length); // it may name what another user named
+	vg_make_printable(line + length); // it may have a name that another user chose
 	written = (int)strlen(line + length);
 	length += (size_t)written < sizeof line - length - 1 ? (size_t)written : sizeof line - length - 2;
 	line[length++] = '\n';
@@ -75,8 +76,8 @@ struct unit {
 	const char *text;
 };
 
-// The unit of `bytes`, or a smaller one as long as a tenth of it is more than `least`.
-static struct unit unit_of(uint64_t bytes, uint64_t least)
+// Returns the largest unit that is not above `bytes`, but one of which a tenth is at most `least`.
+static struct unit choose_unit(uint64_t bytes, uint64_t least)
 {
 	static const struct unit units[] = {
 		{1ull << 40, "TiB"}, {1ull << 30, "GiB"}, {1ull << 20, "MiB"}, {1ull << 10, "KiB"}};
@@ -87,8 +88,8 @@ static struct unit unit_of(uint64_t bytes, uint64_t least)
 	return (struct unit){1, "B"};
 }
 
-// "7.1": one decimal, rounded to nearest, whatever the locale.
-static const char *in_unit(uint64_t bytes, struct unit unit, char text[32])
+// Formats with one decimal ("7.1"), rounded to nearest, in any locale.
+static const char *format_in_unit(uint64_t bytes, struct unit unit, char text[32])
 {
 	unsigned __int128 tenths = ((unsigned __int128)bytes * 10 + unit.bytes / 2) / unit.bytes;
 
@@ -101,8 +102,8 @@ static const char *in_unit(uint64_t bytes, struct unit unit, char text[32])
 
 enum { ADVICE = 512 };
 
-// A limit as `virgate set` takes it: half as much again, or what this request needs, rounded up, but at most `ceiling`.
-// False: even that would not be enough.
+// Writes a limit for `virgate set`: one and a half times the limit, or what this request needs, rounded up, but at most
+// `ceiling`. Returns false if that is not enough.
 static bool suggest_limit(const struct vg_ledger_refusal *refusal, uint64_t ceiling, char text[32])
 {
 	const uint64_t gib = 1ull << 30, mib = 1ull << 20, step = refusal->limit >= 2 * gib ? gib : mib;
@@ -123,7 +124,7 @@ static bool suggest_limit(const struct vg_ledger_refusal *refusal, uint64_t ceil
 	return true;
 }
 
-static void advise(const struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal, char text[ADVICE])
+static void write_advice(const struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal, char text[ADVICE])
 {
 	char sim[VG_HINT_SIM], limit[32], size[VG_SIZE_TEXT];
 	uint64_t ceiling = vg_ledger_ceiling(ledger);
@@ -151,9 +152,9 @@ void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_ref
 	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns), asked = refusal->asked;
 	char line[1024], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], omitted[48] = "";
 	char advice[ADVICE];
-	// What was asked must show in the figures that it is compared with.
+	// The requested size must be visible in the figures with which it is compared.
 	uint64_t least = refusal->overhead && refusal->overhead < asked ? refusal->overhead : asked;
-	struct unit asked_unit = unit_of(asked, asked), unit = unit_of(refusal->limit, least);
+	struct unit asked_unit = choose_unit(asked, asked), unit = choose_unit(refusal->limit, least);
 
 	if ((last && now - last < 1000000000ull) || !atomic_compare_exchange_strong(&last_ns, &last, now)) {
 		atomic_fetch_add(&left_out, 1);
@@ -163,16 +164,18 @@ void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_ref
 	if (omitted_count)
 		snprintf(omitted, sizeof omitted, " (and %llu refusal%s before)", (unsigned long long)omitted_count,
 			 omitted_count == 1 ? "" : "s");
-	if (!refusal->limit) { // it is closed: the daemon has removed it
-		shim_log(SHIM_ERROR, "vGPU %s was removed: it grants no memory any more; run the program in another one%s",
+	if (!refusal->limit) { // the daemon has removed the vGPU
+		shim_log(SHIM_ERROR,
+			 "vGPU %s was removed: it grants no memory any more; run the program in another one%s",
 			 vg_ledger_name(ledger), omitted);
 		return;
 	}
-	advise(ledger, refusal, advice);
+	write_advice(ledger, refusal, advice);
 	int length = snprintf(line, sizeof line, "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); %s%s\n",
-			      vg_ledger_name(ledger), in_unit(asked, asked_unit, asked_text), asked_unit.text,
-			      in_unit(refusal->charged, unit, charged_text), in_unit(refusal->limit, unit, limit_text),
-			      unit.text, in_unit(refusal->overhead, unit, overhead_text), advice, omitted);
+			      vg_ledger_name(ledger), format_in_unit(asked, asked_unit, asked_text), asked_unit.text,
+			      format_in_unit(refusal->charged, unit, charged_text),
+			      format_in_unit(refusal->limit, unit, limit_text),
+			      unit.text, format_in_unit(refusal->overhead, unit, overhead_text), advice, omitted);
 	if (length > 0)
 		write_quietly(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }

@@ -1,6 +1,6 @@
-// Lookups by name. The real driver is asked first, so that a name or a version it lacks stays
-// "not found"; the pointer it gives is turned back into a row of entries.def, and the answer
-// is our export of that same row: the same version and the same stream flavour.
+// cuGetProcAddress. It asks the driver first, so that a name or version that the driver does not have is not found. It
+// then finds the row of entries.def that has the driver's pointer, and returns our export of that row: the same version
+// and stream variant.
 #include <stdbool.h>
 #include <string.h>
 
@@ -13,22 +13,23 @@ static bool wants_per_thread(cuuint64_t flags)
 	return (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
 }
 
-// Among rows of one api: the flavour asked for, then the newest version not above `version`.
+// Compares rows of one API function: the requested stream variant is better, then the newest version up to `version`.
 static bool is_better(const struct shim_entry *candidate, const struct shim_entry *best, int version, bool per_thread)
 {
-	bool candidate_flavour = (candidate->stream != 'p') == per_thread, best_flavour;
+	bool candidate_matches = (candidate->stream != 'p') == per_thread, best_matches;
 
 	if (!best)
 		return true;
-	best_flavour = (best->stream != 'p') == per_thread;
-	if (candidate_flavour != best_flavour)
-		return candidate_flavour;
+	best_matches = (best->stream != 'p') == per_thread;
+	if (candidate_matches != best_matches)
+		return candidate_matches;
 	if ((candidate->version <= version) != (best->version <= version))
 		return candidate->version <= version;
 	return candidate->version > best->version;
 }
 
-static bool row_by_address(const char *api, const void *address, int version, bool per_thread, unsigned int *ret_row)
+static bool find_row_by_address(const char *api, const void *address, int version, bool per_thread,
+				unsigned int *ret_row)
 {
 	const struct shim_entry *best = NULL;
 	unsigned int cursor = 0, row, any = 0;
@@ -49,8 +50,8 @@ static bool row_by_address(const char *api, const void *address, int version, bo
 	return found;
 }
 
-// For a driver whose lookups answer with other addresses than its symbols have.
-static bool row_by_rule(const char *api, int version, bool per_thread, unsigned int *ret_row)
+// Finds a row for a driver whose lookups return addresses other than its symbols.
+static bool find_row_by_version(const char *api, int version, bool per_thread, unsigned int *ret_row)
 {
 	const struct shim_entry *best = NULL;
 
@@ -66,7 +67,7 @@ static bool row_by_rule(const char *api, int version, bool per_thread, unsigned 
 	return true;
 }
 
-// An entry that hands out device memory in a way we cannot count would be a hole in the quota.
+// Returns true if the name of an unknown function suggests that it allocates device memory, which would not be charged.
 static bool may_take_memory(const char *api)
 {
 	static const char *const verbs[] = {"Alloc",	   "MemCreate",	       "ArrayCreate", "Import",
@@ -80,22 +81,22 @@ static bool may_take_memory(const char *api)
 	return false;
 }
 
-// Decides about a pointer that belongs to no row. True: pass it on.
-static bool unknown_may_pass(const char *api, int version)
+// Decides whether the program may get a function that has no row.
+static bool may_pass_unknown(const char *api, int version)
 {
-	static _Atomic unsigned int said;
+	static _Atomic unsigned int message_count;
 	bool passes = !shim_enforcing() || !may_take_memory(api);
 
-	if (said++ < 16)
+	if (message_count++ < 16)
 		shim_log(passes ? SHIM_INFO : SHIM_ERROR, "%s (version %d) is newer than this build of Virgate: %s",
 			 api, version,
 			 passes ? "passed through" : "answered as not found, since it could pass the quota");
 	return passes;
 }
 
-// Above our list's version the rule must not guess: an entry with a new version is another
-// function. The real driver says whether it is: asked for our version, it answers the same.
-static bool is_within_our_list(const char *api, const void *address, int version, cuuint64_t flags)
+// Returns true if the requested version has no function newer than those in our list: asked for our version, the driver
+// returns the same address.
+static bool is_in_our_list(const char *api, const void *address, int version, cuuint64_t flags)
 {
 	void *ours = NULL;
 
@@ -104,20 +105,20 @@ static bool is_within_our_list(const char *api, const void *address, int version
 	return REAL(cuGetProcAddress_v2)(api, &ours, CUDA_VERSION, flags, NULL) == CUDA_SUCCESS && ours == address;
 }
 
-// The answer for a pointer that the real driver gave; NULL: treat as not found.
-static void *translate(const char *api, void *address, int version, cuuint64_t flags)
+// Returns the answer for a pointer that the driver returned. NULL: not found.
+static void *translate_pointer(const char *api, void *address, int version, cuuint64_t flags)
 {
 	unsigned int row;
 
-	if (row_by_address(api, address, version, wants_per_thread(flags), &row))
+	if (find_row_by_address(api, address, version, wants_per_thread(flags), &row))
 		return shim_export(row);
-	if (is_within_our_list(api, address, version, flags) &&
-	    row_by_rule(api, version, wants_per_thread(flags), &row))
+	if (is_in_our_list(api, address, version, flags) &&
+	    find_row_by_version(api, version, wants_per_thread(flags), &row))
 		return shim_export(row);
-	return unknown_may_pass(api, version) ? address : NULL;
+	return may_pass_unknown(api, version) ? address : NULL;
 }
 
-// A name no driver has: what the real lookup answers for it is what we answer for a refusal.
+// A name that no driver has. A lookup of it returns what the program gets for a function that may not pass.
 static const char no_such_entry[] = "cuVirgateHasNoSuchEntry";
 
 SHIM_EXPORT CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)
@@ -126,7 +127,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, in
 
 	if (result != CUDA_SUCCESS || !symbol || !pfn || !*pfn)
 		return result;
-	*pfn = translate(symbol, *pfn, version, flags);
+	*pfn = translate_pointer(symbol, *pfn, version, flags);
 	return *pfn ? CUDA_SUCCESS : REAL(cuGetProcAddress)(no_such_entry, pfn, version, flags);
 }
 
@@ -137,6 +138,6 @@ SHIM_EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn,
 
 	if (result != CUDA_SUCCESS || !symbol || !pfn || !*pfn)
 		return result;
-	*pfn = translate(symbol, *pfn, version, flags);
+	*pfn = translate_pointer(symbol, *pfn, version, flags);
 	return *pfn ? CUDA_SUCCESS : REAL(cuGetProcAddress_v2)(no_such_entry, pfn, version, flags, status);
 }

@@ -1,4 +1,4 @@
-// The dlopen that comes after ours. Any thread.
+// The real dlopen, behind the interposer's. Any thread.
 #pragma once
 
 void *shim_next_dlopen(const char *file, int mode);

@@ -9,7 +9,7 @@
 #include "shim/nvml_entries.h"
 #include "shim/uuid.h"
 
-static struct vg_ledger *ledger; // never entered: looking takes no place in it
+static struct vg_ledger *ledger; // only read: this process takes no slot in it
 static char our_uuid[SHIM_UUID_TEXT];
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -28,96 +28,96 @@ static void open_ledger(void)
 	shim_uuid_text(uuid, our_uuid);
 }
 
-static bool inside(void)
+static bool is_inside(void)
 {
 	pthread_once(&open_once, open_ledger);
 	return ledger != NULL;
 }
 
-static nvmlReturn_t our_device(nvmlDevice_t *ret_device)
+static nvmlReturn_t find_our_device(nvmlDevice_t *ret_device)
 {
 	return REAL(nvmlDeviceGetHandleByUUID)(our_uuid, ret_device);
 }
 
-// A handle looked up by something that names one device: ours, or not found.
-static nvmlReturn_t only_ours(nvmlReturn_t result, nvmlDevice_t *device)
+// Hides devices other than the vGPU's from a lookup: the result is its handle, or not found.
+static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
 {
 	nvmlDevice_t ours;
 
-	if (result != NVML_SUCCESS || !inside())
+	if (result != NVML_SUCCESS || !is_inside())
 		return result;
-	if (our_device(&ours) == NVML_SUCCESS && ours == *device)
+	if (find_our_device(&ours) == NVML_SUCCESS && ours == *device)
 		return NVML_SUCCESS;
 	*device = NULL;
 	return NVML_ERROR_NOT_FOUND;
 }
 
-static nvmlReturn_t count_one(nvmlReturn_t result, unsigned *count)
+static nvmlReturn_t set_count(nvmlReturn_t result, unsigned *count)
 {
-	if (result == NVML_SUCCESS && inside())
+	if (result == NVML_SUCCESS && is_inside())
 		*count = 1;
 	return result;
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
 {
-	return count_one(REAL(nvmlDeviceGetCount)(count), count);
+	return set_count(REAL(nvmlDeviceGetCount)(count), count);
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
-	return count_one(REAL(nvmlDeviceGetCount_v2)(count), count);
+	return set_count(REAL(nvmlDeviceGetCount_v2)(count), count);
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
 {
-	if (!inside())
+	if (!is_inside())
 		return REAL(nvmlDeviceGetHandleByIndex)(index, device);
-	return index == 0 && device ? our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
+	return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 {
-	if (!inside())
+	if (!is_inside())
 		return REAL(nvmlDeviceGetHandleByIndex_v2)(index, device);
-	return index == 0 && device ? our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
+	return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
-	return only_ours(REAL(nvmlDeviceGetHandleByUUID)(uuid, device), device);
+	return hide_others(REAL(nvmlDeviceGetHandleByUUID)(uuid, device), device);
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
 {
-	return only_ours(REAL(nvmlDeviceGetHandleBySerial)(serial, device), device);
+	return hide_others(REAL(nvmlDeviceGetHandleBySerial)(serial, device), device);
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus, nvmlDevice_t *device)
 {
-	return only_ours(REAL(nvmlDeviceGetHandleByPciBusId)(bus, device), device);
+	return hide_others(REAL(nvmlDeviceGetHandleByPciBusId)(bus, device), device);
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *device)
 {
-	return only_ours(REAL(nvmlDeviceGetHandleByPciBusId_v2)(bus, device), device);
+	return hide_others(REAL(nvmlDeviceGetHandleByPciBusId_v2)(bus, device), device);
 }
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
 	nvmlReturn_t result = REAL(nvmlDeviceGetIndex)(device, index);
 
-	if (result == NVML_SUCCESS && inside())
+	if (result == NVML_SUCCESS && is_inside())
 		*index = 0;
 	return result;
 }
 
-// The story that cuMemGetInfo tells: what is left of the quota, or of the device if less.
+// The same figures as cuMemGetInfo: free is what is left of the limit, or of the device if that is less.
 struct memory {
 	unsigned long long total, free, used;
 };
 
-static struct memory our_memory(unsigned long long real_total, unsigned long long real_free)
+static struct memory limit_memory(unsigned long long real_total, unsigned long long real_free)
 {
 	uint64_t limit, charged;
 	struct memory memory;
@@ -135,8 +135,8 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory
 {
 	nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
 
-	if (result == NVML_SUCCESS && inside()) {
-		struct memory ours = our_memory(memory->total, memory->free);
+	if (result == NVML_SUCCESS && is_inside()) {
+		struct memory ours = limit_memory(memory->total, memory->free);
 		*memory = (nvmlMemory_t){ours.total, ours.free, ours.used};
 	}
 	return result;
@@ -146,17 +146,17 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 {
 	nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
 
-	if (result == NVML_SUCCESS && inside()) {
-		struct memory ours = our_memory(memory->total, memory->free);
+	if (result == NVML_SUCCESS && is_inside()) {
+		struct memory ours = limit_memory(memory->total, memory->free);
 		memory->total = ours.total;
 		memory->free = ours.free;
 		memory->used = ours.used;
-		memory->reserved = 0; // the driver's own share is no part of a vGPU
+		memory->reserved = 0; // memory of the driver itself is not part of a vGPU
 	}
 	return result;
 }
 
-// NVML names processes as they are seen from where it runs, or from the host.
+// Returns true for a tenant of the vGPU. NVML reports process ids of the caller's PID namespace, or of the host's.
 static bool is_tenant(unsigned pid)
 {
 	struct vg_ledger_tenant tenant;
@@ -168,11 +168,11 @@ static bool is_tenant(unsigned pid)
 	return false;
 }
 
-// Every list of processes has the same shape: records that begin with the pid, and the number
-// of them that fits, replaced by the number there is.
+// All lists of processes have the same form: records that begin with the process id. *count is the number of records
+// that fit, and becomes the number that there are.
 typedef nvmlReturn_t (*list_function)(nvmlDevice_t device, unsigned *count, void *records);
 
-static nvmlReturn_t whole_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records,
+static nvmlReturn_t read_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records,
 			       unsigned *ret_count)
 {
 	unsigned count = 0, spare = 16;
@@ -203,10 +203,10 @@ static nvmlReturn_t list_tenants(list_function real, nvmlDevice_t device, unsign
 	char *list = NULL;
 	nvmlReturn_t result;
 
-	if (!inside() || !count)
+	if (!is_inside() || !count)
 		return real(device, count, records);
 	capacity = records ? *count : 0;
-	result = whole_list(real, device, size, &list, &all);
+	result = read_list(real, device, size, &list, &all);
 	if (result != NVML_SUCCESS)
 		return result;
 	for (unsigned i = 0; i < all; i++) {
@@ -244,7 +244,7 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t devi
 	nvmlReturn_t result = REAL(nvmlDeviceGetRunningProcessDetailList)(device, list);
 	unsigned ours = 0;
 
-	if (result != NVML_SUCCESS || !inside() || !list->procArray)
+	if (result != NVML_SUCCESS || !is_inside() || !list->procArray)
 		return result;
 	for (unsigned i = 0; i < list->numProcArrayEntries; i++)
 		if (is_tenant(list->procArray[i].pid))
@@ -259,7 +259,7 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nv
 	nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization)(device, samples, count, since);
 	unsigned ours = 0;
 
-	if (result != NVML_SUCCESS || !inside() || !samples)
+	if (result != NVML_SUCCESS || !is_inside() || !samples)
 		return result;
 	for (unsigned i = 0; i < *count; i++)
 		if (is_tenant(samples[i].pid))

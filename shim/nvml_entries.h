@@ -1,4 +1,4 @@
-// The real NVML behind each export: slots that nvml_exports.S defines. Any thread.
+// The real NVML's functions behind the exports, in the slots that nvml_exports.S defines. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -16,5 +16,5 @@ extern __attribute__((visibility("hidden"))) void *shim_slots[SHIM_NVML_COUNT];
 
 #define REAL(name) ((__typeof__(&name))__atomic_load_n(&shim_slots[SHIM_NVML_##name], __ATOMIC_RELAXED))
 
-// Loads NVML if that has not happened yet. False: there is none.
+// Loads NVML if it is not loaded yet. Returns false if there is none.
 bool shim_nvml_loaded(void);

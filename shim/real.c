@@ -1,6 +1,5 @@
-// Asking dlopen for "libcuda.so.1" would return ourselves, since that is our SONAME: so the
-// places where the dynamic linker would look are walked here, and each file found is
-// compared with our own by device and inode.
+// dlopen of "libcuda.so.1" would return this library, because it has that SONAME. So this code searches where the
+// dynamic linker would, and skips this library by its device and inode.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -16,7 +15,7 @@
 #include "shim/next_dlopen.h"
 #include "shim/real.h"
 
-static const char *const known_folders[] = {
+static const char *const known_directories[] = {
 	"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib",
 	"/run/opengl-driver/lib",
 };
@@ -39,35 +38,35 @@ static void *load_file(const char *path)
 	void *handle = shim_next_dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
 		const char *why = dlerror();
-		shim_log(SHIM_INFO, "passing over %s: %s", path, why ? why : "no reason given");
+		shim_log(SHIM_INFO, "skipping %s: %s", path, why ? why : "no reason given");
 	} else {
 		shim_log(SHIM_INFO, "using %s", path);
 	}
 	return handle;
 }
 
-static void *load_from_folder(const char *folder, size_t length, const char *soname)
+static void *load_from_directory(const char *directory, size_t length, const char *soname)
 {
 	char path[4096];
-	int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, folder, soname);
+	int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, directory, soname);
 
 	return written > 0 && (size_t)written < sizeof path && path[0] == '/' ? load_file(path) : NULL;
 }
 
-static void *load_from_search_path(const char *folders, const char *soname)
+static void *load_from_search_path(const char *directories, const char *soname)
 {
-	while (folders && *folders) {
-		size_t length = strcspn(folders, ":;");
-		void *handle = length ? load_from_folder(folders, length, soname) : NULL;
+	while (directories && *directories) {
+		size_t length = strcspn(directories, ":;");
+		void *handle = length ? load_from_directory(directories, length, soname) : NULL;
 		if (handle)
 			return handle;
-		folders += length + (folders[length] != '\0');
+		directories += length + (directories[length] != '\0');
 	}
 	return NULL;
 }
 
-// The linker's cache, format "glibc-ld.so.cache1.1" (elf/cache.c of glibc describes it):
-// a header, entries of {flags, offset of the key, offset of the path, ...}, strings.
+// The dynamic linker's cache, format "glibc-ld.so.cache1.1" (elf/cache.c of glibc describes it): a header, entries of
+// {flags, offset of the key, offset of the path, ...}, strings.
 struct cache_header {
 	char magic[20];
 	uint32_t entries;
@@ -142,8 +141,8 @@ void *shim_real_load(const char *soname, const char *override)
 	void *handle = load_from_search_path(secure_getenv("LD_LIBRARY_PATH"), soname);
 	if (!handle)
 		handle = load_from_cache(soname);
-	for (size_t i = 0; !handle && i < sizeof known_folders / sizeof *known_folders; i++)
-		handle = load_from_folder(known_folders[i], strlen(known_folders[i]), soname);
+	for (size_t i = 0; !handle && i < sizeof known_directories / sizeof *known_directories; i++)
+		handle = load_from_directory(known_directories[i], strlen(known_directories[i]), soname);
 	if (!handle)
 		shim_log(SHIM_WARNING, "no %s on this machine", soname);
 	return handle;

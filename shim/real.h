@@ -1,7 +1,7 @@
-// Finds and loads the real library that an interposer stands in front of. Any thread.
+// Finds and loads the real library behind an interposer. Any thread.
 #pragma once
 
-// Loads `soname` (libcuda.so.1, libnvidia-ml.so.1), never this library itself: the path in
-// the environment variable `override` and no other, if that is set; else LD_LIBRARY_PATH,
-// the linker's cache, known folders. Returns a handle for dlsym, or NULL.
+// Loads `soname` (libcuda.so.1, libnvidia-ml.so.1), but never this library itself. If the environment variable
+// `override` is set, loads the file that it names and no other. Otherwise searches LD_LIBRARY_PATH, the linker's cache,
+// and known directories. Returns a handle for dlsym, or NULL.
 void *shim_real_load(const char *soname, const char *override);

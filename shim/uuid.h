@@ -1,4 +1,4 @@
-// How the driver writes a GPU's UUID. Any thread.
+// GPU UUIDs as text, as the driver writes them. Any thread.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
