@@ -52,56 +52,36 @@ static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
 	return NVML_ERROR_NOT_FOUND;
 }
 
-static nvmlReturn_t set_count(nvmlReturn_t result, unsigned *count)
-{
-	if (result == NVML_SUCCESS && is_inside())
-		*count = 1;
-	return result;
-}
+#define GET_COUNT(name)                                                                                                \
+	SHIM_EXPORT nvmlReturn_t name(unsigned *count)                                                                 \
+	{                                                                                                              \
+		nvmlReturn_t result = REAL(name)(count);                                                               \
+		if (result == NVML_SUCCESS && is_inside())                                                             \
+			*count = 1;                                                                                    \
+		return result;                                                                                         \
+	}
+GET_COUNT(nvmlDeviceGetCount)
+GET_COUNT(nvmlDeviceGetCount_v2)
 
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
-{
-	return set_count(REAL(nvmlDeviceGetCount)(count), count);
-}
+#define GET_HANDLE_BY_INDEX(name)                                                                                      \
+	SHIM_EXPORT nvmlReturn_t name(unsigned index, nvmlDevice_t *device)                                            \
+	{                                                                                                              \
+		if (!is_inside())                                                                                      \
+			return REAL(name)(index, device);                                                              \
+		return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT;                   \
+	}
+GET_HANDLE_BY_INDEX(nvmlDeviceGetHandleByIndex)
+GET_HANDLE_BY_INDEX(nvmlDeviceGetHandleByIndex_v2)
 
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
-{
-	return set_count(REAL(nvmlDeviceGetCount_v2)(count), count);
-}
-
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
-{
-	if (!is_inside())
-		return REAL(nvmlDeviceGetHandleByIndex)(index, device);
-	return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
-{
-	if (!is_inside())
-		return REAL(nvmlDeviceGetHandleByIndex_v2)(index, device);
-	return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
-{
-	return hide_others(REAL(nvmlDeviceGetHandleByUUID)(uuid, device), device);
-}
-
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
-{
-	return hide_others(REAL(nvmlDeviceGetHandleBySerial)(serial, device), device);
-}
-
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus, nvmlDevice_t *device)
-{
-	return hide_others(REAL(nvmlDeviceGetHandleByPciBusId)(bus, device), device);
-}
-
-SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *device)
-{
-	return hide_others(REAL(nvmlDeviceGetHandleByPciBusId_v2)(bus, device), device);
-}
+#define GET_HANDLE_BY_NAME(name)                                                                                       \
+	SHIM_EXPORT nvmlReturn_t name(const char *text, nvmlDevice_t *device)                                          \
+	{                                                                                                              \
+		return hide_others(REAL(name)(text, device), device);                                                  \
+	}
+GET_HANDLE_BY_NAME(nvmlDeviceGetHandleByUUID)
+GET_HANDLE_BY_NAME(nvmlDeviceGetHandleBySerial)
+GET_HANDLE_BY_NAME(nvmlDeviceGetHandleByPciBusId)
+GET_HANDLE_BY_NAME(nvmlDeviceGetHandleByPciBusId_v2)
 
 SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {

@@ -93,7 +93,7 @@ static CUresult finish_allocation(const struct request *request, struct shim_poo
 }
 
 static CUresult allocate_from_pool(CUdeviceptr *dptr, const struct request *request,
-			   CUresult (*real)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
+				   CUresult (*real)(CUdeviceptr *, size_t, CUmemoryPool, CUstream))
 {
 	struct shim_pool *pool = shim_pool_find_counted(request->handle);
 	uint64_t growth;
@@ -122,38 +122,34 @@ static CUresult allocate_from_current_ptsz(CUdeviceptr *dptr, size_t bytes, CUme
 	return REAL(cuMemAllocAsync_ptsz)(dptr, bytes, stream);
 }
 
+#define ALLOCATE(abi, handle, is_per_thread, real, ...)                                                                \
+	do {                                                                                                           \
+		if (!shim_enforcing())                                                                                 \
+			return REAL(abi)(__VA_ARGS__, stream);                                                         \
+		struct request request = {VG_ENTRY_##abi, handle, bytes, stream, is_per_thread};                       \
+		return allocate_from_pool(dptr, &request, real);                                                       \
+	} while (0)
+
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
-	if (!shim_enforcing())
-		return REAL(cuMemAllocAsync)(dptr, bytes, stream);
-	struct request request = {VG_ENTRY_cuMemAllocAsync, find_current_pool(), bytes, stream, false};
-	return allocate_from_pool(dptr, &request, allocate_from_current);
+	ALLOCATE(cuMemAllocAsync, find_current_pool(), false, allocate_from_current, dptr, bytes);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUstream stream)
 {
-	if (!shim_enforcing())
-		return REAL(cuMemAllocAsync_ptsz)(dptr, bytes, stream);
-	struct request request = {VG_ENTRY_cuMemAllocAsync_ptsz, find_current_pool(), bytes, stream, true};
-	return allocate_from_pool(dptr, &request, allocate_from_current_ptsz);
+	ALLOCATE(cuMemAllocAsync_ptsz, find_current_pool(), true, allocate_from_current_ptsz, dptr, bytes);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
 						     CUstream stream)
 {
-	if (!shim_enforcing())
-		return REAL(cuMemAllocFromPoolAsync)(dptr, bytes, pool, stream);
-	struct request request = {VG_ENTRY_cuMemAllocFromPoolAsync, pool, bytes, stream, false};
-	return allocate_from_pool(dptr, &request, REAL(cuMemAllocFromPoolAsync));
+	ALLOCATE(cuMemAllocFromPoolAsync, pool, false, REAL(cuMemAllocFromPoolAsync), dptr, bytes, pool);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
 							  CUstream stream)
 {
-	if (!shim_enforcing())
-		return REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytes, pool, stream);
-	struct request request = {VG_ENTRY_cuMemAllocFromPoolAsync_ptsz, pool, bytes, stream, true};
-	return allocate_from_pool(dptr, &request, REAL(cuMemAllocFromPoolAsync_ptsz));
+	ALLOCATE(cuMemAllocFromPoolAsync_ptsz, pool, true, REAL(cuMemAllocFromPoolAsync_ptsz), dptr, bytes, pool);
 }
 
 static bool is_host(CUmemLocationType type)
