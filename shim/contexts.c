@@ -40,6 +40,16 @@ VG_HOT CUcontext shim_current_context(void)
 	return REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
+CUcontext shim_context_of_stream(CUstream stream)
+{
+	CUcontext context = shim_only_context;
+
+	if (context || !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
+	    REAL(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS)
+		return shim_current_context();
+	return context;
+}
+
 size_t shim_contexts_list(CUcontext *ret_contexts, size_t most)
 {
 	size_t count = 0;

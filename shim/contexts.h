@@ -11,6 +11,8 @@ extern _Atomic(CUcontext) shim_only_context;
 // Returns the context to which what the calling thread creates belongs: the only one, or else the thread's current one.
 // NULL: none.
 CUcontext shim_current_context(void);
+// Returns the context of a stream; for a default stream, shim_current_context().
+CUcontext shim_context_of_stream(CUstream stream);
 // Stores the live contexts, at most `most` of them, and returns how many it stored.
 size_t shim_contexts_list(CUcontext *ret_contexts, size_t most);
 // Notes the primary context, NULL if it is unknown or destroyed. is_charged: it exists and is charged.

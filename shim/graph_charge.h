@@ -5,7 +5,7 @@
 // A graph of this process may have an allocation node. While it is false, no graph is searched for them.
 extern _Atomic bool shim_may_have_graph_memory;
 // Number of executable graphs with memory.
-extern _Atomic unsigned int shim_graph_count;
+extern SHIM_HIDDEN _Atomic unsigned int shim_graph_count;
 
 // Before an instantiation: charges what the graph's allocation nodes occupy, and stores that.
 CUresult shim_graph_begin_instantiate(enum vg_entry entry, CUgraph graph, uint64_t *ret_bytes);

@@ -7,16 +7,6 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // from the look at a context's charge until it is raised
 
-static CUcontext find_context(CUstream stream)
-{
-	CUcontext context = shim_only_context;
-
-	if (context || !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
-	    REAL(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS)
-		return shim_current_context();
-	return context;
-}
-
 // Makes the launch's context current, which it need not be. Returns false if there is no context.
 static bool enter_context(CUcontext context)
 {
@@ -94,7 +84,7 @@ CUresult shim_raise_for_launch(enum vg_entry entry, CUfunction function, CUstrea
 	*ret_raise = (struct shim_raise){0};
 	if (!shim_counting() || !shim_record_find(SHIM_KERNEL, (uintptr_t)function, &kernel))
 		return CUDA_SUCCESS;
-	ret_raise->context = context ? context : find_context(stream);
+	ret_raise->context = context ? context : shim_context_of_stream(stream);
 	if (kernel.origin == SHIM_UNKNOWN) {
 		result = load_deferred(entry, (CUkernel)function, ret_raise->context);
 		if (result != CUDA_SUCCESS || !shim_record_find(SHIM_KERNEL, (uintptr_t)function, &kernel))

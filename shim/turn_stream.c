@@ -58,16 +58,6 @@ static uintptr_t make_key(CUstream stream, CUcontext context)
 	return stream && stream != CU_STREAM_LEGACY ? (uintptr_t)stream : (uintptr_t)context;
 }
 
-static CUcontext find_context(CUstream stream)
-{
-	CUcontext context = NULL;
-
-	if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
-	    REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
-		return context;
-	return shim_current_context();
-}
-
 static struct shim_turn_stream *find_stream(uintptr_t key)
 {
 	for (unsigned int i = 0; i < used; i++)
@@ -102,7 +92,7 @@ struct shim_turn_stream *shim_turn_stream(CUstream handle)
 
 	if (stream && latest_key == key && stream->key == key)
 		return stream;
-	if (!key || (!context && !(context = find_context(handle))))
+	if (!key || (!context && !(context = shim_context_of_stream(handle))))
 		return NULL;
 	stream = find_stream(key);
 	if (!stream) {
