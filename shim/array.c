@@ -6,7 +6,7 @@
 #include "shim/contexts.h"
 #include "shim/mapping.h"
 
-static unsigned int format_bytes(CUarray_format format)
+static unsigned int measure_format(CUarray_format format)
 {
 	switch (format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -25,7 +25,7 @@ static unsigned int format_bytes(CUarray_format format)
 // error.
 static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
 {
-	uint64_t bytes = (uint64_t)format_bytes(shape->Format) * (shape->NumChannels ? shape->NumChannels : 1);
+	uint64_t bytes = (uint64_t)measure_format(shape->Format) * (shape->NumChannels ? shape->NumChannels : 1);
 	const uint64_t extents[] = {shape->Width, shape->Height, shape->Depth};
 
 	for (int i = 0; i < 3; i++)
@@ -37,7 +37,7 @@ static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int
 	return shim_exceeds_device(bytes) ? 0 : bytes; 
 }
 
-static bool allocates(const CUDA_ARRAY3D_DESCRIPTOR *shape)
+static bool needs_memory(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
 	return !(shape->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING));
 }
@@ -50,7 +50,7 @@ static uint64_t measure_array(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 	CUresult result;
 	CUarray shadow;
 
-	if (!allocates(shape))
+	if (!needs_memory(shape))
 		return 0;
 	deferred.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
 	if (REAL(cuArray3DCreate_v2)(&shadow, &deferred) != CUDA_SUCCESS)
@@ -69,7 +69,7 @@ static uint64_t measure_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned in
 	CUmipmappedArray shadow;
 	CUresult result;
 
-	if (!allocates(shape))
+	if (!needs_memory(shape))
 		return 0;
 	deferred.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
 	if (REAL(cuMipmappedArrayCreate)(&shadow, &deferred, levels) != CUDA_SUCCESS)

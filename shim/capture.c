@@ -7,7 +7,7 @@
 
 static __thread SHIM_TLS char per_thread_stream; // its address is the key of the thread's default stream
 
-static uint64_t stream_key(CUstream stream, bool per_thread)
+static uint64_t make_stream_key(CUstream stream, bool per_thread)
 {
 	if (stream == CU_STREAM_PER_THREAD || (per_thread && !stream))
 		return (uintptr_t)&per_thread_stream;
@@ -16,7 +16,7 @@ static uint64_t stream_key(CUstream stream, bool per_thread)
 
 static void note_begin(CUstream stream, bool per_thread)
 {
-	const struct shim_record record = {.type = SHIM_CAPTURE, .key = stream_key(stream, per_thread)};
+	const struct shim_record record = {.type = SHIM_CAPTURE, .key = make_stream_key(stream, per_thread)};
 
 	if (shim_record_put(&record) == 0)
 		atomic_fetch_add(&shim_captures, 1);
@@ -27,7 +27,7 @@ static void note_end(CUstream stream, bool per_thread)
 {
 	struct shim_record record;
 
-	if (shim_record_remove(SHIM_CAPTURE, stream_key(stream, per_thread), &record))
+	if (shim_record_remove(SHIM_CAPTURE, make_stream_key(stream, per_thread), &record))
 		atomic_fetch_sub(&shim_captures, 1);
 }
 

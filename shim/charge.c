@@ -19,7 +19,7 @@ uint64_t shim_round_granularity(uint64_t bytes)
 	return bytes > UINT64_MAX - granularity ? bytes : (bytes + granularity - 1) & ~(granularity - 1);
 }
 
-VG_HOT static CUresult reserve(enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT static CUresult charge_ledger(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	switch (shim_session()) {
 	case SHIM_TENANT:
@@ -35,12 +35,12 @@ VG_HOT static CUresult reserve(enum vg_ledger_kind kind, uint64_t bytes)
 }
 
 // Charges before it checks, so that processes that do so at the same time cannot all pass the check.
-VG_COLD static CUresult reserve_fixed(enum vg_ledger_kind kind, uint64_t bytes)
+VG_COLD static CUresult charge_ledger_fixed(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
 
 	pthread_mutex_lock(&fixed_lock);
-	result = reserve(kind, bytes);
+	result = charge_ledger(kind, bytes);
 	if (result == CUDA_SUCCESS && shim_fixed_exceeds(0)) {
 		shim_refund(kind, bytes);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -51,7 +51,8 @@ VG_COLD static CUresult reserve_fixed(enum vg_ledger_kind kind, uint64_t bytes)
 
 VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
 {
-	return shim_evictable && kind != VG_LEDGER_MANAGED ? reserve_fixed(kind, bytes) : reserve(kind, bytes);
+	return shim_evictable && kind != VG_LEDGER_MANAGED ? charge_ledger_fixed(kind, bytes)
+							   : charge_ledger(kind, bytes);
 }
 
 VG_COLD CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
@@ -101,13 +102,13 @@ VG_HOT CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind ki
 	return result;
 }
 
-static CUresult reserve_evictable(enum vg_ledger_kind kind, uint64_t bytes)
+static CUresult charge_ledger_evictable(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
 
 	pthread_mutex_lock(&fixed_lock);
 	shim_fixed_note_evictable((int64_t)bytes);
-	result = reserve(kind, bytes);
+	result = charge_ledger(kind, bytes);
 	if (result != CUDA_SUCCESS)
 		shim_fixed_note_evictable(-(int64_t)bytes);
 	pthread_mutex_unlock(&fixed_lock);
@@ -119,9 +120,9 @@ CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, ui
 	CUresult result;
 
 	shim_undeclared_update(shim_session_ledger(), bytes);
-	result = reserve_evictable(kind, bytes);
+	result = charge_ledger_evictable(kind, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_room())
-		result = reserve_evictable(kind, bytes);
+		result = charge_ledger_evictable(kind, bytes);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;
 }
 

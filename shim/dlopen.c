@@ -11,7 +11,7 @@
 void *(*shim_real_dlopen)(const char *file, int mode) __attribute__((visibility("hidden")));
 const char *shim_dlopen_file(const char *file) __attribute__((visibility("hidden")));
 
-static void find_next(void)
+static void find_real_dlopen(void)
 {
 	if (__atomic_load_n(&shim_real_dlopen, __ATOMIC_RELAXED))
 		return;
@@ -21,7 +21,7 @@ static void find_next(void)
 
 void *shim_next_dlopen(const char *file, int mode)
 {
-	find_next();
+	find_real_dlopen();
 	return shim_real_dlopen(file, mode);
 }
 
@@ -51,7 +51,7 @@ static bool is_interposed(const char *soname)
 
 const char *shim_dlopen_file(const char *file)
 {
-	find_next();
+	find_real_dlopen();
 	if (!file)
 		return file;
 	if (names_library(file, "libcuda.so"))

@@ -54,14 +54,14 @@ void *shim_export(unsigned int row)
 	return (char *)shim_exports + shim_exports[row];
 }
 
-static unsigned int address_hash(const void *address)
+static unsigned int hash_address(const void *address)
 {
 	return (unsigned int)(((uintptr_t)address >> 4) * 0x9e3779b97f4a7c15ull >> 53) % ADDRESS_TABLE;
 }
 
 static void remember_address(const void *address, unsigned int row)
 {
-	unsigned int i = address_hash(address);
+	unsigned int i = hash_address(address);
 
 	while (addresses[i].address)
 		i = (i + 1) % ADDRESS_TABLE;
@@ -83,7 +83,7 @@ static void fill_slot(void *driver, unsigned int row, const char *name)
 	__atomic_store_n(&shim_slots[row], target, __ATOMIC_RELEASE);
 }
 
-static void load(void)
+static void load_driver(void)
 {
 	void *driver = shim_real_load("libcuda.so.1", "VIRGATE_DRIVER");
 	const char *name = opaque_names;
@@ -97,7 +97,7 @@ static void load(void)
 
 bool shim_driver_loaded(void)
 {
-	pthread_once(&load_once, load);
+	pthread_once(&load_once, load_driver);
 	return loaded;
 }
 
@@ -108,13 +108,13 @@ bool shim_driver_has(unsigned int row)
 
 void *shim_resolve(uint64_t row)
 {
-	pthread_once(&load_once, load);
+	pthread_once(&load_once, load_driver);
 	return __atomic_load_n(&shim_slots[row], __ATOMIC_RELAXED);
 }
 
 bool shim_next_row_at(const void *address, unsigned int *cursor, unsigned int *ret_row)
 {
-	unsigned int start = address_hash(address);
+	unsigned int start = hash_address(address);
 
 	if (!shim_driver_loaded() || !address)
 		return false;

@@ -119,7 +119,7 @@ static uint32_t count_restores(void)
 	return vg_ledger_restores(ledger);
 }
 
-static uint64_t clock_ns(void)
+static uint64_t read_clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);
 }
@@ -129,7 +129,7 @@ static bool is_capturing(void)
 	return atomic_load(&shim_captures) != 0;
 }
 
-static const char *reason_text(const struct pager_slot *slot, char *text, size_t size)
+static const char *format_reason(const struct pager_slot *slot, char *text, size_t size)
 {
 	uint32_t row = atomic_load(&slot->row);
 	unsigned long long mib = atomic_load(&slot->missing) >> 20;
@@ -166,7 +166,7 @@ static void log_failure(const struct pager_slot *slot)
 	bool is_away = atomic_load(&slot->state) == PAGER_OUT;
 
 	shim_log(SHIM_WARNING, "vGPU %s: cannot %s: %s", vg_ledger_name(ledger), is_away ? "resume" : "suspend",
-		 reason_text(slot, text, sizeof text));
+		 format_reason(slot, text, sizeof text));
 }
 
 // Reads the name of the vGPU that has the device. The daemon writes it, but every process of this vGPU can overwrite
@@ -250,7 +250,7 @@ static void log_not_hashed(const struct pager_slot *slot)
 void shim_evict_start(const struct vg_ledger *of)
 {
 	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot,
-					.restores = count_restores, .clock_ns = clock_ns,
+					.restores = count_restores, .clock_ns = read_clock_ns,
 					.contexts = shim_contexts_list, .captures = is_capturing, .failed = log_failure,
 					.not_hashed = log_not_hashed, .waits = log_waiting,
 					.host_limit = vg_ledger_swap(of), .hash_least = choose_hash_least(of),

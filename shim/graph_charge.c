@@ -132,7 +132,7 @@ static uint64_t round_to_step(uint64_t bytes)
 
 // Sets the charge to what it should be. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room, and the charge is unchanged.
 // With the lock held.
-static CUresult reconcile(void)
+static CUresult reconcile_graphs(void)
 {
 	cuuint64_t reserved = 0;
 	uint64_t wanted = round_to_step(declared);
@@ -157,7 +157,7 @@ void shim_graphs_reconcile(void)
 
 	pthread_mutex_lock(&lock);
 	if (charged || declared)
-		reconcile();
+		reconcile_graphs();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -181,7 +181,7 @@ static CUresult add_declared(uint64_t bytes)
 	pthread_mutex_lock(&lock);
 	before = declared;
 	if (!__builtin_add_overflow(declared, bytes, &declared))
-		result = reconcile();
+		result = reconcile_graphs();
 	if (result != CUDA_SUCCESS)
 		declared = before;
 	pthread_mutex_unlock(&lock);
@@ -194,7 +194,7 @@ static void remove_declared(uint64_t bytes)
 
 	pthread_mutex_lock(&lock);
 	declared -= bytes;
-	reconcile();
+	reconcile_graphs();
 	pthread_mutex_unlock(&lock);
 }
 

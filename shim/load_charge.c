@@ -99,7 +99,7 @@ static void collect_bytes(const struct shim_record *record)
 
 // Unloads a module or library. Removes its records before the driver's call, because the handle may be reused at once,
 // and refunds after it.
-static CUresult unload(enum shim_record_type type, void *handle, uint64_t bytes)
+static CUresult unload_code(enum shim_record_type type, void *handle, uint64_t bytes)
 {
 	struct shim_record again = make_record(type, handle, 0);
 	CUresult result;
@@ -131,7 +131,7 @@ static void undo_load(enum shim_record_type type, void *handle)
 		has_overrun = true;
 		return;
 	}
-	if (unload(type, handle, record.bytes) != CUDA_SUCCESS) {
+	if (unload_code(type, handle, record.bytes) != CUDA_SUCCESS) {
 		has_overrun = true;
 		return;
 	}
@@ -206,9 +206,9 @@ CUresult shim_load_unload(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {0};
 	bool is_known = shim_record_remove(type, (uintptr_t)handle, &record);
-	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload(type, handle, record.bytes);
+	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload_code(type, handle, record.bytes);
 
-	record.bytes = 0; // unload() has put them back
+	record.bytes = 0; // unload_code() has put them back
 	if (result != CUDA_SUCCESS && is_known)
 		shim_record_add_bytes(&record);
 	return result;

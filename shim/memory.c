@@ -103,7 +103,7 @@ static void free_request(const struct request *request, CUdeviceptr address)
 }
 
 // Allocates what was charged.
-VG_HOT static CUresult allocate(struct request *request, CUdeviceptr *address)
+VG_HOT static CUresult allocate_charged(struct request *request, CUdeviceptr *address)
 {
 	if (request->is_evictable)
 		return shim_evict_allocate(request->entry, address, request->asked);
@@ -154,7 +154,7 @@ VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t byte
 			*dptr = 0; // as the driver does
 		return result;
 	}
-	result = allocate(&request, dptr);
+	result = allocate_charged(&request, dptr);
 	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
@@ -220,7 +220,7 @@ static CUresult allocate_pitched(struct request *request, CUdeviceptr *address, 
 	if (!request->is_evictable)
 		return REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);
 	*pitch = (width + 511) & ~(size_t)511;
-	return allocate(request, address);
+	return allocate_charged(request, address);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,

@@ -35,7 +35,7 @@ void *shim_next_dlopen(const char *file, int mode)
 	return next ? next(file, mode) : NULL;
 }
 
-static void load(void)
+static void load_nvml(void)
 {
 	void *library = shim_real_load("libnvidia-ml.so.1", "VIRGATE_NVML");
 	const char *name = names;
@@ -51,13 +51,13 @@ static void load(void)
 
 bool shim_nvml_loaded(void)
 {
-	pthread_once(&load_once, load);
+	pthread_once(&load_once, load_nvml);
 	return loaded;
 }
 
 void *shim_resolve(uint64_t row)
 {
-	pthread_once(&load_once, load);
+	pthread_once(&load_once, load_nvml);
 	return __atomic_load_n(&shim_slots[row], __ATOMIC_RELAXED);
 }
 

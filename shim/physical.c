@@ -78,7 +78,7 @@ static void remove_pins(uint64_t owner, bool all, uint64_t offset)
 }
 
 // Frees the object and returns how many bytes are left to refund.
-static uint64_t destroy(struct shim_physical *physical)
+static uint64_t destroy_physical(struct shim_physical *physical)
 {
 	if (physical->has_pins)
 		remove_pins((uintptr_t)physical, true, 0);
@@ -94,7 +94,7 @@ void shim_physical_unref_locked(struct shim_physical *physical)
 		return;
 	enum vg_ledger_kind kind = physical->kind;
 	bool is_evictable = physical->is_evictable;
-	uint64_t bytes = destroy(physical);
+	uint64_t bytes = destroy_physical(physical);
 	if (is_evictable)
 		shim_refund_evictable(kind, bytes);
 	else
@@ -132,7 +132,7 @@ uint64_t shim_physical_detach(struct shim_physical *physical)
 
 	pthread_mutex_lock(&shim_physical_lock);
 	if (physical->references == 1)
-		bytes = destroy(physical);
+		bytes = destroy_physical(physical);
 	else
 		set_references(physical, physical->references - 1);
 	pthread_mutex_unlock(&shim_physical_lock);

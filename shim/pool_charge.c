@@ -94,7 +94,7 @@ static uint64_t change_charge(struct shim_pool *pool, uint64_t growth)
 }
 
 // Does the same, and changes the size of the shared allocation, if the pool is one. With the lock held.
-static uint64_t reconcile(struct shim_pool *pool, uint64_t growth)
+static uint64_t reconcile_pool(struct shim_pool *pool, uint64_t growth)
 {
 	uint64_t before = pool->charged, missing = change_charge(pool, growth);
 
@@ -108,7 +108,7 @@ void shim_pools_reconcile(void)
 	pthread_mutex_lock(&lock);
 	for (struct shim_pool *pool = pools; pool; pool = pool->next)
 		if (pool->is_counted && !pool->is_destroyed)
-			reconcile(pool, 0);
+			reconcile_pool(pool, 0);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -121,12 +121,12 @@ void shim_pools_trim(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void unlink_pool(struct shim_pool *gone)
+static void unlink_pool(struct shim_pool *ended)
 {
 	for (struct shim_pool **link = &pools; *link; link = &(*link)->next) {
-		if (*link == gone) {
-			*link = gone->next;
-			free(gone);
+		if (*link == ended) {
+			*link = ended->next;
+			free(ended);
 			return;
 		}
 	}
@@ -168,7 +168,7 @@ uint64_t shim_pool_end_growth(struct shim_pool *pool, uint64_t growth, uint64_t 
 	uint64_t missing;
 
 	pthread_mutex_lock(&lock);
-	missing = reconcile(pool, growth);
+	missing = reconcile_pool(pool, growth);
 	pool->live += allocated;
 	pthread_mutex_unlock(&lock);
 	return missing;
@@ -290,7 +290,7 @@ CUresult shim_pool_destroy(struct shim_pool *pool)
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
-	reconcile(pool, 0);
+	reconcile_pool(pool, 0);
 	pool->is_destroyed = true; // before the call, because the driver may reuse the handle at once
 	pool->live++;		   // so that another thread's last free does not end the pool meanwhile
 	pthread_mutex_unlock(&lock);

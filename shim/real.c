@@ -83,7 +83,7 @@ struct cache_entry {
 };
 enum { CACHE_ELF_X86_64 = 0x0303 };
 
-static const char *cache_string(const char *cache, size_t size, uint32_t offset)
+static const char *read_cache_string(const char *cache, size_t size, uint32_t offset)
 {
 	return offset < size && memchr(cache + offset, '\0', size - offset) ? cache + offset : NULL;
 }
@@ -97,8 +97,8 @@ static void *load_from_cache_image(const char *cache, size_t size, const char *s
 		return NULL;
 	const struct cache_entry *entries = (const struct cache_entry *)(header + 1);
 	for (uint32_t i = 0; i < header->entries; i++) {
-		const char *key = cache_string(cache, size, entries[i].key);
-		const char *path = cache_string(cache, size, entries[i].value);
+		const char *key = read_cache_string(cache, size, entries[i].key);
+		const char *path = read_cache_string(cache, size, entries[i].value);
 		if (entries[i].flags != CACHE_ELF_X86_64 || !key || !path || strcmp(key, soname) != 0)
 			continue;
 		void *handle = load_file(path);

@@ -25,7 +25,7 @@ void shim_reconcile(void)
 		reclaimers[i].reconcile();
 }
 
-static void trim(void)
+static void trim_all(void)
 {
 	for (size_t i = 0; i < reclaimer_count; i++)
 		if (reclaimers[i].trim)
@@ -42,7 +42,7 @@ bool shim_reclaim(void)
 		return false;
 	before = vg_ledger_used_here(ledger);
 	shim_reconcile();
-	trim();
+	trim_all();
 	shim_reconcile();
 	return vg_ledger_used_here(ledger) < before;
 }

@@ -36,7 +36,7 @@ static uint64_t hash_key(enum shim_record_type type, uint64_t key)
 	return (mixed & ~7ull) + (key >> 21 & 7);
 }
 
-static struct shard *shard_of(uint64_t hashed)
+static struct shard *find_shard(uint64_t hashed)
 {
 	return &shards[hashed >> (64 - SHARD_BITS)];
 }
@@ -59,7 +59,7 @@ VG_HOT static struct shim_record *find_entry(const struct shard *shard, uint64_t
 }
 
 // Makes the table larger, or only removes the removed entries from it.
-VG_COLD static int rebuild(struct shard *shard)
+VG_COLD static int rebuild_shard(struct shard *shard)
 {
 	size_t capacity = !shard->capacity ? FIRST_CAPACITY : shard->capacity << (shard->count * 4 >= shard->capacity);
 	struct shim_record *old = shard->records, *records = calloc(capacity, sizeof *records);
@@ -77,7 +77,7 @@ VG_COLD static int rebuild(struct shard *shard)
 	return 0;
 }
 
-static void erase(struct shard *shard, struct shim_record *record)
+static void erase_record(struct shard *shard, struct shim_record *record)
 {
 	size_t next = ((size_t)(record - shard->records) + 1) & (shard->capacity - 1);
 
@@ -86,7 +86,7 @@ static void erase(struct shard *shard, struct shim_record *record)
 	shard->count--;
 }
 
-static void store(struct shard *shard, struct shim_record *at, const struct shim_record *record)
+static void store_record(struct shard *shard, struct shim_record *at, const struct shim_record *record)
 {
 	shard->used += at->type == NEVER;
 	shard->count += !is_record(at);
@@ -97,7 +97,7 @@ static void store(struct shard *shard, struct shim_record *at, const struct shim
 // that searches end. With the shard locked.
 VG_HOT static struct shim_record *prepare_entry(struct shard *shard, uint64_t hashed, const struct shim_record *record)
 {
-	if (shard->used * 2 >= shard->capacity && rebuild(shard) != 0 && shard->used + 1 >= shard->capacity)
+	if (shard->used * 2 >= shard->capacity && rebuild_shard(shard) != 0 && shard->used + 1 >= shard->capacity)
 		return NULL;
 	return find_entry(shard, hashed, record->type, record->key);
 }
@@ -105,13 +105,13 @@ VG_HOT static struct shim_record *prepare_entry(struct shard *shard, uint64_t ha
 VG_HOT int shim_record_put(const struct shim_record *record)
 {
 	uint64_t hashed = hash_key(record->type, record->key);
-	struct shard *shard = shard_of(hashed);
+	struct shard *shard = find_shard(hashed);
 	struct shim_record *at;
 
 	vg_lock_take(&shard->lock);
 	at = prepare_entry(shard, hashed, record);
 	if (at)
-		store(shard, at, record);
+		store_record(shard, at, record);
 	vg_lock_give(&shard->lock);
 	return at ? 0 : -ENOMEM;
 }
@@ -119,7 +119,7 @@ VG_HOT int shim_record_put(const struct shim_record *record)
 int shim_record_reference_or_put(const struct shim_record *record)
 {
 	uint64_t hashed = hash_key(record->type, record->key);
-	struct shard *shard = shard_of(hashed);
+	struct shard *shard = find_shard(hashed);
 	struct shim_record *at;
 	int result = -ENOMEM;
 
@@ -129,7 +129,7 @@ int shim_record_reference_or_put(const struct shim_record *record)
 		at->references++;
 		result = 1;
 	} else if (at) {
-		store(shard, at, record);
+		store_record(shard, at, record);
 		at->references = 1;
 		result = 0;
 	}
@@ -141,7 +141,7 @@ int shim_record_reference_or_put(const struct shim_record *record)
 VG_HOT static struct shim_record *lock_record(enum shim_record_type type, uint64_t key, struct shard **ret_shard)
 {
 	uint64_t hashed = hash_key(type, key);
-	struct shard *shard = shard_of(hashed);
+	struct shard *shard = find_shard(hashed);
 
 	vg_lock_take(&shard->lock);
 	if (shard->capacity) {
@@ -175,7 +175,7 @@ VG_HOT bool shim_record_remove(enum shim_record_type type, uint64_t key, struct 
 	if (!record)
 		return false;
 	*ret_record = *record;
-	erase(shard, record);
+	erase_record(shard, record);
 	vg_lock_give(&shard->lock);
 	return true;
 }
@@ -190,7 +190,7 @@ bool shim_record_add_references(enum shim_record_type type, uint64_t key, int ch
 	record->references += (uint32_t)change;
 	*ret_record = *record;
 	if (record->references == 0)
-		erase(shard, record);
+		erase_record(shard, record);
 	vg_lock_give(&shard->lock);
 	return true;
 }
@@ -214,7 +214,7 @@ bool shim_record_set_physical(enum shim_record_type type, uint64_t key, void *da
 int shim_record_add_bytes(const struct shim_record *record)
 {
 	uint64_t hashed = hash_key(record->type, record->key);
-	struct shard *shard = shard_of(hashed);
+	struct shard *shard = find_shard(hashed);
 	struct shim_record *at;
 
 	vg_lock_take(&shard->lock);
@@ -222,7 +222,7 @@ int shim_record_add_bytes(const struct shim_record *record)
 	if (at && is_record(at))
 		at->bytes += record->bytes;
 	else if (at)
-		store(shard, at, record);
+		store_record(shard, at, record);
 	vg_lock_give(&shard->lock);
 	return at ? 0 : -ENOMEM;
 }
@@ -248,7 +248,7 @@ static bool remove_one(struct shard *shard, const struct wanted *wanted, struct 
 	for (size_t i = 0; i < shard->capacity && !found; i++) {
 		if (is_wanted(&shard->records[i], wanted)) {
 			*ret_record = shard->records[i];
-			erase(shard, &shard->records[i]);
+			erase_record(shard, &shard->records[i]);
 			found = true;
 		}
 	}

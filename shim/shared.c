@@ -38,7 +38,7 @@ static struct shim_physical *find_guest(uint32_t number, const char *of)
 }
 
 // Leaves the shared allocation. Stores how much of this process's charge passed to the allocation itself.
-static void leave(struct shim_physical *physical, uint64_t *ret_passed)
+static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 {
 	uint32_t number = physical->shared;
 
@@ -55,18 +55,18 @@ static void leave(struct shim_physical *physical, uint64_t *ret_passed)
 		vg_ledger_share_leave(shim_session_ledger(), number, physical->kind, physical->bytes, ret_passed);
 }
 
-static uint64_t leave_last(struct shim_physical *physical)
+static uint64_t leave_and_count(struct shim_physical *physical)
 {
 	uint64_t passed;
 
-	leave(physical, &passed);
+	leave_shared(physical, &passed);
 	return physical->bytes - passed;
 }
 
 static void add_shared(struct shim_physical *physical, uint32_t number)
 {
 	physical->shared = number;
-	physical->leave_shared = leave_last;
+	physical->leave_shared = leave_and_count;
 	physical->next_shared = shared;
 	shared = physical;
 }
@@ -194,7 +194,7 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 	}
 	if (!make_shared(physical) || vg_ledger_share_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
 		return;
-	leave(physical, &passed); // no process has joined it, since it has no name
+	leave_shared(physical, &passed); // no process has joined it, since it has no name
 	if (vg_ledger_share_join(ledger, key, &number, &size) == 0)
 		become_joined(physical, number, size);
 }
@@ -220,7 +220,7 @@ CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical)
 	pthread_mutex_lock(&shim_physical_lock);
 	if (physical->is_joined) {
 		owned = size;
-		leave(physical, &passed);
+		leave_shared(physical, &passed);
 		physical->is_joined = false;
 		physical->mark = 0;
 		shim_physical_resize(physical, size);

@@ -84,7 +84,7 @@ static void start_tenant(struct vg_ledger *ledger)
 	shim_evict_start(ledger);
 }
 
-static enum shim_state start(void)
+static enum shim_state start_session(void)
 {
 	const char *path = secure_getenv("VIRGATE_LEDGER");
 	struct vg_ledger *ledger;
@@ -105,7 +105,7 @@ enum shim_state shim_session_start(void)
 
 	pthread_mutex_lock(&start_lock);
 	if (shim_state == SHIM_UNSET)
-		__atomic_store_n((int *)&shim_state, start(), __ATOMIC_RELEASE);
+		__atomic_store_n((int *)&shim_state, start_session(), __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&start_lock);
 	errno = saved;
 	return (enum shim_state)shim_state;

@@ -45,7 +45,7 @@ static const uint64_t unknown_least_ns = 100000; // for a kind of work that was 
 static const uint64_t spin_most_ns = 60000;	 // a sleep takes about as long
 
 // Times in the page and the slots are by this clock, which the daemon uses as well.
-static uint64_t clock_ns(void)
+static uint64_t read_clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);
 }
@@ -61,10 +61,11 @@ void shim_turn_start(const struct vg_ledger *of)
 	restores = vg_ledger_restores(of);
 	shim_turn_word = &process.page->word;
 	for (unsigned int row = 0; row < SHIM_TURN_COUNT; row++) {
-		void **place = &shim_slots[rows[row].entry];
-		shim_turn_below[row] = *place;
+		void **slot_of_row = &shim_slots[rows[row].entry];
+		shim_turn_below[row] = *slot_of_row;
 		if (shim_driver_has(rows[row].entry))
-			__atomic_store_n(place, (char *)shim_turn_stubs + shim_turn_stubs[row], __ATOMIC_RELEASE);
+			__atomic_store_n(slot_of_row, (char *)shim_turn_stubs + shim_turn_stubs[row],
+					 __ATOMIC_RELEASE);
 	}
 }
 
@@ -78,7 +79,7 @@ struct call {
 	const uint64_t *registers, *stack;
 };
 
-static uint64_t argument(const struct call *call, int index)
+static uint64_t read_argument(const struct call *call, int index)
 {
 	return index < 6 ? call->registers[index] : call->stack[index - 6];
 }
@@ -101,10 +102,10 @@ static CUstream find_stream(const struct call *call)
 	CUstream stream = NULL;
 
 	if (rows[call->row].class == EXTENDED) {
-		const CUlaunchConfig *config = (const CUlaunchConfig *)(uintptr_t)argument(call, 0);
+		const CUlaunchConfig *config = (const CUlaunchConfig *)(uintptr_t)read_argument(call, 0);
 		stream = config ? config->hStream : NULL;
 	} else if (rows[call->row].stream != NONE) {
-		stream = (CUstream)(uintptr_t)argument(call, rows[call->row].stream);
+		stream = (CUstream)(uintptr_t)read_argument(call, rows[call->row].stream);
 	}
 	if (stream)
 		return stream;
@@ -120,25 +121,25 @@ static uint64_t hash_shape(const struct call *call)
 
 	switch (rows[call->row].class) {
 	case KERNEL:
-		return turn_shape((const void *)(uintptr_t)argument(call, 0),
-				  (uint64_t)(uint32_t)argument(call, 1) * (uint32_t)argument(call, 2) *
-					  (uint32_t)argument(call, 3));
+		return turn_shape((const void *)(uintptr_t)read_argument(call, 0),
+				  (uint64_t)(uint32_t)read_argument(call, 1) * (uint32_t)read_argument(call, 2) *
+					  (uint32_t)read_argument(call, 3));
 	case EXTENDED:
-		config = (const CUlaunchConfig *)(uintptr_t)argument(call, 0);
-		return turn_shape((const void *)(uintptr_t)argument(call, 1),
+		config = (const CUlaunchConfig *)(uintptr_t)read_argument(call, 0);
+		return turn_shape((const void *)(uintptr_t)read_argument(call, 1),
 				  config ? (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ : 0);
 	case OBJECT:
-		return turn_shape((const void *)(uintptr_t)argument(call, rows[call->row].shape), 0);
+		return turn_shape((const void *)(uintptr_t)read_argument(call, rows[call->row].shape), 0);
 	case BYTES:
 	case COPY:
-		value = argument(call, rows[call->row].shape);
+		value = read_argument(call, rows[call->row].shape);
 		return turn_shape(row, value ? 64 - (unsigned int)__builtin_clzll(value) : 0);
 	default:
 		return turn_shape(row, 0);
 	}
 }
 
-static bool is_host(uint64_t address)
+static bool is_host_address(uint64_t address)
 {
 	unsigned int type = CU_MEMORYTYPE_HOST;
 
@@ -148,19 +149,19 @@ static bool is_host(uint64_t address)
 
 static bool is_host_side(CUmemorytype type, CUdeviceptr address)
 {
-	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && is_host(address));
+	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && is_host_address(address));
 }
 
 // Returns true for a copy with one side in host memory. A copy engine does it, which takes no time of the
 // multiprocessors.
 static bool is_host_copy(const struct call *call)
 {
-	const CUDA_MEMCPY2D *two = (const CUDA_MEMCPY2D *)(uintptr_t)argument(call, 0);
-	const CUDA_MEMCPY3D *three = (const CUDA_MEMCPY3D *)(uintptr_t)argument(call, 0);
+	const CUDA_MEMCPY2D *two = (const CUDA_MEMCPY2D *)(uintptr_t)read_argument(call, 0);
+	const CUDA_MEMCPY3D *three = (const CUDA_MEMCPY3D *)(uintptr_t)read_argument(call, 0);
 
 	switch (rows[call->row].class) {
 	case COPY:
-		return is_host(argument(call, 0)) || is_host(argument(call, 1));
+		return is_host_address(read_argument(call, 0)) || is_host_address(read_argument(call, 1));
 	case COPY_2D:
 		return !two || is_host_side(two->srcMemoryType, two->srcDevice) ||
 		       is_host_side(two->dstMemoryType, two->dstDevice);
@@ -190,23 +191,23 @@ static void wake_arbiter(void)
 
 static void report_flight(void)
 {
-	uint64_t now = clock_ns();
+	uint64_t now = read_clock_ns();
 
 	if (turn_report_flight(&process, shim_turn_left(now), now))
 		wake_arbiter();
 }
 
-static void pass_time(const struct turn_action *action)
+static void wait_for_change(const struct turn_action *action)
 {
 	const _Atomic uint32_t *word = shim_turn_word;
-	uint64_t end = clock_ns() + action->ns;
+	uint64_t end = read_clock_ns() + action->ns;
 
 	if (action->step == TURN_STEP_SPIN || action->ns <= spin_most_ns) {
 		for (unsigned int i = 0;
 		     i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word; i++)
 			__builtin_ia32_pause();
 		while (atomic_load_explicit(word, memory_order_relaxed) == action->word &&
-		       action->step != TURN_STEP_SPIN && clock_ns() < end)
+		       action->step != TURN_STEP_SPIN && read_clock_ns() < end)
 			__builtin_ia32_pause();
 		return;
 	}
@@ -244,10 +245,10 @@ static void wait_at_gate(struct shim_turn_stream *stream)
 {
 	struct turn_wait wait;
 	uint32_t began = vg_ledger_restores(ledger);
-	uint64_t now = clock_ns();
+	uint64_t now = read_clock_ns();
 
 	turn_wait_begin(&process, &wait, now);
-	for (;; now = clock_ns()) {
+	for (;; now = read_clock_ns()) {
 		if (stream)
 			shim_turn_mark_rest(stream, now);
 		struct turn_action action = turn_wait_look(&process, &wait, now);
@@ -255,14 +256,14 @@ static void wait_at_gate(struct shim_turn_stream *stream)
 			wake_arbiter();
 		if (action.step == TURN_STEP_LAUNCH)
 			break;
-		pass_time(&action);
+		wait_for_change(&action);
 		if (action.step == TURN_STEP_POLL)
 			report_flight();
 		if (!follow_slot())
 			break;
 		if (is_restored_since(began)) {
 			began = vg_ledger_restores(ledger);
-			turn_wait_begin(&process, &wait, clock_ns());
+			turn_wait_begin(&process, &wait, read_clock_ns());
 		}
 	}
 	if (!is_restored_since(began))
@@ -323,10 +324,10 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 	uint64_t all = estimate + unreported.ns;
 	if (turn_word_state(word) == TURN_OPEN)
 		all += estimate * (OPEN_LAUNCHES - 1);
-	now = clock_ns();
+	now = read_clock_ns();
 	if (!turn_gate_admits(&process, now)) {
 		wait_at_gate(stream);
-		now = clock_ns();
+		now = read_clock_ns();
 		word = atomic_load_explicit(shim_turn_word, memory_order_relaxed);
 	}
 	unreported.word = word;
@@ -347,9 +348,10 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 static void note_work_end(const struct call *call, uint64_t began_ns)
 {
 	int shape = rows[call->row].shape;
-	CUcontext context = shape == NONE ? NULL : (CUcontext)(uintptr_t)argument(call, shape);
+	CUcontext context = shape == NONE ? NULL : (CUcontext)(uintptr_t)read_argument(call, shape);
 
-	shim_turn_note_end(rows[call->row].stream == NONE ? NULL : find_stream(call), context, began_ns, clock_ns());
+	shim_turn_note_end(rows[call->row].stream == NONE ? NULL : find_stream(call), context, began_ns,
+			   read_clock_ns());
 }
 
 // Passes on a call that waits for work or queries it. Its result may show that nothing is in flight any more.
@@ -361,7 +363,7 @@ static CUresult wait_for_work(const struct call *call)
 
 	if (!follow_slot() || !atomic_load_explicit(&process.slot->eta_ns, memory_order_relaxed))
 		return forward(call);
-	began_ns = clock_ns();
+	began_ns = read_clock_ns();
 	turn_watch_begin(&process);
 	result = forward(call);
 	if (!is_restored_since(began))

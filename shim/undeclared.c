@@ -38,7 +38,7 @@ VG_COLD static void charge_change(struct vg_ledger *ledger)
 	pthread_mutex_unlock(&lock);
 }
 
-VG_HOT static void charge(struct vg_ledger *ledger)
+VG_HOT static void charge_latest(struct vg_ledger *ledger)
 {
 	if (__builtin_expect(vg_ledger_undeclared(ledger) != charged, 0))
 		charge_change(ledger);
@@ -46,7 +46,7 @@ VG_HOT static void charge(struct vg_ledger *ledger)
 
 void shim_undeclared_charge(struct vg_ledger *ledger)
 {
-	charge(ledger);
+	charge_latest(ledger);
 }
 
 static _Atomic bool is_change_expected;
@@ -75,7 +75,7 @@ VG_HOT void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes)
 	vg_ledger_read(ledger, &limit, &all);
 	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit)
 		measure_at_intervals(ledger);
-	charge(ledger);
+	charge_latest(ledger);
 }
 
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes)
@@ -95,7 +95,7 @@ bool shim_undeclared_refresh(struct vg_ledger *ledger)
 
 	if (!before || !shim_register_and_measure(vg_ledger_name(ledger)))
 		return false;
-	charge(ledger);
+	charge_latest(ledger);
 	return charged < before;
 }
 
@@ -105,7 +105,7 @@ bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes)
 
 	if (!shim_undeclared_measure(ledger, &found))
 		return false;
-	charge(ledger);
+	charge_latest(ledger);
 	found = vg_ledger_undeclared(ledger);
 	if (found <= charged + tolerated)
 		return false;
