@@ -115,8 +115,9 @@ static void ask_for_groups(void)
 				char request[200];
 				prctl(PR_SET_PDEATHSIG, SIGKILL);
 				snprintf(request, sizeof request,
-					 "{\"op\":\"create\",\"name\":\"g\",\"memory\":16777216,\"group\":\"g%d-%d\"}", i,
-					 j);
+					 "{\"op\":\"create\",\"name\":\"g\",\"memory\":16777216,"
+					 "\"group\":\"g%d-%d\"}",
+					 i, j);
 				int fd = vg_wire_connect(socket_path, 1000);
 				vg_wire_send(fd, VG_WIRE_ADMIN, 0, request, strlen(request), NULL, 0);
 				poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 100);

@@ -75,7 +75,7 @@ static inline void start_control(void)
 }
 
 // Returns how long a thread was ready but did not run. 0: this kernel does not count it.
-static inline uint64_t waited_ns(const char *task)
+static inline uint64_t read_waited_ns(const char *task)
 {
 	char path[400], text[128];
 	unsigned long long waited = 0;
@@ -87,7 +87,7 @@ static inline uint64_t waited_ns(const char *task)
 }
 
 // Returns the sum for the daemon's loop and for the thread that writes the state, for which some answers wait.
-static inline uint64_t daemon_waited_ns(pid_t pid)
+static inline uint64_t read_daemon_waited_ns(pid_t pid)
 {
 	char path[64], task[340], comm[400], name[32];
 	uint64_t sum = 0;
@@ -101,21 +101,21 @@ static inline uint64_t daemon_waited_ns(pid_t pid)
 		if (!is_counted && vg_file_read(comm, name, sizeof name) > 0)
 			is_counted = strcmp(name, "virgated-disk\n") == 0;
 		if (is_counted)
-			sum += waited_ns(task);
+			sum += read_waited_ns(task);
 	}
 	if (tasks)
 		closedir(tasks);
 	return sum;
 }
 
-static inline void one_trip(struct trips *trips, pid_t daemon, const char *path, const char *request)
+static inline void make_trip(struct trips *trips, pid_t daemon, const char *path, const char *request)
 {
-	uint64_t waited = daemon_waited_ns(daemon) + waited_ns("/proc/self");
+	uint64_t waited = read_daemon_waited_ns(daemon) + read_waited_ns("/proc/self");
 	struct trip trip = {.begun_ns = vg_clock_monotonic_ns()};
 	json_t *reply = ask_at(path, "%s", request);
 
 	trip.ended_ns = vg_clock_monotonic_ns();
-	trip.waited_ns = daemon_waited_ns(daemon) + waited_ns("/proc/self") - waited;
+	trip.waited_ns = read_daemon_waited_ns(daemon) + read_waited_ns("/proc/self") - waited;
 	if (!agreed(reply)) {
 		trips->refused++;
 		fprintf(stderr, "%s: %s\n", request, json_string_value(json_object_get(reply, "message")));
@@ -130,9 +130,9 @@ static inline void make_trips(struct trips *trips, pid_t daemon, const char *pat
 	uint64_t end = vg_clock_monotonic_ns() + ROUND_MS * 1000000ull;
 
 	do {
-		one_trip(trips, daemon, path, "{'op':'create','name':'b','memory':67108864}");
-		one_trip(trips, daemon, path, "{'op':'list'}");
-		one_trip(trips, daemon, path, "{'op':'rm','name':'b'}");
+		make_trip(trips, daemon, path, "{'op':'create','name':'b','memory':67108864}");
+		make_trip(trips, daemon, path, "{'op':'list'}");
+		make_trip(trips, daemon, path, "{'op':'rm','name':'b'}");
 		poll(NULL, 0, 5);
 	} while (vg_clock_monotonic_ns() < end);
 }

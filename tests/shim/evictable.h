@@ -29,7 +29,7 @@ static inline void start(void)
 }
 
 // Asks the process to move its memory out of the device, or back, as the daemon does.
-static inline void wish(bool out, uint32_t drain_ms)
+static inline void request_move(bool out, uint32_t drain_ms)
 {
 	atomic_store(&slot->out, out);
 	atomic_store(&slot->drain_ms, drain_ms);
@@ -44,13 +44,24 @@ static inline void wait_for_answer(void)
 	CHECK_INT(atomic_load(&slot->answered), atomic_load(&slot->bell));
 }
 
-static inline void move(bool out, enum pager_state state)
+// Moves the memory, and checks the state of the slot afterwards.
+static inline void move_memory(bool out, enum pager_state state)
 {
-	wish(out, 5000);
+	request_move(out, 5000);
 	wait_for_answer();
 	if (atomic_load(&slot->state) != state)
 		FAIL("state %u, reason %u, row %u, missing %llu", slot->state, slot->reason, slot->row,
 		     (unsigned long long)slot->missing);
+}
+
+static inline void move_out(enum pager_state state)
+{
+	move_memory(true, state);
+}
+
+static inline void move_in(enum pager_state state)
+{
+	move_memory(false, state);
 }
 
 static inline void fill(CUdeviceptr address, size_t bytes, uint32_t value)
@@ -85,7 +96,7 @@ static inline size_t free_on_device(void)
 }
 
 // Starts a process outside the vGPU that allocates memory on the device until it is killed.
-static inline pid_t take_room(size_t bytes)
+static inline pid_t occupy_device(size_t bytes)
 {
 	int ends[2];
 	char byte;
@@ -110,7 +121,7 @@ static inline pid_t take_room(size_t bytes)
 }
 
 // Runs in that process.
-__attribute__((constructor)) static void hold_room(void)
+__attribute__((constructor)) static void occupy_in_child(void)
 {
 	const char *bytes = getenv("EVICT_HOLD");
 	CUdeviceptr memory;

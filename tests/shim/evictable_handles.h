@@ -23,14 +23,14 @@ static inline CUdeviceptr reserve(size_t size)
 	return address;
 }
 
-static inline void allow(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
+static inline void set_access(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
 {
 	const CUmemAccessDesc access = {.location = plain.location, .flags = flags};
 
 	CHECK_INT(cuMemSetAccess(address, size, &access, 1), CUDA_SUCCESS);
 }
 
-static inline unsigned long long access_at(CUdeviceptr address)
+static inline unsigned long long read_access(CUdeviceptr address)
 {
 	unsigned long long flags = 99;
 
@@ -41,7 +41,7 @@ static inline unsigned long long access_at(CUdeviceptr address)
 static inline void map_at(CUdeviceptr address, size_t size, CUmemGenericAllocationHandle handle)
 {
 	CHECK_INT(cuMemMap(address, size, 0, handle, 0), CUDA_SUCCESS);
-	allow(address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	set_access(address, size, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 static inline CUdeviceptr map_anywhere(size_t size, CUmemGenericAllocationHandle handle)
@@ -54,8 +54,8 @@ static inline CUdeviceptr map_anywhere(size_t size, CUmemGenericAllocationHandle
 
 static inline void move_out_and_in(void)
 {
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(slot->host, slot->bytes);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(slot->host, 0);
 }

@@ -22,10 +22,10 @@ static void moves_body(void)
 	CHECK_INT(slot->bytes, BIG + SMALL + (1 << 20)); // in blocks of 2 MiB
 	before = vg_ledger_charged(tenant_ledger);
 	for (int i = 0; i < 3; i++) {
-		move(true, PAGER_OUT);
+		move_out(PAGER_OUT);
 		CHECK_INT(slot->host, slot->bytes);
-		move(true, PAGER_OUT); // again
-		move(false, PAGER_RUNNING);
+		move_out(PAGER_OUT); // again
+		move_in(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
 		CHECK_INT(slot->moves, i + 1);
 		CHECK(slot->moved_ns > 0);
@@ -55,10 +55,10 @@ static void room_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
 	before = free_on_device();
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	out = free_on_device();
 	CHECK_INT(out - before, BIG);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(free_on_device(), before);
 }
 
@@ -87,7 +87,7 @@ static void waits_body(void)
 
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(pthread_create(&thread, NULL, launch_when_away, (void *)(uintptr_t)memory), 0);
 	while (slot->waiting == 0)
 		pause_ms(1);
@@ -95,7 +95,7 @@ static void waits_body(void)
 	CHECK_INT(step, 1);
 	CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS); // uses no memory, so it does not wait
 	CHECK_INT(cuStreamQuery(stream), CUDA_SUCCESS);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(pthread_join(thread, NULL), 0);
 	CHECK_INT(step, 2);
 	CHECK_INT(slot->waiting, 0);
@@ -137,7 +137,7 @@ static void late_body(void)
 	CHECK_INT(step, 1);
 	CHECK_INT(slot->bytes, 0);
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->out, 0);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(pthread_join(thread, NULL), 0);
 	CHECK_INT(step, 2);
 }
@@ -157,7 +157,7 @@ static void activity_body(void)
 	pause_ms(50);
 	CHECK_INT(slot->active_ns, 0); // no request yet
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
-	wish(false, 0);
+	request_move(false, 0);
 	pause_ms(50);
 	for (int i = 0; i < 20; i++, pause_ms(5))
 		fill(memory, 64, 1);
@@ -166,8 +166,8 @@ static void activity_body(void)
 	before = slot->active_ns;
 	pause_ms(100);
 	CHECK_INT(slot->active_ns, before);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	fill(memory, 64, 2);
 	pause_ms(50);
 	CHECK(slot->active_ns > before);
@@ -234,12 +234,12 @@ static void block_until_told(void *told)
 
 static void give_up(enum pager_reason reason)
 {
-	wish(true, 100);
+	request_move(true, 100);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, reason);
 	CHECK_INT(slot->host, 0);
-	wish(false, 0);
+	request_move(false, 0);
 	wait_for_answer();
 }
 
@@ -285,8 +285,8 @@ static void busy_body(void)
 	CHECK_INT(cuMemsetD32Async(memory, 6, SMALL / 4, stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
 	check_filled(memory, SMALL, 5);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, SMALL, 5);
 }
 
@@ -311,8 +311,8 @@ static void in_flight_body(void)
 	for (uint32_t i = 6; i < 9; i++) {
 		CHECK_INT(cuLaunchHostFunc(stream, sleep_some, NULL), CUDA_SUCCESS);
 		CHECK_INT(cuMemsetD32Async(memory, i, SMALL / 4, stream), CUDA_SUCCESS);
-		move(true, PAGER_OUT);
-		move(false, PAGER_RUNNING);
+		move_out(PAGER_OUT);
+		move_in(PAGER_RUNNING);
 		check_filled(memory, SMALL, i);
 	}
 }
@@ -349,9 +349,9 @@ static void returns_later_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
 	fill(memory, BIG, 11);
-	move(true, PAGER_OUT);
-	other = take_room(free_on_device() - (BIG / 2));
-	wish(false, 0);
+	move_out(PAGER_OUT);
+	other = occupy_device(free_on_device() - (BIG / 2));
+	request_move(false, 0);
 	while (slot->reason != PAGER_DEVICE)
 		pause_ms(1);
 	CHECK(slot->missing > 0);
@@ -384,12 +384,12 @@ static void context_body(void)
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
 	CHECK_INT(cuMemAlloc_v2(&other, SMALL), CUDA_SUCCESS);
 	fill(other, SMALL, 12);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(cuCtxDestroy_v2(own), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 4 << 20); // of the other context
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	check_filled(other, SMALL, 12);
 	CHECK_INT(cuMemFree_v2(other), CUDA_SUCCESS);
 	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
@@ -448,9 +448,9 @@ static void attributes_body(void)
 		CHECK_INT(base, memory);
 		CHECK_INT(size, SMALL);
 		if (!away)
-			move(true, PAGER_OUT);
+			move_out(PAGER_OUT);
 	}
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(cuPointerGetAttribute(&no, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, memory), CUDA_SUCCESS);
 	CHECK_INT(no, 0);
 	CHECK_INT(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_NOT_SUPPORTED);
@@ -509,15 +509,15 @@ static void fork_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 13);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	pid_t child = fork();
 	if (child == 0)
 		_exit(cuMemsetD32_v2(memory, 1, 4) == CUDA_SUCCESS);
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0); // it did not hang
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, SMALL, 13);
-	move(true, PAGER_OUT); // and it exits while suspended
+	move_out(PAGER_OUT); // and it exits while suspended
 }
 
 TEST(forked_children_do_not_wait_and_suspended_processes_can_exit)

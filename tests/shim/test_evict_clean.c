@@ -117,7 +117,7 @@ static void no_copy_body(void)
 	make_all();
 	move_out_and_in();
 	for (int i = 0; i < 3; i++)
-		move(true, PAGER_OUT);
+		move_out(PAGER_OUT);
 	CHECK_INT(slot->unchanged, slot->bytes);
 }
 
@@ -179,7 +179,7 @@ static void gaps_body(void)
 	check_blocks(memory[2], ROOM - BLOCK, 60);
 	// One block more than the swap.
 	CHECK_INT(cuMemAlloc_v2(&memory[3], BLOCK), CUDA_SUCCESS);
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_HOST);
@@ -204,7 +204,7 @@ static void fail_a_move(void)
 	out_and_in_with(slot->bytes / BLOCK);
 	fill_by_blocks(big, BIG, 700);
 	fill_by_blocks(alias, PAIR, 900);
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);

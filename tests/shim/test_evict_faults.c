@@ -22,9 +22,9 @@ static void wait_until_the_device_lacks_room(void)
 	CHECK_INT(slot->reason, PAGER_DEVICE);
 }
 
-static void wish_and_wait(bool out)
+static void request_move_and_wait(bool out)
 {
-	wish(out, 5000);
+	request_move(out, 5000);
 	wait_for_answer();
 }
 
@@ -67,8 +67,8 @@ static void no_room_body(void)
 
 	make_all_kinds();
 	before = free_on_device();
-	move(true, PAGER_OUT);
-	wish(false, 0);
+	move_out(PAGER_OUT);
+	request_move(false, 0);
 	wait_until_the_device_lacks_room();
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
@@ -97,12 +97,12 @@ static void broken_body(void)
 	CUcontext current;
 
 	make_all_kinds();
-	move(true, PAGER_OUT);
-	wish_and_wait(false);
+	move_out(PAGER_OUT);
+	request_move_and_wait(false);
 	CHECK_INT(slot->state, PAGER_BROKEN);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK(slot->row == CUDA_ERROR_UNKNOWN || slot->row == CUDA_ERROR_OUT_OF_MEMORY);
-	wish_and_wait(true);
+	request_move_and_wait(true);
 	CHECK_INT(slot->state, PAGER_BROKEN); // permanently
 	CHECK_INT(cuCtxGetCurrent(&current), CUDA_SUCCESS);
 	cuMemsetD8_v2(allocated, 0, 4); // must return, with any result
@@ -134,8 +134,8 @@ TEST(other_failures_of_a_resume_break_the_process)
 static void lost_context_body(void)
 {
 	make_all_kinds();
-	move(true, PAGER_OUT);
-	wish_and_wait(false);
+	move_out(PAGER_OUT);
+	request_move_and_wait(false);
 	CHECK_INT(slot->state, PAGER_BROKEN);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK_INT(slot->row, CUDA_ERROR_INVALID_CONTEXT);
@@ -176,15 +176,15 @@ static void green_body(void)
 	green = make_green();
 	handle = make(SIZE);
 	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(pthread_create(&thread, NULL, destroy_green, green), 0);
 	for (int i = 0; i < 20000 && slot->waiting == 0; i++)
 		pause_ms(1);
 	CHECK_INT(slot->waiting, 1);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(slot->host, 0);
 	CHECK_INT(pthread_join(thread, NULL), 0);
-	wish_and_wait(true); // no context is left in which to copy
+	request_move_and_wait(true); // no context is left in which to copy
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK_INT(slot->row, CUDA_ERROR_INVALID_CONTEXT);
@@ -219,7 +219,7 @@ static void check_many(void)
 static void leave_partly(void)
 {
 	allocate_many();
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_until_the_device_lacks_room();
 	CHECK_INT(slot->host, LEFT * SIZE);
 	CHECK(slot->answered != slot->bell);
@@ -235,7 +235,7 @@ static void leaves_later_body(void)
 	CHECK_INT(slot->reason, PAGER_DONE);
 	CHECK_INT(slot->host, COUNT * SIZE);
 	CHECK_INT(slot->moves, 1);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	check_many();
 }
 
@@ -253,7 +253,7 @@ static void stays_later_body(void)
 static void comes_later_body(void)
 {
 	leave_partly();
-	wish_and_wait(false);
+	request_move_and_wait(false);
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DONE);
 	CHECK_INT(slot->host, 0);
@@ -277,7 +277,7 @@ static void not_released_body(void)
 
 	allocate_many();
 	before = free_on_device();
-	wish_and_wait(true);
+	request_move_and_wait(true);
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK_INT(slot->host, 0);

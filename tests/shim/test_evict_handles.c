@@ -129,20 +129,20 @@ static void read_only_body(void)
 	handle = make(SIZE);
 	read = map_anywhere(SIZE, handle);
 	fill(read, SIZE, 5);
-	allow(read, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
+	set_access(read, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
 	none = reserve(SIZE);
 	CHECK_INT(cuMemMap(none, SIZE, 0, handle, 0), CUDA_SUCCESS);
 	move_out_and_in();
-	CHECK_INT(access_at(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
-	CHECK_INT(access_at(none), CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	CHECK_INT(read_access(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
+	CHECK_INT(read_access(none), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	check_filled(read, SIZE, 5);
 	CHECK_INT(cuMemsetD32_v2(read, 6, 4), CUDA_ERROR_INVALID_VALUE);
-	allow(none, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	set_access(none, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	fill(none, SIZE, 7);
 	move_out_and_in();
 	check_filled(read, SIZE, 7);
-	CHECK_INT(access_at(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
-	CHECK_INT(access_at(none), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CHECK_INT(read_access(read), CU_MEM_ACCESS_FLAGS_PROT_READ);
+	CHECK_INT(read_access(none), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 TEST(access_rights_are_restored)
@@ -302,12 +302,12 @@ static void call_release(void)
 
 static void call_set_access(void)
 {
-	allow(away.address, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
+	set_access(away.address, SIZE, CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
 static void call_get_access(void)
 {
-	CHECK_INT(access_at(away.address), CU_MEM_ACCESS_FLAGS_PROT_READ);
+	CHECK_INT(read_access(away.address), CU_MEM_ACCESS_FLAGS_PROT_READ);
 }
 
 static void call_retain(void)
@@ -386,11 +386,11 @@ static void away_body(void)
 	fill(away.address, SIZE, 9);
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
 		pthread_t thread;
-		move(true, PAGER_OUT);
+		move_out(PAGER_OUT);
 		CHECK_INT(pthread_create(&thread, NULL, run_call, (void *)&calls[i]), 0);
 		while (slot->waiting == 0)
 			pause_ms(1);
-		move(false, PAGER_RUNNING);
+		move_in(PAGER_RUNNING);
 		CHECK_INT(pthread_join(thread, NULL), 0);
 	}
 	check_filled(away.address, SIZE, 9);
@@ -442,9 +442,9 @@ static void threads_body(void)
 	for (uintptr_t i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, work, (void *)i), 0);
 	for (int i = 0; i < MOVES; i++) {
-		move(true, PAGER_OUT);
+		move_out(PAGER_OUT);
 		CHECK(slot->host >= SIZE);
-		move(false, PAGER_RUNNING);
+		move_in(PAGER_RUNNING);
 		for (int k = 0; k < THREADS; k++) // each thread makes progress between two moves
 			for (unsigned int before = iterations[k]; iterations[k] == before;)
 				pause_ms(1);

@@ -291,9 +291,9 @@ static void no_room_body(void)
 	handle = make(80 << 20);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	handle = make(80 << 20);
-	move(true, PAGER_OUT);
-	other = take_room(free_on_device() - (100 << 20));
-	wish(false, 0);
+	move_out(PAGER_OUT);
+	other = occupy_device(free_on_device() - (100 << 20));
+	request_move(false, 0);
 	while (slot->reason != PAGER_DEVICE)
 		pause_ms(1);
 	CHECK_INT(slot->missing, 80 << 20);
@@ -321,7 +321,7 @@ static void no_swap_body(void)
 	address = map_anywhere(SIZE, make(SIZE));
 	fill(address, SIZE, 13);
 	make(SIZE + BLOCK);
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_HOST);
@@ -349,7 +349,7 @@ static void half_way_body(void)
 	map_anywhere(SIZE, make(SIZE));
 	make(SIZE);
 	fill(first, SIZE, 14);
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);

@@ -116,10 +116,10 @@ static void parks_body(void)
 	fill(big, BIG, 3);
 	fill(freed, BIG, 5);
 	fill(small, SMALL, 4);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK(count_mappings() > 0);
 	CHECK_INT(count_descriptors(), 1);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(cuMemFree_v2(freed), CUDA_SUCCESS);
 	for (uint32_t i = 1; i < 4; i++) {
 		park(i);
@@ -137,8 +137,8 @@ static void parks_body(void)
 		pause_ms(20);
 		CHECK_INT(access(path_of(&file), F_OK), -1);
 		CHECK_INT(slot->file[2], 0);
-		move(true, PAGER_OUT);
-		move(false, PAGER_RUNNING);
+		move_out(PAGER_OUT);
+		move_in(PAGER_RUNNING);
 	}
 }
 
@@ -156,7 +156,7 @@ static void suspended_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 6);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	park(1);
 	file = file_of_slot();
 	unpark(PAGER_OUT);
@@ -276,8 +276,8 @@ static void anonymous_body(void)
 	CHECK_INT(slot->host, slot->bytes);
 	unpark(PAGER_RUNNING);
 	check_filled(memory, BIG, 8);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, BIG, 8);
 }
 
@@ -297,8 +297,8 @@ static void mixed_body(void)
 		return; // only root may mount
 	start();
 	CHECK_INT(cuMemAlloc_v2(&first, 40 << 20), CUDA_SUCCESS);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	CHECK_INT(cuMemAlloc_v2(&second, 20 << 20), CUDA_SUCCESS);
 	for (uint32_t i = 1; i < 3; i++) {
 		fill(first, 40 << 20, i);
@@ -328,13 +328,13 @@ static void closed_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 9);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(see_descriptors(true), 1);
 	ask_to_park(1);
 	check_state(PAGER_OUT, PAGER_FILE);
 	CHECK_INT(slot->row, EBADF);
 	unpark(PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, SMALL, 9);
 }
 
@@ -357,7 +357,7 @@ static void refused_body(void)
 	CHECK(slot->missing > 0);
 	CHECK_INT(count_mappings(), 0);
 	CHECK_INT(count_descriptors(), 0);
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_for_answer();
 	check_state(PAGER_RUNNING, PAGER_HOST);
 	fill(memory, BIG, 2);
@@ -453,10 +453,10 @@ static void deep_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, FEW), CUDA_SUCCESS);
 	fill(memory, FEW, 20);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	const unsigned int mappings = count_mappings();
 	CHECK(mappings > 0);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	for (uint32_t i = 1; i < 4; i++) {
 		fill(memory + BLOCK, BLOCK, 20 + i);
 		park_deep(i, PAGER_OUT);
@@ -478,9 +478,9 @@ static void deep_body(void)
 		fill(memory, BLOCK, 20);
 		fill(memory + BLOCK, BLOCK, 20 + i);
 		CHECK_INT(count_mappings(), mappings);
-		move(true, PAGER_OUT);
+		move_out(PAGER_OUT);
 		CHECK_INT(slot->unchanged, FEW);
-		move(false, PAGER_RUNNING);
+		move_in(PAGER_RUNNING);
 	}
 	park(4); // the driver unpins what was pinned before its checkpoint
 	CHECK_INT(count_mappings(), 0);
@@ -504,10 +504,10 @@ static void deep_asked_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 30);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	park_deep(1, PAGER_OUT);
-	move(false, PAGER_OUT);
-	move(true, PAGER_OUT);
+	move_in(PAGER_OUT);
+	move_out(PAGER_OUT);
 	unpark(PAGER_OUT);
 	park_deep(2, PAGER_OUT);
 	atomic_store(&slot->out, 0);
@@ -538,7 +538,7 @@ static void deep_closed_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 32);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(see_descriptors(true), 1);
 	park_deep(1, PAGER_OUT);
 	checkpoint_and_restore();
@@ -563,14 +563,14 @@ static void forked_body(void)
 
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(count_descriptors(), 1);
 	pid_t child = fork();
 	if (child == 0)
 		_exit(count_descriptors() == 0 && count_mappings() == 0 ? 0 : 1);
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 }
 
 TEST(forked_children_inherit_no_host_memory)

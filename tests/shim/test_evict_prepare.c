@@ -14,7 +14,7 @@ static CUdeviceptr begin_slowly(uint32_t drain_ms)
 	setenv("VIRGATE_SIM_COST", "call:cuMemHostRegister_v2=400ms", 1);
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
-	wish(true, drain_ms);
+	request_move(true, drain_ms);
 	for (int i = 0; i < 20000 && atomic_load(&slot->state) == PAGER_RUNNING; i++)
 		pause_ms(1);
 	CHECK_INT(slot->state, PAGER_PREPARING);
@@ -31,13 +31,13 @@ static void slow_body(void)
 	CHECK_INT(slot->state, PAGER_PREPARING); // nothing delayed the call
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 }
 
 static void withdrawn_body(void)
 {
 	begin_slowly(5000);
-	wish(false, 5000);
+	request_move(false, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->moves, 0);
@@ -66,7 +66,7 @@ static void meanwhile_body(void)
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_OUT);
 	CHECK_INT(slot->host, HELD + (20 << 20));
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, 1 << 20, 1);
 	check_filled(more, 20 << 20, 2);
 }
@@ -105,9 +105,9 @@ static void odd_body(void)
 	}
 	before = anonymous_bytes();
 	for (int i = 0; i < 2; i++) {
-		move(true, PAGER_OUT);
+		move_out(PAGER_OUT);
 		CHECK(anonymous_bytes() < before + ODD_COUNT * ODD + ODD / 4);
-		move(false, PAGER_RUNNING);
+		move_in(PAGER_RUNNING);
 	}
 	for (uint32_t i = 0; i < ODD_COUNT; i++) {
 		check_filled(memory[i], ODD / 2, i + 1);
@@ -115,7 +115,7 @@ static void odd_body(void)
 	}
 	CHECK_INT(cuMemFree_v2(memory[1]), CUDA_SUCCESS);
 	CHECK_INT(cuMemAlloc_v2(&memory[1], ODD + (2 << 20)), CUDA_SUCCESS);
-	wish(true, 5000);
+	request_move(true, 5000);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_HOST);
@@ -148,20 +148,20 @@ static void ahead_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
 	size_t before = resident_bytes();
-	wish(false, 0); // no vGPU needs the memory
+	request_move(false, 0); // no vGPU needs the memory
 	wait_for_answer();
 	pause_ms(50);
 	CHECK(resident_bytes() < before + HELD / 4);
 	atomic_store(&page->ask_ms, 5);
-	wish(false, 0);
+	request_move(false, 0);
 	for (int i = 0; i < 20000 && resident_bytes() < before + HELD; i++)
 		pause_ms(1);
 	CHECK(resident_bytes() >= before + HELD);
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	pause_ms(50); // it stops there
 	CHECK(resident_bytes() < before + HELD * 3 / 2);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 }
 
 // One more MiB than the machine can have, or none.
@@ -180,15 +180,15 @@ static void short_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
 	fill(memory, HELD, 5);
 	size_t before = resident_bytes(); // the simulated GPU's memory is resident, too
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	pause_ms(1500); // longer than the interval of the pager's checks
 	CHECK_INT(slot->host, slot->bytes);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	for (int i = 0; i < 3000 && resident_bytes() > before + HELD / 4; i++)
 		pause_ms(1);
 	CHECK(resident_bytes() <= before + HELD / 4);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, HELD, 5);
 }
 
@@ -200,8 +200,8 @@ static void plenty_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
 	fill(memory, HELD, 5);
 	size_t before = resident_bytes();
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	pause_ms(2500);
 	CHECK(resident_bytes() >= before + HELD * 3 / 4);
 }
@@ -215,7 +215,7 @@ TEST(pinned_memory_is_released_if_the_host_is_short_of_memory)
 static void set_ask(uint32_t ms)
 {
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, ms);
-	wish(false, 0);
+	request_move(false, 0);
 	wait_for_answer();
 }
 
@@ -237,8 +237,8 @@ static void capture_body(void)
 	fill(memory, HELD, 5);
 	size_t before = resident_bytes();
 	set_ask(5);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	CHECK(resident_bytes() >= before + HELD * 3 / 4);
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
 	set_ask(0);
@@ -248,8 +248,8 @@ static void capture_body(void)
 	for (int i = 0; i < 20000 && resident_bytes() > before + HELD / 4; i++)
 		pause_ms(1);
 	CHECK(resident_bytes() <= before + HELD / 4);
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 	check_filled(memory, HELD, 5);
 }
 
@@ -265,15 +265,15 @@ static void capture_goes_on_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	wish(true, 100);
+	request_move(true, 100);
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_CAPTURE);
 	end_capture();
-	wish(false, 0);
+	request_move(false, 0);
 	wait_for_answer();
-	move(true, PAGER_OUT);
-	move(false, PAGER_RUNNING);
+	move_out(PAGER_OUT);
+	move_in(PAGER_RUNNING);
 }
 
 // Before the pager waits for the capture, it pins host memory.

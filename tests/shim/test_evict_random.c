@@ -103,7 +103,7 @@ static void check_block(const struct allocation *one, size_t block)
 			FAIL("word %zu of block %zu is %#x, not %#x", i, block, words[i], one->values[block]);
 }
 
-static void allow(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
+static void set_access(CUdeviceptr address, size_t size, CUmemAccess_flags flags)
 {
 	const CUmemAccessDesc access = {.location = plain.location, .flags = flags};
 
@@ -118,7 +118,7 @@ static size_t size_of(const struct allocation *one)
 static void map_at(const struct allocation *one, CUdeviceptr address)
 {
 	CHECK_INT(cuMemMap(address, size_of(one), 0, one->handle, 0), CUDA_SUCCESS);
-	allow(address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	set_access(address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 static CUdeviceptr map_anywhere(const struct allocation *one)
@@ -178,9 +178,9 @@ static void unpark(struct allocation *one)
 static void change_access(const struct allocation *one)
 {
 	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	allow(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READ);
+	set_access(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READ);
 	check_block(one, pick((unsigned int)one->blocks));
-	allow(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	set_access(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 // Changes the handle or the mappings of an allocation that has them.

@@ -30,11 +30,11 @@ static void begin_without_room(pid_t others[2])
 	fill(big, BIG, 11);
 	fill(big + CHUNK, 64, 12);
 	fill(mapped, HANDLE, 13);
-	move(true, PAGER_OUT);
-	others[0] = take_room(CHUNK);
-	others[1] = take_room(free_on_device() - CHUNK - (32 << 20)); // a context takes 16 MiB
+	move_out(PAGER_OUT);
+	others[0] = occupy_device(CHUNK);
+	others[1] = occupy_device(free_on_device() - CHUNK - (32 << 20)); // a context takes 16 MiB
 	tell_room_comes(true);
-	wish(false, 0);
+	request_move(false, 0);
 	wait_until(&slot->host, BIG + HANDLE - CHUNK);
 	CHECK_INT(slot->state, PAGER_COMING);
 	CHECK(slot->answered != slot->bell);
@@ -92,7 +92,7 @@ static void turns_back_body(void)
 
 	begin_without_room(others);
 	before = free_on_device();
-	move(true, PAGER_OUT);
+	move_out(PAGER_OUT);
 	CHECK_INT(slot->reason, PAGER_DONE); // nothing failed
 	CHECK_INT(slot->missing, 0);
 	CHECK_INT(slot->host, BIG + HANDLE);
@@ -100,7 +100,7 @@ static void turns_back_body(void)
 	CHECK_INT(free_on_device(), before + CHUNK);
 	end_other(others[0]);
 	end_other(others[1]);
-	move(false, PAGER_RUNNING);
+	move_in(PAGER_RUNNING);
 	check_contents();
 }
 
@@ -165,7 +165,7 @@ static void wait_for_state(const struct pager_slot *of, enum pager_state state)
 static void wish_for(struct pager_slot *of, bool out)
 {
 	slot = of;
-	wish(out, 5000);
+	request_move(out, 5000);
 }
 
 // Calls of the driver take time, so that both get a part of the room.
@@ -190,7 +190,7 @@ TEST(processes_that_wait_for_each_other_return_their_parts)
 		wish_for(&slots[i], true);
 	for (int i = 0; i < 2; i++)
 		wait_for_state(&slots[i], PAGER_OUT);
-	other = take_room((1024 - 3 * 16 - 300) * MIB); // 300 MiB are left
+	other = occupy_device((1024 - 3 * 16 - 300) * MIB); // 300 MiB are left
 	tell_room_comes(true);
 	for (int i = 0; i < 2; i++)
 		wish_for(&slots[i], false);
