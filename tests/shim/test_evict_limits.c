@@ -143,7 +143,9 @@ static void export_fails_body(void)
 TEST(memory_moves_after_a_failed_export)
 {
 	setenv("VIRGATE_SIM_FAULT",
-	       "cuMemExportToShareableHandle:1=CUDA_ERROR_UNKNOWN;cuMemExportToShareableHandle:3=CUDA_ERROR_UNKNOWN", 1);
+	       "cuMemExportToShareableHandle:1=CUDA_ERROR_UNKNOWN;"
+	       "cuMemExportToShareableHandle:3=CUDA_ERROR_UNKNOWN",
+	       1);
 	tenant_fixed = 50 * MIB;
 	run_evictable(export_fails_body);
 	tenant_fixed = 0;

@@ -1,108 +1,10 @@
 // A parked process: for a dump, its pager puts its host memory into a file that the process does not map.
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-#include "evictable.h"
-#include "pager/host_file.h"
-
-enum { BIG = 300 << 20, SMALL = 3 << 20, BLOCK = 2 << 20, FEW = 3 * BLOCK };
-
-static void ring(void)
-{
-	atomic_fetch_add(&slot->bell, 1);
-	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
-
-static void ask_to_park(uint32_t wish_number)
-{
-	atomic_store(&slot->drain_ms, 5000);
-	atomic_store(&slot->park, wish_number);
-	ring();
-	wait_for_answer();
-}
-
-static void check_state(enum pager_state state, enum pager_reason reason)
-{
-	if (atomic_load(&slot->state) != state || atomic_load(&slot->reason) != reason)
-		FAIL("state %u, reason %u, row %u", slot->state, slot->reason, slot->row);
-}
-
-static void park(uint32_t wish_number)
-{
-	ask_to_park(wish_number);
-	check_state(PAGER_PARKED, PAGER_DONE);
-}
-
-static void unpark(enum pager_state state)
-{
-	ask_to_park(0);
-	check_state(state, PAGER_DONE);
-}
-
-static struct pager_file file_of_slot(void)
-{
-	return (struct pager_file){slot->file[0], slot->file[1], slot->file[2]};
-}
-
-static const char *path_of(const struct pager_file *file)
-{
-	static char path[128];
-	char name[PAGER_FILE_NAME];
-
-	pager_file_format(file, name);
-	snprintf(path, sizeof path, PAGER_FILE_DIRECTORY "/%s", name);
-	return path;
-}
-
-// Counts the mappings, or the descriptors, of files of host memory. Closes these descriptors, if asked.
-static unsigned int count_mappings(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned int count = 0;
-	char line[512];
-
-	while (fgets(line, sizeof line, maps))
-		count += strstr(line, "/dev/shm/") != NULL;
-	fclose(maps);
-	return count;
-}
-
-static unsigned int see_descriptors(bool closes)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned int count = 0;
-	char target[512];
-
-	for (struct dirent *entry; (entry = readdir(directory));) {
-		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
-		target[length > 0 ? length : 0] = '\0';
-		bool is_of_file = strncmp(target, "/dev/shm/", 9) == 0;
-		if (is_of_file && closes)
-			syscall(SYS_close, atoi(entry->d_name)); // not by close(), because a sanitizer would report it
-		count += is_of_file;
-	}
-	closedir(directory);
-	return count;
-}
-
-static unsigned int count_descriptors(void)
-{
-	return see_descriptors(false);
-}
-
-static uint64_t stored_bytes(const char *path)
-{
-	struct stat info;
-
-	CHECK_INT(stat(path, &info), 0);
-	return (uint64_t)info.st_blocks * 512;
-}
+#include "parked.h"
 
 static void parks_body(void)
 {
@@ -126,16 +28,16 @@ static void parks_body(void)
 		CHECK_INT(slot->host, slot->bytes);
 		CHECK_INT(count_mappings(), 0);
 		CHECK_INT(count_descriptors(), 0);
-		file = file_of_slot();
+		file = read_file();
 		CHECK_INT((uint32_t)file.process, getpid());
-		CHECK_INT(stored_bytes(path_of(&file)), slot->bytes); // and no unused memory
+		CHECK_INT(measure_file(format_path(&file)), slot->bytes); // and no unused memory
 		park(i); // again
 		unpark(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
 		check_filled(big, BIG, 3);
 		check_filled(small, SMALL, 4);
 		pause_ms(20);
-		CHECK_INT(access(path_of(&file), F_OK), -1);
+		CHECK_INT(access(format_path(&file), F_OK), -1);
 		CHECK_INT(slot->file[2], 0);
 		move_out(PAGER_OUT);
 		move_in(PAGER_RUNNING);
@@ -158,19 +60,19 @@ static void suspended_body(void)
 	fill(memory, SMALL, 6);
 	move_out(PAGER_OUT);
 	park(1);
-	file = file_of_slot();
+	file = read_file();
 	unpark(PAGER_OUT);
-	CHECK_INT(access(path_of(&file), F_OK), 0);
+	CHECK_INT(access(format_path(&file), F_OK), 0);
 	CHECK(count_mappings() > 0);
 	park(2);
-	again = file_of_slot();
+	again = read_file();
 	CHECK_INT(again.number, file.number);
 	atomic_store(&slot->out, 0); // the request is withdrawn meanwhile
 	unpark(PAGER_RUNNING);
 	check_filled(memory, SMALL, 6);
-	for (int i = 0; i < 1000 && access(path_of(&file), F_OK) == 0; i++)
+	for (int i = 0; i < 1000 && access(format_path(&file), F_OK) == 0; i++)
 		pause_ms(1);
-	CHECK_INT(access(path_of(&file), F_OK), -1);
+	CHECK_INT(access(format_path(&file), F_OK), -1);
 }
 
 TEST(a_suspended_process_stays_suspended)
@@ -191,10 +93,10 @@ static void other_file_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
 	fill(memory, BIG, 7);
 	park(1);
-	file = file_of_slot();
+	file = read_file();
 	CHECK_INT(pager_file_choose(0, &other), 0);
-	snprintf(from, sizeof from, "%s", path_of(&file));
-	snprintf(to, sizeof to, "%s", path_of(&other));
+	snprintf(from, sizeof from, "%s", format_path(&file));
+	snprintf(to, sizeof to, "%s", format_path(&other));
 	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	CHECK(in >= 0 && out >= 0);
 	while ((length = read(in, buffer, sizeof buffer)) > 0)
@@ -234,8 +136,8 @@ static void missing_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	park(1);
-	struct pager_file file = file_of_slot();
-	CHECK_INT(unlink(path_of(&file)), 0);
+	struct pager_file file = read_file();
+	CHECK_INT(unlink(format_path(&file)), 0);
 	check_broken(&file, ENOENT);
 	CHECK(cuMemsetD8_v2(memory, 0, 1) != CUDA_SUCCESS); // it does not hang
 }
@@ -247,10 +149,10 @@ static void short_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	park(1);
-	struct pager_file file = file_of_slot();
-	CHECK_INT(truncate(path_of(&file), 4096), 0);
+	struct pager_file file = read_file();
+	CHECK_INT(truncate(format_path(&file), 4096), 0);
 	check_broken(&file, EINVAL);
-	CHECK_INT(unlink(path_of(&file)), 0);
+	CHECK_INT(unlink(format_path(&file)), 0);
 }
 
 TEST(missing_or_short_files_break_the_process)
@@ -304,10 +206,10 @@ static void mixed_body(void)
 		fill(first, 40 << 20, i);
 		fill(second, 20 << 20, i + 10);
 		park(i);
-		file = file_of_slot();
+		file = read_file();
 		CHECK_INT(file.number != 0, i == 1); // then both are one piece, which has no room
 		if (file.number)
-			CHECK_INT(stored_bytes(path_of(&file)), 40 << 20);
+			CHECK_INT(measure_file(format_path(&file)), 40 << 20);
 		CHECK_INT(count_mappings(), 0);
 		unpark(PAGER_RUNNING);
 		check_filled(first, 40 << 20, i);
@@ -329,7 +231,7 @@ static void closed_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 9);
 	move_out(PAGER_OUT);
-	CHECK_INT(see_descriptors(true), 1);
+	CHECK_INT(visit_descriptors(true), 1);
 	ask_to_park(1);
 	check_state(PAGER_OUT, PAGER_FILE);
 	CHECK_INT(slot->row, EBADF);
@@ -390,16 +292,6 @@ TEST(processes_without_memory_are_parked_without_a_file)
 }
 
 // The gate stays closed, also for threads that wait at it while the process is parked.
-static _Atomic int done;
-
-static void *launch(void *address)
-{
-	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
-	fill((CUdeviceptr)(uintptr_t)address, SMALL, 13);
-	done = 1;
-	return NULL;
-}
-
 static void waits_body(void)
 {
 	CUdeviceptr memory;
@@ -423,138 +315,6 @@ TEST(threads_wait_while_the_process_is_parked)
 {
 	run_evictable(waits_body);
 }
-
-// ---- deep suspension -----------------------------------------------------------------------------------
-
-static void park_deep(uint32_t wish_number, enum pager_state state)
-{
-	ask_to_park(wish_number | (uint32_t)PAGER_PARK_DEEP);
-	check_state(state, PAGER_DONE);
-	CHECK_INT(slot->host, slot->bytes);
-}
-
-// Runs in another process.
-static void checkpoint_and_restore(void)
-{
-	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
-
-	CHECK_INT(cuCheckpointProcessLock(getpid(), &lock), CUDA_SUCCESS);
-	CHECK_INT(cuCheckpointProcessCheckpoint(getpid(), NULL), CUDA_SUCCESS);
-	pause_ms(100); // the pager must not call the driver: it would wait until the driver is unlocked
-	CHECK_INT(cuCheckpointProcessRestore(getpid(), NULL), CUDA_SUCCESS);
-	CHECK_INT(cuCheckpointProcessUnlock(getpid(), NULL), CUDA_SUCCESS);
-}
-
-static void deep_body(void)
-{
-	CUdeviceptr memory;
-	pthread_t thread;
-
-	start();
-	CHECK_INT(cuMemAlloc_v2(&memory, FEW), CUDA_SUCCESS);
-	fill(memory, FEW, 20);
-	move_out(PAGER_OUT);
-	const unsigned int mappings = count_mappings();
-	CHECK(mappings > 0);
-	move_in(PAGER_RUNNING);
-	for (uint32_t i = 1; i < 4; i++) {
-		fill(memory + BLOCK, BLOCK, 20 + i);
-		park_deep(i, PAGER_OUT);
-		CHECK_INT(slot->unchanged, FEW - BLOCK);
-		CHECK_INT(count_mappings(), mappings);
-		CHECK_INT(count_descriptors(), 1);
-		CHECK_INT(slot->file[2], 0);
-		done = 0;
-		CHECK_INT(pthread_create(&thread, NULL, launch, (void *)(uintptr_t)memory), 0);
-		while (slot->waiting == 0)
-			pause_ms(1);
-		checkpoint_and_restore();
-		CHECK_INT(slot->state, PAGER_OUT); // until the request is withdrawn
-		CHECK_INT(done, 0);
-		unpark(PAGER_RUNNING);
-		CHECK_INT(pthread_join(thread, NULL), 0);
-		check_filled(memory, SMALL, 13);
-		check_filled(memory + 2 * BLOCK, BLOCK, 20);
-		fill(memory, BLOCK, 20);
-		fill(memory + BLOCK, BLOCK, 20 + i);
-		CHECK_INT(count_mappings(), mappings);
-		move_out(PAGER_OUT);
-		CHECK_INT(slot->unchanged, FEW);
-		move_in(PAGER_RUNNING);
-	}
-	park(4); // the driver unpins what was pinned before its checkpoint
-	CHECK_INT(count_mappings(), 0);
-	unpark(PAGER_RUNNING);
-	check_filled(memory + BLOCK, BLOCK, 23);
-	check_filled(memory + 2 * BLOCK, BLOCK, 20);
-}
-
-TEST(a_deep_suspension_keeps_the_host_memory_in_place)
-{
-	setenv("VIRGATE_SIM_HASH", "1", 1);
-	run_evictable(deep_body);
-	unsetenv("VIRGATE_SIM_HASH");
-}
-
-// The daemon may request anything meanwhile.
-static void deep_asked_body(void)
-{
-	CUdeviceptr memory;
-
-	start();
-	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
-	fill(memory, SMALL, 30);
-	move_out(PAGER_OUT);
-	park_deep(1, PAGER_OUT);
-	move_in(PAGER_OUT);
-	move_out(PAGER_OUT);
-	unpark(PAGER_OUT);
-	park_deep(2, PAGER_OUT);
-	atomic_store(&slot->out, 0);
-	unpark(PAGER_RUNNING);
-	check_filled(memory, SMALL, 30);
-}
-
-// A killed dump has left the process parked.
-static void deep_parked_body(void)
-{
-	CUdeviceptr memory;
-
-	start();
-	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
-	fill(memory, SMALL, 31);
-	park(1);
-	park_deep(2, PAGER_PARKED);
-	checkpoint_and_restore();
-	unpark(PAGER_RUNNING);
-	check_filled(memory, SMALL, 31);
-}
-
-// The file needs no name.
-static void deep_closed_body(void)
-{
-	CUdeviceptr memory;
-
-	start();
-	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
-	fill(memory, SMALL, 32);
-	move_out(PAGER_OUT);
-	CHECK_INT(see_descriptors(true), 1);
-	park_deep(1, PAGER_OUT);
-	checkpoint_and_restore();
-	atomic_store(&slot->out, 0);
-	unpark(PAGER_RUNNING);
-	check_filled(memory, SMALL, 32);
-}
-
-TEST(a_deep_suspension_begins_in_any_state)
-{
-	run_evictable(deep_asked_body);
-	run_evictable(deep_parked_body);
-	run_evictable(deep_closed_body);
-}
-
-// ---- files ---------------------------------------------------------------------------------------------
 
 static void forked_body(void)
 {
@@ -597,9 +357,9 @@ static void killed_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	park(1);
-	struct pager_file file = file_of_slot();
+	struct pager_file file = read_file();
 	pager_file_sweep();
-	CHECK_INT(access(path_of(&file), F_OK), 0); // its process is alive
+	CHECK_INT(access(format_path(&file), F_OK), 0); // its process is alive
 	int fd = open("killed", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	CHECK_INT(write(fd, &file, sizeof file), sizeof file);
 	close(fd);
@@ -614,17 +374,18 @@ TEST(files_of_killed_processes_are_removed)
 	CHECK_INT(read(fd, &file, sizeof file), sizeof file);
 	close(fd);
 	unlink("killed");
-	CHECK_INT(access(path_of(&file), F_OK), 0);
+	CHECK_INT(access(format_path(&file), F_OK), 0);
 	CHECK(count_files() > 0);
 	pager_file_sweep();
-	CHECK_INT(access(path_of(&file), F_OK), -1);
+	CHECK_INT(access(format_path(&file), F_OK), -1);
 }
 
 TEST(file_names_are_parsed_strictly)
 {
 	static const char *const wrong[] = {"", "virgate-host.", "virgate-host.1.2.3.4",
 					    "virgate-host.1.2.3.0000000000000004x",
-					    "virgate-host.01.2.3.0000000000000004", "virgate-host.1.-2.3.0000000000000004",
+					    "virgate-host.01.2.3.0000000000000004",
+					    "virgate-host.1.-2.3.0000000000000004",
 					    "other.1.2.3.0000000000000004"};
 	struct pager_file file, parsed;
 	char name[PAGER_FILE_NAME];
