@@ -51,8 +51,8 @@ static struct shim_physical *find_piece(CUdeviceptr address, size_t size, uint64
 	return shim_physical_of_allocation(base, ret_bytes);
 }
 
-// Charges a range in addition, until its descriptors are closed: it covers several pieces, or a part of memory whose
-// charge is with another owner.
+// Charges a range in addition, until its descriptors are closed: it is not within one piece of memory that has a charge
+// of its own. It covers several pieces, or is memory of a pool or of another process.
 static CUresult export_additionally(int *descriptor, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
 				    unsigned long long flags)
 {

@@ -61,7 +61,7 @@ void *shim_resolve(uint64_t row)
 	return __atomic_load_n(&shim_slots[row], __ATOMIC_RELAXED);
 }
 
-// The only entry that returns text, so it needs an own answer if there is no library.
+// The only entry that returns text, so it needs an answer of its own without a library.
 SHIM_EXPORT const char *nvmlErrorString(nvmlReturn_t result)
 {
 	return shim_nvml_loaded() ? REAL(nvmlErrorString)(result) : "NVML Shared Library Not Found";

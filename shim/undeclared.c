@@ -8,7 +8,7 @@
 #include "shim/registration.h"
 #include "shim/session.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only tried, so a forked child cannot hang on it
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // locked by trylock only, so a forked child cannot hang on it
 static _Atomic uint64_t charged;
 
 // Within this distance of the limit, the undeclared memory may decide whether an allocation fits.
