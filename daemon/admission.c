@@ -1,17 +1,20 @@
-// Limits are admitted while they fit the device, over all daemons of the machine. Each daemon
-// says in a file of its own what it has promised; the folder is sticky, and a file counts only
-// if its owner is the user in its name. The system's daemon counts root's files alone, and does its work where it cannot
-// write its own: what users do in the folder decides about nobody else. No lock: a daemon first publishes what it wants, then
-// looks at the others, and takes it back where the sum is too much. Two at once may both be
-// refused (and try again), but never both admitted.
+// Each daemon publishes in a file of its own, the claims, what it has admitted. The directory is sticky, and a file counts
+// only if its owner is the user in its name. The system's daemon counts only root's files, and works without a file of
+// its own if it cannot write it, so users cannot influence it. There is no lock: a daemon first publishes what it wants,
+// then reads the files of the others, and withdraws its claim if the sum is too large. Two daemons at once may both be
+// refused, and try again, but are never both admitted.
+#include "daemon/admission.h"
+
 #include "base/descriptor.h"
 #include "base/hash.h"
-#include "daemon/node.h"
+#include "daemon/path.h"
+#include "daemon/say.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,56 +22,58 @@
 #include <sys/stat.h>
 
 enum {
-	CLAIMS_FILE_MOST = 64 << 10, // bytes that are read of a file
+	CLAIMS_FILE_MOST = 64 << 10, // bytes of a file that are read
 	CLAIMS_MOST = 256,	     // files that are read
-	CLAIMS_NAMES_MOST = 4096,    // names in the directory that are looked at
-	CLAIMS_LOOKS_MOST = 1024,    // at the processes that they name
+	CLAIMS_NAMES_MOST = 4096,    // entries of the directory that are read
+	CLAIMS_LOOKS_MOST = 1024,    // processes in the files that are checked
 	TRIES = 4
 };
 
-static bool claims_matter(const struct node *node)
+// Simulated devices belong to one user, so there are no other daemons.
+static bool has_claims(const struct node *node)
 {
-	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR"); // simulated devices are a user's own
+	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR");
 }
 
-// The part of a vGPU's memory that leaves the device while others have it; 0: it is not evictable.
-static uint64_t moving_part(const struct vgpu *vgpu)
+// Returns the part of a vGPU's memory that leaves the device while others use it; 0: it is not evictable.
+static uint64_t moving_bytes(const struct vgpu *vgpu)
 {
 	return vgpu->evictable && vgpu->fixed < vgpu->memory ? vgpu->memory - vgpu->fixed : 0;
 }
 
-// What the vGPUs of a device reserve: what stays of each, and once the largest part that moves. So each of them can run
-// while the others are out.
+// What the vGPUs of a device reserve: the fixed parts of all, and the largest of the moving parts. So each of them can run
+// while the others are in the host.
 struct reserved {
 	uint64_t fixed, largest;
 	const struct vgpu *largest_of; // NULL: none moves
 };
 
-static struct reserved reserved_here(const struct node *node, size_t device, const struct vgpu *without)
+// Sums up the vGPUs of this daemon.
+static struct reserved sum_up(const struct node *node, size_t device, const struct vgpu *without)
 {
 	struct reserved reserved = {0};
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		if (vgpu->device != device || vgpu == without)
 			continue;
-		reserved.fixed += vgpu->memory - moving_part(vgpu);
-		if (moving_part(vgpu) > reserved.largest) {
-			reserved.largest = moving_part(vgpu);
+		reserved.fixed += vgpu->memory - moving_bytes(vgpu);
+		if (moving_bytes(vgpu) > reserved.largest) {
+			reserved.largest = moving_bytes(vgpu);
 			reserved.largest_of = vgpu;
 		}
 	}
 	return reserved;
 }
 
-// What one more adds.
-static uint64_t needed_besides(const struct reserved *reserved, const struct admission_wish *wish)
+// Returns how many bytes one more vGPU adds.
+static uint64_t count_needed(const struct reserved *reserved, const struct admission_wish *wish)
 {
 	uint64_t fixed = wish->fixed < wish->memory ? wish->fixed : wish->memory, moving = wish->memory - fixed;
 
 	return fixed + (moving > reserved->largest ? moving - reserved->largest : 0);
 }
 
-static uint64_t sum_of(const struct reserved *reserved)
+static uint64_t total_of(const struct reserved *reserved)
 {
 	return reserved->fixed + reserved->largest;
 }
@@ -97,9 +102,9 @@ static json_t *list_users(const struct vgpu *vgpu)
 	return users;
 }
 
-// "turn_users" are the processes for which this daemon has to hold compute shares: only one daemon can on a device.
-// `turns`: it is about to, for this vGPU.
-static json_t *claim_of(const struct node *node, const struct vgpu *vgpu, uint64_t bytes, bool turns)
+// "turn_users" are the processes for which this daemon controls compute shares, which only one daemon can on a device.
+// `turns`: it is about to begin that for this vGPU.
+static json_t *make_claim(const struct node *node, const struct vgpu *vgpu, uint64_t bytes, bool turns)
 {
 	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
 				  "bytes", (json_int_t)bytes);
@@ -115,7 +120,7 @@ static json_t *claim_of(const struct node *node, const struct vgpu *vgpu, uint64
 	return claim;
 }
 
-static int make_folder(const struct node *node)
+static int make_directory(const struct node *node)
 {
 	struct stat status;
 
@@ -126,36 +131,37 @@ static int make_folder(const struct node *node)
 	_cleanup_close_ int fd = open(node->claims_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return -errno;
-	// In a folder without the sticky bit anybody could remove another's claims. Root mends one, so
-	// that nobody keeps the system's daemon from its work by making it first.
+	// Without the sticky bit users could remove the claims of others. Root sets it, so that no user can disable the
+	// system's daemon by creating the directory first.
 	if (!(status.st_mode & S_ISVTX) && geteuid() == 0 && fchmod(fd, 01777) == 0)
 		return 0;
 	return status.st_mode & S_ISVTX ? 0 : -EPERM;
 }
 
-// Two daemons of one user (of two runtime folders) have two files.
-static void own_file_name(const struct node *node, char name[64])
+// Writes the name of this daemon's file. Two daemons of one user, with two runtime directories, have two files.
+static void format_own_name(const struct node *node, char name[64])
 {
 	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 }
 
-// `extra` bytes and `turns` on `device` stand beside (or, for a vGPU there is, instead of) what is listed.
-static int publish(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
+// Writes this daemon's claims: those of the vGPUs in the list, and `extra` bytes and `turns` on `device` for a new vGPU, or
+// in place of the bytes of `instead_of`. Returns 0 or -errno.
+static int publish_claims(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
 {
 	char path[PATH_MAX], name[64];
-	int r = make_folder(node);
+	int r = make_directory(node);
 
 	if (r < 0)
 		return r;
 	json_t *claims = json_array();
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		bool is_largest = reserved_here(node, vgpu->device, NULL).largest_of == vgpu;
-		uint64_t bytes = vgpu->memory - (is_largest ? 0 : moving_part(vgpu));
+		bool is_largest = sum_up(node, vgpu->device, NULL).largest_of == vgpu;
+		uint64_t bytes = vgpu->memory - (is_largest ? 0 : moving_bytes(vgpu));
 		if (vgpu == instead_of && extra > bytes)
 			bytes = extra;
-		json_array_append_new(claims, claim_of(node, vgpu, bytes, vgpu == instead_of && turns));
+		json_array_append_new(claims, make_claim(node, vgpu, bytes, vgpu == instead_of && turns));
 	}
-	if (extra && !instead_of) { // until it is listed it stands while this daemon lives
+	if (extra && !instead_of) { // valid while this daemon lives, until the vGPU is in the list
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
 		json_t *claim = json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users");
 		if (turns)
@@ -167,23 +173,23 @@ static int publish(struct node *node, size_t device, uint64_t extra, bool turns,
 				 json_array_get(daemon, 1), "claims", claims);
 	json_decref(daemon);
 	char *text = json_dumps(file, JSON_COMPACT);
-	own_file_name(node, name);
+	format_own_name(node, name);
 	snprintf(path, sizeof path, "%s/%s", node->claims_dir, name);
-	r = text ? place_write(path, text, 0644) : -ENOMEM;
+	r = text ? path_write(path, text, 0644) : -ENOMEM;
 	free(text);
 	json_decref(file);
 	return r;
 }
 
-// What other daemons had promised when this one last admitted a vGPU.
+// What other daemons had admitted when this one last read their files for an admission.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
-static int looks_left; // at processes that the files name, in one sum
+static int looks_left; // processes that may still be checked in this sum
 
 static bool is_alive(json_int_t pid, json_int_t start_time)
 {
 	if (looks_left-- <= 0)
-		return true; // a file that names so many is not worth more
+		return true;
 	return pid > 0 && pid <= INT_MAX && !vg_process_is_dead((pid_t)pid, (uint64_t)start_time);
 }
 
@@ -198,14 +204,14 @@ static bool any_user_alive(const json_t *users)
 	return false;
 }
 
-// What the daemons of others have admitted on one device.
+// What other daemons have admitted on one device.
 struct others {
 	uint64_t bytes;
 	bool have_turns;
 	uid_t user; // of the daemon with turns
 };
 
-static void add_file(const char *text, const char *uuid, uid_t user, struct others *others)
+static void add_claims(const char *text, const char *uuid, uid_t user, struct others *others)
 {
 	json_t *file = json_loads(text, 0, NULL), *claim, *daemon = json_object_get(file, "daemon");
 	bool alive = is_alive(json_integer_value(json_object_get(daemon, "pid")),
@@ -218,7 +224,7 @@ static void add_file(const char *text, const char *uuid, uid_t user, struct othe
 		json_int_t bytes = json_integer_value(json_object_get(claim, "bytes"));
 		if (!of || strcmp(of, uuid) != 0 || bytes <= 0)
 			continue;
-		// An ephemeral claim of a daemon that was killed stands while somebody uses it.
+		// The claim of a daemon that was killed is valid while a process uses the ephemeral vGPU.
 		if (!alive && users && !any_user_alive(users))
 			continue;
 		uint64_t sum = others->bytes + (uint64_t)bytes;
@@ -231,24 +237,24 @@ static void add_file(const char *text, const char *uuid, uid_t user, struct othe
 	json_decref(file);
 }
 
-// Whose claims count: for the system's daemon root's only, since anybody may write a file here.
-static bool counts(const struct node *node, const char *name, const char *own, uid_t *ret_owner)
+// Returns whether the file of that name counts. For the system's daemon only root's do, since all users can create files.
+static bool is_counted(const struct node *node, const char *name, const char *own, uid_t *ret_owner)
 {
 	char *end;
 	unsigned long owner = strtoul(name, &end, 10);
 
-	// A temporary name ends in ".XXXXXX": not yet a claim.
+	// A name with a dot is that of a temporary file, which is not published yet.
 	if (!isdigit((unsigned char)*name) || *end != '-' || strchr(name, '.') || strcmp(name, own) == 0)
 		return false;
 	*ret_owner = (uid_t)owner;
 	return owner < (uid_t)-1 && (!node->system_wide || owner == 0);
 }
 
-static void read_claims_file(int folder, const char *name, uid_t owner, const char *uuid, char *buffer,
+static void read_claims_file(int directory, const char *name, uid_t owner, const char *uuid, char *buffer,
 			     struct others *others)
 {
 	struct stat status;
-	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_close_ int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != owner ||
 	    status.st_size >= CLAIMS_FILE_MOST)
@@ -257,30 +263,30 @@ static void read_claims_file(int folder, const char *name, uid_t owner, const ch
 	if (length <= 0)
 		return;
 	buffer[length] = '\0';
-	add_file(buffer, uuid, status.st_uid, others);
+	add_claims(buffer, uuid, status.st_uid, others);
 }
 
 static struct others read_others(const struct node *node, const char *uuid)
 {
 	char own[64], *buffer = malloc(CLAIMS_FILE_MOST);
-	DIR *folder = opendir(node->claims_dir);
+	DIR *directory = opendir(node->claims_dir);
 	struct others others = {0};
 	struct dirent *entry;
 
 	looks_left = CLAIMS_LOOKS_MOST;
-	own_file_name(node, own);
-	for (int names = 0, files = 0; folder && buffer && names < CLAIMS_NAMES_MOST && files < CLAIMS_MOST; names++) {
+	format_own_name(node, own);
+	for (int names = 0, files = 0; directory && buffer && names < CLAIMS_NAMES_MOST && files < CLAIMS_MOST; names++) {
 		uid_t owner;
-		entry = readdir(folder);
+		entry = readdir(directory);
 		if (!entry)
 			break;
-		if (!counts(node, entry->d_name, own, &owner))
+		if (!is_counted(node, entry->d_name, own, &owner))
 			continue;
 		files++;
-		read_claims_file(dirfd(folder), entry->d_name, owner, uuid, buffer, &others);
+		read_claims_file(dirfd(directory), entry->d_name, owner, uuid, buffer, &others);
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 	free(buffer);
 	return others;
 }
@@ -288,9 +294,9 @@ static struct others read_others(const struct node *node, const char *uuid)
 uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms, bool evictable)
 {
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
-	struct others others = claims_matter(node) ? read_others(node, gpu->uuid_text) : (struct others){0};
-	struct reserved reserved = reserved_here(node, device, NULL);
-	uint64_t own = evictable ? reserved.fixed : sum_of(&reserved), left = own < gpu->memory ? gpu->memory - own : 0;
+	struct others others = has_claims(node) ? read_others(node, gpu->uuid_text) : (struct others){0};
+	struct reserved reserved = sum_up(node, device, NULL);
+	uint64_t own = evictable ? reserved.fixed : total_of(&reserved), left = own < gpu->memory ? gpu->memory - own : 0;
 
 	if (has_turns(terms) && others.have_turns)
 		return 0;
@@ -306,30 +312,40 @@ uint64_t admission_for_evictable(const struct node *node, size_t device)
 	return taken < left ? left - taken : 0;
 }
 
-uint64_t admission_promised(const struct node *node, size_t device)
+static uint64_t add_promised(const struct node *node, size_t device, uint64_t others)
 {
-	const char *uuid = vg_system_device(node->system, device)->uuid_text;
-	struct reserved reserved = reserved_here(node, device, NULL);
-	uint64_t own = sum_of(&reserved), others = claims_matter(node) ? read_others(node, uuid).bytes : 0;
+	struct reserved reserved = sum_up(node, device, NULL);
+	uint64_t own = total_of(&reserved);
 
-	others_last_seen[device] = others;
 	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
 }
 
-// Tells each vGPU the largest limit that it could have now. What other daemons promise later is not seen before this
-// daemon publishes again.
+static uint64_t read_others_bytes(const struct node *node, size_t device)
+{
+	return has_claims(node) ? read_others(node, vg_system_device(node->system, device)->uuid_text).bytes : 0;
+}
+
+uint64_t admission_promised(const struct node *node, size_t device)
+{
+	return add_promised(node, device, read_others_bytes(node, device));
+}
+
+// Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later counts when this
+// daemon publishes its claims the next time.
 static void set_ceilings(const struct node *node, size_t device)
 {
-	const struct reserved all = reserved_here(node, device, NULL);
+	const struct reserved all = sum_up(node, device, NULL);
 	uint64_t total = vg_system_device(node->system, device)->memory, promised = 0;
 
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		if (vgpu->device != device || vgpu->damage == DAMAGE_CONTENTS)
 			continue;
-		if (!promised)
-			promised = admission_promised(node, device);
-		const struct reserved rest = reserved_here(node, device, vgpu);
-		uint64_t others = promised - sum_of(&all) + (vgpu->evictable ? rest.fixed : sum_of(&rest));
+		if (!promised) {
+			others_last_seen[device] = read_others_bytes(node, device);
+			promised = add_promised(node, device, others_last_seen[device]);
+		}
+		const struct reserved rest = sum_up(node, device, vgpu);
+		uint64_t others = promised - total_of(&all) + (vgpu->evictable ? rest.fixed : total_of(&rest));
 		uint64_t room = others < total ? total - others : 0;
 		vg_ledger_set_ceiling(vgpu->ledger, room > vgpu->memory ? room : vgpu->memory);
 	}
@@ -337,7 +353,7 @@ static void set_ceilings(const struct node *node, size_t device)
 
 void admission_publish(struct node *node)
 {
-	int r = claims_matter(node) ? publish(node, 0, 0, false, NULL) : 0;
+	int r = has_claims(node) ? publish_claims(node, 0, 0, false, NULL) : 0;
 
 	if (r < 0)
 		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
@@ -362,14 +378,14 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 {
 	bool turns = has_turns(wish->terms);
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
-	const struct reserved reserved = reserved_here(node, device, wish->instead_of);
-	struct admission figures = {.total = gpu->memory, .own = sum_of(&reserved),
-				    .needed = needed_besides(&reserved, wish)};
+	const struct reserved reserved = sum_up(node, device, wish->instead_of);
+	struct admission figures = {.total = gpu->memory, .own = total_of(&reserved),
+				    .needed = count_needed(&reserved, wish)};
 	uint64_t bytes = figures.needed;
 
 	bool admitted = fits(&figures, bytes);
-	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {
-		int r = publish(node, device, bytes, turns, wish->instead_of);
+	for (int try = 0; admitted && has_claims(node) && try < TRIES; try++) {
+		int r = publish_claims(node, device, bytes, turns, wish->instead_of);
 		if (r < 0 && !node->system_wide) // others would promise the same memory
 			return r;
 		struct others others = read_others(node, gpu->uuid_text);
@@ -379,10 +395,10 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 		figures.user = others.user;
 		if (fits(&figures, bytes))
 			break;
-		publish(node, 0, 0, false, NULL);
+		publish_claims(node, 0, 0, false, NULL);
 		if (try == TRIES - 1)
 			admitted = false;
-		else // another daemon may be taking its own back just now
+		else // another daemon may be withdrawing its claim just now
 			poll(NULL, 0, 2 + (int)((unsigned int)getpid() * 7 % 11) * (try + 1));
 	}
 	*ret_figures = figures;

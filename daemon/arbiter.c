@@ -1,5 +1,9 @@
 #include "daemon/arbiter.h"
 
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "daemon/say.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -11,23 +15,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/descriptor.h"
-
-enum { HISTORY = 11, LOOKS = 4 }; // seconds; how often the words are read again for one decision
-// A tenant may ring its bell as often as it likes. More decisions than this in a period are made after a pause each.
-enum { DECISIONS = 100 };
+enum {
+	HISTORY = 11,	 // seconds
+	LOOKS = 4,	 // how often the words are read again for one decision
+	DECISIONS = 100, // in a period; a pause follows each further one, since a tenant can ring its bell without limit
+};
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
 struct seat {
-	const struct vgpu *vgpu; // NULL: free. Compared only: it is the main thread's
+	const struct vgpu *vgpu; // NULL: free. The arbiter's thread must not dereference it
 	struct vg_ledger *ledger;
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	struct arbiter_stops stops;
 	bool has_stops; // a bit of `stops` is set
 	uint32_t bell; // as last read
-	uint64_t charged[HISTORY]; // at the last seconds' ends
+	uint64_t charged[HISTORY]; // at the ends of the last seconds
 };
 
 struct arbiter {
@@ -35,24 +38,24 @@ struct arbiter {
 	size_t device;
 	enum turn_mode mode;
 	pthread_t thread;
-	pthread_mutex_t lock; // of everything below
+	pthread_mutex_t lock; // guards everything below
 	struct turn_arbiter *turn;
 	struct turn_orders orders;
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
-	unsigned int most; // seats from here on were never used
-	uint64_t second;   // of the history
+	unsigned int most; // number of seats that were ever used
+	uint64_t second;   // the last one in the history
 	uint64_t handovers[HISTORY];
 	bool ending;
 	_Atomic uint32_t bell; // rung by the main thread
-	uint64_t period;       // the present one, and the decisions in it; the thread's own
+	uint64_t period;       // the present one, and the decisions in it; used by the thread only
 	unsigned int decisions;
 };
 
-static struct arbiter *arbiters; // the main thread's
+static struct arbiter *arbiters; // used by the main thread only
 
 static pthread_once_t clock_once = PTHREAD_ONCE_INIT;
-static int64_t clock_ahead; // of this process
+static int64_t clock_ahead; // how far the clock of this process's time namespace is ahead
 
 static void read_clock(void)
 {
@@ -70,7 +73,7 @@ static void wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Takes the processes off the list of stopped ones whose threads have read the gate's word since.
+// Clears the stops of processes whose threads have read the gate's word since.
 static void drop_continued(struct seat *seat)
 {
 	const struct turn_slot *slots = vg_ledger_turn_slots(seat->ledger);
@@ -100,7 +103,7 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 	}
 }
 
-// True: the words are to be read again, since a process may have reported meanwhile.
+// Returns whether the words must be read again, since a process may have reported meanwhile.
 static bool write_orders(struct arbiter *arbiter, uint64_t now)
 {
 	bool look = false;
@@ -146,11 +149,11 @@ static void note_history(struct arbiter *arbiter, uint64_t now)
 	arbiter->second = second;
 }
 
-// Until a bell rings or `until`. The lock is not held.
+// Waits until a bell rings or until the time `until`. To be called without the lock.
 static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
 			uint64_t until)
 {
-	uint64_t own = until + (uint64_t)clock_ahead; // the kernel takes it as this process's time
+	uint64_t own = until + (uint64_t)clock_ahead; // the kernel expects the time of this process's namespace
 	struct timespec time = {(time_t)(own / 1000000000), (long)(own % 1000000000)};
 	const struct timespec moment = {0, 100000};
 
@@ -173,7 +176,7 @@ static unsigned int list_bells(struct arbiter *arbiter, uint32_t own, struct fut
 	return count;
 }
 
-static void decide(struct arbiter *arbiter, const struct turn_rules *rules)
+static void decide_turns(struct arbiter *arbiter, const struct turn_rules *rules)
 {
 	uint64_t now = arbiter_now();
 
@@ -199,18 +202,18 @@ static bool is_flooded(struct arbiter *arbiter)
 	return ++arbiter->decisions > DECISIONS;
 }
 
-static void *arbitrate(void *data)
+static void *run_arbiter(void *data)
 {
 	struct futex_waitv bells[TURN_VGPUS + 1];
 	struct arbiter *arbiter = data;
 	struct turn_rules rules;
 
 	turn_rules(arbiter->mode, &rules);
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // where it is allowed
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // if it has the right to
 	pthread_mutex_lock(&arbiter->lock);
 	while (!arbiter->ending) {
 		uint32_t own = atomic_load(&arbiter->bell);
-		decide(arbiter, &rules);
+		decide_turns(arbiter, &rules);
 		unsigned int count = list_bells(arbiter, own, bells);
 		uint64_t until = arbiter->orders.next_ns;
 		bool poll = arbiter->orders.poll;
@@ -227,13 +230,13 @@ static void *arbitrate(void *data)
 	return NULL;
 }
 
-static void ring(struct arbiter *arbiter)
+static void wake_arbiter(struct arbiter *arbiter)
 {
 	atomic_fetch_add(&arbiter->bell, 1);
 	syscall(SYS_futex, &arbiter->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static struct arbiter *start(size_t device, enum turn_mode mode)
+static struct arbiter *start_arbiter(size_t device, enum turn_mode mode)
 {
 	struct arbiter *arbiter = calloc(1, sizeof *arbiter);
 	uint64_t now = arbiter_now();
@@ -248,7 +251,7 @@ static struct arbiter *start(size_t device, enum turn_mode mode)
 	arbiter->mode = mode;
 	arbiter->second = now / 1000000000;
 	pthread_mutex_init(&arbiter->lock, NULL);
-	int r = pthread_create(&arbiter->thread, NULL, arbitrate, arbiter);
+	int r = pthread_create(&arbiter->thread, NULL, run_arbiter, arbiter);
 	if (r) {
 		say("no thread for the compute shares of GPU %zu: %s", device, strerror(r));
 		turn_destroy(arbiter->turn);
@@ -265,7 +268,7 @@ static bool takes_part(const struct vgpu *vgpu)
 	if (vgpu->damage == DAMAGE_CONTENTS)
 		return false;
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (!tenant->dead && !tenant->seen.guest)
+		if (!tenant->is_dead && !tenant->seen.guest)
 			return true;
 	return false;
 }
@@ -275,8 +278,9 @@ static enum turn_mode mode_of(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Programs of one mode at a time run on a device, so one of its arbiters has vGPUs.
-static struct arbiter *arbiter_of(const struct node *node, const struct vgpu *for_vgpu)
+// Returns the arbiter of the vGPU's device and mode; starts it if a vGPU of the device has a compute share. NULL: none has.
+// Programs of only one mode at a time run on a device, so at most one of its arbiters has vGPUs.
+static struct arbiter *find_arbiter(const struct node *node, const struct vgpu *for_vgpu)
 {
 	struct arbiter *arbiter = arbiters;
 
@@ -286,11 +290,11 @@ static struct arbiter *arbiter_of(const struct node *node, const struct vgpu *fo
 		return arbiter;
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->device == for_vgpu->device && (vgpu->terms.share || vgpu->terms.is_latency))
-			return start(vgpu->device, mode_of(for_vgpu));
+			return start_arbiter(vgpu->device, mode_of(for_vgpu));
 	return NULL;
 }
 
-static void join(struct arbiter *arbiter, struct vgpu *vgpu)
+static void add_vgpu(struct arbiter *arbiter, struct vgpu *vgpu)
 {
 	uint64_t now = arbiter_now();
 	unsigned int number;
@@ -307,7 +311,7 @@ static void join(struct arbiter *arbiter, struct vgpu *vgpu)
 		say("vGPU %s: its compute share is not held: more is promised on its GPU than there is", vgpu->name);
 	}
 	pthread_mutex_unlock(&arbiter->lock);
-	ring(arbiter);
+	wake_arbiter(arbiter);
 }
 
 void arbiter_open_gate(struct vg_ledger *ledger)
@@ -332,7 +336,7 @@ void arbiter_forget(struct vgpu *vgpu)
 	memset(&arbiter->facts[vgpu->seat], 0, sizeof arbiter->facts[vgpu->seat]);
 	pthread_mutex_unlock(&arbiter->lock);
 	vgpu->arbiter = NULL;
-	ring(arbiter);
+	wake_arbiter(arbiter);
 }
 
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops)
@@ -352,10 +356,10 @@ void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops)
 	seat->has_stops = has_stops;
 	pthread_mutex_unlock(&arbiter->lock);
 	if (changes)
-		ring(arbiter);
+		wake_arbiter(arbiter);
 }
 
-static void change(struct vgpu *vgpu)
+static void update_terms(struct vgpu *vgpu)
 {
 	struct arbiter *arbiter = vgpu->arbiter;
 	struct turn_terms *terms = &arbiter->seats[vgpu->seat].terms; // only this thread writes them
@@ -367,25 +371,25 @@ static void change(struct vgpu *vgpu)
 	if (turn_set(arbiter->turn, vgpu->seat, &vgpu->terms, arbiter_now()) == 0)
 		*terms = vgpu->terms;
 	pthread_mutex_unlock(&arbiter->lock);
-	ring(arbiter);
+	wake_arbiter(arbiter);
 }
 
 void arbiter_follow(struct node *node)
 {
 	uint64_t now = arbiter_now();
 
-	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // room first
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // first, to make room for others
 		if (vgpu->arbiter && !takes_part(vgpu))
 			arbiter_forget(vgpu);
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		vgpu->terms.is_exempt = now < vgpu->exempt_until_ns;
 		if (vgpu->arbiter) {
-			change(vgpu);
+			update_terms(vgpu);
 			continue;
 		}
-		struct arbiter *arbiter = takes_part(vgpu) ? arbiter_of(node, vgpu) : NULL;
+		struct arbiter *arbiter = takes_part(vgpu) ? find_arbiter(node, vgpu) : NULL;
 		if (arbiter)
-			join(arbiter, vgpu);
+			add_vgpu(arbiter, vgpu);
 	}
 }
 
@@ -399,7 +403,7 @@ void arbiter_end_all(struct node *node)
 		pthread_mutex_lock(&arbiter->lock);
 		arbiter->ending = true;
 		pthread_mutex_unlock(&arbiter->lock);
-		ring(arbiter);
+		wake_arbiter(arbiter);
 		pthread_join(arbiter->thread, NULL);
 		turn_destroy(arbiter->turn);
 		pthread_mutex_destroy(&arbiter->lock);

@@ -1,37 +1,38 @@
-// Turns on the devices, decided by src/turn in a thread for each device that has something to enforce. The main thread
-// says which vGPUs take part; an arbiter's lock guards all that both use, the mapped ledgers included.
+// Turns on the devices, which src/turn decides in a thread for each device that has compute shares. An arbiter's lock
+// guards all that both threads use, the mapped ledgers included. Main thread only.
 #pragma once
 #include "daemon/node.h"
 #include "turn/turn.h"
 
-// Lets the vGPUs that have tenants take part, with their present terms, and no others. After every event.
+// Adds the vGPUs that have tenants to their arbiters, with their present terms, and removes all others. To be called
+// after every event.
 void arbiter_follow(struct node *node);
-// The vGPU takes part no more: its ledger is about to be unmapped.
+// Removes the vGPU from its arbiter. To be called before its ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
-// Tells which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that shows life at its
-// gate later counts as continued before the next call.
+// Sets which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that reads its gate later
+// counts as continued before the next call.
 struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;
 };
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
-// The present time as the pages have it: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process is in.
+// Returns the time that the pages use: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process is in.
 uint64_t arbiter_now(void);
 // Opens the gate of a ledger that an earlier daemon left.
 void arbiter_open_gate(struct vg_ledger *ledger);
-// Its threads have ended when this returns; all gates are open.
+// Ends all threads, and opens all gates.
 void arbiter_end_all(struct node *node);
 
-// What `ps` and `inspect` show.
+// Figures for `ps` and `inspect`.
 struct arbiter_report {
 	struct turn_account account;
 	struct turn_total total;
 	enum turn_regime regime;
-	enum turn_reason reason; // why the share is not being held
+	enum turn_reason reason; // why the vGPU does not get its share
 	uint64_t since_ns;	 // since when
 	bool is_holder;
-	double recent;	  // the part of the device's time in the last 10 s
-	double handovers; // a second, of the device, in the last 10 s
+	double recent;	  // the vGPU's part of the device's time in the last 10 s
+	double handovers; // of the device, in a second, on average over the last 10 s
 };
-// False: the vGPU takes no part.
+// Returns false if the vGPU has no arbiter.
 bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);

@@ -48,7 +48,7 @@ int authority_read_peer(int fd, struct authority_peer *ret_peer)
 	ret_peer->groups[0] = credentials.gid;
 	ret_peer->group_count = 1;
 	length = sizeof ret_peer->groups - sizeof ret_peer->groups[0];
-	// Somebody in more groups than fit has his own one only: less, never more.
+	// If the groups do not fit, only the primary one counts: the peer gets fewer rights, never more.
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, ret_peer->groups + 1, &length) == 0)
 		ret_peer->group_count += length / sizeof(gid_t);
 	return 0;

@@ -1,4 +1,4 @@
-// Who may do what: the one table. Pure functions, any thread.
+// The table of who may do what. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,17 +38,17 @@ enum authority_class { AUTHORITY_OWNER, AUTHORITY_GROUP, AUTHORITY_OTHER, AUTHOR
 enum { AUTHORITY_GROUPS = 128 };
 
 struct authority_peer {
-	pid_t pid; // as we see it
-	uint64_t start_time; // of the process, while it was accepted; 0: it has ended, or is not known
-	int socket; // the connection's
+	pid_t pid;		// in the daemon's pid namespace; 0: it is in another one
+	uint64_t start_time;	// of the process, when it was accepted; 0: it had ended, or it is unknown
+	int socket;		// its connection
 	uid_t uid;
-	gid_t groups[AUTHORITY_GROUPS]; // its own first
+	gid_t groups[AUTHORITY_GROUPS]; // the primary group first
 	size_t group_count;
 };
 
-// What a peer is to something of `owner` and `group` ((gid_t)-1: none).
+// Returns the class of a peer for an object of `owner` and `group` ((gid_t)-1: none).
 enum authority_class authority_classify(const struct authority_peer *peer, uid_t owner, gid_t group);
 bool authority_allows(enum authority_verb verb, enum authority_class class);
 const char *authority_verb_text(enum authority_verb verb);
-// From SO_PEERCRED and SO_PEERGROUPS; leaves the start time 0. 0 or -errno.
+// Reads SO_PEERCRED and SO_PEERGROUPS; sets the start time to 0. Returns 0 or -errno.
 int authority_read_peer(int fd, struct authority_peer *ret_peer);

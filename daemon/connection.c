@@ -1,10 +1,19 @@
-// One request per connection: take it, answer, close. A peer that is slow, silent or malicious
-// costs its own connection.
+// One request for each connection: receive, answer, close. A slow, silent or malicious peer harms only its own connection.
+#include "daemon/connection.h"
+
 #include "base/clock.h"
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
+#include "daemon/discard.h"
+#include "daemon/guests.h"
+#include "daemon/json_text.h"
 #include "daemon/process.h"
+#include "daemon/registration.h"
+#include "daemon/save.h"
+#include "daemon/say.h"
+#include "daemon/source.h"
 #include "daemon/subordinate.h"
 #include "daemon/user.h"
+#include "daemon/verbs.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -21,23 +30,23 @@ struct connection {
 	struct source source;
 	struct connection *next;
 	struct authority_peer peer;
-	uint64_t deadline_ns; // 0: it waits for its turn among its user's
+	uint64_t deadline_ns; // 0: it waits, since enough connections of its user are served
 	bool for_broker;
-	bool rests;    // its user has had the loop's time for now
-	char *request; // which is to be answered later; NULL: none
-	const struct change *change; // whose end answers it; NULL: none
-	char *answer; // NULL: the request has not come yet
+	bool rests;    // its user has used up the loop's time for now
+	char *request; // that must be repeated; NULL: none
+	const struct change *change; // that answers the request when it is on disk; NULL: none
+	char *answer;		     // NULL: not yet
 	size_t length, sent;
 };
 
-// Reads from the connection from now on, unless enough of its user's are read already.
-static int serve(struct node *node, struct connection *connection)
+// Reads from the connection from now on, unless enough connections of its user are served. Returns 0 or -errno.
+static int serve_connection(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
 
 	if (user_is_limited(node, user->uid) && user_total(user->uid).served >= USER_SERVED)
 		return 0;
-	int r = node_watch(node, &connection->source, EPOLLIN);
+	int r = source_watch(node, &connection->source, EPOLLIN);
 	if (r < 0)
 		return r;
 	user->served++;
@@ -52,12 +61,12 @@ static void serve_next(struct node *node, uid_t uid)
 
 	for (struct connection *one = node->connections; one; one = one->next)
 		if (!one->deadline_ns && user_owner(one->peer.uid) == owner)
-			next = one; // the oldest is the last
-	if (next && serve(node, next) < 0)
+			next = one; // the oldest is last in the list
+	if (next && serve_connection(node, next) < 0)
 		say("a connection of user %u cannot be read: %m", (unsigned int)uid);
 }
 
-// Its descriptor stays open if it was taken away.
+// Closes the connection, unless the broker has taken over its descriptor, and frees it.
 static void close_connection(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
@@ -69,14 +78,14 @@ static void close_connection(struct node *node, struct connection *connection)
 	node->connection_count--;
 	user->connections--;
 	user->served -= connection->deadline_ns != 0;
-	discard_socket(node, &connection->source, user->uid);
+	discard_source(node, &connection->source, user->uid);
 	free(connection->request);
 	free(connection->answer);
 	free(connection);
 	serve_next(node, user->uid);
 }
 
-// False: the connection is closed.
+// Sends the answer as far as the socket accepts it. Returns false if the connection was closed.
 static bool send_answer(struct node *node, struct connection *connection)
 {
 	while (connection->sent < connection->length) {
@@ -84,7 +93,7 @@ static bool send_answer(struct node *node, struct connection *connection)
 		size_t part = rest > VG_WIRE_TEXT_MAX ? VG_WIRE_TEXT_MAX : rest;
 		int r = vg_wire_send(connection->source.fd, VG_WIRE_REPLY, part < rest ? VG_WIRE_MORE : 0,
 				     connection->answer + connection->sent, part, NULL, 0);
-		if (r == -EAGAIN && node_watch(node, &connection->source, EPOLLOUT) == 0)
+		if (r == -EAGAIN && source_watch(node, &connection->source, EPOLLOUT) == 0)
 			return true;
 		if (r < 0)
 			break;
@@ -94,33 +103,20 @@ static bool send_answer(struct node *node, struct connection *connection)
 	return false;
 }
 
-// A tenant that has exported memory sends one descriptor along.
-static void take_hello(struct node *node, const struct connection *connection, const struct vg_wire_hello *hello,
-		       int exports)
-{
-	struct vgpu *vgpu = registry_find(node, hello->ledger);
-	struct vg_ledger_owner owner = {hello->pid, hello->pid_namespace, hello->start_time};
-
-	if (vgpu && authority_allows(AUTHORITY_ENTER, authority_classify(&connection->peer, vgpu->owner, vgpu->group)))
-		tenant_hello(node, vgpu, &owner, &connection->peer, exports);
-	else if (exports >= 0)
-		discard(exports);
-}
-
-// The broker's connections go on: it takes this one over.
+// Gives the connection to the broker.
 static void begin_session(struct node *node, struct connection *connection, const char *text)
 {
 	int fd = connection->source.fd;
 	struct authority_peer peer = connection->peer;
 
-	node_leave(node, &connection->source);
+	source_ignore(node, &connection->source);
 	connection->source.fd = -1;
 	close_connection(node, connection);
-	session_begin(node, fd, &peer, text);
+	broker_begin_session(node, fd, &peer, text);
 }
 
-// Frees `answer`. False: the connection is closed.
-static bool give_answer(struct node *node, struct connection *connection, json_t *answer)
+// Sends and frees the answer. Returns false if the connection was closed.
+static bool begin_answer(struct node *node, struct connection *connection, json_t *answer)
 {
 	connection->answer = json_dumps(answer, JSON_COMPACT);
 	json_decref(answer);
@@ -128,32 +124,35 @@ static bool give_answer(struct node *node, struct connection *connection, json_t
 	return send_answer(node, connection);
 }
 
-// False: the connection is closed.
+// Answers the request, or keeps it until it can be answered. Returns false if the connection was closed.
 static bool answer_request(struct node *node, struct connection *connection, const char *text)
 {
 	json_t *answer = NULL;
 
 	node->change = NULL;
-	if (connection->for_broker && request_is_ready(node, &connection->peer, text)) {
+	if (connection->for_broker && verbs_are_ready(&connection->peer, text)) {
 		begin_session(node, connection, text);
 		return false;
 	}
 	if (!connection->for_broker)
-		answer = request_answer(node, &connection->peer, text);
+		answer = verbs_answer(node, &connection->peer, text);
 	if (!answer && node->change)
 		connection->change = node->change;
 	else if (!answer)
 		connection->request = strdup(text);
 	if (connection->change || connection->request) {
-		node_leave(node, &connection->source); // nothing more is read until then
+		source_ignore(node, &connection->source);
 		return true;
 	}
-	return give_answer(node, connection, answer);
+	return begin_answer(node, connection, answer);
 }
 
-void connection_finish(struct node *node, const struct change *change, json_t *answer)
+void connection_finish(struct node *node, const struct change *change, int error)
 {
 	struct connection *connection = node->connections;
+
+	json_begin_answer();
+	json_t *answer = change->finish(node, change, error);
 
 	while (connection && connection->change != change)
 		connection = connection->next;
@@ -163,12 +162,35 @@ void connection_finish(struct node *node, const struct change *change, json_t *a
 	}
 	connection->change = NULL;
 	discard_from(connection->peer.uid);
-	give_answer(node, connection, answer);
+	begin_answer(node, connection, answer);
 }
 
-static void take_request(struct node *node, struct connection *connection)
+static void answer_guest(struct node *node, const struct connection *connection, struct vg_wire_guest *guest)
 {
-	static struct vg_wire_message message; // one thread
+	if (guests_answer(node, &connection->peer, guest) &&
+	    vg_wire_send(connection->source.fd, VG_WIRE_GUEST, 0, guest, sizeof *guest, NULL, 0) < 0)
+		guests_undo(node, guest);
+}
+
+// Handles the messages of tenants, and closes the descriptors of others, which need none.
+static void handle_tenant_message(struct node *node, const struct connection *connection,
+				  struct vg_wire_message *message)
+{
+	int first = message->descriptor_count ? message->descriptors[0] : -1;
+
+	for (unsigned int i = 1; i < message->descriptor_count; i++)
+		discard(message->descriptors[i]); // no message has more than one
+	if (message->type == VG_WIRE_HELLO)
+		registration_take(node, &message->hello, &connection->peer, first);
+	else if (first >= 0)
+		discard(first);
+	if (message->type == VG_WIRE_GUEST)
+		answer_guest(node, connection, &message->guest);
+}
+
+static void receive_message(struct node *node, struct connection *connection)
+{
+	static struct vg_wire_message message; // too large for the stack
 	int r = vg_wire_receive(connection->source.fd, &message);
 
 	if (r == -EAGAIN)
@@ -176,23 +198,13 @@ static void take_request(struct node *node, struct connection *connection)
 	if (r == -EPROTO)
 		say("a malformed message from process %d of user %u: connection closed", (int)connection->peer.pid,
 		    (unsigned int)connection->peer.uid);
-	int first = r == 0 && message.descriptor_count ? message.descriptors[0] : -1;
 	if (r == 0)
-		for (unsigned int i = 1; i < message.descriptor_count; i++)
-			discard(message.descriptors[i]); // no request takes more than one
-	if (r == 0 && message.type == VG_WIRE_HELLO)
-		take_hello(node, connection, &message.hello, first);
-	else if (first >= 0)
-		discard(first);
-	if (r == 0 && message.type == VG_WIRE_GUEST && guest_answer(node, &connection->peer, &message.guest) &&
-	    vg_wire_send(connection->source.fd, VG_WIRE_GUEST, 0, &message.guest, sizeof message.guest, NULL, 0) < 0)
-		guest_undo(node, &message.guest);
+		handle_tenant_message(node, connection, &message);
 	connection->for_broker = r == 0 && message.type == VG_WIRE_SHARE;
-	if (r < 0 || (message.type != VG_WIRE_ADMIN && !connection->for_broker)) {
+	if (r < 0 || (message.type != VG_WIRE_ADMIN && !connection->for_broker))
 		close_connection(node, connection);
-		return;
-	}
-	answer_request(node, connection, message.text);
+	else
+		answer_request(node, connection, message.text);
 }
 
 void connection_retry(struct node *node)
@@ -203,15 +215,15 @@ void connection_retry(struct node *node)
 			continue;
 		connection->request = NULL;
 		if (!answer_request(node, connection, request))
-			node->retry = true; // it was closed, and with it perhaps the next one: the loop comes again
+			node->must_retry = true; // the next one may be closed, too: the loop calls this again
 		free(request);
-		if (node->retry)
+		if (node->must_retry)
 			return;
 	}
 }
 
-// A tenant's own word is answered at once: it waits 20 ms for it, and no longer.
-static bool is_tenants_word(int fd)
+// Returns whether the next message is that of a tenant, which is never delayed: the tenant waits at most 20 ms.
+static bool is_from_tenant(int fd)
 {
 	struct vg_wire_header header;
 
@@ -227,8 +239,8 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 	uint64_t begun = vg_clock_monotonic_ns();
 
 	discard_from(uid);
-	if (user_waits_until(node, uid) && (connection->answer || !is_tenants_word(source->fd))) {
-		node_leave(node, source);
+	if (user_waits_until(node, uid) && (connection->answer || !is_from_tenant(source->fd))) {
+		source_ignore(node, source);
 		connection->rests = true;
 		return;
 	}
@@ -237,21 +249,8 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 	else if (discard_is_full(node, connection->peer.uid))
 		close_connection(node, connection);
 	else
-		take_request(node, connection);
+		receive_message(node, connection);
 	user_charge_request(uid, begun);
-}
-
-void connection_refuse(int fd, const char *text)
-{
-	static struct vg_wire_message message; // one thread
-
-	// A request that is left unread would reset the connection, and take the answer with it.
-	shutdown(fd, SHUT_RD);
-	if (vg_wire_receive(fd, &message) == 0)
-		for (unsigned int i = 0; i < message.descriptor_count; i++)
-			discard(message.descriptors[i]);
-	vg_wire_send(fd, VG_WIRE_REPLY, 0, text, strlen(text), NULL, 0);
-	discard_unread(fd);
 }
 
 // Takes `fd`.
@@ -270,12 +269,12 @@ static void open_connection(struct node *node, int fd)
 	connection->source = (struct source){fd, connection_ready, true, user_owner(user->uid)};
 	discard_from(user->uid);
 	if (discard_is_full(node, user->uid)) {
-		discard_unread(fd);
+		discard_connection(fd);
 		free(connection);
 		return;
 	}
 	if (limited && user_total(user->uid).connections >= USER_CONNECTIONS) {
-		connection_refuse(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"you have too many connections to the "
+		discard_with_refusal(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"you have too many connections to the "
 				      "daemon: try again when some of your programs have their answers\"}");
 		free(connection);
 		return;
@@ -285,17 +284,17 @@ static void open_connection(struct node *node, int fd)
 	node->connections = connection;
 	node->connection_count++;
 	user->connections++;
-	if (serve(node, connection) < 0)
+	if (serve_connection(node, connection) < 0)
 		close_connection(node, connection);
 }
 
-// With the last descriptor: whoever connects hears why it gets no answer.
-static void turn_away(struct node *node)
+// Accepts a connection with the spare descriptor, and refuses it.
+static void refuse_connection(struct node *node)
 {
 	close(node->spare);
 	int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		connection_refuse(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: "
+		discard_with_refusal(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: "
 				      "try again, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)\"}");
 	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -307,14 +306,14 @@ void connection_accept(struct node *node)
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && node->connections)
 			break;
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			turn_away(node);
+			refuse_connection(node);
 		if (fd < 0)
 			return;
 		open_connection(node, fd);
 		if (i == ACCEPTS_A_TURN - 1)
-			return; // the loop comes back for more
+			return; // the loop calls this again for further ones
 	}
-	// No room: the oldest has had its chance.
+	// There is no room for more, so the oldest is closed.
 	struct connection *oldest = node->connections;
 	while (oldest->next)
 		oldest = oldest->next;
@@ -329,12 +328,12 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 			*deadline = rests_until;
 		if (connection->rests && !rests_until)
 			connection->rests =
-				node_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
+				source_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
 		if (!connection->deadline_ns || connection->change)
 			continue;
 		if (now >= connection->deadline_ns) {
 			close_connection(node, connection);
-			connection_expire(node, now, deadline); // another one may be served in its place
+			connection_expire(node, now, deadline); // another one may be served instead
 			return;
 		}
 		if (!*deadline || connection->deadline_ns < *deadline)

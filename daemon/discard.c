@@ -1,10 +1,11 @@
-// Closing what a peer sent, and connections, in whose queues more may wait. The last close of a file may take as long as
-// its owner likes: a socket that lingers, a file system that a user serves, an epoll instance with many items. So the
-// user's thread does it.
-#include "daemon/node.h"
-#include "daemon/user.h"
+#include "daemon/discard.h"
+
+#include "daemon/source.h"
+#include "daemon/work.h"
+#include "wire/wire.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,14 +14,14 @@ struct closing {
 	int descriptor;
 };
 
-static uid_t sender;
+static uid_t sender; // of the descriptors to be discarded
 
-static void close_it(struct work *work)
+static void close_descriptor(struct work *work)
 {
 	close(((struct closing *)work)->descriptor);
 }
 
-static void free_it(struct node *node, struct work *work)
+static void free_closing(struct node *node, struct work *work)
 {
 	free(work);
 }
@@ -35,38 +36,53 @@ bool discard_is_full(const struct node *node, uid_t uid)
 	return user_is_limited(node, uid) && work_is_full(uid, WORK_ANY);
 }
 
-static void close_in(enum work_lane lane, int descriptor)
+// Closes the descriptor in the thread of the sender.
+static void close_in_lane(enum work_lane lane, int descriptor)
 {
 	struct closing *closing = malloc(sizeof *closing);
 
 	if (closing)
-		*closing = (struct closing){{.lane = lane, .run = close_it, .done = free_it}, descriptor};
+		*closing = (struct closing){{.lane = lane, .run = close_descriptor, .done = free_closing}, descriptor};
 	if (closing && work_post(sender, &closing->work))
 		return;
 	free(closing);
-	// The user has hundreds that do not close, or there is no memory. To keep it would cost all users a descriptor.
-	work_hurry(true);
+	// Hundreds of the user's descriptors wait to be closed, or there is no memory. Keeping this one open would use a
+	// descriptor that all users need.
+	work_start_timer();
 	close(descriptor);
-	work_hurry(false);
+	work_stop_timer();
 }
 
 void discard(int descriptor)
 {
-	close_in(WORK_ANY, descriptor);
+	close_in_lane(WORK_ANY, descriptor);
 }
 
-void discard_socket(struct node *node, struct source *source, uid_t uid)
+void discard_connection(int socket)
+{
+	shutdown(socket, SHUT_RDWR); // so that the peer does not wait for the close
+	close_in_lane(WORK_UNREAD, socket);
+}
+
+void discard_source(struct node *node, struct source *source, uid_t uid)
 {
 	if (source->fd < 0)
 		return;
-	node_leave(node, source);
+	source_ignore(node, source);
 	discard_from(uid);
-	discard_unread(source->fd);
+	discard_connection(source->fd);
 	source->fd = -1;
 }
 
-void discard_unread(int socket)
+void discard_with_refusal(int socket, const char *text)
 {
-	shutdown(socket, SHUT_RDWR); // its peer need not wait for the close
-	close_in(WORK_UNREAD, socket);
+	static struct vg_wire_message message; // too large for the stack
+
+	// An unread request would reset the connection, and the client would not get the refusal.
+	shutdown(socket, SHUT_RD);
+	if (vg_wire_receive(socket, &message) == 0)
+		for (unsigned int i = 0; i < message.descriptor_count; i++)
+			discard(message.descriptors[i]);
+	vg_wire_send(socket, VG_WIRE_REPLY, 0, text, strlen(text), NULL, 0);
+	discard_connection(socket);
 }

@@ -1,4 +1,3 @@
-// The words that the daemon shares with the processes of evictable vGPUs (pager/page.h).
 #include "daemon/eviction.h"
 
 #include "base/size.h"
@@ -63,7 +62,7 @@ void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms)
 	ring_processes(vgpu, drain_ms);
 }
 
-void eviction_tell_room_comes(struct vgpu *vgpu, bool comes)
+void eviction_set_room_comes(struct vgpu *vgpu, bool comes)
 {
 	atomic_store(&vg_ledger_pager_page(vgpu->ledger)->room_comes, comes);
 }
@@ -113,5 +112,5 @@ bool eviction_is_deep(const struct tenant *tenant)
 
 bool eviction_concerns(const struct tenant *tenant)
 {
-	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host;
+	return !tenant->is_dead && !tenant->is_replaced && !tenant->seen.guest && !tenant->seen.host;
 }

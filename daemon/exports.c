@@ -1,9 +1,11 @@
-// What descriptors keep of the memory that a tenant exported. The tenant hands us the epoll instance
-// that it added them to: an item of it goes with the last copy of the descriptor, in whatever process
-// that was, and the instance outlives the tenant with us. Every figure in it is the tenant's word.
+// A tenant sends the epoll instance to which it added the descriptors that it exported. An item of the instance exists
+// until the last copy of its descriptor is closed, in whatever process, and the daemon's copy of the instance outlives the
+// tenant. Every figure in it is the tenant's word.
+#include "daemon/exports.h"
+
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "daemon/node.h"
+#include "daemon/discard.h"
+#include "daemon/source.h"
 #include "daemon/user.h"
 #include "daemon/work.h"
 
@@ -11,16 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	MOST_ITEMS = 16384,
-	REST = 20, // after each look so many times as long as it took
+	REST = 20, // the pause after a look is so many times as long as the look
 };
 
-// The kernel lists all items before anybody can read the first, and there may be very many: the user's thread waits.
+// One reading of the items, in the user's thread: the kernel lists all items before the first can be read, and there can
+// be very many.
 struct exports_look {
 	struct work work;
-	struct tenant *tenant; // NULL: it has gone, or has another instance
+	struct tenant *tenant; // NULL: it was forgotten, or has another instance
 	int descriptor;
 	bool is_known;
 	uint64_t bytes, took_ns;
@@ -47,11 +51,11 @@ void exports_drop(struct tenant *tenant)
 		tenant->look = NULL;
 	}
 	if (tenant->look)
-		tenant->look->tenant = NULL; // it closes the descriptor
+		tenant->look->tenant = NULL; // end_look() closes the descriptor
 	else if (tenant->exports >= 0)
 		discard(tenant->exports);
 	if (tenant->exports >= 0)
-		user_drop_process(tenant->vgpu->owner);
+		user_uncount_process(tenant->vgpu->owner);
 	tenant->exports = -1;
 	tenant->look = NULL;
 }
@@ -63,42 +67,42 @@ int exports_take(const struct node *node, struct tenant *tenant, int offered)
 		return -EPROTO;
 	}
 	exports_drop(tenant);
-	if (!user_take_process(node, tenant->vgpu->owner)) {
+	if (!user_count_process(node, tenant->vgpu->owner)) {
 		discard(offered);
-		return -EMFILE; // all that it had exported is charged then
+		return -EMFILE; // all of its exports count as open then
 	}
-	tenant->exports = node_keep_descriptor(offered);
+	tenant->exports = source_keep_descriptor(offered);
 	if (tenant->exports < 0)
-		user_drop_process(tenant->vgpu->owner);
+		user_uncount_process(tenant->vgpu->owner);
 	return tenant->exports < 0 ? tenant->exports : 0;
 }
 
-static int by_value(const void *left, const void *right)
+static int compare_keys(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
 	return a < b ? -1 : a > b;
 }
 
-static int by_number(const void *left, const void *right)
+static int compare_numbers(const void *left, const void *right)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
 	return a < b ? -1 : a > b;
 }
 
-// Several descriptors of one piece of memory have one key: its size, and its share's number.
-static uint64_t sum_of(uint64_t *keys, size_t count, uint32_t *ret_shares)
+// Sums up the exported memory. All descriptors of one shared allocation have the same key: its size, and its number.
+static uint64_t sum_up(uint64_t *keys, size_t count, uint32_t *ret_shares)
 {
 	uint64_t granules = 0;
 
-	qsort(keys, count, sizeof *keys, by_value);
+	qsort(keys, count, sizeof *keys, compare_keys);
 	for (size_t i = 0; i < count; i++) {
 		ret_shares[i] = (uint32_t)keys[i];
 		if (i == 0 || keys[i] != keys[i - 1])
 			granules += keys[i] >> 32;
 	}
-	qsort(ret_shares, count, sizeof *ret_shares, by_number);
+	qsort(ret_shares, count, sizeof *ret_shares, compare_numbers);
 	return granules << 21;
 }
 
@@ -119,7 +123,7 @@ static void read_items(struct work *work)
 		fclose(file);
 	look->is_known = file && count < MOST_ITEMS;
 	look->share_count = count;
-	look->bytes = sum_of(look->keys, count, look->shares);
+	look->bytes = sum_up(look->keys, count, look->shares);
 	look->took_ns = vg_clock_monotonic_ns() - begun;
 }
 
@@ -155,9 +159,9 @@ static void begin_look(struct tenant *tenant)
 	tenant->look_is_done = false;
 }
 
-bool exports_open(struct tenant *tenant, uint64_t most, struct vg_ledger_keep *ret_keep)
+bool exports_find_kept(struct tenant *tenant, uint64_t most, struct vg_ledger_keep *ret_keep)
 {
-	static uint32_t shares[MOST_ITEMS]; // one thread
+	static uint32_t shares[MOST_ITEMS];
 	struct exports_look *look = tenant->look;
 
 	if (!look)

@@ -1,13 +1,15 @@
-// Memory of one vGPU that a tenant of another one opens: charged where it was allocated, until the last of all who have
-// it open has gone. The one who opens it becomes a guest there.
-#include "daemon/node.h"
+// A tenant opens memory of another vGPU, and becomes a guest there. The memory stays charged to the vGPU that allocated it,
+// until the last process that has it open has ended.
+#include "daemon/guests.h"
+
+#include "daemon/registry.h"
+#include "daemon/tenant.h"
 #include "ledger/share.h"
 
-#include <errno.h>
 #include <string.h>
 
-// The tenant that speaks; NULL: it is not who it says.
-static struct tenant *speaker(struct node *node, const struct authority_peer *peer, const struct vg_wire_hello *self)
+// Finds the tenant that sent the message. Returns NULL if the peer is not the tenant in it.
+static struct tenant *find_sender(struct node *node, const struct authority_peer *peer, const struct vg_wire_hello *self)
 {
 	struct vgpu *vgpu = registry_find(node, self->ledger);
 	struct vg_ledger_owner owner = {self->pid, self->pid_namespace, self->start_time};
@@ -16,13 +18,14 @@ static struct tenant *speaker(struct node *node, const struct authority_peer *pe
 		return NULL;
 	tenant_scan(node, vgpu);
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (vg_ledger_owner_same(&tenant->seen.owner, &owner) && tenant->pid == peer->pid && !tenant->dead &&
-		    !tenant->replaced && !tenant->seen.guest)
+		if (vg_ledger_owner_same(&tenant->seen.owner, &owner) && tenant->pid == peer->pid && !tenant->is_dead &&
+		    !tenant->is_replaced && !tenant->seen.guest)
 			return tenant;
 	return NULL;
 }
 
-static int join(struct node *node, struct vgpu *vgpu, const struct tenant *tenant, struct vg_wire_guest *guest)
+// Makes the tenant a guest of the vGPU if the key of the message is of its memory. Returns 0 on success.
+static int join_vgpu(struct node *node, struct vgpu *vgpu, const struct tenant *tenant, struct vg_wire_guest *guest)
 {
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
@@ -37,13 +40,13 @@ static int join(struct node *node, struct vgpu *vgpu, const struct tenant *tenan
 	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
 		if (seen.guest && memcmp(&seen.owner, &tenant->seen.owner, sizeof seen.owner) == 0)
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)tenant->pid, tenant->start_time);
-	tenant_scan(node, vgpu); // it is watched from now on
+	tenant_scan(node, vgpu); // begins to watch the guest
 	return 0;
 }
 
-bool guest_answer(struct node *node, const struct authority_peer *peer, struct vg_wire_guest *guest)
+bool guests_answer(struct node *node, const struct authority_peer *peer, struct vg_wire_guest *guest)
 {
-	const struct tenant *tenant = speaker(node, peer, &guest->self);
+	const struct tenant *tenant = find_sender(node, peer, &guest->self);
 	struct vgpu *left = guest->share ? registry_find(node, guest->vgpu) : NULL;
 
 	if (guest->share) {
@@ -53,12 +56,12 @@ bool guest_answer(struct node *node, const struct authority_peer *peer, struct v
 	}
 	for (struct vgpu *vgpu = node->vgpus; vgpu && tenant; vgpu = vgpu->next)
 		if (vgpu != tenant->vgpu && vgpu->device == tenant->vgpu->device && vgpu->damage != DAMAGE_CONTENTS &&
-		    join(node, vgpu, tenant, guest) == 0)
+		    join_vgpu(node, vgpu, tenant, guest) == 0)
 			break;
 	return true;
 }
 
-void guest_undo(struct node *node, const struct vg_wire_guest *guest)
+void guests_undo(struct node *node, const struct vg_wire_guest *guest)
 {
 	struct vgpu *vgpu = guest->share ? registry_find(node, guest->vgpu) : NULL;
 	struct vg_ledger_owner owner = {guest->self.pid, guest->self.pid_namespace, guest->self.start_time};

@@ -1,7 +1,6 @@
-// The space of ledgers. Users may write to their ledgers, so they can make one as large as the file system is. One that
-// grew is cut, and its vGPU is removed. Whoever has a removed one open still can do so: the daemon keeps it open as well,
-// counted as one of the owner's vGPUs, until nobody else has it.
-#include "daemon/node.h"
+#include "daemon/leftover.h"
+
+#include "daemon/registry.h"
 #include "daemon/user.h"
 #include "daemon/work.h"
 
@@ -29,7 +28,7 @@ static void cut_file(struct work *work)
 	int fd = ((struct cut *)work)->fd;
 
 	if (ftruncate(fd, (off_t)vg_ledger_size()) < 0)
-		(void)errno; // it is looked at again
+		(void)errno; // the next check tries again
 	close(fd);
 }
 
@@ -38,8 +37,8 @@ static void end_cut(struct node *node, struct work *work)
 	free(work);
 }
 
-// In the owner's thread, since to free many pages takes long.
-static void cut(int fd, uid_t owner)
+// Cuts the file in the owner's thread, since freeing many pages takes long.
+static void begin_cut(int fd, uid_t owner)
 {
 	struct cut *job = malloc(sizeof *job);
 
@@ -53,6 +52,7 @@ static void cut(int fd, uid_t owner)
 	free(job);
 }
 
+// Opens the file of the ledger that the vGPU has mapped. Returns -1 if another file is there.
 static int open_ledger(const struct node *node, const struct vgpu *vgpu)
 {
 	char path[PATH_MAX];
@@ -72,7 +72,7 @@ void leftover_cut(const struct node *node, const struct vgpu *vgpu)
 
 	if (fd < 0)
 		return;
-	cut(fd, vgpu->owner);
+	begin_cut(fd, vgpu->owner);
 	close(fd);
 }
 
@@ -81,8 +81,8 @@ int leftover_open(const struct node *node, const struct vgpu *vgpu)
 	return user_is_limited(node, vgpu->owner) ? open_ledger(node, vgpu) : -1;
 }
 
-// A lease is only given while nobody else has the file open for writing.
-static bool is_alone(int fd)
+// Returns whether nobody else has the file open for writing: only then the kernel grants a lease.
+static bool is_unused(int fd)
 {
 	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
 		return errno != EAGAIN;
@@ -92,7 +92,7 @@ static bool is_alone(int fd)
 
 void leftover_keep(int fd, uid_t owner)
 {
-	struct leftover *leftover = fd >= 0 && !is_alone(fd) ? malloc(sizeof *leftover) : NULL;
+	struct leftover *leftover = fd >= 0 && !is_unused(fd) ? malloc(sizeof *leftover) : NULL;
 
 	if (!leftover) {
 		if (fd >= 0)
@@ -109,15 +109,15 @@ bool leftover_any(void)
 	return leftovers;
 }
 
-void leftover_look(void)
+void leftover_check_all(void)
 {
 	struct stat status;
 
 	for (struct leftover **link = &leftovers; *link;) {
 		struct leftover *leftover = *link;
-		if (!is_alone(leftover->fd)) {
+		if (!is_unused(leftover->fd)) {
 			if (fstat(leftover->fd, &status) == 0 && status.st_size > (off_t)vg_ledger_size())
-				cut(leftover->fd, leftover->owner);
+				begin_cut(leftover->fd, leftover->owner);
 			link = &leftover->next;
 			continue;
 		}

@@ -1,18 +1,17 @@
-// The registry as JSON. What is not known is null, never 0.
+#include "daemon/listing.h"
+
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "daemon/arbiter.h"
-#include "daemon/eviction.h"
-#include "daemon/names.h"
-#include "daemon/terms.h"
+#include "daemon/admission.h"
+#include "daemon/json_text.h"
+#include "daemon/listing_parts.h"
+#include "daemon/options.h"
 #include "ledger/share.h"
 
 #include <stdio.h>
-#include <string.h>
 
-enum { FRESH_MS = 200, MOST_NAMES = 256 };
+enum { FRESH_MS = 200 };
 
-// NVML is slow: one answer serves all listings of a moment.
+// The memory of the processes on one device. NVML is slow, so an answer is used again for FRESH_MS.
 struct physical {
 	bool known;
 	uint64_t at_ns;
@@ -20,7 +19,7 @@ struct physical {
 	struct vg_system_process processes[VG_SYSTEM_PROCESSES];
 };
 
-static const struct physical *physical_of(struct node *node, size_t device)
+static const struct physical *read_physical(const struct node *node, size_t device)
 {
 	static struct physical all[VG_SYSTEM_DEVICES];
 	struct physical *one = &all[device];
@@ -33,9 +32,9 @@ static const struct physical *physical_of(struct node *node, size_t device)
 	return one;
 }
 
-// Who is not on the list has no memory; who is on it without a figure, or is nobody we can
-// name, has an unknown amount.
-static bool physical_use(const struct physical *physical, const struct tenant *tenant, uint64_t *ret_bytes)
+// Finds the physical memory of the tenant. A process that is not in NVML's list has none. Returns false if the amount is
+// unknown: the list has no figure for the process, or the daemon does not know its number.
+static bool find_physical(const struct physical *physical, const struct tenant *tenant, uint64_t *ret_bytes)
 {
 	if (!physical->known || tenant->pid <= 0)
 		return false;
@@ -49,8 +48,9 @@ static bool physical_use(const struct physical *physical, const struct tenant *t
 	return true;
 }
 
-// A figure of a ledger may be any: what is more than can be stands for the most, and JSON knows none above INT64_MAX.
-static json_int_t bounded(uint64_t figure, uint64_t most)
+// Returns a figure of a ledger, which tenants can set to any value, as at most `most`. JSON has no larger integer than
+// INT64_MAX.
+static json_int_t limit_figure(uint64_t figure, uint64_t most)
 {
 	figure = figure < most ? figure : most;
 	return figure < INT64_MAX ? (json_int_t)figure : INT64_MAX;
@@ -58,125 +58,90 @@ static json_int_t bounded(uint64_t figure, uint64_t most)
 
 static json_t *size_or_null(bool known, uint64_t bytes)
 {
-	return known ? json_integer(bounded(bytes, INT64_MAX)) : json_null();
+	return known ? json_integer(limit_figure(bytes, INT64_MAX)) : json_null();
 }
 
-json_t *user_name(uid_t uid)
-{
-	return json_string(names_user(uid));
-}
-
-json_t *group_name(gid_t gid)
-{
-	return gid == (gid_t)-1 ? json_null() : json_string(names_group(gid));
-}
-
-// A program may give itself any name; JSON takes UTF-8 only.
-json_t *command_text(const char *command)
-{
-	char plain[VG_LEDGER_COMMAND];
-	size_t length = strnlen(command, sizeof plain - 1);
-
-	for (size_t i = 0; i < length; i++)
-		plain[i] = command[i] >= ' ' && command[i] < 127 ? command[i] : '?';
-	plain[length] = '\0';
-	return json_string(plain);
-}
-
-static int names_left; // to be looked up for this answer
-
-void listing_begin(void)
-{
-	names_left = MOST_NAMES;
-}
-
-json_t *command_of(pid_t pid)
-{
-	char path[48], text[64];
-
-	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-	ssize_t length = pid > 0 && names_left-- > 0 ? vg_file_read(path, text, sizeof text) : -1;
-	if (length <= 0)
-		return json_null();
-	text[strcspn(text, "\n")] = '\0';
-	return command_text(text);
-}
-
-// Tenants write their names into their slots. A guest's was taken for it, and may have the name of who had it before.
+// Tenants write their names into their slots, except guests: the daemon reserves the slot of a guest, which may have the
+// name of an earlier tenant.
 static json_t *name_tenant(const struct tenant *tenant)
 {
 	if (!tenant->seen.guest)
-		return command_text(tenant->seen.command);
-	json_t *command = command_of(tenant->dead ? 0 : tenant->pid);
+		return json_command(tenant->seen.command);
+	json_t *command = json_command_of(tenant->is_dead ? 0 : tenant->pid);
 	return json_is_null(command) ? json_string("") : command;
 }
 
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
 	const struct vg_ledger_tenant *seen = &tenant->seen;
-	json_int_t charged = bounded(seen->used, tenant->vgpu->memory);
+	json_int_t charged = limit_figure(seen->used, tenant->vgpu->memory);
 
 	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
 			 "command", name_tenant(tenant), "charged", charged, "overhead",
-			 bounded(seen->overhead, (uint64_t)charged), "physical", size_or_null(known, bytes), "started",
-			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->dead,
-			 "eviction", eviction_list_tenant(tenant), "deep", eviction_list_deep(tenant));
+			 limit_figure(seen->overhead, (uint64_t)charged), "physical", size_or_null(known, bytes), "started",
+			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->is_dead,
+			 "eviction", listing_tenant_eviction(tenant), "deep", listing_deep(tenant));
 }
 
-json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
+// Lists the tenants, unless `tenants` is null, and sums up their physical memory. Returns whether the sum is known.
+static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_t *tenants, uint64_t *ret_physical)
 {
-	json_t *tenants = with_tenants ? json_array() : json_null(); // not to be known is not none
-	uint64_t limit, charged, sum = 0;
+	bool all_known = vgpu->damage != DAMAGE_CONTENTS;
+	uint64_t sum = 0;
 
-	if (with_tenants)
-		tenant_scan(node, vgpu);
-	else
-		damage_look(node, vgpu); // whose slots these are pays for the look at them
-	arbiter_follow(node); // the scan may have found its first program
-	bool sound = vgpu->damage != DAMAGE_CONTENTS, all_known = sound;
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
-		// What a guest has on the device is its own vGPU's; what of a host's is this one's cannot be told.
+		// A guest's memory belongs to its own vGPU; how much of a host's belongs to this vGPU is unknown.
 		bool known = !tenant->seen.guest && !tenant->seen.host &&
-			     physical_use(physical_of(node, vgpu->device), tenant, &bytes);
+			     find_physical(read_physical(node, vgpu->device), tenant, &bytes);
 		all_known &= known || tenant->seen.guest;
 		sum += bytes;
-		if (with_tenants)
+		if (json_is_array(tenants))
 			json_array_insert_new(tenants, 0, list_tenant(tenant, known, bytes));
 	}
+	*ret_physical = sum;
+	return all_known;
+}
+
+json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, bool with_tenants)
+{
+	json_t *tenants = with_tenants ? json_array() : json_null(); // null, since they are unknown to the peer
+	uint64_t limit, charged, physical;
+	bool is_known = list_tenants(node, vgpu, tenants, &physical), is_sound = vgpu->damage != DAMAGE_CONTENTS;
+
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared(vgpu->ledger);
 	json_t *listed = json_pack(
 		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o, s:o}",
 		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
-		(int)vgpu->device, "memory", (json_int_t)vgpu->limit, "charged", size_or_null(sound, charged),
-		"overhead", size_or_null(sound, overhead < charged ? overhead : charged), "physical",
-		size_or_null(all_known, sum), "owner",
-		user_name(vgpu->owner), "group", group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged",
-		(int)(vgpu->damage != DAMAGE_NONE), "created", vgpu->created, "tenants", tenants, "refusals",
-		bounded(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "context_overhead",
-		bounded(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
-		size_or_null(sound, shared < charged ? shared : charged), "turns", terms_list_turns(node, vgpu));
-	terms_write(listed, &vgpu->terms);
-	eviction_write(listed, vgpu);
-	json_object_set_new(listed, "eviction", eviction_list_vgpu(vgpu));
-	if (with_tenants) // for whoever may enter it
+		(int)vgpu->device, "memory", (json_int_t)vgpu->limit, "charged", size_or_null(is_sound, charged),
+		"overhead", size_or_null(is_sound, overhead < charged ? overhead : charged), "physical",
+		size_or_null(is_known, physical), "owner", json_user(vgpu->owner), "group", json_group(vgpu->group),
+		"ephemeral", (int)vgpu->ephemeral, "damaged", (int)(vgpu->damage != DAMAGE_NONE), "created",
+		vgpu->created, "tenants", tenants, "refusals",
+		limit_figure(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "context_overhead",
+		limit_figure(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
+		size_or_null(is_sound, shared < charged ? shared : charged), "turns", listing_turns(node, vgpu));
+	options_write_terms(listed, &vgpu->terms);
+	options_write_eviction(listed, vgpu);
+	json_object_set_new(listed, "eviction", listing_eviction(vgpu));
+	if (with_tenants) // only for peers that may enter the vGPU
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;
 }
 
-json_t *listing_vgpus(struct node *node, const struct authority_peer *peer)
+json_t *listing_vgpus(const struct node *node, const struct authority_peer *peer)
 {
 	json_t *array = json_array();
 
-	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		enum authority_class class = authority_classify(peer, vgpu->owner, vgpu->group);
 		json_array_insert_new(array, 0, listing_vgpu(node, vgpu, authority_allows(AUTHORITY_TENANTS, class)));
 	}
 	return array;
 }
 
-json_t *listing_devices(struct node *node)
+json_t *listing_devices(const struct node *node)
 {
 	json_t *array = json_array();
 
@@ -215,10 +180,10 @@ json_t *listing_refusals(const struct vgpu *vgpu)
 		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time",
 						       (double)one->time_ns / 1e9, "pid",
 						       one->pid > 0 ? (int)one->pid : 0, "entry", entry, "asked",
-						       bounded(one->asked, INT64_MAX), "charged",
-						       bounded(one->charged, INT64_MAX), "limit",
-						       bounded(one->limit, INT64_MAX), "overhead",
-						       bounded(one->overhead, INT64_MAX)));
+						       limit_figure(one->asked, INT64_MAX), "charged",
+						       limit_figure(one->charged, INT64_MAX), "limit",
+						       limit_figure(one->limit, INT64_MAX), "overhead",
+						       limit_figure(one->overhead, INT64_MAX)));
 	}
 	return array;
 }

@@ -1,65 +1,28 @@
+#include "daemon/loop.h"
+
 #include "base/clock.h"
 #include "daemon/arbiter.h"
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
+#include "daemon/connection.h"
+#include "daemon/leftover.h"
+#include "daemon/measure.h"
+#include "daemon/mend.h"
 #include "daemon/mps.h"
 #include "daemon/names.h"
+#include "daemon/place.h"
+#include "daemon/removal.h"
+#include "daemon/residence.h"
+#include "daemon/say.h"
+#include "daemon/state.h"
+#include "daemon/stops.h"
+#include "daemon/tenant.h"
 #include "daemon/user.h"
 
-#include <errno.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 enum { SCAN_EVERY_MS = 250 };
 
-int node_watch(struct node *node, struct source *source, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.ptr = source};
-	struct user *user = source->is_users ? user_events(node, source->user) : NULL;
-	int epoll_fd = user ? user->events.fd : node->epoll_fd;
-
-	if (source->is_users && !user)
-		return -EMFILE;
-	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, source->fd, &event) == 0) {
-		if (user)
-			user->watched++;
-		return 0;
-	}
-	if (errno == EEXIST && epoll_ctl(epoll_fd, EPOLL_CTL_MOD, source->fd, &event) == 0)
-		return 0;
-	return -errno;
-}
-
-void node_leave(struct node *node, struct source *source)
-{
-	struct user *user = source->is_users ? user_of(source->user) : NULL;
-
-	if (!user)
-		epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
-	else if (user->events.fd >= 0 && epoll_ctl(user->events.fd, EPOLL_CTL_DEL, source->fd, NULL) == 0)
-		user->watched--;
-}
-
-void node_unwatch(struct node *node, struct source *source)
-{
-	if (source->fd < 0)
-		return;
-	node_leave(node, source);
-	close(source->fd);
-	source->fd = -1;
-}
-
-int node_keep_descriptor(int fd)
-{
-	struct rlimit limit;
-
-	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd < limit.rlim_cur - limit.rlim_cur / 4)
-		return fd;
-	close(fd);
-	return -EMFILE;
-}
-
-static bool in_use(const struct node *node)
+static bool is_in_use(const struct node *node)
 {
 	if (node->connections || node->sessions)
 		return true;
@@ -69,94 +32,113 @@ static bool in_use(const struct node *node)
 	return false;
 }
 
-static void sooner(uint64_t *deadline, uint64_t other)
+static void lower_deadline(uint64_t *deadline, uint64_t other)
 {
 	if (other && (!*deadline || other < *deadline))
 		*deadline = other;
 }
 
-// Does what is due; the time of the next thing to do, 0: none.
-static uint64_t keep_house(struct node *node)
+// Does what follows a scan of all ledgers.
+static void finish_scan(struct node *node)
 {
-	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
+	node->is_scanning = false;
+	measure_all(node);
+	stops_look(node);
+	mend_all(node);
+	leftover_check_all();
+	node->must_retry = true;
+	if (node->runtime_is_stale)
+		state_save_runtime(node);
+	if (!node->is_leaving)
+		place_check(node);
+}
 
-	bool scans = node->vgpus || leftover_any();
-	if (scans && now >= node->next_scan_ns && !node->is_scanning) {
+// Continues or begins a scan, and lowers *deadline to the next one.
+static void scan(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	bool is_needed = node->vgpus || leftover_any();
+
+	if (is_needed && now >= node->next_scan_ns && !node->is_scanning) {
 		node->is_scanning = true;
 		node->scan_next = node->vgpus;
 		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
 	}
-	if (node->is_scanning && tenant_scan_some(node)) {
-		node->is_scanning = false;
-		measure_tenants(node);
-		stops_look(node);
-		damage_mend_all(node);
-		leftover_look();
-		node->retry = true;
-		if (node->runtime_is_stale)
-			state_save_runtime(node);
-		if (!node->leaving)
-			place_check(node);
-	}
+	if (node->is_scanning && tenant_scan_some(node))
+		finish_scan(node);
+	if (is_needed)
+		lower_deadline(deadline, node->next_scan_ns);
+}
+
+// Ends the daemon after its idle time, and lowers *deadline to that.
+static void check_idle(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	if (is_in_use(node))
+		node->busy_until_ns = now;
+	if (!node->idle_seconds)
+		return;
+	uint64_t end = node->busy_until_ns + node->idle_seconds * 1000000000ull;
+	if (now >= end)
+		node->is_leaving = true;
+	lower_deadline(deadline, end);
+}
+
+// Does what is due. Returns the time at which the next thing is due; 0: none.
+static uint64_t do_due_work(struct node *node)
+{
+	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
+
+	scan(node, now, &deadline);
 	if (node->next_reap_ns && now >= node->next_reap_ns)
 		tenant_reap(node);
-	if (node->retry) {
-		node->retry = false;
+	if (node->must_retry) {
+		node->must_retry = false;
 		connection_retry(node);
 	}
-	launcher_sweep(node);
+	removal_sweep_ephemeral(node);
 	mps_keep(node, now, &deadline);
 	removal_sweep(node);
 	residence_keep(node, now, &deadline);
 	arbiter_follow(node);
 	connection_expire(node, now, &deadline);
-	session_expire_all(node, now, &deadline);
+	broker_expire_sessions(node, now, &deadline);
 	names_expire(node, now, &deadline);
 	say_left_out(now, &deadline);
 	user_forget_idle(node);
-	if (node->retry || node->is_scanning)
-		sooner(&deadline, now);
-	if (scans)
-		sooner(&deadline, node->next_scan_ns);
-	sooner(&deadline, node->next_reap_ns);
-	if (in_use(node))
-		node->busy_until_ns = now;
-	if (node->idle_seconds) {
-		uint64_t leave = node->busy_until_ns + node->idle_seconds * 1000000000ull;
-		if (now >= leave)
-			node->leaving = true;
-		sooner(&deadline, leave);
-	}
+	if (node->must_retry || node->is_scanning)
+		lower_deadline(&deadline, now);
+	lower_deadline(&deadline, node->next_reap_ns);
+	check_idle(node, now, &deadline);
 	return deadline;
 }
 
-// Somebody may have connected while we made up our mind: once the name is gone nobody new can.
-static bool really_leave(struct node *node)
+// Returns whether the daemon ends. A client may have connected since the decision: when the socket is removed, no new one
+// can.
+static bool try_to_leave(struct node *node)
 {
 	place_leave(node);
-	if (node->ending)
+	if (node->is_interrupted)
 		return true;
 	connection_accept(node);
 	if (!node->connections)
 		return true;
-	if (node->told_to_end) // those who came in time are served first
+	if (node->was_shut_down) // clients that connected in time are answered first
 		return false;
-	node->leaving = false;
+	node->is_leaving = false;
 	node->busy_until_ns = vg_clock_monotonic_ns();
 	return place_listen(node) < 0;
 }
 
-int node_step(struct node *node, int longest_ms)
+int loop_step(struct node *node, int longest_ms)
 {
-	uint64_t deadline = keep_house(node), now = vg_clock_monotonic_ns();
+	uint64_t deadline = do_due_work(node), now = vg_clock_monotonic_ns();
 	struct epoll_event event;
 	int timeout = !deadline ? -1 : deadline <= now ? 0 : (int)((deadline - now) / 1000000) + 1;
 
 	if (longest_ms >= 0 && (timeout < 0 || timeout > longest_ms))
 		timeout = longest_ms;
-	if (node->leaving && really_leave(node))
+	if (node->is_leaving && try_to_leave(node))
 		return -1;
-	// One event at a time: handling it may free what another would name.
+	// One event at a time, since handling it can free the source of another one.
 	if (epoll_wait(node->epoll_fd, &event, 1, timeout) != 1)
 		return 0;
 	struct source *source = event.data.ptr;
@@ -164,9 +146,9 @@ int node_step(struct node *node, int longest_ms)
 	return 1;
 }
 
-void node_run(struct node *node)
+void loop_run(struct node *node)
 {
 	node->busy_until_ns = vg_clock_monotonic_ns();
-	while (node_step(node, -1) >= 0)
+	while (loop_step(node, -1) >= 0)
 		;
 }

@@ -1,31 +1,25 @@
-// virgated: options, environment, life.
-#include "base/descriptor.h"
+// virgated: options, environment, and the life of the process.
 #include "base/hash.h"
 #include "base/parts.h"
-#include "daemon/arbiter.h"
-#include "daemon/broker.h"
-#include "daemon/mps.h"
-#include "daemon/names.h"
-#include "daemon/save.h"
-#include "daemon/subordinate.h"
-#include "daemon/work.h"
+#include "daemon/discard.h"
+#include "daemon/loop.h"
+#include "daemon/path.h"
+#include "daemon/place.h"
+#include "daemon/say.h"
+#include "daemon/start.h"
 #include "wire/wire.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { USUAL_IDLE_SECONDS = 300, START_PATIENCE_MS = 2000 };
+enum { DEFAULT_IDLE_SECONDS = 300 };
 
 static const char usage[] =
 	"Usage: virgated [--system] [--foreground] [--idle-seconds N] [--ready-fd N]\n"
@@ -100,14 +94,14 @@ static const char *environment(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-// All users map the simulated devices of the system's daemon: in a directory of root's with the mode that the simulator
-// takes for one that is shared. What else lies in the state directory has modes of its own.
+// Creates the directory of the system's daemon for simulated devices, which the processes of all users map. It belongs to
+// root, and has the mode by which the simulator recognizes a directory for all users.
 static void share_simulated_node(const char *state)
 {
 	const char *named = environment("VIRGATE_SIM_DIR");
 	char path[PATH_MAX];
 
-	if (geteuid() != 0) // nobody else could trust it
+	if (geteuid() != 0) // other users could not trust it
 		return;
 	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)vg_hash_text(vg_simulation_wanted()));
 	if (!named)
@@ -119,73 +113,60 @@ static void share_simulated_node(const char *state)
 		say("%s: %m", named ? named : path);
 }
 
-// -1 when a folder's name is too long to leave room for what goes in.
-static int choose_folders(struct node *node)
+// Creates a directory and its parents. Errors show when it is used.
+static void make_directories(char *path)
 {
-	const char *runtime = environment("VIRGATE_RUNTIME_DIR"), *state = environment("VIRGATE_STATE_DIR");
-	const char *xdg, *home = environment("HOME"), *claims = environment("VIRGATE_CLAIMS_DIR");
-	char folder[PATH_MAX - 64], *dir = node->runtime_dir;
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	mkdir(path, 0700);
+}
+
+static void choose_state_path(struct node *node)
+{
+	const char *state = environment("VIRGATE_STATE_DIR"), *runtime = environment("VIRGATE_RUNTIME_DIR");
+	const char *xdg = environment("XDG_STATE_HOME"), *home = environment("HOME");
+	char directory[PATH_MAX - 64], name[32] = "state";
+	unsigned long long hash = vg_hash_text(node->runtime_dir);
+
+	if (state)
+		snprintf(directory, sizeof directory, "%s", state);
+	else if (node->system_wide)
+		snprintf(directory, sizeof directory, "/var/lib/virgate");
+	else if (xdg)
+		snprintf(directory, sizeof directory, "%s/virgate", xdg);
+	else
+		snprintf(directory, sizeof directory, "%s/.local/state/virgate", home ? home : node->runtime_dir);
+	make_directories(directory);
+	if (node->system_wide && *vg_simulation_wanted())
+		share_simulated_node(directory);
+	// Each simulated node has its own vGPUs, and so has a second daemon of the user.
+	if (*vg_simulation_wanted())
+		snprintf(name, sizeof name, "sim-%016llx", hash);
+	else if (runtime && !state && !node->system_wide)
+		snprintf(name, sizeof name, "state-%016llx", hash);
+	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", directory, name);
+}
+
+// Returns -1 if the name of the runtime directory is too long.
+static int choose_directories(struct node *node)
+{
+	const char *runtime = environment("VIRGATE_RUNTIME_DIR"), *claims = environment("VIRGATE_CLAIMS_DIR");
 	size_t room = sizeof node->runtime_dir;
 	int length;
 
 	if (runtime || node->system_wide)
-		length = snprintf(dir, room, "%s", runtime ? runtime : "/run/virgate");
-	else // not of a session, which ends before its programs do
-		length = snprintf(dir, room, "/tmp/virgate-%u", (unsigned int)geteuid());
+		length = snprintf(node->runtime_dir, room, "%s", runtime ? runtime : "/run/virgate");
+	else // not a directory of the login session, which ends before its programs do
+		length = snprintf(node->runtime_dir, room, "/tmp/virgate-%u", (unsigned int)geteuid());
 	snprintf(node->claims_dir, sizeof node->claims_dir, "%s", claims ? claims : "/tmp/virgate-claims");
-	if (state)
-		snprintf(folder, sizeof folder, "%s", state);
-	else if (node->system_wide)
-		snprintf(folder, sizeof folder, "/var/lib/virgate");
-	else if ((xdg = environment("XDG_STATE_HOME")))
-		snprintf(folder, sizeof folder, "%s/virgate", xdg);
-	else
-		snprintf(folder, sizeof folder, "%s/.local/state/virgate", home ? home : dir);
-	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(folder, 0755);
-		*slash = '/';
-	}
-	mkdir(folder, 0700);
-	if (node->system_wide && *vg_simulation_wanted())
-		share_simulated_node(folder);
-	// Each simulated node has its own vGPUs.
-	char node_name[32] = "state";
-	if (*vg_simulation_wanted())
-		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)vg_hash_text(dir));
-	else if (runtime && !state && !node->system_wide) // a second daemon of the user's
-		snprintf(node_name, sizeof node_name, "state-%016llx", (unsigned long long)vg_hash_text(dir));
-	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", folder, node_name);
+	choose_state_path(node);
 	return length < (int)room ? 0 : -1;
 }
 
-static void signal_came(struct node *node, struct source *source, uint32_t events)
-{
-	struct signalfd_siginfo info;
-
-	if (read(source->fd, &info, sizeof info) == sizeof info) {
-		say("ends on signal %u", info.ssi_signo);
-		node->leaving = true;
-		node->ending = true;
-	}
-}
-
-static int watch_signals(struct node *node)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGIO, SIG_IGN); // leftover.c takes leases, for a moment
-	node->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_came};
-	return node->signals.fd < 0 ? -1 : node_watch(node, &node->signals, EPOLLIN);
-}
-
-// The parent waits until the child listens, so that who started it may go on at once.
+// The parent waits until the child listens, so that the caller can use the daemon at once.
 static void go_to_background(struct options *options)
 {
 	int ready[2], null_fd;
@@ -204,13 +185,13 @@ static void go_to_background(struct options *options)
 	setsid();
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null_fd, 0);
-	dup2(null_fd, 1); // stderr stays: it is where the words go
+	dup2(null_fd, 1); // standard error stays, for the log
 	if (chdir("/") < 0)
 		exit(125);
 	options->ready_fd = ready[1];
 }
 
-// As far as they go: a pidfd for every tenant, a ledger for every vGPU.
+// Raises resource limits to their maximum: the daemon needs a pidfd for each tenant and a mapping for each vGPU.
 static void raise_limits(void)
 {
 	static const int resources[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU, RLIMIT_NPROC};
@@ -222,59 +203,19 @@ static void raise_limits(void)
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit((__rlimit_resource_t)resources[i], &limit);
 	}
-	signal(SIGXFSZ, SIG_IGN); // a write that is too much fails, and says so
-}
-
-int node_start(struct node *node)
-{
-	char problem[512];
-	struct vg_ledger_owner self;
-
-	if (place_prepare(node) < 0)
-		return -1;
-	if (vg_ledger_self(&self) < 0) {
-		say("/proc is not mounted here");
-		return -1;
-	}
-	node->pid_namespace = self.pid_namespace;
-	if (vg_system_open(&node->system, problem, sizeof problem) != 0) {
-		say("%s", problem);
-		return -1;
-	}
-	node->simulated = vg_system_simulated(node->system);
-	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (node->epoll_fd < 0 || watch_signals(node) < 0 || work_start(node) < 0) {
-		say("no events: %m");
-		return -1;
-	}
-	registry_guard(node);
-	subordinate_start(node);
-	state_load(node);
-	mps_adopt(node);
-	page_load_all(node);
-	// Neither a user whose processes cannot be looked at nor a slow directory of users keeps others waiting.
-	for (int i = 0; i < START_PATIENCE_MS / 20; i++) {
-		bool waits = damage_mend_all(node);
-		waits |= names_are_pending();
-		waits |= subordinate_is_pending();
-		if (!waits)
-			break;
-		work_collect(node, 20);
-	}
-	admission_publish(node);
-	return place_listen(node);
+	signal(SIGXFSZ, SIG_IGN); // a write beyond the limit fails with EFBIG instead
 }
 
 int main(int argc, char **argv)
 {
-	static struct node node = {.listener.fd = -1, .signals.fd = -1, .door.fd = -1, .lock_fd = -1, .epoll_fd = -1, .directory = -1};
+	static struct node node = {.listener.fd = -1, .signals.fd = -1, .name_lock.fd = -1, .lock_fd = -1,
+				   .epoll_fd = -1, .directory = -1};
 	struct options options = {.ready_fd = -1, .idle_seconds = -1};
 
 	read_options(argc, argv, &node, &options);
 	node.idle_seconds = options.idle_seconds >= 0 ? (unsigned int)options.idle_seconds
-						      : node.system_wide ? 0 : USUAL_IDLE_SECONDS;
-	if (choose_folders(&node) < 0) {
+						      : node.system_wide ? 0 : DEFAULT_IDLE_SECONDS;
+	if (choose_directories(&node) < 0) {
 		say("the name of the runtime directory is too long");
 		return 125;
 	}
@@ -287,7 +228,7 @@ int main(int argc, char **argv)
 		go_to_background(&options);
 	vg_wire_discard = discard;
 	raise_limits();
-	if (node_start(&node) < 0)
+	if (start_node(&node) < 0)
 		return 125;
 	if (options.ready_fd >= 0) {
 		if (write(options.ready_fd, "1", 1) != 1)
@@ -297,12 +238,7 @@ int main(int argc, char **argv)
 	size_t gpus = vg_system_device_count(node.system);
 	say("serves %s (%zu GPU%s, driver %s%s)", node.runtime_dir, gpus, gpus == 1 ? "" : "s",
 	    vg_system_driver_version(node.system), node.simulated ? ", simulated" : "");
-	node_run(&node);
-	save_finish(&node);
-	arbiter_end_all(&node);
-	mps_end(&node);
-	say_left_out(UINT64_MAX, &(uint64_t){0});
-	vg_system_close(node.system);
-	place_give_up(&node);
+	loop_run(&node);
+	start_finish(&node);
 	return 0;
 }

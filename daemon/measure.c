@@ -1,38 +1,47 @@
-// Measures the memory that tenants hold on the device beyond their charges: kernels loaded on first use, local memory,
-// heaps of libraries. NVML reports it for each process. The daemon asks, because that takes 20 microseconds here, and
-// 15 milliseconds of initialisation in a tenant.
+// Tenants use memory on the device beyond their charges: kernels loaded on first use, local memory, heaps of libraries.
+// NVML reports it for each process. The daemon queries it, because that takes 20 microseconds here, and 15 milliseconds of
+// initialisation in a tenant.
+#include "daemon/measure.h"
+
 #include "base/clock.h"
 #include "base/size.h"
+#include "daemon/arbiter.h"
+#include "daemon/damage.h"
 #include "daemon/eviction.h"
+#include "daemon/overhead.h"
+#include "daemon/save.h"
+#include "daemon/say.h"
+#include "daemon/shared.h"
+#include "daemon/tenant.h"
 #include "daemon/user.h"
 
 #include <string.h>
 
-// How much a tenant may hold beyond its charges without a message: a pool grows in steps of 32 MiB.
+// How much a tenant may use beyond its charges without a log line (a pool grows in steps of 32 MiB), and for how long it
+// may use more.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
-static bool has_living(const struct node *node, size_t device)
+static bool has_live_tenants(const struct node *node, size_t device)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
 		     tenant = tenant->next)
-			if (!tenant->dead)
+			if (!tenant->is_dead)
 				return true;
 	return false;
 }
 
-// A guest is measured in its own vGPU. A host has more on the device than it holds for this vGPU, and the parts cannot
-// be told apart.
+// A guest is measured in its own vGPU. A host has memory of several vGPUs on the device, and NVML reports only the sum.
 static bool is_measured(const struct tenant *tenant)
 {
-	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host &&
+	return !tenant->is_dead && !tenant->is_replaced && !tenant->seen.guest && !tenant->seen.host &&
 	       tenant->vgpu->damage != DAMAGE_CONTENTS;
 }
 
-// A tenant that holds nothing but its first context shows what a context takes; of several,
-// the one with the fewest modules. The estimate serves all later tenants of this owner. Its word that
-// it holds nothing else, or that it is not about to end, is not enough to lower the estimate: two
-// looks must agree, and what was measured before is not halved.
+// Estimates the memory of a context from a tenant that has nothing but its first context; of several such tenants, from the
+// one that uses least. The estimate is used for all later tenants of this owner. The tenant itself reports that it has
+// nothing else, so it must not lower the estimate at will: two measurements must agree, and a measured estimate is never
+// halved.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
 			  const struct vg_ledger_tenant *now, uint64_t physical)
 {
@@ -49,39 +58,38 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 	if (!physical || !confirmed || (measured && (physical >= known || physical <= known / 2)))
 		return;
 	vg_ledger_set_context_overhead(vgpu->ledger, physical);
-	// What one user's programs show says nothing about another's. A user's own daemon remembers it.
+	// It is used for this user only. A user's own daemon keeps it in its state file.
 	if (overhead_remember(node, vgpu->owner, vg_system_device(node->system, vgpu->device)->name,
 			      vg_system_driver_version(node->system), physical) &&
 	    !node->system_wide)
-		state_save(node);
+		save_state(node);
 }
 
-// Logs a process that holds more on the device than it was charged for, because the quota cannot prevent that. Memory
+// Logs a process that uses more on the device than it was charged for, because the quota cannot prevent that. Memory
 // that moved to the host is charged but not on the device.
 static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
 			 uint64_t physical, uint64_t shared, uint64_t in_host)
 {
 	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED];
-
-	charged = (charged > in_host ? charged - in_host : 0) + shared;
 	char text[2][VG_SIZE_TEXT];
 
+	charged = (charged > in_host ? charged - in_host : 0) + shared;
 	if (physical <= charged + SLACK) {
 		tenant->drift_since_ns = 0;
 		return;
 	}
 	if (!tenant->drift_since_ns)
 		tenant->drift_since_ns = vg_clock_monotonic_ns();
-	if (tenant->drift_told || vg_clock_monotonic_ns() - tenant->drift_since_ns < DRIFT_NS)
+	if (tenant->drift_reported || vg_clock_monotonic_ns() - tenant->drift_since_ns < DRIFT_NS)
 		return;
-	tenant->drift_told = true;
+	tenant->drift_reported = true;
 	say("process %d of vGPU %s holds %s on the device, but %s is charged", (int)tenant->pid, vgpu->name,
 	    vg_size_format(physical, text[0]), vg_size_format(charged, text[1]));
 }
 
-// Reads the tenant's slot again. False: it has left, or the slot has passed to another process (a restore hands it
-// over).
-static bool look_again(const struct vgpu *vgpu, const struct tenant *tenant, struct vg_ledger_tenant *ret_now)
+// Reads the tenant's slot again. Returns false if the tenant has left, or if another process has the slot now, as after a
+// restore.
+static bool read_slot_again(const struct vgpu *vgpu, const struct tenant *tenant, struct vg_ledger_tenant *ret_now)
 {
 	unsigned int cursor = tenant->seen.slot;
 
@@ -100,9 +108,9 @@ static uint64_t bytes_in_host(const struct tenant *tenant)
 	return is_out ? eviction.host : 0; // while it moves, parts of it are on the device
 }
 
-// Returns how much of the declared memory was in the host during the whole look. It cannot detect memory that returned
-// and left again within the look. A tenant can report any value. A wrong one only makes the undeclared part larger, so
-// the charge is never less than the memory on the device.
+// Returns how much of the declared memory was in the host during the whole measurement. It cannot detect memory that
+// returned and left again within that time. A tenant can report any value. A wrong one only makes the undeclared part
+// larger, so the charge is never less than the memory on the device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = bytes_in_host(tenant);
@@ -115,21 +123,21 @@ static uint64_t larger(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-// The tenant runs during the look. It reserves before it allocates and frees before it refunds, so memory beyond the
-// most that it had declared during the look was never declared.
-static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
+// The tenant runs during the measurement. It reserves before it allocates and frees before it refunds, so memory beyond
+// the most that it had declared during that time was never declared.
+static void measure_tenant(struct node *node, struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
 
-	if (!look_again(vgpu, tenant, &now))
+	if (!read_slot_again(vgpu, tenant, &now))
 		return;
 	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
 	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
-	uint64_t shared = shares_shown_under(node, tenant), in_host = least_in_host(tenant);
+	uint64_t shared = shared_bytes_shown_under(node, tenant), in_host = least_in_host(tenant);
 	uint64_t absent = adrift + in_host < adrift ? UINT64_MAX : adrift + in_host;
 	uint64_t expected = (most > absent ? most - absent : 0) + shared;
 	uint64_t undeclared = physical > expected ? physical - expected : 0;
-	// The room of a process that the driver takes off the device stays reserved: it must find it again.
+	// While the driver takes a process off the device, its memory stays reserved, since it needs it at its return.
 	if (eviction_is_deep(tenant) && undeclared < now.undeclared)
 		undeclared = now.undeclared;
 	learn_context(node, vgpu, tenant, &now, physical);
@@ -137,28 +145,28 @@ static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *ten
 	report_drift(vgpu, tenant, &now, physical, shared, in_host);
 }
 
-static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
+static void begin_tenant(struct vgpu *vgpu, struct tenant *tenant)
 {
 	struct vg_ledger_tenant now;
 
 	vg_ledger_clear_peak(vgpu->ledger, &tenant->seen);
 	tenant->declared_before = UINT64_MAX;
-	if (!look_again(vgpu, tenant, &now))
+	if (!read_slot_again(vgpu, tenant, &now))
 		return;
 	tenant->seen = now;
 	tenant->declared_before = now.declared;
 	tenant->host_before = bytes_in_host(tenant);
 }
 
-// Stops when the owner's share of the loop's time is used up: a ledger may name a process in each of its slots.
-static void begin_looks(struct node *node, struct vgpu *vgpu)
+// Stops when the owner's part of the loop's time is used up: a ledger can name a process in each of its slots.
+static void begin_vgpu(struct node *node, struct vgpu *vgpu)
 {
 	bool in_time = user_begin_time(node, vgpu->owner);
 
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		tenant->is_looked_at = in_time && is_measured(tenant) && user_has_time();
 		if (tenant->is_looked_at)
-			begin_look(vgpu, tenant);
+			begin_tenant(vgpu, tenant);
 	}
 	user_end_time();
 }
@@ -169,7 +177,7 @@ static void measure_vgpu(struct node *node, struct vgpu *vgpu, const struct vg_s
 	for (struct tenant *tenant = vgpu->tenants; tenant && user_has_time(); tenant = tenant->next)
 		for (size_t i = 0; i < count && tenant->is_looked_at && is_measured(tenant); i++)
 			if (processes[i].pid == (uint32_t)tenant->pid && processes[i].memory_known && user_has_time())
-				measure_one(node, vgpu, tenant, processes[i].memory);
+				measure_tenant(node, vgpu, tenant, processes[i].memory);
 	user_end_time();
 }
 
@@ -178,11 +186,11 @@ void measure_device(struct node *node, size_t device)
 	static struct vg_system_process processes[VG_SYSTEM_PROCESSES];
 	size_t count = 0;
 
-	if (!has_living(node, device))
+	if (!has_live_tenants(node, device))
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->device == device)
-			begin_looks(node, vgpu);
+			begin_vgpu(node, vgpu);
 	if (vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
@@ -190,9 +198,17 @@ void measure_device(struct node *node, size_t device)
 			measure_vgpu(node, vgpu, processes, count);
 }
 
-// After a scan, which brought `seen` up to date.
-void measure_tenants(struct node *node)
+void measure_all(struct node *node)
 {
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
 		measure_device(node, device);
+}
+
+void measure_for_listing(struct node *node, struct vgpu *vgpu, bool with_tenants)
+{
+	if (with_tenants)
+		tenant_scan(node, vgpu);
+	else
+		damage_check(node, vgpu);
+	arbiter_follow(node); // the scan may have found its first program
 }

@@ -3,7 +3,12 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/parts.h"
+#include "daemon/answer.h"
+#include "daemon/mps_server.h"
+#include "daemon/path.h"
 #include "daemon/process.h"
+#include "daemon/say.h"
+#include "daemon/source.h"
 #include "daemon/work.h"
 
 #include <errno.h>
@@ -21,17 +26,16 @@
 #include <unistd.h>
 
 enum {
-	CLIENTS = 48, // of one server, as NVIDIA's documentation has it
-	RESERVE = 4,  // for processes that programs start after they were admitted
-	START_MS = 5000, LOOK_MS = 10,
-	LINGER_MS = 10000,     // after the last program
+	START_MS = 5000,       // until it listens
+	LOOK_MS = 10,	       // between two checks of that
+	LINGER_MS = 10000,     // how long it runs after the last program
 	PAUSE_MS = 1000,       // before the next start after an unexpected end; doubled each time,
 	PAUSE_MOST_MS = 60000, // up to this
-	STABLE_MS = 60000,     // one that ran for so long ended for another reason
+	STABLE_MS = 60000,     // the pause begins anew after it has run for so long
 	GROUPS = 256,
 };
 
-// Whom a control daemon runs as.
+// The user of a control daemon.
 struct identity {
 	uid_t uid;
 	gid_t gid;
@@ -39,26 +43,9 @@ struct identity {
 	int group_count;
 };
 
-struct server {
-	struct source source; // pidfd; -1: none runs
-	struct server *next;
-	size_t device;
-	uid_t uid;
-	pid_t pid;
-	bool listens;
-	bool told; // to end
-	bool is_looked_up; // in a thread: its user's identity
-	bool is_adopted;   // an earlier daemon started it
-	uint64_t started_ns, needed_ns, next_start_ns;
-	unsigned int failures; // in a row
-	char pipe[PATH_MAX];   // as its clients have it
-};
-
 static struct server *servers;
 
-// ---- which of them -------------------------------------------------------------------------------------
-
-static struct server *find_server(size_t device, uid_t uid)
+struct server *mps_find_server(size_t device, uid_t uid)
 {
 	struct server *server = servers;
 
@@ -69,7 +56,7 @@ static struct server *find_server(size_t device, uid_t uid)
 
 static void server_ended(struct node *node, struct source *source, uint32_t events);
 
-static struct server *add_server(const struct node *node, size_t device, uid_t uid)
+struct server *mps_add_server(const struct node *node, size_t device, uid_t uid)
 {
 	struct server *server = calloc(1, sizeof *server);
 
@@ -81,7 +68,7 @@ static struct server *add_server(const struct node *node, size_t device, uid_t u
 	return server;
 }
 
-// Returns the program, or NULL. The system's daemon looks in no directory of a user.
+// Returns the program, or NULL. The system's daemon does not search directories of users.
 static const char *find_program(void)
 {
 	static const char *const paths[] = {"/usr/bin/nvidia-cuda-mps-control", "/usr/local/bin/nvidia-cuda-mps-control",
@@ -96,38 +83,38 @@ static const char *find_program(void)
 	return NULL;
 }
 
-// ---- who needs it --------------------------------------------------------------------------------------
+// ---- programs -------------------------------------------------------------------------------------------
 
-static unsigned int count_programs(const struct vgpu *vgpu)
+unsigned int mps_count_programs(const struct vgpu *vgpu)
 {
 	unsigned int tenants = 0, launchers = 0;
 
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		tenants += !tenant->dead && !tenant->seen.guest;
+		tenants += !tenant->is_dead && !tenant->seen.guest;
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
 		launchers++;
-	return tenants > launchers ? tenants : launchers; // a launcher is not a client; each has one at least
+	return tenants > launchers ? tenants : launchers; // a launcher is not a client, but starts one at least
 }
 
-static unsigned int count_clients(const struct node *node, size_t device, uid_t uid)
+unsigned int mps_count_clients(const struct node *node, size_t device, uid_t uid)
 {
 	unsigned int count = 0;
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->terms.is_mps && vgpu->device == device && vgpu->owner == uid)
-			count += count_programs(vgpu);
+			count += mps_count_programs(vgpu);
 	return count;
 }
 
 // ---- starting ------------------------------------------------------------------------------------------
 
-// Makes one that others may pass through, or, of a server, one of its user alone. Only root's daemon gives directories
-// away; they lie in one of its own, so their names stay what they are.
+// Makes a directory that others may pass through, or, with a server, one of its user alone. Only root's daemon changes
+// owners. The parent directory is the daemon's own, so users cannot replace the directory.
 static int make_directory(const struct node *node, const char *path, const struct server *server)
 {
 	if (mkdir(path, server ? 0700 : 0711) < 0 && errno != EEXIST)
 		return -errno;
-	if (!server) // also where umask took bits away
+	if (!server) // also if the umask has cleared bits
 		return chmod(path, 0711) < 0 ? -errno : 0;
 	return node->system_wide && lchown(path, server->uid, (gid_t)-1) < 0 ? -errno : 0;
 }
@@ -138,23 +125,22 @@ static int make_directories(const struct node *node, const struct server *server
 	unsigned int uid = server->uid;
 	int r = 0;
 
-	place_path(node, path[0], "mps");
-	place_path(node, path[1], "mps/%zu-%u", server->device, uid);
-	place_path(node, path[2], "mps/%zu-%u/pipe", server->device, uid);
-	place_path(node, path[3], "mps/%zu-%u/log", server->device, uid);
+	path_format(node, path[0], "mps");
+	path_format(node, path[1], "mps/%zu-%u", server->device, uid);
+	path_format(node, path[2], "mps/%zu-%u/pipe", server->device, uid);
+	path_format(node, path[3], "mps/%zu-%u/log", server->device, uid);
 	for (int i = 0; i < 4 && r == 0; i++)
 		r = make_directory(node, path[i], i < 2 ? NULL : server);
 	return r;
 }
 
-// Only root's daemon becomes another user.
 static bool changes_user(const struct node *node)
 {
 	return node->system_wide && geteuid() == 0;
 }
 
-// In the forked child, where only functions that are safe in a signal handler may be called.
-static void become_control(const char *program, char *const *environment, const struct identity *identity)
+// Runs the control daemon in the forked child, where only async-signal-safe functions may be called.
+static void exec_control(const char *program, char *const *environment, const struct identity *identity)
 {
 	char *const words[] = {(char *)"nvidia-cuda-mps-control", (char *)"-f", NULL};
 	sigset_t none;
@@ -176,7 +162,7 @@ static void become_control(const char *program, char *const *environment, const 
 	_exit(127);
 }
 
-// The environment of root's daemon is none of the user's business, and the other way round.
+// The control daemon gets an environment of its own, since its user must not see the one of root's daemon.
 static pid_t fork_control(const struct node *node, const struct server *server, const char *program,
 			  const struct identity *identity)
 {
@@ -189,27 +175,28 @@ static pid_t fork_control(const struct node *node, const struct server *server, 
 		 vg_system_device(node->system, server->device)->uuid_text);
 	pid_t pid = fork();
 	if (pid == 0)
-		become_control(program, environment, identity);
+		exec_control(program, environment, identity);
 	return pid < 0 ? -errno : pid;
 }
 
-// Remembers the process for the daemon after this one.
-static void remember(const struct node *node, const struct server *server)
+// Writes the number of the process for the next daemon.
+static void write_pid(const struct node *node, const struct server *server)
 {
 	char path[PATH_MAX], text[64];
 	uint64_t start_time;
 
 	if (vg_process_start_time(server->pid, &start_time) < 0)
 		return;
-	place_path(node, path, "mps/%zu-%u/control.pid", server->device, (unsigned int)server->uid);
+	path_format(node, path, "mps/%zu-%u/control.pid", server->device, (unsigned int)server->uid);
 	snprintf(text, sizeof text, "%d %llu\n", (int)server->pid, (unsigned long long)start_time);
-	int r = place_write(path, text, 0600);
+	int r = path_write(path, text, 0600);
 	if (r < 0)
 		say("the next daemon will not know the MPS control daemon %d: %s: %s", (int)server->pid, path,
 		    strerror(-r));
 }
 
-static void put_off(struct server *server, uint64_t now)
+// Delays the next start.
+static void delay_start(struct server *server, uint64_t now)
 {
 	uint64_t pause = PAUSE_MS;
 
@@ -221,7 +208,7 @@ static void put_off(struct server *server, uint64_t now)
 	server->next_start_ns = now + (pause < PAUSE_MOST_MS ? pause : PAUSE_MOST_MS) * 1000000;
 }
 
-// `identity`: NULL for the daemon's own. 0 or -errno.
+// `identity`: NULL for the daemon's own user. Returns 0 or -errno.
 static int start_server(struct node *node, struct server *server, const struct identity *identity)
 {
 	const char *program = find_program();
@@ -231,7 +218,7 @@ static int start_server(struct node *node, struct server *server, const struct i
 		return r;
 	pid_t pid = fork_control(node, server, program, identity);
 	int fd = pid < 0 ? pid : vg_pidfd_open(pid);
-	if (fd >= 0 && node_keep_descriptor(fd) < 0)
+	if (fd >= 0 && source_keep_descriptor(fd) < 0)
 		fd = -EMFILE;
 	if (fd < 0) {
 		if (pid > 0) {
@@ -243,10 +230,10 @@ static int start_server(struct node *node, struct server *server, const struct i
 	server->pid = pid;
 	server->is_adopted = false;
 	server->source.fd = fd;
-	server->listens = server->told = false;
+	server->listens = server->was_ended = false;
 	server->started_ns = vg_clock_monotonic_ns();
-	node_watch(node, &server->source, EPOLLIN);
-	remember(node, server);
+	source_watch(node, &server->source, EPOLLIN);
+	write_pid(node, server);
 	say("started the MPS control daemon %d of GPU %zu for user %u", (int)pid, server->device,
 	    (unsigned int)server->uid);
 	return 0;
@@ -254,9 +241,9 @@ static int start_server(struct node *node, struct server *server, const struct i
 
 static void report_failure(struct node *node, struct server *server, int error)
 {
-	put_off(server, vg_clock_monotonic_ns());
+	delay_start(server, vg_clock_monotonic_ns());
 	say("the MPS control daemon of GPU %zu cannot be started: %s", server->device, strerror(-error));
-	node->retry = true;
+	node->must_retry = true;
 }
 
 struct lookup {
@@ -266,7 +253,7 @@ struct lookup {
 	int error;
 };
 
-// A directory of users in the network may take long, so a thread asks it.
+// Runs in a thread, since a directory of users on the network can take long.
 static void run_lookup(struct work *work)
 {
 	struct lookup *lookup = (struct lookup *)work;
@@ -319,23 +306,24 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 {
 	struct server *server = (struct server *)source;
 
-	node_unwatch(node, source);
-	waitpid(server->pid, NULL, WNOHANG); // one that an earlier daemon started is no child
-	if (server->told) {
+	source_close(node, source);
+	waitpid(server->pid, NULL, WNOHANG); // fails if an earlier daemon started it
+	if (server->was_ended) {
 		server->failures = 0;
 		server->next_start_ns = 0;
 	} else {
-		put_off(server, vg_clock_monotonic_ns());
+		delay_start(server, vg_clock_monotonic_ns());
 		say("the MPS control daemon %d of GPU %zu has ended: programs of its clients get errors", (int)server->pid,
 		    server->device);
 	}
 	server->pid = 0;
-	server->listens = server->told = false;
-	node->retry = true;
+	server->listens = server->was_ended = false;
+	node->must_retry = true;
 }
 
-// With the servers that it has started, which are in its process group. One that an earlier daemon started is no child
-// of ours, so its number may be somebody else's by now: the pidfd names it. Older kernels signal it alone then.
+// Sends the signal to the control daemon and to the servers that it has started, which are in its process group. If an
+// earlier daemon started it, it is no child, and another process may have its number by now: only the pidfd is safe then,
+// and kernels before Linux 6.9 signal the control daemon alone.
 static void send_signal(const struct server *server, int number)
 {
 	enum { PROCESS_GROUP = 1 << 2 }; // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
@@ -349,73 +337,82 @@ static void send_signal(const struct server *server, int number)
 
 static void end_server(struct server *server)
 {
-	if (server->source.fd < 0 || server->told)
+	if (server->source.fd < 0 || server->was_ended)
 		return;
-	server->told = true;
+	server->was_ended = true;
 	send_signal(server, SIGTERM);
 }
 
 // ---- the regular check of each server -------------------------------------------------------------------
 
-static void sooner(uint64_t *deadline, uint64_t other)
+static void lower_deadline(uint64_t *deadline, uint64_t other)
 {
 	if (!*deadline || other < *deadline)
 		*deadline = other;
 }
 
-// Its files are the user's: only whether there is one is asked.
-static bool has_control(const struct node *node, const struct server *server)
+// Returns whether the control daemon listens. Its files belong to the user, so only their existence is checked.
+static bool is_listening(const struct node *node, const struct server *server)
 {
 	char path[PATH_MAX];
 	struct stat status;
 
-	place_path(node, path, "mps/%zu-%u/pipe/control", server->device, (unsigned int)server->uid);
+	path_format(node, path, "mps/%zu-%u/pipe/control", server->device, (unsigned int)server->uid);
 	return lstat(path, &status) == 0;
 }
 
-static void keep_starting(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
+static void check_start(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
-	if (has_control(node, server)) {
+	if (is_listening(node, server)) {
 		server->listens = true;
-		node->retry = true;
+		node->must_retry = true;
 	} else if (now - server->started_ns >= START_MS * 1000000ull) {
 		say("the MPS control daemon %d of GPU %zu does not listen within %d s: it is ended", (int)server->pid,
 		    server->device, START_MS / 1000);
 		send_signal(server, SIGKILL);
 	} else {
-		sooner(deadline, now + LOOK_MS * 1000000ull);
+		lower_deadline(deadline, now + LOOK_MS * 1000000ull);
 	}
 }
 
-static void keep_server(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
+// Starts a server that programs need, unless its user is being looked up or its pause is not over.
+static void start_needed(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
-	if (count_clients(node, server->device, server->uid))
+	if (server->is_looked_up || now < server->next_start_ns) {
+		lower_deadline(deadline, server->next_start_ns);
+		return;
+	}
+	int r = changes_user(node) ? look_up_and_start(server) : start_server(node, server, NULL);
+	if (r < 0)
+		report_failure(node, server, r);
+	lower_deadline(deadline, now + LOOK_MS * 1000000ull);
+}
+
+static void check_server(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
+{
+	if (mps_count_clients(node, server->device, server->uid))
 		server->needed_ns = now;
-	bool needed = server->needed_ns && now < server->needed_ns + LINGER_MS * 1000000ull;
-	if (server->source.fd >= 0 && !needed)
+	bool is_needed = server->needed_ns && now < server->needed_ns + LINGER_MS * 1000000ull;
+	bool runs = server->source.fd >= 0;
+	if (runs && !is_needed)
 		end_server(server);
-	else if (server->source.fd >= 0 && !server->listens)
-		keep_starting(node, server, now, deadline);
-	else if (server->source.fd < 0 && needed && !server->is_looked_up && now >= server->next_start_ns) {
-		int r = changes_user(node) ? look_up_and_start(server) : start_server(node, server, NULL);
-		if (r < 0)
-			report_failure(node, server, r);
-		sooner(deadline, now + LOOK_MS * 1000000ull);
-	} else if (server->source.fd < 0 && needed)
-		sooner(deadline, server->next_start_ns);
-	if (needed)
-		sooner(deadline, server->needed_ns + LINGER_MS * 1000000ull);
+	else if (runs && !server->listens)
+		check_start(node, server, now, deadline);
+	else if (!runs && is_needed)
+		start_needed(node, server, now, deadline);
+	if (is_needed)
+		lower_deadline(deadline, server->needed_ns + LINGER_MS * 1000000ull);
 }
 
 void mps_keep(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	for (struct server *server = servers; server; server = server->next)
-		keep_server(node, server, now, deadline);
+		check_server(node, server, now, deadline);
 }
 
-// ---- requests ------------------------------------------------------------------------------------------
+// ---- what other modules ask for -------------------------------------------------------------------------
 
-json_t *mps_admit(const struct request *request, const struct vgpu *vgpu)
+json_t *mps_admit(const struct vgpu *vgpu)
 {
 	const char *named = getenv("VIRGATE_MPS_CONTROL");
 
@@ -431,83 +428,16 @@ json_t *mps_admit(const struct request *request, const struct vgpu *vgpu)
 		      "NVIDIA's driver that has it, or use --mode time");
 }
 
-// One mode and, in the mode mps, one user: clients of different servers would share the GPU without turns.
-static json_t *refuse_mixture(const struct request *request, const struct vgpu *vgpu)
+const char *mps_pipe_directory(const struct vgpu *vgpu)
 {
-	for (const struct vgpu *other = request->node->vgpus; other; other = other->next) {
-		if (other == vgpu || other->device != vgpu->device || !count_programs(other))
-			continue;
-		if (other->terms.is_mps != vgpu->terms.is_mps)
-			return refuse("busy",
-				      "GPU %zu: the vGPU %s has the mode %s, but programs of the mode %s run there (vGPU "
-				      "%s), and a GPU has one mode at a time: wait until they have ended, or choose the "
-				      "mode %s or another GPU",
-				      vgpu->device, vgpu->name, vgpu->terms.is_mps ? "mps" : "time",
-				      other->terms.is_mps ? "mps" : "time", other->name,
-				      other->terms.is_mps ? "mps" : "time");
-		if (vgpu->terms.is_mps && other->owner != vgpu->owner)
-			return refuse("busy",
-				      "GPU %zu: programs of user %u use it in the mode mps, which serves one user at a "
-				      "time: wait until they have ended, or choose another GPU",
-				      vgpu->device, (unsigned int)other->owner);
-	}
-	return NULL;
-}
-
-static json_t *refuse_ended(const struct server *server, uint64_t now)
-{
-	return refuse("busy",
-		      "GPU %zu: its MPS control daemon has ended %u time%s in a row; the next start is in %.1f s: try "
-		      "again then, and see its log in %.*slog",
-		      server->device, server->failures, server->failures == 1 ? "" : "s",
-		      (double)(server->next_start_ns - now) / 1e9, (int)(strlen(server->pipe) - 4), server->pipe);
-}
-
-json_t *mps_check(const struct request *request, const struct vgpu *vgpu)
-{
-	const struct server *server = find_server(vgpu->device, vgpu->owner);
-	uint64_t now = vg_clock_monotonic_ns();
-	json_t *refusal = refuse_mixture(request, vgpu);
-
-	if (refusal || !vgpu->terms.is_mps || (refusal = mps_admit(request, vgpu)))
-		return refusal;
-	unsigned int clients = count_clients(request->node, vgpu->device, vgpu->owner);
-	if (clients >= CLIENTS - RESERVE)
-		return refuse("limit",
-			      "GPU %zu: %u programs run there in the mode mps, and a server has at most %d clients, of "
-			      "which %d are kept for processes that they start: wait until some have ended, or choose "
-			      "another GPU",
-			      vgpu->device, clients, CLIENTS, RESERVE);
-	return server && server->source.fd < 0 && now < server->next_start_ns ? refuse_ended(server, now) : NULL;
-}
-
-json_t *mps_enter(const struct request *request, const struct vgpu *vgpu, bool *ret_ready)
-{
-	json_t *refusal = mps_check(request, vgpu);
-
-	*ret_ready = true;
-	if (refusal || !vgpu->terms.is_mps)
-		return refusal;
-	struct server *server = find_server(vgpu->device, vgpu->owner);
-	if (!server)
-		server = add_server(request->node, vgpu->device, vgpu->owner);
-	if (!server)
-		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
-	server->needed_ns = vg_clock_monotonic_ns(); // mps_keep() starts it
-	*ret_ready = server->listens && !server->told;
-	return *ret_ready ? NULL : answer_later(request);
-}
-
-const char *mps_pipe_directory(const struct node *node, const struct vgpu *vgpu)
-{
-	const struct server *server = vgpu->terms.is_mps ? find_server(vgpu->device, vgpu->owner) : NULL;
+	const struct server *server = vgpu->terms.is_mps ? mps_find_server(vgpu->device, vgpu->owner) : NULL;
 
 	return server ? server->pipe : NULL;
 }
 
 const char *mps_problem(const struct vgpu *vgpu)
 {
-	const struct server *server = vgpu->terms.is_mps ? find_server(vgpu->device, vgpu->owner) : NULL;
+	const struct server *server = vgpu->terms.is_mps ? mps_find_server(vgpu->device, vgpu->owner) : NULL;
 
 	if (!server || server->listens)
 		return NULL;
@@ -515,7 +445,7 @@ const char *mps_problem(const struct vgpu *vgpu)
 				      : "its MPS server has ended: start its programs again";
 }
 
-// ---- the daemon's life ---------------------------------------------------------------------------------
+// ---- start and end of this daemon -----------------------------------------------------------------------
 
 static void adopt_server(struct node *node, struct server *server)
 {
@@ -523,7 +453,7 @@ static void adopt_server(struct node *node, struct server *server)
 	char path[PATH_MAX], text[64];
 	int pid;
 
-	place_path(node, path, "mps/%zu-%u/control.pid", server->device, (unsigned int)server->uid);
+	path_format(node, path, "mps/%zu-%u/control.pid", server->device, (unsigned int)server->uid);
 	if (vg_file_read(path, text, sizeof text) < 0 || sscanf(text, "%d %llu", &pid, &start_time) != 2)
 		return;
 	int fd = process_open(pid, start_time);
@@ -534,16 +464,16 @@ static void adopt_server(struct node *node, struct server *server)
 	server->is_adopted = true;
 	server->started_ns = vg_clock_monotonic_ns();
 	server->needed_ns = server->started_ns;
-	server->listens = has_control(node, server);
-	node_watch(node, &server->source, EPOLLIN);
+	server->listens = is_listening(node, server);
+	source_watch(node, &server->source, EPOLLIN);
 }
 
 void mps_adopt(struct node *node)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		if (!vgpu->terms.is_mps || find_server(vgpu->device, vgpu->owner))
+		if (!vgpu->terms.is_mps || mps_find_server(vgpu->device, vgpu->owner))
 			continue;
-		struct server *server = add_server(node, vgpu->device, vgpu->owner);
+		struct server *server = mps_add_server(node, vgpu->device, vgpu->owner);
 		if (server)
 			adopt_server(node, server);
 	}
@@ -554,9 +484,9 @@ void mps_end(struct node *node)
 	while (servers) {
 		struct server *server = servers;
 		servers = server->next;
-		if (!count_clients(node, server->device, server->uid))
+		if (!mps_count_clients(node, server->device, server->uid))
 			end_server(server);
-		node_unwatch(node, &server->source);
+		source_close(node, &server->source);
 		free(server);
 	}
 }

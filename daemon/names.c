@@ -1,7 +1,6 @@
 #include "daemon/names.h"
 
 #include "base/clock.h"
-#include "daemon/user.h"
 #include "daemon/work.h"
 
 #include <errno.h>
@@ -13,11 +12,11 @@
 
 enum {
 	MOST_SHOWN = 1024,		  // cached names for answers; one more replaces the oldest
-	MOST_ASKED = 2 * USER_SERVED,	  // names that requests of one user ask for
+	MOST_ASKED = 2 * USER_SERVED,	  // cached names that requests of one user contain
 	FRESH_S = 10,			  // an older name is looked up again when an answer shows it
 	ASKED_S = 2,			  // the result of a request's lookup is kept for so long
-	PATIENCE_MS = 1000,		  // a request waits for its user's name
-	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // a group's entry has all its members
+	PATIENCE_MS = 1000,		  // how long a request waits for the name of its user
+	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // bytes for an entry; that of a group has all of its members
 };
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
@@ -25,13 +24,13 @@ enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
 // A lookup finds the name of an id, or the id of a name.
 struct key {
 	enum kind kind;
-	uid_t asker; // whose thread does it; it tells apart the names that requests ask for
+	uid_t asker; // the user whose thread looks it up; for names in requests it is part of the key
 	uint32_t number;
 	char text[NAME_TEXT];
 };
 
 struct name {
-	struct name *next; // used last first
+	struct name *next; // in the order of last use, the latest first
 	struct key key;
 	bool is_pending, is_known;
 	int error; // 0 or -errno of the last lookup that ended
@@ -45,12 +44,12 @@ struct lookup {
 };
 
 static struct name *names;
-static uint64_t waits_until_ns; // a request, for its user's name; 0: none does
+static uint64_t waits_until_ns; // when the first request stops waiting for the name of its user; 0: none waits
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
-// POSIX lets a system say in several ways that there is no such entry.
-static int why_missing(int error)
+// Returns -ENOENT if there is no such entry. POSIX allows several error numbers for that.
+static int convert_lookup_error(int error)
 {
 	return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM ? -ENOENT : -error;
 }
@@ -63,7 +62,7 @@ static int look_up_user(struct key *key, char *space, size_t size)
 			    : getpwuid_r(key->number, &entry, space, size, &found);
 
 	if (!found)
-		return why_missing(error);
+		return convert_lookup_error(error);
 	key->number = entry.pw_uid;
 	if (!by_name)
 		snprintf(key->text, sizeof key->text, "%s", entry.pw_name);
@@ -78,14 +77,14 @@ static int look_up_group(struct key *key, char *space, size_t size)
 			    : getgrgid_r(key->number, &entry, space, size, &found);
 
 	if (!found)
-		return why_missing(error);
+		return convert_lookup_error(error);
 	key->number = entry.gr_gid;
 	if (!by_name)
 		snprintf(key->text, sizeof key->text, "%s", entry.gr_name);
 	return 0;
 }
 
-static int look_up(struct key *key)
+static int look_up_name(struct key *key)
 {
 	bool of_user = key->kind == NAME_OF_USER || key->kind == USER_OF_NAME;
 	int r = -ERANGE;
@@ -102,7 +101,7 @@ static void run_lookup(struct work *work)
 {
 	struct lookup *lookup = (struct lookup *)work;
 
-	lookup->error = look_up(&lookup->key);
+	lookup->error = look_up_name(&lookup->key);
 }
 
 int names_look_up_user(const char *text, uid_t *ret_uid)
@@ -113,7 +112,7 @@ int names_look_up_user(const char *text, uid_t *ret_uid)
 
 	if ((size_t)snprintf(key.text, sizeof key.text, "%s", text) >= sizeof key.text)
 		return -ENAMETOOLONG;
-	int r = look_up(&key);
+	int r = look_up_name(&key);
 	if (r < 0 && *text >= '0' && *text <= '9' && !*end && number < (uid_t)-1) {
 		key.number = (uint32_t)number;
 		r = 0;
@@ -130,7 +129,7 @@ static bool is_shown(const struct key *key)
 	return key->kind == NAME_OF_USER || key->kind == NAME_OF_GROUP;
 }
 
-static bool is_same(const struct key *left, const struct key *right)
+static bool is_same_key(const struct key *left, const struct key *right)
 {
 	if (left->kind != right->kind)
 		return false;
@@ -138,7 +137,7 @@ static bool is_same(const struct key *left, const struct key *right)
 			      : left->asker == right->asker && strcmp(left->text, right->text) == 0;
 }
 
-static void drop(struct name **link)
+static void drop_name(struct name **link)
 {
 	struct name *name = *link;
 
@@ -146,7 +145,8 @@ static void drop(struct name **link)
 	free(name);
 }
 
-// Makes room for one more: of those that are shown, or of those that one user's requests ask for. False: none can go.
+// Makes room for one more name of the same kind: to be shown, or in requests of the same user. Returns false if lookups of
+// all of them are in progress.
 static bool make_room(const struct key *key)
 {
 	struct name **oldest = NULL;
@@ -163,7 +163,7 @@ static bool make_room(const struct key *key)
 	if (count < (is_shown(key) ? MOST_SHOWN : MOST_ASKED))
 		return true;
 	if (oldest)
-		drop(oldest);
+		drop_name(oldest);
 	return oldest;
 }
 
@@ -173,12 +173,12 @@ static void put_first(struct name *name)
 	names = name;
 }
 
-// The name moves to the front. NULL: not kept.
-static struct name *find(const struct key *key)
+// Finds the name and moves it to the front. NULL: it is not cached.
+static struct name *find_name(const struct key *key)
 {
 	for (struct name **link = &names; *link; link = &(*link)->next) {
 		struct name *name = *link;
-		if (!is_same(&name->key, key))
+		if (!is_same_key(&name->key, key))
 			continue;
 		*link = name->next;
 		put_first(name);
@@ -193,24 +193,24 @@ static bool is_older(const struct name *name, unsigned int seconds)
 }
 
 // Removes the results of lookups for requests that have been answered.
-static void drop_old(void)
+static void drop_old_results(void)
 {
 	for (struct name **link = &names; *link;) {
 		const struct name *name = *link;
 		if (!is_shown(&name->key) && !name->is_pending && is_older(name, ASKED_S))
-			drop(link);
+			drop_name(link);
 		else
 			link = &(*link)->next;
 	}
 }
 
-static struct name *find_or_add(const struct key *key)
+static struct name *find_or_add_name(const struct key *key)
 {
-	struct name *name = find(key);
+	struct name *name = find_name(key);
 
 	if (name)
 		return name;
-	drop_old();
+	drop_old_results();
 	name = make_room(key) ? calloc(1, sizeof *name) : NULL;
 	if (!name)
 		return NULL;
@@ -219,11 +219,11 @@ static struct name *find_or_add(const struct key *key)
 	return name;
 }
 
-// A request has named it, so that the answer can show it.
-static void learn(enum kind kind, uint32_t number, const char *text)
+// Caches a name that a request contained, so that the answer can show it.
+static void remember_name(enum kind kind, uint32_t number, const char *text)
 {
 	struct key key = {.kind = kind, .number = number};
-	struct name *name = find_or_add(&key);
+	struct name *name = find_or_add_name(&key);
 
 	if (!name)
 		return;
@@ -236,20 +236,20 @@ static void learn(enum kind kind, uint32_t number, const char *text)
 static void end_lookup(struct node *node, struct work *work)
 {
 	struct lookup *lookup = (struct lookup *)work;
-	struct name *name = find(&lookup->key);
+	struct name *name = find_name(&lookup->key);
 
 	if (name) {
 		bool has_failed = lookup->error && lookup->error != -ENOENT;
 		name->is_pending = false;
 		name->known_ns = vg_clock_monotonic_ns();
-		if (!has_failed || !name->is_known || name->error) { // else answers go on showing the older name
+		if (!has_failed || !name->is_known || name->error) { // else answers continue to show the older name
 			name->key = lookup->key;
 			name->is_known = true;
 			name->error = lookup->error;
 		}
 	}
 	free(lookup);
-	connection_retry(node);
+	node->must_retry = true;
 }
 
 static void begin_lookup(struct name *name)
@@ -265,10 +265,10 @@ static void begin_lookup(struct name *name)
 		free(lookup);
 }
 
-// Looks it up if it is not known, or not any more. NULL: no memory for it.
-static struct name *expect(const struct key *key, unsigned int fresh_s)
+// Begins a lookup if the name is unknown or too old. Returns NULL if there is no room for it.
+static struct name *expect_name(const struct key *key, unsigned int fresh_s)
 {
-	struct name *name = find_or_add(key);
+	struct name *name = find_or_add_name(key);
 
 	if (name && (!name->is_known || is_older(name, fresh_s)))
 		begin_lookup(name);
@@ -281,12 +281,12 @@ static bool has_name(uid_t uid)
 	return user_owner(uid) == uid;
 }
 
-static const char *show(const struct key *key)
+static const char *show_name(const struct key *key)
 {
-	static char text[2][NAME_TEXT]; // a sentence may name a user and a group
+	static char text[2][NAME_TEXT]; // a message can contain a user and a group
 	static unsigned int turn;
 	char *shown = text[turn++ % 2];
-	const struct name *name = key->kind == NAME_OF_GROUP || has_name(key->number) ? expect(key, FRESH_S) : NULL;
+	const struct name *name = key->kind == NAME_OF_GROUP || has_name(key->number) ? expect_name(key, FRESH_S) : NULL;
 
 	if (name && name->is_known && !name->error)
 		snprintf(shown, NAME_TEXT, "%s", name->key.text);
@@ -297,23 +297,23 @@ static const char *show(const struct key *key)
 
 const char *names_user(uid_t uid)
 {
-	return show(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid});
+	return show_name(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid});
 }
 
 const char *names_group(gid_t gid)
 {
-	return show(&(struct key){.kind = NAME_OF_GROUP, .number = gid});
+	return show_name(&(struct key){.kind = NAME_OF_GROUP, .number = gid});
 }
 
 void names_expect_user(uid_t uid)
 {
 	if (has_name(uid))
-		expect(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid}, FRESH_S);
+		expect_name(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid}, FRESH_S);
 }
 
 void names_expect_group(gid_t gid, uid_t asker)
 {
-	expect(&(struct key){.kind = NAME_OF_GROUP, .asker = asker, .number = gid}, FRESH_S);
+	expect_name(&(struct key){.kind = NAME_OF_GROUP, .asker = asker, .number = gid}, FRESH_S);
 }
 
 bool names_are_pending(void)
@@ -324,39 +324,38 @@ bool names_are_pending(void)
 	return false;
 }
 
-// The number for a text that a request of the user has. False: there is no such text that could be looked up.
-static bool make_key(const struct request *request, enum kind kind, const char *text, struct key *ret_key)
+// Returns false if the text cannot be looked up.
+static bool make_key(uid_t asker, enum kind kind, const char *text, struct key *ret_key)
 {
 	if (!text || !*text || strlen(text) >= NAME_TEXT)
 		return false;
-	*ret_key = (struct key){.kind = kind, .asker = user_owner(request->peer->uid)};
+	*ret_key = (struct key){.kind = kind, .asker = user_owner(asker)};
 	snprintf(ret_key->text, sizeof ret_key->text, "%s", text);
 	return true;
 }
 
-static bool is_ready(const struct request *request, enum kind kind, const char *field)
+static bool is_ready(uid_t asker, enum kind kind, const char *text)
 {
 	struct key key;
 
-	if (!make_key(request, kind, text_of(request, field), &key))
+	if (!make_key(asker, kind, text, &key))
 		return true;
-	const struct name *name = expect(&key, ASKED_S);
+	const struct name *name = expect_name(&key, ASKED_S);
 	return !name || !name->is_pending;
 }
 
-bool names_are_ready(const struct request *request)
+bool names_are_ready(uid_t asker, const char *owner, const char *group)
 {
-	const struct key own = {.kind = NAME_OF_USER, .asker = request->peer->uid, .number = request->peer->uid};
-	const struct name *name = has_name(own.number) ? expect(&own, FRESH_S) : NULL;
-	bool are_ready = is_ready(request, USER_OF_NAME, "owner");
+	const struct key own = {.kind = NAME_OF_USER, .asker = asker, .number = asker};
+	const struct name *name = has_name(asker) ? expect_name(&own, FRESH_S) : NULL;
+	bool are_ready = is_ready(asker, USER_OF_NAME, owner);
 
-	are_ready &= is_ready(request, GROUP_OF_NAME, "group"); // both lookups begin
-
+	are_ready &= is_ready(asker, GROUP_OF_NAME, group); // both lookups begin
 	if (!are_ready || !name || name->is_known || !name->is_pending)
 		return are_ready;
 	uint64_t until = name->asked_ns + PATIENCE_MS * 1000000ull;
 	if (vg_clock_monotonic_ns() >= until)
-		return true; // the number will do
+		return true; // the answer shows the number
 	if (!waits_until_ns || until < waits_until_ns)
 		waits_until_ns = until;
 	return false;
@@ -366,34 +365,34 @@ void names_expire(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	if (waits_until_ns && now >= waits_until_ns) {
 		waits_until_ns = 0;
-		connection_retry(node);
+		node->must_retry = true;
 	}
 	if (waits_until_ns && (!*deadline || waits_until_ns < *deadline))
 		*deadline = waits_until_ns;
 }
 
-static int find_number(const struct request *request, enum kind kind, const char *text, uint32_t *ret_number)
+static int find_number(uid_t asker, enum kind kind, const char *text, uint32_t *ret_number)
 {
 	struct key key;
 
-	if (!make_key(request, kind, text, &key))
+	if (!make_key(asker, kind, text, &key))
 		return -ENOENT;
-	const struct name *name = find(&key);
+	const struct name *name = find_name(&key);
 	if (!name || !name->is_known || name->is_pending)
 		return -EAGAIN;
 	if (name->error)
 		return name->error == -ENOENT ? -ENOENT : -EAGAIN;
 	*ret_number = name->key.number;
-	learn(kind == USER_OF_NAME ? NAME_OF_USER : NAME_OF_GROUP, name->key.number, text);
+	remember_name(kind == USER_OF_NAME ? NAME_OF_USER : NAME_OF_GROUP, name->key.number, text);
 	return 0;
 }
 
-int names_find_user(const struct request *request, const char *text, uid_t *ret_uid)
+int names_find_user(uid_t asker, const char *text, uid_t *ret_uid)
 {
-	return find_number(request, USER_OF_NAME, text, ret_uid);
+	return find_number(asker, USER_OF_NAME, text, ret_uid);
 }
 
-int names_find_group(const struct request *request, const char *text, gid_t *ret_gid)
+int names_find_group(uid_t asker, const char *text, gid_t *ret_gid)
 {
-	return find_number(request, GROUP_OF_NAME, text, ret_gid);
+	return find_number(asker, GROUP_OF_NAME, text, ret_gid);
 }

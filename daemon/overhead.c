@@ -1,17 +1,18 @@
+#include "daemon/overhead.h"
+
 #include "base/parts.h"
 #include "base/size.h"
-#include "daemon/node.h"
 #include "daemon/user.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// What we declare for a context until one was measured: an H200 takes 518 MiB.
+// The default for a context until one was measured. On an H200 it takes 518 MiB.
 static const uint64_t DECLARED = 544ull << 20, DECLARED_SIMULATED = 16ull << 20;
 
-// The simulated device says in its specification what a context takes.
-static uint64_t declared_by_specification(void)
+// Returns what a context takes by the specification of the simulated device.
+static uint64_t read_specification(void)
 {
 	const char *text = vg_simulation_wanted();
 	char size[32];
@@ -25,9 +26,9 @@ static uint64_t declared_by_specification(void)
 	return DECLARED_SIMULATED;
 }
 
-static uint64_t declared(const struct node *node)
+static uint64_t default_bytes(const struct node *node)
 {
-	return node->simulated ? declared_by_specification() : DECLARED;
+	return node->simulated ? read_specification() : DECLARED;
 }
 
 uint64_t overhead_estimate(const struct node *node, size_t device, uid_t owner, bool *ret_measured)
@@ -42,15 +43,15 @@ uint64_t overhead_estimate(const struct node *node, size_t device, uid_t owner, 
 		}
 	}
 	*ret_measured = false;
-	return declared(node);
+	return default_bytes(node);
 }
 
 bool overhead_remember(struct node *node, uid_t owner, const char *gpu, const char *driver, uint64_t bytes)
 {
 	struct overhead *one = node->overheads;
 
-	// A tenant has a say in it: a figure out of reason is no measurement.
-	if (bytes == 0 || bytes > 2 * declared(node) || bytes < declared(node) / 8)
+	// Tenants influence the figure, so an implausible one is ignored.
+	if (bytes == 0 || bytes > 2 * default_bytes(node) || bytes < default_bytes(node) / 8)
 		return false;
 	owner = user_owner(owner);
 	while (one && (one->owner != owner || strcmp(one->gpu, gpu) != 0 || strcmp(one->driver, driver) != 0))

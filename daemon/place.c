@@ -1,36 +1,30 @@
-// Where the daemon lives: its directory, the lock that makes it the only one, its socket. Everything in the directory is
-// reached through its descriptor (docs/decisions.md, "The runtime directory").
+// Everything in the directory is reached through its descriptor (docs/decisions.md, "The runtime directory").
+#include "daemon/place.h"
+
+#include "base/hash.h"
 #include "base/descriptor.h"
 #include "base/directory.h"
-#include "base/hash.h"
-#include "daemon/node.h"
+#include "daemon/path.h"
+#include "daemon/say.h"
+#include "daemon/source.h"
 #include "wire/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { LOCK_PATIENCE_MS = 2000, DOOR_PATIENCE_MS = 1000, LIVE_PROBES = 3 };
+enum { LOCK_PATIENCE_MS = 2000, NAME_PATIENCE_MS = 1000, LIVE_PROBES = 3 };
 
-void place_path(const struct node *node, char path[PATH_MAX], const char *format, ...)
-{
-	va_list arguments;
-	int length = snprintf(path, PATH_MAX, "/proc/self/fd/%d/", node->directory);
+static struct place_events notify;
 
-	va_start(arguments, format);
-	vsnprintf(path + length, PATH_MAX - (size_t)length, format, arguments);
-	va_end(arguments);
-}
-
-// The descriptor, with the mode set, or -1 after words on stderr.
+// Creates and opens the directory, and sets its mode. Returns a descriptor, or -1 after a log line.
 static int open_directory(const struct node *node)
 {
 	char problem[300];
@@ -51,19 +45,21 @@ static int open_directory(const struct node *node)
 	return fd;
 }
 
+// Returns whether somebody listens on the socket.
 static bool is_live(const char *path)
 {
 	int fd = vg_wire_connect(path, 1000);
 
 	if (fd >= 0)
 		close(fd);
-	return fd >= 0 || fd == -EAGAIN || fd == -EPERM; // EAGAIN: somebody listens and has a full queue
+	return fd >= 0 || fd == -EAGAIN || fd == -EPERM; // EAGAIN: the queue of the listener is full
 }
 
-// ---- the door ---------------------------------------------------------------------------------------------------
+// ---- the name lock ----------------------------------------------------------------------------------------------
 
-// An abstract name: it stands in no directory, and goes with its daemon.
-static socklen_t door_address(const struct node *node, struct sockaddr_un *ret_address)
+// The second lock is an abstract socket. Its name is in no directory, so it stays when somebody removes the directory, and
+// disappears with its daemon.
+static socklen_t format_name(const struct node *node, struct sockaddr_un *ret_address)
 {
 	memset(ret_address, 0, sizeof *ret_address);
 	ret_address->sun_family = AF_UNIX;
@@ -72,21 +68,21 @@ static socklen_t door_address(const struct node *node, struct sockaddr_un *ret_a
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-// Somebody was about to become the daemon of this directory: it does not see that there is one.
-static void door_knocked(struct node *node, struct source *source, uint32_t events)
+// Another daemon is about to start and does not find this one: the directory may have been removed.
+static void name_connected(struct node *node, struct source *source, uint32_t events)
 {
 	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
 		close(fd);
-	if (!node->leaving)
+	if (!node->is_leaving)
 		place_check(node);
 }
 
-enum door { DOOR_OURS, DOOR_ANOTHERS, DOOR_SILENT };
+enum holder { HOLDER_SAME_USER, HOLDER_OTHER_USER, HOLDER_UNKNOWN };
 
-// Knocks, and sees whose it is.
-static enum door knock(const struct sockaddr_un *address, socklen_t length)
+// Connects to the name, to find out who has it.
+static enum holder find_holder(const struct sockaddr_un *address, socklen_t length)
 {
 	struct ucred credentials;
 	socklen_t size = sizeof credentials;
@@ -94,33 +90,34 @@ static enum door knock(const struct sockaddr_un *address, socklen_t length)
 
 	if (fd < 0 || connect(fd, (const struct sockaddr *)address, length) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
-		return DOOR_SILENT; // about to listen or to go, too busy, or in somebody's way
-	return credentials.uid == geteuid() ? DOOR_OURS : DOOR_ANOTHERS;
+		return HOLDER_UNKNOWN; // it is about to listen or to end, or it is busy
+	return credentials.uid == geteuid() ? HOLDER_SAME_USER : HOLDER_OTHER_USER;
 }
 
-// True once no other daemon of ours has this directory's door. `waited`: for so long it was tried.
-static bool take_door(struct node *node, int waited)
+// Locks the name, unless another user has it. Returns false while another daemon of this user has it. `waited_ms`: the time
+// since the first attempt.
+static bool lock_name(struct node *node, int waited_ms)
 {
 	struct sockaddr_un address;
-	socklen_t length = door_address(node, &address);
+	socklen_t length = format_name(node, &address);
 
-	if (node->door.fd >= 0)
+	if (node->name_lock.fd >= 0)
 		return true;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 16) == 0) {
-		node->door = (struct source){fd, door_knocked};
+		node->name_lock = (struct source){fd, name_connected};
 		return true;
 	}
 	int error = errno;
 	if (fd >= 0)
 		close(fd);
-	enum door door = error == EADDRINUSE ? knock(&address, length) : DOOR_ANOTHERS;
-	if (door == DOOR_OURS || (door == DOOR_SILENT && waited < DOOR_PATIENCE_MS))
+	enum holder holder = error == EADDRINUSE ? find_holder(&address, length) : HOLDER_OTHER_USER;
+	if (holder == HOLDER_SAME_USER || (holder == HOLDER_UNKNOWN && waited_ms < NAME_PATIENCE_MS))
 		return false;
-	if (!node->door_refused)
+	if (!node->name_lock_refused)
 		say("no second lock on %s (%s): only the file lock in it keeps a second daemon away",
 		    node->runtime_dir, error == EADDRINUSE ? "another user has its name" : strerror(error));
-	node->door_refused = true;
+	node->name_lock_refused = true;
 	return true;
 }
 
@@ -131,15 +128,15 @@ static int open_lock(int directory)
 	return openat(directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-// Who holds the lock and does not listen is about to listen, or about to leave: worth a wait.
+// Waits while another process has the lock without listening, since it is about to listen or to end.
 static bool wait_for_lock(struct node *node)
 {
 	char path[PATH_MAX];
 	int live = 0;
 
-	place_path(node, path, "virgated.sock");
-	for (int waited = 0; waited < LOCK_PATIENCE_MS && live < LIVE_PROBES; waited += 10) {
-		if (take_door(node, waited) && flock(node->lock_fd, LOCK_EX | LOCK_NB) == 0)
+	path_format(node, path, "virgated.sock");
+	for (int waited_ms = 0; waited_ms < LOCK_PATIENCE_MS && live < LIVE_PROBES; waited_ms += 10) {
+		if (lock_name(node, waited_ms) && flock(node->lock_fd, LOCK_EX | LOCK_NB) == 0)
 			return true;
 		live = is_live(path) ? live + 1 : 0;
 		poll(NULL, 0, 10);
@@ -147,7 +144,8 @@ static bool wait_for_lock(struct node *node)
 	return false;
 }
 
-static void sign_lock(const struct node *node)
+// Writes the process number into the lock file.
+static void write_lock(const struct node *node)
 {
 	char text[32];
 	int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
@@ -172,19 +170,20 @@ static int take_lock(struct node *node)
 		say("another virgated (process %s) serves %s", *text ? text : "unknown", node->runtime_dir);
 		return -1;
 	}
-	sign_lock(node);
+	write_lock(node);
 	return 0;
 }
 
-int place_prepare(struct node *node)
+int place_prepare(struct node *node, const struct place_events *events)
 {
+	notify = *events;
 	node->directory = open_directory(node);
 	return node->directory < 0 ? -1 : take_lock(node);
 }
 
 static void listener_ready(struct node *node, struct source *source, uint32_t events)
 {
-	connection_accept(node);
+	notify.connected(node);
 }
 
 int place_listen(struct node *node)
@@ -192,19 +191,19 @@ int place_listen(struct node *node)
 	char path[PATH_MAX];
 	struct sockaddr_un address;
 
-	// Clients connect by the path itself, for which there is as little room.
+	// Clients connect by this path, which must fit into an address, too.
 	snprintf(path, sizeof path, "%s/virgated.sock", node->runtime_dir);
 	if (vg_wire_address(path, &address) < 0) {
 		say("the socket's path %s is too long: name a shorter directory in VIRGATE_RUNTIME_DIR", path);
 		return -1;
 	}
-	place_path(node, path, "virgated.sock");
+	path_format(node, path, "virgated.sock");
 	vg_wire_address(path, &address);
 	if (is_live(path)) {
 		say("something else listens on %s/virgated.sock: it is not replaced", node->runtime_dir);
 		return -1;
 	}
-	unlink(path); // nobody listens there
+	unlink(path); // left by a daemon that was killed
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t before = umask(node->system_wide ? 0111 : 0177);
 	bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 512) == 0;
@@ -216,16 +215,16 @@ int place_listen(struct node *node)
 		return -1;
 	}
 	if (node->listener.fd >= 0)
-		node_unwatch(node, &node->listener);
+		source_close(node, &node->listener);
 	node->listener = (struct source){fd, listener_ready};
-	if (node->door.fd >= 0 && node_watch(node, &node->door, EPOLLIN) < 0)
+	if (node->name_lock.fd >= 0 && source_watch(node, &node->name_lock, EPOLLIN) < 0)
 		return -1;
-	return node_watch(node, &node->listener, EPOLLIN) < 0 ? -1 : 0;
+	return source_watch(node, &node->listener, EPOLLIN) < 0 ? -1 : 0;
 }
 
-// ---- somebody removed it ----------------------------------------------------------------------------------------
+// ---- after a removal --------------------------------------------------------------------------------------------
 
-// What a daemon that started by itself says goes on in the new directory.
+// Continues the log in the new directory, if it was in the old one.
 static void reopen_log(const struct node *node)
 {
 	struct stat status;
@@ -238,8 +237,8 @@ static void reopen_log(const struct node *node)
 		dup2(fd, 2);
 }
 
-// Takes the directory of our name, with its lock, in place of the one that is gone. -1: it is somebody else's by now.
-static int move_in(struct node *node)
+// Creates and locks a directory in place of the removed one. Returns -1 if another daemon has it by now.
+static int restore_directory(struct node *node)
 {
 	int directory = open_directory(node);
 	int lock_fd = directory < 0 ? -1 : open_lock(directory);
@@ -258,7 +257,7 @@ static int move_in(struct node *node)
 	close(node->lock_fd);
 	node->directory = directory;
 	node->lock_fd = lock_fd;
-	sign_lock(node);
+	write_lock(node);
 	reopen_log(node);
 	say("%s was removed by somebody: it is there again", node->runtime_dir);
 	return place_listen(node);
@@ -278,18 +277,15 @@ static bool is_in_place(const struct node *node)
 	       is_same_file(&now, &ours);
 }
 
-// A cleaner of temporary directories may have taken ours, or a file in it, and nobody finds us then.
+// For example, a cleaner of temporary directories removes them.
 void place_check(struct node *node)
 {
 	char path[PATH_MAX];
 
-	place_path(node, path, "virgated.sock");
+	path_format(node, path, "virgated.sock");
 	if (!is_in_place(node)) {
-		if (move_in(node) < 0)
-			return;
-		tenant_scan_all(node); // which sees whose ledgers are gone
-		damage_mend_all(node);
-		state_save_runtime(node);
+		if (restore_directory(node) == 0)
+			notify.restored(node);
 	} else if (access(path, F_OK) < 0 && errno == ENOENT && place_listen(node) == 0) {
 		say("%s/virgated.sock was removed by somebody: it is there again", node->runtime_dir);
 	}
@@ -301,26 +297,9 @@ void place_leave(struct node *node)
 		unlinkat(node->directory, "virgated.sock", 0);
 }
 
-void place_give_up(struct node *node)
+void place_release(struct node *node)
 {
 	close(node->listener.fd);
-	close(node->door.fd);
+	close(node->name_lock.fd);
 	flock(node->lock_fd, LOCK_UN);
-}
-
-int place_write(const char *path, const char *text, mode_t mode)
-{
-	char temporary[PATH_MAX + 16];
-	size_t length = strlen(text);
-
-	snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-	_cleanup_close_ int fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t put = write(fd, text, length);
-	if (put == (ssize_t)length && fchmod(fd, mode) == 0 && rename(temporary, path) == 0)
-		return 0;
-	int r = put >= 0 && put < (ssize_t)length ? -ENOSPC : -errno;
-	unlink(temporary);
-	return r;
 }

@@ -15,7 +15,7 @@
 #define SO_PEERPIDFD 77 // Linux 6.5
 #endif
 
-// The numbers after `key` in /proc/PID/status, as far as they fit.
+// Reads the numbers after `key` in /proc/PID/status, `most` at most. Returns how many there were.
 static size_t read_ids(const char *status, const char *key, unsigned long *ret_ids, size_t most)
 {
 	const char *at = strstr(status, key);
@@ -81,7 +81,7 @@ bool process_is_stopped(pid_t pid)
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (vg_file_read(path, text, sizeof text) < 0)
 		return false;
-	const char *end = strrchr(text, ')'); // the name before it may hold anything
+	const char *end = strrchr(text, ')'); // the name before it can contain any character
 	return end && sscanf(end + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
 }
 
@@ -92,15 +92,15 @@ static bool has_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-// Opens a pidfd of the process that connected: by the socket, or on an old kernel by its number, which may have passed to
-// another process of the user's before.
+// Opens a pidfd of the process that connected: by the socket, or on an old kernel by its number, which another process of
+// the same user may have by now.
 static int open_peer(const struct authority_peer *peer)
 {
 	socklen_t length = sizeof(int);
 	int fd;
 
 	if (peer->pid <= 0)
-		return -ESRCH; // of a pid namespace that is not ours
+		return -ESRCH; // in a pid namespace that the daemon does not see
 	if (getsockopt(peer->socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0)
 		return fd;
 	if (errno != ENOPROTOOPT)
@@ -119,7 +119,7 @@ int process_open_peer(const struct authority_peer *peer)
 
 	if (fd < 0)
 		return fd;
-	// The number passes on only after the process has ended, which the pidfd shows.
+	// Another process can get the number only after this one has ended, which the pidfd shows.
 	if (vg_process_start_time(peer->pid, &now) == 0 && vg_start_time_same(now, peer->start_time) && !has_ended(fd))
 		return fd;
 	close(fd);
@@ -141,7 +141,7 @@ int process_open(pid_t pid, uint64_t start_time)
 
 	if (fd < 0)
 		return fd;
-	// The number may have come to mean another process before the pidfd was open, not after.
+	// The number can have gone to another process before the pidfd was open, but not after.
 	int r = vg_process_start_time(pid, &now);
 	if (r == 0 && vg_start_time_same(now, start_time))
 		return fd;

@@ -1,50 +1,51 @@
-// rm: a vGPU in which programs run stays, unless they are to be ended with it. Then it goes when the last of them has
-// ended and its memory is released, so that what it had reserved is not promised to others before.
+#include "daemon/removal.h"
+
 #include "base/descriptor.h"
-#include "base/size.h"
+#include "daemon/admission.h"
 #include "daemon/save.h"
+#include "daemon/say.h"
+#include "daemon/search.h"
+#include "daemon/state.h"
+#include "daemon/tenant.h"
+#include "daemon/vgpu.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void end_process(struct vgpu *vgpu, struct launcher *launcher)
+static void kill_process(struct vgpu *vgpu, struct launcher *launcher)
 {
 	say("vGPU %s is removed: its process %d is ended", vgpu->name, (int)launcher->pid);
 	if (syscall(SYS_pidfd_send_signal, launcher->source.fd, SIGKILL, NULL, 0) < 0)
 		say("process %d cannot be ended: %m", (int)launcher->pid);
 	else
-		launcher->told_to_end = true;
+		launcher->was_killed = true;
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
 		if (tenant->pid == launcher->pid && vg_start_time_same(tenant->start_time, launcher->start_time))
-			tenant->told_to_end = launcher->told_to_end && !tenant->seen.guest;
+			tenant->was_killed = launcher->was_killed && !tenant->seen.guest;
 }
 
-// Whoever only started a program has no mapping, and stays. So does a process that only the ledger names.
-static void end_programs(struct vgpu *vgpu)
+void removal_kill_programs(struct vgpu *vgpu)
 {
 	for (struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		if (launcher->has_mapped && !launcher->told_to_end)
-			end_process(vgpu, launcher);
+		if (launcher->has_mapped && !launcher->was_killed)
+			kill_process(vgpu, launcher);
 }
 
-// Those whose memory is not released yet. Of a dead one descriptors elsewhere may keep memory for ever.
-static int count_ending(const struct vgpu *vgpu)
+int removal_count_ending(const struct vgpu *vgpu)
 {
 	int count = 0;
 
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		count += tenant->dead ? !tenant->told_of_exports : tenant->told_to_end;
+		count += tenant->is_dead ? !tenant->exports_reported : tenant->was_killed;
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		count += launcher->told_to_end;
+		count += launcher->was_killed;
 	return count;
 }
 
-static void drop(struct node *node, struct vgpu *vgpu)
+void removal_drop(struct node *node, struct vgpu *vgpu)
 {
-	registry_drop(node, vgpu);
+	vgpu_drop(node, vgpu);
 	admission_publish(node);
 	state_save_runtime(node);
 }
@@ -54,80 +55,46 @@ void removal_sweep(struct node *node)
 	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
 		next = vgpu->next;
 		bool is_created = !vgpu->ephemeral;
-		if (!vgpu->removing || vgpu->change)
+		if (!vgpu->is_being_removed || vgpu->change)
 			continue;
 		bool known = search_knows_heirs(node, vgpu);
-		end_programs(vgpu); // one may have come in meanwhile
-		if (!known || count_ending(vgpu) > 0)
+		removal_kill_programs(vgpu); // a program may have entered since
+		if (!known || removal_count_ending(vgpu) > 0)
 			continue;
-		drop(node, vgpu);
+		removal_drop(node, vgpu);
 		if (is_created)
-			state_save(node);
+			save_state(node);
 	}
 }
 
-static json_t *refuse_removal(const struct request *request, const struct vgpu *vgpu)
+void removal_sweep_ephemeral(struct node *node)
 {
-	char text[VG_SIZE_TEXT] = "an unknown amount", who[32] = "";
-	int tenants = 0, launchers = 0;
-	uint64_t charged;
+	bool changed = false;
 
-	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		tenants++;
-	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next) {
-		if (launcher->pid == request->peer->pid)
+	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
+		struct vg_ledger_tenant seen;
+		uint64_t charged;
+		next = vgpu->next;
+		if (!vgpu->ephemeral || vgpu->launchers || vgpu->tenants || vgpu->is_being_removed)
 			continue;
-		launchers++;
-		snprintf(who, sizeof who, " (process %d)", (int)launcher->pid); // a run, or what it left behind
-	}
-	// The limit of 0 keeps out whoever would come in just now.
-	if (!tenants && !launchers &&
-	    (vgpu->damage == DAMAGE_CONTENTS || vg_ledger_set_limit(vgpu->ledger, 0, &charged) == 0))
-		return NULL;
-	if (vgpu->damage != DAMAGE_CONTENTS)
-		vg_size_format(vg_ledger_charged(vgpu->ledger), text);
-	return refuse("busy",
-		      "vGPU %s is in use: %d on the GPU (`virgate inspect %s%s` lists them), %d by virgate run%s, %s "
-		      "charged; end them first, or with `virgate rm --force %s%s`",
-		      vgpu->name, tenants, vgpu->name, sim_flag(), launchers, who, text, vgpu->name, sim_flag());
-}
-
-static json_t *finish_removal(struct node *node, const struct change *change, int error)
-{
-	if (error)
-		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s: %s", node->state_path,
-			      strerror(-error));
-	return json_pack("{s:b}", "ok", 1);
-}
-
-json_t *removal_answer(const struct request *request)
-{
-	struct node *node = request->node;
-	bool force = json_is_true(json_object_get(request->object, "force"));
-	json_t *refusal = NULL;
-	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
-
-	if (!vgpu)
-		return refusal;
-	if (vgpu->change)
-		return answer_later(request);
-	tenant_scan(node, vgpu);
-	if (force) {
-		if (!vgpu->removing) {
-			vgpu->removing = true;
-			search_again(vgpu); // who has the ledger open and does not stand in it
-		}
 		if (!search_knows_heirs(node, vgpu))
-			return answer_later(request); // who uses it is not known yet
-		end_programs(vgpu);
-		int count = count_ending(vgpu);
-		if (count)
-			return json_pack("{s:b, s:i}", "ok", 1, "ending", count);
-	} else if ((refusal = refuse_removal(request, vgpu))) {
-		return refusal;
+			continue;
+		// The limit of 0 keeps out processes that are about to enter; one that entered before has a slot. A charge
+		// without a slot is not checked: then somebody wrote it into the ledger.
+		if (vgpu->damage != DAMAGE_CONTENTS)
+			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
+		if (vgpu->damage != DAMAGE_CONTENTS &&
+		    vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {
+			vg_ledger_set_limit(vgpu->ledger, vgpu->limit, &charged);
+			tenant_scan(node, vgpu);
+			continue;
+		}
+		vgpu_drop(node, vgpu);
+		changed = true;
 	}
-	bool is_ephemeral = vgpu->ephemeral;
-	struct change change = {.finish = finish_removal};
-	drop(node, vgpu);
-	return is_ephemeral ? finish_removal(node, &change, 0) : save_change(request, &change);
+	if (changed) {
+		admission_publish(node);
+		state_save_runtime(node);
+		node->must_retry = true; // a request may wait for the room
+	}
 }

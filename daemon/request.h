@@ -1,5 +1,8 @@
-// What requests have in common, whether they are answered at once or begin a session with the broker. One thread.
+// What the requests have in common, whether they are answered at once or begin a session with the broker. Main thread
+// only.
 #pragma once
+#include "daemon/answer.h"
+#include "daemon/authority.h"
 #include "daemon/node.h"
 
 struct request {
@@ -9,20 +12,17 @@ struct request {
 	enum authority_verb verb;
 };
 
-__attribute__((format(printf, 2, 3))) json_t *refuse(const char *code, const char *format, ...);
-// NULL: the request is asked again once a search, or a write to the disk, has ended.
+// Returns NULL, and lets the request be repeated after a search, a lookup or a write to the disk.
 json_t *answer_later(const struct request *request);
-json_t *agree_with(const char *key, json_t *value);
-const char *text_of(const struct request *request, const char *key);
-// What a command that an answer suggests needs to find this daemon: " --sim=SPEC" on a simulated GPU, else "".
-const char *sim_flag(void);
-// NULL, or a refusal; *ret_group stays as it is where the request names none.
-json_t *take_group(const struct request *request, gid_t *ret_group);
-// The vGPU that the request names in `key`, and that the peer may do this to; NULL: *ret_refusal says why not.
+// Returns the text of a field; NULL if the request has none.
+const char *request_text(const struct request *request, const char *key);
+// Returns the vGPU that the request names in `key`. NULL: *ret_refusal says why the peer cannot have it.
 struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal);
-// NULL, or a refusal: the peer may not do this to the vGPU.
+// Returns NULL, or a refusal: the peer may not do this to the vGPU.
 json_t *request_permit(const struct request *request, const struct vgpu *vgpu);
-// removal.c
-json_t *removal_answer(const struct request *request);
-// NULL, or a refusal: the request is meant for other GPUs than this daemon's.
-json_t *other_gpus(const struct request *request);
+// Returns NULL, or a refusal: the request is meant for other GPUs than this daemon's.
+json_t *request_check_gpus(const struct request *request);
+// Reads "group". Returns NULL or a refusal; leaves *ret_group unchanged if the request has no group.
+json_t *request_read_group(const struct request *request, gid_t *ret_group);
+// Returns the refusal for the name of a user or group that the system cannot look up now.
+json_t *refuse_lookup(const char *kind, const char *name);

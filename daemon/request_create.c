@@ -1,11 +1,20 @@
-// create and enter: make vGPUs, and let programs into them.
+// create and enter: create vGPUs, and let programs into them.
 #include "base/clock.h"
 #include "base/parts.h"
-#include "daemon/eviction.h"
+#include "daemon/admission.h"
+#include "daemon/launcher.h"
+#include "daemon/listing.h"
+#include "daemon/measure.h"
+#include "daemon/mend.h"
 #include "daemon/mps.h"
+#include "daemon/options.h"
+#include "daemon/registry.h"
 #include "daemon/request_parts.h"
-#include "daemon/terms.h"
+#include "daemon/save.h"
+#include "daemon/state.h"
+#include "daemon/tenant.h"
 #include "daemon/user.h"
+#include "daemon/vgpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,62 +28,97 @@ static void name_after_process(const struct request *request, char name[VG_LEDGE
 		snprintf(name, VG_LEDGER_NAME, "v-%d-%d", (int)request->peer->pid, more);
 }
 
-// Reads, admits and makes a vGPU as `create` or an `enter` without a name has it. NULL and no vGPU: the answer comes
-// later.
-static json_t *make_vgpu(const struct request *request, bool ephemeral, struct vgpu **ret_vgpu)
+static bool is_valid_name(const char *name)
 {
-	struct vgpu wanted = {.ephemeral = ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
-	const char *name = text_of(request, "name");
-	bool named = json_object_get(request->object, "name") != NULL;
+	return !name || (strlen(name) < VG_LEDGER_NAME && registry_name_is_valid(name));
+}
+
+// Reads "name". Returns NULL or a refusal.
+static json_t *read_name(const struct request *request, struct vgpu *wanted)
+{
+	const char *name = request_text(request, "name");
+
+	if (json_object_get(request->object, "name") || !wanted->ephemeral)
+		snprintf(wanted->name, sizeof wanted->name, "%s", name ? name : "");
+	else
+		name_after_process(request, wanted->name);
+	if (is_valid_name(name) && registry_name_is_valid(wanted->name))
+		return NULL;
+	return refuse("invalid",
+		      "a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or a digit");
+}
+
+// Reads all terms of a new vGPU except its name. Returns NULL or a refusal.
+static json_t *read_wanted(const struct request *request, struct vgpu *wanted)
+{
 	json_t *refusal;
 
-	if (named || !ephemeral)
-		snprintf(wanted.name, sizeof wanted.name, "%s", name ? name : "");
-	else
-		name_after_process(request, wanted.name);
-	if ((name && strlen(name) >= sizeof wanted.name) || !registry_name_is_valid(wanted.name))
-		return refuse(
-			"invalid",
-			"a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or "
-			"a digit");
+	wanted->evictable = read_evictable(request);
+	if ((refusal = read_terms(request, &wanted->terms)) || (refusal = request_read_group(request, &wanted->group)) ||
+	    (refusal = read_owner(request, &wanted->owner)) || (refusal = read_device(request, wanted)))
+		return refusal;
+	refusal = refuse_too_small(request, wanted->device, wanted->owner, wanted->memory);
+	return refusal ? refusal : read_eviction(request, wanted);
+}
+
+static json_t *check_vgpu_limit(const struct request *request, const struct vgpu *wanted)
+{
+	unsigned int vgpus = user_total(wanted->owner).vgpus;
+
+	if (!user_is_limited(request->node, wanted->owner) || vgpus < USER_VGPUS)
+		return NULL;
+	return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted->name, vgpus,
+		      USER_VGPUS);
+}
+
+// Returns NULL or a refusal. *ret_ready is false if the request must wait for room.
+static json_t *admit_wanted(const struct request *request, const struct vgpu *wanted, bool *ret_ready)
+{
+	json_t *refusal = admit_share(request, wanted->device, &wanted->terms, NULL);
+
+	if (!refusal)
+		refusal = admit_new(request, wanted);
+	*ret_ready = !refusal || !launcher_frees_soon(request->node, wanted->device, wanted->owner);
+	if (*ret_ready)
+		return refusal;
+	json_decref(refusal);
+	return NULL;
+}
+
+// Creates the vGPU of a `create`, or of an `enter` without a name. Returns NULL or a refusal. NULL without a vGPU: the
+// request must wait.
+static json_t *create_vgpu(const struct request *request, bool is_ephemeral, struct vgpu **ret_vgpu)
+{
+	struct vgpu wanted = {.ephemeral = is_ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
+	bool is_ready = true;
+	json_t *refusal = read_name(request, &wanted);
+
+	if (refusal)
+		return refusal;
 	struct vgpu *namesake = registry_find(request->node, wanted.name);
 	if (namesake && namesake->owner == request->peer->uid && launcher_goes_soon(request->node, namesake))
 		return answer_later(request);
 	if (namesake)
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
-	wanted.evictable = eviction_is_asked(request);
-	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_group(request, &wanted.group)) ||
-	    (refusal = take_owner(request, &wanted.owner)) || (refusal = take_device(request, &wanted)))
+	if ((refusal = read_wanted(request, &wanted)) || (refusal = check_vgpu_limit(request, &wanted)))
 		return refusal;
-	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)) ||
-	    (refusal = eviction_take(request, &wanted)))
-		return refusal;
-	unsigned int vgpus = user_total(wanted.owner).vgpus;
-	if (user_is_limited(request->node, wanted.owner) && vgpus >= USER_VGPUS)
-		return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted.name,
-			      vgpus, USER_VGPUS);
-	bool ready = true;
-	refusal = ephemeral ? mps_enter(request, &wanted, &ready) : mps_admit(request, &wanted);
-	if (refusal || !ready)
-		return refusal;
+	refusal = is_ephemeral ? mps_enter(request->node, &wanted, &is_ready) : mps_admit(&wanted);
+	if (refusal || !is_ready)
+		return refusal ? refusal : answer_later(request);
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
-	if ((refusal = terms_admit(request, wanted.device, &wanted.terms, NULL)) ||
-	    (refusal = admit_new(request, &wanted))) {
-		if (!launcher_frees_soon(request->node, wanted.device, wanted.owner))
-			return refusal;
-		json_decref(refusal);
-		return answer_later(request);
-	}
-	int r = registry_add(request->node, &wanted, ret_vgpu);
-	if (r < 0) {
-		admission_publish(request->node);
-		return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
-	}
-	return NULL;
+	refusal = admit_wanted(request, &wanted, &is_ready);
+	if (refusal || !is_ready)
+		return refusal ? refusal : answer_later(request);
+	int r = vgpu_add(request->node, &wanted, ret_vgpu);
+	if (r == 0)
+		return NULL;
+	admission_publish(request->node);
+	return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
 }
 
-// Whoever entered keeps the vGPU, so it must be watched: NULL, or why it cannot be. One made for it goes again.
+// Watches the process of the peer, which keeps the vGPU in use. Returns NULL, or a refusal after removing a vGPU that was
+// created for it.
 static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 {
 	pid_t pid = request->peer->pid;
@@ -89,23 +133,25 @@ static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 				 "programs, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)",
 				 vgpu->name, (int)pid, strerror(-r), (unsigned long long)files.rlim_cur);
 	if (vgpu->ephemeral && !vgpu->launchers && !vgpu->tenants)
-		registry_drop(request->node, vgpu);
+		vgpu_drop(request->node, vgpu);
 	admission_publish(request->node);
 	return refusal;
 }
 
-// Promised is what survives: a created vGPU that is not on disk goes again.
+// Removes a created vGPU again if it is not on disk.
 static json_t *finish_creation(struct node *node, const struct change *change, int error)
 {
 	json_t *refusal;
 
-	if (!error)
+	if (!error) {
+		measure_for_listing(node, change->vgpu, true);
 		return agree_with("vgpu", listing_vgpu(node, change->vgpu, true));
+	}
 	refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", change->vgpu->name, node->state_path,
 			 strerror(-error));
-	registry_drop(node, change->vgpu);
+	vgpu_drop(node, change->vgpu);
 	admission_publish(node);
-	state_save(node); // what failed may stand there all the same
+	save_state(node); // the failed write may have changed the file
 	return refusal;
 }
 
@@ -113,7 +159,7 @@ json_t *answer_create(const struct request *request)
 {
 	bool ephemeral = json_is_true(json_object_get(request->object, "ephemeral"));
 	struct vgpu *vgpu = NULL;
-	json_t *refusal = make_vgpu(request, ephemeral, &vgpu);
+	json_t *refusal = create_vgpu(request, ephemeral, &vgpu);
 
 	if (refusal || !vgpu)
 		return refusal;
@@ -121,18 +167,31 @@ json_t *answer_create(const struct request *request)
 		return refusal;
 	admission_publish(request->node);
 	state_save_runtime(request->node);
-	return save_change(request, &(struct change){.finish = finish_creation, .vgpu = vgpu});
+	return save_change(request->node, &(struct change){.finish = finish_creation, .vgpu = vgpu});
+}
+
+json_t *refuse_damaged(const struct vgpu *vgpu)
+{
+	if (vgpu->damage == DAMAGE_REMOVED)
+		return refuse("system",
+			      "nobody new can enter vGPU %s, because %s: its programs go on under its limit; once they "
+			      "have ended it can be used again (`virgate rm --force %s%s` ends them and removes it)",
+			      vgpu->name, vgpu->damage_text, vgpu->name, sim_flag());
+	return refuse("system",
+		      "the ledger of vGPU %s is damaged, %s: remove it with `virgate rm --force %s%s`, which ends its "
+		      "programs, and create it again",
+		      vgpu->name, vgpu->damage_text, vgpu->name, sim_flag());
 }
 
 bool can_be_used(const struct request *request, struct vgpu *vgpu, json_t **ret_answer)
 {
 	tenant_scan(request->node, vgpu);
-	if (vgpu->change || damage_is_undecided(request->node, vgpu))
+	if (vgpu->change || mend_is_undecided(request->node, vgpu))
 		*ret_answer = answer_later(request);
-	else if (vgpu->removing)
+	else if (vgpu->is_being_removed)
 		*ret_answer = refuse("busy", "vGPU %s is being removed: its programs are ending", vgpu->name);
 	else if (vgpu->damage)
-		*ret_answer = damage_refuse(vgpu);
+		*ret_answer = refuse_damaged(vgpu);
 	else
 		return true;
 	return false;
@@ -145,24 +204,26 @@ json_t *answer_enter(const struct request *request)
 	struct vgpu *vgpu = NULL;
 	json_t *refusal = NULL;
 
-	if (!named && request->peer->pid <= 0) // its vGPU would go at once, as its launcher's end cannot be seen
+	if (!named && request->peer->pid <= 0) // its vGPU would be removed at once, since no launcher can be watched
 		return refuse("invalid",
 			      "the daemon cannot see your process (it is in another container): create a vGPU and "
 			      "enter that");
 	if (named)
 		vgpu = request_vgpu(request, "vgpu", &refusal);
 	else
-		refusal = make_vgpu(request, true, &vgpu);
+		refusal = create_vgpu(request, true, &vgpu);
 	if (refusal || !vgpu)
 		return refusal;
 	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
-	// The claims of others may have grown while no daemon of ours was there to say ours.
+	// Other daemons may have admitted more while this user had no daemon with claims.
 	if (named && (refusal = admit_again(request, vgpu, vgpu->memory, &vgpu->terms)))
 		return refusal;
-	bool ready = true;
-	if (named && ((refusal = mps_enter(request, vgpu, &ready)) || !ready))
+	bool is_ready = true;
+	if (named && (refusal = mps_enter(node, vgpu, &is_ready)))
 		return refusal;
+	if (!is_ready)
+		return answer_later(request);
 	if ((refusal = add_launcher(request, vgpu)))
 		return refusal;
 	admission_publish(node);
@@ -170,10 +231,10 @@ json_t *answer_enter(const struct request *request)
 	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path,
 				   "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
 				   (json_int_t)vgpu->memory);
-	terms_write(answer, &vgpu->terms);
+	options_write_terms(answer, &vgpu->terms);
 	if (vgpu->terms.is_mps)
-		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(node, vgpu)));
-	if (*vg_simulation_wanted()) { // the tenant must find the very GPU that we serve
+		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(vgpu)));
+	if (*vg_simulation_wanted()) { // so that the tenant finds the same GPU
 		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));
 		json_object_set_new(answer, "simulate_dir", json_string(vg_system_simulated_directory(node->system)));
 	}

@@ -1,16 +1,16 @@
 // The GPU of a new vGPU: the one that the request names, or the best of those that it allows.
+#include "daemon/admission.h"
 #include "daemon/mps.h"
 #include "daemon/request_parts.h"
-#include "daemon/terms.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU by its index and its UUID: all are looked up for each GPU
+enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU by its index and by its UUID
 
-// NULL, or a refusal: there is no GPU of that index or UUID.
+// Finds the GPU by index or UUID. Returns NULL or a refusal.
 static json_t *find_device(const struct node *node, const char *text, size_t *ret_device)
 {
 	size_t count = vg_system_device_count(node->system);
@@ -51,8 +51,8 @@ static json_t *allow_device(const struct node *node, const json_t *value, bool a
 	return refusal;
 }
 
-// Reads "device": a GPU, or those to choose from; without it all.
-static json_t *take_allowed(const struct request *request, bool allowed[VG_SYSTEM_DEVICES])
+// Reads "device": a GPU, or a list to choose from; without it all GPUs are allowed.
+static json_t *read_allowed(const struct request *request, bool allowed[VG_SYSTEM_DEVICES])
 {
 	const json_t *value = json_object_get(request->object, "device");
 	json_t *refusal = NULL;
@@ -79,8 +79,8 @@ static json_t *read_mode(const json_t *value, bool *ret_is_mps)
 	return NULL;
 }
 
-// Reads "mode", and "device_modes", in which single GPUs have other ones.
-static json_t *take_mode(const struct request *request, struct vgpu *wanted)
+// Reads "mode", and "device_modes", which has other modes for some GPUs.
+static json_t *read_modes(const struct request *request, struct vgpu *wanted)
 {
 	json_t *mode = json_object_get(request->object, "mode"), *value, *refusal;
 	json_t *modes = json_object_get(request->object, "device_modes");
@@ -105,33 +105,39 @@ static json_t *take_mode(const struct request *request, struct vgpu *wanted)
 	return NULL;
 }
 
-// Sets what depends on the GPU.
-static json_t *put_on(const struct request *request, size_t device, struct vgpu *wanted)
+// Sets the device and what depends on it. Returns NULL or a refusal.
+static json_t *set_device(const struct request *request, size_t device, struct vgpu *wanted)
 {
 	wanted->device = device;
-	json_t *refusal = take_mode(request, wanted);
-	return refusal ? refusal : take_memory_or_part(request, wanted);
+	json_t *refusal = read_modes(request, wanted);
+	return refusal ? refusal : read_memory_or_part(request, wanted);
 }
 
 struct rating {
-	enum { SUITS_NOT, SUITS_LATER, SUITS_NOW } suits; // LATER: there is room, but now programs could not enter
+	enum { SUITS_NOT, SUITS_LATER, SUITS_NOW } suits; // SUITS_LATER: it has room, but programs cannot enter now
 	uint64_t room;
 };
+
+// Returns NULL or a refusal.
+static json_t *check_device(const struct request *request, size_t device, const struct vgpu *wanted)
+{
+	json_t *refusal = refuse_too_small(request, device, wanted->owner, wanted->memory);
+
+	if (!refusal)
+		refusal = admit_share(request, device, &wanted->terms, NULL);
+	return refusal ? refusal : mps_admit(wanted);
+}
 
 static struct rating rate_device(const struct request *request, size_t device, struct vgpu *wanted)
 {
 	struct rating rating = {SUITS_NOT, 0};
-	json_t *refusal = put_on(request, device, wanted);
+	json_t *refusal = set_device(request, device, wanted);
 
 	rating.room = admission_room(request->node, device, &wanted->terms, wanted->evictable);
 	if (!refusal)
-		refusal = too_small(request, device, wanted->owner, wanted->memory);
-	if (!refusal)
-		refusal = terms_admit(request, device, &wanted->terms, NULL);
-	if (!refusal)
-		refusal = mps_admit(request, wanted);
+		refusal = check_device(request, device, wanted);
 	if (!refusal && wanted->memory <= rating.room) {
-		refusal = mps_check(request, wanted);
+		refusal = mps_check(request->node, wanted);
 		rating.suits = refusal ? SUITS_LATER : SUITS_NOW;
 	}
 	json_decref(refusal);
@@ -143,12 +149,12 @@ static bool is_better(const struct rating *rating, const struct rating *than)
 	return rating->suits != than->suits ? rating->suits > than->suits : rating->room > than->room;
 }
 
-json_t *take_device(const struct request *request, struct vgpu *wanted)
+json_t *read_device(const struct request *request, struct vgpu *wanted)
 {
 	struct rating best = {SUITS_NOT, 0};
 	bool allowed[VG_SYSTEM_DEVICES] = {false}, found = false;
 	size_t device = 0;
-	json_t *refusal = take_allowed(request, allowed);
+	json_t *refusal = read_allowed(request, allowed);
 
 	for (size_t i = 0; !refusal && i < vg_system_device_count(request->node->system); i++) {
 		if (!allowed[i])
@@ -160,5 +166,5 @@ json_t *take_device(const struct request *request, struct vgpu *wanted)
 		best = rating;
 		device = i;
 	}
-	return refusal ? refusal : put_on(request, device, wanted);
+	return refusal ? refusal : set_device(request, device, wanted);
 }

@@ -1,4 +1,4 @@
-// Fields of a request that say which GPU, how much memory, and for whom.
+// The fields "memory" and "owner".
 #include "daemon/names.h"
 #include "daemon/request_parts.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-json_t *take_memory(const struct request *request, uint64_t *ret_memory)
+json_t *read_memory(const struct request *request, uint64_t *ret_memory)
 {
 	const json_t *value = json_object_get(request->object, "memory");
 
@@ -18,24 +18,18 @@ json_t *take_memory(const struct request *request, uint64_t *ret_memory)
 	return NULL;
 }
 
-// Without a size, a share of the GPU's time brings the same part of its memory, in whole blocks of the device.
-json_t *take_memory_or_part(const struct request *request, struct vgpu *wanted)
+json_t *read_memory_or_part(const struct request *request, struct vgpu *wanted)
 {
 	uint64_t memory = vg_system_device(request->node->system, wanted->device)->memory;
 
 	if (json_object_get(request->object, "memory") || !wanted->terms.share)
-		return take_memory(request, &wanted->memory);
-	wanted->memory = memory / 100 * wanted->terms.share >> 21 << 21;
+		return read_memory(request, &wanted->memory);
+	wanted->memory = memory / 100 * wanted->terms.share >> 21 << 21; // in blocks of 2 MiB
 	return NULL;
 }
 
-static json_t *refuse_lookup(const char *what, const char *name)
-{
-	return refuse("busy", "the system cannot be asked for the %s %.60s now: try again", what, name);
-}
-
-// Root makes vGPUs for other users, as a restore of their programs does.
-json_t *take_owner(const struct request *request, uid_t *ret_owner)
+// Only root creates vGPUs for other users, for example to restore their programs.
+json_t *read_owner(const struct request *request, uid_t *ret_owner)
 {
 	const json_t *value = json_object_get(request->object, "owner");
 	const char *name = json_string_value(value);
@@ -46,7 +40,7 @@ json_t *take_owner(const struct request *request, uid_t *ret_owner)
 	if (!name || !*name)
 		return refuse("invalid", "\"owner\" must be a user's name or number");
 	uid_t owner;
-	int r = names_find_user(request, name, &owner);
+	int r = names_find_user(request->peer->uid, name, &owner);
 	unsigned long number = strtoul(name, &end, 10);
 	if (r == -EAGAIN)
 		return refuse_lookup("user", name);
@@ -60,31 +54,5 @@ json_t *take_owner(const struct request *request, uid_t *ret_owner)
 			      "a vGPU for user %.60s needs the system's daemon: this one serves user %u only", name,
 			      (unsigned int)geteuid());
 	*ret_owner = owner;
-	return NULL;
-}
-
-json_t *take_group(const struct request *request, gid_t *ret_group)
-{
-	const json_t *value = json_object_get(request->object, "group");
-	const char *name = json_string_value(value);
-	bool member = request->peer->uid == 0;
-
-	if (!value || json_is_null(value))
-		return NULL;
-	if (!name)
-		return refuse("invalid", "\"group\" must be a group's name");
-	if (!request->node->system_wide)
-		return refuse("invalid", "a group needs the system's daemon: this one serves its own user only");
-	gid_t group;
-	int r = names_find_group(request, name, &group);
-	if (r == -EAGAIN)
-		return refuse_lookup("group", name);
-	if (r < 0)
-		return refuse("not_found", "there is no group %.60s", name);
-	for (size_t i = 0; i < request->peer->group_count; i++)
-		member |= request->peer->groups[i] == group;
-	if (!member)
-		return refuse("denied", "you are not in the group %.60s", name);
-	*ret_group = group;
 	return NULL;
 }

@@ -1,18 +1,22 @@
 // set: changes the limit and the compute share of a vGPU.
+#include "daemon/admission.h"
+#include "daemon/listing.h"
+#include "daemon/measure.h"
 #include "daemon/request_parts.h"
-#include "daemon/terms.h"
+#include "daemon/save.h"
+#include "daemon/state.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static json_t *not_remembered(const struct node *node, const struct vgpu *vgpu, bool is_changed, int error)
+static json_t *refuse_unsaved(const struct node *node, const struct vgpu *vgpu, bool is_changed, int error)
 {
 	return refuse("system", "vGPU %s is %s, %s that cannot be remembered: %s: %s", vgpu->name,
 		      is_changed ? "changed" : "not changed", is_changed ? "but" : "because", node->state_path,
 		      strerror(-error));
 }
 
-static json_t *limit_stays(struct node *node, const struct vgpu *vgpu, int r, uint64_t memory, uint64_t charged)
+static json_t *refuse_limit(struct node *node, const struct vgpu *vgpu, int r, uint64_t memory, uint64_t charged)
 {
 	char text[3][FIGURE];
 
@@ -22,19 +26,19 @@ static json_t *limit_stays(struct node *node, const struct vgpu *vgpu, int r, ui
 	return refuse("limit",
 		      "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a program "
 		      "first",
-		      vgpu->name, figure(memory, charged, text[0]), figure(charged, memory, text[1]),
+		      vgpu->name, write_figure(memory, charged, text[0]), write_figure(charged, memory, text[1]),
 		      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
 }
 
-// NULL, or a refusal: the limit is as before.
-static json_t *move_limit(struct node *node, struct vgpu *vgpu, uint64_t memory)
+// Writes the limit into the ledger. Returns NULL, or a refusal if the limit stays as it was.
+static json_t *write_limit(struct node *node, struct vgpu *vgpu, uint64_t memory)
 {
 	uint64_t charged = 0;
 	int r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
 
 	vgpu->memory = r ? vgpu->limit : memory;
 	vgpu->limit = vgpu->memory;
-	return r ? limit_stays(node, vgpu, r, memory, charged) : NULL;
+	return r ? refuse_limit(node, vgpu, r, memory, charged) : NULL;
 }
 
 static void set_terms(struct vgpu *vgpu, const struct turn_terms *terms)
@@ -49,7 +53,7 @@ static void undo_raise(struct node *node, const struct change *change)
 	set_terms(change->vgpu, &change->terms);
 	admission_publish(node);
 	state_save_runtime(node);
-	state_save(node); // what failed may stand there all the same
+	save_state(node); // the failed write may have changed the file
 }
 
 static json_t *finish_set(struct node *node, const struct change *change, int error)
@@ -58,19 +62,20 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 	json_t *refusal = NULL;
 
 	if (error)
-		refusal = not_remembered(node, vgpu, !change->raises, error);
+		refusal = refuse_unsaved(node, vgpu, !change->raises, error);
 	else if (change->raises)
-		refusal = move_limit(node, vgpu, vgpu->memory);
+		refusal = write_limit(node, vgpu, vgpu->memory);
 	if (refusal && change->raises)
 		undo_raise(node, change);
 	if (refusal)
 		return refusal;
 	admission_publish(node);
+	measure_for_listing(node, vgpu, true);
 	return agree_with("vgpu", listing_vgpu(node, vgpu, true));
 }
 
-// A restarted daemon takes limits from the disk, and a ledger must never allow more than that. So a limit is raised in the
-// ledger after the larger one is on disk, and lowered in the ledger before the smaller one is written.
+// A restarted daemon reads limits from the disk, and a ledger must never allow more than that. So a limit is raised in the
+// ledger after the larger one is on disk, and lowered in the ledger before the smaller one is on disk.
 json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;
@@ -85,10 +90,10 @@ json_t *answer_set(const struct request *request)
 	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
 	if (has_memory &&
-	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, vgpu->owner, memory))))
+	    ((refusal = read_memory(request, &memory)) || (refusal = refuse_too_small(request, vgpu->device, vgpu->owner, memory))))
 		return refusal;
-	if ((refusal = terms_take_share(request, &terms.share)) ||
-	    (refusal = terms_admit(request, vgpu->device, &terms, vgpu)))
+	if ((refusal = read_share(request, &terms.share)) ||
+	    (refusal = admit_share(request, vgpu->device, &terms, vgpu)))
 		return refusal;
 	terms.is_limit &= terms.share > 0;
 	bool joins = terms.share && !vgpu->terms.share && !vgpu->terms.is_latency;
@@ -98,12 +103,12 @@ json_t *answer_set(const struct request *request)
 				.raises = has_memory && memory > vgpu->memory};
 	if (change.raises && (refusal = admit_again(request, vgpu, memory, &(struct turn_terms){0})))
 		return refusal;
-	if (has_memory && !change.raises && (refusal = move_limit(node, vgpu, memory)))
+	if (has_memory && !change.raises && (refusal = write_limit(node, vgpu, memory)))
 		return refusal;
 	if (change.raises)
 		vgpu->memory = memory;
 	set_terms(vgpu, &terms);
 	admission_publish(node);
 	state_save_runtime(node);
-	return save_change(request, &change);
+	return save_change(node, &change);
 }

@@ -1,16 +1,17 @@
 #include "daemon/residence.h"
 
+#include "daemon/admission.h"
 #include "daemon/arbiter.h"
 #include "daemon/eviction.h"
 
 enum {
-	LOOK_MOVING_MS = 5,   // between two looks at an overcommitted device, while memory moves there
+	LOOK_MOVING_MS = 5,   // between two checks of an overcommitted device, while memory moves there
 	LOOK_OFTEN_MS = 20,   // likewise, while a vGPU waits for room
 	LOOK_SELDOM_MS = 100, // otherwise
 	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
-	MOVE_MOST_S = 20, // the processes write their states: after this time nobody relies on a move
+	MOVE_MOST_S = 20, // the processes write their states themselves: after this time a move counts as hanging
 	VGPUS_MOST = 256
 };
 static const uint64_t ms = 1000000;
@@ -114,7 +115,7 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 		residence->refusals = 0;
 	if (residence->state == RESIDENCE_IN && before != RESIDENCE_IN) {
 		residence->in_since_ns = now;
-		eviction_tell_room_comes(vgpu, false);
+		eviction_set_room_comes(vgpu, false);
 		residence->is_called = false;
 	}
 	bool wants = is_ordered_out(vgpu) && (facts->waiting || residence->is_called);
@@ -173,7 +174,7 @@ static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_v
 			continue;
 		residence->is_evicted = is_evicted;
 		residence->evictions += is_evicted;
-		eviction_tell_room_comes(vgpus[i], !is_evicted && is_one_leaving);
+		eviction_set_room_comes(vgpus[i], !is_evicted && is_one_leaving);
 		eviction_apply(vgpus[i], DRAIN_MS);
 	}
 }
@@ -184,7 +185,7 @@ static void lower_deadline(uint64_t *deadline, uint64_t other)
 		*deadline = other;
 }
 
-static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t *deadline)
+static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t *deadline)
 {
 	static struct residence_vgpu orders[VGPUS_MOST];
 	static struct vgpu *vgpus[VGPUS_MOST];
@@ -223,18 +224,18 @@ static void keep_device(struct node *node, size_t device, uint64_t now, uint64_t
 void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
-		keep_device(node, device, now, deadline);
+		move_vgpus(node, device, now, deadline);
 }
 
 // Returns whether the vGPU fits beside all vGPUs that are ordered in.
 static bool has_room(const struct node *node, const struct vgpu *vgpu)
 {
-	uint64_t taken = vgpu->memory;
+	uint64_t used = vgpu->memory;
 
 	for (const struct vgpu *other = node->vgpus; other; other = other->next)
 		if (takes_part(other, vgpu->device) && other != vgpu)
-			taken += is_ordered_out(other) ? other->fixed : other->memory;
-	return taken <= admission_for_evictable(node, vgpu->device);
+			used += is_ordered_out(other) ? other->fixed : other->memory;
+	return used <= admission_for_evictable(node, vgpu->device);
 }
 
 void residence_begin(struct node *node, struct vgpu *vgpu)

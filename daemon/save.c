@@ -1,8 +1,10 @@
-// To sync a disk takes long, so a thread writes the state (work.h), one write after the other. All that changes during a
-// write goes into the next one, so that nobody waits for more than two, and the file never goes back in time.
+// Syncing a disk takes long, so a thread writes the state (work.h), one write after the other. All changes during a write
+// go into the next one. So no request waits for more than two writes, and the file never returns to an older state.
 #include "daemon/save.h"
 
 #include "base/descriptor.h"
+#include "daemon/say.h"
+#include "daemon/state.h"
 #include "daemon/work.h"
 
 #include <errno.h>
@@ -14,13 +16,19 @@ struct write {
 	struct work work;
 	const char *path;
 	char *text;
-	uint64_t number; // of the last change that it has
+	uint64_t number; // of the last change in `text`
 	int error;
 };
 
 static uint64_t last_number;
 static bool is_writing;
 static struct change *waiting;
+static void (*answer_change)(struct node *node, const struct change *change, int error);
+
+void save_set_answer(void (*answer)(struct node *node, const struct change *change, int error))
+{
+	answer_change = answer;
+}
 
 static void run_write(struct work *work)
 {
@@ -40,8 +48,7 @@ static void finish_changes(struct node *node, uint64_t number, int error)
 		*link = change->next;
 		if (change->vgpu)
 			change->vgpu->change = NULL;
-		listing_begin();
-		connection_finish(node, change, change->finish(node, change, error));
+		answer_change(node, change, error);
 		free(change);
 		link = &waiting; // finish() may have removed or added some
 	}
@@ -70,7 +77,7 @@ static int begin_write(struct node *node)
 	return -EAGAIN;
 }
 
-static void report(const struct node *node, int error)
+static void report_error(const struct node *node, int error)
 {
 	say("%s cannot be written: %s", node->state_path, strerror(-error));
 }
@@ -83,35 +90,34 @@ static void end_write(struct node *node, struct work *work)
 
 	is_writing = false;
 	if (write->error)
-		report(node, write->error);
+		report_error(node, write->error);
 	finish_changes(node, number, write->error);
 	free(write->text);
 	free(write);
 	if (last_number > number && !is_writing && (r = begin_write(node)) < 0) {
-		report(node, r);
+		report_error(node, r);
 		finish_changes(node, last_number, r);
 	}
-	connection_retry(node);
+	node->must_retry = true;
 }
 
-int state_save(struct node *node)
+int save_state(struct node *node)
 {
 	last_number++;
 	int r = is_writing ? 0 : begin_write(node);
 	if (r < 0)
-		report(node, r);
+		report_error(node, r);
 	return r;
 }
 
-json_t *save_change(const struct request *request, const struct change *wanted)
+json_t *save_change(struct node *node, const struct change *wanted)
 {
-	struct node *node = request->node;
 	bool is_ephemeral = wanted->vgpu && wanted->vgpu->ephemeral;
 	struct change *change = is_ephemeral ? NULL : malloc(sizeof *change);
 
 	if (is_ephemeral)
 		return wanted->finish(node, wanted, 0);
-	int r = change ? state_save(node) : -ENOMEM;
+	int r = change ? save_state(node) : -ENOMEM;
 	if (r < 0) {
 		free(change);
 		return wanted->finish(node, wanted, r);
@@ -126,8 +132,7 @@ json_t *save_change(const struct request *request, const struct change *wanted)
 	return NULL;
 }
 
-void save_finish(struct node *node)
+bool save_is_writing(void)
 {
-	while (is_writing)
-		work_collect(node, -1);
+	return is_writing;
 }

@@ -1,6 +1,7 @@
+#include "daemon/say.h"
+
 #include "base/clock.h"
 #include "base/printable.h"
-#include "daemon/node.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 enum { MOST_A_MINUTE = 20 };
 static const uint64_t MINUTE_NS = 60000000000;
 
-static struct say_kind *kinds; // that have said something
+static struct say_kind *kinds; // that have written a line
 
 static void write_line(const char *text)
 {
@@ -45,7 +46,7 @@ void say_line(struct say_kind *kind, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	vg_make_printable(text); // users choose names in it
+	vg_make_printable(text); // it can contain names that users chose
 	if (!kind->since_ns) {
 		kind->next = kinds;
 		kinds = kind;

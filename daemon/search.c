@@ -1,12 +1,12 @@
-// Looks through /proc for the processes of a vGPU, in its owner's thread: what the kernel shows of a process is in that
-// process's memory in part, and to read it may take as long as the user likes. It finds
-// - heirs: they were started with the vGPU's environment by a launcher that is gone, and have not used CUDA yet;
-// - whoever has the ledger mapped, which proves that a slot or a signal is meant for it;
-// - tenants in another pid namespace, which say of themselves only what they are called there.
+// Searches /proc in the thread of the vGPU's owner: parts of what the kernel shows of a process are in that process's
+// memory, so reading them takes as long as the user likes. A search finds
+// - heirs: processes that a launcher started with the vGPU's environment, that outlive it and have not used CUDA yet;
+// - processes that have the ledger mapped, which proves that a slot or a signal is meant for them;
+// - the numbers of tenants in other pid namespaces, since these write only their inner numbers into their slots.
+#include "daemon/search.h"
+
 #include "base/descriptor.h"
-#include "daemon/node.h"
 #include "daemon/process.h"
-#include "daemon/user.h"
 #include "daemon/work.h"
 
 #include <ctype.h>
@@ -21,10 +21,17 @@
 enum {
 	MOST_FOUND = 512, // in one search
 	MOST_ASKED = 64,
-	MOST_ENVIRONMENT = 256 << 10, // of a process; what comes after is not read
-	MOST_MAPPINGS = 2 << 20,
-	BUSY_MS = 250, // of the processor's time in each second; then the thread rests
+	MOST_ENVIRONMENT = 256 << 10, // bytes that are read for one process
+	MOST_MAPPINGS = 2 << 20,      // likewise
+	BUSY_MS = 250,		      // processor time in each second; then the thread sleeps
 };
+
+static const struct search_results *results;
+
+void search_set_results(const struct search_results *new_results)
+{
+	results = new_results;
+}
 
 struct found {
 	pid_t pid;
@@ -35,22 +42,26 @@ struct found {
 
 struct search {
 	struct work work;
-	struct vgpu *vgpu; // the loop's; NULL: it has gone
-	char variable[PATH_MAX + 16], mapped[PATH_MAX]; // `mapped`: how the line of its mapping ends
+	struct vgpu *vgpu; // used by the main thread only; NULL: the results are ignored
+	char variable[PATH_MAX + 16]; // of the environment of heirs
+	char mapped[PATH_MAX];	      // the end of the path in the line of the ledger's mapping
 	ino_t inode;
 	uid_t owner;
 	gid_t group;
 	uint32_t pid_namespace;
-	bool for_heirs, all_mappings, namespaces, is_limited;
-	pid_t asked[MOST_ASKED];
+	bool for_heirs;	   // all processes of the owner
+	bool all_mappings; // of all processes of the owner and group, not only of the requested ones
+	bool namespaces;   // processes in other pid namespaces
+	bool is_limited;   // in processor time
+	pid_t asked[MOST_ASKED]; // the requested ones
 	size_t asked_count, found_count;
 	struct found found[MOST_FOUND];
 };
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
-// The next of the file's pieces, each of which ends in `end`; one that does not fit is cut. False at the end of the file,
-// or of what is read of it.
+// Reads the next piece of the file, up to the character `end`; cuts it if it does not fit. Returns false at the end of
+// the file, or after `*left` bytes.
 static bool read_piece(FILE *file, int end, size_t *left, char *piece, size_t capacity)
 {
 	size_t length = 0;
@@ -81,8 +92,8 @@ static bool has_variable(pid_t pid, const char *wanted)
 	return found;
 }
 
-// A line of the maps that ends in the ledger's path, also after the file was removed. Where the inode is known, the
-// end of the path will do: a process in a container has the file below another root.
+// Returns whether a line of /proc/PID/maps ends in the ledger's path, also after the file was removed. If the inode is
+// known, the end of the path suffices: a process in a container sees the file below another root.
 static bool is_mapping(char *line, const char *end_of_path, ino_t inode)
 {
 	static const char removed[] = " (deleted)";
@@ -118,13 +129,13 @@ static bool is_asked(const struct search *search, pid_t pid)
 	return false;
 }
 
-static void look_at(struct search *search, pid_t pid)
+static void look_at_process(struct search *search, pid_t pid)
 {
 	struct found found = {.pid = pid};
 	char path[32];
 	struct stat status;
 
-	// The start time first: whatever is done with it fails if the number has changed hands since.
+	// The start time is read first: later uses of it fail if another process has the number by then.
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
 	if (vg_process_start_time(pid, &found.start_time) < 0 || stat(path, &status) < 0)
 		return;
@@ -146,15 +157,16 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-// A user with many processes does not get the machine's time for that.
-static void rest(void)
+// Sleeps until the next second if this one's processor time is used up, so that a user with many processes does not use
+// the machine's time.
+static void limit_time(void)
 {
 	static _Thread_local uint64_t second_ns, busy_ns;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), busy = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (now - second_ns < 1000000000 && busy - busy_ns < BUSY_MS * 1000000ull)
 		return;
-	for (; now - second_ns < 1000000000; now = clock_ns(CLOCK_MONOTONIC)) // signals come (work.c)
+	for (; now - second_ns < 1000000000; now = clock_ns(CLOCK_MONOTONIC)) // signals interrupt it (work.c)
 		poll(NULL, 0, (int)((second_ns + 1000000000 - now) / 1000000) + 1);
 	second_ns = now;
 	busy_ns = busy;
@@ -168,19 +180,19 @@ static void run_search(struct work *work)
 	struct dirent *entry;
 
 	for (size_t i = 0; i < search->asked_count && !everywhere; i++)
-		look_at(search, search->asked[i]);
+		look_at_process(search, search->asked[i]);
 	while (directory && search->found_count < MOST_FOUND && (entry = readdir(directory))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
 		if (search->is_limited)
-			rest();
+			limit_time();
 		if (pid > 0 && pid != getpid())
-			look_at(search, pid);
+			look_at_process(search, pid);
 	}
 	if (directory)
 		closedir(directory);
 }
 
-// ---- in the loop ----------------------------------------------------------------------------------------------
+// ---- in the main thread ----------------------------------------------------------------------------------------------
 
 static const struct found *find_process(const struct search *search, const struct tenant *tenant)
 {
@@ -197,7 +209,7 @@ static const struct found *find_process(const struct search *search, const struc
 	return NULL;
 }
 
-static void tell_tenants(struct node *node, const struct search *search)
+static void prove_tenants(struct node *node, const struct search *search)
 {
 	struct tenant *next;
 
@@ -207,7 +219,7 @@ static void tell_tenants(struct node *node, const struct search *search)
 			continue;
 		const struct found *found = find_process(search, tenant);
 		tenant->is_searched = false;
-		tenant_found(node, tenant, found ? found->pid : 0, found ? found->start_time : 0,
+		results->prove_tenant(node, tenant, found ? found->pid : 0, found ? found->start_time : 0,
 			     found && found->has_mapped);
 	}
 }
@@ -221,21 +233,21 @@ static void end_search(struct node *node, struct work *work)
 		vgpu->search = NULL;
 		for (size_t i = 0; i < search->found_count && search->for_heirs; i++)
 			if (search->found[i].inherits || (search->all_mappings && search->found[i].has_mapped))
-				launcher_adopt(node, vgpu, search->found[i].pid, search->found[i].start_time,
-					       search->found[i].has_mapped);
-		tell_tenants(node, search);
+				results->add_launcher(node, vgpu, search->found[i].pid, search->found[i].start_time,
+						             search->found[i].has_mapped);
+		prove_tenants(node, search);
 		if (search->for_heirs && vgpu->heirs == HEIRS_SEARCHED)
 			vgpu->heirs = HEIRS_KNOWN;
-		damage_mend_all(node);
+		results->ended(node);
 	}
 	free(search);
-	connection_retry(node);
+	node->must_retry = true;
 }
 
-static void ask_for_tenants(struct search *search)
+static void request_tenants(struct search *search)
 {
 	for (struct tenant *tenant = search->vgpu->tenants; tenant; tenant = tenant->next) {
-		if (tenant->dead || tenant->proof != PROOF_WANTED || search->asked_count == MOST_ASKED)
+		if (tenant->is_dead || tenant->proof != PROOF_WANTED || search->asked_count == MOST_ASKED)
 			continue;
 		tenant->is_searched = true;
 		search->namespaces |= tenant->seen.owner.pid_namespace != search->pid_namespace;
@@ -243,10 +255,10 @@ static void ask_for_tenants(struct search *search)
 	}
 }
 
-static void begin(struct vgpu *vgpu, const struct node *node, bool for_heirs)
+static void begin_search(const struct node *node, struct vgpu *vgpu, bool for_heirs)
 {
 	if (vgpu->search)
-		return; // whoever wants more asks again
+		return; // the caller asks again if that one does not suffice
 	struct search *search = calloc(1, sizeof *search);
 	if (!search)
 		return;
@@ -263,9 +275,9 @@ static void begin(struct vgpu *vgpu, const struct node *node, bool for_heirs)
 		snprintf(search->mapped, sizeof search->mapped, "/ledgers/%s", vgpu->name);
 	else
 		memcpy(search->mapped, vgpu->path, sizeof search->mapped);
-	// Its tenants' word is not enough where the ledger is damaged, or where all of them are to end.
-	search->all_mappings = vgpu->damage || vgpu->removing;
-	ask_for_tenants(search);
+	// The slots do not suffice if the ledger is damaged, or if all users of the vGPU are to be killed.
+	search->all_mappings = vgpu->damage || vgpu->is_being_removed;
+	request_tenants(search);
 	if (!work_post(vgpu->owner, &search->work)) {
 		search_forget(vgpu);
 		free(search);
@@ -278,17 +290,17 @@ static void begin(struct vgpu *vgpu, const struct node *node, bool for_heirs)
 
 void search_begin(struct node *node, struct vgpu *vgpu)
 {
-	begin(vgpu, node, false);
+	begin_search(node, vgpu, false);
 }
 
 bool search_knows_heirs(struct node *node, struct vgpu *vgpu)
 {
 	if (vgpu->heirs == HEIRS_UNKNOWN)
-		begin(vgpu, node, true);
+		begin_search(node, vgpu, true);
 	return vgpu->heirs == HEIRS_KNOWN;
 }
 
-void search_again(struct vgpu *vgpu)
+void search_restart(struct vgpu *vgpu)
 {
 	search_forget(vgpu);
 	vgpu->heirs = HEIRS_UNKNOWN;

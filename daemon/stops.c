@@ -1,5 +1,7 @@
-// Which tenants are stopped (SIGSTOP, a debugger). The kernel tells nobody but the parent, so the state is read from
-// /proc. A process that launched or read its gate since the last look runs, and is not asked about.
+// The kernel reports a stopped process only to its parent, so the state is read from /proc. A process that launched or
+// read its gate since the last look runs, so its state need not be read.
+#include "daemon/stops.h"
+
 #include "daemon/arbiter.h"
 #include "daemon/process.h"
 #include "daemon/user.h"
@@ -15,7 +17,7 @@ static bool shows_life(struct tenant *tenant, const struct turn_slot *slot)
 	return changed;
 }
 
-// As far as the owner's part of the loop's time goes; the others count as they did at the last look.
+// Looks at the tenants until the owner's part of the loop's time is used up; keeps the last state of the others.
 static void look_at_vgpu(struct node *node, struct vgpu *vgpu)
 {
 	struct arbiter_stops stops = {.seen_ns = arbiter_now()};
@@ -24,7 +26,7 @@ static void look_at_vgpu(struct node *node, struct vgpu *vgpu)
 	user_begin_time(node, vgpu->owner);
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		unsigned int slot = tenant->seen.slot;
-		if (tenant->dead || tenant->seen.guest || tenant->source.fd < 0)
+		if (tenant->is_dead || tenant->seen.guest || tenant->source.fd < 0)
 			continue;
 		if (shows_life(tenant, &slots[slot]))
 			tenant->is_stopped = false;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/names.h"
-#include "daemon/user.h"
+#include "daemon/say.h"
 #include "daemon/work.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { MOST_RANGES = 16384, MOST_FILE = 1 << 20, CHECK_EVERY_S = 1 };
 static const char path[] = "/etc/subuid";
-// Nobody's thread: with a slow directory of users a lookup for each line takes long.
+// The id whose thread reads the file. It is no user's, since a lookup for each line can take long.
 static const uid_t READER = (uid_t)-1;
 
 struct range {
@@ -29,7 +29,7 @@ struct table {
 	struct range ranges[];
 };
 
-static bool is_wanted; // by the system's daemon
+static bool is_wanted; // only by the system's daemon
 static struct table *table; // NULL: not read yet
 static bool is_reading;
 static struct stat seen;
@@ -37,8 +37,9 @@ static uint64_t next_check_ns;
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
-// One line, "NAME:FIRST:COUNT", where NAME may be a number. False: it has no ids for us.
-static bool read_line(char *line, struct range *ret_range)
+// Reads one line, "NAME:FIRST:COUNT", where NAME can be a number. Returns false if it is invalid or contains no ids.
+// The owner of a range of root's is the range's first id, because programs under these ids do not have root's rights.
+static bool parse_line(char *line, struct range *ret_range)
 {
 	char *first = strchr(line, ':'), *count = first ? strchr(first + 1, ':') : NULL, *end;
 
@@ -68,7 +69,7 @@ static void run_reading(struct work *work)
 
 	for (char *line; length > 0 && (line = strsep(&rest, "\n"));) {
 		struct range range;
-		if (!read_line(line, &range))
+		if (!parse_line(line, &range))
 			continue;
 		new->is_cut = new->count == MOST_RANGES;
 		if (new->is_cut)
@@ -81,6 +82,15 @@ static void run_reading(struct work *work)
 
 // ---- in the loop ----------------------------------------------------------------------------------------------
 
+// Returns the owner of an id, or `uid` itself.
+static uid_t find_owner(uid_t uid)
+{
+	for (size_t i = 0; table && i < table->count; i++)
+		if (uid - table->ranges[i].first < table->ranges[i].count && uid >= table->ranges[i].first)
+			return table->ranges[i].owner;
+	return uid;
+}
+
 static void end_reading(struct node *node, struct work *work)
 {
 	is_reading = false;
@@ -92,7 +102,7 @@ static void end_reading(struct node *node, struct work *work)
 	struct table *smaller = realloc(table, sizeof *table + table->count * sizeof *table->ranges);
 	if (smaller)
 		table = smaller;
-	user_find_owners();
+	user_set_owners(find_owner);
 }
 
 static void begin_reading(void)
@@ -133,12 +143,4 @@ void subordinate_start(const struct node *node)
 bool subordinate_is_pending(void)
 {
 	return is_wanted && !table && is_reading;
-}
-
-uid_t subordinate_owner(uid_t uid)
-{
-	for (size_t i = 0; table && i < table->count; i++)
-		if (uid - table->ranges[i].first < table->ranges[i].count && uid >= table->ranges[i].first)
-			return table->ranges[i].owner;
-	return uid;
 }

@@ -1,10 +1,14 @@
-// Who is in a vGPU, and what becomes of the dead: their charges go once the driver has released
-// their memory, and not before.
+#include "daemon/tenant.h"
+
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/size.h"
-#include "daemon/node.h"
+#include "daemon/damage.h"
+#include "daemon/exports.h"
 #include "daemon/process.h"
+#include "daemon/say.h"
+#include "daemon/search.h"
+#include "daemon/source.h"
 #include "daemon/user.h"
 #include "pager/host_file.h"
 
@@ -15,21 +19,21 @@
 #include <sys/epoll.h>
 
 enum {
-	SCAN_TURN_MS = 2, // of the loop's turn
-	REAP_EVERY_MS = 20, // and where only descriptors keep memory, EXPORTS_EVERY_MS
-	EXPORTS_EVERY_MS = 250,
+	SCAN_STEP_MS = 2,	// of tenant_scan_some()
+	REAP_EVERY_MS = 20,	// while the driver has not released memory of dead tenants
+	EXPORTS_EVERY_MS = 250, // while only descriptors keep their memory
 	WARN_AFTER_S = 10,
-	BLIND_S = 1, // how long a dead tenant waits while NVML says nothing
+	BLIND_S = 1, // how long a dead tenant is kept if NVML reports nothing
 };
 
-static void unwatch(struct node *node, struct tenant *tenant)
+static void close_pidfd(struct node *node, struct tenant *tenant)
 {
 	if (tenant->source.fd >= 0)
-		user_drop_process(tenant->vgpu->owner);
-	node_unwatch(node, &tenant->source);
+		user_uncount_process(tenant->vgpu->owner);
+	source_close(node, &tenant->source);
 }
 
-static void forget(struct node *node, struct tenant *tenant)
+static void forget_tenant(struct node *node, struct tenant *tenant)
 {
 	struct vgpu *vgpu = tenant->vgpu;
 	struct tenant **link = &vgpu->tenants;
@@ -37,7 +41,7 @@ static void forget(struct node *node, struct tenant *tenant)
 	while (*link != tenant)
 		link = &(*link)->next;
 	*link = tenant->next;
-	unwatch(node, tenant);
+	close_pidfd(node, tenant);
 	if (vgpu->by_slot[tenant->seen.slot] == tenant)
 		vgpu->by_slot[tenant->seen.slot] = NULL;
 	user_of(vgpu->owner)->tenants--;
@@ -49,15 +53,15 @@ static void forget(struct node *node, struct tenant *tenant)
 void tenant_drop_all(struct node *node, struct vgpu *vgpu)
 {
 	while (vgpu->tenants)
-		forget(node, vgpu->tenants);
+		forget_tenant(node, vgpu->tenants);
 }
 
 static void mark_dead(struct node *node, struct tenant *tenant)
 {
-	unwatch(node, tenant);
-	tenant->dead = true;
+	close_pidfd(node, tenant);
+	tenant->is_dead = true;
 	tenant->dead_since_ns = vg_clock_monotonic_ns();
-	node->next_reap_ns = tenant->dead_since_ns; // at once
+	node->next_reap_ns = tenant->dead_since_ns; // now
 }
 
 static void tenant_ended(struct node *node, struct source *source, uint32_t events)
@@ -65,8 +69,7 @@ static void tenant_ended(struct node *node, struct source *source, uint32_t even
 	mark_dead(node, (struct tenant *)source);
 }
 
-// Is the process the one that calls itself `owner` in its own pid namespace?
-static bool is_owner(pid_t pid, const struct vg_ledger_owner *owner)
+bool tenant_is_process(pid_t pid, const struct vg_ledger_owner *owner)
 {
 	uint32_t pid_namespace, inner_pid;
 	uint64_t start_time;
@@ -76,16 +79,16 @@ static bool is_owner(pid_t pid, const struct vg_ledger_owner *owner)
 	       vg_start_time_same(start_time, owner->start_time);
 }
 
-// Under which number we see the tenant; 0: that is to be searched.
-static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *seen)
+// Returns the number of the tenant in the daemon's pid namespace; 0: it must be searched for.
+static pid_t find_outer_pid(const struct node *node, const struct vg_ledger_tenant *seen)
 {
 	bool here = seen->owner.pid_namespace == node->pid_namespace;
 	uint32_t pid = here ? seen->owner.pid : seen->outer_pid;
 
-	return pid <= INT_MAX && (here || is_owner((pid_t)pid, &seen->owner)) ? (pid_t)pid : 0;
+	return pid <= INT_MAX && (here || tenant_is_process((pid_t)pid, &seen->owner)) ? (pid_t)pid : 0;
 }
 
-// A guest is a tenant of another vGPU.
+// Returns whether the guest is known as a tenant of another vGPU.
 static bool is_known_guest(const struct node *node, const struct tenant *guest)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu && guest->seen.guest; vgpu = vgpu->next)
@@ -96,14 +99,14 @@ static bool is_known_guest(const struct node *node, const struct tenant *guest)
 	return false;
 }
 
-// Opens a pidfd of the tenant's process, or sees that it has ended. A slot may name any process: only one that runs for
-// the vGPU's owner or group is watched, or one that is known to have the ledger mapped.
-static void watch(struct node *node, struct tenant *tenant)
+// Opens a pidfd of the tenant's process, or notes that it has ended. A slot can name any process, so only a process that
+// runs for the vGPU's owner or group is watched, or one that is known to have the ledger mapped.
+static void watch_tenant(struct node *node, struct tenant *tenant)
 {
 	const struct vgpu *vgpu = tenant->vgpu;
 
 	if (tenant->pid == 0)
-		tenant->pid = outer_pid(node, &tenant->seen);
+		tenant->pid = find_outer_pid(node, &tenant->seen);
 	tenant->start_time = tenant->seen.owner.start_time;
 	if (tenant->pid == 0 && tenant->proof == PROOF_NONE)
 		tenant->proof = PROOF_WANTED;
@@ -114,25 +117,25 @@ static void watch(struct node *node, struct tenant *tenant)
 	if (!is_ours && tenant->proof == PROOF_NONE)
 		tenant->proof = PROOF_WANTED;
 	if (!is_ours && tenant->proof == PROOF_DENIED && !tenant->seen.guest)
-		tenant->pid = -1; // somebody else's process
-	bool counted = is_ours && user_take_process(node, vgpu->owner);
-	int fd = counted ? node_keep_descriptor(process_open(tenant->pid, tenant->start_time)) : -EMFILE;
+		tenant->pid = -1; // the process of somebody else
+	bool counted = is_ours && user_count_process(node, vgpu->owner);
+	int fd = counted ? source_keep_descriptor(process_open(tenant->pid, tenant->start_time)) : -EMFILE;
 	if (fd >= 0) {
 		tenant->source.fd = fd;
-		node_watch(node, &tenant->source, EPOLLIN);
+		source_watch(node, &tenant->source, EPOLLIN);
 		return;
 	}
 	if (counted)
-		user_drop_process(vgpu->owner);
-	// Else it is asked again at the next scan.
+		user_uncount_process(vgpu->owner);
+	// Otherwise the next scan tries again.
 	if (tenant->pid > 0 && (fd == -ESRCH || vg_process_is_dead(tenant->pid, tenant->start_time)))
 		mark_dead(node, tenant);
 }
 
-void tenant_found(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
+void tenant_prove(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
 {
 	bool elsewhere = tenant->seen.owner.pid_namespace != node->pid_namespace;
-	bool was_known = tenant->pid > 0; // else the search has not looked at what it has mapped
+	bool was_known = tenant->pid > 0; // otherwise the search has not read its mappings
 
 	if (elsewhere && !pid) {
 		mark_dead(node, tenant);
@@ -143,8 +146,8 @@ void tenant_found(struct node *node, struct tenant *tenant, pid_t pid, uint64_t 
 	if (tenant->pid == 0)
 		tenant->pid = pid;
 	tenant->proof = has_mapped ? PROOF_GIVEN : was_known ? PROOF_DENIED : PROOF_NONE;
-	if (tenant->source.fd < 0 && !tenant->dead)
-		watch(node, tenant);
+	if (tenant->source.fd < 0 && !tenant->is_dead)
+		watch_tenant(node, tenant);
 }
 
 bool tenant_are_proven(struct node *node, struct vgpu *vgpu)
@@ -152,7 +155,7 @@ bool tenant_are_proven(struct node *node, struct vgpu *vgpu)
 	bool proven = true;
 
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
-		if (tenant->dead || tenant->replaced || tenant->seen.guest || tenant->source.fd < 0)
+		if (tenant->is_dead || tenant->is_replaced || tenant->seen.guest || tenant->source.fd < 0)
 			continue;
 		if (tenant->proof == PROOF_NONE)
 			tenant->proof = PROOF_WANTED;
@@ -163,31 +166,31 @@ bool tenant_are_proven(struct node *node, struct vgpu *vgpu)
 	return proven;
 }
 
-// Exec leaves pid and start time, and the charges of a program that is no more. One that enters
-// again settles them itself; for others we do.
-static void look_for_exec(struct node *node, struct tenant *tenant)
+// Checks whether the process runs another program now. exec() keeps pid and start time, and leaves the charges of the
+// program that has ended. A new program that enters the vGPU refunds them itself; otherwise the daemon does.
+static void check_exec(struct node *node, struct tenant *tenant)
 {
 	uint64_t program = tenant->seen.program && tenant->pid > 0 ? vg_ledger_program_of(tenant->pid) : 0;
 	bool replaced = program && program != tenant->seen.program;
 
-	if (replaced && !tenant->replaced) {
+	if (replaced && !tenant->is_replaced) {
 		tenant->dead_since_ns = vg_clock_monotonic_ns();
 		node->next_reap_ns = tenant->dead_since_ns;
 	}
-	tenant->replaced = replaced;
+	tenant->is_replaced = replaced;
 }
 
-static bool is_same(const struct vg_ledger_tenant *left, const struct vg_ledger_tenant *right)
+static bool is_same_slot(const struct vg_ledger_tenant *left, const struct vg_ledger_tenant *right)
 {
 	return left->slot == right->slot && left->generation == right->generation &&
 	       memcmp(&left->owner, &right->owner, sizeof left->owner) == 0;
 }
 
-// NULL: the owner has as many as may be, or there is no memory.
-static struct tenant *add(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
+// Returns NULL if the owner has reached the limit, or if there is no memory.
+static struct tenant *add_tenant(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
-	bool room = !user_is_limited(node, vgpu->owner) || user_total(vgpu->owner).tenants < USER_TENANTS;
-	struct tenant *tenant = room ? calloc(1, sizeof *tenant) : NULL;
+	bool has_room = !user_is_limited(node, vgpu->owner) || user_total(vgpu->owner).tenants < USER_TENANTS;
+	struct tenant *tenant = has_room ? calloc(1, sizeof *tenant) : NULL;
 
 	if (!tenant)
 		return NULL;
@@ -202,26 +205,26 @@ static struct tenant *add(struct node *node, struct vgpu *vgpu, const struct vg_
 	return tenant;
 }
 
-static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
+static void note_slot(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
 	struct tenant *tenant = vgpu->by_slot[seen->slot];
 
-	if (tenant && !is_same(&tenant->seen, seen)) {
-		forget(node, tenant);
+	if (tenant && !is_same_slot(&tenant->seen, seen)) {
+		forget_tenant(node, tenant);
 		tenant = NULL;
 	}
 	if (!tenant)
-		tenant = add(node, vgpu, seen);
+		tenant = add_tenant(node, vgpu, seen);
 	if (!tenant)
 		return;
 	tenant->seen = *seen;
-	if (tenant->source.fd < 0 && !tenant->dead)
-		watch(node, tenant);
-	if (!tenant->dead)
-		look_for_exec(node, tenant);
+	if (tenant->source.fd < 0 && !tenant->is_dead)
+		watch_tenant(node, tenant);
+	if (!tenant->is_dead)
+		check_exec(node, tenant);
 }
 
-// From where the last scan ended, as far as the owner's share of the loop's time goes.
+// Continues where the last scan ended, until the owner's part of the loop's time is used up.
 static void scan_slots(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger_tenant seen;
@@ -233,10 +236,10 @@ static void scan_slots(struct node *node, struct vgpu *vgpu)
 		bool more = vg_ledger_next_tenant(vgpu->ledger, &next, &seen);
 		end = more ? seen.slot : VG_LEDGER_SLOTS;
 		for (; slot < end; slot++)
-			if (vgpu->by_slot[slot]) // it gave its slot back itself
-				forget(node, vgpu->by_slot[slot]);
+			if (vgpu->by_slot[slot]) // the tenant freed its slot itself
+				forget_tenant(node, vgpu->by_slot[slot]);
 		if (more)
-			see(node, vgpu, &seen);
+			note_slot(node, vgpu, &seen);
 		slot = next;
 		if (more && !user_has_time()) {
 			vgpu->next_slot = slot;
@@ -249,16 +252,16 @@ void tenant_scan(struct node *node, struct vgpu *vgpu)
 {
 	bool wanted = false;
 
-	damage_look(node, vgpu);
+	damage_check(node, vgpu);
 	if (user_begin_time(node, vgpu->owner)) {
 		if (vgpu->damage != DAMAGE_CONTENTS)
 			scan_slots(node, vgpu);
 		else
 			for (struct tenant *tenant = vgpu->tenants; tenant && user_has_time(); tenant = tenant->next)
-				if (tenant->source.fd < 0 && !tenant->dead)
-					watch(node, tenant);
+				if (tenant->source.fd < 0 && !tenant->is_dead)
+					watch_tenant(node, tenant);
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			wanted |= tenant->proof == PROOF_WANTED && !tenant->dead;
+			wanted |= tenant->proof == PROOF_WANTED && !tenant->is_dead;
 	}
 	user_end_time();
 	if (wanted)
@@ -275,56 +278,23 @@ bool tenant_scan_some(struct node *node)
 {
 	uint64_t begun_ns = vg_clock_monotonic_ns();
 
-	while (node->scan_next && vg_clock_monotonic_ns() - begun_ns < SCAN_TURN_MS * 1000000ull) {
+	while (node->scan_next && vg_clock_monotonic_ns() - begun_ns < SCAN_STEP_MS * 1000000ull) {
 		struct vgpu *vgpu = node->scan_next;
-		node->scan_next = vgpu->next; // registry.c, if it goes
+		node->scan_next = vgpu->next; // vgpu_drop() changes it, too
 		tenant_scan(node, vgpu);
 	}
 	return !node->scan_next;
 }
 
-// A process that ran several programs (exec) has a slot for each that exported something; the
-// newest is the one that speaks.
-static void take_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
-{
-	struct tenant *speaker = NULL;
-
-	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (vg_ledger_owner_same(&tenant->seen.owner, owner) && !tenant->replaced && !tenant->seen.guest &&
-		    (!speaker || tenant->seen.entered_ns > speaker->seen.entered_ns))
-			speaker = tenant;
-	if (!speaker)
-		discard(offered);
-	else if (exports_take(node, speaker, offered) == -EPROTO)
-		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
-}
-
-void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner,
-		  const struct authority_peer *peer, int exports_fd)
-{
-	struct vg_ledger_tenant seen;
-	unsigned int cursor = 0;
-
-	// Who restored a process says its hello for it.
-	bool speaks = owner->pid_namespace != node->pid_namespace && is_owner(peer->pid, owner);
-	while (speaks && vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
-		if (vg_ledger_owner_same(&seen.owner, owner))
-			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)peer->pid, peer->start_time);
-	tenant_scan(node, vgpu);
-	if (exports_fd >= 0)
-		take_exports(node, vgpu, owner, exports_fd);
-	measure_device(node, vgpu->device);
-}
-
-static double waited(const struct tenant *tenant)
+static double seconds_since_end(const struct tenant *tenant)
 {
 	return (double)(vg_clock_monotonic_ns() - tenant->dead_since_ns) / 1e9;
 }
 
-// True once the tenant's memory is released, as far as anybody can say.
+// Returns whether the driver has released the tenant's memory, as far as the daemon can tell.
 static bool is_released(struct tenant *tenant, int known, const struct vg_system_process *processes, size_t count)
 {
-	double since = waited(tenant);
+	double since = seconds_since_end(tenant);
 
 	if (known < 0)
 		return since >= BLIND_S;
@@ -333,9 +303,9 @@ static bool is_released(struct tenant *tenant, int known, const struct vg_system
 		if (processes[i].pid != (uint32_t)tenant->pid)
 			continue;
 		if (vg_process_start_time(tenant->pid, &now) == 0 && !vg_start_time_same(now, tenant->start_time))
-			return true; // the number has gone to another process: ours is long released
-		if (since >= WARN_AFTER_S && !tenant->warned) {
-			tenant->warned = true;
+			return true; // the number means another process by now, so this one was released
+		if (since >= WARN_AFTER_S && !tenant->delay_reported) {
+			tenant->delay_reported = true;
 			say("process %d of vGPU %s ended %.0f s ago, but the driver still lists its memory: not "
 			    "refunded yet",
 			    (int)tenant->pid, tenant->vgpu->name, since);
@@ -348,71 +318,72 @@ static bool is_released(struct tenant *tenant, int known, const struct vg_system
 static bool has_living(const struct vgpu *vgpu)
 {
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (!tenant->dead)
+		if (!tenant->is_dead)
 			return true;
 	return vgpu->launchers;
 }
 
-// What descriptors keep of a program's memory after its end. Where we were not told how to look (the
-// daemon before us was), all that it had exported, as long as somebody is there who may have one. False: not known yet.
-static bool kept_by_descriptors(struct tenant *tenant, struct vg_ledger_keep *ret_keep)
+// Finds how much of an ended program's memory descriptors keep. If the daemon has no epoll instance of the exports (an
+// earlier daemon had it), all exported memory counts while other programs of the vGPU live, since these may have
+// descriptors. Returns false if it is not known yet.
+static bool find_kept(struct tenant *tenant, struct vg_ledger_keep *ret_keep)
 {
 	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;
 
 	if (most && tenant->exports >= 0)
-		return exports_open(tenant, most, ret_keep);
+		return exports_find_kept(tenant, most, ret_keep);
 	*ret_keep = (struct vg_ledger_keep){.bytes = most && has_living(tenant->vgpu) ? most : 0};
 	return true;
 }
 
-static void tell_of_exports(struct tenant *tenant, uint64_t kept)
+static void report_exports(struct tenant *tenant, uint64_t kept)
 {
 	char text[VG_SIZE_TEXT];
 
-	if (!tenant->told_of_exports)
+	if (!tenant->exports_reported)
 		say("process %d of vGPU %s ended, but descriptors of %s that it exported are still open: charged until "
 		    "they are closed",
 		    (int)tenant->pid, tenant->vgpu->name, vg_size_format(kept, text));
-	tenant->told_of_exports = true;
+	tenant->exports_reported = true;
 }
 
-static void reap_one(struct node *node, struct tenant *tenant)
+static void reap_tenant(struct node *node, struct tenant *tenant)
 {
 	struct vgpu *vgpu = tenant->vgpu;
 	struct vg_ledger_tenant last;
 	unsigned int cursor = tenant->seen.slot;
 	char text[VG_SIZE_TEXT];
 
-	// What it did after we looked last counts as well.
+	// It may have changed its slot after the last scan.
 	bool sound = vgpu->damage != DAMAGE_CONTENTS;
-	if (sound && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
+	if (sound && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same_slot(&last, &tenant->seen))
 		tenant->seen = last;
-	if (tenant->seen.exported && tenant->exports < 0 && waited(tenant) < BLIND_S)
-		return; // its last word may be on its way
+	if (tenant->seen.exported && tenant->exports < 0 && seconds_since_end(tenant) < BLIND_S)
+		return; // its last registration may not have arrived yet
 	uint64_t refunded = 0;
 	struct vg_ledger_keep keep;
-	if (!kept_by_descriptors(tenant, &keep))
-		return; // being looked at
+	if (!find_kept(tenant, &keep))
+		return;
 	int r = VG_LEDGER_GONE;
-	if (sound && tenant->dead)
+	if (sound && tenant->is_dead)
 		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &keep, &refunded);
 	else if (sound)
 		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, &keep, &refunded);
 	if (r == -EAGAIN) {
-		return; // next time
+		return; // the next call tries again
 	} else if (r < 0) {
 		say("process %d of vGPU %s cannot be refunded: %s", (int)tenant->pid, vgpu->name, strerror(-r));
 		return;
 	}
 	if (refunded)
 		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
-		    tenant->dead ? "ended" : "runs another program", vg_size_format(refunded, text));
-	if (vgpu->evictable && tenant->dead)
+		    tenant->is_dead ? "ended" : "runs another program", vg_size_format(refunded, text));
+	if (vgpu->evictable && tenant->is_dead)
 		pager_file_sweep();
 	if (r == 0 && keep.bytes)
-		tell_of_exports(tenant, keep.bytes);
+		report_exports(tenant, keep.bytes);
 	else
-		forget(node, tenant);
+		forget_tenant(node, tenant);
 }
 
 static bool has_dead(const struct node *node, size_t device)
@@ -420,7 +391,7 @@ static bool has_dead(const struct node *node, size_t device)
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
 		     tenant = tenant->next)
-			if (tenant->dead || tenant->replaced)
+			if (tenant->is_dead || tenant->is_replaced)
 				return true;
 	return false;
 }
@@ -439,20 +410,20 @@ static bool reap_device(struct node *node, size_t device)
 		user_begin_time(node, vgpu->owner);
 		for (struct tenant *tenant = vgpu->tenants, *next; tenant && user_has_time(); tenant = next) {
 			next = tenant->next;
-			if ((tenant->dead || tenant->replaced) && is_released(tenant, known, processes, count))
-				reap_one(node, tenant);
+			if ((tenant->is_dead || tenant->is_replaced) && is_released(tenant, known, processes, count))
+				reap_tenant(node, tenant);
 		}
 		user_end_time();
 	}
 	return has_dead(node, device);
 }
 
-// Somebody waits for more than the last descriptor of something.
-static bool is_pressing(const struct node *node)
+// Returns whether an ended tenant's memory is kept by more than descriptors.
+static bool is_release_pending(const struct node *node)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if ((tenant->dead || tenant->replaced) && !tenant->told_of_exports)
+			if ((tenant->is_dead || tenant->is_replaced) && !tenant->exports_reported)
 				return true;
 	return false;
 }
@@ -466,5 +437,5 @@ void tenant_reap(struct node *node)
 		waiting |= reap_device(node, device);
 	if (waiting)
 		node->next_reap_ns =
-			vg_clock_monotonic_ns() + (is_pressing(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
+			vg_clock_monotonic_ns() + (is_release_pending(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
 }

@@ -1,8 +1,6 @@
 #include "daemon/user.h"
 
 #include "base/clock.h"
-#include "daemon/node.h"
-#include "daemon/subordinate.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -10,7 +8,14 @@
 #include <unistd.h>
 
 static struct user *users;
-static struct user rest = {.events = {.fd = -1}}; // stands for all for whom there was no memory
+static struct user fallback = {.events = {.fd = -1}}; // for all users for whom there was no memory
+
+static uid_t find_no_other(uid_t uid)
+{
+	return uid;
+}
+
+static uid_t (*find_owner)(uid_t uid) = find_no_other;
 
 struct user *user_of(uid_t uid)
 {
@@ -21,16 +26,17 @@ struct user *user_of(uid_t uid)
 			return user;
 	user = calloc(1, sizeof *user);
 	if (!user)
-		return &rest;
+		return &fallback;
 	user->uid = uid;
 	user->events.fd = -1;
-	user->owner = subordinate_owner(uid);
+	user->owner = find_owner(uid);
 	user->next = users;
 	users = user;
 	return user;
 }
 
-static void take_event(struct node *node, struct source *source, uint32_t events)
+// Handles one event of the user's sources.
+static void handle_user_event(struct node *node, struct source *source, uint32_t events)
 {
 	struct epoll_event event;
 
@@ -43,13 +49,14 @@ static void take_event(struct node *node, struct source *source, uint32_t events
 struct user *user_events(struct node *node, uid_t uid)
 {
 	struct user *user = user_of(uid);
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &user->events};
 
 	if (user->events.fd >= 0)
 		return user;
-	user->events = (struct source){epoll_create1(EPOLL_CLOEXEC), take_event};
+	user->events = (struct source){epoll_create1(EPOLL_CLOEXEC), handle_user_event};
 	if (user->events.fd < 0)
 		return NULL;
-	if (node_watch(node, &user->events, EPOLLIN) == 0)
+	if (epoll_ctl(node->epoll_fd, EPOLL_CTL_ADD, user->events.fd, &event) == 0)
 		return user;
 	close(user->events.fd);
 	user->events.fd = -1;
@@ -61,13 +68,14 @@ uid_t user_owner(uid_t uid)
 	for (const struct user *user = users; user; user = user->next)
 		if (user->uid == uid)
 			return user->owner;
-	return subordinate_owner(uid);
+	return find_owner(uid);
 }
 
-void user_find_owners(void)
+void user_set_owners(uid_t (*find)(uid_t uid))
 {
+	find_owner = find;
 	for (struct user *user = users; user; user = user->next)
-		user->owner = subordinate_owner(user->uid);
+		user->owner = find_owner(user->uid);
 }
 
 struct user user_total(uid_t uid)
@@ -96,21 +104,33 @@ static bool has_jobs(const struct user *user)
 	return false;
 }
 
+static void close_events(struct node *node, struct user *user)
+{
+	if (user->events.fd < 0)
+		return;
+	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, user->events.fd, NULL);
+	close(user->events.fd);
+}
+
+static bool is_idle(const struct user *user, uint64_t now)
+{
+	return !user->connections && !user->vgpus && !user->tenants && !user->processes && !has_jobs(user) &&
+	       !user->watched && now >= user->rests_until_ns &&
+	       now - user->window_ns >= USER_WINDOW_MS * 1000000ull;
+}
+
 void user_forget_idle(struct node *node)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
 	for (struct user **link = &users; *link;) {
 		struct user *user = *link;
-		if (user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) ||
-		    user->watched ||
-		    now < user->rests_until_ns ||
-		    now - user->window_ns < USER_WINDOW_MS * 1000000ull) {
+		if (!is_idle(user, now)) {
 			link = &user->next;
 			continue;
 		}
 		*link = user->next;
-		node_unwatch(node, &user->events);
+		close_events(node, user);
 		free(user);
 	}
 }
@@ -120,7 +140,7 @@ bool user_is_limited(const struct node *node, uid_t uid)
 	return node->system_wide && uid != 0;
 }
 
-bool user_take_process(const struct node *node, uid_t uid)
+bool user_count_process(const struct node *node, uid_t uid)
 {
 	struct rlimit files = {.rlim_cur = 1024};
 
@@ -131,7 +151,7 @@ bool user_take_process(const struct node *node, uid_t uid)
 	return true;
 }
 
-void user_drop_process(uid_t uid)
+void user_uncount_process(uid_t uid)
 {
 	user_of(uid)->processes--;
 }
@@ -153,7 +173,7 @@ uint64_t user_waits_until(const struct node *node, uid_t uid)
 
 // ---- the loop's time ----------------------------------------------------------------------------------------
 
-static struct user *timed; // NULL: nobody's time, or nobody is limited
+static struct user *timed; // to whom the loop's time is charged now; NULL: nobody, or not limited
 static uint64_t begun_ns;
 
 bool user_begin_time(const struct node *node, uid_t uid)

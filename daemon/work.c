@@ -1,8 +1,7 @@
 #include "daemon/work.h"
 
 #include "base/descriptor.h"
-#include "daemon/node.h"
-#include "daemon/user.h"
+#include "daemon/source.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { IDLE_SECONDS = 1, NICE = 5, MOST_WORK = 2 * USER_JOBS, HURRY_MS = 50, STACK_SIZE = 1 << 20 };
+enum { IDLE_SECONDS = 1, NICE = 5, MOST_WORK = 2 * USER_JOBS, TIMER_MS = 50, STACK_SIZE = 1 << 20 };
 
 struct worker {
 	struct worker *next;
@@ -26,13 +25,13 @@ struct worker {
 	pthread_cond_t more;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of everything below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards everything below
 static struct worker *workers;
 static struct work *finished;
 static struct source finished_source = {.fd = -1};
-static timer_t loop_timer; // work_hurry()
+static timer_t loop_timer; // work_start_timer()
 
-// A close() that lingers ends when its thread gets a signal.
+// Creates a timer that sends signals to this thread: a signal ends a close() that lingers.
 static bool make_timer(timer_t *ret_timer)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
@@ -43,21 +42,26 @@ static bool make_timer(timer_t *ret_timer)
 
 static void set_timer(timer_t timer, bool running)
 {
-	const struct timespec step = {.tv_nsec = running ? HURRY_MS * 1000000 : 0};
+	const struct timespec step = {.tv_nsec = running ? TIMER_MS * 1000000 : 0};
 
 	timer_settime(timer, 0, &(struct itimerspec){step, step}, NULL);
 }
 
-void work_hurry(bool hurry)
+void work_start_timer(void)
 {
-	set_timer(loop_timer, hurry);
+	set_timer(loop_timer, true);
 }
 
-static void be_interrupted(int signal)
+void work_stop_timer(void)
+{
+	set_timer(loop_timer, false);
+}
+
+static void ignore_signal(int signal)
 {
 }
 
-// The lock is held. NULL: none came for a while.
+// Waits for work, with the lock locked. Returns NULL after IDLE_SECONDS without work.
 static struct work *next_work(struct worker *worker)
 {
 	struct timespec until;
@@ -85,9 +89,9 @@ static void free_worker(struct worker *worker)
 	free(worker);
 }
 
-static void *serve(void *worker_)
+static void *run_worker(void *worker_)
 {
-	// As `ps -L` shows them.
+	// Thread names, for `ps -L`.
 	static const char *const names[WORK_LANES] = {
 		[WORK_ANY] = "virgated-user", [WORK_UNREAD] = "virgated-unread", [WORK_NAMES] = "virgated-names",
 		[WORK_DISK] = "virgated-disk"};
@@ -98,7 +102,7 @@ static void *serve(void *worker_)
 
 	prctl(PR_SET_NAME, names[worker->lane]);
 	if (worker->lane != WORK_DISK)
-		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop goes first
+		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop has priority
 	if (timed)
 		set_timer(timer, true);
 	pthread_mutex_lock(&lock);
@@ -117,7 +121,7 @@ static void *serve(void *worker_)
 	return NULL;
 }
 
-// The lock is held.
+// To be called with the lock locked.
 static struct worker *start_worker(uid_t uid, enum work_lane lane)
 {
 	struct worker *worker = calloc(1, sizeof *worker);
@@ -135,7 +139,7 @@ static struct worker *start_worker(uid_t uid, enum work_lane lane)
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_SIZE);
-	int error = pthread_create(&thread, &attributes, serve, worker);
+	int error = pthread_create(&thread, &attributes, run_worker, worker);
 	pthread_attr_destroy(&attributes);
 	if (!error)
 		return worker;
@@ -173,7 +177,7 @@ bool work_post(uid_t uid, struct work *work)
 	return worker;
 }
 
-static void take_finished(struct node *node, struct source *source, uint32_t events)
+static void finish_work(struct node *node, struct source *source, uint32_t events)
 {
 	eventfd_t count;
 
@@ -194,14 +198,14 @@ void work_collect(struct node *node, int timeout_ms)
 	struct pollfd ready = {.fd = finished_source.fd, .events = POLLIN};
 
 	if (poll(&ready, 1, timeout_ms) == 1)
-		take_finished(node, &finished_source, EPOLLIN);
+		finish_work(node, &finished_source, EPOLLIN);
 }
 
 int work_start(struct node *node)
 {
-	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = be_interrupted, .sa_flags = SA_RESTART}, NULL);
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = ignore_signal, .sa_flags = SA_RESTART}, NULL);
 	if (!make_timer(&loop_timer))
 		return -errno;
-	finished_source = (struct source){eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), take_finished};
-	return finished_source.fd < 0 ? -errno : node_watch(node, &finished_source, EPOLLIN);
+	finished_source = (struct source){eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), finish_work};
+	return finished_source.fd < 0 ? -errno : source_watch(node, &finished_source, EPOLLIN);
 }

@@ -1,32 +1,25 @@
-// Work that may take long because of what a user has made: closing the user's descriptors, reading what the kernel shows
-// of the user's processes. A thread for each such user does it, so that whatever hangs holds up nobody else.
+// Work that can take long because of a user's doing: closing the user's descriptors, reading what the kernel shows of the
+// user's processes. A thread of that user does it, so that it delays nobody else. Main thread only, except `run`.
 #pragma once
-#include <stdbool.h>
-#include <sys/types.h>
-
-struct node;
-
-// Each user has a thread for each lane. To close a connection that was not read never waits for the user's own programs,
-// so it need not stand behind other work that does. WORK_NAMES waits for the
-// system's directory of users. WORK_DISK is the daemon's own: signals do not interrupt its writes.
-enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_LANES };
+#include "daemon/user.h"
 
 // The first member of each kind of work.
 struct work {
 	struct work *next;
 	uid_t uid;
 	enum work_lane lane;
-	void (*run)(struct work *work); // in the user's thread: it has the work alone, and nothing of the node
-	void (*done)(struct node *node, struct work *work); // in the loop, afterwards; frees it
+	void (*run)(struct work *work); // in the user's thread, which must not use the node
+	void (*done)(struct node *node, struct work *work); // in the main thread, afterwards; frees the work
 };
 
-// 0 or -errno.
+// Returns 0 or -errno.
 int work_start(struct node *node);
-// Gives work to the user's thread of its lane. False: it has too much to do already, or cannot be started; the work stays the
-// caller's.
+// Gives work to the user's thread of its lane. Returns false, and leaves the work to the caller, if the lane is full or
+// the thread cannot be started.
 bool work_post(uid_t uid, struct work *work);
 bool work_is_full(uid_t uid, enum work_lane lane);
-// From here on a socket that lingers ends this thread's close() after a moment; with false, no more.
-void work_hurry(bool hurry);
-// Takes what is done, or waits for something for as long.
+// Starts or stops a timer whose signals end a close() of the main thread that lingers.
+void work_start_timer(void);
+void work_stop_timer(void);
+// Waits for finished work, at most for the given time (-1: without limit), and calls its done().
 void work_collect(struct node *node, int timeout_ms);

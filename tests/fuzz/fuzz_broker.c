@@ -1,6 +1,8 @@
 // Several sessions with the broker at a time, with arbitrary requests, packets and descriptors. Input: records of
 // {session and action, length, bytes}. After the last session, the broker has no session and no publication.
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/state.h"
+#include "daemon/say.h"
 #include "daemon/work.h"
 
 #include "base/descriptor.h"
@@ -73,7 +75,7 @@ static void begin_session(int *peer, const char *text)
 	*peer = ends[0];
 	if (authority_read_peer(ends[1], &self) < 0)
 		abort();
-	session_begin(&node, ends[1], &self, text);
+	broker_begin_session(&node, ends[1], &self, text);
 }
 
 // Sends the bytes as the body of a valid packet, or as a whole packet if `is_raw`.

@@ -1,9 +1,14 @@
 // The complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write to their
 // ledgers and truncate them, and end; time passes. Input: records of {action, which, length, bytes}. The users are two
 // processes, so that the kernel reports their credentials; as root, each has its own user id.
-#include "daemon/broker.h"
-#include "daemon/request.h"
+#include "daemon/discard.h"
+#include "daemon/loop.h"
+#include "daemon/place.h"
+#include "daemon/say.h"
+#include "daemon/start.h"
+#include "daemon/verbs.h"
 #include "daemon/work.h"
+#include "wire/wire.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -30,7 +35,7 @@ enum action {
 	CONNECT, REQUEST, TEXT, HELLO, GUEST, SHARE, PACKET, WRITE, RESIZE, CLOSE, WAIT, MAP, END, REPLACE, ACTIONS
 };
 
-static struct node node = {.system_wide = true, .listener.fd = -1, .signals.fd = -1, .door.fd = -1, .lock_fd = -1,
+static struct node node = {.system_wide = true, .listener.fd = -1, .signals.fd = -1, .name_lock.fd = -1, .lock_fd = -1,
 			   .epoll_fd = -1, .directory = -1};
 static char directory[64];
 static const char *const vgpus[VGPUS] = {"a", "b", "c"};
@@ -54,7 +59,7 @@ void say_left_out(uint64_t now, uint64_t *deadline)
 
 // ---- users -----------------------------------------------------------------------------------------------
 
-static struct user {
+static struct player {
 	pid_t pid;
 	int order, answer; // a pipe; a socket for descriptors
 	bool is_used;	   // it has mapped a file, or was killed: start it again before the next input
@@ -95,7 +100,7 @@ __attribute__((noreturn)) static void be_user(int user, int order, int answer)
 
 static void start_user(int index)
 {
-	struct user *user = &users[index];
+	struct player *user = &users[index];
 	int orders[2], answers[2];
 
 	if (pipe2(orders, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, answers) < 0)
@@ -118,7 +123,7 @@ static void start_user(int index)
 
 static void end_user(int index)
 {
-	struct user *user = &users[index];
+	struct player *user = &users[index];
 
 	kill(user->pid, SIGKILL);
 	waitpid(user->pid, NULL, 0);
@@ -147,9 +152,9 @@ static int order_user(int index, char word)
 static void run_loop(void)
 {
 	for (int i = 0; i < MOST_STEPS; i++) {
-		int r = node_step(&node, 0);
+		int r = loop_step(&node, 0);
 		if (r < 0) { // a user who may do so shut it down: continue as the next daemon
-			node.leaving = node.ending = node.told_to_end = false;
+			node.is_leaving = node.is_interrupted = node.was_shut_down = false;
 			if (place_listen(&node) < 0)
 				abort();
 		}
@@ -186,7 +191,7 @@ static void prepare(void)
 	snprintf(node.state_path, sizeof node.state_path, "%s/state.json", directory);
 	umask(077);
 	vg_wire_discard = discard;
-	if (node_start(&node) < 0)
+	if (start_node(&node) < 0)
 		abort();
 	for (int i = 0; i < USERS; i++)
 		start_user(i);
@@ -447,7 +452,7 @@ static void reset_daemon(void)
 	wait_for_threads(has_no_change); // a vGPU that is being written to disk cannot be removed
 	for (int i = 0; i < VGPUS; i++) {
 		snprintf(text, sizeof text, "{\"op\":\"rm\",\"name\":\"%s\",\"force\":true}", vgpus[i]);
-		json_decref(request_answer(&node, &root, text));
+		json_decref(verbs_answer(&node, &root, text));
 	}
 	for (int i = 0; i < 3; i++) {
 		passed_ns += UINT64_C(20000000000);

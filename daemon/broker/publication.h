@@ -1,0 +1,35 @@
+// Publications and their editions, and the limits of a user. Main thread only.
+#pragma once
+#include <jansson.h>
+
+#include "daemon/broker/state.h"
+
+struct publication *publication_find(const struct node *node, const char *name);
+// Returns NULL if there is no memory.
+struct publication *publication_add(struct node *node, const char *name, uid_t owner, const uint8_t id[VG_PAGE_ID]);
+// Frees the publication if it has no editions, no expected publisher and no revoker.
+void publication_release(struct node *node, struct publication *publication);
+// Returns the edition that can be opened, or NULL.
+struct edition *publication_current(const struct publication *publication);
+// Stops waiting for the publisher that an earlier daemon knew.
+void publication_forget_lost(struct node *node, struct publication *publication);
+
+// Returns NULL if there is no memory.
+struct edition *edition_add(struct publication *publication, struct session *publisher, uint32_t ranges);
+// Frees the edition and closes its descriptors if it has neither a publisher nor readers.
+void edition_release(struct node *node, struct edition *edition);
+// Ends the publication of the edition: nobody can open it any more, and its readers are notified.
+void edition_withdraw(struct node *node, struct edition *edition);
+void edition_notify_readers(const struct node *node, const struct edition *edition, enum vg_wire_event_kind kind,
+			    uint64_t deadline_ns);
+// Sends an event. A peer that does not receive it finds the same in the page.
+void edition_notify(const struct session *session, enum vg_wire_event_kind kind, uint64_t generation,
+		    uint64_t deadline_ns);
+// Returns whether the peer may open the edition; `access` as in an entry of an offer.
+bool edition_allows(const struct edition *edition, const struct authority_peer *peer, uint32_t access);
+
+struct usage {
+	size_t editions, leases, descriptors, metadata;
+};
+// Returns a refusal if the user would exceed a limit with `more`; else NULL.
+json_t *broker_check_room(const struct node *node, uid_t user, const struct usage *more);

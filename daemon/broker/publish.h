@@ -1,0 +1,10 @@
+// Publishing: a name, its ranges with their descriptors, and then the commit, which makes them visible. Main thread only.
+#pragma once
+#include "daemon/broker/state.h"
+#include "daemon/request.h"
+
+void publish_begin(struct session *session, const struct request *request);
+// Receives a packet. Returns false if the connection has failed and the session must be ended.
+bool publish_receive_packet(struct node *node, struct session *session);
+void publish_commit(struct session *session, const struct request *request);
+void publish_withdraw(struct session *session, const struct request *request);

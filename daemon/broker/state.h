@@ -1,0 +1,93 @@
+// The state of the broker. Main thread only.
+//
+// A publication is a name. Each time it is published it gets another edition, with the next generation. An edition exists
+// while its publisher is connected or a reader has a lease on it. A session is the connection of a publisher, of a reader,
+// or of a client that revokes. It ends with the connection or with the process, whichever is first.
+#pragma once
+#include "daemon/authority.h"
+#include "daemon/node.h"
+#include "share/message.h"
+#include "wire/page.h"
+#include "wire/wire.h"
+
+enum {
+	BROKER_RANGES_MAX = 1024,	// of one edition
+	BROKER_EDITIONS_MAX = 1024,	// of one user
+	BROKER_LEASES_MAX = 4096,	// of one user
+	BROKER_METADATA_MAX = 16 << 20, // bytes of one user's editions
+	BROKER_PATIENCE_S = 10,		// for a peer that has to send or receive something
+	BROKER_DIGEST = 32,
+};
+
+// Ranges of an edition as their publisher sent them, and as readers get them.
+struct packet {
+	struct packet *next;
+	struct share_header header;
+	int descriptors[SHARE_PACKET_RANGES];
+	char body[];
+};
+
+struct edition {
+	struct edition *next; // older
+	struct publication *publication;
+	struct session *publisher; // NULL: it has ended
+	uint64_t generation;	   // 0: not committed, so it is visible to nobody
+	struct packet *packets, **end;
+	uint32_t ranges, received;
+	uint64_t bytes;		       // of memory
+	size_t metadata;	       // bytes of the packets
+	bool writable;		       // all of its ranges are offered for writing
+	uint8_t uuid[16];	       // of the first range's device
+	uint8_t digest[BROKER_DIGEST]; // of the packets
+	mode_t mode;
+	gid_t group;		   // (gid_t)-1: none
+	pid_t pid;		   // of the publisher
+	char vgpu[VG_LEDGER_NAME]; // to which the memory is charged; "": none
+	double created;
+	unsigned int leases;
+};
+
+struct publication {
+	struct publication *next;
+	char name[VG_WIRE_NAME];
+	uid_t owner;
+	uint8_t id[VG_PAGE_ID];
+	struct vg_wire_page *page; // NULL: nothing was published yet. Only broker_load_pages() reads it
+	uint64_t newest, current;  // generations, as in the page
+	int page_fd;		   // read-only, for readers; -1: no page
+	struct edition *editions;  // newest first
+	// pidfd of a publisher that an earlier daemon knew and that has not connected again; fd -1: none
+	struct source lost;
+	pid_t lost_pid;
+	struct session *revoker; // NULL: it is not being revoked
+	bool refuses;		 // it is being revoked, so it cannot be opened
+};
+
+enum session_state {
+	SESSION_RECEIVING,  // publisher: its packets arrive
+	SESSION_REGISTERED, // publisher: all packets are here, and nothing is visible yet
+	SESSION_PUBLISHED,
+	SESSION_SENDING, // reader: its packets are being sent
+	SESSION_READING,
+	SESSION_REVOKING,
+	SESSION_ENDED, // the peer was told so, and must close the connection
+};
+
+struct session {
+	struct source socket;
+	struct source process; // pidfd; -1: the daemon cannot see the process
+	struct session *next;
+	struct authority_peer peer;
+	enum session_state state;
+	bool rests; // its user has used up the loop's time for now
+	uint64_t deadline_ns;	 // 0: none
+	struct edition *edition; // published or read; NULL: none
+	const struct packet *to_send;
+	uint64_t renews; // publisher: the generation that it had under an earlier daemon; 0: none
+	uint32_t access; // reader: as in an entry of an offer
+	double since;
+	// Of a client that revokes:
+	bool may_kill;
+	unsigned int holders; // readers at the beginning
+	int step;
+};

@@ -1,0 +1,74 @@
+#include "daemon/listing_parts.h"
+
+#include "daemon/arbiter.h"
+#include "daemon/mps.h"
+
+#include <stddef.h>
+
+// A reason that lasts for less than this does not affect the share.
+static const uint64_t lasting_ns = 1000000000;
+
+// Returns whether the vGPU gets its share, as its class promises.
+static bool is_held(const struct arbiter_report *report)
+{
+	if (arbiter_now() - report->since_ns < lasting_ns)
+		return true;
+	switch (report->reason) {
+	case TURN_REASON_UNSHARED:
+	case TURN_REASON_BUDGET:
+	case TURN_REASON_SILENT:
+	case TURN_REASON_EXEMPT:
+	case TURN_REASON_STOPPED:
+	case TURN_REASON_RESIDENT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static json_t *name_holder(const struct node *node, size_t device)
+{
+	struct arbiter_report report;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->device == device && arbiter_read(vgpu, &report) && report.is_holder)
+			return json_string(vgpu->name);
+	return json_null();
+}
+
+// Returns why a vGPU that should take part in turns does not; NULL: it need not.
+static const char *explain_absence(const struct vgpu *vgpu)
+{
+	const struct tenant *tenant = vgpu->tenants;
+
+	while (tenant && (tenant->is_dead || tenant->seen.guest))
+		tenant = tenant->next;
+	if (tenant && mps_problem(vgpu))
+		return mps_problem(vgpu);
+	if (!tenant || !vgpu->terms.share)
+		return NULL;
+	return vgpu->damage == DAMAGE_CONTENTS ? "its ledger is damaged"
+					       : "the daemon has no turns for it: see its log";
+}
+
+json_t *listing_turns(const struct node *node, const struct vgpu *vgpu)
+{
+	static const char *const regimes[] = {[TURN_REGIME_OFF] = "off",
+					      [TURN_REGIME_ALONE] = "alone",
+					      [TURN_REGIME_TURNS] = "turns",
+					      [TURN_REGIME_BESIDE] = "beside"};
+	struct arbiter_report report = {0};
+	bool takes_part = arbiter_read(vgpu, &report);
+	const char *absence = takes_part ? mps_problem(vgpu) : explain_absence(vgpu);
+
+	if (!takes_part && !absence)
+		return json_null();
+	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode",
+			 vgpu->terms.is_mps ? "mps" : "time", "held",
+			 (int)(!absence && is_held(&report)), "reason",
+			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
+			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",
+			 (json_int_t)report.account.charged_ns, "waited_ns", (json_int_t)report.account.waited_ns,
+			 "turns", (json_int_t)report.account.turns, "quantum_ns", (json_int_t)report.total.quantum_ns,
+			 "handovers", report.handovers, "weight", report.account.weight * 100);
+}

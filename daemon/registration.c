@@ -1,0 +1,57 @@
+#include "daemon/registration.h"
+
+#include "daemon/discard.h"
+#include "daemon/exports.h"
+#include "daemon/measure.h"
+#include "daemon/registry.h"
+#include "daemon/say.h"
+#include "daemon/tenant.h"
+
+#include <errno.h>
+
+// Gives the epoll instance to the tenant. A process that ran several programs (exec) has a slot for each of them that
+// exported memory; the latest is registered now.
+static void take_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
+{
+	struct tenant *sender = NULL;
+
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (vg_ledger_owner_same(&tenant->seen.owner, owner) && !tenant->is_replaced && !tenant->seen.guest &&
+		    (!sender || tenant->seen.entered_ns > sender->seen.entered_ns))
+			sender = tenant;
+	if (!sender)
+		discard(offered);
+	else if (exports_take(node, sender, offered) == -EPROTO)
+		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)sender->pid, vgpu->name);
+}
+
+static void register_tenant(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner,
+			    const struct authority_peer *peer)
+{
+	struct vg_ledger_tenant seen;
+	unsigned int cursor = 0;
+
+	// A process that was restored is registered by the process that restored it.
+	bool is_peer = owner->pid_namespace != node->pid_namespace && tenant_is_process(peer->pid, owner);
+	while (is_peer && vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
+		if (vg_ledger_owner_same(&seen.owner, owner))
+			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)peer->pid, peer->start_time);
+	tenant_scan(node, vgpu);
+}
+
+void registration_take(struct node *node, const struct vg_wire_hello *hello, const struct authority_peer *peer,
+		       int exports_fd)
+{
+	struct vgpu *vgpu = registry_find(node, hello->ledger);
+	struct vg_ledger_owner owner = {hello->pid, hello->pid_namespace, hello->start_time};
+
+	if (!vgpu || !authority_allows(AUTHORITY_ENTER, authority_classify(peer, vgpu->owner, vgpu->group))) {
+		if (exports_fd >= 0)
+			discard(exports_fd);
+		return;
+	}
+	register_tenant(node, vgpu, &owner, peer);
+	if (exports_fd >= 0)
+		take_exports(node, vgpu, &owner, exports_fd);
+	measure_device(node, vgpu->device);
+}

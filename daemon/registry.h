@@ -1,0 +1,18 @@
+// The list of vGPUs and their ledger files. Main thread only.
+#pragma once
+#include "daemon/node.h"
+
+// Returns NULL if there is no vGPU of that name.
+struct vgpu *registry_find(const struct node *node, const char *name);
+// Returns whether the name can be that of a vGPU or a publication.
+bool registry_name_is_valid(const char *name);
+// Finds the GPU with the UUID. Returns false if this node does not have it.
+bool registry_find_device(const struct node *node, const uint8_t uuid[16], size_t *ret_device);
+// Writes the path of the vGPU's ledger, for this process alone (path.h).
+void registry_path(const struct node *node, const struct vgpu *vgpu, char path[PATH_MAX]);
+// Installs a handler of SIGBUS that replaces a truncated ledger by empty memory, and marks its vGPU as damaged.
+// `mend_other` does the same for other mappings, and returns whether the address is in one; it must be
+// async-signal-safe.
+void registry_guard(struct node *node, bool (*mend_other)(const struct node *node, const void *address));
+// Protects a ledger that is not in the list yet; NULL: none any more.
+void registry_guard_ledger(const struct vg_ledger *ledger);

@@ -1,0 +1,42 @@
+#include "daemon/shared.h"
+
+#include "daemon/user.h"
+#include "ledger/share.h"
+
+#include <string.h>
+
+// Returns whether the device does not show the allocation under its owner, to whom it is charged. After the owner has
+// released it, the device shows it under one of the other processes, or, while only descriptors keep it, under none.
+static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_share_info *share)
+{
+	if (!share->owned || share->away)
+		return true;
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (tenant->seen.slot == share->owner)
+			return tenant->is_dead || tenant->is_replaced;
+	return true;
+}
+
+static uint64_t sum_slot(const struct vgpu *vgpu, unsigned int slot)
+{
+	struct vg_ledger_share_info share;
+	unsigned int cursor = 0;
+	uint64_t bytes = 0;
+
+	while (vg_ledger_next_share(vgpu->ledger, &cursor, &share))
+		if (vg_ledger_share_is_held_by(&share, slot) && shows_elsewhere(vgpu, &share))
+			bytes += share.bytes;
+	return bytes;
+}
+
+uint64_t shared_bytes_shown_under(const struct node *node, const struct tenant *of)
+{
+	uint64_t bytes = 0;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+			if (vgpu->damage != DAMAGE_CONTENTS && user_has_time() &&
+			    memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
+				bytes += sum_slot(vgpu, tenant->seen.slot);
+	return bytes;
+}

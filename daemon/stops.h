@@ -1,0 +1,6 @@
+// Tells the arbiters which tenants are stopped (SIGSTOP, a debugger). Main thread only.
+#pragma once
+#include "daemon/node.h"
+
+// Looks at all tenants. To be called after a scan.
+void stops_look(struct node *node);

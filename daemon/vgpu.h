@@ -1,0 +1,15 @@
+// Creates, takes over and removes vGPUs with their ledgers. Main thread only.
+#pragma once
+#include "daemon/node.h"
+
+// Creates the ledger and adds the vGPU to the list. Returns 0 or -errno.
+int vgpu_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
+// Takes over the vGPU with the ledger that an earlier daemon left. If the ledger is missing or broken, the vGPU is damaged
+// until mend.h creates it again. Returns 0, or -errno if the ledger cannot be read now.
+int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
+// Takes over ledgers that are in no file, as ephemeral vGPUs.
+void vgpu_adopt_strays(struct node *node);
+// Creates the ledger again, in place of a damaged one that nobody uses. Returns 0 or -errno.
+int vgpu_renew(struct node *node, struct vgpu *vgpu);
+// Removes the vGPU and its ledger's file.
+void vgpu_drop(struct node *node, struct vgpu *vgpu);
