@@ -1,8 +1,8 @@
-// Each daemon publishes in a file of its own, the claims, what it has admitted. The directory is sticky, and a file counts
-// only if its owner is the user in its name. The system's daemon counts only root's files, and works without a file of
-// its own if it cannot write it, so users cannot influence it. There is no lock: a daemon first publishes what it wants,
-// then reads the files of the others, and withdraws its claim if the sum is too large. Two daemons at once may both be
-// refused, and try again, but are never both admitted.
+// Each daemon publishes in a file of its own, the claims, what it has admitted. The directory is sticky, and a file
+// counts only if its owner is the user in its name. The system's daemon counts only root's files, and works without a
+// file of its own if it cannot write it, so users cannot influence it. There is no lock: a daemon first publishes what
+// it wants, then reads the files of the others, and withdraws its claim if the sum is too large. Two daemons at once
+// may both be refused, and try again, but are never both admitted.
 #include "daemon/admission.h"
 
 #include "base/descriptor.h"
@@ -41,8 +41,8 @@ static uint64_t moving_bytes(const struct vgpu *vgpu)
 	return vgpu->evictable && vgpu->fixed < vgpu->memory ? vgpu->memory - vgpu->fixed : 0;
 }
 
-// What the vGPUs of a device reserve: the fixed parts of all, and the largest of the moving parts. So each of them can run
-// while the others are in the host.
+// What the vGPUs of a device reserve: the fixed parts of all, and the largest of the moving parts. So each of them can
+// run while the others are in the host.
 struct reserved {
 	uint64_t fixed, largest;
 	const struct vgpu *largest_of; // NULL: none moves
@@ -73,7 +73,7 @@ static uint64_t count_needed(const struct reserved *reserved, const struct admis
 	return fixed + (moving > reserved->largest ? moving - reserved->largest : 0);
 }
 
-static uint64_t total_of(const struct reserved *reserved)
+static uint64_t sum_reserved(const struct reserved *reserved)
 {
 	return reserved->fixed + reserved->largest;
 }
@@ -144,8 +144,8 @@ static void format_own_name(const struct node *node, char name[64])
 	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 }
 
-// Writes this daemon's claims: those of the vGPUs in the list, and `extra` bytes and `turns` on `device` for a new vGPU, or
-// in place of the bytes of `instead_of`. Returns 0 or -errno.
+// Writes this daemon's claims: those of the vGPUs in the list, and `extra` bytes and `turns` on `device` for a new
+// vGPU, or in place of the bytes of `instead_of`. Returns 0 or -errno.
 static int publish_claims(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
 {
 	char path[PATH_MAX], name[64];
@@ -237,7 +237,8 @@ static void add_claims(const char *text, const char *uuid, uid_t user, struct ot
 	json_decref(file);
 }
 
-// Returns whether the file of that name counts. For the system's daemon only root's do, since all users can create files.
+// Returns whether the file of that name counts. For the system's daemon only root's do, since all users can create
+// files.
 static bool is_counted(const struct node *node, const char *name, const char *own, uid_t *ret_owner)
 {
 	char *end;
@@ -275,7 +276,8 @@ static struct others read_others(const struct node *node, const char *uuid)
 
 	looks_left = CLAIMS_LOOKS_MOST;
 	format_own_name(node, own);
-	for (int names = 0, files = 0; directory && buffer && names < CLAIMS_NAMES_MOST && files < CLAIMS_MOST; names++) {
+	for (int names = 0, files = 0; directory && buffer && names < CLAIMS_NAMES_MOST && files < CLAIMS_MOST;
+	     names++) {
 		uid_t owner;
 		entry = readdir(directory);
 		if (!entry)
@@ -296,7 +298,8 @@ uint64_t admission_room(const struct node *node, size_t device, const struct tur
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
 	struct others others = has_claims(node) ? read_others(node, gpu->uuid_text) : (struct others){0};
 	struct reserved reserved = sum_up(node, device, NULL);
-	uint64_t own = evictable ? reserved.fixed : total_of(&reserved), left = own < gpu->memory ? gpu->memory - own : 0;
+	uint64_t own = evictable ? reserved.fixed : sum_reserved(&reserved),
+		 left = own < gpu->memory ? gpu->memory - own : 0;
 
 	if (has_turns(terms) && others.have_turns)
 		return 0;
@@ -315,7 +318,7 @@ uint64_t admission_for_evictable(const struct node *node, size_t device)
 static uint64_t add_promised(const struct node *node, size_t device, uint64_t others)
 {
 	struct reserved reserved = sum_up(node, device, NULL);
-	uint64_t own = total_of(&reserved);
+	uint64_t own = sum_reserved(&reserved);
 
 	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
 }
@@ -330,8 +333,8 @@ uint64_t admission_promised(const struct node *node, size_t device)
 	return add_promised(node, device, read_others_bytes(node, device));
 }
 
-// Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later counts when this
-// daemon publishes its claims the next time.
+// Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later counts when
+// this daemon publishes its claims the next time.
 static void set_ceilings(const struct node *node, size_t device)
 {
 	const struct reserved all = sum_up(node, device, NULL);
@@ -345,7 +348,7 @@ static void set_ceilings(const struct node *node, size_t device)
 			promised = add_promised(node, device, others_last_seen[device]);
 		}
 		const struct reserved rest = sum_up(node, device, vgpu);
-		uint64_t others = promised - total_of(&all) + (vgpu->evictable ? rest.fixed : total_of(&rest));
+		uint64_t others = promised - sum_reserved(&all) + (vgpu->evictable ? rest.fixed : sum_reserved(&rest));
 		uint64_t room = others < total ? total - others : 0;
 		vg_ledger_set_ceiling(vgpu->ledger, room > vgpu->memory ? room : vgpu->memory);
 	}
@@ -362,7 +365,7 @@ void admission_publish(struct node *node)
 		set_ceilings(node, device);
 }
 
-static bool fits(const struct admission *figures, uint64_t bytes)
+static bool has_enough(const struct admission *figures, uint64_t bytes)
 {
 	uint64_t left = figures->total;
 
@@ -379,11 +382,11 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 	bool turns = has_turns(wish->terms);
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
 	const struct reserved reserved = sum_up(node, device, wish->instead_of);
-	struct admission figures = {.total = gpu->memory, .own = total_of(&reserved),
+	struct admission figures = {.total = gpu->memory, .own = sum_reserved(&reserved),
 				    .needed = count_needed(&reserved, wish)};
 	uint64_t bytes = figures.needed;
 
-	bool admitted = fits(&figures, bytes);
+	bool admitted = has_enough(&figures, bytes);
 	for (int try = 0; admitted && has_claims(node) && try < TRIES; try++) {
 		int r = publish_claims(node, device, bytes, turns, wish->instead_of);
 		if (r < 0 && !node->system_wide) // others would promise the same memory
@@ -393,7 +396,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 		figures.others = others.bytes;
 		figures.others_have_turns = turns && others.have_turns;
 		figures.user = others.user;
-		if (fits(&figures, bytes))
+		if (has_enough(&figures, bytes))
 			break;
 		publish_claims(node, 0, 0, false, NULL);
 		if (try == TRIES - 1)

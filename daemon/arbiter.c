@@ -18,7 +18,7 @@
 enum {
 	HISTORY = 11,	 // seconds
 	LOOKS = 4,	 // how often the words are read again for one decision
-	DECISIONS = 100, // in a period; a pause follows each further one, since a tenant can ring its bell without limit
+	DECISIONS = 100, // in a period; a pause follows each further one, since a tenant can ring its bell at will
 };
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
@@ -273,24 +273,24 @@ static bool takes_part(const struct vgpu *vgpu)
 	return false;
 }
 
-static enum turn_mode mode_of(const struct vgpu *vgpu)
+static enum turn_mode find_mode(const struct vgpu *vgpu)
 {
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Returns the arbiter of the vGPU's device and mode; starts it if a vGPU of the device has a compute share. NULL: none has.
-// Programs of only one mode at a time run on a device, so at most one of its arbiters has vGPUs.
+// Returns the arbiter of the vGPU's device and mode; starts it if a vGPU of the device has a compute share. NULL: none
+// has. Programs of only one mode at a time run on a device, so at most one of its arbiters has vGPUs.
 static struct arbiter *find_arbiter(const struct node *node, const struct vgpu *for_vgpu)
 {
 	struct arbiter *arbiter = arbiters;
 
-	while (arbiter && (arbiter->device != for_vgpu->device || arbiter->mode != mode_of(for_vgpu)))
+	while (arbiter && (arbiter->device != for_vgpu->device || arbiter->mode != find_mode(for_vgpu)))
 		arbiter = arbiter->next;
 	if (arbiter)
 		return arbiter;
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->device == for_vgpu->device && (vgpu->terms.share || vgpu->terms.is_latency))
-			return start_arbiter(vgpu->device, mode_of(for_vgpu));
+			return start_arbiter(vgpu->device, find_mode(for_vgpu));
 	return NULL;
 }
 

@@ -9,8 +9,8 @@
 void arbiter_follow(struct node *node);
 // Removes the vGPU from its arbiter. To be called before its ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
-// Sets which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that reads its gate later
-// counts as continued before the next call.
+// Sets which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that reads its gate
+// later counts as continued before the next call.
 struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;

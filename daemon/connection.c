@@ -1,4 +1,5 @@
-// One request for each connection: receive, answer, close. A slow, silent or malicious peer harms only its own connection.
+// One request for each connection: receive, answer, close. A slow, silent or malicious peer harms only its own
+// connection.
 #include "daemon/connection.h"
 
 #include "base/clock.h"
@@ -181,7 +182,7 @@ static void handle_tenant_message(struct node *node, const struct connection *co
 	for (unsigned int i = 1; i < message->descriptor_count; i++)
 		discard(message->descriptors[i]); // no message has more than one
 	if (message->type == VG_WIRE_HELLO)
-		registration_take(node, &message->hello, &connection->peer, first);
+		registration_handle(node, &message->hello, &connection->peer, first);
 	else if (first >= 0)
 		discard(first);
 	if (message->type == VG_WIRE_GUEST)
@@ -274,8 +275,9 @@ static void open_connection(struct node *node, int fd)
 		return;
 	}
 	if (limited && user_total(user->uid).connections >= USER_CONNECTIONS) {
-		discard_with_refusal(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"you have too many connections to the "
-				      "daemon: try again when some of your programs have their answers\"}");
+		discard_with_refusal(
+			fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"you have too many connections to the "
+			    "daemon: try again when some of your programs have their answers\"}");
 		free(connection);
 		return;
 	}
@@ -294,8 +296,9 @@ static void refuse_connection(struct node *node)
 	close(node->spare);
 	int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		discard_with_refusal(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: "
-				      "try again, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)\"}");
+		discard_with_refusal(fd,
+				     "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: "
+				     "try again, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)\"}");
 	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-// The owner of a ledger can write anything into it. So the daemon compares the header, the limit and the sum with its own
-// figures. A wrong ledger harms only the users of its vGPU.
+// The owner of a ledger can write anything into it. So the daemon compares the header, the limit and the sum with its
+// own figures. A wrong ledger harms only the users of its vGPU.
 static void note_damage(struct vgpu *vgpu, enum damage damage, const char *text)
 {
 	vgpu->damage = damage;

@@ -46,8 +46,8 @@ static void close_in_lane(enum work_lane lane, int descriptor)
 	if (closing && work_post(sender, &closing->work))
 		return;
 	free(closing);
-	// Hundreds of the user's descriptors wait to be closed, or there is no memory. Keeping this one open would use a
-	// descriptor that all users need.
+	// Hundreds of the user's descriptors wait to be closed, or there is no memory. Keeping this one open would use
+	// a descriptor that all users need.
 	work_start_timer();
 	close(descriptor);
 	work_stop_timer();

@@ -1,4 +1,5 @@
-// Closes what users made. The last close of a file can take long, so the user's thread does it (work.h). Main thread only.
+// Closes what users made. The last close of a file can take long, so the user's thread does it (work.h). Main thread
+// only.
 #pragma once
 #include "daemon/node.h"
 

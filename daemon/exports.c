@@ -1,6 +1,6 @@
 // A tenant sends the epoll instance to which it added the descriptors that it exported. An item of the instance exists
-// until the last copy of its descriptor is closed, in whatever process, and the daemon's copy of the instance outlives the
-// tenant. Every figure in it is the tenant's word.
+// until the last copy of its descriptor is closed, in whatever process, and the daemon's copy of the instance outlives
+// the tenant. Every figure in it is the tenant's word.
 #include "daemon/exports.h"
 
 #include "base/clock.h"
@@ -20,8 +20,8 @@ enum {
 	REST = 20, // the pause after a look is so many times as long as the look
 };
 
-// One reading of the items, in the user's thread: the kernel lists all items before the first can be read, and there can
-// be very many.
+// One reading of the items, in the user's thread: the kernel lists all items before the first can be read, and there
+// can be very many.
 struct exports_look {
 	struct work work;
 	struct tenant *tenant; // NULL: it was forgotten, or has another instance
@@ -60,7 +60,7 @@ void exports_drop(struct tenant *tenant)
 	tenant->look = NULL;
 }
 
-int exports_take(const struct node *node, struct tenant *tenant, int offered)
+int exports_accept(const struct node *node, struct tenant *tenant, int offered)
 {
 	if (!is_epoll(offered)) {
 		discard(offered);

@@ -3,7 +3,7 @@
 #include "daemon/node.h"
 
 // Makes `offered` the tenant's, or closes it. Returns 0, or -errno; -EPROTO: it is not an epoll instance.
-int exports_take(const struct node *node, struct tenant *tenant, int offered);
+int exports_accept(const struct node *node, struct tenant *tenant, int offered);
 void exports_drop(struct tenant *tenant);
 // Finds how much of `most` bytes open descriptors keep; all if that cannot be determined. *ret_keep is valid until the
 // next call. Returns false while a thread looks; then another call of tenant_reap() follows.

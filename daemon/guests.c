@@ -1,5 +1,5 @@
-// A tenant opens memory of another vGPU, and becomes a guest there. The memory stays charged to the vGPU that allocated it,
-// until the last process that has it open has ended.
+// A tenant opens memory of another vGPU, and becomes a guest there. The memory stays charged to the vGPU that
+// allocated it, until the last process that has it open has ended.
 #include "daemon/guests.h"
 
 #include "daemon/registry.h"
@@ -9,7 +9,8 @@
 #include <string.h>
 
 // Finds the tenant that sent the message. Returns NULL if the peer is not the tenant in it.
-static struct tenant *find_sender(struct node *node, const struct authority_peer *peer, const struct vg_wire_hello *self)
+static struct tenant *find_sender(struct node *node, const struct authority_peer *peer,
+				  const struct vg_wire_hello *self)
 {
 	struct vgpu *vgpu = registry_find(node, self->ledger);
 	struct vg_ledger_owner owner = {self->pid, self->pid_namespace, self->start_time};

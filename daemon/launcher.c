@@ -38,7 +38,8 @@ static void launcher_ended(struct node *node, struct source *source, uint32_t ev
 	// A program that it started may be a tenant that the last scan has missed.
 	if (vgpu->ephemeral && !vgpu->launchers)
 		tenant_scan(node, vgpu);
-	node->runtime_is_stale = true; // not written at once: very many can end together, and the next daemon checks all
+	// Not written at once: very many can end together, and the next daemon checks each process.
+	node->runtime_is_stale = true;
 }
 
 static struct launcher *find_launcher(const struct vgpu *vgpu, pid_t pid, uint64_t start_time)
@@ -50,8 +51,8 @@ static struct launcher *find_launcher(const struct vgpu *vgpu, pid_t pid, uint64
 }
 
 // Adds the process of `peer`; NULL: the process {pid, start time}.
-static int add_launcher(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, const struct authority_peer *peer,
-	       bool has_mapped)
+static int add_launcher(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time,
+			const struct authority_peer *peer, bool has_mapped)
 {
 	struct launcher *launcher = find_launcher(vgpu, pid, start_time);
 

@@ -1,6 +1,7 @@
-// The disk space of ledgers. Users can write to their ledgers, so they can make one as large as the file system. A ledger
-// that has grown is cut, and its vGPU is removed. A removed ledger that somebody still has open can grow, too: the daemon
-// keeps it open, and counts it as one of the owner's vGPUs, until nobody else has it open. Main thread only.
+// The disk space of ledgers. Users can write to their ledgers, so they can make one as large as the file system. A
+// ledger that has grown is cut, and its vGPU is removed. A removed ledger that somebody still has open can grow, too:
+// the daemon keeps it open, and counts it as one of the owner's vGPUs, until nobody else has it open. Main thread
+// only.
 #pragma once
 #include "daemon/node.h"
 

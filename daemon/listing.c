@@ -32,8 +32,8 @@ static const struct physical *read_physical(const struct node *node, size_t devi
 	return one;
 }
 
-// Finds the physical memory of the tenant. A process that is not in NVML's list has none. Returns false if the amount is
-// unknown: the list has no figure for the process, or the daemon does not know its number.
+// Finds the physical memory of the tenant. A process that is not in NVML's list has none. Returns false if the amount
+// is unknown: the list has no figure for the process, or the daemon does not know its number.
 static bool find_physical(const struct physical *physical, const struct tenant *tenant, uint64_t *ret_bytes)
 {
 	if (!physical->known || tenant->pid <= 0)
@@ -61,8 +61,8 @@ static json_t *size_or_null(bool known, uint64_t bytes)
 	return known ? json_integer(limit_figure(bytes, INT64_MAX)) : json_null();
 }
 
-// Tenants write their names into their slots, except guests: the daemon reserves the slot of a guest, which may have the
-// name of an earlier tenant.
+// Tenants write their names into their slots, except guests: the daemon reserves the slot of a guest, which may have
+// the name of an earlier tenant.
 static json_t *name_tenant(const struct tenant *tenant)
 {
 	if (!tenant->seen.guest)
@@ -76,11 +76,12 @@ static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t byt
 	const struct vg_ledger_tenant *seen = &tenant->seen;
 	json_int_t charged = limit_figure(seen->used, tenant->vgpu->memory);
 
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
-			 "command", name_tenant(tenant), "charged", charged, "overhead",
-			 limit_figure(seen->overhead, (uint64_t)charged), "physical", size_or_null(known, bytes), "started",
-			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->is_dead,
-			 "eviction", listing_tenant_eviction(tenant), "deep", listing_deep(tenant));
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid",
+			 tenant->pid > 0 ? (int)tenant->pid : 0, "command", name_tenant(tenant), "charged", charged,
+			 "overhead", limit_figure(seen->overhead, (uint64_t)charged), "physical",
+			 size_or_null(known, bytes), "started", (double)seen->entered_ns / 1e9, "guest",
+			 (int)seen->guest, "ended", (int)tenant->is_dead, "eviction", listing_tenant_eviction(tenant),
+			 "deep", listing_deep(tenant));
 }
 
 // Lists the tenants, unless `tenants` is null, and sums up their physical memory. Returns whether the sum is known.
@@ -103,9 +104,9 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 	return all_known;
 }
 
-json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, bool with_tenants)
+json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum listing_detail detail)
 {
-	json_t *tenants = with_tenants ? json_array() : json_null(); // null, since they are unknown to the peer
+	json_t *tenants = detail == LISTING_FULL ? json_array() : json_null(); // null, since the peer may not know them
 	uint64_t limit, charged, physical;
 	bool is_known = list_tenants(node, vgpu, tenants, &physical), is_sound = vgpu->damage != DAMAGE_CONTENTS;
 
@@ -125,7 +126,7 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, bool with
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));
-	if (with_tenants) // only for peers that may enter the vGPU
+	if (detail == LISTING_FULL) // only for peers that may enter the vGPU
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;
 }
@@ -136,7 +137,8 @@ json_t *listing_vgpus(const struct node *node, const struct authority_peer *peer
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		enum authority_class class = authority_classify(peer, vgpu->owner, vgpu->group);
-		json_array_insert_new(array, 0, listing_vgpu(node, vgpu, authority_allows(AUTHORITY_TENANTS, class)));
+		bool is_allowed = authority_allows(AUTHORITY_TENANTS, class);
+		json_array_insert_new(array, 0, listing_vgpu(node, vgpu, is_allowed ? LISTING_FULL : LISTING_SUMMARY));
 	}
 	return array;
 }

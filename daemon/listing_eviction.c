@@ -81,10 +81,11 @@ json_t *listing_tenant_eviction(const struct tenant *tenant)
 	return json_pack("{s:s, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "state",
 			 name_state(&one), "suspended", (int)(one.is_out && !one.is_evicted), "pending",
 			 (int)one.is_pending, "reason", name_reason(one.reason), "call", name_call(&one), "error",
-			 (json_int_t)(has_error ? one.row : 0), "bytes", (json_int_t)one.bytes, "host", (json_int_t)one.host, "missing", (json_int_t)one.missing, "state_ns", (json_int_t)state_ns,
+			 (json_int_t)(has_error ? one.row : 0), "bytes", (json_int_t)one.bytes, "host",
+			 (json_int_t)one.host, "missing", (json_int_t)one.missing, "state_ns", (json_int_t)state_ns,
 			 "moved_ns", (json_int_t)one.moved_ns, "waited_ns", (json_int_t)one.waited_ns, "waiting",
-			 (json_int_t)one.waiting, "moves", (json_int_t)one.moves, "unchanged", (json_int_t)one.unchanged,
-			 "hash_error", (json_int_t)one.hash_result);
+			 (json_int_t)one.waiting, "moves", (json_int_t)one.moves, "unchanged",
+			 (json_int_t)one.unchanged, "hash_error", (json_int_t)one.hash_result);
 }
 
 json_t *listing_deep(const struct tenant *tenant)

@@ -9,7 +9,7 @@
 static const uint64_t lasting_ns = 1000000000;
 
 // Returns whether the vGPU gets its share, as its class promises.
-static bool is_held(const struct arbiter_report *report)
+static bool gets_share(const struct arbiter_report *report)
 {
 	if (arbiter_now() - report->since_ns < lasting_ns)
 		return true;
@@ -65,7 +65,7 @@ json_t *listing_turns(const struct node *node, const struct vgpu *vgpu)
 		return json_null();
 	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode",
 			 vgpu->terms.is_mps ? "mps" : "time", "held",
-			 (int)(!absence && is_held(&report)), "reason",
+			 (int)(!absence && gets_share(&report)), "reason",
 			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
 			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",
 			 (json_int_t)report.account.charged_ns, "waited_ns", (json_int_t)report.account.waited_ns,

@@ -52,9 +52,12 @@ static void adopt_launchers(struct node *node, struct vgpu *vgpu, const json_t *
 			       (uint64_t)json_integer_value(json_array_get(one, 1)), false);
 }
 
-// Takes over the vGPU of an entry. `is_created`: of the state file, else of the file in the runtime directory.
-static void adopt_vgpu(struct node *node, json_t *state, bool is_created)
+enum origin { STATE_FILE, RUNTIME_FILE };
+
+// Takes over the vGPU of an entry.
+static void adopt_vgpu(struct node *node, json_t *state, enum origin origin)
 {
+	bool is_created = origin == STATE_FILE;
 	struct vgpu wanted, *vgpu = NULL;
 
 	if (!read_vgpu(node, state, &wanted)) {
@@ -119,12 +122,12 @@ void load_state(struct node *node)
 
 	load_overheads(node, json_object_get(state, "overheads"));
 	json_array_foreach(json_object_get(state, "vgpus"), i, one)
-		adopt_vgpu(node, one, true);
+		adopt_vgpu(node, one, STATE_FILE);
 	json_decref(state);
 	path_format(node, path, "vgpus.json");
 	state = read_state_file(path);
 	json_array_foreach(json_object_get(state, "vgpus"), i, one)
-		adopt_vgpu(node, one, false);
+		adopt_vgpu(node, one, RUNTIME_FILE);
 	json_decref(state);
 	vgpu_adopt_strays(node);
 	state_save_runtime(node);

@@ -9,7 +9,7 @@
 #include "daemon/mend.h"
 #include "daemon/mps.h"
 #include "daemon/names.h"
-#include "daemon/place.h"
+#include "daemon/directory.h"
 #include "daemon/removal.h"
 #include "daemon/residence.h"
 #include "daemon/say.h"
@@ -50,11 +50,11 @@ static void finish_scan(struct node *node)
 	if (node->runtime_is_stale)
 		state_save_runtime(node);
 	if (!node->is_leaving)
-		place_check(node);
+		directory_check(node);
 }
 
 // Continues or begins a scan, and lowers *deadline to the next one.
-static void scan(struct node *node, uint64_t now, uint64_t *deadline)
+static void run_scan(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	bool is_needed = node->vgpus || leftover_any();
 
@@ -87,7 +87,7 @@ static uint64_t do_due_work(struct node *node)
 {
 	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
 
-	scan(node, now, &deadline);
+	run_scan(node, now, &deadline);
 	if (node->next_reap_ns && now >= node->next_reap_ns)
 		tenant_reap(node);
 	if (node->must_retry) {
@@ -111,11 +111,11 @@ static uint64_t do_due_work(struct node *node)
 	return deadline;
 }
 
-// Returns whether the daemon ends. A client may have connected since the decision: when the socket is removed, no new one
-// can.
+// Returns whether the daemon ends. A client may have connected since the decision: when the socket is removed, no new
+// one can.
 static bool try_to_leave(struct node *node)
 {
-	place_leave(node);
+	directory_leave(node);
 	if (node->is_interrupted)
 		return true;
 	connection_accept(node);
@@ -125,7 +125,7 @@ static bool try_to_leave(struct node *node)
 		return false;
 	node->is_leaving = false;
 	node->busy_until_ns = vg_clock_monotonic_ns();
-	return place_listen(node) < 0;
+	return directory_listen(node) < 0;
 }
 
 int loop_step(struct node *node, int longest_ms)

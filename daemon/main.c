@@ -4,7 +4,7 @@
 #include "daemon/discard.h"
 #include "daemon/loop.h"
 #include "daemon/path.h"
-#include "daemon/place.h"
+#include "daemon/directory.h"
 #include "daemon/say.h"
 #include "daemon/start.h"
 #include "wire/wire.h"
@@ -87,18 +87,18 @@ static void read_options(int argc, char **argv, struct node *node, struct option
 	}
 }
 
-static const char *environment(const char *variable)
+static const char *read_environment(const char *variable)
 {
 	const char *value = getenv(variable);
 
 	return value && *value ? value : NULL;
 }
 
-// Creates the directory of the system's daemon for simulated devices, which the processes of all users map. It belongs to
-// root, and has the mode by which the simulator recognizes a directory for all users.
+// Creates the directory of the system's daemon for simulated devices, which the processes of all users map. It belongs
+// to root, and has the mode by which the simulator recognizes a directory for all users.
 static void share_simulated_node(const char *state)
 {
-	const char *named = environment("VIRGATE_SIM_DIR");
+	const char *named = read_environment("VIRGATE_SIM_DIR");
 	char path[PATH_MAX];
 
 	if (geteuid() != 0) // other users could not trust it
@@ -126,8 +126,8 @@ static void make_directories(char *path)
 
 static void choose_state_path(struct node *node)
 {
-	const char *state = environment("VIRGATE_STATE_DIR"), *runtime = environment("VIRGATE_RUNTIME_DIR");
-	const char *xdg = environment("XDG_STATE_HOME"), *home = environment("HOME");
+	const char *state = read_environment("VIRGATE_STATE_DIR"), *runtime = read_environment("VIRGATE_RUNTIME_DIR");
+	const char *xdg = read_environment("XDG_STATE_HOME"), *home = read_environment("HOME");
 	char directory[PATH_MAX - 64], name[32] = "state";
 	unsigned long long hash = vg_hash_text(node->runtime_dir);
 
@@ -153,7 +153,7 @@ static void choose_state_path(struct node *node)
 // Returns -1 if the name of the runtime directory is too long.
 static int choose_directories(struct node *node)
 {
-	const char *runtime = environment("VIRGATE_RUNTIME_DIR"), *claims = environment("VIRGATE_CLAIMS_DIR");
+	const char *runtime = read_environment("VIRGATE_RUNTIME_DIR"), *claims = read_environment("VIRGATE_CLAIMS_DIR");
 	size_t room = sizeof node->runtime_dir;
 	int length;
 

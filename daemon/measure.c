@@ -1,6 +1,6 @@
-// Tenants use memory on the device beyond their charges: kernels loaded on first use, local memory, heaps of libraries.
-// NVML reports it for each process. The daemon queries it, because that takes 20 microseconds here, and 15 milliseconds of
-// initialisation in a tenant.
+// Tenants use memory on the device beyond their charges: kernels loaded on first use, local memory, heaps of
+// libraries. NVML reports it for each process. The daemon queries it, because that takes 20 microseconds here, and 15
+// milliseconds of initialisation in a tenant.
 #include "daemon/measure.h"
 
 #include "base/clock.h"
@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-// How much a tenant may use beyond its charges without a log line (a pool grows in steps of 32 MiB), and for how long it
-// may use more.
+// How much a tenant may use beyond its charges without a log line (a pool grows in steps of 32 MiB), and for how long
+// it may use more.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
 static bool has_live_tenants(const struct node *node, size_t device)
@@ -38,10 +38,10 @@ static bool is_measured(const struct tenant *tenant)
 	       tenant->vgpu->damage != DAMAGE_CONTENTS;
 }
 
-// Estimates the memory of a context from a tenant that has nothing but its first context; of several such tenants, from the
-// one that uses least. The estimate is used for all later tenants of this owner. The tenant itself reports that it has
-// nothing else, so it must not lower the estimate at will: two measurements must agree, and a measured estimate is never
-// halved.
+// Estimates the memory of a context from a tenant that has nothing but its first context; of several such tenants,
+// from the one that uses least. The estimate is used for all later tenants of this owner. The tenant itself reports
+// that it has nothing else, so it must not lower the estimate at will: two measurements must agree, and a measured
+// estimate is never halved.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
 			  const struct vg_ledger_tenant *now, uint64_t physical)
 {
@@ -87,8 +87,8 @@ static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const s
 	    vg_size_format(physical, text[0]), vg_size_format(charged, text[1]));
 }
 
-// Reads the tenant's slot again. Returns false if the tenant has left, or if another process has the slot now, as after a
-// restore.
+// Reads the tenant's slot again. Returns false if the tenant has left, or if another process has the slot now, as
+// after a restore.
 static bool read_slot_again(const struct vgpu *vgpu, const struct tenant *tenant, struct vg_ledger_tenant *ret_now)
 {
 	unsigned int cursor = tenant->seen.slot;
@@ -98,7 +98,7 @@ static bool read_slot_again(const struct vgpu *vgpu, const struct tenant *tenant
 	       memcmp(&ret_now->owner, &tenant->seen.owner, sizeof ret_now->owner) == 0;
 }
 
-static uint64_t bytes_in_host(const struct tenant *tenant)
+static uint64_t count_host_bytes(const struct tenant *tenant)
 {
 	struct eviction eviction = {0};
 
@@ -113,12 +113,12 @@ static uint64_t bytes_in_host(const struct tenant *tenant)
 // larger, so the charge is never less than the memory on the device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
-	uint64_t host = bytes_in_host(tenant);
+	uint64_t host = count_host_bytes(tenant);
 
 	return vg_size_min(host, tenant->host_before);
 }
 
-static uint64_t larger(uint64_t left, uint64_t right)
+static uint64_t pick_larger(uint64_t left, uint64_t right)
 {
 	return left > right ? left : right;
 }
@@ -131,7 +131,7 @@ static void measure_tenant(struct node *node, struct vgpu *vgpu, struct tenant *
 
 	if (!read_slot_again(vgpu, tenant, &now))
 		return;
-	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
+	uint64_t most = pick_larger(pick_larger(tenant->declared_before, now.declared), now.peak);
 	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
 	uint64_t shared = shared_bytes_shown_under(node, tenant), in_host = least_in_host(tenant);
 	uint64_t absent = adrift + in_host < adrift ? UINT64_MAX : adrift + in_host;
@@ -155,7 +155,7 @@ static void begin_tenant(struct vgpu *vgpu, struct tenant *tenant)
 		return;
 	tenant->seen = now;
 	tenant->declared_before = now.declared;
-	tenant->host_before = bytes_in_host(tenant);
+	tenant->host_before = count_host_bytes(tenant);
 }
 
 // Stops when the owner's part of the loop's time is used up: a ledger can name a process in each of its slots.
@@ -204,11 +204,14 @@ void measure_all(struct node *node)
 		measure_device(node, device);
 }
 
-void measure_for_listing(struct node *node, struct vgpu *vgpu, bool with_tenants)
+void measure_for_listing(struct node *node, struct vgpu *vgpu)
 {
-	if (with_tenants)
-		tenant_scan(node, vgpu);
-	else
-		damage_check(node, vgpu);
+	tenant_scan(node, vgpu);
 	arbiter_follow(node); // the scan may have found its first program
+}
+
+void measure_for_summary(struct node *node, struct vgpu *vgpu)
+{
+	damage_check(node, vgpu);
+	arbiter_follow(node); // a damaged vGPU takes no part in turns
 }

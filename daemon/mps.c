@@ -71,7 +71,8 @@ struct server *mps_add_server(const struct node *node, size_t device, uid_t uid)
 // Returns the program, or NULL. The system's daemon does not search directories of users.
 static const char *find_program(void)
 {
-	static const char *const paths[] = {"/usr/bin/nvidia-cuda-mps-control", "/usr/local/bin/nvidia-cuda-mps-control",
+	static const char *const paths[] = {"/usr/bin/nvidia-cuda-mps-control",
+					    "/usr/local/bin/nvidia-cuda-mps-control",
 					    "/usr/local/nvidia/bin/nvidia-cuda-mps-control"};
 	const char *named = getenv("VIRGATE_MPS_CONTROL");
 
@@ -313,8 +314,8 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 		server->next_start_ns = 0;
 	} else {
 		delay_start(server, vg_clock_monotonic_ns());
-		say("the MPS control daemon %d of GPU %zu has ended: programs of its clients get errors", (int)server->pid,
-		    server->device);
+		say("the MPS control daemon %d of GPU %zu has ended: programs of its clients get errors",
+		    (int)server->pid, server->device);
 	}
 	server->pid = 0;
 	server->listens = server->was_ended = false;
@@ -322,8 +323,8 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 }
 
 // Sends the signal to the control daemon and to the servers that it has started, which are in its process group. If an
-// earlier daemon started it, it is no child, and another process may have its number by now: only the pidfd is safe then,
-// and kernels before Linux 6.9 signal the control daemon alone.
+// earlier daemon started it, it is no child, and another process may have its number by now: only the pidfd is safe
+// then, and kernels before Linux 6.9 signal the control daemon alone.
 static void send_signal(const struct server *server, int number)
 {
 	enum { PROCESS_GROUP = 1 << 2 }; // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
@@ -419,8 +420,10 @@ json_t *mps_admit(const struct vgpu *vgpu)
 	if (!vgpu->terms.is_mps || find_program())
 		return NULL;
 	if (named && *named)
-		return refuse("unsupported", "the mode mps needs %.200s, which the daemon's VIRGATE_MPS_CONTROL names: it "
-			      "is missing, or cannot be executed", named);
+		return refuse("unsupported",
+			      "the mode mps needs %.200s, which the daemon's VIRGATE_MPS_CONTROL names: it "
+			      "is missing, or cannot be executed",
+			      named);
 	if (*vg_simulation_wanted())
 		return refuse("unsupported", "simulated GPUs have no MPS: use --mode time");
 	return refuse("unsupported",

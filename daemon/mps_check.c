@@ -19,13 +19,14 @@ static json_t *refuse_mixture(const struct node *node, const struct vgpu *vgpu)
 		if (other == vgpu || other->device != vgpu->device || !mps_count_programs(other))
 			continue;
 		if (other->terms.is_mps != vgpu->terms.is_mps)
-			return refuse("busy",
-				      "GPU %zu: the vGPU %s has the mode %s, but programs of the mode %s run there (vGPU "
-				      "%s), and a GPU has one mode at a time: wait until they have ended, or choose the "
-				      "mode %s or another GPU",
-				      vgpu->device, vgpu->name, vgpu->terms.is_mps ? "mps" : "time",
-				      other->terms.is_mps ? "mps" : "time", other->name,
-				      other->terms.is_mps ? "mps" : "time");
+			return refuse(
+				"busy",
+				"GPU %zu: the vGPU %s has the mode %s, but programs of the mode %s run there (vGPU "
+				"%s), and a GPU has one mode at a time: wait until they have ended, or choose the "
+				"mode %s or another GPU",
+				vgpu->device, vgpu->name, vgpu->terms.is_mps ? "mps" : "time",
+				other->terms.is_mps ? "mps" : "time", other->name,
+				other->terms.is_mps ? "mps" : "time");
 		if (vgpu->terms.is_mps && other->owner != vgpu->owner)
 			return refuse("busy",
 				      "GPU %zu: programs of user %u use it in the mode mps, which serves one user at a "

@@ -145,8 +145,8 @@ static void drop_name(struct name **link)
 	free(name);
 }
 
-// Makes room for one more name of the same kind: to be shown, or in requests of the same user. Returns false if lookups of
-// all of them are in progress.
+// Makes room for one more name of the same kind: to be shown, or in requests of the same user. Returns false if
+// lookups of all of them are in progress.
 static bool make_room(const struct key *key)
 {
 	struct name **oldest = NULL;
@@ -258,7 +258,8 @@ static void begin_lookup(struct name *name)
 
 	if (!lookup)
 		return;
-	*lookup = (struct lookup){.work = {.lane = WORK_NAMES, .run = run_lookup, .done = end_lookup}, .key = name->key};
+	*lookup =
+		(struct lookup){.work = {.lane = WORK_NAMES, .run = run_lookup, .done = end_lookup}, .key = name->key};
 	name->asked_ns = vg_clock_monotonic_ns();
 	name->is_pending = work_post(name->key.asker, &lookup->work);
 	if (!name->is_pending)
@@ -286,7 +287,8 @@ static const char *show_name(const struct key *key)
 	static char text[2][NAME_TEXT]; // a message can contain a user and a group
 	static unsigned int turn;
 	char *shown = text[turn++ % 2];
-	const struct name *name = key->kind == NAME_OF_GROUP || has_name(key->number) ? expect_name(key, FRESH_S) : NULL;
+	const struct name *name =
+		key->kind == NAME_OF_GROUP || has_name(key->number) ? expect_name(key, FRESH_S) : NULL;
 
 	if (name && name->is_known && !name->error)
 		snprintf(shown, NAME_TEXT, "%s", name->key.text);

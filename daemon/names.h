@@ -23,5 +23,6 @@ int names_find_user(uid_t asker, const char *name, uid_t *ret_uid);
 int names_find_group(uid_t asker, const char *name, gid_t *ret_gid);
 // Finds the user of a name or a number, and waits for the answer. Any thread. Returns 0 or -errno.
 int names_look_up_user(const char *text, uid_t *ret_uid);
-// Lets the loop repeat the requests that have waited long enough for a name, and lowers *deadline to the next such time.
+// Lets the loop repeat the requests that have waited long enough for a name, and lowers *deadline to the next such
+// time.
 void names_expire(struct node *node, uint64_t now, uint64_t *deadline);

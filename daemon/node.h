@@ -83,7 +83,7 @@ struct residence {
 	uint64_t wants_since_ns; // 0: no thread waits
 	uint64_t in_since_ns;
 	uint64_t busy_until_ns;
-	uint64_t moves_since_ns; // since when its memory moves in this direction, as its processes report; 0: it does not
+	uint64_t moves_since_ns; // since when its memory moves in this direction; 0: it does not
 	unsigned int refusals;	 // number of times in a row that it could not leave
 	unsigned int evictions;
 };
@@ -131,7 +131,7 @@ struct node {
 	uint32_t pid_namespace;
 	int epoll_fd, lock_fd, directory; // `directory`: the runtime directory
 	int spare; // a descriptor that is closed to accept a connection when no other is left
-	struct source listener, signals, name_lock; // `name_lock`: the second lock of place.h
+	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
 	bool name_lock_refused;			    // and this was reported
 	struct vgpu *vgpus;
 	struct overhead *overheads;	  // overhead.h

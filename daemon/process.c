@@ -92,8 +92,8 @@ static bool has_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-// Opens a pidfd of the process that connected: by the socket, or on an old kernel by its number, which another process of
-// the same user may have by now.
+// Opens a pidfd of the process that connected: by the socket, or on an old kernel by its number, which another process
+// of the same user may have by now.
 static int open_peer(const struct authority_peer *peer)
 {
 	socklen_t length = sizeof(int);

@@ -11,7 +11,7 @@
 
 // Gives the epoll instance to the tenant. A process that ran several programs (exec) has a slot for each of them that
 // exported memory; the latest is registered now.
-static void take_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
+static void accept_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
 {
 	struct tenant *sender = NULL;
 
@@ -21,7 +21,7 @@ static void take_exports(const struct node *node, struct vgpu *vgpu, const struc
 			sender = tenant;
 	if (!sender)
 		discard(offered);
-	else if (exports_take(node, sender, offered) == -EPROTO)
+	else if (exports_accept(node, sender, offered) == -EPROTO)
 		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)sender->pid, vgpu->name);
 }
 
@@ -39,7 +39,7 @@ static void register_tenant(struct node *node, struct vgpu *vgpu, const struct v
 	tenant_scan(node, vgpu);
 }
 
-void registration_take(struct node *node, const struct vg_wire_hello *hello, const struct authority_peer *peer,
+void registration_handle(struct node *node, const struct vg_wire_hello *hello, const struct authority_peer *peer,
 		       int exports_fd)
 {
 	struct vgpu *vgpu = registry_find(node, hello->ledger);
@@ -52,6 +52,6 @@ void registration_take(struct node *node, const struct vg_wire_hello *hello, con
 	}
 	register_tenant(node, vgpu, &owner, peer);
 	if (exports_fd >= 0)
-		take_exports(node, vgpu, &owner, exports_fd);
+		accept_exports(node, vgpu, &owner, exports_fd);
 	measure_device(node, vgpu->device);
 }

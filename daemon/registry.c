@@ -26,7 +26,8 @@ static bool empty_ledger(const void *fault, const struct vg_ledger *ledger)
 	return empty_mapping(fault, address, length);
 }
 
-// Handles SIGBUS. The owner of a ledger can truncate it, which must not end the daemon. The vGPU is damaged from then on.
+// Handles SIGBUS. The owner of a ledger can truncate it, which must not end the daemon. The vGPU is damaged from then
+// on.
 static void mend_mapping(int signal, siginfo_t *info, void *context)
 {
 	for (struct vgpu *vgpu = guarded->vgpus; vgpu; vgpu = vgpu->next) {

@@ -79,8 +79,8 @@ void removal_sweep_ephemeral(struct node *node)
 			continue;
 		if (!search_knows_heirs(node, vgpu))
 			continue;
-		// The limit of 0 keeps out processes that are about to enter; one that entered before has a slot. A charge
-		// without a slot is not checked: then somebody wrote it into the ledger.
+		// The limit of 0 keeps out processes that are about to enter; one that entered before has a slot. A
+		// charge without a slot is not checked: then somebody wrote it into the ledger.
 		if (vgpu->damage != DAMAGE_CONTENTS)
 			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
 		if (vgpu->damage != DAMAGE_CONTENTS &&

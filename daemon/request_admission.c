@@ -18,14 +18,16 @@ const char *write_figure(uint64_t bytes, uint64_t beside, char text[FIGURE])
 
 static json_t *refuse_second_arbiter(size_t device, const struct admission *figures)
 {
-	return refuse("limit",
-		      "GPU %zu: another daemon, of user %u, holds compute shares there, and two daemons cannot: ask for "
-		      "memory without a share and class, wait until its programs have ended, or have root start the "
-		      "system's daemon for all users (virgated --system)",
-		      device, (unsigned int)figures->user);
+	return refuse(
+		"limit",
+		"GPU %zu: another daemon, of user %u, holds compute shares there, and two daemons cannot: ask for "
+		"memory without a share and class, wait until its programs have ended, or have root start the "
+		"system's daemon for all users (virgated --system)",
+		device, (unsigned int)figures->user);
 }
 
-static json_t *refuse_size(const struct request *request, size_t device, uint64_t asked, const struct admission *figures)
+static json_t *refuse_size(const struct request *request, size_t device, uint64_t asked,
+			   const struct admission *figures)
 {
 	char text[4][FIGURE];
 	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
@@ -33,9 +35,11 @@ static json_t *refuse_size(const struct request *request, size_t device, uint64_
 
 	if (asked > figures->total)
 		return refuse("limit", "asked for %s, larger than GPU %zu (%s)%s%s%s",
-			      write_figure(asked, figures->total, text[0]), device, write_figure(figures->total, asked, text[1]),
-			      reserved ? ", of which " : "",
-			      !reserved ? "" : left ? vg_size_format(left, text[2]) : "nothing",
+			      write_figure(asked, figures->total, text[0]), device,
+			      write_figure(figures->total, asked, text[1]), reserved ? ", of which " : "",
+			      !reserved ? ""
+			      : left	? vg_size_format(left, text[2])
+					: "nothing",
 			      reserved ? " is left" : "");
 	if (!left)
 		return refuse("limit",
@@ -43,11 +47,12 @@ static json_t *refuse_size(const struct request *request, size_t device, uint64_
 			      "or remove one of them%s",
 			      device, vg_size_format(asked, text[0]), vg_size_format(figures->total, text[1]),
 			      vg_system_device_count(request->node->system) > 1 ? ", or choose another GPU" : "");
-	return refuse("limit",
-		      "GPU %zu: asked for %s, but %s is left: other vGPUs reserve %s of its %s; ask for less, or shrink "
-		      "or remove one of them",
-		      device, write_figure(asked, left, text[0]), write_figure(left, asked, text[1]),
-		      vg_size_format(reserved, text[2]), vg_size_format(figures->total, text[3]));
+	return refuse(
+		"limit",
+		"GPU %zu: asked for %s, but %s is left: other vGPUs reserve %s of its %s; ask for less, or shrink "
+		"or remove one of them",
+		device, write_figure(asked, left, text[0]), write_figure(left, asked, text[1]),
+		vg_size_format(reserved, text[2]), vg_size_format(figures->total, text[3]));
 }
 
 static json_t *refuse_evictable(size_t device, const struct admission_wish *wish, const struct admission *figures)
@@ -56,12 +61,13 @@ static json_t *refuse_evictable(size_t device, const struct admission_wish *wish
 	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
 	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
 
-	return refuse("limit",
-		      "GPU %zu: an evictable vGPU of %s, of which %s stay on the GPU (--fixed), needs %s besides what others "
-		      "have, but %s of %s is left: ask for less, or shrink or remove another vGPU",
-		      device, vg_size_format(wish->memory, text[0]), vg_size_format(wish->fixed, text[1]),
-		      write_figure(figures->needed, left, text[2]), write_figure(left, figures->needed, text[3]),
-		      vg_size_format(figures->total, text[4]));
+	return refuse(
+		"limit",
+		"GPU %zu: an evictable vGPU of %s, of which %s stay on the GPU (--fixed), needs %s besides what others "
+		"have, but %s of %s is left: ask for less, or shrink or remove another vGPU",
+		device, vg_size_format(wish->memory, text[0]), vg_size_format(wish->fixed, text[1]),
+		write_figure(figures->needed, left, text[2]), write_figure(left, figures->needed, text[3]),
+		vg_size_format(figures->total, text[4]));
 }
 
 static json_t *admit_wish(const struct request *request, size_t device, const struct admission_wish *wish)

@@ -44,8 +44,9 @@ static json_t *read_name(const struct request *request, struct vgpu *wanted)
 		name_after_process(request, wanted->name);
 	if (is_valid_name(name) && registry_name_is_valid(wanted->name))
 		return NULL;
-	return refuse("invalid",
-		      "a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or a digit");
+	return refuse(
+		"invalid",
+		"a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or a digit");
 }
 
 // Reads all terms of a new vGPU except its name. Returns NULL or a refusal.
@@ -54,7 +55,8 @@ static json_t *read_wanted(const struct request *request, struct vgpu *wanted)
 	json_t *refusal;
 
 	wanted->evictable = read_evictable(request);
-	if ((refusal = read_terms(request, &wanted->terms)) || (refusal = request_read_group(request, &wanted->group)) ||
+	if ((refusal = read_terms(request, &wanted->terms)) ||
+	    (refusal = request_read_group(request, &wanted->group)) ||
 	    (refusal = read_owner(request, &wanted->owner)) || (refusal = read_device(request, wanted)))
 		return refusal;
 	refusal = refuse_too_small(request, wanted->device, wanted->owner, wanted->memory);
@@ -117,8 +119,8 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
 }
 
-// Watches the process of the peer, which keeps the vGPU in use. Returns NULL, or a refusal after removing a vGPU that was
-// created for it.
+// Watches the process of the peer, which keeps the vGPU in use. Returns NULL, or a refusal after removing a vGPU that
+// was created for it.
 static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 {
 	pid_t pid = request->peer->pid;
@@ -144,8 +146,8 @@ static json_t *finish_creation(struct node *node, const struct change *change, i
 	json_t *refusal;
 
 	if (!error) {
-		measure_for_listing(node, change->vgpu, true);
-		return agree_with("vgpu", listing_vgpu(node, change->vgpu, true));
+		measure_for_listing(node, change->vgpu);
+		return agree_with("vgpu", listing_vgpu(node, change->vgpu, LISTING_FULL));
 	}
 	refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", change->vgpu->name, node->state_path,
 			 strerror(-error));

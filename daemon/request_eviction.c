@@ -48,11 +48,13 @@ static json_t *read_fixed(const struct request *request, struct vgpu *wanted)
 	wanted->fixed = fixed ? (uint64_t)json_integer_value(fixed) : choose_fixed(request, wanted);
 	if (wanted->fixed > wanted->memory)
 		return refuse("invalid", "vGPU %s: a fixed part of %s is more than its memory, %s: ask for less",
-			      wanted->name, vg_size_format(wanted->fixed, text[0]), vg_size_format(wanted->memory, text[1]));
+			      wanted->name, vg_size_format(wanted->fixed, text[0]),
+			      vg_size_format(wanted->memory, text[1]));
 	if (wanted->fixed < context)
-		return refuse("invalid",
-			      "vGPU %s: a fixed part of %s is too small, since a CUDA context alone takes %s: ask for more",
-			      wanted->name, vg_size_format(wanted->fixed, text[0]), vg_size_format(context, text[1]));
+		return refuse(
+			"invalid",
+			"vGPU %s: a fixed part of %s is too small, since a CUDA context alone takes %s: ask for more",
+			wanted->name, vg_size_format(wanted->fixed, text[0]), vg_size_format(context, text[1]));
 	return NULL;
 }
 
@@ -71,8 +73,10 @@ json_t *read_eviction(const struct request *request, struct vgpu *wanted)
 		return refuse("invalid", "\"fixed\" must be a number of bytes above 0");
 	if (fixed && !json_is_true(evictable))
 		return refuse("invalid", "a fixed part is for evictable vGPUs: give --evictable with --fixed");
-	if (idle && (!json_is_integer(idle) || json_integer_value(idle) < 1 || json_integer_value(idle) > OPTIONS_IDLE_MOST_S))
-		return refuse("invalid", "\"idle_suspend\" must be a number of seconds from 1 to %d", OPTIONS_IDLE_MOST_S);
+	if (idle &&
+	    (!json_is_integer(idle) || json_integer_value(idle) < 1 || json_integer_value(idle) > OPTIONS_IDLE_MOST_S))
+		return refuse("invalid", "\"idle_suspend\" must be a number of seconds from 1 to %d",
+			      OPTIONS_IDLE_MOST_S);
 	if (idle && !json_is_true(evictable))
 		return refuse("invalid", "only evictable vGPUs are suspended: give --evictable with --idle-suspend");
 	if (swap && !json_is_true(evictable))

@@ -9,9 +9,8 @@ json_t *read_memory(const struct request *request, uint64_t *ret_memory);
 json_t *read_memory_or_part(const struct request *request, struct vgpu *wanted);
 json_t *read_owner(const struct request *request, uid_t *ret_owner);
 
-// request_terms.c
-// Read "share", "share_limit" and "class", or the share alone, which stays unchanged if the request has none. Return NULL
-// or a refusal.
+// request_terms.c Read "share", "share_limit" and "class", or the share alone, which stays unchanged if the request
+// has none. Return NULL or a refusal.
 json_t *read_terms(const struct request *request, struct turn_terms *ret_terms);
 json_t *read_share(const struct request *request, unsigned int *ret_share);
 // Checks whether the share fits beside those of the device's other vGPUs. Returns NULL or a refusal.
@@ -21,12 +20,13 @@ json_t *admit_share(const struct request *request, size_t device, const struct t
 // request_eviction.c
 // Returns the field "evictable", which the choice of a GPU needs.
 bool read_evictable(const struct request *request);
-// Reads "evictable", "swap", "fixed" and "idle_suspend", after the memory of the vGPU was set. Returns NULL or a refusal.
+// Reads "evictable", "swap", "fixed" and "idle_suspend", after the memory of the vGPU was set. Returns NULL or a
+// refusal.
 json_t *read_eviction(const struct request *request, struct vgpu *wanted);
 
 // request_device.c: reads the GPU, the mode and the memory of a vGPU that has its other terms and its owner. If the
-// request allows several GPUs, chooses one where the vGPU fits and can be entered now, of these the one with most memory
-// left. Returns NULL or a refusal.
+// request allows several GPUs, chooses one where the vGPU fits and can be entered now, of these the one with most
+// memory left. Returns NULL or a refusal.
 json_t *read_device(const struct request *request, struct vgpu *wanted);
 
 // request_admission.c
@@ -44,8 +44,8 @@ json_t *refuse_too_small(const struct request *request, size_t device, uid_t own
 // request_create.c
 // Returns the refusal for a vGPU whose ledger is damaged.
 json_t *refuse_damaged(const struct vgpu *vgpu);
-// Returns whether the vGPU can be entered or changed now. If not, *ret_answer is the refusal, or NULL if the request must
-// wait for a search or a write to the disk.
+// Returns whether the vGPU can be entered or changed now. If not, *ret_answer is the refusal, or NULL if the request
+// must wait for a search or a write to the disk.
 bool can_be_used(const struct request *request, struct vgpu *vgpu, json_t **ret_answer);
 
 // Answers to the verbs, each in the file of its name.

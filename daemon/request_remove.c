@@ -1,5 +1,5 @@
-// rm: removes a vGPU. While programs run in it, they must be killed with it (--force); then it is removed when the last of
-// them has ended and its memory is released, so that others do not get its memory too early.
+// rm: removes a vGPU. While programs run in it, they must be killed with it (--force); then it is removed when the
+// last of them has ended and its memory is released, so that others do not get its memory too early.
 #include "base/size.h"
 #include "daemon/removal.h"
 #include "daemon/request_parts.h"

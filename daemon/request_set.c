@@ -70,12 +70,12 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 	if (refusal)
 		return refusal;
 	admission_publish(node);
-	measure_for_listing(node, vgpu, true);
-	return agree_with("vgpu", listing_vgpu(node, vgpu, true));
+	measure_for_listing(node, vgpu);
+	return agree_with("vgpu", listing_vgpu(node, vgpu, LISTING_FULL));
 }
 
-// A restarted daemon reads limits from the disk, and a ledger must never allow more than that. So a limit is raised in the
-// ledger after the larger one is on disk, and lowered in the ledger before the smaller one is on disk.
+// A restarted daemon reads limits from the disk, and a ledger must never allow more than that. So a limit is raised in
+// the ledger after the larger one is on disk, and lowered in the ledger before the smaller one is on disk.
 json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;
@@ -89,8 +89,8 @@ json_t *answer_set(const struct request *request)
 		return refusal;
 	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
-	if (has_memory &&
-	    ((refusal = read_memory(request, &memory)) || (refusal = refuse_too_small(request, vgpu->device, vgpu->owner, memory))))
+	if (has_memory && ((refusal = read_memory(request, &memory)) ||
+			   (refusal = refuse_too_small(request, vgpu->device, vgpu->owner, memory))))
 		return refusal;
 	if ((refusal = read_share(request, &terms.share)) ||
 	    (refusal = admit_share(request, vgpu->device, &terms, vgpu)))

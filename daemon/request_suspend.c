@@ -1,5 +1,5 @@
-// suspend and resume: write wishes into the ledger of an evictable vGPU and ring for its processes (pager/page.h). A wish
-// stays in the ledger until the opposite one replaces it, also while no daemon runs.
+// suspend and resume: write wishes into the ledger of an evictable vGPU and ring for its processes (pager/page.h). A
+// wish stays in the ledger until the opposite one replaces it, also while no daemon runs.
 #include "daemon/eviction.h"
 #include "daemon/json_text.h"
 #include "daemon/request_parts.h"
@@ -31,8 +31,8 @@ static json_t *read_drain(const struct request *request, uint32_t *ret_drain_ms)
 
 // ---- vGPU and process ------------------------------------------------------------------------------------
 
-// Returns whether the tenant is the process `pid`. A slot can name any process, so the daemon must have its pidfd: it opens
-// one only of a process that runs for the vGPU's owner or group, or that maps the ledger.
+// Returns whether the tenant is the process `pid`. A slot can name any process, so the daemon must have its pidfd: it
+// opens one only of a process that runs for the vGPU's owner or group, or that maps the ledger.
 static bool is_process(const struct tenant *tenant, pid_t pid)
 {
 	return eviction_concerns(tenant) && tenant->pid == pid && tenant->source.fd >= 0;
@@ -64,10 +64,11 @@ static struct vgpu *find_vgpu_of_process(const struct request *request, pid_t pi
 
 static json_t *refuse_process(json_int_t pid)
 {
-	return refuse("not_found",
-		      "process %lld does not run in a vGPU of yours, or has not used CUDA yet: `virgate ps%s` lists those "
-		      "that do",
-		      (long long)pid, sim_flag());
+	return refuse(
+		"not_found",
+		"process %lld does not run in a vGPU of yours, or has not used CUDA yet: `virgate ps%s` lists those "
+		"that do",
+		(long long)pid, sim_flag());
 }
 
 static json_t *read_process(const struct request *request, struct wish *wish)
@@ -84,8 +85,8 @@ static json_t *read_process(const struct request *request, struct wish *wish)
 	return wish->vgpu ? request_permit(request, wish->vgpu) : refuse_process(pid);
 }
 
-// Returns whether the vGPU accepts the wish now. Programs can be resumed even if the ledger was removed or the vGPU is being
-// removed.
+// Returns whether the vGPU accepts the wish now. Programs can be resumed even if the ledger was removed or the vGPU is
+// being removed.
 static bool accepts_wish(const struct request *request, const struct wish *wish, json_t **ret_answer)
 {
 	if (wish->is_out)
@@ -95,26 +96,34 @@ static bool accepts_wish(const struct request *request, const struct wish *wish,
 	return !*ret_answer;
 }
 
-// Reads the vGPU or the process of the request, and checks whether it accepts the wish. On false, *ret_answer is the
-// refusal, or NULL if the answer comes later.
-static bool read_wish(const struct request *request, struct wish *wish, json_t **ret_answer)
+// Reads the fields of the wish. Returns NULL or a refusal.
+static json_t *read_fields(const struct request *request, struct wish *wish)
 {
 	json_t *refusal = read_drain(request, &wish->drain_ms);
 	bool has_pid = json_object_get(request->object, "pid") != NULL;
 
-	if (!refusal && has_pid && json_object_get(request->object, "name"))
-		refusal = refuse("invalid", "both a vGPU and a process are named: name one of them");
-	if (!refusal && has_pid)
+	if (refusal)
+		return refusal;
+	if (has_pid && json_object_get(request->object, "name"))
+		return refuse("invalid", "both a vGPU and a process are named: name one of them");
+	if (has_pid)
 		refusal = read_process(request, wish);
-	else if (!refusal)
+	else
 		wish->vgpu = request_vgpu(request, "name", &refusal);
-	if (!refusal && !wish->vgpu->evictable)
-		refusal = refuse("unsupported",
-				 "vGPU %s is not evictable, so memory of its programs cannot move to the host: create "
-				 "it with --evictable%s",
-				 wish->vgpu->name, wish->is_out ? ", or suspend it with --deep" : "");
-	*ret_answer = refusal;
-	if (refusal || !accepts_wish(request, wish, ret_answer))
+	if (refusal || wish->vgpu->evictable)
+		return refusal;
+	return refuse("unsupported",
+		      "vGPU %s is not evictable, so memory of its programs cannot move to the host: create it with "
+		      "--evictable%s",
+		      wish->vgpu->name, wish->is_out ? ", or suspend it with --deep" : "");
+}
+
+// Reads the wish, and checks whether the vGPU accepts it. If it returns false, *ret_answer is the refusal, or NULL if
+// the answer comes later.
+static bool read_wish(const struct request *request, struct wish *wish, json_t **ret_answer)
+{
+	*ret_answer = read_fields(request, wish);
+	if (*ret_answer || !accepts_wish(request, wish, ret_answer))
 		return false;
 	if (wish->pid && !has_process(wish->vgpu, wish->pid)) // it has ended
 		*ret_answer = refuse_process(wish->pid);
@@ -145,8 +154,8 @@ static bool is_carried_out(const struct eviction *one, bool is_out)
 	}
 }
 
-// Returns whether the same wish was made before, and all addressed processes have carried it out. A process that gave up
-// can be asked again.
+// Returns whether the same wish was made before, and all addressed processes have carried it out. A process that gave
+// up can be asked again.
 static bool is_repetition(const struct wish *wish)
 {
 	bool stands = wish->pid || eviction_is_suspended(wish->vgpu) == wish->is_out;

@@ -29,10 +29,11 @@ json_t *admit_share(const struct request *request, size_t device, const struct t
 			      "GPU %zu: asked for a share of %u %%, but nothing is left: other vGPUs have all of it; "
 			      "lower a share with `virgate set NAME --share PERCENT%s`",
 			      device, terms->share, sim_flag());
-	return refuse("limit",
-		      "GPU %zu: asked for a share of %u %%, but %u %% is left: other vGPUs have %u %%; ask for less, or "
-		      "lower a share with `virgate set NAME --share PERCENT%s`",
-		      device, terms->share, 100 - others, others, sim_flag());
+	return refuse(
+		"limit",
+		"GPU %zu: asked for a share of %u %%, but %u %% is left: other vGPUs have %u %%; ask for less, or "
+		"lower a share with `virgate set NAME --share PERCENT%s`",
+		device, terms->share, 100 - others, others, sim_flag());
 }
 
 json_t *read_share(const struct request *request, unsigned int *ret_share)

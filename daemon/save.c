@@ -1,5 +1,6 @@
-// Syncing a disk takes long, so a thread writes the state (work.h), one write after the other. All changes during a write
-// go into the next one. So no request waits for more than two writes, and the file never returns to an older state.
+// Syncing a disk takes long, so a thread writes the state (work.h), one write after the other. All changes during a
+// write go into the next one. So no request waits for more than two writes, and the file never returns to an older
+// state.
 #include "daemon/save.h"
 
 #include "base/descriptor.h"

@@ -192,7 +192,7 @@ static void run_search(struct work *work)
 		closedir(directory);
 }
 
-// ---- in the main thread ----------------------------------------------------------------------------------------------
+// ---- in the main thread ---------------------------------------------------------------------------------------
 
 static const struct found *find_process(const struct search *search, const struct tenant *tenant)
 {
@@ -255,7 +255,9 @@ static void request_tenants(struct search *search)
 	}
 }
 
-static void begin_search(const struct node *node, struct vgpu *vgpu, bool for_heirs)
+enum purpose { FOR_TENANTS, FOR_HEIRS };
+
+static void start_search(const struct node *node, struct vgpu *vgpu, enum purpose purpose)
 {
 	if (vgpu->search)
 		return; // the caller asks again if that one does not suffice
@@ -264,7 +266,7 @@ static void begin_search(const struct node *node, struct vgpu *vgpu, bool for_he
 		return;
 	search->work = (struct work){.run = run_search, .done = end_search};
 	search->vgpu = vgpu;
-	search->for_heirs = for_heirs;
+	search->for_heirs = purpose == FOR_HEIRS;
 	search->is_limited = user_is_limited(node, vgpu->owner);
 	search->owner = vgpu->owner;
 	search->group = vgpu->group;
@@ -284,19 +286,19 @@ static void begin_search(const struct node *node, struct vgpu *vgpu, bool for_he
 		return;
 	}
 	vgpu->search = search;
-	if (for_heirs)
+	if (purpose == FOR_HEIRS)
 		vgpu->heirs = HEIRS_SEARCHED;
 }
 
 void search_begin(struct node *node, struct vgpu *vgpu)
 {
-	begin_search(node, vgpu, false);
+	start_search(node, vgpu, FOR_TENANTS);
 }
 
 bool search_knows_heirs(struct node *node, struct vgpu *vgpu)
 {
 	if (vgpu->heirs == HEIRS_UNKNOWN)
-		begin_search(node, vgpu, true);
+		start_search(node, vgpu, FOR_HEIRS);
 	return vgpu->heirs == HEIRS_KNOWN;
 }
 

@@ -9,7 +9,7 @@
 #include "daemon/mend.h"
 #include "daemon/mps.h"
 #include "daemon/names.h"
-#include "daemon/place.h"
+#include "daemon/directory.h"
 #include "daemon/registry.h"
 #include "daemon/save.h"
 #include "daemon/say.h"
@@ -114,10 +114,10 @@ static void wait_for_threads(struct node *node)
 
 int start_node(struct node *node)
 {
-	static const struct place_events events = {connection_accept, restore_vgpus};
+	static const struct directory_events events = {connection_accept, restore_vgpus};
 	struct vg_ledger_owner self;
 
-	if (place_prepare(node, &events) < 0)
+	if (directory_prepare(node, &events) < 0)
 		return -1;
 	if (vg_ledger_self(&self) < 0) {
 		say("/proc is not mounted here");
@@ -133,7 +133,7 @@ int start_node(struct node *node)
 	broker_load_pages(node);
 	wait_for_threads(node);
 	admission_publish(node);
-	return place_listen(node);
+	return directory_listen(node);
 }
 
 void start_finish(struct node *node)
@@ -146,5 +146,5 @@ void start_finish(struct node *node)
 	mps_end(node);
 	say_left_out(UINT64_MAX, &(uint64_t){0});
 	vg_system_close(node->system);
-	place_release(node);
+	directory_release(node);
 }

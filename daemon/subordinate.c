@@ -97,8 +97,8 @@ static void end_reading(struct node *node, struct work *work)
 	free(table);
 	table = (struct table *)work;
 	if (table->is_cut)
-		say("%s has more than %d ranges, or more than %d bytes: the limits of users do not count the others", path,
-		    MOST_RANGES, MOST_FILE);
+		say("%s has more than %d ranges, or more than %d bytes: the limits of users do not count the others",
+		    path, MOST_RANGES, MOST_FILE);
 	struct table *smaller = realloc(table, sizeof *table + table->count * sizeof *table->ranges);
 	if (smaller)
 		table = smaller;

@@ -1,5 +1,5 @@
-// Subordinate user ids (subuid(5)). Their owner can act under each of them (newuidmap), so the limits of the owner apply
-// to them. Main thread only.
+// Subordinate user ids (subuid(5)). Their owner can act under each of them (newuidmap), so the limits of the owner
+// apply to them. Main thread only.
 #pragma once
 #include <stdbool.h>
 

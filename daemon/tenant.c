@@ -99,8 +99,8 @@ static bool is_known_guest(const struct node *node, const struct tenant *guest)
 	return false;
 }
 
-// Opens a pidfd of the tenant's process, or notes that it has ended. A slot can name any process, so only a process that
-// runs for the vGPU's owner or group is watched, or one that is known to have the ledger mapped.
+// Opens a pidfd of the tenant's process, or notes that it has ended. A slot can name any process, so only a process
+// that runs for the vGPU's owner or group is watched, or one that is known to have the ledger mapped.
 static void watch_tenant(struct node *node, struct tenant *tenant)
 {
 	const struct vgpu *vgpu = tenant->vgpu;
@@ -436,6 +436,6 @@ void tenant_reap(struct node *node)
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
 		waiting |= reap_device(node, device);
 	if (waiting)
-		node->next_reap_ns =
-			vg_clock_monotonic_ns() + (is_release_pending(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
+		node->next_reap_ns = vg_clock_monotonic_ns() +
+				     (is_release_pending(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
 }

@@ -1,5 +1,5 @@
-// The tenants of vGPUs: reads the slots of ledgers, watches their processes, and reaps those that have ended. Main thread
-// only.
+// The tenants of vGPUs: reads the slots of ledgers, watches their processes, and reaps those that have ended. Main
+// thread only.
 #pragma once
 #include "daemon/node.h"
 

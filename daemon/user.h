@@ -2,7 +2,8 @@
 #pragma once
 #include "daemon/node.h"
 
-// Limits of one user. The system's daemon applies them to all users except root; a user's own daemon has no other users.
+// Limits of one user. The system's daemon applies them to all users except root; a user's own daemon has no other
+// users.
 enum {
 	USER_CONNECTIONS = 128, // accepted and not closed
 	USER_SERVED = 16,	// connections that the loop reads at a time; the others wait
@@ -38,8 +39,8 @@ struct user {
 struct user *user_of(uid_t uid);
 // Forgets users for whom nothing is counted.
 void user_forget_idle(struct node *node);
-// Returns the user with the epoll instance of the user's sources, of which the loop handles one event in each iteration.
-// NULL: no descriptor is left.
+// Returns the user with the epoll instance of the user's sources, of which the loop handles one event in each
+// iteration. NULL: no descriptor is left.
 struct user *user_events(struct node *node, uid_t uid);
 // Returns the user whose limits apply: the owner of a subordinate id.
 uid_t user_owner(uid_t uid);

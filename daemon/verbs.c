@@ -1,5 +1,5 @@
-// The table of verbs, and the verbs that need no file of their own. Every refusal is a whole sentence with the figures and
-// with what to do.
+// The table of verbs, and the verbs that need no file of their own. Every refusal is a whole sentence with the figures
+// and with what to do.
 #include "daemon/verbs.h"
 
 #include "base/parts.h"
@@ -8,7 +8,7 @@
 #include "daemon/listing.h"
 #include "daemon/measure.h"
 #include "daemon/names.h"
-#include "daemon/place.h"
+#include "daemon/directory.h"
 #include "daemon/request_parts.h"
 #include "daemon/say.h"
 #include "daemon/signals.h"
@@ -46,7 +46,10 @@ static json_t *answer_list(const struct request *request)
 {
 	for (struct vgpu *vgpu = request->node->vgpus; vgpu; vgpu = vgpu->next) {
 		enum authority_class class = authority_classify(request->peer, vgpu->owner, vgpu->group);
-		measure_for_listing(request->node, vgpu, authority_allows(AUTHORITY_TENANTS, class));
+		if (authority_allows(AUTHORITY_TENANTS, class))
+			measure_for_listing(request->node, vgpu);
+		else
+			measure_for_summary(request->node, vgpu);
 	}
 	return agree_with("vgpus", listing_vgpus(request->node, request->peer));
 }
@@ -58,8 +61,8 @@ static json_t *answer_inspect(const struct request *request)
 
 	if (!vgpu)
 		return refusal;
-	measure_for_listing(request->node, vgpu, true);
-	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
+	measure_for_listing(request->node, vgpu);
+	return agree_with("vgpu", listing_vgpu(request->node, vgpu, LISTING_FULL));
 }
 
 static json_t *answer_logs(const struct request *request)
@@ -97,7 +100,7 @@ static json_t *answer_shutdown(const struct request *request)
 	request->node->is_leaving = true;
 	request->node->was_shut_down = true;
 	// Before the answer: a client that connects after it must reach the next daemon, not this one.
-	place_leave(request->node);
+	directory_leave(request->node);
 	return agree();
 }
 

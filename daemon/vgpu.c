@@ -106,8 +106,8 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 	return 0;
 }
 
-// Writes the limit and the share of the state file into the ledger, which the tenants obey. They differ if a daemon ended
-// between its two writes, or if a tenant has changed them.
+// Writes the limit and the share of the state file into the ledger, which the tenants obey. They differ if a daemon
+// ended between its two writes, or if a tenant has changed them.
 static void adopt_limit(struct vgpu *vgpu)
 {
 	uint64_t charged;

@@ -4,8 +4,8 @@
 
 // Creates the ledger and adds the vGPU to the list. Returns 0 or -errno.
 int vgpu_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
-// Takes over the vGPU with the ledger that an earlier daemon left. If the ledger is missing or broken, the vGPU is damaged
-// until mend.h creates it again. Returns 0, or -errno if the ledger cannot be read now.
+// Takes over the vGPU with the ledger that an earlier daemon left. If the ledger is missing or broken, the vGPU is
+// damaged until mend.h creates it again. Returns 0, or -errno if the ledger cannot be read now.
 int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
 // Takes over ledgers that are in no file, as ephemeral vGPUs.
 void vgpu_adopt_strays(struct node *node);

@@ -40,21 +40,21 @@ static bool make_timer(timer_t *ret_timer)
 	return timer_create(CLOCK_MONOTONIC, &event, ret_timer) == 0;
 }
 
-static void set_timer(timer_t timer, bool running)
+static void start_timer(timer_t timer)
 {
-	const struct timespec step = {.tv_nsec = running ? TIMER_MS * 1000000 : 0};
+	const struct timespec step = {.tv_nsec = TIMER_MS * 1000000};
 
 	timer_settime(timer, 0, &(struct itimerspec){step, step}, NULL);
 }
 
 void work_start_timer(void)
 {
-	set_timer(loop_timer, true);
+	start_timer(loop_timer);
 }
 
 void work_stop_timer(void)
 {
-	set_timer(loop_timer, false);
+	timer_settime(loop_timer, 0, &(struct itimerspec){0}, NULL);
 }
 
 static void ignore_signal(int signal)
@@ -104,7 +104,7 @@ static void *run_worker(void *worker_)
 	if (worker->lane != WORK_DISK)
 		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop has priority
 	if (timed)
-		set_timer(timer, true);
+		start_timer(timer);
 	pthread_mutex_lock(&lock);
 	while ((work = next_work(worker))) {
 		pthread_mutex_unlock(&lock);

@@ -1,5 +1,5 @@
-// Work that can take long because of a user's doing: closing the user's descriptors, reading what the kernel shows of the
-// user's processes. A thread of that user does it, so that it delays nobody else. Main thread only, except `run`.
+// Work that can take long because of a user's doing: closing the user's descriptors, reading what the kernel shows of
+// the user's processes. A thread of that user does it, so that it delays nobody else. Main thread only, except `run`.
 #pragma once
 #include "daemon/user.h"
 

@@ -8,7 +8,8 @@
 
 // Begins a session with its first request. Takes `fd`; the session ends by itself.
 void broker_begin_session(struct node *node, int fd, const struct authority_peer *peer, const char *text);
-// Ends sessions that have waited too long, and takes the next step of revocations. Lowers *deadline to the next such time.
+// Ends sessions that have waited too long, and takes the next step of revocations. Lowers *deadline to the next such
+// time.
 void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline);
 // Takes over the publications of an earlier daemon.
 void broker_load_pages(struct node *node);

@@ -48,28 +48,30 @@ static void end_session(struct node *node, struct session *session)
 	free(session);
 }
 
-static void answer_request(struct node *node, struct session *session, const char *text, bool first)
+enum order { REQUEST_FIRST, REQUEST_LATER }; // of a session
+
+static void answer_request(struct node *node, struct session *session, const char *text, enum order order)
 {
 	static const struct {
 		const char *op;
-		bool first;
+		enum order order;
 		enum session_state state; // in which it is allowed
 		void (*begin)(struct session *session, const struct request *request);
 	} ops[] = {
-		{"publish", true, SESSION_ENDED, publish_begin},
-		{"open", true, SESSION_ENDED, open_begin},
-		{"revoke", true, SESSION_ENDED, revoke_begin},
-		{"commit", false, SESSION_REGISTERED, publish_commit},
-		{"withdraw", false, SESSION_PUBLISHED, publish_withdraw},
+		{"publish", REQUEST_FIRST, SESSION_ENDED, publish_begin},
+		{"open", REQUEST_FIRST, SESSION_ENDED, open_begin},
+		{"revoke", REQUEST_FIRST, SESSION_ENDED, revoke_begin},
+		{"commit", REQUEST_LATER, SESSION_REGISTERED, publish_commit},
+		{"withdraw", REQUEST_LATER, SESSION_PUBLISHED, publish_withdraw},
 	};
 	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	struct request request = {.node = node, .peer = &session->peer, .object = object, .verb = AUTHORITY_REVOKE};
 	const char *op = json_string_value(json_object_get(object, "op"));
-	json_t *refusal = first ? request_check_gpus(&request) : NULL;
+	json_t *refusal = order == REQUEST_FIRST ? request_check_gpus(&request) : NULL;
 	bool known = false;
 
 	for (size_t i = 0; op && !refusal && i < sizeof ops / sizeof *ops; i++) {
-		if (strcmp(op, ops[i].op) != 0 || ops[i].first != first || ops[i].state != session->state)
+		if (strcmp(op, ops[i].op) != 0 || ops[i].order != order || ops[i].state != session->state)
 			continue;
 		known = true;
 		ops[i].begin(session, &request);
@@ -114,7 +116,7 @@ static void receive_request(struct node *node, struct session *session)
 	if (r < 0 || message.type != VG_WIRE_SHARE)
 		end_session(node, session);
 	else
-		answer_request(node, session, message.text, false);
+		answer_request(node, session, message.text, REQUEST_LATER);
 }
 
 static void handle_events(struct node *node, struct session *session, uint32_t events)
@@ -198,7 +200,7 @@ void broker_begin_session(struct node *node, int fd, const struct authority_peer
 	if (r < 0)
 		end_session(node, session); // the process has ended, or no descriptor is left
 	else
-		answer_request(node, session, text, true);
+		answer_request(node, session, text, REQUEST_FIRST);
 	BROKER_STEP("a session began");
 }
 

@@ -26,7 +26,8 @@ static const char *name_state(const struct edition *edition)
 static json_t *list_edition(const struct node *node, const struct edition *edition, const struct authority_peer *peer)
 {
 	const struct publication *publication = edition->publication;
-	bool with_readers = authority_allows(AUTHORITY_READERS, authority_classify(peer, publication->owner, edition->group));
+	bool with_readers =
+		authority_allows(AUTHORITY_READERS, authority_classify(peer, publication->owner, edition->group));
 	json_t *readers = with_readers ? json_array() : json_null(), *device = json_null();
 
 	for (size_t i = 0; i < vg_system_device_count(node->system); i++)

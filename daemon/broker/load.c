@@ -52,7 +52,8 @@ static void load_page(struct node *node, const char *name)
 		    (node->system_wide || page.owner == geteuid());
 	struct publication *publication = is_valid ? publication_add(node, name, page.owner, page.id) : NULL;
 	if (!publication || page_map(publication, path, fd) < 0) {
-		say("%s/publications/%.*s is no publication's page: removed", node->runtime_dir, VG_WIRE_NAME - 1, name);
+		say("%s/publications/%.*s is no publication's page: removed", node->runtime_dir, VG_WIRE_NAME - 1,
+		    name);
 		unlink(path);
 		if (publication)
 			publication_release(node, publication);

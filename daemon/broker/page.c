@@ -1,4 +1,5 @@
-// Readers' mappings of a page continue to work when this daemon is killed, and the next daemon can continue to write it.
+// Readers' mappings of a page continue to work when this daemon is killed, and the next daemon can continue to write
+// it.
 #include "daemon/broker/page.h"
 
 #include "base/descriptor.h"
@@ -49,8 +50,8 @@ int page_create(struct node *node, struct publication *publication)
 	if (fd < 0)
 		return -errno;
 	BROKER_STEP("the page's file is empty");
-	// Writing reports a full file system here, not at an access to the mapping. After posix_fallocate() the removal of
-	// the file would take 3 ms on ext4.
+	// Writing reports a full file system here, not at an access to the mapping. After posix_fallocate() the
+	// removal of the file would take 3 ms on ext4.
 	ssize_t written = pwrite(fd, (char[VG_PAGE_SIZE]){0}, VG_PAGE_SIZE, 0);
 	int r = written == VG_PAGE_SIZE ? page_map(publication, path, fd) : written < 0 ? -errno : -ENOSPC;
 	if (r < 0) {
@@ -73,8 +74,8 @@ bool broker_mend_page(const struct node *node, const void *address)
 		const char *page = (const char *)one->page;
 		if ((const char *)address < page || (const char *)address >= page + VG_PAGE_SIZE)
 			continue;
-		return mmap(one->page, VG_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-			    0) == one->page;
+		return mmap(one->page, VG_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			    -1, 0) == one->page;
 	}
 	return false;
 }

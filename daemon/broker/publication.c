@@ -135,8 +135,9 @@ void edition_withdraw(struct node *node, struct edition *edition)
 
 // ---- limits of a user ---------------------------------------------------------------------------------------
 
-// The broker uses at most half of the daemon's descriptors. Each user of the system's daemon can have a quarter of them.
-static size_t descriptors_of_user(const struct node *node)
+// The broker uses at most half of the daemon's descriptors. Each user of the system's daemon can have a quarter of
+// them.
+static size_t count_allowed_descriptors(const struct node *node)
 {
 	struct rlimit files = {.rlim_cur = 1024};
 
@@ -171,7 +172,7 @@ static struct usage sum_usage(const struct node *node, uid_t user)
 json_t *broker_check_room(const struct node *node, uid_t user, const struct usage *more)
 {
 	struct usage now = sum_usage(node, user);
-	size_t descriptors = descriptors_of_user(node);
+	size_t descriptors = count_allowed_descriptors(node);
 
 	if (now.editions + more->editions > BROKER_EDITIONS_MAX)
 		return refuse("limit", "you have %zu publications, and %d are the most: withdraw some", now.editions,

@@ -214,7 +214,7 @@ static void keep_packet(struct edition *edition, struct packet *packet)
 }
 
 // Copies a valid packet into *ret_packet. Returns NULL or a refusal.
-static json_t *take_packet(const struct node *node, const struct session *session, const struct share_header *header,
+static json_t *copy_packet(const struct node *node, const struct session *session, const struct share_header *header,
 			   const char *body, const int *descriptors, unsigned int count, struct packet **ret_packet)
 {
 	const struct edition *edition = session->edition;
@@ -258,7 +258,7 @@ bool publish_receive_packet(struct node *node, struct session *session)
 		refusal = refuse("protocol", "publication %s: a packet of %zd bytes is none of an offer",
 				 edition->publication->name, got);
 	else
-		refusal = take_packet(node, session, &header, body, descriptors, count, &packet);
+		refusal = copy_packet(node, session, &header, body, descriptors, count, &packet);
 	if (refusal) {
 		for (unsigned int i = 0; i < count; i++)
 			discard(descriptors[i]);
@@ -316,7 +316,7 @@ static json_t *check_ticket(struct session *session, const struct request *reque
 }
 
 // Makes the edition the one that can be opened. Readers of the previous one keep it, and are notified.
-static void supersede(struct node *node, struct publication *publication, struct edition *edition)
+static void replace_current(struct node *node, struct publication *publication, struct edition *edition)
 {
 	struct edition *before = publication_current(publication);
 	struct vg_wire_page *page = publication->page;
@@ -334,7 +334,8 @@ static void supersede(struct node *node, struct publication *publication, struct
 }
 
 // Gives the edition its generation, its page and its ticket. Returns NULL or a refusal.
-static json_t *complete_edition(struct session *session, const struct request *request, char ret_ticket[TICKET_TEXT + 1])
+static json_t *complete_edition(struct session *session, const struct request *request,
+				char ret_ticket[TICKET_TEXT + 1])
 {
 	struct node *node = request->node;
 	struct edition *edition = session->edition;
@@ -367,7 +368,8 @@ void publish_commit(struct session *session, const struct request *request)
 	json_t *refusal;
 
 	if (publication->refuses)
-		refusal = refuse("busy", "publication %s is being revoked: try again when that is done", publication->name);
+		refusal = refuse("busy", "publication %s is being revoked: try again when that is done",
+				 publication->name);
 	else
 		refusal = complete_edition(session, request, ticket);
 	if (refusal) {
@@ -376,7 +378,7 @@ void publish_commit(struct session *session, const struct request *request)
 	}
 	find_vgpu(node, session, edition->vgpu);
 	if (edition->generation >= publication->newest)
-		supersede(node, publication, edition);
+		replace_current(node, publication, edition);
 	session->state = SESSION_PUBLISHED;
 	for (int i = 0; i < VG_PAGE_ID; i++)
 		sprintf(id + 2 * i, "%02x", publication->id[i]);

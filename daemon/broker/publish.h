@@ -1,4 +1,5 @@
-// Publishing: a name, its ranges with their descriptors, and then the commit, which makes them visible. Main thread only.
+// Publishing: a name, its ranges with their descriptors, and then the commit, which makes them visible. Main thread
+// only.
 #pragma once
 #include "daemon/broker/state.h"
 #include "daemon/request.h"

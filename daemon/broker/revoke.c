@@ -1,7 +1,7 @@
-// Steps of a revocation: the readers are asked to release the memory, and have time until a deadline. Then the publication
-// is withdrawn. Then, if the client allows it, readers of the publication's owner are ended by SIGTERM, and after a moment
-// by SIGKILL; readers of other users never are. The revocation ends when no lease is left, or after the last step. The
-// answer names that step.
+// Steps of a revocation: the readers are asked to release the memory, and have time until a deadline. Then the
+// publication is withdrawn. Then, if the client allows it, readers of the publication's owner are ended by SIGTERM,
+// and after a moment by SIGKILL; readers of other users never are. The revocation ends when no lease is left, or after
+// the last step. The answer names that step.
 #include "daemon/broker/revoke.h"
 
 #include "base/clock.h"
@@ -82,7 +82,8 @@ static void finish_revoking(struct node *node, struct session *revoker, struct p
 	publication_release(node, publication);
 }
 
-static bool may_signal(const struct session *session, const struct session *revoker, const struct publication *publication)
+static bool may_signal(const struct session *session, const struct session *revoker,
+		       const struct publication *publication)
 {
 	return is_reader(session, publication) && session->peer.uid == publication->owner && session->process.fd >= 0 &&
 	       session->peer.pid != revoker->peer.pid;
@@ -202,7 +203,8 @@ void revoke_begin(struct session *session, const struct request *request)
 	for (struct edition *edition = publication->editions; edition; edition = edition->next) {
 		edition_notify_readers(node, edition, VG_WIRE_ASKED_BACK, session->deadline_ns);
 		if (edition->publisher && edition->publisher->state == SESSION_PUBLISHED)
-			edition_notify(edition->publisher, VG_WIRE_ASKED_BACK, edition->generation, session->deadline_ns);
+			edition_notify(edition->publisher, VG_WIRE_ASKED_BACK, edition->generation,
+				       session->deadline_ns);
 	}
 	BROKER_STEP("asked back");
 	revoke_check(node, publication);

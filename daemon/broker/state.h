@@ -1,8 +1,8 @@
 // The state of the broker. Main thread only.
 //
-// A publication is a name. Each time it is published it gets another edition, with the next generation. An edition exists
-// while its publisher is connected or a reader has a lease on it. A session is the connection of a publisher, of a reader,
-// or of a client that revokes. It ends with the connection or with the process, whichever is first.
+// A publication is a name. Each time it is published it gets another edition, with the next generation. An edition
+// exists while its publisher is connected or a reader has a lease on it. A session is the connection of a publisher,
+// of a reader, or of a client that revokes. It ends with the connection or with the process, whichever is first.
 #pragma once
 #include "daemon/authority.h"
 #include "daemon/node.h"

@@ -1,5 +1,5 @@
-// Only in the daemon that tests kill. The environment variable BROKER_STEP has the number of the step at which the daemon
-// kills itself, as kill -9 does.
+// Only in the daemon that tests kill. The environment variable BROKER_STEP has the number of the step at which the
+// daemon kills itself, as kill -9 does.
 #include "daemon/broker/step.h"
 
 #include "daemon/say.h"

@@ -23,8 +23,8 @@ static int read_key(const char *path, uint8_t key[crypto_generichash_KEYBYTES])
 	return read(fd, key, crypto_generichash_KEYBYTES) == crypto_generichash_KEYBYTES ? 0 : -EIO;
 }
 
-// Reads the key, or creates it when it is first needed. It is used only while programs run that a daemon of this runtime
-// directory has served.
+// Reads the key, or creates it when it is first needed. It is used only while programs run that a daemon of this
+// runtime directory has served.
 static int find_key(const struct node *node, uint8_t ret_key[crypto_generichash_KEYBYTES])
 {
 	static uint8_t key[crypto_generichash_KEYBYTES]; // stays the same if somebody removes its file
@@ -78,7 +78,8 @@ static int compute_mac(const struct node *node, const struct edition *edition, u
 	memcpy(signed_data.name, edition->publication->name, sizeof signed_data.name);
 	memcpy(signed_data.id, edition->publication->id, sizeof signed_data.id);
 	memcpy(signed_data.digest, edition->digest, sizeof signed_data.digest);
-	crypto_generichash(ret_mac, TICKET_TEXT / 2, (const uint8_t *)&signed_data, sizeof signed_data, key, sizeof key);
+	crypto_generichash(ret_mac, TICKET_TEXT / 2, (const uint8_t *)&signed_data, sizeof signed_data, key,
+			   sizeof key);
 	sodium_memzero(key, sizeof key);
 	return 0;
 }

@@ -1,9 +1,9 @@
 // The complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write to their
 // ledgers and truncate them, and end; time passes. Input: records of {action, which, length, bytes}. The users are two
 // processes, so that the kernel reports their credentials; as root, each has its own user id.
+#include "daemon/directory.h"
 #include "daemon/discard.h"
 #include "daemon/loop.h"
-#include "daemon/place.h"
 #include "daemon/say.h"
 #include "daemon/start.h"
 #include "daemon/verbs.h"
@@ -155,7 +155,7 @@ static void run_loop(void)
 		int r = loop_step(&node, 0);
 		if (r < 0) { // a user who may do so shut it down: continue as the next daemon
 			node.is_leaving = node.is_interrupted = node.was_shut_down = false;
-			if (place_listen(&node) < 0)
+			if (directory_listen(&node) < 0)
 				abort();
 		}
 		if (r == 0)

@@ -1,5 +1,5 @@
 // Everything in the directory is reached through its descriptor (docs/decisions.md, "The runtime directory").
-#include "daemon/place.h"
+#include "daemon/directory.h"
 
 #include "base/hash.h"
 #include "base/descriptor.h"
@@ -22,7 +22,7 @@
 
 enum { LOCK_PATIENCE_MS = 2000, NAME_PATIENCE_MS = 1000, LIVE_PROBES = 3 };
 
-static struct place_events notify;
+static struct directory_events notify;
 
 // Creates and opens the directory, and sets its mode. Returns a descriptor, or -1 after a log line.
 static int open_directory(const struct node *node)
@@ -57,8 +57,8 @@ static bool is_live(const char *path)
 
 // ---- the name lock ----------------------------------------------------------------------------------------------
 
-// The second lock is an abstract socket. Its name is in no directory, so it stays when somebody removes the directory, and
-// disappears with its daemon.
+// The second lock is an abstract socket. Its name is in no directory, so it stays when somebody removes the directory,
+// and disappears with its daemon.
 static socklen_t format_name(const struct node *node, struct sockaddr_un *ret_address)
 {
 	memset(ret_address, 0, sizeof *ret_address);
@@ -76,7 +76,7 @@ static void name_connected(struct node *node, struct source *source, uint32_t ev
 	if (fd >= 0)
 		close(fd);
 	if (!node->is_leaving)
-		place_check(node);
+		directory_check(node);
 }
 
 enum holder { HOLDER_SAME_USER, HOLDER_OTHER_USER, HOLDER_UNKNOWN };
@@ -94,8 +94,8 @@ static enum holder find_holder(const struct sockaddr_un *address, socklen_t leng
 	return credentials.uid == geteuid() ? HOLDER_SAME_USER : HOLDER_OTHER_USER;
 }
 
-// Locks the name, unless another user has it. Returns false while another daemon of this user has it. `waited_ms`: the time
-// since the first attempt.
+// Locks the name, unless another user has it. Returns false while another daemon of this user has it. `waited_ms`: the
+// time since the first attempt.
 static bool lock_name(struct node *node, int waited_ms)
 {
 	struct sockaddr_un address;
@@ -154,7 +154,7 @@ static void write_lock(const struct node *node)
 		say("%s/lock: %m", node->runtime_dir);
 }
 
-static int take_lock(struct node *node)
+static int lock_directory(struct node *node)
 {
 	char text[32];
 
@@ -174,11 +174,11 @@ static int take_lock(struct node *node)
 	return 0;
 }
 
-int place_prepare(struct node *node, const struct place_events *events)
+int directory_prepare(struct node *node, const struct directory_events *events)
 {
 	notify = *events;
 	node->directory = open_directory(node);
-	return node->directory < 0 ? -1 : take_lock(node);
+	return node->directory < 0 ? -1 : lock_directory(node);
 }
 
 static void listener_ready(struct node *node, struct source *source, uint32_t events)
@@ -186,7 +186,7 @@ static void listener_ready(struct node *node, struct source *source, uint32_t ev
 	notify.connected(node);
 }
 
-int place_listen(struct node *node)
+int directory_listen(struct node *node)
 {
 	char path[PATH_MAX];
 	struct sockaddr_un address;
@@ -260,7 +260,7 @@ static int restore_directory(struct node *node)
 	write_lock(node);
 	reopen_log(node);
 	say("%s was removed by somebody: it is there again", node->runtime_dir);
-	return place_listen(node);
+	return directory_listen(node);
 }
 
 static bool is_same_file(const struct stat *left, const struct stat *right)
@@ -278,7 +278,7 @@ static bool is_in_place(const struct node *node)
 }
 
 // For example, a cleaner of temporary directories removes them.
-void place_check(struct node *node)
+void directory_check(struct node *node)
 {
 	char path[PATH_MAX];
 
@@ -286,18 +286,18 @@ void place_check(struct node *node)
 	if (!is_in_place(node)) {
 		if (restore_directory(node) == 0)
 			notify.restored(node);
-	} else if (access(path, F_OK) < 0 && errno == ENOENT && place_listen(node) == 0) {
+	} else if (access(path, F_OK) < 0 && errno == ENOENT && directory_listen(node) == 0) {
 		say("%s/virgated.sock was removed by somebody: it is there again", node->runtime_dir);
 	}
 }
 
-void place_leave(struct node *node)
+void directory_leave(struct node *node)
 {
 	if (is_in_place(node))
 		unlinkat(node->directory, "virgated.sock", 0);
 }
 
-void place_release(struct node *node)
+void directory_release(struct node *node)
 {
 	close(node->listener.fd);
 	close(node->name_lock.fd);
