@@ -1,5 +1,5 @@
-// A simulated node's broker, and peers that speak its protocol by hand. Memory is a pipe with the name that the
-// simulated driver would give it: the broker looks no further.
+// The broker of a simulated node, and peers that send its messages themselves. Device memory is a pipe with the name
+// that the simulated driver uses, which is all that the broker checks.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"
@@ -8,13 +8,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static bool for_all_users;	// the next daemon is the system's
+static bool for_all_users; // start_broker() starts the system's daemon
 static const char *simulated_gpu = "memory=1G,ctx=16M";
-static rlim_t descriptor_limit; // and may open so many; 0: as we may
+static rlim_t descriptor_limit; // of the next daemon; 0: that of the test
 
-// A daemon of the given program; -1 as `step`: all of its steps. Does not fail, so that one that kills itself may be
-// met.
-static inline bool start_broker_of(const char *program, int step)
+// Starts the daemon, which kills itself at the step of that number; -1: never. Returns whether it listens.
+static inline bool start_broker_program(const char *program, int step)
 {
 	int ready[2];
 	char number[12], at[12], state[300], log[300], sim[300], byte;
@@ -49,11 +48,11 @@ static inline bool start_broker_of(const char *program, int step)
 
 static inline void start_broker(void)
 {
-	if (!start_broker_of(VIRGATED, -1))
+	if (!start_broker_program(VIRGATED, -1))
 		FAIL("the daemon does not start: see %s/log", folder);
 }
 
-static inline void fresh_broker(void)
+static inline void start_fresh_broker(void)
 {
 	fresh_node();
 	start_broker();
@@ -80,10 +79,10 @@ static inline ino_t inode_of(int fd)
 	return status.st_ino;
 }
 
-// ---- words ----------------------------------------------------------------------------------------------------
+// ---- messages -------------------------------------------------------------------------------------------------
 
 // Sends a request with single quotes for double ones.
-__attribute__((format(printf, 2, 3))) static inline int speak(int fd, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline int send_request(int fd, const char *format, ...)
 {
 	char text[1024];
 	va_list arguments;
@@ -97,7 +96,7 @@ __attribute__((format(printf, 2, 3))) static inline int speak(int fd, const char
 	return vg_wire_send(fd, VG_WIRE_SHARE, 0, text, strlen(text), NULL, 0);
 }
 
-static inline int reach(void)
+static inline int connect_to_broker(void)
 {
 	int fd = vg_wire_connect(socket_path, 10000);
 
@@ -106,8 +105,9 @@ static inline int reach(void)
 	return fd;
 }
 
-// NULL: the connection ended, or timed out. A descriptor that came is *ret_page's, or closed.
-static inline json_t *hear(int fd, int *ret_page)
+// Receives the next answer. Returns NULL if the connection ended or timed out. Its descriptor goes to *ret_page, or is
+// closed.
+static inline json_t *receive_answer(int fd, int *ret_page)
 {
 	static struct vg_wire_message message;
 
@@ -123,8 +123,8 @@ static inline json_t *hear(int fd, int *ret_page)
 	return json_loads(message.text, 0, NULL);
 }
 
-// The next event's kind; 0: none within the time.
-static inline int event_within(int fd, int ms, struct vg_wire_event *ret_event)
+// Returns the kind of the next event; 0: none within the time.
+static inline int await_event(int fd, int ms, struct vg_wire_event *ret_event)
 {
 	static struct vg_wire_message message;
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -160,8 +160,8 @@ static inline bool send_ranges(int fd, const int *memory, unsigned int total, ui
 	return true;
 }
 
-// The descriptors become the caller's.
-static inline bool take_ranges(int fd, int *ret_memory, unsigned int total, uint32_t access)
+// Receives the packets of an offer. The caller closes the descriptors.
+static inline bool receive_ranges(int fd, int *ret_memory, unsigned int total, uint32_t access)
 {
 	for (unsigned int got = 0; got < total;) {
 		struct share_header header;
@@ -182,7 +182,7 @@ static inline bool take_ranges(int fd, int *ret_memory, unsigned int total, uint
 	return true;
 }
 
-// ---- whole exchanges --------------------------------------------------------------------------------------------
+// ---- sessions ---------------------------------------------------------------------------------------------------
 
 struct published {
 	int fd;
@@ -190,16 +190,16 @@ struct published {
 	char id[40], ticket[72];
 };
 
-// Registers `count` ranges; the connection, once all of them are there.
+// Publishes `count` ranges without a commit. Returns the connection after all of them have arrived.
 static inline int register_ranges(const char *name, const char *more, const int *memory, unsigned int count,
 				  uint32_t access)
 {
-	int fd = reach();
+	int fd = connect_to_broker();
 
-	CHECK_INT(speak(fd, "{'op':'publish','name':'%s','ranges':%u%s}", name, count, more), 0);
-	CHECK_AGREED(hear(fd, NULL));
+	CHECK_INT(send_request(fd, "{'op':'publish','name':'%s','ranges':%u%s}", name, count, more), 0);
+	CHECK_AGREED(receive_answer(fd, NULL));
 	CHECK(send_ranges(fd, memory, count, access));
-	CHECK_AGREED(hear(fd, NULL));
+	CHECK_AGREED(receive_answer(fd, NULL));
 	return fd;
 }
 
@@ -208,8 +208,8 @@ static inline struct published commit(int fd)
 	struct published published = {.fd = fd};
 	int page = -1;
 
-	CHECK_INT(speak(fd, "{'op':'commit'}"), 0);
-	json_t *reply = hear(fd, &page);
+	CHECK_INT(send_request(fd, "{'op':'commit'}"), 0);
+	json_t *reply = receive_answer(fd, &page);
 	if (!agreed(reply))
 		FAIL("%s", json_string_value(json_object_get(reply, "message")));
 	published.generation = json_integer_value(json_object_get(reply, "generation"));
@@ -221,7 +221,7 @@ static inline struct published commit(int fd)
 	return published;
 }
 
-// One range, with its own copy of the memory's descriptor gone from this process.
+// Publishes one range, and closes this process's descriptor of the memory.
 static inline struct published publish(const char *name, const char *more, int number)
 {
 	int memory = make_memory(number);
@@ -233,9 +233,9 @@ static inline struct published publish(const char *name, const char *more, int n
 
 static inline json_t *try_open(const char *name, const char *access, int *ret_fd)
 {
-	*ret_fd = reach();
-	CHECK_INT(speak(*ret_fd, "{'op':'open','name':'%s','access':'%s'}", name, access), 0);
-	return hear(*ret_fd, NULL);
+	*ret_fd = connect_to_broker();
+	CHECK_INT(send_request(*ret_fd, "{'op':'open','name':'%s','access':'%s'}", name, access), 0);
+	return receive_answer(*ret_fd, NULL);
 }
 
 struct lease {
@@ -247,17 +247,17 @@ struct lease {
 
 static inline struct lease open_lease(const char *name, const char *access)
 {
-	struct lease lease = {.fd = reach()};
+	struct lease lease = {.fd = connect_to_broker()};
 	int page = -1;
 
-	CHECK_INT(speak(lease.fd, "{'op':'open','name':'%s','access':'%s'}", name, access), 0);
-	json_t *reply = hear(lease.fd, &page);
+	CHECK_INT(send_request(lease.fd, "{'op':'open','name':'%s','access':'%s'}", name, access), 0);
+	json_t *reply = receive_answer(lease.fd, &page);
 	if (!agreed(reply))
 		FAIL("%s", json_string_value(json_object_get(reply, "message")));
 	lease.generation = json_integer_value(json_object_get(reply, "generation"));
 	snprintf(lease.ticket, sizeof lease.ticket, "%s", json_string_value(json_object_get(reply, "ticket")));
 	json_decref(reply);
-	CHECK(take_ranges(lease.fd, &lease.memory, 1, access[4] == '-'));
+	CHECK(receive_ranges(lease.fd, &lease.memory, 1, access[4] == '-'));
 	lease.page = mmap(NULL, VG_PAGE_SIZE, PROT_READ, MAP_SHARED, page, 0);
 	CHECK(lease.page != MAP_FAILED);
 	close(page);
@@ -271,8 +271,8 @@ static inline void close_lease(struct lease *lease)
 	munmap((void *)lease->page, VG_PAGE_SIZE);
 }
 
-// A figure of the list's first row of that name and generation (0: any); -1: there is no such row.
-static inline json_int_t listed(const char *name, json_int_t generation, const char *key, char *ret_text)
+// Returns a figure of the listing's first row with that name and generation (0: any); -1: there is no such row.
+static inline json_int_t listed_figure(const char *name, json_int_t generation, const char *key, char *ret_text)
 {
 	json_t *reply = ask("{'op':'publications'}"), *row;
 	json_int_t result = -1;
@@ -293,16 +293,16 @@ static inline json_int_t listed(const char *name, json_int_t generation, const c
 	return result;
 }
 
-// Until the list says so of it, or "gone" where it is in no row; at most two seconds.
+// Waits until the listing has that state, or until it has no such row for "gone"; at most two seconds.
 static inline void await_state(const char *name, json_int_t generation, const char *wanted)
 {
 	char state[32] = "";
 
 	for (int i = 0; i < 400; i++) {
-		if (listed(name, generation, "leases", NULL) < 0)
+		if (listed_figure(name, generation, "leases", NULL) < 0)
 			strcpy(state, "gone");
 		else
-			listed(name, generation, "state", state);
+			listed_figure(name, generation, "state", state);
 		if (strcmp(state, wanted) == 0)
 			return;
 		poll(NULL, 0, 5);
@@ -313,15 +313,16 @@ static inline void await_state(const char *name, json_int_t generation, const ch
 static inline void await_leases(const char *name, json_int_t wanted)
 {
 	for (int i = 0; i < 400; i++) {
-		if (listed(name, 0, "leases", NULL) == wanted)
+		if (listed_figure(name, 0, "leases", NULL) == wanted)
 			return;
 		poll(NULL, 0, 5);
 	}
-	FAIL("%s has %lld leases, not %lld", name, (long long)listed(name, 0, "leases", NULL), (long long)wanted);
+	FAIL("%s has %lld leases, not %lld", name, (long long)listed_figure(name, 0, "leases", NULL),
+	     (long long)wanted);
 }
 
-// How many descriptors of the memory the daemon has.
-static inline int held_by_daemon(int number)
+// Returns how many descriptors of the memory the daemon has.
+static inline int count_daemon_descriptors(int number)
 {
 	char path[64], link[320], target[320], wanted[64];
 	int count = 0;
@@ -337,10 +338,10 @@ static inline int held_by_daemon(int number)
 	return count;
 }
 
-// Another thread of it closes them.
+// Waits until a thread of the daemon has closed all descriptors of the memory.
 static inline void await_released(int number)
 {
-	for (int i = 0; i < 1000 && held_by_daemon(number); i++)
+	for (int i = 0; i < 1000 && count_daemon_descriptors(number); i++)
 		poll(NULL, 0, 5);
-	CHECK_INT(held_by_daemon(number), 0);
+	CHECK_INT(count_daemon_descriptors(number), 0);
 }

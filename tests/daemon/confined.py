@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs virgated with the restrictions of its unit, for tests where systemd does not run: the capabilities, the system
-calls, the socket families, and a file system that is read-only but for what the unit names. CONFINED_UNIT is the unit,
-CONFINED_PROGRAM the program, CONFINED_SETS a file with what `systemd-analyze syscall-filter` prints; the program's
-arguments are this one's."""
+"""Runs virgated with the restrictions of its unit, for tests on machines without systemd: the capabilities, the system
+calls, the socket families, and a file system that is read-only except for the paths in the unit. CONFINED_UNIT is the
+unit, CONFINED_PROGRAM the program, CONFINED_SETS a file with the output of `systemd-analyze syscall-filter`. The
+arguments are passed to the program."""
 import ctypes
 import os
 import re
@@ -31,13 +31,13 @@ def read_unit(path):
     return values
 
 
-def defines(path, pattern):
+def read_defines(path, pattern):
     return {name.lower(): int(number)
             for name, number in re.findall(pattern, open(f'{INCLUDE}/{path}', encoding='utf-8').read(), re.M)}
 
 
 def read_sets(path):
-    """What `systemd-analyze syscall-filter` prints: the name of a set, and below it what is in it."""
+    """Reads the output of `systemd-analyze syscall-filter`: the name of a set, and below it its members."""
     sets = {}
     for line in open(path, encoding='utf-8'):
         if line.startswith('@'):
@@ -47,20 +47,20 @@ def read_sets(path):
     return sets
 
 
-def names_of(item, sets):
-    return {name for member in sets[item] for name in names_of(member, sets)} if item.startswith('@') else {item}
+def expand_names(item, sets):
+    return {name for member in sets[item] for name in expand_names(member, sets)} if item.startswith('@') else {item}
 
 
-def allowed_calls(filters):
+def list_allowed_calls(filters):
     allowed, sets = set(), read_sets(os.environ['CONFINED_SETS'])
     for value in filters:
-        names = {name for item in value.lstrip('~').split() for name in names_of(item, sets)}
+        names = {name for item in value.lstrip('~').split() for name in expand_names(item, sets)}
         allowed = allowed - names if value.startswith('~') else allowed | names
-    numbers = defines('x86_64-linux-gnu/asm/unistd_64.h', r'^#define __NR_(\w+) (\d+)$')
+    numbers = read_defines('x86_64-linux-gnu/asm/unistd_64.h', r'^#define __NR_(\w+) (\d+)$')
     return {numbers[name] for name in allowed if name in numbers}, numbers['socket']
 
 
-def program_of(calls, socket):
+def make_filter(calls, socket):
     def instruction(code, true, false, value):
         return struct.pack('=HBBI', code, true, false, value)
     load, equal, give = 0x20, 0x15, 0x06
@@ -87,13 +87,13 @@ def set_mounts(writable):
 def main():
     unit = read_unit(os.environ['CONFINED_UNIT'])
     keep = {name.lower() for value in unit['CapabilityBoundingSet'] for name in value.split()}
-    capabilities = defines('linux/capability.h', r'^#define (CAP_\w+)\s+(\d+)$')
-    code, length = program_of(*allowed_calls(unit['SystemCallFilter']))
-    # What RuntimeDirectory= and StateDirectory= make writable lies below /tmp in tests.
+    capabilities = read_defines('linux/capability.h', r'^#define (CAP_\w+)\s+(\d+)$')
+    code, length = make_filter(*list_allowed_calls(unit['SystemCallFilter']))
+    # In tests the directories of RuntimeDirectory= and StateDirectory= are below /tmp.
     set_mounts(['/dev', '/proc', '/sys'] + [path for value in unit['ReadWritePaths'] for path in value.split()])
     for name, number in capabilities.items():
         if name not in keep and name != 'cap_last_cap':
-            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # a kernel that does not know it has nothing to drop
+            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # fails if the kernel does not know the capability
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 'no new privileges')
     buffer = ctypes.create_string_buffer(code, len(code))
     rules = struct.pack('=H6xQ', length, ctypes.addressof(buffer))

@@ -33,7 +33,7 @@ static void clean_up(void)
 		waitpid(daemon_pid, NULL, 0);
 		daemon_pid = 0;
 	}
-	// One that started by itself: the lock names it, and holds while it lives.
+	// A daemon that was started by `virgate`: the lock file has its number.
 	snprintf(command, sizeof command, "%s/lock", runtime_dir);
 	if (vg_file_read(command, text, sizeof text) > 0 && atoi(text) > 1 && access(socket_path, F_OK) == 0)
 		kill(atoi(text), SIGKILL);
@@ -55,7 +55,7 @@ __attribute__((format(printf, 1, 2))) static inline void set_world(const char *f
 		FAIL("cannot write %s", nvml_world);
 }
 
-// A fresh folder; two GPUs of 8 GiB, nobody on them.
+// Creates a new directory, and two GPUs of 8 GiB without processes.
 static inline void fresh_node(void)
 {
 	static bool registered;
@@ -73,7 +73,7 @@ static inline void fresh_node(void)
 	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
 }
 
-// Starts one in `at`; its descriptor of readiness says when. The child's pid.
+// Starts a daemon in the runtime directory `at`, and waits until it listens or has ended. Returns its pid.
 static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bool *ret_ready)
 {
 	int ready[2];
@@ -177,7 +177,7 @@ static inline json_int_t figure(const char *name, const char *key)
 	return result;
 }
 
-// Until the figure is that, at most `ms`. How long it took, -1: never.
+// Waits until the figure has the value, at most `ms`. Returns how many milliseconds it took; -1: it did not.
 static inline int await_figure(const char *name, const char *key, json_int_t wanted, int ms)
 {
 	uint64_t start = vg_clock_monotonic_ns();
@@ -192,7 +192,7 @@ static inline int await_figure(const char *name, const char *key, json_int_t wan
 	}
 }
 
-// A child in the vGPU that holds `bytes` and sleeps.
+// Starts a child in the vGPU that charges `bytes` and sleeps.
 static inline pid_t start_tenant(const char *name, uint64_t bytes)
 {
 	char path[400], byte = 0;

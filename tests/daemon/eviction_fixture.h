@@ -27,7 +27,7 @@ static inline struct vg_ledger *ledger_of(const char *name)
 	return ledger;
 }
 
-static inline void begin(void)
+static inline void start_evictable_node(void)
 {
 	fresh_node();
 	start_daemon();
@@ -35,7 +35,7 @@ static inline void begin(void)
 }
 
 // Returns the member of the vGPU, or of its process `pid`, in the listing. The caller owns the reference.
-static inline json_t *listed(const char *name, pid_t pid, const char *key)
+static inline json_t *read_member(const char *name, pid_t pid, const char *key)
 {
 	json_t *reply = ask("{'op':'inspect','name':'%s'}", name), *vgpu = json_object_get(reply, "vgpu"), *one;
 	json_t *from = pid ? NULL : json_object_get(vgpu, "eviction"), *value;
@@ -53,7 +53,7 @@ static inline json_t *listed(const char *name, pid_t pid, const char *key)
 
 static inline json_int_t number_of(const char *name, pid_t pid, const char *key)
 {
-	json_t *value = listed(name, pid, key);
+	json_t *value = read_member(name, pid, key);
 	json_int_t number = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
 
 	json_decref(value);
@@ -63,7 +63,7 @@ static inline json_int_t number_of(const char *name, pid_t pid, const char *key)
 static inline const char *text_of(const char *name, pid_t pid, const char *key)
 {
 	static char text[64];
-	json_t *value = listed(name, pid, key);
+	json_t *value = read_member(name, pid, key);
 
 	snprintf(text, sizeof text, "%s", json_is_string(value) ? json_string_value(value) : "null");
 	json_decref(value);
@@ -84,7 +84,7 @@ static inline void await_state(const char *name, pid_t pid, const char *wanted)
 }
 
 // Returns how many processes were asked.
-static inline size_t asked(json_t *reply)
+static inline size_t count_asked(json_t *reply)
 {
 	if (!agreed(reply))
 		FAIL("%s", json_string_value(json_object_get(reply, "message")));

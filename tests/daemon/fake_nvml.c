@@ -1,9 +1,9 @@
 // An NVML whose GPUs and processes are lines of the file that FAKE_NVML names:
 //   gpu <bytes>
 //   process <gpu> <pid> <bytes>
-//   silent                     (process lists answer an error)
-//   hidden <gpus>              (so many GPUs before these are hidden from this process, as a device cgroup does it)
-// So that a test decides when the driver lets go of a dead process's memory.
+//   silent                     (lists of processes return an error)
+//   hidden <gpus>              (so many GPUs before these are hidden from this process, as by a device cgroup)
+// So a test decides when the driver releases the memory of a dead process.
 #include "abi/nvml_abi.h"
 
 #include <stdbool.h>
@@ -24,9 +24,9 @@ struct world {
 	} process[PROCESSES];
 };
 
-static int devices[GPUS]; // a handle is an address in here
+static int devices[GPUS]; // a handle is an address in this array
 
-static struct world look(void)
+static struct world read_world(void)
 {
 	struct world world = {0};
 	const char *path = getenv("FAKE_NVML");
@@ -56,7 +56,7 @@ static unsigned index_of(nvmlDevice_t device)
 
 EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags)
 {
-	return look().gpus ? NVML_SUCCESS : NVML_ERROR_DRIVER_NOT_LOADED;
+	return read_world().gpus ? NVML_SUCCESS : NVML_ERROR_DRIVER_NOT_LOADED;
 }
 
 EXPORT nvmlReturn_t nvmlShutdown(void)
@@ -72,7 +72,7 @@ EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 
 EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
-	*count = look().gpus;
+	*count = read_world().gpus;
 	return NVML_SUCCESS;
 }
 
@@ -84,7 +84,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 {
-	snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012u", look().hidden + index_of(device) + 1);
+	snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012u", read_world().hidden + index_of(device) + 1);
 	return NVML_SUCCESS;
 }
 
@@ -96,14 +96,14 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-	*memory = (nvmlMemory_t){.total = look().memory[index_of(device)]};
+	*memory = (nvmlMemory_t){.total = read_world().memory[index_of(device)]};
 	return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
 							    nvmlProcessInfo_t *infos)
 {
-	struct world world = look();
+	struct world world = read_world();
 	unsigned found = 0;
 
 	if (world.silent)

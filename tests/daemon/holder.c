@@ -1,4 +1,4 @@
-// A tenant of the driver API: takes so many MiB, says so on stdout, and waits to be killed.
+// A tenant: allocates the given number of MiB, writes "ready" to standard output, and waits until it is killed.
 #include "abi/cuda_abi.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// A tenant of 512 MiB that checks what its modules and libraries cost it. The exit status tells
-// the first thing that was wrong.
+// A tenant with a limit of 512 MiB that checks what is charged for its modules and libraries. The exit status
+// identifies the line of the first failure.
 #include "abi/cuda_abi.h"
 
 #include <dlfcn.h>
@@ -30,16 +30,16 @@ static size_t free_mib(void)
 	return free / mib;
 }
 
-// The daemon may look at the device between a load and its charge: then what is loaded counts twice, as undeclared, until
-// it looks again.
-static bool comes_to(size_t least)
+// Waits until so much is free. If the daemon measures between a load and its charge, the module counts twice, as
+// undeclared, until the next measurement.
+static bool await_free(size_t least)
 {
 	for (int i = 0; i < 1000 && free_mib() < least; i++)
 		usleep(10000);
 	return free_mib() >= least;
 }
 
-// Loaded, unloaded, and again: the quota is as it was.
+// Loads and unloads modules several times: the free memory is the same afterwards.
 static int load_modules(void)
 {
 	CUmodule modules[FIT];
@@ -52,17 +52,17 @@ static int load_modules(void)
 		for (int i = 0; i < FIT; i++) {
 			MUST(p_cuModuleLoadData(&modules[i], image) == CUDA_SUCCESS);
 			MUST(free_mib() <= LIMIT_MIB - CONTEXT_MIB - 64 * (size_t)(i + 1));
-			MUST(comes_to(LIMIT_MIB - CONTEXT_MIB - 72 * (size_t)(i + 1)));
+			MUST(await_free(LIMIT_MIB - CONTEXT_MIB - 72 * (size_t)(i + 1)));
 		}
 		for (int i = 0; i < FIT; i++)
 			MUST(p_cuModuleUnload(modules[i]) == CUDA_SUCCESS);
-		MUST(comes_to(LIMIT_MIB - CONTEXT_MIB - 8));
+		MUST(await_free(LIMIT_MIB - CONTEXT_MIB - 8));
 	}
 	MUST(p_cuMemAlloc_v2(&address, 480 * mib) == CUDA_SUCCESS);
 	return 0;
 }
 
-// Loaded lazily, a library is there before its size is known: one too many is unloaded again.
+// A library is loaded lazily, so it exists before its size is known. One that exceeds the limit is unloaded again.
 static int load_libraries(void)
 {
 	enum { MANY = 12 };
@@ -85,7 +85,7 @@ static int load_libraries(void)
 	return 0;
 }
 
-// Memory that only an import holds, which was never mapped and so has not told its size.
+// Memory that only an import keeps, and that was never mapped, so its size is unknown to the importer.
 static int import_unmapped(void)
 {
 	enum { CHUNK_MIB = 64, MANY = 40 };
@@ -130,7 +130,7 @@ static int after_exec(void)
 	LOAD(cuMemAlloc_v2);
 
 	MUST(p_cuMemAlloc_v2(&address, 400 * mib) == CUDA_SUCCESS);
-	usleep(400000); // long enough for the daemon to look
+	usleep(400000); // long enough for a measurement of the daemon
 	MUST(free_mib() >= LIMIT_MIB - CONTEXT_MIB - 400 - 8);
 	MUST(p_cuMemAlloc_v2(&address, 64 * mib) == CUDA_SUCCESS);
 	return 0;

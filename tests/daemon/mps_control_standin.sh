@@ -1,6 +1,7 @@
 #!/bin/sh
-# Stands in for nvidia-cuda-mps-control -f: makes the files that clients look for, and stays until SIGTERM. It does what
-# the files beside it say: `fails` ends it at once, `deaf` lets it make no control file. `said` has a line for each start.
+# Replaces nvidia-cuda-mps-control -f: creates the files that clients look for, and runs until SIGTERM. Files beside it
+# control it: with `fails` it exits at once, with `deaf` it creates no control file. It appends a line to `said` at each
+# start.
 here=$(dirname "$(readlink -f "$0")")
 [ "$*" = -f ] || { echo "usage: $0 -f" >&2; exit 2; }
 echo "$$ $(id -u) $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY ${LD_PRELOAD:-none}" >>"$here/said"
@@ -11,7 +12,7 @@ if [ ! -e "$here/deaf" ]; then
 	rm -f "$CUDA_MPS_PIPE_DIRECTORY/control"
 	mkfifo "$CUDA_MPS_PIPE_DIRECTORY/control"
 fi
-while [ -d "$CUDA_MPS_PIPE_DIRECTORY" ]; do # not longer than its test
+while [ -d "$CUDA_MPS_PIPE_DIRECTORY" ]; do # until the test removes the directory
 	sleep 1 &
 	wait $!
 done

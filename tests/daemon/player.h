@@ -1,4 +1,4 @@
-// A process that is in a vGPU and plays its pager: it obeys the wishes of pager/page.h as a plan says, without a GPU.
+// A process in a vGPU that simulates a pager: it follows the wishes of pager/page.h according to a plan, without a GPU.
 #pragma once
 #include "base/clock.h"
 #include "ledger/ledger.h"
@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 
 struct player_plan {
-	uint64_t bytes; // that it has charged, and that can move; 0: it has no memory
-	enum pager_reason reason; // for which it gives up every wish to leave; DEVICE: every wish to return
+	uint64_t bytes; // of charged memory that can move; 0: none
+	enum pager_reason reason; // why it cannot leave; PAGER_DEVICE: why it cannot return
 	uint32_t row;
 	uint64_t missing;
 	unsigned int slow_ms; // how long a move takes
-	bool is_silent;	      // it answers nothing
+	bool is_silent;	      // it never answers
 	bool is_host;	      // vg_ledger_set_host()
 	bool breaks;	      // its first move fails
 };
@@ -80,7 +80,7 @@ __attribute__((noreturn)) static inline void player_play(const struct vg_ledger 
 	}
 }
 
-// Starts it in the vGPU of that ledger, and returns its pid when it is there.
+// Starts a player in the vGPU of that ledger. Returns its pid after it has entered.
 static inline pid_t start_player(const char *path, const struct player_plan *plan)
 {
 	int ready[2];
@@ -112,7 +112,7 @@ static inline pid_t start_player(const char *path, const struct player_plan *pla
 	return child;
 }
 
-// The words of a process in a ledger that the test has mapped.
+// Returns the words of a process in a ledger that the test has mapped.
 static inline struct pager_slot *player_slot(const struct vg_ledger *ledger, pid_t pid)
 {
 	struct vg_ledger_tenant tenant;

@@ -1,4 +1,4 @@
-// A daemon of the test's own on a simulated node, started as users start it. Include once.
+// A simulated node, whose daemon `virgate` starts as it does for users. Include in one file of a program.
 #pragma once
 #include "daemon_fixture.h"
 
@@ -8,7 +8,7 @@ static inline void end_daemon(void)
 		json_decref(ask("{'op':'shutdown'}"));
 }
 
-static inline void simulated_node(void)
+static inline void set_up_simulated_node(void)
 {
 	char path[300];
 
@@ -32,7 +32,7 @@ static inline int virgate(const char *arguments)
 }
 
 #ifdef HOLDER
-// `virgate run --vgpu NAME -- holder MIB`; returns the launcher once the memory is taken.
+// Runs `virgate run --vgpu NAME -- holder MIB`. Returns the launcher after the memory was allocated.
 static inline pid_t run_holder(const char *name, const char *mib)
 {
 	int out[2];

@@ -1,6 +1,6 @@
-// Preloaded into a daemon: a disk that waits or fails, and a directory of users and groups that waits, as files in the
-// directory SLOW_SYSTEM say: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. `waits-disk` and so on is there from
-// the first time that something waits. With `truncate-ledgers`, each old ledger is truncated as soon as it is mapped.
+// Preloaded into a daemon: makes the disk wait or fail, and the directory of users and groups wait. Files in the
+// directory SLOW_SYSTEM control it: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. It creates `waits-disk`
+// (and so on) at the first wait. With `truncate-ledgers`, it truncates each existing ledger as soon as it is mapped.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static bool is_there(const char *word, const char *what)
+static bool has_file(const char *word, const char *what)
 {
 	char path[512];
 
@@ -26,24 +26,24 @@ static void wait_while_held(const char *what)
 {
 	char path[512];
 
-	if (!is_there("hold", what))
+	if (!has_file("hold", what))
 		return;
 	snprintf(path, sizeof path, "%s/waits-%s", getenv("SLOW_SYSTEM"), what);
 	close(open(path, O_WRONLY | O_CREAT, 0600));
-	while (is_there("hold", what))
+	while (has_file("hold", what))
 		poll(NULL, 0, 5);
 }
 
 int fsync(int fd)
 {
 	wait_while_held("disk");
-	if (!is_there("fail", "disk"))
+	if (!has_file("fail", "disk"))
 		return 0;
 	errno = EIO;
 	return -1;
 }
 
-// Waits, and calls the C library's function of this name.
+// Defines a function that waits, and then calls the C library's function of the same name.
 #define SLOW(type, name, what, parameters, arguments)                                              \
 	type name parameters                                                                       \
 	{                                                                                          \
@@ -72,11 +72,11 @@ void *mmap64(void *at, size_t length, int protection, int flags, int fd, off64_t
 	void *mapped = ((void *(*)(void *, size_t, int, int, int, off64_t))dlsym(RTLD_NEXT, "mmap64"))(
 		at, length, protection, flags, fd, offset);
 
-	if (fd < 0 || !(flags & MAP_SHARED) || !is_there("truncate", "ledgers"))
+	if (fd < 0 || !(flags & MAP_SHARED) || !has_file("truncate", "ledgers"))
 		return mapped;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	char *base = readlink(path, name, sizeof name - 1) > 0 ? strstr(name, "/ledgers/") : NULL;
-	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0) // one that is being made has a temporary name
+	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0) // a new ledger has a temporary name at first
 		abort();
 	return mapped;
 }

@@ -1,4 +1,4 @@
-// Who may do what: the table of the manual page, row by row.
+// The table of who may do what, as in the manual page.
 #include "daemon/authority.h"
 #include "test.h"
 
@@ -17,7 +17,7 @@ static const struct {
 	{AUTHORITY_REVOKE, 1, 0, 0, 1}, {AUTHORITY_SHUTDOWN, 1, 0, 0, 1},
 };
 
-TEST(every_verb_and_class)
+TEST(each_class_may_use_the_verbs_of_the_table)
 {
 	CHECK_INT(sizeof expected / sizeof *expected, AUTHORITY_VERBS);
 	for (size_t i = 0; i < AUTHORITY_VERBS; i++) {
@@ -28,7 +28,7 @@ TEST(every_verb_and_class)
 	}
 }
 
-TEST(classes_of_peers)
+TEST(a_peer_is_classified_by_owner_and_group)
 {
 	struct authority_peer peer = {.uid = 1000, .groups = {1000, 20, 30}, .group_count = 3};
 
@@ -36,14 +36,14 @@ TEST(classes_of_peers)
 	CHECK_INT(authority_classify(&peer, 1001, 30), AUTHORITY_GROUP);
 	CHECK_INT(authority_classify(&peer, 1001, 40), AUTHORITY_OTHER);
 	CHECK_INT(authority_classify(&peer, 1001, (gid_t)-1), AUTHORITY_OTHER);
-	peer.groups[0] = (gid_t)-1; // "no group" is nobody's group
+	peer.groups[0] = (gid_t)-1; // this number means "no group", so no peer is in it
 	CHECK_INT(authority_classify(&peer, 1001, (gid_t)-1), AUTHORITY_OTHER);
 	peer.uid = 0;
 	CHECK_INT(authority_classify(&peer, 1001, 40), AUTHORITY_ROOT);
 	CHECK_INT(authority_classify(&peer, 0, 40), AUTHORITY_ROOT);
 }
 
-TEST(a_peer_is_who_the_kernel_says)
+TEST(a_peer_is_read_from_its_socket)
 {
 	struct authority_peer peer;
 	int ends[2];

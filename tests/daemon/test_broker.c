@@ -1,19 +1,19 @@
-// The broker's protocol: publishing in two steps, leases, generations, and what is refused.
+// The broker's protocol: publishing in two steps, leases, generations, and refusals.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384" // 0600
 
-TEST(what_is_published_is_opened_by_another)
+TEST(publish_and_open)
 {
-	fresh_broker();
+	start_fresh_broker();
 	struct published published = publish("weights", OWN, 1);
 	CHECK_INT(published.generation, 1);
 	struct lease lease = open_lease("weights", "read");
 	int same = make_memory(1);
 	CHECK_INT(inode_of(lease.memory), inode_of(same));
 	CHECK_INT(lease.page->current, 1);
-	CHECK_INT(listed("weights", 1, "leases", NULL), 1);
-	CHECK_INT(listed("weights", 1, "bytes", NULL), 2 * MIB);
+	CHECK_INT(listed_figure("weights", 1, "leases", NULL), 1);
+	CHECK_INT(listed_figure("weights", 1, "bytes", NULL), 2 * MIB);
 	await_state("weights", 1, "open");
 	close_lease(&lease);
 	await_leases("weights", 0);
@@ -23,20 +23,20 @@ TEST(what_is_published_is_opened_by_another)
 	close(same);
 }
 
-TEST(nobody_sees_what_is_not_committed)
+TEST(uncommitted_publication_is_invisible)
 {
 	int memory, fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	memory = make_memory(1);
 	int publisher = register_ranges("w", OWN, &memory, 1, 0);
 	CHECK_REFUSED(try_open("w", "read", &fd), "not_ready", "is not complete");
 	close(fd);
-	CHECK_INT(listed("w", 0, "leases", NULL), -1);
+	CHECK_INT(listed_figure("w", 0, "leases", NULL), -1);
 	struct published published = commit(publisher);
 	struct lease lease = open_lease("w", "read");
 	close_lease(&lease);
-	// One that gives up in between leaves nothing.
+	// A publisher that ends before its commit leaves nothing.
 	int second = register_ranges("w", OWN, &memory, 1, 0);
 	close(second);
 	await_state("w", 1, "open");
@@ -51,7 +51,7 @@ TEST(many_ranges_arrive_in_order)
 	enum { MANY = 61 };
 	int memory[MANY], taken[MANY], fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	for (int i = 0; i < MANY; i++)
 		memory[i] = make_memory(i);
 	int publisher = register_ranges("many", OWN, memory, MANY, 0);
@@ -59,7 +59,7 @@ TEST(many_ranges_arrive_in_order)
 	json_t *reply = try_open("many", "read", &fd);
 	CHECK_INT(json_integer_value(json_object_get(reply, "ranges")), MANY);
 	CHECK_AGREED(reply);
-	CHECK(take_ranges(fd, taken, MANY, 0));
+	CHECK(receive_ranges(fd, taken, MANY, 0));
 	for (int i = 0; i < MANY; i++) {
 		CHECK_INT(inode_of(taken[i]), inode_of(memory[i]));
 		close(memory[i]);
@@ -69,27 +69,27 @@ TEST(many_ranges_arrive_in_order)
 	close(publisher);
 }
 
-TEST(each_publishing_is_a_new_generation)
+TEST(publishing_again_makes_the_next_generation)
 {
 	struct vg_wire_event event;
 
-	fresh_broker();
+	start_fresh_broker();
 	struct published first = publish("w", OWN, 1);
 	struct lease old = open_lease("w", "read");
 	struct published second = publish("w", OWN, 2);
 	CHECK_INT(second.generation, 2);
 	CHECK_STR(second.id, first.id);
 	CHECK(strcmp(second.ticket, first.ticket) != 0);
-	CHECK_INT(event_within(old.fd, 1000, &event), VG_WIRE_SUPERSEDED);
+	CHECK_INT(await_event(old.fd, 1000, &event), VG_WIRE_SUPERSEDED);
 	CHECK_INT(event.generation, 1);
-	CHECK_INT(old.page->current, 2); // without asking
+	CHECK_INT(old.page->current, 2); // without a request to the daemon
 	struct lease new = open_lease("w", "read");
 	CHECK_INT(new.generation, 2);
 	CHECK(inode_of(new.memory) != inode_of(old.memory));
 	await_state("w", 1, "superseded");
-	close(first.fd); // its reader keeps it
+	close(first.fd); // its reader still has it
 	await_state("w", 1, "orphaned");
-	CHECK_INT(held_by_daemon(1), 1);
+	CHECK_INT(count_daemon_descriptors(1), 1);
 	close_lease(&old);
 	await_state("w", 1, "gone");
 	await_released(1);
@@ -97,21 +97,21 @@ TEST(each_publishing_is_a_new_generation)
 	close(second.fd);
 }
 
-TEST(a_publication_outlives_its_publisher_for_its_readers)
+TEST(readers_keep_a_publication_whose_publisher_ended)
 {
 	int fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	struct published published = publish("w", OWN, 1);
 	struct lease lease = open_lease("w", "read");
 	close(published.fd);
-	CHECK_INT(event_within(lease.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
+	CHECK_INT(await_event(lease.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
 	CHECK_INT(lease.page->current, 0);
 	await_state("w", 1, "orphaned");
 	CHECK_REFUSED(try_open("w", "read", &fd), "not_found", "withdrawn");
 	close(fd);
-	CHECK_INT(held_by_daemon(1), 1);
-	// Published again it goes on counting, and the reader knows.
+	CHECK_INT(count_daemon_descriptors(1), 1);
+	// Publishing again makes the next generation, and the reader is notified.
 	published = publish("w", OWN, 2);
 	CHECK_INT(published.generation, 2);
 	CHECK_INT(lease.page->current, 2);
@@ -119,22 +119,22 @@ TEST(a_publication_outlives_its_publisher_for_its_readers)
 	await_state("w", 1, "gone");
 	close(published.fd);
 	await_state("w", 0, "gone");
-	// And anew from 1, with another identity, once nobody is left.
+	// After the last reader has ended it begins at 1, with another identity.
 	struct published other = publish("w", OWN, 3);
 	CHECK_INT(other.generation, 1);
 	CHECK(strcmp(other.id, published.id) != 0);
 	close(other.fd);
 }
 
-TEST(withdrawing_is_answered)
+TEST(withdraw_answers_number_of_readers)
 {
 	int fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	struct published published = publish("w", OWN, 1);
 	struct lease lease = open_lease("w", "read-write");
-	CHECK_INT(speak(published.fd, "{'op':'withdraw'}"), 0);
-	json_t *reply = hear(published.fd, NULL);
+	CHECK_INT(send_request(published.fd, "{'op':'withdraw'}"), 0);
+	json_t *reply = receive_answer(published.fd, NULL);
 	CHECK_INT(json_integer_value(json_object_get(reply, "readers")), 1);
 	json_decref(reply);
 	CHECK_REFUSED(try_open("w", "read", &fd), "not_found", "withdrawn");
@@ -144,13 +144,13 @@ TEST(withdrawing_is_answered)
 	close(published.fd);
 }
 
-// A process that ends while a child of it keeps the connection.
-TEST(a_lease_ends_with_its_process)
+// The process ends while its child keeps the connection open.
+TEST(lease_ends_with_its_process)
 {
 	int ready[2];
 	pid_t grandchild;
 
-	fresh_broker();
+	start_fresh_broker();
 	struct published published = publish("w", OWN, 1);
 	CHECK_INT(pipe(ready), 0);
 	pid_t reader = fork();
@@ -167,26 +167,26 @@ TEST(a_lease_ends_with_its_process)
 	CHECK_INT(read(ready[0], &grandchild, sizeof grandchild), sizeof grandchild);
 	CHECK_INT(waitpid(reader, NULL, 0), reader);
 	await_leases("w", 0);
-	CHECK_INT(kill(grandchild, SIGKILL), 0); // it was there all the time
+	CHECK_INT(kill(grandchild, SIGKILL), 0); // it was alive until now
 	close(published.fd);
 	close(ready[0]);
 	close(ready[1]);
 }
 
-// ---- what is refused ------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------
 
 static void check_refused(const char *request, const char *code, const char *part)
 {
-	int fd = reach();
+	int fd = connect_to_broker();
 
-	CHECK_INT(speak(fd, "%s", request), 0);
-	CHECK_REFUSED(hear(fd, NULL), code, part);
+	CHECK_INT(send_request(fd, "%s", request), 0);
+	CHECK_REFUSED(receive_answer(fd, NULL), code, part);
 	close(fd);
 }
 
-TEST(requests_that_make_no_sense)
+TEST(invalid_requests_are_refused)
 {
-	fresh_broker();
+	start_fresh_broker();
 	check_refused("{'op':'publish','name':'a b','ranges':1,'mode':384}", "invalid", "1 to 63 letters");
 	check_refused("{'op':'publish','ranges':1,'mode':384}", "invalid", "1 to 63 letters");
 	check_refused("{'op':'publish','name':'../x','ranges':1,'mode':384}", "invalid", "1 to 63 letters");
@@ -213,27 +213,27 @@ TEST(requests_that_make_no_sense)
 	check_refused("{'op':'revoke','name':'a'}", "invalid", "in seconds");
 }
 
-TEST(words_at_the_wrong_time)
+TEST(requests_in_the_wrong_state_are_refused)
 {
 	int memory, fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	memory = make_memory(1);
 	struct published published = publish("w", OWN, 1);
-	CHECK_INT(speak(published.fd, "{'op':'commit'}"), 0); // a second time
-	CHECK_REFUSED(hear(published.fd, NULL), "invalid", "makes no sense here");
-	await_state("w", 0, "gone"); // a publisher that errs is none any more
+	CHECK_INT(send_request(published.fd, "{'op':'commit'}"), 0); // a second time
+	CHECK_REFUSED(receive_answer(published.fd, NULL), "invalid", "makes no sense here");
+	await_state("w", 0, "gone"); // a refusal ends the session of the publisher
 	close(published.fd);
 	fd = register_ranges("w", OWN, &memory, 1, 0);
-	CHECK_INT(speak(fd, "{'op':'withdraw'}"), 0);
-	CHECK_REFUSED(hear(fd, NULL), "invalid", "makes no sense here");
+	CHECK_INT(send_request(fd, "{'op':'withdraw'}"), 0);
+	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "makes no sense here");
 	close(fd);
-	// Words where ranges are due.
-	fd = reach();
-	CHECK_INT(speak(fd, "{'op':'publish','name':'v','ranges':1,'mode':384}"), 0);
-	CHECK_AGREED(hear(fd, NULL));
-	CHECK_INT(speak(fd, "{'op':'commit'}"), 0);
-	CHECK_REFUSED(hear(fd, NULL), "protocol", "");
+	// A request instead of ranges.
+	fd = connect_to_broker();
+	CHECK_INT(send_request(fd, "{'op':'publish','name':'v','ranges':1,'mode':384}"), 0);
+	CHECK_AGREED(receive_answer(fd, NULL));
+	CHECK_INT(send_request(fd, "{'op':'commit'}"), 0);
+	CHECK_REFUSED(receive_answer(fd, NULL), "protocol", "");
 	close(fd);
 	close(memory);
 	CHECK_AGREED(ask("{'op':'ping'}"));
@@ -242,17 +242,17 @@ TEST(words_at_the_wrong_time)
 static void check_offer_refused(const struct share_header *header, const struct share_entry *entry, const int *memory,
 				unsigned int count, const char *code, const char *part)
 {
-	int fd = reach();
+	int fd = connect_to_broker();
 
-	CHECK_INT(speak(fd, "{'op':'publish','name':'w','ranges':1,'mode':384}"), 0);
-	CHECK_AGREED(hear(fd, NULL));
+	CHECK_INT(send_request(fd, "{'op':'publish','name':'w','ranges':1,'mode':384}"), 0);
+	CHECK_AGREED(receive_answer(fd, NULL));
 	CHECK_INT(vg_wire_send_raw(fd, header, sizeof *header, entry, sizeof *entry, memory, count), 0);
-	CHECK_REFUSED(hear(fd, NULL), code, part);
+	CHECK_REFUSED(receive_answer(fd, NULL), code, part);
 	close(fd);
 	await_state("w", 0, "gone");
 }
 
-TEST(offers_that_are_none)
+TEST(invalid_offers_are_refused)
 {
 	struct share_header header = {.magic = SHARE_MAGIC,
 				      .version = SHARE_VERSION,
@@ -262,7 +262,7 @@ TEST(offers_that_are_none)
 	struct share_entry entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
 	int memory[2], pipes[2];
 
-	fresh_broker();
+	start_fresh_broker();
 	memory[0] = make_memory(1);
 	memory[1] = make_memory(2);
 	CHECK_INT(pipe(pipes), 0);
@@ -285,11 +285,11 @@ TEST(offers_that_are_none)
 	await_released(1);
 }
 
-TEST(a_range_for_reading_is_not_opened_for_writing)
+TEST(read_only_range_is_not_opened_for_writing)
 {
 	int memory, fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	memory = make_memory(1);
 	struct published published = commit(register_ranges("w", OWN, &memory, 1, 0));
 	CHECK_REFUSED(try_open("w", "read-write", &fd), "invalid", "for reading only");
@@ -300,13 +300,13 @@ TEST(a_range_for_reading_is_not_opened_for_writing)
 	close(memory);
 }
 
-TEST(the_owner_obeys_the_mode_too)
+TEST(mode_applies_to_the_owner)
 {
 	int fd;
 
-	fresh_broker();
+	start_fresh_broker();
 	struct published published = publish("w", ",'mode':256", 1); // 0400
-	if (geteuid() != 0) {					     // root may anything
+	if (geteuid() != 0) {					     // root may do anything
 		CHECK_REFUSED(try_open("w", "read-write", &fd), "denied", "mode 0400");
 		close(fd);
 	}

@@ -1,10 +1,10 @@
-// Who is charged for what is published inside a vGPU, and for how long.
+// To which vGPU published memory is charged, and for how long.
 #include "simulated.h"
 
 enum { PUBLISHED = 64 << 20 };
 
-// `virgate WORDS…`, once it has said its first line.
-static pid_t start(const char *const *words)
+// Starts `virgate WORDS…`, and waits for its first line.
+static pid_t start_virgate(const char *const *words)
 {
 	int out[2];
 	char line[256];
@@ -19,25 +19,25 @@ static pid_t start(const char *const *words)
 		_exit(9);
 	}
 	close(out[1]);
-	CHECK(read(out[0], line, sizeof line) > 0); // and stays open, for what it says later
+	CHECK(read(out[0], line, sizeof line) > 0); // stays open for further lines
 	return child;
 }
 
 static pid_t start_publisher(void)
 {
-	return start((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", VIRGATE, "share", "publish",
+	return start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", VIRGATE, "share", "publish",
 					   "w", "--size", "64M", NULL});
 }
 
 static pid_t start_reader(const char *vgpu)
 {
 	if (!vgpu)
-		return start((const char *const[]){"virgate", "share", "open", "w", "--hold", "--sim", NULL});
-	return start((const char *const[]){"virgate", "run", "--sim", "--vgpu", vgpu, "--", VIRGATE, "share", "open",
+		return start_virgate((const char *const[]){"virgate", "share", "open", "w", "--hold", "--sim", NULL});
+	return start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", vgpu, "--", VIRGATE, "share", "open",
 					   "w", "--hold", NULL});
 }
 
-// The program in the vGPU, whatever started it.
+// Returns the pid of the program in the vGPU.
 static pid_t tenant_of(const char *name)
 {
 	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
@@ -49,13 +49,13 @@ static pid_t tenant_of(const char *name)
 	return pid;
 }
 
-static void end(pid_t child, int signal)
+static void end_child(pid_t child, int signal)
 {
 	kill(child, signal);
 	waitpid(child, NULL, 0);
 }
 
-static json_int_t publication(const char *key, char *ret_text)
+static json_int_t listed_publication(const char *key, char *ret_text)
 {
 	json_t *reply = ask("{'op':'publications'}");
 	const json_t *value = json_object_get(json_array_get(json_object_get(reply, "publications"), 0), key);
@@ -72,60 +72,61 @@ static void await_state(const char *wanted)
 	char state[64] = "";
 
 	for (int i = 0; i < 400 && strcmp(state, wanted) != 0; i++) {
-		publication("state", state);
+		listed_publication("state", state);
 		poll(NULL, 0, 5);
 	}
 	CHECK_STR(state, wanted);
 }
 
-static void orphan(const char *readers_vgpu)
+static void check_orphaned(const char *readers_vgpu)
 {
 	char vgpu[64];
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	if (readers_vgpu && strcmp(readers_vgpu, "a") != 0)
 		CHECK_INT(virgate("create b --sim --memory 256M"), 0);
 	pid_t publisher = start_publisher();
-	publication("vgpu", vgpu);
+	listed_publication("vgpu", vgpu);
 	CHECK_STR(vgpu, "a");
-	CHECK_INT(publication("bytes", NULL), PUBLISHED);
+	CHECK_INT(listed_publication("bytes", NULL), PUBLISHED);
 	json_int_t alone = figure("a", "charged");
 	CHECK(alone >= PUBLISHED);
 	pid_t tenant = tenant_of("a");
 	pid_t reader = start_reader(readers_vgpu);
 	if (!readers_vgpu)
-		CHECK_INT(figure("a", "charged"), alone); // a reader costs its own context, not the memory again
-	end(tenant, SIGKILL);
+		CHECK_INT(figure("a", "charged"),
+			  alone); // a reader is charged its own context, but not the memory again
+	end_child(tenant, SIGKILL);
 	waitpid(publisher, NULL, 0);
 	await_state("orphaned");
-	poll(NULL, 0, 600); // the dead are looked after: not refunded
+	poll(NULL, 0, 600); // time for the daemon to reap it: the memory is not refunded
 	CHECK(figure("a", "charged") >= PUBLISHED);
 	if (!readers_vgpu)
-		CHECK_INT(figure("a", "charged"), PUBLISHED); // its context is
-	end(reader, SIGTERM);
+		CHECK_INT(figure("a", "charged"), PUBLISHED); // its context is refunded
+	end_child(reader, SIGTERM);
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	if (readers_vgpu && strcmp(readers_vgpu, "a") != 0)
 		CHECK(await_figure("b", "charged", 0, 3000) >= 0);
 	end_daemon();
 }
 
-TEST(charged_until_the_last_reader_has_gone)
+TEST(memory_is_charged_until_the_last_reader_ends)
 {
-	orphan(NULL);
+	check_orphaned(NULL);
 }
 
-TEST(a_reader_in_the_same_vgpu)
+TEST(reader_in_the_same_vgpu_is_not_charged_again)
 {
-	orphan("a");
+	check_orphaned("a");
 }
 
-TEST(a_reader_in_another_vgpu)
+TEST(reader_in_another_vgpu_is_not_charged)
 {
-	orphan("b");
+	check_orphaned("b");
 }
 
-// The line of `virgate ps` that has the words; "" without one.
+// Returns the line of `virgate ps` that contains the words; "": none.
 static void ps_row(const char *words, char ret_line[256])
 {
 	FILE *ps = popen(VIRGATE " ps --sim", "r");
@@ -139,19 +140,19 @@ static void ps_row(const char *words, char ret_line[256])
 	CHECK_INT(pclose(ps), 0);
 }
 
-// Leaves a slot behind whose next user must not be called what it was called.
+// Leaves a free slot with the name of an ended command. The next user of the slot must not be listed under that name.
 static void come_and_go(const char *command)
 {
 	char path[400];
 
 	snprintf(path, sizeof path, "%s/%s", folder, command);
 	CHECK_INT(symlink(VIRGATE, path), 0);
-	pid_t launcher = start((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", path, "share",
+	pid_t launcher = start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", path, "share",
 						     "open", "w", "--hold", NULL});
 	CHECK_INT(figure("a", "tenants"), 2);
 	ps_row(command, path);
 	CHECK_CONTAINS(path, command);
-	end(launcher, SIGTERM);
+	end_child(launcher, SIGTERM);
 	CHECK(await_figure("a", "tenants", 1, 3000) >= 0);
 }
 
@@ -159,7 +160,7 @@ TEST(ps_shows_the_guest)
 {
 	char words[64], row[256];
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	CHECK_INT(virgate("create b --sim --memory 256M"), 0);
 	pid_t publisher = start_publisher();
@@ -167,33 +168,33 @@ TEST(ps_shows_the_guest)
 	pid_t tenant = tenant_of("a"), reader = start_reader("b");
 	CHECK_INT(figure("a", "tenants"), 2);
 	ps_row("(shared", row);
-	CHECK_STR(row, ""); // the owner has the charge
+	CHECK_STR(row, ""); // the memory is charged to the owner
 	snprintf(words, sizeof words, "  %d virgate (guest) ", (int)tenant_of("b"));
 	ps_row(words, row);
 	CHECK_CONTAINS(row, words);
 	CHECK_CONTAINS(row, " 0 B ");
 	ps_row("a ", row);
-	CHECK_CONTAINS(row, " 1\n"); // program in it
-	end(tenant, SIGKILL);
+	CHECK_CONTAINS(row, " 1\n"); // one program in it
+	end_child(tenant, SIGKILL);
 	waitpid(publisher, NULL, 0);
 	await_state("orphaned");
 	ps_row(words, row);
-	CHECK_CONTAINS(row, words); // it is why the memory is charged still
+	CHECK_CONTAINS(row, words); // the reason why the memory is still charged
 	snprintf(words, sizeof words, "  %d virgate (ended) ", (int)tenant);
 	ps_row(words, row);
-	CHECK_CONTAINS(row, " 64.0 MiB "); // whose it is
+	CHECK_CONTAINS(row, " 64.0 MiB "); // the vGPU of the memory
 	ps_row("a ", row);
-	CHECK_CONTAINS(row, " 0\n"); // programs in it
-	end(reader, SIGTERM);
+	CHECK_CONTAINS(row, " 0\n"); // no programs in it
+	end_child(reader, SIGTERM);
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	ps_row("(guest)", row);
 	CHECK_STR(row, "");
 	end_daemon();
 }
 
-TEST(a_publisher_that_ends_in_order)
+TEST(memory_is_refunded_after_withdraw)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	pid_t publisher = start_publisher();
 	CHECK_INT(virgate("share revoke w --sim --deadline 1"), 0);

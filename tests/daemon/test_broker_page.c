@@ -1,4 +1,4 @@
-// The page of a publication says anything, or is cut off: others' publications, and the daemon, go on.
+// The page of a publication is overwritten or truncated: the daemon and other publications work as before.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384" // 0600
@@ -10,7 +10,7 @@ static void page_path_of(const char *name, char path[400])
 	snprintf(path, 400, "%s/publications/%s", runtime_dir, name);
 }
 
-static void overwrite(const char *name, size_t offset, uint64_t word)
+static void overwrite_word(const char *name, size_t offset, uint64_t word)
 {
 	char path[400];
 
@@ -21,7 +21,7 @@ static void overwrite(const char *name, size_t offset, uint64_t word)
 	close(fd);
 }
 
-// No figure of any row is negative: clients refuse the list otherwise.
+// Checks that no figure is negative, since clients would reject the list.
 static void check_list(size_t rows)
 {
 	json_t *reply = ask("{'op':'publications'}"), *row, *value;
@@ -37,18 +37,18 @@ static void check_list(size_t rows)
 	json_decref(reply);
 }
 
-TEST(a_word_of_a_page_harms_nobody_else)
+TEST(overwritten_page_harms_no_other_publication)
 {
-	fresh_broker();
+	start_fresh_broker();
 	struct published other = publish("other", OWN, 1);
 	for (size_t at = 0; at < sizeof(struct vg_wire_page); at += sizeof(uint64_t)) {
 		for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
 			struct published mine = publish("mine", OWN, 2);
 			CHECK_INT(mine.generation, 1);
-			overwrite("mine", at, patterns[i]);
+			overwrite_word("mine", at, patterns[i]);
 			check_list(2);
 			await_state("other", 1, "open");
-			await_state("mine", 1, "open"); // the daemon knows, whatever its page says
+			await_state("mine", 1, "open"); // the daemon does not read its page
 			struct lease lease = open_lease("other", "read");
 			close_lease(&lease);
 			close(mine.fd);
@@ -58,12 +58,12 @@ TEST(a_word_of_a_page_harms_nobody_else)
 	close(other.fd);
 }
 
-TEST(a_new_daemon_takes_over_what_pages_can_be_believed)
+TEST(next_daemon_takes_over_valid_pages_only)
 {
-	fresh_broker();
+	start_fresh_broker();
 	for (size_t at = 0; at < sizeof(struct vg_wire_page); at += sizeof(uint64_t)) {
 		struct published mine = publish("mine", OWN, 2), other = publish("other", OWN, 1);
-		overwrite("mine", at, patterns[at / sizeof(uint64_t) % 3]);
+		overwrite_word("mine", at, patterns[at / sizeof(uint64_t) % 3]);
 		kill_daemon();
 		start_broker();
 		json_decref(ask("{'op':'publications'}"));
@@ -81,11 +81,11 @@ TEST(a_new_daemon_takes_over_what_pages_can_be_believed)
 	}
 }
 
-TEST(a_page_that_was_cut_off_does_not_end_the_daemon)
+TEST(truncated_page_does_not_end_the_daemon)
 {
 	char path[400];
 
-	fresh_broker();
+	start_fresh_broker();
 	struct published first = publish("mine", OWN, 1), other = publish("other", OWN, 2);
 	page_path_of("mine", path);
 	CHECK_INT(truncate(path, 0), 0);
@@ -99,7 +99,7 @@ TEST(a_page_that_was_cut_off_does_not_end_the_daemon)
 	close(other.fd);
 }
 
-TEST(an_offer_of_absurd_sizes_is_listed)
+TEST(offer_of_absurd_sizes_is_listed)
 {
 	enum { RANGES = 3 };
 	struct share_header header = {.magic = SHARE_MAGIC,
@@ -110,16 +110,16 @@ TEST(an_offer_of_absurd_sizes_is_listed)
 	struct share_entry entries[RANGES];
 	int memory[RANGES];
 
-	fresh_broker();
+	start_fresh_broker();
 	for (int i = 0; i < RANGES; i++) {
 		memory[i] = make_memory(i);
 		entries[i] = (struct share_entry){.bytes = 1ull << 62, .mapped = 1ull << 62, .granularity = 2 * MIB};
 	}
-	int fd = reach();
-	CHECK_INT(speak(fd, "{'op':'publish','name':'absurd','ranges':3,'mode':384}"), 0);
-	CHECK_AGREED(hear(fd, NULL));
+	int fd = connect_to_broker();
+	CHECK_INT(send_request(fd, "{'op':'publish','name':'absurd','ranges':3,'mode':384}"), 0);
+	CHECK_AGREED(receive_answer(fd, NULL));
 	CHECK_INT(vg_wire_send_raw(fd, &header, sizeof header, entries, header.size, memory, RANGES), 0);
-	json_t *reply = hear(fd, NULL);
+	json_t *reply = receive_answer(fd, NULL);
 	bool taken = agreed(reply);
 	json_decref(reply);
 	if (taken)

@@ -1,13 +1,13 @@
-// kill -9 of the daemon at every step of publishing, opening, withdrawing and revoking: nobody hangs, nothing is left,
-// and the next daemon serves the name.
+// The daemon is killed (kill -9) at every step of publishing, opening, withdrawing and revoking: no client hangs,
+// nothing is left, and the next daemon accepts the name.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384"
 
-// Both sides by hand, each word allowed to fail: the daemon may be gone. False once it is.
-static bool asked(int fd, const char *request, int *ret_page)
+// Sends a request. Returns false if the daemon has ended, which is allowed at every message.
+static bool was_agreed(int fd, const char *request, int *ret_page)
 {
-	json_t *reply = speak(fd, "%s", request) == 0 ? hear(fd, ret_page) : NULL;
+	json_t *reply = send_request(fd, "%s", request) == 0 ? receive_answer(fd, ret_page) : NULL;
 	bool fine = agreed(reply);
 
 	json_decref(reply);
@@ -20,11 +20,11 @@ static int try_publish(const int *memory, unsigned int count)
 	char request[128];
 
 	snprintf(request, sizeof request, "{'op':'publish','name':'w','ranges':%u" OWN "}", count);
-	if (fd < 0 || !asked(fd, request, NULL) || !send_ranges(fd, memory, count, 1))
+	if (fd < 0 || !was_agreed(fd, request, NULL) || !send_ranges(fd, memory, count, 1))
 		return fd;
-	json_t *reply = hear(fd, NULL);
+	json_t *reply = receive_answer(fd, NULL);
 	if (agreed(reply))
-		asked(fd, "{'op':'commit'}", NULL);
+		was_agreed(fd, "{'op':'commit'}", NULL);
 	json_decref(reply);
 	return fd;
 }
@@ -33,12 +33,12 @@ static int try_lease(unsigned int count)
 {
 	int fd = vg_wire_connect(socket_path, 10000), taken[16];
 
-	if (fd >= 0 && asked(fd, "{'op':'open','name':'w','access':'read'}", NULL))
-		take_ranges(fd, taken, count, 0);
+	if (fd >= 0 && was_agreed(fd, "{'op':'open','name':'w','access':'read'}", NULL))
+		receive_ranges(fd, taken, count, 0);
 	return fd;
 }
 
-// A reader that is ended by the ladder.
+// Starts a reader that the revocation ends.
 static pid_t start_reader(void)
 {
 	int ready[2];
@@ -52,7 +52,7 @@ static pid_t start_reader(void)
 		if (write(ready[1], "1", 1) != 1)
 			_exit(1);
 		for (;;)
-			pause(); // it keeps `fd`
+			pause(); // keeps `fd` open
 		close(fd);
 	}
 	close(ready[1]);
@@ -61,7 +61,7 @@ static pid_t start_reader(void)
 	return child;
 }
 
-static void scenario(void)
+static void run_scenario(void)
 {
 	int memory[9];
 
@@ -70,13 +70,13 @@ static void scenario(void)
 	int first = try_publish(memory, 9), reader = try_lease(9);
 	int second = try_publish(memory, 1);
 	pid_t child = start_reader();
-	if (first >= 0 && speak(first, "{'op':'withdraw'}") == 0)
-		json_decref(hear(first, NULL));
+	if (first >= 0 && send_request(first, "{'op':'withdraw'}") == 0)
+		json_decref(receive_answer(first, NULL));
 	close(first);
 	close(reader);
 	int revoker = vg_wire_connect(socket_path, 10000);
 	if (revoker >= 0)
-		asked(revoker, "{'op':'revoke','name':'w','deadline':0.01,'kill':true}", NULL);
+		was_agreed(revoker, "{'op':'revoke','name':'w','deadline':0.01,'kill':true}", NULL);
 	close(revoker);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -100,14 +100,14 @@ static int count_pages(void)
 	return count;
 }
 
-// What the next daemon finds is no burden to it.
+// Starts the next daemon, and checks that it can use what it finds.
 static void check_next(void)
 {
 	start_broker();
 	struct published published = publish("w", OWN, 77);
 	struct lease lease = open_lease("w", "read");
 	CHECK_INT(lease.page->current, published.generation);
-	CHECK_INT(held_by_daemon(77), 1);
+	CHECK_INT(count_daemon_descriptors(77), 1);
 	close(published.fd);
 	close_lease(&lease);
 	await_state("w", 0, "gone");
@@ -116,15 +116,16 @@ static void check_next(void)
 	kill_daemon();
 }
 
-// In a process of its own, so that nothing of it is there when the next daemon looks. It hangs: the alarm ends it.
-static void play(void)
+// Runs the scenario in a process of its own, so that nothing of it is left for the next daemon. An alarm ends it if it
+// hangs.
+static void run_in_child(void)
 {
 	int status;
 	pid_t child = fork();
 
 	if (child == 0) {
 		alarm(TEST_CHILD_SECONDS);
-		scenario();
+		run_scenario();
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -145,14 +146,14 @@ static bool is_killed(void)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-TEST(the_daemon_is_killed_at_every_step)
+TEST(daemon_killed_at_every_step_leaves_nothing)
 {
 	int step = 0;
 
 	fresh_node();
 	for (bool killed = true; killed; step++) {
-		if (start_broker_of(VIRGATED_STEPS, step))
-			play();
+		if (start_broker_program(VIRGATED_STEPS, step))
+			run_in_child();
 		killed = is_killed();
 		if (!killed)
 			kill_daemon();
@@ -178,7 +179,7 @@ TEST(the_daemon_is_killed_at_every_step)
 	char path[300], log[65536], words[80];
 	snprintf(path, sizeof path, "%s/log", folder);
 	CHECK(vg_file_read(path, log, sizeof log) > 0);
-	for (size_t i = 0; i < sizeof met / sizeof *met; i++) { // all of it was played
+	for (size_t i = 0; i < sizeof met / sizeof *met; i++) { // each step was reached
 		snprintf(words, sizeof words, "killed: %s\n", met[i]);
 		CHECK_CONTAINS(log, words);
 	}

@@ -1,10 +1,10 @@
-// Tenants in containers, which have pids of their own.
+// Tenants in containers, which have pid namespaces of their own.
 #include "daemon_fixture.h"
 
 #include <sched.h>
 
 // Starts a tenant in a new pid namespace, as its process 1. Returns its pid outside.
-static pid_t start_contained_tenant(bool says_hello)
+static pid_t start_contained_tenant(bool is_registered)
 {
 	char path[400], byte = 0;
 	int ready[2];
@@ -24,7 +24,7 @@ static pid_t start_contained_tenant(bool says_hello)
 			       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB) == 0 && vg_ledger_self(&self) == 0;
 			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
 			hello.start_time = self.start_time;
-			if (says_hello)
+			if (is_registered)
 				vg_wire_register(socket_path, &hello, -1);
 			if (write(ready[1], &byte, 1) != 1)
 				_exit(1);
@@ -47,7 +47,7 @@ static pid_t start_contained_tenant(bool says_hello)
 		got += (size_t)length;
 	}
 	close(ready[0]);
-	// Either may have been the first to write.
+	// Either of the two may have written the outer pid first.
 	if (bytes[0] == 1 && bytes[4] != 1)
 		memcpy(&outer, bytes + 1, sizeof outer);
 	else
@@ -55,7 +55,7 @@ static pid_t start_contained_tenant(bool says_hello)
 	return outer;
 }
 
-// Returns the pid that the daemon lists. The daemon has to find a tenant that sends no hello.
+// Waits until the daemon lists a pid, and returns it. The daemon must search for a tenant without a registration.
 static pid_t await_listed_pid(const char *name)
 {
 	json_int_t pid = 0;
@@ -71,18 +71,18 @@ static pid_t await_listed_pid(const char *name)
 	return (pid_t)pid;
 }
 
-static void check_contained_tenant(bool says_hello)
+static void check_contained_tenant(bool is_registered)
 {
 	if (geteuid() != 0)
 		SKIP("only root can make a pid namespace here");
 	fresh_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
-	pid_t outer = start_contained_tenant(says_hello);
+	pid_t outer = start_contained_tenant(is_registered);
 	CHECK_INT(figure("c", "charged"), MIB);
 	CHECK_INT(await_listed_pid("c"), outer);
 	CHECK_INT(kill(outer, 0), 0);
-	poll(NULL, 0, 600); // not taken for dead meanwhile
+	poll(NULL, 0, 600); // the daemon must not reap it in this time
 	CHECK_INT(figure("c", "charged"), MIB);
 	kill_daemon();
 	start_daemon();
@@ -91,12 +91,12 @@ static void check_contained_tenant(bool says_hello)
 	CHECK(await_figure("c", "charged", 0, 2000) >= 0);
 }
 
-TEST(a_tenant_in_a_container)
+TEST(registered_tenant_in_a_container_is_found)
 {
 	check_contained_tenant(true);
 }
 
-TEST(a_tenant_in_a_container_that_says_nothing)
+TEST(unregistered_tenant_in_a_container_is_found)
 {
 	check_contained_tenant(false);
 }

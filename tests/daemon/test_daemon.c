@@ -1,4 +1,4 @@
-// The daemon's verbs, admission, and what people and programs do to it.
+// The daemon's verbs, admission, malformed messages, and its runtime directory.
 #include "daemon_fixture.h"
 
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ TEST(create_list_enter_rm)
 	CHECK_REFUSED(ask("{'op':'rm','name':'train'}"), "not_found", "there is no vGPU train");
 }
 
-TEST(requests_without_sense)
+TEST(invalid_requests_are_refused)
 {
 	fresh_node();
 	start_daemon();
@@ -86,7 +86,7 @@ static uint64_t ceiling_of(const char *name)
 	return ceiling;
 }
 
-TEST(limits_fit_the_device)
+TEST(limits_beyond_the_device_are_refused)
 {
 	fresh_node();
 	start_daemon();
@@ -103,11 +103,12 @@ TEST(limits_fit_the_device)
 		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 6 * GIB));
-	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", 7 * GIB)); // the roomier GPU
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", 7 * GIB)); // the GPU with more room
 	CHECK_INT(figure("c", "device"), 1);
-	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'device':0}", GIB), "limit",
-		      "asked for 1.0 GiB, but nothing is left: other vGPUs reserve all of its 8.0 GiB; shrink or remove "
-		      "one of them, or choose another GPU");
+	CHECK_REFUSED(
+		ask("{'op':'create','name':'d','memory':%llu,'device':0}", GIB), "limit",
+		"asked for 1.0 GiB, but nothing is left: other vGPUs reserve all of its 8.0 GiB; shrink or remove "
+		"one of them, or choose another GPU");
 	json_t *devices = ask("{'op':'devices'}");
 	json_t *first = json_array_get(json_object_get(devices, "devices"), 0);
 	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
@@ -115,8 +116,8 @@ TEST(limits_fit_the_device)
 	json_decref(devices);
 }
 
-// Tenants suggest no limit beyond what the daemon would give.
-TEST(ledgers_say_how_far_a_limit_may_grow)
+// The ledger has the largest limit that the daemon would admit.
+TEST(ledger_has_the_largest_possible_limit)
 {
 	fresh_node();
 	start_daemon();
@@ -136,7 +137,7 @@ TEST(ledgers_say_how_far_a_limit_may_grow)
 	CHECK_INT(ceiling_of("b"), 8 * GIB);
 }
 
-TEST(a_limit_below_what_is_in_use)
+TEST(limit_below_the_charge_is_refused)
 {
 	fresh_node();
 	start_daemon();
@@ -149,8 +150,8 @@ TEST(a_limit_below_what_is_in_use)
 	kill_tenant(tenant);
 }
 
-// Two users' daemons over one GPU: two runtime folders, one folder of claims.
-TEST(limits_fit_over_all_daemons)
+// Two daemons share one GPU: two runtime directories, one directory of claims.
+TEST(limits_of_all_daemons_fit_the_device)
 {
 	char other_dir[300], other_socket[330];
 	bool ready;
@@ -165,7 +166,7 @@ TEST(limits_fit_over_all_daemons)
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
 		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
-	// Both know of all; and who names no device gets one with room.
+	// Both daemons count all claims; a vGPU without a device gets one with room.
 	json_t *reply = ask_at(other_socket, "{'op':'devices'}"),
 	       *first = json_array_get(json_object_get(reply, "devices"), 0);
 	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
@@ -174,7 +175,7 @@ TEST(limits_fit_over_all_daemons)
 	CHECK_AGREED(ask_at(other_socket, "{'op':'rm','name':'c'}"));
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit",
 		      "3.0 GiB of its 8.0 GiB");
-	kill_daemon(); // what was created stays promised
+	kill_daemon(); // created vGPUs stay reserved
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit",
 		      "5.0 GiB of its 8.0 GiB");
 	start_daemon();
@@ -184,8 +185,8 @@ TEST(limits_fit_over_all_daemons)
 	waitpid(other, NULL, 0);
 }
 
-// A folder of claims that nobody can use must not mean that nobody has promised anything.
-TEST(claims_that_cannot_be_told_admit_nothing)
+// If the directory of claims cannot be used, the daemon must not assume that no others have admitted anything.
+TEST(unusable_claims_directory_admits_nothing)
 {
 	char claims[300];
 
@@ -193,7 +194,7 @@ TEST(claims_that_cannot_be_told_admit_nothing)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
 	snprintf(claims, sizeof claims, "%s/claims", folder);
-	CHECK_INT(chmod(claims, 0755), 0); // not sticky: root's daemon mends that, others do not
+	CHECK_INT(chmod(claims, 0755), 0); // without the sticky bit: only root's daemon sets it
 	if (geteuid() == 0)
 		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	else
@@ -204,7 +205,7 @@ TEST(claims_that_cannot_be_told_admit_nothing)
 	CHECK_INT(vg_file_write_atomic(claims, "no folder", 9, 0600), 0);
 	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu}", GIB), "system", "promise each other");
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "promise each other");
-	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB)); // no more than before
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB)); // not more than before
 	CHECK_INT(unlink(claims), 0);
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
 }
@@ -217,7 +218,7 @@ static int raw_connection(void)
 	return fd;
 }
 
-// What comes back for a ping with that many descriptors: its length, 0 when the connection is closed.
+// Sends a ping with that many descriptors. Returns the length of the answer; 0: the connection was closed.
 static ssize_t send_descriptors(size_t count)
 {
 	static const char text[] = "{\"op\":\"ping\"}";
@@ -240,7 +241,7 @@ static ssize_t send_descriptors(size_t count)
 	return length;
 }
 
-TEST(corrupted_messages)
+TEST(malformed_messages_close_the_connection)
 {
 	static char packet[VG_WIRE_MESSAGE_MAX + 64];
 	struct vg_wire_header header = {
@@ -259,7 +260,7 @@ TEST(corrupted_messages)
 		memcpy(packet, &bad, sizeof bad);
 		int fd = raw_connection();
 		CHECK_INT(send(fd, packet, length, MSG_NOSIGNAL), (long)length);
-		CHECK_INT(recv(fd, &byte, 1, 0), 0); // closed, without a word
+		CHECK_INT(recv(fd, &byte, 1, 0), 0); // closed without an answer
 		close(fd);
 	}
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX] = {0, 0, 0, 0, 0, 0, 0, 0}, fd = raw_connection();
@@ -268,7 +269,7 @@ TEST(corrupted_messages)
 	close(fd);
 	CHECK_INT(send_descriptors(VG_WIRE_DESCRIPTORS_MAX + 1), 0); // one too many: closed
 	CHECK_AGREED(ask("{'op':'ping'}"));
-	snprintf(packet, sizeof packet, "/proc/%d/fd/40", (int)daemon_pid); // it keeps none of them: a thread closes them
+	snprintf(packet, sizeof packet, "/proc/%d/fd/40", (int)daemon_pid); // a thread of the daemon closes them
 	for (int i = 0; i < 2000 && access(packet, F_OK) == 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(access(packet, F_OK), -1);
@@ -283,8 +284,8 @@ static int count_of(const char *text, const char *part)
 	return count;
 }
 
-// A peer cannot fill the disk with what the daemon says of it.
-TEST(the_log_of_malformed_messages_is_bounded)
+// A peer cannot fill the disk with log lines.
+TEST(log_lines_are_limited)
 {
 	enum { MANY = 500 };
 	static char text[65536];
@@ -308,7 +309,7 @@ TEST(the_log_of_malformed_messages_is_bounded)
 	CHECK_CONTAINS(text, "480 more lines of this kind were left out, the last: a malformed message from process");
 }
 
-TEST(silent_connections_hold_nobody_up)
+TEST(silent_connections_delay_nobody)
 {
 	enum { MANY = 600 };
 	int fds[MANY];
@@ -323,7 +324,7 @@ TEST(silent_connections_hold_nobody_up)
 	CHECK_AGREED(ask("{'op':'ping'}"));
 }
 
-TEST(exactly_one_daemon)
+TEST(only_one_of_many_daemons_starts)
 {
 	enum { MANY = 6 };
 	bool ready;
@@ -340,7 +341,7 @@ TEST(exactly_one_daemon)
 	CHECK_AGREED(ask("{'op':'ping'}"));
 }
 
-TEST(a_socket_nobody_listens_on_is_replaced)
+TEST(stale_socket_is_replaced)
 {
 	bool ready;
 
@@ -352,7 +353,7 @@ TEST(a_socket_nobody_listens_on_is_replaced)
 	CHECK_AGREED(ask("{'op':'ping'}"));
 	kill_daemon();
 	unlink(socket_path);
-	// Somebody else's live socket stays.
+	// The socket of another process that listens is not replaced.
 	struct sockaddr_un address;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(vg_wire_address(socket_path, &address), 0);
@@ -367,7 +368,7 @@ TEST(a_socket_nobody_listens_on_is_replaced)
 	close(fd);
 }
 
-TEST(a_socket_that_was_removed_comes_back)
+TEST(removed_socket_is_created_again)
 {
 	fresh_node();
 	start_daemon();
@@ -378,7 +379,7 @@ TEST(a_socket_that_was_removed_comes_back)
 	CHECK_AGREED(ask("{'op':'inspect','name':'x'}"));
 }
 
-TEST(leaves_when_idle)
+TEST(idle_daemon_ends)
 {
 	bool ready;
 	int status;
@@ -394,8 +395,8 @@ TEST(leaves_when_idle)
 	CHECK_INT(figure("kept", "memory"), GIB);
 }
 
-// Whoever comes while the daemon leaves finds it, or the next one.
-TEST(started_while_another_leaves)
+// A client that connects while the daemon ends reaches it or the next one.
+TEST(daemon_starts_while_another_ends)
 {
 	bool ready;
 
@@ -404,7 +405,7 @@ TEST(started_while_another_leaves)
 		start_daemon();
 		pid_t leaving = daemon_pid;
 		CHECK_AGREED(ask("{'op':'shutdown'}"));
-		CHECK(access(socket_path, F_OK) < 0); // or the leaving daemon would serve the next request
+		CHECK(access(socket_path, F_OK) < 0); // otherwise the ending daemon would get the next request
 		daemon_pid = start_daemon_at(runtime_dir, "0", &ready);
 		CHECK(ready);
 		CHECK_AGREED(ask("{'op':'ping'}"));
@@ -413,7 +414,7 @@ TEST(started_while_another_leaves)
 	}
 }
 
-TEST(a_folder_of_others_is_not_used)
+TEST(directory_of_another_user_is_not_used)
 {
 	bool ready;
 

@@ -1,5 +1,5 @@
-// One vGPU's ledger says anything; everybody else's vGPUs, and the daemon, behave as before. Suite slow runs the sweep of
-// the whole file.
+// The ledger of one vGPU is overwritten; the daemon and other vGPUs behave as before. The suite slow overwrites each
+// word of the file.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
 #include "ledger/share.h"
@@ -16,8 +16,8 @@ static uint64_t pattern_word(size_t pattern)
 	return pattern == 0 ? 0 : pattern == 1 ? UINT64_MAX : random;
 }
 
-// A tenant of vGPU a that has something in every part of the ledger: memory of several kinds, a share with a name, a
-// refusal.
+// Starts a tenant of vGPU a that uses every part of the ledger: memory of several kinds, a shared allocation with a
+// name, and a refusal.
 static pid_t start_full_tenant(void)
 {
 	char path[400], byte = 0;
@@ -30,7 +30,7 @@ static pid_t start_full_tenant(void)
 		struct vg_ledger_refusal refusal = {.asked = GIB, .entry = "cuMemAlloc_v2"};
 		struct vg_ledger *ledger;
 		uint32_t share;
-		prctl(PR_SET_PDEATHSIG, SIGKILL); // a failed test leaves it behind
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // also if the test fails
 		byte = vg_ledger_open(path, &ledger) == 0 &&
 		       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 64 * MIB) == 0 &&
 		       vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 16 * MIB) == 0 &&
@@ -55,7 +55,7 @@ static void make_victim(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'ephemeral':true,'evictable':true}", GIB));
 }
 
-// Ends what is left of it, whatever its ledger says, and with it the tenant.
+// Removes the vGPU, which kills its tenant whatever its ledger contains.
 static void remove_victim(pid_t tenant, const char *when)
 {
 	int status;
@@ -72,12 +72,12 @@ static void remove_victim(pid_t tenant, const char *when)
 			break;
 		poll(NULL, 0, 1);
 	}
-	CHECK_INT(waitpid(tenant, &status, 0), tenant); // it was ended with its vGPU
+	CHECK_INT(waitpid(tenant, &status, 0), tenant); // it was killed with its vGPU
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-// What everybody may see of b, and of the GPU.
-static char *look_at_others(const char *when)
+// Returns the listing of vGPU b and of the GPU.
+static char *list_others(const char *when)
 {
 	static const char *const requests[] = {"{'op':'inspect','name':'b'}", "{'op':'logs','name':'b'}",
 					       "{'op':'devices'}"};
@@ -111,20 +111,20 @@ static char *look_at_others(const char *when)
 
 static void check_others(const char *before, const char *when)
 {
-	char *now = look_at_others(when);
+	char *now = list_others(when);
 
 	if (strcmp(now, before) != 0)
 		FAIL("%s: others changed: %s, before %s", when, now, before);
 	free(now);
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'b'}"));
-	json_decref(ask("{'op':'logs','name':'a'}")); // whatever it says, it ends
+	json_decref(ask("{'op':'logs','name':'a'}")); // any answer, but within the time
 	json_decref(ask("{'op':'inspect','name':'a'}"));
 	json_decref(ask("{'op':'suspend','name':'a'}"));
 	json_decref(ask("{'op':'resume','name':'a'}"));
 }
 
-static void overwrite(size_t offset, size_t pattern, size_t words)
+static void overwrite_words(size_t offset, size_t pattern, size_t words)
 {
 	char path[400];
 
@@ -146,7 +146,7 @@ static void check_word(const char *before, size_t offset, size_t words, bool res
 		make_victim();
 		pid_t tenant = start_full_tenant();
 		CHECK_INT(figure("a", "tenants"), 1);
-		overwrite(offset, pattern, words);
+		overwrite_words(offset, pattern, words);
 		check_others(before, when);
 		if (restart) {
 			kill_daemon();
@@ -165,7 +165,7 @@ static char *begin_sweep(pid_t *ret_tenant)
 	*ret_tenant = start_tenant("b", 8 * MIB);
 	make_victim();
 	pid_t tenant = start_full_tenant();
-	char *before = look_at_others("at the beginning");
+	char *before = list_others("at the beginning");
 	CHECK_INT(figure("a", "charged"), 80 * MIB);
 	remove_victim(tenant, "at the beginning");
 	return before;
@@ -177,9 +177,9 @@ static void check_part(const char *before, size_t offset, size_t size, bool rest
 		check_word(before, offset + at, 1, restart);
 }
 
-// The fields of the header, with a restart of the daemon; those of the tenant's slot, its share, its names, its refusal;
-// and those of places that nobody has.
-TEST(a_word_of_each_field_harms_nobody_else)
+// The fields of the header, with a restart of the daemon; those of the tenant's slot, its shared allocation, its names
+// and its refusal; and those of free slots.
+TEST(overwritten_fields_harm_no_other_vgpu)
 {
 	const size_t slot = offsetof(struct ledger_file, slots), share = offsetof(struct ledger_file, shares),
 		     refusal = offsetof(struct ledger_file, refusals), one = sizeof(uint64_t);
@@ -202,7 +202,7 @@ TEST(a_word_of_each_field_harms_nobody_else)
 	kill_tenant(tenant);
 }
 
-TEST(every_word_harms_nobody_else)
+TEST(every_overwritten_word_harms_no_other_vgpu)
 {
 	enum { AT_ONCE = 128 };
 	pid_t tenant;
@@ -216,8 +216,8 @@ TEST(every_word_harms_nobody_else)
 	kill_tenant(tenant);
 }
 
-// An impossible sum marks the vGPU, which refuses whoever is new and goes with its programs.
-TEST(an_impossible_sum_is_damage)
+// After an impossible sum the vGPU is damaged: it refuses new programs, and is removed after its programs have ended.
+TEST(impossible_sum_is_damage)
 {
 	const size_t charged = offsetof(struct ledger_header, account);
 
@@ -226,19 +226,20 @@ TEST(an_impossible_sum_is_damage)
 	make_victim();
 	pid_t tenant = start_full_tenant();
 	CHECK_INT(figure("a", "tenants"), 1);
-	overwrite(charged, 1, 1);
+	overwrite_words(charged, 1, 1);
 	json_t *reply = ask("{'op':'inspect','name':'a'}"), *row = json_object_get(reply, "vgpu");
 	CHECK(json_is_true(json_object_get(row, "damaged")));
 	CHECK(json_is_null(json_object_get(row, "charged")));
-	CHECK_INT(json_array_size(json_object_get(row, "tenants")), 1); // the daemon knows it, whatever the ledger says
+	CHECK_INT(json_array_size(json_object_get(row, "tenants")), 1); // the daemon knows it from before
 	json_decref(reply);
-	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system",
-		      "the ledger of vGPU a is damaged, more is charged in it than its limit: remove it with `virgate rm "
-		      "--force a`");
+	CHECK_REFUSED(
+		ask("{'op':'enter','vgpu':'a'}"), "system",
+		"the ledger of vGPU a is damaged, more is charged in it than its limit: remove it with `virgate rm "
+		"--force a`");
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "is damaged");
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "1 on the GPU");
 	kill_daemon();
-	start_daemon(); // its program still runs, so it is no better now
+	start_daemon(); // its program still runs, so it stays damaged
 	reply = ask("{'op':'inspect','name':'a'}");
 	CHECK(json_is_true(json_object_get(json_object_get(reply, "vgpu"), "damaged")));
 	json_decref(reply);
@@ -246,8 +247,8 @@ TEST(an_impossible_sum_is_damage)
 	CHECK_REFUSED(ask("{'op':'inspect','name':'a'}"), "not_found", "no vGPU a");
 }
 
-// What the daemon remembers is in force, not what somebody wrote into the ledger while there was none.
-TEST(a_limit_written_by_a_tenant_does_not_outlive_the_daemon)
+// The limit of the state file applies, not one that a tenant wrote into the ledger while no daemon ran.
+TEST(limit_written_by_a_tenant_is_replaced)
 {
 	const size_t limits = offsetof(struct ledger_header, limits);
 
@@ -274,8 +275,8 @@ TEST(a_limit_written_by_a_tenant_does_not_outlive_the_daemon)
 	CHECK_INT(status, 0);
 }
 
-// A slot names a process that has nothing to do with the vGPU: its removal leaves that one alone.
-TEST(a_process_that_a_ledger_names_is_not_ended)
+// A slot names a process that is not in the vGPU: the removal of the vGPU does not kill it.
+TEST(process_named_in_a_ledger_is_not_killed)
 {
 	const size_t owner = offsetof(struct ledger_file, slots) + sizeof(struct ledger_slot);
 	struct vg_ledger_owner self;

@@ -22,7 +22,7 @@ TEST(options_are_stored)
 {
 	char command[700];
 
-	begin();
+	start_evictable_node();
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true,'swap':%llu,"
 			 "'idle_suspend':30}", GIB, 64 * MIB));
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
@@ -34,15 +34,15 @@ TEST(options_are_stored)
 		kill_daemon();
 		snprintf(command, sizeof command, "rm -rf '%s/ledgers' '%s/vgpus.json'", runtime_dir, runtime_dir);
 		if (i == 1)
-			CHECK_INT(system(command), 0); // as a reboot does
+			CHECK_INT(system(command), 0); // as in a reboot
 		start_daemon();
 	}
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", GIB + MIB));
 	check_options("b", 64 * MIB);
 }
 
-// A run's own vGPU, which only the next daemon is told of; and one that nobody remembers but its ledger.
-TEST(options_of_a_run_are_stored)
+// An ephemeral vGPU, which is only in the runtime directory, and a vGPU that is only in its ledger.
+TEST(options_of_an_ephemeral_vgpu_are_stored)
 {
 	char path[300];
 
@@ -73,33 +73,35 @@ TEST(options_of_a_run_are_stored)
 	kill_tenant(launcher);
 }
 
-TEST(options_without_sense_are_refused)
+TEST(invalid_options_are_refused)
 {
 	static const char *const values[] = {"0", "-1", "1.5", "'1G'", "true", "null"};
 
 	fresh_node();
 	start_daemon();
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%s}", GIB, values[i]),
-			      "invalid", "\"swap\" must be a number");
+		CHECK_REFUSED(
+			ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%s}", GIB, values[i]),
+			"invalid", "\"swap\" must be a number");
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'idle_suspend':%s}", GIB, values[i]),
+		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'idle_suspend':%s}", GIB,
+				  values[i]),
 			      "invalid", "\"idle_suspend\" must be a number of seconds from 1 to 3600");
-	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'idle_suspend':3601}", GIB), "invalid",
-		      "\"idle_suspend\" must be a number of seconds");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'idle_suspend':3601}", GIB),
+		      "invalid", "\"idle_suspend\" must be a number of seconds");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'idle_suspend':30}", GIB), "invalid",
 		      "only evictable vGPUs are suspended");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'swap':%llu}", GIB, MIB), "invalid",
 		      "a swap is for evictable vGPUs");
-	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':false,'swap':%llu}", GIB, MIB), "invalid",
-		      "a swap is for evictable vGPUs");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':false,'swap':%llu}", GIB, MIB),
+		      "invalid", "a swap is for evictable vGPUs");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':1}", GIB), "invalid",
 		      "\"evictable\" must be");
 	CHECK_AGREED(ask("{'op':'create','name':'y','memory':%llu,'evictable':false}", GIB));
 	CHECK_INT(figure("x", "memory"), -1);
 }
 
-TEST(a_swap_that_the_machine_has_not_is_refused_with_figures)
+TEST(swap_beyond_host_memory_is_refused_with_figures)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
 	unsigned long long kib;
@@ -108,8 +110,8 @@ TEST(a_swap_that_the_machine_has_not_is_refused_with_figures)
 	fclose(file);
 	fresh_node();
 	start_daemon();
-	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB, 1ull << 50), "limit",
-		      "vGPU x: asked for a swap of 1.0 PiB for each process, but this machine has ");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB, 1ull << 50),
+		      "limit", "vGPU x: asked for a swap of 1.0 PiB for each process, but this machine has ");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB,
 			  (kib << 10) + 1), "limit", "of memory: ask for less");
 	// The limit is the default.
@@ -126,16 +128,16 @@ TEST(a_swap_that_the_machine_has_not_is_refused_with_figures)
 
 // ---- wishes ----------------------------------------------------------------------------------------------
 
-TEST(a_vgpu_is_suspended_and_resumed)
+TEST(suspend_and_resume_vgpu)
 {
-	begin();
+	start_evictable_node();
 	pid_t first = start_player(path_of("a"), &obedient), second = start_player(path_of("a"), &obedient);
 	pid_t idle = start_player(path_of("a"), &(struct player_plan){0});
 	struct vg_ledger *ledger = ledger_of("a");
 	CHECK_STR(text_of("a", 0, "state"), "running");
 	CHECK_INT(number_of("a", 0, "on_gpu"), 2 * GIB);
 	CHECK_STR(text_of("a", idle, "state"), "none");
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a','drain_ms':2500}")), 3);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a','drain_ms':2500}")), 3);
 	CHECK_INT(vg_ledger_pager_page(ledger)->out, 1);
 	CHECK_INT(player_slot(ledger, first)->out, 1);
 	CHECK_INT(player_slot(ledger, first)->drain_ms, 2500);
@@ -150,10 +152,10 @@ TEST(a_vgpu_is_suspended_and_resumed)
 	CHECK_INT(number_of("a", first, "moves"), 1);
 	CHECK(number_of("a", first, "state_ns") > 0);
 	CHECK_STR(text_of("a", first, "reason"), "");
-	CHECK_INT(figure("a", "charged"), 2 * GIB); // it is still theirs
+	CHECK_INT(figure("a", "charged"), 2 * GIB); // it stays charged to them
 	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy",
 		      "vGPU a is suspended already: `virgate resume a` resumes it");
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 3);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 3);
 	CHECK_INT(vg_ledger_pager_page(ledger)->out, 0);
 	CHECK_INT(player_slot(ledger, first)->out, 0);
 	await_state("a", first, "running");
@@ -167,11 +169,11 @@ TEST(a_vgpu_is_suspended_and_resumed)
 	kill_tenant(idle);
 }
 
-TEST(one_process_is_suspended_and_resumed)
+TEST(suspend_and_resume_one_process)
 {
-	begin();
+	start_evictable_node();
 	pid_t first = start_player(path_of("a"), &obedient), second = start_player(path_of("a"), &obedient);
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
 	await_state("a", first, "suspended");
 	CHECK_STR(text_of("a", second, "state"), "running");
 	CHECK_INT(number_of("a", second, "suspended"), 0);
@@ -179,19 +181,19 @@ TEST(one_process_is_suspended_and_resumed)
 	CHECK_INT(number_of("a", 0, "suspended"), 0);
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)first), "busy", "is suspended already");
 	CHECK_REFUSED(ask("{'op':'resume','pid':%d}", (int)second), "busy", "is not suspended");
-	CHECK_INT(asked(ask("{'op':'resume','pid':%d}", (int)first)), 1);
+	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)first)), 1);
 	await_state("a", first, "running");
-	// What was suspended alone comes back with the vGPU, whether that was suspended as a whole or not.
+	// A process that was suspended alone returns with the vGPU, whether that was suspended as a whole or not.
 	for (int whole = 0; whole < 2; whole++) {
-		CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
+		CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
 		await_state("a", first, "suspended");
 		if (whole) {
-			CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 2);
+			CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 2);
 			await_state("a", second, "suspended");
 			CHECK_REFUSED(ask("{'op':'resume','pid':%d}", (int)first), "busy",
 				      "cannot be resumed alone, because its vGPU a is suspended: `virgate resume a`");
 		}
-		CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 2);
+		CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 2);
 		await_state("a", first, "running");
 		await_state("a", second, "running");
 	}
@@ -199,18 +201,19 @@ TEST(one_process_is_suspended_and_resumed)
 	kill_tenant(second);
 }
 
-TEST(wishes_without_sense_are_refused)
+TEST(invalid_wishes_are_refused)
 {
 	static const char *const pids[] = {"0", "-1", "'1'", "1.5", "99999999999"};
 
-	begin();
+	start_evictable_node();
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", GIB));
 	pid_t other = start_tenant("b", MIB);
 	for (int i = 0; i < 2; i++) {
 		const char *op = i ? "resume" : "suspend";
-		CHECK_REFUSED(ask("{'op':'%s','name':'b'}", op), "unsupported",
-			      "vGPU b is not evictable, so memory of its programs cannot move to the host: create it with "
-			      "--evictable");
+		CHECK_REFUSED(
+			ask("{'op':'%s','name':'b'}", op), "unsupported",
+			"vGPU b is not evictable, so memory of its programs cannot move to the host: create it with "
+			"--evictable");
 		CHECK_REFUSED(ask("{'op':'%s','pid':%d}", op, (int)other), "unsupported", "vGPU b is not evictable");
 		CHECK_REFUSED(ask("{'op':'%s','name':'nobody'}", op), "not_found", "no vGPU nobody");
 		CHECK_REFUSED(ask("{'op':'%s','pid':1}", op), "not_found", "process 1 does not run in a vGPU of yours");
@@ -228,25 +231,25 @@ TEST(wishes_without_sense_are_refused)
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)other), "not_found", "does not run in a vGPU");
 }
 
-TEST(a_vgpu_without_processes_is_suspended)
+TEST(suspend_vgpu_without_processes)
 {
-	begin();
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 0);
+	start_evictable_node();
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 0);
 	CHECK_STR(text_of("a", 0, "state"), "suspended");
 	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy", "is suspended already");
-	pid_t later = start_player(path_of("a"), &obedient); // it reads the wish by itself
+	pid_t later = start_player(path_of("a"), &obedient); // it reads the wish at its start
 	await_state("a", later, "suspended");
 	CHECK_INT(number_of("a", later, "suspended"), 1);
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 1);
 	await_state("a", later, "running");
 	kill_tenant(later);
 }
 
-TEST(a_wish_outlives_the_daemon)
+TEST(wish_survives_the_daemon)
 {
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 1);
 	await_state("a", player, "suspended");
 	kill_daemon();
 	pid_t later = start_player(path_of("a"), &obedient);
@@ -255,33 +258,33 @@ TEST(a_wish_outlives_the_daemon)
 	CHECK_INT(number_of("a", 0, "suspended"), 1);
 	CHECK_STR(text_of("a", player, "state"), "suspended");
 	await_state("a", later, "suspended");
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 2);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 2);
 	await_state("a", player, "running");
 	await_state("a", later, "running");
 	kill_tenant(player);
 	kill_tenant(later);
 }
 
-TEST(a_process_that_gave_up_is_asked_again)
+TEST(process_that_gave_up_is_asked_again)
 {
 	const struct player_plan stuck = {.bytes = GIB, .reason = PAGER_THREAD, .row = 3};
 
-	begin();
+	start_evictable_node();
 	pid_t good = start_player(path_of("a"), &obedient), bad = start_player(path_of("a"), &stuck);
 	struct vg_ledger *ledger = ledger_of("a");
 	for (uint32_t i = 1; i < 4; i++) {
-		CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 2);
+		CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 2);
 		await_state("a", good, "suspended");
 		for (int k = 0; k < 1000 && number_of("a", bad, "pending"); k++)
 			poll(NULL, 0, 5);
 		CHECK_STR(text_of("a", bad, "state"), "running");
 		CHECK_STR(text_of("a", bad, "reason"), "thread");
-		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2"); // a row of entries.def
+		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2"); // the name of the row in entries.def
 		CHECK_STR(text_of("a", 0, "state"), "partly suspended");
 		CHECK_INT(player_slot(ledger, bad)->bell, i);
-		CHECK_INT(player_slot(ledger, good)->bell, 1); // it has obeyed
+		CHECK_INT(player_slot(ledger, good)->bell, 1); // it has followed the wish
 	}
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 2);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 2);
 	await_state("a", good, "running");
 	await_state("a", bad, "running");
 	CHECK_STR(text_of("a", 0, "state"), "running");
@@ -290,12 +293,12 @@ TEST(a_process_that_gave_up_is_asked_again)
 	kill_tenant(bad);
 }
 
-// What the listing says between and beyond.
-TEST(states_are_listed)
+// The states between suspended and resumed, and invalid ones.
+TEST(all_states_are_listed)
 {
-	begin();
+	start_evictable_node();
 	pid_t slow = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .slow_ms = 60000});
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)slow)), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)slow)), 1);
 	for (int i = 0; i < 1000 && strcmp(text_of("a", slow, "state"), "leaving") != 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_STR(text_of("a", slow, "state"), "leaving");
@@ -303,27 +306,28 @@ TEST(states_are_listed)
 	CHECK_INT(number_of("a", slow, "pending"), 1);
 	kill_tenant(slow);
 	pid_t silent = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)silent)), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)silent)), 1);
 	CHECK_STR(text_of("a", silent, "state"), "asked");
-	CHECK_INT(asked(ask("{'op':'resume','pid':%d}", (int)silent)), 1); // takes it back
+	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)silent)), 1); // withdraws the wish
 	CHECK_STR(text_of("a", silent, "state"), "running");
 	kill_tenant(silent);
-	pid_t homeless = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .reason = PAGER_DEVICE, .missing = MIB});
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)homeless)), 1);
+	pid_t homeless =
+		start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .reason = PAGER_DEVICE, .missing = MIB});
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)homeless)), 1);
 	await_state("a", homeless, "suspended");
-	CHECK_INT(asked(ask("{'op':'resume','pid':%d}", (int)homeless)), 1);
+	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)homeless)), 1);
 	await_state("a", homeless, "waiting");
 	CHECK_STR(text_of("a", 0, "state"), "waiting");
 	CHECK_STR(text_of("a", homeless, "reason"), "device");
 	CHECK_INT(number_of("a", homeless, "missing"), MIB);
 	kill_tenant(homeless);
 	pid_t broken = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .breaks = true});
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)broken)), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)broken)), 1);
 	await_state("a", broken, "broken");
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)broken), "busy", "is suspended already");
 	kill_tenant(broken);
 	pid_t ill = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .reason = PAGER_DRIVER, .row = 700});
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)ill)), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)ill)), 1);
 	await_state("a", ill, "running");
 	CHECK_STR(text_of("a", ill, "reason"), "driver");
 	CHECK_INT(number_of("a", ill, "error"), 700);
@@ -331,13 +335,13 @@ TEST(states_are_listed)
 	kill_tenant(ill);
 }
 
-// It has other memory beside that of the vGPU, and no pager.
-TEST(a_host_is_not_asked)
+// A host has memory of several vGPUs, and no pager.
+TEST(host_is_not_suspended)
 {
-	begin();
+	start_evictable_node();
 	pid_t host = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_host = true});
 	struct vg_ledger *ledger = ledger_of("a");
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 0);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 0);
 	CHECK_INT(player_slot(ledger, host)->bell, 0);
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)host), "not_found", "does not run in a vGPU");
 	vg_ledger_close(ledger);
@@ -346,13 +350,13 @@ TEST(a_host_is_not_asked)
 
 // ---- the end of processes and vGPUs -----------------------------------------------------------------------
 
-TEST(a_suspended_process_is_killed)
+TEST(killed_suspended_process_is_refunded)
 {
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
 	struct vg_ledger *ledger = ledger_of("a");
 	struct pager_slot *slot = player_slot(ledger, player);
-	CHECK_INT(asked(ask("{'op':'suspend','pid':%d}", (int)player)), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)player)), 1);
 	await_state("a", player, "suspended");
 	kill_tenant(player);
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
@@ -362,19 +366,20 @@ TEST(a_suspended_process_is_killed)
 	pid_t next = start_player(path_of("a"), &obedient);
 	CHECK(player_slot(ledger, next) == slot);
 	poll(NULL, 0, 300);
-	CHECK_STR(text_of("a", next, "state"), "running"); // the wish was not for it
+	CHECK_STR(text_of("a", next, "state"), "running"); // the wish was for the killed process
 	vg_ledger_close(ledger);
 	kill_tenant(next);
 }
 
-TEST(suspended_vgpus_are_changed_and_removed)
+TEST(suspended_vgpu_is_changed_and_removed)
 {
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 1);
 	await_state("a", player, "suspended");
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 3 * GIB));
-	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", GIB - 1), "limit", "is in use"); // it is charged
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", GIB - 1), "limit",
+		      "is in use"); // the memory is still charged
 	CHECK_STR(text_of("a", 0, "state"), "suspended");
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "is in use");
 	json_decref(ask("{'op':'rm','name':'a','force':true}"));
@@ -384,21 +389,21 @@ TEST(suspended_vgpus_are_changed_and_removed)
 	CHECK_INT(figure("a", "memory"), -1);
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'evictable':true}", GIB));
 	CHECK_STR(text_of("a", 0, "state"), "running");
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 0);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 0);
 	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
 }
 
-// Nobody new can use the vGPU then, but its programs must not stand still for ever.
-TEST(a_vgpu_whose_ledger_was_removed_is_resumed)
+// New programs cannot use the vGPU then, but its suspended programs must be able to continue.
+TEST(vgpu_with_removed_ledger_is_resumed)
 {
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
 	struct vg_ledger *ledger = ledger_of("a");
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 1);
 	await_state("a", player, "suspended");
 	CHECK_INT(unlink(path_of("a")), 0);
 	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "system", "its file was removed");
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 1);
 	await_state("a", player, "running");
 	vg_ledger_close(ledger);
 	kill_tenant(player);

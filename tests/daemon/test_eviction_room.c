@@ -1,4 +1,4 @@
-// Evictable vGPUs that together do not fit on the device, and processes that do not do what the daemon asks.
+// Evictable vGPUs that do not fit on the device together, and processes that do not follow orders.
 #include "eviction_fixture.h"
 
 // Two vGPUs of 6 GiB on a device of 8 GiB, each with a process whose words the test writes.
@@ -15,7 +15,8 @@ static void begin_crowded(void)
 	start_daemon();
 	for (int i = 0; i < 2; i++) {
 		const char *name = i == 0 ? "a" : "b";
-		CHECK_AGREED(ask("{'op':'create','name':'%s','memory':%llu,'device':0,'evictable':true}", name, 6 * GIB));
+		CHECK_AGREED(
+			ask("{'op':'create','name':'%s','memory':%llu,'device':0,'evictable':true}", name, 6 * GIB));
 		players[i] = start_player(path_of(name), &silent);
 		ledgers[i] = ledger_of(name);
 	}
@@ -40,7 +41,7 @@ static void await_word(const _Atomic uint32_t *word, uint32_t value, unsigned in
 	CHECK_INT(*word, value);
 }
 
-static void answer(struct pager_slot *slot, enum pager_state state)
+static void write_answer(struct pager_slot *slot, enum pager_state state)
 {
 	slot->host = state == PAGER_OUT ? slot->bytes : 0;
 	slot->state = state;
@@ -51,13 +52,13 @@ static void answer(struct pager_slot *slot, enum pager_state state)
 static void order_first_out(void)
 {
 	await_word(&first_page->ask_ms, 100, 10);
-	answer(first, PAGER_RUNNING);
-	answer(second, PAGER_OUT);
+	write_answer(first, PAGER_RUNNING);
+	write_answer(second, PAGER_OUT);
 	second->waiting = 1;
 	await_word(&first_page->out, 1, 10);
 }
 
-// How often the daemon has waited for something.
+// Returns how often the daemon has waited for an event.
 static long long count_waits(void)
 {
 	char path[64], line[128];
@@ -81,8 +82,8 @@ static long long count_waits_in_2_s(void)
 	return count_waits() - before;
 }
 
-// It is stopped, for example: no memory moves.
-TEST(a_process_that_does_not_answer_does_not_keep_the_daemon_busy)
+// For example, it is stopped: no memory moves.
+TEST(silent_process_does_not_keep_the_daemon_busy)
 {
 	begin_crowded();
 	order_first_out();
@@ -91,21 +92,21 @@ TEST(a_process_that_does_not_answer_does_not_keep_the_daemon_busy)
 	end_crowded();
 }
 
-TEST(room_of_a_process_that_does_not_leave_in_time_is_not_relied_on)
+TEST(late_process_does_not_announce_room)
 {
 	begin_crowded();
 	order_first_out();
 	CHECK_INT(second_page->out, 1);
-	answer(first, PAGER_LEAVING);
+	write_answer(first, PAGER_LEAVING);
 	await_word(&second_page->out, 0, 5);
 	CHECK_INT(second_page->room_comes, 1);
-	answer(second, PAGER_COMING);
+	write_answer(second, PAGER_COMING);
 	await_word(&second_page->out, 1, 30);
 	CHECK_INT(first_page->out, 1);
-	answer(second, PAGER_OUT);
+	write_answer(second, PAGER_OUT);
 	poll(NULL, 0, 500);
 	CHECK_INT(second_page->out, 1);
-	answer(first, PAGER_OUT); // it leaves after all
+	write_answer(first, PAGER_OUT); // it leaves at last
 	await_word(&second_page->out, 0, 5);
 	end_crowded();
 }

@@ -1,4 +1,4 @@
-// The words that processes of evictable vGPUs write: false values are bounded, and lower no charge.
+// The words that processes of evictable vGPUs write: the daemon limits false values, and they do not lower a charge.
 #include "eviction_fixture.h"
 
 // ---- hostile values ----------------------------------------------------------------------------------------
@@ -19,13 +19,13 @@ static void check_bounded(const char *name, pid_t pid)
 	CHECK(number_of(name, 0, "on_gpu") + number_of(name, 0, "in_host") <= (json_int_t)(4 * GIB));
 }
 
-TEST(hostile_words_are_bounded)
+TEST(hostile_words_are_limited)
 {
 	static const uint64_t words[] = {0, 1, PAGER_STATE_COUNT, PAGER_REASON_COUNT, 1 << 30, UINT32_MAX, INT64_MAX,
 					 1ull << 63, UINT64_MAX};
 	enum { WORDS = sizeof(struct pager_slot) / 8 };
 
-	begin();
+	start_evictable_node();
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true}", GIB));
 	pid_t liar = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
 	pid_t neighbour = start_player(path_of("b"), &(struct player_plan){.bytes = MIB});
@@ -44,20 +44,20 @@ TEST(hostile_words_are_bounded)
 	CHECK_STR(text_of("a", liar, "reason"), "unknown");
 	slot->state = PAGER_RUNNING;
 	slot->reason = PAGER_THREAD;
-	slot->row = UINT32_MAX; // no entry
+	slot->row = UINT32_MAX; // not in entries.def
 	CHECK_STR(text_of("a", liar, "call"), "null");
 	vg_ledger_pager_page(ledger)->out = UINT32_MAX;
 	CHECK_STR(text_of("b", 0, "state"), "running");
 	CHECK_INT(number_of("b", neighbour, "bytes"), MIB);
 	json_decref(ask("{'op':'suspend','name':'a'}"));
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 1);
 	CHECK_INT(vg_ledger_pager_page(ledger)->out, 0);
 	vg_ledger_close(ledger);
 	kill_tenant(liar);
 	kill_tenant(neighbour);
 }
 
-// ---- what is measured ------------------------------------------------------------------------------------
+// ---- measurements ----------------------------------------------------------------------------------------
 
 static struct vg_ledger_tenant tenant_of(const struct vg_ledger *ledger, pid_t pid)
 {
@@ -89,22 +89,22 @@ static void show_physical(pid_t pid, uint64_t bytes)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
 }
 
-// Memory in the host is charged, and does not show on the device. What does show there was never declared.
-TEST(memory_in_the_host_hides_nothing_on_the_device)
+// Memory in the host is charged, but not on the device. Memory on the device beyond that was never declared.
+TEST(memory_in_the_host_hides_no_memory_on_the_device)
 {
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
 	struct vg_ledger *ledger = ledger_of("a");
 	show_physical(player, GIB + 100 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 1);
 	await_state("a", player, "suspended");
 	show_physical(player, 100 * MIB);
 	poll(NULL, 0, 600);
 	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
 	show_physical(player, 300 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
-	CHECK_INT(asked(ask("{'op':'resume','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 1);
 	await_state("a", player, "running");
 	show_physical(player, GIB + 50 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 50 * MIB), 50 * MIB);
@@ -112,10 +112,10 @@ TEST(memory_in_the_host_hides_nothing_on_the_device)
 	kill_tenant(player);
 }
 
-// A process that the driver has taken off the device keeps the room that it must find again.
-TEST(a_deep_suspension_is_listed_and_keeps_what_is_undeclared)
+// The memory of a process that the driver has taken off the device stays reserved.
+TEST(deep_suspension_keeps_the_undeclared_charge)
 {
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
 	struct vg_ledger *ledger = ledger_of("a");
 	struct pager_slot *slot = player_slot(ledger, player);
@@ -131,7 +131,7 @@ TEST(a_deep_suspension_is_listed_and_keeps_what_is_undeclared)
 	show_physical(player, MIB);
 	poll(NULL, 0, 600);
 	CHECK_INT(tenant_of(ledger, player).undeclared, 100 * MIB);
-	show_physical(player, GIB + 300 * MIB); // it is a lie, and hides nothing
+	show_physical(player, GIB + 300 * MIB); // the word is false, and hides nothing
 	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
 	slot->park = 0;
 	show_physical(player, GIB);
@@ -140,19 +140,19 @@ TEST(a_deep_suspension_is_listed_and_keeps_what_is_undeclared)
 	kill_tenant(player);
 }
 
-// Whatever a process says of its memory in the host: what it is charged, with what it is told that it holds undeclared,
-// is not less than what NVML sees.
+// Whatever a process reports of its memory in the host: its charge, with the undeclared part, is at least what NVML
+// reports.
 TEST(no_word_in_a_slot_lowers_a_charge)
 {
 	static const uint64_t lies[] = {0, 1, 512 * MIB, GIB, 4 * GIB, INT64_MAX, UINT64_MAX};
 
-	begin();
+	start_evictable_node();
 	pid_t liar = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
 	struct vg_ledger *ledger = ledger_of("a");
 	struct pager_slot *slot = player_slot(ledger, liar);
 	show_physical(liar, GIB + 200 * MIB);
 	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-		// At most what is declared is not expected, and nothing of it unless the process says that it has left.
+		// Only declared memory can be in the host, and only if the process reports that it has left.
 		uint64_t host = i % 2 == 0 ? 0 : lies[i] < GIB ? lies[i] : GIB;
 		slot->bytes = lies[i];
 		slot->host = lies[i];
@@ -165,15 +165,15 @@ TEST(no_word_in_a_slot_lowers_a_charge)
 	kill_tenant(liar);
 }
 
-// What is charged for memory in the host does not cover what is on the device and was charged to nobody.
-TEST(memory_that_was_charged_to_nobody_is_logged)
+// The charge for memory in the host does not cover undeclared memory on the device.
+TEST(undeclared_memory_is_logged)
 {
 	static char text[65536];
 	char path[300];
 
-	begin();
+	start_evictable_node();
 	pid_t player = start_player(path_of("a"), &obedient);
-	CHECK_INT(asked(ask("{'op':'suspend','name':'a'}")), 1);
+	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 1);
 	await_state("a", player, "suspended");
 	show_physical(player, 300 * MIB);
 	snprintf(path, sizeof path, "%s/log", folder);
@@ -185,7 +185,7 @@ TEST(memory_that_was_charged_to_nobody_is_logged)
 	kill_tenant(player);
 }
 
-TEST(only_an_evictable_vgpu_has_memory_in_the_host)
+TEST(memory_in_the_host_counts_for_evictable_vgpus_only)
 {
 	fresh_node();
 	start_daemon();

@@ -1,10 +1,10 @@
-// A daemon that starts by itself does not inherit what a shell limits its programs by; where the kernel lets it, and a
-// line says it where not.
+// A daemon that `virgate` starts does not keep the resource limits of the shell. If it cannot raise them, a line
+// reports that.
 #include "simulated.h"
 
 #include <sys/resource.h>
 
-// `virgate WORDS` after shell commands; its exit status, and what it said on standard error.
+// Runs `virgate WORDS` after shell commands. Returns its exit status; `said` is its standard error.
 static char said[4096];
 
 static int virgate_after(const char *before, const char *words)
@@ -19,7 +19,7 @@ static int virgate_after(const char *before, const char *words)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// The field of a file in the daemon's /proc.
+// Returns a field of a file in the daemon's /proc.
 static const char *daemon_field(const char *file, const char *field)
 {
 	static char text[8192];
@@ -37,7 +37,7 @@ static const char *daemon_field(const char *file, const char *field)
 	return at + strlen(field);
 }
 
-TEST(hard_limits_that_are_too_low_are_told_in_a_line)
+TEST(low_hard_limits_are_reported)
 {
 	static const struct {
 		const char *before, *words;
@@ -45,23 +45,24 @@ TEST(hard_limits_that_are_too_low_are_told_in_a_line)
 		     {"ulimit -n 24", "hard limit of open files is 24 (ulimit -n), and the daemon needs 64"}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		simulated_node();
+		set_up_simulated_node();
 		CHECK_INT(virgate_after(cases[i].before, "ps --sim"), 1);
 		CHECK_CONTAINS(said, cases[i].words);
 		CHECK(strchr(said, '\n') == said + strlen(said) - 1);
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- " LOADER " modules"), 125);
 		CHECK_CONTAINS(said, cases[i].words);
-		CHECK_INT(virgate_after("true", "ps --sim"), 0); // from elsewhere it starts, and serves that session too
+		CHECK_INT(virgate_after("true", "ps --sim"),
+			  0); // it starts from another session, and serves this one, too
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- true"), 0);
 		end_daemon();
 	}
 }
 
-TEST(soft_limits_and_the_rest_are_not_inherited)
+TEST(soft_limits_are_not_inherited)
 {
 	char number[32];
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate_after("ulimit -S -f 10; ulimit -S -n 24; umask 0; cd /tmp; echo 500 >/proc/$$/oom_score_adj",
 				"run --sim --memory 512M -- " LOADER " modules"),
 		  0);
@@ -74,15 +75,16 @@ TEST(soft_limits_and_the_rest_are_not_inherited)
 	CHECK_CONTAINS(field, number);
 	CHECK_CONTAINS(daemon_field("limits", "Max file size"), "unlimited            unlimited");
 	CHECK_INT(strtol(daemon_field("status", "Umask:"), NULL, 8), 077);
-	CHECK_INT(strtoull(daemon_field("status", "SigBlk:"), NULL, 16) & ~(1ull << (SIGTERM - 1) | 1ull << (SIGINT - 1)),
+	CHECK_INT(strtoull(daemon_field("status", "SigBlk:"), NULL, 16) &
+			  ~(1ull << (SIGTERM - 1) | 1ull << (SIGINT - 1)),
 		  0);
 	if (geteuid() == 0)
 		CHECK_INT(atoi(daemon_field("oom_score_adj", "")), 0);
 	end_daemon();
 }
 
-// One whose limit is low anyway says what it cannot do, and never gives a vGPU away that nobody keeps.
-TEST(a_program_that_cannot_be_watched_is_refused)
+// A daemon with a low limit refuses what it cannot do, and creates no vGPU without a launcher that it can watch.
+TEST(program_that_cannot_be_watched_is_refused)
 {
 	enum { MOST = 64 };
 	pid_t children[MOST];
@@ -111,7 +113,7 @@ TEST(a_program_that_cannot_be_watched_is_refused)
 	}
 	CHECK_INT(word, 'n');
 	CHECK(count > 16);
-	CHECK_AGREED(ask("{'op':'ping'}")); // everybody is still answered
+	CHECK_AGREED(ask("{'op':'ping'}")); // other requests are still answered
 	CHECK_INT(figure("a", "memory"), GIB);
 	close(gate[1]);
 	for (int i = 0; i < count; i++)

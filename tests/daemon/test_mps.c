@@ -1,4 +1,4 @@
-// vGPUs of the mode mps: the daemon starts, watches and ends a control daemon of MPS, for which a script stands in.
+// vGPUs of the mode mps: the daemon starts, watches and ends a control daemon of MPS. A script replaces it.
 #include "daemon_fixture.h"
 
 #include <grp.h>
@@ -6,7 +6,7 @@
 
 static char control[300];
 
-static bool exists(const char *path)
+static bool file_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
@@ -19,13 +19,13 @@ static const char *beside_control(const char *name)
 	return path;
 }
 
-static void touch(const char *name)
+static void create_file(const char *name)
 {
 	close(open(beside_control(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 }
 
-// A node with the stand-in, which each test may tell how to fail.
-static void mps_node(void)
+// Creates a node with the stand-in; files beside it let it fail.
+static void set_up_mps_node(void)
 {
 	char command[900];
 
@@ -36,7 +36,7 @@ static void mps_node(void)
 	setenv("VIRGATE_MPS_CONTROL", control, 1);
 }
 
-// The last start: pid, uid, GPU, directories.
+// Returns the pid of the last start, and its line: pid, uid, GPU, directories.
 static pid_t last_control(char *ret_line, size_t size)
 {
 	char text[8192];
@@ -73,7 +73,7 @@ static void await_end(pid_t pid)
 	CHECK(!is_alive(pid));
 }
 
-// Enters as a process of the user, which stays, and returns what the daemon answered.
+// Starts a process of the user that enters a vGPU and waits. Returns its pid, and the daemon's answer.
 static pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
 {
 	int ready[2];
@@ -117,7 +117,7 @@ static const char *mode_of(const char *name)
 
 TEST(modes_are_stored_and_listed)
 {
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'mode':'time'}", GIB));
@@ -130,13 +130,13 @@ TEST(modes_are_stored_and_listed)
 	start_daemon();
 	CHECK_STR(mode_of("a"), "mps");
 	CHECK_STR(mode_of("c"), "time");
-	CHECK_INT(count_starts(), 0); // nothing runs
+	CHECK_INT(count_starts(), 0); // no program runs
 	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'mode':'fast'}", GIB), "invalid",
 		      "\"mode\" must be \"time\" or \"mps\"");
 	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'mode':1}", GIB), "invalid", "\"mode\" must be");
 }
 
-TEST(a_machine_without_mps_refuses_the_mode)
+TEST(mode_mps_is_refused_without_mps)
 {
 	fresh_node();
 	setenv("VIRGATE_MPS_CONTROL", "/nonexistent/mps-control", 1);
@@ -147,27 +147,28 @@ TEST(a_machine_without_mps_refuses_the_mode)
 	CHECK_INT(figure("a", "memory"), -1);
 	kill_daemon();
 	setenv("VIRGATE_MPS_CONTROL", "", 1);
-	if (!exists("/usr/bin/nvidia-cuda-mps-control") && !exists("/usr/local/bin/nvidia-cuda-mps-control") &&
-	    !exists("/usr/local/nvidia/bin/nvidia-cuda-mps-control")) {
+	if (!file_exists("/usr/bin/nvidia-cuda-mps-control") &&
+	    !file_exists("/usr/local/bin/nvidia-cuda-mps-control") &&
+	    !file_exists("/usr/local/nvidia/bin/nvidia-cuda-mps-control")) {
 		start_daemon();
 		CHECK_REFUSED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB), "unsupported",
 			      "this machine has no nvidia-cuda-mps-control");
 	}
 }
 
-TEST(programs_get_the_directory_of_a_control_daemon_that_listens)
+TEST(programs_get_the_directory_of_a_listening_control_daemon)
 {
 	char answer[2000], line[1000], wanted[700];
 	struct stat status;
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':1}", GIB));
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
 	snprintf(wanted, sizeof wanted, "\"mps_pipe\": \"%s/mps/1-%u/pipe\"", runtime_dir, (unsigned int)getuid());
 	CHECK_CONTAINS(answer, wanted);
 	snprintf(wanted, sizeof wanted, "%s/mps/1-%u/pipe/control", runtime_dir, (unsigned int)getuid());
-	CHECK(exists(wanted)); // before the answer
+	CHECK(file_exists(wanted)); // when the answer arrives
 	pid_t pid = last_control(line, sizeof line);
 	CHECK(is_alive(pid));
 	snprintf(wanted, sizeof wanted, " %u GPU-", (unsigned int)getuid());
@@ -179,7 +180,7 @@ TEST(programs_get_the_directory_of_a_control_daemon_that_listens)
 	CHECK_INT(stat(wanted, &status), 0);
 	CHECK_INT(status.st_mode & 0777, 0700);
 	CHECK_INT(status.st_uid, getuid());
-	// Others use the same one.
+	// Further programs use the same control daemon.
 	pid_t second = enter_and_stay("'memory':1073741824,'mode':'mps','device':1", answer);
 	CHECK_CONTAINS(answer, "mps_pipe");
 	CHECK_INT(count_starts(), 1);
@@ -189,11 +190,11 @@ TEST(programs_get_the_directory_of_a_control_daemon_that_listens)
 	CHECK_INT(count_starts(), 1);
 }
 
-TEST(a_gpu_has_one_mode_at_a_time)
+TEST(gpu_has_one_mode_at_a_time)
 {
 	char answer[2000];
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", GIB));
@@ -216,24 +217,24 @@ static int device_of(const char *name)
 	return (int)figure(name, "device");
 }
 
-TEST(the_gpu_is_chosen_where_programs_of_the_mode_may_run)
+TEST(choice_of_gpu_considers_the_mode)
 {
 	char answer[2000];
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
-	// GPU 0 has more memory left, and the other mode.
+	// GPU 0 has more memory left, but programs of the other mode.
 	pid_t second = enter_and_stay("'name':'c','memory':1073741824", answer);
 	CHECK_INT(device_of("c"), 1);
-	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu}", GIB)); // to be entered now
+	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu}", GIB)); // where programs can enter now
 	CHECK_INT(device_of("d"), 1);
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 4 * GIB), "busy", "GPU 0: ");
 	pid_t third = enter_and_stay("'name':'e','memory':1073741824,'mode':'mps'", answer);
 	CHECK_INT(device_of("e"), 0);
-	// Where it fits nowhere now, it is made where it fits later.
+	// If programs can enter on no GPU now, it is created where they can enter later.
 	CHECK_AGREED(ask("{'op':'create','name':'f','memory':%llu}", 4 * GIB));
 	CHECK_INT(device_of("f"), 0);
 	kill_tenant(launcher);
@@ -241,7 +242,7 @@ TEST(the_gpu_is_chosen_where_programs_of_the_mode_may_run)
 	kill_tenant(third);
 }
 
-TEST(the_gpu_is_chosen_among_those_of_a_list)
+TEST(choice_of_gpu_is_limited_to_a_list)
 {
 	fresh_node();
 	start_daemon();
@@ -259,11 +260,11 @@ TEST(the_gpu_is_chosen_among_those_of_a_list)
 	CHECK_INT(device_of("d"), -1);
 }
 
-TEST(a_gpu_may_have_a_mode_of_its_own)
+TEST(device_modes_override_the_mode)
 {
 	char answer[2000];
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'device_modes':{'1':'mps'}}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1,'device_modes':{'1':'mps'}}", GIB));
@@ -272,7 +273,7 @@ TEST(a_gpu_may_have_a_mode_of_its_own)
 	CHECK_STR(mode_of("a"), "time");
 	CHECK_STR(mode_of("b"), "mps");
 	CHECK_STR(mode_of("c"), "time");
-	// The mode goes with the GPU that is chosen.
+	// The mode is that of the chosen GPU.
 	pid_t launcher = enter_and_stay("'name':'d','memory':1073741824,'device_modes':{'1':'mps'}", answer);
 	CHECK_INT(device_of("d"), 1);
 	CHECK_STR(mode_of("d"), "mps");
@@ -292,11 +293,11 @@ TEST(a_gpu_may_have_a_mode_of_its_own)
 	kill_tenant(second);
 }
 
-TEST(a_control_daemon_that_ends_is_started_again)
+TEST(ended_control_daemon_is_started_again)
 {
 	char answer[2000], line[1000];
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'mode':'mps'}", GIB));
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
@@ -313,10 +314,10 @@ TEST(a_control_daemon_that_ends_is_started_again)
 	kill_tenant(launcher);
 }
 
-TEST(a_control_daemon_that_cannot_start_is_tried_ever_more_rarely)
+TEST(failing_control_daemon_is_started_with_growing_pauses)
 {
-	mps_node();
-	touch("fails");
+	set_up_mps_node();
+	create_file("fails");
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "busy", "its MPS control daemon has ended 1 time in a row");
@@ -338,29 +339,29 @@ TEST(a_control_daemon_that_cannot_start_is_tried_ever_more_rarely)
 	json_decref(reply);
 }
 
-TEST(a_control_daemon_that_does_not_listen_is_ended)
+TEST(control_daemon_that_does_not_listen_is_killed)
 {
 	char line[1000];
 
-	mps_node();
-	touch("deaf");
+	set_up_mps_node();
+	create_file("deaf");
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "busy", "its MPS control daemon has ended");
 	await_end(last_control(line, sizeof line));
 }
 
-TEST(the_next_daemon_takes_the_control_daemon_over)
+TEST(next_daemon_takes_over_the_control_daemon)
 {
 	char answer[2000], line[1000];
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
 	pid_t pid = last_control(line, sizeof line);
 	kill_daemon();
-	CHECK(is_alive(pid)); // its clients go on
+	CHECK(is_alive(pid)); // its clients continue to run
 	start_daemon();
 	pid_t other = enter_and_stay("'vgpu':'a'", answer);
 	CHECK_CONTAINS(answer, "mps_pipe");
@@ -370,25 +371,26 @@ TEST(the_next_daemon_takes_the_control_daemon_over)
 	await_end(pid);
 }
 
-TEST(a_server_has_so_many_clients)
+TEST(number_of_clients_is_limited)
 {
 	char answer[2000];
 	pid_t launchers[44];
 
-	mps_node();
+	set_up_mps_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
 	for (int i = 0; i < 44; i++) {
 		launchers[i] = enter_and_stay("'vgpu':'a'", answer);
 		CHECK_CONTAINS(answer, "mps_pipe");
 	}
-	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "limit",
-		      "44 programs run there in the mode mps, and a server has at most 48 clients, of which 4 are kept");
+	CHECK_REFUSED(
+		ask("{'op':'enter','vgpu':'a'}"), "limit",
+		"44 programs run there in the mode mps, and a server has at most 48 clients, of which 4 are kept");
 	for (int i = 0; i < 44; i++)
 		kill_tenant(launchers[i]);
 }
 
-// ---- root's daemon, for several users ------------------------------------------------------------------
+// ---- the system's daemon -------------------------------------------------------------------------------
 
 enum { FIRST = 65534, SECOND = 1 }; // nobody and daemon, which exist on every machine
 
@@ -419,17 +421,17 @@ static void start_system_daemon(void)
 	close(ready[0]);
 }
 
-TEST(the_control_daemon_has_the_id_of_its_user)
+TEST(control_daemon_runs_as_its_user)
 {
 	char answer[2000], line[1000], path[700], wanted[64];
 	struct stat status;
 
 	if (geteuid() != 0)
 		SKIP("only root's daemon starts programs for others");
-	mps_node();
-	CHECK_INT(chmod(folder, 0777), 0); // users write beside the stand-in
+	set_up_mps_node();
+	CHECK_INT(chmod(folder, 0777), 0); // so that users can write beside the stand-in
 	CHECK_INT(chmod(control, 0755), 0);
-	touch("said");
+	create_file("said");
 	CHECK_INT(chmod(beside_control("said"), 0666), 0);
 	start_system_daemon();
 	pid_t first = enter_as(FIRST, "'memory':1073741824,'mode':'mps','device':0", answer);
@@ -445,7 +447,7 @@ TEST(the_control_daemon_has_the_id_of_its_user)
 		snprintf(path, sizeof path, "%s/mps/0-%d/%s", runtime_dir, FIRST, own[i]);
 		CHECK_INT(lstat(path, &status), 0);
 		CHECK_INT(status.st_uid, FIRST);
-		CHECK_INT(status.st_mode & 07777, 0700); // nobody else may connect
+		CHECK_INT(status.st_mode & 07777, 0700); // other users cannot connect
 	}
 	static const char *const above[] = {"mps", "mps/0-65534"};
 	for (int i = 0; i < 2; i++) {
@@ -454,7 +456,7 @@ TEST(the_control_daemon_has_the_id_of_its_user)
 		CHECK_INT(status.st_uid, 0);
 		CHECK_INT(status.st_mode & 07777, 0711);
 	}
-	// Clients of two users' servers would share the GPU without turns.
+	// Clients of the servers of two users would share the GPU without turns.
 	pid_t second = enter_as(SECOND, "'memory':1073741824,'mode':'mps','device':0", answer);
 	CHECK_CONTAINS(answer, "serves one user at a time");
 	kill_tenant(second);

@@ -1,4 +1,4 @@
-// The runtime directory goes away under a daemon and its tenants: at a logout, or because somebody removes it.
+// The runtime directory is removed while a daemon and tenants run: at a logout, or by a user.
 #include "simulated.h"
 
 #include <sys/file.h>
@@ -12,7 +12,7 @@ static int run_in(const char *name, const char *command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static pid_t daemon_now(void)
+static pid_t read_daemon_pid(void)
 {
 	json_t *reply = ask("{'op':'ping'}");
 	pid_t pid = (pid_t)json_integer_value(json_object_get(reply, "pid"));
@@ -55,7 +55,7 @@ static void remove_tree(const char *path)
 	CHECK_INT(system(command), 0);
 }
 
-// Where a program's daemon is, as its environment says.
+// Finds the socket of the daemon from the environment of a program.
 static void find_socket(void)
 {
 	char command[400], path[300];
@@ -67,22 +67,22 @@ static void find_socket(void)
 	snprintf(runtime_dir, sizeof runtime_dir, "%.*s", (int)(strrchr(socket_path, '/') - socket_path), socket_path);
 }
 
-// The usual directory; that of a simulated node is the test's own.
-TEST(a_logout_leaves_the_quota_in_force)
+// In the default directory; the directory of the simulated node is the test's own.
+TEST(limit_applies_after_logout)
 {
 	char session[300];
 
-	simulated_node();
+	set_up_simulated_node();
 	unsetenv("VIRGATE_RUNTIME_DIR");
 	snprintf(session, sizeof session, "%s/session", folder);
 	CHECK_INT(mkdir(session, 0700), 0);
 	setenv("XDG_RUNTIME_DIR", session, 1);
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	find_socket();
-	pid_t daemon = daemon_now(), launcher = run_holder("a", "300");
+	pid_t daemon = read_daemon_pid(), launcher = run_holder("a", "300");
 	remove_tree(session);
 	CHECK_INT(virgate("ps --sim"), 0);
-	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(read_daemon_pid(), daemon);
 	CHECK_INT(figure("a", "tenants"), 1);
 	CHECK(run_in("a", HOLDER " 300") != 0);
 	CHECK_INT(run_in("a", "true"), 0);
@@ -92,19 +92,19 @@ TEST(a_logout_leaves_the_quota_in_force)
 	unsetenv("XDG_RUNTIME_DIR");
 }
 
-// Its programs go on under their limit, new ones are refused as long as they do, and one daemon stays the only one.
-TEST(a_directory_that_was_removed_is_made_again)
+// Running programs keep their limit, new ones are refused while they run, and no second daemon starts.
+TEST(removed_directory_is_created_again)
 {
 	char path[300], text[1024];
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	CHECK_INT(virgate("create unused --sim --memory 128M"), 0);
-	pid_t daemon = daemon_now(), launcher = run_holder("a", "300");
+	pid_t daemon = read_daemon_pid(), launcher = run_holder("a", "300");
 	json_int_t charged = figure("a", "charged");
 	remove_tree(runtime_dir);
-	CHECK_INT(virgate("ps --sim"), 0); // finds no daemon, and is about to start one
-	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(virgate("ps --sim"), 0); // finds no daemon, and tries to start one
+	CHECK_INT(read_daemon_pid(), daemon);
 	CHECK_INT(figure("a", "tenants"), 1);
 	CHECK_INT(figure("a", "charged"), charged);
 	CHECK(is_damaged("a"));
@@ -118,18 +118,18 @@ TEST(a_directory_that_was_removed_is_made_again)
 	for (int i = 0; i < 500 && is_damaged("a"); i++)
 		poll(NULL, 0, 10);
 	CHECK_INT(run_in("a", "true"), 0);
-	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(read_daemon_pid(), daemon);
 	end_daemon();
 }
 
-// Again and again, with clients that come at any moment.
-TEST(clients_at_the_moment_of_the_removal_start_no_second_daemon)
+// Removes the directory repeatedly, while clients connect.
+TEST(clients_during_the_removal_start_no_second_daemon)
 {
 	enum { ROUNDS = 10, CLIENTS = 4 };
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
-	pid_t daemon = daemon_now(), launcher = run_holder("a", "100"), clients[CLIENTS];
+	pid_t daemon = read_daemon_pid(), launcher = run_holder("a", "100"), clients[CLIENTS];
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < CLIENTS; i++) {
 			clients[i] = fork();
@@ -143,50 +143,50 @@ TEST(clients_at_the_moment_of_the_removal_start_no_second_daemon)
 			CHECK_INT(status, 0);
 		}
 		CHECK_INT(virgate("ps --sim"), 0);
-		CHECK_INT(daemon_now(), daemon);
+		CHECK_INT(read_daemon_pid(), daemon);
 		CHECK_INT(figure("a", "tenants"), 1);
 	}
 	end_holder(launcher, first_tenant("a"));
 	end_daemon();
 }
 
-// The lock alone, and the directory under another name.
-TEST(a_lock_that_was_removed_and_a_directory_that_was_moved_come_back)
+// Removes only the lock, and renames the directory.
+TEST(removed_lock_and_renamed_directory_are_created_again)
 {
 	char path[300], aside[300];
 	bool ready;
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
-	pid_t daemon = daemon_now();
+	pid_t daemon = read_daemon_pid();
 	snprintf(path, sizeof path, "%s/lock", runtime_dir);
 	CHECK_INT(unlink(path), 0);
 	setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
 	pid_t second = start_daemon_at(runtime_dir, "0", &ready);
 	CHECK(!ready);
 	CHECK_INT(waitpid(second, NULL, 0), second);
-	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(read_daemon_pid(), daemon);
 	snprintf(aside, sizeof aside, "%s.aside", runtime_dir);
 	CHECK_INT(rename(runtime_dir, aside), 0);
 	CHECK_INT(virgate("ps --sim"), 0);
-	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(read_daemon_pid(), daemon);
 	CHECK_INT(run_in("a", "true"), 0);
 	end_daemon();
 }
 
-// Both are gone: the kernel knows who still has the ledger of a created vGPU.
-TEST(a_daemon_that_was_lost_with_its_directory_is_no_way_around_the_quota)
+// The daemon and the directory are gone: the kernel shows which processes still have the ledger of a created vGPU.
+TEST(limit_applies_after_loss_of_daemon_and_directory)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
-	pid_t launcher = run_holder("a", "300"), tenant = first_tenant("a"), daemon = daemon_now();
+	pid_t launcher = run_holder("a", "300"), tenant = first_tenant("a"), daemon = read_daemon_pid();
 	struct pollfd end = {vg_pidfd_open(daemon), POLLIN, 0};
 	kill(daemon, SIGKILL);
 	CHECK_INT(poll(&end, 1, 5000), 1);
 	close(end.fd);
 	remove_tree(runtime_dir);
 	CHECK_INT(virgate("ps --sim"), 0);
-	CHECK(daemon_now() != daemon);
+	CHECK(read_daemon_pid() != daemon);
 	CHECK(is_damaged("a"));
 	CHECK_INT(run_in("a", HOLDER " 300"), 125);
 	CHECK_INT(virgate("rm --sim --force a"), 0);
@@ -195,10 +195,10 @@ TEST(a_daemon_that_was_lost_with_its_directory_is_no_way_around_the_quota)
 	end_daemon();
 }
 
-// systemd-tmpfiles cleans no directory on which it gets no lock.
-TEST(the_directory_is_locked_against_cleaners)
+// systemd-tmpfiles does not clean a directory that it cannot lock.
+TEST(directory_is_locked_against_cleaners)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("ps --sim"), 0);
 	int fd = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(fd >= 0);

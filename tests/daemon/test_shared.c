@@ -1,4 +1,4 @@
-// Memory that processes share, with a daemon that measures them, reaps them, and looks after those of several vGPUs.
+// Shared allocations of processes of one or two vGPUs, with a daemon that measures and reaps them.
 #include "../shim/actor.h"
 #include "ledger/share.h"
 #include "simulated.h"
@@ -21,17 +21,17 @@ static struct actor actor_in(const char *vgpu)
 }
 
 // The owner is in vGPU a, the user in `other`.
-static void begin(const char *other)
+static void start_actors(const char *other)
 {
-	unsetenv("LD_PRELOAD"); // the actors have it; the daemon is none
-	simulated_node();
+	unsetenv("LD_PRELOAD"); // for the actors only, not for the daemon
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 256M"), 0);
 	CHECK_INT(virgate("create b --sim --memory 256M"), 0);
 	owner = actor_in("a");
 	user = actor_in(other);
 }
 
-static void stays(const char *vgpu, uint64_t charged)
+static void check_stays_charged(const char *vgpu, uint64_t charged)
 {
 	for (int i = 0; i < 6; i++) { // the daemon measures every 250 ms
 		CHECK_INT(figure(vgpu, "charged"), charged);
@@ -68,38 +68,38 @@ static void end_both(void)
 	end_daemon();
 }
 
-// When the owner is dead, the device shows the memory under the user: it must not be taken for undeclared.
-TEST(what_a_dead_owner_leaves_is_charged_once)
+// After the owner has ended, NVML reports the memory for the user. It must not count as undeclared.
+TEST(memory_of_an_ended_owner_is_charged_once)
 {
-	begin("a");
+	start_actors("a");
 	struct act handle = exported_handle(160 * MIB);
 	CHECK_INT(act_with(&user, OPEN, &handle, 0, -1, NULL).result, CUDA_SUCCESS);
-	stays("a", 2 * CONTEXT + 160 * MIB);
+	check_stays_charged("a", 2 * CONTEXT + 160 * MIB);
 	actor_kill(&owner);
 	CHECK(await_figure("a", "charged", CONTEXT + 160 * MIB, 2000) >= 0);
 	CHECK_INT(figure("a", "shared"), 160 * MIB);
-	CHECK_INT(act(&user, ALLOC, 2 * MIB), CUDA_SUCCESS); // takes over what was measured
+	CHECK_INT(act(&user, ALLOC, 2 * MIB), CUDA_SUCCESS); // reads the measurement
 	CHECK_INT(act(&user, FREE, 0), CUDA_SUCCESS);
-	stays("a", CONTEXT + 160 * MIB);
+	check_stays_charged("a", CONTEXT + 160 * MIB);
 	owner = actor_in("a");
 	end_both();
 }
 
-TEST(what_its_descriptor_keeps_as_well_is_charged_once)
+TEST(memory_kept_by_a_descriptor_is_charged_once)
 {
 	int fd;
 
-	begin("a");
+	start_actors("a");
 	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
 	actor_kill(&owner);
 	CHECK(await_figure("a", "charged", CONTEXT + 160 * MIB, 2000) >= 0);
-	stays("a", CONTEXT + 160 * MIB);
-	CHECK_INT(figure("a", "shared"), 0); // as long as the descriptor is open, it is the dead one's
+	check_stays_charged("a", CONTEXT + 160 * MIB);
+	CHECK_INT(figure("a", "shared"), 0); // while the descriptor is open, the memory is charged to the ended owner
 	close(fd);
 	CHECK(await_figure("a", "shared", 160 * MIB, 2000) >= 0);
-	stays("a", CONTEXT + 160 * MIB);
+	check_stays_charged("a", CONTEXT + 160 * MIB);
 	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
 	CHECK(await_figure("a", "charged", CONTEXT, 2000) >= 0);
@@ -107,19 +107,19 @@ TEST(what_its_descriptor_keeps_as_well_is_charged_once)
 	end_both();
 }
 
-TEST(a_user_in_another_vgpu_is_charged_nothing)
+TEST(user_in_another_vgpu_is_not_charged)
 {
-	begin("b");
+	start_actors("b");
 	struct act handle = exported_handle(160 * MIB);
 	CHECK_INT(act_with(&user, OPEN, &handle, 0, -1, NULL).result, CUDA_SUCCESS);
-	stays("a", CONTEXT + 160 * MIB);
-	stays("b", CONTEXT);
+	check_stays_charged("a", CONTEXT + 160 * MIB);
+	check_stays_charged("b", CONTEXT);
 	CHECK_INT(figure("a", "tenants"), 2);
 	CHECK_INT(figure("a", "physical"), CONTEXT + 160 * MIB);
 	actor_kill(&owner);
 	CHECK(await_figure("a", "tenants", 1, 2000) >= 0);
-	stays("a", 160 * MIB); // whose memory it was
-	stays("b", CONTEXT);
+	check_stays_charged("a", 160 * MIB); // to the vGPU that allocated it
+	check_stays_charged("b", CONTEXT);
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "a");
 	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
@@ -135,39 +135,39 @@ TEST(a_user_in_another_vgpu_is_charged_nothing)
 	end_both();
 }
 
-TEST(a_descriptor_in_another_vgpu_is_charged_nothing)
+TEST(descriptor_in_another_vgpu_is_not_charged)
 {
 	int fd;
 
-	begin("b");
+	start_actors("b");
 	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
 	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
 	close(fd);
 	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS);
-	stays("a", CONTEXT + 160 * MIB);
-	stays("b", CONTEXT);
+	check_stays_charged("a", CONTEXT + 160 * MIB);
+	check_stays_charged("b", CONTEXT);
 	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
 	CHECK(await_figure("a", "charged", CONTEXT, 2000) >= 0);
 	end_both();
 }
 
-// What was exported is still known to the next daemon, and who had joined is still a guest.
-TEST(a_daemon_is_killed_between_export_and_import)
+// The next daemon knows the exports and the guests of the killed one.
+TEST(daemon_is_killed_between_export_and_import)
 {
-	begin("b");
+	start_actors("b");
 	struct act first = exported_handle(64 * MIB), second = exported_handle(96 * MIB);
 	CHECK_INT(act_with(&user, OPEN, &first, 0, -1, NULL).result, CUDA_SUCCESS);
 	kill_the_daemon();
-	CHECK_INT(virgate("ps --sim"), 0); // starts another
+	CHECK_INT(virgate("ps --sim"), 0); // starts the next daemon
 	CHECK_INT(act_with(&user, OPEN, &second, 0, -1, NULL).result, CUDA_SUCCESS);
-	stays("a", CONTEXT + 160 * MIB);
-	stays("b", CONTEXT);
+	check_stays_charged("a", CONTEXT + 160 * MIB);
+	check_stays_charged("b", CONTEXT);
 	actor_kill(&owner);
 	CHECK(await_figure("a", "tenants", 1, 2000) >= 0);
-	stays("a", 160 * MIB);
+	check_stays_charged("a", 160 * MIB);
 	actor_kill(&user);
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 	owner = actor_in("a");
@@ -175,16 +175,16 @@ TEST(a_daemon_is_killed_between_export_and_import)
 	end_both();
 }
 
-// Without a daemon nobody can tell: over-counted, never under.
-TEST(without_a_daemon_the_user_in_another_vgpu_is_charged)
+// Without a daemon the vGPU of the memory is unknown: it is charged to both, so never to none.
+TEST(without_a_daemon_user_in_another_vgpu_is_charged)
 {
-	begin("b");
+	start_actors("b");
 	struct act handle = exported_handle(160 * MIB);
 	kill_the_daemon();
 	CHECK_INT(act_with(&user, OPEN, &handle, 0, -1, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(virgate("ps --sim"), 0);
-	stays("a", CONTEXT + 160 * MIB);
-	stays("b", CONTEXT + 160 * MIB);
+	check_stays_charged("a", CONTEXT + 160 * MIB);
+	check_stays_charged("b", CONTEXT + 160 * MIB);
 	end_both();
 }
 
@@ -199,22 +199,22 @@ static void send_guest(struct vg_wire_guest *guest, bool good)
 		CHECK(r < 0);
 }
 
-TEST(guests_that_are_not_who_they_say)
+TEST(guest_with_a_false_identity_is_refused)
 {
 	struct vg_wire_guest guest = {.self = {.pid = 1, .pid_namespace = 7, .start_time = 5, .ledger = "a"},
 				      .key = 99};
 
-	begin("b");
+	start_actors("b");
 	send_guest(&guest, true);
 	strcpy(guest.self.ledger, "nowhere");
 	send_guest(&guest, true);
 	guest.zero = 1;
 	send_guest(&guest, false);
 	guest.zero = 0;
-	guest.share = 5; // of no vGPU
+	guest.share = 5; // with the name of no vGPU
 	send_guest(&guest, false);
 	strcpy(guest.vgpu, "a");
-	CHECK_INT(vg_wire_be_guest(socket_path, &guest, NULL), 0); // leaves what it never had
+	CHECK_INT(vg_wire_be_guest(socket_path, &guest, NULL), 0); // ends the use of memory that it never had
 	memset(guest.vgpu, 'a', sizeof guest.vgpu);
 	send_guest(&guest, false);
 	CHECK_INT(figure("a", "tenants"), 1);

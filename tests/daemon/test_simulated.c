@@ -1,4 +1,4 @@
-// The whole way on the simulated node: `virgate run`, the interposer, the simulated NVML.
+// Real tenants on the simulated node: `virgate run`, the interposer, the simulated NVML.
 #include "simulated.h"
 
 static pid_t tenant_pid(const char *name, size_t index)
@@ -13,7 +13,7 @@ static pid_t tenant_pid(const char *name, size_t index)
 
 TEST(killed_tenants_are_refunded)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	pid_t launcher = run_holder("a", "100");
 	json_int_t charged = figure("a", "charged");
@@ -43,38 +43,38 @@ static int run_loader(const char *what)
 
 TEST(modules_are_charged_once)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(run_loader("modules"), 0);
 	end_daemon();
 }
 
-TEST(libraries_meet_the_quota)
+TEST(limit_applies_to_libraries)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(run_loader("libraries"), 0);
 	end_daemon();
 }
 
-TEST(imports_meet_the_quota_unmapped_too)
+TEST(limit_applies_to_unmapped_imports)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(run_loader("imports"), 0);
 	end_daemon();
 }
 
-TEST(a_program_after_exec_finds_its_quota_free)
+TEST(charges_are_refunded_after_exec)
 {
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(run_loader("exec"), 0);
 	end_daemon();
 }
 
-TEST(a_daemon_killed_under_load)
+TEST(daemon_killed_under_load_loses_no_charge)
 {
 	enum { TENANTS = 4 };
 	pid_t launchers[TENANTS], pids[TENANTS], ended;
 
-	simulated_node();
+	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
 	for (int i = 0; i < TENANTS; i++)
 		launchers[i] = run_holder("a", "50");
@@ -87,10 +87,10 @@ TEST(a_daemon_killed_under_load)
 	json_decref(reply);
 	CHECK_INT(poll(&daemon_end, 1, 5000), 1);
 	close(daemon_end.fd);
-	kill(pids[0], SIGKILL); // while there is no daemon
+	kill(pids[0], SIGKILL); // while no daemon runs
 	for (int i = 1; i < TENANTS; i++)
 		CHECK_INT(kill(pids[i], 0), 0);
-	CHECK_INT(virgate("ps --sim"), 0); // starts another
+	CHECK_INT(virgate("ps --sim"), 0); // starts the next daemon
 	CHECK(await_figure("a", "tenants", TENANTS - 1, 1000) >= 0);
 	CHECK_INT(figure("a", "charged"), charged / TENANTS * (TENANTS - 1));
 	CHECK_INT(figure("a", "memory"), 512 * MIB);
@@ -110,14 +110,14 @@ TEST(a_daemon_killed_under_load)
 	end_daemon();
 }
 
-// The launcher is killed before its program has used CUDA: the program finds its vGPU all the same.
-TEST(a_program_outlives_its_launcher)
+// The launcher is killed before its program has used CUDA: the program must still find its vGPU.
+TEST(program_outlives_its_launcher)
 {
 	char script[4096], out[300], text[16] = "";
 	int ready[2];
 	char byte;
 
-	simulated_node();
+	set_up_simulated_node();
 	snprintf(out, sizeof out, "%s/status", folder);
 	snprintf(script, sizeof script, "echo; exec >/dev/null; while [ ! -e %s/go ]; do sleep 0.05; done; " LOADER
 		 " modules; echo $? > %s.part; mv %s.part %s", folder, out, out, out);
@@ -141,6 +141,6 @@ TEST(a_program_outlives_its_launcher)
 		poll(NULL, 0, 20);
 	CHECK(vg_file_read(out, text, sizeof text) > 0);
 	CHECK_STR(text, "0\n");
-	CHECK(await_figure("left", "memory", -1, 2000) >= 0); // and now it goes
+	CHECK(await_figure("left", "memory", -1, 2000) >= 0); // the vGPU is removed after the program
 	end_daemon();
 }

@@ -1,4 +1,4 @@
-// The system's daemon on a simulated GPU: two users of one machine, each with vGPUs of their own. Root plays both.
+// The system's daemon on a simulated GPU: two users, each with vGPUs of their own. Needs root, to run as both.
 #include "simulated.h"
 
 #include <grp.h>
@@ -6,10 +6,10 @@
 
 enum { ALICE = 60001, BOB = 60002 };
 
-// Of a user's command: its exit status, and what it said.
+// Standard output and standard error of the last command of a user.
 static char out[8192], err[2048];
 
-static void system_node(void)
+static void set_up_system_node(void)
 {
 	char path[300], number[12], byte;
 	int ready[2];
@@ -38,13 +38,13 @@ static void system_node(void)
 	if (read(ready[0], &byte, 1) != 1)
 		FAIL("the daemon does not start: see %s/log", folder);
 	close(ready[0]);
-	// As its users find it.
+	// The environment of its users.
 	unsetenv("VIRGATE_RUNTIME_DIR");
 	setenv("VIRGATE_SYSTEM_DIR", runtime_dir, 1);
 	setenv("VIRGATE_SIM", "1", 1);
 }
 
-static void become(uid_t uid)
+static void switch_user(uid_t uid)
 {
 	char home[300];
 
@@ -58,7 +58,7 @@ static void become(uid_t uid)
 		_exit(99);
 }
 
-// A shell command of the user's; `virgate` and `holder` are ours.
+// Runs a shell command as the user, with `virgate` and `holder` of this build. Returns its exit status.
 static int run_as(uid_t uid, const char *command)
 {
 	char paths[2][300], text[1200];
@@ -70,9 +70,9 @@ static int run_as(uid_t uid, const char *command)
 	if (child == 0) {
 		dup2(open(paths[0], O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
 		dup2(open(paths[1], O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-		become(uid);
-		snprintf(text, sizeof text, "virgate() { " VIRGATE " \"$@\"; }; holder=" HOLDER "; loader=" LOADER "; %s",
-			 command);
+		switch_user(uid);
+		snprintf(text, sizeof text,
+			 "virgate() { " VIRGATE " \"$@\"; }; holder=" HOLDER "; loader=" LOADER "; %s", command);
 		execl("/bin/sh", "sh", "-c", text, NULL);
 		_exit(99);
 	}
@@ -98,7 +98,7 @@ static pid_t start_holder(uid_t uid, const char *name, const char *mib)
 	CHECK_INT(pipe(ready), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		become(uid);
+		switch_user(uid);
 		dup2(ready[1], 1);
 		close(ready[0]);
 		execl(VIRGATE, "virgate", "run", "--sim", "--vgpu", name, "--", HOLDER, mib, NULL);
@@ -126,9 +126,9 @@ static void end_tenant(const char *name, pid_t launcher)
 
 TEST(two_users_share_a_simulated_gpu)
 {
-	system_node();
+	set_up_system_node();
 	CHECK_RUN(ALICE, "virgate create a --memory 512M", 0);
-	CHECK_RUN(BOB, "virgate create b --memory 768M", 1); // admission is over both
+	CHECK_RUN(BOB, "virgate create b --memory 768M", 1); // the vGPUs of both users count
 	CHECK_CONTAINS(err, "other vGPUs reserve 512.0 MiB of its 1.0 GiB");
 	CHECK_RUN(BOB, "virgate create b --memory 256M", 0);
 	pid_t alice = start_holder(ALICE, "a", "300"), bob = start_holder(BOB, "b", "100");
@@ -152,16 +152,16 @@ TEST(two_users_share_a_simulated_gpu)
 	CHECK(await_figure("b", "charged", 0, 3000) >= 0);
 }
 
-// Memory that one of them publishes is on the node that the other one has.
-TEST(one_user_opens_what_another_publishes)
+// Both users have the same simulated node, so one can open memory that the other one publishes.
+TEST(user_opens_publication_of_another_user)
 {
-	system_node();
+	set_up_system_node();
 	char script[600];
 	int status;
 
 	pid_t publisher = fork();
 	if (publisher == 0) {
-		become(ALICE);
+		switch_user(ALICE);
 		dup2(open("/dev/null", O_WRONLY), 1);
 		execl(VIRGATE, "virgate", "share", "publish", "w", "--size", "4M", "--mode", "644", "--sim", NULL);
 		_exit(9);
@@ -181,33 +181,38 @@ TEST(one_user_opens_what_another_publishes)
 	CHECK_INT(waitpid(publisher, NULL, 0), publisher);
 }
 
-// Under another user id, as in a user namespace, a program finds the node of its vGPU.
-TEST(a_program_under_another_user_id_works)
+// A program with another user id, as in a user namespace, finds the node of its vGPU.
+TEST(program_with_another_user_id_works)
 {
-	system_node();
+	set_up_system_node();
 	CHECK_RUN(ALICE, "virgate create a --memory 512M", 0);
 	if (run_as(ALICE, "unshare -Ur true") != 0)
 		SKIP("no user namespaces here");
-	CHECK_RUN(ALICE, "VIRGATE_SIM_DIR=$HOME/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state; export "
-		      "VIRGATE_SIM_DIR VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR; "
-		      "virgate run --sim --memory 512M -- unshare -Ur $loader modules; r=$?; virgate shutdown --sim; exit $r",
-		  0);
+	CHECK_RUN(
+		ALICE,
+		"VIRGATE_SIM_DIR=$HOME/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state; export "
+		"VIRGATE_SIM_DIR VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR; "
+		"virgate run --sim --memory 512M -- unshare -Ur $loader modules; r=$?; virgate shutdown --sim; exit $r",
+		0);
 	CHECK_STR(err, "");
-	// Root has no number there, so the shared node is nobody's that can be trusted: a line says so.
+	// Root has no id there, so the program cannot trust the owner of the shared node, and a line reports that.
 	int code = run_as(ALICE, "virgate run --vgpu a -- unshare -Ur $loader modules");
 	if (code != 0)
 		CHECK_CONTAINS(err, "belongs to another user");
 }
 
-TEST(a_node_of_another_user_is_refused)
+TEST(node_of_another_user_is_refused)
 {
-	system_node();
-	CHECK_RUN(ALICE, "VIRGATE_SIM_DIR=$HOME/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state; export "
-			 "VIRGATE_SIM_DIR VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR; virgate devices --sim; virgate shutdown "
-			 "--sim; chmod 755 $HOME $HOME/sim; chmod 666 $HOME/sim/*", 0);
+	set_up_system_node();
+	CHECK_RUN(ALICE,
+		  "VIRGATE_SIM_DIR=$HOME/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state; export "
+		  "VIRGATE_SIM_DIR VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR; virgate devices --sim; virgate shutdown "
+		  "--sim; chmod 755 $HOME $HOME/sim; chmod 666 $HOME/sim/*",
+		  0);
 	char command[800];
 	snprintf(command, sizeof command,
-		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state virgate devices "
+		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state virgate "
+		 "devices "
 		 "--sim",
 		 folder, ALICE);
 	CHECK_RUN(BOB, command, 1);

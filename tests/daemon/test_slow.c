@@ -1,5 +1,5 @@
-// A disk, or a directory of users, that does not answer for long, or fails: the daemon serves all others meanwhile, and
-// promises nothing that is not on the disk.
+// A disk or a directory of users that is slow or fails: the daemon answers other requests meanwhile, and confirms no
+// change that is not on the disk.
 #include "daemon_fixture.h"
 
 #include <pwd.h>
@@ -11,7 +11,7 @@ static void path_of(const char *word, const char *what, char path[400])
 	snprintf(path, 400, "%s/%s-%s", gates, word, what);
 }
 
-static void put(const char *word, const char *what)
+static void create_gate(const char *word, const char *what)
 {
 	char path[400];
 
@@ -19,7 +19,7 @@ static void put(const char *word, const char *what)
 	close(open(path, O_WRONLY | O_CREAT, 0600));
 }
 
-static void take(const char *word, const char *what)
+static void remove_gate(const char *word, const char *what)
 {
 	char path[400];
 
@@ -27,7 +27,7 @@ static void take(const char *word, const char *what)
 	unlink(path);
 }
 
-// Until something waits in the daemon.
+// Waits until a thread of the daemon is waiting.
 static void await_wait(const char *what)
 {
 	char path[400];
@@ -55,8 +55,8 @@ static void fresh_slow(void)
 	start_slow();
 }
 
-// Sends a request whose answer comes later.
-static int begin(const char *request)
+// Sends a request without waiting for its answer.
+static int send_only(const char *request)
 {
 	char text[300];
 	int fd = vg_wire_connect(socket_path, 20000);
@@ -75,7 +75,7 @@ static bool has_answer(int fd)
 	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
 }
 
-static json_t *end(int fd)
+static json_t *receive_reply(int fd)
 {
 	static struct vg_wire_message message;
 
@@ -84,39 +84,39 @@ static json_t *end(int fd)
 	return json_loads(message.text, 0, NULL);
 }
 
-TEST(a_slow_disk_holds_up_nobody_else)
+TEST(slow_disk_delays_no_other_request)
 {
 	fresh_slow();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
-	put("hold", "disk");
-	int create = begin("{'op':'create','name':'b','memory':1073741824}");
+	create_gate("hold", "disk");
+	int create = send_only("{'op':'create','name':'b','memory':1073741824}");
 	await_wait("disk");
-	int raise = begin("{'op':'set','name':'a','memory':2147483648}");
-	int enter = begin("{'op':'enter','vgpu':'b'}");
-	int raise_again = begin("{'op':'set','name':'a','memory':3221225472}");
-	// The daemon answers, and has read the requests before: it serves connections in turn.
+	int raise = send_only("{'op':'set','name':'a','memory':2147483648}");
+	int enter = send_only("{'op':'enter','vgpu':'b'}");
+	int raise_again = send_only("{'op':'set','name':'a','memory':3221225472}");
+	// After this answer the daemon has read the earlier requests, too, since it reads connections in order.
 	CHECK_AGREED(ask("{'op':'list'}"));
 	CHECK_AGREED(ask("{'op':'list'}"));
 	CHECK_INT(figure("a", "memory"), GIB);
 	CHECK(!has_answer(create) && !has_answer(raise) && !has_answer(enter) && !has_answer(raise_again));
-	// What is asked for is reserved meanwhile, so that it is not promised twice.
+	// The requested memory is reserved meanwhile, so that it is not admitted twice.
 	CHECK_REFUSED(ask("{'op':'create','name':'c','device':0,'memory':8589934592}"), "limit", "GPU 0");
-	take("hold", "disk");
-	CHECK_AGREED(end(create));
-	CHECK_AGREED(end(raise));
-	CHECK_AGREED(end(enter));
-	CHECK_AGREED(end(raise_again));
+	remove_gate("hold", "disk");
+	CHECK_AGREED(receive_reply(create));
+	CHECK_AGREED(receive_reply(raise));
+	CHECK_AGREED(receive_reply(enter));
+	CHECK_AGREED(receive_reply(raise_again));
 	CHECK_INT(figure("a", "memory"), 3 * GIB);
 	kill_daemon();
 	start_slow();
 	CHECK_INT(figure("a", "memory"), 3 * GIB);
 }
 
-TEST(what_a_disk_refuses_is_undone)
+TEST(change_is_undone_if_the_disk_fails)
 {
 	fresh_slow();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':2147483648}"));
-	put("fail", "disk");
+	create_gate("fail", "disk");
 	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':1073741824}"), "system", "cannot be remembered");
 	CHECK_INT(figure("b", "memory"), -1);
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':3221225472,'share':30}"), "system", "not changed");
@@ -124,7 +124,7 @@ TEST(what_a_disk_refuses_is_undone)
 	CHECK_INT(figure("a", "share"), 0);
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':1073741824}"), "system", "is changed, but");
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "system", "is removed, but");
-	take("fail", "disk");
+	remove_gate("fail", "disk");
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':1073741824}"));
 	kill_daemon();
 	start_slow();
@@ -133,35 +133,35 @@ TEST(what_a_disk_refuses_is_undone)
 	CHECK_INT(figure("c", "memory"), GIB);
 }
 
-TEST(a_change_that_nobody_was_told_of_survives_or_not_as_a_whole)
+TEST(unanswered_change_is_atomic)
 {
 	fresh_slow();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
-	put("hold", "disk");
-	int create = begin("{'op':'create','name':'b','memory':1073741824}");
+	create_gate("hold", "disk");
+	int create = send_only("{'op':'create','name':'b','memory':1073741824}");
 	await_wait("disk");
-	int raise = begin("{'op':'set','name':'a','memory':2147483648}");
+	int raise = send_only("{'op':'set','name':'a','memory':2147483648}");
 	CHECK_AGREED(ask("{'op':'list'}"));
 	kill_daemon();
 	close(create);
 	close(raise);
-	take("hold", "disk");
+	remove_gate("hold", "disk");
 	start_slow();
 	CHECK_INT(figure("a", "memory"), GIB);
-	CHECK(await_figure("b", "memory", -1, 10000) >= 0); // nobody uses the ledger that was made for it
+	CHECK(await_figure("b", "memory", -1, 10000) >= 0); // it is removed, since nobody uses its new ledger
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':1073741824}"));
 }
 
-TEST(a_daemon_that_ends_writes_what_it_was_asked_for)
+TEST(ending_daemon_writes_its_state)
 {
 	fresh_slow();
-	put("hold", "disk");
-	int create = begin("{'op':'create','name':'a','memory':1073741824}");
+	create_gate("hold", "disk");
+	int create = send_only("{'op':'create','name':'a','memory':1073741824}");
 	await_wait("disk");
 	kill(daemon_pid, SIGTERM);
 
-	take("hold", "disk");
-	CHECK_AGREED(end(create));
+	remove_gate("hold", "disk");
+	CHECK_AGREED(receive_reply(create));
 	CHECK_INT(waitpid(daemon_pid, NULL, 0), daemon_pid);
 	start_slow();
 	CHECK_INT(figure("a", "memory"), GIB);
@@ -175,7 +175,7 @@ static void check_owner(const char *name, const char *owner)
 	json_decref(reply);
 }
 
-TEST(a_slow_directory_of_users_holds_up_nobody)
+TEST(slow_directory_of_users_delays_nobody)
 {
 	const struct passwd *self = getpwuid(geteuid());
 	char number[16];
@@ -186,15 +186,15 @@ TEST(a_slow_directory_of_users_holds_up_nobody)
 	fresh_node();
 	snprintf(gates, sizeof gates, "%s/gates", folder);
 	CHECK_INT(mkdir(gates, 0700), 0);
-	put("hold", "users");
+	create_gate("hold", "users");
 	start_slow();
-	int create = begin("{'op':'create','name':'a','memory':1073741824}");
+	int create = send_only("{'op':'create','name':'a','memory':1073741824}");
 	await_wait("users");
 	CHECK_AGREED(ask("{'op':'ping'}"));
-	// The answer does not wait for ever for a name.
-	CHECK_AGREED(end(create));
+	// The answer waits for a name only for a limited time.
+	CHECK_AGREED(receive_reply(create));
 	check_owner("a", number);
-	take("hold", "users");
+	remove_gate("hold", "users");
 	for (int i = 0; i < 400; i++) {
 		json_t *reply = ask("{'op':'list'}");
 		const json_t *row = json_array_get(json_object_get(reply, "vgpus"), 0);
@@ -207,30 +207,30 @@ TEST(a_slow_directory_of_users_holds_up_nobody)
 	check_owner("a", self->pw_name);
 	kill_daemon();
 	start_slow();
-	check_owner("a", self->pw_name); // at once
+	check_owner("a", self->pw_name); // the name is known by now
 }
 
-// ---- a ledger that is truncated at the worst moment -----------------------------------------------------------------
+// ---- truncated ledgers ----------------------------------------------------------------------------------------------
 
 static void start_while_ledgers_are_truncated(void)
 {
-	put("truncate", "ledgers");
+	create_gate("truncate", "ledgers");
 	start_slow();
-	take("truncate", "ledgers");
+	remove_gate("truncate", "ledgers");
 	CHECK_AGREED(ask("{'op':'list'}"));
 }
 
-TEST(a_ledger_that_is_truncated_while_a_daemon_starts)
+TEST(ledger_truncated_during_start_is_created_again)
 {
 	fresh_slow();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
 	kill_daemon();
 	start_while_ledgers_are_truncated();
 	CHECK_INT(figure("a", "memory"), GIB);
-	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}")); // nobody used it: it was made anew
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}")); // nobody used it, so it was created again
 }
 
-TEST(a_ledger_that_nobody_remembers_is_truncated_while_a_daemon_starts)
+TEST(stray_ledger_truncated_during_start_is_ignored)
 {
 	char command[700];
 

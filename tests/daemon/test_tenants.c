@@ -1,4 +1,4 @@
-// Death, take-over, and what is remembered.
+// The end of tenants, the next daemon, and the state file.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
 
@@ -10,7 +10,7 @@ static uint64_t now_ms(void)
 	return vg_clock_monotonic_ns() / 1000000;
 }
 
-TEST(the_dead_are_refunded_when_their_memory_is_released)
+TEST(ended_tenant_is_refunded_after_its_memory_is_released)
 {
 	fresh_node();
 	start_daemon();
@@ -19,14 +19,14 @@ TEST(the_dead_are_refunded_when_their_memory_is_released)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)tenant, GIB);
 	kill_tenant(tenant);
 	for (uint64_t end = now_ms() + 600; now_ms() < end; poll(NULL, 0, 10))
-		CHECK_INT(figure("a", "charged"), GIB); // still on the device: not before
+		CHECK_INT(figure("a", "charged"), GIB); // not refunded while the memory is on the device
 	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
 	int waited = await_figure("a", "charged", 0, 1000);
 	CHECK(waited >= 0);
 	CHECK_INT(figure("a", "tenants"), 0);
 }
 
-TEST(the_dead_are_refunded_at_once_when_nothing_is_listed)
+TEST(ended_tenant_without_memory_is_refunded_at_once)
 {
 	fresh_node();
 	start_daemon();
@@ -39,7 +39,7 @@ TEST(the_dead_are_refunded_at_once_when_nothing_is_listed)
 	}
 }
 
-TEST(a_silent_nvml_does_not_keep_charges)
+TEST(ended_tenant_is_refunded_if_nvml_fails)
 {
 	fresh_node();
 	start_daemon();
@@ -53,7 +53,7 @@ TEST(a_silent_nvml_does_not_keep_charges)
 	json_decref(listed);
 }
 
-TEST(physical_use_is_shown_or_unknown)
+TEST(physical_memory_is_listed_or_null)
 {
 	fresh_node();
 	start_daemon();
@@ -69,7 +69,7 @@ TEST(physical_use_is_shown_or_unknown)
 	kill_tenant(tenant);
 }
 
-TEST(a_new_daemon_takes_running_tenants_over)
+TEST(next_daemon_takes_over_running_tenants)
 {
 	fresh_node();
 	start_daemon();
@@ -77,7 +77,7 @@ TEST(a_new_daemon_takes_running_tenants_over)
 	pid_t stays = start_tenant("a", GIB), goes = start_tenant("a", 2 * GIB);
 	CHECK_INT(figure("a", "charged"), 3 * GIB);
 	kill_daemon();
-	kill_tenant(goes); // with nobody there to see it
+	kill_tenant(goes); // while no daemon runs
 	pid_t comes = start_tenant("a", MIB);
 	start_daemon();
 	CHECK(await_figure("a", "charged", (json_int_t)(GIB + MIB), 1000) >= 0);
@@ -89,8 +89,8 @@ TEST(a_new_daemon_takes_running_tenants_over)
 	CHECK(await_figure("a", "charged", 0, 1000) >= 0);
 }
 
-// kill -9 of the daemon again and again, while tenants come, charge, and are killed.
-TEST(kill_the_daemon_under_load)
+// The daemon is killed repeatedly (kill -9), while tenants enter, charge, and are killed.
+TEST(daemon_killed_under_load_loses_no_charge)
 {
 	enum { TENANTS = 8 };
 	pid_t tenants[TENANTS];
@@ -103,7 +103,7 @@ TEST(kill_the_daemon_under_load)
 			tenants[i] = start_tenant("a", 10 * MIB);
 		for (int i = 0; i < TENANTS; i += 2)
 			kill(tenants[i], SIGKILL);
-		poll(NULL, 0, round); // at another point of its work each time
+		poll(NULL, 0, round); // at another point of its work in each round
 		kill_daemon();
 		for (int i = 1; i < TENANTS; i += 2)
 			kill(tenants[i], SIGKILL);
@@ -115,7 +115,8 @@ TEST(kill_the_daemon_under_load)
 	}
 }
 
-// A launcher: enters a vGPU of its own, without a name unless `wanted` has one, and holds it until it is killed.
+// Starts a launcher that enters a vGPU of its own, with the name `wanted` (NULL: none), and keeps it until it is
+// killed.
 static pid_t start_launcher_named(const char *wanted, uint64_t memory, char name[64])
 {
 	int ready[2];
@@ -159,8 +160,8 @@ static bool await_gone(const char *name)
 	return false;
 }
 
-// One program after the other has the whole GPU: the next one waits until the vGPU of the last one is gone.
-TEST(the_room_of_a_program_that_just_ended_is_free)
+// Each program uses the whole GPU: the next one waits until the vGPU of the last one is removed.
+TEST(next_program_gets_the_room_of_the_last)
 {
 	char name[64];
 
@@ -177,7 +178,7 @@ TEST(the_room_of_a_program_that_just_ended_is_free)
 	kill_tenant(launcher);
 }
 
-TEST(the_name_of_a_program_that_just_ended_is_free)
+TEST(next_program_gets_the_name_of_the_last)
 {
 	char name[64];
 
@@ -195,8 +196,8 @@ TEST(the_name_of_a_program_that_just_ended_is_free)
 	}
 }
 
-// The daemon ended in the same moment, and the next one finds the vGPU without a process.
-TEST(the_name_is_free_for_the_next_daemon_too)
+// The daemon ends together with the program, so the next one finds the vGPU without a process.
+TEST(next_program_gets_the_name_at_the_next_daemon)
 {
 	char name[64];
 
@@ -210,7 +211,7 @@ TEST(the_name_is_free_for_the_next_daemon_too)
 	}
 }
 
-TEST(ephemeral_vgpus_go_with_their_last_user)
+TEST(ephemeral_vgpu_is_removed_after_its_last_process)
 {
 	char name[64], path[400], words[64];
 
@@ -221,7 +222,7 @@ TEST(ephemeral_vgpus_go_with_their_last_user)
 	pid_t tenant = start_tenant(name, MIB);
 	kill_tenant(launcher);
 	poll(NULL, 0, 400);
-	CHECK_INT(figure(name, "memory"), GIB); // the program goes on without its launcher
+	CHECK_INT(figure(name, "memory"), GIB); // the program continues without its launcher
 	kill_daemon();
 	start_daemon();
 	CHECK_INT(figure(name, "charged"), MIB);
@@ -229,7 +230,7 @@ TEST(ephemeral_vgpus_go_with_their_last_user)
 	CHECK(await_gone(name));
 	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
 	CHECK_INT(access(path, F_OK), -1);
-	// And with the launcher alone; a daemon that comes later knows it too.
+	// It is also removed after a launcher without a program, and by the next daemon, too.
 	launcher = start_launcher(name);
 	kill_daemon();
 	start_daemon();
@@ -268,7 +269,7 @@ TEST(created_vgpus_survive_a_reboot)
 	kill_tenant(tenant);
 }
 
-TEST(damaged_files_lose_nothing_else)
+TEST(damaged_files_do_not_affect_other_vgpus)
 {
 	char path[400], aside[420];
 
@@ -277,7 +278,7 @@ TEST(damaged_files_lose_nothing_else)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
-	CHECK_INT(truncate(path, 100), 0); // under the daemon's mapping
+	CHECK_INT(truncate(path, 100), 0); // while the daemon has it mapped
 	json_t *reply = ask("{'op':'inspect','name':'a'}"), *damaged = json_object_get(reply, "vgpu");
 	CHECK(json_is_true(json_object_get(damaged, "damaged")));
 	CHECK(json_is_null(json_object_get(damaged, "physical")));
@@ -286,7 +287,7 @@ TEST(damaged_files_lose_nothing_else)
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system", "its file was truncated");
 	CHECK_INT(figure("b", "memory"), GIB);
 	kill_daemon();
-	start_daemon(); // makes the ledger anew
+	start_daemon(); // creates the ledger again
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}"));
 	kill_daemon();
 	snprintf(path, sizeof path, "%s/state/state.json", runtime_dir);
@@ -297,7 +298,7 @@ TEST(damaged_files_lose_nothing_else)
 	CHECK_INT(access(aside, F_OK), 0);
 }
 
-TEST(a_measured_overhead_is_remembered)
+TEST(measured_overhead_is_stored)
 {
 	char path[400];
 	struct vg_ledger *ledger;
@@ -309,9 +310,9 @@ TEST(a_measured_overhead_is_remembered)
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	CHECK_INT(vg_ledger_context_overhead(ledger), 544 * MIB);
 	CHECK(!(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED));
-	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB), 0); // we are the tenant
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB), 0); // this process is the tenant
 	vg_ledger_set_pristine(ledger, true);
-	for (int mib = 100; mib < 523; mib += 40) { // a context that is going up or down shows nothing
+	for (int mib = 100; mib < 523; mib += 40) { // a context that is being created or destroyed is no measurement
 		set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)getpid(), mib * MIB);
 		poll(NULL, 0, 100);
 	}
@@ -334,9 +335,9 @@ TEST(a_measured_overhead_is_remembered)
 	vg_ledger_close(ledger);
 }
 
-// One that reserves and refunds all the time holds 1 GiB that it never declared: at least what lies
-// above the most it ever had is found.
-TEST(a_tenant_that_never_stands_still_is_measured)
+// A tenant that reserves and refunds all the time has 1 GiB that it never declared. At least the part above its largest
+// declaration is found.
+TEST(busy_tenant_is_measured)
 {
 	struct vg_ledger_tenant seen;
 	struct vg_ledger *ledger;
@@ -369,8 +370,8 @@ TEST(a_tenant_that_never_stands_still_is_measured)
 	vg_ledger_close(ledger);
 }
 
-// A tenant's start must not wait for the daemon: entering costs 10 ms at most, sanitizers included.
-TEST(entering_is_quick)
+// A tenant's start must not wait for the daemon: entering takes 10 ms at most, also with sanitizers.
+TEST(entering_takes_10_ms_at_most)
 {
 	enum { TIMES = 50 };
 	uint64_t best = UINT64_MAX;
@@ -388,8 +389,8 @@ TEST(entering_is_quick)
 	CHECK(best < 10000000);
 }
 
-// 64 processes ask for entry, charge and say hello in the same moment.
-TEST(sixty_four_start_at_once)
+// 64 processes enter, charge and register at the same time.
+TEST(many_processes_start_at_once)
 {
 	enum { MANY = 64 };
 	pid_t children[MANY];
@@ -435,7 +436,7 @@ TEST(sixty_four_start_at_once)
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 }
 
-// A tenant that goes on as a program without CUDA holds nothing any more.
+// After exec of a program without CUDA nothing is charged to the tenant.
 TEST(exec_is_refunded)
 {
 	char path[400];
@@ -460,8 +461,8 @@ TEST(exec_is_refunded)
 	kill_tenant(child);
 }
 
-// What the driver holds beyond the charges is told in the log, once.
-TEST(drift_is_told)
+// Memory beyond the charges is logged once.
+TEST(drift_is_logged_once)
 {
 	char path[300], text[8192], *at;
 
@@ -491,8 +492,8 @@ static struct vg_ledger *open_ledger(const char *name)
 	return ledger;
 }
 
-// As a restore does it: this process holds the place until the tenant is there, and the daemon has seen it there.
-TEST(a_slot_that_is_handed_over_is_the_new_owners_for_every_look)
+// As in a restore: this process has the reserved slot until the tenant runs, and the daemon has seen it in the slot.
+TEST(measurement_uses_the_new_owner_of_a_slot)
 {
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
@@ -509,7 +510,7 @@ TEST(a_slot_that_is_handed_over_is_the_new_owners_for_every_look)
 	CHECK_INT(vg_ledger_stand_in(stand_in, &tenant), 0);
 	CHECK_INT(figure("a", "charged"), 128 * MIB);
 	CHECK_INT(vg_ledger_hand_over(stand_in, &tenant, child), 0);
-	// A tenant of another vGPU of the GPU says hello: all on that GPU are measured, and those of this vGPU not
+	// A tenant of another vGPU of the GPU registers: all tenants on that GPU are measured, but this vGPU is not
 	// scanned.
 	pid_t other = start_tenant("b", MIB);
 	CHECK_INT(figure("a", "charged"), 128 * MIB);

@@ -5,7 +5,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-// "30", "30 limit latency": what `inspect` says of the vGPU.
+// Returns the terms of the vGPU in `inspect`, such as "30" or "30 limit latency".
 static const char *terms_of(const char *name)
 {
 	static char text[64];
@@ -19,7 +19,7 @@ static const char *terms_of(const char *name)
 	return text;
 }
 
-// What the vGPU got of its GPU: "", or "held: REASON" or "not held: REASON".
+// Returns whether the vGPU gets its share: "held: REASON" or "not held: REASON"; "": it takes no part in turns.
 static const char *turns_of(const char *name)
 {
 	static char text[256];
@@ -38,7 +38,7 @@ static const char *turns_of(const char *name)
 	return text;
 }
 
-// Waits until turns_of() begins with the text. False: it did not within 5 s.
+// Waits until turns_of() begins with the text. Returns false after 5 s.
 static bool await_turns(const char *name, const char *wanted)
 {
 	for (int i = 0; i < 500; i++) {
@@ -58,7 +58,7 @@ TEST(terms_are_stored_and_listed)
 	CHECK_STR(terms_of("a"), "20 limit latency");
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	CHECK_STR(terms_of("b"), "0 batch");
-	CHECK_STR(turns_of("a"), ""); // nothing runs
+	CHECK_STR(turns_of("a"), ""); // no program runs
 	json_t *entered = ask("{'op':'enter','vgpu':'a'}");
 	CHECK_INT(json_integer_value(json_object_get(entered, "share")), 20);
 	CHECK(json_is_true(json_object_get(entered, "share_limit")));
@@ -66,11 +66,11 @@ TEST(terms_are_stored_and_listed)
 	json_decref(entered);
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}"));
 	CHECK_STR(terms_of("a"), "40 limit latency");
-	CHECK_AGREED(ask("{'op':'set','name':'a','share':0}")); // and no limit without a share
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':0}")); // there is no limit without a share
 	CHECK_STR(terms_of("a"), "0 latency");
 }
 
-TEST(terms_without_sense_are_refused)
+TEST(invalid_terms_are_refused)
 {
 	static const char *const shares[] = {"-1", "101", "30.5", "'30'", "true", "99999999999"};
 
@@ -94,7 +94,7 @@ TEST(terms_without_sense_are_refused)
 	CHECK_STR(terms_of("a"), "30 batch");
 }
 
-TEST(a_share_alone_brings_the_same_part_of_the_memory)
+TEST(share_without_memory_gets_the_same_part_of_the_memory)
 {
 	fresh_node();
 	start_daemon();
@@ -108,14 +108,15 @@ TEST(a_share_alone_brings_the_same_part_of_the_memory)
 		      "asked for 4.0 GiB, but 1.0 GiB is left");
 }
 
-TEST(shares_fit_the_device)
+TEST(shares_beyond_100_percent_are_refused)
 {
 	fresh_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
-	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu,'share':80,'device':0}", GIB), "limit",
-		      "GPU 0: asked for a share of 80 %, but 70 % is left: other vGPUs have 30 %; ask for less, or lower "
-		      "a share with `virgate set NAME --share PERCENT`");
+	CHECK_REFUSED(
+		ask("{'op':'create','name':'b','memory':%llu,'share':80,'device':0}", GIB), "limit",
+		"GPU 0: asked for a share of 80 %, but 70 % is left: other vGPUs have 30 %; ask for less, or lower "
+		"a share with `virgate set NAME --share PERCENT`");
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':70,'device':0}", GIB));
 	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu,'share':1,'device':0}", GIB), "limit",
 		      "asked for a share of 1 %, but nothing is left: other vGPUs have all of it");
@@ -123,7 +124,7 @@ TEST(shares_fit_the_device)
 	CHECK_REFUSED(ask("{'op':'set','name':'a','share':31}"), "limit",
 		      "asked for a share of 31 %, but 30 % is left: other vGPUs have 70 %");
 	CHECK_REFUSED(ask("{'op':'set','name':'a','share':31,'memory':%llu}", 2 * GIB), "limit", "30 % is left");
-	CHECK_INT(figure("a", "memory"), GIB); // nothing changes
+	CHECK_INT(figure("a", "memory"), GIB); // nothing has changed
 	CHECK_STR(terms_of("a"), "30 batch");
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB)); // without a share
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':100,'device':1}", GIB));
@@ -133,7 +134,7 @@ TEST(shares_fit_the_device)
 	CHECK_AGREED(ask("{'op':'set','name':'c','share':60}"));
 }
 
-TEST(the_gpu_is_chosen_where_the_share_fits)
+TEST(choice_of_gpu_considers_the_share)
 {
 	fresh_node();
 	start_daemon();
@@ -147,7 +148,7 @@ TEST(the_gpu_is_chosen_where_the_share_fits)
 		      "asked for a share of 41 %");
 }
 
-TEST(the_gpu_is_chosen_where_the_shares_part_of_the_memory_fits)
+TEST(choice_of_gpu_considers_the_memory_of_the_share)
 {
 	fresh_node();
 	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 4 * GIB);
@@ -160,7 +161,7 @@ TEST(the_gpu_is_chosen_where_the_shares_part_of_the_memory_fits)
 	CHECK_INT(figure("d", "device"), 0);
 }
 
-// Enters without a name, and keeps what it got until it is killed.
+// Starts a launcher that enters a vGPU of its own, and keeps it until it is killed.
 static pid_t start_launcher(const char *path, const char *fields, char name[64])
 {
 	int ready[2];
@@ -207,7 +208,7 @@ TEST(terms_survive_a_restart)
 	CHECK(await_figure(name, "memory", -1, 5000) >= 0); // its share is free again
 }
 
-// Something is measured while programs run on a GPU where a vGPU has a share.
+// Turns are listed while programs run on a GPU where a vGPU has a share.
 TEST(turns_are_listed_while_programs_run)
 {
 	fresh_node();
@@ -228,7 +229,7 @@ TEST(turns_are_listed_while_programs_run)
 	CHECK(await_turns("a", ""));
 }
 
-TEST(stopped_processes_are_reported)
+TEST(stopped_processes_are_listed)
 {
 	fresh_node();
 	start_daemon();
@@ -248,7 +249,7 @@ TEST(stopped_processes_are_reported)
 	kill_tenant(other);
 }
 
-// Waits until the page has the reason, or another one.
+// Waits until the page has the reason, or has another one.
 static bool await_reason(const struct turn_page *page, enum turn_reason reason, bool has)
 {
 	uint64_t end = vg_clock_monotonic_ns() + 5000000000;
@@ -272,9 +273,9 @@ static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 	return vg_clock_monotonic_ns() - begin;
 }
 
-// A process that reads its gate has been continued. The daemon's next scan, which would tell, is 250 ms after the one
-// that saw it stopped. The machine may be busy in some of the rounds.
-TEST(a_continued_process_counts_at_once)
+// A process that reads its gate has been continued. The daemon must notice that before its next scan, which is 250 ms
+// after the one that saw it stopped. The machine may be busy in some of the rounds.
+TEST(continued_process_counts_at_once)
 {
 	uint64_t least = UINT64_MAX;
 	struct vg_ledger *ledger;
@@ -302,7 +303,7 @@ TEST(a_continued_process_counts_at_once)
 	kill_tenant(other);
 }
 
-TEST(the_gate_is_open_while_a_checkpoint_is_taken)
+TEST(gate_is_open_during_a_checkpoint)
 {
 	struct vg_ledger *ledger;
 	char path[400];
@@ -311,7 +312,7 @@ TEST(the_gate_is_open_while_a_checkpoint_is_taken)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':30,'device':0}", GIB));
-	CHECK_AGREED(ask("{'op':'exempt','name':'b','milliseconds':1000}")); // before anything runs
+	CHECK_AGREED(ask("{'op':'exempt','name':'b','milliseconds':1000}")); // before a program runs
 	pid_t tenant = start_tenant("a", MIB), other = start_tenant("b", MIB);
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
@@ -320,12 +321,12 @@ TEST(the_gate_is_open_while_a_checkpoint_is_taken)
 	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':60000}"));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, true));
 	CHECK_INT(atomic_load(&page->word), 0);
-	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}")); // lasts
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}")); // it stays
 	CHECK_INT(atomic_load(&page->reason), TURN_REASON_EXEMPT);
 	CHECK(await_turns("a", "not held: a checkpoint is being taken"));
 	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':0}"));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, false));
-	// It ends by itself, if the program that asked for it was killed.
+	// It ends by itself, in case the program that requested it is killed.
 	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':300}"));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, true));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, false));
@@ -339,7 +340,7 @@ TEST(the_gate_is_open_while_a_checkpoint_is_taken)
 	kill_tenant(other);
 }
 
-TEST(a_damaged_ledger_holds_no_share)
+TEST(damaged_vgpu_has_no_share)
 {
 	char path[400];
 
@@ -354,8 +355,8 @@ TEST(a_damaged_ledger_holds_no_share)
 	kill_tenant(tenant);
 }
 
-// Two users' daemons over one GPU: neither could hold its shares beside the other's.
-TEST(one_daemon_holds_the_shares_of_a_gpu)
+// Two daemons share one GPU: only one of them can control compute shares there.
+TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 {
 	char other_dir[300], other_socket[330], name[64];
 	bool ready;
@@ -374,14 +375,15 @@ TEST(one_daemon_holds_the_shares_of_a_gpu)
 		      "GPU 0: another daemon, of user ");
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':0}", GIB),
 		      "limit", "holds compute shares there, and two daemons cannot");
-	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'class':'latency','device':0}", GIB),
-		      "limit", "virgated --system");
+	CHECK_REFUSED(
+		ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'class':'latency','device':0}", GIB),
+		"limit", "virgated --system");
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
-	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // memory alone
+	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // without a share
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':1}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'e','memory':%llu,'device':1}", 5 * GIB)); // less is left there
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'e','memory':%llu,'share':1}", GIB)); // not on GPU 0
-	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name); // its own vGPUs go on
+	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name); // its own vGPUs can still be entered
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':60}"));
 	kill_tenant(launcher);
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");

@@ -1,6 +1,6 @@
 #!/bin/bash
-# test_unit.sh UNIT VIRGATED CONFINED.PY [PROGRAM…]: the unit of the system service. Without programs: systemd gives it an
-# exposure of 3.0 at most. Otherwise: the tests in these programs pass while the daemon has what the unit leaves it.
+# test_unit.sh UNIT VIRGATED CONFINED.PY [PROGRAM…]: tests the unit of the system service. Without programs: systemd rates
+# its exposure as 3.0 at most. Otherwise: the tests in these programs pass while the daemon has the unit's restrictions.
 set -uo pipefail
 unit=$1 program=$2
 shift 3

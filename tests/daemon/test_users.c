@@ -1,4 +1,4 @@
-// The system's daemon and its users. Root plays both.
+// The system's daemon and its users. Needs root, to run as several users.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
 #include "ledger/share.h"
@@ -8,7 +8,7 @@
 
 enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 }; // "games" on Debian: any group by name will do
 
-// In the directories that are there.
+// Starts the system's daemon in the present directories.
 static void launch_system_daemon(void)
 {
 	int ready[2];
@@ -45,8 +45,9 @@ static void start_system_daemon(void)
 	launch_system_daemon();
 }
 
-// What a user is answered, in the words of `tell`.
-static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*tell)(json_t *reply), char ret_told[256])
+// Sends a request as a user, and returns the text that `describe` makes of the answer.
+static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*describe)(json_t *reply),
+		   char ret_told[256])
 {
 	int answer[2];
 
@@ -56,7 +57,7 @@ static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*te
 		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 ||
 		    setuid(uid) < 0)
 			_exit(1);
-		const char *told = tell(ask("%s", request));
+		const char *told = describe(ask("%s", request));
 		_exit(write(answer[1], told, strlen(told) + 1) < 0);
 	}
 	close(answer[1]);
@@ -67,8 +68,8 @@ static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*te
 	ret_told[length] = '\0';
 }
 
-// "" for yes.
-static const char *code(json_t *reply)
+// Returns the code of a refusal; "": none.
+static const char *find_code(json_t *reply)
 {
 	return agreed(reply) ? "" : json_string_value(json_object_get(reply, "code"));
 }
@@ -80,15 +81,15 @@ static const char *tenants_of_first(json_t *reply)
 	return json_is_array(tenants) ? "a list" : json_is_null(tenants) ? "null" : "nothing";
 }
 
-#define CHECK_TOLD(uid, group, request, tell, wanted)                                              \
+#define CHECK_TOLD(uid, group, request, describe, wanted)                                              \
 	do {                                                                                       \
 		char told_[256];                                                                   \
-		ask_as(uid, group, request, tell, told_);                                          \
+		ask_as(uid, group, request, describe, told_);                                          \
 		CHECK_STR(told_, wanted);                                                          \
 	} while (0)
-#define CHECK_ANSWER(uid, group, request, wanted) CHECK_TOLD(uid, group, request, code, wanted)
+#define CHECK_ANSWER(uid, group, request, wanted) CHECK_TOLD(uid, group, request, find_code, wanted)
 
-TEST(owner_group_other_and_root)
+TEST(rights_of_owner_group_others_and_root)
 {
 	char path[400];
 	struct stat status;
@@ -112,7 +113,7 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
 	CHECK_TOLD(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
 	CHECK_TOLD(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
-	CHECK_TOLD(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // not to be known is not none
+	CHECK_TOLD(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // null, since they are unknown to him
 	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'group':'games'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
@@ -124,19 +125,20 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
 }
 
-static const char *message(json_t *reply)
+static const char *find_message(json_t *reply)
 {
 	return json_string_value(json_object_get(reply, "message"));
 }
 
-// The shares of a GPU are at most 100 % over all users; nobody changes another user's.
+// The shares of all users on a GPU are at most 100 %, and users cannot change the shares of others.
 TEST(shares_of_all_users_fit_the_device)
 {
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'share':60,'device':0}", "");
-	CHECK_TOLD(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'share':50,'device':0}", message,
-		   "GPU 0: asked for a share of 50 %, but 40 % is left: other vGPUs have 60 %; ask for less, or lower a "
-		   "share with `virgate set NAME --share PERCENT`");
+	CHECK_TOLD(
+		BOB, 0, "{'op':'create','name':'b','memory':1000000000,'share':50,'device':0}", find_message,
+		"GPU 0: asked for a share of 50 %, but 40 % is left: other vGPUs have 60 %; ask for less, or lower a "
+		"share with `virgate set NAME --share PERCENT`");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'share':40,'device':0}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','share':61}", "limit");
 	CHECK_ANSWER(BOB, 0, "{'op':'set','name':'a','share':10}", "denied");
@@ -145,7 +147,7 @@ TEST(shares_of_all_users_fit_the_device)
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','share':11}", "limit");
 }
 
-TEST(who_may_is_said_to_whoever_may_not)
+TEST(refusal_names_the_users_with_the_right)
 {
 	static const struct {
 		const char *request, *says;
@@ -166,7 +168,7 @@ TEST(who_may_is_said_to_whoever_may_not)
 	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000000,'group':'games'}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'b','memory':1000000000}", "");
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		ask_as(BOB, 0, all[i].request, message, told);
+		ask_as(BOB, 0, all[i].request, find_message, told);
 		CHECK_CONTAINS(told, all[i].says);
 	}
 }
@@ -178,7 +180,7 @@ static const char *ledger_of_vgpu(json_t *reply)
 	return json_is_string(json_object_get(vgpu, "ledger")) ? "a path" : "nothing";
 }
 
-TEST(root_makes_vgpus_for_others)
+TEST(root_creates_vgpus_for_other_users)
 {
 	char path[400];
 	struct stat status;
@@ -209,7 +211,7 @@ TEST(root_makes_vgpus_for_others)
 		CHECK(WIFSIGNALED(status_) && WTERMSIG(status_) == (signal));                      \
 	} while (0)
 
-// "damaged" for the vGPU of that name; "no row" where it is in none, or a figure of any row is negative.
+// Returns "damaged" if the vGPU a is; "no row" if it is not listed, or if a figure of any row is negative.
 static const char *state_of_a(json_t *reply)
 {
 	const char *state = "no row", *key;
@@ -227,8 +229,8 @@ static const char *state_of_a(json_t *reply)
 	return state;
 }
 
-// A user spoils the ledger of its own vGPU: that is one row for everybody, and its owner and root can end it.
-TEST(a_spoilt_ledger_is_one_damaged_row)
+// A user overwrites the ledger of its own vGPU: all users see one damaged row, and its owner and root can remove it.
+TEST(overwritten_ledger_is_listed_as_damaged)
 {
 	char path[400], told[256];
 	uint64_t ones = UINT64_MAX;
@@ -247,7 +249,7 @@ TEST(a_spoilt_ledger_is_one_damaged_row)
 		CHECK_TOLD(0, 0, "{'op':'list'}", state_of_a, "damaged");
 		CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a','force':true}", "denied");
 		CHECK_ANSWER(BOB, 0, "{'op':'inspect','name':'b'}", "");
-		ask_as(remover, 0, "{'op':'rm','name':'a','force':true}", code, told);
+		ask_as(remover, 0, "{'op':'rm','name':'a','force':true}", find_code, told);
 		CHECK_STR(told, "");
 		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "no row");
 		CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'b'}", "");
@@ -256,7 +258,8 @@ TEST(a_spoilt_ledger_is_one_damaged_row)
 
 enum { KEY = 4711 };
 
-// As a user, in the vGPU of that name, with so much charged; `then` goes on, and says whether all is well.
+// Starts a tenant of a user in the vGPU, with `bytes` charged. The tenant calls `then`, which returns whether all
+// checks passed, and waits.
 static pid_t start_user(uid_t uid, gid_t group, const char *name, uint64_t bytes,
 			bool (*then)(struct vg_ledger *ledger, struct vg_wire_guest *self))
 {
@@ -289,7 +292,7 @@ static pid_t start_user(uid_t uid, gid_t group, const char *name, uint64_t bytes
 	return child;
 }
 
-static bool shares(struct vg_ledger *ledger, struct vg_wire_guest *self)
+static bool share_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	uint32_t share;
 
@@ -297,7 +300,7 @@ static bool shares(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	       vg_ledger_share_name(ledger, share, KEY, true) == 0;
 }
 
-static bool joins(struct vg_ledger *ledger, struct vg_wire_guest *self)
+static bool join_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	struct vg_wire_guest answer;
 	struct vg_ledger *other;
@@ -308,8 +311,8 @@ static bool joins(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	       answer.share && answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
 }
 
-// Who says it is somebody else, or knows no more than a number nobody has, gets nothing.
-static bool is_not_let_in(struct vg_ledger *ledger, struct vg_wire_guest *self)
+// A guest with a false identity, or with the key of no shared allocation, is refused.
+static bool is_refused(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	struct vg_wire_guest answer, other = *self;
 
@@ -321,12 +324,12 @@ static bool is_not_let_in(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_wire_be_guest(socket_path, &other, &answer) == 0 && !answer.share;
 }
 
-static bool stays(struct vg_ledger *ledger, struct vg_wire_guest *self)
+static bool keep_running(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	return vg_wire_register_and_wait(socket_path, &self->self, -1) == 0;
 }
 
-// Lets the first slot of a vGPU say that the process is in it, as a user can do with a ledger of its own.
+// Writes the process into the first slot of a vGPU, as a user can do with a ledger of its own.
 static void name_process(const char *name, pid_t pid)
 {
 	struct vg_ledger_owner owner;
@@ -347,10 +350,10 @@ static void name_process(const char *name, pid_t pid)
 
 static const char *vgpu_asked(json_t *reply)
 {
-	return agreed(reply) ? json_string_value(json_object_get(reply, "name")) : message(reply);
+	return agreed(reply) ? json_string_value(json_object_get(reply, "name")) : find_message(reply);
 }
 
-TEST(processes_are_suspended_by_their_owner_and_root)
+TEST(owner_and_root_suspend_processes)
 {
 	char request[80], told[256];
 
@@ -359,15 +362,16 @@ TEST(processes_are_suspended_by_their_owner_and_root)
 		     "{'op':'create','name':'a','memory':1000000000,'group':'games','evictable':true}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'plain','memory':1000000000}", "");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'z','memory':1000000000,'evictable':true}", "");
-	pid_t program = start_user(ALICE, 0, "a", MIB, stays), other = start_user(ALICE, 0, "plain", MIB, stays);
+	pid_t program = start_user(ALICE, 0, "a", MIB, keep_running),
+	      other = start_user(ALICE, 0, "plain", MIB, keep_running);
 	snprintf(request, sizeof request, "{'op':'suspend','pid':%d}", (int)program);
-	CHECK_ANSWER(BOB, 0, request, "not_found"); // it is not for him to see
+	CHECK_ANSWER(BOB, 0, request, "not_found"); // he may not see it
 	CHECK_ANSWER(BOB, SHARED_GROUP, request, "denied");
-	ask_as(BOB, SHARED_GROUP, request, message, told);
+	ask_as(BOB, SHARED_GROUP, request, find_message, told);
 	CHECK_STR(told, "vGPU a: only its owner (60001) and root may suspend its programs");
 	CHECK_TOLD(ALICE, 0, request, vgpu_asked, "a");
 	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // root
-	// Whoever names a process of others in a ledger of its own gets no wish that was meant for it.
+	// A ledger that names a process of another user does not get the wishes for that process.
 	name_process("z", getpid());
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)getpid()), "not_found", "does not run in a vGPU of yours");
 	name_process("z", other);
@@ -387,7 +391,8 @@ TEST(signals_reach_the_tenants_of_all_users)
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000000,'group':'games'}", "");
 	CHECK_SIGNALLED("a", SIGTERM, 0);
-	pid_t alice = start_user(ALICE, 0, "a", MIB, stays), bob = start_user(BOB, SHARED_GROUP, "a", MIB, stays);
+	pid_t alice = start_user(ALICE, 0, "a", MIB, keep_running),
+	      bob = start_user(BOB, SHARED_GROUP, "a", MIB, keep_running);
 	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'kill','name':'a','signal':9}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'kill','name':'a','signal':9}", "denied");
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'b','signal':9}", "not_found");
@@ -397,14 +402,14 @@ TEST(signals_reach_the_tenants_of_all_users)
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a'}", "invalid");
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':15}", "");
 	CHECK_ENDED(alice, SIGTERM);
-	CHECK_ENDED(bob, SIGTERM); // hers to end: it ran in her vGPU
+	CHECK_ENDED(bob, SIGTERM); // she may end it: it ran in her vGPU
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
-	pid_t another = start_user(ALICE, 0, "a", MIB, stays);
+	pid_t another = start_user(ALICE, 0, "a", MIB, keep_running);
 	CHECK_SIGNALLED("a", SIGUSR1, 1); // root
 	CHECK_ENDED(another, SIGUSR1);
 }
 
-// Answers each byte that it reads, until it is killed.
+// Starts a process outside all vGPUs that answers each byte that it reads, until it is killed.
 static pid_t start_bystander(int *ret_ends)
 {
 	int to[2], from[2];
@@ -425,8 +430,8 @@ static pid_t start_bystander(int *ret_ends)
 	return child;
 }
 
-// A user who may write a ledger can put any process into it: the daemon must not signal that one.
-TEST(signals_do_not_reach_a_process_that_is_only_named_in_the_ledger)
+// A user can write any process into a ledger: the daemon must not send a signal to it.
+TEST(signals_do_not_reach_a_process_named_in_a_ledger)
 {
 	char path[400], byte = 1;
 	struct vg_ledger_owner named;
@@ -434,7 +439,7 @@ TEST(signals_do_not_reach_a_process_that_is_only_named_in_the_ledger)
 
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
-	pid_t alice = start_user(ALICE, 0, "a", MIB, stays), bystander = start_bystander(ends);
+	pid_t alice = start_user(ALICE, 0, "a", MIB, keep_running), bystander = start_bystander(ends);
 	const pid_t targets[] = {bystander, daemon_pid};
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -448,7 +453,7 @@ TEST(signals_do_not_reach_a_process_that_is_only_named_in_the_ledger)
 		CHECK_INT(vg_process_start_time(targets[i], &named.start_time), 0);
 		file->slots[1 + i].owner = (ledger_word)named.start_time << 64 |
 					   (ledger_word)named.pid_namespace << 32 | named.pid;
-		file->slots[1 + i].image = 0; // whichever program it is
+		file->slots[1 + i].image = 0; // any program
 	}
 	file->header.slots_touched = 3;
 	munmap(file, sizeof *file);
@@ -462,15 +467,15 @@ TEST(signals_do_not_reach_a_process_that_is_only_named_in_the_ledger)
 	kill_tenant(bystander);
 }
 
-TEST(memory_of_another_users_vgpu_stays_charged_there)
+TEST(memory_stays_charged_to_the_vgpu_of_another_user)
 {
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'device':0}", "");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'device':0}", "");
-	pid_t alice = start_user(ALICE, 0, "a", 80 * MIB, shares);
-	pid_t stranger = start_user(BOB, 0, "b", MIB, is_not_let_in);
+	pid_t alice = start_user(ALICE, 0, "a", 80 * MIB, share_memory);
+	pid_t stranger = start_user(BOB, 0, "b", MIB, is_refused);
 	CHECK_INT(figure("a", "tenants"), 1);
-	pid_t bob = start_user(BOB, 0, "b", MIB, joins);
+	pid_t bob = start_user(BOB, 0, "b", MIB, join_memory);
 	CHECK_INT(figure("a", "charged"), 80 * MIB);
 	CHECK_INT(figure("a", "tenants"), 2);
 	CHECK_SIGNALLED("a", SIGKILL, 1); // not the guest
@@ -488,8 +493,8 @@ static bool is_pristine(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB) == 0;
 }
 
-// A tenant that says of itself that it holds nothing but a context decides how large another user's vGPU must be.
-TEST(what_a_context_takes_is_learned_for_its_user_alone)
+// A tenant that reports to have nothing but a context must not change the estimate for other users.
+TEST(context_overhead_is_measured_for_each_user)
 {
 	char path[300], text[4096];
 	struct vg_ledger *ledger;
@@ -512,8 +517,8 @@ TEST(what_a_context_takes_is_learned_for_its_user_alone)
 	kill_tenant(alice);
 }
 
-// What users write into the folder of claims is for their own daemons.
-TEST(a_claim_of_a_user_does_not_bind_the_system)
+// The system's daemon ignores the claims of users.
+TEST(system_daemon_ignores_claims_of_users)
 {
 	char path[700], text[200];
 
@@ -528,18 +533,18 @@ TEST(a_claim_of_a_user_does_not_bind_the_system)
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_INT(chown(path, ALICE, ALICE), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'device':0}", "");
-	snprintf(path, sizeof path, "%s/claims/0-1", folder); // of another daemon of root's
+	snprintf(path, sizeof path, "%s/claims/0-1", folder); // of another daemon of root
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "limit");
 	CHECK_INT(unlink(path), 0);
-	// Nor does it matter what they do to the folder.
+	// It also ignores what users do to the directory.
 	snprintf(path, sizeof path, "rm -rf '%s/claims' && touch '%s/claims'", folder, folder);
 	CHECK_INT(system(path), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "");
 }
 
-// A ledger belongs to its user, with no rights for others: the daemon must be able to open it again.
-TEST(a_restarted_daemon_opens_the_ledgers_of_users)
+// A ledger belongs to its user, and others have no rights: the next daemon must still be able to open it.
+TEST(restarted_daemon_opens_ledgers_of_users)
 {
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");

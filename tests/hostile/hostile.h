@@ -55,7 +55,7 @@ __attribute__((constructor)) static void enter_namespaces(void)
 
 static inline void start_system_daemon(void)
 {
-	if (!start_broker_of(VIRGATED, -1))
+	if (!start_broker_program(VIRGATED, -1))
 		FAIL("the daemon does not start: see %s/log", folder);
 }
 

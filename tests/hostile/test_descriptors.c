@@ -145,7 +145,7 @@ static void be_refused(void)
 {
 	for (int i = 0; i < 300; i++)
 		// a session above the limit is closed at once
-		speak(reach(), "{'op':'open','name':'none','access':'read'}");
+		send_request(connect_to_broker(), "{'op':'open','name':'none','access':'read'}");
 	attack_begins();
 	for (;;)
 		pause();

@@ -35,10 +35,10 @@ static void publish_and_wait(void)
 
 static void revoke_by_force(void)
 {
-	int fd = reach();
+	int fd = connect_to_broker();
 
-	CHECK_INT(speak(fd, "{'op':'revoke','name':'w','deadline':0,'kill':true}"), 0);
-	CHECK_AGREED(hear(fd, NULL));
+	CHECK_INT(send_request(fd, "{'op':'revoke','name':'w','deadline':0,'kill':true}"), 0);
+	CHECK_AGREED(receive_answer(fd, NULL));
 }
 
 // Connects as the user and exits; the connection stays with the caller. Returns the id that the process had.
@@ -52,7 +52,7 @@ static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 	pid_t reader = fork();
 	if (reader == 0) {
 		become(uid);
-		int fd = reach();
+		int fd = connect_to_broker();
 		_exit(vg_wire_send_raw(pair[1], "x", 1, "", 0, &fd, 1) < 0);
 	}
 	char byte[2];
@@ -72,9 +72,9 @@ static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 
 static void await_publication(const char *name, bool is_there)
 {
-	for (int i = 0; i < 12000 && (listed(name, 0, "leases", NULL) >= 0) != is_there; i++)
+	for (int i = 0; i < 12000 && (listed_figure(name, 0, "leases", NULL) >= 0) != is_there; i++)
 		poll(NULL, 0, 5);
-	CHECK_INT(listed(name, 0, "leases", NULL) >= 0, is_there);
+	CHECK_INT(listed_figure(name, 0, "leases", NULL) >= 0, is_there);
 }
 
 // Starts a root process with the id of one of alice's that has exited; *ret_fd is the connection of the latter. Returns
@@ -115,9 +115,9 @@ TEST(reused_process_ids_are_not_signalled)
 		if (!other)
 			continue;
 		count++;
-		// The session begins now, for a process that has ended.
-		CHECK_INT(speak(fd, "{'op':'open','name':'w','access':'read'}"), 0);
-		json_decref(hear(fd, NULL));
+		// The session begins now, in the name of a process that has ended.
+		CHECK_INT(send_request(fd, "{'op':'open','name':'w','access':'read'}"), 0);
+		json_decref(receive_answer(fd, NULL));
 		run_user(alice, revoke_by_force);
 		end_replacement(other, fd);
 		end_user(publisher);
@@ -147,7 +147,7 @@ TEST(reused_process_ids_keep_no_vgpu_and_are_not_killed)
 			continue;
 		count++;
 		CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, request, sizeof request - 1, NULL, 0), 0);
-		json_decref(hear(fd, NULL));
+		json_decref(receive_answer(fd, NULL));
 		if (count % 2)
 			run_user(alice, kill_all_of_a);
 		for (int i = 0; i < 600 && figure("a", "memory") >= 0; i++)
