@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "node/node.h"
 #include "node/paths.h"
 #include "options.h"
 #include "say.h"
 #include "session.h"
-#include "vram/vram.h"
 
 // The system's daemon may serve a simulated node for all users: then that is the one.
 static void choose_node(const struct session *session)
@@ -203,11 +203,11 @@ int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
 
 void share_say_mapped(struct vg_vram_handle handle, const char *mapped)
 {
-	struct vram_region *region;
+	struct vg_vram_loan loan;
 
-	if (vram_look(handle, __func__, &region))
+	if (vg_vram_borrow(handle, VG_VRAM_READ, &loan))
 		return;
-	printf("Reserved virtual address space at 0x%llx\n", (unsigned long long)region->address);
-	vram_unpin(region, VRAM_READ);
+	printf("Reserved virtual address space at 0x%llx\n", (unsigned long long)loan.address);
+	vg_vram_give_back(&loan);
 	printf("%s\nSet read/write access permissions\n", mapped);
 }

@@ -8,7 +8,7 @@
 
 #include "base/descriptor.h"
 #include "base/size.h"
-#include "core/error.h"
+#include "base/status.h"
 #include "options.h"
 #include "say.h"
 #include "share.h"

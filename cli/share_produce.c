@@ -3,22 +3,38 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/virtual_memory.h"
+#include "base/status.h"
 #include "say.h"
 #include "share.h"
 #include "share/channel.h"
 #include "share/offer.h"
 #include "share/step.h"
-#include "vram/vram.h"
+#include "virgate/virtual_memory.h"
+
+// Allocates one byte for a moment: the size of that memory is the granularity.
+static enum vg_status find_granularity(struct vg_device *device, size_t *ret_bytes)
+{
+	struct vg_physical_memory *memory;
+
+	enum vg_status status = vg_physical_memory_create(device, 1, NULL, &memory);
+	if (status)
+		return status;
+	*ret_bytes = vg_physical_memory_size(memory);
+	vg_physical_memory_destroy(memory);
+	return VG_OK;
+}
 
 static enum vg_status allocate(struct vg_vram *vram, struct vg_vram_handle *ret_handle)
 {
 	const struct vg_vram_allocate_options options = {.size = sizeof options, .shareable = 1};
-	const size_t granule = vram->shareable->granularity;
+	size_t granule;
 
+	enum vg_status status = find_granularity(vg_vram_device(vram), &granule);
+	if (status)
+		return status;
 	printf("VMM support: yes\nMemory granularity: %zu bytes\nBuffer size: %d bytes, aligned size: %zu bytes\n",
 	       granule, SHARE_BYTES, (SHARE_BYTES + granule - 1) / granule * granule);
-	enum vg_status status = vg_vram_allocate(vram, SHARE_BYTES, &options, ret_handle);
+	status = vg_vram_allocate(vram, SHARE_BYTES, &options, ret_handle);
 	if (status)
 		return status;
 	printf("Created physical memory allocation\n");
