@@ -1,14 +1,14 @@
 #!/bin/bash
-# demo.sh BUILD: two vGPUs on one GPU, a program in each at once. One multiplies matrices and checks
-# them, the other takes memory until it is refused. Then two programs multiply, with 30 % and 70 % of
-# the GPU's time. The last line is the verdict; the exit code is 0 only if all of it is true. Without
-# a GPU the simulated one is used.
+# demo.sh BUILD: runs programs in vGPUs of one GPU, or of the simulated GPU on a machine without one. First two run at
+# the same time: one multiplies matrices and checks the results, the other allocates memory until it is refused. Then
+# two multiply with 30 % and 70 % of the GPU's time. The last line is the verdict. The exit code is 0 if every statement
+# is true.
 set -uo pipefail
 
 build=$(realpath "${1:-build}")
 virgate=$build/cli/virgate
 place=$(mktemp -d /tmp/virgate-demo-XXXXXX)
-# A node of its own: the demo touches nobody's vGPUs.
+# The demo has a node of its own, so it changes no other vGPUs.
 export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
 mkdir -m 700 "$VIRGATE_RUNTIME_DIR" "$VIRGATE_STATE_DIR" "$VIRGATE_SIM_DIR"
 unset VIRGATE_SIM VIRGATE_MEMORY VIRGATE_SHARE VIRGATE_DEVICE VIRGATE_LOG
@@ -32,7 +32,7 @@ must() {
 	"$virgate" "$@" || give_up "virgate $1"
 }
 
-expect() { # what is expected, then a command that is true if it came true
+expect() { # STATEMENT COMMAND…: the command succeeds if the statement is true
 	local what=$1
 	shift
 	if "$@"; then
@@ -43,16 +43,16 @@ expect() { # what is expected, then a command that is true if it came true
 	fi
 }
 
-figure() { # a vGPU and a key of its JSON
+figure() { # VGPU KEY: prints a value of the JSON of `virgate inspect`
 	"$virgate" inspect "$1" --json "${sim[@]}" | sed -n "s/^    \"$2\": \([0-9]*\),*\$/\1/p"
 }
 
-multiply() { # a vGPU: products for some seconds
+multiply() { # VGPU: starts a program that multiplies matrices for two seconds
 	"$virgate" run --vgpu "$1" "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 2 \
 		>"$place/$1.out" 2>"$place/$1.err" &
 }
 
-products() { # of a vGPU's program
+products() { # VGPU: prints how many products its program made
 	sed -n 's/^matmul: \([0-9]*\) products .* correct$/\1/p' "$place/$1.out"
 }
 
@@ -73,7 +73,8 @@ echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 5 &"
 	>"$place/product.out" 2>"$place/product.err" &
 product=$!
 before='' still=0
-for ((i = 0; i < 100 && still < 8; i++)); do # until it has taken what it needs, and takes no more
+# Waits until the program has allocated its memory.
+for ((i = 0; i < 100 && still < 8; i++)); do
 	sleep 0.1
 	now=$(figure product charged)
 	[[ -n $now && $now != 0 && $now == "$before" ]] && still=$((still + 1)) || still=0
@@ -94,14 +95,13 @@ must ps "${sim[@]}"
 both_run() { kill -0 $product 2>/dev/null && kill -0 $grower 2>/dev/null; }
 used=$(figure grower charged) physical=$(figure grower physical)
 during=$(figure product charged)
-both_run && at_once=true || at_once=false # also while these figures were taken
+both_run && at_once=true || at_once=false # both ran while the figures were measured
 wait $grower
 grower_code=$? grower=
 wait $product
 product_code=$? product=
 must logs grower "${sim[@]}"
 sed 's/^/  /' "$place/product.out" "$place/product.err" "$place/grower.out" "$place/grower.err"
-
 
 must create small --memory $limit --share 30 --device 0 "${sim[@]}"
 must create large --memory $limit --share 70 --device 0 "${sim[@]}"
@@ -110,7 +110,7 @@ multiply small
 small=$!
 multiply large
 large=$!
-sleep 1.2 # of their 2: what ps shows is measured
+sleep 1.2 # ps shows a measurement while both run, which takes 2 seconds
 must ps small large "${sim[@]}"
 wait $small
 small=
