@@ -1,4 +1,4 @@
-// audit verify: whether an audit log is whole.
+// audit verify: verifies that an audit log is complete and unchanged.
 #include <stdio.h>
 
 #include "list.h"
@@ -9,10 +9,11 @@
 
 static int print_report(const char *path, const struct vg_audit_report *report)
 {
-	return print_json(json_pack("{s:{s:o, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", text_json(path), "whole",
-				    report->fault == VG_AUDIT_NONE, "fault", vg_audit_fault_text(report->fault), "line",
-				    (json_int_t)report->line, "records", (json_int_t)report->records, "head",
-				    report->head, "first", *report->first ? report->first : NULL, "last",
+	return print_json(json_pack("{s:{s:o, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", text_json(path),
+				    "whole", report->fault == VG_AUDIT_NONE, "fault",
+				    vg_audit_fault_text(report->fault), "line", (json_int_t)report->line, "records",
+				    (json_int_t)report->records, "head", report->head, "first",
+				    *report->first ? report->first : NULL, "last",
 				    *report->last ? report->last : NULL));
 }
 
@@ -30,7 +31,7 @@ static void say_report(const char *path, const struct vg_audit_report *report)
 		print_line("head: %s", report->head);
 }
 
-static int verify(const struct arguments *arguments, const struct vg_audit_options *options)
+static int verify_log(const struct arguments *arguments, const struct vg_audit_options *options)
 {
 	struct vg_audit_report report = {.size = sizeof report};
 	const char *path = arguments->words[0];
@@ -47,7 +48,7 @@ static int verify(const struct arguments *arguments, const struct vg_audit_optio
 	return status ? verb_failure_code(arguments->verb) : EXIT_OK;
 }
 
-static int run(const struct arguments *arguments)
+static int run_audit_verify(const struct arguments *arguments)
 {
 	struct vg_audit_options options = {.size = sizeof options, .expect = option_value(arguments, "expect")};
 	struct config_error error;
@@ -62,7 +63,7 @@ static int run(const struct arguments *arguments)
 	if (r == 0) {
 		options.key_file = key.file;
 		options.key_ring = key.ring;
-		r = verify(arguments, &options);
+		r = verify_log(arguments, &options);
 	}
 	config_finish(&config);
 	return r;
@@ -87,5 +88,5 @@ const struct verb verb_audit_verify = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_FILE,
-	.run = run,
+	.run = run_audit_verify,
 };

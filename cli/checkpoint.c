@@ -16,36 +16,36 @@
 #include "say.h"
 #include "share.h"
 
-// With a line for each phase's beginning, of which a dump has six, never more than ten a second.
+// A dump also draws a line at the start of each of its six phases: never more than ten lines a second.
 enum { REDRAW_NS = 250000000 };
 
-static volatile sig_atomic_t interrupted;
-static bool shown;
+static volatile sig_atomic_t caught_signal;
+static bool is_shown;
 
-static void interrupt(int signal)
+static void note_signal(int signal)
 {
-	interrupted = signal;
+	caught_signal = signal;
 }
 
-int checkpoint_interrupted(void)
+int checkpoint_caught_signal(void)
 {
-	return interrupted;
+	return caught_signal;
 }
 
-static const char *temporary_folder(void)
+static const char *temporary_directory(void)
 {
-	const char *folder = getenv("TMPDIR");
+	const char *directory = getenv("TMPDIR");
 
-	return folder && *folder ? folder : "/tmp";
+	return directory && *directory ? directory : "/tmp";
 }
 
-// Where the images of restores lie that come in. False: the path is too long.
+// Names the directory for the image that a restore receives, as a template for mkdtemp(). False: the path is too long.
 static bool name_arrival(char ret_path[PATH_MAX])
 {
-	return snprintf(ret_path, PATH_MAX, "%s/virgate-arrival.XXXXXX", temporary_folder()) < PATH_MAX - 32;
+	return snprintf(ret_path, PATH_MAX, "%s/virgate-arrival.XXXXXX", temporary_directory()) < PATH_MAX - 32;
 }
 
-static bool is_of_arrival(const char *name)
+static bool belongs_to_arrival(const char *name)
 {
 	static const char *const parts[] = {"image" IMAGE_PART, "image" IMAGE_PRECOPY IMAGE_PART};
 
@@ -53,33 +53,34 @@ static bool is_of_arrival(const char *name)
 	       strncmp(name, parts[1], strlen(parts[1])) == 0;
 }
 
-static void sweep_arrivals(void)
+static void remove_old_arrivals(void)
 {
 	char path[PATH_MAX];
 
 	if (name_arrival(path))
-		held_folder_sweep(path, is_of_arrival, 2); // an image, and its trees
+		held_folder_sweep(path, belongs_to_arrival, 2); // levels: an image, and its directories
 }
 
-int checkpoint_settle(struct session *session, const struct arguments *arguments)
+int checkpoint_open_session(struct session *session, const struct arguments *arguments)
 {
-	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+	const struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
 
-	sweep_arrivals();
+	remove_old_arrivals();
 
 	int r = session_open(session, arguments);
 	if (r == 0)
 		r = share_choose_driver(session, arguments);
 	if (r)
 		return r;
-	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); // else nobody could be waited for
+	// If SIGCHLD were ignored, waitpid() would find no children.
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	return 0;
 }
 
-int checkpoint_number(const struct arguments *arguments, const char *name, long most, long *ret_number)
+int checkpoint_read_number(const struct arguments *arguments, const char *name, long most, long *ret_number)
 {
 	const char *text = option_value(arguments, name);
 	char *end;
@@ -94,56 +95,56 @@ int checkpoint_number(const struct arguments *arguments, const char *name, long 
 	return verb_usage_code(arguments->verb);
 }
 
-static int no_folder(const struct arguments *arguments, int error)
+static int refuse_directory(const struct arguments *arguments, int error)
 {
 	say_error("cannot create a directory for the image in %.200s: %s; name another one with --dir",
-		  temporary_folder(), strerror(error));
+		  temporary_directory(), strerror(error));
 	return verb_failure_code(arguments->verb);
 }
 
-int checkpoint_scratch(const struct arguments *arguments, char ret_image[PATH_MAX])
+int checkpoint_create_scratch(const struct arguments *arguments, char ret_image[PATH_MAX])
 {
 	char path[PATH_MAX - 8];
 
-	int length = snprintf(path, sizeof path, "%s/virgate-XXXXXX", temporary_folder());
+	int length = snprintf(path, sizeof path, "%s/virgate-XXXXXX", temporary_directory());
 	if (length >= (int)sizeof path || !mkdtemp(path))
-		return no_folder(arguments, length >= (int)sizeof path ? ENAMETOOLONG : errno);
+		return refuse_directory(arguments, length >= (int)sizeof path ? ENAMETOOLONG : errno);
 	snprintf(ret_image, PATH_MAX, "%s/image", path);
 	return 0;
 }
 
-int checkpoint_arrival(const struct arguments *arguments, struct arrival *ret_arrival)
+int checkpoint_create_arrival(const struct arguments *arguments, struct arrival *ret_arrival)
 {
 	char path[PATH_MAX];
 	int lock = -1;
 
 	int r = name_arrival(path) ? held_folder_make(path, &lock) : -ENAMETOOLONG;
 	if (r)
-		return no_folder(arguments, -r);
+		return refuse_directory(arguments, -r);
 	*ret_arrival = (struct arrival){.lock = lock};
 	snprintf(ret_arrival->image, sizeof ret_arrival->image, "%.*s/image", PATH_MAX - 8, path);
 	return 0;
 }
 
-void checkpoint_arrival_end(struct arrival *arrival)
+void checkpoint_remove_arrival(struct arrival *arrival)
 {
 	if (!*arrival->image)
 		return;
-	checkpoint_scratch_end(arrival->image);
+	checkpoint_remove_scratch(arrival->image);
 	close(arrival->lock);
 	*arrival->image = '\0';
 }
 
-void checkpoint_scratch_end(const char *image)
+void checkpoint_remove_scratch(const char *image)
 {
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 
-	snprintf(folder, sizeof folder, "%.*s", (int)strlen(image) - (int)strlen("/image"), image);
+	snprintf(directory, sizeof directory, "%.*s", (int)strlen(image) - (int)strlen("/image"), image);
 	if (*image)
-		rmdir(folder);
+		rmdir(directory);
 }
 
-static void draw(const struct vg_checkpoint_progress *progress)
+static void draw_progress(const struct vg_checkpoint_progress *progress)
 {
 	char done[VG_SIZE_TEXT], total[VG_SIZE_TEXT];
 
@@ -158,39 +159,39 @@ static void draw(const struct vg_checkpoint_progress *progress)
 	if (progress->seconds >= 1)
 		fprintf(stderr, "  %.0f s", progress->seconds);
 	fflush(stderr);
-	shown = true;
+	is_shown = true;
 }
 
-int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress)
+int checkpoint_show_progress(void *user, const struct vg_checkpoint_progress *progress)
 {
 	static enum vg_checkpoint_phase last = VG_CHECKPOINT_PHASES;
 	static uint64_t due;
-	static bool told;
+	static bool is_reported;
 	uint64_t now = vg_clock_monotonic_ns();
 
 	(void)user;
 	if (isatty(STDERR_FILENO) && (progress->phase != last || now >= due)) {
-		draw(progress);
+		draw_progress(progress);
 		last = progress->phase;
 		due = now + REDRAW_NS;
 	}
-	if (interrupted && !told && progress->phase == VG_CHECKPOINT_HOST_OUT) {
-		checkpoint_hide();
+	if (caught_signal && !is_reported && progress->phase == VG_CHECKPOINT_HOST_OUT) {
+		checkpoint_hide_progress();
 		say_warning("CRIU cannot be interrupted: stopping as soon as it has finished");
-		told = true;
+		is_reported = true;
 	}
-	return interrupted;
+	return caught_signal;
 }
 
-void checkpoint_hide(void)
+void checkpoint_hide_progress(void)
 {
-	if (shown)
+	if (is_shown)
 		fputs("\r\033[K", stderr);
-	fflush(stderr); // before what is said on stdout
-	shown = false;
+	fflush(stderr); // the terminal must show it before what is printed on standard output
+	is_shown = false;
 }
 
-static int print_as_json(const struct vg_checkpoint_result *result)
+static int print_json_result(const struct vg_checkpoint_result *result)
 {
 	json_t *seconds = json_object();
 
@@ -198,23 +199,25 @@ static int print_as_json(const struct vg_checkpoint_result *result)
 		if (result->seconds[i] > 0)
 			json_object_set_new(seconds, vg_checkpoint_phase_name((enum vg_checkpoint_phase)i),
 					    json_real(result->seconds[i]));
-	return print_json(json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "pid", (int)result->pid, "processes",
-				    (json_int_t)result->processes, "cuda_processes", (json_int_t)result->cuda_processes,
-				    "bytes", (json_int_t)result->bytes, "raw_bytes", (json_int_t)result->raw_bytes,
-				    "device_bytes", (json_int_t)result->device_bytes, "linked_bytes",
+	return print_json(json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "pid", (int)result->pid,
+				    "processes", (json_int_t)result->processes, "cuda_processes",
+				    (json_int_t)result->cuda_processes, "bytes", (json_int_t)result->bytes, "raw_bytes",
+				    (json_int_t)result->raw_bytes, "device_bytes", (json_int_t)result->device_bytes,
+				    "linked_bytes",
 				    (json_int_t)result->linked_bytes, "copied_bytes", (json_int_t)result->copied_bytes,
 				    "rounds", (json_int_t)result->rounds, "precopied_bytes",
 				    (json_int_t)result->precopied_bytes, "seconds", seconds));
 }
 
-void checkpoint_print(const struct arguments *arguments, const struct vg_checkpoint_result *result, const char *what)
+void checkpoint_print_result(const struct arguments *arguments, const struct vg_checkpoint_result *result,
+			     const char *what)
 {
 	char size[VG_SIZE_TEXT];
 	double total = 0;
 
-	checkpoint_hide();
+	checkpoint_hide_progress();
 	if (option_value(arguments, "json")) {
-		print_as_json(result);
+		print_json_result(result);
 		return;
 	}
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
@@ -229,6 +232,6 @@ void checkpoint_print(const struct arguments *arguments, const struct vg_checkpo
 
 int checkpoint_fail(const struct arguments *arguments)
 {
-	checkpoint_hide();
+	checkpoint_hide_progress();
 	return fail_with_last_error(arguments);
 }

@@ -1,40 +1,43 @@
-// What dump, restore and migrate share. One thread.
+// Functions that the verbs for checkpoints have in common. One thread.
 #pragma once
 #include <limits.h>
 
 #include "session.h"
 #include "virgate/checkpoint.h"
 
-// Reads the settings, chooses the driver, removes what killed restores left in TMPDIR, and has SIGINT, SIGTERM and
-// SIGHUP heeded between the steps. 0, or the verb's exit code after words on stderr.
-int checkpoint_settle(struct session *session, const struct arguments *arguments);
-// A whole number from 1 up to `most`; 0: not given. 0, or the verb's usage exit code after words on stderr.
-int checkpoint_number(const struct arguments *arguments, const char *name, long most, long *ret_number);
+// Reads the settings, chooses the driver, and removes directories in TMPDIR that killed restores left. From here on,
+// SIGINT, SIGTERM and SIGHUP are only recorded. Returns 0, or the verb's exit code after a message.
+int checkpoint_open_session(struct session *session, const struct arguments *arguments);
+// Reads an option that is a whole number from 1 to `most`; *ret_number is 0 if it is missing. Returns 0, or the verb's
+// usage exit code after a message.
+int checkpoint_read_number(const struct arguments *arguments, const char *name, long most, long *ret_number);
 
-// A folder of its own for an image that does not stay, in TMPDIR; ret_image: where in it. 0, or the verb's exit code
-// after words on stderr.
-int checkpoint_scratch(const struct arguments *arguments, char ret_image[PATH_MAX]);
-// Removes the folder, if there is no image in it any more. "": there is none.
-void checkpoint_scratch_end(const char *image);
+// Creates a directory in TMPDIR for a temporary image; ret_image is the image's path in it. Returns 0, or the verb's
+// exit code after a message.
+int checkpoint_create_scratch(const struct arguments *arguments, char ret_image[PATH_MAX]);
+// Removes that directory unless it still contains an image. Does nothing if `image` is "".
+void checkpoint_remove_scratch(const char *image);
 
-// A directory for an image that comes in and does not stay. It is locked while this process lives: of one that was
-// killed, checkpoint_settle() removes it, whichever verb comes next.
+// A directory for a temporary image that a restore receives. This process locks it. If the process is killed, a later
+// checkpoint_open_session() of any verb removes the directory.
 struct arrival {
-	char image[PATH_MAX]; // where in it; "": there is none
+	char image[PATH_MAX]; // its path in the directory; "": no directory
 	int lock;
 };
-// 0, or the verb's exit code after words on stderr.
-int checkpoint_arrival(const struct arguments *arguments, struct arrival *ret_arrival);
-void checkpoint_arrival_end(struct arrival *arrival);
+// Returns 0, or the verb's exit code after a message.
+int checkpoint_create_arrival(const struct arguments *arguments, struct arrival *ret_arrival);
+void checkpoint_remove_arrival(struct arrival *arrival);
 
-// The signal that somebody sent meanwhile, or 0.
-int checkpoint_interrupted(void);
+// Returns the signal that checkpoint_open_session() recorded, or 0.
+int checkpoint_caught_signal(void);
 
-// A progress function: a line on a terminal, none elsewhere.
-int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress);
-// Takes the line away, before anything else is said.
-void checkpoint_hide(void);
-// For people or programs, as they asked.
-void checkpoint_print(const struct arguments *arguments, const struct vg_checkpoint_result *result, const char *what);
-// The verb's exit code after the library's last error.
+// A progress function: draws a line if standard error is a terminal. Returns the recorded signal, which cancels the
+// work.
+int checkpoint_show_progress(void *user, const struct vg_checkpoint_progress *progress);
+// Erases the line, before anything else is printed.
+void checkpoint_hide_progress(void);
+// Prints the result as text, or as JSON with --json. `what` is a verb such as "dumped".
+void checkpoint_print_result(const struct arguments *arguments, const struct vg_checkpoint_result *result,
+			     const char *what);
+// Prints the library's last error. Returns the verb's exit code.
 int checkpoint_fail(const struct arguments *arguments);

@@ -17,8 +17,8 @@
 #include "say.h"
 #include "verb.h"
 
-// All but those that tell us of ourselves: our mistakes, our output, our place in the terminal.
-static void forwarded_signals(sigset_t *ret_set)
+// Lists the signals to forward: all but those about faults, output and job control of this process itself.
+static void fill_forwarded_signals(sigset_t *ret_set)
 {
 	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTTIN, SIGTTOU};
 
@@ -38,7 +38,7 @@ static int check_executable(const char *path)
 	return 0;
 }
 
-int child_find(const char *command, char *ret_path)
+int child_find_program(const char *command, char *ret_path)
 {
 	char candidate[PATH_MAX];
 	const char *search = getenv("PATH");
@@ -54,7 +54,7 @@ int child_find(const char *command, char *ret_path)
 	if (!search)
 		search = "/usr/local/bin:/usr/bin:/bin";
 	for (const char *part = search;; part += strcspn(part, ":") + 1) {
-		int length = (int)strcspn(part, ":"); // an empty part is the working folder
+		int length = (int)strcspn(part, ":"); // an empty part is the working directory
 		int need = snprintf(candidate, sizeof candidate, "%.*s%s%s", length ? length : 1, length ? part : ".",
 				    "/", command);
 		int r = need < (int)sizeof candidate ? check_executable(candidate) : ENOENT;
@@ -62,7 +62,7 @@ int child_find(const char *command, char *ret_path)
 			memcpy(ret_path, candidate, (size_t)need + 1);
 			return 0;
 		}
-		if (r == EACCES && access(candidate, F_OK) == 0) // not: a folder that we may not search
+		if (r == EACCES && access(candidate, F_OK) == 0) // the file exists, and only its permissions are wrong
 			result = EACCES;
 		if (!part[length])
 			return result;
@@ -73,13 +73,13 @@ static void block_signals(struct children *children)
 {
 	sigset_t wanted;
 
-	forwarded_signals(&wanted); // SIGCHLD too, which is for us
+	fill_forwarded_signals(&wanted); // also SIGCHLD, which is not forwarded
 	sigprocmask(SIG_BLOCK, &wanted, &children->inherited_mask);
-	// Whoever ignores SIGCHLD passes that on, and then nobody could be waited for.
+	// If the parent ignored SIGCHLD, this process does, too, and waitpid() would find no children.
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &children->inherited_chld);
 }
 
-__attribute__((noreturn)) static void become(const struct children *children, const char *path, char **argv,
+__attribute__((noreturn)) static void exec_program(const struct children *children, const char *path, char **argv,
 					     char **environment, int report_fd)
 {
 	sigaction(SIGCHLD, &children->inherited_chld, NULL);
@@ -91,7 +91,7 @@ __attribute__((noreturn)) static void become(const struct children *children, co
 	_exit(EXIT_CANNOT_EXECUTE);
 }
 
-static int begin(struct children *children, size_t count)
+static int init_children(struct children *children, size_t count)
 {
 	*children = (struct children){.list = calloc(count, sizeof *children->list), .notices = -1};
 	if (!children->list)
@@ -102,7 +102,7 @@ static int begin(struct children *children, size_t count)
 	return 0;
 }
 
-static void release(struct children *children)
+static void finish_children(struct children *children)
 {
 	for (size_t i = 0; i < children->count; i++)
 		free(children->list[i].image);
@@ -111,20 +111,20 @@ static void release(struct children *children)
 		close(children->notices);
 }
 
-int child_adopt(struct children *children, const pid_t *pids, size_t count, pid_t *ret_stranger)
+int child_adopt(struct children *children, const pid_t *pids, size_t count, pid_t *ret_not_child)
 {
 	siginfo_t info;
 
-	int r = begin(children, count);
+	int r = init_children(children, count);
 	for (size_t i = 0; i < count && r == 0; i++) {
-		children->list[i] = (struct child){.pid = pids[i], .apart = getpgid(pids[i]) != getpgrp()};
+		children->list[i] = (struct child){.pid = pids[i], .has_own_group = getpgid(pids[i]) != getpgrp()};
 		if (waitid(P_PID, (id_t)pids[i], &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
 			r = -errno;
-			*ret_stranger = pids[i];
+			*ret_not_child = pids[i];
 		}
 	}
 	if (r)
-		release(children);
+		finish_children(children);
 	return r;
 }
 
@@ -134,16 +134,16 @@ int child_start(struct children *children, const char *path, char **argv, char *
 
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
-	int r = begin(children, 1);
+	int r = init_children(children, 1);
 	pid_t pid = r ? -1 : fork();
 	if (pid == 0)
-		become(children, path, argv, environment, report[1]);
+		exec_program(children, path, argv, environment, report[1]);
 	error = r ? -r : pid < 0 ? errno : 0;
 	close(report[1]);
 	if (pid > 0) {
 		children->list[0].pid = pid;
 		ssize_t got;
-		do // the end of the file: exec closed it
+		do // end of file: execve() succeeded and closed the pipe
 			got = read(report[0], &error, sizeof error);
 		while (got < 0 && errno == EINTR);
 		if (got == sizeof error)
@@ -151,19 +151,19 @@ int child_start(struct children *children, const char *path, char **argv, char *
 	}
 	close(report[0]);
 	if (error)
-		release(children);
+		finish_children(children);
 	return -error;
 }
 
-// From a process, not from the terminal, whose signals the child gets itself.
-static bool was_sent_to_us(const siginfo_t *info)
+// True for a signal that a process sent. The terminal sends its signals to the whole process group, so the child has
+// them.
+static bool is_from_process(const siginfo_t *info)
 {
 	return info->si_code <= 0;
 }
 
-// We took the signal instead of stopping: stop now, if it stops processes such as us and the child
-// at all (it does not where nobody could wake us: in an orphaned process group).
-static void stop_ourselves(void)
+// Stops this process as the blocked SIGTSTP would have. In an orphaned process group the kernel ignores the signal.
+static void stop_self(void)
 {
 	sigset_t stop;
 
@@ -174,19 +174,19 @@ static void stop_ourselves(void)
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-static void pass_on(const struct children *children, const siginfo_t *info)
+static void forward_signal(const struct children *children, const siginfo_t *info)
 {
 	for (size_t i = 0; i < children->count; i++) {
 		const struct child *child = &children->list[i];
-		if (!child->ended && (child->apart || was_sent_to_us(info)))
+		if (!child->ended && (child->has_own_group || is_from_process(info)))
 			kill(child->pid, info->si_signo);
 	}
 	if (info->si_signo == SIGTSTP)
-		stop_ourselves();
+		stop_self();
 }
 
-// Whoever else ends is an orphan that came to us: nobody but us waits for it.
-static bool have_ended(struct children *children)
+// Returns whether all children have ended. Also reaps orphans whose parent this process has become.
+static bool reap_children(struct children *children)
 {
 	bool all = true;
 	int status;
@@ -211,7 +211,7 @@ static void keep_notice(void *user, pid_t pid, const char *image)
 			children->list[i].image = strdup(image);
 }
 
-// Before the ends of those that were told of, and again after the last.
+// Called before children are reaped, and again after the last has ended: a notice arrives before its process ends.
 static void read_notices(struct children *children)
 {
 	if (children->notices >= 0)
@@ -224,8 +224,8 @@ void child_wait(struct children *children, void (*idle)(void *user), void *user)
 	sigset_t wanted;
 	siginfo_t info;
 
-	forwarded_signals(&wanted);
-	while (!have_ended(children)) {
+	fill_forwarded_signals(&wanted);
+	while (!reap_children(children)) {
 		read_notices(children);
 		uint64_t now = vg_clock_monotonic_ns();
 		if (now >= due) {
@@ -239,7 +239,7 @@ void child_wait(struct children *children, void (*idle)(void *user), void *user)
 		struct timespec timeout = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
 		int signal = sigtimedwait(&wanted, &info, &timeout);
 		if (signal > 0 && signal != SIGCHLD)
-			pass_on(children, &info);
+			forward_signal(children, &info);
 	}
 }
 
@@ -250,7 +250,7 @@ static bool was_killed(const struct child *child)
 	return WIFSIGNALED(child->status) && WTERMSIG(child->status) == SIGKILL;
 }
 
-// Whoever ended in another way went on after it was written down, and ended by itself.
+// Drops notices of processes that were not killed: such a process continued after its dump, and ended by itself.
 static void drop_wrong_notices(struct children *children)
 {
 	for (size_t i = 0; i < children->count; i++) {
@@ -262,16 +262,17 @@ static void drop_wrong_notices(struct children *children)
 	}
 }
 
-static int code_of(const struct child *child)
+static int exit_code_of(const struct child *child)
 {
 	if (child->image)
-		return EXIT_WRITTEN_DOWN;
+		return EXIT_DUMPED;
 	return WIFSIGNALED(child->status) ? EXIT_SIGNAL + WTERMSIG(child->status) : WEXITSTATUS(child->status);
 }
 
-// A file that our errors go to is likely the program's, too, and must be as long when it is restored as it was: then only a
-// terminal is told, and the exit code has to do for others.
-static bool may_say(void)
+// A regular file on standard error is probably open in the dumped program, too, and a restore needs its length
+// unchanged. Then messages go to the terminal; without one, returns false, and the exit code is all that reports the
+// dump.
+static bool may_print(void)
 {
 	struct stat info;
 
@@ -281,8 +282,8 @@ static bool may_say(void)
 	return terminal >= 0 && dup2(terminal, STDERR_FILENO) >= 0;
 }
 
-// Of the child at `first`, and of those behind it that lie in the same image.
-static void say_where_it_is(const struct children *children, size_t first)
+// Prints one message for the child at `first` and the later ones in the same image.
+static void say_image(const struct children *children, size_t first)
 {
 	const struct child *child = &children->list[first];
 	size_t more = 0;
@@ -293,7 +294,7 @@ static void say_where_it_is(const struct children *children, size_t first)
 		if (!image || strcmp(image, child->image) != 0)
 			continue;
 		if (i < first)
-			return; // that one was said with it
+			return; // already reported with that one
 		more += i > first;
 	}
 	if (more)
@@ -319,23 +320,23 @@ static void say_end(const struct child *child)
 int child_exit_code(struct children *children)
 {
 	const struct child *failed = NULL;
-	bool written = false;
+	bool was_dumped = false;
 
 	read_notices(children);
 	drop_wrong_notices(children);
 	for (size_t i = 0; i < children->count; i++) {
 		const struct child *child = &children->list[i];
-		written |= child->image != NULL;
-		if (!failed && code_of(child))
+		was_dumped |= child->image != NULL;
+		if (!failed && exit_code_of(child))
 			failed = child;
 	}
-	bool heard = !written || may_say();
-	for (size_t i = 0; i < children->count && heard; i++)
+	bool is_printed = !was_dumped || may_print();
+	for (size_t i = 0; i < children->count && is_printed; i++)
 		if (children->list[i].image)
-			say_where_it_is(children, i);
-	if (failed && !failed->image && children->count > 1 && heard)
+			say_image(children, i);
+	if (failed && !failed->image && children->count > 1 && is_printed)
 		say_end(failed);
-	int code = failed ? code_of(failed) : EXIT_OK;
-	release(children);
+	int code = failed ? exit_code_of(failed) : EXIT_OK;
+	finish_children(children);
 	return code;
 }

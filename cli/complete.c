@@ -1,10 +1,10 @@
-// complete -- WORD... CURRENT: prints what may take the place of the last word of a command line, for the completion
-// scripts of the shells. Each line is a candidate, a tab and what it is; or an instruction to the script:
+// complete -- WORD... CURRENT: prints the candidates for the last word of a command line, for the completion scripts of
+// the shells. Each line is a candidate, a tab and its description; or an instruction to the script:
 //   :files        complete the names of files
 //   :commands     complete the names of programs and files
 //   :arguments N  complete the command line that begins with word N (from 0)
-// bash passes "--option=value" as three words, and expects the value alone; the others pass and expect one word.
-// Never starts a daemon: a key press in a shell must not.
+// bash passes "--option=value" as three words and expects the value alone; the other shells pass and expect one word.
+// Never starts a daemon, because pressing a key must not.
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,29 +18,30 @@
 
 struct line {
 	char **words;
-	int *origins;	     // where each stood before those of bash were joined
-	int count;	     // without the current one
-	const char *current; // what is typed of it, or of the value behind its "="
-	bool split;	     // the current one is a value, which bash takes for a word of its own
-	int lead_length;     // of "--option=" before that
+	int *origins;	     // the index of each before the words of bash were joined
+	int count;	     // without the current word
+	const char *current; // the typed part of the current word, or of the value after its "="
+	bool split;	     // bash passed the value as a word of its own
+	int lead_length;     // of `lead`, the "--option=" before the value
 	const char *lead;
-	const char *simulation; // of --sim in the line; NULL: not given
-	bool options_end;	// a "--" stands before
+	const char *simulation; // the value of --sim; NULL: not given
+	bool options_end;	// after "--"
 	int positional;		// words that are neither options nor their values
-	int program;		// the index at which the line of the program begins that the verb runs; -1: not yet
-	const struct option *pending; // whose value the current word is; NULL: it is none
+	int program;		// the index of the program that the verb runs; -1: none so far
+	const struct option *pending; // the option whose value the current word is; NULL: it is no value
 };
 
-static void offer(const struct line *line, const char *candidate, const char *text)
+static void offer_candidate(const struct line *line, const char *candidate, const char *text)
 {
 	char word[PATH_MAX], shown[256];
 
 	snprintf(word, sizeof word, "%s", candidate);
 	snprintf(shown, sizeof shown, "%s", text ? text : "");
-	// A name that the terminal must not get is left out: replaced, it would be another name.
+	// Leaves out names with control characters: with those replaced, it would be another name.
 	if (strncmp(candidate, line->current, strlen(line->current)) == 0 &&
 	    strcmp(vg_make_printable(word), candidate) == 0)
-		printf("%.*s%s%s%s\n", line->lead_length, line->lead, word, *shown ? "\t" : "", vg_make_printable(shown));
+		printf("%.*s%s%s%s\n", line->lead_length, line->lead, word, *shown ? "\t" : "",
+		       vg_make_printable(shown));
 }
 
 // ---- what the daemon knows ------------------------------------------------------------------------------
@@ -52,7 +53,7 @@ static void offer_vgpus(struct vg_node *node, const struct line *line)
 	if (vg_vgpu_list(node, &list))
 		return;
 	for (size_t i = 0; i < list->count; i++)
-		offer(line, list->vgpus[i].name, NULL);
+		offer_candidate(line, list->vgpus[i].name, NULL);
 	vg_vgpu_list_free(list);
 }
 
@@ -65,8 +66,8 @@ static void offer_devices(struct vg_node *node, const struct line *line)
 		return;
 	for (size_t i = 0; i < list->count; i++) {
 		snprintf(index, sizeof index, "%d", list->devices[i].index);
-		offer(line, index, list->devices[i].name);
-		offer(line, list->devices[i].uuid, list->devices[i].name);
+		offer_candidate(line, index, list->devices[i].name);
+		offer_candidate(line, list->devices[i].uuid, list->devices[i].name);
 	}
 	vg_device_list_free(list);
 }
@@ -79,13 +80,13 @@ static void offer_publications(struct vg_node *node, const struct line *line)
 		return;
 	for (size_t i = 0; i < list->count; i++)
 		if (i == 0 || strcmp(list->publications[i].name, list->publications[i - 1].name) != 0)
-			offer(line, list->publications[i].name, NULL);
+			offer_candidate(line, list->publications[i].name, NULL);
 	vg_publication_list_free(list);
 }
 
-static void ask(const struct line *line, void (*offer_all)(struct vg_node *node, const struct line *line))
+static void ask_daemon(const struct line *line, void (*offer_all)(struct vg_node *node, const struct line *line))
 {
-	// --sim is this verb's only option.
+	// --sim is the only option of this verb.
 	const struct arguments arguments = {.verb = &verb_complete, .values = {line->simulation}};
 	struct session session;
 
@@ -102,26 +103,26 @@ static void offer_verbs(const struct line *line)
 	for (int i = 0; verbs[i]; i++) {
 		if (verbs[i]->hidden || verb_family(verbs[i]))
 			continue;
-		offer(line, verbs[i]->name, verbs[i]->summary);
+		offer_candidate(line, verbs[i]->name, verbs[i]->summary);
 		if (verbs[i]->alias)
-			offer(line, verbs[i]->alias, verbs[i]->summary);
+			offer_candidate(line, verbs[i]->alias, verbs[i]->summary);
 	}
 	for (const struct family *family = families; family->name; family++)
-		offer(line, family->name, family->summary);
+		offer_candidate(line, family->name, family->summary);
 }
 
 static void offer_family(const struct line *line, const struct family *family)
 {
 	for (int i = 0; verbs[i]; i++)
 		if (family_word(family, verbs[i]) && !verbs[i]->hidden)
-			offer(line, family_word(family, verbs[i]), verbs[i]->summary);
+			offer_candidate(line, family_word(family, verbs[i]), verbs[i]->summary);
 }
 
 static void offer_signals(const struct line *line)
 {
 	for (int signal = 1; signal < NSIG; signal++)
 		if (sigabbrev_np(signal))
-			offer(line, sigabbrev_np(signal), NULL);
+			offer_candidate(line, sigabbrev_np(signal), NULL);
 }
 
 static void offer_options(const struct line *line, const struct verb *verb)
@@ -130,38 +131,38 @@ static void offer_options(const struct line *line, const struct verb *verb)
 
 	for (const struct option *option = verb->options; option && option->name; option++) {
 		snprintf(text, sizeof text, "--%s", option->name);
-		offer(line, text, option->help);
+		offer_candidate(line, text, option->help);
 	}
-	offer(line, "--help", "print help");
+	offer_candidate(line, "--help", "print help");
 }
 
 static void offer_kind(const struct line *line, enum complete complete)
 {
 	switch (complete) {
 	case COMPLETE_VGPU:
-		ask(line, offer_vgpus);
+		ask_daemon(line, offer_vgpus);
 		break;
 	case COMPLETE_DEVICE:
-		ask(line, offer_devices);
+		ask_daemon(line, offer_devices);
 		break;
 	case COMPLETE_PUBLICATION:
-		ask(line, offer_publications);
+		ask_daemon(line, offer_publications);
 		break;
 	case COMPLETE_SIGNAL:
 		offer_signals(line);
 		break;
 	case COMPLETE_CLASS:
-		offer(line, "batch", NULL);
-		offer(line, "latency", NULL);
+		offer_candidate(line, "batch", NULL);
+		offer_candidate(line, "latency", NULL);
 		break;
 	case COMPLETE_MODE:
-		offer(line, "mps", NULL);
-		offer(line, "time", NULL);
+		offer_candidate(line, "mps", NULL);
+		offer_candidate(line, "time", NULL);
 		break;
 	case COMPLETE_SHELL:
-		offer(line, "bash", NULL);
-		offer(line, "fish", NULL);
-		offer(line, "zsh", NULL);
+		offer_candidate(line, "bash", NULL);
+		offer_candidate(line, "fish", NULL);
+		offer_candidate(line, "zsh", NULL);
 		break;
 	case COMPLETE_FILE:
 		puts(":files");
@@ -179,7 +180,7 @@ static void offer_kind(const struct line *line, enum complete complete)
 
 // ---- the line -------------------------------------------------------------------------------------------
 
-// Puts "--option", "=" and "value" together again. False: no memory.
+// Joins the words "--option", "=" and "value". False: no memory, or no words.
 static bool join_words(struct line *line, char *const *words, int count)
 {
 	bool behind_equals = false;
@@ -188,8 +189,9 @@ static bool join_words(struct line *line, char *const *words, int count)
 	line->words = calloc((size_t)count, sizeof *line->words);
 	line->origins = calloc((size_t)count, sizeof *line->origins);
 	for (int i = 0; line->words && line->origins && i < count; i++) {
-		bool equals = strcmp(words[i], "=") == 0, option = last >= 0 && strncmp(line->words[last], "--", 2) == 0;
-		char *before = (equals || behind_equals) && option ? line->words[last] : NULL;
+		bool is_equals = strcmp(words[i], "=") == 0;
+		bool has_option = last >= 0 && strncmp(line->words[last], "--", 2) == 0;
+		char *before = (is_equals || behind_equals) && has_option ? line->words[last] : NULL;
 		if (!before)
 			line->origins[++last] = i;
 		if (asprintf(&line->words[last], "%s%s", before ? before : "", words[i]) < 0)
@@ -198,7 +200,7 @@ static bool join_words(struct line *line, char *const *words, int count)
 		if (!line->words[last])
 			return false;
 		line->split = before != NULL;
-		behind_equals = equals;
+		behind_equals = is_equals;
 	}
 	if (last < 0)
 		return false;
@@ -212,8 +214,8 @@ static bool is_option(const struct line *line, const char *word)
 	return !line->options_end && word[0] == '-' && word[1];
 }
 
-// Takes the option at `at`; returns where the next word is.
-static int take_option(struct line *line, const struct verb *verb, int at)
+// Reads the option at `at`. Returns the index of the next word.
+static int read_option(struct line *line, const struct verb *verb, int at)
 {
 	const char *value;
 	int row = option_find(verb, line->words[at], &value);
@@ -228,8 +230,8 @@ static int take_option(struct line *line, const struct verb *verb, int at)
 	return at + 2;
 }
 
-// "--option=value" as the current word: the value is what is completed.
-static void take_joined(struct line *line, const struct verb *verb)
+// Completes the value if the current word is "--option=value".
+static void read_joined_option(struct line *line, const struct verb *verb)
 {
 	const char *value;
 	int row = is_option(line, line->current) ? option_find(verb, line->current, &value) : -1;
@@ -250,7 +252,7 @@ static void read_words(struct line *line, const struct verb *verb, int first)
 			line->options_end = true;
 			at++;
 		} else if (is_option(line, word)) {
-			at = take_option(line, verb, at);
+			at = read_option(line, verb, at);
 		} else {
 			line->positional++;
 			if (verb->command)
@@ -259,7 +261,7 @@ static void read_words(struct line *line, const struct verb *verb, int first)
 		}
 	}
 	if (!line->pending && line->program < 0)
-		take_joined(line, verb);
+		read_joined_option(line, verb);
 }
 
 static void complete_verb(struct line *line, const struct verb *verb, int first)
@@ -298,9 +300,9 @@ static void complete_line(struct line *line)
 		complete_verb(line, verb, family ? 2 : 1);
 	} else if (line->count == (family ? 1 : 0)) {
 		if (dash)
-			offer(line, "--help", "print help");
+			offer_candidate(line, "--help", "print help");
 		if (dash && !family)
-			offer(line, "--version", "print the version");
+			offer_candidate(line, "--version", "print the version");
 		if (family)
 			offer_family(line, family);
 		else
@@ -308,7 +310,7 @@ static void complete_line(struct line *line)
 	}
 }
 
-static int run(const struct arguments *arguments)
+static int run_complete(const struct arguments *arguments)
 {
 	struct line line = {.lead = "", .program = -1};
 
@@ -332,5 +334,5 @@ const struct verb verb_complete = {
 	.least = 1,
 	.most = -1,
 	.hidden = true,
-	.run = run,
+	.run = run_complete,
 };

@@ -1,4 +1,4 @@
-// completion SHELL: the completion script of a shell. Each asks `virgate complete` at every key.
+// completion SHELL: prints the completion script of a shell, which calls `virgate complete`.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const struct {
 	const unsigned char *script;
 } scripts[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
 
-static int run(const struct arguments *arguments)
+static int run_completion(const struct arguments *arguments)
 {
 	const char *shell = arguments->count ? arguments->words[0] : "";
 
@@ -35,5 +35,5 @@ const struct verb verb_completion = {
 	.details = "For one shell: source <(virgate completion bash); in fish: virgate completion fish | source",
 	.most = 1,
 	.complete = COMPLETE_SHELL,
-	.run = run,
+	.run = run_completion,
 };

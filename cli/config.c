@@ -16,7 +16,7 @@
 #include "suggest.h"
 #include "system/system.h"
 
-enum { LONGEST_LINE = 190, LONGEST_FILE = 64 * 1024 }; // inih's own line ends at 200
+enum { LONGEST_LINE = 190, LONGEST_FILE = 64 * 1024 }; // inih reads lines of up to 200 characters
 
 const struct config_row config_rows[CONFIG_COUNT] = {
 #define X(id, section, key, variable, kind) [CONFIG_##id] = {section, key, variable, kind},
@@ -84,12 +84,12 @@ struct reading {
 	bool refused;
 };
 
-__attribute__((format(printf, 2, 3))) static void refuse(struct reading *reading, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void refuse_line(struct reading *reading, const char *format, ...)
 {
 	char words[400];
 	va_list arguments;
 
-	if (reading->refused) // the first mistake is the one to mend
+	if (reading->refused) // only the first mistake is reported
 		return;
 	reading->refused = true;
 	va_start(arguments, format);
@@ -99,7 +99,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct reading *reading
 		 words);
 }
 
-// inih says only the number of a line it cannot read: what is wrong with it is found here.
+// inih reports only the number of an invalid line; this finds what is wrong with it.
 static void check_line(struct reading *reading, const char *line, size_t length)
 {
 	while (length && isspace((unsigned char)line[0])) {
@@ -107,18 +107,18 @@ static void check_line(struct reading *reading, const char *line, size_t length)
 		length--;
 	}
 	if (memchr(line, '\0', length))
-		refuse(reading, "the line has a zero byte");
+		refuse_line(reading, "the line has a zero byte");
 	else if (length >= LONGEST_LINE)
-		refuse(reading, "the line is longer than %d characters", LONGEST_LINE);
+		refuse_line(reading, "the line is longer than %d characters", LONGEST_LINE);
 	else if (length == 0 || line[0] == ';' || line[0] == '#')
 		return;
 	else if (line[0] == '[' && !memchr(line, ']', length))
-		refuse(reading, "\"%.*s\" has no closing bracket", (int)length, line);
+		refuse_line(reading, "\"%.*s\" has no closing bracket", (int)length, line);
 	else if (line[0] != '[' && !memchr(line, '=', length) && !memchr(line, ':', length))
-		refuse(reading, "\"%.*s\" is neither [section] nor key = value", (int)length, line);
+		refuse_line(reading, "\"%.*s\" is neither [section] nor key = value", (int)length, line);
 }
 
-static char *next_line(char *buffer, int capacity, void *stream)
+static char *read_line(char *buffer, int capacity, void *stream)
 {
 	struct reading *reading = stream;
 
@@ -134,7 +134,7 @@ static char *next_line(char *buffer, int capacity, void *stream)
 	check_line(reading, line, length);
 	if (reading->refused || (int)length + 2 > capacity)
 		return NULL;
-	// Without what indents it: inih would take an indented line for the value above it.
+	// Removes the indentation: for inih an indented line continues the value before it.
 	while (length && isspace((unsigned char)line[0])) {
 		line++;
 		length--;
@@ -160,19 +160,20 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 	}
 	suggestion_offer(&sections, device_section);
 	if (!*section)
-		refuse(reading, "\"%s\" is before the first [section]", key);
+		refuse_line(reading, "\"%s\" is before the first [section]", key);
 	else if (!known && sections.best)
-		refuse(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
+		refuse_line(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
 	else if (!known)
-		refuse(reading, "unknown section [%s]: there are [run], [device GPU], [node] and [audit]", section);
+		refuse_line(reading, "unknown section [%s]: there are [run], [device GPU], [node] and [audit]",
+			    section);
 	else if (keys.best)
-		refuse(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
+		refuse_line(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
 	else
-		refuse(reading, "unknown key \"%s\" in [%s]: man virgate.conf lists the keys", key, section);
+		refuse_line(reading, "unknown key \"%s\" in [%s]: man virgate.conf lists the keys", key, section);
 }
 
-// Returns what follows "device" in the name of a section, without blanks; NULL: it is another section.
-static const char *gpu_of(const char *section)
+// Returns what follows "device" and blanks in the name of a section; NULL: it is another section.
+static const char *gpu_of_section(const char *section)
 {
 	size_t length = strlen(device_section);
 
@@ -197,7 +198,7 @@ static void add_device(struct reading *reading, const char *gpu, const char *sha
 
 	struct config_device *devices = realloc(config->devices, (config->device_count + 1) * sizeof *devices);
 	if (!devices) {
-		refuse(reading, "no memory for [device %s]", gpu);
+		refuse_line(reading, "no memory for [device %s]", gpu);
 		return;
 	}
 	snprintf(origin, sizeof origin, "%s:%d", reading->file, reading->line);
@@ -205,33 +206,35 @@ static void add_device(struct reading *reading, const char *gpu, const char *sha
 	devices[config->device_count++] = (struct config_device){strdup(gpu), strdup(sharing), strdup(origin)};
 }
 
-static void take_device_value(struct reading *reading, const char *gpu, const char *key, const char *value)
+static void store_device_value(struct reading *reading, const char *gpu, const char *key, const char *value)
 {
 	const struct config_row *row = &config_rows[CONFIG_SHARING];
 	const char *wrong = *value ? config_check(row->kind, value) : "has no value";
 
 	if (!*gpu)
-		refuse(reading, "[device] names no GPU: use [device INDEX] or [device UUID]");
+		refuse_line(reading, "[device] names no GPU: use [device INDEX] or [device UUID]");
 	else if (!names_gpu(gpu))
-		refuse(reading, "[device %s]: \"%s\" is neither the index nor the UUID of a GPU, such as 0 or GPU-..., "
-				"see `virgate devices`", gpu, gpu);
+		refuse_line(reading,
+			    "[device %s]: \"%s\" is neither the index nor the UUID of a GPU, such as 0 or GPU-..., "
+			    "see `virgate devices`",
+			    gpu, gpu);
 	else if (strcmp(key, row->key) != 0)
-		refuse(reading, "unknown key \"%s\" in [device %s]: there is \"%s\"", key, gpu, row->key);
+		refuse_line(reading, "unknown key \"%s\" in [device %s]: there is \"%s\"", key, gpu, row->key);
 	else if (wrong)
-		refuse(reading, "%s: \"%s\" %s", key, value, wrong);
+		refuse_line(reading, "%s: \"%s\" %s", key, value, wrong);
 	else
 		add_device(reading, gpu, value);
 }
 
-static int take_value(void *user, const char *section, const char *key, const char *value)
+static int store_value(void *user, const char *section, const char *key, const char *value)
 {
 	struct reading *reading = user;
 	char origin[PATH_MAX + 16];
 
 	if (reading->refused)
 		return 0;
-	if (gpu_of(section)) {
-		take_device_value(reading, gpu_of(section), key, value);
+	if (gpu_of_section(section)) {
+		store_device_value(reading, gpu_of_section(section), key, value);
 		return !reading->refused;
 	}
 	for (int i = 0; i < CONFIG_COUNT; i++) {
@@ -239,7 +242,7 @@ static int take_value(void *user, const char *section, const char *key, const ch
 			continue;
 		const char *wrong = *value ? config_check(config_rows[i].kind, value) : "has no value";
 		if (wrong) {
-			refuse(reading, "%s: \"%s\" %s", key, value, wrong);
+			refuse_line(reading, "%s: \"%s\" %s", key, value, wrong);
 			return 0;
 		}
 		snprintf(origin, sizeof origin, "%s:%d", reading->file, reading->line);
@@ -259,10 +262,10 @@ int config_read(struct config *config, const char *file, const char *text, size_
 	struct config_error error = {""};
 	struct reading reading = {config, &error, file, text, text + length, 0, false};
 
-	int line = ini_parse_stream(next_line, &reading, take_value, &reading);
+	int line = ini_parse_stream(read_line, &reading, store_value, &reading);
 	if (line && !reading.refused) {
 		reading.line = line > 0 ? line : reading.line;
-		refuse(&reading, "the line cannot be read");
+		refuse_line(&reading, "the line cannot be read");
 	}
 	if (!reading.refused)
 		return 0;
@@ -274,7 +277,8 @@ static int load_file(struct config *config, const char *path, struct config_erro
 {
 	char *text = malloc(LONGEST_FILE + 1);
 
-	_cleanup_close_ int file = vg_open_regular(path, O_RDONLY); // root's may be another user's, with sudo
+	// With sudo, root reads the file of another user, who may have replaced it.
+	_cleanup_close_ int file = vg_open_regular(path, O_RDONLY);
 	ssize_t length = file < 0 ? file : !text ? -ENOMEM : vg_read_all(file, text, LONGEST_FILE + 1, 0);
 	int r = 0;
 	if (length > LONGEST_FILE)
@@ -292,7 +296,7 @@ static int load_file(struct config *config, const char *path, struct config_erro
 	return r;
 }
 
-static void forget_devices(struct config *config)
+static void free_devices(struct config *config)
 {
 	for (size_t i = 0; i < config->device_count; i++) {
 		free(config->devices[i].gpu);
@@ -317,7 +321,7 @@ static int load_environment(struct config *config, struct config_error *ret_erro
 			return 1;
 		}
 		if (i == CONFIG_SHARING)
-			forget_devices(config);
+			free_devices(config);
 		free(config->values[i]);
 		free(config->origins[i]);
 		config->values[i] = strdup(value);
@@ -334,7 +338,7 @@ int config_load(struct config *ret_config, struct config_error *ret_error)
 
 	int r = load_file(&config, system && *system ? system : "/etc/virgate/virgate.conf", ret_error);
 	path[0] = '\0';
-	if (user && *user == '/') // the XDG specification: others are to be ignored
+	if (user && *user == '/') // the XDG specification ignores relative paths
 		snprintf(path, sizeof path, "%s/virgate/virgate.conf", user);
 	else if (home && *home)
 		snprintf(path, sizeof path, "%s/.config/virgate/virgate.conf", home);
@@ -356,6 +360,6 @@ void config_finish(struct config *config)
 		free(config->values[i]);
 		free(config->origins[i]);
 	}
-	forget_devices(config);
+	free_devices(config);
 	*config = (struct config){0};
 }

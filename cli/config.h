@@ -1,11 +1,11 @@
-// Settings: flags > environment > the user's file > the system's file. The files are INI:
-// /etc/virgate/virgate.conf and $XDG_CONFIG_HOME/virgate/virgate.conf. One thread.
+// Settings: options win over the environment, then the user's file, then the system's file. The files are INI files:
+// $XDG_CONFIG_HOME/virgate/virgate.conf and /etc/virgate/virgate.conf. One thread.
 #pragma once
 #include <stddef.h>
 
 enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL, KIND_MODE };
 
-// X(ID, section, key, environment variable, kind). The man page virgate.conf(5) is held to it.
+// X(ID, section, key, environment variable, kind). A test compares the manual page virgate.conf(5) with it.
 #define CONFIG_LIST(X)                                                                             \
 	X(MEMORY, "run", "memory", "VIRGATE_MEMORY", KIND_SIZE)                                  \
 	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                                    \
@@ -42,9 +42,9 @@ struct config_device {
 };
 
 struct config {
-	char *values[CONFIG_COUNT]; // NULL: nobody said
+	char *values[CONFIG_COUNT]; // NULL: not set
 	char *origins[CONFIG_COUNT]; // "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
-	struct config_device *devices; // the last one of a GPU holds; none if the environment has the mode
+	struct config_device *devices; // the last one for a GPU counts; empty if the environment sets the mode
 	size_t device_count;
 };
 
@@ -52,12 +52,13 @@ struct config_error {
 	char text[512]; // "FILE:LINE: what is wrong"
 };
 
-// One file's text; `file` is for the words. Later files win over what is there. 0 or 1 (refused).
+// Reads the text of one file into `config`, and replaces values of earlier files. `file` is its name for messages.
+// Returns 0 or 1 (refused).
 int config_read(struct config *config, const char *file, const char *text, size_t length,
 		struct config_error *ret_error);
-// Both files, then the environment. A file that is not there is no mistake. 0 or 1.
+// Reads both files, which may be missing, and then the environment. Returns 0 or 1 (refused).
 int config_load(struct config *ret_config, struct config_error *ret_error);
 void config_finish(struct config *config);
 
-// What is wrong with a value of that kind, or NULL.
+// Returns what is wrong with a value of that kind, as the end of a sentence; NULL: nothing.
 const char *config_check(enum config_kind kind, const char *value);

@@ -1,4 +1,4 @@
-// create: a vGPU that stays.
+// create: creates a vGPU that exists until it is removed.
 #include "base/size.h"
 #include "eviction.h"
 #include "list.h"
@@ -9,14 +9,15 @@
 
 #include <stdio.h>
 
-static int create(struct session *session, const struct arguments *arguments, const struct vg_vgpu_options *options)
+static int create_vgpu(struct session *session, const struct arguments *arguments,
+		       const struct vg_vgpu_options *options)
 {
 	char size[VG_SIZE_TEXT], text[TERMS_TEXT], terms[TERMS_TEXT + 8] = "";
 	struct vg_vgpu_list *list = NULL;
 
 	if (vg_vgpu_create(session->node, options))
 		return fail_with_last_error(arguments);
-	bool is_chosen = !options->memory || options->device_mode_count; // the memory or the mode, by the daemon
+	bool is_chosen = !options->memory || options->device_mode_count; // the daemon chose the memory or the mode
 	if (is_chosen && vg_vgpu_inspect(session->node, options->name, &list))
 		return fail_with_last_error(arguments);
 	uint64_t memory = list ? list->vgpus[0].memory : options->memory;
@@ -32,7 +33,7 @@ static int create(struct session *session, const struct arguments *arguments, co
 	return EXIT_OK;
 }
 
-static int run(const struct arguments *arguments)
+static int run_create(const struct arguments *arguments)
 {
 	struct vg_vgpu_options options = {.size = sizeof options, .name = arguments->words[0]};
 	struct session session;
@@ -56,7 +57,7 @@ static int run(const struct arguments *arguments)
 		return r;
 	r = use_configured_modes(arguments, &session, &options);
 	if (r == 0)
-		r = create(&session, arguments, &options);
+		r = create_vgpu(&session, arguments, &options);
 	session_close(&session);
 	return r;
 }
@@ -80,12 +81,13 @@ static const struct option options[] = {
 const struct verb verb_create = {
 	.name = "create",
 	.synopsis = "NAME [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] [--mode MODE] "
-		    "[--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]] [--device GPU] [--group GROUP] [--sim]",
+		    "[--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]] [--device GPU] "
+		    "[--group GROUP] [--sim]",
 	.summary = "Create a vGPU that stays until it is removed",
 	.details = "Give --memory, --share or both. Without --memory the vGPU gets the same part of the GPU's\n"
 		   "memory as of its time.",
 	.options = options,
 	.least = 1,
 	.most = 1,
-	.run = run,
+	.run = run_create,
 };

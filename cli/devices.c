@@ -1,4 +1,4 @@
-// devices: the GPUs of the node, and how much of each the vGPUs' limits take.
+// devices: lists the GPUs of the node, and how much of their memory the limits of vGPUs reserve.
 #include <stdio.h>
 
 #include "base/size.h"
@@ -44,7 +44,7 @@ static int print_devices(const struct vg_device_list *list)
 	return print_json(json_pack("{s:o}", "devices", array));
 }
 
-static int show(struct vg_node *node, const struct arguments *arguments)
+static int show_devices(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_device_list *list;
 	int r = EXIT_OK;
@@ -59,9 +59,9 @@ static int show(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_devices(const struct arguments *arguments)
 {
-	return in_session(arguments, show);
+	return run_in_session(arguments, show_devices);
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -71,5 +71,5 @@ const struct verb verb_devices = {
 	.synopsis = "[--json] [--sim]",
 	.summary = "List the GPUs and the memory that vGPUs reserve on each",
 	.options = options,
-	.run = run,
+	.run = run_devices,
 };

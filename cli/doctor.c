@@ -1,4 +1,4 @@
-// doctor: what this machine can and cannot, and what to do about it.
+// doctor: checks what this machine supports, and says how to fix what is missing.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +17,10 @@ static void print_json_report(const struct doctor_report *report, size_t failed,
 	for (size_t i = 0; i < report->count; i++) {
 		const struct doctor_check *check = &report->checks[i];
 		json_array_append_new(checks,
-				      json_pack("{s:s, s:s, s:o, s:s, s:o}", "set",
-						doctor_set_text(check->set), "name", check->name,
-						"found", text_json(check->found), "status", doctor_verdict_text(check->verdict),
-						"fix", text_json(*check->fix ? check->fix : NULL)));
+				      json_pack("{s:s, s:s, s:o, s:s, s:o}", "set", doctor_set_text(check->set), "name",
+						check->name, "found", text_json(check->found), "status",
+						doctor_verdict_text(check->verdict), "fix",
+						text_or_null(check->fix)));
 	}
 	print_json(json_pack("{s:o, s:I, s:I}", "checks", checks, "failed", (json_int_t)failed, "warnings",
 			     (json_int_t)warnings));
@@ -61,7 +61,7 @@ static int read_set(const struct arguments *arguments, unsigned *ret_sets)
 	return verb_usage_code(arguments->verb);
 }
 
-// Returns the first setting that asks for the mode mps; NULL: none does.
+// Returns the origin of the first setting with the mode mps; NULL: no setting has it.
 static const char *find_mps(const struct config *config)
 {
 	const char *usual = config->values[CONFIG_SHARING];
@@ -74,7 +74,7 @@ static const char *find_mps(const struct config *config)
 	return NULL;
 }
 
-static int run(const struct arguments *arguments)
+static int run_doctor(const struct arguments *arguments)
 {
 	static struct doctor_report report;
 	struct doctor_options options = {.folder = option_value(arguments, "dir")};
@@ -118,5 +118,5 @@ const struct verb verb_doctor = {
 		   "a CUDA toolkit adds. Without a word: all of them. Exit status: 1 if a check failed.",
 	.options = options,
 	.most = 1,
-	.run = run,
+	.run = run_doctor,
 };

@@ -1,4 +1,4 @@
-// dump: CUDA processes as images on disk.
+// dump: writes CUDA processes to an image on disk.
 #include <stdio.h>
 
 #include "base/size.h"
@@ -20,7 +20,7 @@ static void print_bases(const struct vg_checkpoint_result *result)
 			    vg_size_format(result->copied_bytes, size));
 }
 
-static int dump(const struct arguments *arguments)
+static int run_dump(const struct arguments *arguments)
 {
 	const char *bases[MAX_AGAIN + 2];
 	struct vg_checkpoint_result result = {0};
@@ -43,20 +43,20 @@ static int dump(const struct arguments *arguments)
 	}
 	r = dump_guard(arguments, &options, NULL, &guard);
 	if (r == 0)
-		r = checkpoint_settle(&session, arguments);
+		r = checkpoint_open_session(&session, arguments);
 	if (r) {
-		guard_end(&guard);
+		guard_stop(&guard);
 		return r;
 	}
 	options.node = session.node;
 	if (vg_checkpoint_dump(&options, &result))
 		r = checkpoint_fail(arguments);
 	else
-		checkpoint_print(arguments, &result, "dumped");
+		checkpoint_print_result(arguments, &result, "dumped");
 	if (r == 0 && !option_value(arguments, "json"))
 		print_bases(&result);
 	session_close(&session);
-	guard_end(&guard);
+	guard_stop(&guard);
 	return r;
 }
 
@@ -74,12 +74,13 @@ static const struct option dump_options[] = {
 const struct verb verb_dump = {
 	.name = "dump",
 	.synopsis = "(--pid PID | --vgpu NAME) --dir DIR [--base IMAGE]... [--compress METHOD]\n"
-		    "             [--leave-running] [--cpu-only] [--timeout SECONDS] [--shell-job] [--tcp-established]\n"
+		    "             [--leave-running] [--cpu-only] [--timeout SECONDS] [--shell-job] "
+		    "[--tcp-established]\n"
 		    "             [--file-locks] [--json] [--sim]",
 	.summary = "Write a CUDA process to disk, with its device memory",
 	.details = "The driver moves the device memory of the process to the host, and CRIU writes the process to "
-		   "disk. The memory of programs in evictable vGPUs is moved by Virgate. If anything fails before the image is complete, and on ^C, the process continues. "
-		   "Otherwise it ends, unless --leave-running.",
+		   "disk. The memory of programs in evictable vGPUs is moved by Virgate. If anything fails before the "
+		   "image is complete, and on ^C, the process continues. Otherwise it ends, unless --leave-running.",
 	.options = dump_options,
-	.run = dump,
+	.run = run_dump,
 };

@@ -8,7 +8,7 @@
 #include "checkpoint/image.h"
 #include "say.h"
 
-// "none", "lz4", "zstd", "zstd:19".
+// Reads --compress: "none", "lz4", "zstd" or "zstd:19".
 static int read_compression(const struct arguments *arguments, struct vg_dump_options *options)
 {
 	static const char *const names[] = {"none", "lz4", "zstd"};
@@ -25,7 +25,7 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 			continue;
 		options->compression = (enum vg_compression)i;
 		options->compression_level = (int)level;
-		// Which levels there are the library knows.
+		// The library knows the valid levels.
 		if (image_check_compression(options->compression, options->compression_level, __func__) == VG_OK)
 			return 0;
 		say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
@@ -38,12 +38,12 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 
 int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options)
 {
-	struct vg_dump_options options = {.size = sizeof options, .progress = checkpoint_show};
+	struct vg_dump_options options = {.size = sizeof options, .progress = checkpoint_show_progress};
 	long pid, seconds;
 
-	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
+	int r = checkpoint_read_number(arguments, "pid", 4194304, &pid);
 	if (r == 0)
-		r = checkpoint_number(arguments, "timeout", 86400, &seconds);
+		r = checkpoint_read_number(arguments, "timeout", 86400, &seconds);
 	if (r == 0)
 		r = read_compression(arguments, &options);
 	if (r)
@@ -66,7 +66,8 @@ int dump_options_read(const struct arguments *arguments, struct vg_dump_options 
 int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, const char *scratch,
 	       struct guard *ret_guard)
 {
-	const struct guarded guarded = {.dir = options->dir, .leave_running = options->leave_running, .scratch = scratch};
+	const struct guarded guarded = {
+		.dir = options->dir, .leave_running = options->leave_running, .scratch = scratch};
 
-	return guard_start_for(arguments, options->vgpu, options->pid, &guarded, ret_guard);
+	return guard_start_for_target(arguments, options->vgpu, options->pid, &guarded, ret_guard);
 }

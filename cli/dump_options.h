@@ -1,4 +1,4 @@
-// What dump and migrate are told of the processes and their image. One thread.
+// The options about processes and their image that dump and migrate have in common. One thread.
 #pragma once
 #include "guard.h"
 #include "options.h"
@@ -16,8 +16,8 @@
 	{"file-locks", 0, NULL, "include file locks", 0}
 // clang-format on
 
-// All but where the image shall lie. 0, or the verb's usage exit code after words on stderr.
+// Reads all of them except the directory of the image. Returns 0, or the verb's usage exit code after a message.
 int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options);
-// As guard_start(), for what the options say; `scratch` as there.
+// Starts a guard for a dump with these options. `scratch` is that of struct guarded.
 int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, const char *scratch,
 	       struct guard *ret_guard);

@@ -119,6 +119,16 @@ const char *unchanged_text(const struct vg_eviction_info *eviction, char buffer[
 	return buffer;
 }
 
+bool has_state(const struct vg_vgpu_info *vgpu)
+{
+	if (vgpu->evictable)
+		return true;
+	for (size_t i = 0; i < vgpu->tenant_count; i++)
+		if (vgpu->tenants[i].deep)
+			return true;
+	return false;
+}
+
 const char *eviction_state(const struct vg_tenant_info *tenant)
 {
 	const struct vg_eviction_info *eviction = &tenant->eviction;
@@ -162,11 +172,6 @@ void print_eviction(const struct vg_vgpu_info *vgpu)
 }
 
 // ---- JSON ------------------------------------------------------------------------------------------------
-
-static json_t *text_or_null(const char *text)
-{
-	return *text ? json_string(text) : json_null();
-}
 
 json_t *eviction_json(const struct vg_eviction_info *eviction)
 {

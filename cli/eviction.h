@@ -1,14 +1,15 @@
 // Evictable vGPUs on the command line: options, and their part of the listings. One thread.
 #pragma once
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "session.h"
 
 enum { EVICTION_TEXT = 512 };
 
-// Reads --evictable, --swap, --fixed and --idle-suspend into `options`. `config` has the defaults; NULL: there are none. Returns 0, or
-// the verb's usage exit code after a message on standard error.
+// Reads --evictable, --swap, --fixed and --idle-suspend into `options`. `config` has the defaults; NULL: no defaults.
+// Returns 0, or the verb's usage exit code after a message on standard error.
 int read_eviction(const struct arguments *arguments, const struct config *config, struct vg_vgpu_options *options);
 
 // Formats why a process gave up the last request, and what the user can do. The text is the end of a sentence.
@@ -17,8 +18,10 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 const char *unchanged_text(const struct vg_eviction_info *eviction, char buffer[EVICTION_TEXT]);
 // Prints a line for each process of the vGPU that could not be suspended, or that waits to be resumed.
 void print_not_moved(const struct vg_vgpu_info *vgpu, FILE *out);
-// Returns the state of a process as words, such as "suspended" or "suspended, deep"; "-" if it is unknown or the process
-// has no evictable memory.
+// Returns whether the vGPU is evictable, or a process of it was suspended by the driver.
+bool has_state(const struct vg_vgpu_info *vgpu);
+// Returns the state of a process as a text, such as "suspended" or "suspended, deep"; "-" if it is unknown or the
+// process has no evictable memory.
 const char *eviction_state(const struct vg_tenant_info *tenant);
 // Prints the lines about eviction in `inspect`. Prints nothing if the vGPU is not evictable.
 void print_eviction(const struct vg_vgpu_info *vgpu);

@@ -17,7 +17,7 @@ static int refuse_pair(const struct arguments *arguments, const char *pair)
 	return verb_usage_code(arguments->verb);
 }
 
-// "OLD=NEW", or several with commas between them.
+// Reads "OLD=NEW", or several with commas between them.
 static int read_pairs(const struct arguments *arguments, char *text, struct gpus *gpus)
 {
 	for (char *rest = text, *pair; (pair = strsep(&rest, ","));) {

@@ -1,4 +1,4 @@
-// The option --gpu-map: which GPU takes the place of which. One thread.
+// The option --gpu-map, which maps GPUs of an image to GPUs of this machine. One thread.
 #pragma once
 #include "options.h"
 #include "virgate/process.h"
@@ -8,7 +8,7 @@ enum { MOST_GPUS = 64 };
 struct gpus {
 	struct vg_process_gpu_pair pairs[MOST_GPUS];
 	size_t count;
-	char *texts[MOST_GPUS]; // what the pairs point at
+	char *texts[MOST_GPUS]; // owns the strings of the pairs
 	size_t text_count;
 };
 
@@ -17,6 +17,7 @@ struct gpus {
 		"gpu-map", 0, "OLD=NEW", "use GPU NEW instead of OLD; map all GPUs or none", .again = true        \
 	}
 
-// 0, or the verb's exit code after words on stderr. To be given back however it ends.
+// Reads the option into `gpus`, which is all zero. Returns 0, or the verb's exit code after a message. The caller frees
+// `gpus` even after a failure.
 int gpus_read(const struct arguments *arguments, struct gpus *gpus);
 void gpus_free(struct gpus *gpus);

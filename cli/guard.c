@@ -18,9 +18,9 @@
 
 enum { DONE = 'd' };
 
-// Neither a terminal's signals nor its end are for this process, and it keeps no file or pipe of the dump's open but
-// stderr, where it says what it did.
-static void stand_aside(int input)
+// Detaches this process from the terminal and its signals. Closes every descriptor of the dump except `input` and
+// standard error, on which the guard reports what it did.
+static void detach(int input)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -35,7 +35,7 @@ static void stand_aside(int input)
 	close_range((unsigned)input + 1, UINT_MAX, 0);
 }
 
-static bool image_stands(const char *dir)
+static bool is_image_complete(const char *dir)
 {
 	char path[PATH_MAX];
 
@@ -45,21 +45,21 @@ static bool image_stands(const char *dir)
 struct watch {
 	const struct guarded *guarded;
 	const uint64_t *start_times;
-	char step; // the last that was told; 0: none
+	char step; // the last one reported; 0: none
 };
 
-static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t start_time)
+static int recover_process(const struct guarded *guarded, pid_t pid, uint64_t start_time)
 {
 	struct vg_recovery recovery;
 	uint64_t now;
 
 	if (vg_process_start_time(pid, &now) || !vg_start_time_same(now, start_time))
-		return 0; // it has gone
+		return 0; // the process has ended
 	if (vg_checkpoint_recover(pid, &recovery))
 		return fail_with_last_error(guarded->arguments);
 	if (recovery.stopped + recovery.held_back && guarded->is_suspension)
-		say_warning("the suspension was killed: process %d is on the GPU again; if its vGPU is evictable, its memory "
-			    "stays in the host until virgate resume%s",
+		say_warning("the suspension was killed: process %d is on the GPU again; if its vGPU is evictable, its "
+			    "memory stays in the host until virgate resume%s",
 			    (int)pid, sim_flag());
 	else if (recovery.stopped + recovery.held_back)
 		say_warning("the %s was killed: process %d continues", guarded->scratch ? "migration" : "dump",
@@ -67,8 +67,8 @@ static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t sta
 	return 0;
 }
 
-// From their end on the image is what there is of the processes.
-static int say_where(const struct watch *watch)
+// Says where the image is: once the processes have ended, it is their only copy.
+static int say_image(const struct watch *watch)
 {
 	int pid = (int)watch->guarded->pids[0];
 
@@ -83,8 +83,8 @@ static int say_where(const struct watch *watch)
 	return 0;
 }
 
-// What a migration has begun to write, and copied ahead.
-static void sweep_parts(const char *dir)
+// Removes a migration's incomplete image, and the memory that it copied ahead.
+static void remove_parts(const char *dir)
 {
 	char path[PATH_MAX];
 
@@ -93,14 +93,15 @@ static void sweep_parts(const char *dir)
 		image_sweep(path);
 }
 
-static int bring_back(const struct watch *watch)
+static int recover_processes(const struct watch *watch)
 {
 	const struct guarded *guarded = watch->guarded;
 	struct session session;
 
-	if (watch->step == GUARD_ENDING || watch->step == GUARD_HANDED)
-		return say_where(watch);
-	if (!guarded->leave_running && !guarded->scratch && !guarded->is_suspension && image_stands(guarded->dir)) {
+	if (watch->step == GUARD_ENDING || watch->step == GUARD_HANDING_OVER)
+		return say_image(watch);
+	bool is_dump = !guarded->leave_running && !guarded->scratch && !guarded->is_suspension;
+	if (is_dump && is_image_complete(guarded->dir)) {
 		for (size_t i = 0; i < guarded->count; i++)
 			say_warning(
 				"the dump was killed after its image was complete: process %d is still stopped; end "
@@ -108,39 +109,39 @@ static int bring_back(const struct watch *watch)
 				(int)guarded->pids[i], sim_flag(), (int)guarded->pids[i]);
 		return 0;
 	}
-	int r = checkpoint_settle(&session, guarded->arguments);
+	int r = checkpoint_open_session(&session, guarded->arguments);
 	if (r)
 		return r;
 	for (size_t i = 0; i < guarded->count; i++) {
-		int one = bring_one_back(guarded, guarded->pids[i], watch->start_times[i]);
+		int one = recover_process(guarded, guarded->pids[i], watch->start_times[i]);
 		r = r ? r : one;
 	}
-	if (r == 0 && watch->step == GUARD_STANDS)
+	if (r == 0 && watch->step == GUARD_IMAGE_COMPLETE)
 		image_remove(guarded->dir);
 	if (guarded->scratch)
-		sweep_parts(guarded->dir);
+		remove_parts(guarded->dir);
 	if (r == 0 && guarded->scratch)
-		checkpoint_scratch_end(guarded->scratch);
+		checkpoint_remove_scratch(guarded->scratch);
 	session_close(&session);
 	return r;
 }
 
 // Never returns.
-static void stand_watch(struct watch *watch, int input)
+static void watch_dump(struct watch *watch, int input)
 {
 	ssize_t count;
 	char word = 0;
 
-	stand_aside(input);
+	detach(input);
 	while ((count = read(input, &word, 1)) > 0 ? word != DONE : count < 0 && errno == EINTR)
 		if (count > 0)
 			watch->step = word;
-	_exit(count == 0 ? bring_back(watch) : 0);
+	_exit(count == 0 ? recover_processes(watch) : 0);
 }
 
 int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 {
-	static uint64_t start_times[GUARD_MOST]; // 0: there is none, as the dump will find
+	static uint64_t start_times[GUARD_MOST]; // 0: no such process, which the dump will report
 	int ends[2];
 
 	struct watch watch = {.guarded = guarded, .start_times = start_times};
@@ -157,7 +158,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(ends[1]);
-		stand_watch(&watch, ends[0]);
+		watch_dump(&watch, ends[0]);
 	}
 	close(ends[0]);
 	if (pid < 0) {
@@ -169,7 +170,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	return 0;
 }
 
-// The work itself looks once more for the processes of a vGPU.
+// Finds the processes of a vGPU. The dump itself finds them again.
 static int find_tenants(const struct arguments *arguments, const char *vgpu, pid_t pids[GUARD_MOST], size_t *ret_count)
 {
 	struct vg_vgpu_list *list;
@@ -197,7 +198,7 @@ static int find_tenants(const struct arguments *arguments, const char *vgpu, pid
 	return r;
 }
 
-int guard_start_for(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
+int guard_start_for_target(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
 		    struct guard *ret_guard)
 {
 	static pid_t pids[GUARD_MOST];
@@ -213,8 +214,8 @@ int guard_start_for(const struct arguments *arguments, const char *vgpu, pid_t p
 	return r ? r : guard_start(&guarded, ret_guard);
 }
 
-// A guard that was killed has closed its end: no reason to die of it.
-static void tell(const struct guard *guard, char word)
+// Ignores SIGPIPE: if the guard was killed, the dump goes on.
+static void send_step(const struct guard *guard, char word)
 {
 	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
 
@@ -222,17 +223,17 @@ static void tell(const struct guard *guard, char word)
 	signal(SIGPIPE, before);
 }
 
-void guard_tell(const struct guard *guard, enum guard_step step)
+void guard_report_step(const struct guard *guard, enum guard_step step)
 {
 	if (guard->pid > 0)
-		tell(guard, (char)step);
+		send_step(guard, (char)step);
 }
 
-void guard_end(struct guard *guard)
+void guard_stop(struct guard *guard)
 {
 	if (guard->pid <= 0)
 		return;
-	tell(guard, DONE);
+	send_step(guard, DONE);
 	close(guard->end);
 	while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
 		;

@@ -1,39 +1,39 @@
-// A process that watches over a dump: when who dumps is killed before the image stands, it lets the processes run on.
-// It does nothing else. One thread, before the driver is loaded.
+// A guard process for a dump: if the dumping process is killed before the image is complete, the guard resumes the
+// dumped processes. One thread, before the driver is loaded.
 #pragma once
 #include <sys/types.h>
 
 #include "options.h"
 
-enum { GUARD_MOST = 1024 }; // roots
+enum { GUARD_MOST = 1024 }; // processes whose trees are dumped
 
 struct guard {
 	pid_t pid;
-	int end; // of a pipe: closed without a word, it tells of a death
+	int end; // of a pipe to the guard; closed before guard_stop(): this process was killed
 };
 
 struct guarded {
-	const struct arguments *arguments; // for the settings, and the driver
-	const pid_t *pids;		   // the roots of what is dumped
+	const struct arguments *arguments; // to read the settings and choose the driver
+	const pid_t *pids;		   // the roots of the dumped trees
 	size_t count;
 	const char *dir; // the image
 	bool leave_running;
-	const char *scratch; // a migration's: its image is of no use as long as the processes are here, and lies in
-			     // this folder, or "": where it was told to lie; NULL: no migration
-	bool is_suspension;  // of `virgate suspend --deep`: there is no image
+	const char *scratch; // of a migration, whose image is useless while the processes run here: its temporary
+			     // directory, or "" if the user named one; NULL: no migration
+	bool is_suspension;  // of `virgate suspend --deep`, which has no image
 };
-// 0, or the verb's exit code after words on stderr.
+// Starts a guard. Returns 0, or the verb's exit code after a message.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);
-// The same for the processes of a vGPU, or, if that is NULL, for one process; the daemon is asked for those. `how` has
-// the rest.
-int guard_start_for(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
+// Starts a guard for the processes of a vGPU, which the daemon lists, or, if `vgpu` is NULL, for one process. `how` has
+// the other members.
+int guard_start_for_target(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
 		    struct guard *ret_guard);
-// How far a migration has come.
+// The steps of a migration.
 enum guard_step {
-	GUARD_STANDS = 's', // the image does, and is to be removed if they run on
-	GUARD_ENDING = 'e', // the processes end here, and the other side was not told yet
-	GUARD_HANDED = 'h', // it is being told
+	GUARD_IMAGE_COMPLETE = 's', // the image is removed if the processes continue here
+	GUARD_ENDING = 'e', // the processes end here; the other side must not start them yet
+	GUARD_HANDING_OVER = 'h', // the other side may start the processes
 };
-void guard_tell(const struct guard *guard, enum guard_step step);
-// The dump has ended, however. The guard is gone then.
-void guard_end(struct guard *guard);
+void guard_report_step(const struct guard *guard, enum guard_step step);
+// Ends the guard and reaps it, after the dump has succeeded or failed.
+void guard_stop(struct guard *guard);

@@ -1,4 +1,4 @@
-// help [VERB]: the verbs, or one of them in full.
+// help [VERB]: lists the verbs, or explains one of them.
 #include "help.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { SCREEN = 80 };
 
-// The verbs in the order of the table, a family in the place of its first one, under the headings of their groups.
+// Prints the verbs in the order of the table, under the headings of their groups. A family has one line.
 void help_overview(FILE *out)
 {
 	const struct family *last = NULL;
@@ -41,7 +41,7 @@ void help_family(FILE *out, const struct family *family)
 	fprintf(out, "\nMore: virgate help %s VERB, or man virgate-%s\n", family->name, family->name);
 }
 
-// Breaks lines between words, before the screen ends. The first line begins in column `indent`, like the others.
+// Breaks lines between words at the width of the screen. Every line begins in column `indent`.
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
 	int column = indent;
@@ -97,7 +97,7 @@ int refuse_verb(const char *first, const char *second)
 	const char *nearest = verb_nearest(first, second), *gap = family ? " " : "";
 
 	if (!family)
-		second = ""; // it belongs to what is no verb
+		second = ""; // the message names the first word alone
 	if (nearest)
 		say_error("unknown verb \"%s%s%s\": did you mean \"%s\"?", first, gap, second, nearest);
 	else
@@ -106,7 +106,7 @@ int refuse_verb(const char *first, const char *second)
 	return EXIT_USAGE;
 }
 
-static int run(const struct arguments *arguments)
+static int run_help(const struct arguments *arguments)
 {
 	if (arguments->count == 0) {
 		help_overview(stdout);
@@ -134,5 +134,5 @@ const struct verb verb_help = {
 	.summary = "List the verbs, or explain one of them",
 	.most = 2,
 	.complete = COMPLETE_VERB,
-	.run = run,
+	.run = run_help,
 };

@@ -1,4 +1,4 @@
-// Help from the verb table.
+// Help, made from the verb table. One thread.
 #pragma once
 #include <stdio.h>
 
@@ -7,5 +7,5 @@
 void help_overview(FILE *out);
 void help_family(FILE *out, const struct family *family);
 void help_verb(FILE *out, const struct verb *verb);
-// Says that the words are no verb, and what was probably meant. The exit code of that.
+// Reports an unknown verb, and suggests the nearest one. Returns the exit code.
 int refuse_verb(const char *first, const char *second);

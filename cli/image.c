@@ -1,4 +1,4 @@
-// image list, inspect, verify: what images there are, what one says of itself, and whether it is whole.
+// image list, inspect, verify: lists images, shows the description of one, and verifies its checksums.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void add_row(struct table *table, const struct vg_image *image)
 					image_compression_name(image->compression), image->dir});
 }
 
-static int list(const struct arguments *arguments)
+static int run_image_list(const struct arguments *arguments)
 {
 	struct vg_image_list *images;
 	int r = EXIT_OK;
@@ -87,7 +87,7 @@ const struct verb verb_image_list = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_FILE,
-	.run = list,
+	.run = run_image_list,
 };
 
 // ---- inspect ------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ static void print_processes(const json_t *image)
 	table_print(&table);
 }
 
-// What a process holds of a GPU, by kind where a ledger counted it.
+// Returns the memory of a process on a GPU by kind, which only a ledger counts; else "unknown".
 static const char *kinds_text(const json_t *use, char *buffer, size_t capacity)
 {
 	char size[CELL_TEXT];
@@ -237,8 +237,7 @@ static void print_device_memory(const json_t *image)
 			if (json_is_integer(count))
 				snprintf(contexts, sizeof contexts, "%lld", (long long)json_integer_value(count));
 			else
-				snprintf(contexts, sizeof contexts,
-					 "1 or more"); // NVML lists who has one, and does not count
+				strcpy(contexts, "1 or more"); // NVML does not count the contexts of a process
 			table_add(&table, (const char *const[]){pid, text_of(use, "uuid"), size_of(use, "held", held),
 								contexts, kinds_text(use, kinds, sizeof kinds)});
 		}
@@ -246,7 +245,7 @@ static void print_device_memory(const json_t *image)
 	table_print(&table);
 }
 
-// What Virgate wrote itself, from host copies.
+// Prints the sizes of the packs, in which Virgate stores device memory itself.
 static void print_packs(const json_t *image)
 {
 	const json_t *device = json_object_get(image, "device");
@@ -284,7 +283,7 @@ static void print_files(const json_t *image)
 	}
 }
 
-static int inspect(const struct arguments *arguments)
+static int run_image_inspect(const struct arguments *arguments)
 {
 	char *text;
 
@@ -322,18 +321,18 @@ const struct verb verb_image_inspect = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_FILE,
-	.run = inspect,
+	.run = run_image_inspect,
 };
 
 // ---- verify -------------------------------------------------------------------------------------------
 
-static int verify(const struct arguments *arguments)
+static int run_image_verify(const struct arguments *arguments)
 {
-	const struct vg_image_verify_options options = {.size = sizeof options, .progress = checkpoint_show};
+	const struct vg_image_verify_options options = {.size = sizeof options, .progress = checkpoint_show_progress};
 	const char *dir = arguments->words[0];
 
 	enum vg_status status = vg_image_verify(dir, &options);
-	checkpoint_hide();
+	checkpoint_hide_progress();
 	if (status && (status != VG_INTEGRITY || !option_value(arguments, "json")))
 		return fail_with_last_error(arguments);
 	if (option_value(arguments, "json")) {
@@ -358,5 +357,5 @@ const struct verb verb_image_verify = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_FILE,
-	.run = verify,
+	.run = run_image_verify,
 };

@@ -1,4 +1,4 @@
-// inspect: everything about one vGPU.
+// inspect: shows everything about one vGPU.
 #include <stdio.h>
 
 #include "base/size.h"
@@ -19,17 +19,9 @@ static void print_size(const char *what, uint64_t bytes, int known)
 		print_line("%-11sunknown", what);
 }
 
-static bool has_deep(const struct vg_vgpu_info *vgpu)
-{
-	for (size_t i = 0; i < vgpu->tenant_count; i++)
-		if (vgpu->tenants[i].deep)
-			return true;
-	return false;
-}
-
 static void print_tenants(const struct vg_vgpu_info *vgpu)
 {
-	struct table table = {.columns = vgpu->evictable || has_deep(vgpu) ? 8 : 6,
+	struct table table = {.columns = has_state(vgpu) ? 8 : 6,
 			      .right = {[0] = true, [2] = true, [3] = true, [4] = true, [7] = true}};
 	char pid[CELL_TEXT], command[CELL_TEXT], charged[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
 	char started[CELL_TEXT], in_host[CELL_TEXT];
@@ -80,7 +72,7 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	print_not_moved(vgpu, stdout);
 }
 
-static int inspect(struct vg_node *node, const struct arguments *arguments)
+static int inspect_vgpu(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_vgpu_list *list;
 	int r = EXIT_OK;
@@ -95,9 +87,9 @@ static int inspect(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_inspect(const struct arguments *arguments)
 {
-	return in_session(arguments, inspect);
+	return run_in_session(arguments, inspect_vgpu);
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -110,5 +102,5 @@ const struct verb verb_inspect = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_inspect,
 };

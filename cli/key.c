@@ -1,11 +1,11 @@
-// key create: the secret that keys are derived from.
+// key create: creates a file with the secret for seals and audit logs.
 #include <stdio.h>
 
 #include "say.h"
 #include "session.h"
 #include "virgate/seal.h"
 
-static int run(const struct arguments *arguments)
+static int run_key_create(const struct arguments *arguments)
 {
 	if (vg_seal_key_create(arguments->words[0]))
 		return fail_with_last_error(arguments);
@@ -25,5 +25,5 @@ const struct verb verb_key_create = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_FILE,
-	.run = run,
+	.run = run_key_create,
 };

@@ -24,7 +24,7 @@ static int read_signal(const struct arguments *arguments, int *ret_signal)
 	return EXIT_USAGE;
 }
 
-static int kill_all(struct vg_node *node, const struct arguments *arguments, int signal)
+static int signal_vgpus(struct vg_node *node, const struct arguments *arguments, int signal)
 {
 	char name[SIGNAL_TEXT];
 	int r = EXIT_OK;
@@ -43,7 +43,7 @@ static int kill_all(struct vg_node *node, const struct arguments *arguments, int
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_kill(const struct arguments *arguments)
 {
 	struct session session;
 	int signal;
@@ -53,7 +53,7 @@ static int run(const struct arguments *arguments)
 		r = session_open(&session, arguments);
 	if (r)
 		return r;
-	r = kill_all(session.node, arguments, signal);
+	r = signal_vgpus(session.node, arguments, signal);
 	session_close(&session);
 	return r;
 }
@@ -74,5 +74,5 @@ const struct verb verb_kill = {
 	.least = 1,
 	.most = -1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_kill,
 };

@@ -94,8 +94,13 @@ json_t *text_json(const char *text)
 	return string;
 }
 
-// Strings are the only place in JSON for characters that a terminal must not get: there an escape means the same. All
-// of them have four digits.
+json_t *text_or_null(const char *text)
+{
+	return text_json(*text ? text : NULL);
+}
+
+// Prints JSON with unprintable characters escaped. They occur only in strings, where an escape means the same, and four
+// digits are enough for them.
 static void put_escaped(const char *text)
 {
 	unsigned character;
@@ -136,8 +141,8 @@ static json_t *known_integer(uint64_t value, int known)
 
 static json_t *tenant_json(const struct vg_tenant_info *tenant)
 {
-	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", (json_int_t)tenant->pid, "command",
-			 tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", (json_int_t)tenant->pid,
+			 "command", tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
 			 (json_int_t)tenant->overhead, "physical",
 			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started, "guest",
 			 tenant->guest, "ended", tenant->ended, "eviction", eviction_json(&tenant->eviction), "deep",
@@ -152,16 +157,17 @@ json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 	for (size_t i = 0; i < vgpu->tenant_count; i++)
 		json_array_append_new(tenants, tenant_json(&vgpu->tenants[i]));
 	return json_pack(
-		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:s, s:o, s:b, s:f, s:I, s:o, s:b, s:o, s:o, "
-		"s:o, s:o, s:o}",
-		"name", vgpu->name, "device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "charged",
-		known_integer(vgpu->charged, sound), "overhead", known_integer(vgpu->overhead, sound), "physical",
-		known_integer(vgpu->physical, vgpu->physical_known), "damaged", !sound, "share",
+		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:s, s:o, s:b, s:f, s:I, s:o, "
+		"s:b, s:o, s:o, s:o, s:o, s:o}",
+		"name", vgpu->name, "device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory,
+		"charged", known_integer(vgpu->charged, sound), "overhead", known_integer(vgpu->overhead, sound),
+		"physical", known_integer(vgpu->physical, vgpu->physical_known), "damaged", !sound, "share",
 		known_integer(vgpu->share, vgpu->share != 0), "share_limit", vgpu->share_limit != 0, "class",
-		vgpu->scheduling_class == VG_CLASS_LATENCY ? "latency" : "batch", "mode", mode_text(vgpu->mode), "turns",
-		turns_json(&vgpu->turns), "owner", vgpu->owner, "group", *vgpu->group ? json_string(vgpu->group) : json_null(), "ephemeral",
-		vgpu->ephemeral, "created", vgpu->created, "refusals", (json_int_t)vgpu->refusals, "shared",
-		known_integer(vgpu->shared, sound), "evictable", vgpu->evictable, "swap",
-		known_integer(vgpu->swap, vgpu->evictable), "fixed", known_integer(vgpu->fixed, vgpu->evictable), "idle_suspend",
-		known_integer(vgpu->idle_suspend, vgpu->idle_suspend != 0), "eviction", vgpu_eviction_json(vgpu), "tenants", tenants);
+		vgpu->scheduling_class == VG_CLASS_LATENCY ? "latency" : "batch", "mode", mode_text(vgpu->mode),
+		"turns", turns_json(&vgpu->turns), "owner", vgpu->owner, "group", text_or_null(vgpu->group),
+		"ephemeral", vgpu->ephemeral, "created", vgpu->created, "refusals", (json_int_t)vgpu->refusals,
+		"shared", known_integer(vgpu->shared, sound), "evictable", vgpu->evictable, "swap",
+		known_integer(vgpu->swap, vgpu->evictable), "fixed", known_integer(vgpu->fixed, vgpu->evictable),
+		"idle_suspend", known_integer(vgpu->idle_suspend, vgpu->idle_suspend != 0), "eviction",
+		vgpu_eviction_json(vgpu), "tenants", tenants);
 }

@@ -1,4 +1,4 @@
-// How listings are printed: aligned tables for people, JSON for programs. One thread.
+// Prints listings: aligned tables for people, JSON for programs. One thread.
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,22 +15,24 @@ struct table {
 	size_t rows, capacity;
 };
 
-// Adds a row; the texts are copied, and what a terminal must not get is replaced.
+// Adds a row. Copies the texts, and replaces unprintable characters.
 void table_add(struct table *table, const char *const *texts);
 // Prints with two spaces between columns, and frees the rows.
 void table_print_to(struct table *table, FILE *out);
 void table_print(struct table *table); // to standard output
 
-// "1.5 GiB", or "-" for what is not known.
+// Returns "1.5 GiB", or "-" if it is unknown.
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
-// "python", "python (guest)", "python (ended)".
+// Returns "python", "python (guest)" or "python (ended)".
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
-// Local time, "2026-01-31 09:30:00".
+// Returns the local time: "2026-01-31 09:30:00".
 const char *time_text(double seconds, char *buffer);
 enum { CELL_TEXT = 64 };
 
-// Returns a JSON string; null if `text` is NULL. What is not UTF-8 in it is replaced.
+// Returns a JSON string, or null if `text` is NULL. Replaces bytes that are not UTF-8.
 json_t *text_json(const char *text);
-// {"schema":1, ...} on stdout; takes over `body`. What a terminal must not get is escaped. The verb's exit code.
+json_t *text_or_null(const char *text); // null also for ""
+// Prints {"schema":1, ...} with the members of `body`, which it consumes. Escapes unprintable characters. Returns the
+// verb's exit code.
 int print_json(json_t *body);
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu);

@@ -1,4 +1,4 @@
-// logs: what the quota of a vGPU refused, and why.
+// logs: lists the requests that the quota of a vGPU refused.
 #include <stdio.h>
 
 #include "base/size.h"
@@ -41,7 +41,7 @@ static int print_refusals(const char *name, const struct vg_refusal_list *list)
 	return print_json(json_pack("{s:s, s:o}", "name", name, "refusals", array));
 }
 
-static int show(struct vg_node *node, const struct arguments *arguments)
+static int show_refusals(struct vg_node *node, const struct arguments *arguments)
 {
 	const char *name = arguments->words[0];
 	struct vg_refusal_list *list;
@@ -59,9 +59,9 @@ static int show(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_logs(const struct arguments *arguments)
 {
-	return in_session(arguments, show);
+	return run_in_session(arguments, show_refusals);
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -76,5 +76,5 @@ const struct verb verb_logs = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_logs,
 };

@@ -7,7 +7,7 @@
 #include "say.h"
 #include "verb.h"
 
-// Output that could not be written must not look like success.
+// Turns success into a failure if the output could not be written.
 static int flush_output(int code, int failure)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

@@ -1,4 +1,4 @@
-// migrate: CUDA processes to another machine, or another pid namespace of this one.
+// migrate: moves CUDA processes to another machine, or to another pid namespace of this one.
 #include <stdio.h>
 
 #include "base/size.h"
@@ -8,22 +8,22 @@
 #include "guard.h"
 #include "say.h"
 
-static int follow(void *user, const struct vg_checkpoint_progress *progress)
+static int follow_progress(void *user, const struct vg_checkpoint_progress *progress)
 {
 	static enum vg_checkpoint_phase last = VG_CHECKPOINT_PHASES;
 	bool begins = progress->phase != last;
 
 	last = progress->phase;
 	if (begins && progress->phase == VG_CHECKPOINT_SEND)
-		guard_tell(user, GUARD_STANDS);
+		guard_report_step(user, GUARD_IMAGE_COMPLETE);
 	if (begins && progress->phase == VG_CHECKPOINT_END)
-		guard_tell(user, GUARD_ENDING);
+		guard_report_step(user, GUARD_ENDING);
 	if (begins && progress->phase == VG_CHECKPOINT_HANDOVER)
-		guard_tell(user, GUARD_HANDED);
-	return checkpoint_show(NULL, progress);
+		guard_report_step(user, GUARD_HANDING_OVER);
+	return checkpoint_show_progress(NULL, progress);
 }
 
-// How long the processes stood still, and whether copying ahead helped.
+// Prints how long the processes were stopped, and how much was copied before.
 static void print_stop(const struct arguments *arguments, const struct vg_checkpoint_result *result)
 {
 	char size[VG_SIZE_TEXT];
@@ -35,10 +35,11 @@ static void print_stop(const struct arguments *arguments, const struct vg_checkp
 		say_warning("%s", result->warning);
 	if (!option_value(arguments, "json"))
 		printf("%s went over in %u round%s while they ran; they stood still for %.2f s\n",
-		       vg_size_format(result->precopied_bytes, size), result->rounds, result->rounds == 1 ? "" : "s", stop);
+		       vg_size_format(result->precopied_bytes, size), result->rounds, result->rounds == 1 ? "" : "s",
+		       stop);
 }
 
-static int migrate_one(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
+static int migrate_processes(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
 {
 	struct vg_checkpoint_result result = {0};
 	struct session session;
@@ -49,43 +50,43 @@ static int migrate_one(const struct arguments *arguments, struct vg_dump_options
 						   .gpu_count = gpus->count,
 						   .precopy = option_value(arguments, "precopy") != NULL};
 
-	int r = checkpoint_settle(&session, arguments);
+	int r = checkpoint_open_session(&session, arguments);
 	if (r)
 		return r;
 	dump->node = session.node;
 	if (vg_checkpoint_migrate(&options, &result))
 		r = checkpoint_fail(arguments);
 	else
-		checkpoint_print(arguments, &result, "migrated");
+		checkpoint_print_result(arguments, &result, "migrated");
 	if (r == 0 && options.precopy)
 		print_stop(arguments, &result);
 	session_close(&session);
 	return r;
 }
 
-static int migrate_from(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
+static int migrate_with_guard(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
 {
 	char scratch[PATH_MAX] = "";
 	struct guard guard = {.end = -1};
 
 	dump->dir = option_value(arguments, "dir");
-	int r = dump->dir ? 0 : checkpoint_scratch(arguments, scratch);
+	int r = dump->dir ? 0 : checkpoint_create_scratch(arguments, scratch);
 	if (r)
 		return r;
 	if (!dump->dir)
 		dump->dir = scratch;
-	dump->progress = follow;
+	dump->progress = follow_progress;
 	dump->user = &guard;
 	r = dump_guard(arguments, dump, scratch, &guard);
 	if (r == 0) {
-		r = migrate_one(arguments, dump, gpus);
-		guard_end(&guard);
+		r = migrate_processes(arguments, dump, gpus);
+		guard_stop(&guard);
 	}
-	checkpoint_scratch_end(scratch);
+	checkpoint_remove_scratch(scratch);
 	return r;
 }
 
-static int migrate(const struct arguments *arguments)
+static int run_migrate(const struct arguments *arguments)
 {
 	struct vg_dump_options dump;
 	struct gpus gpus = {0};
@@ -100,7 +101,7 @@ static int migrate(const struct arguments *arguments)
 	}
 	r = gpus_read(arguments, &gpus);
 	if (r == 0)
-		r = migrate_from(arguments, &dump, &gpus);
+		r = migrate_with_guard(arguments, &dump, &gpus);
 	gpus_free(&gpus);
 	return r;
 }
@@ -126,5 +127,5 @@ const struct verb verb_migrate = {
 	.details = "The process is stopped while its image is sent and verified. Then it ends here and runs there. "
 		   "If anything fails before that, it continues here and nothing of it is left there.",
 	.options = migrate_options,
-	.run = migrate,
+	.run = run_migrate,
 };

@@ -15,7 +15,7 @@
 
 struct move {
 	bool is_out;
-	const char *vgpu; // NULL: the process `pid`
+	const char *vgpu; // NULL: only the process `pid`
 	long pid;
 	struct vg_suspend_options options;
 	const struct vg_suspend_result *result;
@@ -23,12 +23,12 @@ struct move {
 
 // ---- messages --------------------------------------------------------------------------------------------
 
-static double waited(const struct move *move)
+static double seconds_waited(const struct move *move)
 {
 	return move->result->seconds[move->is_out ? VG_CHECKPOINT_EVICT : VG_CHECKPOINT_DEVICE_IN];
 }
 
-// What the driver did, behind what the pager did.
+// Returns what the driver did after the pager, as the end of a line; "" if nothing.
 static const char *driver_text(const struct move *move, const struct vg_suspended_process *process, char *buffer,
 			       size_t capacity)
 {
@@ -85,12 +85,12 @@ static const char *failure_text(const struct move *move, const struct vg_suspend
 		snprintf(buffer, EVICTION_TEXT,
 			 "it did not answer within %.0f s: is it stopped (SIGSTOP, a debugger)? The request takes "
 			 "effect when it runs again",
-			 waited(move));
+			 seconds_waited(move));
 		return buffer;
 	case VG_SUSPEND_LATE:
 		snprintf(buffer, EVICTION_TEXT,
 			 "its memory was still moving after %.0f s; the move continues, see `virgate ps%s %s`",
-			 waited(move), sim_flag(), move->result->vgpu);
+			 seconds_waited(move), sim_flag(), move->result->vgpu);
 		return buffer;
 	default:
 		return eviction_reason(&process->eviction, buffer);
@@ -147,14 +147,15 @@ static void say_next_steps(const struct move *move)
 			  name, sim, move->pid, sim, move->pid);
 }
 
-static void report(const struct move *move)
+static void report_result(const struct move *move)
 {
 	const struct vg_suspend_result *result = move->result;
 
 	if (*result->warning)
 		say_warning("%s", result->warning);
 	if (result->by_driver && move->is_out)
-		say_warning("vGPU %s is not evictable: the driver moves all of its memory, which is slower", result->vgpu);
+		say_warning("vGPU %s is not evictable: the driver moves all of its memory, which is slower",
+			    result->vgpu);
 	if (!result->count)
 		print_line("%s: %s, no process runs in it", result->vgpu, move->is_out ? "suspended" : "resumed");
 	for (size_t i = 0; i < result->count; i++)
@@ -171,10 +172,10 @@ static int move_and_report(const struct arguments *arguments, struct move *move)
 
 	enum vg_status status = move->is_out ? vg_checkpoint_suspend(&move->options, &result)
 					     : vg_checkpoint_resume(&move->options, &result);
-	checkpoint_hide();
+	checkpoint_hide_progress();
 	move->result = result;
 	if (result)
-		report(move);
+		report_result(move);
 	bool is_reported = status == VG_OK || (status == VG_NOT_READY && result && result->failed);
 	int r = is_reported ? status ? EXIT_NOT_MOVED : EXIT_OK : checkpoint_fail(arguments);
 	vg_suspend_result_free(result);
@@ -183,7 +184,7 @@ static int move_and_report(const struct arguments *arguments, struct move *move)
 
 static int read_target(const struct arguments *arguments, struct move *move)
 {
-	int r = checkpoint_number(arguments, "pid", 4194304, &move->pid);
+	int r = checkpoint_read_number(arguments, "pid", 4194304, &move->pid);
 
 	if (r)
 		return r;
@@ -196,30 +197,51 @@ static int read_target(const struct arguments *arguments, struct move *move)
 	return 0;
 }
 
-int move_memory(const struct arguments *arguments, bool is_out)
+static int move_memory(const struct arguments *arguments, struct move *move)
 {
-	struct move move = {.is_out = is_out};
-	struct guard guard = {.end = -1};
 	struct session session;
-	long seconds = 0;
+
+	int r = checkpoint_open_session(&session, arguments);
+	if (r)
+		return r;
+	move->options.size = sizeof move->options;
+	move->options.node = session.node;
+	move->options.vgpu = move->vgpu;
+	move->options.pid = (pid_t)move->pid;
+	move->options.progress = checkpoint_show_progress;
+	r = move_and_report(arguments, move);
+	session_close(&session);
+	return r;
+}
+
+int suspend_memory(const struct arguments *arguments)
+{
+	const struct guarded guarded = {.is_suspension = true};
+	struct move move = {.is_out = true};
+	struct guard guard = {.end = -1};
+	long seconds;
 
 	int r = read_target(arguments, &move);
-	if (r == 0 && is_out)
-		r = checkpoint_number(arguments, "drain", 3600, &seconds);
-	bool is_deep = is_out && option_value(arguments, "deep");
-	if (r == 0 && is_deep) // before the driver is loaded
-		r = guard_start_for(arguments, move.vgpu, (pid_t)move.pid, &(struct guarded){.is_suspension = true}, &guard);
 	if (r == 0)
-		r = checkpoint_settle(&session, arguments);
-	if (r) {
-		guard_end(&guard);
+		r = checkpoint_read_number(arguments, "drain", 3600, &seconds);
+	if (r)
 		return r;
+	move.options.drain_ms = (unsigned)seconds * 1000;
+	move.options.deep = option_value(arguments, "deep") != NULL;
+	if (move.options.deep) { // the guard must start before the driver is loaded
+		r = guard_start_for_target(arguments, move.vgpu, (pid_t)move.pid, &guarded, &guard);
+		if (r)
+			return r;
 	}
-	move.options = (struct vg_suspend_options){.size = sizeof move.options, .node = session.node, .vgpu = move.vgpu,
-						   .pid = move.pid, .deep = is_deep,
-						   .drain_ms = (unsigned)seconds * 1000, .progress = checkpoint_show};
-	r = move_and_report(arguments, &move);
-	session_close(&session);
-	guard_end(&guard);
+	r = move_memory(arguments, &move);
+	guard_stop(&guard);
 	return r;
+}
+
+int resume_memory(const struct arguments *arguments)
+{
+	struct move move = {.is_out = false};
+
+	int r = read_target(arguments, &move);
+	return r ? r : move_memory(arguments, &move);
 }

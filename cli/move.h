@@ -1,8 +1,8 @@
-// The verbs suspend and resume: asks the daemon, waits for the processes, and prints the result for each. One thread.
+// The verbs suspend and resume: ask the daemon, wait for the processes, and print the result for each. One thread.
 #pragma once
-#include <stdbool.h>
-
 #include "verb.h"
 
-// The verb's exit code: EXIT_OK, EXIT_NOT_MOVED if a process did not obey, EXIT_FAILED if the daemon refused.
-int move_memory(const struct arguments *arguments, bool is_out);
+// Move memory to the host, or back to the GPU. Return the verb's exit code: EXIT_OK, EXIT_NOT_MOVED if the memory of a
+// process was not moved, EXIT_FAILED if the daemon refused.
+int suspend_memory(const struct arguments *arguments);
+int resume_memory(const struct arguments *arguments);

@@ -59,8 +59,8 @@ static bool is_number(const char *word)
 	return *word && word[strspn(word, "0123456789")] == '\0';
 }
 
-// Takes the option at argv[0]; returns how many words it took, or -1 after words on stderr.
-static int take_option(const struct verb *verb, char **argv, struct arguments *arguments)
+// Reads the option at argv[0]. Returns how many words it has, or -1 after a message.
+static int read_option(const struct verb *verb, char **argv, struct arguments *arguments)
 {
 	const char *value;
 	int row = option_find(verb, argv[0], &value), taken = 1;
@@ -122,7 +122,7 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 	struct arguments arguments = {.verb = verb, .words = argv};
 	bool options_end = false;
 
-	// Words are moved to the front of argv as they are met: options may follow them.
+	// Moves words to the front of argv, because options may follow them.
 	for (int i = 0; i < argc;) {
 		char *word = argv[i];
 		if (!options_end && strcmp(word, "--") == 0) {
@@ -131,7 +131,7 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 		} else if (!options_end && word[0] == '-' && word[1]) {
 			if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
 				return OPTIONS_HELP;
-			int taken = take_option(verb, argv + i, &arguments);
+			int taken = read_option(verb, argv + i, &arguments);
 			if (taken < 0)
 				return verb_usage_code(verb);
 			i += taken;
@@ -149,7 +149,7 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 	return 0;
 }
 
-static int row_of(const struct verb *verb, const char *name)
+static int find_row(const struct verb *verb, const char *name)
 {
 	for (int i = 0; i < option_count(verb); i++)
 		if (strcmp(verb->options[i].name, name) == 0)
@@ -160,12 +160,12 @@ static int row_of(const struct verb *verb, const char *name)
 
 const char *option_value(const struct arguments *arguments, const char *name)
 {
-	return arguments->values[row_of(arguments->verb, name)];
+	return arguments->values[find_row(arguments->verb, name)];
 }
 
 const char *option_value_again(const struct arguments *arguments, const char *name, int at)
 {
-	int row = row_of(arguments->verb, name);
+	int row = find_row(arguments->verb, name);
 
 	if (at == 0)
 		return arguments->values[row];

@@ -13,9 +13,10 @@
 
 #include "base/descriptor.h"
 
-enum { MOST_SCRIPTS = 5, MOST_ENTRIES = 4096 }; // the kernel follows no more scripts
+enum { MOST_SCRIPTS = 5, MOST_ENTRIES = 4096 }; // the kernel's limit for nested scripts
 
-// Would the kernel raise the privileges of whoever runs it? Then it is AT_SECURE to the linker.
+// Returns whether the kernel raises privileges for this program. Then AT_SECURE is set, and the linker ignores
+// LD_PRELOAD.
 static bool raises_privileges(int fd, const struct stat *info)
 {
 	struct statvfs mount;
@@ -50,7 +51,7 @@ static bool find_segment(const struct elf *elf, uint32_t type, Elf64_Phdr *ret_s
 	return false;
 }
 
-// Where in the file an address of the program's memory comes from. False: from nowhere.
+// Finds the offset in the file that is loaded to an address. False: the address is not loaded from the file.
 static bool find_address(const struct elf *elf, uint64_t address, uint64_t *ret_offset)
 {
 	Elf64_Phdr segment;
@@ -70,19 +71,20 @@ static void read_text(int fd, uint64_t offset, char *ret_text, size_t capacity)
 	ret_text[length > 0 ? length : 0] = '\0';
 }
 
-static const char *leaf_of(const char *path)
+static const char *file_name_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-static bool begins(const char *text, const char *with)
+static bool has_prefix(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-// By gcc, or by clang with -shared-libasan; what clang links statically does not look at the order of libraries.
+// Returns whether the program needs the shared library of the address sanitizer: built by gcc, or by clang with
+// -shared-libasan. The static library does not check the order of libraries.
 static bool needs_asan(const struct elf *elf)
 {
 	Elf64_Phdr dynamic;
@@ -94,7 +96,7 @@ static bool needs_asan(const struct elf *elf)
 		return false;
 	size_t count = dynamic.p_filesz / sizeof entry;
 	count = count < MOST_ENTRIES ? count : MOST_ENTRIES;
-	for (int pass = 0; pass < 2; pass++) // where the names are stands behind them
+	for (int pass = 0; pass < 2; pass++) // DT_STRTAB, which the second pass needs, follows DT_NEEDED
 		for (size_t i = 0; i < count; i++) {
 			off_t at = (off_t)(dynamic.p_offset + i * sizeof entry);
 			if (pread(elf->fd, &entry, sizeof entry, at) != sizeof entry || entry.d_tag == DT_NULL)
@@ -104,7 +106,7 @@ static bool needs_asan(const struct elf *elf)
 			if (pass == 0 || entry.d_tag != DT_NEEDED)
 				continue;
 			read_text(elf->fd, names + entry.d_un.d_val, name, sizeof name);
-			if (begins(name, "libasan.so") || begins(name, "libclang_rt.asan"))
+			if (has_prefix(name, "libasan.so") || has_prefix(name, "libclang_rt.asan"))
 				return true;
 		}
 	return false;
@@ -120,15 +122,15 @@ static bool read_linker(const struct elf *elf, char ret_path[PATH_MAX])
 	return true;
 }
 
-// Which C library a dynamic linker is of: 'm', 'g', or 0 for one that is not known.
+// Returns the C library of a dynamic linker: 'm' (musl), 'g' (glibc), or 0 if it is unknown.
 static char libc_of(const char *linker)
 {
-	const char *leaf = leaf_of(linker);
+	const char *leaf = file_name_of(linker);
 
-	return begins(leaf, "ld-musl-") ? 'm' : begins(leaf, "ld-linux") ? 'g' : 0;
+	return has_prefix(leaf, "ld-musl-") ? 'm' : has_prefix(leaf, "ld-linux") ? 'g' : 0;
 }
 
-// Our libraries are for the C library that this program runs with.
+// Compares with the C library of this program, for which the interposer is built.
 static bool is_other_libc(const char *linker)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -161,8 +163,8 @@ static void inspect_elf(int fd, const unsigned char *head, size_t length, struct
 	program->asan = needs_asan(&elf);
 }
 
-// "#! /usr/bin/env -S python3": the interpreter's path. False if there is none.
-static bool script_interpreter(const char *head, size_t length, char ret_path[PATH_MAX])
+// Reads the path of the interpreter from a line such as "#! /usr/bin/env -S python3". False: there is no path.
+static bool read_interpreter(const char *head, size_t length, char ret_path[PATH_MAX])
 {
 	size_t at = 2;
 
@@ -197,7 +199,7 @@ void preload_inspect(const char *path, struct preload_program *ret_program)
 			return;
 		}
 		if (length < 2 || memcmp(head, "#!", 2) != 0 ||
-		    !script_interpreter((char *)head, (size_t)length, next))
+		    !read_interpreter((char *)head, (size_t)length, next))
 			return;
 		path = next;
 	}

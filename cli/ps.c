@@ -1,4 +1,4 @@
-// ps: the vGPUs and the programs in them.
+// ps: lists the vGPUs and the programs in them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "suggest.h"
 #include "terms.h"
 
-enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // the last three: if there are evictable vGPUs
+enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // the last three only with evictable vGPUs
 
 static size_t count_programs(const struct vg_vgpu_info *vgpu)
 {
@@ -69,7 +69,7 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 					       in_host});
 }
 
-// What no program has among its own: the rows add up only with it.
+// Adds a row for shared memory whose owner has ended. With it the rows add up.
 static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 {
 	char memory[CELL_TEXT];
@@ -80,7 +80,7 @@ static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 							      "", "", "", "", "", "", ""});
 }
 
-// Without names on the command line every vGPU is wanted.
+// Without names on the command line all vGPUs are shown.
 static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *arguments)
 {
 	for (int i = 0; i < arguments->count; i++)
@@ -89,19 +89,11 @@ static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *a
 	return arguments->count == 0;
 }
 
-static bool has_deep(const struct vg_vgpu_info *vgpu)
-{
-	for (size_t i = 0; i < vgpu->tenant_count; i++)
-		if (vgpu->tenants[i].deep)
-			return true;
-	return false;
-}
-
-// Whether a vGPU has a state, so that there are columns for it.
+// Returns whether a vGPU needs the columns about its state.
 static bool has_evictable(const struct vg_vgpu_list *list, const struct arguments *arguments)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (is_wanted(&list->vgpus[i], arguments) && (list->vgpus[i].evictable || has_deep(&list->vgpus[i])))
+		if (is_wanted(&list->vgpus[i], arguments) && has_state(&list->vgpus[i]))
 			return true;
 	return false;
 }
@@ -109,7 +101,8 @@ static bool has_evictable(const struct vg_vgpu_list *list, const struct argument
 static void print_table(const struct vg_vgpu_list *list, const struct arguments *arguments, FILE *out)
 {
 	struct table table = {.columns = has_evictable(list, arguments) ? COLUMNS : COLUMNS_OF_ALL,
-			      .right = {[3 ... COLUMNS_OF_ALL - 1] = true, [COLUMNS_OF_ALL + 1 ... COLUMNS - 1] = true}};
+			      .right = {[3 ... COLUMNS_OF_ALL - 1] = true,
+					[COLUMNS_OF_ALL + 1 ... COLUMNS - 1] = true}};
 	bool tenants = !option_value(arguments, "quiet");
 
 	table_add(&table, (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL",
@@ -128,7 +121,7 @@ static void print_table(const struct vg_vgpu_list *list, const struct arguments 
 	for (size_t i = 0; i < list->count; i++) {
 		if (!is_wanted(&list->vgpus[i], arguments))
 			continue;
-		print_not_held(&list->vgpus[i], out);
+		print_missed_share(&list->vgpus[i], out);
 		print_not_moved(&list->vgpus[i], out);
 	}
 }
@@ -157,7 +150,7 @@ static bool is_listed(const char *name, const struct vg_vgpu_list *list, struct 
 	return false;
 }
 
-// Names each wanted vGPU that does not exist, on standard error. EXIT_OK: all of them exist.
+// Reports each named vGPU that does not exist. Returns EXIT_OK if all exist.
 static int check_names(const struct vg_vgpu_list *list, const struct arguments *arguments)
 {
 	struct suggestion suggestion;
@@ -176,7 +169,7 @@ static int check_names(const struct vg_vgpu_list *list, const struct arguments *
 	return r;
 }
 
-static int show(struct vg_node *node, const struct arguments *arguments)
+static int show_vgpus(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_vgpu_list *list;
 
@@ -197,7 +190,7 @@ struct watched {
 	const struct arguments *arguments;
 };
 
-static enum vg_status draw(void *user, FILE *out)
+static enum vg_status draw_vgpus(void *user, FILE *out)
 {
 	const struct watched *watched = user;
 	struct vg_vgpu_list *list;
@@ -221,30 +214,30 @@ static int check_start(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-// The first request may start the daemon, as that of any other verb. The later ones do not: a daemon that was told to
-// end must not come back because somebody watches.
-static int watch(const struct arguments *arguments, unsigned seconds)
+// The first request may start the daemon, as with any other verb. Later requests do not, so that --watch does not
+// restart a daemon after its shutdown.
+static int watch_vgpus(const struct arguments *arguments, unsigned seconds)
 {
 	struct watched watched = {.arguments = arguments};
 	struct session session;
 
-	int r = in_session(arguments, check_start);
+	int r = run_in_session(arguments, check_start);
 	if (r == 0)
 		r = session_open_quietly(&session, arguments);
 	if (r)
 		return r;
 	watched.node = session.node;
-	r = refresh_until_interrupted("virgate ps", seconds, draw, &watched);
+	r = refresh_until_interrupted("virgate ps", seconds, draw_vgpus, &watched);
 	session_close(&session);
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_ps(const struct arguments *arguments)
 {
 	const char *interval = option_value(arguments, "watch");
 
 	if (!interval)
-		return in_session(arguments, show);
+		return run_in_session(arguments, show_vgpus);
 	const char *wrong = *interval ? config_check(KIND_SECONDS, interval) : NULL;
 	if (wrong) {
 		say_usage(arguments->verb, "--watch: \"%s\" %s", interval, wrong);
@@ -254,7 +247,7 @@ static int run(const struct arguments *arguments)
 		say_usage(arguments->verb, "--watch draws a table and --json prints one object: give one of them");
 		return EXIT_USAGE;
 	}
-	return watch(arguments, *interval ? (unsigned)atoi(interval) : USUAL_INTERVAL);
+	return watch_vgpus(arguments, *interval ? (unsigned)atoi(interval) : USUAL_INTERVAL);
 }
 
 static const struct option options[] = {
@@ -281,5 +274,5 @@ const struct verb verb_ps = {
 	.options = options,
 	.most = -1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_ps,
 };

@@ -1,4 +1,4 @@
-// recover: what a dump or a restore left behind that was killed.
+// recover: resumes processes that a killed dump or restore left stopped.
 #include <stdio.h>
 
 #include "checkpoint.h"
@@ -6,7 +6,7 @@
 #include "options.h"
 #include "say.h"
 
-static int print(const struct arguments *arguments, long pid, const struct vg_recovery *recovery)
+static int print_recovery(const struct arguments *arguments, long pid, const struct vg_recovery *recovery)
 {
 	size_t touched = recovery->stopped + recovery->held_back;
 
@@ -24,24 +24,24 @@ static int print(const struct arguments *arguments, long pid, const struct vg_re
 	return EXIT_OK;
 }
 
-static int recover(const struct arguments *arguments)
+static int run_recover(const struct arguments *arguments)
 {
 	struct vg_recovery recovery;
 	struct session session;
 	long pid;
 
-	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
+	int r = checkpoint_read_number(arguments, "pid", 4194304, &pid);
 	if (r)
 		return r;
 	if (!pid) {
 		say_usage(arguments->verb, "--pid is missing: give the process to resume");
 		return verb_usage_code(arguments->verb);
 	}
-	r = checkpoint_settle(&session, arguments);
+	r = checkpoint_open_session(&session, arguments);
 	if (r)
 		return r;
 	r = vg_checkpoint_recover((pid_t)pid, &recovery) ? checkpoint_fail(arguments)
-							 : print(arguments, pid, &recovery);
+							 : print_recovery(arguments, pid, &recovery);
 	session_close(&session);
 	return r;
 }
@@ -60,5 +60,5 @@ const struct verb verb_recover = {
 	.details = "A dump or restore that is killed can leave processes stopped, locked or off the GPU. They are "
 		   "brought back from whichever state they are in. A process that runs already is left alone.",
 	.options = recover_options,
-	.run = recover,
+	.run = run_recover,
 };

@@ -13,7 +13,7 @@
 #include "say.h"
 #include "verb.h"
 
-// For a terminal: go to the top left corner; clear from here to the end of the line; clear from here to the end.
+// Control sequences: go to the top left corner; clear to the end of the line; clear to the end of the screen.
 #define HOME "\033[H"
 #define CLEAR_LINE "\033[K"
 #define CLEAR_BELOW "\033[J"
@@ -24,27 +24,27 @@ struct refresh {
 	refresh_draw draw;
 	void *user;
 	bool terminal;
-	bool waiting; // for the daemon
+	bool waiting; // the daemon does not answer
 };
 
-// Ends the program at once: a request may last as long as its timeout.
-static void leave(int signal)
+// Ends the program at once, because a request may last until its timeout.
+static void exit_on_signal(int signal)
 {
 	if (isatty(STDOUT_FILENO))
-		(void)!write(STDOUT_FILENO, "\n", 1); // behind the "^C" of the terminal
+		(void)!write(STDOUT_FILENO, "\n", 1); // after the "^C" of the terminal
 	_exit(EXIT_OK);
 }
 
-// A script starts a background program with ^C ignored, and that stays so.
+// Handles ^C unless it is ignored, as in a background program of a script.
 static void catch_interrupt(void)
 {
 	struct sigaction before;
 
 	if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-		sigaction(SIGINT, &(struct sigaction){.sa_handler = leave}, NULL);
+		sigaction(SIGINT, &(struct sigaction){.sa_handler = exit_on_signal}, NULL);
 }
 
-static struct winsize terminal_size(void)
+static struct winsize get_terminal_size(void)
 {
 	struct winsize size = {0};
 
@@ -53,8 +53,8 @@ static struct winsize terminal_size(void)
 	return size;
 }
 
-// Returns how many bytes of `line` fit into so many columns, without the half of a UTF-8 character.
-static int fitting(const char *line, int columns)
+// Returns how many bytes of `line` fit into `columns`. Does not split a UTF-8 character.
+static int count_fitting_bytes(const char *line, int columns)
 {
 	int at = 0;
 
@@ -64,11 +64,11 @@ static int fitting(const char *line, int columns)
 	return at;
 }
 
-// Cuts the text to the screen. The last row stays empty: a line break there would scroll. A line is cleared before it is
-// written, since a terminal may take the end of a full line for its last character.
+// Prints as much of the text as fits on the screen. The last row stays empty, because a line break there would scroll.
+// Clears a line before writing it: after a full line, a terminal may clear its last character.
 static void put_on_terminal(char *text)
 {
-	struct winsize size = terminal_size();
+	struct winsize size = get_terminal_size();
 	int rows = size.ws_row - 1, lines = 0, row = 0;
 	char *rest = text, *line;
 
@@ -79,13 +79,13 @@ static void put_on_terminal(char *text)
 		if (row++ == rows - 1 && lines > rows)
 			printf(CLEAR_LINE "... and %d more lines\n", lines - rows + 1);
 		else
-			printf(CLEAR_LINE "%.*s\n", fitting(line, size.ws_col), line);
+			printf(CLEAR_LINE "%.*s\n", count_fitting_bytes(line, size.ws_col), line);
 	}
 	fputs(CLEAR_BELOW, stdout);
 }
 
-// Returns the time with the listing, or in its place the reason why there is none; to be freed. NULL: no memory.
-static char *compose(const struct refresh *refresh, const char *listing, const char *absent)
+// Returns the time and the listing, or the reason why there is no listing. The caller frees it. NULL: no memory.
+static char *compose_text(const struct refresh *refresh, const char *listing, const char *absent)
 {
 	char now[CELL_TEXT], reason[1024], *text;
 	int r;
@@ -105,11 +105,11 @@ static char *compose(const struct refresh *refresh, const char *listing, const c
 	return r < 0 ? NULL : text;
 }
 
-// Outside a terminal an absent daemon is reported once, until it is back.
-static int put(struct refresh *refresh, const char *listing, const char *absent)
+// Reports an absent daemon only once if the output is no terminal.
+static int print_frame(struct refresh *refresh, const char *listing, const char *absent)
 {
 	bool reported = absent && refresh->waiting && !refresh->terminal;
-	char *text = compose(refresh, listing, absent);
+	char *text = compose_text(refresh, listing, absent);
 
 	if (!text) {
 		say_error("out of memory");
@@ -136,7 +136,7 @@ static int draw_once(struct refresh *refresh)
 	if (!out || fclose(out) != 0)
 		say_error("out of memory");
 	else if (status == VG_OK || status == VG_NO_DAEMON)
-		r = put(refresh, listing, status ? vg_last_error()->text : NULL);
+		r = print_frame(refresh, listing, status ? vg_last_error()->text : NULL);
 	else
 		say_last_error();
 	free(listing);
@@ -151,13 +151,13 @@ int refresh_until_interrupted(const char *title, unsigned seconds, refresh_draw 
 	int r;
 
 	if (refresh.terminal)
-		setvbuf(stdout, NULL, _IOFBF, BUFSIZ * 8); // a frame in one write does not flicker
+		setvbuf(stdout, NULL, _IOFBF, BUFSIZ * 8); // one write for each frame avoids flicker
 	catch_interrupt();
 	sigemptyset(&resized);
 	sigaddset(&resized, SIGWINCH);
 	sigprocmask(SIG_BLOCK, &resized, NULL);
-	for (int row = 1; refresh.terminal && row < terminal_size().ws_row; row++)
-		putchar('\n'); // what is on the screen stays, above
+	for (int row = 1; refresh.terminal && row < get_terminal_size().ws_row; row++)
+		putchar('\n'); // keeps what is on the screen, above
 	while ((r = draw_once(&refresh)) == EXIT_OK && !ferror(stdout))
 		sigtimedwait(&resized, NULL, &interval);
 	return r;

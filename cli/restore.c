@@ -1,4 +1,4 @@
-// restore: CUDA processes from their images.
+// restore: restores CUDA processes from their images.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,69 +15,71 @@
 #include "options.h"
 #include "say.h"
 
-// What virgate run does for the program that it started, for all of them.
-static int wait_for(const struct arguments *arguments, const pid_t *roots, size_t count)
+// Forwards signals to the restored processes and waits for them, as virgate run does.
+static int wait_for_processes(const struct arguments *arguments, const pid_t *roots, size_t count)
 {
 	struct children children;
-	pid_t stranger = roots[0];
+	pid_t not_child = roots[0];
 
 	fflush(stdout);
-	int r = child_adopt(&children, roots, count, &stranger);
+	int r = child_adopt(&children, roots, count, &not_child);
 	if (r) {
-		say_error("process %d runs, but it did not become a child of this program: %s", (int)stranger, strerror(-r));
+		say_error("process %d runs, but it did not become a child of this program: %s", (int)not_child,
+			  strerror(-r));
 		return verb_failure_code(arguments->verb);
 	}
-	for (size_t i = 0; i < count && checkpoint_interrupted(); i++)
-		kill(roots[i], checkpoint_interrupted());
+	for (size_t i = 0; i < count && checkpoint_caught_signal(); i++)
+		kill(roots[i], checkpoint_caught_signal());
 	child_wait(&children, NULL, NULL);
 	return child_exit_code(&children);
 }
 
-// Where an image comes in: -: stdin, with answers to stdout if they are asked for; a unix socket, after somebody has
-// connected to it. 0, or the verb's exit code after words on stderr.
-static int open_ways(const struct arguments *arguments, const char *from, int ret_ways[2])
+// Opens the descriptors that an image is received from and answered on: standard input and, with --answer, standard
+// output; or a unix socket, after the sender has connected. Returns 0, or the verb's exit code after a message.
+static int open_source(const struct arguments *arguments, const char *from, int ret_descriptors[2])
 {
 	struct vg_checkpoint_result nothing = {0};
-	struct phase phase = {.progress = checkpoint_show, .result = &nothing};
+	struct phase phase = {.progress = checkpoint_show_progress, .result = &nothing};
 	bool answer = option_value(arguments, "answer") != NULL;
 
 	if (strcmp(from, "-") == 0) {
-		ret_ways[0] = STDIN_FILENO;
-		ret_ways[1] = answer ? STDOUT_FILENO : -1;
+		ret_descriptors[0] = STDIN_FILENO;
+		ret_descriptors[1] = answer ? STDOUT_FILENO : -1;
 		return 0;
 	}
 	phase_go_on(&phase, VG_CHECKPOINT_RECEIVE);
-	if (channel_accept(from + strlen("unix:"), &phase, __func__, &ret_ways[0]))
+	if (channel_accept(from + strlen("unix:"), &phase, __func__, &ret_descriptors[0]))
 		return checkpoint_fail(arguments);
-	ret_ways[1] = ret_ways[0];
+	ret_descriptors[1] = ret_descriptors[0];
 	return 0;
 }
 
-static int restore_from(const struct arguments *arguments, const char *from, struct vg_restore_options *options,
+static int restore_from_source(const struct arguments *arguments, const char *from, struct vg_restore_options *options,
 			struct vg_checkpoint_result *ret_result)
 {
 	const char *dir = option_value(arguments, "dir");
 	struct arrival arrival = {.image = ""};
-	int ways[2];
+	int descriptors[2];
 
-	int r = open_ways(arguments, from, ways);
+	int r = open_source(arguments, from, descriptors);
 	if (r == 0 && !dir)
-		r = checkpoint_arrival(arguments, &arrival);
+		r = checkpoint_create_arrival(arguments, &arrival);
 	if (r)
 		return r;
 	options->dir = dir ? dir : arrival.image;
-	enum vg_status status = vg_checkpoint_restore_from(ways[0], ways[1], options, dir != NULL, ret_result);
-	if (ways[0] != STDIN_FILENO)
-		close(ways[0]);
-	checkpoint_arrival_end(&arrival); // before anything is said: who listened may be gone, and SIGPIPE ends us
+	enum vg_status status =
+		vg_checkpoint_restore_from(descriptors[0], descriptors[1], options, dir != NULL, ret_result);
+	if (descriptors[0] != STDIN_FILENO)
+		close(descriptors[0]);
+	checkpoint_remove_arrival(&arrival); // before any output: SIGPIPE may end this process
 	return status ? checkpoint_fail(arguments) : 0;
 }
 
-// Which vGPU takes the place of which.
+// The option --vgpu, which replaces vGPUs of the image.
 struct vgpus {
 	struct vg_restore_vgpu list[MAX_AGAIN + 1];
 	size_t count;
-	char *texts[MAX_AGAIN + 1]; // what the list points at
+	char *texts[MAX_AGAIN + 1]; // owns the strings of the list
 };
 
 static void free_vgpus(struct vgpus *vgpus)
@@ -86,7 +88,7 @@ static void free_vgpus(struct vgpus *vgpus)
 		free(vgpus->texts[i]);
 }
 
-// "NEW" or "OLD=NEW": a vGPU's name has no '='.
+// Reads "NEW" or "OLD=NEW". The name of a vGPU has no "=".
 static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
 {
 	const char *value;
@@ -94,7 +96,7 @@ static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
 	for (int at = 0; at <= MAX_AGAIN && (value = option_value_again(arguments, "vgpu", at)); at++) {
 		char *text = strdup(value), *new = text ? strchr(text, '=') : NULL;
 		if (!text) {
-			say_error("no memory");
+			say_error("out of memory");
 			return verb_failure_code(arguments->verb);
 		}
 		vgpus->texts[vgpus->count] = text;
@@ -110,7 +112,7 @@ static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
 	return 0;
 }
 
-static int restore_one(const struct arguments *arguments, const struct gpus *gpus, const struct vgpus *vgpus,
+static int restore_image(const struct arguments *arguments, const struct gpus *gpus, const struct vgpus *vgpus,
 		       struct vg_node *node)
 {
 	bool detach = option_value(arguments, "detach") != NULL, answer = option_value(arguments, "answer") != NULL;
@@ -126,7 +128,7 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 		.gpu_count = gpus->count,
 		.vgpus = vgpus->list,
 		.vgpu_count = vgpus->count,
-		.progress = checkpoint_show,
+		.progress = checkpoint_show_progress,
 		.node = node,
 	};
 
@@ -134,21 +136,21 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int r = 0;
 	if (from)
-		r = restore_from(arguments, from, &options, &result);
+		r = restore_from_source(arguments, from, &options, &result);
 	else if (vg_checkpoint_restore(&options, &result))
 		r = checkpoint_fail(arguments);
-	checkpoint_hide();
+	checkpoint_hide_progress();
 	if (*result.warning)
 		say_warning("%s", result.warning);
 	if (r)
 		return r;
-	// stdout is the other side's where it gets answers there.
+	// With --answer, standard output is for the sender.
 	if (!answer)
-		checkpoint_print(arguments, &result, "restored");
-	return detach ? EXIT_OK : wait_for(arguments, roots, result.roots);
+		checkpoint_print_result(arguments, &result, "restored");
+	return detach ? EXIT_OK : wait_for_processes(arguments, roots, result.roots);
 }
 
-static int check(const struct arguments *arguments)
+static int check_options(const struct arguments *arguments)
 {
 	const char *from = option_value(arguments, "from");
 
@@ -165,21 +167,22 @@ static int check(const struct arguments *arguments)
 	return verb_usage_code(arguments->verb);
 }
 
-static int restore(const struct arguments *arguments)
+static int run_restore(const struct arguments *arguments)
 {
 	struct vgpus vgpus = {0};
 	struct gpus gpus = {0};
 	struct session session;
 
-	int r = check(arguments);
-	if (r == 0)
-		r = gpus_read(arguments, &gpus);
+	int r = check_options(arguments);
+	if (r)
+		return r;
+	r = gpus_read(arguments, &gpus);
 	if (r == 0)
 		r = read_vgpus(arguments, &vgpus);
 	if (r == 0)
-		r = checkpoint_settle(&session, arguments);
+		r = checkpoint_open_session(&session, arguments);
 	if (r == 0) {
-		r = restore_one(arguments, &gpus, &vgpus, session.node);
+		r = restore_image(arguments, &gpus, &vgpus, session.node);
 		session_close(&session);
 	}
 	free_vgpus(&vgpus);
@@ -211,5 +214,5 @@ const struct verb verb_restore = {
 		   "0. With --detach: 0.",
 	.options = restore_options,
 	.failure = EXIT_RUN_FAILED,
-	.run = restore,
+	.run = run_restore,
 };

@@ -1,11 +1,6 @@
 // resume: moves the GPU memory of suspended programs back to the GPU.
 #include "move.h"
 
-static int run_resume(const struct arguments *arguments)
-{
-	return move_memory(arguments, false);
-}
-
 static const struct option options[] = {
 	{"pid", 'p', "PID", "resume only this process, which was suspended with --pid", 0},
 	OPTION_SIM,
@@ -22,5 +17,5 @@ const struct verb verb_resume = {
 	.options = options,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.run = run_resume,
+	.run = resume_memory,
 };

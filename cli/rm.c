@@ -1,11 +1,11 @@
-// rm: removes vGPUs. Those that can be removed are, whatever becomes of the others.
+// rm: removes vGPUs. A failure for one does not keep the others.
 #include <stdio.h>
 
 #include "options.h"
 #include "say.h"
 #include "session.h"
 
-static int remove_all(struct vg_node *node, const struct arguments *arguments)
+static int remove_vgpus(struct vg_node *node, const struct arguments *arguments)
 {
 	enum vg_status (*remove)(struct vg_node *, const char *) =
 		option_value(arguments, "force") ? vg_vgpu_end : vg_vgpu_remove;
@@ -19,9 +19,9 @@ static int remove_all(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_rm(const struct arguments *arguments)
 {
-	return in_session(arguments, remove_all);
+	return run_in_session(arguments, remove_vgpus);
 }
 
 static const struct option options[] = {
@@ -39,5 +39,5 @@ const struct verb verb_rm = {
 	.least = 1,
 	.most = -1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_rm,
 };

@@ -1,4 +1,4 @@
-// run: a program inside a vGPU.
+// run: runs a program inside a vGPU.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "terms.h"
 #include "watch.h"
 
-static const char *setting(const struct session *session, const struct arguments *arguments, const char *option,
+static const char *find_setting(const struct session *session, const struct arguments *arguments, const char *option,
 			   enum config_id id)
 {
 	const char *value = option_value(arguments, option);
@@ -24,7 +24,7 @@ static const char *setting(const struct session *session, const struct arguments
 	return value ? value : session->config.values[id];
 }
 
-static int refuse_mixture(const struct arguments *arguments)
+static int refuse_other_options(const struct arguments *arguments)
 {
 	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "mode", "evictable",
 					   "swap", "fixed", "idle-suspend", "device"};
@@ -40,29 +40,37 @@ static int refuse_mixture(const struct arguments *arguments)
 	return 0;
 }
 
-static int enter(struct session *session, const struct arguments *arguments, struct vg_entrance **ret_entrance)
+// Reads the settings and options of the vGPU that is created for this run. Returns 0 or an exit code.
+static int read_new_vgpu(struct session *session, const struct arguments *arguments, struct vg_vgpu_options *options)
 {
-	const char *name = option_value(arguments, "vgpu");
-	struct vg_vgpu_options options = {.size = sizeof options};
-
-	int r = name ? refuse_mixture(arguments) : read_memory(arguments, &options.memory);
 	char *const *values = session->config.values;
-	if (r == 0 && !name)
-		r = read_terms(arguments, values[CONFIG_SHARE], &options);
-	if (r == 0 && !name)
-		r = read_eviction(arguments, &session->config, &options);
+
+	int r = read_memory(arguments, &options->memory);
+	if (r == 0)
+		r = read_terms(arguments, values[CONFIG_SHARE], options);
+	if (r == 0)
+		r = read_eviction(arguments, &session->config, options);
 	if (r)
 		return r;
-	if (!options.memory && values[CONFIG_MEMORY])
-		vg_size_parse(values[CONFIG_MEMORY], &options.memory);
-	options.name = option_value(arguments, "name");
-	options.device = setting(session, arguments, "device", CONFIG_DEVICE);
-	if (!name && !options.memory && !options.share) {
+	if (!options->memory && values[CONFIG_MEMORY])
+		vg_size_parse(values[CONFIG_MEMORY], &options->memory);
+	options->name = option_value(arguments, "name");
+	options->device = find_setting(session, arguments, "device", CONFIG_DEVICE);
+	if (!options->memory && !options->share) {
 		say_usage(arguments->verb, "how much memory? give --memory SIZE, --share PERCENT for a part of the "
 					   "GPU, or --vgpu NAME for one that exists");
 		return EXIT_RUN_FAILED;
 	}
-	if (!name && (r = use_configured_modes(arguments, session, &options)))
+	return use_configured_modes(arguments, session, options);
+}
+
+static int enter_vgpu(struct session *session, const struct arguments *arguments, struct vg_entrance **ret_entrance)
+{
+	const char *name = option_value(arguments, "vgpu");
+	struct vg_vgpu_options options = {.size = sizeof options};
+
+	int r = name ? refuse_other_options(arguments) : read_new_vgpu(session, arguments, &options);
+	if (r)
 		return r;
 	if (vg_vgpu_enter(session->node, name, &options, ret_entrance))
 		return fail_with_last_error(arguments);
@@ -71,7 +79,7 @@ static int enter(struct session *session, const struct arguments *arguments, str
 
 static int find_command(const char *command, char *ret_path)
 {
-	int error = child_find(command, ret_path);
+	int error = child_find_program(command, ret_path);
 
 	if (error == 0)
 		return 0;
@@ -85,14 +93,14 @@ static int find_command(const char *command, char *ret_path)
 
 static int refuse_start(const char *path, int error)
 {
-	if (error == ENOENT) // it is there, so it is what it names that is not
+	if (error == ENOENT) // the file exists, so its interpreter does not
 		say_error("\"%s\" cannot be executed: its interpreter is missing", path);
 	else
 		say_error("\"%s\" cannot be executed: %s", path, strerror(error));
 	return EXIT_CANNOT_EXECUTE;
 }
 
-// Returns how often a process entered the vGPU.
+// Returns how many processes have entered the vGPU.
 static uint64_t count_enters(const char *path)
 {
 	struct vg_ledger *ledger;
@@ -105,7 +113,7 @@ static uint64_t count_enters(const char *path)
 	return enters;
 }
 
-// A program that ends before its first instruction, with words of the linker alone, is not started.
+// Refuses a program that its dynamic linker would end with a message of its own.
 static int refuse_other_libc(const char *command, const struct preload_program *program)
 {
 	if (program->preload != PRELOAD_OTHER_LIBC)
@@ -117,9 +125,9 @@ static int refuse_other_libc(const char *command, const struct preload_program *
 	return EXIT_CANNOT_EXECUTE;
 }
 
-// The address sanitizer's library insists on being the first one, unless it is told otherwise; it does as well behind
-// ours.
-static bool allow_asan(void)
+// The library of the address sanitizer insists on being loaded first. This option lets it be loaded after the
+// interposer, where it works as well.
+static bool allow_asan_order(void)
 {
 	static const char name[] = "ASAN_OPTIONS", option[] = "verify_asan_link_order";
 	const char *own = getenv(name);
@@ -134,35 +142,35 @@ static bool allow_asan(void)
 	return set;
 }
 
-// The absence of a quota must not be silent.
-static void warn_of_absence(const char *command, const struct preload_program *program, const struct watch *watch,
+// Warns if a process used the GPU without the interposer, or if the program did not load it.
+static void warn_of_missing_quota(const char *command, const struct preload_program *program, const struct watch *watch,
 			    bool loaded)
 {
 	const char *why = preload_text(program->preload);
 
-	if (watch->stranger)
+	if (watch->unlimited)
 		say_warning(
 			"process %d (%s) used the GPU without Virgate's library: the quota did not hold for it (was "
 			"LD_PRELOAD cleared, or is it static or setuid?)",
-			(int)watch->stranger, watch->stranger_name);
+			(int)watch->unlimited, watch->unlimited_name);
 	else if (why && !loaded && !watch->interposed)
 		say_warning("\"%s\" %s: Virgate's library was never loaded, and the quota did not hold for it", command,
 			    why);
 }
 
-static void look(void *user)
+static void watch_children(void *user)
 {
-	watch_look(user);
+	watch_processes(user);
 }
 
-static int run_inside(struct vg_entrance *entrance, char **words, const char *path,
+static int run_program(struct vg_entrance *entrance, char **words, const char *path,
 		      const struct preload_program *program)
 {
 	const char *ledger = vg_entrance_ledger(entrance);
 	uint64_t enters = count_enters(ledger);
 	struct children children;
 
-	if (program->asan && !allow_asan()) {
+	if (program->asan && !allow_asan_order()) {
 		say_error("no memory for ASAN_OPTIONS");
 		return EXIT_RUN_FAILED;
 	}
@@ -175,12 +183,12 @@ static int run_inside(struct vg_entrance *entrance, char **words, const char *pa
 	if (r < 0)
 		return refuse_start(path, -r);
 	struct watch watch = {.root = children.list[0].pid};
-	child_wait(&children, look, &watch);
-	warn_of_absence(words[0], program, &watch, count_enters(ledger) > enters);
+	child_wait(&children, watch_children, &watch);
+	warn_of_missing_quota(words[0], program, &watch, count_enters(ledger) > enters);
 	return child_exit_code(&children);
 }
 
-static int run(const struct arguments *arguments)
+static int run_run(const struct arguments *arguments)
 {
 	struct vg_entrance *entrance = NULL;
 	struct preload_program program;
@@ -198,9 +206,9 @@ static int run(const struct arguments *arguments)
 		r = refuse_other_libc(arguments->words[0], &program);
 	}
 	if (r == 0)
-		r = enter(&session, arguments, &entrance);
+		r = enter_vgpu(&session, arguments, &entrance);
 	if (r == 0)
-		r = run_inside(entrance, arguments->words, path, &program);
+		r = run_program(entrance, arguments->words, path, &program);
 	vg_entrance_free(entrance);
 	session_close(&session);
 	return r;
@@ -227,7 +235,8 @@ const struct verb verb_run = {
 	.name = "run",
 	.synopsis =
 		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
-		"[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]]] [--device GPU] [--sim] [--] COMMAND...",
+		"[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]]] [--device GPU] "
+		"[--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"
@@ -240,5 +249,5 @@ const struct verb verb_run = {
 	.command = true,
 	.complete = COMPLETE_COMMAND,
 	.failure = EXIT_RUN_FAILED,
-	.run = run,
+	.run = run_run,
 };

@@ -10,11 +10,11 @@
 
 static char sim[VG_HINT_SIM];
 
-static void say(const char *lead, const char *format, va_list arguments)
+static void print_message(const char *lead, const char *format, va_list arguments)
 {
 	char text[2048];
 
-	// One write, so that the line stays whole beside those of the program that runs.
+	// One write keeps the line whole among those of a program that runs.
 	vsnprintf(text, sizeof text, format, arguments);
 	fprintf(stderr, "virgate: %s%s\n", lead, vg_make_printable(text));
 }
@@ -24,7 +24,7 @@ void say_error(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say("", format, arguments);
+	print_message("", format, arguments);
 	va_end(arguments);
 }
 
@@ -33,7 +33,7 @@ void say_warning(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say("warning: ", format, arguments);
+	print_message("warning: ", format, arguments);
 	va_end(arguments);
 }
 
@@ -58,7 +58,7 @@ void say_usage(const struct verb *verb, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say("", format, arguments);
+	print_message("", format, arguments);
 	va_end(arguments);
 	fprintf(stderr, "usage: virgate %s%s%s\n", verb->name, *verb->synopsis ? " " : "", verb->synopsis);
 	fprintf(stderr, "more:  virgate help %s\n", verb->name);

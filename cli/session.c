@@ -8,20 +8,20 @@
 #include "options.h"
 #include "say.h"
 
-// --sim keeps a specification that the environment or a file gives; --sim=SPEC replaces it.
+// --sim=SPEC replaces a specification of the environment or a file; --sim keeps it.
 static int choose_simulation(struct session *session, const struct arguments *arguments)
 {
-	const char *flag = option_value(arguments, "sim"), *said = session->config.values[CONFIG_SIMULATE];
+	const char *flag = option_value(arguments, "sim"), *setting = session->config.values[CONFIG_SIMULATE];
 	const char *chosen = "";
 
-	if (said && (strcmp(said, "0") == 0 || strcmp(said, "no") == 0))
-		said = NULL;
-	if (said && strcmp(said, "yes") == 0)
-		said = "1";
+	if (setting && (strcmp(setting, "0") == 0 || strcmp(setting, "no") == 0))
+		setting = NULL;
+	if (setting && strcmp(setting, "yes") == 0)
+		setting = "1";
 	if (flag && *flag)
 		chosen = flag;
-	else if (said)
-		chosen = said;
+	else if (setting)
+		chosen = setting;
 	else if (flag)
 		chosen = "1";
 	sim_flag_set(chosen);
@@ -31,7 +31,7 @@ static int choose_simulation(struct session *session, const struct arguments *ar
 	return verb_usage_code(arguments->verb);
 }
 
-int session_settle(struct session *session, const struct arguments *arguments)
+int session_read_settings(struct session *session, const struct arguments *arguments)
 {
 	struct config_error error;
 
@@ -45,7 +45,7 @@ int session_settle(struct session *session, const struct arguments *arguments)
 
 static int open_node(struct session *session, const struct arguments *arguments, bool may_start)
 {
-	int r = session_settle(session, arguments);
+	int r = session_read_settings(session, arguments);
 
 	if (r)
 		return r;
@@ -83,7 +83,7 @@ void session_close(struct session *session)
 	config_finish(&session->config);
 }
 
-int in_session(const struct arguments *arguments, int (*work)(struct vg_node *node, const struct arguments *arguments))
+int run_in_session(const struct arguments *arguments, session_work work)
 {
 	struct session session;
 

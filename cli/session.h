@@ -1,4 +1,4 @@
-// What the verbs share: settings, the node, values from the command line. One thread.
+// The settings and the node of a verb, and options that several verbs have. One thread.
 #pragma once
 #include "config.h"
 #include "verb.h"
@@ -8,31 +8,32 @@ struct session {
 	struct config config;
 	struct vg_node *node;
 	char simulate[1024]; // "": a real GPU
-	struct vg_device_mode *device_modes; // terms.c
+	struct vg_device_mode *device_modes; // owned; set by use_configured_modes()
 };
 
-// Reads the settings, for verbs that need no node. 0, or the verb's exit code after words on stderr.
-int session_settle(struct session *session, const struct arguments *arguments);
-// Reads the settings and finds the node. 0, or the verb's exit code after words on stderr.
+// Reads the settings, for verbs that need no node. Returns 0, or the verb's exit code after a message.
+int session_read_settings(struct session *session, const struct arguments *arguments);
+// Reads the settings and opens the node. Returns 0, or the verb's exit code after a message.
 int session_open(struct session *session, const struct arguments *arguments);
-// The same for a node whose daemon is not to be started.
+// The same, but requests do not start a daemon.
 int session_open_quietly(struct session *session, const struct arguments *arguments);
 void session_close(struct session *session);
-// Opens a session for the work and closes it after. The work's exit code, or that of opening.
-int in_session(const struct arguments *arguments, int (*work)(struct vg_node *node, const struct arguments *arguments));
+// Opens a session, calls `work`, and closes the session. Returns the exit code of `work`, or of opening.
+typedef int (*session_work)(struct vg_node *node, const struct arguments *arguments);
+int run_in_session(const struct arguments *arguments, session_work work);
 
-// The options --memory, --share and --device, checked; 0 and NULL where nobody gave them.
-// 0, or the verb's usage exit code after words on stderr.
+// Read the options --memory and --share; the value is 0 if the option is missing. Return 0, or the verb's usage exit
+// code after a message.
 int read_memory(const struct arguments *arguments, uint64_t *ret_bytes);
 int read_share(const struct arguments *arguments, unsigned *ret_percent);
 
-// Where a secret lies: one of the two.
+// Where a secret is: in a file, or in the keyring of the kernel. The other one is NULL.
 struct key {
 	const char *file, *ring;
 };
-// --key or --key-ring, or the settings' key file, which lives as long as they. Without any, `which` is what is asked.
-// 0, or the verb's usage exit code after words on stderr.
+// Reads --key or --key-ring, else the key file of `config`, which owns the string. The message for a missing key names
+// it as `which`. Returns 0, or the verb's usage exit code after a message.
 int read_key(const struct arguments *arguments, const struct config *config, const char *which, struct key *ret_key);
 
-// The verb's exit code for a status of the library, after its words on stderr.
+// Prints the library's last error. Returns the verb's exit code for failures.
 int fail_with_last_error(const struct arguments *arguments);

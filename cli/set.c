@@ -1,4 +1,4 @@
-// set: resizes a vGPU, also while programs run in it.
+// set: changes the limit or the compute share of a vGPU, also while programs run in it.
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static int read_new_share(const struct arguments *arguments, unsigned *ret_share
 	return 0;
 }
 
-static int run(const struct arguments *arguments)
+static int run_set(const struct arguments *arguments)
 {
 	struct session session;
 	char size[VG_SIZE_TEXT], part[CELL_TEXT] = "";
@@ -61,5 +61,5 @@ const struct verb verb_set = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.run = run,
+	.run = run_set,
 };

@@ -12,7 +12,7 @@
 #include "say.h"
 #include "session.h"
 
-// The system's daemon may serve a simulated node for all users: then that is the one.
+// Uses the simulated node of the system's daemon if it serves one for all users.
 static void choose_node(const struct session *session)
 {
 	const struct vg_node_options options = {.size = sizeof options,
@@ -28,7 +28,7 @@ static void choose_node(const struct session *session)
 	vg_node_close(node);
 }
 
-// Inside a vGPU the device is what the vGPU has. Elsewhere --sim and the settings choose.
+// Inside a vGPU its GPU is used. Elsewhere --sim and the settings choose between a real and a simulated GPU.
 int share_choose_driver(const struct session *session, const struct arguments *arguments)
 {
 	const char *vgpu = getenv("VIRGATE_VGPU"), *simulated = getenv("VIRGATE_SIM");
@@ -45,11 +45,11 @@ int share_choose_driver(const struct session *session, const struct arguments *a
 	return 0;
 }
 
-// The user's runtime directory, the same inside a vGPU and outside.
+// Chooses the path of the socket: --socket, or one in the user's runtime directory, which is the same inside a vGPU.
 static int choose_socket(const struct session *session, const struct arguments *arguments, char ret_path[PATH_MAX])
 {
 	const char *given = option_value(arguments, "socket"), *simulated = getenv("VIRGATE_SIM");
-	char folder[PATH_MAX], problem[300] = "its name is too long";
+	char directory[PATH_MAX], problem[300] = "its name is too long";
 
 	if (given && !*given) {
 		say_usage(arguments->verb, "--socket: the path is empty");
@@ -59,10 +59,10 @@ static int choose_socket(const struct session *session, const struct arguments *
 	if (given) {
 		length = snprintf(ret_path, PATH_MAX, "%s", given);
 	} else {
-		r = vg_paths_runtime(session->config.values[CONFIG_RUNTIME_DIR], "", folder);
+		r = vg_paths_runtime(session->config.values[CONFIG_RUNTIME_DIR], "", directory);
 		if (r == 0)
-			r = vg_paths_make_private(folder, problem, sizeof problem);
-		length = snprintf(ret_path, PATH_MAX, "%.4000s/share%s.sock", folder,
+			r = vg_paths_make_private(directory, problem, sizeof problem);
+		length = snprintf(ret_path, PATH_MAX, "%.4000s/share%s.sock", directory,
 				  simulated && *simulated ? "-sim" : "");
 	}
 	if (r == 0 && length < PATH_MAX)
@@ -95,7 +95,7 @@ int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pa
 	int r = read_seconds(arguments, &ret_pair->seconds);
 	if (r)
 		return r;
-	r = session_settle(&session, arguments);
+	r = session_read_settings(&session, arguments);
 	if (r == 0)
 		r = share_choose_driver(&session, arguments);
 	if (r == 0)
@@ -154,8 +154,8 @@ enum vg_status share_open_vram(const struct arguments *arguments, const struct k
 	return status ? status : vg_vram_open(&options, ret_vram);
 }
 
-// What of the two the device lacks, or NULL.
-static enum vg_status find_lack(struct vg_device *device, const char **ret_lack)
+// Finds a feature that the device lacks; NULL: it has both.
+static enum vg_status find_missing_feature(struct vg_device *device, const char **ret_missing)
 {
 	int virtual_memory = 0, descriptors = 0;
 	enum vg_status status =
@@ -164,7 +164,7 @@ static enum vg_status find_lack(struct vg_device *device, const char **ret_lack)
 	if (status == VG_OK)
 		status =
 			vg_device_property(device, VG_DEVICE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &descriptors);
-	*ret_lack = !virtual_memory ? "virtual memory management"
+	*ret_missing = !virtual_memory ? "virtual memory management"
 		    : !descriptors  ? "memory with POSIX descriptors"
 				    : NULL;
 	return status;
@@ -183,19 +183,19 @@ int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
 {
 	struct vg_vram_options options = {.size = sizeof options};
 	int major, minor;
-	const char *lack;
+	const char *missing;
 
 	if (share_find_device(pair->device, &options.device))
 		return share_fail_with_hint();
 	vg_device_compute_capability(options.device, &major, &minor);
 	printf("Using CUDA device %d: %s\n", vg_device_ordinal(options.device), vg_device_name(options.device));
-	if (find_lack(options.device, &lack))
+	if (find_missing_feature(options.device, &missing))
 		return share_fail_with_hint();
-	if (lack) {
+	if (missing) {
 		say_error(
 			"this device has no %s (CUDA_ERROR_NOT_SUPPORTED): that needs compute capability 6.0 or "
 			"later (this GPU has %d.%d) and Linux outside WSL",
-			lack, major, minor);
+			missing, major, minor);
 		return EXIT_FAILED;
 	}
 	return vg_vram_open(&options, ret_vram) ? share_fail_with_hint() : 0;

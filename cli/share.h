@@ -1,5 +1,5 @@
-// What `share produce`, `share consume` and `share selftest` have in common: who meets where, on which device, and what
-// the memory holds. One thread.
+// What `share produce`, `share consume` and `share selftest` have in common: options, the device, the socket on which
+// the two sides meet, and the pattern in the memory. One thread.
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
@@ -12,10 +12,10 @@
 enum {
 	SHARE_INTEGERS = 262144,
 	SHARE_BYTES = SHARE_INTEGERS * 4,
-	SHARE_SECONDS = 30, // that each side waits for the other
+	SHARE_SECONDS = 30, // how long each side waits for the other
 };
 
-// The integer at place `i`.
+// Returns the integer at index `i`.
 static inline uint32_t share_pattern(uint32_t i)
 {
 	return (i * 2 + 1337) ^ 0xDEADBEEF;
@@ -23,51 +23,52 @@ static inline uint32_t share_pattern(uint32_t i)
 
 struct share_pair {
 	char socket[PATH_MAX];
-	const char *device; // NULL: the first one
+	const char *device; // NULL: the first GPU
 	int seconds;
 };
 
-// Settings and options. The environment is that of the simulated GPU from here on where one was asked for. 0, or the
-// verb's exit code after words on stderr.
+// Reads settings and options, and chooses the driver. Returns 0, or the verb's exit code after a message.
 int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pair);
-// Reads them, and does a side's work between its first line and its last. The verb's exit code.
+// Reads the options and calls `work` for one side. Prints its first line and its last. Returns the verb's exit code.
 int share_pair_run(const struct arguments *arguments, const char *title, int (*work)(const struct share_pair *pair));
-// The device, with what it takes: virtual memory and descriptors of it. 0 or EXIT_FAILED, after words.
+// Opens the memory of a device that supports virtual memory and its descriptors. Returns 0, or EXIT_FAILED after a
+// message.
 int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram);
-// What that is made of, for the verbs that meet at the broker. The environment is the simulated GPU's from here on
-// where one was asked for. 0, or the verb's exit code after words.
+// Sets the environment for the simulated GPU if settings or options ask for it. Returns 0, or the verb's exit code
+// after a message.
 int share_choose_driver(const struct session *session, const struct arguments *arguments);
-// By index or UUID; NULL: the first one.
+// Finds a device by index or UUID; NULL: the first one.
 enum vg_status share_find_device(const char *named, struct vg_device **ret_device);
-// EXIT_FAILED, after the library's last error, and what to do without a GPU.
+// Prints the library's last error, and what to do if there is no driver. Returns EXIT_FAILED.
 int share_fail_with_hint(void);
-// "Reserved virtual address space at 0x…" and what follows from it.
+// Prints "Reserved virtual address space at 0x…", and the steps after it.
 void share_say_mapped(struct vg_vram_handle handle, const char *mapped);
 
-// The memory of the device that was asked for; with a key, seals are those of programs outside of all vGPUs, so that
-// publisher and readers may be in different ones.
+// Opens the memory of the device that --device names. Seals made with `key` are those of programs outside all vGPUs, so
+// that the publisher and the readers may be in different vGPUs.
 enum vg_status share_open_vram(const struct arguments *arguments, const struct key *key, struct vg_vram **ret_vram);
 
-// What the consumer answers.
+// The answer of the consumer.
 enum share_answer { SHARE_VERIFIED = 0x31415356, SHARE_WRONG };
 
-// ---- where they meet (share_place.c) --------------------------------------------------------------------
+// ---- the common socket (share_listener.c) ---------------------------------------------------------------
 
-struct share_place {
+struct share_listener {
 	char path[PATH_MAX];
-	int lock, listener;
+	int lock, socket;
 };
 
-// Takes the place: whoever holds its lock is its producer, so that a socket that nobody listens on is known for one
-// that was left behind. 0 or EXIT_FAILED, after words.
-int share_place_take(const char *path, struct share_place *ret_place);
-// The first consumer that is this user's, or root's; others are turned away. The descriptor, or -1 after words.
-int share_place_accept(struct share_place *place, int seconds);
-void share_place_leave(struct share_place *place);
-// Waits for a producer. The descriptor, or -1 after words.
-int share_place_join(const char *path, int seconds);
+// Locks the path and listens on it. The process with the lock is the producer, so a socket on which no process listens
+// was left by an earlier producer, and is replaced. Returns 0, or EXIT_FAILED after a message.
+int share_listener_open(const char *path, struct share_listener *ret_listener);
+// Accepts the first consumer that runs as this user or root, and refuses others. Returns the descriptor, or -1 after a
+// message.
+int share_listener_accept(struct share_listener *listener, int seconds);
+void share_listener_close(struct share_listener *listener);
+// Connects to a producer, and waits for one. Returns the descriptor, or -1 after a message.
+int share_connect(const char *path, int seconds);
 
-// The options of all three.
+// The options of all three verbs.
 #define SHARE_OPTIONS                                                                                                  \
 	{"socket", 0, "PATH", "the common socket; default: in the runtime directory", 0},                         \
 		{"device", 'd', "GPU", "index or UUID of the GPU; the first one if not given", COMPLETE_DEVICE},       \

@@ -1,4 +1,4 @@
-// share consume: maps what a producer hands over, and verifies it.
+// share consume: maps the memory that a producer offers, and verifies its contents.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 #include "share/offer.h"
 #include "share/step.h"
 
-// One range of the producer's size. 0 or EXIT_FAILED, after words.
-static int receive(int socket, int seconds, struct vg_share_offer **ret_offer)
+// Receives an offer, which must have one range of the right size. Returns 0, or EXIT_FAILED after a message.
+static int receive_offer(int socket, int seconds, struct vg_share_offer **ret_offer)
 {
 	const struct vg_share_socket_options options = {.size = sizeof options, .timeout_ms = seconds * 1000};
 	struct vg_share_offer *offer;
@@ -35,7 +35,7 @@ static int receive(int socket, int seconds, struct vg_share_offer **ret_offer)
 	return EXIT_FAILED;
 }
 
-static int import(struct vg_vram *vram, const struct vg_share_offer *offer, struct vg_vram_handle *ret_handle)
+static int import_memory(struct vg_vram *vram, const struct vg_share_offer *offer, struct vg_vram_handle *ret_handle)
 {
 	const struct vg_share_import_options options = {.size = sizeof options, .writable = 1};
 
@@ -49,7 +49,7 @@ static int import(struct vg_vram *vram, const struct vg_share_offer *offer, stru
 	return 0;
 }
 
-static int verify(struct vg_vram_handle handle)
+static int verify_pattern(struct vg_vram_handle handle)
 {
 	uint32_t *data = malloc(SHARE_BYTES), i = 0;
 
@@ -74,7 +74,7 @@ static int verify(struct vg_vram_handle handle)
 	return i == SHARE_INTEGERS ? 0 : EXIT_FAILED;
 }
 
-static int answer(int socket, int seconds, bool good)
+static int send_answer(int socket, int seconds, bool good)
 {
 	const uint32_t word = good ? SHARE_VERIFIED : SHARE_WRONG;
 	struct share_channel channel;
@@ -89,30 +89,30 @@ static int answer(int socket, int seconds, bool good)
 	return good ? 0 : EXIT_FAILED;
 }
 
-// The answer goes after the import has: the producer may zero and free the memory from then on.
-static int consume_from(int socket, struct vg_vram *vram, int seconds)
+// Answers after unmapping the memory: from then on the producer may zero and free it.
+static int consume_from_socket(int socket, struct vg_vram *vram, int seconds)
 {
 	struct vg_vram_handle handle = {0};
 	struct vg_share_offer *offer;
 
-	int r = receive(socket, seconds, &offer);
+	int r = receive_offer(socket, seconds, &offer);
 	if (r)
 		return r;
-	r = import(vram, offer, &handle);
+	r = import_memory(vram, offer, &handle);
 	vg_share_offer_destroy(offer);
 	if (r)
 		return r;
-	r = verify(handle);
+	r = verify_pattern(handle);
 	if (vg_vram_free(handle)) {
 		say_last_error();
 		r = EXIT_FAILED;
 	}
 	SHARE_STEP("unmapped");
-	int answered = answer(socket, seconds, r == 0);
+	int answered = send_answer(socket, seconds, r == 0);
 	return r ? r : answered;
 }
 
-static int consume(const struct share_pair *pair)
+static int consume_memory(const struct share_pair *pair)
 {
 	struct vg_vram *vram;
 
@@ -120,12 +120,12 @@ static int consume(const struct share_pair *pair)
 	if (r)
 		return r;
 	printf("Connecting to producer...\n");
-	int socket = share_place_join(pair->socket, pair->seconds);
+	int socket = share_connect(pair->socket, pair->seconds);
 	r = socket < 0 ? EXIT_FAILED : 0;
 	if (r == 0) {
 		printf("Connected to producer\n");
 		SHARE_STEP("connected");
-		r = consume_from(socket, vram, pair->seconds);
+		r = consume_from_socket(socket, vram, pair->seconds);
 		close(socket);
 	}
 	vg_vram_destroy(vram);
@@ -133,9 +133,9 @@ static int consume(const struct share_pair *pair)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_consume(const struct arguments *arguments)
 {
-	return share_pair_run(arguments, "Consumer", consume);
+	return share_pair_run(arguments, "Consumer", consume_memory);
 }
 
 static const struct option options[] = {SHARE_OPTIONS, {0}};
@@ -147,5 +147,5 @@ const struct verb verb_share_consume = {
 	.details = "Waits until the same user starts `virgate share produce`. Exit status: 0 if the memory holds "
 		   "the pattern, 1 if not.",
 	.options = options,
-	.run = run,
+	.run = run_share_consume,
 };

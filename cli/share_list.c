@@ -1,4 +1,4 @@
-// share list: what is published, and who has it open.
+// share list: lists publications and their readers.
 #include <stdio.h>
 #include <string.h>
 
@@ -45,14 +45,9 @@ static void print_table(const struct vg_publication_list *list, bool readers)
 	table_print(&table);
 }
 
-static json_t *text_or_null(const char *text)
-{
-	return *text ? json_string(text) : json_null();
-}
-
 static json_t *publication_json(const struct vg_publication_info *one)
 {
-	json_t *readers = one->readers_known ? json_array() : json_null(); // not to be known is not none
+	json_t *readers = one->readers_known ? json_array() : json_null(); // null: unknown
 	char mode[8];
 
 	snprintf(mode, sizeof mode, "%04o", one->mode);
@@ -75,7 +70,7 @@ static json_t *publication_json(const struct vg_publication_info *one)
 			 readers);
 }
 
-static int show(struct vg_node *node, const struct arguments *arguments)
+static int show_publications(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_publication_list *list;
 	int r = EXIT_OK;
@@ -94,9 +89,9 @@ static int show(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_list(const struct arguments *arguments)
 {
-	return in_session(arguments, show);
+	return run_in_session(arguments, show_publications);
 }
 
 static const struct option options[] = {
@@ -113,5 +108,5 @@ const struct verb verb_share_list = {
 	.details = "Prints a row for each generation that is open. VGPU is the vGPU that is charged. The readers of "
 		   "other users' publications are not shown.",
 	.options = options,
-	.run = run,
+	.run = run_share_list,
 };

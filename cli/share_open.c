@@ -1,4 +1,4 @@
-// share open: what somebody published, mapped, and its contents if wanted.
+// share open: maps a publication, and copies its contents to a file if asked.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,33 +12,33 @@
 #include "options.h"
 #include "say.h"
 #include "share.h"
-#include "share_hold.h"
+#include "share_wait.h"
 #include "virgate/seal.h"
 
 enum { CHUNK = 8 << 20 };
 
 struct opened {
 	bool verified;
-	struct key key; // to verify with
+	struct key key; // for the verification
 	struct vg_share_lease *lease;
 	struct vg_vram *vram;
-	struct vg_vram_handle *handles; // one a range
+	struct vg_vram_handle *handles; // one for each range
 	size_t count;
 	uint64_t bytes;
 };
 
-// A genuine seal of something else that this user published proves nothing of what was asked for.
+// Refuses a valid seal of another publication.
 static enum vg_status check_name(const char *name, const struct vg_share_range *range)
 {
 	struct vg_seal seal;
 
 	if (!range->seal || vg_seal_decode(range->seal, strlen(range->seal), &seal) || strcmp(seal.id, name) == 0)
-		return VG_OK; // the import finds words for what is no seal
+		return VG_OK; // the import reports an invalid seal
 	return vg_fail(VG_INTEGRITY, 0, __func__, "the seal of %s is of \"%s\": its contents were replaced",
 		       name, seal.id);
 }
 
-static enum vg_status import_all(struct opened *opened, const struct arguments *arguments)
+static enum vg_status import_ranges(struct opened *opened, const struct arguments *arguments)
 {
 	const struct vg_share_import_options import = {.size = sizeof import,
 						       .writable = option_value(arguments, "writable") != NULL,
@@ -62,7 +62,7 @@ static enum vg_status import_all(struct opened *opened, const struct arguments *
 	return status;
 }
 
-static void finish(struct opened *opened)
+static void free_opened(struct opened *opened)
 {
 	while (opened->count)
 		vg_vram_free(opened->handles[--opened->count]);
@@ -71,8 +71,8 @@ static void finish(struct opened *opened)
 	vg_share_lease_close(opened->lease);
 }
 
-// 0, or EXIT_FAILED after words.
-static int write_all(int file, const char *path, const char *from, size_t bytes)
+// Returns 0, or EXIT_FAILED after a message.
+static int write_bytes(int file, const char *path, const char *from, size_t bytes)
 {
 	while (bytes) {
 		ssize_t put = write(file, from, bytes);
@@ -101,12 +101,12 @@ static int copy_range(struct vg_vram_handle handle, int file, const char *path, 
 			say_last_error();
 			return EXIT_FAILED;
 		}
-		r = write_all(file, path, chunk, part);
+		r = write_bytes(file, path, chunk, part);
 	}
 	return r;
 }
 
-// In a directory of others something else may lie there by now: no link is followed, and no device or FIFO opened.
+// Does not follow a link, and opens no device or FIFO: other users may have put them into the directory.
 static int open_output(const char *path)
 {
 	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -145,19 +145,19 @@ static int write_file(const struct opened *opened, const char *path)
 	return r;
 }
 
-static enum vg_status look(void *lease, struct vg_publication_view *ret_view)
+static enum vg_status read_state(void *lease, struct vg_publication_view *ret_view)
 {
 	return vg_share_lease_look(lease, ret_view);
 }
 
-// That there is a newer one, or no publisher any more, is told and held through; who is asked lets go.
-static int hold(const char *name, struct vg_share_lease *lease)
+// Keeps the lease until a signal, or until the publisher asks for it. Reports a newer generation and a withdrawal.
+static int keep_open(const char *name, struct vg_share_lease *lease)
 {
 	struct vg_publication_view view = {.state = VG_PUBLICATION_CURRENT};
 	int r;
 
 	do {
-		r = share_hold(lease, vg_share_lease_descriptor(lease), look, view.state, &view);
+		r = share_wait_for_change(lease, vg_share_lease_descriptor(lease), read_state, view.state, &view);
 		if (r < 0)
 			say_last_error();
 		else if (r == 1 && view.state == VG_PUBLICATION_ASKED_BACK)
@@ -180,7 +180,7 @@ static int read_verify(struct opened *opened, const struct session *session, con
 	return read_key(arguments, &session->config, "the key that it was sealed with", &opened->key);
 }
 
-static int run_on(const struct session *session, const struct arguments *arguments)
+static int open_publication(const struct session *session, const struct arguments *arguments)
 {
 	const struct vg_share_open_options how = {.size = sizeof how,
 						  .writable = option_value(arguments, "writable") != NULL};
@@ -193,7 +193,7 @@ static int run_on(const struct session *session, const struct arguments *argumen
 		return r;
 	if (vg_share_open(session->node, name, &how, &opened.lease))
 		return share_fail_with_hint();
-	r = import_all(&opened, arguments) ? share_fail_with_hint() : 0;
+	r = import_ranges(&opened, arguments) ? share_fail_with_hint() : 0;
 	if (r == 0)
 		print_line("%s is open: generation %llu, %s in %zu range%s", name,
 		       (unsigned long long)vg_share_lease_generation(opened.lease), vg_size_format(opened.bytes, size),
@@ -203,24 +203,24 @@ static int run_on(const struct session *session, const struct arguments *argumen
 	if (r == 0 && to)
 		r = write_file(&opened, to);
 	if (r == 0 && option_value(arguments, "hold"))
-		r = hold(name, opened.lease);
-	finish(&opened);
+		r = keep_open(name, opened.lease);
+	free_opened(&opened);
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_open(const struct arguments *arguments)
 {
 	struct session session;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (option_value(arguments, "hold"))
-		share_hold_begin();
+		share_block_signals();
 	int r = session_open(&session, arguments);
 	if (r)
 		return r;
 	r = share_choose_driver(&session, arguments);
 	if (r == 0)
-		r = run_on(&session, arguments);
+		r = open_publication(&session, arguments);
 	session_close(&session);
 	return r;
 }
@@ -248,5 +248,5 @@ const struct verb verb_share_open = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_PUBLICATION,
-	.run = run,
+	.run = run_share_open,
 };

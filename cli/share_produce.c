@@ -1,4 +1,4 @@
-// share produce: device memory with a pattern in it, for a consumer.
+// share produce: offers device memory with a pattern to a consumer.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ static enum vg_status find_granularity(struct vg_device *device, size_t *ret_byt
 	return VG_OK;
 }
 
-static enum vg_status allocate(struct vg_vram *vram, struct vg_vram_handle *ret_handle)
+static enum vg_status allocate_memory(struct vg_vram *vram, struct vg_vram_handle *ret_handle)
 {
 	const struct vg_vram_allocate_options options = {.size = sizeof options, .shareable = 1};
 	size_t granule;
@@ -43,7 +43,7 @@ static enum vg_status allocate(struct vg_vram *vram, struct vg_vram_handle *ret_
 	return VG_OK;
 }
 
-static enum vg_status fill(struct vg_vram_handle handle)
+static enum vg_status write_pattern(struct vg_vram_handle handle)
 {
 	uint32_t *data = malloc(SHARE_BYTES);
 
@@ -80,8 +80,8 @@ static enum vg_status make_offer(struct vg_vram_handle handle, struct vg_share_o
 	return VG_OK;
 }
 
-// Sends the offer and waits for the answer. 0 or EXIT_FAILED, after words.
-static int serve(int socket, const struct vg_share_offer *offer, int seconds)
+// Sends the offer and waits for the answer. Returns 0, or EXIT_FAILED after a message.
+static int serve_consumer(int socket, const struct vg_share_offer *offer, int seconds)
 {
 	const struct vg_share_socket_options options = {.size = sizeof options, .timeout_ms = seconds * 1000};
 	struct share_channel channel;
@@ -111,31 +111,31 @@ static int serve(int socket, const struct vg_share_offer *offer, int seconds)
 	return EXIT_FAILED;
 }
 
-static int meet(struct share_place *place, const struct vg_share_offer *offer, int seconds)
+static int wait_for_consumer(struct share_listener *listener, const struct vg_share_offer *offer, int seconds)
 {
 	printf("Waiting for consumer connection...\n");
-	int socket = share_place_accept(place, seconds);
+	int socket = share_listener_accept(listener, seconds);
 	if (socket < 0)
 		return EXIT_FAILED;
-	int r = serve(socket, offer, seconds);
+	int r = serve_consumer(socket, offer, seconds);
 	close(socket);
 	return r;
 }
 
-// Descriptors first, then the memory: who still holds a descriptor would keep it.
-static int produce_in(struct vg_vram *vram, struct share_place *place, int seconds)
+// Closes the descriptors before it frees the memory, which open descriptors would keep.
+static int produce_memory(struct vg_vram *vram, struct share_listener *listener, int seconds)
 {
 	struct vg_share_offer *offer = NULL;
 	struct vg_vram_handle handle = {0};
 
-	enum vg_status status = allocate(vram, &handle);
+	enum vg_status status = allocate_memory(vram, &handle);
 	if (status == VG_OK)
-		status = fill(handle);
+		status = write_pattern(handle);
 	if (status == VG_OK)
 		status = make_offer(handle, &offer);
 	if (status)
 		say_last_error();
-	int r = status ? EXIT_FAILED : meet(place, offer, seconds);
+	int r = status ? EXIT_FAILED : wait_for_consumer(listener, offer, seconds);
 	vg_share_offer_destroy(offer);
 	SHARE_STEP("descriptors closed");
 	if (handle.value && vg_vram_free(handle)) {
@@ -146,26 +146,26 @@ static int produce_in(struct vg_vram *vram, struct share_place *place, int secon
 	return r;
 }
 
-static int produce(const struct share_pair *pair)
+static int run_producer(const struct share_pair *pair)
 {
-	struct share_place place;
+	struct share_listener listener;
 	struct vg_vram *vram;
 
-	int r = share_place_take(pair->socket, &place);
+	int r = share_listener_open(pair->socket, &listener);
 	if (r)
 		return r;
 	r = share_pair_open(pair, &vram);
 	if (r == 0) {
-		r = produce_in(vram, &place, pair->seconds);
+		r = produce_memory(vram, &listener, pair->seconds);
 		vg_vram_destroy(vram);
 	}
-	share_place_leave(&place);
+	share_listener_close(&listener);
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_produce(const struct arguments *arguments)
 {
-	return share_pair_run(arguments, "Producer", produce);
+	return share_pair_run(arguments, "Producer", run_producer);
 }
 
 static const struct option options[] = {SHARE_OPTIONS, {0}};
@@ -177,5 +177,5 @@ const struct verb verb_share_produce = {
 	.details = "Waits for `virgate share consume` of the same user, which maps the same memory and verifies it. "
 		   "Exit status: 0 if it did, 1 if not.",
 	.options = options,
-	.run = run,
+	.run = run_share_produce,
 };

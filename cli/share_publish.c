@@ -1,4 +1,4 @@
-// share publish: device memory under a name, as long as this program runs.
+// share publish: publishes device memory under a name while this program runs.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "options.h"
 #include "say.h"
 #include "share.h"
-#include "share_hold.h"
+#include "share_wait.h"
 #include "virgate/seal.h"
 
 enum { CHUNK = 8 << 20 };
 
 struct wanted {
 	uint64_t bytes;
-	int file; // what goes in; -1: zeros
+	int file; // the contents; -1: zeros
 	const char *path;
 	struct vg_publish_options options;
 	int writable;
@@ -28,7 +28,7 @@ struct wanted {
 	struct key key; // neither file nor ring: no seal
 };
 
-static int usage(const struct arguments *arguments, const char *option, const char *text, const char *wrong)
+static int refuse_value(const struct arguments *arguments, const char *option, const char *text, const char *wrong)
 {
 	say_usage(arguments->verb, "--%s: \"%s\" %s", option, text, wrong);
 	return verb_usage_code(arguments->verb);
@@ -44,13 +44,13 @@ static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
 		return 0;
 	unsigned long mode = strtoul(text, &end, 8);
 	if (!*text || *end || strspn(text, "01234567") != strlen(text) || mode == 0 || (mode & ~0666ul))
-		return usage(arguments, "mode", text,
+		return refuse_value(arguments, "mode", text,
 			     "is not a mode: 4 to read and 2 to write, for owner, group and others, such as 640");
 	*ret_mode = (unsigned)mode;
 	return 0;
 }
 
-// The file, which gives the size where no option does.
+// Opens the file. Its size is that of the memory if --size is missing.
 static int read_file(const struct arguments *arguments, struct wanted *wanted)
 {
 	struct stat status;
@@ -100,7 +100,7 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 
 	*wanted = (struct wanted){.options.size = sizeof wanted->options, .file = -1};
 	if (wrong)
-		return usage(arguments, "size", size, wrong);
+		return refuse_value(arguments, "size", size, wrong);
 	if (size)
 		vg_size_parse(size, &wanted->bytes);
 	wanted->writable = option_value(arguments, "writable") != NULL;
@@ -120,8 +120,8 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 	return 0;
 }
 
-// 0, or EXIT_FAILED after words.
-static int fill(struct vg_vram_handle handle, const struct wanted *wanted)
+// Returns 0, or EXIT_FAILED after a message.
+static int copy_file(struct vg_vram_handle handle, const struct wanted *wanted)
 {
 	char *chunk = wanted->file < 0 ? NULL : malloc(CHUNK);
 	uint64_t done = 0;
@@ -150,7 +150,7 @@ static int fill(struct vg_vram_handle handle, const struct wanted *wanted)
 	return EXIT_FAILED;
 }
 
-static enum vg_status allocate(const struct arguments *arguments, const struct wanted *wanted,
+static enum vg_status allocate_memory(const struct arguments *arguments, const struct wanted *wanted,
 			       struct vg_vram_handle *ret_handle)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
@@ -160,7 +160,7 @@ static enum vg_status allocate(const struct arguments *arguments, const struct w
 	return status ? status : vg_vram_allocate(vram, wanted->bytes, &shareable, ret_handle);
 }
 
-static enum vg_status seal(struct vg_vram_handle handle, const char *name, char ret_text[VG_SEAL_TEXT_MAX])
+static enum vg_status seal_memory(struct vg_vram_handle handle, const char *name, char ret_text[VG_SEAL_TEXT_MAX])
 {
 	const struct vg_seal_options options = {.size = sizeof options, .id = name};
 	struct vg_seal record;
@@ -169,14 +169,14 @@ static enum vg_status seal(struct vg_vram_handle handle, const char *name, char 
 	return status ? status : vg_seal_encode(&record, ret_text, VG_SEAL_TEXT_MAX, NULL);
 }
 
-static enum vg_status publish(struct vg_node *node, const char *name, const struct wanted *wanted,
+static enum vg_status publish_memory(struct vg_node *node, const char *name, const struct wanted *wanted,
 			      struct vg_vram_handle handle, struct vg_publication **ret_publication)
 {
 	struct vg_share_range_options range = {.size = sizeof range, .writable = wanted->writable};
 	struct vg_share_offer *offer;
 	char text[VG_SEAL_TEXT_MAX];
 
-	enum vg_status status = wanted->sealed ? seal(handle, name, text) : VG_OK;
+	enum vg_status status = wanted->sealed ? seal_memory(handle, name, text) : VG_OK;
 	if (status == VG_OK)
 		status = vg_share_offer_create(&offer);
 	if (status)
@@ -189,16 +189,17 @@ static enum vg_status publish(struct vg_node *node, const char *name, const stru
 	return status;
 }
 
-static enum vg_status look(void *publication, struct vg_publication_view *ret_view)
+static enum vg_status read_state(void *publication, struct vg_publication_view *ret_view)
 {
 	return vg_publication_look(publication, ret_view);
 }
 
-static int hold(const char *name, struct vg_publication *publication)
+static int keep_published(const char *name, struct vg_publication *publication)
 {
 	struct vg_publication_view view;
 
-	int r = share_hold(publication, vg_publication_descriptor(publication), look, VG_PUBLICATION_CURRENT, &view);
+	int r = share_wait_for_change(publication, vg_publication_descriptor(publication), read_state,
+				      VG_PUBLICATION_CURRENT, &view);
 	if (r < 0) {
 		say_last_error();
 	} else if (r == 0) {
@@ -214,33 +215,33 @@ static int hold(const char *name, struct vg_publication *publication)
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-// The memory is not freed here, which would zero it under readers: it goes with the last process that has it.
-static int run_on(struct vg_node *node, const struct arguments *arguments, const struct wanted *wanted)
+// Does not free the memory, which would zero it for its readers. The driver frees it when the last process closes it.
+static int publish_and_wait(struct vg_node *node, const struct arguments *arguments, const struct wanted *wanted)
 {
 	const char *name = arguments->words[0];
 	struct vg_publication *publication;
 	struct vg_vram_handle handle;
 	char size[VG_SIZE_TEXT];
 
-	share_hold_begin(); // before the driver has threads that the signals could end us by
-	if (allocate(arguments, wanted, &handle))
+	share_block_signals(); // before the driver starts threads, which could receive the signals
+	if (allocate_memory(arguments, wanted, &handle))
 		return share_fail_with_hint();
-	share_hold_pause();
-	int r = fill(handle, wanted);
+	share_unblock_signals();
+	int r = copy_file(handle, wanted);
 	if (r)
 		return r;
-	share_hold_begin();
-	if (publish(node, name, wanted, handle, &publication))
+	share_block_signals();
+	if (publish_memory(node, name, wanted, handle, &publication))
 		return fail_with_last_error(arguments);
 	print_line("%s is published: generation %llu, %s%s", name,
 	       (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size),
 	       wanted->sealed ? ", sealed" : "");
-	r = hold(name, publication);
+	r = keep_published(name, publication);
 	vg_publication_destroy(publication);
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_publish(const struct arguments *arguments)
 {
 	struct session session;
 	struct wanted wanted;
@@ -256,7 +257,7 @@ static int run(const struct arguments *arguments)
 		if (r == 0)
 			r = share_choose_driver(&session, arguments);
 		if (r == 0)
-			r = run_on(session.node, arguments, &wanted);
+			r = publish_and_wait(session.node, arguments, &wanted);
 		session_close(&session);
 	}
 	if (wanted.file >= 0)
@@ -288,5 +289,5 @@ const struct verb verb_share_publish = {
 	.options = options,
 	.least = 1,
 	.most = 1,
-	.run = run,
+	.run = run_share_publish,
 };

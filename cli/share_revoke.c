@@ -1,4 +1,4 @@
-// share revoke: a publication is asked back, step by step.
+// share revoke: asks the readers of a publication to close it, then withdraws it.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static void say_report(const char *name, const struct vg_revoke_report *report)
 								: "");
 }
 
-static int revoke(struct vg_node *node, const struct arguments *arguments)
+static int revoke_publication(struct vg_node *node, const struct arguments *arguments)
 {
 	const char *deadline = option_value(arguments, "deadline");
 	struct vg_revoke_options options = {
@@ -72,9 +72,9 @@ static int revoke(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_revoke(const struct arguments *arguments)
 {
-	return in_session(arguments, revoke);
+	return run_in_session(arguments, revoke_publication);
 }
 
 static const struct option options[] = {
@@ -95,5 +95,5 @@ const struct verb verb_share_revoke = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_PUBLICATION,
-	.run = run,
+	.run = run_share_revoke,
 };

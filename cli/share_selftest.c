@@ -1,4 +1,4 @@
-// share selftest: a producer and a consumer, each a process of its own, and what both say.
+// share selftest: runs a producer and a consumer as processes, and prints the output of both.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 struct side {
 	const char *name, *verb;
 	pid_t pid;
-	int output; // its pipe; -1 at its end
+	int output; // its pipe; -1: closed
 	char line[512];
 	size_t length;
 	int code;
@@ -29,8 +29,8 @@ static void relay_line(struct side *side)
 	side->length = 0;
 }
 
-// False at the end of its output.
-static bool relay(struct side *side)
+// Prints complete lines of its output. False: end of the output.
+static bool relay_output(struct side *side)
 {
 	char text[1024];
 	ssize_t got;
@@ -49,14 +49,14 @@ static bool relay(struct side *side)
 	return got > 0;
 }
 
-// The same program with the same options, at a place of the pair's own.
-static int start(struct side *side, const struct arguments *arguments, const char *place)
+// Starts this program with the same options and a socket for this pair.
+static int start_side(struct side *side, const struct arguments *arguments, const char *socket_option)
 {
 	posix_spawn_file_actions_t actions;
 	char device[300], seconds[64], sim[1100];
 	const char *values[] = {option_value(arguments, "device"), option_value(arguments, "timeout"),
 				option_value(arguments, "sim")};
-	char *words[8] = {"virgate", "share", (char *)side->verb, (char *)place};
+	char *words[8] = {"virgate", "share", (char *)side->verb, (char *)socket_option};
 	int ends[2], count = 4;
 
 	if (values[0] && snprintf(device, sizeof device, "--device=%s", values[0]) > 0)
@@ -80,8 +80,8 @@ static int start(struct side *side, const struct arguments *arguments, const cha
 	return -r;
 }
 
-// One that fails takes the other with it, which would wait for it in vain.
-static void finish(struct side *side, struct side *other)
+// Reaps one side. If it failed, ends the other side, which would wait until its timeout.
+static void reap_side(struct side *side, struct side *other)
 {
 	int status;
 
@@ -102,20 +102,20 @@ static void relay_both(struct side sides[2])
 		if (poll(ready, 2, -1) < 0 && errno != EINTR)
 			return;
 		for (int i = 0; i < 2; i++)
-			if (ready[i].revents && !relay(&sides[i]))
-				finish(&sides[i], &sides[!i]);
+			if (ready[i].revents && !relay_output(&sides[i]))
+				reap_side(&sides[i], &sides[!i]);
 	}
 }
 
-static int run_pair(const struct arguments *arguments, const char *place)
+static int run_pair(const struct arguments *arguments, const char *socket_option)
 {
 	struct side sides[2] = {{.name = "producer", .verb = "produce", .output = -1, .code = EXIT_FAILED},
 				{.name = "consumer", .verb = "consume", .output = -1, .code = EXIT_FAILED}};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	int r = start(&sides[0], arguments, place);
+	int r = start_side(&sides[0], arguments, socket_option);
 	if (r == 0) {
-		r = start(&sides[1], arguments, place);
+		r = start_side(&sides[1], arguments, socket_option);
 		if (r < 0)
 			kill(sides[0].pid, SIGTERM);
 	}
@@ -128,29 +128,29 @@ static int run_pair(const struct arguments *arguments, const char *place)
 	return good ? EXIT_OK : EXIT_FAILED;
 }
 
-static int run(const struct arguments *arguments)
+static int run_share_selftest(const struct arguments *arguments)
 {
 	const char *given = option_value(arguments, "socket");
-	char folder[] = "/tmp/virgate-selftest.XXXXXX", place[PATH_MAX + 16];
-	struct share_pair pair; // what the two would refuse is refused once
+	char directory[] = "/tmp/virgate-selftest.XXXXXX", socket_option[PATH_MAX + 16];
+	struct share_pair pair; // reports mistakes in the options once
 
 	int r = share_pair_read(arguments, &pair);
 	if (r)
 		return r;
 	if (given) {
-		snprintf(place, sizeof place, "--socket=%s", pair.socket);
-		return run_pair(arguments, place);
+		snprintf(socket_option, sizeof socket_option, "--socket=%s", pair.socket);
+		return run_pair(arguments, socket_option);
 	}
-	if (!mkdtemp(folder)) {
+	if (!mkdtemp(directory)) {
 		say_error("cannot create a directory in /tmp: %m");
 		return EXIT_FAILED;
 	}
-	snprintf(place, sizeof place, "--socket=%s/share.sock", folder);
-	r = run_pair(arguments, place);
-	unlink(place + strlen("--socket=")); // of a producer that was killed
-	strcat(place, ".lock");
-	unlink(place + strlen("--socket="));
-	rmdir(folder);
+	snprintf(socket_option, sizeof socket_option, "--socket=%s/share.sock", directory);
+	r = run_pair(arguments, socket_option);
+	unlink(socket_option + strlen("--socket=")); // exists if the producer was killed
+	strcat(socket_option, ".lock");
+	unlink(socket_option + strlen("--socket="));
+	rmdir(directory);
 	return r;
 }
 
@@ -162,5 +162,5 @@ const struct verb verb_share_selftest = {
 	.summary = "Run a producer and a consumer and print their output",
 	.details = "Exit status: 0 if the consumer read what the producer wrote, 1 if not.",
 	.options = options,
-	.run = run,
+	.run = run_share_selftest,
 };

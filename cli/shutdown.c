@@ -1,11 +1,11 @@
-// shutdown: ends the daemon that started by itself; the next request starts another.
+// shutdown: ends the user's daemon. The next request starts another.
 #include <errno.h>
 #include <stdio.h>
 
 #include "say.h"
 #include "session.h"
 
-static int run(const struct arguments *arguments)
+static int run_shutdown(const struct arguments *arguments)
 {
 	struct session session;
 
@@ -32,5 +32,5 @@ const struct verb verb_shutdown = {
 	.summary = "End the daemon; the next request starts a new one",
 	.details = "Running programs continue under their quotas.",
 	.options = options,
-	.run = run,
+	.run = run_shutdown,
 };

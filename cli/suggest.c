@@ -6,7 +6,7 @@
 
 enum { LONGEST = 63 };
 
-static int least(int a, int b)
+static int minimum(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -24,10 +24,10 @@ int edit_distance(const char *a, const char *b)
 		row[0] = (int)i;
 		for (size_t j = 1; j <= length_b; j++) {
 			int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-			row[j] = least(last[j - 1] + (x != y), least(last[j], row[j - 1]) + 1);
+			row[j] = minimum(last[j - 1] + (x != y), minimum(last[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
 			    y == tolower((unsigned char)a[i - 2]))
-				row[j] = least(row[j], before[j - 2] + 1);
+				row[j] = minimum(row[j], before[j - 2] + 1);
 		}
 		int *oldest = before;
 		before = last;
@@ -39,7 +39,7 @@ int edit_distance(const char *a, const char *b)
 
 void suggestion_init(struct suggestion *suggestion, const char *word)
 {
-	// A third of the word may be wrong, and at least one letter of it right.
+	// A third of the word may be wrong, but one letter must be right.
 	int length = (int)strnlen(word, LONGEST);
 	int worst = length <= 3 ? length - 1 : (length + 2) / 3;
 
@@ -51,7 +51,7 @@ bool suggestion_offer(struct suggestion *suggestion, const char *candidate)
 	int distance = edit_distance(suggestion->word, candidate);
 	size_t length = strlen(suggestion->word);
 
-	// A beginning ("dev" for "devices") counts as one step however much is missing.
+	// A prefix ("dev" for "devices") has the distance 1.
 	if (length >= 2 && strncmp(suggestion->word, candidate, length) == 0)
 		distance = 1;
 	if (distance >= suggestion->distance)

@@ -1,4 +1,4 @@
-// "Did you mean …": the candidate nearest to a mistyped word.
+// "Did you mean …": finds the candidate nearest to a mistyped word. One thread.
 #pragma once
 #include <stdbool.h>
 
@@ -9,9 +9,9 @@ struct suggestion {
 };
 
 void suggestion_init(struct suggestion *suggestion, const char *word);
-// `candidate` must outlive the suggestion. True if it is nearer than all before it.
+// Returns whether `candidate`, which must outlive the suggestion, is nearer than all before it.
 bool suggestion_offer(struct suggestion *suggestion, const char *candidate);
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the
-// other, without regard to case; words longer than 63 characters are infinitely far apart.
+// Returns how many insertions, deletions, replacements and swaps of neighbours turn one word into the other, ignoring
+// case; INT_MAX if a word is longer than 63 characters.
 int edit_distance(const char *a, const char *b);

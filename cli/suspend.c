@@ -1,12 +1,7 @@
-// suspend: moves the GPU memory of an evictable vGPU's programs to the host.
+// suspend: moves the GPU memory of the programs of an evictable vGPU to the host.
 #include <stddef.h>
 
 #include "move.h"
-
-static int run_suspend(const struct arguments *arguments)
-{
-	return move_memory(arguments, true);
-}
 
 static const struct option options[] = {
 	{"pid", 'p', "PID", "suspend only this process", 0},
@@ -28,5 +23,5 @@ const struct verb verb_suspend = {
 	.options = options,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.run = run_suspend,
+	.run = suspend_memory,
 };

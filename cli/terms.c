@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/printable.h"
+#include "list.h"
 #include "options.h"
 #include "say.h"
 #include "suggest.h"
@@ -13,7 +14,7 @@ static const char *const classes[] = {[VG_CLASS_BATCH] = "batch", [VG_CLASS_LATE
 
 static const char *const modes[] = {[VG_MODE_TIME] = "time", [VG_MODE_MPS] = "mps"};
 
-// Returns the index of the option's word, -1 if the option is not there, or -2 after a message.
+// Returns the index of the option's word, -1 if the option is missing, or -2 after a message.
 static int read_word(const struct arguments *arguments, const char *name, const char *const words[2])
 {
 	const char *text = option_value(arguments, name);
@@ -36,7 +37,7 @@ static int read_word(const struct arguments *arguments, const char *name, const 
 	return -2;
 }
 
-int read_terms(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options)
+int read_terms(const struct arguments *arguments, const char *configured, struct vg_vgpu_options *options)
 {
 	int r = read_share(arguments, &options->share);
 
@@ -48,8 +49,8 @@ int read_terms(const struct arguments *arguments, const char *usual, struct vg_v
 		return verb_usage_code(arguments->verb);
 	options->scheduling_class = class < 0 ? VG_CLASS_BATCH : (enum vg_scheduling_class)class;
 	options->mode = mode < 0 ? VG_MODE_TIME : (enum vg_sharing_mode)mode;
-	if (!options->share && usual)
-		options->share = (unsigned)atoi(usual);
+	if (!options->share && configured)
+		options->share = (unsigned)atoi(configured);
 	options->share_limit = option_value(arguments, "limit") != NULL;
 	if (!options->share_limit || options->share)
 		return 0;
@@ -179,7 +180,7 @@ const char *percent_text(double percent, int known, char buffer[TERMS_TEXT])
 	return buffer;
 }
 
-void print_not_held(const struct vg_vgpu_info *vgpu, FILE *out)
+void print_missed_share(const struct vg_vgpu_info *vgpu, FILE *out)
 {
 	char line[512], share[48] = "";
 
@@ -220,6 +221,6 @@ json_t *turns_json(const struct vg_turns_info *turns)
 	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:o, s:f, s:f}", "mode", turns->mode, "held",
 			 turns->held, "reason", turns->reason, "recent", turns->recent, "weight", turns->weight,
 			 "gpu_time", (double)turns->gpu_ns / 1e9, "waited", (double)turns->waited_ns / 1e9, "turns",
-			 (json_int_t)turns->turns, "holder", *turns->holder ? json_string(turns->holder) : json_null(),
+			 (json_int_t)turns->turns, "holder", text_or_null(turns->holder),
 			 "quantum", (double)turns->quantum_ns / 1e9, "handovers", turns->handovers);
 }

@@ -41,7 +41,7 @@ const struct verb *const verbs[] = {
 	NULL,
 };
 
-// Where a group of the table begins.
+// The first verb of each group of the table.
 static const struct {
 	const struct verb *first;
 	const char *heading;
@@ -109,7 +109,7 @@ const struct verb *verb_find(const char *first, const char *second)
 	return NULL;
 }
 
-// A verb of two words is also found by its second alone: people leave the family out.
+// Also compares with the second word of a verb alone, because users forget the family.
 const char *verb_nearest(const char *first, const char *second)
 {
 	const struct family *family = family_find(first);

@@ -1,10 +1,10 @@
-// version, --version: "virgate VERSION".
+// version, --version: prints "virgate VERSION".
 #include <stdio.h>
 
 #include "verb.h"
 #include "virgate/version.h"
 
-static int run(const struct arguments *arguments)
+static int run_version(const struct arguments *arguments)
 {
 	puts("virgate " VG_VERSION_TEXT);
 	return EXIT_OK;
@@ -14,5 +14,5 @@ const struct verb verb_version = {
 	.name = "version",
 	.synopsis = "",
 	.summary = "Print the version",
-	.run = run,
+	.run = run_version,
 };

@@ -24,7 +24,7 @@ struct maps maps_read(pid_t pid)
 		if (!name)
 			continue;
 		maps.interposer |= strncmp(name, "/libvirgate-cuda.so", 19) == 0;
-		// The driver's library by its names, or the device itself by a mapping of it.
+		// The library of the driver, or a mapping of the device.
 		maps.driver |= strncmp(name, "/libcuda.so", 11) == 0;
 		maps.driver |= strncmp(name, "/nvidia", 7) == 0 && strstr(line, "/dev/nvidia");
 	}
@@ -33,25 +33,25 @@ struct maps maps_read(pid_t pid)
 	return maps;
 }
 
-static void look_at(struct watch *watch, pid_t pid)
+static void check_process(struct watch *watch, pid_t pid)
 {
 	char path[64];
 
 	struct maps maps = maps_read(pid);
 	watch->interposed |= maps.interposer;
-	if (!maps.driver || maps.interposer || watch->stranger)
+	if (!maps.driver || maps.interposer || watch->unlimited)
 		return;
-	watch->stranger = pid;
+	watch->unlimited = pid;
 	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-	ssize_t length = vg_file_read(path, watch->stranger_name, sizeof watch->stranger_name - 1);
-	watch->stranger_name[length > 0 ? length - 1 : 0] = '\0';
+	ssize_t length = vg_file_read(path, watch->unlimited_name, sizeof watch->unlimited_name - 1);
+	watch->unlimited_name[length > 0 ? length - 1 : 0] = '\0';
 }
 
-static void look_below(struct watch *watch, pid_t pid, int depth)
+static void check_descendants(struct watch *watch, pid_t pid, int depth)
 {
 	char path[96];
 
-	look_at(watch, pid);
+	check_process(watch, pid);
 	if (depth == DEEPEST)
 		return;
 	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -67,13 +67,13 @@ static void look_below(struct watch *watch, pid_t pid, int depth)
 		if (!children)
 			continue;
 		for (int one; fscanf(children, "%d", &one) == 1;)
-			look_below(watch, one, depth + 1);
+			check_descendants(watch, one, depth + 1);
 		fclose(children);
 	}
 	closedir(tasks);
 }
 
-void watch_look(struct watch *watch)
+void watch_processes(struct watch *watch)
 {
-	look_below(watch, watch->root, 0);
+	check_descendants(watch, watch->root, 0);
 }

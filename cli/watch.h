@@ -1,19 +1,18 @@
-// Looks, now and then, whether the program and its descendants use a GPU without the
-// interposer: by their memory maps, so nothing is asked of them. One thread.
+// Finds out from memory maps whether a program or its descendants use a GPU without the interposer. One thread.
 #pragma once
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct watch {
 	pid_t root;
-	bool interposed;      // some process had the interposer loaded
-	pid_t stranger;	      // the first process that used a driver without it; 0: none
-	char stranger_name[64];
+	bool interposed;      // a process had loaded the interposer
+	pid_t unlimited;	      // the first process that used a driver without it, so without a quota; 0: none
+	char unlimited_name[64];
 };
 
-void watch_look(struct watch *watch);
+void watch_processes(struct watch *watch);
 
-// What the maps of one process say.
+// What one process has mapped.
 struct maps {
 	bool interposer, driver;
 };

@@ -17,7 +17,7 @@ struct siblings {
 __attribute__((noreturn)) static void be_parent(int ready, int said)
 {
 	struct children children;
-	pid_t pids[MANY], stranger;
+	pid_t pids[MANY], unlimited;
 
 	dup2(said, 2);
 	for (int i = 0; i < MANY; i++) {
@@ -28,7 +28,7 @@ __attribute__((noreturn)) static void be_parent(int ready, int said)
 				pause();
 		}
 	}
-	if (child_adopt(&children, pids, MANY, &stranger) || write(ready, pids, sizeof pids) != sizeof pids)
+	if (child_adopt(&children, pids, MANY, &unlimited) || write(ready, pids, sizeof pids) != sizeof pids)
 		_exit(99);
 	child_wait(&children, NULL, NULL);
 	_exit(child_exit_code(&children));
@@ -83,7 +83,7 @@ TEST(one_message_tells_of_all_of_them)
 
 	notice_send(siblings.parent, siblings.children, MANY, "/images/all");
 	kill_children(&siblings, SIGKILL);
-	check_end(&siblings, EXIT_WRITTEN_DOWN, "and 39 more were dumped to /images/all");
+	check_end(&siblings, EXIT_DUMPED, "and 39 more were dumped to /images/all");
 }
 
 // Only a few messages wait at a time, unless somebody takes them.
@@ -94,7 +94,7 @@ TEST(a_message_for_each_of_them_arrives)
 	for (int i = 0; i < MANY; i++)
 		notice_send(siblings.parent, &siblings.children[i], 1, "/images/each");
 	kill_children(&siblings, SIGKILL);
-	check_end(&siblings, EXIT_WRITTEN_DOWN, "and 39 more were dumped to /images/each");
+	check_end(&siblings, EXIT_DUMPED, "and 39 more were dumped to /images/each");
 }
 
 TEST(whoever_ends_in_another_way_was_not_written_down)

@@ -1,4 +1,4 @@
-#include "share_hold.h"
+#include "share_wait.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 enum { RETRY_MS = 250 };
 
-static void ending_signals(sigset_t *ret_set)
+static void fill_ending_signals(sigset_t *ret_set)
 {
 	sigemptyset(ret_set);
 	sigaddset(ret_set, SIGINT);
@@ -16,43 +16,43 @@ static void ending_signals(sigset_t *ret_set)
 	sigaddset(ret_set, SIGHUP);
 }
 
-void share_hold_begin(void)
+void share_block_signals(void)
 {
 	sigset_t set;
 
-	ending_signals(&set);
+	fill_ending_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-void share_hold_pause(void)
+void share_unblock_signals(void)
 {
 	sigset_t set;
 
-	ending_signals(&set);
+	fill_ending_signals(&set);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-int share_hold(void *held, int descriptor, share_look look, enum vg_publication_state known,
+int share_wait_for_change(void *object, int descriptor, share_read_state read_state, enum vg_publication_state known,
 	       struct vg_publication_view *ret_view)
 {
 	sigset_t set;
 	int result = -1;
 
-	ending_signals(&set);
+	fill_ending_signals(&set);
 	int signals = signalfd(-1, &set, SFD_CLOEXEC);
 	for (;;) {
 		*ret_view = (struct vg_publication_view){.size = sizeof *ret_view};
-		if (look(held, ret_view))
+		if (read_state(object, ret_view))
 			break;
-		bool away = ret_view->state == VG_PUBLICATION_DETACHED;
-		result = ret_view->state != known && !away;
+		bool is_detached = ret_view->state == VG_PUBLICATION_DETACHED;
+		result = ret_view->state != known && !is_detached;
 		if (result)
 			break;
-		// A connection that has ended stays ready: then it is time that is waited for.
-		bool ended = away || known == VG_PUBLICATION_LOST;
+		// A closed connection is always ready, so it is not polled.
+		bool is_closed = is_detached || known == VG_PUBLICATION_LOST;
 		struct pollfd ready[2] = {{.fd = signals, .events = POLLIN},
-					  {.fd = ended ? -1 : descriptor, .events = POLLIN}};
-		poll(ready, 2, away ? RETRY_MS : -1);
+					  {.fd = is_closed ? -1 : descriptor, .events = POLLIN}};
+		poll(ready, 2, is_detached ? RETRY_MS : -1);
 		if (ready[0].revents)
 			break;
 		result = -1;

@@ -1,5 +1,5 @@
-// Where a producer and its consumer meet: a socket, and a lock beside it. A lock goes with its holder, however that
-// ended; a socket does not, and is replaced by the next producer.
+// The socket on which a producer and a consumer meet, and a lock file beside it. The kernel releases the lock of a
+// producer that was killed; its socket stays, and the next producer replaces it.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 
 enum { RETRY_MS = 20 };
 
-static int address_of(const char *path, struct sockaddr_un *ret_address)
+static int fill_address(const char *path, struct sockaddr_un *ret_address)
 {
 	if (strlen(path) < sizeof ret_address->sun_path) {
 		*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -33,18 +33,19 @@ static int address_of(const char *path, struct sockaddr_un *ret_address)
 	return EXIT_FAILED;
 }
 
-static void lock_path(const char *path, char ret_path[PATH_MAX + 8])
+static void name_lock(const char *path, char ret_path[PATH_MAX + 8])
 {
 	snprintf(ret_path, PATH_MAX + 8, "%s.lock", path);
 }
 
-// The lock file that is there under its name; whoever leaves removes it. The descriptor or -errno, -EWOULDBLOCK: held.
-static int take_lock(const char *path)
+// Creates and locks the lock file, which a producer removes when it ends. Returns the descriptor or -errno;
+// -EWOULDBLOCK: another process has the lock.
+static int acquire_lock(const char *path)
 {
 	char name[PATH_MAX + 8];
 	struct stat named, own;
 
-	lock_path(path, name);
+	name_lock(path, name);
 	for (;;) {
 		int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd < 0)
@@ -56,12 +57,12 @@ static int take_lock(const char *path)
 		}
 		if (stat(name, &named) == 0 && named.st_dev == own.st_dev && named.st_ino == own.st_ino)
 			return fd;
-		close(fd); // it was removed meanwhile
+		close(fd); // another producer has removed it
 	}
 }
 
-// Whether anybody listens there: 1, 0, or -errno where that cannot be told.
-static int is_alive(const struct sockaddr_un *address)
+// Returns whether a process listens on the socket, 1 or 0; -errno: unknown.
+static int is_listening(const struct sockaddr_un *address)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -73,8 +74,8 @@ static int is_alive(const struct sockaddr_un *address)
 	return errno == ECONNREFUSED ? 0 : -errno;
 }
 
-// What stands at the path is removed if it is a socket that nobody listens on: the lock is ours.
-static int clear(const char *path, const struct sockaddr_un *address)
+// Removes a socket on which no process listens. This process has the lock. Returns 0, or EXIT_FAILED after a message.
+static int remove_old_socket(const char *path, const struct sockaddr_un *address)
 {
 	struct stat info;
 
@@ -88,15 +89,17 @@ static int clear(const char *path, const struct sockaddr_un *address)
 		say_error("%s is not a socket: remove it, or name another path with --socket", path);
 		return EXIT_FAILED;
 	}
-	int alive = is_alive(address);
+	int alive = is_listening(address);
 	if (alive > 0)
 		say_error("another program listens on %s: name another path with --socket", path);
 	else if (alive < 0)
 		say_error("%s exists, but it is unknown whether a program listens there: %s", path, strerror(-alive));
 	else if (unlink(path) < 0)
 		say_error("cannot remove the socket %s of a producer that has ended: %m", path);
-	else
-		return printf("Replaced the socket of a producer that has ended\n"), 0;
+	else {
+		printf("Replaced the socket of a producer that has ended\n");
+		return 0;
+	}
 	return EXIT_FAILED;
 }
 
@@ -119,60 +122,60 @@ static int listen_on(const char *path, const struct sockaddr_un *address, int *r
 	return EXIT_FAILED;
 }
 
-int share_place_take(const char *path, struct share_place *ret_place)
+int share_listener_open(const char *path, struct share_listener *ret_listener)
 {
 	struct sockaddr_un address;
-	struct share_place place;
+	struct share_listener listener;
 
-	if (address_of(path, &address))
+	if (fill_address(path, &address))
 		return EXIT_FAILED;
-	place.lock = take_lock(path);
-	if (place.lock == -EWOULDBLOCK)
+	listener.lock = acquire_lock(path);
+	if (listener.lock == -EWOULDBLOCK)
 		say_error("another producer uses %s: start its consumer (virgate share consume%s), or name another "
 			  "path with --socket",
 			  path, sim_flag());
-	else if (place.lock < 0)
-		say_error("cannot lock %s: %s", path, strerror(-place.lock));
-	if (place.lock < 0)
+	else if (listener.lock < 0)
+		say_error("cannot lock %s: %s", path, strerror(-listener.lock));
+	if (listener.lock < 0)
 		return EXIT_FAILED;
 	SHARE_STEP("locked");
-	snprintf(place.path, sizeof place.path, "%s", path);
-	place.listener = -1;
-	if (clear(path, &address) || listen_on(path, &address, &place.listener)) {
-		share_place_leave(&place);
+	snprintf(listener.path, sizeof listener.path, "%s", path);
+	listener.socket = -1;
+	if (remove_old_socket(path, &address) || listen_on(path, &address, &listener.socket)) {
+		share_listener_close(&listener);
 		return EXIT_FAILED;
 	}
-	*ret_place = place;
+	*ret_listener = listener;
 	SHARE_STEP("listening");
 	return 0;
 }
 
-void share_place_leave(struct share_place *place)
+void share_listener_close(struct share_listener *listener)
 {
 	char name[PATH_MAX + 8];
 
-	if (place->listener >= 0) {
-		unlink(place->path);
-		close(place->listener);
+	if (listener->socket >= 0) {
+		unlink(listener->path);
+		close(listener->socket);
 	}
-	lock_path(place->path, name);
+	name_lock(listener->path, name);
 	unlink(name);
-	close(place->lock);
+	close(listener->lock);
 }
 
-int share_place_accept(struct share_place *place, int seconds)
+int share_listener_accept(struct share_listener *listener, int seconds)
 {
 	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)seconds * 1000000000, now;
-	struct pollfd knock = {.fd = place->listener, .events = POLLIN};
+	struct pollfd connection = {.fd = listener->socket, .events = POLLIN};
 	struct share_channel channel;
 
 	while ((now = vg_clock_monotonic_ns()) < deadline) {
-		int r = poll(&knock, 1, (int)((deadline - now) / 1000000) + 1);
+		int r = poll(&connection, 1, (int)((deadline - now) / 1000000) + 1);
 		if (r < 0 && errno != EINTR) {
 			say_error("cannot wait for a consumer: %m");
 			return -1;
 		}
-		int fd = r > 0 ? accept4(place->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+		int fd = r > 0 ? accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
 		if (fd < 0)
 			continue;
 		if (share_channel_open(fd, 0, __func__, &channel) == VG_OK &&
@@ -187,7 +190,7 @@ int share_place_accept(struct share_place *place, int seconds)
 	return -1;
 }
 
-// After the last try, which `error` ended.
+// Reports that the last attempt failed with `error`.
 static void say_refused(const char *path, int seconds, int error)
 {
 	if (error == EAGAIN)
@@ -201,16 +204,16 @@ static void say_refused(const char *path, int seconds, int error)
 			  path, access(path, F_OK) == 0 ? " (its socket was left behind)" : "", seconds, sim_flag());
 }
 
-int share_place_join(const char *path, int seconds)
+int share_connect(const char *path, int seconds)
 {
 	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)seconds * 1000000000;
 	struct sockaddr_un address;
-	bool told = false;
+	bool is_reported = false;
 
-	if (address_of(path, &address))
+	if (fill_address(path, &address))
 		return -1;
 	for (;;) {
-		// Where it waited, a producer that hangs while others queue would hold it for ever.
+		// A blocking connect() could wait forever if the producer hangs and its queue is full.
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
 			return fd;
@@ -225,11 +228,11 @@ int share_place_join(const char *path, int seconds)
 			say_refused(path, seconds, error);
 			return -1;
 		}
-		if (!told && error != EAGAIN)
+		if (!is_reported && error != EAGAIN)
 			printf("No producer listens on %s yet: waiting for up to %d s (virgate share produce%s "
 			       "starts one)\n",
 			       path, seconds, sim_flag());
-		told = true;
+		is_reported = true;
 		poll(NULL, 0, RETRY_MS);
 	}
 }
