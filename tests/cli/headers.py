@@ -1,4 +1,4 @@
-"""What the public headers declare, for tests of documents."""
+"""Finds what the public headers declare, for tests of documents."""
 
 import re
 
@@ -12,7 +12,7 @@ def functions(text):
 
 
 def fields(text):
-    """{"vg_stream_options": {"size", "blocking", …}, …}"""
+    """Returns the fields of each structure: {"vg_stream_options": {"size", "blocking", …}, …}"""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = {}
     for name, body in re.findall(r"^struct (vg_\w+) \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL):
@@ -27,13 +27,13 @@ def fields(text):
 
 
 def listed(text, macro):
-    """The NAMEs of an X macro's rows."""
+    """Returns the NAME of each row of an X macro."""
     rows = re.findall(rf"^#define {macro}\(X\)(.*?[^\\])\n", text, re.MULTILINE | re.DOTALL)
     return re.findall(r"\bX\((\w+),", " ".join(rows))
 
 
 def constants(text):
-    """Enumerators, macros, and what the X macros make of their lists."""
+    """Returns the enumerators, the macros, and the names that X macros make."""
     found = set(re.findall(r"^#define (VG_\w+)", text, re.MULTILINE))
     for body in re.findall(r"^enum(?: vg_\w+)? \{(.*?)\};", text, re.MULTILINE | re.DOTALL):
         found.update(re.findall(r"\b(VG_\w+)\b(?!##)", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)))

@@ -1,37 +1,37 @@
-// The verbs with the real daemon, on two simulated GPUs of 4 GiB. Include in one file per test program.
+// Runs the verbs with the real daemon, on two simulated GPUs of 4 GiB. Include it in one file per test program.
 #pragma once
 
 #include <jansson.h>
 
-#include "served.h"
+#include "fixture.h"
 
 #define GIB 1073741824ll
 
-static inline void node_end(void)
+static inline void node_stop(void)
 {
-	if (place.server > 0) { // of a test that failed: a stand-in, which no verb ends
-		place_end();
-	} else if (*place.folder) {
-		begin(WORDS("shutdown"));
+	if (fixture.server > 0) { // a stand-in of a failed test, which no verb ends
+		fixture_stop();
+	} else if (*fixture.directory) {
+		start_program(WORDS("shutdown"));
 		while (waitpid(-1, NULL, 0) > 0)
 			;
 	}
 }
 
-static inline void node_begin(void)
+static inline void node_start(void)
 {
 	char path[128];
 	static bool registered;
 
-	node_end();
-	place_begin();
+	node_stop();
+	fixture_start();
 	if (!registered)
-		atexit(node_end); // runs before place_end
+		atexit(node_stop); // runs before fixture_stop
 	registered = true;
 	unsetenv("VIRGATE_LIBDIR");
-	snprintf(path, sizeof path, "%s/state", place.folder);
+	snprintf(path, sizeof path, "%s/state", fixture.directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/sim", place.folder);
+	snprintf(path, sizeof path, "%s/sim", fixture.directory);
 	setenv("VIRGATE_SIM_DIR", path, 1);
 	mkdir(path, 0700);
 	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
@@ -39,9 +39,9 @@ static inline void node_begin(void)
 	setenv("VIRGATE_DAEMON", DAEMON, 1);
 }
 
-static inline json_t *listing(const char *const *words)
+static inline json_t *read_listing(const char *const *words)
 {
-	if (finish(begin(words)) != 0)
+	if (wait_for_program(start_program(words)) != 0)
 		FAIL("%s: %s", words[1], result.err);
 	json_t *json = json_loads(result.out, 0, NULL);
 	if (!json)
@@ -52,7 +52,7 @@ static inline json_t *listing(const char *const *words)
 
 static inline void node_read_uuids(char ret_uuids[2][48])
 {
-	json_t *json = listing(WORDS("devices", "--json"));
+	json_t *json = read_listing(WORDS("devices", "--json"));
 
 	for (size_t i = 0; i < 2; i++)
 		snprintf(ret_uuids[i], sizeof ret_uuids[i], "%s",

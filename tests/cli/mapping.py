@@ -1,6 +1,6 @@
-"""Documents with tables that set a reference beside the library: `reference | here | note`. What a row names under
-"here", and what of ours the rest of the document names, must be there: functions exported, fields, types and constants
-declared. Tables with another head are prose."""
+"""Checks documents with tables that compare a reference with the library: `reference | here | note`. Every name of the
+library in the column "here" and in the text must exist: functions are exported, fields, types and constants declared.
+Tables with another head count as text."""
 
 import re
 import subprocess
@@ -26,7 +26,7 @@ def exports(library):
 
 
 def rows(document):
-    """(line number, [reference, here, note]) of every row."""
+    """Yields (line number, [reference, here, note]) for every row."""
     inside = False
     for number, line in enumerate(document.splitlines(), 1):
         cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
@@ -39,14 +39,14 @@ def rows(document):
 
 
 class Library:
-    """What there is to name: read once, asked for hundreds of names."""
+    """Reads the names of the library once, since hundreds are looked up."""
 
     def __init__(self, library, text):
         self.exported = exports(library)
         self.fields, self.constants, self.types = headers.fields(text), headers.constants(text), headers.types(text)
 
     def unknown(self, name):
-        """Why this backticked name is nothing of ours; None if it is."""
+        """Returns why a name in backticks does not exist in the library; None: it does."""
         if re.fullmatch(r"vg_\w+\(\)", name):
             return None if name[:-2] in self.exported else "not exported"
         if "." in name:
@@ -58,7 +58,7 @@ class Library:
 
 
 def check_document(path, library, text, apart=()):
-    """Checks what all such documents have in common; `apart` may stand in the place of names. The rows with a shape."""
+    """Checks a document and returns its rows. `apart`: texts that may take the place of names."""
     with open(path, encoding="utf-8") as file:
         document = file.read()
     known = Library(library, text)
@@ -86,5 +86,5 @@ def check_document(path, library, text, apart=()):
 
 
 def named(found):
-    """The functions that rows name, in whatever cell of ours."""
+    """Returns the functions that rows name outside the first column."""
     return set().union(*(re.findall(r"vg_\w+(?=\(\)`)", " ".join(cells[1:])) for cells in found))

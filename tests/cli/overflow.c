@@ -1,4 +1,4 @@
-// A program for the address sanitizer: says its options, and writes behind a block if it is told to.
+// A program for the address sanitizer: prints its options, and writes past the end of a block if asked.
 #include <stdio.h>
 #include <stdlib.h>
 

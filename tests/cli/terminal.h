@@ -1,4 +1,4 @@
-// A program on a terminal of its own, which the test reads and types on. Needs served.h.
+// Runs a program on a terminal that the test reads and writes. Include fixture.h before it.
 #pragma once
 
 #include <poll.h>
@@ -7,22 +7,22 @@
 
 enum { PATIENCE_MS = 20000 };
 
-static char seen[65536]; // what was read last
+static char seen[65536]; // what wait_for_text() read last
 static int terminal = -1;
 
-static inline void resize(unsigned short rows, unsigned short columns)
+static inline void resize_terminal(unsigned short rows, unsigned short columns)
 {
 	const struct winsize size = {.ws_row = rows, .ws_col = columns};
 
 	CHECK_INT(ioctl(terminal, TIOCSWINSZ, &size), 0);
 }
 
-// The words on a terminal of that size, which is the child's own: ^C and new sizes reach it.
-static inline pid_t begin_on_terminal(unsigned short rows, unsigned short columns, const char *const *words)
+// Starts a program on a terminal of that size, which is its controlling terminal: ^C and new sizes reach it.
+static inline pid_t start_on_terminal(unsigned short rows, unsigned short columns, const char *const *words)
 {
 	terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	CHECK(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
-	resize(rows, columns);
+	resize_terminal(rows, columns);
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
@@ -35,13 +35,13 @@ static inline pid_t begin_on_terminal(unsigned short rows, unsigned short column
 		execvp(words[0], (char *const *)words);
 		_exit(99);
 	}
-	place.child = child;
+	fixture.child = child;
 	*seen = '\0';
 	return child;
 }
 
-// Reads what the terminal shows until `part` is there; forgets what was read before. Returns where it is.
-static inline const char *await_on_terminal(const char *part)
+// Reads from the terminal until `part` appears, and returns its position in `seen`. Discards earlier output.
+static inline const char *wait_for_text(const char *part)
 {
 	size_t length = 0;
 	const char *found;

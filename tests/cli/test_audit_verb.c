@@ -1,8 +1,8 @@
-// key create and audit verify, as people run them: words, JSON, exit codes.
+// The verbs key create and audit verify: messages, JSON, exit codes.
 #include "verb_test.h"
 #include "vram/audit_test.h"
 
-TEST(a_key_is_made_once)
+TEST(key_create_keeps_an_existing_file)
 {
 	CHECK_INT(run("key create %s", path_of("new")), 0);
 	CHECK_CONTAINS(said, "created, readable by you only");
@@ -14,7 +14,7 @@ TEST(a_key_is_made_once)
 	CHECK_INT(run("key"), 2);
 }
 
-TEST(a_log_is_verified)
+TEST(audit_verify_reports_faults)
 {
 	const char *log = path_of("log"), *key = path_of("key");
 	char expect[VG_AUDIT_HEAD_MAX];
@@ -55,7 +55,7 @@ TEST(a_log_is_verified)
 	free(text);
 }
 
-TEST(mistakes_in_the_command_line)
+TEST(invalid_options_are_refused)
 {
 	const char *log = path_of("log"), *key = path_of("key");
 

@@ -1,4 +1,4 @@
-// Several children at once, and what their parent is told of them before they end.
+// Several children at once, and the notices that their parent gets before they end.
 #include "checkpoint/notice.h"
 #include "child.h"
 #include "test.h"
@@ -11,13 +11,13 @@ enum { MANY = 40 };
 
 struct siblings {
 	pid_t parent, children[MANY];
-	int said; // what the parent says
+	int output; // standard error of the parent
 };
 
 __attribute__((noreturn)) static void be_parent(int ready, int said)
 {
 	struct children children;
-	pid_t pids[MANY], unlimited;
+	pid_t pids[MANY], not_child;
 
 	dup2(said, 2);
 	for (int i = 0; i < MANY; i++) {
@@ -28,7 +28,7 @@ __attribute__((noreturn)) static void be_parent(int ready, int said)
 				pause();
 		}
 	}
-	if (child_adopt(&children, pids, MANY, &unlimited) || write(ready, pids, sizeof pids) != sizeof pids)
+	if (child_adopt(&children, pids, MANY, &not_child) || write(ready, pids, sizeof pids) != sizeof pids)
 		_exit(99);
 	child_wait(&children, NULL, NULL);
 	_exit(child_exit_code(&children));
@@ -49,7 +49,7 @@ static struct siblings start_parent(void)
 	}
 	close(ready[1]);
 	close(said[1]);
-	siblings.said = said[0];
+	siblings.output = said[0];
 	CHECK_INT(read(ready[0], siblings.children, sizeof siblings.children), sizeof siblings.children);
 	close(ready[0]);
 	return siblings;
@@ -68,16 +68,16 @@ static void check_end(const struct siblings *siblings, int code, const char *say
 	int status;
 
 	CHECK_INT(waitpid(siblings->parent, &status, 0), siblings->parent);
-	while ((got = read(siblings->said, text + length, sizeof text - 1 - (size_t)length)) > 0)
+	while ((got = read(siblings->output, text + length, sizeof text - 1 - (size_t)length)) > 0)
 		length += got;
 	text[length] = '\0';
-	close(siblings->said);
+	close(siblings->output);
 	CHECK(WIFEXITED(status));
 	CHECK_INT(WEXITSTATUS(status), code);
 	CHECK_CONTAINS(text, says);
 }
 
-TEST(one_message_tells_of_all_of_them)
+TEST(one_notice_names_all_children)
 {
 	struct siblings siblings = start_parent();
 
@@ -86,8 +86,8 @@ TEST(one_message_tells_of_all_of_them)
 	check_end(&siblings, EXIT_DUMPED, "and 39 more were dumped to /images/all");
 }
 
-// Only a few messages wait at a time, unless somebody takes them.
-TEST(a_message_for_each_of_them_arrives)
+// The socket queues only a few messages, so the parent must read them meanwhile.
+TEST(each_child_gets_a_notice)
 {
 	struct siblings siblings = start_parent();
 
@@ -97,7 +97,7 @@ TEST(a_message_for_each_of_them_arrives)
 	check_end(&siblings, EXIT_DUMPED, "and 39 more were dumped to /images/each");
 }
 
-TEST(whoever_ends_in_another_way_was_not_written_down)
+TEST(notice_is_dropped_unless_killed)
 {
 	struct siblings siblings = start_parent();
 
@@ -106,7 +106,7 @@ TEST(whoever_ends_in_another_way_was_not_written_down)
 	check_end(&siblings, EXIT_SIGNAL + SIGTERM, "was ended by signal 15");
 }
 
-TEST(somebody_who_does_not_listen_is_told_nothing)
+TEST(notice_without_listener_is_lost)
 {
 	const pid_t self = getpid();
 

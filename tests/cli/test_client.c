@@ -1,7 +1,7 @@
-// libvirgate as a C program sees it, against a stand-in daemon.
+// libvirgate as a C program uses it, against a stand-in for the daemon.
 #include <pthread.h>
 
-#include "served.h"
+#include "fixture.h"
 #include "virgate/virgate.h"
 
 static struct vg_node *node;
@@ -21,19 +21,19 @@ static const char vgpu_answer[] =
 	"\"ephemeral\":false,\"created\":1.5,\"refusals\":2,\"future\":[],\"tenants\":[{\"pid\":7,\"command\":\"a\","
 	"\"charged\":1,\"overhead\":0,\"physical\":5,\"started\":2}]}]}";
 
-TEST(the_library_is_of_its_headers)
+TEST(library_version_matches_headers)
 {
 	CHECK_STR(vg_version(), VG_VERSION_TEXT);
 }
 
-TEST(a_list_is_read)
+TEST(list_is_parsed)
 {
 	struct vg_vgpu_list *list;
 
-	place_begin();
-	serve(vgpu_answer);
+	fixture_start();
+	serve_answer(vgpu_answer);
 	open_node();
-	CHECK_STR(vg_node_socket(node), place.socket);
+	CHECK_STR(vg_node_socket(node), fixture.socket);
 	CHECK_INT(vg_vgpu_list(node, &list), VG_OK);
 	CHECK_INT(list->count, 1);
 	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
@@ -48,7 +48,7 @@ TEST(a_list_is_read)
 	CHECK_INT(vgpu->tenants[0].pid, 7);
 	CHECK_INT(vgpu->tenants[0].physical_known, 1);
 	CHECK_INT(vgpu->tenants[0].physical, 5);
-	CHECK_INT(vgpu->tenants[0].guest, 0); // a daemon that does not tell has none
+	CHECK_INT(vgpu->tenants[0].guest, 0); // a missing field counts as 0
 	CHECK_INT(vgpu->shared, 0);
 	vg_vgpu_list_free(list);
 	vg_vgpu_list_free(NULL);
@@ -59,7 +59,7 @@ TEST(a_list_is_read)
 	vg_node_close(NULL);
 }
 
-// Lists the vGPU of vgpu_answer with the compute share that the fields describe.
+// Lists the vGPU of vgpu_answer with these fields about its compute share.
 static enum vg_status list_with(const char *fields, struct vg_vgpu_list **ret_list)
 {
 	static const char plain[] = "\"share_limit\":false,\"class\":\"batch\"";
@@ -69,7 +69,7 @@ static enum vg_status list_with(const char *fields, struct vg_vgpu_list **ret_li
 	CHECK(at);
 	snprintf(answer, sizeof answer, "%.*s%s%s", (int)(at - vgpu_answer), vgpu_answer, fields,
 		 at + strlen(plain));
-	serve(answer);
+	serve_answer(answer);
 	return vg_vgpu_list(node, ret_list);
 }
 
@@ -77,11 +77,11 @@ static enum vg_status list_with(const char *fields, struct vg_vgpu_list **ret_li
 	"\"held\":true,\"reason\":\"no other vGPU is active\",\"holder\":null,\"recent\":29.5,\"gpu_ns\":1,"      \
 	"\"waited_ns\":2,\"turns\":3,\"quantum_ns\":4,\"handovers\":0.5,\"weight\":30"
 
-TEST(turns_are_read)
+TEST(turns_are_parsed)
 {
 	struct vg_vgpu_list *list;
 
-	place_begin();
+	fixture_start();
 	open_node();
 	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"latency\",\"turns\":{\"mode\":\"time\"," TURNS "}",
 			    &list),
@@ -110,7 +110,7 @@ TEST(turns_are_read)
 	"\"evictable\":true,\"swap\":7,\"eviction\":{\"state\":\"partly suspended\",\"suspended\":true,"               \
 	"\"on_gpu\":5,\"in_host\":6}"
 #define PROCESS                                                                                                        \
-	"\"suspended\":true,\"pending\":true,\"reason\":\"thread\",\"call\":\"cuInit\",\"error\":1,\"bytes\":2,"         \
+	"\"suspended\":true,\"pending\":true,\"reason\":\"thread\",\"call\":\"cuInit\",\"error\":1,\"bytes\":2," \
 	"\"host\":3,\"missing\":4,\"state_ns\":5,\"moved_ns\":6,\"waited_ns\":7,\"waiting\":8,\"moves\":9"
 
 // Lists a vGPU with that state of eviction, and of its process.
@@ -122,17 +122,18 @@ static enum vg_status list_evicted(const char *vgpu, const char *process, struct
 	snprintf(fields, sizeof fields, "\"share_limit\":false,\"class\":\"batch\"%s%s", *vgpu ? "," : "", vgpu);
 	const char *plain = "\"share_limit\":false,\"class\":\"batch\"", *at = strstr(vgpu_answer, plain);
 	const char *tenant = strstr(vgpu_answer, end);
-	snprintf(answer, sizeof answer, "%.*s%s%.*s\"started\":2,\"eviction\":%s%s", (int)(at - vgpu_answer), vgpu_answer,
+	snprintf(answer, sizeof answer, "%.*s%s%.*s\"started\":2,\"eviction\":%s%s", (int)(at - vgpu_answer),
+		 vgpu_answer,
 		 fields, (int)(tenant - at - strlen(plain)), at + strlen(plain), process, tenant + strlen(end) - 1);
-	serve(answer);
+	serve_answer(answer);
 	return vg_vgpu_list(node, ret_list);
 }
 
-TEST(evictions_are_read)
+TEST(evictions_are_parsed)
 {
 	struct vg_vgpu_list *list;
 
-	place_begin();
+	fixture_start();
 	open_node();
 	CHECK_INT(list_evicted(EVICTION, "{\"state\":\"running\"," PROCESS "}", &list), VG_OK);
 	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
@@ -149,7 +150,7 @@ TEST(evictions_are_read)
 	CHECK(one->error == 1 && one->bytes == 2 && one->host == 3 && one->missing == 4 && one->state_ns == 5);
 	CHECK(one->moved_ns == 6 && one->waited_ns == 7 && one->waiting == 8 && one->moves == 9);
 	vg_vgpu_list_free(list);
-	CHECK_INT(list_evicted("", "null", &list), VG_OK); // of a daemon that has none
+	CHECK_INT(list_evicted("", "null", &list), VG_OK); // a daemon without the field
 	CHECK(!list->vgpus[0].evictable && !list->vgpus[0].swap && !list->vgpus[0].tenants[0].eviction.known);
 	CHECK_STR(list->vgpus[0].eviction_state, "");
 	vg_vgpu_list_free(list);
@@ -159,14 +160,14 @@ TEST(evictions_are_read)
 	vg_node_close(node);
 }
 
-TEST(failures_say_who_and_why_and_leave_the_output_alone)
+TEST(failures_set_error_and_keep_output)
 {
 	struct vg_vgpu_list *list = (void *)1;
 	struct vg_entrance *entrance = (void *)1;
 	const struct vg_vgpu_options good = {.size = sizeof good, .name = "a", .memory = 1};
 
-	place_begin();
-	serve("{\"ok\":false,\"code\":\"limit\",\"message\":\"asked 9.0 GiB, 8.0 GiB there are\"}");
+	fixture_start();
+	serve_answer("{\"ok\":false,\"code\":\"limit\",\"message\":\"asked 9.0 GiB, 8.0 GiB there are\"}");
 	open_node();
 	CHECK_INT(vg_vgpu_create(node, &good), VG_LIMIT);
 	CHECK_STR(vg_last_error()->text, "asked 9.0 GiB, 8.0 GiB there are");
@@ -187,7 +188,8 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 								 .share_limit = 1}),
 		  VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "a limit needs a share");
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .swap = 1}),
+	CHECK_INT(vg_vgpu_create(node,
+				 &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .swap = 1}),
 		  VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "a swap is for evictable vGPUs");
 	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
@@ -202,7 +204,7 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 	CHECK_INT(vg_vgpu_create(
 			  node,
 			  &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .device = "\xff"}),
-		  VG_INVALID); // JSON takes UTF-8 only
+		  VG_INVALID); // JSON strings must be UTF-8
 	CHECK_INT(vg_vgpu_set(node, "a", 0, 0), VG_INVALID);
 	CHECK_INT(vg_vgpu_set(node, "a", 0, 101), VG_INVALID);
 	CHECK_INT(vg_vgpu_set(node, "a/b", 1, 0), VG_INVALID);
@@ -211,12 +213,12 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 	vg_node_close(node);
 }
 
-TEST(signals_are_counted)
+TEST(signal_counts_processes)
 {
 	unsigned count = 77;
 
-	place_begin();
-	serve("{\"ok\":true,\"signalled\":3}");
+	fixture_start();
+	serve_answer("{\"ok\":true,\"signalled\":3}");
 	open_node();
 	CHECK_INT(vg_vgpu_signal(node, "a", SIGTERM, NULL), VG_INVALID);
 	CHECK_INT(vg_vgpu_signal(NULL, "a", SIGTERM, &count), VG_INVALID);
@@ -224,16 +226,16 @@ TEST(signals_are_counted)
 	CHECK_INT(vg_vgpu_signal(node, "a", 0, &count), VG_INVALID);
 	CHECK_INT(vg_vgpu_signal(node, "a", SIGRTMAX + 1, &count), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "there is no signal 65");
-	serve("{\"ok\":true}");
+	serve_answer("{\"ok\":true}");
 	CHECK_INT(vg_vgpu_signal(node, "a", SIGTERM, &count), VG_PROTOCOL);
 	CHECK_INT(count, 77);
-	serve("{\"ok\":true,\"signalled\":3}");
+	serve_answer("{\"ok\":true,\"signalled\":3}");
 	CHECK_INT(vg_vgpu_signal(node, "a", SIGTERM, &count), VG_OK);
 	CHECK_INT(count, 3);
 	vg_node_close(node);
 }
 
-TEST(codes_become_statuses)
+TEST(reply_codes_become_statuses)
 {
 	static const struct {
 		const char *code;
@@ -243,9 +245,9 @@ TEST(codes_become_statuses)
 	char answer[128];
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		place_begin();
+		fixture_start();
 		snprintf(answer, sizeof answer, "{\"ok\":false,\"code\":\"%s\",\"message\":\"words\"}", all[i].code);
-		serve(answer);
+		serve_answer(answer);
 		open_node();
 		CHECK_INT(vg_node_ping(node), all[i].status);
 		CHECK_STR(vg_last_error()->text, "words");
@@ -253,14 +255,14 @@ TEST(codes_become_statuses)
 	}
 }
 
-TEST(options_of_an_older_program_are_understood)
+TEST(smaller_option_structs_are_accepted)
 {
 	struct vg_node_options options = {.size = sizeof(size_t) + sizeof(char *), .no_start = 1, .timeout = 77};
 
-	place_begin();
-	options.runtime_dir = place.runtime;
-	CHECK_INT(vg_node_open(&options, &node), VG_OK); // what lies behind its size is not read
-	CHECK_STR(vg_node_socket(node), place.socket);
+	fixture_start();
+	options.runtime_dir = fixture.runtime;
+	CHECK_INT(vg_node_open(&options, &node), VG_OK); // fields after its size are not read
+	CHECK_STR(vg_node_socket(node), fixture.socket);
 	vg_node_close(node);
 	options.size = 3;
 	CHECK_INT(vg_node_open(&options, &node), VG_INVALID);
@@ -268,7 +270,7 @@ TEST(options_of_an_older_program_are_understood)
 	vg_node_close(node);
 }
 
-TEST(options_of_a_newer_program_are_refused)
+TEST(unknown_options_are_refused)
 {
 	struct {
 		struct vg_node_options known;
@@ -280,10 +282,10 @@ TEST(options_of_a_newer_program_are_refused)
 	} vgpu_options = {.known = {.size = sizeof vgpu_options, .name = "a", .memory = 1 << 20}};
 	char requests[2048];
 
-	place_begin();
-	serve("{\"ok\":true,\"vgpu\":{}}");
-	node_options.known.runtime_dir = place.runtime;
-	CHECK_INT(vg_node_open(&node_options.known, &node), VG_OK); // a field that is zero is not used
+	fixture_start();
+	serve_answer("{\"ok\":true,\"vgpu\":{}}");
+	node_options.known.runtime_dir = fixture.runtime;
+	CHECK_INT(vg_node_open(&node_options.known, &node), VG_OK); // unknown fields must be zero
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_OK);
 	vgpu_options.known.device_mode_count = 1;
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_INVALID);
@@ -295,7 +297,7 @@ TEST(options_of_a_newer_program_are_refused)
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_INVALID);
 	vgpu_options.known.device_modes = &(struct vg_device_mode){"0", VG_MODE_MPS};
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_OK);
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"device_modes\":{\"0\":\"mps\"}");
 	vgpu_options.later = 1;
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_UNSUPPORTED);
@@ -307,7 +309,7 @@ TEST(options_of_a_newer_program_are_refused)
 	CHECK(!node);
 }
 
-static const char *variable(char **environment, const char *name)
+static const char *find_variable(char **environment, const char *name)
 {
 	const char *found = NULL;
 	size_t length = strlen(name);
@@ -321,7 +323,7 @@ static const char *variable(char **environment, const char *name)
 	return found ? found : "(none)";
 }
 
-TEST(an_entrance_makes_environments)
+TEST(entrance_builds_environment)
 {
 	char *const base[] = {"A=1",
 			      "LD_PRELOAD=/x/libvirgate-cuda.so /x/other.so",
@@ -333,8 +335,9 @@ TEST(an_entrance_makes_environments)
 	struct vg_entrance *entrance;
 	char expected[1024];
 
-	place_begin();
-	serve("{\"ok\":true,\"name\":\"v-1\",\"ledger\":\"/l/v-1\",\"uuid\":\"GPU-9\",\"memory\":5,\"share\":0}");
+	fixture_start();
+	serve_answer("{\"ok\":true,\"name\":\"v-1\",\"ledger\":\"/l/v-1\",\"uuid\":\"GPU-9\",\"memory\":5,"
+		     "\"share\":0}");
 	open_node();
 	CHECK_INT(vg_vgpu_enter(node, NULL,
 				&(struct vg_vgpu_options){.size = sizeof(struct vg_vgpu_options), .memory = 5},
@@ -343,30 +346,30 @@ TEST(an_entrance_makes_environments)
 	CHECK_STR(vg_entrance_name(entrance), "v-1");
 	CHECK_STR(vg_entrance_ledger(entrance), "/l/v-1");
 	CHECK_INT(vg_entrance_memory(entrance), 5);
-	for (int i = 0; i < 2; i++) { // again: the first is replaced
+	for (int i = 0; i < 2; i++) { // the second environment replaces the first
 		char **environment = vg_entrance_environment(entrance, base);
 		CHECK(environment);
-		CHECK_STR(variable(environment, "A"), "1");
-		CHECK_STR(variable(environment, "Z"), "");
-		CHECK_STR(variable(environment, "VIRGATE_LEDGER"), "/l/v-1");
-		CHECK_STR(variable(environment, "VIRGATE_SIM"), "(none)");
-		CHECK_STR(variable(environment, "CUDA_VISIBLE_DEVICES"), "GPU-9");
+		CHECK_STR(find_variable(environment, "A"), "1");
+		CHECK_STR(find_variable(environment, "Z"), "");
+		CHECK_STR(find_variable(environment, "VIRGATE_LEDGER"), "/l/v-1");
+		CHECK_STR(find_variable(environment, "VIRGATE_SIM"), "(none)");
+		CHECK_STR(find_variable(environment, "CUDA_VISIBLE_DEVICES"), "GPU-9");
 		snprintf(expected, sizeof expected, "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:/x/other.so",
 			 STANDIN_DIR, STANDIN_DIR);
-		CHECK_STR(variable(environment, "LD_PRELOAD"), expected);
+		CHECK_STR(find_variable(environment, "LD_PRELOAD"), expected);
 	}
 	char **alone = vg_entrance_environment(entrance, NULL);
-	CHECK_STR(variable(alone, "VIRGATE_VGPU"), "v-1");
+	CHECK_STR(find_variable(alone, "VIRGATE_VGPU"), "v-1");
 	vg_entrance_free(entrance);
 	vg_node_close(node);
 }
 
-TEST(a_daemon_that_never_answers_is_given_up)
+TEST(silent_daemon_times_out)
 {
 	struct sockaddr_un address;
 
-	place_begin();
-	CHECK_INT(vg_wire_address(place.socket, &address), 0);
+	fixture_start();
+	CHECK_INT(vg_wire_address(fixture.socket, &address), 0);
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 	CHECK_INT(listen(listener, 4), 0);
@@ -378,7 +381,7 @@ TEST(a_daemon_that_never_answers_is_given_up)
 	close(listener);
 }
 
-static void *ask(void *unused)
+static void *use_node(void *unused)
 {
 	for (int i = 0; i < 20; i++)
 		if (vg_node_ping(node) != VG_OK)
@@ -386,16 +389,16 @@ static void *ask(void *unused)
 	return NULL;
 }
 
-TEST(threads_share_a_node)
+TEST(threads_use_one_node)
 {
 	pthread_t threads[8];
 	void *failed;
 
-	place_begin();
-	serve("{\"ok\":true}");
+	fixture_start();
+	serve_answer("{\"ok\":true}");
 	open_node();
 	for (int i = 0; i < 8; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, ask, NULL), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, use_node, NULL), 0);
 	for (int i = 0; i < 8; i++) {
 		pthread_join(threads[i], &failed);
 		CHECK(!failed);

@@ -1,11 +1,12 @@
-// Completion: what the program offers, and what becomes of it in real shells.
-#include "served.h"
+// Completion: the candidates that the program prints, and completion in real shells.
+#include "fixture.h"
 #include "terminal.h"
 #include "verb.h"
 
 static const char vgpus[] =
 	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,"
-	"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"ann\","
+	"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\","
+	"\"owner\":\"ann\","
 	"\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,\"tenants\":[],\"shared\":0}]}";
 static const char devices[] =
 	"{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA Something: new\",\"memory\":1,"
@@ -14,11 +15,11 @@ static const char devices[] =
 
 // ---- the program ----------------------------------------------------------------------------------------
 
-// What `virgate complete` prints for these words, the last of them incomplete.
+// Runs `virgate complete` with these words, of which the last is incomplete. The value is its output.
 #define OFFERS(...)                                                                                \
 	(VIRGATE_RUN("complete", "--", __VA_ARGS__) == 0 ? result.out : "it failed")
 
-// Is that a line of `text`, with or without a description?
+// Returns whether `text` has the line `candidate`, with or without a description.
 static bool has_line(const char *text, const char *candidate)
 {
 	size_t length = strlen(candidate);
@@ -33,7 +34,7 @@ TEST(every_verb_and_option_is_offered)
 {
 	char text[128];
 
-	place_begin();
+	fixture_start();
 	OFFERS("");
 	for (int i = 0; verbs[i]; i++) {
 		if (!verb_family(verbs[i]))
@@ -62,14 +63,14 @@ TEST(every_verb_and_option_is_offered)
 	}
 }
 
-TEST(a_line_is_read_as_the_verb_reads_it)
+TEST(line_is_parsed_like_the_verb)
 {
-	place_begin();
-	serve(vgpus);
+	fixture_start();
+	serve_answer(vgpus);
 	CHECK_CONTAINS(OFFERS("cre"), "create\tCreate a vGPU that stays");
 	CHECK_STR(OFFERS("inspect", ""), "train\n");
 	CHECK_STR(OFFERS("list", ""), "train\n");
-	CHECK_STR(OFFERS("inspect", "train", ""), ""); // it takes one
+	CHECK_STR(OFFERS("inspect", "train", ""), ""); // the verb takes one word
 	CHECK_STR(OFFERS("rm", "other", ""), "train\n");
 	CHECK_STR(OFFERS("inspect", "--", "-"), "");
 	CHECK_STR(OFFERS("create", "--memory", ""), "");
@@ -77,7 +78,7 @@ TEST(a_line_is_read_as_the_verb_reads_it)
 	CHECK_STR(OFFERS("kill", "train", "-s", "TER"), "TERM\n");
 	CHECK_STR(OFFERS("run", "--vgpu", "t"), "train\n");
 	CHECK_STR(OFFERS("run", "--vgpu=t"), "--vgpu=train\n");
-	CHECK_STR(OFFERS("run", "--vgpu", "=", "t"), "train\n"); // as bash has it
+	CHECK_STR(OFFERS("run", "--vgpu", "=", "t"), "train\n"); // bash passes three words
 	CHECK_STR(OFFERS("run", "--vgpu", "="), "train\n");
 	CHECK_STR(OFFERS("completion", ""), "bash\nfish\nzsh\n");
 	CHECK_STR(OFFERS("audit", "verify", "/tm"), ":files\n");
@@ -88,25 +89,25 @@ TEST(a_line_is_read_as_the_verb_reads_it)
 	CHECK_STR(OFFERS("help", "run", ""), "");
 	CHECK_STR(OFFERS("zebra", ""), "");
 	CHECK_STR(OFFERS("share", "zebra", ""), "");
-	serve(devices);
+	serve_answer(devices);
 	CHECK_STR(OFFERS("run", "--device", ""), "0\tNVIDIA Something: new\nGPU-1\tNVIDIA Something: new\n");
 }
 
-TEST(the_line_of_a_program_is_its_own)
+TEST(program_arguments_are_left_to_the_shell)
 {
-	place_begin();
+	fixture_start();
 	CHECK_STR(OFFERS("run", "-m", "1G", "--", "pyth"), ":commands\n");
 	CHECK_STR(OFFERS("run", "-m", "1G", "--", "python", "--"), ":arguments 4\n");
 	CHECK_STR(OFFERS("run", "-m", "1G", "python", "-"), ":arguments 3\n");
 	CHECK_CONTAINS(OFFERS("run", "-m", "1G", "--na"), "--name\t");
-	// bash parts words at '='. The numbers are those of its words.
+	// bash splits words at '='. The numbers count its words.
 	CHECK_CONTAINS(OFFERS("run", "--memory", "=", "1G", "--sim", "=", "devices", "=", "2", "--na"), "--name\t");
 	CHECK_STR(OFFERS("run", "--memory", "=", "1G", "--", "python", "--x", "=", "y"), ":arguments 5\n");
 }
 
-TEST(no_daemon_is_started_by_a_key)
+TEST(completion_starts_no_daemon)
 {
-	place_begin();
+	fixture_start();
 	setenv("VIRGATE_DAEMON", "/bin/false", 1);
 	setenv("VIRGATE_NVML", "/nowhere", 1);
 	CHECK_STR(OFFERS("inspect", ""), "");
@@ -115,9 +116,9 @@ TEST(no_daemon_is_started_by_a_key)
 	unsetenv("VIRGATE_NVML");
 }
 
-TEST(a_script_for_each_shell)
+TEST(each_shell_has_a_script)
 {
-	place_begin();
+	fixture_start();
 	CHECK_INT(VIRGATE_RUN("completion"), 2);
 	CHECK_CONTAINS(result.err, "for which shell? give bash, zsh or fish");
 	CHECK_INT(VIRGATE_RUN("completion", "tcsh"), 2);
@@ -126,7 +127,7 @@ TEST(a_script_for_each_shell)
 
 // ---- the shells -----------------------------------------------------------------------------------------
 
-static void need(const char *shell)
+static void require_program(const char *shell)
 {
 	char command[64];
 
@@ -135,8 +136,8 @@ static void need(const char *shell)
 		SKIP("%s is not installed", shell);
 }
 
-// The program is `virgate` in PATH there.
-static void make_path(void)
+// Puts a directory with the program as `virgate` into PATH.
+static void set_path(void)
 {
 	char path[2048];
 
@@ -144,36 +145,37 @@ static void make_path(void)
 	setenv("PATH", path, 1);
 }
 
-// Each of these completes the line as a user's key does, and leaves what is offered in `seen`.
-static void in_bash(const char *line)
+// The next functions complete a line as a key press does, and store the candidates in `seen`.
+static void complete_in_bash(const char *line)
 {
 	static const char script[] =
 		"source <(virgate completion bash)\n"
-		"read -ra COMP_WORDS <<<\"${1//=/ = }\"\n" // as readline parts them
+		"read -ra COMP_WORDS <<<\"${1//=/ = }\"\n" // splits words as readline does
 		"[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
 		"COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
 		"_virgate\n"
 		"printf '%s\\n' \"${COMPREPLY[@]}\"\n";
-	pid_t child = begin((const char *const[]){"/bin/bash", "-c", script, "bash", line, NULL});
+	pid_t child = start_program((const char *const[]){"/bin/bash", "-c", script, "bash", line, NULL});
 
-	CHECK_INT(finish(child), 0);
+	CHECK_INT(wait_for_program(child), 0);
 	snprintf(seen, sizeof seen, "%s", result.out);
 }
 
-static void in_fish(const char *line)
+static void complete_in_fish(const char *line)
 {
 	static const char script[] = "virgate completion fish | source; complete -C \"$argv[1]\"";
 	char path[128];
 
-	snprintf(path, sizeof path, "%s/home", place.folder);
+	snprintf(path, sizeof path, "%s/home", fixture.directory);
 	mkdir(path, 0700);
-	setenv("HOME", path, 1); // it writes there
-	pid_t child = begin((const char *const[]){"/usr/bin/env", "fish", "--no-config", "-c", script, line, NULL});
-	CHECK_INT(finish(child), 0);
+	setenv("HOME", path, 1); // fish writes there
+	pid_t child = start_program((const char *const[]){"/usr/bin/env", "fish", "--no-config", "-c", script, line,
+							  NULL});
+	CHECK_INT(wait_for_program(child), 0);
 	snprintf(seen, sizeof seen, "%s", result.out);
 }
 
-// zsh completes on a terminal only: one key inserts all that fits, another writes the line into a file.
+// zsh completes only on a terminal: one key inserts all candidates, another writes the line to a file.
 static void start_zsh(void)
 {
 	static const char settings[] =
@@ -188,36 +190,36 @@ static void start_zsh(void)
 		"bindkey '^T' insert-all '^X' write-line\n";
 	char path[128];
 
-	setenv("HOME", place.folder, 1);
-	setenv("ZDOTDIR", place.folder, 1);
-	snprintf(path, sizeof path, "%s/.zshrc", place.folder);
+	setenv("HOME", fixture.directory, 1);
+	setenv("ZDOTDIR", fixture.directory, 1);
+	snprintf(path, sizeof path, "%s/.zshrc", fixture.directory);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(settings, file) >= 0 && fclose(file) == 0);
-	begin_on_terminal(24, 200, (const char *const[]){"zsh", "-d", "-i", NULL});
-	await_on_terminal("ready> ");
+	start_on_terminal(24, 200, (const char *const[]){"zsh", "-d", "-i", NULL});
+	wait_for_text("ready> ");
 }
 
-static void in_zsh(const char *line)
+static void complete_in_zsh(const char *line)
 {
 	char path[128], keys[256];
 
 	snprintf(keys, sizeof keys, "%s\024\030", line);
 	CHECK_INT(write(terminal, keys, strlen(keys)), strlen(keys));
-	snprintf(path, sizeof path, "%s/line", place.folder);
+	snprintf(path, sizeof path, "%s/line", fixture.directory);
 	for (int waited = 0; access(path, F_OK) != 0; waited += 5) {
 		struct pollfd readable = {.fd = terminal, .events = POLLIN};
 		if (waited > PATIENCE_MS)
 			FAIL("zsh does not answer: %s", seen);
-		if (poll(&readable, 1, 5) == 1) // its output must not fill the terminal
+		if (poll(&readable, 1, 5) == 1) // unread output would block zsh
 			CHECK(read(terminal, seen, sizeof seen - 1) > 0);
 	}
-	slurp("line", seen, sizeof seen);
+	read_file("line", seen, sizeof seen);
 	unlink(path);
 }
 
 static bool offers(const char *candidate)
 {
-	// A word of its own, in whatever the shell puts between them.
+	// Shells separate candidates with different characters.
 	size_t length = strlen(candidate);
 
 	for (const char *at = strstr(seen, candidate); at; at = strstr(at + 1, candidate))
@@ -234,7 +236,7 @@ static bool offers(const char *candidate)
 			     candidate, seen);                                                     \
 	} while (0)
 
-// `value` goes before what is offered in the place of a word with "=".
+// `value` precedes each candidate that completes a word with "=".
 static void check_shell(void (*shell)(const char *line), const char *value)
 {
 	char text[64];
@@ -253,11 +255,11 @@ static void check_shell(void (*shell)(const char *line), const char *value)
 	CHECK_OFFERED(shell, "virgate run --memory=1G -- cat /etc/passw", "/etc/passwd");
 	CHECK_OFFERED(shell, "virgate run --memory 1G -- /bin/mkd", "/bin/mkdir");
 	CHECK_OFFERED(shell, "virgate run -m 1G -- mkdi", "mkdir");
-	serve(vgpus);
+	serve_answer(vgpus);
 	CHECK_OFFERED(shell, "virgate inspect ", "train");
 	snprintf(text, sizeof text, "%strain", value);
 	CHECK_OFFERED(shell, "virgate run --vgpu=tr", text);
-	serve(devices);
+	serve_answer(devices);
 	CHECK_OFFERED(shell, "virgate run --device ", "GPU-1");
 	CHECK(offers("0"));
 	shell("virgate zebra x");
@@ -266,31 +268,31 @@ static void check_shell(void (*shell)(const char *line), const char *value)
 
 TEST(bash_completes)
 {
-	need("bash");
-	place_begin();
-	make_path();
-	check_shell(in_bash, "");
-	in_bash("virgate run -m 1G -- python --");
-	CHECK_STR(seen, "\n"); // no options of ours
+	require_program("bash");
+	fixture_start();
+	set_path();
+	check_shell(complete_in_bash, "");
+	complete_in_bash("virgate run -m 1G -- python --");
+	CHECK_STR(seen, "\n"); // no options of virgate
 }
 
 TEST(fish_completes)
 {
-	need("fish");
-	place_begin();
-	make_path();
-	check_shell(in_fish, "--vgpu=");
-	in_fish("virgate s");
-	CHECK_CONTAINS(seen, "set\tChange a vGPU's limit"); // it shows what they are
-	in_fish("virgate run --device ");
+	require_program("fish");
+	fixture_start();
+	set_path();
+	check_shell(complete_in_fish, "--vgpu=");
+	complete_in_fish("virgate s");
+	CHECK_CONTAINS(seen, "set\tChange a vGPU's limit"); // fish shows descriptions
+	complete_in_fish("virgate run --device ");
 	CHECK_CONTAINS(seen, "0\tNVIDIA Something: new\n");
 }
 
 TEST(zsh_completes)
 {
-	need("zsh");
-	place_begin();
-	make_path();
+	require_program("zsh");
+	fixture_start();
+	set_path();
 	start_zsh();
-	check_shell(in_zsh, "--vgpu=");
+	check_shell(complete_in_zsh, "--vgpu=");
 }

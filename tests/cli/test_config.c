@@ -43,26 +43,27 @@ TEST(every_key_is_read)
 	CHECK_STR(config.values[CONFIG_SWAP], "44G");
 }
 
-TEST(an_empty_file_says_nothing)
+TEST(empty_file_sets_nothing)
 {
 	CHECK_INT(read_text(""), 0);
 	for (int i = 0; i < CONFIG_COUNT; i++)
 		CHECK(!config.values[i]);
 }
 
-TEST(a_later_value_wins)
+TEST(later_value_wins)
 {
 	CHECK_INT(read_text("[run]\nmemory = 8G\nmemory = 9G"), 0);
 	CHECK_STR(config.values[CONFIG_MEMORY], "9G");
 	CHECK_STR(config.origins[CONFIG_MEMORY], "some.conf:3");
 }
 
-TEST(a_wrong_line_is_named_with_what_is_wrong)
+TEST(invalid_line_is_reported_with_reason)
 {
 	check_refused("[run]\nmemory 8G\n", "some.conf:2: \"memory 8G\" is neither [section] nor key = value");
 	check_refused("\n\n[run\n", "some.conf:3: \"[run\" has no closing bracket");
 	check_refused("[rum]\nmemory = 1G\n", "some.conf:2: unknown section [rum]: did you mean [run]?");
-	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run], [device GPU], [node] and [audit]");
+	check_refused("[zebra]\nmemory = 1G\n",
+		      "unknown section [zebra]: there are [run], [device GPU], [node] and [audit]");
 	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
 	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
 	check_refused("memory = 1G\n", "some.conf:1: \"memory\" is before the first [section]");
@@ -81,7 +82,7 @@ TEST(a_wrong_line_is_named_with_what_is_wrong)
 	check_refused("[node]\ntimeout = 0\n", "from 1 to 3600");
 }
 
-TEST(a_gpu_has_a_section)
+TEST(device_section_is_read)
 {
 	CHECK_INT(read_text("[run]\nsharing = time\n[device 1]\nsharing = mps\n"
 			    "[device\tGPU-01234567-89ab-cdef-0123-456789abcdef]\nsharing = mps\nsharing = time\n"),
@@ -105,12 +106,12 @@ TEST(a_gpu_has_a_section)
 	check_refused("[run]\nsharing = mp\n", "is not a mode");
 }
 
-TEST(the_first_mistake_is_told)
+TEST(first_mistake_is_reported)
 {
 	check_refused("[run]\nshare = 0\nmemory = x\n[", "some.conf:2: share");
 }
 
-TEST(a_line_that_is_too_long_is_told)
+TEST(long_line_is_reported)
 {
 	char text[600] = "[run]\nmemory = ";
 
@@ -118,7 +119,7 @@ TEST(a_line_that_is_too_long_is_told)
 	check_refused(text, "some.conf:2: the line is longer than");
 }
 
-TEST(a_zero_byte_is_told)
+TEST(zero_byte_is_reported)
 {
 	static const char text[] = "[run]\nmem\0ory = 1G\n";
 
@@ -136,21 +137,21 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-// flags > environment > user > system: the flags' part is in test_verbs.
-TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
+// Options override the environment, the user's file and the system's file. test_verbs.c tests the options.
+TEST(environment_overrides_user_overrides_system)
 {
-	char folder[] = "/tmp/virgate-test-XXXXXX", path[256], user[256];
+	char directory[] = "/tmp/virgate-test-XXXXXX", path[256], user[256];
 
-	CHECK(mkdtemp(folder));
+	CHECK(mkdtemp(directory));
 	for (int i = 0; i < CONFIG_COUNT; i++)
 		unsetenv(config_rows[i].variable);
-	setenv("XDG_CONFIG_HOME", folder, 1);
-	snprintf(path, sizeof path, "%s/system.conf", folder);
+	setenv("XDG_CONFIG_HOME", directory, 1);
+	snprintf(path, sizeof path, "%s/system.conf", directory);
 	setenv("VIRGATE_SYSTEM_CONFIG", path, 1);
 	write_file(path, "[run]\nmemory = 1G\nshare = 10\ndevice = 0\n");
-	snprintf(user, sizeof user, "%s/virgate", folder);
+	snprintf(user, sizeof user, "%s/virgate", directory);
 	mkdir(user, 0700);
-	snprintf(user, sizeof user, "%s/virgate/virgate.conf", folder);
+	snprintf(user, sizeof user, "%s/virgate/virgate.conf", directory);
 	write_file(user, "[run]\nmemory = 2G\nshare = 20\n");
 	setenv("VIRGATE_MEMORY", "3G", 1);
 
@@ -160,14 +161,14 @@ TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
 	CHECK_STR(config.origins[CONFIG_MEMORY], "VIRGATE_MEMORY");
 	CHECK_STR(config.values[CONFIG_SHARE], "20");
 	CHECK_STR(config.values[CONFIG_DEVICE], "0");
-	CHECK_STR(config.origins[CONFIG_SHARE] + strlen(folder), "/virgate/virgate.conf:3");
+	CHECK_STR(config.origins[CONFIG_SHARE] + strlen(directory), "/virgate/virgate.conf:3");
 
 	write_file(path, "[device 0]\nsharing = mps\n");
 	write_file(user, "[run]\nsharing = time\n[device 0]\nsharing = time\n");
 	config_finish(&config);
 	CHECK_INT(config_load(&config, &error), 0);
 	CHECK_INT(config.device_count, 2);
-	CHECK_STR(config.devices[1].sharing, "time"); // the last one holds
+	CHECK_STR(config.devices[1].sharing, "time"); // the last one counts
 	setenv("VIRGATE_SHARING", "mps", 1);
 	config_finish(&config);
 	CHECK_INT(config_load(&config, &error), 0);
@@ -187,7 +188,7 @@ TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
 	CHECK_CONTAINS(error.text, "/virgate/virgate.conf:2: memory");
 
 	CHECK_INT(unlink(user), 0);
-	CHECK_INT(mkdir(user, 0700), 0); // there, but nothing to be read
+	CHECK_INT(mkdir(user, 0700), 0); // a directory
 	CHECK_INT(config_load(&config, &error), 1);
 	CHECK_CONTAINS(error.text, "is not a regular file");
 	rmdir(user);
@@ -197,7 +198,7 @@ TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
 	config_finish(&config);
 	CHECK_INT(config_load(&config, &error), 0);
 	CHECK(!config.values[CONFIG_MEMORY]);
-	snprintf(user, sizeof user, "%s/virgate", folder);
+	snprintf(user, sizeof user, "%s/virgate", directory);
 	rmdir(user);
-	rmdir(folder);
+	rmdir(directory);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_exports.sh LIBRARY HEADER...: the library exports what the headers declare, and nothing else.
+# test_exports.sh LIBRARY HEADER...: checks that the library exports exactly what the headers declare.
 set -u
 library=$1
 shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_headers.sh INCLUDE HEADER...: each public header compiles alone, as C11 and as C++17, and
-# by both compilers that are there.
+# test_headers.sh INCLUDE HEADER...: checks that each public header compiles alone, as C11 and as C++17, with gcc and
+# clang where they are installed.
 set -u
 include=$1
 shift

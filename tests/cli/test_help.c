@@ -1,10 +1,10 @@
-// Help and version, and output that cannot be written.
-#include "served.h"
+// Help and version, and write errors.
+#include "fixture.h"
 #include "virgate/version.h"
 
 TEST(help_and_version)
 {
-	place_begin();
+	fixture_start();
 	CHECK_INT(VIRGATE_RUN("--version"), 0);
 	CHECK_STR(result.out, "virgate " VG_VERSION_TEXT "\n");
 	CHECK_STR(VG_VERSION_TEXT, PROJECT_VERSION);
@@ -23,12 +23,12 @@ TEST(help_and_version)
 	CHECK_CONTAINS(result.out, "usage: virgate share produce ");
 	CHECK_INT(VIRGATE_RUN("share", "produce", "--help"), 0);
 	CHECK_CONTAINS(result.out, "--timeout SECONDS");
-	CHECK_INT(finish(begin((const char *const[]){VIRGATE, NULL})), 2);
+	CHECK_INT(wait_for_program(start_program((const char *const[]){VIRGATE, NULL})), 2);
 	CHECK_CONTAINS(result.err, "usage: virgate VERB");
 }
 
-// The longest line of the text that is behind the usage, and how many lines there are.
-static size_t widest_line(const char *text, int *ret_lines)
+// Returns the length of the longest line after the usage, and counts the lines.
+static size_t measure_lines(const char *text, int *ret_lines)
 {
 	size_t widest = 0;
 
@@ -44,9 +44,9 @@ TEST(help_fits_on_a_screen)
 {
 	int lines;
 
-	place_begin();
+	fixture_start();
 	CHECK_INT(VIRGATE_RUN("help"), 0);
-	CHECK(widest_line(result.out, &lines) <= 80);
+	CHECK(measure_lines(result.out, &lines) <= 80);
 	CHECK(lines <= 40);
 	CHECK_CONTAINS(result.out, "\nVirtual GPUs (vGPUs):\n  run         Run a program inside a vGPU\n");
 	CHECK_CONTAINS(result.out, "\nCheckpoint and restore:\n  dump ");
@@ -60,14 +60,14 @@ TEST(help_fits_on_a_screen)
 					    "suspend", "resume", "create"};
 	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
 		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
-		if (widest_line(strstr(result.out, "\n\n"), &lines) > 80)
+		if (measure_lines(strstr(result.out, "\n\n"), &lines) > 80)
 			FAIL("a line is too wide in %s", result.out);
 	}
 }
 
-TEST(output_that_cannot_be_written_is_a_failure)
+TEST(write_error_is_a_failure)
 {
-	place_begin();
+	fixture_start();
 	int status = system(VIRGATE " help >/dev/full 2>/dev/null");
 	CHECK_INT(WEXITSTATUS(status), 1);
 }

@@ -1,11 +1,11 @@
-// What other users wrote and named, on the terminal of whoever runs the verbs: no control character and no change of
-// direction gets there, and JSON stays JSON.
+// Hostile texts and names of other users: no control character and no change of text direction reaches the terminal,
+// and JSON stays valid.
 #include <jansson.h>
 
 #include "base/printable.h"
-#include "served.h"
+#include "fixture.h"
 
-// As JSON, and as the text that it is: ESC, C1, DEL, a line break, a right-to-left override.
+// The hostile text in JSON and as a string: ESC, C1, DEL, a line break, a right-to-left override.
 #define HOSTILE "\\u001b[31m\\u009b2J\\u007f\\n\\u202ex"
 static const char hostile[] = "\033[31m\xc2\x9b" "2J\177\n\xe2\x80\xaex";
 
@@ -23,7 +23,7 @@ static void check_clean(const char *text, const char *verb)
 
 static int run_clean(const char *const *words)
 {
-	int code = finish(begin(words));
+	int code = wait_for_program(start_program(words));
 
 	check_clean(result.out, words[1]);
 	check_clean(result.err, words[1]);
@@ -32,7 +32,7 @@ static int run_clean(const char *const *words)
 
 #define RUN_CLEAN(...) run_clean(WORDS(__VA_ARGS__))
 
-static bool holds_hostile(const json_t *value)
+static bool contains_hostile(const json_t *value)
 {
 	const char *key, *text = json_string_value(value);
 	bool found = text && strstr(text, hostile);
@@ -40,13 +40,13 @@ static bool holds_hostile(const json_t *value)
 	size_t i;
 
 	json_array_foreach((json_t *)value, i, item)
-		found |= holds_hostile(item);
+		found |= contains_hostile(item);
 	json_object_foreach((json_t *)value, key, item)
-		found |= holds_hostile(item);
+		found |= contains_hostile(item);
 	return found;
 }
 
-// The text is still there for programs.
+// Programs get the text unchanged.
 static void check_json(void)
 {
 	json_error_t error;
@@ -54,32 +54,36 @@ static void check_json(void)
 
 	if (!json)
 		FAIL("not JSON (%s): %s", error.text, result.out);
-	CHECK(holds_hostile(json));
+	CHECK(contains_hostile(json));
 	json_decref(json);
 }
 
 #define EVICTION                                                                                                       \
-	"{\"state\":\"" HOSTILE "\",\"suspended\":true,\"pending\":false,\"reason\":\"thread\",\"call\":\"" HOSTILE "\","   \
-	"\"error\":0,\"bytes\":1,\"host\":1,\"missing\":1,\"state_ns\":1,\"moved_ns\":1,\"waited_ns\":1,\"waiting\":1,"      \
+	"{\"state\":\"" HOSTILE "\",\"suspended\":true,\"pending\":false,\"reason\":\"thread\"," \
+	"\"call\":\"" HOSTILE "\"," \
+	"\"error\":0,\"bytes\":1,\"host\":1,\"missing\":1,\"state_ns\":1,\"moved_ns\":1,\"waited_ns\":1," \
+	"\"waiting\":1," \
 	"\"moves\":1}"
 #define VGPU                                                                                                           \
-	"{\"name\":\"" HOSTILE "\",\"uuid\":\"" HOSTILE "\",\"device\":0,\"memory\":1,\"charged\":1,\"overhead\":1,"             \
-	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE "\","             \
-	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\","              \
-	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false,\"eviction\":" EVICTION "}],"              \
-	"\"shared\":0,\"evictable\":true,\"swap\":1,\"eviction\":{\"state\":\"" HOSTILE "\",\"suspended\":true,"                      \
+	"{\"name\":\"" HOSTILE "\",\"uuid\":\"" HOSTILE "\",\"device\":0,\"memory\":1,\"charged\":1,\"overhead\":1," \
+	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\"," \
+	"\"group\":\"" HOSTILE "\"," \
+	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\"," \
+	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false,\"eviction\":" EVICTION "}]," \
+	"\"shared\":0,\"evictable\":true,\"swap\":1,\"eviction\":{\"state\":\"" HOSTILE "\",\"suspended\":true," \
 	"\"on_gpu\":1,\"in_host\":1},"                                                                                 \
-	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1,"              \
+	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1," \
 	"\"gpu_ns\":1,\"waited_ns\":1,\"turns\":1,\"holder\":\"" HOSTILE "\",\"quantum_ns\":1,\"handovers\":1}}"
 
-TEST(listings_of_hostile_names)
+TEST(listings_escape_hostile_names)
 {
 	static const char *const verbs[][4] = {{"ps"}, {"inspect", "x"}, {"devices"}, {"logs", "x"}, {"share", "list"}};
 
-	place_begin();
-	serve("{\"ok\":true,\"vgpus\":[" VGPU "],\"vgpu\":" VGPU ","
+	fixture_start();
+	serve_answer("{\"ok\":true,\"vgpus\":[" VGPU "],\"vgpu\":" VGPU ","
 	      "\"devices\":[{\"index\":0,\"uuid\":\"" HOSTILE "\",\"name\":\"" HOSTILE "\",\"memory\":1,"
-	      "\"memory_used\":1,\"reserved\":1,\"vgpus\":1,\"driver\":\"" HOSTILE "\",\"compute_capability\":\"" HOSTILE
+	      "\"memory_used\":1,\"reserved\":1,\"vgpus\":1,\"driver\":\"" HOSTILE "\","
+	      "\"compute_capability\":\"" HOSTILE
 	      "\",\"simulated\":true}],"
 	      "\"refusals\":[{\"time\":1,\"pid\":12,\"entry\":\"" HOSTILE
 	      "\",\"asked\":1,\"charged\":1,\"limit\":1,\"overhead\":1}],"
@@ -103,13 +107,13 @@ TEST(listings_of_hostile_names)
 	CHECK_STR(result.out, "");
 }
 
-TEST(messages_of_a_hostile_daemon)
+TEST(messages_escape_text_of_daemon)
 {
 	static const char *const verbs[][3] = {{"ps"},	       {"inspect", "x"}, {"rm", "x"},	 {"kill", "x"},
 					       {"logs", "x"}, {"suspend", "x"}, {"resume", "x"}};
 
-	place_begin();
-	serve("{\"ok\":false,\"code\":\"denied\",\"message\":\"" HOSTILE "\"}");
+	fixture_start();
+	serve_answer("{\"ok\":false,\"code\":\"denied\",\"message\":\"" HOSTILE "\"}");
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		const char *const words[] = {VIRGATE, verbs[i][0], verbs[i][1], NULL};
 		CHECK_INT(run_clean(words), 1);
@@ -117,28 +121,31 @@ TEST(messages_of_a_hostile_daemon)
 	}
 }
 
-TEST(processes_of_hostile_names)
+TEST(names_of_processes_are_escaped)
 {
-	place_begin();
-	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,\"command\":\""
+	fixture_start();
+	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,"
+									       "\"command\":\""
 					    HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
-	CHECK(RUN_CLEAN("suspend", "x") != 0); // the name that is asked for next is no name
-	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,\"command\":\"" HOSTILE
+	CHECK(RUN_CLEAN("suspend", "x") != 0); // the next request would have an invalid name
+	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,"
+					    "\"command\":\"" HOSTILE
 					    "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
 	CHECK_INT(RUN_CLEAN("suspend", "x"), 3);
-	CHECK_CONTAINS(result.err, "process 4711 (?[31m?2J???x) could not be suspended: a thread did not return from ?[31m");
+	CHECK_CONTAINS(result.err,
+		       "process 4711 (?[31m?2J???x) could not be suspended: a thread did not return from ?[31m");
 }
 
-// A shell expands `*` in a directory of others to such words.
-TEST(words_that_others_chose)
+// A shell expands `*` in a directory of another user to such words.
+TEST(hostile_arguments_are_escaped)
 {
 	static const char *const verbs[] = {"inspect", "rm", "kill", "logs", "ps", "suspend", "resume"};
 	char path[256];
 
-	place_begin();
-	serve("{\"ok\":false,\"code\":\"not_found\",\"message\":\"none\"}");
+	fixture_start();
+	serve_answer("{\"ok\":false,\"code\":\"not_found\",\"message\":\"none\"}");
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		CHECK(RUN_CLEAN(verbs[i], hostile) != 0);
 	CHECK(RUN_CLEAN("image", "list", hostile) != 0);
@@ -150,8 +157,8 @@ TEST(words_that_others_chose)
 	CHECK(RUN_CLEAN(hostile) != 0);
 	CHECK(RUN_CLEAN("ps", hostile + 1) != 0);
 	CHECK(RUN_CLEAN("run", "--memory", hostile, "true") != 0);
-	// Of bytes that are no UTF-8.
-	snprintf(path, sizeof path, "%s/\x9b" "31m\xff", place.folder);
+	// A name that is not UTF-8.
+	snprintf(path, sizeof path, "%s/\x9b" "31m\xff", fixture.directory);
 	CHECK_INT(mkdir(path, 0700), 0);
 	CHECK_INT(RUN_CLEAN("image", "list", path), 0);
 	CHECK_INT(RUN_CLEAN("image", "list", path, "--json"), 0);
@@ -159,9 +166,9 @@ TEST(words_that_others_chose)
 	CHECK(RUN_CLEAN("image", "verify", path, "--json") != 0);
 }
 
-TEST(a_check_of_the_machine)
+TEST(doctor_escapes_hostile_text)
 {
-	place_begin();
+	fixture_start();
 	setenv("VIRGATE_CRIU", "/\x9b" "31m\xe2\x80\xae\xff\033[2J", 1);
 	RUN_CLEAN("doctor", "cuda");
 	CHECK_CONTAINS(result.out, "/?31m???[2J");
@@ -173,18 +180,18 @@ TEST(a_check_of_the_machine)
 	unsetenv("VIRGATE_CRIU");
 }
 
-// With sudo the settings may be another user's, and so may what a word names.
-TEST(a_fifo_is_not_waited_for)
+// With sudo, the settings and named files may belong to another user.
+TEST(fifo_does_not_block)
 {
 	char path[128];
 
-	place_begin();
-	serve("{\"ok\":true,\"vgpus\":[]}");
-	snprintf(path, sizeof path, "%s/virgate", place.folder);
+	fixture_start();
+	serve_answer("{\"ok\":true,\"vgpus\":[]}");
+	snprintf(path, sizeof path, "%s/virgate", fixture.directory);
 	CHECK_INT(mkdir(path, 0700), 0);
 	strcat(path, "/virgate.conf");
 	CHECK_INT(mkfifo(path, 0700), 0);
-	alarm(60); // instead of waiting for ever
+	alarm(60); // ends the test if the verb blocks
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
 	CHECK_CONTAINS(result.err, "/virgate/virgate.conf: is not a regular file");
 	setenv("XDG_CONFIG_HOME", "/nowhere", 1);

@@ -1,9 +1,9 @@
 #!/bin/bash
-# test_install.sh BUILD GUIDE TUTORIAL [FILE…]: what `make install` puts down works from there: the programs with the
-# simulated driver, the libraries by pkg-config (shared and static), the guide's example, pages,
-# completion, unit. The simulator is found in every layout: the configured library directory (multiarch on
-# Debian) below a staged prefix and below /usr, and lib, as a bundle has it.
-# FILE: further libraries, by their names in the directory of the interposers.
+# test_install.sh BUILD GUIDE TUTORIAL [FILE…]: checks an installation by `make install`: the programs with the
+# simulated driver, the libraries with pkg-config (shared and static), the example of the guide, pages, completion, the
+# systemd unit. The simulated driver must be found in every layout: in the configured library directory (multiarch on
+# Debian) below a staged prefix and below /usr, and in lib, as in a bundle. FILE: another library in the directory of
+# the interposers.
 set -uo pipefail
 build=$1 guide=$2 tutorial=$3
 shift 3
@@ -32,7 +32,7 @@ libdir=$(dirname "$(dirname "$package")")
 export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$libdir
 sed -n '/^```c$/,/^```$/p' "$guide" | grep -v '^```' >"$place/example.c"
 
-# A node of its own, of what was installed.
+# A node that runs the installed programs.
 mkdir -m 700 "$place/run" "$place/state" "$place/sim"
 export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
 unset VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML LD_PRELOAD
@@ -63,7 +63,8 @@ fi
 check "the daemon ends" "$prefix/bin/virgate" shutdown --sim
 check "the program" test "$("$prefix/bin/virgate" --version)" = "virgate $(pkg-config --modversion virgate)"
 check "the pkg-config file" pkg-config --exists virgate
-check "it names what the archive needs" test "$(pkg-config --print-requires-private virgate | sort | tr '\n' ' ')" = "jansson liblz4 libsodium libzstd "
+needed=$(pkg-config --print-requires-private virgate | sort | tr '\n' ' ')
+check "it names what the archive needs" test "$needed" = "jansson liblz4 libsodium libzstd "
 compile() { # PROGRAM FLAGS…
 	cc -std=gnu17 -Wall -Werror "$place/example.c" -o "$place/$1" "${@:2}"
 }
@@ -71,7 +72,7 @@ sed -n '/^```c$/,/^```$/p' "$tutorial" | grep -v '^```' >"$place/add.c"
 # shellcheck disable=SC2046
 check "the tutorial's program" cc "$place/add.c" -o "$place/add" $(pkg-config --cflags --libs virgate)
 
-# simulator_is_found LAYOUT BIN LIBDIR: nothing but VIRGATE_SIM or --sim says where it lies.
+# simulator_is_found LAYOUT BIN LIBDIR: only VIRGATE_SIM or --sim is given, not its directory.
 system_daemon() { # BIN
 	local ready serving
 	coproc daemon { VIRGATE_SIM=1 exec "$1/virgated" --system --ready-fd 3 3>&1 2>"$place/daemon.log"; }
@@ -87,10 +88,11 @@ simulator_is_found() {
 	export LD_LIBRARY_PATH=$3
 	check "$layout the tutorial's program" sh -c "VIRGATE_SIM=1 '$place/add' | grep '^100000 elements, 0 wrong$'"
 	check "$layout share selftest" "$bin/virgate" share selftest --sim
-	check "$layout doctor" sh -c "'$bin/virgate' doctor --sim | grep 'driver library.*$3.*sim/libcuda.so.1 (simulated)'"
+	check "$layout doctor" sh -c \
+		"'$bin/virgate' doctor --sim | grep 'driver library.*$3.*sim/libcuda.so.1 (simulated)'"
 	check "$layout the system's daemon" system_daemon "$bin"
 }
-copy_layout() { # ROOT LIBDIR: of what programs and libraries are there, as links
+copy_layout() { # ROOT LIBDIR: links the installed programs and libraries into a layout
 	mkdir -p "$1/bin" "$1/$2"
 	cp -al "$prefix"/bin/virgate* "$1/bin/"
 	cp -al "$libdir"/libvirgate.so* "$libdir/virgate" "$1/$2/"
@@ -115,7 +117,8 @@ for file in man1/virgate.1 man1/virgate-run.1 man8/virgated.8 man5/virgate.conf.
 done
 check "the reference" grep -q '^#### vg_stream_create$' "$prefix/share/doc/virgate/docs/reference.md"
 check "the page vg_stream.3" sh -c "head -n 40 '$prefix'/share/man/man3/vg_stream.3 | grep -q '^.TH \"vg_stream'"
-check "the completion" env PATH="$prefix/bin:$PATH" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
+completion=$prefix/share/bash-completion/completions/virgate
+check "the completion" env PATH="$prefix/bin:$PATH" bash -c "source '$completion' &&
 	COMP_WORDS=(virgate insp) COMP_CWORD=1 && _virgate && test \"\${COMPREPLY[*]}\" = inspect"
 for file in zsh/site-functions/_virgate fish/vendor_completions.d/virgate.fish; do
 	check "the completion $file" grep -q 'virgate complete' "$prefix/share/$file"
@@ -140,7 +143,8 @@ dead = [f"{page}: {link}" for page in pathlib.Path(sys.argv[1]).rglob("*.md")
 sys.exit("\n".join(dead) or 0)
 END
 }
-for file in LICENSE README.md docs/tutorial.md examples/README.md examples/library/compile.c examples/matmul.cu scripts/embed.sh; do
+for file in LICENSE README.md docs/tutorial.md examples/README.md examples/library/compile.c examples/matmul.cu \
+	scripts/embed.sh; do
 	check "the document $file" test -s "$documents/$file"
 done
 check "links between the documents" dead_links

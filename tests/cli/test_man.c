@@ -1,4 +1,4 @@
-// The manual pages against the tables they describe.
+// Compares the manual pages with the tables that they describe.
 #include <fcntl.h>
 
 #include "config.h"
@@ -22,7 +22,7 @@ static void read_page(const char *name)
 	page[length] = '\0';
 }
 
-// The page of a verb: its own, or its family's.
+// Returns the page of a verb or of its family.
 static const char *page_of(const struct verb *verb)
 {
 	const struct family *family = verb_family(verb);
@@ -63,7 +63,7 @@ TEST(every_verb_has_a_page_with_every_option)
 	}
 }
 
-// A page tells what its verb is for before it tells the options, and ends with what to read next.
+// A page describes its verb before the options, and ends with SEE ALSO.
 TEST(every_page_has_its_sections_in_order)
 {
 	static const char *const sections[] = {"\n# NAME\n",	 "\n# SYNOPSIS\n", "\n# DESCRIPTION\n",
@@ -87,7 +87,7 @@ TEST(every_page_has_its_sections_in_order)
 	}
 }
 
-TEST(every_setting_is_in_the_page)
+TEST(every_setting_is_documented)
 {
 	char text[128];
 
@@ -111,8 +111,8 @@ TEST(every_setting_is_in_the_page)
 	}
 }
 
-// The daemon's table, row for row.
-TEST(the_permissions_are_the_daemons)
+// Compares every row with the table of the daemon.
+TEST(permissions_match_the_daemon)
 {
 	static const struct {
 		const char *text;

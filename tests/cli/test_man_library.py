@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_man_library.py SOURCE BUILD CC...: each page of the library's section 3 names every public function of its header and
-none that is not there, its SYNOPSIS gets the prototype of each, and the program in its EXAMPLE compiles; no function is
-left out."""
+"""test_man_library.py SOURCE BUILD CC...: checks that each page of section 3 names every public function of its header
+and no unknown one, that its built SYNOPSIS has their prototypes, that the program in its EXAMPLE compiles, and that
+every public function has a page."""
 
 import glob
 import os
@@ -27,13 +27,14 @@ def compiles(program):
     with tempfile.NamedTemporaryFile("w", suffix=".c") as file:
         file.write(program)
         file.flush()
-        done = subprocess.run([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", f"{SOURCE}/include", file.name],
+        done = subprocess.run([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I",
+                               f"{SOURCE}/include", file.name],
                               capture_output=True, text=True, check=False)
         return done.stderr
 
 
 def prototypes(path):
-    """What the SYNOPSIS declares once the page is built; it must compile with the header."""
+    """Returns the declarations in the SYNOPSIS of the built page, which must compile with the header."""
     with open(f"{BUILD}/man/{os.path.basename(path)}", encoding="utf-8") as file:
         page = file.read()
     block = re.search(r"^# SYNOPSIS$.*?^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL).group(1)
@@ -41,8 +42,9 @@ def prototypes(path):
 
 
 def known():
-    """Every function of every header: a page may point at another's."""
-    headers = subprocess.run(["sh", "-c", f"cat {SOURCE}/include/virgate/*.h"], capture_output=True, text=True, check=True)
+    """Returns every function of every header, because a page may name functions of others."""
+    headers = subprocess.run(["sh", "-c", f"cat {SOURCE}/include/virgate/*.h"], capture_output=True, text=True,
+                             check=True)
     return functions(headers.stdout)
 
 
@@ -65,9 +67,10 @@ def main():
         check(f"{name} has prototypes that compile", compiles(re.sub(r"^cc .*$", "", block, flags=re.MULTILINE)))
         check(f"{name} has its sections", [s for s in SECTIONS if f"\n# {s}\n" not in page])
         example = re.search(r"^# EXAMPLE$.*?^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        # scdoc takes a backslash away, so that the page has two for each
-        check(f"{name} has an example that compiles", compiles(example.group(1).replace(r"\\", "\\")) if example else "none")
-        check(f"{name} writes a backslash as two", re.findall(r"^.*(?<!\\)\\(?!\\).*$", example.group(1), re.MULTILINE) if example else "")
+        # scdoc removes a backslash, so the page has two for each
+        code = example.group(1) if example else ""
+        check(f"{name} has an example that compiles", compiles(code.replace(r"\\", "\\")) if example else "none")
+        check(f"{name} writes a backslash as two", re.findall(r"^.*(?<!\\)\\(?!\\).*$", code, re.MULTILINE))
     check("every function has a page", sorted(left))
     check("every function has a prototype in a page", sorted(undeclared))
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")

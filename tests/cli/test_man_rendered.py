@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_man_rendered.py SCDOC PAGE...: scdoc loses no word of a manual page. It takes "++" at the end of a line for a
-line break, "*" and "_" for bold and underlined text, and a backslash for the sign that takes that meaning away."""
+"""test_man_rendered.py SCDOC PAGE...: checks that scdoc keeps every word of a manual page. For scdoc, "++" at the end
+of a line is a line break, "*" and "_" mark bold and underlined text, and a backslash escapes these."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ counts = {"passed": 0, "failed": 0}
 
 
 def plain(line):
-    """Text without what scdoc takes for its own, as its manual has it."""
+    """Returns a text without the marks of scdoc, by the rules of its manual."""
     line = re.sub(r"(?<!C)\+\+$", "", line, flags=re.MULTILINE)
     out, last, underlined, i = "", "", False, 0
     while i < len(line):
@@ -21,7 +21,7 @@ def plain(line):
         elif char == "_" and (not last.isalnum() or underlined and not after.isalnum()):
             underlined = not underlined
         elif char == "*" and (not last.strip() and not after.strip()):
-            out += char  # a sign between two blanks is meant to be seen
+            out += char  # a mark between two blanks is text
         elif char != "*":
             out += char
         last, i = char, i + 1
@@ -29,19 +29,20 @@ def plain(line):
 
 
 def written(page):
-    """The text that the source means."""
+    """Returns the text of the source."""
     text = []
     for i, part in enumerate(re.split(r"^\t*```$", page.split("\n", 1)[1], flags=re.MULTILINE)):
         if i % 2:
             text.append(part.replace("\\\\", "\\"))  # literal
             continue
         part = re.sub(r"^;.*$", "", part, flags=re.MULTILINE)
-        text.append(plain(re.sub(r"^\t*(?:[-.] |#+ |(?:\[\[|[|:\]])[-<>\[\]=]?(?: |$))?", "", part, flags=re.MULTILINE)))
+        lead = r"^\t*(?:[-.] |#+ |(?:\[\[|[|:\]])[-<>\[\]=]?(?: |$))?"
+        text.append(plain(re.sub(lead, "", part, flags=re.MULTILINE)))
     return " ".join(text).split()
 
 
 def rendered(page):
-    """The text that the roff shows."""
+    """Returns the text of the rendered page."""
     roff = subprocess.run([SCDOC], input=page, capture_output=True, text=True, check=True).stdout
     lines, format_of_table = [], False
     for line in roff.split("Begin generated content:")[1].split("\n")[1:]:
@@ -74,11 +75,12 @@ def check(name, problem):
 
 
 def main():
-    # The check itself: what is lost, and what is not.
+    # Tests of the check itself.
     check("a sign at a line's end", not lost("x(3)\n\n# NAME\n\nx - of C++\nis C++ code\n") and "C++ was not missed")
     check("a sign between blanks", not lost("x(3)\n\n# NAME\n\nx - n * 4 * 5\n") and "* was not missed")
-    check("a page with everything", lost("x(3)\n\n# NAME\n\nx - *bold* _under_ a\\_b n \\* 4 snake_case_name++\n_of two\nlines_.\n\n- one\n- two\n\n"
-                                         "[[ *a*\n:- b\n|  c\n:  d_e\n\n```\nif (a * b) \"\\\\n\"\n```\n\n\tindented\n"))
+    page = ("x(3)\n\n# NAME\n\nx - *bold* _under_ a\\_b n \\* 4 snake_case_name++\n_of two\nlines_.\n\n- one\n- two\n\n"
+            "[[ *a*\n:- b\n|  c\n:  d_e\n\n```\nif (a * b) \"\\\\n\"\n```\n\n\tindented\n")
+    check("a page with everything", lost(page))
     for path in PAGES:
         with open(path, encoding="utf-8") as file:
             check(path.rsplit("/", 1)[-1].removesuffix(".scd"), lost(file.read()))

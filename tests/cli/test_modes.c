@@ -1,18 +1,18 @@
-// Modes and shares on two simulated GPUs: which GPU is chosen, what the settings say of one GPU, and that a refused
-// command changes nothing. A script stands in for the control daemon of MPS.
+// Modes and compute shares on two simulated GPUs: the choice of a GPU, settings of one GPU, and refused commands, which
+// must change nothing. A script stands in for the control daemon of MPS.
 #include "live_node.h"
 
 static char uuids[2][48];
 static char control[160];
 
 // `has_mps`: the daemon finds a control daemon of MPS.
-static void begin_on_two(bool has_mps)
+static void start_on_two_gpus(bool has_mps)
 {
 	char command[700];
 
 	unsetenv("VIRGATE_MPS_CONTROL");
-	node_begin();
-	snprintf(control, sizeof control, "%s/mps-control-standin", place.folder);
+	node_start();
+	snprintf(control, sizeof control, "%s/mps-control-standin", fixture.directory);
 	snprintf(command, sizeof command, "cp '%s' '%s'", STANDIN, control);
 	CHECK_INT(system(command), 0);
 	if (has_mps)
@@ -25,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void write_file(const char *name, c
 	char path[200];
 	va_list arguments;
 
-	snprintf(path, sizeof path, "%s/%s", place.folder, name);
+	snprintf(path, sizeof path, "%s/%s", fixture.directory, name);
 	FILE *file = fopen(path, "w");
 	CHECK(file);
 	va_start(arguments, format);
@@ -34,11 +34,11 @@ __attribute__((format(printf, 2, 3))) static void write_file(const char *name, c
 	CHECK_INT(fclose(file), 0);
 }
 
-// "0 time": the GPU and the mode of the vGPU.
-static const char *place_of(const char *name)
+// Returns the GPU and the mode of a vGPU: "0 time".
+static const char *device_and_mode_of(const char *name)
 {
 	static char text[32];
-	json_t *json = listing(WORDS("inspect", name, "--json")), *vgpu = json_object_get(json, "vgpu");
+	json_t *json = read_listing(WORDS("inspect", name, "--json")), *vgpu = json_object_get(json, "vgpu");
 
 	snprintf(text, sizeof text, "%d %s", (int)json_integer_value(json_object_get(vgpu, "device")),
 		 json_string_value(json_object_get(vgpu, "mode")));
@@ -52,7 +52,7 @@ struct program {
 	int input;
 };
 
-static struct program start_program(const char *const *words)
+static struct program start_and_wait(const char *const *words)
 {
 	char text[64] = "";
 	int input[2];
@@ -62,84 +62,84 @@ static struct program start_program(const char *const *words)
 	int saved = dup(0);
 	dup2(input[0], 0);
 	close(input[0]);
-	struct program program = {begin(words), input[1]};
+	struct program program = {start_program(words), input[1]};
 	dup2(saved, 0);
 	close(saved);
 	for (int i = 0; i < 1000 && !strchr(text, '\n') && waitpid(program.pid, NULL, WNOHANG) == 0; i++) {
 		usleep(10000);
-		slurp("out", text, sizeof text);
+		read_file("out", text, sizeof text);
 	}
-	slurp("err", result.err, sizeof result.err);
+	read_file("err", result.err, sizeof result.err);
 	if (!strchr(text, '\n'))
 		FAIL("%s: %s", words[1], result.err);
 	return program;
 }
 
-#define PROGRAM(...) start_program(WORDS("run", __VA_ARGS__, "--", "sh", "-c", "echo started; read line; exit 0"))
+#define PROGRAM(...) start_and_wait(WORDS("run", __VA_ARGS__, "--", "sh", "-c", "echo started; read line; exit 0"))
 
-static void end_program(struct program program)
+static void stop_program(struct program program)
 {
 	close(program.input);
-	CHECK_INT(finish(program.pid), 0);
+	CHECK_INT(wait_for_program(program.pid), 0);
 }
 
-TEST(a_gpu_is_chosen_where_programs_of_the_mode_may_run)
+TEST(gpu_with_matching_mode_is_chosen)
 {
-	begin_on_two(true);
+	start_on_two_gpus(true);
 	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "2G", "--device", "1"), 0);
 	struct program first = PROGRAM("--name", "first", "--memory", "256M", "--mode", "mps");
-	CHECK_STR(place_of("first"), "0 mps"); // it has the most room
+	CHECK_STR(device_and_mode_of("first"), "0 mps"); // it has the most free memory
 	struct program second = PROGRAM("--name", "second", "--memory", "256M");
-	CHECK_STR(place_of("second"), "1 time");
+	CHECK_STR(device_and_mode_of("second"), "1 time");
 	struct program third = PROGRAM("--name", "third", "--memory", "256M", "--mode", "mps");
-	CHECK_STR(place_of("third"), "0 mps");
+	CHECK_STR(device_and_mode_of("third"), "0 mps");
 	setenv("CUDA_VISIBLE_DEVICES", uuids[0], 1);
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125);
 	CHECK_CONTAINS(result.err, "a GPU has one mode at a time");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125); // GPU 1 has the mode, and not the room
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125); // GPU 1 has the mode, but not enough memory
 	CHECK_CONTAINS(result.err, "GPU 0: ");
 	CHECK_CONTAINS(result.err, "a GPU has one mode at a time");
-	end_program(first);
-	end_program(second);
-	end_program(third);
+	stop_program(first);
+	stop_program(second);
+	stop_program(third);
 }
 
-TEST(the_settings_give_a_gpu_its_mode)
+TEST(settings_choose_mode_of_gpu)
 {
-	begin_on_two(true);
+	start_on_two_gpus(true);
 	write_file("system.conf", "[device 1]\nsharing = mps\n");
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "256M", "--device", "1"), 0);
 	CHECK_CONTAINS(result.out, "mode mps: a fault in one program ends all");
-	CHECK_STR(place_of("a"), "1 mps");
+	CHECK_STR(device_and_mode_of("a"), "1 mps");
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--device", "0"), 0);
 	CHECK(!strstr(result.out, "mps"));
-	CHECK_STR(place_of("b"), "0 time");
+	CHECK_STR(device_and_mode_of("b"), "0 time");
 	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "256M", "--device", uuids[1], "--mode", "time"), 0);
-	CHECK_STR(place_of("c"), "1 time");
+	CHECK_STR(device_and_mode_of("c"), "1 time");
 	setenv("VIRGATE_SHARING", "time", 1);
 	CHECK_INT(VIRGATE_RUN("create", "d", "--memory", "256M", "--device", "1"), 0);
-	CHECK_STR(place_of("d"), "1 time");
+	CHECK_STR(device_and_mode_of("d"), "1 time");
 	unsetenv("VIRGATE_SHARING");
-	// The other GPUs have the default.
+	// The other GPUs have the mode of [run].
 	write_file("system.conf", "[run]\nsharing = mps\n[device %s]\nsharing = time\n", uuids[0]);
 	CHECK_INT(VIRGATE_RUN("create", "e", "--memory", "256M", "--device", "0"), 0);
-	CHECK_STR(place_of("e"), "0 time");
+	CHECK_STR(device_and_mode_of("e"), "0 time");
 	CHECK_INT(VIRGATE_RUN("create", "f", "--memory", "256M", "--device", "1"), 0);
-	CHECK_STR(place_of("f"), "1 mps");
+	CHECK_STR(device_and_mode_of("f"), "1 mps");
 	// A program whose GPU is chosen gets the mode of that GPU.
 	struct program program = PROGRAM("--name", "g", "--memory", "1G");
-	CHECK_STR(place_of("g"), "0 time");
-	end_program(program);
+	CHECK_STR(device_and_mode_of("g"), "0 time");
+	stop_program(program);
 	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "3G", "--device", "0"), 0);
 	program = PROGRAM("--name", "h", "--memory", "1G");
-	CHECK_STR(place_of("h"), "1 mps");
-	end_program(program);
+	CHECK_STR(device_and_mode_of("h"), "1 mps");
+	stop_program(program);
 }
 
-TEST(the_doctor_looks_for_mps_if_the_settings_ask_for_it)
+TEST(doctor_checks_mps_if_configured)
 {
-	begin_on_two(true);
+	start_on_two_gpus(true);
 	CHECK_INT(VIRGATE_RUN("doctor", "quota"), 0);
 	CHECK(!strstr(result.out, "mode mps  "));
 	write_file("system.conf", "[device 1]\nsharing = mps\n");
@@ -169,13 +169,14 @@ static void check_that_refusal_changes_nothing(const char *const *words, int cod
 		FAIL("%s %s was refused, but changed the listing: %s", words[0], words[1], result.out);
 }
 
-#define REFUSED(code, says, ...) check_that_refusal_changes_nothing((const char *const[]){__VA_ARGS__, NULL}, code, says)
+#define REFUSED(code, says, ...)                                                                                       \
+	check_that_refusal_changes_nothing((const char *const[]){__VA_ARGS__, NULL}, code, says)
 
-TEST(settings_of_a_gpu_that_does_not_exist_are_refused)
+TEST(settings_for_missing_gpu_are_refused)
 {
 	char says[200];
 
-	begin_on_two(true);
+	start_on_two_gpus(true);
 	is_unchanged();
 	write_file("system.conf", "[run]\nmemory = 256M\n[device 2]\nsharing = mps\n");
 	snprintf(says, sizeof says, "/system.conf:4: [device 2]: there is no such GPU: this node has 0 (%s), 1 (%s)",
@@ -185,15 +186,15 @@ TEST(settings_of_a_gpu_that_does_not_exist_are_refused)
 	write_file("system.conf", "[device GPU-00000000-0000-0000-0000-000000000000]\nsharing = time\n");
 	REFUSED(1, "there is no such GPU: this node has 0 (GPU-", "create", "a", "--memory", "256M");
 	write_file("system.conf", "[device 0]\nsharing = mp\n");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125); // as every verb
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125); // as for every verb
 	CHECK_CONTAINS(result.err, "/system.conf:2: sharing: \"mp\" is not a mode: use time or mps");
 	write_file("system.conf", "%s", "");
 	CHECK(is_unchanged());
 }
 
-TEST(what_is_refused_changes_nothing)
+TEST(refused_commands_change_nothing)
 {
-	begin_on_two(false);
+	start_on_two_gpus(false);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "256M", "--share", "60", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--share", "90", "--device", "1"), 0);
 	is_unchanged();
@@ -202,15 +203,16 @@ TEST(what_is_refused_changes_nothing)
 	REFUSED(2, "\"many\" is not a share", "create", "c", "--share", "many");
 	REFUSED(125, "\"0\" is not a share", "run", "--share", "0", "true");
 	REFUSED(2, "\"101\" is not a share", "set", "a", "--share", "101");
-	REFUSED(1, "GPU 0: asked for a share of 41 %, but 40 % is left: other vGPUs have 60 %", "create", "c", "--share",
-		"41", "--device", "0");
+	REFUSED(1, "GPU 0: asked for a share of 41 %, but 40 % is left: other vGPUs have 60 %", "create", "c",
+		"--share", "41", "--device", "0");
 	REFUSED(1, "a share of 41 %", "create", "c", "--share", "41"); // on neither GPU
-	REFUSED(125, "asked for a share of 11 %, but 10 % is left", "run", "--share", "11", "--memory", "256M", "--device",
-		"1", "true");
+	REFUSED(125, "asked for a share of 11 %, but 10 % is left", "run", "--share", "11", "--memory", "256M",
+		"--device", "1", "true");
 	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "256M", "--share", "40", "--device", "0"), 0);
 	is_unchanged();
 	REFUSED(1, "asked for a share of 61 %, but 60 % is left", "set", "a", "--share", "61");
-	REFUSED(2, "\"latenz\" is not a class: did you mean latency?", "create", "d", "--share", "1", "--class", "latenz");
+	REFUSED(2, "\"latenz\" is not a class: did you mean latency?", "create", "d", "--share", "1", "--class",
+		"latenz");
 	REFUSED(2, "\"mpss\" is not a mode: did you mean mps?", "create", "d", "--share", "1", "--mode", "mpss");
 	REFUSED(2, "unknown option --mode", "set", "a", "--mode", "mps");
 	REFUSED(1, "simulated GPUs have no MPS", "create", "d", "--memory", "256M", "--mode", "mps");
@@ -220,9 +222,9 @@ TEST(what_is_refused_changes_nothing)
 	unsetenv("VIRGATE_SHARING");
 }
 
-TEST(a_mode_that_cannot_be_had_now_is_refused)
+TEST(unavailable_mode_is_refused)
 {
-	begin_on_two(true);
+	start_on_two_gpus(true);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "256M", "--share", "30", "--device", "0", "--mode", "mps"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--share", "30", "--device", "0"), 0);
 	struct program program = PROGRAM("--vgpu", "b");
@@ -231,37 +233,39 @@ TEST(a_mode_that_cannot_be_had_now_is_refused)
 		"--vgpu", "a", "true");
 	REFUSED(125, "a GPU has one mode at a time: wait until they have ended, or choose the mode time or another GPU",
 		"run", "--memory", "256M", "--mode", "mps", "--device", "0", "true");
-	end_program(program);
+	stop_program(program);
 	write_file("fails", "%s", "");
 	is_unchanged();
-	REFUSED(125, "its MPS control daemon has ended 1 time in a row; the next start is in", "run", "--vgpu", "a", "true");
+	REFUSED(125, "its MPS control daemon has ended 1 time in a row; the next start is in", "run", "--vgpu", "a",
+		"true");
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "b", "true"), 0);
 }
 
-// A second daemon of the same simulated node, as another user's would be.
-TEST(a_share_that_another_daemon_would_break_is_refused)
+// A second daemon of the same simulated node takes the part of another user's daemon.
+TEST(share_conflicting_with_other_daemon_is_refused)
 {
 	char path[200], first[80];
 
-	begin_on_two(false);
+	start_on_two_gpus(false);
 	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
-	snprintf(path, sizeof path, "%s/claims", place.folder);
+	snprintf(path, sizeof path, "%s/claims", fixture.directory);
 	setenv("VIRGATE_CLAIMS_DIR", path, 1);
 	struct program program = PROGRAM("--name", "a", "--memory", "256M", "--share", "30", "--device", "0");
-	strcpy(first, place.runtime);
-	snprintf(path, sizeof path, "%s/other", place.folder);
+	strcpy(first, fixture.runtime);
+	snprintf(path, sizeof path, "%s/other", fixture.directory);
 	setenv("VIRGATE_RUNTIME_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/other-state", place.folder);
+	snprintf(path, sizeof path, "%s/other-state", fixture.directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "256M", "--device", "0"), 0);
 	is_unchanged();
-	REFUSED(125, "GPU 0: another daemon, of user", "run", "--memory", "256M", "--share", "30", "--device", "0", "true");
+	REFUSED(125, "GPU 0: another daemon, of user", "run", "--memory", "256M", "--share", "30", "--device", "0",
+		"true");
 	REFUSED(1, "holds compute shares there, and two daemons cannot", "set", "b", "--share", "10");
 	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "3G", "--device", "1"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "256M", "--share", "30"), 0);
-	CHECK_STR(place_of("c"), "1 time");
+	CHECK_STR(device_and_mode_of("c"), "1 time");
 	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
 	setenv("VIRGATE_RUNTIME_DIR", first, 1);
-	end_program(program);
+	stop_program(program);
 	unsetenv("VIRGATE_CLAIMS_DIR");
 }

@@ -8,15 +8,15 @@ static pid_t daemon_pid(void)
 {
 	char text[64];
 
-	slurp("run/lock", text, sizeof text);
+	read_file("run/lock", text, sizeof text);
 	CHECK(atoi(text) > 0);
 	return atoi(text);
 }
 
-TEST(devices_are_the_simulated_ones)
+TEST(devices_lists_simulated_gpus)
 {
-	node_begin();
-	json_t *json = listing(WORDS("devices", "--json")), *devices = json_object_get(json, "devices");
+	node_start();
+	json_t *json = read_listing(WORDS("devices", "--json")), *devices = json_object_get(json, "devices");
 	CHECK_INT(json_array_size(devices), 2);
 	json_t *device = json_array_get(devices, 1);
 	CHECK_INT(json_integer_value(json_object_get(device, "index")), 1);
@@ -26,13 +26,13 @@ TEST(devices_are_the_simulated_ones)
 	json_decref(json);
 }
 
-TEST(a_vgpus_life)
+TEST(vgpu_is_created_changed_and_removed)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "2G", "--share", "30", "--device", "1"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "train");
-	json_t *json = listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
+	json_t *json = read_listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
 	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "train");
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "share")), 30);
@@ -55,14 +55,14 @@ TEST(a_vgpus_life)
 	CHECK_INT(VIRGATE_RUN("rm", "train", "nobody"), 1);
 	CHECK_CONTAINS(result.out, "train: removed");
 	CHECK_CONTAINS(result.err, "nobody");
-	json = listing(WORDS("ps", "--json"));
+	json = read_listing(WORDS("ps", "--json"));
 	CHECK_INT(json_array_size(json_object_get(json, "vgpus")), 0);
 	json_decref(json);
 }
 
-TEST(what_does_not_fit_is_refused_with_the_numbers)
+TEST(oversized_limit_is_refused_with_figures)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "3G", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "2G", "--device", "0"), 1);
 	CHECK_CONTAINS(result.err, "2.0 GiB");
@@ -77,13 +77,13 @@ TEST(what_does_not_fit_is_refused_with_the_numbers)
 	CHECK_CONTAINS(result.err, "nobody");
 }
 
-TEST(a_run_passes_the_code_on_and_leaves_nothing)
+TEST(run_returns_exit_code_and_removes_vgpu)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("run", "--name", "once", "--memory", "1G", "--", "sh", "-c", "exit 3"), 3);
 	CHECK_STR(result.err, "");
 	for (int i = 0; i < 200; i++) {
-		json_t *json = listing(WORDS("ps", "--json"));
+		json_t *json = read_listing(WORDS("ps", "--json"));
 		size_t count = json_array_size(json_object_get(json, "vgpus"));
 		json_decref(json);
 		if (count == 0)
@@ -93,21 +93,22 @@ TEST(a_run_passes_the_code_on_and_leaves_nothing)
 	FAIL("the run's vGPU is still there");
 }
 
-TEST(a_tenant_is_seen_and_its_quota_holds)
+TEST(tenant_is_listed_and_limited)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
-	pid_t child = begin(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
+	pid_t child = start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold",
+					  "30"));
 	char text[4096] = "";
 	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
 		usleep(10000);
-		slurp("out", text, sizeof text);
+		read_file("out", text, sizeof text);
 	}
 	CHECK_CONTAINS(text, "then out of memory");
-	slurp("err", text, sizeof text);
+	read_file("err", text, sizeof text);
 	CHECK_CONTAINS(text, "vGPU train: asked");
-	// the other programs' output goes to files of the same names: what is above was read before
-	json_t *json = listing(WORDS("inspect", "train", "--json")), *vgpu = json_object_get(json, "vgpu");
+	// later programs write to the same files, so the output was read above
+	json_t *json = read_listing(WORDS("inspect", "train", "--json")), *vgpu = json_object_get(json, "vgpu");
 	json_t *tenants = json_object_get(vgpu, "tenants");
 	long long charged = json_integer_value(json_object_get(vgpu, "charged"));
 	CHECK(charged <= 256 << 20 && charged > 254 << 20);
@@ -116,7 +117,7 @@ TEST(a_tenant_is_seen_and_its_quota_holds)
 	CHECK_STR(json_string_value(json_object_get(json_array_get(tenants, 0), "command")), "grow");
 	CHECK(json_integer_value(json_object_get(vgpu, "refusals")) > 0);
 	json_decref(json);
-	json = listing(WORDS("logs", "train", "--json"));
+	json = read_listing(WORDS("logs", "train", "--json"));
 	CHECK(json_array_size(json_object_get(json, "refusals")) > 0);
 	json_decref(json);
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "100M"), 1);
@@ -127,8 +128,8 @@ TEST(a_tenant_is_seen_and_its_quota_holds)
 	int status;
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(WEXITSTATUS(status), 128 + SIGTERM);
-	for (int i = 0;; i++) { // refunded once the process is gone
-		json = listing(WORDS("inspect", "train", "--json"));
+	for (int i = 0;; i++) { // refunded once the process has ended
+		json = read_listing(WORDS("inspect", "train", "--json"));
 		charged = json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged"));
 		json_decref(json);
 		if (charged == 0)
@@ -139,7 +140,7 @@ TEST(a_tenant_is_seen_and_its_quota_holds)
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 0);
 }
 
-// What stands between the first backquotes of standard error, as a user pastes it into a shell.
+// Runs the command between the first backquotes of standard error in a shell.
 static int run_suggestion(void)
 {
 	char command[512], path[512];
@@ -151,14 +152,14 @@ static int run_suggestion(void)
 	snprintf(path, sizeof path, "%.*s:/usr/bin:/bin", (int)(strrchr(VIRGATE, '/') - VIRGATE), VIRGATE);
 	setenv("PATH", path, 1);
 	unsetenv("VIRGATE_SIM");
-	int code = finish(begin((const char *const[]){"/bin/sh", "-c", command, NULL}));
+	int code = wait_for_program(start_program((const char *const[]){"/bin/sh", "-c", command, NULL}));
 	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
 	return code;
 }
 
-TEST(suggested_commands_work_when_they_are_pasted)
+TEST(suggested_commands_work)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M"), 0);
 	CHECK_CONTAINS(result.err, "raise with `virgate set --sim=devices=2,memory=4G train --memory 384M`");
@@ -172,16 +173,17 @@ TEST(suggested_commands_work_when_they_are_pasted)
 	CHECK_CONTAINS(result.out, "(simulated)");
 }
 
-TEST(kill_ends_the_programs)
+TEST(kill_ends_programs)
 {
 	char text[4096] = "";
 
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
-	pid_t child = begin(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
+	pid_t child = start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold",
+					  "30"));
 	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
 		usleep(10000);
-		slurp("out", text, sizeof text);
+		read_file("out", text, sizeof text);
 	}
 	CHECK_CONTAINS(text, "then out of memory");
 	CHECK_INT(VIRGATE_RUN("kill", "train", "--signal", "INT"), 0);
@@ -194,15 +196,15 @@ TEST(kill_ends_the_programs)
 	CHECK_CONTAINS(result.err, "nobody");
 }
 
-TEST(many_first_uses_at_once_start_one_daemon)
+TEST(concurrent_first_uses_start_one_daemon)
 {
 	enum { MANY = 12 };
 	pid_t children[MANY];
 	int status;
 
-	node_begin();
+	node_start();
 	for (int i = 0; i < MANY; i++)
-		children[i] = begin(WORDS("ps"));
+		children[i] = start_program(WORDS("ps"));
 	for (int i = 0; i < MANY; i++) {
 		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -212,13 +214,13 @@ TEST(many_first_uses_at_once_start_one_daemon)
 	CHECK_INT(daemon_pid(), first);
 }
 
-TEST(a_killed_daemon_is_replaced_and_nothing_is_lost)
+TEST(killed_daemon_is_replaced_without_loss)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "2G", "--share", "20"), 0);
 	pid_t first = daemon_pid();
 	CHECK_INT(kill(first, SIGKILL), 0);
-	json_t *json = listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
+	json_t *json = read_listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
 	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "train");
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "share")), 20);
@@ -228,19 +230,19 @@ TEST(a_killed_daemon_is_replaced_and_nothing_is_lost)
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 }
 
-TEST(completion_offers_what_there_is)
+TEST(completion_offers_names_from_daemon)
 {
-	node_begin();
-	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0); // no daemon, and none is started
+	node_start();
+	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0); // no daemon runs or is started
 	CHECK_STR(result.out, "");
-	CHECK(access(place.socket, F_OK) < 0);
+	CHECK(access(fixture.socket, F_OK) < 0);
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "eval", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0);
 	CHECK_STR(result.out, "eval\ntrain\n");
 	CHECK_INT(VIRGATE_RUN("complete", "--", "run", "--device", ""), 0);
 	CHECK_CONTAINS(result.out, "GPU-");
-	unsetenv("VIRGATE_SIM"); // --sim and its specification in the line choose the daemon
+	unsetenv("VIRGATE_SIM"); // --sim in the line chooses the daemon
 	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim=devices=2,memory=4G", "tr"), 0);
 	CHECK_STR(result.out, "train\n");
 	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim", "=", "devices", "=", "2,memory", "=", "4G", "tr"), 0);
@@ -250,18 +252,18 @@ TEST(completion_offers_what_there_is)
 	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
 }
 
-TEST(a_bad_specification_is_told)
+TEST(invalid_specification_is_reported)
 {
-	node_begin();
+	node_start();
 	setenv("VIRGATE_SIM", "memory=lots", 1);
 	CHECK_INT(VIRGATE_RUN("devices"), 1);
 	CHECK_CONTAINS(result.err, "virgated did not start: VIRGATE_SIM: memory=lots must be a size");
-	CHECK(!strstr(strstr(result.err, "memory=lots") + 1, "memory=lots")); // once
+	CHECK(!strstr(strstr(result.err, "memory=lots") + 1, "memory=lots")); // only once
 }
 
-TEST(another_specification_than_the_daemons_is_refused)
+TEST(different_specification_is_refused)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("ps", "--sim=memory=8G"), 1);
 	CHECK_CONTAINS(result.err, "serves the simulated GPU \"devices=2,memory=4G\", not \"memory=8G\"");
@@ -270,29 +272,30 @@ TEST(another_specification_than_the_daemons_is_refused)
 	CHECK_CONTAINS(result.err, "not \"memory=8G\"");
 	unsetenv("VIRGATE_SIM");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 1);
-	CHECK_CONTAINS(result.err, "not a real one: reach it with --sim=devices=2,memory=4G and VIRGATE_RUNTIME_DIR=/tmp/");
-	CHECK_CONTAINS(result.err, place.folder);
-	// What it says is true, from whatever other directory.
+	CHECK_CONTAINS(result.err,
+		       "not a real one: reach it with --sim=devices=2,memory=4G and VIRGATE_RUNTIME_DIR=/tmp/");
+	CHECK_CONTAINS(result.err, fixture.directory);
+	// The suggested command works in any directory.
 	CHECK_INT(VIRGATE_RUN("ps", "--sim=devices=2,memory=4G"), 0);
-	// Any simulated GPU will do for --sim alone, and the program finds the one that is served.
+	// --sim alone accepts any simulated GPU, and the program finds that of the daemon.
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM $VIRGATE_SIM_DIR"), 0);
 	CHECK_CONTAINS(result.out, "devices=2,memory=4G");
-	CHECK_CONTAINS(result.out, place.folder);
+	CHECK_CONTAINS(result.out, fixture.directory);
 	setenv("VIRGATE_SIM_DIR", "/nowhere", 1);
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM_DIR"), 0);
-	CHECK_CONTAINS(result.out, place.folder);
+	CHECK_CONTAINS(result.out, fixture.directory);
 	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
 }
 
-// A daemon that stands still keeps others from its place: each attempt to start one says so, and the message once.
-TEST(what_the_daemon_says_at_its_start_is_told_once)
+// A stopped daemon keeps its lock, so every attempt to start another one fails. The message appears once.
+TEST(startup_message_is_reported_once)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	pid_t daemon = daemon_pid();
 	kill(daemon, SIGSTOP);
-	unlink(place.socket);
-	setenv("VIRGATE_TIMEOUT", "7", 1); // each attempt takes two seconds
+	unlink(fixture.socket);
+	setenv("VIRGATE_TIMEOUT", "7", 1); // time for several attempts of two seconds
 	int code = VIRGATE_RUN("ps");
 	kill(daemon, SIGCONT);
 	CHECK_INT(code, 1);
@@ -302,9 +305,9 @@ TEST(what_the_daemon_says_at_its_start_is_told_once)
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 }
 
-TEST(figures_that_read_alike_are_told_exactly)
+TEST(similar_figures_are_printed_exactly)
 {
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "32M", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "4G", "--device", "0"), 1);
 	CHECK_CONTAINS(result.err, "asked for 4.0 GiB (4294967296 bytes)");
@@ -312,7 +315,7 @@ TEST(figures_that_read_alike_are_told_exactly)
 }
 
 // The users of a vGPU may truncate its ledger at any time. For 3 s, or as long as TRUNCATION_SECONDS says.
-TEST(no_verb_is_ended_by_a_truncated_ledger)
+TEST(truncated_ledger_crashes_no_verb)
 {
 	static const char *const verbs[][6] = {{"ps"},		 {"inspect", "a"},
 					       {"logs", "a"},	 {"run", "--vgpu", "a", "true"},
@@ -320,11 +323,11 @@ TEST(no_verb_is_ended_by_a_truncated_ledger)
 	const char *seconds = getenv("TRUNCATION_SECONDS");
 	char path[160];
 
-	node_begin();
+	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "32M"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "32M"), 0);
 	pid_t daemon = daemon_pid();
-	snprintf(path, sizeof path, "%s/ledgers/a", place.runtime);
+	snprintf(path, sizeof path, "%s/ledgers/a", fixture.runtime);
 	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 3) * 1000000000;
 	pid_t child = fork();
 	if (child == 0) {
@@ -339,7 +342,7 @@ TEST(no_verb_is_ended_by_a_truncated_ledger)
 	for (size_t i = 0; vg_clock_monotonic_ns() < end; i = (i + 1) % (sizeof verbs / sizeof *verbs)) {
 		const char *words[8] = {VIRGATE};
 		memcpy(words + 1, verbs[i], sizeof verbs[i]);
-		if (finish(begin(words)) >= 128)
+		if (wait_for_program(start_program(words)) >= 128)
 			FAIL("%s ended with %d: %s", words[1], result.code, result.err);
 		if (verbs[i][1] && *verbs[i][1] == 'b')
 			CHECK_INT(result.code, 0);

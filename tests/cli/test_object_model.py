@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_object_model.py SOURCE LIBRARY HEADER...: what docs/object-model.md names is there: functions are exported,
-fields, types and constants are declared; every class of the reference has a row, and every function of the object
-model one; no row stands twice."""
+"""test_object_model.py SOURCE LIBRARY HEADER...: checks that the names in docs/object-model.md exist: functions are
+exported, fields, types and constants declared. Every class of the reference and every function of the object model must
+have a row, and no row may occur twice."""
 
 import re
 import sys

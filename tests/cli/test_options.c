@@ -11,9 +11,8 @@ enum { MOST_WORDS = 16 };
 static char *words[MOST_WORDS + 1];
 static struct arguments arguments;
 
-// The mistakes tried here are told on stderr: not to clutter the test's own output, it is
-// closed for the time.
-static int parse(const struct verb *verb, const char *const *given)
+// Closes standard error meanwhile, because mistakes print messages.
+static int parse_words(const struct verb *verb, const char *const *given)
 {
 	int count = 0, saved = dup(2);
 
@@ -30,9 +29,9 @@ static int parse(const struct verb *verb, const char *const *given)
 	return r;
 }
 
-#define PARSE(verb, ...) parse(verb, (const char *const[]){__VA_ARGS__, NULL})
+#define PARSE(verb, ...) parse_words(verb, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(values_come_behind_or_with_an_equals_sign)
+TEST(value_is_next_word_or_after_equals)
 {
 	CHECK_INT(PARSE(&verb_create, "train", "--memory", "8G", "--share=30", "-d1"), 0);
 	CHECK_INT(arguments.count, 1);
@@ -45,7 +44,7 @@ TEST(values_come_behind_or_with_an_equals_sign)
 	CHECK(!option_value(&arguments, "sim"));
 }
 
-TEST(the_simulation_has_an_optional_value)
+TEST(sim_has_an_optional_value)
 {
 	CHECK_INT(PARSE(&verb_ps, "--sim"), 0);
 	CHECK_STR(option_value(&arguments, "sim"), "");
@@ -54,12 +53,12 @@ TEST(the_simulation_has_an_optional_value)
 	CHECK_STR(option_value(&arguments, "json"), "");
 }
 
-TEST(an_optional_number_may_be_the_next_word)
+TEST(optional_number_may_be_next_word)
 {
 	CHECK_INT(PARSE(&verb_ps, "train", "--watch", "5"), 0);
 	CHECK_STR(option_value(&arguments, "watch"), "5");
 	CHECK_INT(arguments.count, 1);
-	CHECK_INT(PARSE(&verb_ps, "-w", "5a", "--sim", "5"), 0); // names: no number, and no such option
+	CHECK_INT(PARSE(&verb_ps, "-w", "5a", "--sim", "5"), 0); // words: the option takes only a number
 	CHECK_STR(option_value(&arguments, "watch"), "");
 	CHECK_INT(arguments.count, 2);
 	CHECK_INT(PARSE(&verb_ps, "-w3", "4"), 0);
@@ -69,7 +68,7 @@ TEST(an_optional_number_may_be_the_next_word)
 	CHECK_STR(option_value(&arguments, "watch"), "");
 }
 
-TEST(a_programs_words_are_its_own)
+TEST(words_of_program_are_not_parsed)
 {
 	CHECK_INT(PARSE(&verb_run, "-m", "1G", "--", "python", "--memory", "2G"), 0);
 	CHECK_INT(arguments.count, 3);
@@ -83,13 +82,13 @@ TEST(a_programs_words_are_its_own)
 	CHECK_STR(arguments.words[0], "--odd-name");
 }
 
-TEST(a_single_dash_is_a_word)
+TEST(single_dash_is_a_word)
 {
 	CHECK_INT(PARSE(&verb_inspect, "-"), 0);
 	CHECK_STR(arguments.words[0], "-");
 }
 
-TEST(mistakes_have_the_verbs_code)
+TEST(mistakes_return_usage_code)
 {
 	CHECK_INT(PARSE(&verb_create, "a", "--memroy", "1G"), EXIT_USAGE);
 	CHECK_INT(PARSE(&verb_create, "a", "--memory"), EXIT_USAGE);
@@ -98,8 +97,8 @@ TEST(mistakes_have_the_verbs_code)
 	CHECK_INT(PARSE(&verb_create, "a", "-x"), EXIT_USAGE);
 	CHECK_INT(PARSE(&verb_ps, "--json=yes"), EXIT_USAGE);
 	CHECK_INT(PARSE(&verb_devices, "word"), EXIT_USAGE);
-	CHECK_INT(parse(&verb_rm, (const char *const[]){NULL}), EXIT_USAGE);
-	CHECK_INT(parse(&verb_run, (const char *const[]){NULL}), EXIT_RUN_FAILED);
+	CHECK_INT(parse_words(&verb_rm, (const char *const[]){NULL}), EXIT_USAGE);
+	CHECK_INT(parse_words(&verb_run, (const char *const[]){NULL}), EXIT_RUN_FAILED);
 	CHECK_INT(PARSE(&verb_run, "--zebra", "true"), EXIT_RUN_FAILED);
 	CHECK_INT(PARSE(&verb_run, "--memory", "1G", "--"), EXIT_RUN_FAILED);
 	CHECK_INT(PARSE(&verb_run, "--help"), OPTIONS_HELP);
@@ -116,26 +115,26 @@ TEST(distance_counts_edits)
 	CHECK_INT(edit_distance("kitten", "sitting"), 3);
 }
 
-static const char *nearest(const char *first)
+static const char *find_nearest(const char *first)
 {
 	const char *name = verb_nearest(first, NULL);
 
 	return name ? name : "(none)";
 }
 
-TEST(the_nearest_verb_is_offered)
+TEST(nearest_verb_is_suggested)
 {
-	CHECK_STR(nearest("rnu"), "run");
-	CHECK_STR(nearest("creat"), "create");
-	CHECK_STR(nearest("dev"), "devices");
-	CHECK_STR(nearest("log"), "logs");
-	CHECK_STR(nearest("INSPECT"), "inspect");
-	CHECK_STR(nearest("sp"), "ps");
-	CHECK_STR(nearest("zebra"), "(none)");
-	CHECK_STR(nearest(""), "(none)");
+	CHECK_STR(find_nearest("rnu"), "run");
+	CHECK_STR(find_nearest("creat"), "create");
+	CHECK_STR(find_nearest("dev"), "devices");
+	CHECK_STR(find_nearest("log"), "logs");
+	CHECK_STR(find_nearest("INSPECT"), "inspect");
+	CHECK_STR(find_nearest("sp"), "ps");
+	CHECK_STR(find_nearest("zebra"), "(none)");
+	CHECK_STR(find_nearest(""), "(none)");
 }
 
-TEST(every_verb_is_whole)
+TEST(every_verb_has_all_fields)
 {
 	for (int i = 0; verbs[i]; i++) {
 		CHECK(verbs[i]->name && verbs[i]->synopsis && verbs[i]->summary && verbs[i]->run);
@@ -149,7 +148,7 @@ TEST(every_verb_is_whole)
 		while (verbs[i]->options && verbs[i]->options[count].name)
 			count++;
 		CHECK(count <= MAX_OPTIONS);
-		// The synopsis names every option.
+		// The synopsis must name every option.
 		for (int j = 0; j < count; j++) {
 			char option[64];
 			snprintf(option, sizeof option, "--%s", verbs[i]->options[j].name);
@@ -174,17 +173,17 @@ static enum preload kind_of(const char *path)
 	return program.preload;
 }
 
-TEST(programs_are_told_apart)
+TEST(kinds_of_programs_are_detected)
 {
-	char folder[] = "/tmp/virgate-test-XXXXXX", path[128], text[256];
+	char directory[] = "/tmp/virgate-test-XXXXXX", path[128], text[256];
 	unsigned char odd[64] = "\177ELF\1\1\1"; // 32 bits
 
 	CHECK_INT(kind_of("/proc/self/exe"), PRELOAD_WORKS);
 	CHECK_INT(kind_of(STATIC_PROGRAM), PRELOAD_STATIC);
 	CHECK_CONTAINS(preload_text(PRELOAD_STATIC), "statically linked");
 	CHECK(!preload_text(PRELOAD_WORKS));
-	CHECK(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/file", folder);
+	CHECK(mkdtemp(directory));
+	snprintf(path, sizeof path, "%s/file", directory);
 	snprintf(text, sizeof text, "#! %s -x\n", STATIC_PROGRAM);
 	make_file(path, text, strlen(text));
 	CHECK_INT(kind_of(path), PRELOAD_STATIC);
@@ -194,12 +193,12 @@ TEST(programs_are_told_apart)
 	CHECK_INT(kind_of(path), PRELOAD_OTHER_ABI);
 	make_file(path, odd, 5);
 	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
-	snprintf(text, sizeof text, "#!%s\n", path); // of itself: no endless search
+	snprintf(text, sizeof text, "#!%s\n", path); // a script that is its own interpreter
 	make_file(path, text, strlen(text));
 	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
 	make_file(path, "", 0);
 	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
-	CHECK_INT(kind_of(folder), PRELOAD_UNKNOWN);
+	CHECK_INT(kind_of(directory), PRELOAD_UNKNOWN);
 	if (geteuid() == 0 && chown(path, 12345, 12345) == 0) {
 		make_file(path, "\177ELF\2\1\1", 8);
 		chmod(path, 04755);
@@ -209,19 +208,19 @@ TEST(programs_are_told_apart)
 	}
 	unlink(path);
 	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
-	rmdir(folder);
+	rmdir(directory);
 }
 
-// Whatever stands in its headers: it is looked at, and not believed.
-TEST(a_damaged_program_is_looked_at)
+// Random headers must not crash the inspection.
+TEST(damaged_program_is_inspected_safely)
 {
-	char folder[] = "/tmp/virgate-test-XXXXXX", path[128];
+	char directory[] = "/tmp/virgate-test-XXXXXX", path[128];
 	struct preload_program program;
 	unsigned char *data = calloc(1, 1 << 16);
 	FILE *file = fopen("/bin/true", "r");
 
-	CHECK(mkdtemp(folder) && data && file);
-	snprintf(path, sizeof path, "%s/file", folder);
+	CHECK(mkdtemp(directory) && data && file);
+	snprintf(path, sizeof path, "%s/file", directory);
 	size_t length = fread(data, 1, 1 << 16, file);
 	fclose(file);
 	CHECK(length > 2048);
@@ -242,5 +241,5 @@ TEST(a_damaged_program_is_looked_at)
 	CHECK(!program.asan);
 	free(data);
 	unlink(path);
-	rmdir(folder);
+	rmdir(directory);
 }

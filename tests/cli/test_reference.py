@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_reference.py SOURCE BUILT HEADER...: the reference that was built has every public function with words of its
-own, is the same whatever the order and the locale, and is refused where a function has no comment."""
+"""test_reference.py SOURCE BUILT HEADER...: checks that the built reference has every public function with its comment,
+does not depend on the order or the locale, and is refused if a function has no comment."""
 
 import os
 import re
@@ -40,11 +40,12 @@ def main():
     public = set().union(*(headers.functions(text) for text in headers.text_of(HEADERS).values()))
     none = ("", "")
     check("every function has words", sorted(name for name in public if not sections.get(name, none)[0]))
-    check("every function is declared", sorted(name for name in public if f"{name}(" not in sections.get(name, none)[1]))
+    check("every function is declared",
+          sorted(name for name in public if f"{name}(" not in sections.get(name, none)[1]))
     anchors, links = re.findall(r'<a id="(\w+)">', built), re.findall(r"\]\(#(\w+)\)", built)
     check("links lead somewhere", sorted(set(links) - set(anchors)) or [a for a in anchors if anchors.count(a) > 1])
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/odd.h"
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/odd.h"
         with open(path, "w", encoding="utf-8") as file:
             file.write("/* Odd. */\n#ifndef ODD\n\n/* Even *now* <here>. */\nVG_PUBLIC int vg_odd(void);\n\n"
                        "VG_PUBLIC int vg_bare(void);\n")

@@ -1,34 +1,34 @@
-// `virgate run` with a stand-in daemon and libraries: exit codes, signals, environment, warnings.
+// `virgate run` with stand-ins for the daemon and the libraries: exit codes, signals, environment, warnings.
 #include <elf.h>
 #include <stddef.h>
 
 #include "base/descriptor.h"
 #include "ledger/ledger.h"
-#include "served.h"
+#include "fixture.h"
 
 static char ledger_path[128];
 
-static void place_with_vgpu(void)
+static void start_with_vgpu(void)
 {
 	static char answer[512];
 	struct vg_ledger *ledger;
 	const struct vg_ledger_options options = {
 		.name = "train", .limit = 1 << 30, .owner = (uid_t)-1, .group = (gid_t)-1};
 
-	place_begin();
-	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", place.folder);
+	fixture_start();
+	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", fixture.directory);
 	CHECK_INT(vg_ledger_create(ledger_path, &options, &ledger), 0);
 	vg_ledger_close(ledger);
 	snprintf(answer, sizeof answer,
 		 "{\"ok\":true,\"name\":\"train\",\"ledger\":\"%s\",\"uuid\":\"GPU-1234\",\"memory\":1073741824,"
 		 "\"share\":0}",
 		 ledger_path);
-	serve(answer);
+	serve_answer(answer);
 }
 
 #define RUN(...) VIRGATE_RUN("run", "--memory", "1G", "--", __VA_ARGS__)
 
-// Whoever runs the tests may ignore or block some signals, as nohup does.
+// The parent of the tests may ignore or block signals, as nohup does.
 __attribute__((constructor)) static void begin_with_default_signals(void)
 {
 	sigset_t none;
@@ -39,9 +39,9 @@ __attribute__((constructor)) static void begin_with_default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-TEST(the_programs_exit_code_is_passed_on)
+TEST(exit_code_is_passed_on)
 {
-	place_with_vgpu();
+	start_with_vgpu();
 	CHECK_INT(RUN("true"), 0);
 	CHECK_INT(RUN("sh", "-c", "exit 7"), 7);
 	CHECK_INT(RUN("sh", "-c", "exit 125"), 125);
@@ -52,11 +52,11 @@ TEST(the_programs_exit_code_is_passed_on)
 	CHECK_STR(result.err, "");
 }
 
-TEST(what_cannot_be_started_has_its_own_codes)
+TEST(start_failures_have_own_codes)
 {
 	char path[128], script[192];
 
-	place_with_vgpu();
+	start_with_vgpu();
 	CHECK_INT(RUN("no-such-program-anywhere"), 127);
 	CHECK_CONTAINS(result.err, "there is no program \"no-such-program-anywhere\" in PATH");
 	CHECK_INT(RUN("/no/such/program"), 127);
@@ -64,7 +64,7 @@ TEST(what_cannot_be_started_has_its_own_codes)
 	CHECK_INT(RUN("/etc/passwd"), 126);
 	CHECK_CONTAINS(result.err, "Permission denied");
 	CHECK_INT(RUN("/etc"), 126);
-	snprintf(path, sizeof path, "%s/script", place.folder);
+	snprintf(path, sizeof path, "%s/script", fixture.directory);
 	snprintf(script, sizeof script, "#!/no/such/interpreter\n");
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(script, file) >= 0 && fclose(file) == 0);
@@ -77,20 +77,20 @@ TEST(what_cannot_be_started_has_its_own_codes)
 	CHECK_CONTAINS(result.err, "Exec format error");
 }
 
-TEST(a_missing_interposer_is_a_failure_not_an_absence)
+TEST(missing_interposer_is_a_failure)
 {
-	place_with_vgpu();
-	setenv("VIRGATE_LIBDIR", place.folder, 1);
+	start_with_vgpu();
+	setenv("VIRGATE_LIBDIR", fixture.directory, 1);
 	CHECK_INT(RUN("true"), 125);
 	CHECK_CONTAINS(result.err, "libvirgate-cuda.so is not in ");
-	CHECK_CONTAINS(result.err, place.folder);
+	CHECK_CONTAINS(result.err, fixture.directory);
 }
 
-TEST(a_tenants_environment)
+TEST(tenant_gets_environment)
 {
 	char expected[512];
 
-	place_with_vgpu();
+	start_with_vgpu();
 	setenv("LD_PRELOAD", "libm.so.6:/elsewhere/libvirgate-cuda.so", 1);
 	CHECK_INT(RUN("sh", "-c",
 		      "echo "
@@ -101,42 +101,42 @@ TEST(a_tenants_environment)
 	unsetenv("LD_PRELOAD");
 	snprintf(expected, sizeof expected,
 		 "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:libm.so.6|%s|train|%s|GPU-1234|unset|unset\n",
-		 STANDIN_DIR, STANDIN_DIR, ledger_path, place.socket);
+		 STANDIN_DIR, STANDIN_DIR, ledger_path, fixture.socket);
 	CHECK_STR(result.out, expected);
 }
 
-TEST(the_simulated_gpu_is_named_to_the_tenant)
+TEST(tenant_gets_simulation)
 {
 	char path[128], expected[512];
 
-	place_with_vgpu();
-	snprintf(path, sizeof path, "%s/sim", place.folder);
+	start_with_vgpu();
+	snprintf(path, sizeof path, "%s/sim", fixture.directory);
 	CHECK_INT(mkdir(path, 0700), 0);
-	snprintf(path, sizeof path, "%s/runtime", place.folder);
+	snprintf(path, sizeof path, "%s/runtime", fixture.directory);
 	CHECK_INT(mkdir(path, 0700), 0);
 	static const char *const names[] = {"sim/libcuda.so.1", "sim/libnvidia-ml.so.1", "runtime/libcudart.so.13"};
 	for (int i = 0; i < 3; i++) {
-		snprintf(path, sizeof path, "%s/%s", place.folder, names[i]);
+		snprintf(path, sizeof path, "%s/%s", fixture.directory, names[i]);
 		close(open(path, O_WRONLY | O_CREAT, 0600));
 	}
 	static const char *const links[] = {"libvirgate-cuda.so", "libvirgate-nvml.so"};
 	for (int i = 0; i < 2; i++) {
 		char target[256];
-		snprintf(path, sizeof path, "%s/%s", place.folder, links[i]);
+		snprintf(path, sizeof path, "%s/%s", fixture.directory, links[i]);
 		snprintf(target, sizeof target, "%s/%s", STANDIN_DIR, links[i]);
 		CHECK_INT(symlink(target, path), 0);
 	}
-	setenv("VIRGATE_LIBDIR", place.folder, 1);
+	setenv("VIRGATE_LIBDIR", fixture.directory, 1);
 	const char *script = "echo \"$VIRGATE_SIM|$VIRGATE_DRIVER|$VIRGATE_NVML\"";
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
-	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", place.folder,
-		 place.folder);
+	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", fixture.directory,
+		 fixture.directory);
 	CHECK_STR(result.out, expected);
-	// Our runtime library is found first, whatever was there.
+	// Virgate's runtime library comes before the directories of the user.
 	const char *libraries = getenv("LD_LIBRARY_PATH");
 	char *saved = libraries ? strdup(libraries) : NULL;
 	char nested[128];
-	snprintf(nested, sizeof nested, "%s/runtime:/x:/y", place.folder);
+	snprintf(nested, sizeof nested, "%s/runtime:/x:/y", fixture.directory);
 	const char *const before[] = {NULL, "/x:/y", nested};
 	for (int i = 0; i < 3; i++) {
 		if (before[i])
@@ -144,7 +144,7 @@ TEST(the_simulated_gpu_is_named_to_the_tenant)
 		else
 			unsetenv("LD_LIBRARY_PATH");
 		CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", "echo \"$LD_LIBRARY_PATH\""), 0);
-		snprintf(expected, sizeof expected, "%s/runtime%s\n", place.folder, before[i] ? ":/x:/y" : "");
+		snprintf(expected, sizeof expected, "%s/runtime%s\n", fixture.directory, before[i] ? ":/x:/y" : "");
 		CHECK_STR(result.out, expected);
 	}
 	if (saved)
@@ -152,7 +152,7 @@ TEST(the_simulated_gpu_is_named_to_the_tenant)
 	else
 		unsetenv("LD_LIBRARY_PATH");
 	free(saved);
-	setenv("VIRGATE_SIM", "memory=2G", 1); // kept by a bare --sim
+	setenv("VIRGATE_SIM", "memory=2G", 1); // --sim without a value keeps it
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
 	CHECK(strncmp(result.out, "memory=2G|", 10) == 0);
 	CHECK_INT(VIRGATE_RUN("run", "--sim=sms=4", "--memory=1G", "sh", "-c", script), 0);
@@ -160,13 +160,13 @@ TEST(the_simulated_gpu_is_named_to_the_tenant)
 	unsetenv("VIRGATE_SIM");
 }
 
-static pid_t begin_trap(const char *script)
+static pid_t start_trap_script(const char *script)
 {
 	char text[64];
 
-	pid_t child = begin(WORDS("run", "--memory", "1G", "--", "sh", "-c", script));
-	for (int i = 0; i < 500; i++) { // until the script has set its traps
-		slurp("out", text, sizeof text);
+	pid_t child = start_program(WORDS("run", "--memory", "1G", "--", "sh", "-c", script));
+	for (int i = 0; i < 500; i++) { // waits until the script has set its traps
+		read_file("out", text, sizeof text);
 		if (strstr(text, "ready"))
 			return child;
 		usleep(10000);
@@ -174,7 +174,7 @@ static pid_t begin_trap(const char *script)
 	FAIL("the program did not start");
 }
 
-TEST(signals_are_passed_on)
+TEST(signals_are_forwarded)
 {
 	static const struct {
 		int signal;
@@ -184,42 +184,42 @@ TEST(signals_are_passed_on)
 		   {SIGALRM, "ALRM"}, {SIGABRT, "ABRT"}, {SIGPWR, "PWR"}, {SIGXCPU, "XCPU"}};
 	char script[256];
 
-	place_with_vgpu();
+	start_with_vgpu();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		snprintf(script, sizeof script,
 			 "trap 'echo got %s; exit 40' %s; echo ready; while :; do sleep 0.02; done", all[i].name,
 			 all[i].name);
-		pid_t child = begin_trap(script);
+		pid_t child = start_trap_script(script);
 		kill(child, all[i].signal);
-		CHECK_INT(finish(child), 40);
+		CHECK_INT(wait_for_program(child), 40);
 		CHECK_CONTAINS(result.out, all[i].name);
 	}
 }
 
-TEST(a_signal_that_ends_the_program_is_told)
+TEST(fatal_signal_is_in_exit_code)
 {
-	place_with_vgpu();
-	pid_t child = begin_trap("echo ready; exec sleep 30");
+	start_with_vgpu();
+	pid_t child = start_trap_script("echo ready; exec sleep 30");
 	kill(child, SIGTERM);
-	CHECK_INT(finish(child), 128 + SIGTERM);
+	CHECK_INT(wait_for_program(child), 128 + SIGTERM);
 }
 
-TEST(a_stopped_launcher_stops_its_program)
+TEST(stopping_launcher_stops_program)
 {
 	char state[1024], path[64];
 	int status, sleeper;
 	ssize_t length;
 
-	place_with_vgpu();
-	pid_t child = begin_trap("echo $$; echo ready; exec sleep 30");
-	slurp("out", state, sizeof state);
+	start_with_vgpu();
+	pid_t child = start_trap_script("echo $$; echo ready; exec sleep 30");
+	read_file("out", state, sizeof state);
 	sleeper = atoi(state);
 	CHECK(sleeper > 0);
 	kill(child, SIGTSTP);
 	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
 	CHECK(WIFSTOPPED(status));
 	snprintf(path, sizeof path, "/proc/%d/stat", sleeper);
-	for (int i = 0;; i++) { // the signal is sent; the program stops when it is its turn
+	for (int i = 0;; i++) { // the program stops only when the scheduler runs it
 		int fd = open(path, O_RDONLY);
 		length = read(fd, state, sizeof state - 1);
 		close(fd);
@@ -232,12 +232,12 @@ TEST(a_stopped_launcher_stops_its_program)
 	}
 	kill(child, SIGCONT);
 	kill(child, SIGTERM);
-	CHECK_INT(finish(child), 128 + SIGTERM);
+	CHECK_INT(wait_for_program(child), 128 + SIGTERM);
 }
 
-// "SigIgn:\t…" of this program. glibc keeps signals 32 and 33 for itself: whoever started the
-// tests may have them ignored, and nobody can change that.
-static const char *ignored_here(char line[64])
+// Reads the line "SigIgn:\t…" of this program. The parent may ignore signals 32 and 33, which glibc reserves, so a
+// program cannot change them.
+static const char *read_ignored_signals(char line[64])
 {
 	char text[4096];
 
@@ -246,37 +246,38 @@ static const char *ignored_here(char line[64])
 	return line;
 }
 
-TEST(inherited_masks_and_ignored_signals_reach_the_program)
+TEST(program_inherits_signal_state)
 {
 	char line[64];
 
-	place_with_vgpu();
+	start_with_vgpu();
 	CHECK_INT(RUN("grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), 0);
 	CHECK_CONTAINS(result.out, "SigBlk:\t0000000000000000");
-	CHECK_CONTAINS(result.out, ignored_here(line));
+	CHECK_CONTAINS(result.out, read_ignored_signals(line));
 	signal(SIGCHLD, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	pid_t child = begin(WORDS("run", "-m", "1G", "grep", "SigIgn", "/proc/self/status"));
-	ignored_here(line);
+	pid_t child = start_program(WORDS("run", "-m", "1G", "grep", "SigIgn", "/proc/self/status"));
+	read_ignored_signals(line);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
-	CHECK_INT(finish(child), 0);
+	CHECK_INT(wait_for_program(child), 0);
 	CHECK_CONTAINS(line, "10001"); // both of them
 	CHECK_CONTAINS(result.out, line);
 }
 
-TEST(no_descriptor_is_left_to_the_program)
+TEST(program_inherits_no_descriptors)
 {
-	place_with_vgpu();
+	start_with_vgpu();
 	CHECK_INT(RUN("sh", "-c", "ls /proc/self/fd | wc -l"), 0);
 	int with = atoi(result.out);
-	CHECK_INT(finish(begin((const char *const[]){"/bin/sh", "-c", "ls /proc/self/fd | wc -l", NULL})), 0);
+	CHECK_INT(wait_for_program(start_program((const char *const[]){"/bin/sh", "-c", "ls /proc/self/fd | wc -l",
+								       NULL})), 0);
 	CHECK_INT(with, atoi(result.out));
 }
 
-TEST(a_static_program_is_warned_of)
+TEST(static_program_causes_warning)
 {
-	place_with_vgpu();
+	start_with_vgpu();
 	CHECK_INT(RUN(STATIC_PROGRAM), 0);
 	CHECK_CONTAINS(result.err, "warning");
 	CHECK_CONTAINS(result.err, "is statically linked");
@@ -287,13 +288,13 @@ TEST(a_static_program_is_warned_of)
 
 static void write_program(const char *name, const void *data, size_t length, char ret_path[128])
 {
-	snprintf(ret_path, 128, "%s/%s", place.folder, name);
+	snprintf(ret_path, 128, "%s/%s", fixture.directory, name);
 	int fd = open(ret_path, O_WRONLY | O_CREAT | O_TRUNC, 0700);
 	CHECK_INT(write(fd, data, length), length);
 	close(fd);
 }
 
-TEST(a_program_of_another_c_library_is_refused)
+TEST(program_of_other_libc_is_refused)
 {
 	static const char linker[] = "/lib/ld-musl-x86_64.so.1";
 	struct {
@@ -315,7 +316,7 @@ TEST(a_program_of_another_c_library_is_refused)
 	};
 	char path[128], script[128], text[160], requests[64];
 
-	place_with_vgpu();
+	start_with_vgpu();
 	strcpy(program.linker, linker);
 	write_program("musl", &program, sizeof program, path);
 	CHECK_INT(RUN(path), 126);
@@ -325,9 +326,9 @@ TEST(a_program_of_another_c_library_is_refused)
 	write_program("script", text, strlen(text), script);
 	CHECK_INT(RUN(script), 126);
 	CHECK_CONTAINS(result.err, "does not load Virgate's library");
-	slurp("requests", requests, sizeof requests); // no vGPU was made
+	read_file("requests", requests, sizeof requests); // no vGPU was created
 	CHECK_STR(requests, "");
-	// One that nobody knows may be able to.
+	// An unknown linker may be able to load the interposer.
 	strcpy(program.linker, "/nowhere/ld-other.so");
 	write_program("other", &program, sizeof program, path);
 	CHECK_INT(RUN(path), 126);
@@ -335,34 +336,34 @@ TEST(a_program_of_another_c_library_is_refused)
 }
 
 #ifdef ASAN_PROGRAM
-TEST(the_address_sanitizer_works_behind_the_interposer)
+TEST(asan_works_with_interposer)
 {
-	place_with_vgpu();
+	start_with_vgpu();
 	setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=44", 1);
 	CHECK_INT(RUN(ASAN_PROGRAM), 0);
 	CHECK_STR(result.out, "detect_leaks=0:exitcode=44:verify_asan_link_order=0\n");
-	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // it does its work, by the user's options
+	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // it works, with the options of the user
 	CHECK_CONTAINS(result.err, "heap-buffer-overflow");
 	unsetenv("ASAN_OPTIONS");
 	CHECK_INT(RUN(ASAN_PROGRAM), 0);
 	CHECK_STR(result.out, "verify_asan_link_order=0\n");
-	setenv("ASAN_OPTIONS", "verify_asan_link_order=1", 1); // who says so himself is not contradicted
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=1", 1); // the value of the user stays
 	CHECK(RUN(ASAN_PROGRAM) != 0);
 	CHECK_CONTAINS(result.err, "ASan runtime does not come first");
-	setenv("ASAN_OPTIONS", "exitcode=44", 1); // and others are told nothing
+	setenv("ASAN_OPTIONS", "exitcode=44", 1); // programs without the sanitizer get no option
 	CHECK_INT(RUN("sh", "-c", "echo $ASAN_OPTIONS"), 0);
 	CHECK_STR(result.out, "exitcode=44\n");
 	unsetenv("ASAN_OPTIONS");
 }
 #endif
 
-TEST(a_driver_used_without_the_interposer_is_warned_of)
+TEST(driver_without_interposer_causes_warning)
 {
 	char script[512];
 
-	place_with_vgpu();
-	snprintf(script, sizeof script, "env -u LD_PRELOAD LD_LIBRARY_PATH=%s %s; :", DRIVER_DIR, STRANGER);
+	start_with_vgpu();
+	snprintf(script, sizeof script, "env -u LD_PRELOAD LD_LIBRARY_PATH=%s %s; :", DRIVER_DIR, DRIVER_USER);
 	CHECK_INT(RUN("sh", "-c", script), 0);
 	CHECK_CONTAINS(result.err, "used the GPU without Virgate's library");
-	CHECK_CONTAINS(result.err, "stranger");
+	CHECK_CONTAINS(result.err, "driver_user");
 }

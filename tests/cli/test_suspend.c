@@ -1,5 +1,5 @@
-// suspend and resume: what they ask, how long they wait, what they say of each process, and how listings show it.
-// Against a stand-in daemon, and with the real one and processes that play the pager (../daemon/player.h).
+// suspend and resume: their requests, how long they wait, what they print for each process, and the listings. Runs them
+// against a stand-in for the daemon, and with the real daemon and stand-ins for pagers (../daemon/player.h).
 #include "live_node.h"
 
 #include "../daemon/player.h"
@@ -14,14 +14,14 @@
 #define RUNNING "\"state\":\"running\",\"suspended\":false,\"pending\":false,\"reason\":\"\""
 #define SUSPENDED "\"state\":\"suspended\",\"suspended\":true,\"pending\":false,\"reason\":\"\",\"host\":1073741824"
 
-// The answer to `inspect`, with one process. `eviction` has what matters to the test.
-static const char *listing_of(const char *eviction)
+// Returns an answer to `inspect` with one process. `eviction` has the fields that matter to the test.
+static const char *inspect_answer(const char *eviction)
 {
-	static const char *const usual[] = {"\"host\":0",		 "\"missing\":0",	   "\"call\":null",
-					    "\"error\":0",		 "\"bytes\":1073741824",  "\"state_ns\":3000000000",
-					    "\"moved_ns\":250000000", "\"waited_ns\":1500000000", "\"waiting\":2",
-					    "\"moves\":4"};
-	static char answers[8][2048]; // of those that are served in turn
+	static const char *const usual[] = {
+		"\"host\":0", "\"missing\":0", "\"call\":null", "\"error\":0", "\"bytes\":1073741824",
+		"\"state_ns\":3000000000", "\"moved_ns\":250000000", "\"waited_ns\":1500000000", "\"waiting\":2",
+		"\"moves\":4"};
+	static char answers[8][2048]; // one for each call that serve_answers() uses
 	static unsigned next;
 	char *answer = answers[next++ % 8], whole[1024];
 
@@ -30,14 +30,16 @@ static const char *listing_of(const char *eviction)
 		char key[32];
 		snprintf(key, sizeof key, "%.*s", (int)(strchr(usual[i], ':') - usual[i]), usual[i]);
 		const char *given = strstr(eviction, key);
-		if (!given || given[strlen(key)] != ':') // the same word may be a value
+		if (!given || given[strlen(key)] != ':') // the word may also be a value
 			snprintf(whole + strlen(whole), sizeof whole - strlen(whole), ",%s", usual[i]);
 	}
 	snprintf(answer, sizeof answers[0],
 		 "{\"ok\":true,\"vgpu\":{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":2147483648,"
 		 "\"charged\":1073741824,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,"
-		 "\"class\":\"batch\",\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,"
-		 "\"refusals\":0,\"evictable\":true,\"swap\":536870912,\"fixed\":100663296,\"eviction\":{\"state\":\"moving\","
+		 "\"class\":\"batch\",\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,"
+		 "\"created\":1,"
+		 "\"refusals\":0,\"evictable\":true,\"swap\":536870912,\"fixed\":100663296,"
+		 "\"eviction\":{\"state\":\"moving\","
 		 "\"suspended\":true,\"on_gpu\":805306368,\"in_host\":268435456},\"tenants\":[{\"pid\":7,"
 		 "\"command\":\"train\",\"charged\":1073741824,\"overhead\":0,\"physical\":null,"
 		 "\"started\":1700000001.25,\"guest\":false,\"ended\":false,\"eviction\":{%s}}]}}",
@@ -45,76 +47,80 @@ static const char *listing_of(const char *eviction)
 	return answer;
 }
 
-TEST(a_move_is_waited_for_and_measured)
+TEST(suspend_waits_and_measures)
 {
 	char requests[2048];
 
-	place_begin();
-	serve_in_turn((const char *const[]){
+	fixture_start();
+	serve_answers((const char *const[]){
 		ASKED("0"),
-		listing_of("\"state\":\"asked\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
-		listing_of("\"state\":\"draining\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
-		listing_of("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
-		listing_of(SUSPENDED), NULL});
+		inspect_answer("\"state\":\"asked\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		inspect_answer("\"state\":\"draining\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		inspect_answer("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		inspect_answer(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "3"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s\n");
 	CHECK_STR(result.err, "");
-	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"unchanged\":805306368"), NULL});
+	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"unchanged\":805306368"), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
-	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 1.0 GiB/s; 768.0 MiB of it had not "
+	CHECK_STR(result.out,
+		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 1.0 GiB/s; 768.0 MiB of it had not "
 			      "changed since the last time, and were not copied\n");
-	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"unchanged\":1073741824"), NULL});
+	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"unchanged\":1073741824"), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
-	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s; 1.0 GiB of it had not changed since the "
+	CHECK_STR(result.out,
+		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s; 1.0 GiB of it had not changed since the "
 			      "last time, and were not copied\n");
-	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED ",\"hash_error\":2"), NULL});
+	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"hash_error\":2"), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
-	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s; the GPU could not hash it "
+	CHECK_STR(result.out,
+		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s; the GPU could not hash it "
 			      "(CUDA error 2), so unchanged blocks were copied, too\n");
-	serve_in_turn((const char *const[]){
+	serve_answers((const char *const[]){
 		"{\"ok\":true,\"vgpus\":[]}", ASKED("1073741824"),
-		listing_of("\"state\":\"out\",\"suspended\":false,\"pending\":false,\"reason\":\"\""), // others have the GPU
-		listing_of("\"state\":\"returning\",\"suspended\":false,\"pending\":true,\"reason\":\"\""),
-		listing_of(RUNNING), NULL});
+		inspect_answer("\"state\":\"out\",\"suspended\":false,\"pending\":false,\"reason\":\"\""),
+		inspect_answer("\"state\":\"returning\",\"suspended\":false,\"pending\":true,\"reason\":\"\""),
+		inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "--pid", "7"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the GPU in 0.250 s, 4.0 GiB/s\n");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
 	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n" // whether it was suspended with --deep
 				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
-	serve_in_turn((const char *const[]){ASKED("0"), listing_of(SUSPENDED), NULL});
+	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // by default 10 s
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"drain_ms\":10000,");
 }
 
-TEST(what_there_was_to_do_is_said)
+TEST(result_of_each_process_is_printed)
 {
-	place_begin();
-	serve_in_turn((const char *const[]){ASKED("1073741824"), listing_of(SUSPENDED), NULL});
+	fixture_start();
+	serve_answers((const char *const[]){ASKED("1073741824"), inspect_answer(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, in the host already\n");
-	serve_in_turn((const char *const[]){listing_of(SUSPENDED), ASKED("0"), listing_of(RUNNING), NULL});
+	serve_answers((const char *const[]){inspect_answer(SUSPENDED), ASKED("0"), inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, on the GPU already\n");
-	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", listing_of(RUNNING), NULL});
+	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", inspect_answer(RUNNING),
+					    NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: suspended, no process runs in it\n");
-	// Another process has its pid now.
-	serve_in_turn((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"old\","
-					    "\"started\":1,\"bytes\":1,\"host\":0}]}", listing_of(RUNNING), NULL});
+	// Another process has taken its pid.
+	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"old\","
+					    "\"started\":1,\"bytes\":1,\"host\":0}]}", inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (old) has ended\n");
-	// Its vGPU was that of its run.
-	serve_in_turn((const char *const[]){
+	// Its ephemeral vGPU was removed with it.
+	serve_answers((const char *const[]){
 		ASKED("0"), "{\"ok\":false,\"code\":\"not_found\",\"message\":\"there is no vGPU a\"}", NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train) has ended\n");
 	CHECK_STR(result.err, "");
 }
 
-TEST(reasons_are_said_with_what_to_do)
+TEST(failure_reasons_have_advice)
 {
 #define GAVE_UP(reason) "\"state\":\"running\",\"suspended\":true,\"pending\":false,\"reason\":\"" reason "\""
 	static const struct {
@@ -136,53 +142,54 @@ TEST(reasons_are_said_with_what_to_do)
 	};
 	char says[400];
 
-	place_begin();
+	fixture_start();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		serve_in_turn((const char *const[]){ASKED("0"), listing_of(cases[i].eviction), NULL});
+		serve_answers((const char *const[]){ASKED("0"), inspect_answer(cases[i].eviction), NULL});
 		CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
 		snprintf(says, sizeof says, "virgate: a: process 7 (train) could not be suspended: %s", cases[i].says);
 		CHECK_CONTAINS(result.err, says);
-		CHECK_CONTAINS(result.err, "a: `virgate suspend a` tries again, `virgate resume a` resumes all of it\n");
+		CHECK_CONTAINS(result.err,
+			       "a: `virgate suspend a` tries again, `virgate resume a` resumes all of it\n");
 		CHECK_STR(result.out, "");
 	}
-	serve_in_turn((const char *const[]){ASKED("0"), listing_of(GAVE_UP("gpu")), NULL});
+	serve_answers((const char *const[]){ASKED("0"), inspect_answer(GAVE_UP("gpu")), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "--pid", "7"), 3);
 	CHECK_CONTAINS(result.err, "a: `virgate suspend --pid 7` tries again, `virgate resume --pid 7` cancels it\n");
 }
 
-TEST(what_the_daemon_refuses_is_said)
+TEST(refusal_of_daemon_is_printed)
 {
-	place_begin();
-	serve("{\"ok\":false,\"code\":\"unsupported\",\"message\":\"vGPU a is not evictable\"}");
+	fixture_start();
+	serve_answer("{\"ok\":false,\"code\":\"unsupported\",\"message\":\"vGPU a is not evictable\"}");
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
 	CHECK_STR(result.err, "virgate: vGPU a is not evictable\n");
-	serve("{\"ok\":true}");
+	serve_answer("{\"ok\":true}");
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
 	CHECK_CONTAINS(result.err, "no proper \"asked\"");
-	serve_in_turn((const char *const[]){listing_of(SUSPENDED),
+	serve_answers((const char *const[]){inspect_answer(SUSPENDED),
 					    "{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7}]}", NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 1);
 	CHECK_CONTAINS(result.err, "no proper ");
 }
 
-// Before anything is asked of the processes, and before a driver is needed.
-TEST(a_deep_suspension_under_mps_is_refused)
+// Refused before the processes get a request, and before the driver is loaded.
+TEST(deep_suspend_under_mps_is_refused)
 {
 	char answer[2048], requests[2048];
-	const char *listing = listing_of(RUNNING), *class = strstr(listing, "\"turns\"");
+	const char *read_listing = inspect_answer(RUNNING), *class = strstr(read_listing, "\"turns\"");
 
-	place_begin();
-	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - listing), listing, class);
-	serve_in_turn((const char *const[]){answer, answer, NULL}); // for the guard, and for the verb
+	fixture_start();
+	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - read_listing), read_listing, class);
+	serve_answers((const char *const[]){answer, answer, NULL}); // one for the guard, one for the verb
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
 	CHECK_CONTAINS(result.err, "refused (mps): vGPU a is in the mode mps");
 	CHECK_CONTAINS(result.err, "suspend it without --deep");
 	CHECK_STR(result.out, "");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK(!strstr(requests, "\"suspend\""));
 }
 
-TEST(a_deep_suspension_of_another_users_vgpu_is_refused)
+TEST(deep_suspend_of_other_user_is_refused)
 {
 	static const char answer[] =
 		"{\"ok\":true,\"vgpu\":{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":2147483648,"
@@ -190,14 +197,14 @@ TEST(a_deep_suspension_of_another_users_vgpu_is_refused)
 		"\"turns\":null,\"owner\":\"ann\",\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,"
 		"\"evictable\":false,\"eviction\":null,\"tenants\":null}}";
 
-	place_begin();
-	serve_in_turn((const char *const[]){answer, answer, NULL});
+	fixture_start();
+	serve_answers((const char *const[]){answer, answer, NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
 	CHECK_CONTAINS(result.err, "who runs inside vGPU a is for its owner and root to see");
 	CHECK_STR(result.out, "");
 }
 
-TEST(bad_words_are_refused)
+TEST(invalid_arguments_are_refused)
 {
 	static const struct {
 		const char *words[6];
@@ -213,13 +220,13 @@ TEST(bad_words_are_refused)
 		{{"create", "a", "--memory", "1G", "--swap"}, "--swap needs a value"},
 	};
 
-	place_begin();
+	fixture_start();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		check_refusal(cases[i].words, 2, cases[i].says);
 }
 
-// The answer to `list`: a vGPU that is not evictable and, with `eviction`, that of listing_of().
-static const char *list_of(const char *eviction)
+// Returns an answer to `list`: a vGPU that is not evictable and, with `eviction`, that of inspect_answer().
+static const char *list_answer(const char *eviction)
 {
 	static const char plain[] =
 		"{\"ok\":true,\"vgpus\":[{\"name\":\"plain\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,"
@@ -228,7 +235,8 @@ static const char *list_of(const char *eviction)
 		"\"evictable\":false,\"eviction\":null,\"tenants\":[{\"pid\":9,\"command\":\"x\",\"charged\":0,"
 		"\"overhead\":0,\"physical\":null,\"started\":1,\"eviction\":null}]}]}";
 	static char text[8192];
-	json_t *list = json_loads(plain, 0, NULL), *one = eviction ? json_loads(listing_of(eviction), 0, NULL) : NULL;
+	json_t *list = json_loads(plain, 0, NULL),
+		*one = eviction ? json_loads(inspect_answer(eviction), 0, NULL) : NULL;
 
 	CHECK(list && (one || !eviction));
 	if (one)
@@ -241,32 +249,33 @@ static const char *list_of(const char *eviction)
 	return text;
 }
 
-TEST(ps_has_columns_for_evictable_vgpus_alone)
+TEST(ps_has_state_columns_only_for_evictable_vgpus)
 {
-	place_begin();
-	serve(list_of("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\",\"host\":268435456"));
+	fixture_start();
+	serve_answer(list_answer("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\","
+				 "\"host\":268435456"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "TENANTS  STATE       ON GPU    IN HOST\n");
 	CHECK_CONTAINS(result.out, "  1  moving   768.0 MiB  256.0 MiB\n");
 	CHECK_CONTAINS(result.out, "  leaving  768.0 MiB  256.0 MiB\n");
-	CHECK_CONTAINS(result.out, "  1  -                -          -\n"); // the vGPU that is not evictable
+	CHECK_CONTAINS(result.out, "  1  -                -          -\n"); // not evictable
 	CHECK_INT(VIRGATE_RUN("ps", "plain"), 0);
 	CHECK(!strstr(result.out, "IN HOST"));
-	serve(list_of(NULL));
+	serve_answer(list_answer(NULL));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "WAITED  TENANTS\n");
-	serve(list_of("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
+	serve_answer(list_answer("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
 		      "\"host\":1073741824,\"missing\":1048576"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB: end or "
 				   "suspend other programs on it; the process resumes when there is room\n");
 }
 
-TEST(json_has_all_of_it)
+TEST(json_has_all_eviction_fields)
 {
-	place_begin();
-	serve(list_of(SUSPENDED));
-	json_t *json = listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
+	fixture_start();
+	serve_answer(list_answer(SUSPENDED));
+	json_t *json = read_listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
 	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "a");
 	CHECK(json_is_true(json_object_get(vgpu, "evictable")));
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "swap")), 512 * MIB);
@@ -298,10 +307,10 @@ TEST(json_has_all_of_it)
 	json_decref(json);
 }
 
-TEST(inspect_shows_it)
+TEST(inspect_shows_eviction)
 {
-	place_begin();
-	serve(listing_of(SUSPENDED));
+	fixture_start();
+	serve_answer(inspect_answer(SUSPENDED));
 	CHECK_INT(VIRGATE_RUN("inspect", "a"), 0);
 	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process, up to "
 				   "96.0 MiB of memory that cannot move\n"
@@ -312,16 +321,16 @@ TEST(inspect_shows_it)
 
 // ---- the options of vGPUs --------------------------------------------------------------------------------
 
-TEST(evictable_vgpus_are_asked_for)
+TEST(create_requests_evictable_vgpus)
 {
 	char requests[2048];
 
-	place_begin();
-	serve("{\"ok\":true,\"vgpu\":{}}");
+	fixture_start();
+	serve_answer("{\"ok\":true,\"vgpu\":{}}");
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "2G", "--evictable", "--swap", "1.5G"), 0);
 	CHECK_STR(result.out, "a: 2.0 GiB, evictable\n");
 	CHECK_INT(VIRGATE_RUN("create", "b", "-m", "2G", "-e"), 0);
-	serve("{\"ok\":false,\"code\":\"limit\",\"message\":\"full\"}");
+	serve_answer("{\"ok\":false,\"code\":\"limit\",\"message\":\"full\"}");
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--evictable", "true"), 125);
 	setenv("VIRGATE_EVICTABLE", "yes", 1);
 	setenv("VIRGATE_SWAP", "512M", 1);
@@ -331,7 +340,7 @@ TEST(evictable_vgpus_are_asked_for)
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "true"), 125);
 	unsetenv("VIRGATE_EVICTABLE");
 	unsetenv("VIRGATE_SWAP");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests,
 		  "{\"op\":\"create\",\"memory\":2147483648,\"name\":\"a\",\"evictable\":true,\"swap\":1610612736,"
 		  "\"simulate\":\"\"}\n"
@@ -348,8 +357,8 @@ static char ledger_path[200];
 static pid_t players[4];
 static size_t player_count;
 
-// Of a test that failed, too: node_end() waits for all children.
-static void end_players(void)
+// Also after a test that failed, because node_stop() waits for all children.
+static void stop_players(void)
 {
 	for (; player_count; player_count--) {
 		kill(players[player_count - 1], SIGKILL);
@@ -357,25 +366,25 @@ static void end_players(void)
 	}
 }
 
-static void begin_evictable(void)
+static void start_evictable(void)
 {
 	static bool registered;
 
-	end_players();
-	node_begin();
+	stop_players();
+	node_start();
 	if (!registered)
-		atexit(end_players); // runs before node_end
+		atexit(stop_players); // runs before node_stop
 	registered = true;
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G", "--device", "0", "--evictable", "--swap", "64M"), 0);
-	snprintf(ledger_path, sizeof ledger_path, "%s/ledgers/a", place.runtime);
+	snprintf(ledger_path, sizeof ledger_path, "%s/ledgers/a", fixture.runtime);
 }
 
-static pid_t play(struct player_plan plan)
+static pid_t play_pager(struct player_plan plan)
 {
 	return players[player_count++] = start_player(ledger_path, &plan);
 }
 
-static const char *line_of(pid_t pid, const char *rest)
+static const char *find_line(pid_t pid, const char *rest)
 {
 	static char line[512];
 
@@ -383,86 +392,88 @@ static const char *line_of(pid_t pid, const char *rest)
 	return line;
 }
 
-TEST(a_vgpu_goes_and_comes_back)
+TEST(vgpu_is_suspended_and_resumed)
 {
-	begin_evictable();
-	pid_t first = play((struct player_plan){.bytes = 256 * MIB, .slow_ms = 100});
-	pid_t second = play((struct player_plan){0});
+	start_evictable();
+	pid_t first = play_pager((struct player_plan){.bytes = 256 * MIB, .slow_ms = 100});
+	pid_t second = play_pager((struct player_plan){0});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
-	CHECK_CONTAINS(result.out, line_of(first, ": 256.0 MiB to the host in 0.1"));
-	CHECK_CONTAINS(result.out, line_of(second, ": no GPU memory to move\n"));
+	CHECK_CONTAINS(result.out, find_line(first, ": 256.0 MiB to the host in 0.1"));
+	CHECK_CONTAINS(result.out, find_line(second, ": no GPU memory to move\n"));
 	CHECK_STR(result.err, "");
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "  2  suspended     0 B  256.0 MiB\n");
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 1);
 	CHECK_CONTAINS(result.err, "vGPU a is suspended already");
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
-	CHECK_CONTAINS(result.out, line_of(first, ": 256.0 MiB to the GPU in 0.1"));
+	CHECK_CONTAINS(result.out, find_line(first, ": 256.0 MiB to the GPU in 0.1"));
 	char pid[16];
 	snprintf(pid, sizeof pid, "%d", (int)first);
 	CHECK_INT(VIRGATE_RUN("suspend", "--pid", pid), 0);
 	CHECK_INT(VIRGATE_RUN("resume", "--pid", pid), 0);
-	end_players();
+	stop_players();
 }
 
-TEST(the_others_stay_when_one_cannot_leave)
+TEST(other_processes_stay_suspended)
 {
-	begin_evictable();
-	pid_t good = play((struct player_plan){.bytes = 64 * MIB}), other = play((struct player_plan){.bytes = 64 * MIB});
-	pid_t bad = play((struct player_plan){.bytes = 64 * MIB, .reason = PAGER_GPU});
+	start_evictable();
+	pid_t good = play_pager((struct player_plan){.bytes = 64 * MIB}),
+		other = play_pager((struct player_plan){.bytes = 64 * MIB});
+	pid_t bad = play_pager((struct player_plan){.bytes = 64 * MIB, .reason = PAGER_GPU});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
-	CHECK_CONTAINS(result.out, line_of(good, ": 64.0 MiB to the host"));
-	CHECK_CONTAINS(result.out, line_of(other, ": 64.0 MiB to the host"));
-	CHECK_CONTAINS(result.err, line_of(bad, " could not be suspended: the GPU did not finish its work in time"));
+	CHECK_CONTAINS(result.out, find_line(good, ": 64.0 MiB to the host"));
+	CHECK_CONTAINS(result.out, find_line(other, ": 64.0 MiB to the host"));
+	CHECK_CONTAINS(result.err, find_line(bad, " could not be suspended: the GPU did not finish its work in time"));
 	CHECK_CONTAINS(result.err, "; the others stay suspended\n");
 	CHECK_CONTAINS(result.err, "a: `virgate suspend --sim=devices=2,memory=4G a` tries again");
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "  3  partly suspended  64.0 MiB  128.0 MiB\n");
-	CHECK_CONTAINS(result.out, line_of(bad, " could not be suspended: the GPU did not finish"));
+	CHECK_CONTAINS(result.out, find_line(bad, " could not be suspended: the GPU did not finish"));
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
-	end_players();
+	stop_players();
 }
 
-// After the limit, 1 s, and 2 s more. A process that has begun to move gets time by its bytes.
-TEST(a_process_that_never_answers_is_given_up)
+// Gives up 2 s after the limit of 1 s. A process that is moving gets more time, by its bytes.
+TEST(silent_process_times_out)
 {
-	begin_evictable();
-	pid_t silent = play((struct player_plan){.bytes = 64 * MIB, .is_silent = true});
-	pid_t slow = play((struct player_plan){.bytes = 896 * MIB, .slow_ms = 3300});
+	start_evictable();
+	pid_t silent = play_pager((struct player_plan){.bytes = 64 * MIB, .is_silent = true});
+	pid_t slow = play_pager((struct player_plan){.bytes = 896 * MIB, .slow_ms = 3300});
 	uint64_t begin_ns = vg_clock_monotonic_ns();
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
 	uint64_t waited_ms = (vg_clock_monotonic_ns() - begin_ns) / 1000000;
 	CHECK(waited_ms >= 3000);
-	CHECK_CONTAINS(result.err, line_of(silent, " could not be suspended: it did not answer within "));
+	CHECK_CONTAINS(result.err, find_line(silent, " could not be suspended: it did not answer within "));
 	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? The request takes effect when it runs "
 				   "again; the other stays suspended\n");
-	CHECK_CONTAINS(result.out, line_of(slow, ": 896.0 MiB to the host in "));
-	end_players();
+	CHECK_CONTAINS(result.out, find_line(slow, ": 896.0 MiB to the host in "));
+	stop_players();
 }
 
-// The wish remains in effect, and the copy continues.
-TEST(a_move_that_takes_too_long_is_given_up)
+// The request remains in effect, and the copy continues.
+TEST(slow_move_times_out)
 {
-	begin_evictable();
-	pid_t slow = play((struct player_plan){.bytes = 1, .slow_ms = 60000});
+	start_evictable();
+	pid_t slow = play_pager((struct player_plan){.bytes = 1, .slow_ms = 60000});
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
-	CHECK_CONTAINS(result.err, line_of(slow, " could not be suspended: its memory was still moving after 3 s; the move "
+	CHECK_CONTAINS(result.err,
+		       find_line(slow, " could not be suspended: its memory was still moving after 3 s; the move "
 						 "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
-	end_players();
+	stop_players();
 }
 
-TEST(a_process_that_ends_meanwhile_is_no_failure)
+TEST(ended_process_is_no_failure)
 {
-	begin_evictable();
-	pid_t silent = play((struct player_plan){.bytes = 64 * MIB, .is_silent = true});
-	pid_t child = begin(WORDS("suspend", "a"));
+	start_evictable();
+	pid_t silent = play_pager((struct player_plan){.bytes = 64 * MIB, .is_silent = true});
+	pid_t child = start_program(WORDS("suspend", "a"));
 	struct vg_ledger *ledger;
 	CHECK_INT(vg_ledger_open(ledger_path, &ledger), 0);
 	for (int i = 0; i < 2000 && !vg_ledger_pager_page(ledger)->out; i++)
 		usleep(5000);
 	CHECK(vg_ledger_pager_page(ledger)->out);
 	vg_ledger_close(ledger);
-	end_players();
-	CHECK_INT(finish(child), 0);
-	CHECK_STR(result.out, line_of(silent, " has ended\n"));
+	stop_players();
+	CHECK_INT(wait_for_program(child), 0);
+	CHECK_STR(result.out, find_line(silent, " has ended\n"));
 }

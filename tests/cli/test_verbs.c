@@ -1,7 +1,7 @@
-// The verbs against a stand-in daemon: words, tables, JSON, exit codes.
+// The verbs against a stand-in for the daemon: messages, tables, JSON, exit codes.
 #include <jansson.h>
 
-#include "served.h"
+#include "fixture.h"
 
 #define GIB 1073741824
 
@@ -36,8 +36,8 @@ static json_t *parse_output(void)
 
 TEST(ps_prints_a_table)
 {
-	place_begin();
-	serve(list_answer);
+	fixture_start();
+	serve_answer(list_answer);
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "NAME                      OWNER  DEVICE ");
 	CHECK_CONTAINS(result.out, "\ntrain                     ann    0  ");
@@ -45,19 +45,20 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_CONTAINS(result.out, "512.0 MiB");
 	CHECK_CONTAINS(result.out, "SHARE     GPU   TIME  WAITED  TENANTS\n");
-	CHECK_CONTAINS(result.out, "   30 %  29.8 %  4m05s  12.3 s        1\n"); // without the guest and the dead
+	// Without the guest and the ended program.
+	CHECK_CONTAINS(result.out, "   30 %  29.8 %  4m05s  12.3 s        1\n");
 	CHECK_CONTAINS(result.out, "      -       -      -       -        -\n"); // unknown is not zero
 	CHECK_CONTAINS(result.out, "\ntrain: the share of 30 % is not being held: a process is stopped\n");
 	CHECK(!strstr(result.out, "\nanother: "));
 	CHECK(strcspn(result.out, "\n") <= 120);
 	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB");
-	CHECK_CONTAINS(result.out, "4711 py?thon"); // no control characters from others
+	CHECK_CONTAINS(result.out, "4711 py?thon"); // control characters are replaced
 	CHECK_CONTAINS(result.out, "4712 reader (guest)");
 	CHECK_CONTAINS(result.out, "4713 writer (ended)");
 	const char *shared = strstr(result.out, "- (shared, owner gone)");
 	CHECK(shared && strstr(shared, "  256.0 MiB  "));
-	CHECK(!strstr(result.out, "5 B")); // of a damaged one nothing is known
-	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // by name
+	CHECK(!strstr(result.out, "5 B")); // the figures of a damaged vGPU are unknown
+	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // sorted by name
 	CHECK_STR(result.err, "");
 	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
 	CHECK(!strstr(result.out, "4711"));
@@ -68,8 +69,8 @@ TEST(ps_prints_a_table)
 
 TEST(ps_prints_json)
 {
-	place_begin();
-	serve(list_answer);
+	fixture_start();
+	serve_answer(list_answer);
 	CHECK_INT(VIRGATE_RUN("ps", "--json"), 0);
 	json_t *json = parse_output();
 	json_t *train = json_array_get(json_object_get(json, "vgpus"), 1);
@@ -121,10 +122,10 @@ TEST(ps_prints_json)
 	json_decref(json);
 }
 
-TEST(ps_shows_the_named_ones)
+TEST(ps_shows_named_vgpus)
 {
-	place_begin();
-	serve(list_answer);
+	fixture_start();
+	serve_answer(list_answer);
 	CHECK_INT(VIRGATE_RUN("ps", "another"), 0);
 	CHECK_CONTAINS(result.out, "another");
 	CHECK(!strstr(result.out, "train"));
@@ -142,12 +143,12 @@ TEST(ps_shows_the_named_ones)
 	CHECK_CONTAINS(result.err, "did you mean \"train\"?");
 }
 
-TEST(list_is_ps)
+TEST(list_is_an_alias_of_ps)
 {
 	char table[4096];
 
-	place_begin();
-	serve(list_answer);
+	fixture_start();
+	serve_answer(list_answer);
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	strcpy(table, result.out);
 	CHECK_INT(VIRGATE_RUN("list"), 0);
@@ -161,34 +162,34 @@ TEST(list_is_ps)
 	CHECK(!strstr(result.out, "\n  list "));
 }
 
-// The figures of a damaged vGPU are missing or invalid; the others are shown all the same.
-TEST(a_damaged_vgpu_is_a_row)
+// The figures of a damaged vGPU are missing or invalid. Other vGPUs are shown.
+TEST(damaged_vgpu_has_a_row)
 {
 	static const char figures[] = "\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0";
 	char answer[4096];
 
-	place_begin();
+	fixture_start();
 	const char *at = strstr(list_answer, figures);
 	CHECK(at);
 	snprintf(answer, sizeof answer, "%.*s\"charged\":-1,\"physical\":null,\"share\":0%s", (int)(at - list_answer),
 		 list_answer, at + strlen(figures));
-	serve(answer);
+	serve_answer(answer);
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB          -         -");
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_STR(result.err, "");
 }
 
-TEST(inspect_shows_one)
+TEST(inspect_shows_one_vgpu)
 {
 	char answer[2048];
 
-	place_begin();
+	fixture_start();
 	const char *first = strchr(list_answer, '[') + 1, *end = strstr(first, "},{\"name\":\"another\"");
 	snprintf(answer, sizeof answer, "{\"ok\":true,\"vgpu\":%.*s}",
 		 (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
 	CHECK(end);
-	serve(answer);
+	serve_answer(answer);
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
 	CHECK_CONTAINS(result.out, "share      at most 30 %, latency class\n"
@@ -210,8 +211,8 @@ TEST(inspect_shows_one)
 
 TEST(devices_are_listed)
 {
-	place_begin();
-	serve("{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA "
+	fixture_start();
+	serve_answer("{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA "
 	      "Something\",\"memory\":8589934592,"
 	      "\"memory_used\":1073741824,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":true,"
 	      "\"reserved\":2147483648,\"vgpus\":2}]}");
@@ -226,10 +227,11 @@ TEST(devices_are_listed)
 	json_decref(json);
 }
 
-TEST(logs_say_what_was_refused)
+TEST(logs_list_refusals)
 {
-	place_begin();
-	serve("{\"ok\":true,\"refusals\":[{\"time\":1700000000.25,\"pid\":12,\"entry\":\"cuMemAlloc_v2\",\"asked\":"
+	fixture_start();
+	serve_answer("{\"ok\":true,\"refusals\":[{\"time\":1700000000.25,\"pid\":12,\"entry\":\"cuMemAlloc_v2\","
+		     "\"asked\":"
 	      "2147483648,"
 	      "\"charged\":7516192768,\"limit\":8589934592,\"overhead\":536870912}]}");
 	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
@@ -241,17 +243,17 @@ TEST(logs_say_what_was_refused)
 	CHECK_INT(json_integer_value(json_object_get(refusal, "asked")), 2ll * GIB);
 	CHECK(json_real_value(json_object_get(refusal, "time")) == 1700000000.25);
 	json_decref(json);
-	serve("{\"ok\":true,\"refusals\":[]}");
+	serve_answer("{\"ok\":true,\"refusals\":[]}");
 	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
 	CHECK_CONTAINS(result.out, "nothing was refused");
 }
 
-TEST(requests_carry_what_was_asked)
+TEST(requests_contain_options)
 {
 	char requests[4096];
 
-	place_begin();
-	serve("{\"ok\":true,\"vgpu\":{}}");
+	fixture_start();
+	serve_answer("{\"ok\":true,\"vgpu\":{}}");
 	CHECK_INT(
 		VIRGATE_RUN("create", "train", "--memory", "1.5G", "--share", "30", "--device", "1", "--group", "lab"),
 		0);
@@ -266,13 +268,13 @@ TEST(requests_carry_what_was_asked)
 	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "40"), 0);
 	CHECK_STR(result.out, "train: share 40 %\n");
 	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
-	serve("{\"ok\":true,\"signalled\":2}");
+	serve_answer("{\"ok\":true,\"signalled\":2}");
 	CHECK_INT(VIRGATE_RUN("kill", "a", "b"), 0);
 	CHECK_STR(result.out, "a: sent TERM to 2 processes\nb: sent TERM to 2 processes\n");
 	CHECK_INT(VIRGATE_RUN("kill", "a", "--signal", "sigkill"), 0);
 	CHECK_INT(VIRGATE_RUN("kill", "a", "-s", "64"), 0);
 	CHECK_STR(result.out, "a: sent signal 64 to 2 processes\n");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\","
 			    "\"group\":\"lab\",\"simulate\":\"\"}\n"
 			    "{\"op\":\"create\",\"memory\":1073741824,\"name\":\"slow\",\"share\":5,"
@@ -291,42 +293,42 @@ TEST(requests_carry_what_was_asked)
 }
 
 // The daemon chooses the memory, so `create` asks for it.
-TEST(a_share_without_memory_is_left_to_the_daemon)
+TEST(share_without_memory_omits_memory)
 {
 	char inspected[2048], requests[1024];
 
-	place_begin();
+	fixture_start();
 	const char *first = strchr(list_answer, '[') + 1;
 	snprintf(inspected, sizeof inspected, "{\"ok\":true,\"vgpu\":%.*s}",
 		 (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
-	serve_in_turn((const char *const[]){"{\"ok\":true,\"vgpu\":{}}", inspected, NULL});
+	serve_answers((const char *const[]){"{\"ok\":true,\"vgpu\":{}}", inspected, NULL});
 	CHECK_INT(VIRGATE_RUN("create", "train", "--share", "30"), 0);
 	CHECK_STR(result.out, "train: 8.0 GiB, share 30 %\n");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"name\":\"train\",\"share\":30,\"simulate\":\"\"}\n"
 			    "{\"op\":\"inspect\",\"name\":\"train\",\"simulate\":\"\"}\n");
 }
 
-TEST(kill_counts_what_it_reached)
+TEST(kill_reports_count)
 {
-	place_begin();
-	serve("{\"ok\":true,\"signalled\":1}");
+	fixture_start();
+	serve_answer("{\"ok\":true,\"signalled\":1}");
 	CHECK_INT(VIRGATE_RUN("kill", "train", "--signal=HUP"), 0);
 	CHECK_STR(result.out, "train: sent HUP to 1 process\n");
-	serve("{\"ok\":true,\"signalled\":0}");
+	serve_answer("{\"ok\":true,\"signalled\":0}");
 	CHECK_INT(VIRGATE_RUN("kill", "train"), 0);
 	CHECK_STR(result.out, "train: no process runs in it, TERM was not sent\n");
-	serve("{\"ok\":false,\"code\":\"denied\",\"message\":\"not yours\"}");
+	serve_answer("{\"ok\":false,\"code\":\"denied\",\"message\":\"not yours\"}");
 	CHECK_INT(VIRGATE_RUN("kill", "train"), 1);
 	CHECK_STR(result.err, "virgate: not yours\n");
-	serve("{\"ok\":true,\"signalled\":-1}");
+	serve_answer("{\"ok\":true,\"signalled\":-1}");
 	CHECK_INT(VIRGATE_RUN("kill", "train"), 1);
 }
 
-TEST(what_the_daemon_refuses_is_shown)
+TEST(refusal_of_daemon_is_shown)
 {
-	place_begin();
-	serve("{\"ok\":false,\"code\":\"busy\",\"message\":\"train: asked 1.0 GiB, 7.1 GiB are in use\"}");
+	fixture_start();
+	serve_answer("{\"ok\":false,\"code\":\"busy\",\"message\":\"train: asked 1.0 GiB, 7.1 GiB are in use\"}");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "1G"), 1);
 	CHECK_STR(result.err, "virgate: train: asked 1.0 GiB, 7.1 GiB are in use\n");
 	CHECK_STR(result.out, "");
@@ -335,7 +337,7 @@ TEST(what_the_daemon_refuses_is_shown)
 	CHECK_CONTAINS(result.err, "7.1 GiB are in use");
 }
 
-TEST(bad_input_is_refused_before_anything_is_asked)
+TEST(invalid_input_sends_no_request)
 {
 	static const struct {
 		const char *words[8];
@@ -368,13 +370,15 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"run", "--share", "30", "--class", "Batch", "true"}, 125, "did you mean batch?"},
 		{{"run", "--vgpu", "train", "--limit", "true"}, 125, "--limit describes a new one"},
 		{{"run", "--vgpu", "train", "--class", "batch", "true"}, 125, "--class describes a new one"},
-		{{"create", "train", "--memory", "1G", "--swap", "1G"}, 2, "--swap is for evictable vGPUs: give --evictable"},
+		{{"create", "train", "--memory", "1G", "--swap", "1G"}, 2,
+		 "--swap is for evictable vGPUs: give --evictable"},
 		{{"create", "train", "-m", "1G", "--evictable", "--swap", "0"}, 2, "--swap: \"0\" is zero"},
 		{{"create", "train", "-m", "1G", "--evictable", "--swap", "lots"}, 2, "is not a size"},
 		{{"create", "train", "-m", "1G", "--evictable=yes"}, 2, "--evictable takes no value"},
 		{{"run", "--memory", "1G", "--swap", "1G", "true"}, 125, "--swap is for evictable vGPUs"},
 		{{"create", "a", "-m", "1G", "--idle-suspend", "30"}, 2, "--idle-suspend is for evictable vGPUs"},
-		{{"create", "a", "-m", "1G", "--evictable", "--idle-suspend", "0"}, 2, "--idle-suspend: \"0\" is not a time"},
+		{{"create", "a", "-m", "1G", "--evictable", "--idle-suspend", "0"}, 2,
+		 "--idle-suspend: \"0\" is not a time"},
 		{{"run", "--vgpu", "train", "--idle-suspend", "30", "true"}, 125, "--idle-suspend describes a new one"},
 		{{"run", "--vgpu", "train", "--evictable", "true"}, 125, "--evictable describes a new one"},
 		{{"run", "--vgpu", "train", "--swap", "1G", "true"}, 125, "--swap describes a new one"},
@@ -430,11 +434,11 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 	};
 	char requests[64];
 
-	place_begin();
-	serve("{\"ok\":true}");
+	fixture_start();
+	serve_answer("{\"ok\":true}");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		check_refusal(cases[i].words, cases[i].code, cases[i].says);
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "");
 }
 
@@ -442,42 +446,42 @@ static void write_system_file(const char *text)
 {
 	char path[128];
 
-	snprintf(path, sizeof path, "%s/system.conf", place.folder);
+	snprintf(path, sizeof path, "%s/system.conf", fixture.directory);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-TEST(an_unreadable_line_stops_every_verb)
+TEST(invalid_settings_stop_every_verb)
 {
-	place_begin();
-	serve("{\"ok\":true}");
+	fixture_start();
+	serve_answer("{\"ok\":true}");
 	write_system_file("[run]\nmemory = 8G\nshare = much\n");
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
 	CHECK_CONTAINS(result.err, "/system.conf:3: share: \"much\" is not a share");
 	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
 	CHECK_CONTAINS(result.err, "/system.conf:3:");
-	CHECK_INT(VIRGATE_RUN("--version"), 0); // says nothing of settings
+	CHECK_INT(VIRGATE_RUN("--version"), 0); // does not read the settings
 }
 
-TEST(flags_win_over_the_environment_over_files)
+TEST(options_override_environment_override_files)
 {
 	char requests[4096];
 
-	place_begin();
-	serve("{\"ok\":false,\"code\":\"limit\",\"message\":\"no\"}");
+	fixture_start();
+	serve_answer("{\"ok\":false,\"code\":\"limit\",\"message\":\"no\"}");
 	write_system_file("[run]\nmemory = 3G\nshare = 33\n");
 	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
 	setenv("VIRGATE_SHARE", "44", 1);
 	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
 	CHECK_INT(VIRGATE_RUN("run", "--share=55", "--memory=1K", "true"), 125);
 	unsetenv("VIRGATE_SHARE");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"enter\",\"memory\":3221225472,\"share\":33,\"simulate\":\"\"}\n"
 			    "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44,\"simulate\":\"\"}\n"
 			    "{\"op\":\"enter\",\"memory\":1024,\"share\":55,\"simulate\":\"\"}\n");
 }
 
-TEST(strange_answers_are_told_and_harm_nothing)
+TEST(invalid_answers_are_reported)
 {
 	static const char *const answers[] = {
 		"",	     "{",	  "[]",	       "{\"ok\":1}", "{\"ok\":true}", "{\"ok\":true,\"vgpus\":3}",
@@ -485,8 +489,8 @@ TEST(strange_answers_are_told_and_harm_nothing)
 		"{\"ok\":true,\"vgpus\":[{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":-5}]}"};
 
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-		place_begin();
-		serve(answers[i]);
+		fixture_start();
+		serve_answer(answers[i]);
 		CHECK_INT(VIRGATE_RUN("ps"), 1);
 		CHECK(strncmp(result.err, "virgate: ", 9) == 0);
 		CHECK_STR(result.out, "");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: what docs/vgpu-manager.md names is there, every method, field, value
-and advice of the guide that it answers to has a row, and every function of the manager's headers one."""
+"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: checks that the names in docs/vgpu-manager.md exist, and that every
+method, field, value and advice of the guide it refers to, and every function of the manager's headers, has a row."""
 
 import os
 import re
@@ -14,8 +14,9 @@ from mapping import check  # noqa: E402
 SOURCE, LIBRARY, HEADERS = sys.argv[1], sys.argv[2], sys.argv[3:]
 OURS = ("balancer.h", "/compute.h", "/manager.h", "memory_space.h", "monitor.h", "operation.h")
 METHODS = {
-    "CUDAVirtualizationDriver": """getInstance initialize shutdown createVirtualGPU destroyVirtualGPU getVirtualGPUStatus
-        getVirtualGPUInfo getAllVirtualGPUInfo allocateMemory freeMemory copyMemory memset matrixMultiply
+    "CUDAVirtualizationDriver": """getInstance initialize shutdown createVirtualGPU destroyVirtualGPU
+        getVirtualGPUStatus getVirtualGPUInfo getAllVirtualGPUInfo allocateMemory freeMemory copyMemory memset
+        matrixMultiply
         convolutionForward activationForward batchNormalization selfAttention synchronizeStream queryStream
         waitForStream getGPUUtilization getTotalMemory getUsedMemory getFreeMemory getConfig
         isMemoryVirtualizationEnabled isComputeVirtualizationEnabled""",
@@ -88,9 +89,11 @@ def main():
     check("every advice of the guide has a row", sorted(advice - plain))
     check("no row is of advice that the guide lacks", sorted(plain - advice))
     ours = "".join(t for path, t in headers.text_of(HEADERS).items() if path.endswith(OURS))
-    check("every function of the manager has a row", sorted(headers.functions(ours) - mapping.named(found)) if ours else "no headers")
+    check("every function of the manager has a row",
+          sorted(headers.functions(ours) - mapping.named(found)) if ours else "no headers")
     examples = re.findall(r"examples/library/\w+\.c", " ".join(" ".join(cells) for cells in found))
-    check("the examples that rows name are there", [path for path in examples if not os.path.exists(f"{SOURCE}/{path}")])
+    check("the examples that rows name exist",
+          [path for path in examples if not os.path.exists(f"{SOURCE}/{path}")])
     return mapping.finish()
 
 

@@ -1,42 +1,42 @@
-// CUDA_VISIBLE_DEVICES of whoever starts a program limits the GPUs on which a vGPU is made or entered.
+// CUDA_VISIBLE_DEVICES of the calling user limits the GPUs on which a vGPU is created or entered.
 #include "live_node.h"
 
 static char uuids[2][48];
 
-static void begin_on_two(void)
+static void start_on_two_gpus(void)
 {
-	node_begin();
+	node_start();
 	node_read_uuids(uuids);
 }
 
 static int device_of(const char *name)
 {
-	json_t *json = listing(WORDS("inspect", name, "--json"));
+	json_t *json = read_listing(WORDS("inspect", name, "--json"));
 	int device = (int)json_integer_value(json_object_get(json_object_get(json, "vgpu"), "device"));
 
 	json_decref(json);
 	return device;
 }
 
-TEST(the_choice_is_among_those_that_are_visible)
+TEST(gpu_is_chosen_among_visible_ones)
 {
-	begin_on_two();
+	start_on_two_gpus();
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), 0);
 	CHECK_CONTAINS(result.out, uuids[1]);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "3G"), 0);
 	CHECK_INT(device_of("b"), 1);
-	// GPU 0 has room, and is not to be had.
+	// GPU 0 has free memory, but is not visible.
 	CHECK_INT(VIRGATE_RUN("create", "more", "--memory", "2G"), 1);
 	CHECK_CONTAINS(result.err, "GPU 1: asked for 2.0 GiB");
-	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1); // of several, the one with the most room
+	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1); // of several, the one with the most free memory
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "2G"), 0);
 	CHECK_INT(device_of("a"), 0);
 }
 
-TEST(a_device_that_is_named_must_be_visible)
+TEST(named_device_must_be_visible)
 {
-	begin_on_two();
+	start_on_two_gpus();
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--device", "0", "true"), 125);
 	CHECK_CONTAINS(result.err, "asked for GPU 0");
@@ -53,18 +53,18 @@ TEST(a_device_that_is_named_must_be_visible)
 	CHECK_CONTAINS(result.err, "asked for GPU 0");
 }
 
-TEST(a_vgpu_that_is_entered_must_be_visible)
+TEST(entered_vgpu_must_be_visible)
 {
-	begin_on_two();
+	start_on_two_gpus();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G", "--device", "0"), 0);
 	setenv("CUDA_VISIBLE_DEVICES", uuids[1], 1);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 125);
 	CHECK_CONTAINS(result.err, "vGPU train is on GPU 0");
 	CHECK_CONTAINS(result.err, "shows this process GPU 1:");
-	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // nobody has entered it
+	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // no program has entered it
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 0);
-	// From within a vGPU, whose GPU alone its programs see.
+	// Inside a vGPU, whose programs see only its GPU.
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", VIRGATE, "run", "--vgpu", "other", "true"), 125);
@@ -73,7 +73,7 @@ TEST(a_vgpu_that_is_entered_must_be_visible)
 	CHECK_CONTAINS(result.err, "there is no vGPU nobody");
 }
 
-TEST(the_list_is_read_as_cuda_reads_it)
+TEST(list_is_parsed_as_in_cuda)
 {
 	static const struct {
 		const char *list;
@@ -83,11 +83,11 @@ TEST(the_list_is_read_as_cuda_reads_it)
 		{" 1 , 0", {true, true}}, {"0,-1,1", {true, false}}, {"1,7,0", {false, true}}, {"0,,1", {true, false}},
 		{"0,no,1", {true, false}}, {"", {false, false}}, {"-1", {false, false}}, {"NoDevFiles", {false, false}},
 		{"2", {false, false}},	{",0", {false, false}}, {"0,0", {false, false}}, {"1,0,1", {false, false}},
-		{"1x", {false, false}}, {"GPU-", {false, false}}, // it may mean both
+		{"1x", {false, false}}, {"GPU-", {false, false}}, // it is ambiguous
 		{"0,MIG-1", {false, false}},
 	};
 
-	begin_on_two();
+	start_on_two_gpus();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		setenv("CUDA_VISIBLE_DEVICES", all[i].list, 1);
 		for (int device = 0; device < 2; device++) {
@@ -100,7 +100,7 @@ TEST(the_list_is_read_as_cuda_reads_it)
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "CUDA_VISIBLE_DEVICES=\"\" shows this process no GPU");
-	for (int device = 0; device < 2; device++) { // as many digits as it takes
+	for (int device = 0; device < 2; device++) { // the shortest unique prefix
 		char beginning[48];
 		size_t length = 5;
 		while (strncmp(uuids[0], uuids[1], length) == 0)
@@ -112,7 +112,7 @@ TEST(the_list_is_read_as_cuda_reads_it)
 	}
 }
 
-// "index" and "reserved" of two GPUs of 4 GiB.
+// The fields "index" and "reserved" of two GPUs of 4 GiB.
 #define TWO_GPUS(first, second)                                                                                        \
 	"{\"ok\":true,\"devices\":[" ONE_GPU("0", "a", first) "," ONE_GPU("1", "b", second) "]}"
 #define ONE_GPU(index, digit, reserved)                                                                                \
@@ -120,53 +120,53 @@ TEST(the_list_is_read_as_cuda_reads_it)
 	"\"memory\":4294967296,\"memory_used\":null,\"compute_capability\":\"9.0\",\"driver\":\"1\","                  \
 	"\"simulated\":true,\"reserved\":" reserved ",\"vgpus\":0}"
 
-TEST(the_daemon_gets_the_visible_ones_to_choose_from)
+TEST(daemon_gets_visible_gpus)
 {
 	char requests[2048];
 
-	place_begin();
+	fixture_start();
 	setenv("CUDA_VISIBLE_DEVICES",
 	       "GPU-0000000b-0000-0000-0000-000000000000,GPU-0000000a-0000-0000-0000-000000000000", 1);
-	serve_in_turn((const char *const[]){TWO_GPUS("0", "1024"),
+	serve_answers((const char *const[]){TWO_GPUS("0", "1024"),
 					    "{\"ok\":false,\"code\":\"limit\",\"message\":\"too much\"}", NULL});
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "too much");
-	slurp("requests", requests, sizeof requests);
+	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"device\":[\"GPU-0000000a-0000-0000-0000-000000000000\","
 				 "\"GPU-0000000b-0000-0000-0000-000000000000\"]");
-	place_end();
+	fixture_stop();
 }
 
-static void gpus_are(const char *lines)
+static void set_gpus(const char *lines)
 {
 	char path[128];
 
-	snprintf(path, sizeof path, "%s/nvml-%d", place.folder, *lines);
+	snprintf(path, sizeof path, "%s/nvml-%d", fixture.directory, *lines);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(lines, file) >= 0 && fclose(file) == 0);
 	setenv("FAKE_NVML", path, 1);
 }
 
-// A batch system that hides GPUs by a device cgroup counts those that are left: "0" is the job's first one.
-TEST(indices_count_the_gpus_that_this_process_may_open)
+// A batch system that hides GPUs with a device cgroup counts the others: "0" is the first GPU of the job.
+TEST(indices_count_accessible_gpus)
 {
 	char path[128];
 
-	node_begin();
+	node_start();
 	unsetenv("VIRGATE_SIM");
-	snprintf(path, sizeof path, "%s/claims", place.folder);
+	snprintf(path, sizeof path, "%s/claims", fixture.directory);
 	setenv("VIRGATE_CLAIMS_DIR", path, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
-	gpus_are("gpu 4294967296\ngpu 4294967296\n");
-	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon sees both
-	gpus_are("hidden 1\ngpu 4294967296\n");
+	set_gpus("gpu 4294967296\ngpu 4294967296\n");
+	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon has access to both
+	set_gpus("hidden 1\ngpu 4294967296\n");
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 0);
 	CHECK_INT(device_of("a"), 1);
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "shows this process no GPU");
-	gpus_are(" nothing\n"); // NVML does not start
+	set_gpus(" nothing\n"); // NVML does not start
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "write whole UUIDs");
 	setenv("CUDA_VISIBLE_DEVICES", "GPU-00000000-0000-0000-0000-000000000001", 1);

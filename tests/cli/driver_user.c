@@ -1,4 +1,4 @@
-// Has a library called libcuda.so.1 mapped for a while.
+// A program that maps a library named libcuda.so.1 for a while.
 #include <unistd.h>
 
 extern const int virgate_test_standin;
