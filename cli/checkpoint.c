@@ -91,8 +91,7 @@ int checkpoint_read_number(const struct arguments *arguments, const char *name, 
 	*ret_number = strtol(text, &end, 10);
 	if (end != text && !*end && *ret_number >= 1 && *ret_number <= most)
 		return 0;
-	say_usage(arguments->verb, "--%s: \"%s\" is not a number from 1 to %ld", name, text, most);
-	return verb_usage_code(arguments->verb);
+	return say_usage(arguments->verb, "--%s: \"%s\" is not a number from 1 to %ld", name, text, most);
 }
 
 static int refuse_directory(const struct arguments *arguments, int error)

@@ -45,11 +45,10 @@ static int run_create(const struct arguments *arguments)
 		r = read_eviction(arguments, NULL, &options);
 	if (r)
 		return r;
-	if (!options.memory && !options.share) {
-		say_usage(arguments->verb, "how much memory? give --memory SIZE, such as --memory 8G, or --share "
+	if (!options.memory && !options.share)
+		return say_usage(arguments->verb,
+				 "how much memory? give --memory SIZE, such as --memory 8G, or --share "
 					   "PERCENT for a part of the GPU");
-		return EXIT_USAGE;
-	}
 	options.device = option_value(arguments, "device");
 	options.group = option_value(arguments, "group");
 	r = session_open(&session, arguments);

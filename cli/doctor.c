@@ -56,9 +56,8 @@ static int read_set(const struct arguments *arguments, unsigned *ret_sets)
 			*ret_sets = set;
 			return 0;
 		}
-	say_usage(arguments->verb, "\"%s\" is not a set of checks: give cuda (checkpoints), quota (vGPUs) or toolkit",
-		  arguments->words[0]);
-	return verb_usage_code(arguments->verb);
+	return say_usage(arguments->verb, "\"%s\" is not a set of checks: give cuda (checkpoints), quota (vGPUs) or "
+			 "toolkit", arguments->words[0]);
 }
 
 // Returns the origin of the first setting with the mode mps; NULL: no setting has it.

@@ -37,10 +37,8 @@ static int run_dump(const struct arguments *arguments)
 	       (bases[options.base_count] = option_value_again(arguments, "base", (int)options.base_count)))
 		options.base_count++;
 	options.leave_running = option_value(arguments, "leave-running") != NULL;
-	if ((!options.pid && !options.vgpu) || !options.dir) {
-		say_usage(arguments->verb, "give --pid or --vgpu to say what to dump, and --dir to say where");
-		return verb_usage_code(arguments->verb);
-	}
+	if ((!options.pid && !options.vgpu) || !options.dir)
+		return say_usage(arguments->verb, "give --pid or --vgpu to say what to dump, and --dir to say where");
 	r = dump_guard(arguments, &options, NULL, &guard);
 	if (r == 0)
 		r = checkpoint_open_session(&session, arguments);

@@ -28,12 +28,10 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 		// The library knows the valid levels.
 		if (image_check_compression(options->compression, options->compression_level, __func__) == VG_OK)
 			return 0;
-		say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
-		return verb_usage_code(arguments->verb);
+		return say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
 	}
-	say_usage(arguments->verb, "--compress \"%s\" is not a method: give none, lz4, zstd, or zstd:N for level N",
-		  text);
-	return verb_usage_code(arguments->verb);
+	return say_usage(arguments->verb, "--compress \"%s\" is not a method: give none, lz4, zstd, or zstd:N for "
+			 "level N", text);
 }
 
 int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options)
@@ -50,10 +48,8 @@ int dump_options_read(const struct arguments *arguments, struct vg_dump_options 
 		return r;
 	options.pid = (pid_t)pid;
 	options.vgpu = option_value(arguments, "vgpu");
-	if (options.pid && options.vgpu) {
-		say_usage(arguments->verb, "--pid and --vgpu: give one of them");
-		return verb_usage_code(arguments->verb);
-	}
+	if (options.pid && options.vgpu)
+		return say_usage(arguments->verb, "--pid and --vgpu: give one of them");
 	options.cpu_only = option_value(arguments, "cpu-only") != NULL;
 	options.shell_job = option_value(arguments, "shell-job") != NULL;
 	options.tcp_established = option_value(arguments, "tcp-established") != NULL;

@@ -13,8 +13,7 @@ void gpus_free(struct gpus *gpus)
 
 static int refuse_pair(const struct arguments *arguments, const char *pair)
 {
-	say_usage(arguments->verb, "--gpu-map: \"%s\" is not OLD=NEW, each a UUID or an index", pair);
-	return verb_usage_code(arguments->verb);
+	return say_usage(arguments->verb, "--gpu-map: \"%s\" is not OLD=NEW, each a UUID or an index", pair);
 }
 
 // Reads "OLD=NEW", or several with commas between them.
@@ -25,10 +24,8 @@ static int read_pairs(const struct arguments *arguments, char *text, struct gpus
 		if (!new || new == pair || !new[1] || strchr(new + 1, '='))
 			return refuse_pair(arguments, pair);
 		*new ++ = '\0';
-		if (gpus->count == MOST_GPUS) {
-			say_usage(arguments->verb, "--gpu-map: more than %d GPUs", MOST_GPUS);
-			return verb_usage_code(arguments->verb);
-		}
+		if (gpus->count == MOST_GPUS)
+			return say_usage(arguments->verb, "--gpu-map: more than %d GPUs", MOST_GPUS);
 		gpus->pairs[gpus->count++] = (struct vg_process_gpu_pair){.old_uuid = pair, .new_uuid = new};
 	}
 	return 0;

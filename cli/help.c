@@ -117,10 +117,8 @@ static int run_help(const struct arguments *arguments)
 	const struct verb *verb = verb_find(first, second);
 	if (!verb && !(family && !second))
 		return refuse_verb(first, second);
-	if (second && !family) {
-		say_usage(arguments->verb, "unexpected word \"%s\"", second);
-		return EXIT_USAGE;
-	}
+	if (second && !family)
+		return say_usage(arguments->verb, "unexpected word \"%s\"", second);
 	if (verb)
 		help_verb(stdout, verb);
 	else

@@ -94,11 +94,8 @@ static int run_migrate(const struct arguments *arguments)
 	int r = dump_options_read(arguments, &dump);
 	if (r)
 		return r;
-	if ((!dump.pid && !dump.vgpu) || !option_value(arguments, "to")) {
-		say_usage(arguments->verb,
-			  "give --pid or --vgpu to say what to move, and --to to say where");
-		return verb_usage_code(arguments->verb);
-	}
+	if ((!dump.pid && !dump.vgpu) || !option_value(arguments, "to"))
+		return say_usage(arguments->verb, "give --pid or --vgpu to say what to move, and --to to say where");
 	r = gpus_read(arguments, &gpus);
 	if (r == 0)
 		r = migrate_with_guard(arguments, &dump, &gpus);

@@ -188,11 +188,9 @@ static int read_target(const struct arguments *arguments, struct move *move)
 
 	if (r)
 		return r;
-	if ((move->pid != 0) == (arguments->count != 0)) {
-		say_usage(arguments->verb,
+	if ((move->pid != 0) == (arguments->count != 0))
+		return say_usage(arguments->verb,
 			  move->pid ? "a vGPU and --pid: give one of them" : "give the NAME of a vGPU, or --pid PID");
-		return verb_usage_code(arguments->verb);
-	}
 	move->vgpu = arguments->words[0];
 	return 0;
 }

@@ -105,15 +105,11 @@ static int check_count(const struct arguments *arguments)
 
 	if (arguments->count < verb->least) {
 		bool file = strncmp(verb->synopsis, "FILE", 4) == 0;
-		say_usage(verb, verb->command ? "the command to run is missing"
-				: file	      ? "a file is missing"
-					      : "a name is missing");
-		return verb_usage_code(verb);
+		const char *missing = verb->command ? "the command to run" : file ? "a file" : "a name";
+		return say_usage(verb, "%s is missing", missing);
 	}
-	if (verb->most >= 0 && arguments->count > verb->most) {
-		say_usage(verb, "unexpected word \"%s\"", arguments->words[verb->most]);
-		return verb_usage_code(verb);
-	}
+	if (verb->most >= 0 && arguments->count > verb->most)
+		return say_usage(verb, "unexpected word \"%s\"", arguments->words[verb->most]);
 	return 0;
 }
 

@@ -239,14 +239,11 @@ static int run_ps(const struct arguments *arguments)
 	if (!interval)
 		return run_in_session(arguments, show_vgpus);
 	const char *wrong = *interval ? config_check(KIND_SECONDS, interval) : NULL;
-	if (wrong) {
-		say_usage(arguments->verb, "--watch: \"%s\" %s", interval, wrong);
-		return EXIT_USAGE;
-	}
-	if (option_value(arguments, "json")) {
-		say_usage(arguments->verb, "--watch draws a table and --json prints one object: give one of them");
-		return EXIT_USAGE;
-	}
+	if (wrong)
+		return say_usage(arguments->verb, "--watch: \"%s\" %s", interval, wrong);
+	if (option_value(arguments, "json"))
+		return say_usage(arguments->verb,
+				 "--watch draws a table and --json prints one object: give one of them");
 	return watch_vgpus(arguments, *interval ? (unsigned)atoi(interval) : USUAL_INTERVAL);
 }
 

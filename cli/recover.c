@@ -33,10 +33,8 @@ static int run_recover(const struct arguments *arguments)
 	int r = checkpoint_read_number(arguments, "pid", 4194304, &pid);
 	if (r)
 		return r;
-	if (!pid) {
-		say_usage(arguments->verb, "--pid is missing: give the process to resume");
-		return verb_usage_code(arguments->verb);
-	}
+	if (!pid)
+		return say_usage(arguments->verb, "--pid is missing: give the process to resume");
 	r = checkpoint_open_session(&session, arguments);
 	if (r)
 		return r;

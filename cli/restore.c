@@ -104,10 +104,8 @@ static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
 			*new ++ = '\0';
 		vgpus->list[vgpus->count++] =
 			(struct vg_restore_vgpu){.old_name = new ? text : NULL, .new_name = new ? new : text};
-		if (!*text || (new && !*new)) {
-			say_usage(arguments->verb, "--vgpu: \"%s\" is neither NAME nor OLD=NEW", value);
-			return verb_usage_code(arguments->verb);
-		}
+		if (!*text || (new && !*new))
+			return say_usage(arguments->verb, "--vgpu: \"%s\" is neither NAME nor OLD=NEW", value);
 	}
 	return 0;
 }

@@ -30,13 +30,9 @@ static int refuse_other_options(const struct arguments *arguments)
 					   "swap", "fixed", "idle-suspend", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
-		if (option_value(arguments, alone[i])) {
-			say_usage(arguments->verb,
-				  "--vgpu names a vGPU that exists, --%s describes a new one: give one of them, or "
-				  "change the vGPU with virgate set",
-				  alone[i]);
-			return EXIT_RUN_FAILED;
-		}
+		if (option_value(arguments, alone[i]))
+			return say_usage(arguments->verb, "--vgpu names a vGPU that exists, --%s describes a new "
+					 "one: give one of them, or change the vGPU with virgate set", alone[i]);
 	return 0;
 }
 
@@ -56,11 +52,10 @@ static int read_new_vgpu(struct session *session, const struct arguments *argume
 		vg_size_parse(values[CONFIG_MEMORY], &options->memory);
 	options->name = option_value(arguments, "name");
 	options->device = find_setting(session, arguments, "device", CONFIG_DEVICE);
-	if (!options->memory && !options->share) {
-		say_usage(arguments->verb, "how much memory? give --memory SIZE, --share PERCENT for a part of the "
+	if (!options->memory && !options->share)
+		return say_usage(arguments->verb,
+				 "how much memory? give --memory SIZE, --share PERCENT for a part of the "
 					   "GPU, or --vgpu NAME for one that exists");
-		return EXIT_RUN_FAILED;
-	}
 	return use_configured_modes(arguments, session, options);
 }
 

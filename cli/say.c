@@ -53,7 +53,7 @@ void print_line(const char *format, ...)
 	free(text);
 }
 
-void say_usage(const struct verb *verb, const char *format, ...)
+int say_usage(const struct verb *verb, const char *format, ...)
 {
 	va_list arguments;
 
@@ -62,6 +62,7 @@ void say_usage(const struct verb *verb, const char *format, ...)
 	va_end(arguments);
 	fprintf(stderr, "usage: virgate %s%s%s\n", verb->name, *verb->synopsis ? " " : "", verb->synopsis);
 	fprintf(stderr, "more:  virgate help %s\n", verb->name);
+	return verb_usage_code(verb);
 }
 
 const char *sim_flag(void)

@@ -7,8 +7,8 @@ __attribute__((format(printf, 1, 2))) void say_error(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void say_warning(const char *format, ...);
 // Prints one line on standard output, and adds the line break.
 __attribute__((format(printf, 1, 2))) void print_line(const char *format, ...);
-// Reports a mistake in the command line, and prints how the verb is used.
-__attribute__((format(printf, 2, 3))) void say_usage(const struct verb *verb, const char *format, ...);
+// Reports a mistake in the command line, and prints how the verb is used. Returns the verb's usage exit code.
+__attribute__((format(printf, 2, 3))) int say_usage(const struct verb *verb, const char *format, ...);
 // Returns the option for commands that a message suggests: " --sim=SPEC" if this verb uses the simulated GPU, else "".
 // session_read_settings() sets it.
 const char *sim_flag(void);

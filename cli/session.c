@@ -103,10 +103,8 @@ int read_memory(const struct arguments *arguments, uint64_t *ret_bytes)
 	if (!text)
 		return 0;
 	const char *wrong = config_check(KIND_SIZE, text);
-	if (wrong) {
-		say_usage(arguments->verb, "--memory: \"%s\" %s", text, wrong);
-		return verb_usage_code(arguments->verb);
-	}
+	if (wrong)
+		return say_usage(arguments->verb, "--memory: \"%s\" %s", text, wrong);
 	vg_size_parse(text, ret_bytes);
 	return 0;
 }
@@ -119,10 +117,8 @@ int read_share(const struct arguments *arguments, unsigned *ret_percent)
 	if (!text)
 		return 0;
 	const char *wrong = config_check(KIND_SHARE, text);
-	if (wrong) {
-		say_usage(arguments->verb, "--share: \"%s\" %s", text, wrong);
-		return verb_usage_code(arguments->verb);
-	}
+	if (wrong)
+		return say_usage(arguments->verb, "--share: \"%s\" %s", text, wrong);
 	*ret_percent = (unsigned)atoi(text);
 	return 0;
 }

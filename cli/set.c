@@ -30,10 +30,8 @@ static int run_set(const struct arguments *arguments)
 		r = read_new_share(arguments, &share);
 	if (r)
 		return r;
-	if (!memory && !share) {
-		say_usage(arguments->verb, "nothing to change: give --memory SIZE or --share PERCENT|none");
-		return EXIT_USAGE;
-	}
+	if (!memory && !share)
+		return say_usage(arguments->verb, "nothing to change: give --memory SIZE or --share PERCENT|none");
 	r = session_open(&session, arguments);
 	if (r)
 		return r;

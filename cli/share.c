@@ -51,10 +51,8 @@ static int choose_socket(const struct session *session, const struct arguments *
 	const char *given = option_value(arguments, "socket"), *simulated = getenv("VIRGATE_SIM");
 	char directory[PATH_MAX], problem[300] = "its name is too long";
 
-	if (given && !*given) {
-		say_usage(arguments->verb, "--socket: the path is empty");
-		return verb_usage_code(arguments->verb);
-	}
+	if (given && !*given)
+		return say_usage(arguments->verb, "--socket: the path is empty");
 	int r = 0, length;
 	if (given) {
 		length = snprintf(ret_path, PATH_MAX, "%s", given);
@@ -79,10 +77,8 @@ static int read_seconds(const struct arguments *arguments, int *ret_seconds)
 	const char *text = option_value(arguments, "timeout");
 	const char *wrong = text ? config_check(KIND_SECONDS, text) : NULL;
 
-	if (wrong) {
-		say_usage(arguments->verb, "--timeout: \"%s\" %s", text, wrong);
-		return verb_usage_code(arguments->verb);
-	}
+	if (wrong)
+		return say_usage(arguments->verb, "--timeout: \"%s\" %s", text, wrong);
 	*ret_seconds = text ? atoi(text) : SHARE_SECONDS;
 	return 0;
 }

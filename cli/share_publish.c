@@ -30,8 +30,7 @@ struct wanted {
 
 static int refuse_value(const struct arguments *arguments, const char *option, const char *text, const char *wrong)
 {
-	say_usage(arguments->verb, "--%s: \"%s\" %s", option, text, wrong);
-	return verb_usage_code(arguments->verb);
+	return say_usage(arguments->verb, "--%s: \"%s\" %s", option, text, wrong);
 }
 
 static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
@@ -111,11 +110,9 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 		r = read_file(arguments, wanted);
 	if (r)
 		return r;
-	if (!wanted->bytes) {
-		say_usage(arguments->verb,
+	if (!wanted->bytes)
+		return say_usage(arguments->verb,
 			  "how much memory? give --size SIZE, or --from FILE that is not empty");
-		return verb_usage_code(arguments->verb);
-	}
 	wanted->options.group = option_value(arguments, "group");
 	return 0;
 }

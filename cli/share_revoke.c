@@ -30,7 +30,7 @@ static int print_report(const struct vg_revoke_report *report)
 static void say_report(const char *name, const struct vg_revoke_report *report)
 {
 	if (report->holders == 0)
-		print_line("%s is revoked: nobody had it open", name);
+		print_line("%s is revoked: no process had it open", name);
 	else if (report->left == 0)
 		print_line("%s is revoked: %s, and %u closed it", name, steps[report->step][1], report->holders);
 	if (report->left == 0)
@@ -55,11 +55,9 @@ static int revoke_publication(struct vg_node *node, const struct arguments *argu
 
 	if (deadline) {
 		options.deadline = strtod(deadline, &end);
-		if (!*deadline || *end || !(options.deadline >= 0) || options.deadline > 86400) {
-			say_usage(arguments->verb, "--deadline: \"%s\" is not a number of seconds from 0 to 86400",
-				  deadline);
-			return verb_usage_code(arguments->verb);
-		}
+		if (!*deadline || *end || !(options.deadline >= 0) || options.deadline > 86400)
+			return say_usage(arguments->verb, "--deadline: \"%s\" is not a number of seconds from 0 to "
+					 "86400", deadline);
 	}
 	if (vg_share_revoke(node, arguments->words[0], &options, &report))
 		return fail_with_last_error(arguments);

@@ -54,8 +54,7 @@ int read_terms(const struct arguments *arguments, const char *configured, struct
 	options->share_limit = option_value(arguments, "limit") != NULL;
 	if (!options->share_limit || options->share)
 		return 0;
-	say_usage(arguments->verb, "--limit needs a share: give --share PERCENT too");
-	return verb_usage_code(arguments->verb);
+	return say_usage(arguments->verb, "--limit needs a share: give --share PERCENT too");
 }
 
 static enum vg_sharing_mode configured_mode(const char *text)

@@ -1,4 +1,4 @@
-# bash completion for virgate. `virgate complete` says what fits; see cli/complete.c.
+# bash completion for virgate. `virgate complete` prints the candidates, see cli/complete.c.
 _virgate()
 {
 	local line current=${COMP_WORDS[COMP_CWORD]}

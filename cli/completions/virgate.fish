@@ -1,4 +1,4 @@
-# fish completion for virgate. `virgate complete` says what fits; see cli/complete.c.
+# fish completion for virgate. `virgate complete` prints the candidates, see cli/complete.c.
 function __virgate_complete
 	set -l words (commandline -opc)
 	set -l current (commandline -ct)

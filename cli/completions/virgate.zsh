@@ -1,5 +1,5 @@
 #compdef virgate
-# zsh completion for virgate. `virgate complete` says what fits; see cli/complete.c.
+# zsh completion for virgate. `virgate complete` prints the candidates, see cli/complete.c.
 _virgate()
 {
 	local line
