@@ -80,7 +80,7 @@ static void block_signals(struct children *children)
 }
 
 __attribute__((noreturn)) static void exec_program(const struct children *children, const char *path, char **argv,
-					     char **environment, int report_fd)
+						   char **environment, int report_fd)
 {
 	sigaction(SIGCHLD, &children->inherited_chld, NULL);
 	sigprocmask(SIG_SETMASK, &children->inherited_mask, NULL);

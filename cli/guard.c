@@ -199,7 +199,7 @@ static int find_tenants(const struct arguments *arguments, const char *vgpu, pid
 }
 
 int guard_start_for_target(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
-		    struct guard *ret_guard)
+			   struct guard *ret_guard)
 {
 	static pid_t pids[GUARD_MOST];
 	struct guarded guarded = *how;

@@ -27,7 +27,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard);
 // Starts a guard for the processes of a vGPU, which the daemon lists, or, if `vgpu` is NULL, for one process. `how` has
 // the other members.
 int guard_start_for_target(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
-		    struct guard *ret_guard);
+			   struct guard *ret_guard);
 // The steps of a migration.
 enum guard_step {
 	GUARD_IMAGE_COMPLETE = 's', // the image is removed if the processes continue here

@@ -55,7 +55,7 @@ static int open_source(const struct arguments *arguments, const char *from, int 
 }
 
 static int restore_from_source(const struct arguments *arguments, const char *from, struct vg_restore_options *options,
-			struct vg_checkpoint_result *ret_result)
+			       struct vg_checkpoint_result *ret_result)
 {
 	const char *dir = option_value(arguments, "dir");
 	struct arrival arrival = {.image = ""};
@@ -111,7 +111,7 @@ static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
 }
 
 static int restore_image(const struct arguments *arguments, const struct gpus *gpus, const struct vgpus *vgpus,
-		       struct vg_node *node)
+			 struct vg_node *node)
 {
 	bool detach = option_value(arguments, "detach") != NULL, answer = option_value(arguments, "answer") != NULL;
 	const char *from = option_value(arguments, "from");

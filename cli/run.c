@@ -17,7 +17,7 @@
 #include "watch.h"
 
 static const char *find_setting(const struct session *session, const struct arguments *arguments, const char *option,
-			   enum config_id id)
+				enum config_id id)
 {
 	const char *value = option_value(arguments, option);
 
@@ -139,7 +139,7 @@ static bool allow_asan_order(void)
 
 // Warns if a process used the GPU without the interposer, or if the program did not load it.
 static void warn_of_missing_quota(const char *command, const struct preload_program *program, const struct watch *watch,
-			    bool loaded)
+				  bool loaded)
 {
 	const char *why = preload_text(program->preload);
 
@@ -159,7 +159,7 @@ static void watch_children(void *user)
 }
 
 static int run_program(struct vg_entrance *entrance, char **words, const char *path,
-		      const struct preload_program *program)
+		       const struct preload_program *program)
 {
 	const char *ledger = vg_entrance_ledger(entrance);
 	uint64_t enters = count_enters(ledger);

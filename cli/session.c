@@ -133,7 +133,7 @@ int read_key(const struct arguments *arguments, const struct config *config, con
 			say_usage(arguments->verb, "--key and --key-ring: give one of them");
 		else
 			say_usage(arguments->verb, "%s is missing: give --key FILE or --key-ring NAME, or set "
-						   "VIRGATE_KEY", which);
+				  "VIRGATE_KEY", which);
 		return verb_usage_code(arguments->verb);
 	}
 	return 0;

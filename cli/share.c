@@ -126,19 +126,20 @@ enum vg_status share_find_device(const char *named, struct vg_device **ret_devic
 	if (!named || (strspn(named, digits) == strlen(named) && strlen(named) <= 4))
 		return vg_device_get(named ? atoi(named) : 0, ret_device);
 	enum vg_status status = vg_device_count(&count);
-	for (int i = 0; i < count && status == VG_OK; i++) {
+	if (status)
+		return status;
+	for (int i = 0; i < count; i++) {
 		status = vg_device_get(i, &device);
-		if (status == VG_OK &&
-		    strcasecmp(vg_device_uuid(device), named + 4 * !strncmp(named, "GPU-", 4)) == 0) {
+		if (status)
+			return status;
+		if (strcasecmp(vg_device_uuid(device), named + 4 * !strncmp(named, "GPU-", 4)) == 0) {
 			*ret_device = device;
 			return VG_OK;
 		}
 	}
-	return status ? status
-		      : vg_fail(VG_NOT_FOUND, 0, __func__,
-				"no GPU here is \"%s\": give an index from 0 to %d, or a UUID that `virgate "
-				"devices%s` lists",
-				named, count - 1, sim_flag());
+	return vg_fail(VG_NOT_FOUND, 0, __func__,
+		       "no GPU here is \"%s\": give an index from 0 to %d, or a UUID that `virgate devices%s` lists",
+		       named, count - 1, sim_flag());
 }
 
 enum vg_status share_open_vram(const struct arguments *arguments, const struct key *key, struct vg_vram **ret_vram)
@@ -161,8 +162,8 @@ static enum vg_status find_missing_feature(struct vg_device *device, const char 
 		status =
 			vg_device_property(device, VG_DEVICE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &descriptors);
 	*ret_missing = !virtual_memory ? "virtual memory management"
-		    : !descriptors  ? "memory with POSIX descriptors"
-				    : NULL;
+		       : !descriptors  ? "memory with POSIX descriptors"
+				       : NULL;
 	return status;
 }
 

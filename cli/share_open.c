@@ -47,19 +47,24 @@ static enum vg_status import_ranges(struct opened *opened, const struct argument
 	struct vg_share_range range;
 
 	enum vg_status status = share_open_vram(arguments, &opened->key, &opened->vram);
-	opened->handles = calloc(vg_share_offer_count(offer) + 1, sizeof *opened->handles);
-	if (status == VG_OK && !opened->handles)
-		status = VG_NO_MEMORY;
-	for (size_t i = 0; i < vg_share_offer_count(offer) && status == VG_OK; i++) {
+	if (status)
+		return status;
+	size_t count = vg_share_offer_count(offer);
+	opened->handles = calloc(count + 1, sizeof *opened->handles);
+	if (!opened->handles)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "out of memory for %zu ranges", count);
+	for (size_t i = 0; i < count; i++) {
 		status = vg_share_offer_range(offer, i, &range);
 		if (status == VG_OK && opened->verified)
 			status = check_name(arguments->words[0], &range);
 		if (status == VG_OK)
 			status = vg_share_import(opened->vram, offer, i, &import, &opened->handles[i]);
-		opened->count += status == VG_OK;
+		if (status)
+			return status;
+		opened->count++;
 		opened->bytes += range.bytes;
 	}
-	return status;
+	return VG_OK;
 }
 
 static void free_opened(struct opened *opened)
@@ -72,38 +77,27 @@ static void free_opened(struct opened *opened)
 }
 
 // Returns 0, or EXIT_FAILED after a message.
-static int write_bytes(int file, const char *path, const char *from, size_t bytes)
-{
-	while (bytes) {
-		ssize_t put = write(file, from, bytes);
-		if (put < 0) {
-			say_error("%s: %s", path, strerror(errno));
-			return EXIT_FAILED;
-		}
-		from += put;
-		bytes -= (size_t)put;
-	}
-	return 0;
-}
-
 static int copy_range(struct vg_vram_handle handle, int file, const char *path, char *chunk)
 {
 	size_t bytes;
-	int r = 0;
 
 	if (vg_vram_size(handle, &bytes)) {
 		say_last_error();
 		return EXIT_FAILED;
 	}
-	for (size_t at = 0; at < bytes && r == 0; at += CHUNK) {
+	for (size_t at = 0; at < bytes; at += CHUNK) {
 		size_t part = bytes - at < CHUNK ? bytes - at : CHUNK;
 		if (vg_vram_read_at(handle, at, chunk, part)) {
 			say_last_error();
 			return EXIT_FAILED;
 		}
-		r = write_bytes(file, path, chunk, part);
+		int r = vg_write_all(file, chunk, part, -1);
+		if (r) {
+			say_error("%s: %s", path, strerror(-r));
+			return EXIT_FAILED;
+		}
 	}
-	return r;
+	return 0;
 }
 
 // Does not follow a link, and opens no device or FIFO: other users may have put them into the directory.
@@ -128,17 +122,19 @@ static int open_output(const char *path)
 
 static int write_file(const struct opened *opened, const char *path)
 {
-	int file = open_output(path), r = file < 0 ? EXIT_FAILED : 0;
-	char *chunk = malloc(CHUNK);
+	int file = open_output(path), r = 0;
 
-	if (r == 0 && !chunk) {
+	if (file < 0)
+		return EXIT_FAILED;
+	char *chunk = malloc(CHUNK);
+	if (!chunk) {
 		say_error("out of memory while writing %s", path);
 		r = EXIT_FAILED;
 	}
 	for (size_t i = 0; i < opened->count && r == 0; i++)
 		r = copy_range(opened->handles[i], file, path, chunk);
 	free(chunk);
-	if (file >= 0 && close(file) < 0 && r == 0) {
+	if (close(file) < 0 && r == 0) {
 		say_error("%s: %s", path, strerror(errno));
 		r = EXIT_FAILED;
 	}

@@ -128,14 +128,11 @@ static int produce_memory(struct vg_vram *vram, struct share_listener *listener,
 	struct vg_share_offer *offer = NULL;
 	struct vg_vram_handle handle = {0};
 
-	enum vg_status status = allocate_memory(vram, &handle);
-	if (status == VG_OK)
-		status = write_pattern(handle);
-	if (status == VG_OK)
-		status = make_offer(handle, &offer);
-	if (status)
+	int r = EXIT_FAILED;
+	if (allocate_memory(vram, &handle) || write_pattern(handle) || make_offer(handle, &offer))
 		say_last_error();
-	int r = status ? EXIT_FAILED : wait_for_consumer(listener, offer, seconds);
+	else
+		r = wait_for_consumer(listener, offer, seconds);
 	vg_share_offer_destroy(offer);
 	SHARE_STEP("descriptors closed");
 	if (handle.value && vg_vram_free(handle)) {

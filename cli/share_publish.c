@@ -112,7 +112,7 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 		return r;
 	if (!wanted->bytes)
 		return say_usage(arguments->verb,
-			  "how much memory? give --size SIZE, or --from FILE that is not empty");
+				 "how much memory? give --size SIZE, or --from FILE that is not empty");
 	wanted->options.group = option_value(arguments, "group");
 	return 0;
 }
@@ -148,7 +148,7 @@ static int copy_file(struct vg_vram_handle handle, const struct wanted *wanted)
 }
 
 static enum vg_status allocate_memory(const struct arguments *arguments, const struct wanted *wanted,
-			       struct vg_vram_handle *ret_handle)
+				      struct vg_vram_handle *ret_handle)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
 	struct vg_vram *vram;
@@ -167,19 +167,21 @@ static enum vg_status seal_memory(struct vg_vram_handle handle, const char *name
 }
 
 static enum vg_status publish_memory(struct vg_node *node, const char *name, const struct wanted *wanted,
-			      struct vg_vram_handle handle, struct vg_publication **ret_publication)
+				     struct vg_vram_handle handle, struct vg_publication **ret_publication)
 {
 	struct vg_share_range_options range = {.size = sizeof range, .writable = wanted->writable};
 	struct vg_share_offer *offer;
 	char text[VG_SEAL_TEXT_MAX];
 
-	enum vg_status status = wanted->sealed ? seal_memory(handle, name, text) : VG_OK;
-	if (status == VG_OK)
-		status = vg_share_offer_create(&offer);
+	enum vg_status status = vg_share_offer_create(&offer);
 	if (status)
 		return status;
-	range.seal = wanted->sealed ? text : NULL;
-	status = vg_share_offer_add(offer, handle, &range);
+	if (wanted->sealed) {
+		range.seal = text;
+		status = seal_memory(handle, name, text);
+	}
+	if (status == VG_OK)
+		status = vg_share_offer_add(offer, handle, &range);
 	if (status == VG_OK)
 		status = vg_share_publish(node, name, offer, &wanted->options, ret_publication);
 	vg_share_offer_destroy(offer);

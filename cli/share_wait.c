@@ -33,7 +33,7 @@ void share_unblock_signals(void)
 }
 
 int share_wait_for_change(void *object, int descriptor, share_read_state read_state, enum vg_publication_state known,
-	       struct vg_publication_view *ret_view)
+			  struct vg_publication_view *ret_view)
 {
 	sigset_t set;
 	int result = -1;

@@ -12,4 +12,4 @@ typedef enum vg_status (*share_read_state)(void *object, struct vg_publication_v
 // Waits for a blocked signal (returns 0), or until the state, in *ret_view, differs from `known` (returns 1). Ignores
 // that the daemon is away. Negative: the library's last error.
 int share_wait_for_change(void *object, int descriptor, share_read_state read_state, enum vg_publication_state known,
-	       struct vg_publication_view *ret_view);
+			  struct vg_publication_view *ret_view);

@@ -85,9 +85,9 @@ TEST(suspend_waits_and_measures)
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the GPU in 0.250 s, 4.0 GiB/s\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
-				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
+		       "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
 	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n" // whether it was suspended with --deep
-				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
+		       "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // by default 10 s
 	read_file("requests", requests, sizeof requests);
@@ -265,10 +265,10 @@ TEST(ps_has_state_columns_only_for_evictable_vgpus)
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "WAITED  TENANTS\n");
 	serve_answer(list_answer("\"state\":\"waiting\",\"suspended\":false,\"pending\":true,\"reason\":\"device\","
-		      "\"host\":1073741824,\"missing\":1048576"));
+				 "\"host\":1073741824,\"missing\":1048576"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB: end or "
-				   "suspend other programs on it; the process resumes when there is room\n");
+		       "suspend other programs on it; the process resumes when there is room\n");
 }
 
 TEST(json_has_all_eviction_fields)
@@ -313,8 +313,8 @@ TEST(inspect_shows_eviction)
 	serve_answer(inspect_answer(SUSPENDED));
 	CHECK_INT(VIRGATE_RUN("inspect", "a"), 0);
 	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process, up to "
-				   "96.0 MiB of memory that cannot move\n"
-				   "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
+		       "96.0 MiB of memory that cannot move\n"
+		       "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
 	CHECK_CONTAINS(result.out, "  STATE      IN HOST\n");
 	CHECK_CONTAINS(result.out, "  suspended  1.0 GiB\n");
 }
@@ -445,7 +445,7 @@ TEST(silent_process_times_out)
 	CHECK(waited_ms >= 3000);
 	CHECK_CONTAINS(result.err, find_line(silent, " could not be suspended: it did not answer within "));
 	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? The request takes effect when it runs "
-				   "again; the other stays suspended\n");
+		       "again; the other stays suspended\n");
 	CHECK_CONTAINS(result.out, find_line(slow, ": 896.0 MiB to the host in "));
 	stop_players();
 }
@@ -458,7 +458,7 @@ TEST(slow_move_times_out)
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
 	CHECK_CONTAINS(result.err,
 		       find_line(slow, " could not be suspended: its memory was still moving after 3 s; the move "
-						 "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
+				 "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
 	stop_players();
 }
 

@@ -193,12 +193,12 @@ TEST(inspect_shows_one_vgpu)
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
 	CHECK_CONTAINS(result.out, "share      at most 30 %, latency class\n"
-				   "mode       time\n"
-				   "held       no: a process is stopped\n"
-				   "measured   29.8 % in the last 10 s, entitled to 42.9 % among the vGPUs active now\n"
-				   "GPU time   4m05s used, 12.3 s waited, 812 turns\n"
-				   "quantum    8.4 ms, 118.5 handovers per second\n"
-				   "holder     another\n");
+		       "mode       time\n"
+		       "held       no: a process is stopped\n"
+		       "measured   29.8 % in the last 10 s, entitled to 42.9 % among the vGPUs active now\n"
+		       "GPU time   4m05s used, 12.3 s waited, 812 turns\n"
+		       "quantum    8.4 ms, 118.5 handovers per second\n"
+		       "holder     another\n");
 	CHECK_CONTAINS(result.out, "until it is removed");
 	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
 	CHECK_CONTAINS(result.out, "4712  reader (guest)");
@@ -306,7 +306,7 @@ TEST(share_without_memory_omits_memory)
 	CHECK_STR(result.out, "train: 8.0 GiB, share 30 %\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"name\":\"train\",\"share\":30,\"simulate\":\"\"}\n"
-			    "{\"op\":\"inspect\",\"name\":\"train\",\"simulate\":\"\"}\n");
+		  "{\"op\":\"inspect\",\"name\":\"train\",\"simulate\":\"\"}\n");
 }
 
 TEST(kill_reports_count)
@@ -477,8 +477,8 @@ TEST(options_override_environment_override_files)
 	unsetenv("VIRGATE_SHARE");
 	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"enter\",\"memory\":3221225472,\"share\":33,\"simulate\":\"\"}\n"
-			    "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44,\"simulate\":\"\"}\n"
-			    "{\"op\":\"enter\",\"memory\":1024,\"share\":55,\"simulate\":\"\"}\n");
+		  "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44,\"simulate\":\"\"}\n"
+		  "{\"op\":\"enter\",\"memory\":1024,\"share\":55,\"simulate\":\"\"}\n");
 }
 
 TEST(invalid_answers_are_reported)

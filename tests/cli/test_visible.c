@@ -133,7 +133,7 @@ TEST(daemon_gets_visible_gpus)
 	CHECK_CONTAINS(result.err, "too much");
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"device\":[\"GPU-0000000a-0000-0000-0000-000000000000\","
-				 "\"GPU-0000000b-0000-0000-0000-000000000000\"]");
+		       "\"GPU-0000000b-0000-0000-0000-000000000000\"]");
 	fixture_stop();
 }
 
