@@ -85,7 +85,7 @@ def line_comments(text, shell):
 
 def comments(path, text):
     """Returns (line, text, code) for each comment. Consecutive lines of comments are one comment. `code` is the line of
-    code with the comment, or the first line after it."""
+    code with the comment, or the first line after it; of a docstring, the line before it."""
     kind = language(path, text)
     lines = text.split("\n")
     found = []  # [first line, last line, column, stands alone, texts]
@@ -109,7 +109,9 @@ def comments(path, text):
     result = []
     for first, last, _, alone, pieces in found:
         code = lines[first]
-        if alone:
+        if pieces[0].startswith('"'):
+            code = lines[first - 1] if first else ""  # a docstring belongs to the line before it
+        elif alone:
             code = next((line for line in lines[last + 1:] if line.strip()), "")
         result.append((first + 1, "\n".join(pieces), code.strip()))
     return result
