@@ -80,25 +80,23 @@ static uint64_t measure_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned in
 	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : compute_bytes(shape, levels);
 }
 
-static CUresult store_record(enum shim_record_type type, uint64_t handle, uint64_t bytes)
+static bool store_record(enum shim_record_type type, void *handle, uint64_t bytes)
 {
 	struct shim_record record = {
-		.key = handle, .bytes = bytes, .context = shim_current_context(), .type = (uint8_t)type,
+		.key = (uintptr_t)handle, .bytes = bytes, .context = shim_current_context(), .type = (uint8_t)type,
 		.kind = VG_LEDGER_ARRAY};
 
-	return shim_record_put(&record) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return shim_record_put(&record) == 0;
 }
 
 static CUresult finish_array(CUresult result, CUarray *array, uint64_t bytes)
 {
-	if (result == CUDA_SUCCESS) {
-		result = store_record(SHIM_ARRAY, (uintptr_t)*array, bytes);
-		if (result == CUDA_SUCCESS)
-			return result;
+	if (result == CUDA_SUCCESS && store_record(SHIM_ARRAY, *array, bytes))
+		return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
 		REAL(cuArrayDestroy)(*array);
-	}
 	shim_refund(VG_LEDGER_ARRAY, bytes);
-	return result;
+	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 // Creates an array. The last arguments describe it as for cuArray3DCreate_v2.
@@ -136,14 +134,12 @@ SHIM_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *array, con
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMipmappedArrayCreate)(array, shape, levels);
-	if (result == CUDA_SUCCESS) {
-		result = store_record(SHIM_MIPMAP, (uintptr_t)*array, bytes);
-		if (result == CUDA_SUCCESS)
-			return result;
+	if (result == CUDA_SUCCESS && store_record(SHIM_MIPMAP, *array, bytes))
+		return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
 		REAL(cuMipmappedArrayDestroy)(*array);
-	}
 	shim_refund(VG_LEDGER_ARRAY, bytes);
-	return result;
+	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 static CUresult finish_destroy(CUresult result, const struct shim_record *record)

@@ -196,18 +196,19 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 {
 	struct shim_record record = {.bytes = bytes, .type = SHIM_CONTEXT, .kind = VG_LEDGER_CONTEXT, .references = 1};
 
-	if (result == CUDA_SUCCESS) {
-		record.key = (uintptr_t)*context;
-		if (shim_record_put(&record) == 0) {
-			shim_contexts_add(*context);
-			shim_local_note_contexts(1);
-			return CUDA_SUCCESS;
-		}
-		REAL(cuCtxDestroy_v2)(*context);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		shim_refund(VG_LEDGER_CONTEXT, bytes);
+		return result;
 	}
+	record.key = (uintptr_t)*context;
+	if (shim_record_put(&record) == 0) {
+		shim_contexts_add(*context);
+		shim_local_note_contexts(1);
+		return CUDA_SUCCESS;
+	}
+	REAL(cuCtxDestroy_v2)(*context);
 	shim_refund(VG_LEDGER_CONTEXT, bytes);
-	return result;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 #define CREATE_CONTEXT(abi, context, ...)                                                          \

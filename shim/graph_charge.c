@@ -201,19 +201,23 @@ static void remove_declared(uint64_t bytes)
 CUresult shim_graph_begin_instantiate(enum vg_entry entry, CUgraph graph, uint64_t *ret_bytes)
 {
 	uint64_t bytes = shim_may_have_graph_memory && shim_enforcing() ? measure_graph(graph) : 0;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
-	if (bytes && shim_counting())
+	if (!bytes) {
+		*ret_bytes = 0;
+		return CUDA_SUCCESS;
+	}
+	if (shim_counting())
 		shim_undeclared_update(shim_session_ledger(), bytes);
-	if (bytes)
-		result = add_declared(bytes);
+	result = add_declared(bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && shim_reclaim())
 		result = add_declared(bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
 		return shim_refuse(entry, bytes);
-	if (result == CUDA_SUCCESS)
-		*ret_bytes = bytes;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = bytes;
+	return CUDA_SUCCESS;
 }
 
 CUresult shim_graph_end_instantiate(CUresult result, CUgraphExec *executable, uint64_t bytes)
@@ -222,18 +226,19 @@ CUresult shim_graph_end_instantiate(CUresult result, CUgraphExec *executable, ui
 
 	if (!bytes)
 		return result;
-	if (result == CUDA_SUCCESS) {
-		record.key = (uintptr_t)*executable;
-		record.context = shim_current_context();
-		if (shim_record_put(&record) == 0) {
-			shim_graph_count++;
-			return CUDA_SUCCESS;
-		}
-		REAL(cuGraphExecDestroy)(*executable);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		remove_declared(bytes);
+		return result;
 	}
+	record.key = (uintptr_t)*executable;
+	record.context = shim_current_context();
+	if (shim_record_put(&record) == 0) {
+		shim_graph_count++;
+		return CUDA_SUCCESS;
+	}
+	REAL(cuGraphExecDestroy)(*executable);
 	remove_declared(bytes);
-	return result;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void shim_graph_forget(const struct shim_record *record)

@@ -178,15 +178,16 @@ SHIM_EXPORT CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *memory,
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuImportExternalMemory)(memory, description);
-	if (result == CUDA_SUCCESS) {
-		record.key = (uintptr_t)*memory;
-		if (shim_record_put(&record) == 0)
-			return CUDA_SUCCESS;
-		REAL(cuDestroyExternalMemory)(*memory);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		shim_refund_record(&record);
+		return result;
 	}
+	record.key = (uintptr_t)*memory;
+	if (shim_record_put(&record) == 0)
+		return CUDA_SUCCESS;
+	REAL(cuDestroyExternalMemory)(*memory);
 	shim_refund_record(&record);
-	return result;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory memory)
