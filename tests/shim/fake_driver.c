@@ -375,8 +375,17 @@ EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps
 	return CUDA_SUCCESS;
 }
 
+static void (*on_pool_destroy)(void);
+
+EXPORT void fake_on_pool_destroy(void (*call)(void))
+{
+	on_pool_destroy = call;
+}
+
 EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 {
+	if (on_pool_destroy)
+		on_pool_destroy();
 	return CUDA_SUCCESS; // the tests look at it afterwards
 }
 

@@ -204,6 +204,39 @@ TEST(destroyed_pools_stay_charged_while_used)
 	TENANT(GIB, 0, destroyed_pool_body);
 }
 
+static CUdeviceptr last_of_pool;
+
+static void free_last_of_pool(void)
+{
+	CHECK_INT(cuMemFree_v2(last_of_pool), CUDA_SUCCESS);
+}
+
+static void freed_meanwhile_body(void)
+{
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	void (*on_pool_destroy)(void (*call)(void));
+	CUdeviceptr other;
+	CUmemoryPool pool;
+
+	start();
+	on_pool_destroy = (void (*)(void (*)(void)))dlsym(dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW),
+							  "fake_on_pool_destroy");
+	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_SUCCESS); // from another pool, which must stay charged
+	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocFromPoolAsync(&last_of_pool, MIB, pool, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 64 * MIB);
+	on_pool_destroy(free_last_of_pool);
+	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	on_pool_destroy(NULL);
+	CHECK_INT(charged(), 32 * MIB);
+}
+
+TEST(pools_emptied_during_their_destruction_are_refunded_once)
+{
+	TENANT(GIB, 0, freed_meanwhile_body);
+}
+
 static void vmm_body(void)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
