@@ -359,7 +359,7 @@ void admission_publish(struct node *node)
 	int r = has_claims(node) ? publish_claims(node, 0, 0, false, NULL) : 0;
 
 	if (r < 0)
-		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
+		say("the claims of this daemon cannot be written in %s: %s", node->claims_dir,
 		    strerror(-r));
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
 		set_ceilings(node, device);

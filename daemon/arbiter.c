@@ -308,7 +308,8 @@ static void add_vgpu(struct arbiter *arbiter, struct vgpu *vgpu)
 		vgpu->arbiter = arbiter;
 		vgpu->seat = number;
 	} else {
-		say("vGPU %s: its compute share is not held: more is promised on its GPU than there is", vgpu->name);
+		say("vGPU %s: its compute share cannot be enforced beside the shares of its GPU's other vGPUs",
+		    vgpu->name);
 	}
 	pthread_mutex_unlock(&arbiter->lock);
 	wake_arbiter(arbiter);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "daemon/broker/broker.h"
+#include "daemon/deadline.h"
 #include "daemon/discard.h"
 #include "daemon/guests.h"
 #include "daemon/json_text.h"
@@ -327,8 +328,7 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	for (struct connection *connection = node->connections; connection; connection = connection->next) {
 		uint64_t rests_until = connection->rests ? user_waits_until(node, connection->peer.uid) : 0;
-		if (rests_until && (!*deadline || rests_until < *deadline))
-			*deadline = rests_until;
+		deadline_lower(deadline, rests_until);
 		if (connection->rests && !rests_until)
 			connection->rests =
 				source_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
@@ -339,7 +339,6 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 			connection_expire(node, now, deadline); // another one may be served instead
 			return;
 		}
-		if (!*deadline || connection->deadline_ns < *deadline)
-			*deadline = connection->deadline_ns;
+		deadline_lower(deadline, connection->deadline_ns);
 	}
 }

@@ -245,7 +245,7 @@ static int restore_directory(struct node *node)
 
 	if (lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		if (directory >= 0)
-			say("%s was removed by somebody, and another daemon has it now: no new program finds this one",
+			say("%s was removed, and another daemon has it now: new programs do not find this one",
 			    node->runtime_dir);
 		if (lock_fd >= 0)
 			close(lock_fd);
@@ -259,7 +259,7 @@ static int restore_directory(struct node *node)
 	node->lock_fd = lock_fd;
 	write_lock(node);
 	reopen_log(node);
-	say("%s was removed by somebody: it is there again", node->runtime_dir);
+	say("%s was removed: it was created again", node->runtime_dir);
 	return directory_listen(node);
 }
 
@@ -287,7 +287,7 @@ void directory_check(struct node *node)
 		if (restore_directory(node) == 0)
 			notify.restored(node);
 	} else if (access(path, F_OK) < 0 && errno == ENOENT && directory_listen(node) == 0) {
-		say("%s/virgated.sock was removed by somebody: it is there again", node->runtime_dir);
+		say("%s/virgated.sock was removed: it was created again", node->runtime_dir);
 	}
 }
 

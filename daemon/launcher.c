@@ -8,7 +8,6 @@
 #include "daemon/user.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -99,9 +98,9 @@ void launcher_drop_all(struct node *node, struct vgpu *vgpu)
 		forget_launcher(node, vgpu->launchers);
 }
 
-static bool has_ended(const struct source *pidfd)
+static bool has_ended(const struct tenant *tenant)
 {
-	return pidfd->fd >= 0 && poll(&(struct pollfd){pidfd->fd, POLLIN, 0}, 1, 0) == 1;
+	return tenant->is_dead || (tenant->source.fd >= 0 && process_has_ended(tenant->source.fd));
 }
 
 // Also handles the ends of launchers that the loop has not handled yet.
@@ -109,11 +108,11 @@ static bool is_used(struct node *node, struct vgpu *vgpu)
 {
 	for (struct launcher *launcher = vgpu->launchers, *next; launcher; launcher = next) {
 		next = launcher->next;
-		if (has_ended(&launcher->source))
+		if (process_has_ended(launcher->source.fd))
 			launcher_ended(node, &launcher->source, EPOLLIN);
 	}
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (!tenant->is_dead && !has_ended(&tenant->source))
+		if (!has_ended(tenant))
 			return true;
 	return vgpu->launchers != NULL;
 }

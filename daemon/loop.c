@@ -4,6 +4,7 @@
 #include "daemon/arbiter.h"
 #include "daemon/broker/broker.h"
 #include "daemon/connection.h"
+#include "daemon/deadline.h"
 #include "daemon/leftover.h"
 #include "daemon/measure.h"
 #include "daemon/mend.h"
@@ -30,12 +31,6 @@ static bool is_in_use(const struct node *node)
 		if (vgpu->launchers || vgpu->tenants)
 			return true;
 	return false;
-}
-
-static void lower_deadline(uint64_t *deadline, uint64_t other)
-{
-	if (other && (!*deadline || other < *deadline))
-		*deadline = other;
 }
 
 // Does what follows a scan of all ledgers.
@@ -66,7 +61,7 @@ static void run_scan(struct node *node, uint64_t now, uint64_t *deadline)
 	if (node->is_scanning && tenant_scan_some(node))
 		finish_scan(node);
 	if (is_needed)
-		lower_deadline(deadline, node->next_scan_ns);
+		deadline_lower(deadline, node->next_scan_ns);
 }
 
 // Ends the daemon after its idle time, and lowers *deadline to that.
@@ -79,7 +74,7 @@ static void check_idle(struct node *node, uint64_t now, uint64_t *deadline)
 	uint64_t end = node->busy_until_ns + node->idle_seconds * 1000000000ull;
 	if (now >= end)
 		node->is_leaving = true;
-	lower_deadline(deadline, end);
+	deadline_lower(deadline, end);
 }
 
 // Does what is due. Returns the time at which the next thing is due; 0: none.
@@ -105,8 +100,8 @@ static uint64_t do_due_work(struct node *node)
 	say_left_out(now, &deadline);
 	user_forget_idle(node);
 	if (node->must_retry || node->is_scanning)
-		lower_deadline(&deadline, now);
-	lower_deadline(&deadline, node->next_reap_ns);
+		deadline_lower(&deadline, now);
+	deadline_lower(&deadline, node->next_reap_ns);
 	check_idle(node, now, &deadline);
 	return deadline;
 }

@@ -232,7 +232,7 @@ int main(int argc, char **argv)
 		return 125;
 	if (options.ready_fd >= 0) {
 		if (write(options.ready_fd, "1", 1) != 1)
-			say("nobody waits for us on descriptor %d", options.ready_fd);
+			say("descriptor %d cannot be written: %m", options.ready_fd);
 		close(options.ready_fd);
 	}
 	size_t gpus = vg_system_device_count(node.system);

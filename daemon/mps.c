@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "base/parts.h"
 #include "daemon/answer.h"
+#include "daemon/deadline.h"
 #include "daemon/mps_server.h"
 #include "daemon/path.h"
 #include "daemon/process.h"
@@ -346,12 +347,6 @@ static void end_server(struct server *server)
 
 // ---- the regular check of each server -------------------------------------------------------------------
 
-static void lower_deadline(uint64_t *deadline, uint64_t other)
-{
-	if (!*deadline || other < *deadline)
-		*deadline = other;
-}
-
 // Returns whether the control daemon listens. Its files belong to the user, so only their existence is checked.
 static bool is_listening(const struct node *node, const struct server *server)
 {
@@ -372,7 +367,7 @@ static void check_start(struct node *node, struct server *server, uint64_t now, 
 		    server->device, START_MS / 1000);
 		send_signal(server, SIGKILL);
 	} else {
-		lower_deadline(deadline, now + LOOK_MS * 1000000ull);
+		deadline_lower(deadline, now + LOOK_MS * 1000000ull);
 	}
 }
 
@@ -380,13 +375,13 @@ static void check_start(struct node *node, struct server *server, uint64_t now, 
 static void start_needed(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
 	if (server->is_looked_up || now < server->next_start_ns) {
-		lower_deadline(deadline, server->next_start_ns);
+		deadline_lower(deadline, server->next_start_ns);
 		return;
 	}
 	int r = changes_user(node) ? look_up_and_start(server) : start_server(node, server, NULL);
 	if (r < 0)
 		report_failure(node, server, r);
-	lower_deadline(deadline, now + LOOK_MS * 1000000ull);
+	deadline_lower(deadline, now + LOOK_MS * 1000000ull);
 }
 
 static void check_server(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
@@ -402,7 +397,7 @@ static void check_server(struct node *node, struct server *server, uint64_t now,
 	else if (!runs && is_needed)
 		start_needed(node, server, now, deadline);
 	if (is_needed)
-		lower_deadline(deadline, server->needed_ns + LINGER_MS * 1000000ull);
+		deadline_lower(deadline, server->needed_ns + LINGER_MS * 1000000ull);
 }
 
 void mps_keep(struct node *node, uint64_t now, uint64_t *deadline)

@@ -1,6 +1,7 @@
 #include "daemon/names.h"
 
 #include "base/clock.h"
+#include "daemon/deadline.h"
 #include "daemon/work.h"
 
 #include <errno.h>
@@ -369,8 +370,7 @@ void names_expire(struct node *node, uint64_t now, uint64_t *deadline)
 		waits_until_ns = 0;
 		node->must_retry = true;
 	}
-	if (waits_until_ns && (!*deadline || waits_until_ns < *deadline))
-		*deadline = waits_until_ns;
+	deadline_lower(deadline, waits_until_ns);
 }
 
 static int find_number(uid_t asker, enum kind kind, const char *text, uint32_t *ret_number)

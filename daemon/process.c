@@ -85,7 +85,7 @@ bool process_is_stopped(pid_t pid)
 	return end && sscanf(end + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
 }
 
-static bool has_ended(int pidfd)
+bool process_has_ended(int pidfd)
 {
 	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
 
@@ -120,7 +120,8 @@ int process_open_peer(const struct authority_peer *peer)
 	if (fd < 0)
 		return fd;
 	// Another process can get the number only after this one has ended, which the pidfd shows.
-	if (vg_process_start_time(peer->pid, &now) == 0 && vg_start_time_same(now, peer->start_time) && !has_ended(fd))
+	if (vg_process_start_time(peer->pid, &now) == 0 && vg_start_time_same(now, peer->start_time) &&
+	    !process_has_ended(fd))
 		return fd;
 	close(fd);
 	return -ESRCH;
@@ -131,7 +132,7 @@ uint64_t process_start_of_peer(const struct authority_peer *peer)
 	_cleanup_close_ int fd = open_peer(peer);
 	uint64_t start_time;
 
-	return fd >= 0 && vg_process_start_time(peer->pid, &start_time) == 0 && !has_ended(fd) ? start_time : 0;
+	return fd >= 0 && vg_process_start_time(peer->pid, &start_time) == 0 && !process_has_ended(fd) ? start_time : 0;
 }
 
 int process_open(pid_t pid, uint64_t start_time)

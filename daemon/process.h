@@ -15,6 +15,8 @@ int process_open_peer(const struct authority_peer *peer);
 int process_open(pid_t pid, uint64_t start_time);
 // Reads the pid namespace of the process, and its number there. Returns false if they cannot be read. Any thread.
 bool process_inner(pid_t pid, uint32_t *ret_pid_namespace, uint32_t *ret_inner_pid);
+// Returns whether the process of the pidfd has ended. Any thread.
+bool process_has_ended(int pidfd);
 // Returns whether the process is stopped, by a signal or a debugger; false if that is unknown. Any thread.
 bool process_is_stopped(pid_t pid);
 // Returns whether the kernel says that the process runs for this user, or has this group ((gid_t)-1: none).

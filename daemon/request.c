@@ -54,7 +54,7 @@ struct vgpu *request_vgpu(const struct request *request, const char *key, json_t
 	const char *name = request_text(request, key);
 
 	if (!name || !registry_name_is_valid(name)) {
-		*ret_refusal = refuse("invalid", "\"%s\" has no proper name of a vGPU in \"%s\"",
+		*ret_refusal = refuse("invalid", "\"%s\" needs a valid name of a vGPU in \"%s\"",
 				      authority_verb_text(request->verb), key);
 		return NULL;
 	}

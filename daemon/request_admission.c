@@ -78,8 +78,8 @@ static json_t *admit_wish(const struct request *request, size_t device, const st
 	if (r < 0)
 		return refuse(
 			"system",
-			"GPU %zu: what users' daemons promise each other in %.200s cannot be read and written (%s): "
-			"mend or remove it, or run the system's daemon",
+			"GPU %zu: the claims of users' daemons in %.200s cannot be read or written (%s): "
+			"repair or remove the directory, or run the system's daemon",
 			device, request->node->claims_dir, strerror(-r));
 	if (r && figures.others_have_turns)
 		return refuse_second_arbiter(device, &figures);

@@ -149,7 +149,7 @@ static json_t *finish_creation(struct node *node, const struct change *change, i
 		measure_for_listing(node, change->vgpu);
 		return agree_with("vgpu", listing_vgpu(node, change->vgpu, LISTING_FULL));
 	}
-	refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", change->vgpu->name, node->state_path,
+	refusal = refuse("system", "vGPU %s cannot be saved: %s: %s", change->vgpu->name, node->state_path,
 			 strerror(-error));
 	vgpu_drop(node, change->vgpu);
 	admission_publish(node);
@@ -175,10 +175,11 @@ json_t *answer_create(const struct request *request)
 json_t *refuse_damaged(const struct vgpu *vgpu)
 {
 	if (vgpu->damage == DAMAGE_REMOVED)
-		return refuse("system",
-			      "nobody new can enter vGPU %s, because %s: its programs go on under its limit; once they "
-			      "have ended it can be used again (`virgate rm --force %s%s` ends them and removes it)",
-			      vgpu->name, vgpu->damage_text, vgpu->name, sim_flag());
+		return refuse(
+			"system",
+			"no new program can enter vGPU %s, because %s: its running programs keep its limit; when they "
+			"have ended it can be used again (`virgate rm --force %s%s` ends them and removes it)",
+			vgpu->name, vgpu->damage_text, vgpu->name, sim_flag());
 	return refuse("system",
 		      "the ledger of vGPU %s is damaged, %s: remove it with `virgate rm --force %s%s`, which ends its "
 		      "programs, and create it again",

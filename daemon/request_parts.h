@@ -9,7 +9,7 @@ json_t *read_memory(const struct request *request, uint64_t *ret_memory);
 json_t *read_memory_or_part(const struct request *request, struct vgpu *wanted);
 json_t *read_owner(const struct request *request, uid_t *ret_owner);
 
-// request_terms.c Read "share", "share_limit" and "class", or the share alone, which stays unchanged if the request
+// request_terms.c: read "share", "share_limit" and "class", or the share alone, which stays unchanged if the request
 // has none. Return NULL or a refusal.
 json_t *read_terms(const struct request *request, struct turn_terms *ret_terms);
 json_t *read_share(const struct request *request, unsigned int *ret_share);

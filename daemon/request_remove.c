@@ -39,9 +39,9 @@ static json_t *refuse_removal(const struct request *request, const struct vgpu *
 static json_t *finish_removal(struct node *node, const struct change *change, int error)
 {
 	if (error)
-		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s: %s", node->state_path,
+		return refuse("system", "the vGPU is removed, but that cannot be saved: %s: %s", node->state_path,
 			      strerror(-error));
-	return json_pack("{s:b}", "ok", 1);
+	return agree();
 }
 
 json_t *answer_remove(const struct request *request)

@@ -6,12 +6,11 @@
 #include "daemon/save.h"
 #include "daemon/state.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static json_t *refuse_unsaved(const struct node *node, const struct vgpu *vgpu, bool is_changed, int error)
 {
-	return refuse("system", "vGPU %s is %s, %s that cannot be remembered: %s: %s", vgpu->name,
+	return refuse("system", "vGPU %s is %s, %s that cannot be saved: %s: %s", vgpu->name,
 		      is_changed ? "changed" : "not changed", is_changed ? "but" : "because", node->state_path,
 		      strerror(-error));
 }

@@ -2,6 +2,7 @@
 
 #include "daemon/admission.h"
 #include "daemon/arbiter.h"
+#include "daemon/deadline.h"
 #include "daemon/eviction.h"
 
 enum {
@@ -179,12 +180,6 @@ static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_v
 	}
 }
 
-static void lower_deadline(uint64_t *deadline, uint64_t other)
-{
-	if (!*deadline || other < *deadline)
-		*deadline = other;
-}
-
 static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t *deadline)
 {
 	static struct residence_vgpu orders[VGPUS_MOST];
@@ -215,7 +210,7 @@ static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t 
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
 	if (are_watched)
-		lower_deadline(deadline, now + (is_one_copying	? LOOK_MOVING_MS
+		deadline_lower(deadline, now + (is_one_copying	? LOOK_MOVING_MS
 						: is_one_waiting ? LOOK_OFTEN_MS
 								 : LOOK_SELDOM_MS) *
 						       ms);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "daemon/deadline.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ void say_left_out(uint64_t now, uint64_t *deadline)
 			continue;
 		if (now >= end)
 			begin_minute(kind, now);
-		else if (!*deadline || end < *deadline)
-			*deadline = end;
+		else
+			deadline_lower(deadline, end);
 	}
 }

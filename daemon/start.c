@@ -95,7 +95,7 @@ static int open_events(struct node *node)
 	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (node->epoll_fd >= 0 && watch_signals(node) == 0 && work_start(node) == 0)
 		return 0;
-	say("no events: %m");
+	say("cannot wait for events: %m");
 	return -1;
 }
 

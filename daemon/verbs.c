@@ -15,7 +15,6 @@
 #include "daemon/tenant.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -96,7 +95,7 @@ static json_t *answer_shutdown(const struct request *request)
 
 	if (!authority_allows(AUTHORITY_SHUTDOWN, class))
 		return refuse("denied", "only root and the daemon's own user may end it");
-	say("told to end by process %d", (int)request->peer->pid);
+	say("shut down by process %d", (int)request->peer->pid);
 	request->node->is_leaving = true;
 	request->node->was_shut_down = true;
 	// Before the answer: a client that connects after it must reach the next daemon, not this one.

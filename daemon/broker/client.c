@@ -9,6 +9,7 @@
 #include "daemon/broker/revoke.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/step.h"
+#include "daemon/deadline.h"
 #include "daemon/discard.h"
 #include "daemon/process.h"
 #include "daemon/request.h"
@@ -78,7 +79,7 @@ static void answer_request(struct node *node, struct session *session, const cha
 	}
 	if (!known) {
 		if (!refusal)
-			refusal = refuse("invalid", "the broker is asked for \"%.40s\", which makes no sense here",
+			refusal = refuse("invalid", "the request \"%.40s\" is not valid in this state of a session",
 					 op ? op : "");
 		revoke_cancel(node, session); // the session ends
 		session_answer(node, session, refusal, -1);
@@ -209,8 +210,7 @@ void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline)
 	for (struct session *session = node->sessions, *next; session; session = next) {
 		next = session->next;
 		uint64_t rests_until = session->rests ? user_waits_until(node, session->peer.uid) : 0;
-		if (rests_until && (!*deadline || rests_until < *deadline))
-			*deadline = rests_until;
+		deadline_lower(deadline, rests_until);
 		if (session->rests && !rests_until)
 			session->rests = source_watch(node, &session->socket,
 						    EPOLLIN | (session->state == SESSION_SENDING ? EPOLLOUT : 0)) < 0;
@@ -222,7 +222,6 @@ void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline)
 			broker_expire_sessions(node, now, deadline); // this may have ended other sessions
 			return;
 		}
-		if (session->deadline_ns && (!*deadline || session->deadline_ns < *deadline))
-			*deadline = session->deadline_ns;
+		deadline_lower(deadline, session->deadline_ns);
 	}
 }

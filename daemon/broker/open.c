@@ -22,12 +22,11 @@ static json_t *refuse_missing(const struct publication *publication, const char 
 			      sim_flag());
 	if (publication->lost.fd >= 0)
 		return refuse("not_ready",
-			      "publication %s: the daemon was restarted, and its publisher (process %d) has not said "
-			      "so far that "
-			      "it goes on: try again",
+			      "publication %s: the daemon was restarted, and its publisher (process %d) has not "
+			      "connected again yet: try again",
 			      name, (int)publication->lost_pid);
 	if (publication->page)
-		return refuse("not_found", "publication %s is withdrawn, and only stays for those who have it open",
+		return refuse("not_found", "publication %s is withdrawn, and only its present readers have it",
 			      name);
 	return refuse("not_ready", "publication %s is not complete: its publisher still works on it", name);
 }
@@ -36,7 +35,7 @@ static json_t *refuse_access(const struct edition *edition, const char *verb)
 {
 	json_t *owner = json_user(edition->publication->owner);
 	json_t *refusal =
-		refuse("denied", "publication %s is user %s's, with mode %04o: it is not yours to %s",
+		refuse("denied", "publication %s is user %s's, and its mode %04o does not allow you to %s",
 		       edition->publication->name, json_string_value(owner), (unsigned int)edition->mode, verb);
 
 	json_decref(owner);

@@ -70,7 +70,8 @@ static json_t *read_wanted(const struct request *request, struct wanted *wanted)
 	wanted->group = (gid_t)-1;
 	wanted->generation = generation ? (uint64_t)json_integer_value(generation) : 0;
 	if (generation && (json_integer_value(generation) <= 0 || !read_id(request_text(request, "id"), wanted->id)))
-		return refuse("invalid", "publication %s: which one it was is not said", wanted->name);
+		return refuse("invalid", "publication %s: to resume it, a valid \"generation\" and \"id\" are needed",
+			      wanted->name);
 	return request_read_group(request, &wanted->group);
 }
 
@@ -185,11 +186,12 @@ static json_t *check_packet(const struct node *node, const struct edition *editi
 			      count, header->count);
 	for (unsigned int i = 0; i < count; i++)
 		if (!is_memory(node, descriptors[i]))
-			return refuse("invalid",
-				      "publication %s: the descriptor of range %u is none of %s device memory: export "
-				      "it with "
-				      "cuMemExportToShareableHandle",
-				      name, header->first + i, node->simulated ? "simulated" : "NVIDIA's");
+			return refuse(
+				"invalid",
+				"publication %s: the descriptor of range %u is not one of %s device memory: export "
+				"it with "
+				"cuMemExportToShareableHandle",
+				name, header->first + i, node->simulated ? "simulated" : "NVIDIA's");
 	return NULL;
 }
 
@@ -255,7 +257,7 @@ bool publish_receive_packet(struct node *node, struct session *session)
 	if (got < 0)
 		return false;
 	if ((size_t)got < sizeof header || (size_t)got - sizeof header != header.size)
-		refusal = refuse("protocol", "publication %s: a packet of %zd bytes is none of an offer",
+		refusal = refuse("protocol", "publication %s: a packet of %zd bytes is not part of an offer",
 				 edition->publication->name, got);
 	else
 		refusal = copy_packet(node, session, &header, body, descriptors, count, &packet);

@@ -5,7 +5,6 @@
 #include "daemon/broker/revoke.h"
 
 #include "base/clock.h"
-#include "daemon/broker/page.h"
 #include "daemon/broker/publication.h"
 #include "daemon/broker/session.h"
 #include "daemon/broker/step.h"

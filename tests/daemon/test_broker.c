@@ -204,10 +204,10 @@ TEST(invalid_requests_are_refused)
 	check_refused("{'op':'open','name':'a','access':'read'}", "not_found", "there is no publication a");
 	check_refused("{'op':'open','name':'a','access':'all'}", "invalid", "read-write");
 	check_refused("{'op':'open'}", "invalid", "a lease needs a name");
-	check_refused("{'op':'commit'}", "invalid", "makes no sense here");
-	check_refused("{'op':'list'}", "invalid", "makes no sense here");
-	check_refused("[]", "invalid", "makes no sense here");
-	check_refused("}{", "invalid", "makes no sense here");
+	check_refused("{'op':'commit'}", "invalid", "is not valid in this state");
+	check_refused("{'op':'list'}", "invalid", "is not valid in this state");
+	check_refused("[]", "invalid", "is not valid in this state");
+	check_refused("}{", "invalid", "is not valid in this state");
 	check_refused("{'op':'revoke','name':'a','deadline':1}", "not_found", "there is no publication a");
 	check_refused("{'op':'revoke','name':'a','deadline':-1}", "invalid", "in seconds");
 	check_refused("{'op':'revoke','name':'a'}", "invalid", "in seconds");
@@ -221,12 +221,12 @@ TEST(requests_in_the_wrong_state_are_refused)
 	memory = make_memory(1);
 	struct published published = publish("w", OWN, 1);
 	CHECK_INT(send_request(published.fd, "{'op':'commit'}"), 0); // a second time
-	CHECK_REFUSED(receive_answer(published.fd, NULL), "invalid", "makes no sense here");
+	CHECK_REFUSED(receive_answer(published.fd, NULL), "invalid", "is not valid in this state");
 	await_state("w", 0, "gone"); // a refusal ends the session of the publisher
 	close(published.fd);
 	fd = register_ranges("w", OWN, &memory, 1, 0);
 	CHECK_INT(send_request(fd, "{'op':'withdraw'}"), 0);
-	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "makes no sense here");
+	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "is not valid in this state");
 	close(fd);
 	// A request instead of ranges.
 	fd = connect_to_broker();

@@ -315,7 +315,7 @@ TEST(request_of_a_revoking_client_ends_the_revocation)
 	CHECK_INT(send_request(fd, "{'op':'revoke','name':'a','deadline':30}"), 0);
 	CHECK_INT(await_event(lease.fd, 1000, NULL), VG_WIRE_ASKED_BACK);
 	CHECK_INT(send_request(fd, "{'op':'commit'}"), 0);
-	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "makes no sense here");
+	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "is not valid in this state");
 	close(fd);
 	CHECK_INT(await_event(lease.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
 	close_lease(&lease); // no revocation waits for it any more

@@ -63,7 +63,7 @@ TEST(invalid_requests_are_refused)
 	CHECK_REFUSED(ask("{'op':'create','name':7,'memory':1}"), "invalid", "name has 1 to 63");
 	CHECK_REFUSED(ask("{'op':'enter','name':7,'memory':1}"), "invalid", "name has 1 to 63");
 	CHECK_REFUSED(ask("{'op':'list','simulate':'memory=1G'}"), "invalid", "not the simulated");
-	CHECK_REFUSED(ask("{'op':'enter','vgpu':7}"), "invalid", "no proper name");
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':7}"), "invalid", "needs a valid name");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "invalid",
 		      "asked for 1 B, but a CUDA context alone takes 544.0 MiB");
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 544 * MIB - 1), "invalid",
@@ -198,13 +198,13 @@ TEST(unusable_claims_directory_admits_nothing)
 	if (geteuid() == 0)
 		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	else
-		CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu}", GIB), "system", "promise each other");
+		CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu}", GIB), "system", "claims of users' daemons");
 	char aside[320];
 	snprintf(aside, sizeof aside, "%s.aside", claims);
 	CHECK_INT(rename(claims, aside), 0);
 	CHECK_INT(vg_file_write_atomic(claims, "no folder", 9, 0600), 0);
-	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu}", GIB), "system", "promise each other");
-	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "promise each other");
+	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu}", GIB), "system", "claims of users' daemons");
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "claims of users' daemons");
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB)); // not more than before
 	CHECK_INT(unlink(claims), 0);
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));

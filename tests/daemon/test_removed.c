@@ -111,7 +111,7 @@ TEST(removed_directory_is_created_again)
 	CHECK_INT(run_in("a", HOLDER " 300"), 125);
 	snprintf(path, sizeof path, "%s/refusal", folder);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
-	CHECK_CONTAINS(text, "nobody new can enter vGPU a, because its file was removed");
+	CHECK_CONTAINS(text, "no new program can enter vGPU a, because its file was removed");
 	CHECK_CONTAINS(text, "`virgate rm --force a --sim");
 	CHECK_INT(run_in("unused", "true"), 0);
 	end_holder(launcher, first_tenant("a"));

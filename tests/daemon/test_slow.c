@@ -117,7 +117,7 @@ TEST(change_is_undone_if_the_disk_fails)
 	fresh_slow();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':2147483648}"));
 	create_gate("fail", "disk");
-	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':1073741824}"), "system", "cannot be remembered");
+	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':1073741824}"), "system", "cannot be saved");
 	CHECK_INT(figure("b", "memory"), -1);
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':3221225472,'share':30}"), "system", "not changed");
 	CHECK_INT(figure("a", "memory"), 2 * GIB);

@@ -258,7 +258,7 @@ TEST(a_killed_daemon_leaves_what_is_mapped)
 	CHECK_INT(word, 77);
 	// The next daemon keeps the name for its publisher.
 	OK(vg_node_ping(node));
-	REFUSED(vg_share_open(node, "w", NULL, &again), VG_NOT_READY, "has not said so far");
+	REFUSED(vg_share_open(node, "w", NULL, &again), VG_NOT_READY, "has not connected again yet");
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
 	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // publishes it again
 	CHECK_INT(vg_publication_generation(publication), 1);
