@@ -98,7 +98,7 @@ static uint64_t do_due_work(struct node *node)
 	broker_expire_sessions(node, now, &deadline);
 	names_expire(node, now, &deadline);
 	say_left_out(now, &deadline);
-	user_forget_idle(node);
+	user_forget_idle(node, &deadline);
 	if (node->must_retry || node->is_scanning)
 		deadline_lower(&deadline, now);
 	deadline_lower(&deadline, node->next_reap_ns);

@@ -1,6 +1,7 @@
 #include "daemon/user.h"
 
 #include "base/clock.h"
+#include "daemon/deadline.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -112,20 +113,29 @@ static void close_events(struct node *node, struct user *user)
 	close(user->events.fd);
 }
 
-static bool is_idle(const struct user *user, uint64_t now)
+static bool is_counted(const struct user *user)
 {
-	return !user->connections && !user->vgpus && !user->tenants && !user->processes && !has_jobs(user) &&
-	       !user->watched && now >= user->rests_until_ns &&
-	       now - user->window_ns >= USER_WINDOW_MS * 1000000ull;
+	return user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) || user->watched;
 }
 
-void user_forget_idle(struct node *node)
+// Returns the time from which the limits of the loop's time do not need the user any more.
+static uint64_t find_end_of_limits(const struct user *user)
+{
+	uint64_t window_end_ns = user->window_ns + USER_WINDOW_MS * 1000000ull;
+
+	return user->rests_until_ns > window_end_ns ? user->rests_until_ns : window_end_ns;
+}
+
+void user_forget_idle(struct node *node, uint64_t *deadline)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
 	for (struct user **link = &users; *link;) {
 		struct user *user = *link;
-		if (!is_idle(user, now)) {
+		uint64_t end_ns = find_end_of_limits(user);
+		if (is_counted(user) || now < end_ns) {
+			if (!is_counted(user))
+				deadline_lower(deadline, end_ns);
 			link = &user->next;
 			continue;
 		}

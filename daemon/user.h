@@ -37,8 +37,9 @@ struct user {
 
 // Never returns NULL. The result is valid until the next iteration of the loop, or longer while something is counted.
 struct user *user_of(uid_t uid);
-// Forgets users for whom nothing is counted.
-void user_forget_idle(struct node *node);
+// Forgets users for whom nothing is counted, and closes their epoll instances. Lowers *deadline to the time at which
+// another one can be forgotten.
+void user_forget_idle(struct node *node, uint64_t *deadline);
 // Returns the user with the epoll instance of the user's sources, of which the loop handles one event in each
 // iteration. NULL: no descriptor is left.
 struct user *user_events(struct node *node, uid_t uid);

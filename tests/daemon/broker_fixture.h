@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static bool for_all_users; // start_broker() starts the system's daemon
+static bool is_system_wide; // start_broker() starts the system's daemon
 static const char *simulated_gpu = "memory=1G,ctx=16M";
 static rlim_t descriptor_limit; // of the next daemon; 0: that of the test
 
@@ -37,7 +37,7 @@ static inline bool start_broker_program(const char *program, int step)
 		if (descriptor_limit)
 			setrlimit(RLIMIT_NOFILE, &(struct rlimit){descriptor_limit, descriptor_limit});
 		execl(program, "virgated", "--ready-fd", number, "--idle-seconds", "0",
-		      for_all_users ? "--system" : NULL, NULL);
+		      is_system_wide ? "--system" : NULL, NULL);
 		_exit(127);
 	}
 	close(ready[1]);

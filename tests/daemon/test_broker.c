@@ -197,9 +197,9 @@ TEST(invalid_requests_are_refused)
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':'rw'}", "invalid", "its mode says");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", "invalid",
 		      "system's daemon");
-	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'generation':-3}", "invalid", "which one");
+	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'generation':-3}", "invalid", "to resume it");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'generation':3,'id':'xyz'}", "invalid",
-		      "which one");
+		      "to resume it");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'simulate':''}", "invalid", "simulated GPU");
 	check_refused("{'op':'open','name':'a','access':'read'}", "not_found", "there is no publication a");
 	check_refused("{'op':'open','name':'a','access':'all'}", "invalid", "read-write");
@@ -268,7 +268,7 @@ TEST(invalid_offers_are_refused)
 	CHECK_INT(pipe(pipes), 0);
 	check_offer_refused(&header, &entry, memory, 0, "protocol", "0 descriptors came with 1 ranges");
 	check_offer_refused(&header, &entry, memory, 2, "protocol", "2 descriptors came with 1 ranges");
-	check_offer_refused(&header, &entry, pipes, 1, "invalid", "none of simulated device memory");
+	check_offer_refused(&header, &entry, pipes, 1, "invalid", "not one of simulated device memory");
 	entry.mapped = MIB;
 	check_offer_refused(&header, &entry, memory, 1, "protocol", "no multiple of the granularity");
 	entry.mapped = 2 * MIB;

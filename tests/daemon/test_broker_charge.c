@@ -25,16 +25,16 @@ static pid_t start_virgate(const char *const *words)
 
 static pid_t start_publisher(void)
 {
-	return start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", VIRGATE, "share", "publish",
-					   "w", "--size", "64M", NULL});
+	return start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", VIRGATE, "share",
+						   "publish", "w", "--size", "64M", NULL});
 }
 
 static pid_t start_reader(const char *vgpu)
 {
 	if (!vgpu)
 		return start_virgate((const char *const[]){"virgate", "share", "open", "w", "--hold", "--sim", NULL});
-	return start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", vgpu, "--", VIRGATE, "share", "open",
-					   "w", "--hold", NULL});
+	return start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", vgpu, "--", VIRGATE, "share",
+						   "open", "w", "--hold", NULL});
 }
 
 // Returns the pid of the program in the vGPU.
@@ -147,8 +147,8 @@ static void come_and_go(const char *command)
 
 	snprintf(path, sizeof path, "%s/%s", folder, command);
 	CHECK_INT(symlink(VIRGATE, path), 0);
-	pid_t launcher = start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", path, "share",
-						     "open", "w", "--hold", NULL});
+	pid_t launcher = start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", path,
+							     "share", "open", "w", "--hold", NULL});
 	CHECK_INT(figure("a", "tenants"), 2);
 	ps_row(command, path);
 	CHECK_CONTAINS(path, command);

@@ -7,15 +7,15 @@
 
 enum { ALICE = 60001, BOB = 60002, GAMES = 60 }; // GAMES: any group with a name
 
-static void system_broker(void)
+static void start_system_broker(void)
 {
 	if (geteuid() != 0)
 		SKIP("only root can be several users");
-	for_all_users = true;
+	is_system_wide = true;
 	fresh_node();
 	CHECK_INT(chmod(folder, 0755), 0);
 	start_broker();
-	for_all_users = false;
+	is_system_wide = false;
 }
 
 static void switch_user(uid_t uid, gid_t group)
@@ -24,18 +24,19 @@ static void switch_user(uid_t uid, gid_t group)
 		_exit(99);
 }
 
-// A user's process that sends a request and then waits until it is killed. `told`: the code of its answer.
+// A user's process that sends a request and then waits until it is killed. `outcome`: "yes", or the code of the
+// refusal.
 struct player {
 	pid_t pid;
-	char told[32];
+	char outcome[32];
 };
 
 static struct player start_player(uid_t uid, gid_t group, const char *request, unsigned int ranges)
 {
 	struct player player = {0};
-	int told[2], memory = -1, taken[8];
+	int outcome[2], memory = -1, taken[8];
 
-	CHECK_INT(pipe(told), 0);
+	CHECK_INT(pipe(outcome), 0);
 	if (ranges)
 		memory = make_memory(1);
 	player.pid = fork();
@@ -51,14 +52,14 @@ static struct player start_player(uid_t uid, gid_t group, const char *request, u
 		else if (agreed(reply) && memory < 0 && strstr(request, "'open'"))
 			receive_ranges(fd, taken, 1, strstr(request, "read-write") != NULL);
 		const char *code = agreed(reply) ? "yes" : json_string_value(json_object_get(reply, "code"));
-		if (write(told[1], code, strlen(code) + 1) < 0)
+		if (write(outcome[1], code, strlen(code) + 1) < 0)
 			_exit(1);
 		for (;;)
 			pause();
 	}
-	close(told[1]);
-	CHECK(read(told[0], player.told, sizeof player.told) > 0);
-	close(told[0]);
+	close(outcome[1]);
+	CHECK(read(outcome[0], player.outcome, sizeof player.outcome) > 0);
+	close(outcome[0]);
 	if (memory >= 0)
 		close(memory);
 	return player;
@@ -70,11 +71,11 @@ static void end_player(struct player *player)
 	waitpid(player->pid, NULL, 0);
 }
 
-#define CHECK_PLAY(uid, group, request, wanted)                            \
+#define CHECK_PLAYER(uid, group, request, wanted)                          \
 	do {                                                               \
 		struct player one_ = start_player(uid, group, request, 0); \
-		end_player(&one_);                                                \
-		CHECK_STR(one_.told, wanted);                              \
+		end_player(&one_);                                         \
+		CHECK_STR(one_.outcome, wanted);                           \
 	} while (0)
 
 #define READ "{'op':'open','name':'a','access':'read'}"
@@ -82,36 +83,36 @@ static void end_player(struct player *player)
 
 TEST(mode_applies_to_owner_group_and_others)
 {
-	system_broker();
+	start_system_broker();
 	// A publisher must be a member of the group.
 	struct player none =
 		start_player(BOB, 0, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
-	CHECK_STR(none.told, "denied");
+	CHECK_STR(none.outcome, "denied");
 	end_player(&none);
 	struct player alice =
 		start_player(ALICE, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
-	CHECK_STR(alice.told, "yes"); // 0640
-	CHECK_PLAY(ALICE, 0, WRITE, "yes");
-	CHECK_PLAY(BOB, GAMES, READ, "yes");
-	CHECK_PLAY(BOB, GAMES, WRITE, "denied");
-	CHECK_PLAY(BOB, 0, READ, "denied");
-	CHECK_PLAY(0, 0, WRITE, "yes");
-	CHECK_PLAY(BOB, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':384}", "exists");
-	CHECK_PLAY(BOB, GAMES, "{'op':'revoke','name':'a','deadline':0}", "denied");
-	CHECK_PLAY(0, 0, "{'op':'publish','name':'a','ranges':1,'mode':384}",
+	CHECK_STR(alice.outcome, "yes"); // 0640
+	CHECK_PLAYER(ALICE, 0, WRITE, "yes");
+	CHECK_PLAYER(BOB, GAMES, READ, "yes");
+	CHECK_PLAYER(BOB, GAMES, WRITE, "denied");
+	CHECK_PLAYER(BOB, 0, READ, "denied");
+	CHECK_PLAYER(0, 0, WRITE, "yes");
+	CHECK_PLAYER(BOB, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':384}", "exists");
+	CHECK_PLAYER(BOB, GAMES, "{'op':'revoke','name':'a','deadline':0}", "denied");
+	CHECK_PLAYER(0, 0, "{'op':'publish','name':'a','ranges':1,'mode':384}",
 		   "exists"); // the name belongs to its owner
-	CHECK_PLAY(ALICE, 0, "{'op':'revoke','name':'a','deadline':0}", "yes");
+	CHECK_PLAYER(ALICE, 0, "{'op':'revoke','name':'a','deadline':0}", "yes");
 	end_player(&alice);
 	await_state("a", 0, "gone");
 	alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':388}", 1); // 0604
-	CHECK_PLAY(BOB, GAMES, READ, "yes");
-	CHECK_PLAY(BOB, 0, WRITE, "denied");
+	CHECK_PLAYER(BOB, GAMES, READ, "yes");
+	CHECK_PLAYER(BOB, 0, WRITE, "denied");
 	end_player(&alice);
 	alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':4}",
 			     1); // 0004: not even the owner may open it
-	CHECK_STR(alice.told, "yes");
-	CHECK_PLAY(ALICE, 0, READ, "denied");
-	CHECK_PLAY(BOB, 0, READ, "yes");
+	CHECK_STR(alice.outcome, "yes");
+	CHECK_PLAYER(ALICE, 0, READ, "denied");
+	CHECK_PLAYER(BOB, 0, READ, "yes");
 	end_player(&alice);
 }
 
@@ -121,7 +122,7 @@ TEST(page_descriptor_cannot_be_opened_for_writing)
 	char path[64];
 	int page = -1, status;
 
-	system_broker();
+	start_system_broker();
 	struct player alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':420}", 1);
 	pid_t bob = fork();
 	if (bob == 0) {
@@ -173,7 +174,7 @@ TEST(revoke_ends_only_the_owners_readers)
 {
 	int fd;
 
-	system_broker();
+	start_system_broker();
 	struct player alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':420}", 1); // 0644
 	struct player own = start_player(ALICE, 0, READ, 0), other = start_player(BOB, 0, READ, 0),
 		      root = start_player(0, 0, READ, 0);

@@ -198,7 +198,8 @@ TEST(unusable_claims_directory_admits_nothing)
 	if (geteuid() == 0)
 		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	else
-		CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu}", GIB), "system", "claims of users' daemons");
+		CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu}", GIB), "system",
+			      "claims of users' daemons");
 	char aside[320];
 	snprintf(aside, sizeof aside, "%s.aside", claims);
 	CHECK_INT(rename(claims, aside), 0);

@@ -4,18 +4,18 @@
 
 #include <sys/resource.h>
 
-// Runs `virgate WORDS` after shell commands. Returns its exit status; `said` is its standard error.
-static char said[4096];
+// Runs `virgate WORDS` after shell commands. Returns its exit status.
+static char standard_error[4096];
 
 static int virgate_after(const char *before, const char *words)
 {
 	char command[900], path[300];
 
-	snprintf(path, sizeof path, "%s/said", folder);
+	snprintf(path, sizeof path, "%s/standard_error", folder);
 	snprintf(command, sizeof command, "%s; exec " VIRGATE " %s >/dev/null 2>%s", before, words, path);
 	int status = system(command);
-	*said = '\0';
-	vg_file_read(path, said, sizeof said);
+	*standard_error = '\0';
+	vg_file_read(path, standard_error, sizeof standard_error);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -47,10 +47,10 @@ TEST(low_hard_limits_are_reported)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		set_up_simulated_node();
 		CHECK_INT(virgate_after(cases[i].before, "ps --sim"), 1);
-		CHECK_CONTAINS(said, cases[i].words);
-		CHECK(strchr(said, '\n') == said + strlen(said) - 1);
+		CHECK_CONTAINS(standard_error, cases[i].words);
+		CHECK(strchr(standard_error, '\n') == standard_error + strlen(standard_error) - 1);
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- " LOADER " modules"), 125);
-		CHECK_CONTAINS(said, cases[i].words);
+		CHECK_CONTAINS(standard_error, cases[i].words);
 		CHECK_INT(virgate_after("true", "ps --sim"),
 			  0); // it starts from another session, and serves this one, too
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- true"), 0);
@@ -66,7 +66,7 @@ TEST(soft_limits_are_not_inherited)
 	CHECK_INT(virgate_after("ulimit -S -f 10; ulimit -S -n 24; umask 0; cd /tmp; echo 500 >/proc/$$/oom_score_adj",
 				"run --sim --memory 512M -- " LOADER " modules"),
 		  0);
-	CHECK_STR(said, "");
+	CHECK_STR(standard_error, "");
 	CHECK_INT(virgate_after("true", "ps --sim"), 0);
 	struct rlimit files;
 	CHECK_INT(getrlimit(RLIMIT_NOFILE, &files), 0);

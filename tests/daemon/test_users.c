@@ -47,7 +47,7 @@ static void start_system_daemon(void)
 
 // Sends a request as a user, and returns the text that `describe` makes of the answer.
 static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*describe)(json_t *reply),
-		   char ret_told[256])
+		   char ret_outcome[256])
 {
 	int answer[2];
 
@@ -57,15 +57,15 @@ static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*de
 		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 ||
 		    setuid(uid) < 0)
 			_exit(1);
-		const char *told = describe(ask("%s", request));
-		_exit(write(answer[1], told, strlen(told) + 1) < 0);
+		const char *outcome = describe(ask("%s", request));
+		_exit(write(answer[1], outcome, strlen(outcome) + 1) < 0);
 	}
 	close(answer[1]);
-	ssize_t length = read(answer[0], ret_told, 255);
+	ssize_t length = read(answer[0], ret_outcome, 255);
 	close(answer[0]);
 	waitpid(child, NULL, 0);
 	CHECK(length > 0);
-	ret_told[length] = '\0';
+	ret_outcome[length] = '\0';
 }
 
 // Returns the code of a refusal; "": none.
@@ -81,13 +81,13 @@ static const char *tenants_of_first(json_t *reply)
 	return json_is_array(tenants) ? "a list" : json_is_null(tenants) ? "null" : "nothing";
 }
 
-#define CHECK_TOLD(uid, group, request, describe, wanted)                                              \
-	do {                                                                                       \
-		char told_[256];                                                                   \
-		ask_as(uid, group, request, describe, told_);                                          \
-		CHECK_STR(told_, wanted);                                                          \
+#define CHECK_OUTCOME(uid, group, request, describe, wanted)     \
+	do {                                                     \
+		char outcome_[256];                              \
+		ask_as(uid, group, request, describe, outcome_); \
+		CHECK_STR(outcome_, wanted);                     \
 	} while (0)
-#define CHECK_ANSWER(uid, group, request, wanted) CHECK_TOLD(uid, group, request, find_code, wanted)
+#define CHECK_ANSWER(uid, group, request, wanted) CHECK_OUTCOME(uid, group, request, find_code, wanted)
 
 TEST(rights_of_owner_group_others_and_root)
 {
@@ -111,9 +111,9 @@ TEST(rights_of_owner_group_others_and_root)
 	CHECK_ANSWER(BOB, 0, "{'op':'suspend','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'resume','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
-	CHECK_TOLD(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
-	CHECK_TOLD(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
-	CHECK_TOLD(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // null, since they are unknown to him
+	CHECK_OUTCOME(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
+	CHECK_OUTCOME(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
+	CHECK_OUTCOME(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // null, since they are unknown to him
 	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'group':'games'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
@@ -135,7 +135,7 @@ TEST(shares_of_all_users_fit_the_device)
 {
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'share':60,'device':0}", "");
-	CHECK_TOLD(
+	CHECK_OUTCOME(
 		BOB, 0, "{'op':'create','name':'b','memory':1000000000,'share':50,'device':0}", find_message,
 		"GPU 0: asked for a share of 50 %, but 40 % is left: other vGPUs have 60 %; ask for less, or lower a "
 		"share with `virgate set NAME --share PERCENT`");
@@ -162,14 +162,14 @@ TEST(refusal_names_the_users_with_the_right)
 		{"{'op':'logs','name':'a'}", "members of the group games and root may see what it refused"},
 		{"{'op':'enter','vgpu':'b'}", "vGPU b: only its owner (60001) and root may run programs in it"},
 	};
-	char told[256];
+	char outcome[256];
 
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000000,'group':'games'}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'b','memory':1000000000}", "");
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		ask_as(BOB, 0, all[i].request, find_message, told);
-		CHECK_CONTAINS(told, all[i].says);
+		ask_as(BOB, 0, all[i].request, find_message, outcome);
+		CHECK_CONTAINS(outcome, all[i].says);
 	}
 }
 
@@ -191,7 +191,7 @@ TEST(root_creates_vgpus_for_other_users)
 	CHECK_INT(stat(path, &status), 0);
 	CHECK_INT(status.st_uid, ALICE);
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':2000000000}", "");
-	CHECK_TOLD(ALICE, 0, "{'op':'inspect','name':'a'}", ledger_of_vgpu, "a path");
+	CHECK_OUTCOME(ALICE, 0, "{'op':'inspect','name':'a'}", ledger_of_vgpu, "a path");
 	CHECK_AGREED(ask("{'op':'enter','name':'b','memory':1000000000,'owner':'daemon'}")); // a name
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'60001'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'root'}", "denied");
@@ -232,7 +232,7 @@ static const char *state_of_a(json_t *reply)
 // A user overwrites the ledger of its own vGPU: all users see one damaged row, and its owner and root can remove it.
 TEST(overwritten_ledger_is_listed_as_damaged)
 {
-	char path[400], told[256];
+	char path[400], outcome[256];
 	uint64_t ones = UINT64_MAX;
 
 	for (int who = 0; who < 2; who++) {
@@ -240,18 +240,18 @@ TEST(overwritten_ledger_is_listed_as_damaged)
 		start_system_daemon();
 		CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
 		CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
-		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "sound");
+		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "sound");
 		snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 		int fd = open(path, O_WRONLY | O_CLOEXEC);
 		CHECK_INT(pwrite(fd, &ones, sizeof ones, 192), sizeof ones); // what is charged
 		close(fd);
-		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "damaged");
-		CHECK_TOLD(0, 0, "{'op':'list'}", state_of_a, "damaged");
+		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "damaged");
+		CHECK_OUTCOME(0, 0, "{'op':'list'}", state_of_a, "damaged");
 		CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a','force':true}", "denied");
 		CHECK_ANSWER(BOB, 0, "{'op':'inspect','name':'b'}", "");
-		ask_as(remover, 0, "{'op':'rm','name':'a','force':true}", find_code, told);
-		CHECK_STR(told, "");
-		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "no row");
+		ask_as(remover, 0, "{'op':'rm','name':'a','force':true}", find_code, outcome);
+		CHECK_STR(outcome, "");
+		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "no row");
 		CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'b'}", "");
 	}
 }
@@ -355,7 +355,7 @@ static const char *vgpu_asked(json_t *reply)
 
 TEST(owner_and_root_suspend_processes)
 {
-	char request[80], told[256];
+	char request[80], outcome[256];
 
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, SHARED_GROUP,
@@ -367,9 +367,9 @@ TEST(owner_and_root_suspend_processes)
 	snprintf(request, sizeof request, "{'op':'suspend','pid':%d}", (int)program);
 	CHECK_ANSWER(BOB, 0, request, "not_found"); // he may not see it
 	CHECK_ANSWER(BOB, SHARED_GROUP, request, "denied");
-	ask_as(BOB, SHARED_GROUP, request, find_message, told);
-	CHECK_STR(told, "vGPU a: only its owner (60001) and root may suspend its programs");
-	CHECK_TOLD(ALICE, 0, request, vgpu_asked, "a");
+	ask_as(BOB, SHARED_GROUP, request, find_message, outcome);
+	CHECK_STR(outcome, "vGPU a: only its owner (60001) and root may suspend its programs");
+	CHECK_OUTCOME(ALICE, 0, request, vgpu_asked, "a");
 	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // root
 	// A ledger that names a process of another user does not get the wishes for that process.
 	name_process("z", getpid());
@@ -380,7 +380,7 @@ TEST(owner_and_root_suspend_processes)
 	name_process("z", program);
 	poll(NULL, 0, 300);
 	snprintf(request, sizeof request, "{'op':'suspend','pid':%d}", (int)program);
-	CHECK_TOLD(0, 0, request, vgpu_asked, "a");
+	CHECK_OUTCOME(0, 0, request, vgpu_asked, "a");
 	CHECK_ANSWER(BOB, 0, request, "not_found");
 	kill_tenant(program);
 	kill_tenant(other);
@@ -550,7 +550,7 @@ TEST(restarted_daemon_opens_ledgers_of_users)
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
 	kill_daemon();
 	launch_system_daemon();
-	CHECK_TOLD(ALICE, 0, "{'op':'list'}", state_of_a, "sound");
+	CHECK_OUTCOME(ALICE, 0, "{'op':'list'}", state_of_a, "sound");
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':2000000000}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'enter','vgpu':'a'}", "");
 }

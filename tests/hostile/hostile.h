@@ -193,7 +193,7 @@ static inline void prepare_system(void)
 		SKIP("only root can be several users");
 	if (namespace_error)
 		SKIP("no namespaces can be made here: %s", strerror(namespace_error));
-	for_all_users = true;
+	is_system_wide = true;
 	end_all_users();
 	leave_memory();
 	fresh_node();
