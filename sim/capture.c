@@ -253,7 +253,8 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 
 // ---- operations that become nodes --------------------------------------------------------------
 
-CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, CUgraphNode *ret_node)
+// Creates the node of a captured operation. Consumes the operation, also on failure.
+static CUresult new_captured_node(struct CUgraph_st *graph, struct sim_op *op, CUgraphNode *ret_node)
 {
 	static const struct {
 		const struct sim_op_class *class;
@@ -330,7 +331,7 @@ static CUresult capture_op_locked(struct sim_captured *captured, struct sim_op *
 		capture->invalidated = true;
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}
-	SIM_TRY(sim_node_from_op(capture->graph, op, &node));
+	SIM_TRY(new_captured_node(capture->graph, op, &node));
 	return append_node(captured, node);
 }
 

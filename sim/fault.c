@@ -86,7 +86,7 @@ static int parse_rule(char *clause, char *error, size_t size)
 		*range++ = 0;
 	int entry = sim_fault_find_entry(name);
 	if (entry < 0) {
-		snprintf(error, size, "\"%s\" is not an entry point (use the exported name, e.g. cuMemAlloc_v2)", name);
+		snprintf(error, size, "\"%s\" is not an entry point: use an exported name like cuMemAlloc_v2", name);
 		return 1;
 	}
 	rule.entry = (enum vg_entry)entry;
@@ -102,7 +102,8 @@ static int parse_rule(char *clause, char *error, size_t size)
 	if (code) {
 		int result = find_result(code);
 		if (result < 0) {
-			snprintf(error, size, "\"%s\" is not an error of the driver (e.g. CUDA_ERROR_OUT_OF_MEMORY)",
+			snprintf(error, size,
+				 "\"%s\" is not an error of the driver: use a name like CUDA_ERROR_OUT_OF_MEMORY",
 				 code);
 			return 1;
 		}

@@ -89,8 +89,6 @@ CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *t
 CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret_clone);
 // Returns all nodes, each after those it depends on, in an array from malloc. CUDA_ERROR_INVALID_VALUE: a cycle.
 CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st ***ret_nodes);
-// Creates the node of a captured operation. Consumes the operation, also on failure.
-CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, struct CUgraphNode_st **ret_node);
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
 bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
 
