@@ -12,7 +12,7 @@ struct ptx_arena_chunk {
 	_Alignas(16) uint8_t bytes[];
 };
 
-void *ptx_arena_take(struct ptx_arena *arena, size_t size)
+void *ptx_arena_allocate(struct ptx_arena *arena, size_t size)
 {
 	size = (size + 15) & ~(size_t)15;
 	if (size > PTRDIFF_MAX / 2)
@@ -27,14 +27,14 @@ void *ptx_arena_take(struct ptx_arena *arena, size_t size)
 		arena->chunks = chunk;
 		arena->left = room;
 	}
-	void *taken = arena->chunks->end - arena->left;
+	void *allocated = arena->chunks->end - arena->left;
 	arena->left -= size;
-	return taken;
+	return allocated;
 }
 
-char *ptx_arena_text(struct ptx_arena *arena, const char *text, size_t length)
+char *ptx_arena_copy_text(struct ptx_arena *arena, const char *text, size_t length)
 {
-	char *copy = ptx_arena_take(arena, length + 1);
+	char *copy = ptx_arena_allocate(arena, length + 1);
 	if (copy)
 		memcpy(copy, text, length);
 	return copy;

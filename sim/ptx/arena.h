@@ -1,4 +1,4 @@
-// Memory that lives as long as a module: taken piecemeal, given back at once. One thread.
+// Memory that lives as long as a module: allocated in pieces, freed at once. One thread.
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,8 @@ struct ptx_arena {
 	size_t left;
 };
 
-// Zeroed, aligned to 16. NULL when memory is out.
-void *ptx_arena_take(struct ptx_arena *arena, size_t size);
-char *ptx_arena_text(struct ptx_arena *arena, const char *text, size_t length);
+// Allocates zeroed memory, aligned to 16 bytes. NULL: out of memory.
+void *ptx_arena_allocate(struct ptx_arena *arena, size_t size);
+// Copies a text and terminates the copy. NULL: out of memory.
+char *ptx_arena_copy_text(struct ptx_arena *arena, const char *text, size_t length);
 void ptx_arena_finish(struct ptx_arena *arena);

@@ -1,9 +1,9 @@
-// Functions that the device runtime would provide: vprintf, malloc, free, __assertfail.
+// Functions of the device runtime: vprintf, malloc, free, __assertfail.
 #include <stdio.h>
 
 #include "sim/ptx/engine.h"
 
-static uint64_t argument(const struct ptx_warp *warp, const struct ptx_call *call, uint32_t index, unsigned lane)
+static uint64_t get_argument(const struct ptx_warp *warp, const struct ptx_call *call, uint32_t index, unsigned lane)
 {
 	const struct ptx_argument *one = &call->arguments[index];
 	const uint8_t *from = one->is_literal ? warp->constants + (one->ref & ~1u) : warp->registers + one->ref;
@@ -26,7 +26,7 @@ static const struct ptx_op *builtin_vprintf(struct ptx_warp *warp, const struct 
 	const struct ptx_call *call = op->data;
 
 	PTX_FOR_LANES(lane, warp->mask) {
-		int count = ptx_print(warp, lane, argument(warp, call, 0, lane), argument(warp, call, 1, lane));
+		int count = ptx_print(warp, lane, get_argument(warp, call, 0, lane), get_argument(warp, call, 1, lane));
 		set_result(warp, call, lane, (uint64_t)(int64_t)count);
 	}
 	return op + 1;
@@ -38,7 +38,7 @@ static const struct ptx_op *builtin_malloc(struct ptx_warp *warp, const struct p
 
 	PTX_FOR_LANES(lane, warp->mask)
 		set_result(warp, call, lane,
-			   ptx_heap_take(warp->worker->run->launch->heap, argument(warp, call, 0, lane)));
+			   ptx_heap_allocate(warp->worker->run->launch->heap, get_argument(warp, call, 0, lane)));
 	warp->worker->changes++;
 	return op + 1;
 }
@@ -48,8 +48,8 @@ static const struct ptx_op *builtin_free(struct ptx_warp *warp, const struct ptx
 	const struct ptx_call *call = op->data;
 
 	PTX_FOR_LANES(lane, warp->mask) {
-		uint64_t address = argument(warp, call, 0, lane);
-		if (address && !ptx_heap_give(warp->worker->run->launch->heap, address))
+		uint64_t address = get_argument(warp, call, 0, lane);
+		if (address && !ptx_heap_free(warp->worker->run->launch->heap, address))
 			return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_ADDRESS, address,
 					 "free of 0x%llx, which malloc did not return", (unsigned long long)address);
 	}
@@ -57,31 +57,21 @@ static const struct ptx_op *builtin_free(struct ptx_warp *warp, const struct ptx
 	return op + 1;
 }
 
-static void copy_text(struct ptx_warp *warp, unsigned lane, uint64_t address, char *text, size_t capacity)
-{
-	size_t length = 0;
-	const char *at;
-
-	while (length + 1 < capacity && address && (at = ptx_address_try(warp, lane, address + length, 1, false)) &&
-	       *at)
-		text[length++] = *at;
-	text[length] = 0;
-}
-
 static const struct ptx_op *builtin_assertfail(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct ptx_call *call = op->data;
-	unsigned lane = (unsigned)__builtin_ctz(warp->mask);
+	const uint32_t *block = warp->block->id;
+	unsigned lane = ptx_first_lane(warp->mask);
 	char message[256], file[256], function[256], text[1024];
 
-	copy_text(warp, lane, argument(warp, call, 0, lane), message, sizeof message);
-	copy_text(warp, lane, argument(warp, call, 1, lane), file, sizeof file);
-	copy_text(warp, lane, argument(warp, call, 3, lane), function, sizeof function);
+	ptx_copy_string(warp, lane, get_argument(warp, call, 0, lane), message, sizeof message);
+	ptx_copy_string(warp, lane, get_argument(warp, call, 1, lane), file, sizeof file);
+	ptx_copy_string(warp, lane, get_argument(warp, call, 3, lane), function, sizeof function);
 	PTX_FOR_LANES(each, warp->mask) {
 		int length = snprintf(
 			text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
-			file, (uint32_t)argument(warp, call, 2, each), function, warp->block->id[0], warp->block->id[1],
-			warp->block->id[2], warp->tid[0][each], warp->tid[1][each], warp->tid[2][each], message);
+			file, (uint32_t)get_argument(warp, call, 2, each), function, block[0], block[1], block[2],
+			warp->tid[0][each], warp->tid[1][each], warp->tid[2][each], message);
 		if (length > 0)
 			ptx_print_text(warp->worker->run, text,
 				       (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);

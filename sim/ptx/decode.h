@@ -1,10 +1,9 @@
-// Turning instructions into operations. One thread.
+// Compiles the instructions of a function into operations. One thread.
 #pragma once
 
-#include "sim/ptx/engine.h"
-#include "sim/ptx/special.h"
+#include "sim/ptx/op.h"
 
-enum { PTX_REFUSED = 100 }; // a decoder's answer: known, not implemented
+enum { PTX_REFUSED = 100 }; // an error of a decoder: the instruction is valid, but not implemented
 
 struct ptx_part {
 	const char *text;
@@ -15,8 +14,9 @@ struct ptx_decoder {
 	struct ptx_module *module;
 	struct ptx_function *function;
 	const struct ptx_instruction *instruction;
-	struct ptx_part parts[PTX_PARTS]; // the opcode at its dots
+	struct ptx_part parts[PTX_PARTS]; // the opcode, split at its dots
 	unsigned part_count;
+	int error; // the first of the instruction: 0, PTX_REFUSED, an enum ptx_load_status or a negative errno
 	struct ptx_op *ops;
 	uint32_t op_count, op_capacity;
 	uint32_t *positions; // of instructions, in ops
@@ -24,33 +24,60 @@ struct ptx_decoder {
 	uint64_t frame_bytes;
 };
 
+// Compiles the current instruction. Returns the decoder's error, or 0.
 typedef int ptx_decode_fn(struct ptx_decoder *decoder);
 
-// Appends an operation with the instruction's guard. NULL: no memory.
-struct ptx_op *ptx_emit(struct ptx_decoder *decoder, ptx_op_fn *run);
-bool ptx_has(const struct ptx_decoder *decoder, const char *modifier);
-// The type named last in the opcode.
-bool ptx_last_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
+// The functions below record the first error of an instruction in the decoder, and do nothing once there is one. A
+// decoder may therefore handle all operands and only then look at the result of ptx_emit().
+
+// Records the error, unless there is one. Returns the recorded one.
+int ptx_fail(struct ptx_decoder *decoder, int error);
+// The same with PTX_SYNTAX and a line in the log that begins with the opcode.
+int ptx_malformed(struct ptx_decoder *decoder, const char *reason);
+// Returns an error unless the instruction has `count` operands.
+int ptx_expect_operands(struct ptx_decoder *decoder, unsigned count);
+// Appends an operation with the instruction's guard and line. Returns the decoder's error, or 0.
+int ptx_emit(struct ptx_decoder *decoder, struct ptx_op op);
+// Emits `op` with `operand` as the destination d of `bits`. A wider register gets the result extended, by its sign if
+// the first type in the opcode is signed.
+int ptx_emit_extended(struct ptx_decoder *decoder, struct ptx_op op, const struct ptx_operand *operand, unsigned bits);
+
+// Returns a new lane array of the frame that is free again after the instruction.
 ptx_ref ptx_temporary(struct ptx_decoder *decoder, unsigned bits);
-int ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits, ptx_ref *ret_ref);
-// Lane arrays of `bits` for a source; moves and narrowings are emitted before.
-int ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref);
-// The register of a destination; *ret_bits is its lanes' width. Sinks get a temporary.
-int ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref,
-		    unsigned *ret_bits);
-int ptx_wants(struct ptx_decoder *decoder, unsigned count); // operands, or a syntax error
-int ptx_malformed(struct ptx_decoder *decoder, const char *what);
-int ptx_destination_resized(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits,
-			    ptx_ref *ret_ref, struct ptx_op *ret_resize);
-int ptx_emit_resize(struct ptx_decoder *decoder, const struct ptx_op *resize); // after the operation
-int ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref);
-int ptx_use_function(struct ptx_decoder *decoder, struct ptx_function *function);
-// A label of the function, as an index of instructions.
-int ptx_label(struct ptx_decoder *decoder, const struct ptx_operand *operand, uint32_t *ret_position);
-void *ptx_keep(struct ptx_decoder *decoder, size_t size); // arena memory
-// The register (or literal) of an address, 64 or 32 bits wide, and its offset.
-int ptx_address_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, ptx_ref *ret_ref,
-		       unsigned *ret_bits, int64_t *ret_offset);
+// Returns the lane array of a literal, the same for equal ones.
+ptx_ref ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits);
+// Returns a lane array of `bits` with the operand's value; emits operations that make it where necessary.
+ptx_ref ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
+// Returns the register of a destination of `bits`, or a temporary for a sink.
+ptx_ref ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
+// The same, but PTX_NO_REF for a sink.
+ptx_ref ptx_destination_or_sink(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
+// Decodes an address in brackets; `is_shared`: the operand is an offset in shared memory.
+struct ptx_address ptx_address_operand(struct ptx_decoder *decoder, const struct ptx_operand *operand, bool is_shared);
+// Returns the operands of a vector with `count` elements; a single operand is a vector of one. NULL after an error.
+const struct ptx_operand *ptx_vector(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count);
+// Returns the address of a variable or function as a source.
+ptx_ref ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
+// Returns the index of the instruction at a label.
+uint32_t ptx_label_position(struct ptx_decoder *decoder, const struct ptx_operand *operand);
+// Adds a function to those that the current one calls.
+int ptx_add_callee(struct ptx_decoder *decoder, struct ptx_function *callee);
+
+// Emits the operation by which st.async and red.async count `bytes` at an mbarrier.
+int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes);
+
+// Allocates zeroed memory that lives as long as the module. NULL: out of memory.
+void *ptx_allocate(struct ptx_decoder *decoder, size_t size);
+// Whether the opcode has a part of this name, behind the first.
+bool ptx_has(const struct ptx_decoder *decoder, const char *modifier);
+// Returns the index of the first name that the opcode has, or `count`.
+unsigned ptx_find_modifier(const struct ptx_decoder *decoder, const char *const *names, unsigned count);
+bool ptx_part_is(const struct ptx_decoder *decoder, unsigned index, const char *name);
+bool ptx_first_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
+bool ptx_last_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
+// Returns the number of elements that .v2, .v4 or .v8 asks for, or 1.
+unsigned ptx_vector_length(const struct ptx_decoder *decoder);
+// Returns the state space named in the opcode, or PTX_SPACE_GENERIC.
 enum ptx_space_kind ptx_named_space(const struct ptx_decoder *decoder);
 
 ptx_decode_fn ptx_decode_move, ptx_decode_alu, ptx_decode_memory, ptx_decode_branch, ptx_decode_branch_table,
@@ -60,18 +87,4 @@ ptx_decode_fn ptx_decode_move, ptx_decode_alu, ptx_decode_memory, ptx_decode_bra
 	ptx_decode_nothing, ptx_decode_trap, ptx_decode_alloca, ptx_decode_stack, ptx_decode_nanosleep, ptx_decode_mapa,
 	ptx_decode_cache_hint, ptx_decode_getctarank, ptx_decode_bulk, ptx_decode_texture, ptx_decode_surface,
 	ptx_decode_image_query, ptx_decode_mma, ptx_decode_wmma, ptx_decode_matrix, ptx_decode_transpose,
-	ptx_decode_cluster_barrier, ptx_decode_tensor;
-int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes);
-#define PTX_RESIZE(from, to, is_signed) ((uint32_t)(from) << 16 | (uint32_t)(to) << 8 | (is_signed))
-
-struct ptx_branch_table {
-	uint32_t count;
-	union {
-		uint32_t position; // while decoding
-		const struct ptx_op *op;
-	} targets[];
-};
-
-ptx_op_fn ptx_op_nothing, ptx_op_resize, ptx_op_not1, ptx_op_pack, ptx_op_unpack, ptx_op_symbol, ptx_op_nanosleep,
-	ptx_op_warp_barrier;
-ptx_op_fn ptx_op_move1, ptx_op_move16, ptx_op_move32, ptx_op_move64, ptx_op_move128;
+	ptx_decode_cluster_barrier, ptx_decode_tensor, ptx_decode_copy_arrive;

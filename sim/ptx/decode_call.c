@@ -1,71 +1,68 @@
-// call: who is called, and where its arguments and results lie.
+// Compiles call: the called function, and where its arguments and results are.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
 
-static int argument(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, bool is_result,
-		    struct ptx_argument *ret_argument)
+static struct ptx_argument decode_argument(struct ptx_decoder *decoder, const struct ptx_operand *operand,
+					   unsigned bits, bool is_result)
 {
-	struct ptx_argument one = {0};
-	int r = 0;
+	struct ptx_argument argument = {0};
 
 	if (operand->kind == PTX_OPERAND_SYMBOL && operand->symbol->kind == PTX_SYMBOL_VARIABLE &&
 	    operand->symbol->space == PTX_SPACE_PARAM && !(decoder->function->is_entry && operand->symbol->is_formal)) {
-		one.ref = (ptx_ref)operand->symbol->offset;
-		one.size = ptx_slot(operand->symbol);
+		argument.ref = (ptx_ref)operand->symbol->offset;
+		argument.size = ptx_parameter_stride(operand->symbol);
 	} else if (operand->kind == PTX_OPERAND_REGISTER && !operand->negated) {
-		one.ref = operand->offset;
-		one.size = operand->type.bits == 1 ? 0 : ptx_lane_bits(operand->type) / 8;
+		argument.ref = operand->offset;
+		argument.size = operand->type.bits == 1 ? 0 : ptx_lane_bits(operand->type) / 8;
 	} else if (is_result) {
 		if (operand->kind != PTX_OPERAND_SINK)
-			return ptx_malformed(decoder, "a result must be a parameter or a register");
-		one.ref = ptx_temporary(decoder, 128);
-		one.size = 16;
+			ptx_malformed(decoder, "a result must be a parameter or a register");
+		argument.ref = ptx_temporary(decoder, 128);
+		argument.size = 16;
 	} else {
-		r = ptx_source(decoder, operand, bits, &one.ref);
-		one.is_literal = one.ref & 1;
-		one.size = bits == 1 ? 0 : bits / 8;
+		argument.ref = ptx_source(decoder, operand, bits);
+		argument.is_literal = argument.ref & 1;
+		argument.size = bits == 1 ? 0 : bits / 8;
 	}
-	*ret_argument = one;
-	return r;
+	return argument;
 }
 
-static int arguments(struct ptx_decoder *decoder, const struct ptx_operand *list, const struct ptx_function *function,
-		     bool is_result, const struct ptx_argument **ret_arguments, uint32_t *ret_count)
+// Decodes a list of arguments or results. `function`: the called one; NULL: not known before the call.
+static const struct ptx_argument *decode_arguments(struct ptx_decoder *decoder, const struct ptx_operand *list,
+						   const struct ptx_function *function, bool is_result)
 {
-	struct ptx_argument *all;
-	int r = 0;
+	struct ptx_argument *all = ptx_allocate(decoder, (list->count + 1) * sizeof *all);
 
-	if (list->kind != PTX_OPERAND_LIST)
-		return ptx_malformed(decoder, "a list in parentheses is wanted");
+	if (!all) {
+		ptx_fail(decoder, -ENOMEM);
+		return NULL;
+	}
 	uint32_t formal_count = !function ? list->count : is_result ? function->result_count : function->formal_count;
 	if (list->count != formal_count && !(is_result && list->count == 0))
-		return ptx_malformed(decoder,
-				     is_result ? "the number of results differs" : "the number of arguments differs");
-	all = ptx_keep(decoder, (list->count + 1) * sizeof *all);
-	if (!all)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < list->count && r == 0; i++) {
+		ptx_malformed(decoder,
+			      is_result ? "the number of results differs" : "the number of arguments differs");
+	for (uint32_t i = 0; i < list->count && !decoder->error; i++) {
 		const struct ptx_symbol *formal = !function   ? NULL
 						  : is_result ? function->results[i]
 							      : function->formals[i];
 		unsigned bits = formal && !formal->is_array ? ptx_lane_bits(formal->type) : 64;
-		r = argument(decoder, &list->list[i], bits, is_result, &all[i]);
-		if (r == 0 && formal && (formal->type.bits == 1) != (all[i].size == 0))
-			r = ptx_malformed(decoder, "a predicate does not match the parameter");
+		all[i] = decode_argument(decoder, &list->list[i], bits, is_result);
+		if (formal && (formal->type.bits == 1) != (all[i].size == 0))
+			ptx_malformed(decoder, "a predicate does not match the parameter");
 	}
-	*ret_arguments = all;
-	*ret_count = list->count;
-	return r;
+	return all;
 }
 
-static int callee(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct ptx_call *call)
+// Sets the called function of `call`: one of the module, of the device runtime, or an address.
+static int decode_callee(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct ptx_call *call)
 {
 	struct ptx_symbol *symbol = operand->symbol;
 
 	if (operand->kind == PTX_OPERAND_REGISTER) {
 		decoder->function->calls_indirectly = true;
-		return ptx_source(decoder, operand, 64, &call->address);
+		call->address = ptx_source(decoder, operand, 64);
+		return decoder->error;
 	}
 	if (operand->kind != PTX_OPERAND_SYMBOL || symbol->kind != PTX_SYMBOL_FUNCTION)
 		return ptx_malformed(decoder, "a function is wanted");
@@ -76,49 +73,41 @@ static int callee(struct ptx_decoder *decoder, const struct ptx_operand *operand
 			return 0;
 		ptx_log_add(decoder->module->log, "line %u: error: '%s' is not defined\n", decoder->instruction->line,
 			    symbol->name);
-		return PTX_UNRESOLVED;
+		return ptx_fail(decoder, PTX_UNRESOLVED);
 	}
 	if (symbol->function->is_entry)
 		return ptx_malformed(decoder, "a kernel cannot be called");
 	call->function = symbol->function;
-	return ptx_use_function(decoder, symbol->function);
+	return ptx_add_callee(decoder, symbol->function);
 }
 
-static struct ptx_argument *no_arguments(struct ptx_decoder *decoder)
-{
-	return ptx_keep(decoder, sizeof(struct ptx_argument));
-}
-
+// call (results), function, (arguments), prototype; all but the function are optional.
 int ptx_decode_call(struct ptx_decoder *decoder)
 {
-	const struct ptx_instruction *instruction = decoder->instruction;
-	const struct ptx_operand *operands = instruction->operands;
-	struct ptx_call *call = ptx_keep(decoder, sizeof *call);
-	uint32_t at = 0, count = instruction->operand_count;
+	static const struct ptx_operand no_operands = {.kind = PTX_OPERAND_LIST};
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	uint32_t count = decoder->instruction->operand_count;
 	bool has_results = count && operands[0].kind == PTX_OPERAND_LIST;
-	int r;
+	uint32_t at = has_results;
+	struct ptx_call *call = ptx_allocate(decoder, sizeof *call);
 
-	if (!call || !(call->results = no_arguments(decoder)) || !(call->arguments = no_arguments(decoder)))
+	if (!call)
 		return -ENOMEM;
-	at = has_results;
 	if (at >= count)
 		return ptx_malformed(decoder, "a function is wanted");
-	r = callee(decoder, &operands[at], call);
-	if (r == 0 && has_results)
-		r = arguments(decoder, &operands[0], call->function, true, &call->results, &call->result_count);
-	at++;
-	uint32_t wanted = call->builtin ? call->argument_count : 0;
-	if (r == 0 && at < count && operands[at].kind == PTX_OPERAND_LIST)
-		r = arguments(decoder, &operands[at++], call->function, false, &call->arguments, &call->argument_count);
-	else if (r == 0 && call->function && call->function->formal_count)
-		r = ptx_malformed(decoder, "the number of arguments differs");
-	if (r == 0 && at < count && operands[at].kind != PTX_OPERAND_SYMBOL && operands[at].kind != PTX_OPERAND_NAME)
-		r = ptx_malformed(decoder, "a prototype is wanted");
-	if (r == 0 && call->builtin && call->argument_count != wanted)
-		r = ptx_malformed(decoder, "the number of arguments differs");
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, ptx_op_call);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = call;
-	return 0;
+	if (decode_callee(decoder, &operands[at++], call))
+		return decoder->error;
+	const struct ptx_operand *results = has_results ? &operands[0] : &no_operands;
+	const struct ptx_operand *arguments = &no_operands;
+	if (at < count && operands[at].kind == PTX_OPERAND_LIST)
+		arguments = &operands[at++];
+	if (call->builtin && arguments->count != call->argument_count)
+		return ptx_malformed(decoder, "the number of arguments differs");
+	call->results = decode_arguments(decoder, results, call->function, true);
+	call->result_count = results->count;
+	call->arguments = decode_arguments(decoder, arguments, call->function, false);
+	call->argument_count = arguments->count;
+	if (at < count && operands[at].kind != PTX_OPERAND_SYMBOL && operands[at].kind != PTX_OPERAND_NAME)
+		return ptx_malformed(decoder, "a prototype is wanted");
+	return ptx_emit(decoder, (struct ptx_op){.run = ptx_op_call, .data = call});
 }

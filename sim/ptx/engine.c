@@ -1,14 +1,14 @@
-// One warp: which group of lanes runs, where they meet again, whose turn it is.
+// One warp: schedules its groups of lanes.
 //
-// Lanes at the same place form a group. Of several groups the one furthest behind runs (the
-// deepest call, then the lowest address), up to where another one waits: so they meet where
-// the compiler's layout makes paths meet. A group that loops for long gives the others a
-// turn, soon if it only looks at memory without changing it: lock holders get on.
+// Lanes with the same next operation form a group. Of several groups the one that is furthest behind runs: the deepest
+// call, then the lowest address. It runs up to the next operation of another group, where the two merge: this is where
+// the compiler's layout joins paths. A group that loops for long yields to the others. It yields soon if it only reads
+// memory without changing it, so that the lanes that hold a lock can release it.
 #include <stdlib.h>
 
 #include "sim/ptx/engine.h"
 
-static void group_remove(struct ptx_warp *warp, uint32_t index)
+static void remove_group(struct ptx_warp *warp, uint32_t index)
 {
 	warp->groups[index] = warp->groups[--warp->group_count];
 	if (warp->current == warp->group_count)
@@ -35,14 +35,13 @@ const struct ptx_op *ptx_warp_leave(struct ptx_warp *warp, const struct ptx_op *
 	return NULL;
 }
 
-// warp->mask ends; the rest of the group goes on at `next`.
 void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next)
 {
 	struct ptx_group *group = &warp->groups[warp->current];
 	struct ptx_frame *frame = group->frame;
 
 	warp->live &= ~warp->mask;
-	while (frame) { // they leave every frame they are in
+	while (frame) { // the lanes leave every frame they are in
 		struct ptx_frame *parent = frame->parent;
 		frame->lanes &= ~warp->mask;
 		if (!frame->lanes && parent)
@@ -52,14 +51,14 @@ void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next)
 	group->mask &= ~warp->mask;
 	group->pc = next;
 	if (!group->mask)
-		group_remove(warp, warp->current);
-	for (uint32_t i = 0; i < warp->group_count; i++) // fewer to wait for: look again
+		remove_group(warp, warp->current);
+	for (uint32_t i = 0; i < warp->group_count; i++) // they may wait for these lanes: check again
 		if (warp->groups[i].state == PTX_GROUP_SYNC)
 			warp->groups[i].state = PTX_GROUP_READY;
 }
 
-// Groups at the same place become one.
-static void merge(struct ptx_warp *warp)
+// Merges groups that have the same next operation.
+static void merge_groups(struct ptx_warp *warp)
 {
 	for (uint32_t i = 0; i < warp->group_count; i++) {
 		struct ptx_group *group = &warp->groups[i];
@@ -89,7 +88,8 @@ static bool goes_first(const struct ptx_group *a, const struct ptx_group *b)
 	return a->pc < b->pc;
 }
 
-static bool pick(struct ptx_warp *warp)
+// Makes the group that runs next the current one. Returns false if none is ready.
+static bool pick_group(struct ptx_warp *warp)
 {
 	struct ptx_group *best = NULL;
 
@@ -114,8 +114,8 @@ static bool pick(struct ptx_warp *warp)
 	return true;
 }
 
-// The current group, until it waits, meets another, or its turn ends.
-static void execute(struct ptx_warp *warp)
+// Runs the current group until it waits, reaches another one's operation, or yields.
+static void run_group(struct ptx_warp *warp)
 {
 	const struct ptx_op *op = warp->groups[warp->current].pc;
 	uintptr_t limit = (uintptr_t)warp->limit - 1;
@@ -128,7 +128,7 @@ static void execute(struct ptx_warp *warp)
 			warp->mask &= op->guard & 1 ? ~guard : guard;
 		}
 		next = warp->mask ? op->run(warp, op) : op + 1;
-		if ((uintptr_t)next - 1 >= limit) { // NULL, too
+		if ((uintptr_t)next - 1 >= limit) { // also for NULL
 			if (next)
 				warp->groups[warp->current].pc = next;
 			return;
@@ -143,12 +143,12 @@ enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp)
 
 	for (;;) {
 		if (warp->group_count > 1)
-			merge(warp);
-		if (!pick(warp))
+			merge_groups(warp);
+		if (!pick_group(warp))
 			break;
-		warp->worker->ran = true;
+		warp->worker->has_run = true;
 		warp->groups[warp->current].spinning = false;
-		execute(warp);
+		run_group(warp);
 		if (atomic_load_explicit(stop, memory_order_relaxed))
 			return PTX_WARP_FAULT;
 	}
@@ -158,12 +158,12 @@ enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp)
 	for (uint32_t i = 0; i < warp->group_count; i++) {
 		yielded |= warp->groups[i].yielded;
 		warp->groups[i].yielded = false;
-		warp->groups[i].budget = PTX_TURN;
+		warp->groups[i].budget = PTX_BUDGET;
 	}
 	return yielded ? PTX_WARP_YIELDED : PTX_WARP_WAITS;
 }
 
-struct ptx_frame *ptx_frame_take(struct ptx_worker *worker, const struct ptx_function *function)
+struct ptx_frame *ptx_frame_create(struct ptx_worker *worker, const struct ptx_function *function)
 {
 	struct ptx_frame *frame = worker->free_frames[function->index];
 

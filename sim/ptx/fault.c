@@ -1,13 +1,20 @@
-// What ends a launch before its time.
+// Faults, which end a launch.
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "sim/ptx/engine.h"
 
-static bool take(struct ptx_run *run)
+// Returns true for the first fault of the launch, which may write run->fault.
+static bool claim_fault(struct ptx_run *run)
 {
-	bool taken = atomic_exchange(&run->fault_taken, true);
+	return !atomic_exchange(&run->has_fault, true);
+}
 
-	return !taken;
+static void set_position(struct ptx_fault *fault, const struct ptx_warp *warp, unsigned lane)
+{
+	memcpy(fault->block, warp->block->id, sizeof fault->block);
+	for (int axis = 0; axis < 3; axis++)
+		fault->thread[axis] = warp->tid[axis][lane];
 }
 
 const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, enum ptx_fault_kind kind,
@@ -15,15 +22,13 @@ const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op, u
 {
 	struct ptx_run *run = warp->worker->run;
 
-	if (take(run)) {
+	if (claim_fault(run)) {
 		struct ptx_fault *fault = &run->fault;
 		va_list arguments;
 		fault->kind = kind;
 		fault->address = address;
 		fault->line = op ? op->line : 0;
-		memcpy(fault->block, warp->block->id, sizeof fault->block);
-		for (int axis = 0; axis < 3; axis++)
-			fault->thread[axis] = warp->tid[axis][lane];
+		set_position(fault, warp, lane);
 		va_start(arguments, format);
 		int length = vsnprintf(fault->text, sizeof fault->text, format, arguments);
 		va_end(arguments);
@@ -39,39 +44,46 @@ const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op, u
 
 static const char *state_name(const struct ptx_group *group)
 {
-	if (group->state == PTX_GROUP_BARRIER && group->barrier == PTX_BARRIER_OF_CLUSTER)
+	if (group->state == PTX_GROUP_BARRIER && group->barrier == PTX_CLUSTER_BARRIER)
 		return "waiting at their cluster's barrier";
 	return group->state == PTX_GROUP_BARRIER ? "waiting at barrier"
 	       : group->state == PTX_GROUP_SYNC	 ? "waiting for lanes of their warp"
 						 : "looping";
 }
 
-// Every group of lanes that cannot get on, with its line, as far as the text reaches.
-void ptx_fault_deadlock(struct ptx_run *run, struct ptx_block *blocks, const char *what)
+// Appends a group's line, threads and state to the fault's text, which is `used` long. Returns the new length.
+static size_t append_group(struct ptx_fault *fault, size_t used, const struct ptx_warp *warp,
+			   const struct ptx_group *group)
 {
-	if (take(run)) {
-		struct ptx_fault *fault = &run->fault;
-		size_t used = (size_t)snprintf(fault->text, sizeof fault->text, "deadlock: %s", what);
+	const uint32_t *id = warp->block->id;
+	unsigned lane = ptx_first_lane(group->mask);
+
+	if (used >= sizeof fault->text)
+		return used;
+	return used + (size_t)snprintf(fault->text + used, sizeof fault->text - used,
+				       "; line %u: %d threads of block (%u,%u,%u) from (%u,%u,%u) %s", group->pc->line,
+				       __builtin_popcount(group->mask), id[0], id[1], id[2], warp->tid[0][lane],
+				       warp->tid[1][lane], warp->tid[2][lane], state_name(group));
+}
+
+// Names every group of lanes that cannot continue, as far as the text has room.
+void ptx_fault_deadlock(struct ptx_run *run, struct ptx_block *blocks, const char *reason)
+{
+	struct ptx_fault *fault = &run->fault;
+
+	if (claim_fault(run)) {
+		size_t used = (size_t)snprintf(fault->text, sizeof fault->text, "deadlock: %s", reason);
 		fault->kind = PTX_FAULT_DEADLOCK;
 		for (struct ptx_block *block = blocks; block; block = block->next)
 			for (uint32_t w = 0; w < block->warp_count; w++)
 				for (uint32_t g = 0; g < block->warps[w].group_count; g++) {
 					const struct ptx_warp *warp = &block->warps[w];
 					const struct ptx_group *group = &warp->groups[g];
-					unsigned lane = (unsigned)__builtin_ctz(group->mask);
 					if (fault->line == 0) {
 						fault->line = group->pc->line;
-						memcpy(fault->block, block->id, sizeof fault->block);
-						for (int axis = 0; axis < 3; axis++)
-							fault->thread[axis] = warp->tid[axis][lane];
+						set_position(fault, warp, ptx_first_lane(group->mask));
 					}
-					if (used < sizeof fault->text)
-						used += (size_t)snprintf(
-							fault->text + used, sizeof fault->text - used,
-							"; line %u: %d threads of block (%u,%u,%u) from (%u,%u,%u) %s",
-							group->pc->line, __builtin_popcount(group->mask), block->id[0],
-							block->id[1], block->id[2], warp->tid[0][lane],
-							warp->tid[1][lane], warp->tid[2][lane], state_name(group));
+					used = append_group(fault, used, warp, group);
 				}
 	}
 	atomic_store(&run->stop, 1);

@@ -1,5 +1,5 @@
-// The device heap of malloc and free in kernels. Kept on the host, beside the memory it
-// deals out: a kernel that overruns its block cannot break it. Any thread.
+// The device heap of malloc and free in kernels. Its lists are in host memory, not in the heap: a kernel that writes
+// beyond its allocation cannot damage them. Any thread.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -9,14 +9,14 @@ enum { UNIT = 16 };
 
 struct piece {
 	uint64_t address, size;
-	bool used;
+	bool is_used;
 	struct piece *next, *before;
 };
 
 struct ptx_heap {
 	pthread_mutex_t lock;
 	struct piece *first;
-	struct piece **table; // used pieces by address
+	struct piece **table; // used pieces, hashed by address
 	size_t table_size, used_count;
 };
 
@@ -50,23 +50,23 @@ void ptx_heap_destroy(struct ptx_heap *heap)
 	free(heap);
 }
 
-static struct piece **slot_of(struct piece **table, size_t size, uint64_t address)
+static struct piece **find_slot(struct piece **table, size_t size, uint64_t address)
 {
 	for (size_t i = address / UNIT * 0x9E3779B97F4A7C15ull >> 20;; i++)
 		if (!table[i & (size - 1)] || table[i & (size - 1)]->address == address)
 			return &table[i & (size - 1)];
 }
 
-// The table is rebuilt from the list: dropped pieces leave no marks in it.
-static bool rebuild(struct ptx_heap *heap, size_t size)
+// Makes the table larger. Returns false without memory.
+static bool grow_table(struct ptx_heap *heap, size_t size)
 {
 	struct piece **table = calloc(size, sizeof *table);
 
 	if (!table)
 		return false;
 	for (struct piece *piece = heap->first; piece; piece = piece->next)
-		if (piece->used)
-			*slot_of(table, size, piece->address) = piece;
+		if (piece->is_used)
+			*find_slot(table, size, piece->address) = piece;
 	free(heap->table);
 	heap->table = table;
 	heap->table_size = size;
@@ -77,12 +77,13 @@ static struct piece *find_free(struct ptx_heap *heap, uint64_t size)
 {
 	struct piece *piece = heap->first;
 
-	while (piece && (piece->used || piece->size < size))
+	while (piece && (piece->is_used || piece->size < size))
 		piece = piece->next;
 	return piece;
 }
 
-static bool cut(struct piece *piece, uint64_t size)
+// Makes a free piece of the rest behind `size`. Returns false without memory.
+static bool split_piece(struct piece *piece, uint64_t size)
 {
 	struct piece *rest;
 
@@ -100,7 +101,7 @@ static bool cut(struct piece *piece, uint64_t size)
 	return true;
 }
 
-uint64_t ptx_heap_take(struct ptx_heap *heap, uint64_t size)
+uint64_t ptx_heap_allocate(struct ptx_heap *heap, uint64_t size)
 {
 	uint64_t address = 0;
 
@@ -111,22 +112,23 @@ uint64_t ptx_heap_take(struct ptx_heap *heap, uint64_t size)
 	struct piece *piece = find_free(heap, size);
 	if (piece &&
 	    ((heap->used_count + 1) * 2 < heap->table_size ||
-	     rebuild(heap, heap->table_size ? heap->table_size * 2 : 64)) &&
-	    cut(piece, size)) {
-		piece->used = true;
+	     grow_table(heap, heap->table_size ? heap->table_size * 2 : 64)) &&
+	    split_piece(piece, size)) {
+		piece->is_used = true;
 		heap->used_count++;
-		*slot_of(heap->table, heap->table_size, piece->address) = piece;
+		*find_slot(heap->table, heap->table_size, piece->address) = piece;
 		address = piece->address;
 	}
 	pthread_mutex_unlock(&heap->lock);
 	return address;
 }
 
-static void join(struct piece *piece)
+// Merges a free piece with the next one, if that is free.
+static void merge_with_next(struct piece *piece)
 {
 	struct piece *next = piece->next;
 
-	if (!next || next->used)
+	if (!next || next->is_used)
 		return;
 	piece->size += next->size;
 	piece->next = next->next;
@@ -135,8 +137,8 @@ static void join(struct piece *piece)
 	free(next);
 }
 
-// Linear probing without marks: what follows in the run moves up.
-static void table_remove(struct ptx_heap *heap, struct piece **slot)
+// Empties a slot. The entries of the run behind it are inserted again: linear probing must find no gap.
+static void empty_slot(struct ptx_heap *heap, struct piece **slot)
 {
 	size_t mask = heap->table_size - 1, at = (size_t)(slot - heap->table);
 
@@ -144,28 +146,28 @@ static void table_remove(struct ptx_heap *heap, struct piece **slot)
 	for (size_t i = (at + 1) & mask; heap->table[i]; i = (i + 1) & mask) {
 		struct piece *moved = heap->table[i];
 		heap->table[i] = NULL;
-		*slot_of(heap->table, heap->table_size, moved->address) = moved;
+		*find_slot(heap->table, heap->table_size, moved->address) = moved;
 	}
 }
 
-bool ptx_heap_give(struct ptx_heap *heap, uint64_t address)
+bool ptx_heap_free(struct ptx_heap *heap, uint64_t address)
 {
-	bool ours = false;
+	bool is_allocated = false;
 
 	if (!heap)
 		return false;
 	pthread_mutex_lock(&heap->lock);
-	struct piece **slot = heap->table_size ? slot_of(heap->table, heap->table_size, address) : NULL;
+	struct piece **slot = heap->table_size ? find_slot(heap->table, heap->table_size, address) : NULL;
 	if (slot && *slot) {
 		struct piece *piece = *slot;
-		ours = true;
-		piece->used = false;
+		is_allocated = true;
+		piece->is_used = false;
 		heap->used_count--;
-		table_remove(heap, slot);
-		join(piece);
-		if (piece->before && !piece->before->used)
-			join(piece->before);
+		empty_slot(heap, slot);
+		merge_with_next(piece);
+		if (piece->before && !piece->before->is_used)
+			merge_with_next(piece->before);
 	}
 	pthread_mutex_unlock(&heap->lock);
-	return ours;
+	return is_allocated;
 }

@@ -1,5 +1,6 @@
-// Host threads that help launches with their blocks. They belong to no launch: one that has nothing to do takes part in
-// any that wants help, and ends after a while. A launch waits only for those that have begun to help it.
+// Host threads that run workers of launches. They belong to no launch: an idle helper begins a worker of any launch
+// that has a vacant one, and ends after IDLE_MS without work. A launch waits only for helpers that have begun one of
+// its workers.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,18 +14,19 @@ enum { IDLE_MS = 500 };
 struct helper {
 	struct helper *next;
 	pthread_t thread;
-	bool works;
+	bool is_busy;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER;
-static struct ptx_run *open_runs; // that want help
-static uint32_t places;		  // that they offer
-static uint32_t idle;		  // threads without a launch, at least as many as places
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct ptx_run *open_runs; // launches with vacant workers
+static uint32_t vacant;		  // the sum over these launches
+static uint32_t idle;		  // helpers without a launch, at least as many as vacant workers
 static struct helper *helpers;
-static pid_t process; // whose threads they are
-static bool ending;   // the process exits
+static pid_t process;  // to which the helpers belong
+static bool is_ending; // the process exits
 
+// Removes a launch from the open ones.
 static void close_run(struct ptx_run *run)
 {
 	struct ptx_run **at = &open_runs;
@@ -33,25 +35,26 @@ static void close_run(struct ptx_run *run)
 		at = &(*at)->next_open;
 	if (*at)
 		*at = run->next_open;
-	places -= run->places;
-	run->places = 0;
+	vacant -= run->vacant;
+	run->vacant = 0;
 }
 
-// Takes a place at the first open run. With the lock.
-static struct ptx_worker *take_place(void)
+// Begins a worker of the first open launch.
+static struct ptx_worker *begin_worker(void)
 {
 	struct ptx_run *run = open_runs;
-	struct ptx_worker *worker = &run->workers[run->started++];
+	struct ptx_worker *worker = &run->workers[run->begun++];
 
 	run->helping++;
-	run->places--;
-	places--;
-	if (!run->places)
+	run->vacant--;
+	vacant--;
+	if (!run->vacant)
 		close_run(run);
 	return worker;
 }
 
-static bool wait_for_run(void) // false: none came
+// Waits for an open launch. Returns false after IDLE_MS, or when the process exits.
+static bool wait_for_run(void)
 {
 	struct timespec until;
 	int r = 0;
@@ -60,12 +63,12 @@ static bool wait_for_run(void) // false: none came
 	until.tv_nsec += IDLE_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	while (!ending && !open_runs && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&wanted, &lock, &until);
-	return !ending && open_runs;
+	while (!is_ending && !open_runs && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&changed, &lock, &until);
+	return !is_ending && open_runs;
 }
 
-static void forget(struct helper *helper)
+static void remove_helper(struct helper *helper)
 {
 	struct helper **at = &helpers;
 
@@ -75,47 +78,47 @@ static void forget(struct helper *helper)
 	free(helper);
 }
 
-static void *help(void *argument)
+static void *run_helper(void *argument)
 {
 	struct helper *helper = argument;
 
 	pthread_mutex_lock(&lock);
 	while (wait_for_run()) {
-		struct ptx_worker *worker = take_place();
+		struct ptx_worker *worker = begin_worker();
 		struct ptx_run *run = worker->run;
-		helper->works = true;
+		helper->is_busy = true;
 		idle--;
 		pthread_mutex_unlock(&lock);
 		ptx_worker_main(worker);
 		pthread_mutex_lock(&lock);
-		helper->works = false;
+		helper->is_busy = false;
 		idle++;
 		if (--run->helping == 0)
 			pthread_cond_signal(&run->helped);
 	}
 	idle--;
-	if (!ending) { // nobody joins it
+	if (!is_ending) { // otherwise end_helpers() joins it
 		pthread_detach(pthread_self());
-		forget(helper);
+		remove_helper(helper);
 	}
 	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
-// At exit no thread is left behind that only waits: a leak checker would look at its half-used thread-local storage. One
-// that works may do so for as long as its kernel likes, so nobody waits for it.
+// Joins the idle helpers when the process exits: leak checkers report the thread-local storage of threads that remain.
+// A busy one is not joined, because its kernel may run for ever.
 __attribute__((destructor)) static void end_helpers(void)
 {
-	if (process != getpid()) // a forked child has none
+	if (process != getpid()) // a forked child has no helpers
 		return;
 	pthread_mutex_lock(&lock);
-	ending = true;
-	pthread_cond_broadcast(&wanted);
+	is_ending = true;
+	pthread_cond_broadcast(&changed);
 	for (struct helper *helper = helpers; helper;) {
 		struct helper *next = helper->next;
 		pthread_t thread = helper->thread;
-		if (!helper->works) {
-			forget(helper);
+		if (!helper->is_busy) {
+			remove_helper(helper);
 			pthread_mutex_unlock(&lock);
 			pthread_join(thread, NULL);
 			pthread_mutex_lock(&lock);
@@ -132,9 +135,9 @@ static bool start_thread(void)
 
 	if (!helper)
 		return false;
-	sigfillset(&all); // the program's signals are for its own threads
+	sigfillset(&all); // the program handles its signals in its own threads
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool started = pthread_create(&helper->thread, NULL, help, helper) == 0;
+	bool started = pthread_create(&helper->thread, NULL, run_helper, helper) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!started) {
 		free(helper);
@@ -149,19 +152,19 @@ static bool start_thread(void)
 uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count)
 {
 	pthread_mutex_lock(&lock);
-	run->places = count;
-	places += count;
-	while (idle < places && start_thread())
+	run->vacant = count;
+	vacant += count;
+	while (idle < vacant && start_thread())
 		idle++;
-	if (idle < places) { // no more threads to be had
-		run->places -= places - idle;
-		places = idle;
+	if (idle < vacant) { // no more threads can be created
+		run->vacant -= vacant - idle;
+		vacant = idle;
 	}
-	uint32_t offered = run->places;
+	uint32_t offered = run->vacant;
 	if (offered) {
 		run->next_open = open_runs;
 		open_runs = run;
-		pthread_cond_broadcast(&wanted);
+		pthread_cond_broadcast(&changed);
 	}
 	pthread_mutex_unlock(&lock);
 	return offered;
@@ -172,7 +175,7 @@ void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed)
 	pthread_mutex_lock(&lock);
 	if (!all_needed)
 		close_run(run);
-	while (run->places || run->helping)
+	while (run->vacant || run->helping)
 		pthread_cond_wait(&run->helped, &lock);
 	pthread_mutex_unlock(&lock);
 }

@@ -1,31 +1,35 @@
-// One launch: its blocks dealt to host threads, each of which runs a few at a time.
+// A launch: host threads, its workers, run the blocks of the grid.
 //
-// A host thread runs one block to its end. When all threads of the block only wait for
-// memory to change, it starts another beside it, as a device would have long done: blocks
-// that wait for each other get on. A cooperative grid has all its blocks started at once. The
-// blocks of a cluster that meet are started together, by one host thread.
+// A worker runs one block to its end. When all threads of the block only poll memory, the worker starts another block
+// beside it, so that blocks that wait for each other make progress. In a cooperative launch all blocks are started at
+// once. The blocks of a cluster that use each other are started together, by one worker.
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sim/ptx/engine.h"
 
 enum {
+	BLOCKS_PER_SM = 32,
+	CLOCK_PATIENCE = 6,	// how much longer loops that read a clock may poll
+	HELP_AFTER_NS = 50000,	// about the cost of waking the helpers
+	BACK_OFF_NS = 10000000, // of polling, before the worker sleeps
+	BACK_OFF_US = 200,
+};
+
+enum block_result {
 	BLOCK_DONE,
 	BLOCK_SPINS,
-	BLOCK_WAITS, // nothing ran: for other blocks of its cluster
+	BLOCK_WAITS,  // for other blocks of its cluster: nothing ran
 	BLOCK_PAUSES, // the same, after something ran
 	BLOCK_STOPPED,
-	THREADS_PER_SM = 2048,
-	BLOCKS_PER_SM = 32,
-	TIMED_PATIENCE = 6,
-	HELP_AFTER_NS = 50000 /* what waking threads costs */
 };
+
+enum turn_result { TURN_RAN, TURN_SPINS, TURN_STOPPED };
 
 static uint64_t now_ns(void)
 {
@@ -35,176 +39,40 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static size_t local_size(const struct ptx_run *run)
+static void fail(struct ptx_run *run, int error)
 {
-	return run->local_bytes ? run->warps_per_block * PTX_LANES * run->local_stride : 0;
+	atomic_store(&run->error, error);
+	atomic_store(&run->stop, 1);
 }
 
-static void block_destroy(const struct ptx_run *run, struct ptx_block *block)
-{
-	if (!block)
-		return;
-	if (block->local)
-		munmap(block->local, local_size(run));
-	free(block->shared);
-	free(block->warps);
-	free(block);
-}
-
-static struct ptx_block *block_create(struct ptx_worker *worker)
-{
-	const struct ptx_run *run = worker->run;
-	const uint32_t *size = run->launch->block;
-	struct ptx_block *block = calloc(1, sizeof *block);
-
-	if (!block)
-		return NULL;
-	block->warp_count = run->warps_per_block;
-	block->thread_count = run->threads_per_block;
-	block->warps = calloc(block->warp_count, sizeof *block->warps);
-	block->shared = aligned_alloc(64, (run->shared_size + 127ull) & ~63ull);
-	if (local_size(run)) {
-		block->local = mmap(NULL, local_size(run), PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (block->local == MAP_FAILED)
-			block->local = NULL;
-	}
-	if (!block->warps || !block->shared || (local_size(run) && !block->local)) {
-		block_destroy(run, block);
-		return NULL;
-	}
-	for (uint32_t thread = 0; thread < block->warp_count * PTX_LANES; thread++) {
-		struct ptx_warp *warp = &block->warps[thread / PTX_LANES];
-		warp->tid[0][thread % PTX_LANES] = thread % size[0];
-		warp->tid[1][thread % PTX_LANES] = thread / size[0] % size[1];
-		warp->tid[2][thread % PTX_LANES] = thread / size[0] / size[1];
-	}
-	for (uint32_t i = 0; i < block->warp_count; i++) {
-		struct ptx_warp *warp = &block->warps[i];
-		warp->index = i;
-		warp->block = block;
-		warp->worker = worker;
-		warp->constants = run->module->constants;
-		warp->local = block->local ? block->local + i * PTX_LANES * run->local_stride : NULL;
-	}
-	return block;
-}
-
-static int warp_start(struct ptx_warp *warp)
-{
-	const struct ptx_run *run = warp->worker->run;
-	const struct ptx_function *function = run->function;
-	uint32_t left = warp->block->thread_count - warp->index * PTX_LANES;
-	struct ptx_frame *frame = ptx_frame_take(warp->worker, function);
-
-	if (!frame)
-		return -ENOMEM;
-	memset(warp->arrived, 0, sizeof warp->arrived);
-	warp->cluster_arrived = 0;
-	warp->live = left >= PTX_LANES ? UINT32_MAX : (1u << left) - 1;
-	frame->parent = NULL;
-	frame->call = NULL;
-	frame->depth = 0;
-	frame->lanes = warp->live;
-	frame->local_base = 0;
-	frame->local_top = (function->local_bytes + 15) & ~15u;
-	warp->frame = frame;
-	warp->base_frame = frame;
-	warp->group_count = 1;
-	warp->groups[0] =
-		(struct ptx_group){.mask = warp->live, .pc = function->ops, .frame = frame, .budget = PTX_TURN};
-	return 0;
-}
-
-static void block_place(const struct ptx_run *run, struct ptx_block *block, uint64_t unit, uint32_t rank)
-{
-	const uint32_t *grid = run->launch->grid;
-
-	block->rank = rank;
-	for (int axis = 0; axis < 3; axis++) {
-		uint32_t size = run->cluster[axis], clusters = grid[axis] / size;
-		block->id[axis] = (uint32_t)(unit % clusters) * size + rank % size;
-		unit /= clusters;
-		rank /= size;
-	}
-	block->linear = block->id[0] + (uint64_t)grid[0] * (block->id[1] + (uint64_t)grid[1] * block->id[2]);
-}
-
-static int block_start(struct ptx_worker *worker, uint64_t unit, uint32_t rank)
-{
-	const struct ptx_run *run = worker->run;
-	struct ptx_block *block = worker->idle;
-
-	if (block)
-		worker->idle = block->next;
-	else if (!(block = block_create(worker)))
-		return -ENOMEM;
-	block->next = worker->resident;
-	worker->resident = block;
-	worker->resident_count++;
-	block->cluster = NULL;
-	block_place(run, block, unit, rank);
-	block->live = block->thread_count;
-	memset(block->shared, 0, run->shared_size);
-	memset(block->barriers, 0, sizeof block->barriers);
-	block->barriers_in_use = 0;
-	for (uint32_t i = 0; i < block->warp_count; i++) {
-		int r = warp_start(&block->warps[i]);
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-// A cluster whose blocks meet, or one block.
-static int unit_start(struct ptx_worker *worker, uint64_t unit)
-{
-	const struct ptx_run *run = worker->run;
-	struct ptx_block *blocks[PTX_CLUSTER_BLOCKS];
-
-	for (uint32_t rank = 0; rank < run->cluster_blocks; rank++) {
-		int r = block_start(worker, unit, rank);
-		if (r)
-			return r;
-		blocks[rank] = worker->resident;
-	}
-	if (!run->function->info.uses_cluster)
-		return 0;
-	struct ptx_cluster *cluster = &blocks[0]->own_cluster;
-	memcpy(cluster->blocks, blocks, run->cluster_blocks * sizeof *blocks);
-	cluster->live = cluster->missing = run->cluster_blocks * run->threads_per_block;
-	for (uint32_t rank = 0; rank < run->cluster_blocks; rank++)
-		blocks[rank]->cluster = cluster;
-	return 0;
-}
-
-// False: fewer came than were called. Where not every block must be there, the others get on without them.
+// Calls helpers for the other workers. Returns false if some workers have no thread: the launch goes on without them,
+// unless it is cooperative.
 static bool call_helpers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count - 1;
 
-	run->called_helpers = true;
+	run->has_called_helpers = true;
 	atomic_fetch_sub(&run->finished_workers, count);
 	uint32_t lacking = count - ptx_helpers_call(run, count);
 	atomic_fetch_add(&run->finished_workers, lacking);
 	return lacking == 0;
 }
 
-// Gives each warp turns until the block is done, stopped, or does nothing but poll.
-static int block_run(struct ptx_worker *worker, struct ptx_block *block)
+// Runs each warp in turn until the block is done, stopped, or only polls.
+static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *block)
 {
 	struct ptx_run *run = worker->run;
-	bool ran = false;
+	bool has_run = false;
 
 	for (;;) {
 		uint64_t changes = worker->changes;
 		bool spins = true;
-		worker->ran = false;
+		worker->has_run = false;
 		for (uint32_t i = 0; i < block->warp_count; i++) {
 			struct ptx_warp *warp = &block->warps[i];
 			if (!warp->live)
 				continue;
-			if (worker->index == 0 && !run->called_helpers && now_ns() - run->start_ns > HELP_AFTER_NS)
+			if (worker->index == 0 && !run->has_called_helpers && now_ns() - run->start_ns > HELP_AFTER_NS)
 				call_helpers(run);
 			enum ptx_warp_result result = ptx_warp_run(warp);
 			if (result == PTX_WARP_FAULT)
@@ -212,12 +80,12 @@ static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 			for (uint32_t g = 0; g < warp->group_count && result == PTX_WARP_YIELDED; g++)
 				spins &= warp->groups[g].state != PTX_GROUP_READY || warp->groups[g].spinning;
 		}
-		ran |= worker->ran;
+		has_run |= worker->has_run;
 		if (!block->live && !(block->cluster && block->cluster->live))
 			return BLOCK_DONE;
-		if (!block->live || (!worker->ran && run->cluster_blocks > 1))
-			return ran ? BLOCK_PAUSES : BLOCK_WAITS;
-		if (!worker->ran) {
+		if (!block->live || (!worker->has_run && run->cluster_blocks > 1))
+			return has_run ? BLOCK_PAUSES : BLOCK_WAITS;
+		if (!worker->has_run) {
 			struct ptx_block *next = block->next;
 			block->next = NULL;
 			ptx_fault_deadlock(run, block, "every live thread of a block waits");
@@ -235,39 +103,16 @@ static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 	}
 }
 
-static void block_finish(struct ptx_worker *worker, struct ptx_block **at)
-{
-	struct ptx_block *block = *at;
-
-	for (uint32_t i = 0; i < block->warp_count; i++) {
-		ptx_frame_release(worker, block->warps[i].base_frame);
-		block->warps[i].base_frame = NULL;
-	}
-	*at = block->next;
-	block->next = worker->idle;
-	worker->idle = block;
-	worker->resident_count--;
-}
-
-// All blocks of a cluster end together: they know each other.
-static void cluster_finish(struct ptx_worker *worker, const struct ptx_cluster *cluster)
-{
-	for (struct ptx_block **at = &worker->resident; *at;) {
-		if ((*at)->cluster == cluster)
-			block_finish(worker, at);
-		else
-			at = &(*at)->next;
-	}
-}
-
-static int start_some(struct ptx_worker *worker, bool more)
+// Starts blocks: all of a cooperative launch; otherwise the next ones if there are none, or if `more` and the device
+// has room for them.
+static int start_blocks(struct ptx_worker *worker, bool more)
 {
 	struct ptx_run *run = worker->run;
 	int r = 0;
 
 	if (run->launch->cooperative) {
 		for (uint64_t at = worker->next_cooperative; at < run->unit_count && r == 0; at += run->worker_count)
-			r = unit_start(worker, at);
+			r = ptx_unit_start(worker, at);
 		worker->next_cooperative = run->unit_count;
 		return r;
 	}
@@ -276,19 +121,19 @@ static int start_some(struct ptx_worker *worker, bool more)
 	if (atomic_load(&run->next_unit) >= run->unit_count)
 		return 0;
 	uint64_t next = atomic_fetch_add(&run->next_unit, 1);
-	return next < run->unit_count ? unit_start(worker, next) : 0;
+	return next < run->unit_count ? ptx_unit_start(worker, next) : 0;
 }
 
-// All this worker's threads poll, and it can start no other block. Nobody else gets on
-// either for long, and nobody outside can write what they look at: that is a deadlock.
-static void spin(struct ptx_worker *worker)
+// Called again and again while all threads of this worker poll and it can start no other block. It is a deadlock if for
+// long no other worker makes progress either, and no thread of the program can write the memory that is polled.
+static void back_off(struct ptx_worker *worker)
 {
 	struct ptx_run *run = worker->run;
 	uint64_t now = now_ns();
 
-	if (worker->changes != worker->seen) {
-		atomic_fetch_add(&run->changes, worker->changes - worker->seen);
-		worker->seen = worker->changes;
+	if (worker->changes != worker->counted_changes) {
+		atomic_fetch_add(&run->changes, worker->changes - worker->counted_changes);
+		worker->counted_changes = worker->changes;
 	}
 	uint64_t changes = atomic_load(&run->changes);
 	if (!worker->is_spinning) {
@@ -297,41 +142,39 @@ static void spin(struct ptx_worker *worker)
 		worker->quiet_since_ns = now;
 		worker->quiet_changes = changes;
 	}
-	uint64_t bound = run->deadlock_ns * (worker->timed ? TIMED_PATIENCE : 1);
-	bool all = atomic_load(&run->spinning_workers) + atomic_load(&run->finished_workers) >= run->worker_count;
-	if (changes != worker->quiet_changes || worker->host_polled || !all) {
+	uint64_t limit = run->deadlock_ns * (worker->has_read_clock ? CLOCK_PATIENCE : 1);
+	bool all_spin = atomic_load(&run->spinning_workers) + atomic_load(&run->finished_workers) >= run->worker_count;
+	if (changes != worker->quiet_changes || worker->has_used_host_memory || !all_spin) {
 		worker->quiet_since_ns = now;
 		worker->quiet_changes = changes;
-	} else if (now - worker->quiet_since_ns > bound) {
+	} else if (now - worker->quiet_since_ns > limit) {
 		ptx_fault_deadlock(run, worker->resident, "every live thread polls memory that nobody changes");
 	}
-	worker->host_polled = worker->timed = false;
-	if (now - worker->quiet_since_ns > 10000000)
-		usleep(200);
+	worker->has_used_host_memory = worker->has_read_clock = false;
+	if (now - worker->quiet_since_ns > BACK_OFF_NS)
+		usleep(BACK_OFF_US);
 	else
 		sched_yield();
 }
 
-enum turn { TURN_RAN, TURN_SPINS, TURN_STOPPED };
-
-// Gives each resident block its turn. TURN_SPINS: all of them only wait.
-static enum turn blocks_run(struct ptx_worker *worker)
+// Runs each resident block once. TURN_SPINS: all of them only poll or wait.
+static enum turn_result run_blocks(struct ptx_worker *worker)
 {
 	bool spins = true, stuck = true;
 
 	for (struct ptx_block **at = &worker->resident; *at;) {
 		struct ptx_cluster *cluster = (*at)->cluster;
-		int result = block_run(worker, *at);
+		enum block_result result = run_block(worker, *at);
 		if (result == BLOCK_STOPPED)
 			return TURN_STOPPED;
 		spins &= result == BLOCK_SPINS || result == BLOCK_WAITS;
 		stuck &= result == BLOCK_WAITS;
 		if (result == BLOCK_DONE && cluster) {
-			cluster_finish(worker, cluster);
+			ptx_cluster_finish(worker, cluster);
 			return TURN_RAN; // the list has changed
 		}
 		if (result == BLOCK_DONE)
-			block_finish(worker, at);
+			ptx_block_finish(worker, at);
 		else
 			at = &(*at)->next;
 	}
@@ -341,83 +184,65 @@ static enum turn blocks_run(struct ptx_worker *worker)
 	return TURN_STOPPED;
 }
 
-static void worker_work(struct ptx_worker *worker)
+static void run_worker(struct ptx_worker *worker)
 {
 	struct ptx_run *run = worker->run;
 	bool more = false;
 
 	while (!atomic_load_explicit(&run->stop, memory_order_relaxed)) {
 		uint32_t resident = worker->resident_count;
-		int r = start_some(worker, more);
+		int r = start_blocks(worker, more);
 		if (r) {
-			atomic_store(&run->error, r);
-			atomic_store(&run->stop, 1);
+			fail(run, r);
 			return;
 		}
 		if (!worker->resident)
 			return;
 		if (more && worker->resident_count == resident) {
-			spin(worker);
+			back_off(worker);
 		} else if (worker->is_spinning) {
 			worker->is_spinning = false;
 			atomic_fetch_sub(&run->spinning_workers, 1);
 		}
-		enum turn turn = blocks_run(worker);
+		enum turn_result turn = run_blocks(worker);
 		if (turn == TURN_STOPPED)
 			return;
 		more = turn == TURN_SPINS;
 	}
 }
 
-static void worker_finish(struct ptx_worker *worker)
+static void finish_worker(struct ptx_worker *worker)
 {
-	struct ptx_run *run = worker->run;
-	struct ptx_block *lists[] = {worker->resident, worker->idle};
-
 	if (worker->is_spinning)
-		atomic_fetch_sub(&run->spinning_workers, 1);
-	atomic_fetch_add(&run->finished_workers, 1);
-	for (int i = 0; i < 2; i++)
-		for (struct ptx_block *block = lists[i], *next; block; block = next) {
-			next = block->next;
-			for (uint32_t w = 0; i == 0 && w < block->warp_count; w++)
-				ptx_warp_abandon(&block->warps[w]);
-			block_destroy(run, block);
-		}
-	for (uint32_t i = 0; worker->free_frames && i < run->module->function_count; i++)
-		for (struct ptx_frame *frame = worker->free_frames[i], *next; frame; frame = next) {
-			next = frame->parent;
-			free(frame);
-		}
-	free(worker->free_frames);
+		atomic_fetch_sub(&worker->run->spinning_workers, 1);
+	atomic_fetch_add(&worker->run->finished_workers, 1);
+	ptx_blocks_destroy(worker);
 }
 
 void ptx_worker_main(struct ptx_worker *worker)
 {
-	// Threads inherit the program's rounding and flushing (-ffast-math): kernels must not.
+	// Threads inherit the program's rounding and flushing (-ffast-math), which kernels must not use.
 	const unsigned saved = _mm_getcsr();
 
 	_mm_setcsr(_MM_MASK_MASK);
 	worker->free_frames = calloc(worker->run->module->function_count, sizeof *worker->free_frames);
-	if (worker->free_frames) {
-		worker_work(worker);
-	} else {
-		atomic_store(&worker->run->error, -ENOMEM);
-		atomic_store(&worker->run->stop, 1);
-	}
-	worker_finish(worker);
+	if (worker->free_frames)
+		run_worker(worker);
+	else
+		fail(worker->run, -ENOMEM);
+	finish_worker(worker);
 	_mm_setcsr(saved);
 }
 
-// Blocks of a cluster that do not meet run each for itself, as those of no cluster.
-static int cluster_prepare(struct ptx_run *run)
+// Sets which blocks are started together: those of a cluster, if the kernel uses it.
+static int prepare_clusters(struct ptx_run *run)
 {
 	const struct ptx_launch *launch = run->launch;
 	uint64_t blocks = 1;
 
 	for (int axis = 0; axis < 3; axis++) {
-		bool meet = run->function->info.uses_cluster && launch->cluster[axis];
-		run->cluster[axis] = meet ? launch->cluster[axis] : 1;
+		bool is_used = run->function->info.uses_cluster && launch->cluster[axis];
+		run->cluster[axis] = is_used ? launch->cluster[axis] : 1;
 		blocks *= run->cluster[axis];
 		if (blocks > PTX_CLUSTER_BLOCKS || launch->grid[axis] % run->cluster[axis])
 			return -EINVAL;
@@ -427,7 +252,7 @@ static int cluster_prepare(struct ptx_run *run)
 	return 0;
 }
 
-static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
+static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 {
 	const struct ptx_function *function = launch->function;
 	const struct ptx_function_info *info = &function->info;
@@ -452,7 +277,7 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	run->threads_per_block = (uint32_t)threads;
 	run->warps_per_block = (uint32_t)(threads + PTX_LANES - 1) / PTX_LANES;
 	run->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-	if (cluster_prepare(run))
+	if (prepare_clusters(run))
 		return -EINVAL;
 	run->shared_size = PTX_SHARED_FIRST + function->dynamic_shared_at + launch->dynamic_shared;
 	stack = stack > 16 << 20 ? 16 << 20 : stack;
@@ -463,15 +288,16 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	run->worker_count = launch->threads ? launch->threads : 1;
 	if (run->worker_count > run->unit_count)
 		run->worker_count = (uint32_t)run->unit_count;
-	uint64_t per_sm = THREADS_PER_SM / threads < BLOCKS_PER_SM ? THREADS_PER_SM / threads : BLOCKS_PER_SM;
+	uint64_t per_sm = PTX_THREADS_PER_SM / threads;
+	per_sm = per_sm < BLOCKS_PER_SM ? per_sm : BLOCKS_PER_SM;
 	run->resident_limit = (uint32_t)((launch->sm_count ? launch->sm_count : 1) * per_sm / run->worker_count);
 	run->deadlock_ns = (launch->deadlock_ms ? launch->deadlock_ms : 10000) * 1000000ull;
 	run->grid_id = atomic_fetch_add(&grids, 1) + 1;
 	return 0;
 }
 
-// The calling thread is the first worker. It calls the others once the launch turns out to be worth it, or at once
-// where every block must be there. Until then they count as done.
+// Runs the first worker in the calling thread. It calls helpers for the others once the launch has run for
+// HELP_AFTER_NS, or at once for a cooperative launch. Until then these workers count as finished.
 static int run_workers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count;
@@ -481,16 +307,14 @@ static int run_workers(struct ptx_run *run)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		run->workers[i] = (struct ptx_worker){.run = run, .index = i, .next_cooperative = i};
-	run->started = 1;
+	run->begun = 1;
 	pthread_mutex_init(&run->print_lock, NULL);
 	pthread_cond_init(&run->helped, NULL);
 	run->start_ns = now_ns();
 	atomic_store(&run->finished_workers, count - 1);
-	run->called_helpers = count == 1;
-	if (run->launch->cooperative && count > 1 && !call_helpers(run)) { // some blocks would never start
-		atomic_store(&run->error, -EAGAIN);
-		atomic_store(&run->stop, 1);
-	}
+	run->has_called_helpers = count == 1;
+	if (run->launch->cooperative && count > 1 && !call_helpers(run)) // some blocks would never start
+		fail(run, -EAGAIN);
 	ptx_worker_main(&run->workers[0]);
 	ptx_helpers_dismiss(run, run->launch->cooperative);
 	pthread_cond_destroy(&run->helped);
@@ -500,31 +324,30 @@ static int run_workers(struct ptx_run *run)
 
 int ptx_run(const struct ptx_launch *launch, struct ptx_fault *ret_fault)
 {
-	struct ptx_run *run = calloc(1, sizeof *run);
 	size_t bytes = launch->function->info.parameter_bytes;
-	int r = run ? run_prepare(run, launch) : -ENOMEM;
-	uint8_t *parameters = NULL;
+	struct ptx_run *run = calloc(1, sizeof *run);
+	uint8_t *parameters = aligned_alloc(64, (bytes + 64) & ~(size_t)63);
+	int r = -ENOMEM;
 
-	if (r == 0) {
-		parameters = aligned_alloc(64, (bytes + 64) & ~63ull);
-		if (!parameters)
-			r = -ENOMEM;
+	if (!run || !parameters)
+		goto out;
+	r = prepare_run(run, launch);
+	if (r)
+		goto out;
+	if (bytes)
+		memcpy(parameters, launch->parameters, bytes);
+	run->parameters = parameters;
+	r = run_workers(run);
+	if (r)
+		goto out;
+	r = atomic_load(&run->error);
+	if (atomic_load(&run->has_fault)) {
+		*ret_fault = run->fault;
+		r = 1;
 	}
-	if (r == 0) {
-		if (bytes)
-			memcpy(parameters, launch->parameters, bytes);
-		run->parameters = parameters;
-		r = run_workers(run);
-		r = r ? r : atomic_load(&run->error);
-		if (atomic_load(&run->fault_taken)) {
-			*ret_fault = run->fault;
-			r = 1;
-		}
-	}
+	free(run->workers);
+out:
 	free(parameters);
-	if (run) {
-		free(run->workers);
-	}
 	free(run);
 	return r;
 }

@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_name(char c)
+static bool is_name_character(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
-static void fail(struct ptx_lexer *lexer, const char *what)
+static void set_error(struct ptx_lexer *lexer, const char *message)
 {
 	lexer->token.kind = PTX_TOKEN_ERROR;
-	lexer->token.text = what;
-	lexer->token.length = (uint32_t)strlen(what);
+	lexer->token.text = message;
+	lexer->token.length = (uint32_t)strlen(message);
 }
 
-// Blanks, both kinds of comments, and the lines a debugger's assembler left (@@DWARF).
+// Skips blanks, both kinds of comments, and @@DWARF lines of old compilers. Returns false for a comment without end.
 static bool skip_blank(struct ptx_lexer *lexer)
 {
 	while (lexer->at < lexer->end) {
@@ -46,7 +46,7 @@ static bool skip_blank(struct ptx_lexer *lexer)
 	return true;
 }
 
-static unsigned digit_of(char c)
+static unsigned digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -54,14 +54,15 @@ static unsigned digit_of(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
 }
 
+// Returns false if the number does not fit.
 static bool read_digits(struct ptx_lexer *lexer, unsigned base, uint64_t *ret_value, unsigned *ret_count)
 {
 	uint64_t value = 0;
 	unsigned count = 0;
 
-	for (; lexer->at < lexer->end && digit_of(*lexer->at) < base; lexer->at++, count++)
+	for (; lexer->at < lexer->end && digit_value(*lexer->at) < base; lexer->at++, count++)
 		if (__builtin_mul_overflow(value, base, &value) ||
-		    __builtin_add_overflow(value, digit_of(*lexer->at), &value))
+		    __builtin_add_overflow(value, digit_value(*lexer->at), &value))
 			return false;
 	*ret_value = value;
 	*ret_count = count;
@@ -86,7 +87,7 @@ static void read_decimal_fraction(struct ptx_lexer *lexer, const char *start)
 	char *end;
 	double value = strtod(text, &end);
 	if (*end)
-		fail(lexer, "malformed number");
+		set_error(lexer, "malformed number");
 	lexer->token.kind = *end ? PTX_TOKEN_ERROR : PTX_TOKEN_DOUBLE;
 	memcpy(&lexer->token.value, &value, sizeof value);
 }
@@ -114,11 +115,11 @@ static void read_number(struct ptx_lexer *lexer)
 		lexer->at += 2;
 	}
 	if (!read_digits(lexer, base, &token->value, &count)) {
-		fail(lexer, "number out of range");
+		set_error(lexer, "number out of range");
 		return;
 	}
 	if (count == 0 || (wanted && count != wanted)) {
-		fail(lexer, "malformed number");
+		set_error(lexer, "malformed number");
 		return;
 	}
 	char next = lexer->at < lexer->end ? *lexer->at : 0;
@@ -129,14 +130,14 @@ static void read_number(struct ptx_lexer *lexer)
 	if (base == 10 && *start == '0' && count > 1) { // octal
 		lexer->at = start;
 		if (!read_digits(lexer, 8, &token->value, &count)) {
-			fail(lexer, "number out of range");
+			set_error(lexer, "number out of range");
 			return;
 		}
 	}
 	if (token->kind == PTX_TOKEN_INTEGER && lexer->at < lexer->end && *lexer->at == 'U')
 		lexer->at++;
-	if (lexer->at < lexer->end && is_name(*lexer->at))
-		fail(lexer, "malformed number");
+	if (lexer->at < lexer->end && is_name_character(*lexer->at))
+		set_error(lexer, "malformed number");
 }
 
 static void read_word(struct ptx_lexer *lexer)
@@ -145,11 +146,11 @@ static void read_word(struct ptx_lexer *lexer)
 	lexer->at++;
 	for (;;) {
 		size_t left = lexer->end - lexer->at;
-		if (left && is_name(*lexer->at))
+		if (left && is_name_character(*lexer->at))
 			lexer->at++;
-		else if (left > 1 && *lexer->at == '.' && is_name(lexer->at[1]))
+		else if (left > 1 && *lexer->at == '.' && is_name_character(lexer->at[1]))
 			lexer->at += 2;
-		else if (left > 2 && lexer->at[0] == ':' && lexer->at[1] == ':' && is_name(lexer->at[2]))
+		else if (left > 2 && lexer->at[0] == ':' && lexer->at[1] == ':' && is_name_character(lexer->at[2]))
 			lexer->at += 3;
 		else
 			break;
@@ -162,14 +163,14 @@ void ptx_lexer_next(struct ptx_lexer *lexer)
 
 	if (token->kind == PTX_TOKEN_ERROR)
 		return;
-	bool closed = skip_blank(lexer);
+	bool is_closed = skip_blank(lexer);
 	const char *start = lexer->at;
 	*token = (struct ptx_token){.text = start, .line = lexer->line};
-	if (!closed) {
-		fail(lexer, "comment without end");
+	if (!is_closed) {
+		set_error(lexer, "comment without end");
 		return;
 	}
-	if (lexer->at >= lexer->end || *start == 0) { // a terminated text may carry its terminator
+	if (lexer->at >= lexer->end || *start == 0) { // the length of a text may include its terminator
 		token->kind = PTX_TOKEN_END;
 		lexer->at = lexer->end;
 		return;
@@ -177,12 +178,12 @@ void ptx_lexer_next(struct ptx_lexer *lexer)
 	size_t left = lexer->end - start;
 	if (isdigit((unsigned char)*start)) {
 		read_number(lexer);
-	} else if (is_name(*start) || (*start == '%' && left > 1 && is_name(start[1]))) {
+	} else if (is_name_character(*start) || (*start == '%' && left > 1 && is_name_character(start[1]))) {
 		read_word(lexer);
-	} else if (*start == '.' && left > 1 && is_name(start[1])) {
+	} else if (*start == '.' && left > 1 && is_name_character(start[1])) {
 		token->kind = PTX_TOKEN_DIRECTIVE;
 		lexer->at++;
-		while (lexer->at < lexer->end && is_name(*lexer->at))
+		while (lexer->at < lexer->end && is_name_character(*lexer->at))
 			lexer->at++;
 	} else if (*start == '"') {
 		token->kind = PTX_TOKEN_STRING;
@@ -190,7 +191,7 @@ void ptx_lexer_next(struct ptx_lexer *lexer)
 		while (lexer->at < lexer->end && *lexer->at != '"' && *lexer->at != '\n')
 			lexer->at++;
 		if (lexer->at >= lexer->end || *lexer->at != '"') {
-			fail(lexer, "string without end");
+			set_error(lexer, "string without end");
 			return;
 		}
 		lexer->at++;
@@ -199,7 +200,7 @@ void ptx_lexer_next(struct ptx_lexer *lexer)
 		token->value = (unsigned char)*start;
 		lexer->at++;
 	} else {
-		fail(lexer, "unexpected character");
+		set_error(lexer, "unexpected character");
 		return;
 	}
 	if (token->kind != PTX_TOKEN_ERROR)

@@ -1,4 +1,4 @@
-// The words of a PTX text. One thread a lexer.
+// Splits a PTX text into tokens. One thread uses a lexer.
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ enum ptx_token_kind {
 	PTX_TOKEN_DOUBLE, // 0d… or 1.5: value holds the bits
 	PTX_TOKEN_STRING,
 	PTX_TOKEN_MARK,	 // punctuation: value holds the character
-	PTX_TOKEN_ERROR, // text says what is wrong
+	PTX_TOKEN_ERROR, // text is the message
 };
 
 struct ptx_token {
@@ -32,8 +32,8 @@ struct ptx_lexer {
 };
 
 void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, size_t length);
-void ptx_lexer_next(struct ptx_lexer *lexer);
-// The first character after the current token that is no blank, or 0.
+void ptx_lexer_next(struct ptx_lexer *lexer); // stays at an error and at the end
+// Returns the first character behind the current token that is not blank, or 0.
 char ptx_lexer_peek(const struct ptx_lexer *lexer);
 
 static inline bool ptx_token_is(const struct ptx_token *token, char mark)

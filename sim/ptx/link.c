@@ -1,9 +1,9 @@
-// From symbols to places: texts resolve each other's extern names, variables get offsets,
-// kernels learn what everything they may call needs.
+// Links the texts of a module: finds the definitions of extern symbols, lays out variables, and gathers for each kernel
+// what the functions need that it may call.
 #include <errno.h>
-#include <stdio.h>
+#include <string.h>
 
-#include "sim/ptx/engine.h"
+#include "sim/ptx/source.h"
 
 static bool is_definition(const struct ptx_symbol *symbol)
 {
@@ -12,7 +12,8 @@ static bool is_definition(const struct ptx_symbol *symbol)
 	return !symbol->is_extern;
 }
 
-static int publish(struct ptx_module *module, struct ptx_symbol *symbol)
+// Makes a definition visible to the other texts. A strong one replaces a weak one.
+static int export_symbol(struct ptx_module *module, struct ptx_symbol *symbol)
 {
 	struct ptx_symbol *other = ptx_scope_find_here(&module->global, symbol->name, strlen(symbol->name));
 
@@ -35,7 +36,9 @@ static int publish(struct ptx_module *module, struct ptx_symbol *symbol)
 int ptx_link(struct ptx_module *module)
 {
 	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next) {
-		int r = is_definition(symbol) && (symbol->is_visible || symbol->is_weak) ? publish(module, symbol) : 0;
+		if (!is_definition(symbol) || (!symbol->is_visible && !symbol->is_weak))
+			continue;
+		int r = export_symbol(module, symbol);
 		if (r)
 			return r;
 	}
@@ -51,7 +54,7 @@ int ptx_link(struct ptx_module *module)
 			return PTX_UNRESOLVED;
 		}
 	}
-	// A weak definition that gave way may have been an alias' or a strong one's way station.
+	// The definition of an extern symbol or an alias may itself be a weak one that another definition replaces.
 	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
 		for (int steps = 0; symbol->definition && symbol->definition->definition && steps < 8; steps++)
 			symbol->definition = symbol->definition->definition;
@@ -62,7 +65,8 @@ int ptx_link(struct ptx_module *module)
 	return 0;
 }
 
-static int place(struct ptx_module *module, struct ptx_symbol *symbol, uint32_t *capacity)
+// Gives a variable the next offset in its image.
+static int lay_out_variable(struct ptx_module *module, struct ptx_symbol *symbol, uint32_t *capacity)
 {
 	uint64_t *size = symbol->is_managed ? &module->managed_size : &module->image_size;
 
@@ -75,7 +79,7 @@ static int place(struct ptx_module *module, struct ptx_symbol *symbol, uint32_t 
 	return ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count, capacity, symbol);
 }
 
-// The image: .const first, so that an address tells which space it is of.
+// Lays out the image: .const first, so that the state space of an address is known.
 int ptx_layout(struct ptx_module *module)
 {
 	uint32_t capacity = 0, shared_capacity = 0;
@@ -90,7 +94,7 @@ int ptx_layout(struct ptx_module *module)
 			if (symbol->align == 0)
 				symbol->align = 1;
 			if (symbol->space == space) {
-				r = place(module, symbol, &capacity);
+				r = lay_out_variable(module, symbol, &capacity);
 			} else if (symbol->space == PTX_SPACE_SHARED && pass == 0) {
 				symbol->index = module->shared_count;
 				r = ptx_list_add(&module->arena, (void ***)&module->shared, &module->shared_count,
@@ -103,6 +107,7 @@ int ptx_layout(struct ptx_module *module)
 	return r;
 }
 
+// What a kernel needs, gathered from the functions that it may call.
 struct gathering {
 	struct ptx_module *module;
 	struct ptx_function *entry;
@@ -112,16 +117,17 @@ struct gathering {
 	uint32_t deepest_local;
 };
 
-static int mark(struct gathering *gathering, struct ptx_function *function)
+static int queue_function(struct gathering *gathering, struct ptx_function *function)
 {
-	if (function->is_marked || !function->is_defined)
+	if (function->is_queued || !function->is_defined)
 		return 0;
-	function->is_marked = true;
+	function->is_queued = true;
 	return ptx_list_add(&gathering->module->arena, (void ***)&gathering->queue, &gathering->count,
 			    &gathering->capacity, function);
 }
 
-static int visit(struct gathering *gathering, struct ptx_function *function)
+// Adds what a function needs, and queues those that it may call.
+static int gather_function(struct gathering *gathering, struct ptx_function *function)
 {
 	struct ptx_module *module = gathering->module;
 	int r = 0;
@@ -137,14 +143,14 @@ static int visit(struct gathering *gathering, struct ptx_function *function)
 			gathering->deepest_local = function->local_bytes;
 	}
 	for (uint32_t i = 0; i < function->callee_count && r == 0; i++)
-		r = mark(gathering, function->callees[i]);
+		r = queue_function(gathering, function->callees[i]);
 	for (uint32_t i = 0; function->calls_indirectly && i < module->function_count && r == 0; i++)
 		if (module->functions[i]->is_address_taken && !module->functions[i]->is_entry)
-			r = mark(gathering, module->functions[i]);
+			r = queue_function(gathering, module->functions[i]);
 	return r;
 }
 
-static int layout_shared(struct gathering *gathering)
+static int lay_out_shared(struct gathering *gathering)
 {
 	struct ptx_module *module = gathering->module;
 	struct ptx_function *entry = gathering->entry;
@@ -173,7 +179,7 @@ static int layout_shared(struct gathering *gathering)
 	return 0;
 }
 
-static void describe(struct ptx_function *entry, uint32_t deepest_local)
+static void set_info(struct ptx_function *entry, uint32_t deepest_local)
 {
 	uint32_t most = 65536 / (entry->info.max_threads ? entry->info.max_threads : 1024) & ~7u;
 
@@ -186,32 +192,41 @@ static void describe(struct ptx_function *entry, uint32_t deepest_local)
 							      strcmp(entry->instructions[0].opcode, "exit") == 0);
 }
 
-int ptx_gather(struct ptx_module *module)
+static int gather_entry(struct ptx_module *module, struct ptx_function *entry)
 {
-	uint32_t entry_capacity = 0;
+	struct gathering gathering = {.module = module, .entry = entry};
 	int r = 0;
 
-	for (uint32_t i = 0; i < module->function_count && r == 0; i++) {
+	gathering.uses_shared = ptx_arena_allocate(&module->arena, module->shared_count + 1);
+	entry->shared_offsets =
+		ptx_arena_allocate(&module->arena, (module->shared_count + 1) * sizeof *entry->shared_offsets);
+	if (!gathering.uses_shared || !entry->shared_offsets)
+		return -ENOMEM;
+	r = queue_function(&gathering, entry);
+	for (uint32_t i = 0; i < gathering.count && r == 0; i++)
+		r = gather_function(&gathering, gathering.queue[i]);
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < gathering.count; i++)
+		gathering.queue[i]->is_queued = false;
+	set_info(entry, gathering.deepest_local);
+	return lay_out_shared(&gathering);
+}
+
+int ptx_gather(struct ptx_module *module)
+{
+	uint32_t capacity = 0;
+
+	for (uint32_t i = 0; i < module->function_count; i++) {
 		struct ptx_function *entry = module->functions[i];
 		if (!entry->is_entry || !entry->is_defined)
 			continue;
-		struct gathering gathering = {.module = module, .entry = entry};
-		gathering.uses_shared = ptx_arena_take(&module->arena, module->shared_count + 1);
-		entry->shared_offsets =
-			ptx_arena_take(&module->arena, (module->shared_count + 1) * sizeof *entry->shared_offsets);
-		if (!gathering.uses_shared || !entry->shared_offsets)
-			return -ENOMEM;
-		r = mark(&gathering, entry);
-		for (uint32_t k = 0; k < gathering.count && r == 0; k++)
-			r = visit(&gathering, gathering.queue[k]);
-		for (uint32_t k = 0; k < gathering.count; k++)
-			gathering.queue[k]->is_marked = false;
-		if (r == 0)
-			r = layout_shared(&gathering);
-		describe(entry, gathering.deepest_local);
-		if (r == 0)
-			r = ptx_list_add(&module->arena, (void ***)&module->entries, &module->entry_count,
-					 &entry_capacity, entry);
+		int r = gather_entry(module, entry);
+		if (r)
+			return r;
+		r = ptx_list_add(&module->arena, (void ***)&module->entries, &module->entry_count, &capacity, entry);
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }

@@ -1,8 +1,6 @@
 // Fragments of matrices: their types and shapes, and their elements as numbers.
 #include "sim/ptx/matrix.h"
 
-#include <errno.h>
-
 static const struct {
 	const char *name;
 	uint8_t bits;
@@ -41,13 +39,11 @@ static const struct {
 	{true, 8, 8, 128, TYPE(B1)},
 };
 
-bool ptx_element_next(const struct ptx_decoder *decoder, unsigned *at, enum ptx_element *ret_type)
+bool ptx_element_find(const struct ptx_decoder *decoder, unsigned *at, enum ptx_element *ret_type)
 {
 	for (; *at < decoder->part_count; ++*at) {
-		const struct ptx_part *part = &decoder->parts[*at];
 		for (unsigned type = 0; type < PTX_ELEMENTS; type++)
-			if (strlen(elements[type].name) == part->length &&
-			    memcmp(elements[type].name, part->text, part->length) == 0) {
+			if (ptx_part_is(decoder, *at, elements[type].name)) {
 				++*at;
 				*ret_type = (enum ptx_element)type;
 				return true;
@@ -89,38 +85,38 @@ static ptx_alu_fn *find_conversion(const char *form)
 	return ptx_alu_find(form, (unsigned)strlen(form))->run;
 }
 
-static uint16_t index_of(const struct ptx_fragment *fragment, unsigned row, unsigned column)
+static uint16_t element_index(const struct ptx_fragment *fragment, unsigned row, unsigned column)
 {
 	return (uint16_t)(row * fragment->columns + column);
 }
 
-// `run` elements lie side by side. Such runs lie side by side in groups of four lanes, and the eight groups of a warp
-// are eight rows.
-static void place_groups(struct ptx_fragment *fragment, unsigned run)
+// A lane has runs of `run` adjacent elements. The runs of four lanes are adjacent and form a row; the eight groups of
+// four lanes are eight rows.
+static void lay_out_groups(struct ptx_fragment *fragment, unsigned run)
 {
 	unsigned blocks = fragment->rows / 8u;
 
 	for (unsigned lane = 0; lane < PTX_LANES; lane++)
-		fragment->lane_at[lane] = index_of(fragment, lane / 4, lane % 4 * run);
+		fragment->lane_at[lane] = element_index(fragment, lane / 4, lane % 4 * run);
 	for (unsigned i = 0; i < fragment->count; i++)
 		fragment->element_at[i] =
-			index_of(fragment, i / run % blocks * 8, i / run / blocks * 4 * run + i % run);
+			element_index(fragment, i / run % blocks * 8, i / run / blocks * 4 * run + i % run);
 }
 
-static void place_quads(struct ptx_fragment *fragment, enum ptx_fragment_layout layout)
+static void lay_out_quads(struct ptx_fragment *fragment, enum ptx_fragment_layout layout)
 {
 	for (unsigned lane = 0; lane < PTX_LANES; lane++) {
 		unsigned upper = lane / 16 * 4;
-		fragment->lane_at[lane] = layout == PTX_LAYOUT_QUAD_ROW ? index_of(fragment, lane % 4 + upper, 0)
+		fragment->lane_at[lane] = layout == PTX_LAYOUT_QUAD_ROW ? element_index(fragment, lane % 4 + upper, 0)
 					  : layout == PTX_LAYOUT_QUAD_COLUMN
-						  ? index_of(fragment, upper, lane % 4)
-						  : index_of(fragment, lane % 2 + upper, lane & 2);
+						  ? element_index(fragment, upper, lane % 4)
+						  : element_index(fragment, lane % 2 + upper, lane & 2);
 	}
 	for (unsigned i = 0; i < fragment->count; i++)
-		fragment->element_at[i] = layout == PTX_LAYOUT_QUAD_ROW	     ? index_of(fragment, 0, i)
+		fragment->element_at[i] = layout == PTX_LAYOUT_QUAD_ROW	     ? element_index(fragment, 0, i)
 					  : layout == PTX_LAYOUT_QUAD_COLUMN
-						  ? index_of(fragment, i, 0)
-						  : index_of(fragment, i & 2, (i & 4) + i % 2);
+						  ? element_index(fragment, i, 0)
+						  : element_index(fragment, i & 2, (i & 4) + i % 2);
 }
 
 struct ptx_fragment ptx_fragment_make(char matrix, enum ptx_element type, const unsigned shape[3],
@@ -137,9 +133,9 @@ struct ptx_fragment ptx_fragment_make(char matrix, enum ptx_element type, const 
 
 	fragment.registers = (uint8_t)(fragment.count * bits / (8 * ptx_fragment_bytes(&fragment)));
 	if (layout == PTX_LAYOUT_GROUPS)
-		place_groups(&fragment, matrix == 'c' ? 2 : bits < 32 ? 32 / bits : 1);
+		lay_out_groups(&fragment, matrix == 'c' ? 2 : bits < 32 ? 32 / bits : 1);
 	else
-		place_quads(&fragment, layout);
+		lay_out_quads(&fragment, layout);
 	if (type == PTX_ELEMENT_F16 || type == PTX_ELEMENT_E4M3 || type == PTX_ELEMENT_E5M2)
 		fragment.widen = find_conversion("cvt.f64.f16");
 	if (type == PTX_ELEMENT_BF16)
@@ -149,41 +145,38 @@ struct ptx_fragment ptx_fragment_make(char matrix, enum ptx_element type, const 
 	return fragment;
 }
 
-// The list of an operand, whose length must be `count`.
-static const struct ptx_operand *registers_of(const struct ptx_operand *operand, unsigned count)
+// Returns the registers of an operand; NULL after an error.
+static const struct ptx_operand *find_registers(struct ptx_decoder *decoder, const struct ptx_operand *operand,
+						unsigned count)
 {
-	if (operand->kind != PTX_OPERAND_VECTOR)
-		return count == 1 ? operand : NULL;
-	return operand->count == count ? operand->list : NULL;
-}
+	bool is_vector = operand->kind == PTX_OPERAND_VECTOR;
 
-int ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
-			 struct ptx_fragment *fragment)
-{
-	const struct ptx_operand *list = registers_of(operand, count);
-	int r = list ? 0 : ptx_malformed(decoder, "a matrix has another number of registers");
-
-	for (unsigned i = 0; i < fragment->registers && r == 0; i++)
-		r = ptx_source(decoder, &list[i], 8 * ptx_fragment_bytes(fragment), &fragment->refs[i]);
-	return r;
-}
-
-int ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
-			      unsigned bits, ptx_ref ret_refs[PTX_FRAGMENT_REGISTERS])
-{
-	const struct ptx_operand *list = registers_of(operand, count);
-	int r = list ? 0 : ptx_malformed(decoder, "a matrix has another number of registers");
-	unsigned have;
-
-	for (unsigned i = 0; i < count && r == 0; i++) {
-		r = ptx_destination(decoder, &list[i], bits, &ret_refs[i], &have);
-		if (r == 0 && have != bits)
-			r = ptx_malformed(decoder, "the destination is too wide");
+	if (decoder->error || (is_vector ? operand->count : 1) != count) {
+		ptx_malformed(decoder, "a matrix has another number of registers");
+		return NULL;
 	}
-	return r;
+	return is_vector ? operand->list : operand;
 }
 
-// The codes of a lane's element `i`, by lanes, as the low bits of a word.
+void ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
+			  struct ptx_fragment *fragment)
+{
+	const struct ptx_operand *list = find_registers(decoder, operand, count);
+
+	for (unsigned i = 0; list && i < fragment->registers; i++)
+		fragment->refs[i] = ptx_source(decoder, &list[i], 8 * ptx_fragment_bytes(fragment));
+}
+
+void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
+			       unsigned bits, ptx_ref ret_refs[PTX_FRAGMENT_REGISTERS])
+{
+	const struct ptx_operand *list = find_registers(decoder, operand, count);
+
+	for (unsigned i = 0; list && i < count; i++)
+		ret_refs[i] = ptx_destination(decoder, &list[i], bits);
+}
+
+// Reads element `i` of every lane: its code is in the low bits of a word.
 static void read_codes(const struct ptx_warp *warp, const struct ptx_fragment *fragment, unsigned i,
 		       uint32_t codes[PTX_LANES])
 {
@@ -195,7 +188,7 @@ static void read_codes(const struct ptx_warp *warp, const struct ptx_fragment *f
 		codes[lane] = from[lane] >> shift & kept;
 }
 
-// e5m2 is the upper byte of a half, e4m3 nearly so: its exponents are less by 8.
+// e5m2 is the upper byte of a half. e4m3 has the layout of a half too, with exponents that are less by 8.
 static void widen_halves(const struct ptx_fragment *fragment, const uint32_t codes[PTX_LANES], double *ret_values)
 {
 	_Alignas(64) uint16_t halves[PTX_LANES];
@@ -211,7 +204,7 @@ static void widen_halves(const struct ptx_fragment *fragment, const uint32_t cod
 		ret_values[lane] = (codes[lane] & 0x7f) == 0x7f ? __builtin_nan("") : ret_values[lane] * 256;
 }
 
-static double float_value(uint32_t code)
+static double decode_float(uint32_t code)
 {
 	float value;
 
@@ -219,7 +212,7 @@ static double float_value(uint32_t code)
 	return value;
 }
 
-// A lane's element `i`, of all lanes.
+// Reads element `i` of every lane as a number.
 static void read_element(const struct ptx_warp *warp, const struct ptx_fragment *fragment, unsigned i,
 			 double values[PTX_LANES])
 {
@@ -236,8 +229,8 @@ static void read_element(const struct ptx_warp *warp, const struct ptx_fragment 
 	}
 	for (unsigned lane = 0; lane < PTX_LANES; lane++)
 		switch (fragment->type) {
-		case PTX_ELEMENT_TF32: values[lane] = float_value(codes[lane] & 0xffffe000); break;
-		case PTX_ELEMENT_F32: values[lane] = float_value(codes[lane]); break;
+		case PTX_ELEMENT_TF32: values[lane] = decode_float(codes[lane] & 0xffffe000); break;
+		case PTX_ELEMENT_F32: values[lane] = decode_float(codes[lane]); break;
 		case PTX_ELEMENT_S8: values[lane] = (int8_t)codes[lane]; break;
 		case PTX_ELEMENT_S4: values[lane] = (double)(codes[lane] ^ 8) - 8; break;
 		case PTX_ELEMENT_S32: values[lane] = (int32_t)codes[lane]; break;
@@ -256,14 +249,14 @@ void ptx_fragment_read(const struct ptx_warp *warp, const struct ptx_fragment *f
 	}
 }
 
-static uint32_t integer_code(double value, bool saturates)
+static uint32_t encode_integer(double value, bool saturates)
 {
 	if (saturates)
 		value = value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : value;
 	return (uint32_t)(int64_t)value;
 }
 
-static uint32_t float_code(double value)
+static uint32_t encode_float(double value)
 {
 	float rounded = (float)value;
 	uint32_t code;
@@ -301,9 +294,9 @@ void ptx_fragment_write(const struct ptx_warp *warp, const struct ptx_fragment *
 			if (fragment->type == PTX_ELEMENT_F64)
 				((double *)ptx_operand(warp, fragment->refs[i]))[lane] = element[lane];
 			else if (fragment->type == PTX_ELEMENT_F32)
-				ptx_operand32(warp, fragment->refs[i])[lane] = float_code(element[lane]);
+				ptx_operand32(warp, fragment->refs[i])[lane] = encode_float(element[lane]);
 			else
-				ptx_operand32(warp, fragment->refs[i])[lane] = integer_code(element[lane], saturates);
+				ptx_operand32(warp, fragment->refs[i])[lane] = encode_integer(element[lane], saturates);
 		}
 	}
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sim/ptx/decode.h"
+#include "sim/ptx/engine.h"
 
 enum ptx_element {
 	PTX_ELEMENT_F16,
@@ -16,16 +17,16 @@ enum ptx_element {
 	PTX_ELEMENT_S4,
 	PTX_ELEMENT_U4,
 	PTX_ELEMENT_B1,
-	PTX_ELEMENT_F32, // of accumulators only, like s32
+	PTX_ELEMENT_F32, // f32 and s32: of accumulators only
 	PTX_ELEMENT_S32,
 	PTX_ELEMENTS,
 };
 
 enum ptx_fragment_layout {
-	PTX_LAYOUT_GROUPS, // all but those of mma.m8n8k4 with f16, where eight lanes hold a matrix:
-	PTX_LAYOUT_QUAD_ROW, // a lane has a row of it,
-	PTX_LAYOUT_QUAD_COLUMN, // half a column,
-	PTX_LAYOUT_QUAD_PAIRS, // or pairs (accumulators of f32)
+	PTX_LAYOUT_GROUPS,	// the 32 lanes have a matrix
+	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix, each lane a row of it,
+	PTX_LAYOUT_QUAD_COLUMN, // or half a column,
+	PTX_LAYOUT_QUAD_PAIRS,	// or pairs (accumulators of f32)
 };
 
 enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMENTS = 1024 };
@@ -49,24 +50,24 @@ static inline unsigned ptx_fragment_bytes(const struct ptx_fragment *fragment) /
 }
 
 // Finds the first type in the opcode at part *at or behind it, and sets *at to the part that follows.
-bool ptx_element_next(const struct ptx_decoder *decoder, unsigned *at, enum ptx_element *ret_type);
+bool ptx_element_find(const struct ptx_decoder *decoder, unsigned *at, enum ptx_element *ret_type);
 // Finds the shape in the opcode: m16n8k16 is {16, 8, 16}.
 bool ptx_matrix_shape(const struct ptx_decoder *decoder, unsigned ret_shape[3]);
-// Whether mma or wmma multiplies matrices of this shape where A is of this type.
+// Returns whether mma or wmma multiplies matrices of this shape where A is of this type.
 bool ptx_matrix_is_known(bool is_wmma, const unsigned shape[3], enum ptx_element type);
-// The fragment of matrix 'a', 'b' or 'c' (D, too), without its registers.
+// Makes the fragment of matrix 'a', 'b' or 'c' (also for D), without its registers.
 struct ptx_fragment ptx_fragment_make(char matrix, enum ptx_element type, const unsigned shape[3],
 				      enum ptx_fragment_layout layout);
-// How many registers the text has for a multiplicand. wmma names eight for f16, also where a lane needs fewer.
+// Returns how many registers the text has for a multiplicand. wmma names eight for f16, even if a lane needs fewer.
 static inline unsigned ptx_fragment_named(const struct ptx_fragment *fragment, bool is_wmma)
 {
 	return is_wmma && fragment->type == PTX_ELEMENT_F16 ? PTX_FRAGMENT_REGISTERS : fragment->registers;
 }
-// Decodes the `count` registers of an operand; of sources, those that a lane needs.
-int ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
-			 struct ptx_fragment *fragment);
-int ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
-			      unsigned bits, ptx_ref ret_refs[PTX_FRAGMENT_REGISTERS]);
+// Decodes the `count` registers of an operand; of sources only those that a lane needs.
+void ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
+			  struct ptx_fragment *fragment);
+void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
+			       unsigned bits, ptx_ref ret_refs[PTX_FRAGMENT_REGISTERS]);
 
 // Reads the elements that `lanes` hold: values[row * columns + column].
 void ptx_fragment_read(const struct ptx_warp *warp, const struct ptx_fragment *fragment, uint32_t lanes,

@@ -1,10 +1,10 @@
-// Where addresses are: device memory by its permissions, the shared, local and parameter
-// windows; for a warp at once where its lanes are neighbours.
+// Translates addresses of the device to host addresses: device memory with its permissions, and the windows of shared,
+// local and parameter memory. Where the lanes of a warp have adjacent addresses, they are translated at once.
 #include "sim/ptx/engine.h"
 
 enum { READ = 1, WRITE = 2 };
 
-static bool permitted(const struct ptx_space *space, uint64_t offset, size_t length, uint8_t wanted)
+static bool is_permitted(const struct ptx_space *space, uint64_t offset, size_t length, uint8_t wanted)
 {
 	uint64_t last = (offset + length - 1) >> space->granule_shift;
 
@@ -20,12 +20,12 @@ static inline uint8_t *device_address(struct ptx_warp *warp, uint64_t address, s
 	uint64_t offset = address - space->base;
 
 	if (offset < space->size && length <= space->size - offset) {
-		if (!permitted(space, offset, length, write ? WRITE : READ))
+		if (!is_permitted(space, offset, length, write ? WRITE : READ))
 			return NULL;
 		return (uint8_t *)(uintptr_t)address + space->offset;
 	}
 	if (address < PTX_WINDOW_FIRST && space->other) {
-		warp->worker->host_polled = true;
+		warp->worker->has_used_host_memory = true;
 		return space->other(space->context, address, length, write);
 	}
 	return NULL;
@@ -81,15 +81,15 @@ void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
 	}
 	void *host = ptx_address_try(warp, lane, address, length, write);
 	if (!host) {
-		bool window = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
-		ptx_fault(warp, op, lane, window ? PTX_FAULT_SHARED_RANGE : PTX_FAULT_ILLEGAL_ADDRESS, address,
+		bool in_window = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
+		ptx_fault(warp, op, lane, in_window ? PTX_FAULT_SHARED_RANGE : PTX_FAULT_ILLEGAL_ADDRESS, address,
 			  "illegal %s of %zu bytes at 0x%llx%s", write ? "store" : "load", length,
-			  (unsigned long long)address, window ? " (beyond shared, local or parameter memory)" : "");
+			  (unsigned long long)address, in_window ? " (beyond shared, local or parameter memory)" : "");
 	}
 	return host;
 }
 
-// The lanes' addresses as the space's generic ones.
+// Returns a lane's address in the state space of the operation.
 static inline uint64_t lane_address(const struct ptx_warp *warp, const struct ptx_memory_op *memory,
 				    const struct ptx_op *op, unsigned lane)
 {
@@ -97,6 +97,7 @@ static inline uint64_t lane_address(const struct ptx_warp *warp, const struct pt
 					  : (uint32_t)(ptx_operand32(warp, op->a)[lane] + (uint32_t)memory->offset);
 }
 
+// Translates each lane's address with all checks. `window`: of the state space; 0: the addresses are generic.
 static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access, uint64_t window)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -105,7 +106,7 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	access->base = NULL;
 	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = lane_address(warp, memory, op, lane);
-		if (window) // an offset beyond the window must not become another window's address
+		if (window) // an offset beyond the window must not become an address of another window
 			address = address >> 32 ? UINT64_MAX & ~(uint64_t)(length - 1) : window + address;
 		access->host[lane] = ptx_address(warp, op, lane, address, length, memory->write);
 		if (!access->host[lane])
@@ -114,7 +115,7 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	return true;
 }
 
-// Lanes here and there in device memory. What is aligned lies in one granule.
+// Translates scattered addresses in device memory. An aligned element is within one granule.
 static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -136,10 +137,10 @@ static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, st
 		bad |= outside | ((addresses[lane] + (uint64_t)memory->offset) & (length - 1)) | !(granted & wanted);
 		access->host[lane] = host + offset;
 	}
-	return !bad || resolve_each(warp, op, access, 0); // elsewhere, or a fault
+	return !bad || resolve_each(warp, op, access, 0); // not in device memory, or a fault
 }
 
-// Device memory: 32 lanes side by side need one look at the permissions.
+// Translates addresses in device memory. For 32 adjacent elements the permissions are checked once.
 static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -150,21 +151,21 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	if (warp->mask != UINT32_MAX)
 		return resolve_scattered(warp, op, access);
 	const uint64_t *addresses = ptx_operand64(warp, op->a);
-	uint64_t first = addresses[0], apart = 0, differs = 0;
+	uint64_t first = addresses[0], gaps = 0, differs = 0;
 	for (unsigned lane = 0; lane < PTX_LANES; lane++) {
-		apart |= addresses[lane] - first - lane * length;
+		gaps |= addresses[lane] - first - lane * length;
 		differs |= addresses[lane] ^ first;
 	}
 	first += (uint64_t)memory->offset;
-	if ((apart && differs) || first & (length - 1) || first >= PTX_WINDOW_FIRST)
+	if ((gaps && differs) || first & (length - 1) || first >= PTX_WINDOW_FIRST)
 		return resolve_scattered(warp, op, access);
-	access->base = device_address(warp, first, apart ? length : length * PTX_LANES, memory->write);
-	access->stride = apart ? 0 : (ptrdiff_t)length;
+	access->base = device_address(warp, first, gaps ? length : length * PTX_LANES, memory->write);
+	access->stride = gaps ? 0 : (ptrdiff_t)length;
 	return access->base || resolve_each(warp, op, access, 0);
 }
 
-// Lanes here and there in shared memory. An offset is inside if neither it nor its distance to the last place is
-// negative: the compiler vectorizes that for a whole warp.
+// Translates offsets in shared memory. An offset is inside if neither it nor its distance to the last possible offset
+// is negative: the compiler vectorizes this test for a whole warp.
 #define RESOLVE_SHARED(type)                                                                                           \
 	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size,     \
 						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)              \
@@ -190,7 +191,7 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 RESOLVE_SHARED(uint32_t)
 RESOLVE_SHARED(uint64_t)
 
-// nvcc addresses shared memory by registers of 32 bits, clang by those of 64.
+// nvcc uses addresses of 32 bits for shared memory, clang uses 64 bits.
 static bool resolve_shared(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -241,12 +242,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space)
 	}
 }
 
-static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
-{
-	return access->base ? access->base + (ptrdiff_t)lane * access->stride : access->host[lane];
-}
-
-// What the program's threads race for in its memory is the program's own affair.
+// Data races in the kernel's memory are the kernel's, not the interpreter's.
 #define DEVICE_RACES __attribute__((no_sanitize("thread")))
 
 #define LOAD(name, memory_type, register_type)                                                                         \
@@ -265,7 +261,7 @@ static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
 			return;                                                                                        \
 		}                                                                                                      \
 		PTX_FOR_LANES(lane, mask)                                                                              \
-			d[lane] = (register_type) * (const memory_type *)(lane_at(access, lane) + offset);             \
+			d[lane] = (register_type) * (const memory_type *)(ptx_access_at(access, lane) + offset);       \
 	}
 #define STORE(name, memory_type, register_type)                                                                        \
 	DEVICE_RACES static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
@@ -278,7 +274,7 @@ static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
 			return;                                                                                        \
 		}                                                                                                      \
 		PTX_FOR_LANES(lane, mask)                                                                              \
-			*(memory_type *)(lane_at(access, lane) + offset) = (memory_type)a[lane];                       \
+			*(memory_type *)(ptx_access_at(access, lane) + offset) = (memory_type)a[lane];                 \
 	}
 typedef unsigned __int128 uint128_t;
 LOAD(load_8_16, uint8_t, uint16_t)
@@ -308,7 +304,7 @@ STORE(store_32_64, uint32_t, uint64_t)
 STORE(store_64_64, uint64_t, uint64_t)
 STORE(store_128_128, uint128_t, uint128_t)
 
-static unsigned width(unsigned bits)
+static unsigned width_index(unsigned bits)
 {
 	return bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : bits == 64 ? 3 : 4;
 }
@@ -327,7 +323,7 @@ ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_sign
 		 {NULL, NULL, NULL, load_64_64},
 		 {[4] = load_128_128}},
 	};
-	return movers[is_signed][width(bytes * 8)][width(register_bits)];
+	return movers[is_signed][width_index(bytes * 8)][width_index(register_bits)];
 }
 
 ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits)
@@ -339,5 +335,17 @@ ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits)
 		{NULL, NULL, NULL, store_64_64},
 		{[4] = store_128_128},
 	};
-	return movers[width(bytes * 8)][width(register_bits)];
+	return movers[width_index(bytes * 8)][width_index(register_bits)];
+}
+
+size_t ptx_copy_string(struct ptx_warp *warp, unsigned lane, uint64_t address, char *text, size_t capacity)
+{
+	size_t length = 0;
+	const char *at;
+
+	while (length + 1 < capacity && address && (at = ptx_address_try(warp, lane, address + length, 1, false)) &&
+	       *at)
+		text[length++] = *at;
+	text[length] = 0;
+	return length;
 }

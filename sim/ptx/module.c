@@ -1,10 +1,10 @@
-// The interface of a loaded module.
+// Modules: load, bind, and the queries of their variables and functions.
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim/ptx/engine.h"
 
-static int load(struct ptx_module *module, const char *const *texts, const size_t *lengths, size_t count)
+static int load_texts(struct ptx_module *module, const char *const *texts, const size_t *lengths, size_t count)
 {
 	int r = 0;
 
@@ -12,10 +12,12 @@ static int load(struct ptx_module *module, const char *const *texts, const size_
 		module->text_index = (uint32_t)i;
 		r = ptx_parse(module, texts[i], lengths[i]);
 	}
-	if (r == 0)
-		r = ptx_link(module);
-	if (r == 0)
-		r = ptx_layout(module);
+	if (r)
+		return r;
+	r = ptx_link(module);
+	if (r)
+		return r;
+	r = ptx_layout(module);
 	for (uint32_t i = 0; i < module->function_count && r == 0; i++)
 		if (module->functions[i]->is_defined)
 			r = ptx_decode(module, module->functions[i]);
@@ -35,7 +37,7 @@ int ptx_module_load(const char *const *texts, const size_t *lengths, size_t coun
 	module->device_target = target;
 	module->log = log;
 	module->text_count = (uint32_t)count;
-	int r = load(module, texts, lengths, count);
+	int r = load_texts(module, texts, lengths, count);
 	module->log = NULL;
 	if (r)
 		ptx_module_destroy(module);
@@ -64,7 +66,7 @@ size_t ptx_module_image_align(const struct ptx_module *module)
 	return module->image_align;
 }
 
-static uint64_t address_of(const struct ptx_module *module, struct ptx_symbol *symbol)
+static uint64_t symbol_address(const struct ptx_module *module, struct ptx_symbol *symbol)
 {
 	symbol = ptx_definition(symbol);
 	if (symbol->kind == PTX_SYMBOL_FUNCTION)
@@ -77,14 +79,14 @@ size_t ptx_module_managed_size(const struct ptx_module *module)
 	return module->managed_size;
 }
 
-void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool kept)
+void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool is_kept)
 {
 	module->managed = address;
-	module->managed_kept = kept;
+	module->is_managed_kept = is_kept;
 }
 
-// `base`: of all variables of its kind.
-static void initialize(const struct ptx_module *module, const struct ptx_symbol *variable, void *base)
+// Stores a variable's initial contents. `base`: of the image or of the managed variables.
+static void initialize_variable(const struct ptx_module *module, const struct ptx_symbol *variable, void *base)
 {
 	uint8_t *bytes = (uint8_t *)base + variable->offset;
 	size_t given = variable->byte_count < variable->size ? variable->byte_count : variable->size;
@@ -93,7 +95,7 @@ static void initialize(const struct ptx_module *module, const struct ptx_symbol 
 	if (given)
 		memcpy(bytes, variable->bytes, given);
 	for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {
-		uint64_t value = address_of(module, one->symbol) + (uint64_t)one->addend;
+		uint64_t value = symbol_address(module, one->symbol) + (uint64_t)one->addend;
 		if (one->mask)
 			value = (value & one->mask) >> __builtin_ctzll(one->mask);
 		if (one->offset + one->size <= variable->size)
@@ -109,14 +111,15 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 	for (uint32_t i = 0; i < module->variable_count; i++) {
 		const struct ptx_symbol *variable = module->variables[i];
 		if (!variable->is_managed)
-			initialize(module, variable, host);
-		else if (!module->managed_kept)
-			initialize(module, variable, (void *)(uintptr_t)module->managed);
+			initialize_variable(module, variable, host);
+		else if (!module->is_managed_kept)
+			initialize_variable(module, variable, (void *)(uintptr_t)module->managed);
 	}
 	return 0;
 }
 
-static bool needs_device(const struct ptx_symbol *variable)
+// Returns whether a variable holds the address of one in the device's image.
+static bool needs_image(const struct ptx_symbol *variable)
 {
 	for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {
 		const struct ptx_symbol *symbol = ptx_definition(one->symbol);
@@ -129,11 +132,11 @@ static bool needs_device(const struct ptx_symbol *variable)
 bool ptx_module_initialize_managed(const struct ptx_module *module)
 {
 	for (uint32_t i = 0; i < module->variable_count; i++)
-		if (module->variables[i]->is_managed && needs_device(module->variables[i]))
+		if (module->variables[i]->is_managed && needs_image(module->variables[i]))
 			return false;
 	for (uint32_t i = 0; i < module->variable_count; i++)
 		if (module->variables[i]->is_managed)
-			initialize(module, module->variables[i], (void *)(uintptr_t)module->managed);
+			initialize_variable(module, module->variables[i], (void *)(uintptr_t)module->managed);
 	return true;
 }
 

@@ -1,5 +1,4 @@
-// atom and red: real atomics of the host, lane by lane, since several host threads run
-// blocks of one grid.
+// atom and red. They use atomics of the host, lane by lane, because several host threads run blocks of one grid.
 #include <errno.h>
 #include <stdio.h>
 
@@ -15,23 +14,23 @@ enum atomic_kind {
 	ATOMIC_INC,
 	ATOMIC_DEC,
 	ATOMIC_MIN,
-	ATOMIC_MAX, // unsigned; signed and floating ones by the type's class
+	ATOMIC_MAX,
 	ATOMIC_KINDS,
 };
 
 typedef unsigned __int128 uint128_t;
 
 struct ptx_atomic_op {
-	struct ptx_memory_op memory; // first: the resolvers read it; refs: sources b
+	struct ptx_memory_op memory; // first, because resolvers take it from ptx_op.data; refs: the sources b
 	enum atomic_kind kind;
-	char class;
-	bool flushes;	  // f32 add in global memory takes subnormals for zero
-	ptx_alu_fn *half; // f16 and bf16: the arithmetic's own form
+	char class;	  // of the type: see struct ptx_type
+	bool flushes;	  // f32 add in global memory treats subnormals as zero
+	ptx_alu_fn *half; // f16 and bf16: the arithmetic form
 	uint8_t bits;
 	ptx_ref results[8], c;
 };
 
-static float flush(float value)
+static float flush_subnormal(float value)
 {
 	return __builtin_fabsf(value) < 1.17549435e-38f ? __builtin_copysignf(0, value) : value;
 }
@@ -42,7 +41,7 @@ static uint32_t add_float(uint32_t old, uint32_t by, bool flushes)
 
 	memcpy(&x, &old, 4);
 	memcpy(&y, &by, 4);
-	x = flushes ? flush(flush(x) + flush(y)) : x + y;
+	x = flushes ? flush_subnormal(flush_subnormal(x) + flush_subnormal(y)) : x + y;
 	memcpy(&old, &x, 4);
 	return __builtin_isnan(x) ? 0x7fffffff : old;
 }
@@ -58,7 +57,7 @@ static uint64_t add_double(uint64_t old, uint64_t by)
 	return __builtin_isnan(x) ? 0x7fffffffffffffff : old;
 }
 
-static uint64_t half_result(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t by)
+static uint64_t compute_half(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t by)
 {
 	_Alignas(64) uint32_t a[PTX_LANES], b[PTX_LANES], d[PTX_LANES];
 	struct ptx_alu alu = {.d = d, .a = a, .b = b, .mask = 1};
@@ -70,17 +69,18 @@ static uint64_t half_result(const struct ptx_atomic_op *atomic, uint64_t old, ui
 	return d[0];
 }
 
-static int64_t extend(uint64_t value, unsigned bits)
+static int64_t sign_extend(uint64_t value, unsigned bits)
 {
 	return bits == 64 ? (int64_t)value : (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
 
-static uint64_t combine(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t b)
+// Returns the new value of memory.
+static uint64_t compute_new(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t b)
 {
 	bool is_signed = atomic->class == 's', less;
 
 	if (atomic->half)
-		return half_result(atomic, old, b);
+		return compute_half(atomic, old, b);
 	switch (atomic->kind) {
 	case ATOMIC_ADD:
 		if (atomic->class == 'f')
@@ -94,13 +94,13 @@ static uint64_t combine(const struct ptx_atomic_op *atomic, uint64_t old, uint64
 	case ATOMIC_DEC: return old == 0 || old > b ? b : old - 1;
 	case ATOMIC_MIN:
 	case ATOMIC_MAX:
-		less = is_signed ? extend(old, atomic->bits) < extend(b, atomic->bits) : old < b;
+		less = is_signed ? sign_extend(old, atomic->bits) < sign_extend(b, atomic->bits) : old < b;
 		return less == (atomic->kind == ATOMIC_MIN) ? old : b;
 	default: return b; // exch
 	}
 }
 
-// One lane's exchange; returns the old value.
+// Updates memory for one lane. Returns the old value, and sets *changed if the new one differs.
 #define EXCHANGE(bits)                                                                                                 \
 	static uint64_t exchange##bits(const struct ptx_atomic_op *atomic, void *at, uint64_t b, uint64_t c,           \
 				       bool *changed)                                                                  \
@@ -114,7 +114,7 @@ static uint64_t combine(const struct ptx_atomic_op *atomic, uint64_t old, uint64
 			return old;                                                                                    \
 		}                                                                                                      \
 		do                                                                                                     \
-			wanted = (uint##bits##_t)combine(atomic, old, b);                                              \
+			wanted = (uint##bits##_t)compute_new(atomic, old, b);                                          \
 		while (!__atomic_compare_exchange_n(memory, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
 		*changed |= wanted != old;                                                                             \
 		return old;                                                                                            \
@@ -141,7 +141,7 @@ static uint128_t exchange128(const struct ptx_atomic_op *atomic, uint128_t *memo
 	return old;
 }
 
-static uint64_t lane_get(const struct ptx_warp *warp, ptx_ref ref, unsigned lane, unsigned bytes)
+static uint64_t read_lane(const struct ptx_warp *warp, ptx_ref ref, unsigned lane, unsigned bytes)
 {
 	uint64_t value = 0;
 
@@ -149,25 +149,31 @@ static uint64_t lane_get(const struct ptx_warp *warp, ptx_ref ref, unsigned lane
 	return value;
 }
 
-static void element(struct ptx_warp *warp, const struct ptx_atomic_op *atomic, unsigned i, unsigned lane, uint8_t *at,
-		    bool *changed)
+static void update_wide_element(struct ptx_warp *warp, const struct ptx_atomic_op *atomic, unsigned i, unsigned lane,
+				uint128_t *at, bool *changed)
+{
+	const uint128_t *b = ptx_operand(warp, atomic->memory.refs[i]);
+	uint128_t c = atomic->kind == ATOMIC_CAS ? ((const uint128_t *)ptx_operand(warp, atomic->c))[lane] : 0;
+	uint128_t old = exchange128(atomic, at, b[lane], c, changed);
+
+	if (atomic->results[i] != PTX_NO_REF)
+		((uint128_t *)ptx_operand(warp, atomic->results[i]))[lane] = old;
+}
+
+// Updates element `i` of a lane's vector.
+static void update_element(struct ptx_warp *warp, const struct ptx_atomic_op *atomic, unsigned i, unsigned lane,
+			   uint8_t *at, bool *changed)
 {
 	unsigned bytes = atomic->bits / 8;
 	uint64_t old, c = 0, b;
 
 	if (bytes == 16) {
-		uint128_t wide = 0;
-		const uint128_t *bs = ptx_operand(warp, atomic->memory.refs[i]);
-		if (atomic->kind == ATOMIC_CAS)
-			wide = ((const uint128_t *)ptx_operand(warp, atomic->c))[lane];
-		wide = exchange128(atomic, (uint128_t *)at, bs[lane], wide, changed);
-		if (atomic->results[i] != PTX_NO_REF)
-			((uint128_t *)ptx_operand(warp, atomic->results[i]))[lane] = wide;
+		update_wide_element(warp, atomic, i, lane, (uint128_t *)at, changed);
 		return;
 	}
-	b = lane_get(warp, atomic->memory.refs[i], lane, bytes);
+	b = read_lane(warp, atomic->memory.refs[i], lane, bytes);
 	if (atomic->kind == ATOMIC_CAS)
-		c = lane_get(warp, atomic->c, lane, bytes);
+		c = read_lane(warp, atomic->c, lane, bytes);
 	old = bytes == 2   ? exchange16(atomic, at, b, c, changed)
 	      : bytes == 4 ? exchange32(atomic, at, b, c, changed)
 			   : exchange64(atomic, at, b, c, changed);
@@ -184,80 +190,13 @@ static const struct ptx_op *op_atomic(struct ptx_warp *warp, const struct ptx_op
 	if (!atomic->memory.resolve(warp, op, &access))
 		return NULL;
 	PTX_FOR_LANES(lane, warp->mask) {
-		uint8_t *at = access.base ? access.base + (ptrdiff_t)lane * access.stride : access.host[lane];
+		uint8_t *at = ptx_access_at(&access, lane);
 		for (unsigned i = 0; i < atomic->memory.count; i++)
-			element(warp, atomic, i, lane, at + i * atomic->memory.bytes, &changed);
+			update_element(warp, atomic, i, lane, at + i * atomic->memory.bytes, &changed);
 	}
 	warp->worker->changes += changed;
 	ptx_group(warp)->polled = !changed;
 	return op + 1;
-}
-
-static int kind_of(const struct ptx_decoder *decoder)
-{
-	static const char *const names[ATOMIC_KINDS] = {"add", "and", "or",  "xor", "exch",
-							"cas", "inc", "dec", "min", "max"};
-
-	for (int kind = 0; kind < ATOMIC_KINDS; kind++)
-		if (ptx_has(decoder, names[kind]))
-			return kind;
-	return -1;
-}
-
-// The arithmetic's form for halves: "add.bf16x2", "min.f16".
-static int find_half(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic)
-{
-	static const char *const names[ATOMIC_KINDS] = {
-		[ATOMIC_ADD] = "add.rn", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max"};
-	const struct ptx_part *type = &decoder->parts[decoder->part_count - 1];
-	char form[32];
-
-	if (!names[atomic->kind])
-		return ptx_malformed(decoder, "no such operation on this type");
-	int length = snprintf(form, sizeof form, "%s.%.*s", names[atomic->kind], (int)type->length, type->text);
-	const struct ptx_alu_form *found = ptx_alu_find(form, (unsigned)length);
-	if (!found)
-		return PTX_REFUSED;
-	atomic->half = found->run;
-	return 0;
-}
-
-static int check_kind(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic, struct ptx_type type)
-{
-	const struct ptx_part *last = &decoder->parts[decoder->part_count - 1];
-	bool is_half = type.class == 'f' && (type.bits == 16 || memchr(last->text, 'x', last->length));
-	bool bitwise = atomic->kind == ATOMIC_EXCH || atomic->kind == ATOMIC_CAS;
-
-	if (is_half)
-		return find_half(decoder, atomic);
-	if (type.bits < 16 || (type.bits == 16 && !bitwise) || (type.bits == 128 && !bitwise))
-		return ptx_malformed(decoder, "no such operation on this type");
-	if (type.class == 'f' && atomic->kind != ATOMIC_ADD && !bitwise)
-		return ptx_malformed(decoder, "no such operation on this type");
-	return 0;
-}
-
-static int decode_sources(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic, const struct ptx_operand *operands,
-			  bool has_result)
-{
-	const struct ptx_operand *b = &operands[1 + has_result], *d = has_result ? &operands[0] : NULL;
-	unsigned count = atomic->memory.count, have;
-	int r = 0;
-
-	if ((count > 1) != (b->kind == PTX_OPERAND_VECTOR) || (count > 1 && b->count != count) ||
-	    (d && count > 1 && (d->kind != PTX_OPERAND_VECTOR || d->count != count)))
-		return ptx_malformed(decoder, "the vector has another length");
-	for (unsigned i = 0; i < count && r == 0; i++) {
-		const struct ptx_operand *to = d && count > 1 ? &d->list[i] : d;
-		r = ptx_source(decoder, count > 1 ? &b->list[i] : b, atomic->bits, &atomic->memory.refs[i]);
-		if (r == 0 && to && to->kind != PTX_OPERAND_SINK)
-			r = ptx_destination(decoder, to, atomic->bits, &atomic->results[i], &have);
-		if (r == 0 && to && to->kind != PTX_OPERAND_SINK && have != atomic->bits)
-			r = ptx_malformed(decoder, "the destination is too wide");
-	}
-	if (r == 0 && atomic->kind == ATOMIC_CAS)
-		r = ptx_source(decoder, &operands[2 + has_result], atomic->bits, &atomic->c);
-	return r;
 }
 
 void ptx_atomic_apply(const struct ptx_atomic_op *atomic, void *to, const void *from)
@@ -274,66 +213,115 @@ void ptx_atomic_apply(const struct ptx_atomic_op *atomic, void *to, const void *
 		exchange64(atomic, to, b, 0, &changed);
 }
 
-int ptx_atomic_find(struct ptx_decoder *decoder, unsigned *ret_bytes, const struct ptx_atomic_op **ret_atomic)
+// Finds the arithmetic form for halves, such as "add.bf16x2" or "min.f16".
+static int find_half(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic)
 {
-	struct ptx_atomic_op *atomic = ptx_keep(decoder, sizeof *atomic);
-	int kind = kind_of(decoder);
-	struct ptx_type type;
+	static const char *const names[ATOMIC_KINDS] = {
+		[ATOMIC_ADD] = "add.rn", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max"};
+	const struct ptx_part *type = &decoder->parts[decoder->part_count - 1];
+	char form[32];
 
-	if (!atomic)
-		return -ENOMEM;
-	if (kind < 0 || kind == ATOMIC_EXCH || kind == ATOMIC_CAS || !ptx_last_type(decoder, &type) || type.bits > 64)
-		return ptx_malformed(decoder, "no such operation");
-	atomic->kind = (enum atomic_kind)kind;
-	atomic->class = type.class;
-	atomic->bits = type.bits;
-	*ret_bytes = type.bits / 8u;
-	*ret_atomic = atomic;
-	return check_kind(decoder, atomic, type);
+	if (!names[atomic->kind])
+		return ptx_malformed(decoder, "no such operation on this type");
+	int length = snprintf(form, sizeof form, "%s.%.*s", names[atomic->kind], (int)type->length, type->text);
+	const struct ptx_alu_form *found = ptx_alu_find(form, (unsigned)length);
+	if (!found)
+		return ptx_fail(decoder, PTX_REFUSED);
+	atomic->half = found->run;
+	return 0;
 }
 
+static int check_type(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic, struct ptx_type type)
+{
+	const struct ptx_part *last = &decoder->parts[decoder->part_count - 1];
+	bool is_half = type.class == 'f' && (type.bits == 16 || memchr(last->text, 'x', last->length));
+	bool is_bitwise = atomic->kind == ATOMIC_EXCH || atomic->kind == ATOMIC_CAS;
+
+	if (is_half)
+		return find_half(decoder, atomic);
+	if (type.bits < 16 || (type.bits == 16 && !is_bitwise) || (type.bits == 128 && !is_bitwise))
+		return ptx_malformed(decoder, "no such operation on this type");
+	if (type.class == 'f' && atomic->kind != ATOMIC_ADD && !is_bitwise)
+		return ptx_malformed(decoder, "no such operation on this type");
+	return 0;
+}
+
+// Decodes the operation and the type that the opcode names.
+static int decode_kind(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic)
+{
+	static const char *const names[ATOMIC_KINDS] = {"add", "and", "or",  "xor", "exch",
+							"cas", "inc", "dec", "min", "max"};
+	unsigned kind = ptx_find_modifier(decoder, names, ATOMIC_KINDS);
+	struct ptx_type type;
+
+	if (kind == ATOMIC_KINDS || !ptx_last_type(decoder, &type))
+		return ptx_malformed(decoder, "no such operation");
+	atomic->kind = kind;
+	atomic->class = type.class;
+	atomic->bits = type.bits;
+	atomic->memory.bytes = (uint8_t)ptx_type_bytes(type);
+	return check_type(decoder, atomic, type);
+}
+
+unsigned ptx_atomic_bytes(const struct ptx_atomic_op *atomic)
+{
+	return atomic->bits / 8u;
+}
+
+const struct ptx_atomic_op *ptx_atomic_decode(struct ptx_decoder *decoder)
+{
+	struct ptx_atomic_op *atomic = ptx_allocate(decoder, sizeof *atomic);
+
+	if (!atomic)
+		ptx_fail(decoder, -ENOMEM);
+	else if (!decode_kind(decoder, atomic) &&
+		 (atomic->kind == ATOMIC_EXCH || atomic->kind == ATOMIC_CAS || atomic->bits > 64))
+		ptx_malformed(decoder, "no such operation");
+	return atomic;
+}
+
+static int decode_data(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic, const struct ptx_operand *operands,
+		       bool has_result)
+{
+	unsigned count = atomic->memory.count;
+	const struct ptx_operand *b = ptx_vector(decoder, &operands[1 + has_result], count);
+	const struct ptx_operand *d = has_result ? ptx_vector(decoder, &operands[0], count) : NULL;
+
+	for (unsigned i = 0; i < count && !decoder->error; i++) {
+		atomic->memory.refs[i] = ptx_source(decoder, &b[i], atomic->bits);
+		if (d)
+			atomic->results[i] = ptx_destination_or_sink(decoder, &d[i], atomic->bits);
+	}
+	if (atomic->kind == ATOMIC_CAS)
+		atomic->c = ptx_source(decoder, &operands[2 + has_result], atomic->bits);
+	return decoder->error;
+}
+
+// atom.add d, [a], b{, policy}; atom.cas d, [a], b, c; red.add [a], b; red.async.add [a], b, [mbarrier]
 int ptx_decode_atomic(struct ptx_decoder *decoder)
 {
-	const struct ptx_instruction *instruction = decoder->instruction;
-	struct ptx_atomic_op *atomic = ptx_keep(decoder, sizeof *atomic);
-	bool has_result = instruction->opcode[0] == 'a';
-	int kind = kind_of(decoder);
-	unsigned address_bits;
-	struct ptx_type type;
-	ptx_ref a;
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	struct ptx_atomic_op *atomic = ptx_allocate(decoder, sizeof *atomic);
+	bool has_result = decoder->instruction->opcode[0] == 'a', counts_bytes = ptx_has(decoder, "async");
+	enum ptx_space_kind space = ptx_named_space(decoder);
 
 	if (!atomic)
 		return -ENOMEM;
-	bool counts = ptx_has(decoder, "async"); // red.async: its bytes are counted by an mbarrier
-	if (counts && !ptx_has(decoder, "mbarrier::complete_tx::bytes"))
+	if (counts_bytes && !ptx_has(decoder, "mbarrier::complete_tx::bytes"))
 		return PTX_REFUSED;
-	if (kind < 0 || !ptx_last_type(decoder, &type))
-		return ptx_malformed(decoder, "no such operation");
-	unsigned count = 2u + has_result + (kind == ATOMIC_CAS) + counts +
-			 ptx_has(decoder, "L2::cache_hint");
-	int r = ptx_wants(decoder, count);
-	if (r)
-		return r;
-	enum ptx_space_kind space = ptx_named_space(decoder);
-	atomic->kind = (enum atomic_kind)kind;
-	atomic->class = type.class;
-	atomic->bits = type.bits;
+	if (decode_kind(decoder, atomic) ||
+	    ptx_expect_operands(decoder, 2u + has_result + (atomic->kind == ATOMIC_CAS) + counts_bytes +
+						 ptx_has(decoder, "L2::cache_hint")))
+		return decoder->error;
+	struct ptx_address address = ptx_address_operand(decoder, &operands[has_result], space == PTX_SPACE_SHARED);
 	atomic->flushes = space == PTX_SPACE_GLOBAL;
-	atomic->memory.bytes = (uint8_t)ptx_type_bytes(type);
-	atomic->memory.count = ptx_has(decoder, "v2") ? 2 : ptx_has(decoder, "v4") ? 4 : ptx_has(decoder, "v8") ? 8 : 1;
+	atomic->memory.count = (uint8_t)ptx_vector_length(decoder);
 	atomic->memory.write = true;
 	atomic->memory.resolve = ptx_resolver(space);
-	r = check_kind(decoder, atomic, type);
-	if (r == 0)
-		r = ptx_address_source(decoder, &instruction->operands[has_result], &a, &address_bits,
-				       &atomic->memory.offset);
-	if (r == 0)
-		r = decode_sources(decoder, atomic, instruction->operands, has_result);
-	atomic->memory.address_bits = (uint8_t)(r ? 0 : address_bits);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_atomic);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = atomic;
-	op->a = a;
-	return counts ? ptx_emit_complete(decoder, &instruction->operands[2], atomic->memory.bytes) : 0;
+	atomic->memory.offset = address.offset;
+	atomic->memory.address_bits = address.bits;
+	if (decode_data(decoder, atomic, operands, has_result) ||
+	    ptx_emit(decoder, (struct ptx_op){.run = op_atomic, .data = atomic, .a = address.ref}))
+		return decoder->error;
+	return counts_bytes ? ptx_emit_complete(decoder, &operands[2], atomic->memory.bytes) : 0;
 }

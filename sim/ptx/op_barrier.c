@@ -1,11 +1,13 @@
 // Barriers of a block, fences, nanosleep.
-#include <errno.h>
+#include <string.h>
 
 #include "sim/ptx/decode.h"
+#include "sim/ptx/engine.h"
 
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
 
-// A warp all of whose live threads arrived counts whole, as on hardware.
+// Returns whether as many threads arrived as are expected. As on hardware, a warp counts as 32 threads once all of its
+// live threads have arrived.
 static bool is_complete(const struct ptx_block *block, unsigned id)
 {
 	uint32_t expected = block->barriers[id].expected, count = 0, arrivals = 0;
@@ -22,20 +24,22 @@ static bool is_complete(const struct ptx_block *block, unsigned id)
 	return arrivals && count >= expected;
 }
 
-static void deliver(const struct ptx_barrier *barrier, struct ptx_group *group)
+// Stores the result of bar.red for a group that waited.
+static void store_result(const struct ptx_barrier *barrier, struct ptx_group *group)
 {
 	const struct ptx_op *op = group->pc;
 	uint32_t *d = (uint32_t *)(group->frame->registers + op->d);
-	bool yes = op->immediate == BARRIER_AND ? barrier->count == barrier->lanes : barrier->count != 0;
+	bool is_true = op->immediate == BARRIER_AND ? barrier->count == barrier->lanes : barrier->count != 0;
 
 	if (op->immediate == BARRIER_POPC)
 		PTX_FOR_LANES(lane, group->mask)
 			d[lane] = barrier->count;
 	else if (op->immediate > BARRIER_POPC)
-		*d = (*d & ~group->mask) | (yes ? group->mask : 0);
+		*d = (*d & ~group->mask) | (is_true ? group->mask : 0);
 }
 
-static void check(struct ptx_block *block, unsigned id)
+// Lets the waiting groups of a barrier go on, if it is complete.
+static void check_barrier(struct ptx_block *block, unsigned id)
 {
 	if (!is_complete(block, id))
 		return;
@@ -46,7 +50,7 @@ static void check(struct ptx_block *block, unsigned id)
 			struct ptx_group *group = &warp->groups[g];
 			if (group->state != PTX_GROUP_BARRIER || group->barrier != id)
 				continue;
-			deliver(&block->barriers[id], group);
+			store_result(&block->barriers[id], group);
 			group->state = PTX_GROUP_READY;
 			group->pc++;
 		}
@@ -59,7 +63,7 @@ static void check(struct ptx_block *block, unsigned id)
 void ptx_barriers_check(struct ptx_block *block)
 {
 	PTX_FOR_LANES(id, block->barriers_in_use)
-		check(block, id);
+		check_barrier(block, id);
 }
 
 static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_op *op)
@@ -89,32 +93,25 @@ static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_o
 		group->state = PTX_GROUP_BARRIER;
 		group->barrier = id;
 	}
-	check(block, id);
+	check_barrier(block, id);
 	return NULL;
 }
 
 static int decode_warp_barrier(struct ptx_decoder *decoder)
 {
-	ptx_ref b;
-	int r = ptx_wants(decoder, 1);
-
-	if (r == 0)
-		r = ptx_source(decoder, &decoder->instruction->operands[0], 32, &b);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, ptx_op_warp_barrier);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->b = b;
-	return 0;
+	if (ptx_expect_operands(decoder, 1))
+		return decoder->error;
+	return ptx_emit(decoder, (struct ptx_op){.run = ptx_op_warp_barrier,
+						 .b = ptx_source(decoder, &decoder->instruction->operands[0], 32)});
 }
 
+// bar.sync id{, threads}; bar.arrive id, threads; bar.red d, id{, threads}, predicate
 int ptx_decode_barrier(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
 	uint32_t count = decoder->instruction->operand_count, at = 0;
-	ptx_ref refs[PTX_OPERANDS] = {0};
+	struct ptx_op op = {.run = op_barrier};
 	enum barrier_kind kind;
-	unsigned have;
-	int r = 0;
 
 	if (ptx_has(decoder, "warp"))
 		return decode_warp_barrier(decoder);
@@ -128,21 +125,14 @@ int ptx_decode_barrier(struct ptx_decoder *decoder)
 	if (count < 1u + 2 * reduces || count > 2u + 2 * reduces || (kind == BARRIER_ARRIVE && count != 2))
 		return ptx_malformed(decoder, "wrong number of operands");
 	if (reduces)
-		r = ptx_destination(decoder, &operands[at++], kind == BARRIER_POPC ? 32 : 1, &refs[0], &have);
-	if (r == 0 && reduces && kind == BARRIER_POPC && have != 32)
-		r = ptx_malformed(decoder, "the destination is too wide");
-	if (r == 0)
-		r = ptx_source(decoder, &operands[at++], 32, &refs[2]);
-	if (r == 0 && at + reduces < count)
-		r = ptx_source(decoder, &operands[at++], 32, &refs[3]);
-	if (r == 0 && reduces)
-		r = ptx_source(decoder, &operands[at], 1, &refs[4]);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_barrier);
-	if (!op)
-		return r ? r : -ENOMEM;
-	memcpy(op->refs, refs, sizeof refs);
-	op->immediate = kind;
-	return 0;
+		op.d = ptx_destination(decoder, &operands[at++], kind == BARRIER_POPC ? 32 : 1);
+	op.a = ptx_source(decoder, &operands[at++], 32);
+	if (at + reduces < count)
+		op.b = ptx_source(decoder, &operands[at++], 32);
+	if (reduces)
+		op.c = ptx_source(decoder, &operands[at], 1);
+	op.immediate = kind;
+	return ptx_emit(decoder, op);
 }
 
 static const struct ptx_op *op_fence(struct ptx_warp *warp, const struct ptx_op *op)
@@ -154,13 +144,13 @@ static const struct ptx_op *op_fence(struct ptx_warp *warp, const struct ptx_op 
 
 int ptx_decode_fence(struct ptx_decoder *decoder)
 {
-	return ptx_emit(decoder, op_fence) ? 0 : -ENOMEM;
+	return ptx_emit(decoder, (struct ptx_op){.run = op_fence});
 }
 
-// Whoever sleeps waits for somebody: the others' turn.
-const struct ptx_op *ptx_op_nanosleep(struct ptx_warp *warp, const struct ptx_op *op)
+// A thread that sleeps waits for another one: lets the others run.
+static const struct ptx_op *op_nanosleep(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	struct ptx_group *group = &warp->groups[warp->current];
+	struct ptx_group *group = ptx_group(warp);
 
 	group->spinning = true;
 	group->yielded = true;
@@ -169,7 +159,6 @@ const struct ptx_op *ptx_op_nanosleep(struct ptx_warp *warp, const struct ptx_op
 
 int ptx_decode_nanosleep(struct ptx_decoder *decoder)
 {
-	int r = ptx_wants(decoder, 1);
-
-	return r ? r : ptx_emit(decoder, ptx_op_nanosleep) ? 0 : -ENOMEM;
+	ptx_expect_operands(decoder, 1);
+	return ptx_emit(decoder, (struct ptx_op){.run = op_nanosleep});
 }

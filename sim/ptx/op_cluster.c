@@ -1,13 +1,12 @@
-// Blocks of one cluster: their barrier, and the shared memory of the others. One host thread runs all of them, so
-// nothing here is atomic.
+// The blocks of a cluster: their barrier, and access to each other's shared memory. One host thread runs all of them,
+// so nothing here is atomic.
 //
-// In the window of shared memory the bits from PTX_CLUSTER_SHIFT on tell whose memory an address means: 0 is the
-// block's own, r + 1 that of the block with rank r.
-#include <errno.h>
-
+// In the window of shared memory, the bits of an address from PTX_CLUSTER_SHIFT on select the block: 0 is the block's
+// own memory, r + 1 the memory of the block with rank r.
 #include "sim/ptx/decode.h"
+#include "sim/ptx/engine.h"
 
-enum { NOBODY = 255 };
+enum { NO_BLOCK = 255 };
 #define OFFSET_MASK ((1u << PTX_CLUSTER_SHIFT) - 1)
 
 uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size_t length)
@@ -22,7 +21,8 @@ uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size
 	return cluster->blocks[rank]->live ? cluster->blocks[rank]->shared + offset : NULL;
 }
 
-static void complete(struct ptx_run *run, struct ptx_cluster *cluster)
+// Lets the groups that wait at the cluster's barrier go on, and begins the next phase.
+static void complete_barrier(struct ptx_run *run, struct ptx_cluster *cluster)
 {
 	for (uint32_t rank = 0; rank < run->cluster_blocks; rank++) {
 		struct ptx_block *block = cluster->blocks[rank];
@@ -31,7 +31,7 @@ static void complete(struct ptx_run *run, struct ptx_cluster *cluster)
 			warp->cluster_arrived = 0;
 			for (uint32_t g = 0; g < warp->group_count; g++) {
 				struct ptx_group *group = &warp->groups[g];
-				if (group->state != PTX_GROUP_BARRIER || group->barrier != PTX_BARRIER_OF_CLUSTER)
+				if (group->state != PTX_GROUP_BARRIER || group->barrier != PTX_CLUSTER_BARRIER)
 					continue;
 				group->state = PTX_GROUP_READY;
 				group->pc++;
@@ -48,7 +48,7 @@ void ptx_cluster_leave(struct ptx_warp *warp, uint32_t lanes)
 	cluster->live -= (uint32_t)__builtin_popcount(lanes);
 	cluster->missing -= (uint32_t)__builtin_popcount(lanes & ~warp->cluster_arrived);
 	if (!cluster->missing)
-		complete(warp->worker->run, cluster);
+		complete_barrier(warp->worker->run, cluster);
 }
 
 static const struct ptx_op *op_cluster_arrive(struct ptx_warp *warp, const struct ptx_op *op)
@@ -59,7 +59,7 @@ static const struct ptx_op *op_cluster_arrive(struct ptx_warp *warp, const struc
 	warp->cluster_arrived |= warp->mask;
 	warp->worker->changes++;
 	if (!cluster->missing)
-		complete(warp->worker->run, cluster);
+		complete_barrier(warp->worker->run, cluster);
 	return op + 1;
 }
 
@@ -70,26 +70,25 @@ static const struct ptx_op *op_cluster_wait(struct ptx_warp *warp, const struct 
 	if (warp->mask != warp->active)
 		ptx_warp_split(warp, op, op + 1);
 	ptx_group(warp)->state = PTX_GROUP_BARRIER;
-	ptx_group(warp)->barrier = PTX_BARRIER_OF_CLUSTER;
+	ptx_group(warp)->barrier = PTX_CLUSTER_BARRIER;
 	return ptx_warp_leave(warp, op);
 }
 
 // barrier.cluster.arrive and .wait
 int ptx_decode_cluster_barrier(struct ptx_decoder *decoder)
 {
-	int r = ptx_wants(decoder, 0);
+	bool arrives = ptx_has(decoder, "arrive");
 
 	decoder->function->uses_cluster = true;
-	if (r == 0 && ptx_has(decoder, "arrive") == ptx_has(decoder, "wait"))
-		r = ptx_malformed(decoder, "arrives or waits");
-	if (r)
-		return r;
-	return ptx_emit(decoder, ptx_has(decoder, "arrive") ? op_cluster_arrive : op_cluster_wait) ? 0 : -ENOMEM;
+	ptx_expect_operands(decoder, 0);
+	if (arrives == ptx_has(decoder, "wait"))
+		return ptx_malformed(decoder, "arrives or waits");
+	return ptx_emit(decoder, (struct ptx_op){.run = arrives ? op_cluster_arrive : op_cluster_wait});
 }
 
 uint64_t ptx_cluster_map(const struct ptx_warp *warp, uint64_t address, uint32_t rank)
 {
-	uint32_t owner = rank == warp->block->rank ? 0 : rank < PTX_CLUSTER_BLOCKS ? rank + 1 : NOBODY;
+	uint32_t owner = rank == warp->block->rank ? 0 : rank < PTX_CLUSTER_BLOCKS ? rank + 1 : NO_BLOCK;
 
 	return (address & ~(uint64_t)(UINT32_MAX & ~OFFSET_MASK)) | (uint64_t)owner << PTX_CLUSTER_SHIFT;
 }
@@ -120,46 +119,30 @@ static const struct ptx_op *op_getctarank(struct ptx_warp *warp, const struct pt
 }
 
 // mapa d, a, rank and getctarank d, a
-static int decode_address(struct ptx_decoder *decoder, ptx_op_fn *run, unsigned d_bits, unsigned a_bits, bool has_rank)
+static int decode_mapping(struct ptx_decoder *decoder, ptx_op_fn *run, bool has_rank)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
-	ptx_ref d, a, b = PTX_NO_REF;
-	unsigned have;
-	int r = ptx_wants(decoder, 2u + has_rank);
+	struct ptx_type type;
 
+	if (!ptx_last_type(decoder, &type) || (type.bits != 32 && type.bits != 64))
+		return ptx_malformed(decoder, "no type");
+	if (ptx_expect_operands(decoder, 2u + has_rank))
+		return decoder->error;
 	decoder->function->uses_cluster = true;
-	if (r == 0)
-		r = ptx_source(decoder, &operands[1], a_bits, &a);
-	if (r == 0 && has_rank)
-		r = ptx_source(decoder, &operands[2], 32, &b);
-	if (r == 0)
-		r = ptx_destination(decoder, &operands[0], d_bits, &d, &have);
-	if (r == 0 && have != d_bits)
-		r = ptx_malformed(decoder, "the destination is too wide");
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, run);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->a = a;
-	op->b = b;
-	op->d = d;
-	op->immediate = a_bits;
-	return 0;
+	return ptx_emit(decoder, (struct ptx_op){
+					 .run = run,
+					 .a = ptx_source(decoder, &operands[1], type.bits),
+					 .b = has_rank ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,
+					 .d = ptx_destination(decoder, &operands[0], has_rank ? type.bits : 32),
+					 .immediate = type.bits});
 }
 
 int ptx_decode_mapa(struct ptx_decoder *decoder)
 {
-	struct ptx_type type;
-
-	if (!ptx_last_type(decoder, &type) || (type.bits != 32 && type.bits != 64))
-		return ptx_malformed(decoder, "no type");
-	return decode_address(decoder, op_mapa, type.bits, type.bits, true);
+	return decode_mapping(decoder, op_mapa, true);
 }
 
 int ptx_decode_getctarank(struct ptx_decoder *decoder)
 {
-	struct ptx_type type;
-
-	if (!ptx_last_type(decoder, &type) || (type.bits != 32 && type.bits != 64))
-		return ptx_malformed(decoder, "no type");
-	return decode_address(decoder, op_getctarank, 32, type.bits, false);
+	return decode_mapping(decoder, op_getctarank, false);
 }

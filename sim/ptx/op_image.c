@@ -1,6 +1,4 @@
 // The addresses of texture and surface instructions; queries (txq, suq).
-#include <errno.h>
-
 #include "sim/ptx/op_image.h"
 
 static const struct {
@@ -14,44 +12,61 @@ static const struct {
 	{"acube", PTX_GEOMETRY_CUBE, true, 3},
 };
 
-int ptx_decode_image_place(struct ptx_decoder *decoder, const struct ptx_operand *address,
-			   struct ptx_image_place *ret_place)
+static struct ptx_image_address find_geometry(const struct ptx_decoder *decoder)
 {
-	struct ptx_image_place place = {0};
-	struct ptx_type type;
+	struct ptx_image_address address = {0};
 
 	for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++)
 		if (ptx_has(decoder, geometries[i].name)) {
-			place.geometry = geometries[i].geometry;
-			place.is_layered = geometries[i].is_layered;
-			place.axes = geometries[i].axes;
+			address.geometry = geometries[i].geometry;
+			address.is_layered = geometries[i].is_layered;
+			address.axes = geometries[i].axes;
 		}
-	if (!place.axes)
-		return PTX_REFUSED; // .2dms, .a2dms: samples of a pixel
-	if (address->kind != PTX_OPERAND_ADDRESS || address->count < 2)
-		return ptx_malformed(decoder, "an object and coordinates in brackets are wanted");
-	if (address->count > 2)
-		return PTX_REFUSED; // a sampler of its own
-	// Coordinates of surfaces are integers, those of textures of the type named last.
-	place.is_integer = decoder->instruction->opcode[0] == 's' ||
-			   (ptx_last_type(decoder, &type) && type.class != 'f');
-	const struct ptx_operand *at = &address->list[1], *list = at->kind == PTX_OPERAND_VECTOR ? at->list : at;
-	unsigned count = at->kind == PTX_OPERAND_VECTOR ? at->count : 1;
-	if (count < place.axes + place.is_layered)
-		return ptx_malformed(decoder, "too few coordinates");
-	int r = ptx_source(decoder, &address->list[0], 64, &place.object);
-	if (r == 0 && place.is_layered)
-		r = ptx_source(decoder, list++, 32, &place.layer);
-	for (unsigned i = 0; i < place.axes && r == 0; i++)
-		r = ptx_source(decoder, &list[i], 32, &place.coordinates[i]);
-	if (r == 0)
-		*ret_place = place;
-	return r;
+	return address;
 }
 
-enum query { QUERY_WIDTH, QUERY_HEIGHT, QUERY_DEPTH, QUERY_NORMALIZED, QUERY_LAYERS, QUERY_LEVELS, QUERY_SAMPLES };
+struct ptx_image_address ptx_image_address_operand(struct ptx_decoder *decoder, const struct ptx_operand *operand)
+{
+	struct ptx_image_address address = find_geometry(decoder);
+	struct ptx_type type;
 
-static uint32_t answer(const struct ptx_texture *texture, enum query query, uint32_t level)
+	if (!address.axes)
+		ptx_fail(decoder, PTX_REFUSED); // .2dms, .a2dms: samples of a pixel
+	else if (operand->kind != PTX_OPERAND_ADDRESS || operand->count < 2)
+		ptx_malformed(decoder, "an object and coordinates in brackets are wanted");
+	else if (operand->count > 2)
+		ptx_fail(decoder, PTX_REFUSED); // a separate sampler
+	if (decoder->error)
+		return address;
+	// Coordinates of surfaces are integers; those of textures have the type named last.
+	address.is_integer = decoder->instruction->opcode[0] == 's' ||
+			     (ptx_last_type(decoder, &type) && type.class != 'f');
+	const struct ptx_operand *at = &operand->list[1], *list = at->kind == PTX_OPERAND_VECTOR ? at->list : at;
+	unsigned count = at->kind == PTX_OPERAND_VECTOR ? at->count : 1;
+	if (count < address.axes + address.is_layered) {
+		ptx_malformed(decoder, "too few coordinates");
+		return address;
+	}
+	address.object = ptx_source(decoder, &operand->list[0], 64);
+	if (address.is_layered)
+		address.layer = ptx_source(decoder, list++, 32);
+	for (unsigned i = 0; i < address.axes; i++)
+		address.coordinates[i] = ptx_source(decoder, &list[i], 32);
+	return address;
+}
+
+enum query {
+	QUERY_WIDTH,
+	QUERY_HEIGHT,
+	QUERY_DEPTH,
+	QUERY_NORMALIZED,
+	QUERY_LAYERS,
+	QUERY_LEVELS,
+	QUERY_SAMPLES,
+	QUERIES,
+};
+
+static uint32_t answer_query(const struct ptx_texture *texture, enum query query, uint32_t level)
 {
 	uint32_t last = texture->level_count - 1;
 	const struct ptx_image *image = &texture->levels[level < last ? level : last];
@@ -73,59 +88,42 @@ static const struct ptx_op *op_query(struct ptx_warp *warp, const struct ptx_op 
 
 	PTX_FOR_LANES(lane, warp->mask) {
 		const struct ptx_texture *texture =
-			ptx_texture_get(warp, op, lane, ptx_operand64(warp, op->a)[lane], is_surface);
+			ptx_texture_find(warp, op, lane, ptx_operand64(warp, op->a)[lane], is_surface);
 		if (!texture)
 			return NULL;
 		uint32_t level = op->b == PTX_NO_REF ? 0 : ptx_operand32(warp, op->b)[lane];
-		ptx_operand32(warp, op->d)[lane] = answer(texture, op->immediate & 255, level);
+		ptx_operand32(warp, op->d)[lane] = answer_query(texture, op->immediate & 255, level);
 	}
 	return op + 1;
 }
 
-// txq.what.b32 d, [a]; txq.level.what.b32 d, [a], level; suq.what.b32 d, [a]
+// txq.query.b32 d, [a]; txq.level.query.b32 d, [a], level; suq.query.b32 d, [a]
 int ptx_decode_image_query(struct ptx_decoder *decoder)
 {
-	static const struct {
-		const char *name;
-		enum query query;
-	} queries[] = {
-		{"width", QUERY_WIDTH},
-		{"height", QUERY_HEIGHT},
-		{"depth", QUERY_DEPTH},
-		{"normalized_coords", QUERY_NORMALIZED},
-		{"array_size", QUERY_LAYERS},
-		{"num_mipmap_levels", QUERY_LEVELS},
-		{"num_samples", QUERY_SAMPLES},
+	static const char *const names[QUERIES] = {
+		[QUERY_WIDTH] = "width",
+		[QUERY_HEIGHT] = "height",
+		[QUERY_DEPTH] = "depth",
+		[QUERY_NORMALIZED] = "normalized_coords",
+		[QUERY_LAYERS] = "array_size",
+		[QUERY_LEVELS] = "num_mipmap_levels",
+		[QUERY_SAMPLES] = "num_samples",
 	};
 	const struct ptx_operand *operands = decoder->instruction->operands;
-	bool of_level = ptx_has(decoder, "level");
-	ptx_ref d, a, b = PTX_NO_REF;
-	unsigned have;
-	size_t i = 0;
+	bool has_level = ptx_has(decoder, "level"), is_surface = decoder->instruction->opcode[0] == 's';
+	unsigned query = ptx_find_modifier(decoder, names, QUERIES);
 
-	while (i < sizeof queries / sizeof *queries && !ptx_has(decoder, queries[i].name))
-		i++;
-	if (i == sizeof queries / sizeof *queries)
+	if (query == QUERIES)
 		return PTX_REFUSED; // enumerations whose values are not documented
-	int r = ptx_wants(decoder, 2u + of_level);
-	if (r == 0 && (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1))
-		r = ptx_malformed(decoder, "an object in brackets is wanted");
-	if (r == 0 && operands[1].list[0].kind == PTX_OPERAND_REGISTER && queries[i].query >= QUERY_NORMALIZED)
-		return PTX_REFUSED; // the driver of a GPU finds no such kernel: only a reference can be asked that
-	if (r == 0)
-		r = ptx_source(decoder, &operands[1].list[0], 64, &a);
-	if (r == 0 && of_level)
-		r = ptx_source(decoder, &operands[2], 32, &b);
-	if (r == 0)
-		r = ptx_destination(decoder, &operands[0], 32, &d, &have);
-	if (r == 0 && have != 32)
-		r = ptx_malformed(decoder, "the destination is too wide");
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_query);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->a = a;
-	op->b = b;
-	op->d = d;
-	op->immediate = (uint32_t)queries[i].query | (decoder->instruction->opcode[0] == 's' ? 256 : 0);
-	return 0;
+	if (ptx_expect_operands(decoder, 2u + has_level))
+		return decoder->error;
+	if (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1)
+		return ptx_malformed(decoder, "an object in brackets is wanted");
+	if (operands[1].list[0].kind == PTX_OPERAND_REGISTER && query >= QUERY_NORMALIZED)
+		return PTX_REFUSED; // as on a GPU: the driver allows these queries of a reference only
+	return ptx_emit(decoder, (struct ptx_op){.run = op_query,
+						 .a = ptx_source(decoder, &operands[1].list[0], 64),
+						 .b = has_level ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,
+						 .d = ptx_destination(decoder, &operands[0], 32),
+						 .immediate = query | (is_surface ? 256 : 0)});
 }

@@ -1,16 +1,15 @@
-// What decoders of textures and surfaces share. One thread.
+// What the decoders of textures and surfaces have in common. One thread.
 #pragma once
 
 #include "sim/ptx/decode.h"
 #include "sim/ptx/sample.h"
 
-// [object, coordinates], as the instruction's geometry orders them.
-struct ptx_image_place {
+// [object, coordinates], in the order of the instruction's geometry.
+struct ptx_image_address {
 	enum ptx_geometry geometry;
 	bool is_layered, is_integer;
 	unsigned axes; // coordinates beside the layer
 	ptx_ref object, layer, coordinates[3];
 };
 
-int ptx_decode_image_place(struct ptx_decoder *decoder, const struct ptx_operand *address,
-			   struct ptx_image_place *ret_place);
+struct ptx_image_address ptx_image_address_operand(struct ptx_decoder *decoder, const struct ptx_operand *operand);

@@ -5,26 +5,26 @@
 #include <stdio.h>
 
 enum { QUADS = 4 };
-#define QUAD_LANES 0x000f000fu // of the first
+#define QUAD_LANES 0x000f000fu // the lanes of the first quad
 
 struct mma_op {
 	struct ptx_fragment a, b, c, d;
 	ptx_alu_fn *chain; // f64: fma, with its rounding
 	bool saturates, is_quad;
-	bool counts_and, counts_xor; // of bits
+	bool counts_and, counts_xor; // matrices of single bits: the number of ones
 };
 
 static void multiply_numbers(const struct mma_op *how, const double *a, const double *b, double *sums)
 {
 	unsigned n = how->b.rows, depth = how->a.columns;
-	double rows[PTX_MATRIX_ELEMENTS]; // of B as it is written
+	double rows[PTX_MATRIX_ELEMENTS]; // of B, not transposed
 
 	for (unsigned column = 0; column < n; column++)
 		for (unsigned k = 0; k < depth; k++)
 			rows[k * n + column] = b[column * depth + k];
 	for (unsigned row = 0; row < how->a.rows; row++)
 		for (unsigned k = 0; k < depth; k++)
-			for (unsigned first = 0; first < n; first += 8) // of this length the compiler makes vectors
+			for (unsigned first = 0; first < n; first += 8) // the compiler vectorizes loops of this length
 				for (unsigned i = 0; i < 8; i++)
 					sums[row * n + first + i] += a[row * depth + k] * rows[k * n + first + i];
 }
@@ -41,7 +41,7 @@ static void multiply_bits(const struct mma_op *how, const double *a, const doubl
 			}
 }
 
-// 32 elements of D at a time: those are whole rows.
+// Computes 32 elements of D at a time, which are whole rows.
 static void multiply_chains(const struct mma_op *how, const double *a, const double *b, double *sums)
 {
 	unsigned n = how->b.rows, depth = how->a.columns;
@@ -59,7 +59,7 @@ static void multiply_chains(const struct mma_op *how, const double *a, const dou
 		}
 }
 
-static void multiply(const struct ptx_warp *warp, const struct mma_op *how, uint32_t lanes)
+static void multiply_fragments(const struct ptx_warp *warp, const struct mma_op *how, uint32_t lanes)
 {
 	_Alignas(64) double a[PTX_MATRIX_ELEMENTS], b[PTX_MATRIX_ELEMENTS], sums[PTX_MATRIX_ELEMENTS];
 
@@ -82,18 +82,18 @@ static const struct ptx_op *op_mma(struct ptx_warp *warp, const struct ptx_op *o
 	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
 	for (unsigned quad = 0; quad < QUADS && how->is_quad; quad++)
-		multiply(warp, how, QUAD_LANES << quad * 4);
+		multiply_fragments(warp, how, QUAD_LANES << quad * 4);
 	if (!how->is_quad)
-		multiply(warp, how, UINT32_MAX);
-	return ptx_warp_met(warp, op);
+		multiply_fragments(warp, how, UINT32_MAX);
+	return ptx_warp_continue(warp, op);
 }
 
-// The types of D, A, B and C. wmma of f16 names those of D and C only.
+// Finds the types of D, A, B and C. wmma of f16 names those of D and C only.
 static bool find_types(const struct ptx_decoder *decoder, bool is_wmma, enum ptx_element types[4])
 {
 	unsigned count = 0, at = 1;
 
-	while (count < 4 && ptx_element_next(decoder, &at, &types[count]))
+	while (count < 4 && ptx_element_find(decoder, &at, &types[count]))
 		count++;
 	if (count != 2 || !is_wmma)
 		return count == 4;
@@ -102,32 +102,32 @@ static bool find_types(const struct ptx_decoder *decoder, bool is_wmma, enum ptx
 	return true;
 }
 
-static bool is_of(enum ptx_element type, enum ptx_element first, enum ptx_element last)
+static bool is_between(enum ptx_element type, enum ptx_element first, enum ptx_element last)
 {
 	return type >= first && type <= last;
 }
 
-static bool types_suit(const enum ptx_element types[4])
+static bool types_match(const enum ptx_element types[4])
 {
 	enum ptx_element a = types[1], b = types[2];
-	bool is_fp8 = is_of(a, PTX_ELEMENT_E4M3, PTX_ELEMENT_E5M2);
+	bool is_fp8 = is_between(a, PTX_ELEMENT_E4M3, PTX_ELEMENT_E5M2);
 
-	if (a != b && !(is_fp8 && is_of(b, PTX_ELEMENT_E4M3, PTX_ELEMENT_E5M2)) &&
-	    !(is_of(a, PTX_ELEMENT_S8, PTX_ELEMENT_U8) && is_of(b, PTX_ELEMENT_S8, PTX_ELEMENT_U8)) &&
-	    !(is_of(a, PTX_ELEMENT_S4, PTX_ELEMENT_U4) && is_of(b, PTX_ELEMENT_S4, PTX_ELEMENT_U4)))
+	if (a != b && !(is_fp8 && is_between(b, PTX_ELEMENT_E4M3, PTX_ELEMENT_E5M2)) &&
+	    !(is_between(a, PTX_ELEMENT_S8, PTX_ELEMENT_U8) && is_between(b, PTX_ELEMENT_S8, PTX_ELEMENT_U8)) &&
+	    !(is_between(a, PTX_ELEMENT_S4, PTX_ELEMENT_U4) && is_between(b, PTX_ELEMENT_S4, PTX_ELEMENT_U4)))
 		return false;
 	for (unsigned i = 0; i < 4; i += 3) {
 		if (types[i] == PTX_ELEMENT_F16 && (a == PTX_ELEMENT_F16 || is_fp8))
 			continue;
 		if (types[i] != (a == PTX_ELEMENT_F64		     ? PTX_ELEMENT_F64
-				 : is_of(a, PTX_ELEMENT_S8, PTX_ELEMENT_B1) ? PTX_ELEMENT_S32
+				 : is_between(a, PTX_ELEMENT_S8, PTX_ELEMENT_B1) ? PTX_ELEMENT_S32
 									      : PTX_ELEMENT_F32))
 			return false;
 	}
 	return true;
 }
 
-// Which of A and B lie by columns: those after .aligned or the shape.
+// Finds whether A and B are stored by columns: .row and .col behind .aligned or the shape, in this order.
 static void find_layouts(const struct ptx_decoder *decoder, bool by_column[2])
 {
 	unsigned found = 0;
@@ -169,35 +169,30 @@ static ptx_alu_fn *find_chain(const struct ptx_decoder *decoder)
 	return ptx_alu_find(form, (unsigned)length)->run;
 }
 
-static int decode_registers(struct ptx_decoder *decoder, struct mma_op *how, bool is_wmma)
+static void decode_registers(struct ptx_decoder *decoder, struct mma_op *how, bool is_wmma)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
-	int r = ptx_fragment_sources(decoder, &operands[1], ptx_fragment_named(&how->a, is_wmma), &how->a);
 
-	if (r == 0)
-		r = ptx_fragment_sources(decoder, &operands[2], ptx_fragment_named(&how->b, is_wmma), &how->b);
-	if (r == 0)
-		r = ptx_fragment_sources(decoder, &operands[3], how->c.registers, &how->c);
-	if (r == 0)
-		r = ptx_fragment_destinations(decoder, &operands[0], how->d.registers,
-					      8 * ptx_fragment_bytes(&how->d), how->d.refs);
-	return r;
+	ptx_fragment_sources(decoder, &operands[1], ptx_fragment_named(&how->a, is_wmma), &how->a);
+	ptx_fragment_sources(decoder, &operands[2], ptx_fragment_named(&how->b, is_wmma), &how->b);
+	ptx_fragment_sources(decoder, &operands[3], how->c.registers, &how->c);
+	ptx_fragment_destinations(decoder, &operands[0], how->d.registers, 8 * ptx_fragment_bytes(&how->d),
+				  how->d.refs);
 }
 
-// Of mma and wmma.mma.
+// mma.sync d, a, b, c and wmma.mma.sync d, a, b, c
 int ptx_decode_mma(struct ptx_decoder *decoder)
 {
 	bool is_wmma = *decoder->parts[0].text == 'w', by_column[2] = {false, true};
 	struct mma_op *how;
 	enum ptx_element types[4];
 	unsigned shape[3];
-	ptx_ref everybody;
 
-	if (!ptx_matrix_shape(decoder, shape) || !find_types(decoder, is_wmma, types) || !types_suit(types) ||
+	if (!ptx_matrix_shape(decoder, shape) || !find_types(decoder, is_wmma, types) || !types_match(types) ||
 	    !ptx_matrix_is_known(is_wmma, shape, types[1]) || ptx_has(decoder, "sp") ||
 	    ptx_has(decoder, "sp::ordered_metadata") || ptx_has(decoder, "block_scale"))
 		return PTX_REFUSED;
-	how = ptx_keep(decoder, sizeof *how);
+	how = ptx_allocate(decoder, sizeof *how);
 	if (!how)
 		return -ENOMEM;
 	how->counts_and = types[1] == PTX_ELEMENT_B1 && ptx_has(decoder, "and");
@@ -210,15 +205,9 @@ int ptx_decode_mma(struct ptx_decoder *decoder)
 	make_fragments(how, types, shape, by_column);
 	if (types[1] == PTX_ELEMENT_F64)
 		how->chain = find_chain(decoder);
-	int r = ptx_wants(decoder, 4);
-	if (r == 0)
-		r = decode_registers(decoder, how, is_wmma);
-	if (r == 0)
-		r = ptx_constant(decoder, UINT32_MAX, 0, 32, &everybody);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_mma);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = how;
-	op->b = everybody;
-	return 0;
+	if (ptx_expect_operands(decoder, 4))
+		return decoder->error;
+	decode_registers(decoder, how, is_wmma);
+	return ptx_emit(decoder, (struct ptx_op){
+					 .run = op_mma, .data = how, .b = ptx_constant(decoder, UINT32_MAX, 0, 32)});
 }

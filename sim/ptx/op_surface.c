@@ -8,7 +8,7 @@ enum outside { OUTSIDE_TRAPS, OUTSIDE_CLAMPS, OUTSIDE_IS_ZERO };
 enum reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_AND, REDUCE_OR };
 
 struct surface_op {
-	struct ptx_image_place place;
+	struct ptx_image_address address;
 	enum outside outside;
 	bool is_formatted; // sust.p and sured.p: x counts texels, not bytes
 	enum reduction reduction;
@@ -18,7 +18,7 @@ struct surface_op {
 	ptx_ref refs[4];      // registers; PTX_NO_REF: sink
 };
 
-// A coordinate inside, or false. `most`: the largest that is.
+// Returns whether a coordinate is inside, which clamping makes it. `most`: the largest one inside.
 static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 {
 	if (*at >= 0 && *at <= most)
@@ -29,22 +29,23 @@ static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 	return true;
 }
 
-// Where the lane's bytes are: *ret_host NULL outside and where a sparse array has no memory; there nothing is read or written. False after a fault.
+// Finds the bytes of a lane. Outside, and where a sparse array has no memory, *ret_host is NULL: reads give zero and
+// writes are dropped. Returns false after a fault.
 static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, size_t length, bool write,
 		       const struct ptx_texture **ret_surface, uint8_t **ret_host)
 {
 	const struct surface_op *how = op->data;
 	const struct ptx_texture *surface =
-		ptx_texture_get(warp, op, lane, ptx_operand64(warp, how->place.object)[lane], true);
+		ptx_texture_find(warp, op, lane, ptx_operand64(warp, how->address.object)[lane], true);
 	int64_t at[3] = {0};
 
 	if (!surface)
 		return false;
 	const struct ptx_image *image = &surface->levels[0];
-	for (unsigned axis = 0; axis < how->place.axes; axis++)
-		at[axis] = (int32_t)ptx_operand32(warp, how->place.coordinates[axis])[lane];
-	if (how->place.is_layered)
-		at[2] = ptx_operand32(warp, how->place.layer)[lane];
+	for (unsigned axis = 0; axis < how->address.axes; axis++)
+		at[axis] = (int32_t)ptx_operand32(warp, how->address.coordinates[axis])[lane];
+	if (how->address.is_layered)
+		at[2] = ptx_operand32(warp, how->address.layer)[lane];
 	if (how->is_formatted) {
 		at[0] *= surface->texel_bytes;
 		length = surface->texel_bytes;
@@ -58,7 +59,7 @@ static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned 
 	if (inside) {
 		uint64_t address = ptx_image_address(image, (uint64_t)at[0], (uint64_t)at[1], (uint64_t)at[2]);
 		if (!address && image->tiles)
-			return true; // no memory: reads give zero, writes are dropped
+			return true;
 		*ret_host = ptx_address(warp, op, lane, address, length, write);
 		return *ret_host != NULL;
 	}
@@ -108,7 +109,7 @@ static const struct ptx_op *op_surface_store(struct ptx_warp *warp, const struct
 	return op + 1;
 }
 
-// A channel of sust.p from the 32 bits given for it, by the surface's format.
+// Stores a channel of sust.p: converts the 32 bits given for it to the surface's format.
 static void store_channel(const struct ptx_texture *surface, uint8_t *texel, unsigned channel, uint32_t bits)
 {
 	unsigned bytes = ptx_texel_channel_bytes(surface->format);
@@ -139,7 +140,7 @@ static const struct ptx_op *op_surface_store_texel(struct ptx_warp *warp, const 
 	return op + 1;
 }
 
-static uint64_t reduce(const struct surface_op *how, uint64_t old, uint64_t by)
+static uint64_t compute_reduction(const struct surface_op *how, uint64_t old, uint64_t by)
 {
 	bool less = old < by;
 
@@ -154,6 +155,17 @@ static uint64_t reduce(const struct surface_op *how, uint64_t old, uint64_t by)
 	}
 }
 
+#define REDUCE(bits)                                                                                                   \
+	static void reduce##bits(const struct surface_op *how, uint##bits##_t *at, uint##bits##_t by)                  \
+	{                                                                                                              \
+		uint##bits##_t old = __atomic_load_n(at, __ATOMIC_SEQ_CST);                                            \
+		while (!__atomic_compare_exchange_n(at, &old, (uint##bits##_t)compute_reduction(how, old, by), false,  \
+						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))                               \
+			;                                                                                              \
+	}
+REDUCE(32)
+REDUCE(64)
+
 static const struct ptx_op *op_surface_reduce(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct surface_op *how = op->data;
@@ -165,90 +177,64 @@ static const struct ptx_op *op_surface_reduce(struct ptx_warp *warp, const struc
 			return NULL;
 		if (!host)
 			continue;
-		if (how->bytes == 8) {
-			uint64_t *at = (uint64_t *)host, old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-			while (!__atomic_compare_exchange_n(at, &old,
-							    reduce(how, old, ptx_operand64(warp, how->refs[0])[lane]),
-							    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-				;
-		} else {
-			uint32_t *at = (uint32_t *)host, old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-			while (!__atomic_compare_exchange_n(
-				at, &old, (uint32_t)reduce(how, old, ptx_operand32(warp, how->refs[0])[lane]), false,
-				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-				;
-		}
+		if (how->bytes == 8)
+			reduce64(how, (uint64_t *)host, ptx_operand64(warp, how->refs[0])[lane]);
+		else
+			reduce32(how, (uint32_t *)host, ptx_operand32(warp, how->refs[0])[lane]);
 	}
 	warp->worker->changes++;
 	return op + 1;
 }
 
-static int decode_outside(struct ptx_decoder *decoder, enum outside *ret_outside)
+static int decode_outside(struct ptx_decoder *decoder, struct surface_op *how)
 {
-	if (ptx_has(decoder, "trap"))
-		*ret_outside = OUTSIDE_TRAPS;
-	else if (ptx_has(decoder, "clamp"))
-		*ret_outside = OUTSIDE_CLAMPS;
-	else if (ptx_has(decoder, "zero"))
-		*ret_outside = OUTSIDE_IS_ZERO;
-	else
+	static const char *const names[] = {"trap", "clamp", "zero"}; // in the order of enum outside
+	unsigned found = ptx_find_modifier(decoder, names, 3);
+
+	if (found == 3)
 		return ptx_malformed(decoder, "no rule for coordinates outside");
+	how->outside = found;
 	return 0;
-}
-
-static int decode_data(struct ptx_decoder *decoder, const struct ptx_operand *data, bool write, struct surface_op *how)
-{
-	const struct ptx_operand *list = data->kind == PTX_OPERAND_VECTOR ? data->list : data;
-	unsigned count = data->kind == PTX_OPERAND_VECTOR ? data->count : 1, have;
-	unsigned bits = how->bytes == 1 ? 16 : how->bytes * 8u;
-	int r = 0;
-
-	if (count != how->count)
-		return ptx_malformed(decoder, "the vector has another length");
-	for (unsigned i = 0; i < count && r == 0; i++) {
-		if (list[i].kind == PTX_OPERAND_REGISTER && ptx_lane_bits(list[i].type) < bits)
-			r = ptx_malformed(decoder, "a register is too narrow");
-		else if (write)
-			r = ptx_source(decoder, &list[i], bits, &how->refs[i]);
-		else if (list[i].kind != PTX_OPERAND_SINK)
-			r = ptx_destination(decoder, &list[i], bits, &how->refs[i], &have);
-		if (r == 0 && !write && list[i].kind != PTX_OPERAND_SINK && have != bits)
-			r = ptx_malformed(decoder, "a register is too wide");
-	}
-	how->move = write ? ptx_store_mover(how->bytes, bits) : ptx_load_mover(how->bytes, bits, false);
-	return r;
 }
 
 static int decode_reduction(struct ptx_decoder *decoder, struct surface_op *how)
 {
-	static const char *const names[] = {"add", "min", "max", "and", "or"};
+	static const char *const names[] = {"add", "min", "max", "and", "or"}; // in the order of enum reduction
+	unsigned found = ptx_find_modifier(decoder, names, 5);
 
-	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-		if (ptx_has(decoder, names[i])) {
-			how->reduction = i;
-			return how->bytes >= 4 ? 0 : ptx_malformed(decoder, "no such type of a reduction");
-		}
-	return ptx_malformed(decoder, "no such reduction");
+	if (found == 5)
+		return ptx_malformed(decoder, "no such reduction");
+	how->reduction = found;
+	return how->bytes >= 4 ? 0 : ptx_malformed(decoder, "no such type of a reduction");
+}
+
+static void decode_data(struct ptx_decoder *decoder, const struct ptx_operand *data, bool write, struct surface_op *how)
+{
+	const struct ptx_operand *list = ptx_vector(decoder, data, how->count);
+	unsigned bits = how->bytes == 1 ? 16 : how->bytes * 8u;
+
+	for (unsigned i = 0; i < how->count && !decoder->error; i++)
+		how->refs[i] = write ? ptx_source(decoder, &list[i], bits)
+				     : ptx_destination_or_sink(decoder, &list[i], bits);
+	how->move = write ? ptx_store_mover(how->bytes, bits) : ptx_load_mover(how->bytes, bits, false);
 }
 
 // suld.b.geometry{.vector}.type.rule d, [a, c]; sust.b and sust.p: [a, c], d; sured.b.operation and sured.p: [a, c], d
 int ptx_decode_surface(struct ptx_decoder *decoder)
 {
-	const struct ptx_instruction *instruction = decoder->instruction;
-	struct surface_op *how = ptx_keep(decoder, sizeof *how);
-	bool load = strncmp(instruction->opcode, "suld", 4) == 0;
-	bool reduces = strncmp(instruction->opcode, "sured", 5) == 0;
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	struct surface_op *how = ptx_allocate(decoder, sizeof *how);
+	bool loads = ptx_part_is(decoder, 0, "suld"), reduces = ptx_part_is(decoder, 0, "sured");
 	struct ptx_type type;
-	int r = ptx_wants(decoder, 2);
 
 	if (!how)
 		return -ENOMEM;
-	if (r == 0 && (!ptx_last_type(decoder, &type) || type.bits < 8 || type.bits > 64))
-		r = ptx_malformed(decoder, "no type");
-	if (r)
-		return r;
+	if (ptx_expect_operands(decoder, 2))
+		return decoder->error;
+	if (!ptx_last_type(decoder, &type) || type.bits < 8 || type.bits > 64)
+		return ptx_malformed(decoder, "no type");
 	how->is_formatted = ptx_has(decoder, "p");
-	if (load && how->is_formatted)
+	if (loads && how->is_formatted)
 		return PTX_REFUSED; // suld.p ended with PTX 1
 	how->bytes = (uint8_t)(type.bits / 8);
 	how->count = ptx_has(decoder, "v4") ? 4 : ptx_has(decoder, "v2") ? 2 : 1;
@@ -257,22 +243,16 @@ int ptx_decode_surface(struct ptx_decoder *decoder)
 		return ptx_malformed(decoder, "more than 16 bytes");
 	if (how->is_formatted && how->bytes != 4)
 		return ptx_malformed(decoder, "elements of 32 bits are wanted");
-	r = decode_outside(decoder, &how->outside);
-	if (r == 0)
-		r = ptx_decode_image_place(decoder, &instruction->operands[load], &how->place);
-	if (r == 0 && how->place.geometry == PTX_GEOMETRY_CUBE)
-		r = ptx_malformed(decoder, "a surface's cube map is a layered one");
-	if (r == 0)
-		r = decode_data(decoder, &instruction->operands[!load], !load, how);
-	if (r == 0 && reduces)
-		r = decode_reduction(decoder, how);
-	struct ptx_op *op = r ? NULL
-			      : ptx_emit(decoder, load			   ? op_surface_load
-						  : reduces		   ? op_surface_reduce
-						  : how->is_formatted ? op_surface_store_texel
-								      : op_surface_store);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = how;
-	return 0;
+	decode_outside(decoder, how);
+	how->address = ptx_image_address_operand(decoder, &operands[loads]);
+	if (how->address.geometry == PTX_GEOMETRY_CUBE)
+		ptx_malformed(decoder, "a surface's cube map is a layered one");
+	decode_data(decoder, &operands[!loads], !loads, how);
+	if (reduces)
+		decode_reduction(decoder, how);
+	return ptx_emit(decoder, (struct ptx_op){.run = loads		     ? op_surface_load
+							: reduces	     ? op_surface_reduce
+							: how->is_formatted ? op_surface_store_texel
+									     : op_surface_store,
+						 .data = how});
 }

@@ -1,5 +1,5 @@
-// cp.async.bulk.tensor: copies a box of a tensor, as a tensor map describes it, to shared memory or back. A copy is
-// done at once. Tiles without swizzle or interleaving only: a map with these ends the launch.
+// cp.async.bulk.tensor: copies a box of a tensor, which a tensor map describes, to shared memory or back. A copy is
+// done at once. Only tiles without swizzle or interleaving are supported: another map ends the launch with a fault.
 #include <errno.h>
 
 #include "sim/ptx/bulk.h"
@@ -8,7 +8,7 @@
 enum { BOX_ALIGN = 128, MAP_ALIGN = 64, ROW_ALIGN = 16 };
 
 struct tensor_op {
-	struct ptx_bulk_end map;
+	struct ptx_address map;
 	struct ptx_bulk_target target; // its memory is the source of a store
 	uint8_t rank;
 	bool store;
@@ -18,16 +18,16 @@ struct tensor_op {
 // One row of the box: elements along the first dimension.
 struct row {
 	uint64_t address;     // of the first element that is inside
-	uint32_t first, end;  // elements inside the tensor; the same: none
-	uint32_t count;	      // of the row
+	uint32_t first, end;  // elements inside the tensor; equal if none is
+	uint32_t count;	      // elements of the row
 };
 
 static bool read_map(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, struct ptx_tensor_map *ret_map)
 {
 	const struct tensor_op *how = op->data;
-	uint64_t address = ptx_bulk_address(warp, &how->map, lane);
+	uint64_t address = ptx_lane_address(warp, &how->map, lane);
 	const void *host = ptx_address_try(warp, lane, address, sizeof *ret_map, false);
-	const char *why;
+	const char *reason;
 
 	if (!host || address % MAP_ALIGN) {
 		ptx_fault(warp, op, lane, host ? PTX_FAULT_MISALIGNED : PTX_FAULT_ILLEGAL_ADDRESS, address,
@@ -36,24 +36,24 @@ static bool read_map(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 	}
 	memcpy(ret_map, host, sizeof *ret_map);
 	if (ret_map->magic != PTX_TENSOR_MAGIC)
-		why = "not encoded by cuTensorMapEncodeTiled";
+		reason = "not encoded by cuTensorMapEncodeTiled";
 	else if (ret_map->kind != PTX_TENSOR_TILED)
-		why = "im2col, which the simulated GPU does not support";
+		reason = "im2col, which the simulated GPU does not support";
 	else if (ret_map->swizzle || ret_map->interleave)
-		why = "swizzled or interleaved, which the simulated GPU does not support";
+		reason = "swizzled or interleaved, which the simulated GPU does not support";
 	else if (!ret_map->element_bytes)
-		why = "of a type that the simulated GPU does not support";
+		reason = "of a type that the simulated GPU does not support";
 	else if (ret_map->rank != how->rank)
-		why = "of another number of dimensions";
+		reason = "of another number of dimensions";
 	else
 		return true;
 	ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, address, "the tensor map at 0x%llx is %s",
-		  (unsigned long long)address, why);
+		  (unsigned long long)address, reason);
 	return false;
 }
 
-// The stride of elements counts in all dimensions but the first.
-static uint32_t extent(const struct ptx_tensor_map *map, unsigned i)
+// Returns the elements of a box in dimension `i`. The element stride applies to all dimensions but the first.
+static uint32_t box_extent(const struct ptx_tensor_map *map, unsigned i)
 {
 	unsigned step = i ? map->element_stride[i] : 1;
 
@@ -66,11 +66,11 @@ static struct row find_row(const struct ptx_tensor_map *map, const int32_t *star
 	int64_t size = (int64_t)map->dim[0] + 1, first = start[0] < 0 ? -(int64_t)start[0] : 0, end = size - start[0];
 
 	for (unsigned i = 1; i < map->rank; i++) {
-		int64_t at = start[i] + (int64_t)(number % extent(map, i)) * map->element_stride[i];
+		int64_t at = start[i] + (int64_t)(number % box_extent(map, i)) * map->element_stride[i];
 		if (at < 0 || at > (int64_t)map->dim[i])
 			return row;
 		row.address += (uint64_t)at * map->stride[i - 1];
-		number /= extent(map, i);
+		number /= box_extent(map, i);
 	}
 	end = end > row.count ? row.count : end;
 	if (first >= end)
@@ -81,7 +81,7 @@ static struct row find_row(const struct ptx_tensor_map *map, const int32_t *star
 	return row;
 }
 
-// What lies outside of the tensor reads as 0, or as not a number.
+// Fills elements outside of the tensor, which read as 0 or as NaN.
 static void fill_outside(const struct ptx_tensor_map *map, uint8_t *shared, uint32_t first, uint32_t end)
 {
 	static const uint64_t nan = 0x7fffffffffffffff;
@@ -121,8 +121,8 @@ static bool copy_row(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 }
 
 // As on an H200: a load may begin before the tensor, a store may not.
-static bool may_start(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, const struct ptx_tensor_map *map,
-		      const int32_t *start)
+static bool check_start(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, const struct ptx_tensor_map *map,
+			const int32_t *start)
 {
 	const struct tensor_op *how = op->data;
 
@@ -155,16 +155,16 @@ static bool copy_box(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 	}
 	for (unsigned i = 0; i < map->rank; i++) {
 		start[i] = (int32_t)ptx_operand32(warp, how->coordinates[i])[lane];
-		rows *= i ? extent(map, i) : 1;
+		rows *= i ? box_extent(map, i) : 1;
 	}
-	if (!may_start(warp, op, lane, map, start))
+	if (!check_start(warp, op, lane, map, start))
 		return false;
 	for (uint32_t i = 0; i < rows; i++) {
 		struct row row = find_row(map, start, i);
 		if (!copy_row(warp, op, lane, map, &row, shared + (uint64_t)i * row_bytes))
 			return false;
 	}
-	return !how->target.counted ||
+	return !how->target.has_mbarrier ||
 	       ptx_mbarrier_complete(warp, op, lane, ptx_bulk_at(warp, &how->target, &how->target.mbarrier, lane, rank),
 				     rows * row_bytes);
 }
@@ -186,54 +186,42 @@ static const struct ptx_op *op_tensor(struct ptx_warp *warp, const struct ptx_op
 }
 
 // [map, {x, y}]
-static int decode_place(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct tensor_op *how)
+static int decode_coordinates(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct tensor_op *how)
 {
 	if (operand->kind != PTX_OPERAND_ADDRESS || operand->count != 2 ||
 	    operand->list[1].kind != PTX_OPERAND_VECTOR || operand->list[1].count != how->rank)
 		return ptx_malformed(decoder, "a tensor map with a coordinate for each dimension is wanted");
 	struct ptx_operand map = *operand;
 	map.count = 1;
-	int r = ptx_bulk_end_decode(decoder, &map, false, &how->map);
-	for (unsigned i = 0; i < how->rank && r == 0; i++)
-		r = ptx_source(decoder, &operand->list[1].list[i], 32, &how->coordinates[i]);
-	return r;
-}
-
-static unsigned find_rank(const struct ptx_decoder *decoder)
-{
-	static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d"};
-
-	for (unsigned i = 0; i < PTX_TENSOR_RANK; i++)
-		if (ptx_has(decoder, ranks[i]))
-			return i + 1;
-	return 0;
+	how->map = ptx_address_operand(decoder, &map, false);
+	for (unsigned i = 0; i < how->rank; i++)
+		how->coordinates[i] = ptx_source(decoder, &operand->list[1].list[i], 32);
+	return decoder->error;
 }
 
 // cp.async.bulk.tensor.2d.shared::cluster.global… [to], [map, {x, y}], [mbarrier](, mask)(, policy)
 // cp.async.bulk.tensor.2d.global.shared::cta… [map, {x, y}], [from](, policy)
 int ptx_decode_tensor(struct ptx_decoder *decoder)
 {
-	const struct ptx_instruction *instruction = decoder->instruction;
-	struct tensor_op *how = ptx_keep(decoder, sizeof *how);
-	unsigned policy = ptx_has(decoder, "L2::cache_hint");
+	static const char *const ranks[PTX_TENSOR_RANK] = {"1d", "2d", "3d", "4d", "5d"};
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	struct tensor_op *how = ptx_allocate(decoder, sizeof *how);
+	unsigned has_policy = ptx_has(decoder, "L2::cache_hint");
+	unsigned rank = ptx_find_modifier(decoder, ranks, PTX_TENSOR_RANK);
 
 	if (!how)
 		return -ENOMEM;
-	how->rank = (uint8_t)find_rank(decoder);
+	how->rank = (uint8_t)(rank + 1);
 	how->store = ptx_has(decoder, "bulk_group");
-	how->target.counted = ptx_has(decoder, "mbarrier::complete_tx::bytes");
-	if (!how->rank || how->store == how->target.counted)
+	if (rank == PTX_TENSOR_RANK || how->store == ptx_has(decoder, "mbarrier::complete_tx::bytes"))
 		return ptx_malformed(decoder, "no such copy");
-	int r = ptx_wants(decoder, how->store ? 2 + policy : 3 + ptx_has(decoder, "multicast::cluster") + policy);
-	if (r == 0)
-		r = decode_place(decoder, &instruction->operands[!how->store], how);
-	if (r == 0 && how->store)
-		r = ptx_bulk_end_decode(decoder, &instruction->operands[1], true, &how->target.memory);
-	else if (r == 0)
-		r = ptx_bulk_target_decode(decoder, &instruction->operands[0], 2, &how->target);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_tensor);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = how;
-	return 0;
+	if (ptx_expect_operands(decoder, how->store ? 2 + has_policy
+						    : 3 + ptx_has(decoder, "multicast::cluster") + has_policy))
+		return decoder->error;
+	decode_coordinates(decoder, &operands[!how->store], how);
+	if (how->store)
+		how->target.memory = ptx_address_operand(decoder, &operands[1], true);
+	else
+		how->target = ptx_bulk_target_operand(decoder, &operands[0], 2);
+	return ptx_emit(decoder, (struct ptx_op){.run = op_tensor, .data = how});
 }

@@ -1,15 +1,13 @@
-// tex, tld4 and txq: which texture, where, and the registers of the result.
+// tex and tld4: the texture, the coordinates, and the registers of the result.
 #include <errno.h>
 
-#include "sim/ptx/decode.h"
 #include "sim/ptx/half.h"
 #include "sim/ptx/op_image.h"
-#include "sim/ptx/sample.h"
 
 enum level_mode { LEVEL_BASE, LEVEL_GIVEN, LEVEL_GRADIENT };
 
 struct texture_op {
-	struct ptx_image_place place;
+	struct ptx_image_address address;
 	enum level_mode mode;
 	bool gathers;
 	unsigned component;
@@ -22,7 +20,7 @@ struct texture_op {
 	ptx_ref results[4], resident; // PTX_NO_REF: sink
 };
 
-static double lane_number(const struct ptx_warp *warp, ptx_ref ref, unsigned lane, bool is_integer)
+static double read_number(const struct ptx_warp *warp, ptx_ref ref, unsigned lane, bool is_integer)
 {
 	uint32_t bits = ptx_operand32(warp, ref)[lane];
 	float value;
@@ -38,10 +36,10 @@ static double find_level(const struct texture_op *how, const struct ptx_sample *
 	if (how->mode == LEVEL_BASE)
 		return 0;
 	if (how->mode == LEVEL_GIVEN)
-		return lane_number(sample->warp, how->level, sample->lane, how->place.is_integer);
+		return read_number(sample->warp, how->level, sample->lane, how->address.is_integer);
 	for (int i = 0; i < 2; i++)
-		for (unsigned axis = 0; axis < how->place.axes; axis++)
-			changes[i][axis] = lane_number(sample->warp, how->gradient[i][axis], sample->lane, false);
+		for (unsigned axis = 0; axis < how->address.axes; axis++)
+			changes[i][axis] = read_number(sample->warp, how->gradient[i][axis], sample->lane, false);
 	return ptx_sample_level(sample, changes[0], changes[1]);
 }
 
@@ -75,28 +73,29 @@ static const struct ptx_op *op_texture(struct ptx_warp *warp, const struct ptx_o
 		struct ptx_sample sample = {.warp = warp,
 					    .op = op,
 					    .lane = lane,
-					    .geometry = how->place.geometry,
-					    .is_integer = how->place.is_integer};
-		sample.texture = ptx_texture_get(warp, op, lane, ptx_operand64(warp, how->place.object)[lane], false);
+					    .geometry = how->address.geometry,
+					    .is_integer = how->address.is_integer};
+		uint64_t object = ptx_operand64(warp, how->address.object)[lane];
+		sample.texture = ptx_texture_find(warp, op, lane, object, false);
 		if (!sample.texture)
 			return NULL;
-		for (unsigned axis = 0; axis < how->place.axes; axis++) {
+		for (unsigned axis = 0; axis < how->address.axes; axis++) {
 			sample.coordinate[axis] =
-				lane_number(warp, how->place.coordinates[axis], lane, how->place.is_integer);
+				read_number(warp, how->address.coordinates[axis], lane, how->address.is_integer);
 			sample.offset[axis] = how->offset[axis];
 		}
-		if (how->place.is_layered)
-			sample.layer = ptx_operand32(warp, how->place.layer)[lane];
+		if (how->address.is_layered)
+			sample.layer = ptx_operand32(warp, how->address.layer)[lane];
 		sample.level = find_level(how, &sample);
 		struct ptx_texel texel =
 			how->gathers ? ptx_sample_gather(&sample, how->component) : ptx_sample_read(&sample);
-		if (sample.failed)
+		if (sample.has_failed)
 			return NULL;
 		store_texel(warp, how, lane, &texel);
-		present |= sample.missing ? 0 : 1u << lane;
+		present |= sample.is_missing ? 0 : 1u << lane;
 	}
 	if (how->has_resident)
-		*ptx_operand32(warp, how->resident) = (*ptx_operand32(warp, how->resident) & ~warp->mask) | present;
+		ptx_set_predicate(warp, how->resident, present);
 	return op + 1;
 }
 
@@ -104,11 +103,8 @@ static int decode_results(struct ptx_decoder *decoder, struct texture_op *how)
 {
 	const struct ptx_operand *vector = &decoder->instruction->operands[0];
 	struct ptx_type type = {0};
-	unsigned have;
-	int r = 0;
 
-	for (unsigned i = 1; i < decoder->part_count && !type.bits; i++) // the first is the result's
-		ptx_type_find(decoder->parts[i].text, decoder->parts[i].length, &type);
+	ptx_first_type(decoder, &type);
 	how->is_pair = ptx_has(decoder, "f16x2");
 	how->is_half = how->is_pair || (type.class == 'f' && type.bits == 16);
 	how->bits = type.bits;
@@ -116,18 +112,12 @@ static int decode_results(struct ptx_decoder *decoder, struct texture_op *how)
 		return ptx_malformed(decoder, "no such type of a result");
 	if (vector->kind != PTX_OPERAND_VECTOR || vector->count != (how->is_pair ? 2 : 4))
 		return ptx_malformed(decoder, "the result is a vector of another length");
-	for (unsigned i = 0; i < vector->count && r == 0; i++) {
-		if (vector->list[i].kind == PTX_OPERAND_SINK)
-			continue;
-		r = ptx_destination(decoder, &vector->list[i], how->bits, &how->results[i], &have);
-		if (r == 0 && have != how->bits)
-			r = ptx_malformed(decoder, "a result's register is too wide");
-	}
-	if (r == 0 && vector->second) {
-		how->has_resident = true;
-		r = ptx_destination(decoder, vector->second, 1, &how->resident, &have);
-	}
-	return r;
+	for (unsigned i = 0; i < vector->count; i++)
+		how->results[i] = ptx_destination_or_sink(decoder, &vector->list[i], how->bits);
+	how->has_resident = vector->second;
+	if (how->has_resident)
+		how->resident = ptx_destination(decoder, vector->second, 1);
+	return decoder->error;
 }
 
 static int decode_gradient(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned axes,
@@ -135,21 +125,22 @@ static int decode_gradient(struct ptx_decoder *decoder, const struct ptx_operand
 {
 	const struct ptx_operand *list = operand->kind == PTX_OPERAND_VECTOR ? operand->list : operand;
 	unsigned count = operand->kind == PTX_OPERAND_VECTOR ? operand->count : 1;
-	int r = count < axes ? ptx_malformed(decoder, "a gradient is too short") : 0;
 
-	for (unsigned i = 0; i < axes && r == 0; i++)
-		r = ptx_source(decoder, &list[i], 32, &ret_refs[i]);
-	return r;
+	if (count < axes)
+		return ptx_malformed(decoder, "a gradient is too short");
+	for (unsigned i = 0; i < axes; i++)
+		ret_refs[i] = ptx_source(decoder, &list[i], 32);
+	return decoder->error;
 }
 
-// The offsets are literals in a vector.
+// Decodes a vector of literals that are added to the texel numbers.
 static int decode_offset(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct texture_op *how)
 {
 	if (operand->kind != PTX_OPERAND_VECTOR)
-		return PTX_REFUSED; // a value to compare depths with, or an offset in a register
-	for (unsigned i = 0; i < operand->count && i < how->place.axes; i++) {
+		return ptx_fail(decoder, PTX_REFUSED); // a depth to compare with, or an offset in a register
+	for (unsigned i = 0; i < operand->count && i < how->address.axes; i++) {
 		if (operand->list[i].kind != PTX_OPERAND_INTEGER)
-			return PTX_REFUSED;
+			return ptx_fail(decoder, PTX_REFUSED);
 		how->offset[i] = (int32_t)operand->list[i].value;
 	}
 	return 0;
@@ -159,47 +150,36 @@ static int decode_component(struct ptx_decoder *decoder, struct texture_op *how)
 {
 	static const char *const names[] = {"r", "g", "b", "a"};
 
-	for (unsigned i = 0; i < 4; i++)
-		if (ptx_has(decoder, names[i])) {
-			how->component = i;
-			return 0;
-		}
-	return ptx_malformed(decoder, "no component");
+	how->component = ptx_find_modifier(decoder, names, 4);
+	return how->component < 4 ? 0 : ptx_malformed(decoder, "no component");
 }
 
 // tex{.mode}.geometry.v4.type.ctype d{|p}, [a, c]{, level or gradients}{, offset}; tld4.component.geometry…
 int ptx_decode_texture(struct ptx_decoder *decoder)
 {
-	const struct ptx_instruction *instruction = decoder->instruction;
-	struct texture_op *how = ptx_keep(decoder, sizeof *how);
-	unsigned at = 2;
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	uint32_t count = decoder->instruction->operand_count, at = 2;
+	struct texture_op *how = ptx_allocate(decoder, sizeof *how);
 
 	if (!how)
 		return -ENOMEM;
-	if (instruction->operand_count < 2)
-		return ptx_wants(decoder, 2);
-	how->gathers = instruction->opcode[1] == 'l';
+	how->gathers = decoder->instruction->opcode[1] == 'l';
 	how->mode = ptx_has(decoder, "level") ? LEVEL_GIVEN : ptx_has(decoder, "grad") ? LEVEL_GRADIENT : LEVEL_BASE;
-	int r = ptx_decode_image_place(decoder, &instruction->operands[1], &how->place);
-	if (r == 0)
-		r = decode_results(decoder, how);
-	if (r == 0 && how->gathers)
-		r = decode_component(decoder, how);
-	unsigned more = how->mode == LEVEL_GIVEN ? 1 : how->mode == LEVEL_GRADIENT ? 2 : 0;
-	if (r == 0 && instruction->operand_count < at + more)
-		r = ptx_wants(decoder, at + more);
-	if (r == 0 && how->mode == LEVEL_GIVEN)
-		r = ptx_source(decoder, &instruction->operands[at], 32, &how->level);
-	for (unsigned i = 0; i < 2 && r == 0 && how->mode == LEVEL_GRADIENT; i++)
-		r = decode_gradient(decoder, &instruction->operands[at + i], how->place.axes, how->gradient[i]);
-	at += more;
-	if (r == 0 && instruction->operand_count > at)
-		r = decode_offset(decoder, &instruction->operands[at++], how);
-	if (r == 0 && instruction->operand_count > at)
-		return PTX_REFUSED;
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_texture);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = how;
-	return 0;
+	unsigned level_operands = how->mode == LEVEL_GIVEN ? 1 : how->mode == LEVEL_GRADIENT ? 2 : 0;
+	if (count < at + level_operands)
+		return ptx_expect_operands(decoder, at + level_operands);
+	how->address = ptx_image_address_operand(decoder, &operands[1]);
+	decode_results(decoder, how);
+	if (how->gathers)
+		decode_component(decoder, how);
+	if (how->mode == LEVEL_GIVEN)
+		how->level = ptx_source(decoder, &operands[at], 32);
+	for (unsigned i = 0; i < 2 && how->mode == LEVEL_GRADIENT; i++)
+		decode_gradient(decoder, &operands[at + i], how->address.axes, how->gradient[i]);
+	at += level_operands;
+	if (count > at)
+		decode_offset(decoder, &operands[at], how);
+	if (count > at + 1)
+		ptx_fail(decoder, PTX_REFUSED);
+	return ptx_emit(decoder, (struct ptx_op){.run = op_texture, .data = how});
 }

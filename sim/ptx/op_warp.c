@@ -1,10 +1,11 @@
-// What the lanes of a warp do together: they wait for the lanes of the member mask first.
-#include <errno.h>
+// Operations of all lanes of a member mask: they wait for each other first.
+#include <string.h>
 
 #include "sim/ptx/decode.h"
+#include "sim/ptx/engine.h"
 
-// Lanes that wait elsewhere with the same mask count as present: then all may go on.
-static bool others_wait(struct ptx_warp *warp, uint32_t wanted)
+// Returns whether all lanes of `wanted` are here or wait elsewhere with the same mask. Then those that wait may go on.
+static bool release_others(struct ptx_warp *warp, uint32_t wanted)
 {
 	uint32_t here = warp->active;
 
@@ -41,12 +42,12 @@ bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_
 	}
 	if (ready == warp->active)
 		return true;
-	if (ready) { // the rest come again, as a group of their own
+	if (ready) { // the rest repeat the operation, as a group of their own
 		warp->mask = ready;
 		ptx_warp_split(warp, op, op);
 		return true;
 	}
-	if (!differ && others_wait(warp, wanted))
+	if (!differ && release_others(warp, wanted))
 		return true;
 	ptx_group(warp)->state = PTX_GROUP_SYNC;
 	ptx_group(warp)->wait_mask = differ ? 0 : wanted;
@@ -54,7 +55,7 @@ bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_
 	return false;
 }
 
-const struct ptx_op *ptx_warp_met(struct ptx_warp *warp, const struct ptx_op *op)
+const struct ptx_op *ptx_warp_continue(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	return warp->group_count == 1 ? op + 1 : ptx_warp_leave(warp, op + 1);
 }
@@ -86,11 +87,9 @@ static const struct ptx_op *op_shuffle(struct ptx_warp *warp, const struct ptx_o
 	}
 	PTX_FOR_LANES(lane, warp->mask)
 		d[lane] = result[lane];
-	if (op->e != PTX_NO_REF) {
-		uint32_t *e = ptx_operand32(warp, op->e);
-		*e = (*e & ~warp->mask) | inside;
-	}
-	return ptx_warp_met(warp, op);
+	if (op->e != PTX_NO_REF)
+		ptx_set_predicate(warp, op->e, inside);
+	return ptx_warp_continue(warp, op);
 }
 
 enum vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
@@ -99,24 +98,23 @@ static const struct ptx_op *op_vote(struct ptx_warp *warp, const struct ptx_op *
 {
 	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
-	uint32_t yes = *ptx_operand32(warp, op->a), result = 0;
+	uint32_t values = *ptx_operand32(warp, op->a), result = 0;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
 	uint32_t ballots[PTX_LANES];
 	PTX_FOR_LANES(lane, warp->mask) {
-		uint32_t set = masks[lane] & warp->mask, said = set & yes;
-		bool is = op->immediate == VOTE_ALL   ? said == set
-			  : op->immediate == VOTE_ANY ? said != 0
-						      : said == set || said == 0;
-		result |= (uint32_t)is << lane;
-		ballots[lane] = said;
+		uint32_t set = masks[lane] & warp->mask, ballot = set & values;
+		bool is_true = op->immediate == VOTE_ALL   ? ballot == set
+			       : op->immediate == VOTE_ANY ? ballot != 0
+							   : ballot == set || ballot == 0;
+		result |= (uint32_t)is_true << lane;
+		ballots[lane] = ballot;
 	}
-	uint32_t *d = ptx_operand32(warp, op->d);
 	if (op->immediate == VOTE_BALLOT)
 		PTX_FOR_LANES(lane, warp->mask)
-			d[lane] = ballots[lane];
+			ptx_operand32(warp, op->d)[lane] = ballots[lane];
 	else
-		*d = (*d & ~warp->mask) | result;
-	return ptx_warp_met(warp, op);
+		ptx_set_predicate(warp, op->d, result);
+	return ptx_warp_continue(warp, op);
 }
 
 static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op *op)
@@ -138,18 +136,16 @@ static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op 
 	}
 	PTX_FOR_LANES(lane, warp->mask)
 		ptx_operand32(warp, op->d)[lane] = result[lane];
-	if (op->e != PTX_NO_REF) {
-		uint32_t *e = ptx_operand32(warp, op->e);
-		*e = (*e & ~warp->mask) | agreed;
-	}
-	return ptx_warp_met(warp, op);
+	if (op->e != PTX_NO_REF)
+		ptx_set_predicate(warp, op->e, agreed);
+	return ptx_warp_continue(warp, op);
 }
 
 enum redux { REDUX_ADD, REDUX_AND, REDUX_OR, REDUX_XOR, REDUX_MIN_U, REDUX_MAX_U, REDUX_MIN_S, REDUX_MAX_S };
 
-static uint32_t reduce(enum redux how, uint32_t x, uint32_t y)
+static uint32_t compute_redux(enum redux kind, uint32_t x, uint32_t y)
 {
-	switch (how) {
+	switch (kind) {
 	case REDUX_ADD: return x + y;
 	case REDUX_AND: return x & y;
 	case REDUX_OR: return x | y;
@@ -170,12 +166,12 @@ static const struct ptx_op *op_redux(struct ptx_warp *warp, const struct ptx_op 
 	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t set = masks[lane] & warp->mask, value = a[lane];
 		for (uint32_t rest = set & ~(1u << lane); rest; rest &= rest - 1)
-			value = reduce(op->immediate, value, a[__builtin_ctz(rest)]);
+			value = compute_redux(op->immediate, value, a[__builtin_ctz(rest)]);
 		result[lane] = value;
 	}
 	PTX_FOR_LANES(lane, warp->mask)
 		ptx_operand32(warp, op->d)[lane] = result[lane];
-	return ptx_warp_met(warp, op);
+	return ptx_warp_continue(warp, op);
 }
 
 static const struct ptx_op *op_activemask(struct ptx_warp *warp, const struct ptx_op *op)
@@ -190,7 +186,7 @@ static const struct ptx_op *op_elect(struct ptx_warp *warp, const struct ptx_op 
 	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
-	uint32_t leaders[PTX_LANES], elected = 0, *e = ptx_operand32(warp, op->e);
+	uint32_t leaders[PTX_LANES], elected = 0;
 	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t set = masks[lane] & warp->mask;
 		leaders[lane] = set ? (uint32_t)__builtin_ctz(set) : lane;
@@ -198,69 +194,61 @@ static const struct ptx_op *op_elect(struct ptx_warp *warp, const struct ptx_op 
 	}
 	PTX_FOR_LANES(lane, warp->mask)
 		ptx_operand32(warp, op->d)[lane] = leaders[lane];
-	*e = (*e & ~warp->mask) | elected;
-	return ptx_warp_met(warp, op);
+	ptx_set_predicate(warp, op->e, elected);
+	return ptx_warp_continue(warp, op);
 }
 
 const struct ptx_op *ptx_op_warp_barrier(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_met(warp, op) : NULL;
+	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_continue(warp, op) : NULL;
 }
 
-static unsigned choose(const struct ptx_decoder *decoder, const char *const *names, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (ptx_has(decoder, names[i]))
-			return i;
-	return count;
-}
-
-// d[|p], a, …, membermask: the shape they share. `bits` are the sources', 0 ends them.
+// Decodes d[|p], a, …, membermask: what all these instructions have. `bits`: of the sources; 0 ends them.
 static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsigned d_bits, const unsigned bits[4],
 			     uint32_t immediate)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
-	ptx_ref refs[PTX_OPERANDS] = {0};
-	struct ptx_op resize;
-	unsigned count = 0, have;
-	int r;
+	struct ptx_op op = {.run = run, .immediate = immediate};
+	unsigned count = 0;
 
-	if (!ptx_has(decoder, "sync"))
-		return PTX_REFUSED;
 	while (count < 4 && bits[count])
 		count++;
-	r = ptx_wants(decoder, 1 + count);
-	for (unsigned i = 0; i < count && r == 0; i++)
-		r = ptx_source(decoder, &operands[1 + i], bits[i], &refs[2 + i]);
-	if (r == 0)
-		r = ptx_destination_resized(decoder, &operands[0], d_bits, &refs[0], &resize);
-	if (r == 0 && operands[0].second)
-		r = ptx_destination(decoder, operands[0].second, 1, &refs[1], &have);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, run);
-	if (!op)
-		return r ? r : -ENOMEM;
-	memcpy(op->refs, refs, sizeof refs);
-	op->immediate = immediate;
-	return ptx_emit_resize(decoder, &resize);
+	if (ptx_expect_operands(decoder, 1 + count))
+		return decoder->error;
+	for (unsigned i = 0; i < count; i++)
+		op.refs[2 + i] = ptx_source(decoder, &operands[1 + i], bits[i]);
+	if (operands[0].second)
+		op.e = ptx_destination(decoder, operands[0].second, 1);
+	return ptx_emit_extended(decoder, op, &operands[0], d_bits);
+}
+
+// Shuffles, votes, matches and reductions without .sync are of devices that are older than any simulated one.
+static bool is_sync(const struct ptx_decoder *decoder)
+{
+	return ptx_has(decoder, "sync");
 }
 
 int ptx_decode_shuffle(struct ptx_decoder *decoder)
 {
 	static const char *const modes[] = {"up", "down", "bfly", "idx"};
-	unsigned mode = choose(decoder, modes, 4);
+	unsigned mode = ptx_find_modifier(decoder, modes, 4);
 
 	if (mode == 4)
 		return ptx_malformed(decoder, "no mode");
+	if (!is_sync(decoder))
+		return PTX_REFUSED;
 	return decode_collective(decoder, op_shuffle, 32, (const unsigned[4]){32, 32, 32, 32}, mode);
 }
 
 int ptx_decode_vote(struct ptx_decoder *decoder)
 {
 	static const char *const modes[] = {"all", "any", "uni", "ballot"};
-	unsigned mode = choose(decoder, modes, 4);
+	unsigned mode = ptx_find_modifier(decoder, modes, 4);
 
 	if (mode == 4)
 		return ptx_malformed(decoder, "no mode");
+	if (!is_sync(decoder))
+		return PTX_REFUSED;
 	return decode_collective(decoder, op_vote, mode == VOTE_BALLOT ? 32 : 1, (const unsigned[4]){1, 32}, mode);
 }
 
@@ -270,6 +258,8 @@ int ptx_decode_match(struct ptx_decoder *decoder)
 
 	if (!ptx_last_type(decoder, &type) || type.bits < 32 || type.bits > 64)
 		return ptx_malformed(decoder, "no type");
+	if (!is_sync(decoder))
+		return PTX_REFUSED;
 	return decode_collective(decoder, op_match, 32, (const unsigned[4]){type.bits, 32},
 				 type.bits | ptx_has(decoder, "all"));
 }
@@ -277,51 +267,38 @@ int ptx_decode_match(struct ptx_decoder *decoder)
 int ptx_decode_redux(struct ptx_decoder *decoder)
 {
 	static const char *const modes[] = {"add", "and", "or", "xor", "min", "max"};
-	unsigned mode = choose(decoder, modes, 6);
+	unsigned mode = ptx_find_modifier(decoder, modes, 6);
 	struct ptx_type type;
 
 	if (mode == 6 || !ptx_last_type(decoder, &type) || type.bits != 32)
 		return ptx_malformed(decoder, "no such reduction");
-	if (type.class == 'f')
+	if (type.class == 'f' || !is_sync(decoder))
 		return PTX_REFUSED;
 	if (mode >= 4 && type.class == 's')
 		mode += 2;
 	return decode_collective(decoder, op_redux, 32, (const unsigned[4]){32, 32}, mode);
 }
 
+// elect.sync d|p, membermask
 int ptx_decode_elect(struct ptx_decoder *decoder)
 {
-	if (decoder->instruction->operand_count == 0 || !decoder->instruction->operands[0].second)
+	const struct ptx_operand *operands = decoder->instruction->operands;
+
+	if (decoder->instruction->operand_count == 0 || !operands[0].second)
 		return ptx_malformed(decoder, "no predicate");
-	ptx_ref d, e, b;
-	unsigned have;
-	int r = ptx_wants(decoder, 2);
-	if (r == 0)
-		r = ptx_source(decoder, &decoder->instruction->operands[1], 32, &b);
-	if (r == 0)
-		r = ptx_destination(decoder, &decoder->instruction->operands[0], 32, &d, &have);
-	if (r == 0)
-		r = ptx_destination(decoder, decoder->instruction->operands[0].second, 1, &e, &have);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_elect);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->d = d;
-	op->e = e;
-	op->b = b;
-	return 0;
+	if (ptx_expect_operands(decoder, 2))
+		return decoder->error;
+	return ptx_emit(decoder, (struct ptx_op){.run = op_elect,
+						 .b = ptx_source(decoder, &operands[1], 32),
+						 .d = ptx_destination(decoder, &operands[0], 32),
+						 .e = ptx_destination(decoder, operands[0].second, 1)});
 }
 
 int ptx_decode_activemask(struct ptx_decoder *decoder)
 {
-	ptx_ref d;
-	unsigned have;
-	int r = ptx_wants(decoder, 1);
-
-	if (r == 0)
-		r = ptx_destination(decoder, &decoder->instruction->operands[0], 32, &d, &have);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_activemask);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->d = d;
-	return 0;
+	if (ptx_expect_operands(decoder, 1))
+		return decoder->error;
+	return ptx_emit(decoder, (struct ptx_op){
+					 .run = op_activemask,
+					 .d = ptx_destination(decoder, &decoder->instruction->operands[0], 32)});
 }

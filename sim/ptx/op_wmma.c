@@ -1,5 +1,5 @@
-// wmma.load and wmma.store: a matrix in memory, and its fragments in a warp's registers. Which lane has which element
-// is the implementation's choice; here it is as mma has it.
+// wmma.load and wmma.store: between a matrix in memory and its fragments in a warp's registers. PTX leaves open which
+// lane has which element; here it is the layout of mma.
 #include "sim/ptx/matrix.h"
 
 #include <errno.h>
@@ -10,23 +10,22 @@ struct wmma_op {
 	struct ptx_fragment fragment;
 	unsigned named; // registers; those beyond the fragment's own repeat them
 	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
-	int64_t offset;
-	uint8_t address_bits;
-	bool shared, store;
-	bool by_column; // the rows of the fragment are not those of memory
+	struct ptx_address address;
+	bool store;
+	bool by_column;	     // a row of the fragment is a column in memory
 	uint8_t stride_bits; // of an element that the stride counts
-	uint32_t stride;     // if the text has none
+	uint32_t stride;     // if the instruction has no operand for it
 };
 
-// The host addresses of the lines (rows or columns) in memory.
+// Finds the host addresses of the lines (rows or columns) in memory. Returns false after a fault.
 static bool find_lines(struct ptx_warp *warp, const struct ptx_op *op, uint8_t *lines[LINES_MOST])
 {
 	const struct wmma_op *how = op->data;
 	const struct ptx_fragment *fragment = &how->fragment;
-	unsigned lane = (unsigned)__builtin_ctz(warp->mask), bytes = fragment->bits / 8u;
+	unsigned lane = ptx_first_lane(warp->mask), bytes = fragment->bits / 8u;
 	unsigned count = how->by_column ? fragment->columns : fragment->rows;
 	unsigned length = (how->by_column ? fragment->rows : fragment->columns) * bytes;
-	uint64_t at = ptx_lane_address(warp, op->a, how->address_bits, lane, how->offset, how->shared);
+	uint64_t at = ptx_lane_address(warp, &how->address, lane);
 	uint64_t stride = op->b == PTX_NO_REF ? how->stride : ptx_operand32(warp, op->b)[lane];
 
 	for (unsigned line = 0; line < count; line++) {
@@ -75,10 +74,10 @@ static const struct ptx_op *op_wmma(struct ptx_warp *warp, const struct ptx_op *
 		PTX_FOR_LANES(lane, warp->mask)
 			move_element(warp, how, i, lane, lines);
 	warp->worker->changes += how->store;
-	return ptx_warp_met(warp, op);
+	return ptx_warp_continue(warp, op);
 }
 
-// Fragments of 4 bits are moved as words, as those of single bits are.
+// Makes a fragment. Elements of 4 bits are moved as words, like single bits.
 static struct ptx_fragment make_fragment(char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	unsigned by_words[3] = {shape[0], shape[1], shape[2] * 4};
@@ -88,19 +87,19 @@ static struct ptx_fragment make_fragment(char matrix, enum ptx_element type, con
 				 PTX_LAYOUT_GROUPS);
 }
 
-static int decode_registers(struct ptx_decoder *decoder, struct wmma_op *how, const struct ptx_operand *operand)
+static void decode_registers(struct ptx_decoder *decoder, struct wmma_op *how, const struct ptx_operand *operand)
 {
-	unsigned bits = 8 * ptx_fragment_bytes(&how->fragment);
-
-	if (!how->store)
-		return ptx_fragment_destinations(decoder, operand, how->named, bits, how->refs);
-	int r = ptx_fragment_sources(decoder, operand, how->named, &how->fragment);
+	if (!how->store) {
+		ptx_fragment_destinations(decoder, operand, how->named, 8 * ptx_fragment_bytes(&how->fragment),
+					  how->refs);
+		return;
+	}
+	ptx_fragment_sources(decoder, operand, how->named, &how->fragment);
 	memcpy(how->refs, how->fragment.refs, sizeof how->refs);
-	return r;
 }
 
-// Of an accumulator of the type: some shape has to have it.
-static bool suits(char matrix, enum ptx_element type, const unsigned shape[3])
+// Returns whether wmma has the matrix. An accumulator's type is known if a multiplicand of the shape sums up in it.
+static bool is_known(char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	static const enum ptx_element multiplicands[PTX_ELEMENTS][3] = {
 		[PTX_ELEMENT_F16] = {PTX_ELEMENT_F16, PTX_ELEMENT_F16, PTX_ELEMENT_F16},
@@ -122,9 +121,8 @@ static bool suits(char matrix, enum ptx_element type, const unsigned shape[3])
 static int decode_move(struct ptx_decoder *decoder, char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
-	struct wmma_op *how = ptx_keep(decoder, sizeof *how);
-	ptx_ref a, b = PTX_NO_REF, everybody;
-	unsigned bits = 64;
+	bool has_stride = decoder->instruction->operand_count == 3;
+	struct wmma_op *how = ptx_allocate(decoder, sizeof *how);
 
 	if (!how)
 		return -ENOMEM;
@@ -136,29 +134,20 @@ static int decode_move(struct ptx_decoder *decoder, char matrix, enum ptx_elemen
 			   : how->fragment.bits;
 	how->stride = (how->by_column ? how->fragment.rows : how->fragment.columns) * how->fragment.bits /
 		      how->stride_bits;
-	how->shared = ptx_named_space(decoder) == PTX_SPACE_SHARED;
 	if (how->by_column && how->stride_bits < 8)
 		return ptx_malformed(decoder, "no such layout");
-	int r = decoder->instruction->operand_count == 3 ? 0 : ptx_wants(decoder, 2);
-	if (r == 0)
-		r = ptx_address_source(decoder, &operands[!how->store], &a, &bits, &how->offset);
-	how->address_bits = (uint8_t)bits;
-	if (r == 0)
-		r = decode_registers(decoder, how, &operands[how->store]);
-	if (r == 0 && decoder->instruction->operand_count == 3)
-		r = ptx_source(decoder, &operands[2], 32, &b);
-	if (r == 0)
-		r = ptx_constant(decoder, UINT32_MAX, 0, 32, &everybody);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_wmma);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->data = how;
-	op->a = a;
-	op->b = b;
-	op->c = everybody;
-	return 0;
+	if (!has_stride && ptx_expect_operands(decoder, 2))
+		return decoder->error;
+	how->address = ptx_address_operand(decoder, &operands[!how->store],
+					   ptx_named_space(decoder) == PTX_SPACE_SHARED);
+	decode_registers(decoder, how, &operands[how->store]);
+	return ptx_emit(decoder, (struct ptx_op){.run = op_wmma,
+						 .data = how,
+						 .b = has_stride ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,
+						 .c = ptx_constant(decoder, UINT32_MAX, 0, 32)});
 }
 
+// wmma.load.a d, [a]{, stride}; wmma.store.d [a], d{, stride}; wmma.mma
 int ptx_decode_wmma(struct ptx_decoder *decoder)
 {
 	char matrix = ptx_has(decoder, "a") ? 'a' : ptx_has(decoder, "b") ? 'b' : 'c';
@@ -168,7 +157,7 @@ int ptx_decode_wmma(struct ptx_decoder *decoder)
 	if (ptx_has(decoder, "mma"))
 		return ptx_decode_mma(decoder);
 	if ((!ptx_has(decoder, "load") && !ptx_has(decoder, "store")) || !ptx_matrix_shape(decoder, shape) ||
-	    !ptx_element_next(decoder, &at, &type) || !suits(matrix, type, shape))
+	    !ptx_element_find(decoder, &at, &type) || !is_known(matrix, type, shape))
 		return PTX_REFUSED;
 	return decode_move(decoder, matrix, type, shape);
 }

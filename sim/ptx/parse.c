@@ -1,4 +1,4 @@
-// Module scope: directives, variables, function headings.
+// Parses module scope: directives and function headings.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +36,8 @@ void ptx_parse_skip_line(struct ptx_parser *parser)
 		ptx_lexer_next(&parser->lexer);
 }
 
-// .section .debug_info { … }: nothing in it concerns execution.
-int ptx_parse_skip_section(struct ptx_parser *parser)
+// Skips .section .debug_info { … }, which has no effect on execution.
+static int skip_section(struct ptx_parser *parser)
 {
 	while (!ptx_token_is(&parser->lexer.token, '{')) {
 		if (parser->lexer.token.kind == PTX_TOKEN_END || parser->lexer.token.kind == PTX_TOKEN_ERROR)
@@ -56,11 +56,11 @@ int ptx_parse_skip_section(struct ptx_parser *parser)
 struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name,
 				     size_t length)
 {
-	struct ptx_symbol *symbol = ptx_arena_take(&parser->module->arena, sizeof *symbol);
+	struct ptx_symbol *symbol = ptx_arena_allocate(&parser->module->arena, sizeof *symbol);
 
 	if (!symbol)
 		return NULL;
-	symbol->name = ptx_arena_text(&parser->module->arena, name, length);
+	symbol->name = ptx_arena_copy_text(&parser->module->arena, name, length);
 	symbol->kind = kind;
 	symbol->vector = 1;
 	symbol->line = parser->lexer.token.line;
@@ -146,7 +146,7 @@ static int parse_parameters(struct ptx_parser *parser, struct ptx_symbol ***ret_
 static int layout_entry_parameters(struct ptx_parser *parser, struct ptx_function *function)
 {
 	struct ptx_parameter *parameters =
-		ptx_arena_take(&parser->module->arena, (function->formal_count + 1) * sizeof *parameters);
+		ptx_arena_allocate(&parser->module->arena, (function->formal_count + 1) * sizeof *parameters);
 	size_t at = 0;
 
 	if (!parameters)
@@ -166,7 +166,7 @@ static int layout_entry_parameters(struct ptx_parser *parser, struct ptx_functio
 	return 0;
 }
 
-// .maxntid 256, 1, 1 and the like: up to three numbers.
+// Parses up to three numbers, as in .maxntid 256, 1, 1.
 static int parse_numbers(struct ptx_parser *parser, uint32_t numbers[3])
 {
 	for (int i = 0; i < 3; i++) {
@@ -182,6 +182,30 @@ static int parse_numbers(struct ptx_parser *parser, uint32_t numbers[3])
 		ptx_lexer_next(&parser->lexer);
 	}
 	return 0;
+}
+
+// Skips .attribute(…), which has no effect.
+static int skip_attribute(struct ptx_parser *parser)
+{
+	struct ptx_token *token = &parser->lexer.token;
+
+	while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END && token->kind != PTX_TOKEN_ERROR)
+		ptx_lexer_next(&parser->lexer);
+	return ptx_parse_mark(parser, ')');
+}
+
+// Stores the numbers of a directive such as .maxntid.
+static void set_limits(struct ptx_function_info *info, const struct ptx_token *name, const uint32_t numbers[3])
+{
+	uint64_t product = (uint64_t)numbers[0] * numbers[1];
+
+	product = product > UINT32_MAX || product * numbers[2] > UINT32_MAX ? UINT32_MAX : product * numbers[2];
+	if (ptx_token_equals(name, ".reqntid"))
+		memcpy(info->required, numbers, sizeof info->required);
+	if (ptx_token_equals(name, ".maxntid") || ptx_token_equals(name, ".reqntid"))
+		info->max_threads = product < 1024 ? (uint32_t)product : 1024;
+	if (ptx_token_equals(name, ".reqnctapercluster"))
+		memcpy(info->cluster, numbers, sizeof info->cluster);
 }
 
 static int parse_function_directives(struct ptx_parser *parser, struct ptx_function *function)
@@ -202,10 +226,7 @@ static int parse_function_directives(struct ptx_parser *parser, struct ptx_funct
 			ptx_lexer_next(&parser->lexer);
 			r = ptx_parse_mark(parser, ';');
 		} else if (ptx_token_equals(&name, ".attribute")) {
-			while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END &&
-			       token->kind != PTX_TOKEN_ERROR)
-				ptx_lexer_next(&parser->lexer);
-			r = ptx_parse_mark(parser, ')');
+			r = skip_attribute(parser);
 		} else if (token->kind == PTX_TOKEN_INTEGER) {
 			r = parse_numbers(parser, numbers);
 		} else {
@@ -214,22 +235,15 @@ static int parse_function_directives(struct ptx_parser *parser, struct ptx_funct
 		}
 		if (r)
 			return r;
-		uint64_t product = (uint64_t)numbers[0] * numbers[1];
-		product = product > UINT32_MAX || product * numbers[2] > UINT32_MAX ? UINT32_MAX : product * numbers[2];
-		if (ptx_token_equals(&name, ".reqntid"))
-			memcpy(function->info.required, numbers, sizeof numbers);
-		if (ptx_token_equals(&name, ".maxntid") || ptx_token_equals(&name, ".reqntid"))
-			function->info.max_threads = product < 1024 ? (uint32_t)product : 1024;
-		if (ptx_token_equals(&name, ".reqnctapercluster"))
-			memcpy(function->info.cluster, numbers, sizeof numbers);
+		set_limits(&function->info, &name, numbers);
 	}
 	return 0;
 }
 
-static struct ptx_function *function_create(struct ptx_parser *parser, struct ptx_symbol *symbol)
+static struct ptx_function *create_function(struct ptx_parser *parser, struct ptx_symbol *symbol)
 {
 	struct ptx_module *module = parser->module;
-	struct ptx_function *function = ptx_arena_take(&module->arena, sizeof *function);
+	struct ptx_function *function = ptx_arena_allocate(&module->arena, sizeof *function);
 
 	if (!function)
 		return NULL;
@@ -247,7 +261,7 @@ static struct ptx_function *function_create(struct ptx_parser *parser, struct pt
 	return function;
 }
 
-static int function_symbol(struct ptx_parser *parser, const struct ptx_symbol *linkage, struct ptx_symbol **ret_symbol)
+static int declare_function(struct ptx_parser *parser, const struct ptx_symbol *linkage, struct ptx_symbol **ret_symbol)
 {
 	struct ptx_token *token = &parser->lexer.token;
 
@@ -271,61 +285,80 @@ static int function_symbol(struct ptx_parser *parser, const struct ptx_symbol *l
 	return 0;
 }
 
-// .entry name (…) directives { … }, or .func (results) name (…) …, with or without a body.
+// Parses a heading up to its body or semicolon: .entry name (…) directives, or .func (results) name (…) directives.
+static int parse_heading(struct ptx_parser *parser, const struct ptx_symbol *linkage, struct ptx_function *heading,
+			 struct ptx_symbol **ret_symbol)
+{
+	struct ptx_token *token = &parser->lexer.token;
+	int r = 0;
+
+	ptx_lexer_next(&parser->lexer);
+	if (ptx_token_equals(token, ".attribute"))
+		r = parse_function_directives(parser, heading);
+	if (r == 0 && !heading->is_entry && ptx_token_is(token, '('))
+		r = parse_parameters(parser, &heading->results, &heading->result_count);
+	if (r)
+		return r;
+	r = declare_function(parser, linkage, ret_symbol);
+	if (r == 0 && ptx_token_is(token, '('))
+		r = parse_parameters(parser, &heading->formals, &heading->formal_count);
+	if (r)
+		return r;
+	return parse_function_directives(parser, heading);
+}
+
+// Makes the heading the definition of the declared function.
+static int define_function(struct ptx_parser *parser, const struct ptx_function *heading, struct ptx_function *function)
+{
+	struct ptx_symbol *symbol = function->symbol;
+	struct ptx_function declared = *function;
+
+	if (function->is_defined)
+		return ptx_syntax(parser->module, parser->lexer.token.line, "'%s' is already defined", symbol->name);
+	*function = *heading;
+	function->symbol = symbol;
+	function->module = declared.module;
+	function->index = declared.index;
+	function->is_address_taken = declared.is_address_taken;
+	function->is_defined = true;
+	function->info.name = symbol->name;
+	function->info.ptx_version = (int)parser->module->version;
+	function->info.target = (int)parser->module->target;
+	symbol->is_extern = false;
+	return heading->is_entry ? layout_entry_parameters(parser, function) : 0;
+}
+
+// Parses a function, with or without a body.
 static int parse_function(struct ptx_parser *parser, bool is_entry, const struct ptx_symbol *linkage)
 {
-	struct ptx_module *module = parser->module;
-	struct ptx_scope *scope = ptx_arena_take(&module->arena, sizeof *scope);
+	struct ptx_scope *scope = ptx_arena_allocate(&parser->module->arena, sizeof *scope);
 	struct ptx_function heading = {
 		.is_entry = is_entry, .scope = scope, .info.max_threads = 1024, .register_bytes = PTX_REGISTER_FIRST};
 	struct ptx_symbol *symbol = NULL;
-	int r = 0;
 
 	if (!scope)
 		return -ENOMEM;
-	ptx_lexer_next(&parser->lexer);
-	if (ptx_token_equals(&parser->lexer.token, ".attribute"))
-		r = parse_function_directives(parser, &heading);
 	scope->parent = parser->file;
 	parser->scope = scope;
 	parser->function = &heading;
-	if (r == 0 && !is_entry && ptx_token_is(&parser->lexer.token, '('))
-		r = parse_parameters(parser, &heading.results, &heading.result_count);
-	if (r == 0)
-		r = function_symbol(parser, linkage, &symbol);
-	if (r == 0 && ptx_token_is(&parser->lexer.token, '('))
-		r = parse_parameters(parser, &heading.formals, &heading.formal_count);
+	int r = parse_heading(parser, linkage, &heading, &symbol);
 	parser->scope = parser->file;
-	if (r == 0)
-		r = parse_function_directives(parser, &heading);
+	parser->function = NULL;
 	if (r)
 		return r;
-	struct ptx_function *function = symbol->function ? symbol->function : function_create(parser, symbol);
+	struct ptx_function *function = symbol->function ? symbol->function : create_function(parser, symbol);
 	if (!function)
 		return -ENOMEM;
 	if (ptx_token_is(&parser->lexer.token, ';')) {
-		parser->function = NULL;
 		ptx_lexer_next(&parser->lexer);
 		return 0;
 	}
-	if (function->is_defined)
-		return ptx_syntax(module, parser->lexer.token.line, "'%s' is already defined", symbol->name);
-	heading.symbol = symbol;
-	heading.module = module;
-	heading.index = function->index;
-	heading.is_address_taken = function->is_address_taken;
-	heading.is_defined = true;
-	heading.info.name = symbol->name;
-	heading.info.ptx_version = (int)module->version;
-	heading.info.target = (int)module->target;
-	symbol->is_extern = false;
-	*function = heading;
+	r = define_function(parser, &heading, function);
+	if (r)
+		return r;
+	parser->scope = scope;
 	parser->function = function;
-	r = is_entry ? layout_entry_parameters(parser, function) : 0;
-	if (r == 0) {
-		parser->scope = scope;
-		r = ptx_parse_body(parser);
-	}
+	r = ptx_parse_body(parser);
 	parser->scope = parser->file;
 	parser->function = NULL;
 	return r;
@@ -361,39 +394,28 @@ static const struct {
 	{".tex", PTX_SPACE_GLOBAL},
 };
 
-static int parse_statement(struct ptx_parser *parser)
+static int parse_address_size(struct ptx_parser *parser)
+{
+	ptx_lexer_next(&parser->lexer);
+	if (parser->lexer.token.kind != PTX_TOKEN_INTEGER || parser->lexer.token.value != 64)
+		return ptx_parse_error(parser, "64");
+	ptx_lexer_next(&parser->lexer);
+	return 0;
+}
+
+int ptx_parse_skip_pragma(struct ptx_parser *parser)
+{
+	ptx_lexer_next(&parser->lexer);
+	ptx_lexer_next(&parser->lexer);
+	return ptx_parse_mark(parser, ';');
+}
+
+// Parses a function or a variable with its linkage.
+static int parse_declaration(struct ptx_parser *parser)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	struct ptx_symbol linkage = {0}, *symbol;
 
-	if (ptx_token_equals(token, ".version"))
-		return parse_version(parser);
-	if (parser->module->version == 0)
-		return ptx_parse_error(parser, ".version");
-	if (ptx_token_equals(token, ".target"))
-		return parse_target(parser);
-	if (ptx_token_equals(token, ".address_size")) {
-		ptx_lexer_next(&parser->lexer);
-		if (token->kind != PTX_TOKEN_INTEGER || token->value != 64)
-			return ptx_parse_error(parser, "64");
-		ptx_lexer_next(&parser->lexer);
-		return 0;
-	}
-	if (parser->module->target == 0)
-		return ptx_parse_error(parser, ".target");
-	if (ptx_token_equals(token, ".file") || ptx_token_equals(token, ".loc")) {
-		ptx_parse_skip_line(parser);
-		return 0;
-	}
-	if (ptx_token_equals(token, ".section"))
-		return ptx_parse_skip_section(parser);
-	if (ptx_token_equals(token, ".alias"))
-		return parse_alias(parser);
-	if (ptx_token_equals(token, ".pragma")) {
-		ptx_lexer_next(&parser->lexer);
-		ptx_lexer_next(&parser->lexer);
-		return ptx_parse_mark(parser, ';');
-	}
 	for (;; ptx_lexer_next(&parser->lexer)) {
 		if (ptx_token_equals(token, ".visible") || ptx_token_equals(token, ".common"))
 			linkage.is_visible = true;
@@ -414,12 +436,39 @@ static int parse_statement(struct ptx_parser *parser)
 	return ptx_parse_error(parser, "a directive of module scope");
 }
 
+static int parse_statement(struct ptx_parser *parser)
+{
+	struct ptx_token *token = &parser->lexer.token;
+
+	if (ptx_token_equals(token, ".version"))
+		return parse_version(parser);
+	if (parser->module->version == 0)
+		return ptx_parse_error(parser, ".version");
+	if (ptx_token_equals(token, ".target"))
+		return parse_target(parser);
+	if (ptx_token_equals(token, ".address_size"))
+		return parse_address_size(parser);
+	if (parser->module->target == 0)
+		return ptx_parse_error(parser, ".target");
+	if (ptx_token_equals(token, ".file") || ptx_token_equals(token, ".loc")) {
+		ptx_parse_skip_line(parser);
+		return 0;
+	}
+	if (ptx_token_equals(token, ".section"))
+		return skip_section(parser);
+	if (ptx_token_equals(token, ".alias"))
+		return parse_alias(parser);
+	if (ptx_token_equals(token, ".pragma"))
+		return ptx_parse_skip_pragma(parser);
+	return parse_declaration(parser);
+}
+
 int ptx_parse(struct ptx_module *module, const char *text, size_t length)
 {
 	struct ptx_parser parser = {.module = module};
 	int r = 0;
 
-	parser.file = ptx_arena_take(&module->arena, sizeof *parser.file);
+	parser.file = ptx_arena_allocate(&module->arena, sizeof *parser.file);
 	if (!parser.file)
 		return -ENOMEM;
 	parser.scope = parser.file;

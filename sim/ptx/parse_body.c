@@ -1,14 +1,16 @@
-// Function bodies: scopes, labels, instructions and their operands.
+// Parses function bodies: scopes, labels, instructions and their operands.
 #include <errno.h>
 #include <string.h>
 
+#include "sim/ptx/source.h"
 #include "sim/ptx/special.h"
 
 enum { SCOPE_DEPTH = 256, OPERAND_DEPTH = 8 };
 
-static int operand(struct ptx_parser *parser, bool is_branch, int depth, struct ptx_operand *ret_operand);
+static int parse_operand(struct ptx_parser *parser, bool is_branch, int depth, struct ptx_operand *ret_operand);
 
-static int operand_list(struct ptx_parser *parser, char end, bool is_branch, int depth, struct ptx_operand *ret_operand)
+static int parse_operand_list(struct ptx_parser *parser, char end, bool is_branch, int depth,
+			      struct ptx_operand *ret_operand)
 {
 	struct ptx_operand *list = NULL;
 	uint32_t count = 0, capacity = 0;
@@ -18,16 +20,16 @@ static int operand_list(struct ptx_parser *parser, char end, bool is_branch, int
 	ptx_lexer_next(&parser->lexer);
 	while (!ptx_token_is(&parser->lexer.token, end)) {
 		if (count == capacity) {
+			capacity = capacity ? capacity * 2 : 4;
 			struct ptx_operand *grown =
-				ptx_arena_take(&parser->module->arena, (capacity ? capacity * 2 : 4) * sizeof *grown);
+				ptx_arena_allocate(&parser->module->arena, capacity * sizeof *grown);
 			if (!grown)
 				return -ENOMEM;
 			if (count)
 				memcpy(grown, list, count * sizeof *grown);
 			list = grown;
-			capacity = capacity ? capacity * 2 : 4;
 		}
-		int r = operand(parser, is_branch, depth + 1, &list[count++]);
+		int r = parse_operand(parser, is_branch, depth + 1, &list[count++]);
 		if (r == 0 && !ptx_token_is(&parser->lexer.token, end))
 			r = ptx_parse_mark(parser, ',');
 		if (r)
@@ -39,7 +41,7 @@ static int operand_list(struct ptx_parser *parser, char end, bool is_branch, int
 	return 0;
 }
 
-// %r12 of a range %r<100>; the digits have no leading zero.
+// Finds the range of a register, such as %r<100> of %r12. The digits have no leading zero.
 static struct ptx_symbol *find_ranged(const struct ptx_scope *scope, const char *name, size_t length,
 				      uint32_t *ret_index)
 {
@@ -87,7 +89,7 @@ static bool find_register(const struct ptx_scope *scope, const char *name, size_
 	return true;
 }
 
-// %r.b0, %r.h1, %r.b7610: bytes or halves of a register.
+// Finds the register of %r.b0, %r.h1 or %r.b7610: bytes or halves of it.
 static bool find_part(const struct ptx_scope *scope, const char *name, size_t length, struct ptx_operand *operand)
 {
 	const char *dot = memchr(name, '.', length);
@@ -97,12 +99,13 @@ static bool find_part(const struct ptx_scope *scope, const char *name, size_t le
 	return operand->partial;
 }
 
-// %tid and its kin as a whole: a vector of their elements.
-static int special_vector(struct ptx_parser *parser, const enum ptx_special elements[4], struct ptx_operand *operand)
+// Makes a vector of the elements of a special register such as %tid.
+static int make_special_vector(struct ptx_parser *parser, const enum ptx_special elements[4],
+			       struct ptx_operand *operand)
 {
 	operand->kind = PTX_OPERAND_VECTOR;
 	operand->count = 4;
-	operand->list = ptx_arena_take(&parser->module->arena, 4 * sizeof *operand->list);
+	operand->list = ptx_arena_allocate(&parser->module->arena, 4 * sizeof *operand->list);
 	if (!operand->list)
 		return -ENOMEM;
 	for (int i = 0; i < 4; i++)
@@ -111,7 +114,7 @@ static int special_vector(struct ptx_parser *parser, const enum ptx_special elem
 	return 0;
 }
 
-static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_operand *operand)
+static int parse_word(struct ptx_parser *parser, bool is_branch, struct ptx_operand *operand)
 {
 	const struct ptx_token *token = &parser->lexer.token;
 	enum ptx_special special, elements[4];
@@ -127,7 +130,7 @@ static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_op
 		operand->kind = PTX_OPERAND_SPECIAL;
 		operand->value = special;
 	} else if (*token->text == '%' && ptx_special_vector(token->text, token->length, elements)) {
-		int r = special_vector(parser, elements, operand);
+		int r = make_special_vector(parser, elements, operand);
 		if (r)
 			return r;
 	} else if (ptx_token_equals(token, "WARP_SZ")) {
@@ -142,7 +145,7 @@ static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_op
 				  token->length > 60 ? 60 : (int)token->length, token->text);
 	} else {
 		operand->kind = PTX_OPERAND_NAME;
-		operand->name = ptx_arena_text(&parser->module->arena, token->text, token->length);
+		operand->name = ptx_arena_copy_text(&parser->module->arena, token->text, token->length);
 		if (!operand->name)
 			return -ENOMEM;
 	}
@@ -150,8 +153,8 @@ static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_op
 	return 0;
 }
 
-// A floating literal or a register with its sign; anything else that is a number is an expression.
-static int operand_number(struct ptx_parser *parser, struct ptx_operand *operand)
+// Parses a floating literal or a register, each with its sign, or an integer expression.
+static int parse_number(struct ptx_parser *parser, struct ptx_operand *operand)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	bool negative = ptx_token_is(token, '-');
@@ -161,7 +164,7 @@ static int operand_number(struct ptx_parser *parser, struct ptx_operand *operand
 		ptx_lexer_next(&ahead);
 	if (negative && ahead.token.kind == PTX_TOKEN_WORD && *ahead.token.text == '%') {
 		ptx_lexer_next(&parser->lexer);
-		int r = operand_word(parser, false, operand);
+		int r = parse_word(parser, false, operand);
 		operand->partial = true;
 		return r;
 	}
@@ -178,10 +181,10 @@ static int operand_number(struct ptx_parser *parser, struct ptx_operand *operand
 	return 0;
 }
 
-static int operand_address(struct ptx_parser *parser, int depth, struct ptx_operand *ret_operand)
+static int parse_address(struct ptx_parser *parser, int depth, struct ptx_operand *ret_operand)
 {
 	ret_operand->kind = PTX_OPERAND_ADDRESS;
-	int r = operand_list(parser, ']', false, depth, ret_operand);
+	int r = parse_operand_list(parser, ']', false, depth, ret_operand);
 	if (r == 0 && ret_operand->count == 0)
 		return ptx_syntax(parser->module, parser->lexer.token.line, "empty address");
 	if (r == 0 && ptx_token_equals(&parser->lexer.token, ".unified"))
@@ -189,7 +192,7 @@ static int operand_address(struct ptx_parser *parser, int depth, struct ptx_oper
 	return r;
 }
 
-static int operand(struct ptx_parser *parser, bool is_branch, int depth, struct ptx_operand *ret_operand)
+static int parse_operand(struct ptx_parser *parser, bool is_branch, int depth, struct ptx_operand *ret_operand)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	struct ptx_operand one = {0};
@@ -200,45 +203,43 @@ static int operand(struct ptx_parser *parser, bool is_branch, int depth, struct 
 		ptx_lexer_next(&parser->lexer);
 	}
 	if (ptx_token_is(token, '[')) {
-		r = operand_address(parser, depth, &one);
+		r = parse_address(parser, depth, &one);
 	} else if (ptx_token_is(token, '{')) {
 		one.kind = PTX_OPERAND_VECTOR;
-		r = operand_list(parser, '}', is_branch, depth, &one);
+		r = parse_operand_list(parser, '}', is_branch, depth, &one);
 	} else if (ptx_token_is(token, '(') && depth == 0) {
 		one.kind = PTX_OPERAND_LIST;
-		r = operand_list(parser, ')', is_branch, depth, &one);
+		r = parse_operand_list(parser, ')', is_branch, depth, &one);
 	} else if (token->kind == PTX_TOKEN_WORD) {
 		bool negated = one.negated;
-		r = operand_word(parser, is_branch, &one);
+		r = parse_word(parser, is_branch, &one);
 		one.negated = negated;
 		if (r == 0 && one.kind != PTX_OPERAND_INTEGER && (ptx_token_is(token, '+') || ptx_token_is(token, '-')))
-			r = ptx_parse_constant(parser, ptx_token_is(token, '+')
-							       ? (ptx_lexer_next(&parser->lexer), &one.value)
-							       : &one.value);
+			r = ptx_parse_constant(parser, &one.value); // the sign is part of it
 	} else {
-		r = operand_number(parser, &one);
+		r = parse_number(parser, &one);
 	}
 	if (r == 0 && one.partial && depth)
 		return ptx_syntax(parser->module, token->line, "a part of a register is not possible here");
 	if (r == 0 && ptx_token_is(token, '|') && depth < OPERAND_DEPTH) {
-		one.second = ptx_arena_take(&parser->module->arena, sizeof *one.second);
+		one.second = ptx_arena_allocate(&parser->module->arena, sizeof *one.second);
 		if (!one.second)
 			return -ENOMEM;
 		ptx_lexer_next(&parser->lexer);
-		r = operand(parser, is_branch, depth + 1, one.second);
+		r = parse_operand(parser, is_branch, depth + 1, one.second);
 	}
 	if (r == 0)
 		*ret_operand = one;
 	return r;
 }
 
-static struct ptx_instruction *instruction_create(struct ptx_parser *parser)
+static struct ptx_instruction *append_instruction(struct ptx_parser *parser)
 {
 	struct ptx_function *function = parser->function;
 
 	if (function->instruction_count == function->instruction_capacity) {
 		uint32_t capacity = function->instruction_capacity ? function->instruction_capacity * 2 : 32;
-		struct ptx_instruction *grown = ptx_arena_take(&parser->module->arena, capacity * sizeof *grown);
+		struct ptx_instruction *grown = ptx_arena_allocate(&parser->module->arena, capacity * sizeof *grown);
 		if (!grown)
 			return NULL;
 		if (function->instruction_count)
@@ -282,16 +283,16 @@ static int parse_instruction(struct ptx_parser *parser)
 	if (r)
 		return r;
 	one.line = token->line;
-	one.opcode = ptx_arena_text(&parser->module->arena, token->text, token->length);
+	one.opcode = ptx_arena_copy_text(&parser->module->arena, token->text, token->length);
 	if (!one.opcode)
 		return -ENOMEM;
 	bool is_branch = strcmp(one.opcode, "bra") == 0 || strcmp(one.opcode, "bra.uni") == 0;
-	r = operand_list(parser, ';', is_branch, -1, &list);
+	r = parse_operand_list(parser, ';', is_branch, -1, &list);
 	if (r)
 		return r;
 	one.operands = list.list;
 	one.operand_count = list.count;
-	struct ptx_instruction *instruction = instruction_create(parser);
+	struct ptx_instruction *instruction = append_instruction(parser);
 	if (!instruction)
 		return -ENOMEM;
 	*instruction = one;
@@ -301,7 +302,7 @@ static int parse_instruction(struct ptx_parser *parser)
 static int parse_targets(struct ptx_parser *parser, struct ptx_symbol *symbol, bool is_branch)
 {
 	struct ptx_operand list = {0};
-	int r = operand_list(parser, ';', is_branch, -1, &list);
+	int r = parse_operand_list(parser, ';', is_branch, -1, &list);
 
 	symbol->kind = PTX_SYMBOL_TARGETS;
 	symbol->targets = list.list;
@@ -309,7 +310,7 @@ static int parse_targets(struct ptx_parser *parser, struct ptx_symbol *symbol, b
 	return r;
 }
 
-// The prototype's shapes are those of whatever function is called: nothing to keep.
+// Skips a prototype: an indirect call is checked against the function that it reaches.
 static int parse_prototype(struct ptx_parser *parser, struct ptx_symbol *symbol)
 {
 	struct ptx_token *token = &parser->lexer.token;
@@ -346,7 +347,7 @@ static int parse_label(struct ptx_parser *parser)
 
 static int enter_scope(struct ptx_parser *parser)
 {
-	struct ptx_scope *scope = ptx_arena_take(&parser->module->arena, sizeof *scope);
+	struct ptx_scope *scope = ptx_arena_allocate(&parser->module->arena, sizeof *scope);
 
 	if (!scope)
 		return -ENOMEM;
@@ -374,11 +375,8 @@ static int parse_directive(struct ptx_parser *parser)
 		ptx_parse_skip_line(parser);
 		return 0;
 	}
-	if (ptx_token_equals(token, ".pragma")) {
-		ptx_lexer_next(&parser->lexer);
-		ptx_lexer_next(&parser->lexer);
-		return ptx_parse_mark(parser, ';');
-	}
+	if (ptx_token_equals(token, ".pragma"))
+		return ptx_parse_skip_pragma(parser);
 	if (ptx_token_equals(token, ".extern")) {
 		linkage.is_extern = true;
 		ptx_lexer_next(&parser->lexer);

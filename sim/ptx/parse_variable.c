@@ -1,4 +1,4 @@
-// Variables of every space, their constants and initializers.
+// Parses variables of every state space, their constants and initializers.
 #include <errno.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 enum { DIMENSIONS = 8, INITIALIZER_LIMIT = 64 << 20, EXPRESSION_DEPTH = 32 };
 
 struct shape {
-	uint64_t extent[DIMENSIONS]; // 0: open
+	uint64_t extent[DIMENSIONS]; // 0: given by the initializer
 	unsigned count;
 };
 
-static int expression(struct ptx_parser *parser, int lowest, unsigned depth, int64_t *ret_value);
+static int parse_expression(struct ptx_parser *parser, int lowest, unsigned depth, int64_t *ret_value);
 
-static int primary(struct ptx_parser *parser, unsigned depth, int64_t *ret_value)
+static int parse_primary(struct ptx_parser *parser, unsigned depth, int64_t *ret_value)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	uint64_t mark = token->kind == PTX_TOKEN_MARK ? token->value : 0;
@@ -29,13 +29,13 @@ static int primary(struct ptx_parser *parser, unsigned depth, int64_t *ret_value
 		ptx_lexer_next(&parser->lexer);
 	} else if (mark == '(') {
 		ptx_lexer_next(&parser->lexer);
-		r = expression(parser, 0, depth + 1, ret_value);
+		r = parse_expression(parser, 0, depth + 1, ret_value);
 		if (r == 0)
 			r = ptx_parse_mark(parser, ')');
 	} else if (mark == '-' || mark == '~' || mark == '!' || mark == '+') {
 		int64_t value;
 		ptx_lexer_next(&parser->lexer);
-		r = primary(parser, depth + 1, &value);
+		r = parse_primary(parser, depth + 1, &value);
 		if (r == 0)
 			*ret_value = mark == '-'   ? (int64_t)(0 - (uint64_t)value)
 				     : mark == '~' ? ~value
@@ -47,8 +47,8 @@ static int primary(struct ptx_parser *parser, unsigned depth, int64_t *ret_value
 	return r;
 }
 
-// How tightly an operator binds; shifts are two marks in the text.
-static int priority(const struct ptx_parser *parser, char *ret_operator)
+// Returns the priority of the current token as an operator, or -1. A shift is two tokens.
+static int operator_priority(const struct ptx_parser *parser, char *ret_operator)
 {
 	const struct ptx_token *token = &parser->lexer.token;
 
@@ -70,17 +70,17 @@ static int priority(const struct ptx_parser *parser, char *ret_operator)
 	}
 }
 
-static int expression(struct ptx_parser *parser, int lowest, unsigned depth, int64_t *ret_value)
+static int parse_expression(struct ptx_parser *parser, int lowest, unsigned depth, int64_t *ret_value)
 {
 	int64_t left, right;
 	char mark = 0;
-	int r = primary(parser, depth, &left);
+	int r = parse_primary(parser, depth, &left);
 
-	for (int binds; r == 0 && (binds = priority(parser, &mark)) > lowest;) {
+	for (int binds; r == 0 && (binds = operator_priority(parser, &mark)) > lowest;) {
 		ptx_lexer_next(&parser->lexer);
 		if (mark == '<' || mark == '>')
 			ptx_lexer_next(&parser->lexer);
-		r = expression(parser, binds, depth + 1, &right);
+		r = parse_expression(parser, binds, depth + 1, &right);
 		if (r)
 			break;
 		if ((mark == '/' || mark == '%') && (right == 0 || right == -1))
@@ -106,10 +106,11 @@ static int expression(struct ptx_parser *parser, int lowest, unsigned depth, int
 
 int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value)
 {
-	return expression(parser, 0, 0, ret_value);
+	return parse_expression(parser, 0, 0, ret_value);
 }
 
-static uint8_t *initial_bytes(struct ptx_parser *parser, struct ptx_symbol *symbol, uint64_t offset, unsigned size)
+// Makes room for initial contents. NULL: no memory, or too long.
+static uint8_t *reserve_bytes(struct ptx_parser *parser, struct ptx_symbol *symbol, uint64_t offset, unsigned size)
 {
 	if (offset + size > INITIALIZER_LIMIT)
 		return NULL;
@@ -117,7 +118,7 @@ static uint8_t *initial_bytes(struct ptx_parser *parser, struct ptx_symbol *symb
 		uint64_t room = symbol->byte_count ? symbol->byte_count : 16;
 		while (room < offset + size)
 			room *= 2;
-		uint8_t *grown = ptx_arena_take(&parser->module->arena, room);
+		uint8_t *grown = ptx_arena_allocate(&parser->module->arena, room);
 		if (!grown)
 			return NULL;
 		if (symbol->byte_count)
@@ -128,11 +129,11 @@ static uint8_t *initial_bytes(struct ptx_parser *parser, struct ptx_symbol *symb
 	return symbol->bytes + offset;
 }
 
-// sym, sym+4, generic(sym), generic(sym)+4, with mask 0xff00(…) around.
-static int relocation(struct ptx_parser *parser, struct ptx_symbol *variable, uint64_t offset, uint64_t mask)
+// Parses sym, sym+4, generic(sym) or generic(sym)+4, perhaps inside of mask 0xff00(…).
+static int parse_relocation(struct ptx_parser *parser, struct ptx_symbol *variable, uint64_t offset, uint64_t mask)
 {
 	struct ptx_token *token = &parser->lexer.token;
-	struct ptx_relocation *one = ptx_arena_take(&parser->module->arena, sizeof *one);
+	struct ptx_relocation *one = ptx_arena_allocate(&parser->module->arena, sizeof *one);
 	bool is_generic = ptx_token_equals(token, "generic");
 	int64_t addend = 0;
 	int r = 0;
@@ -164,14 +165,14 @@ static int relocation(struct ptx_parser *parser, struct ptx_symbol *variable, ui
 	return r;
 }
 
-static int literal(struct ptx_parser *parser, struct ptx_symbol *symbol, uint64_t offset)
+static int parse_literal(struct ptx_parser *parser, struct ptx_symbol *symbol, uint64_t offset)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	unsigned size = ptx_type_bytes(symbol->type);
 	bool negative = ptx_token_is(token, '-') || ptx_token_is(token, '+');
 	uint64_t value = 0;
 
-	if (negative) { // of a floating literal; an integer expression takes its own sign
+	if (negative) { // of a floating literal; the sign of an integer is part of the expression
 		struct ptx_lexer ahead = parser->lexer;
 		ptx_lexer_next(&ahead);
 		negative = token->value == '-';
@@ -204,28 +205,28 @@ static int literal(struct ptx_parser *parser, struct ptx_symbol *symbol, uint64_
 		value = (uint64_t)number;
 		if (ptx_token_is(token, '(')) { // 0xff(symbol)
 			ptx_lexer_next(&parser->lexer);
-			r = relocation(parser, symbol, offset, value);
+			r = parse_relocation(parser, symbol, offset, value);
 			return r ? r : ptx_parse_mark(parser, ')');
 		}
 	}
-	uint8_t *bytes = initial_bytes(parser, symbol, offset, size);
+	uint8_t *bytes = reserve_bytes(parser, symbol, offset, size);
 	if (!bytes)
 		return ptx_syntax(parser->module, token->line, "initializer too long");
 	memcpy(bytes, &value, size < 8 ? size : 8);
 	return 0;
 }
 
-static int initializer(struct ptx_parser *parser, struct ptx_symbol *symbol, const struct shape *shape, unsigned level,
-		       uint64_t *offset)
+static int parse_initializer(struct ptx_parser *parser, struct ptx_symbol *symbol, const struct shape *shape,
+			     unsigned level, uint64_t *offset)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	int r = 0;
 
 	if (!ptx_token_is(token, '{')) {
 		if (token->kind == PTX_TOKEN_WORD && !ptx_token_equals(token, "WARP_SZ"))
-			r = relocation(parser, symbol, *offset, 0);
+			r = parse_relocation(parser, symbol, *offset, 0);
 		else
-			r = literal(parser, symbol, *offset);
+			r = parse_literal(parser, symbol, *offset);
 		*offset += ptx_type_bytes(symbol->type);
 		return r;
 	}
@@ -237,7 +238,7 @@ static int initializer(struct ptx_parser *parser, struct ptx_symbol *symbol, con
 			row = 0;
 	ptx_lexer_next(&parser->lexer);
 	while (r == 0 && !ptx_token_is(token, '}')) {
-		r = initializer(parser, symbol, shape, level + 1, offset);
+		r = parse_initializer(parser, symbol, shape, level + 1, offset);
 		if (r == 0 && !ptx_token_is(token, '}'))
 			r = ptx_parse_mark(parser, ',');
 	}
@@ -264,10 +265,10 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			align = (int64_t)token->value;
 			if (align < 1 || align > 65536 || (align & (align - 1)))
 				return ptx_syntax(parser->module, token->line, "alignment is not a power of two");
-			if (symbol->align < align) // .ptr .align speaks of what is pointed to: it comes last
+			if (symbol->align < align)
 				symbol->align = (uint32_t)align;
 		} else if (ptx_token_equals(token, ".ptr")) {
-			uint32_t own = symbol->align;
+			uint32_t own = symbol->align; // what follows is about the memory that is pointed to
 			int r;
 			ptx_lexer_next(&parser->lexer);
 			r = parse_attributes(parser, symbol);
@@ -323,7 +324,7 @@ static int parse_shape(struct ptx_parser *parser, struct ptx_symbol *symbol, str
 	return 0;
 }
 
-static int place_in_function(struct ptx_parser *parser, struct ptx_symbol *symbol)
+static int lay_out_in_function(struct ptx_parser *parser, struct ptx_symbol *symbol)
 {
 	struct ptx_function *function = parser->function;
 	uint64_t bytes, align = 64;
@@ -343,7 +344,7 @@ static int place_in_function(struct ptx_parser *parser, struct ptx_symbol *symbo
 			return 0;
 		if (symbol->size > 65536)
 			return ptx_syntax(parser->module, symbol->line, "parameter '%s' is too large", symbol->name);
-		bytes = (uint64_t)ptx_slot(symbol) * 32;
+		bytes = (uint64_t)ptx_parameter_stride(symbol) * 32;
 		break;
 	case PTX_SPACE_LOCAL:
 		symbol->offset = (function->local_bytes + symbol->align - 1ull) & ~(symbol->align - 1ull);
@@ -360,8 +361,8 @@ static int place_in_function(struct ptx_parser *parser, struct ptx_symbol *symbo
 	return 0;
 }
 
-// A second declaration of the same variable: extern before or after the definition.
-static int redeclare(struct ptx_parser *parser, struct ptx_symbol *old, struct ptx_symbol *symbol)
+// Handles a second declaration of the same variable: extern before or after the definition.
+static int redeclare_variable(struct ptx_parser *parser, struct ptx_symbol *old, struct ptx_symbol *symbol)
 {
 	if (old->kind != PTX_SYMBOL_VARIABLE || old->space != symbol->space || (!old->is_extern && !symbol->is_extern))
 		return ptx_syntax(parser->module, symbol->line, "'%s' is already declared", symbol->name);
@@ -373,7 +374,7 @@ static int redeclare(struct ptx_parser *parser, struct ptx_symbol *old, struct p
 	return 0;
 }
 
-static int declare(struct ptx_parser *parser, struct ptx_symbol *symbol)
+static int declare_variable(struct ptx_parser *parser, struct ptx_symbol *symbol)
 {
 	struct ptx_scope *scope = parser->scope;
 	struct ptx_symbol *old;
@@ -382,7 +383,7 @@ static int declare(struct ptx_parser *parser, struct ptx_symbol *symbol)
 		return 0;
 	old = ptx_scope_find_here(scope, symbol->name, strlen(symbol->name));
 	if (old)
-		return redeclare(parser, old, symbol);
+		return redeclare_variable(parser, old, symbol);
 	if (ptx_scope_add(&parser->module->arena, scope, symbol))
 		return -ENOMEM;
 	if (symbol->space == PTX_SPACE_GLOBAL || symbol->space == PTX_SPACE_CONST ||
@@ -393,7 +394,8 @@ static int declare(struct ptx_parser *parser, struct ptx_symbol *symbol)
 	return 0;
 }
 
-static int parse_one(struct ptx_parser *parser, const struct ptx_symbol *attributes, struct ptx_symbol **ret_symbol)
+static int parse_declarator(struct ptx_parser *parser, const struct ptx_symbol *attributes,
+			    struct ptx_symbol **ret_symbol)
 {
 	struct ptx_token *token = &parser->lexer.token;
 	struct shape shape;
@@ -428,16 +430,16 @@ static int parse_one(struct ptx_parser *parser, const struct ptx_symbol *attribu
 	if (r == 0 && ptx_token_is(token, '=')) {
 		uint64_t offset = 0;
 		ptx_lexer_next(&parser->lexer);
-		r = initializer(parser, symbol, &shape, 0, &offset);
+		r = parse_initializer(parser, symbol, &shape, 0, &offset);
 		if (symbol->size == 0)
 			symbol->size = offset;
 		if (r == 0 && offset > symbol->size)
 			return ptx_syntax(parser->module, token->line, "too many initializers for '%s'", symbol->name);
 	}
 	if (r == 0 && parser->function)
-		r = place_in_function(parser, symbol);
+		r = lay_out_in_function(parser, symbol);
 	if (r == 0)
-		r = declare(parser, symbol);
+		r = declare_variable(parser, symbol);
 	if (r == 0)
 		*ret_symbol = symbol;
 	return r;
@@ -458,7 +460,7 @@ int ptx_parse_variable(struct ptx_parser *parser, enum ptx_space_kind space, str
 		r = ptx_parse_error(parser, "a type");
 	for (;;) {
 		if (r == 0)
-			r = parse_one(parser, &linkage, ret_symbol);
+			r = parse_declarator(parser, &linkage, ret_symbol);
 		if (r || is_formal)
 			return r;
 		if (!ptx_token_is(token, ','))

@@ -1,10 +1,11 @@
-// vprintf: the arguments lie in a buffer, each at its own alignment, promoted as in C.
+// vprintf. The arguments are in a buffer of the kernel, each at its natural alignment, promoted as in C.
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/ptx/engine.h"
 
-enum { TEXT_LIMIT = 64 << 10, FORMAT_LIMIT = 4096, CONVERSION = 64 };
+enum { TEXT_LIMIT = 64 << 10, FORMAT_LIMIT = 4096, CONVERSION_LIMIT = 64, SHOWN_LIMIT = 2 * FORMAT_LIMIT };
 
 struct output {
 	char *text;
@@ -18,7 +19,13 @@ struct reader {
 	bool failed;
 };
 
-static void put(struct output *output, const char *text, size_t length)
+// A conversion for the host's printf: "%", modifiers, size and kind.
+struct conversion {
+	char text[CONVERSION_LIMIT];
+	size_t length;
+};
+
+static void append_text(struct output *output, const char *text, size_t length)
 {
 	if (!length)
 		return;
@@ -36,7 +43,22 @@ static void put(struct output *output, const char *text, size_t length)
 	output->length += length;
 }
 
-static uint64_t next(struct reader *reader, unsigned size)
+// Appends one converted argument, cut at SHOWN_LIMIT. `ending`: the size and the kind that end the conversion.
+static void append_conversion(struct output *output, struct conversion *conversion, const char *ending, ...)
+{
+	char shown[SHOWN_LIMIT];
+	va_list value;
+
+	snprintf(conversion->text + conversion->length, sizeof conversion->text - conversion->length, "%s", ending);
+	va_start(value, ending);
+	int count = vsnprintf(shown, sizeof shown, conversion->text, value);
+	va_end(value);
+	if (count > 0)
+		append_text(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+}
+
+// Reads the next argument of the kernel, which has `size` bytes.
+static uint64_t read_argument(struct reader *reader, unsigned size)
 {
 	uint64_t value = 0;
 	const void *at;
@@ -51,108 +73,86 @@ static uint64_t next(struct reader *reader, unsigned size)
 	return value;
 }
 
-static void put_string(struct output *output, struct reader *reader, const char *conversion, uint64_t address)
+static void append_string(struct output *output, struct reader *reader, struct conversion *conversion)
 {
-	char text[FORMAT_LIMIT], shown[FORMAT_LIMIT * 2];
-	size_t length = 0;
-	const char *at;
+	char text[FORMAT_LIMIT];
+	uint64_t address = read_argument(reader, 8);
 
-	if (!address)
-		strcpy(text, "(null)");
-	while (address && length + 1 < sizeof text &&
-	       (at = ptx_address_try(reader->warp, reader->lane, address + length, 1, false)) && *at)
-		text[length++] = *at;
 	if (address)
-		text[length] = 0;
-	int count = snprintf(shown, sizeof shown, conversion, text);
-	if (count > 0)
-		put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+		ptx_copy_string(reader->warp, reader->lane, address, text, sizeof text);
+	append_conversion(output, conversion, "s", address ? text : "(null)");
 }
 
-static void put_integer(struct output *output, char *conversion, size_t used, char kind, unsigned shorts,
-			uint64_t value, bool wide)
+// `shorts` and `longs`: how many times the conversion has h and any longer size.
+static void append_integer(struct output *output, struct reader *reader, struct conversion *conversion, char kind,
+			   unsigned shorts, unsigned longs)
 {
+	const char ending[] = {'l', 'l', kind, 0};
+	uint64_t value = read_argument(reader, longs ? 8 : 4);
 	bool is_signed = kind == 'd' || kind == 'i';
-	char shown[512];
 
 	if (shorts == 1)
 		value = is_signed ? (uint64_t)(int16_t)value : (uint16_t)value;
 	else if (shorts > 1)
 		value = is_signed ? (uint64_t)(int8_t)value : (uint8_t)value;
-	else if (!wide)
+	else if (!longs)
 		value = is_signed ? (uint64_t)(int32_t)value : (uint32_t)value;
-	snprintf(conversion + used, CONVERSION - used, "ll%c", kind);
-	int count = snprintf(shown, sizeof shown, conversion, (long long)value);
-	put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+	append_conversion(output, conversion, ending, (long long)value);
 }
 
-static void put_double(struct output *output, char *conversion, size_t used, char kind, uint64_t bits)
+static void append_double(struct output *output, struct reader *reader, struct conversion *conversion, char kind)
 {
-	char shown[1536]; // 1e308 with %f, and the largest precision
+	uint64_t bits = read_argument(reader, 8);
 	double value;
 
-	memcpy(&value, &bits, 8);
-	snprintf(conversion + used, CONVERSION - used, "%c", kind);
-	int count = snprintf(shown, sizeof shown, conversion, value);
-	put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+	memcpy(&value, &bits, sizeof value);
+	append_conversion(output, conversion, (const char[]){kind, 0}, value);
 }
 
-static void put_other(struct output *output, struct reader *reader, char *conversion, size_t used, char kind)
-{
-	char shown[1200];
-	int count;
-
-	snprintf(conversion + used, CONVERSION - used, "%c", kind);
-	if (kind == 'c')
-		count = snprintf(shown, sizeof shown, conversion, (int)next(reader, 4));
-	else
-		count = snprintf(shown, sizeof shown, conversion, (void *)(uintptr_t)next(reader, 8));
-	put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
-}
-
-// Flags, width and precision as text; widths from arguments written out, three digits at most.
-static const char *modifiers(struct reader *reader, const char *format, char *conversion, size_t *used)
+// Copies flags, width and precision, with at most three digits each. A width from an argument is written as digits.
+static const char *copy_modifiers(struct reader *reader, const char *format, struct conversion *conversion)
 {
 	unsigned digits = 0;
 
-	for (; *format && strchr("-+ #0123456789.*", *format) && *used < 40; format++) {
+	for (; *format && strchr("-+ #0123456789.*", *format) && conversion->length < 40; format++) {
 		bool is_digit = *format >= '0' && *format <= '9';
 		digits = is_digit ? digits + 1 : 0;
 		if (*format == '*')
-			*used += (size_t)snprintf(conversion + *used, CONVERSION - *used, "%d",
-						  (int)(int32_t)next(reader, 4) % 1000);
+			conversion->length += (size_t)snprintf(conversion->text + conversion->length,
+							       sizeof conversion->text - conversion->length, "%d",
+							       (int)(int32_t)read_argument(reader, 4) % 1000);
 		else if (digits <= 3)
-			conversion[(*used)++] = *format;
+			conversion->text[conversion->length++] = *format;
 	}
 	return format;
 }
 
-// One conversion; sizes are normalised for the host. Returns what follows it.
-static const char *convert(struct output *output, struct reader *reader, const char *format)
+// Appends the argument of the conversion at `format`. Returns the text behind it.
+static const char *append_argument(struct output *output, struct reader *reader, const char *format)
 {
-	char conversion[CONVERSION] = "%";
+	struct conversion conversion = {.text = "%", .length = 1};
 	unsigned longs = 0, shorts = 0;
 	const char *start = format;
-	size_t used = 1;
 
-	format = modifiers(reader, format + 1, conversion, &used);
+	format = copy_modifiers(reader, format + 1, &conversion);
 	for (; *format && strchr("hlLjzt", *format); format++) {
 		shorts += *format == 'h';
 		longs += *format != 'h';
 	}
 	if (*format && strchr("diuoxX", *format)) {
-		put_integer(output, conversion, used, *format, shorts, next(reader, longs ? 8 : 4), longs);
+		append_integer(output, reader, &conversion, *format, shorts, longs);
 	} else if (*format && strchr("fFeEgGaA", *format)) {
-		put_double(output, conversion, used, *format, next(reader, 8));
-	} else if (*format == 'c' || *format == 'p') {
-		put_other(output, reader, conversion, used, *format);
+		append_double(output, reader, &conversion, *format);
+	} else if (*format == 'c') {
+		append_conversion(output, &conversion, "c", (int)read_argument(reader, 4));
+	} else if (*format == 'p') {
+		append_conversion(output, &conversion, "p", (void *)(uintptr_t)read_argument(reader, 8));
 	} else if (*format == 's') {
-		snprintf(conversion + used, sizeof conversion - used, "s");
-		put_string(output, reader, conversion, next(reader, 8));
+		append_string(output, reader, &conversion);
 	} else if (*format == '%') {
-		put(output, "%", 1);
-	} else { // not a conversion: as it stands
-		put(output, start, (size_t)(format - start));
+		append_text(output, "%", 1);
+	} else { // not a conversion: printed unchanged
+		append_text(output, start, (size_t)(format - start));
 		return format;
 	}
 	return format + 1;
@@ -172,21 +172,16 @@ int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format_address, uin
 	struct reader reader = {.warp = warp, .lane = lane, .address = arguments};
 	struct output output = {0};
 	char format[FORMAT_LIMIT];
-	size_t length = 0;
 	int conversions = 0;
-	const char *at;
 
-	while (length + 1 < sizeof format && (at = ptx_address_try(warp, lane, format_address + length, 1, false)) &&
-	       *at)
-		format[length++] = *at;
-	format[length] = 0;
-	for (at = format; *at && !reader.failed;) {
+	ptx_copy_string(warp, lane, format_address, format, sizeof format);
+	for (const char *at = format; *at && !reader.failed;) {
 		size_t plain = strcspn(at, "%");
-		put(&output, at, plain);
+		append_text(&output, at, plain);
 		at += plain;
 		if (*at) {
 			conversions += at[1] != '%';
-			at = convert(&output, &reader, at);
+			at = append_argument(&output, &reader, at);
 		}
 	}
 	if (output.length && !reader.failed)

@@ -1,6 +1,5 @@
-// The simulated driver's PTX interpreter: parse a module, lay out its variables, run its
-// kernels on host threads. Knows nothing of contexts, streams or the driver API.
-// A module is immutable once bound: any thread may launch from it, several at once.
+// The PTX interpreter: loads modules, lays out their variables, and runs their kernels on host threads. It does not
+// depend on the driver API. A module is immutable once bound: any thread may launch its kernels, several at once.
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +9,7 @@
 struct ptx_module;
 struct ptx_function;
 
-// A JIT log: text is appended, cut at the capacity, always terminated.
+// A JIT log: text is appended, cut at the capacity, and always terminated.
 struct ptx_log {
 	char *text;
 	size_t capacity, used;
@@ -21,35 +20,33 @@ enum ptx_load_status {
 	PTX_SYNTAX = 1,	    // invalid PTX (CUDA_ERROR_INVALID_PTX); the log has line and reason
 	PTX_VERSION = 2,    // .version newer than ours (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
 	PTX_TARGET = 3,	    // .target above the device (CUDA_ERROR_NO_BINARY_FOR_GPU)
-	PTX_UNRESOLVED = 4, // an extern symbol nobody defines (CUDA_ERROR_INVALID_PTX)
+	PTX_UNRESOLVED = 4, // an extern symbol without definition (CUDA_ERROR_INVALID_PTX)
 };
 
-// Parses `length` bytes (need not be terminated). `target` is the device's, e.g. 90.
-// Several texts of one module (a linked fatbin, cuLink) are given together and resolve
-// each other's extern symbols. Returns a ptx_load_status or negative errno.
-// A kernel with an opcode we lack is loaded, but carries a refusal (ptx_function_refusal).
+// Loads a module from texts, which need not be terminated. `target` is the device's, such as 90. Several texts of one
+// module (a linked fatbin, cuLink) resolve each other's extern symbols. Returns an enum ptx_load_status or a negative
+// errno. A kernel with an unsupported instruction is loaded, but has a refusal (ptx_function_refusal).
 int ptx_module_load(const char *const *texts, const size_t *lengths, size_t count, int target, struct ptx_log *log,
 		    struct ptx_module **ret_module);
 void ptx_module_destroy(struct ptx_module *module);
 
-// Variables (.global, .const) live in one device image. The caller allocates
-// ptx_module_image_size() bytes at ptx_module_image_align() and binds: `device` is the
-// device address, `host` where the image's bytes can be written now. Initializers are
-// stored, addresses in them relocated.
+// Variables (.global, .const) are in one device image. The caller allocates ptx_module_image_size() bytes, aligned to
+// ptx_module_image_align(), and binds: `device` is the device address, `host` the host address of the same memory.
+// Binding stores the initializers and relocates addresses in them. Returns 0 or -EINVAL.
 size_t ptx_module_image_size(const struct ptx_module *module);
 size_t ptx_module_image_align(const struct ptx_module *module);
 int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host);
-// Those with .attribute(.managed) live in host memory of their own, which the caller allocates before
-// it binds. `kept`: another module of the same texts has initialized them.
+// Variables with .attribute(.managed) are in separate host memory, which the caller allocates before it binds.
+// `is_kept`: another module of the same texts has initialized them.
 size_t ptx_module_managed_size(const struct ptx_module *module);
-void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool kept);
-// Stores their initializers ahead of ptx_module_bind(). False, and nothing is stored: one holds the address of a
-// variable in the device's image.
+void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool is_kept);
+// Stores the initializers of managed variables before ptx_module_bind(). Returns false and stores nothing if one holds
+// the address of a variable in the device's image.
 bool ptx_module_initialize_managed(const struct ptx_module *module);
-bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false: there is none
-// NULL name with an index lists them. Returns false when there is none.
+bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false also if there is none
+// Finds a variable. Returns false if there is none of this name.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
-// A variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
+// Finds a variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
 bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device,
 			  bool *ret_is_surface);
 size_t ptx_module_variable_count(const struct ptx_module *module);
@@ -74,21 +71,20 @@ struct ptx_function_info {
 	uint32_t required[3];	// .reqntid, or 0
 	uint32_t cluster[3];	// .reqnctapercluster, or 0
 	bool explicit_cluster;	// must be launched with a cluster
-	bool uses_cluster;	// its blocks meet others of their cluster, or use their shared memory
+	bool uses_cluster;	// its blocks wait for other blocks of their cluster, or use their shared memory
 	int ptx_version;	// 83 for 8.3
 	int target;		// 90
-	bool empty;		// returns at once: a launch need not run it
+	bool empty;		// returns at once, so a launch need not run it
 };
 const struct ptx_function_info *ptx_function_info(const struct ptx_function *function);
-// Why the entry, or anything it may call, cannot run here: "line 120: instruction "wgmma.mma_async…" is not supported by
-// the simulated GPU"; NULL if it can.
+// Returns why the entry, or a function that it may call, cannot run: "line 120: instruction "wgmma.mma_async…" is not
+// supported by the simulated GPU". NULL if it can.
 const char *ptx_function_refusal(const struct ptx_function *function);
 
-// How device addresses become host addresses. An address in [base, base + size) is at
-// address + offset; granule (address - base) >> granule_shift must have the permission bit
-// (1 read, 2 write) in `permission`, which may change between launches and is read
-// relaxed. Any other address goes to `other`: it returns the host pointer for `length`
-// bytes (pinned and managed memory) or NULL, which is an illegal address.
+// How device addresses become host addresses. The host address of one in [base, base + size) is address + offset. Its
+// granule, (address - base) >> granule_shift, needs the permission bit (1 read, 2 write) in `permission`, which may
+// change between launches and is read with relaxed order. For any other address `other` returns the host address of
+// `length` bytes (pinned and managed memory), or NULL if it is illegal.
 struct ptx_space {
 	uint64_t base, size;
 	intptr_t offset;
@@ -107,12 +103,12 @@ enum ptx_fault_kind {
 	PTX_FAULT_NONE = 0,
 	PTX_FAULT_ILLEGAL_ADDRESS,
 	PTX_FAULT_MISALIGNED,
-	PTX_FAULT_SHARED_RANGE, // shared or local window overrun: illegal address too
+	PTX_FAULT_SHARED_RANGE, // beyond shared, local or parameter memory: an illegal address too
 	PTX_FAULT_TRAP,		// trap: CUDA_ERROR_LAUNCH_FAILED
 	PTX_FAULT_ASSERT,
 	PTX_FAULT_STACK_OVERFLOW,
 	PTX_FAULT_ILLEGAL_INSTRUCTION,
-	PTX_FAULT_DEADLOCK, // no thread can make progress; the text has their lines
+	PTX_FAULT_DEADLOCK, // no thread can make progress; the text has the lines where they are
 	PTX_FAULT_CANCELLED,
 };
 
@@ -133,20 +129,20 @@ struct ptx_launch {
 	const struct ptx_space *space;
 	struct ptx_heap *heap;	    // NULL: malloc returns 0
 	uint32_t stack_bytes;	    // per thread, for calls and alloca; 0: 1 MiB
-	uint32_t sm_count;	    // %nsmid; blocks are dealt over them
+	uint32_t sm_count;	    // %nsmid; %smid distributes the blocks over them
 	uint32_t clock_khz;	    // 0: 1 GHz; %clock runs on CLOCK_MONOTONIC
 	bool cooperative;	    // all blocks co-resident; grid sync works
 	uint64_t grid_workspace;    // device address of >= 64 zeroed bytes, for cooperative
 	unsigned threads;	    // host threads to use; 0: 1
-	uint32_t deadlock_ms;	    // polling memory that nobody changes for so long is a deadlock (six times as
-				    // long if the loops read a clock); 0: 10 s
+	uint32_t deadlock_ms;	    // how long all threads may poll memory that does not change, before it is a
+				    // deadlock (six times as long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
-	// Finds texture and surface objects (texture.h). NULL: there are none.
+	// Finds texture and surface objects (texture.h). NULL: there are no objects.
 	const struct ptx_texture *(*texture)(uint64_t handle);
-	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages, one at a time
+	void (*print)(void *context, const char *text, size_t length); // of vprintf: a whole message, one at a time
 	void *print_context;
 };
 
-// Runs to the end on the calling thread (and launch->threads - 1 others). 0, or 1 with
-// *ret_fault filled, or negative errno (-EINVAL: configuration, -ENOMEM).
+// Runs a launch to its end, on the calling thread and up to launch->threads - 1 others. Returns 0, 1 with *ret_fault
+// filled, or a negative errno (-EINVAL: configuration, -ENOMEM, -EAGAIN: too few threads for a cooperative launch).
 int ptx_run(const struct ptx_launch *launch, struct ptx_fault *ret_fault);

@@ -5,21 +5,21 @@
 #include "sim/ptx/half.h"
 #include "sim/ptx/sample.h"
 
-#define FRACTION 256 // of a filter's weights: 8 bits
+#define FRACTION 256 // the unit of a filter's weights, which have 8 fractional bits
 #define COORDINATE_MOST 1e15
 
-struct place { // in one level: a row of texels along each axis
+struct position { // of a texel in one level
 	const struct ptx_image *image;
 	int64_t index[3];
-	bool is_outside; // the border
+	bool is_outside; // reads the border
 };
 
-struct axis { // where a linear filter reads: texels first and first + 1
+struct axis { // what a linear filter reads along an axis: texels first and first + 1
 	int64_t first;
 	uint32_t weight; // of the second, in parts of FRACTION
 };
 
-static struct ptx_texel add(struct ptx_texel sum, struct ptx_texel texel, double weight)
+static struct ptx_texel add_weighted(struct ptx_texel sum, struct ptx_texel texel, double weight)
 {
 	for (int i = 0; i < 4; i++)
 		sum.f[i] += (float)(texel.f[i] * weight);
@@ -54,29 +54,29 @@ static void decode_channel(const struct ptx_texture *texture, const uint8_t *byt
 	texel->f[channel] = texture->is_srgb && channel < 3 ? srgb_to_linear(value) : value;
 }
 
-// Channels that the format lacks are 0, the fourth is 1.
-static struct ptx_texel read_texel(struct ptx_sample *sample, const struct place *place)
+// Reads a texel. Of the channels that the format lacks, the fourth is 1 and the others are 0.
+static struct ptx_texel read_texel(struct ptx_sample *sample, const struct position *position)
 {
 	const struct ptx_texture *texture = sample->texture;
-	const struct ptx_image *image = place->image;
+	const struct ptx_image *image = position->image;
 	struct ptx_texel texel = {.u = {0}};
 
 	if (texture->is_float)
 		texel.f[3] = 1;
 	else
 		texel.u[3] = 1;
-	if (place->is_outside) {
+	if (position->is_outside) {
 		if (!texture->is_linear)
 			memcpy(texel.u, texture->border.bits, sizeof texel.u);
 		else
 			texel.u[3] = 0;
 		return texel;
 	}
-	uint64_t address = ptx_image_address(image, (uint64_t)place->index[0] * texture->texel_bytes,
-					     (uint64_t)place->index[1], (uint64_t)place->index[2]);
+	uint64_t address = ptx_image_address(image, (uint64_t)position->index[0] * texture->texel_bytes,
+					     (uint64_t)position->index[1], (uint64_t)position->index[2]);
 	if (!address && image->tiles) {
 		static const uint8_t zero[16];
-		sample->missing = true;
+		sample->is_missing = true;
 		for (unsigned i = 0; i < texture->channels; i++)
 			decode_channel(texture, zero, i, &texel);
 		return texel;
@@ -84,7 +84,7 @@ static struct ptx_texel read_texel(struct ptx_sample *sample, const struct place
 	const uint8_t *bytes =
 		ptx_address(sample->warp, sample->op, sample->lane, address, texture->texel_bytes, false);
 	if (!bytes) {
-		sample->failed = true;
+		sample->has_failed = true;
 		return texel;
 	}
 	for (unsigned i = 0; i < texture->channels; i++)
@@ -92,7 +92,7 @@ static struct ptx_texel read_texel(struct ptx_sample *sample, const struct place
 	return texel;
 }
 
-// Applies the addressing mode: false if the border is meant.
+// Applies an addressing mode to an index. Returns false if the border is read.
 static bool apply_address(enum ptx_texture_address mode, uint32_t size, int64_t *index)
 {
 	int64_t at = *index, period = size;
@@ -117,7 +117,7 @@ static bool apply_address(enum ptx_texture_address mode, uint32_t size, int64_t 
 	}
 }
 
-static uint32_t extent(const struct ptx_image *image, int axis)
+static uint32_t axis_size(const struct ptx_image *image, int axis)
 {
 	return axis == 0 ? image->width : axis == 1 ? image->height : image->depth;
 }
@@ -127,7 +127,7 @@ static int axis_count(enum ptx_geometry geometry)
 	return geometry == PTX_GEOMETRY_1D ? 1 : geometry == PTX_GEOMETRY_3D ? 3 : 2;
 }
 
-static void address_place(const struct ptx_sample *sample, struct place *place)
+static void apply_address_modes(const struct ptx_sample *sample, struct position *position)
 {
 	const struct ptx_texture *texture = sample->texture;
 
@@ -136,11 +136,11 @@ static void address_place(const struct ptx_sample *sample, struct place *place)
 		bool repeats = mode == PTX_ADDRESS_WRAP || mode == PTX_ADDRESS_MIRROR;
 		if (sample->geometry == PTX_GEOMETRY_CUBE || (repeats && !texture->is_normalized))
 			mode = PTX_ADDRESS_CLAMP;
-		place->is_outside |= !apply_address(mode, extent(place->image, i), &place->index[i]);
+		position->is_outside |= !apply_address(mode, axis_size(position->image, i), &position->index[i]);
 	}
 }
 
-// A texel number of a coordinate, which may be anything.
+// Returns the texel number of a coordinate, which may be any number.
 static int64_t to_index(double value)
 {
 	if (!(value > -COORDINATE_MOST))
@@ -148,40 +148,40 @@ static int64_t to_index(double value)
 	return (int64_t)floor(value < COORDINATE_MOST ? value : COORDINATE_MOST);
 }
 
-static double scaled(const struct ptx_sample *sample, const struct ptx_image *image, int axis)
+static double scale_coordinate(const struct ptx_sample *sample, const struct ptx_image *image, int axis)
 {
 	double value = sample->coordinate[axis];
 
-	return sample->texture->is_normalized && !sample->is_integer ? value * extent(image, axis) : value;
+	return sample->texture->is_normalized && !sample->is_integer ? value * axis_size(image, axis) : value;
 }
 
-static int64_t clamped_layer(const struct ptx_sample *sample, const struct ptx_image *image)
+static int64_t clamp_layer(const struct ptx_sample *sample, const struct ptx_image *image)
 {
 	return sample->layer < image->depth ? sample->layer : image->depth - 1;
 }
 
 static struct ptx_texel read_nearest(struct ptx_sample *sample, const struct ptx_image *image)
 {
-	struct place place = {.image = image};
+	struct position position = {.image = image};
 
 	if (sample->geometry != PTX_GEOMETRY_3D)
-		place.index[2] = clamped_layer(sample, image);
+		position.index[2] = clamp_layer(sample, image);
 	for (int i = 0; i < axis_count(sample->geometry); i++)
-		place.index[i] = to_index(scaled(sample, image, i)) + sample->offset[i];
-	address_place(sample, &place);
-	return read_texel(sample, &place);
+		position.index[i] = to_index(scale_coordinate(sample, image, i)) + sample->offset[i];
+	apply_address_modes(sample, &position);
+	return read_texel(sample, &position);
 }
 
 static struct axis filter_axis(const struct ptx_sample *sample, const struct ptx_image *image, int axis)
 {
-	int64_t fixed = to_index((scaled(sample, image, axis) - 0.5) * FRACTION + 0.5);
+	int64_t fixed = to_index((scale_coordinate(sample, image, axis) - 0.5) * FRACTION + 0.5);
 	int64_t first = fixed >> 8;
 
 	return (struct axis){first + sample->offset[axis], (uint32_t)(fixed - first * FRACTION)};
 }
 
-// The face of a cube map that a direction meets, and where, each from 0 to 1.
-static unsigned cube_face(const double direction[3], double ret_place[2])
+// Finds the face of a cube map that a direction meets, and the point on it: two coordinates from 0 to 1.
+static unsigned find_face(const double direction[3], double ret_point[2])
 {
 	double x = direction[0], y = direction[1], z = direction[2];
 	double ax = fabs(x), ay = fabs(y), az = fabs(z), m, s, t;
@@ -197,41 +197,43 @@ static unsigned cube_face(const double direction[3], double ret_place[2])
 		face = 4 + (z < 0);
 		m = az, s = z < 0 ? -x : x, t = -y;
 	}
-	ret_place[0] = m > 0 ? (s / m + 1) / 2 : 0.5;
-	ret_place[1] = m > 0 ? (t / m + 1) / 2 : 0.5;
+	ret_point[0] = m > 0 ? (s / m + 1) / 2 : 0.5;
+	ret_point[1] = m > 0 ? (t / m + 1) / 2 : 0.5;
 	return face;
 }
 
-static void cube_direction(unsigned face, double s, double t, double ret_direction[3])
+// Finds the direction of a point on a face: two coordinates from -1 to 1.
+static void find_direction(unsigned face, double s, double t, double ret_direction[3])
 {
 	const double directions[6][3] = {{1, -t, -s}, {-1, -t, s}, {s, 1, t}, {s, -1, -t}, {s, -t, 1}, {-s, -t, -1}};
 
 	memcpy(ret_direction, directions[face], sizeof directions[face]);
 }
 
-// A texel beyond the edge of a face is one of the neighbouring face.
-static void cross_edge(struct place *place)
+// Replaces a position beyond the edge of a face by that on the neighbouring face.
+static void cross_edge(struct position *position)
 {
-	double size = place->image->width, direction[3], at[2];
-	unsigned face = (unsigned)(place->index[2] % 6);
+	double size = position->image->width, direction[3], at[2];
+	double s = ((double)position->index[0] * 2 + 1) / size - 1, t = ((double)position->index[1] * 2 + 1) / size - 1;
+	unsigned face = (unsigned)(position->index[2] % 6);
 
-	cube_direction(face, ((double)place->index[0] * 2 + 1) / size - 1, ((double)place->index[1] * 2 + 1) / size - 1,
-		       direction);
-	place->index[2] += (int64_t)cube_face(direction, at) - face;
+	find_direction(face, s, t, direction);
+	position->index[2] += (int64_t)find_face(direction, at) - face;
 	for (int i = 0; i < 2; i++)
-		place->index[i] = to_index(at[i] * size);
+		position->index[i] = to_index(at[i] * size);
 }
 
-static bool is_beyond_edge(const struct ptx_sample *sample, const struct place *place)
+static bool is_beyond_edge(const struct ptx_sample *sample, const struct position *position)
 {
-	int64_t size = place->image->width;
-	bool x = place->index[0] < 0 || place->index[0] >= size, y = place->index[1] < 0 || place->index[1] >= size;
+	int64_t size = position->image->width;
+	bool x = position->index[0] < 0 || position->index[0] >= size;
+	bool y = position->index[1] < 0 || position->index[1] >= size;
 
 	return sample->geometry == PTX_GEOMETRY_CUBE && sample->texture->is_seamless && x != y;
 }
 
-// A GPU filters a row without layers as a picture of one row, at its upper edge: half of the result is what lies above.
-// With the other address modes that is the row itself.
+// A GPU filters a one-dimensional texture without layers as a two-dimensional one with a single row, at its upper edge:
+// half of the result comes from above it. With all addressing modes but the border that is the row itself.
 static bool has_border_beside(const struct ptx_sample *sample)
 {
 	const struct ptx_texture *texture = sample->texture;
@@ -241,11 +243,11 @@ static bool has_border_beside(const struct ptx_sample *sample)
 
 static struct ptx_texel mix_with_border(struct ptx_sample *sample, struct ptx_texel row)
 {
-	const struct place border = {.is_outside = true};
+	const struct position border = {.is_outside = true};
 	struct ptx_texel sum = {.u = {0}};
 
-	sum = add(sum, row, 0.5);
-	return add(sum, read_texel(sample, &border), 0.5);
+	sum = add_weighted(sum, row, 0.5);
+	return add_weighted(sum, read_texel(sample, &border), 0.5);
 }
 
 static struct ptx_texel read_linear(struct ptx_sample *sample, const struct ptx_image *image)
@@ -257,21 +259,21 @@ static struct ptx_texel read_linear(struct ptx_sample *sample, const struct ptx_
 	for (int i = 0; i < axes; i++)
 		at[i] = filter_axis(sample, image, i);
 	for (unsigned corner = 0; corner < 1u << axes; corner++) {
-		struct place place = {.image = image};
+		struct position position = {.image = image};
 		double weight = 1;
 		if (sample->geometry != PTX_GEOMETRY_3D)
-			place.index[2] = clamped_layer(sample, image);
+			position.index[2] = clamp_layer(sample, image);
 		for (int i = 0; i < axes; i++) {
 			bool second = corner >> i & 1;
-			place.index[i] = at[i].first + second;
+			position.index[i] = at[i].first + second;
 			weight *= (second ? at[i].weight : FRACTION - at[i].weight) / (double)FRACTION;
 		}
 		if (weight == 0)
 			continue;
-		if (is_beyond_edge(sample, &place))
-			cross_edge(&place);
-		address_place(sample, &place);
-		sum = add(sum, read_texel(sample, &place), weight);
+		if (is_beyond_edge(sample, &position))
+			cross_edge(&position);
+		apply_address_modes(sample, &position);
+		sum = add_weighted(sum, read_texel(sample, &position), weight);
 	}
 	return has_border_beside(sample) ? mix_with_border(sample, sum) : sum;
 }
@@ -279,18 +281,18 @@ static struct ptx_texel read_linear(struct ptx_sample *sample, const struct ptx_
 static struct ptx_texel read_level(struct ptx_sample *sample, uint32_t level)
 {
 	const struct ptx_texture *texture = sample->texture;
-	bool filtered = texture->is_filtered && texture->is_float && !texture->is_linear && !sample->is_integer;
+	bool is_filtered = texture->is_filtered && texture->is_float && !texture->is_linear && !sample->is_integer;
 
-	return (filtered ? read_linear : read_nearest)(sample, &texture->levels[level]);
+	return (is_filtered ? read_linear : read_nearest)(sample, &texture->levels[level]);
 }
 
-// Turns a direction into a face, which is a layer, and a place in it.
-static struct ptx_sample on_face(const struct ptx_sample *sample)
+// Turns a direction into a face, which is a layer, and a point on it.
+static struct ptx_sample project_on_face(const struct ptx_sample *sample)
 {
 	struct ptx_sample flat = *sample;
 
 	if (sample->geometry == PTX_GEOMETRY_CUBE) {
-		unsigned face = cube_face(sample->coordinate, flat.coordinate);
+		unsigned face = find_face(sample->coordinate, flat.coordinate);
 		uint32_t cubes = sample->texture->levels[0].depth / 6;
 		flat.layer = (sample->layer < cubes ? sample->layer : cubes ? cubes - 1 : 0) * 6 + face;
 	}
@@ -300,14 +302,14 @@ static struct ptx_sample on_face(const struct ptx_sample *sample)
 struct ptx_texel ptx_sample_read(struct ptx_sample *sample)
 {
 	const struct ptx_texture *texture = sample->texture;
-	struct ptx_sample flat = on_face(sample);
+	struct ptx_sample flat = project_on_face(sample);
 	uint32_t last = texture->level_count - 1;
 	struct ptx_texel value;
 	double level = 0;
 
 	if (last > 0) {
 		level = sample->level + texture->level_bias;
-		level = level > texture->level_least ? level : texture->level_least; // NaN, too
+		level = level > texture->level_least ? level : texture->level_least; // also for NaN
 		level = level < texture->level_most ? level : texture->level_most;
 		level = level < 0 ? 0 : level > last ? last : level;
 	}
@@ -317,35 +319,35 @@ struct ptx_texel ptx_sample_read(struct ptx_sample *sample)
 		value = read_level(&flat, first);
 		if (weight > 0) {
 			struct ptx_texel sum = {.u = {0}};
-			sum = add(sum, value, 1 - weight);
-			value = add(sum, read_level(&flat, first + 1), weight);
+			sum = add_weighted(sum, value, 1 - weight);
+			value = add_weighted(sum, read_level(&flat, first + 1), weight);
 		}
 	} else {
 		value = read_level(&flat, (uint32_t)(level + 0.5));
 	}
-	sample->failed = flat.failed;
-	sample->missing = flat.missing;
+	sample->has_failed = flat.has_failed;
+	sample->is_missing = flat.is_missing;
 	return value;
 }
 
 struct ptx_texel ptx_sample_gather(struct ptx_sample *sample, unsigned component)
 {
 	static const uint8_t corners[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
-	struct ptx_sample flat = on_face(sample);
+	struct ptx_sample flat = project_on_face(sample);
 	const struct ptx_image *image = &sample->texture->levels[0];
 	struct ptx_texel value = {.u = {0}};
 
 	for (int i = 0; i < 4; i++) {
-		struct place place = {.image = image, .index = {0, 0, clamped_layer(&flat, image)}};
+		struct position position = {.image = image, .index = {0, 0, clamp_layer(&flat, image)}};
 		for (int axis = 0; axis < 2; axis++)
-			place.index[axis] = filter_axis(&flat, image, axis).first + corners[i][axis];
-		if (is_beyond_edge(&flat, &place))
-			cross_edge(&place);
-		address_place(&flat, &place);
-		value.u[i] = read_texel(&flat, &place).u[component];
+			position.index[axis] = filter_axis(&flat, image, axis).first + corners[i][axis];
+		if (is_beyond_edge(&flat, &position))
+			cross_edge(&position);
+		apply_address_modes(&flat, &position);
+		value.u[i] = read_texel(&flat, &position).u[component];
 	}
-	sample->failed = flat.failed;
-	sample->missing = flat.missing;
+	sample->has_failed = flat.has_failed;
+	sample->is_missing = flat.is_missing;
 	return value;
 }
 
@@ -362,7 +364,7 @@ double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], con
 	for (int i = 0; i < 2; i++) {
 		double sum = 0;
 		for (int axis = 0; axis < axes; axis++) {
-			double size = sample->geometry == PTX_GEOMETRY_CUBE ? image->width : extent(image, axis);
+			double size = sample->geometry == PTX_GEOMETRY_CUBE ? image->width : axis_size(image, axis);
 			double change = changes[i][axis] * (sample->texture->is_normalized ? size : 1) / major;
 			sum += change * change;
 		}
@@ -371,9 +373,9 @@ double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], con
 	return largest > 0 ? log2(largest) / 2 : -126;
 }
 
-// Handles are small numbers; anything larger is the address of a reference, which holds a handle.
-const struct ptx_texture *ptx_texture_get(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
-					  uint64_t handle, bool is_surface)
+// Handles are small numbers. A larger number is the address of a reference, which holds a handle.
+const struct ptx_texture *ptx_texture_find(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
+					   uint64_t handle, bool is_surface)
 {
 	ptx_texture_find_fn *find = warp->worker->run->launch->texture;
 	const struct ptx_texture *texture = NULL;

@@ -21,21 +21,22 @@ struct ptx_sample {
 	const struct ptx_texture *texture;
 	enum ptx_geometry geometry;
 	double coordinate[3]; // x, y, z; of a cube map, a direction
-	uint32_t layer;	      // of a layered texture; of an array of cube maps, which of them
+	uint32_t layer;	      // of a layered texture; of an array of cube maps: the number of the cube map
 	bool is_integer;      // the coordinates are texel numbers
 	int32_t offset[3];    // added to the texel numbers
 	double level;
-	bool failed;  // a fault has been set: the value has no meaning
-	bool missing; // a texel's tile has no memory
+	bool has_failed;  // a fault has been set: the value has no meaning
+	bool is_missing; // a texel's tile has no memory
 };
 
-// The texel or the weighted mean of texels at the coordinate.
+// Returns the texel, or the weighted mean of texels, at the coordinate.
 struct ptx_texel ptx_sample_read(struct ptx_sample *sample);
-// One component of each of the four texels that a linear filter would use, counter-clockwise from the lower left.
+// Returns one component of each of the four texels that a linear filter would use, counter-clockwise from the lower
+// left.
 struct ptx_texel ptx_sample_gather(struct ptx_sample *sample, unsigned component);
-// The level of detail for changes of the coordinate from pixel to pixel.
+// Returns the level of detail for changes of the coordinate from pixel to pixel.
 double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], const double dy[3]);
 
-// The object behind a handle or behind the address of a .texref or .surfref. NULL after having set a fault.
-const struct ptx_texture *ptx_texture_get(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
-					  uint64_t handle, bool is_surface);
+// Finds the object of a handle, or of the address of a .texref or .surfref. NULL after a fault.
+const struct ptx_texture *ptx_texture_find(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
+					   uint64_t handle, bool is_surface);

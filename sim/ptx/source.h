@@ -1,4 +1,5 @@
-// What the parser makes of a PTX text, before it is decoded. Loading is single-threaded.
+// A parsed PTX text: symbols, functions, instructions, before they are compiled to operations. One thread until a
+// module is loaded; then any thread may read it.
 #pragma once
 
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include "sim/ptx/ptx.h"
 
 enum ptx_space_kind {
-	PTX_SPACE_GENERIC, // also: none named
+	PTX_SPACE_GENERIC, // also if none is named
 	PTX_SPACE_REGISTER,
 	PTX_SPACE_GLOBAL,
 	PTX_SPACE_CONST,
@@ -20,7 +21,7 @@ enum ptx_space_kind {
 };
 
 enum ptx_symbol_kind {
-	PTX_SYMBOL_VARIABLE, // registers too: space tells
+	PTX_SYMBOL_VARIABLE, // also registers: see `space`
 	PTX_SYMBOL_FUNCTION,
 	PTX_SYMBOL_LABEL,
 	PTX_SYMBOL_PROTOTYPE,
@@ -32,7 +33,8 @@ struct ptx_type {
 	char class;   // b, u, s, f, p (predicate), t (.texref), i (.surfref), o (.samplerref)
 };
 
-// An address stored in a variable: `size` bytes at `offset` take (address & mask) >> shift.
+// An address in a variable's initial contents: `size` bytes at `offset` hold (address & mask), shifted down by the
+// mask's trailing zeros.
 struct ptx_relocation {
 	struct ptx_relocation *next;
 	struct ptx_symbol *symbol;
@@ -50,8 +52,8 @@ struct ptx_symbol {
 	struct ptx_type type;
 	uint8_t vector; // 2 or 4 for .v2 and .v4, else 1
 	uint32_t align;
-	uint64_t size;	// bytes, whole
-	uint32_t range; // %r<100>: 100
+	uint64_t size;	// bytes, of the whole array
+	uint32_t range; // of %r<100>: 100
 	bool is_extern, is_visible, is_weak, is_array, is_formal, is_managed;
 	uint64_t offset; // in its storage: register file, device image, frame, parameters
 	uint32_t index;	 // of a shared variable in the module's table
@@ -80,8 +82,8 @@ enum ptx_operand_kind {
 	PTX_OPERAND_FLOAT,
 	PTX_OPERAND_DOUBLE,
 	PTX_OPERAND_SYMBOL,  // + value
-	PTX_OPERAND_NAME,    // not declared (yet): a label
-	PTX_OPERAND_ADDRESS, // [list[0] + value]; several: list
+	PTX_OPERAND_NAME,    // not declared yet: perhaps a label
+	PTX_OPERAND_ADDRESS, // [list[0], …]; an offset is in the value of its base
 	PTX_OPERAND_VECTOR,  // {…}
 	PTX_OPERAND_LIST,    // (…)
 };
@@ -89,7 +91,7 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	enum ptx_operand_kind kind;
 	bool negated;	      // !p
-	bool partial;	      // %r.b0 or -%r: of video instructions only
+	bool partial;	      // %r.b0 or -%r, which only video instructions have
 	struct ptx_type type; // of a register
 	uint32_t offset;      // of a register, in the register file
 	int64_t value;
@@ -129,22 +131,22 @@ struct ptx_function {
 	uint32_t local_bytes;
 	struct ptx_op *ops;
 	uint32_t op_count;
-	char *refusal; // own; info of an entry's callees is gathered after decoding
-	const char *entry_refusal;
+	char *refusal;		   // why the function itself cannot run; NULL: it can
+	const char *entry_refusal; // of an entry: its refusal, or one of the functions that it may call
 	struct ptx_function **callees;
 	uint32_t callee_count, callee_capacity;
 	bool calls_indirectly, uses_alloca, uses_cluster;
-	struct ptx_symbol **shared; // variables it names
+	struct ptx_symbol **shared; // variables that it uses
 	uint32_t shared_count, shared_capacity;
 	uint32_t *shared_offsets;   // of an entry: per shared variable of the module
-	uint32_t dynamic_shared_at; // of an entry: where it begins, from the first
-	uint32_t static_stack;	    // of an entry: what the calls below it need, each counted once
-	bool is_marked;		    // while gathering
+	uint32_t dynamic_shared_at; // of an entry: where dynamic shared memory begins, behind PTX_SHARED_FIRST
+	uint32_t static_stack;	    // of an entry: local memory of all functions that it may call
+	bool is_queued;		    // by ptx_gather()
 };
 
 struct ptx_module {
 	struct ptx_arena arena;
-	struct ptx_scope global;		   // what links between texts
+	struct ptx_scope global;		   // symbols that other texts can use
 	struct ptx_symbol *symbols, **last_symbol; // of module scope, all texts
 	struct ptx_function **functions;
 	uint32_t function_count, function_capacity;
@@ -155,13 +157,12 @@ struct ptx_module {
 	struct ptx_symbol **shared;
 	uint32_t shared_count;
 	uint64_t image_size, image_align, const_size;
-	uint64_t managed, managed_size; // variables that the host may use too
-	bool managed_kept; // another load has initialized them
-	uint64_t device; // once bound
-	bool has_indirect;
+	uint64_t managed, managed_size; // address and size of the variables that the host may use too
+	bool is_managed_kept;		// another load has initialized them
+	uint64_t device;		// address of the image, once bound
 	uint8_t *constants; // lane arrays of the literals
 	size_t constant_bytes, constant_capacity;
-	uint32_t *constant_slots; // hash of the above
+	uint32_t *constant_slots; // their hash table: see literal.c
 	uint32_t constant_slot_count, constant_count;
 	unsigned version, target; // of the text being parsed
 	int device_target;
@@ -172,15 +173,16 @@ struct ptx_module {
 enum {
 	PTX_REGISTER_FIRST = 64, // below: the carry
 	PTX_REGISTER_LIMIT = 64 << 20,
-	PTX_SHARED_FIRST = 1024, // what is below is reserved, as on hardware: cooperative groups use it
+	PTX_SHARED_FIRST = 1024, // below: reserved, as on hardware; cooperative groups use it
 };
 
-// "line 12: …" appended to the log; returns PTX_SYNTAX.
+// Appends "line 12: error: …" to the log. Returns PTX_SYNTAX.
 __attribute__((format(printf, 3, 4))) int ptx_syntax(struct ptx_module *module, unsigned line, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ptx_log_add(struct ptx_log *log, const char *format, ...);
 
 // symbol.c
-struct ptx_symbol *ptx_scope_find(const struct ptx_scope *scope, const char *name, size_t length); // and its parents
+// Finds a symbol in the scope or its parents.
+struct ptx_symbol *ptx_scope_find(const struct ptx_scope *scope, const char *name, size_t length);
 struct ptx_symbol *ptx_scope_find_here(const struct ptx_scope *scope, const char *name, size_t length);
 int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_symbol *symbol); // 0 or -ENOMEM
 void ptx_scope_replace(struct ptx_scope *scope, struct ptx_symbol *symbol);
@@ -193,48 +195,47 @@ static inline uint32_t ptx_type_bytes(struct ptx_type type)
 {
 	return type.bits <= 8 ? 1 : type.bits / 8;
 }
-// The bytes one lane of a .param variable takes in a frame.
-static inline uint32_t ptx_slot(const struct ptx_symbol *symbol)
+// Returns the bytes of one lane of a .param variable in a frame.
+static inline uint32_t ptx_parameter_stride(const struct ptx_symbol *symbol)
 {
-	bool scalar = symbol->size <= 16 && (symbol->size & (symbol->size - 1)) == 0;
-	return (uint32_t)(scalar ? symbol->size : (symbol->size + 15) & ~15ull);
+	bool is_scalar = symbol->size <= 16 && (symbol->size & (symbol->size - 1)) == 0;
+	return (uint32_t)(is_scalar ? symbol->size : (symbol->size + 15) & ~15ull);
 }
-// What a register of the type takes for 32 lanes, and how wide its lanes are.
-uint32_t ptx_lane_bits(struct ptx_type type);
-uint32_t ptx_register_bytes(struct ptx_type type);
-// Grows an arena-held array of pointers by one. 0 or -ENOMEM.
+uint32_t ptx_lane_bits(struct ptx_type type);	   // of one lane of a register
+uint32_t ptx_register_bytes(struct ptx_type type); // of a register with its 32 lanes
+// Appends to an array of pointers in the arena. 0 or -ENOMEM.
 int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_t *capacity, void *item);
 
-// parse.c and parse_body.c
+// parse.c, parse_body.c, parse_variable.c. Functions return 0, an enum ptx_load_status or a negative errno.
 struct ptx_parser {
 	struct ptx_lexer lexer;
 	struct ptx_module *module;
 	struct ptx_scope *file;	       // of this text
 	struct ptx_scope *scope;       // the current one
-	struct ptx_function *function; // whose body is read
+	struct ptx_function *function; // whose heading or body is read; NULL at module scope
 	unsigned depth;
 };
 int ptx_parse(struct ptx_module *module, const char *text, size_t length);
 int ptx_parse_body(struct ptx_parser *parser);
 int ptx_parse_variable(struct ptx_parser *parser, enum ptx_space_kind space, struct ptx_symbol linkage, bool is_formal,
 		       struct ptx_symbol **ret_symbol);
-int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value);
-int ptx_parse_mark(struct ptx_parser *parser, char mark);
-int ptx_parse_error(struct ptx_parser *parser, const char *expected);
+int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value); // an integer expression
+int ptx_parse_mark(struct ptx_parser *parser, char mark);		      // this character
+int ptx_parse_error(struct ptx_parser *parser, const char *expected);	      // reports the current token as wrong
 void ptx_parse_skip_line(struct ptx_parser *parser);
-int ptx_parse_skip_section(struct ptx_parser *parser);
+int ptx_parse_skip_pragma(struct ptx_parser *parser);
 struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name,
 				     size_t length);
 
 // link.c
-int ptx_link(struct ptx_module *module);   // extern symbols find their definitions
-int ptx_layout(struct ptx_module *module); // the image; numbers shared variables
-int ptx_gather(struct ptx_module *module); // entries: refusals, shared layout, local sizes
+int ptx_link(struct ptx_module *module);   // finds the definitions of extern symbols
+int ptx_layout(struct ptx_module *module); // gives variables their offsets in the image; numbers shared variables
+int ptx_gather(struct ptx_module *module); // lists the entries, with what all functions need that they may call
 
-// decode.c
+// decode.c: compiles a function to operations.
 int ptx_decode(struct ptx_module *module, struct ptx_function *function);
 
-// Where a variable of .global or .const is, once the module is bound.
+// Returns the address of a .global or .const variable of a bound module.
 static inline uint64_t ptx_variable_address(const struct ptx_module *module, const struct ptx_symbol *symbol)
 {
 	return (symbol->is_managed ? module->managed : module->device) + symbol->offset;

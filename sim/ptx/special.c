@@ -1,9 +1,9 @@
-// Special registers.
+// The special registers.
 #include "sim/ptx/special.h"
 
 #include <time.h>
 
-#include "sim/ptx/decode.h"
+#include "sim/ptx/engine.h"
 
 bool ptx_special_find(const char *name, size_t length, enum ptx_special *ret_special, struct ptx_type *ret_type)
 {
@@ -44,7 +44,7 @@ bool ptx_special_vector(const char *name, size_t length, enum ptx_special ret_el
 	return true;
 }
 
-static uint64_t nanoseconds(clockid_t clock)
+static uint64_t read_clock(clockid_t clock)
 {
 	struct timespec now;
 
@@ -52,11 +52,11 @@ static uint64_t nanoseconds(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t clock_now(const struct ptx_run *run)
+static uint64_t count_cycles(const struct ptx_run *run)
 {
 	uint64_t khz = run->launch->clock_khz ? run->launch->clock_khz : 1000000;
 
-	return (uint64_t)((unsigned __int128)nanoseconds(CLOCK_MONOTONIC) * khz / 1000000);
+	return (uint64_t)((unsigned __int128)read_clock(CLOCK_MONOTONIC) * khz / 1000000);
 }
 
 static uint32_t cluster_size(const struct ptx_launch *launch, unsigned axis)
@@ -64,7 +64,7 @@ static uint32_t cluster_size(const struct ptx_launch *launch, unsigned axis)
 	return launch->cluster[axis] ? launch->cluster[axis] : 1;
 }
 
-// The block's place in its cluster, counted along x first.
+// Returns the number of the block in its cluster, counted along x first.
 static uint32_t cluster_rank(const struct ptx_launch *launch, const struct ptx_block *block)
 {
 	uint32_t rank = 0;
@@ -75,8 +75,8 @@ static uint32_t cluster_rank(const struct ptx_launch *launch, const struct ptx_b
 	return rank;
 }
 
-// What is the same for all lanes.
-static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
+// Returns the value of a register that is the same for all lanes.
+static uint64_t uniform_value(const struct ptx_warp *warp, enum ptx_special special)
 {
 	const struct ptx_run *run = warp->worker->run;
 	const struct ptx_launch *launch = run->launch;
@@ -117,16 +117,16 @@ static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
 	case PTX_SPECIAL_CLUSTER_CTARANK: return cluster_rank(launch, block);
 	case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return launch->cluster[0] != 0;
 	case PTX_SPECIAL_WARPID: return warp->index;
-	case PTX_SPECIAL_NWARPID: return 2048 / PTX_LANES;
+	case PTX_SPECIAL_NWARPID: return PTX_THREADS_PER_SM / PTX_LANES;
 	case PTX_SPECIAL_SMID: return block->linear % sms;
 	case PTX_SPECIAL_NSMID: return sms;
 	case PTX_SPECIAL_GRIDID: return run->grid_id;
 	case PTX_SPECIAL_CLOCK:
-	case PTX_SPECIAL_CLOCK64: return clock_now(run);
-	case PTX_SPECIAL_CLOCK_HI: return clock_now(run) >> 32;
+	case PTX_SPECIAL_CLOCK64: return count_cycles(run);
+	case PTX_SPECIAL_CLOCK_HI: return count_cycles(run) >> 32;
 	case PTX_SPECIAL_GLOBALTIMER:
-	case PTX_SPECIAL_GLOBALTIMER_LO: return nanoseconds(CLOCK_REALTIME);
-	case PTX_SPECIAL_GLOBALTIMER_HI: return nanoseconds(CLOCK_REALTIME) >> 32;
+	case PTX_SPECIAL_GLOBALTIMER_LO: return read_clock(CLOCK_REALTIME);
+	case PTX_SPECIAL_GLOBALTIMER_HI: return read_clock(CLOCK_REALTIME) >> 32;
 	case PTX_SPECIAL_ENVREG1: return launch->cooperative ? launch->grid_workspace >> 32 : 0;
 	case PTX_SPECIAL_ENVREG2: return launch->cooperative ? (uint32_t)launch->grid_workspace : 0;
 	case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return launch->dynamic_shared;
@@ -164,11 +164,11 @@ const struct ptx_op *ptx_op_special(struct ptx_warp *warp, const struct ptx_op *
 		PTX_FOR_LANES(lane, warp->mask)
 			((uint32_t *)d)[lane] = lane_value(special, lane);
 	} else {
-		uint64_t value = uniform(warp, special);
+		uint64_t value = uniform_value(warp, special);
 		if (special >= PTX_SPECIAL_CLOCK && special <= PTX_SPECIAL_GLOBALTIMER_HI)
-			warp->worker->timed = true;
+			warp->worker->has_read_clock = true;
 		if (op->value == 1)
-			*(uint32_t *)d = (*(uint32_t *)d & ~warp->mask) | (value ? warp->mask : 0);
+			ptx_set_predicate(warp, op->d, value ? warp->mask : 0);
 		else if (op->value == 32)
 			PTX_FOR_LANES(lane, warp->mask)
 				((uint32_t *)d)[lane] = (uint32_t)value;

@@ -1,4 +1,4 @@
-// Names and types.
+// Scopes of names, types, and the log.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "sim/ptx/source.h"
 
-static struct ptx_symbol **slot_of(const struct ptx_scope *scope, const char *name, size_t length)
+static struct ptx_symbol **find_slot(const struct ptx_scope *scope, const char *name, size_t length)
 {
 	for (uint64_t i = vg_hash(name, length);; i++) {
 		struct ptx_symbol **slot = &scope->slots[i & (scope->capacity - 1)];
@@ -17,7 +17,7 @@ static struct ptx_symbol **slot_of(const struct ptx_scope *scope, const char *na
 
 struct ptx_symbol *ptx_scope_find_here(const struct ptx_scope *scope, const char *name, size_t length)
 {
-	return scope->capacity ? *slot_of(scope, name, length) : NULL;
+	return scope->capacity ? *find_slot(scope, name, length) : NULL;
 }
 
 struct ptx_symbol *ptx_scope_find(const struct ptx_scope *scope, const char *name, size_t length)
@@ -34,17 +34,17 @@ int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_s
 {
 	if (scope->count * 2 >= scope->capacity) {
 		struct ptx_scope larger = {.capacity = scope->capacity ? scope->capacity * 2 : 8};
-		larger.slots = ptx_arena_take(arena, larger.capacity * sizeof *larger.slots);
+		larger.slots = ptx_arena_allocate(arena, larger.capacity * sizeof *larger.slots);
 		if (!larger.slots)
 			return -ENOMEM;
 		for (uint32_t i = 0; i < scope->capacity; i++)
 			if (scope->slots[i])
-				*slot_of(&larger, scope->slots[i]->name, strlen(scope->slots[i]->name)) =
+				*find_slot(&larger, scope->slots[i]->name, strlen(scope->slots[i]->name)) =
 					scope->slots[i];
 		scope->slots = larger.slots;
 		scope->capacity = larger.capacity;
 	}
-	struct ptx_symbol **slot = slot_of(scope, symbol->name, strlen(symbol->name));
+	struct ptx_symbol **slot = find_slot(scope, symbol->name, strlen(symbol->name));
 	scope->count += !*slot;
 	*slot = symbol;
 	return 0;
@@ -52,7 +52,7 @@ int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_s
 
 void ptx_scope_replace(struct ptx_scope *scope, struct ptx_symbol *symbol)
 {
-	*slot_of(scope, symbol->name, strlen(symbol->name)) = symbol;
+	*find_slot(scope, symbol->name, strlen(symbol->name)) = symbol;
 }
 
 bool ptx_type_find(const char *name, size_t length, struct ptx_type *ret_type)
@@ -90,7 +90,7 @@ int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_
 {
 	if (*count == *capacity) {
 		uint32_t larger = *capacity ? *capacity * 2 : 4;
-		void **grown = ptx_arena_take(arena, larger * sizeof *grown);
+		void **grown = ptx_arena_allocate(arena, larger * sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		if (*count)

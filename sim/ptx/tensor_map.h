@@ -1,4 +1,4 @@
-// A tensor map: how the driver encodes a CUtensorMap, for the kernels that copy by it. Any thread.
+// How the driver encodes a CUtensorMap, and kernels read it. Any thread.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@ struct ptx_tensor_map { // in the 128 bytes of a CUtensorMap
 	uint32_t magic;
 	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode; // fill and mode 0: none
 	uint64_t address;
-	uint32_t dim[PTX_TENSOR_RANK]; // one less than the size
+	uint32_t dim[PTX_TENSOR_RANK]; // the size less one
 	uint8_t element_stride[PTX_TENSOR_RANK];
 	uint8_t element_bytes; // 0: copies would have to unpack or round elements
 	uint8_t padding[6];

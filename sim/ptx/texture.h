@@ -1,5 +1,5 @@
-// Texture and surface objects as kernels see them: images in device memory, and how they are read. A launch names the
-// function that finds an object by its handle. Objects do not change while a kernel may use them.
+// Texture and surface objects as kernels see them: images in device memory, and how they are read. ptx_launch.texture
+// finds an object by its handle. Objects do not change while a kernel may use them. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -20,26 +20,26 @@ enum ptx_texture_address { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRR
 
 #define PTX_TILE_BYTES 65536
 
-// Where a sparse image's texels are: tiles of PTX_TILE_BYTES, each at an address in device memory, or at 0 if it has no
-// memory. The addresses may change while kernels run.
+// The memory of a sparse image: tiles of PTX_TILE_BYTES, each at an address in device memory, or 0 if it has no memory.
+// The addresses may change while kernels run.
 struct ptx_tiles {
 	uint64_t *addresses; // atomic
-	uint32_t row_bytes, height, depth; // of a tile. row_bytes 0: the image's rows follow one another through the tiles
+	uint32_t row_bytes, height, depth; // of a tile; row_bytes 0: rows follow each other in the tiles
 	uint32_t across, down, deep;	   // tiles along each axis
-	uint64_t start;			   // if row_bytes is 0: of the image in the tiles, in bytes
+	uint64_t start;			   // if row_bytes is 0: byte in the tiles at which the image starts
 };
 
 // One mipmap level, or a whole image without levels.
 struct ptx_image {
 	uint64_t address;		// of the first texel, in device memory
 	uint64_t pitch, slice;		// bytes from row to row, from slice (or layer, or face) to slice
-	uint32_t width, height, depth;	// texels; depth: slices, layers or faces; none is 0
-	uint32_t first_slice;		// of a view, if there are tiles
-	const struct ptx_tiles *tiles;	// NULL: one piece of memory, at `address`
+	uint32_t width, height, depth;	// texels, at least 1; depth: slices, layers or faces
+	uint32_t first_slice;		// that a view of a sparse image begins at
+	const struct ptx_tiles *tiles;	// of a sparse image; NULL: contiguous memory at `address`
 };
 
-// Returns the address of a byte of a sparse image, or 0 if its tile has no memory. The place must be inside the image.
-// *ret_span: bytes from there that follow one another in memory, if the image's row is as long.
+// Returns the address of a byte of a sparse image, or 0 if its tile has no memory. The position must be inside the
+// image. *ret_span: contiguous bytes from there on, as far as the image's row reaches.
 static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pitch, uint64_t slice, uint64_t x,
 				      uint64_t y, uint64_t z, uint64_t *ret_span)
 {
@@ -47,7 +47,8 @@ static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pi
 
 	if (tiles->row_bytes) {
 		index = (z / tiles->depth * tiles->down + y / tiles->height) * tiles->across + x / tiles->row_bytes;
-		within = (z % tiles->depth * tiles->height + y % tiles->height) * tiles->row_bytes + x % tiles->row_bytes;
+		within = (z % tiles->depth * tiles->height + y % tiles->height) * tiles->row_bytes;
+		within += x % tiles->row_bytes;
 		*ret_span = tiles->row_bytes - x % tiles->row_bytes;
 	} else {
 		uint64_t offset = tiles->start + z * slice + y * pitch + x;
@@ -59,7 +60,7 @@ static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pi
 	return address ? address + within : 0;
 }
 
-// The address of a byte inside an image; 0: its tile has no memory.
+// Returns the address of a byte inside an image, or 0 if its tile has no memory.
 static inline uint64_t ptx_image_address(const struct ptx_image *image, uint64_t x, uint64_t y, uint64_t z)
 {
 	uint64_t span;
@@ -73,13 +74,13 @@ enum { PTX_TEXTURE_LEVELS = 20 };
 
 struct ptx_texture {
 	bool is_surface;
-	bool is_linear; // a buffer: no filter; what is outside reads as zero
+	bool is_linear; // a buffer: not filtered, and zero outside
 	enum ptx_texel_format format;
 	uint8_t channels; // 1, 2 or 4
 	uint8_t texel_bytes;
 	uint8_t axes;	 // for queries: 1, 2 or 3
 	uint32_t layers; // for queries: 0 if it has none
-	// How a texture is read. A surface has none of it.
+	// How a texture is read; not used for surfaces.
 	bool is_float; // reads give floats: of a float format, or integers as fractions of their range
 	bool is_normalized, is_filtered, filters_levels, is_srgb, is_seamless;
 	enum ptx_texture_address address[3];
@@ -92,7 +93,7 @@ struct ptx_texture {
 	struct ptx_image levels[PTX_TEXTURE_LEVELS];
 };
 
-// Finds an object by its handle, from any thread of a launch. NULL: no such object.
+// Finds an object by its handle, in any thread of a launch. NULL: no such object.
 typedef const struct ptx_texture *ptx_texture_find_fn(uint64_t handle);
 
 static inline uint32_t ptx_texel_channel_bytes(enum ptx_texel_format format)

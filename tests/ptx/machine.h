@@ -1,4 +1,4 @@
-// A little device for the interpreter's tests: memory at a made-up address, one module.
+// A small device for the tests of the interpreter: memory at a fixed device address, and one module. One thread.
 #pragma once
 
 #include <stdbool.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/ptx/ptx.h"
+#include "test.h"
 
 enum { MACHINE_BYTES = 1 << 20, MACHINE_SHIFT = 12, MACHINE_IMAGE = 512 << 10, MACHINE_HEAP = 768 << 10 };
 #define MACHINE_BASE 0x700000000000ull
@@ -61,7 +62,7 @@ static inline void machine_destroy(struct machine *machine)
 	free(machine);
 }
 
-// Loads, and binds the variables behind MACHINE_IMAGE. A ptx_load_status.
+// Loads a module and binds its variables at MACHINE_IMAGE. Returns an enum ptx_load_status.
 static inline int machine_load(struct machine *machine, const char *text)
 {
 	size_t length = strlen(text);
@@ -72,7 +73,7 @@ static inline int machine_load(struct machine *machine, const char *text)
 	return r;
 }
 
-// Runs a kernel with 64-bit parameters.
+// Runs a kernel with 64-bit parameters. Returns what ptx_run() does, or -1 if there is no such kernel.
 static inline int machine_run(struct machine *machine, const char *name, uint64_t a, uint64_t b, uint64_t c)
 {
 	machine->launch.function = ptx_module_function(machine->module, name);
@@ -88,12 +89,53 @@ static inline uint32_t *machine_words(struct machine *machine)
 {
 	return (uint32_t *)machine->memory;
 }
+#define WORD(i) ((long long)machine_words(machine)[i])
+
+// Creates a machine with a module that must load.
+static inline struct machine *machine_with(const char *text)
+{
+	struct machine *machine = machine_create();
+
+	if (machine_load(machine, text))
+		FAIL("does not load: %s", machine->log_text);
+	return machine;
+}
+
+// Runs kernel "k", which must end without a fault.
+static inline void machine_run_well(struct machine *machine)
+{
+	int r = machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, 100);
+
+	if (r)
+		FAIL("%d %s", r, machine->fault.text);
+}
+
+// Runs kernel "k", which must end with this fault.
+static inline struct machine *machine_run_to_fault(struct machine *machine, enum ptx_fault_kind kind)
+{
+	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, 0), 1);
+	if (machine->fault.kind != kind)
+		FAIL("kind %d, not %d: %s", machine->fault.kind, kind, machine->fault.text);
+	return machine;
+}
+
+// Runs one block of kernel "k", which must end without a fault.
+static inline struct machine *machine_run_block(const char *text, uint32_t threads)
+{
+	struct machine *machine = machine_with(text);
+
+	machine->launch.block[0] = threads;
+	machine_run_well(machine);
+	return machine;
+}
 
 #define HEAD ".version 8.3\n.target sm_90\n.address_size 64\n"
-// A kernel of one pointer, in %rd1, and thread number in %r0.
+// A kernel with the first parameter in %rd1 and the number of the thread in %r0. The body begins in line 9.
 #define KERNEL(name, body)                                                                                             \
 	HEAD ".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{\n"                           \
 	     ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>; .reg .f64 "     \
 	     "%fd<8>;\n"                                                                                               \
 	     "ld.param.u64 %rd1, [p0];\n"                                                                              \
 	     "mov.u32 %r0, %tid.x;\n" body "\nret;\n}\n"
+// Stores a register in the thread's word of the memory at %rd1.
+#define STORE_WORD(r) "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], " r ";"

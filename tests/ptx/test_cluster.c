@@ -1,8 +1,8 @@
 // Blocks of a cluster: their barrier and their shared memory.
 #include "ptx/machine.h"
-#include "test.h"
 
-// The number of the block in %r20, of all threads in %r21; store(register) puts a word there.
+// A kernel with the number of the block in %r20 and of the thread in the grid in %r21. %r23 is the block's rank, %r24
+// the number of blocks of its cluster, %r28 the thread's word in shared memory.
 #define BODY(text)                                                                                                     \
 	KERNEL("k", ".shared .align 16 .b8 s[1024]; .shared .align 8 .b64 bar;\n"                                      \
 		    "mov.u32 %r20, %ctaid.x; mov.u32 %r22, %ntid.x; mad.lo.u32 %r21, %r20, %r22, %r0;\n"               \
@@ -16,10 +16,8 @@
 
 static struct machine *load(const char *text, uint32_t blocks, uint32_t cluster, uint32_t threads)
 {
-	struct machine *machine = machine_create();
+	struct machine *machine = machine_with(text);
 
-	if (machine_load(machine, text))
-		FAIL("does not load: %s", machine->log_text);
 	machine->launch.grid[0] = blocks;
 	machine->launch.cluster[0] = cluster;
 	machine->launch.cluster[1] = machine->launch.cluster[2] = cluster != 0;
@@ -27,22 +25,12 @@ static struct machine *load(const char *text, uint32_t blocks, uint32_t cluster,
 	return machine;
 }
 
-static void run(struct machine *machine)
+static struct machine *fails(struct machine *machine, enum ptx_fault_kind kind, const char *text_part)
 {
-	if (machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, 0))
-		FAIL("%s", machine->fault.text);
-}
-
-static struct machine *fails(struct machine *machine, enum ptx_fault_kind kind, const char *why)
-{
-	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, 0), 1);
-	if (machine->fault.kind != kind)
-		FAIL("kind %d, not %d: %s", machine->fault.kind, kind, machine->fault.text);
-	CHECK_CONTAINS(machine->fault.text, why);
+	machine_run_to_fault(machine, kind);
+	CHECK_CONTAINS(machine->fault.text, text_part);
 	return machine;
 }
-
-#define WORD(i) machine_words(machine)[i]
 
 TEST(blocks_read_each_others_shared_memory)
 {
@@ -57,7 +45,7 @@ TEST(blocks_read_each_others_shared_memory)
 			struct machine *machine = load(text, 32, cluster, 96);
 			machine->launch.threads = host_threads;
 			machine->launch.cooperative = cluster == 4;
-			run(machine);
+			machine_run_well(machine);
 			for (uint32_t i = 0; i < 32 * 96; i++) {
 				uint32_t block = i / 96, first = block / cluster * cluster;
 				CHECK_INT(WORD(i), (first + (block - first + 1) % cluster) * 1000 + i % 96 + 1);
@@ -66,7 +54,7 @@ TEST(blocks_read_each_others_shared_memory)
 		}
 }
 
-TEST(generic_addresses_know_their_block)
+TEST(generic_addresses_reach_the_right_block)
 {
 	struct machine *machine = load(
 		BODY("mov.u64 %rd22, s; cvta.shared.u64 %rd2, %rd22;\n" NEXT
@@ -79,7 +67,7 @@ TEST(generic_addresses_know_their_block)
 		     "shl.b32 %r2, %r2, 16; or.b32 %r3, %r3, %r1; or.b32 %r3, %r3, %r2;\n" STORE("%r3")),
 		8, 4, 32);
 
-	run(machine);
+	machine_run_well(machine);
 	for (uint32_t block = 0; block < 8; block++)
 		CHECK_INT(WORD(block * 32), 11 | (block % 4 + 1) % 4 << 8 | block % 4 << 16);
 	machine_destroy(machine);
@@ -101,7 +89,7 @@ TEST(clusters_of_several_dimensions)
 
 	memcpy(machine->launch.grid, (uint32_t[]){4, 4, 2}, sizeof machine->launch.grid);
 	memcpy(machine->launch.cluster, (uint32_t[]){2, 2, 2}, sizeof machine->launch.cluster);
-	run(machine);
+	machine_run_well(machine);
 	for (uint32_t i = 0; i < 4 * 8; i++)
 		CHECK_INT(WORD(i), i % 2 + i / 2 % 2 * 10 + i / 4 % 2 * 100);
 	machine->launch.grid[0] = 3; // no whole clusters
@@ -109,7 +97,7 @@ TEST(clusters_of_several_dimensions)
 	machine_destroy(machine);
 }
 
-TEST(an_mbarrier_of_another_block)
+TEST(arrive_at_an_mbarrier_of_another_block)
 {
 	// Rank 0 waits for an arrival from each other block, which has stored before.
 	struct machine *machine = load(
@@ -122,13 +110,13 @@ TEST(an_mbarrier_of_another_block)
 		     "ld.shared.u32 %r5, [%r25];\n" STORE("%r5") "DONE:\n" MEET),
 		4, 4, 64);
 
-	run(machine);
+	machine_run_well(machine);
 	CHECK_INT(WORD(0), 1 + 2 + 3);
 	CHECK_INT(WORD(63), 1 + 2 + 3);
 	machine_destroy(machine);
 }
 
-TEST(asynchronous_stores_count_on_an_mbarrier)
+TEST(asynchronous_stores_are_counted_by_an_mbarrier)
 {
 	struct machine *machine = load(
 		BODY("setp.ne.u32 %p1, %r0, 0; @%p1 bra READY; mbarrier.init.shared.b64 [%r26], 1;\n"
@@ -142,13 +130,13 @@ TEST(asynchronous_stores_count_on_an_mbarrier)
 		     "ld.shared.v2.u32 {%r5, %r6}, [%r25]; add.u32 %r5, %r5, %r6;\n" STORE("%r5") MEET),
 		4, 2, 32);
 
-	run(machine);
+	machine_run_well(machine);
 	for (uint32_t block = 0; block < 4; block++)
 		CHECK_INT(WORD(block * 32 + 31), (block ^ 1) + 100 + 1);
 	machine_destroy(machine);
 }
 
-TEST(threads_that_exit_are_not_waited_for)
+TEST(exited_threads_do_not_block_the_cluster_barrier)
 {
 	// Warp 1 ends before it arrives, and some lanes of warp 0 after.
 	struct machine *machine = load(BODY("setp.gt.u32 %p1, %r0, 31; @%p1 ret; barrier.cluster.arrive.release;\n"
@@ -156,13 +144,13 @@ TEST(threads_that_exit_are_not_waited_for)
 					    STORE("7")),
 				       6, 3, 64);
 
-	run(machine);
+	machine_run_well(machine);
 	for (uint32_t i = 0; i < 6 * 64; i++)
 		CHECK_INT(WORD(i), i % 64 < 10 ? 7 : 0);
 	machine_destroy(machine);
 }
 
-TEST(a_block_may_be_phases_ahead_only_by_its_arrival)
+TEST(cluster_barrier_keeps_blocks_in_the_same_phase)
 {
 	// Rank 0 counts in its memory; all see the count of their own phase.
 	struct machine *machine = load(
@@ -172,13 +160,13 @@ TEST(a_block_may_be_phases_ahead_only_by_its_arrival)
 		     "add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 50; @%p2 bra LOOP;\n" STORE("%r9") MEET),
 		8, 4, 64);
 
-	run(machine);
+	machine_run_well(machine);
 	for (uint32_t i = 0; i < 8 * 64; i++)
 		CHECK_INT(WORD(i), 4 * 50 * 51 / 2);
 	machine_destroy(machine);
 }
 
-TEST(memory_that_no_block_has)
+TEST(illegal_addresses_in_a_cluster_fault)
 {
 	static const char beyond[] = BODY(
 		MEET "mapa.shared::cluster.u32 %r2, %r25, 4; ld.shared::cluster.u32 %r3, [%r2];\n" MEET);
@@ -197,7 +185,7 @@ TEST(memory_that_no_block_has)
 	machine_destroy(fails(load(ended, 4, 4, 32), PTX_FAULT_SHARED_RANGE, "illegal load"));
 }
 
-TEST(blocks_that_wait_for_each_other_forever)
+TEST(cluster_barrier_that_cannot_complete_is_a_deadlock)
 {
 	static const char barriers[] = BODY("setp.gt.u32 %p1, %r0, 31; @%p1 bar.sync 1, 64;\n" MEET);
 	static const char polls[] = BODY("setp.eq.u32 %p1, %r23, 1; @%p1 bra POLL;\n" MEET "ret;\n"

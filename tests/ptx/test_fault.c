@@ -1,22 +1,13 @@
-// What ends a kernel before its time, and what is said about it.
+// Faults that end a kernel, and their texts.
 #include "ptx/machine.h"
 #include "sim/ptx/tensor_map.h"
-#include "test.h"
 
-// Runs a body that must fail; the body's first line is line 9 of its text.
 static struct machine *fails(const char *text, enum ptx_fault_kind kind)
 {
-	struct machine *machine = machine_create();
-
-	if (machine_load(machine, text))
-		FAIL("does not load: %s", machine->log_text);
-	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, 0), 1);
-	if (machine->fault.kind != kind)
-		FAIL("kind %d, not %d: %s", machine->fault.kind, kind, machine->fault.text);
-	return machine;
+	return machine_run_to_fault(machine_with(text), kind);
 }
 
-TEST(an_illegal_address_names_thread_and_line)
+TEST(illegal_address_names_thread_and_line)
 {
 	struct machine *machine = fails(
 		KERNEL("k", "setp.ne.u32 %p1, %r0, 21;\n@%p1 bra END;\n\nld.global.u32 %r1, [%rd1+1048576];\nEND:"),
@@ -34,7 +25,7 @@ TEST(permissions_are_per_granule)
 	CHECK_INT(machine_load(machine, KERNEL("k", "mul.wide.u32 %rd3, %r0, 4; add.u64 %rd4, %rd1, %rd3; "
 						    "ld.global.u32 %r1, [%rd4+4064]; st.global.u32 [%rd4+4064], 1;")),
 		  0);
-	machine->permission[1] = 1; // lanes 8 and later read there, but may not write
+	machine->permission[1] = 1; // lanes 8 and later may read there, but not write
 	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, 0, 0), 1);
 	CHECK_INT(machine->fault.kind, PTX_FAULT_ILLEGAL_ADDRESS);
 	CHECK_INT(machine->fault.thread[0], 8);
@@ -47,7 +38,7 @@ TEST(permissions_are_per_granule)
 	machine_destroy(machine);
 }
 
-TEST(other_bad_accesses)
+TEST(invalid_accesses_fault)
 {
 	machine_destroy(fails(KERNEL("k", "ld.global.u32 %r1, [%rd1+2];"), PTX_FAULT_MISALIGNED));
 	machine_destroy(fails(KERNEL("k", "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1+8];"), PTX_FAULT_MISALIGNED));
@@ -105,7 +96,7 @@ TEST(endless_recursion_overflows_the_stack)
 		fails(KERNEL("k", "mov.u64 %rd2, 1000000000; alloca.u64 %rd3, %rd2, 16;"), PTX_FAULT_STACK_OVERFLOW));
 }
 
-TEST(a_barrier_that_cannot_complete_is_a_deadlock)
+TEST(barrier_that_cannot_complete_is_a_deadlock)
 {
 	struct machine *machine = fails(
 		KERNEL("k", "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.sync 1;\nbra END;\nA: bar.sync 2;\nEND:"),
@@ -121,7 +112,7 @@ TEST(a_barrier_that_cannot_complete_is_a_deadlock)
 	machine_destroy(machine);
 }
 
-TEST(a_lock_that_nobody_holds_is_a_deadlock)
+TEST(polling_memory_that_never_changes_is_a_deadlock)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u32 %r1, 1;\nATOM: atom.global.cas.b32 %r2, [%rd1], 0, %r1;\n"
@@ -153,7 +144,7 @@ static void *host_memory(void *context, uint64_t address, size_t length, bool wr
 	return (uint8_t *)host_words + (address - 4096);
 }
 
-TEST(polling_memory_of_the_host_is_no_deadlock_and_can_be_cancelled)
+TEST(polling_host_memory_is_no_deadlock_and_can_be_cancelled)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u64 %rd2, 4096;\nW: ld.volatile.global.u32 %r1, [%rd2]; "
@@ -169,7 +160,7 @@ TEST(polling_memory_of_the_host_is_no_deadlock_and_can_be_cancelled)
 	machine_destroy(machine);
 }
 
-TEST(an_endless_loop_can_be_cancelled)
+TEST(endless_loop_can_be_cancelled)
 {
 	struct machine *machine = machine_create();
 	static volatile int cancel = 1;
@@ -180,7 +171,7 @@ TEST(an_endless_loop_can_be_cancelled)
 	machine_destroy(machine);
 }
 
-TEST(launches_without_sense)
+TEST(invalid_launches_are_rejected)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u64 a) .reqntid 32, 2, 1 { ret; }\n"
@@ -200,7 +191,7 @@ TEST(launches_without_sense)
 	machine_destroy(machine);
 }
 
-TEST(a_wait_that_ends_by_the_clock_is_no_deadlock)
+TEST(polling_the_clock_is_no_deadlock)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(
@@ -218,8 +209,8 @@ TEST(a_wait_that_ends_by_the_clock_is_no_deadlock)
 	machine_destroy(machine);
 }
 
-// A copy of 4 by 4 words by a map of which one thing is wrong.
-static void fails_to_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fault_kind kind, const char *why)
+// Copies 4 by 4 words with a tensor map, which must fail with this fault.
+static void check_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fault_kind kind, const char *text_part)
 {
 	static const char text[] = KERNEL(
 		"k", ".shared .align 128 .b8 s[256]; .shared .align 8 .b64 bar; ld.param.u64 %rd2, [p1];\n"
@@ -228,19 +219,17 @@ static void fails_to_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fa
 		     "mov.u32 %r3, 4;\n"
 		     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], "
 		     "[%rd2, {%r3, 2}], [%r2];");
-	struct machine *machine = machine_create();
+	struct machine *machine = machine_with(text);
 
-	if (machine_load(machine, text))
-		FAIL("does not load: %s", machine->log_text);
 	memcpy(machine->memory + 65536, &map, sizeof map);
 	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, where), kind != PTX_FAULT_NONE);
 	if (machine->fault.kind != kind)
 		FAIL("kind %d, not %d: %s", machine->fault.kind, kind, machine->fault.text);
-	CHECK_CONTAINS(machine->fault.text, why);
+	CHECK_CONTAINS(machine->fault.text, text_part);
 	machine_destroy(machine);
 }
 
-TEST(tensor_maps_that_kernels_cannot_copy_by)
+TEST(invalid_tensor_maps_fault)
 {
 	const struct ptx_tensor_map good = {.magic = PTX_TENSOR_MAGIC,
 					    .kind = PTX_TENSOR_TILED,
@@ -255,7 +244,7 @@ TEST(tensor_maps_that_kernels_cannot_copy_by)
 	{                                                                                                              \
 		struct ptx_tensor_map map = good;                                                                      \
 		map.field = (value);                                                                                   \
-		fails_to_copy(map, __VA_ARGS__);                                                                       \
+		check_copy(map, __VA_ARGS__);                                                                       \
 	}
 	WRONG(rank, 2, 0, PTX_FAULT_NONE, "")
 	WRONG(element_bytes, 2, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "no multiple of 16 bytes")

@@ -1,15 +1,14 @@
-// What loads, what does not, and what the log says.
+// Loading modules: errors and their log, refusals, linking, variables, properties of functions.
 #include "ptx/machine.h"
-#include "test.h"
 
-static void rejects(const char *text, int status, const char *why)
+static void rejects(const char *text, int status, const char *log_part)
 {
 	struct machine *machine = machine_create();
 	int r = machine_load(machine, text);
 
 	if (r != status)
 		FAIL("status %d, not %d: %s (%s)", r, status, text, machine->log_text);
-	CHECK_CONTAINS(machine->log_text, why);
+	CHECK_CONTAINS(machine->log_text, log_part);
 	machine_destroy(machine);
 }
 
@@ -28,6 +27,9 @@ TEST(syntax_errors_have_lines)
 	rejects(KERNEL("k", "mov.u32 %r1, 99999999999999999999999;"), PTX_SYNTAX, "number out of range");
 	rejects(KERNEL("k", "mov.u32 %r1, 0f123;"), PTX_SYNTAX, "malformed number");
 	rejects(KERNEL("k", "call nobody, ();"), PTX_SYNTAX, "line 9");
+	rejects(HEAD ".extern .func malloc(.param .b64 n); .entry k() { call malloc; ret; }", PTX_SYNTAX,
+		"the number of arguments differs");
+	rejects(KERNEL("k", "activemask.b32 %rd1;"), PTX_SYNTAX, "the destination is too wide");
 	rejects(KERNEL("k", "@%r1 ret;"), PTX_SYNTAX, "a predicate register");
 	rejects(KERNEL("k", "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];"), PTX_SYNTAX,
 		"the vector has another length");
@@ -45,7 +47,7 @@ TEST(syntax_errors_have_lines)
 	rejects("", PTX_SYNTAX, ".version");
 }
 
-TEST(versions_and_targets)
+TEST(unsupported_versions_and_targets_are_rejected)
 {
 	rejects(".version 9.9\n.target sm_90\n", PTX_VERSION, "9.9");
 	rejects(".version 8.0\n.target sm_100\n", PTX_TARGET, "sm_100");
@@ -59,7 +61,7 @@ TEST(versions_and_targets)
 	machine_destroy(machine);
 }
 
-TEST(a_log_is_cut_at_its_capacity)
+TEST(log_is_cut_at_its_capacity)
 {
 	char text[16] = "xxxxxxxxxxxxxxx";
 	struct ptx_log log = {text, 10, 0};
@@ -71,7 +73,7 @@ TEST(a_log_is_cut_at_its_capacity)
 	CHECK_INT(text[10], 'x');
 }
 
-TEST(refusals_name_opcode_and_line_and_spare_other_functions)
+TEST(refusals_name_opcode_and_line_and_concern_one_kernel)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, HEAD
@@ -173,7 +175,7 @@ TEST(variables_and_initializers)
 	machine_destroy(machine);
 }
 
-TEST(what_a_function_says_of_itself)
+TEST(properties_of_a_function)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 "

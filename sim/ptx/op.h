@@ -1,0 +1,116 @@
+// Operations: the internal code that instructions are compiled into (decode.h) and that warps execute (engine.h).
+// Immutable once a module is loaded: any thread.
+#pragma once
+
+#include <stddef.h>
+
+#include "sim/ptx/alu.h"
+#include "sim/ptx/source.h"
+
+enum { PTX_LANES = 32, PTX_OPERANDS = 6 };
+
+struct ptx_warp;
+struct ptx_op;
+
+// Executes an operation for the lanes of warp->mask. Returns the next operation. Returns NULL to go back to the
+// scheduler: after it has updated the warp's groups, or after a fault.
+typedef const struct ptx_op *ptx_op_fn(struct ptx_warp *warp, const struct ptx_op *op);
+
+// A reference to a lane array: a byte offset in the frame's registers, or with bit 0 set in the module's literals.
+typedef uint32_t ptx_ref;
+#define PTX_NO_REF ((ptx_ref)0) // offset 0 is the carry, which is never an operand
+
+struct ptx_op {
+	ptx_op_fn *run;
+	union {
+		ptx_alu_fn *alu;
+		const struct ptx_op *target;
+		const void *data; // in the module's arena; its type belongs to `run`
+		uint64_t value;
+	};
+	union {
+		ptx_ref refs[PTX_OPERANDS];
+		struct {
+			ptx_ref d, e, a, b, c, f; // destinations d and e, sources a to f
+		};
+	};
+	uint32_t immediate;
+	uint32_t guard; // offset of the guard predicate; 0: none; bit 0: negated
+	uint32_t line;	// of the PTX text
+};
+
+// An address operand: a register or literal of 32 or 64 bits for each lane, and an offset that is added.
+struct ptx_address {
+	ptx_ref ref;
+	int64_t offset;
+	uint8_t bits;
+	bool is_shared; // an offset in shared memory; otherwise a generic address
+};
+
+// Where the lanes' data is in host memory.
+struct ptx_access {
+	uint8_t *base; // linear: lane i is at base + i * stride; NULL: lane i is at host[i]
+	ptrdiff_t stride;
+	uint8_t *host[PTX_LANES];
+};
+
+// Finds the host addresses of a load or store, whose ptx_op.data is a struct ptx_memory_op. False: a fault is set.
+typedef bool ptx_resolve_fn(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access);
+// Moves one element of each lane in `mask` between the lane array and memory, `offset` bytes behind the address.
+typedef void ptx_move_fn(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask);
+
+// A load, store or atomic. Its address is in ptx_op.a.
+struct ptx_memory_op {
+	ptx_resolve_fn *resolve; // NULL: a parameter, at parameter_offset
+	ptx_move_fn *move;
+	uint8_t bytes, count; // of an element, of elements
+	uint8_t address_bits; // of the register
+	bool write, is_poll;
+	bool is_shared_state; // a store that other threads can see
+	int64_t offset;
+	uint64_t parameter_offset;  // in the frame or in the kernel's parameters
+	uint32_t parameter_stride; // bytes a lane in the frame; 0: a kernel's parameter
+	ptx_ref refs[8];	   // registers; PTX_NO_REF: sink
+};
+
+// An argument or a result of a call, in the caller's registers or in the literals.
+struct ptx_argument {
+	ptx_ref ref;
+	uint32_t size; // bytes a lane; 0: a predicate
+	bool is_literal;
+};
+
+// Executes a function of the device runtime for the lanes of warp->mask.
+typedef const struct ptx_op *ptx_builtin_fn(struct ptx_warp *warp, const struct ptx_op *op);
+
+struct ptx_call {
+	const struct ptx_function *function; // NULL: indirect, the address is in `address`
+	ptx_builtin_fn *builtin;
+	ptx_ref address;
+	uint32_t result_count, argument_count;
+	const struct ptx_argument *results, *arguments;
+};
+
+// Returns NULL if there is no such function: vprintf, malloc, free and __assertfail (builtin.c).
+ptx_builtin_fn *ptx_builtin_find(const char *name, uint32_t *ret_arguments);
+
+struct ptx_branch_table {
+	uint32_t count;
+	union {
+		uint32_t position; // of the instruction, while decoding
+		const struct ptx_op *op;
+	} targets[];
+};
+
+// ptx_op.immediate of ptx_op_resize.
+#define PTX_RESIZE(from, to, is_signed) ((uint32_t)(from) << 16 | (uint32_t)(to) << 8 | (is_signed))
+
+// How to reach the memory of a state space, and how to move elements between it and registers (memory.c).
+ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space);
+ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_signed);
+ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits);
+
+// Operations that another file than their own emits.
+ptx_op_fn ptx_op_branch, ptx_op_branch_back, ptx_op_branch_table, ptx_op_call, ptx_op_return, ptx_op_exit;
+ptx_op_fn ptx_op_alu, ptx_op_refused, ptx_op_nothing, ptx_op_special, ptx_op_symbol;
+ptx_op_fn ptx_op_resize, ptx_op_not1, ptx_op_warp_barrier;
