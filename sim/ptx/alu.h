@@ -1,22 +1,21 @@
-// Arithmetic of the PTX interpreter: one function per instruction form, over 32 lanes.
-// Pure: no state, any thread.
+// Arithmetic of the PTX interpreter: one function for each instruction form, over 32 lanes. Pure functions: any thread.
 //
-// A register is a lane array: predicates are one uint32_t lane mask; everything else is
-// an array of 32 elements of its width, 16 bits (also for .b8), 32, or 64; aligned to 64 bytes.
+// A register is a lane array: a predicate is one uint32_t with a bit for each lane; any other register is an array of
+// 32 elements of 16 (also for .b8), 32 or 64 bits, aligned to 64 bytes.
 #pragma once
 
 #include <stdint.h>
 
-// Sources narrower than their register (cvt.u32.u8 of a .b32 register) are the caller's to
-// truncate; so is extending a result to a wider register, by the sign if its type has one.
-// A predicate operand is one word; lop3.or.b32 d|p, a, b, c, 0x1e, q has q in f.
+// The operands of a form. The caller truncates sources that are narrower than their register (cvt.u32.u8 of a .b32
+// register), and extends a result to a wider register, by its sign if the type is signed. lop3.or.b32 d|p, a, b, c,
+// 0x1e, q has q in f.
 struct ptx_alu {
-	void *d;	  // destination; may be NULL ("_") in setp and lop3.and/or
+	void *d;	  // destination; setp and lop3.and/or allow NULL ("_")
 	void *e;	  // second destination: the q of setp p|q, the p of lop3.or d|p; or NULL
 	const void *a, *b, *c, *f; // sources in the order of the PTX text
-	uint32_t mask;	  // lanes to write; others keep their old value
-	uint32_t *carry;  // the CC.CF of the 32 lanes, for .cc forms
-	uint32_t immediate; // the trailing literal of lop3 (and of instructions like it)
+	uint32_t mask;	  // lanes to write; the others keep their values
+	uint32_t *carry;  // CC.CF of the 32 lanes, for .cc forms
+	uint32_t immediate; // the literal at the end, of lop3 and similar instructions
 };
 
 typedef void ptx_alu_fn(const struct ptx_alu *alu);
@@ -33,5 +32,5 @@ struct ptx_alu_form {
 	uint8_t carry;		// 1: reads and/or writes the carry
 };
 
-// NULL: no such form. `mnemonic` need not be terminated at `length`.
+// Finds a form by its mnemonic, which need not be terminated at `length`. NULL: no such form.
 const struct ptx_alu_form *ptx_alu_find(const char *mnemonic, unsigned length);

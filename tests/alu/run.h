@@ -1,4 +1,4 @@
-// Runs one form, of any level, on lane values given as 64-bit words.
+// Runs a form of any level on lane values that are given as 64-bit words. Pure functions: any thread.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@ struct lanes {
 	_Alignas(64) uint64_t word[32];
 };
 
-// `register` is an array of 32 elements of `bits`, or one mask for predicates.
+// Stores one lane of a register: an array of 32 elements of `bits`, or one mask for a predicate.
 static inline void lanes_store(struct lanes *lanes, unsigned lane, unsigned bits, uint64_t value)
 {
 	if (bits == 1) {
@@ -36,7 +36,7 @@ static inline uint64_t lanes_load(const struct lanes *lanes, unsigned lane, unsi
 	return lanes->word[lane];
 }
 
-static inline const struct ptx_alu_form *form_at(enum ptx_alu_level level, const char *mnemonic)
+static inline const struct ptx_alu_form *find_form(enum ptx_alu_level level, const char *mnemonic)
 {
 	size_t count;
 	const struct ptx_alu_form *const *forms = ptx_alu_level_forms(level, &count);
@@ -61,7 +61,7 @@ static inline void run_form(const struct ptx_alu_form *form, struct registers *r
 	form->run(&alu);
 }
 
-// Edge values come more often than chance would bring them.
+// Returns a random word. Edge values are more frequent than in a uniform distribution.
 static inline uint64_t random_word(uint64_t *state)
 {
 	static const uint64_t edges[] = {

@@ -1,5 +1,5 @@
-// Every form with a carry, on edge operands, against the definition: the flag is the carry out of the word. A
-// subtraction adds the complement, so that its flag is 1 where nothing is borrowed.
+// Every form with a carry, on edge operands, compared with the definition: the flag is the carry out of the word. A
+// subtraction adds the complement, so that its flag is 1 if there is no borrow.
 #include <stdbool.h>
 
 #include "run.h"
@@ -45,7 +45,7 @@ static uint64_t truncate_to(unsigned __int128 x, unsigned bits)
 	return bits == 64 ? (uint64_t)x : (uint32_t)x;
 }
 
-// The upper or lower word of the product.
+// Returns the upper or lower word of the product.
 static uint64_t product_word(const struct word_type *type, bool high, uint64_t a, uint64_t b)
 {
 	unsigned __int128 product;
@@ -58,9 +58,9 @@ static uint64_t product_word(const struct word_type *type, bool high, uint64_t a
 	return truncate_to(high ? product >> type->bits : product, type->bits);
 }
 
-// The word that the form shall give; the flag that it shall leave goes to `flag`.
-static uint64_t expected(const struct chain *chain, const struct word_type *type, uint64_t a, uint64_t b, uint64_t c,
-			 unsigned *flag)
+// Computes the expected word, and stores the expected flag.
+static uint64_t compute_expected(const struct chain *chain, const struct word_type *type, uint64_t a, uint64_t b,
+				 uint64_t c, unsigned *flag)
 {
 	unsigned carry_in = chain->reads ? *flag : chain->what == SUBTRACT;
 	uint64_t x = a, y = b, sum, carry_out;
@@ -83,7 +83,7 @@ static uint64_t expected(const struct chain *chain, const struct word_type *type
 	return truncate_to(sum, type->bits);
 }
 
-// One form on one lane, with every other lane's flag to be left alone.
+// Checks one form on one lane; the flags of the other lanes must not change.
 static void check_operands(const struct ptx_alu_form *form, const struct chain *chain, const struct word_type *type,
 			   const uint64_t operands[3], unsigned carry_in, unsigned *seen)
 {
@@ -92,7 +92,7 @@ static void check_operands(const struct ptx_alu_form *form, const struct chain *
 	struct registers registers = {.carry = others | carry_in << LANE};
 	unsigned flag = carry_in;
 	uint64_t a = truncate_to(operands[0], type->bits), b = truncate_to(operands[1], type->bits);
-	uint64_t c = truncate_to(operands[2], type->bits), want = expected(chain, type, a, b, c, &flag);
+	uint64_t c = truncate_to(operands[2], type->bits), want = compute_expected(chain, type, a, b, c, &flag);
 
 	lanes_store(&registers.source[0], LANE, type->bits, a);
 	lanes_store(&registers.source[1], LANE, type->bits, b);
@@ -112,14 +112,14 @@ static void check_form(const struct chain *chain, const struct word_type *type)
 	unsigned seen = 0; // a bit for each pair of flags, before and after
 
 	snprintf(mnemonic, sizeof mnemonic, "%s.%s", chain->name, type->name);
-	const struct ptx_alu_form *form = form_at(PTX_ALU_BASE, mnemonic);
+	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
 	size_t thirds = chain->what >= MULTIPLY_LOW ? EDGES : 1;
 	for (size_t i = 0; i < EDGES * EDGES * thirds * 2; i++) {
 		uint64_t operands[3] = {edges[i / 2 % EDGES], edges[i / 2 / EDGES % EDGES],
 					edges[i / 2 / EDGES / EDGES]};
 		check_operands(form, chain, type, operands, i % 2, &seen);
 	}
-	if (seen != (chain->writes ? 0xfu : 0x9u)) // a form that only reads the flag leaves it
+	if (seen != (chain->writes ? 0xfu : 0x9u)) // a form that only reads the flag does not change it
 		FAIL("%s: the operands miss a carry (%x)", mnemonic, seen);
 }
 
@@ -130,7 +130,7 @@ TEST(every_form_and_carry)
 			check_form(&chains[i], &word_types[t]);
 }
 
-// What nvcc's 128-bit division does: whether a chain of subtractions went below zero, asked by addc.
+// As nvcc's 128-bit division does: addc reads whether a chain of subtractions became negative.
 TEST(flag_of_a_subtraction_read_by_addc)
 {
 	struct registers registers = {0};
@@ -139,10 +139,10 @@ TEST(flag_of_a_subtraction_read_by_addc)
 		for (uint32_t b = 0; b < 2; b++) {
 			lanes_store(&registers.source[0], 0, 32, a);
 			lanes_store(&registers.source[1], 0, 32, b);
-			run_form(form_at(PTX_ALU_BASE, "sub.cc.u32"), &registers, 1);
+			run_form(find_form(PTX_ALU_BASE, "sub.cc.u32"), &registers, 1);
 			lanes_store(&registers.source[0], 0, 32, 0);
 			lanes_store(&registers.source[1], 0, 32, 0);
-			run_form(form_at(PTX_ALU_BASE, "addc.u32"), &registers, 1);
+			run_form(find_form(PTX_ALU_BASE, "addc.u32"), &registers, 1);
 			CHECK_INT(lanes_load(&registers.d, 0, 32), a >= b);
 		}
 }

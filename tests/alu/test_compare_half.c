@@ -1,5 +1,5 @@
-// Every comparison of halves: 14 operators, both formats, with and without .ftz, alone and in pairs, on all pairs of edge
-// codes. The reference compares codes as integers.
+// Every comparison of halves: 14 operators, both formats, with and without .ftz, alone and in pairs, on all pairs of
+// edge values. The reference compares their bits as integers.
 #include <stdbool.h>
 
 #include "run.h"
@@ -24,11 +24,11 @@ static const struct format {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-// Magnitudes: 0, the least and the greatest subnormal, the least normal, 1, its neighbour, the greatest finite, infinity,
-// a signalling and a quiet NaN. Each with both signs.
+// Magnitudes: 0, the least and the greatest subnormal, the least normal, 1, its neighbour, the greatest finite,
+// infinity, a signalling and a quiet NaN. Each with both signs.
 enum { MAGNITUDES = 11, CODES = 2 * MAGNITUDES, LANES = 32, PAIRS = CODES * CODES };
 
-static unsigned code(const struct format *format, unsigned index)
+static unsigned edge_bits(const struct format *format, unsigned index)
 {
 	const unsigned magnitudes[MAGNITUDES] = {
 		0, 1, 2, format->least_normal - 1, format->least_normal, format->one, format->one + 1,
@@ -37,7 +37,7 @@ static unsigned code(const struct format *format, unsigned index)
 	return magnitudes[index % MAGNITUDES] | (index >= MAGNITUDES ? 0x8000 : 0);
 }
 
-static int ordered(const struct format *format, unsigned half)
+static int order_of(const struct format *format, unsigned half)
 {
 	int magnitude = (int)(half & 0x7fff);
 
@@ -48,31 +48,31 @@ static int ordered(const struct format *format, unsigned half)
 
 static bool compares(const struct format *format, unsigned truth, unsigned a, unsigned b)
 {
-	int x = ordered(format, a), y = ordered(format, b);
+	int x = order_of(format, a), y = order_of(format, b);
 	bool unordered = (a & 0x7fff) > format->infinity || (b & 0x7fff) > format->infinity;
 
 	return truth >> (unordered ? 3 : x < y ? 0 : x == y ? 1 : 2) & 1;
 }
 
-// A warp's operands, from pair number `first` on; the high halves have another pair than the low ones.
+// Fills a warp's operands from pair number `first` on; the high halves have other pairs than the low ones.
 struct operands {
 	unsigned a[2][LANES], b[2][LANES];
 	uint32_t predicate;
 };
 
-static void take_operands(const struct format *format, unsigned first, struct operands *operands)
+static void fill_operands(const struct format *format, unsigned first, struct operands *operands)
 {
 	for (unsigned lane = 0; lane < LANES; lane++)
 		for (unsigned high = 0; high < 2; high++) {
 			unsigned pair = (first + lane + high * 173) % PAIRS;
-			operands->a[high][lane] = code(format, pair / CODES);
-			operands->b[high][lane] = code(format, pair % CODES);
+			operands->a[high][lane] = edge_bits(format, pair / CODES);
+			operands->b[high][lane] = edge_bits(format, pair % CODES);
 		}
 	operands->predicate = first * 0x9e3779b9u ^ 0x5a5a3c3c;
 }
 
-// The truth of all lanes, of the low or the high halves.
-static uint32_t truth_of(const struct format *format, unsigned truth, const struct operands *operands, unsigned high)
+// Finds the truth in all lanes, of the low or the high halves.
+static uint32_t find_truth(const struct format *format, unsigned truth, const struct operands *operands, unsigned high)
 {
 	uint32_t lanes = 0;
 
@@ -100,13 +100,13 @@ static uint32_t combine(const char *word, uint32_t truth, uint32_t predicate)
 }
 static const char *const words[] = {"", "and.", "or.", "xor."};
 
-static void check(const struct ptx_alu_form *form, unsigned first, uint32_t got, uint32_t want)
+static void check_lanes(const struct ptx_alu_form *form, unsigned first, uint32_t got, uint32_t want)
 {
 	if (got != want)
 		FAIL("%s of pairs %u on: %08x, not %08x", form->mnemonic, first, got, want);
 }
 
-// setp: one half gives p and its contrary q; a pair gives p of the low and q of the high halves.
+// setp on halves sets p and its negation q; on pairs it sets p for the low and q for the high halves.
 static void check_setp(enum ptx_alu_level level, const struct format *format, unsigned k, const char *word, bool pair)
 {
 	struct registers registers;
@@ -115,18 +115,18 @@ static void check_setp(enum ptx_alu_level level, const struct format *format, un
 
 	snprintf(mnemonic, sizeof mnemonic, "setp.%s.%s%s%s%s", operators[k].name, word, format->flags, format->name,
 		 pair ? "x2" : "");
-	const struct ptx_alu_form *form = form_at(level, mnemonic);
+	const struct ptx_alu_form *form = find_form(level, mnemonic);
 	for (unsigned first = 0; first < PAIRS; first += LANES) {
-		take_operands(format, first, &operands);
+		fill_operands(format, first, &operands);
 		run_all(form, &operands, &registers);
-		uint32_t low = truth_of(format, operators[k].truth, &operands, 0);
-		uint32_t other = pair ? truth_of(format, operators[k].truth, &operands, 1) : ~low;
-		check(form, first, *(uint32_t *)&registers.d, combine(word, low, operands.predicate));
-		check(form, first, *(uint32_t *)&registers.e, combine(word, other, operands.predicate));
+		uint32_t low = find_truth(format, operators[k].truth, &operands, 0);
+		uint32_t other = pair ? find_truth(format, operators[k].truth, &operands, 1) : ~low;
+		check_lanes(form, first, *(uint32_t *)&registers.d, combine(word, low, operands.predicate));
+		check_lanes(form, first, *(uint32_t *)&registers.e, combine(word, other, operands.predicate));
 	}
 }
 
-// set: `yes` where it is true, in each half of a pair.
+// set: `yes` where the comparison is true, in each half of a pair.
 static void check_set(enum ptx_alu_level level, const struct format *format, unsigned k, const char *word,
 		      const char *result, uint32_t yes, bool pair)
 {
@@ -136,15 +136,15 @@ static void check_set(enum ptx_alu_level level, const struct format *format, uns
 
 	snprintf(mnemonic, sizeof mnemonic, "set.%s.%s%s%s.%s%s", operators[k].name, word, format->flags, result,
 		 format->name, pair ? "x2" : "");
-	const struct ptx_alu_form *form = form_at(level, mnemonic);
+	const struct ptx_alu_form *form = find_form(level, mnemonic);
 	for (unsigned first = 0; first < PAIRS; first += LANES) {
-		take_operands(format, first, &operands);
+		fill_operands(format, first, &operands);
 		run_all(form, &operands, &registers);
-		uint32_t low = combine(word, truth_of(format, operators[k].truth, &operands, 0), operands.predicate);
-		uint32_t high = pair ? truth_of(format, operators[k].truth, &operands, 1) : 0;
+		uint32_t low = combine(word, find_truth(format, operators[k].truth, &operands, 0), operands.predicate);
+		uint32_t high = pair ? find_truth(format, operators[k].truth, &operands, 1) : 0;
 		for (unsigned lane = 0; lane < LANES; lane++)
-			check(form, first, (uint32_t)lanes_load(&registers.d, lane, form->d_bits),
-			      (low >> lane & 1 ? yes : 0) | (high >> lane & 1 ? yes << 16 : 0));
+			check_lanes(form, first, (uint32_t)lanes_load(&registers.d, lane, form->d_bits),
+				    (low >> lane & 1 ? yes : 0) | (high >> lane & 1 ? yes << 16 : 0));
 	}
 }
 

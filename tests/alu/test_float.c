@@ -1,6 +1,5 @@
-// f32 and f64 in every rounding mode. The references: f32 sums, products and quotients in
-// long double, which holds them exactly or to more than twice the bits, brought to f32 by
-// searching neighbours; f64 under fesetround, an operation at a time.
+// f32 and f64 in every rounding mode. The reference for f32 computes in long double, which is exact or has more than
+// twice the bits, and searches the neighbouring f32. The reference for f64 computes one operation under fesetround().
 #include <fenv.h>
 #include <math.h>
 
@@ -34,7 +33,7 @@ static uint64_t bits_f64(double x)
 
 static uint64_t run_on(enum ptx_alu_level level, const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
 {
-	const struct ptx_alu_form *form = form_at(level, mnemonic);
+	const struct ptx_alu_form *form = find_form(level, mnemonic);
 	struct registers registers = {0};
 
 	for (unsigned lane = 0; lane < 32; lane++) {
@@ -52,8 +51,8 @@ static const int fe_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWA
 enum operation { ADD, SUB, MUL, DIV, RCP, SQRT, FMA, OPERATIONS };
 static const char *const operation_names[] = {"add", "sub", "mul", "div", "rcp", "sqrt", "fma"};
 
-// Volatile operands keep the arithmetic under the mode that is set.
-static uint64_t reference(enum operation operation, int wide, int mode, uint64_t a, uint64_t b, uint64_t c)
+// Volatile operands keep the arithmetic between the changes of the mode.
+static uint64_t compute_reference(enum operation operation, int wide, int mode, uint64_t a, uint64_t b, uint64_t c)
 {
 	volatile float x = f32_of(a), y = f32_of(b), z = f32_of(c), r = 0;
 	volatile double p = f64_of(a), q = f64_of(b), s = f64_of(c), t = 0;
@@ -95,9 +94,9 @@ static void check_mode(enum ptx_alu_level level, enum operation operation, int w
 	snprintf(mnemonic, sizeof mnemonic, "%s.%s.%s", operation_names[operation], modes[mode], wide ? "f64" : "f32");
 	for (unsigned round = 0; round < 400; round++) {
 		uint64_t a = random_word(state), b = random_word(state), c = random_word(state);
-		if (round % 4 == 0) // of like exponents, so that sums cancel
+		if (round % 4 == 0) // similar exponents, so that sums cancel
 			b = a ^ (random_word(state) & 0x800000ff00000fff), c = b ^ 1;
-		uint64_t want = reference(operation, wide, mode, a, b, c);
+		uint64_t want = compute_reference(operation, wide, mode, a, b, c);
 		uint64_t got = run_on(level, mnemonic, a, b, c);
 		if (wide && isnan(f64_of(want)) && isnan(f64_of(got)))
 			continue;
@@ -119,8 +118,7 @@ TEST(every_rounding_mode)
 			}
 }
 
-// The caller's rounding mode is left alone.
-TEST(mode_is_restored)
+TEST(rounding_mode_of_the_caller_is_restored)
 {
 	fesetround(FE_UPWARD);
 	run_on(PTX_ALU_BASE, "add.rz.f32", 1, 2, 3);
@@ -148,7 +146,7 @@ TEST(multiply_and_add_without_a_mode_rounds_once)
 	CHECK_INT(run_on(PTX_ALU_BASE, "mad.ftz.sat.f32", 0x40000000, 0x3e800000, 0x00000001), 0x3f000000);
 }
 
-// As an H200 does: what is below 2^-126 before rounding becomes 0, in every mode.
+// As on an H200, results below 2^-126 before rounding become 0 in every mode.
 TEST(flush_at_the_border)
 {
 	const uint32_t least = 0x00800000, below_1 = 0x3f7fffff, below_minus_1 = 0xbf7fffff, above_1 = 0x3f800001;
@@ -166,8 +164,8 @@ TEST(flush_at_the_border)
 	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", 0x40000000, least, 0x80800000), 0x00800000);
 }
 
-// Which NaN of f64 an H200 keeps: the second source's, made quiet.
-TEST(surviving_nan)
+// As on an H200, the NaN of the second source is kept, made quiet.
+TEST(nan_payload_of_f64)
 {
 	const uint64_t one = 0x7ff8000000000111, two = 0xfff0000000000222, quiet_two = 0xfff8000000000222;
 	static const char *const texts[] = {"add.rn.f64", "sub.rn.f64", "mul.rn.f64", "min.f64", "max.f64"};
@@ -224,7 +222,7 @@ TEST(comparisons)
 		}
 }
 
-// q is the contrary of the comparison, combined with the same predicate.
+// q is the negation of the comparison, combined with the same predicate.
 TEST(both_predicates)
 {
 	struct registers registers = {0};
@@ -235,15 +233,15 @@ TEST(both_predicates)
 	}
 	lanes_store(&registers.source[2], 0, 1, 0);
 	*(uint32_t *)&registers.source[2] = 0x0ff00ff0;
-	run_form(form_at(PTX_ALU_BASE, "setp.lt.and.u32"), &registers, UINT32_MAX);
+	run_form(find_form(PTX_ALU_BASE, "setp.lt.and.u32"), &registers, UINT32_MAX);
 	CHECK_INT(*(uint32_t *)&registers.d, 0x3ffu & 0x0ff00ff0);
 	CHECK_INT(*(uint32_t *)&registers.e, ~0x3ffu & 0x0ff00ff0);
-	run_form(form_at(PTX_ALU_BASE, "set.lt.xor.u32.s32"), &registers, UINT32_MAX);
+	run_form(find_form(PTX_ALU_BASE, "set.lt.xor.u32.s32"), &registers, UINT32_MAX);
 	CHECK_INT((uint32_t)lanes_load(&registers.d, 5, 32), 0);
 	CHECK_INT((uint32_t)lanes_load(&registers.d, 20, 32), 0xffffffff);
 }
 
-// The errors that the PTX ISA documents.
+// The errors are within those that the PTX ISA documents.
 TEST(approximations)
 {
 	for (int i = 1; i < 2000; i++) {

@@ -1,7 +1,7 @@
-// What holds for every form of the tables.
+// Properties of all forms of the tables.
 #include "run.h"
 
-static void fill(struct registers *registers, const struct ptx_alu_form *form, uint64_t *state)
+static void fill_registers(struct registers *registers, const struct ptx_alu_form *form, uint64_t *state)
 {
 	memset(registers, 0, sizeof *registers);
 	for (unsigned lane = 0; lane < 32; lane++) {
@@ -15,7 +15,7 @@ static void fill(struct registers *registers, const struct ptx_alu_form *form, u
 	registers->immediate = (uint32_t)random_word(state) & 0xff;
 }
 
-// Every form writes the lanes of its mask as it does when all lanes are written, and no other.
+// Checks that a form writes exactly the lanes of its mask, with the results that it has when all lanes are written.
 static void check_masks(const struct ptx_alu_form *form)
 {
 	uint64_t state = 88172645463325252u;
@@ -23,7 +23,7 @@ static void check_masks(const struct ptx_alu_form *form)
 	for (unsigned round = 0; round < 6; round++) {
 		struct registers before, whole, part;
 		uint32_t mask = round ? (uint32_t)(random_word(&state) ^ 0x0f0ff0f0) : 0;
-		fill(&before, form, &state);
+		fill_registers(&before, form, &state);
 		whole = before;
 		part = before;
 		run_form(form, &whole, UINT32_MAX);
@@ -40,7 +40,7 @@ static void check_masks(const struct ptx_alu_form *form)
 	}
 }
 
-TEST(masks_of_every_form)
+TEST(forms_write_the_lanes_of_their_mask)
 {
 	for (enum ptx_alu_level level = 0; level < PTX_ALU_LEVELS && ptx_alu_level_runs(level); level++) {
 		size_t count;
@@ -51,8 +51,7 @@ TEST(masks_of_every_form)
 	}
 }
 
-// The destination may be one of the sources.
-TEST(destination_is_a_source)
+TEST(destination_may_be_a_source)
 {
 	uint64_t state = 362436069;
 	size_t count;
@@ -63,7 +62,7 @@ TEST(destination_is_a_source)
 			struct registers apart, same;
 			if (forms[i]->bits[s] != forms[i]->d_bits)
 				continue;
-			fill(&apart, forms[i], &state);
+			fill_registers(&apart, forms[i], &state);
 			same = apart;
 			apart.d = apart.source[s];
 			run_form(forms[i], &apart, 0xfff0ff0f);
@@ -76,8 +75,7 @@ TEST(destination_is_a_source)
 		}
 }
 
-// The compilation for newer processors computes the same bits, save for the functions that
-// libm computes.
+// The compilation for newer processors computes the same bits.
 TEST(levels_agree)
 {
 	if (!ptx_alu_level_runs(PTX_ALU_AVX2))
@@ -88,9 +86,9 @@ TEST(levels_agree)
 
 	for (size_t i = 0; i < count; i++) {
 		struct registers base, wide;
-		const struct ptx_alu_form *other = form_at(PTX_ALU_AVX2, forms[i]->mnemonic);
+		const struct ptx_alu_form *other = find_form(PTX_ALU_AVX2, forms[i]->mnemonic);
 		for (unsigned round = 0; round < 20; round++) {
-			fill(&base, forms[i], &state);
+			fill_registers(&base, forms[i], &state);
 			wide = base;
 			run_form(forms[i], &base, UINT32_MAX);
 			run_form(other, &wide, UINT32_MAX);
@@ -100,7 +98,7 @@ TEST(levels_agree)
 	}
 }
 
-TEST(lookup)
+TEST(lookup_finds_every_form)
 {
 	size_t count;
 	const struct ptx_alu_form *const *forms = ptx_alu_level_forms(PTX_ALU_BASE, &count);
@@ -113,7 +111,7 @@ TEST(lookup)
 			FAIL("%s is not found", forms[i]->mnemonic);
 		if (memcmp(&found->d_bits, &forms[i]->d_bits,
 			   sizeof *found - offsetof(struct ptx_alu_form, d_bits)) != 0)
-			FAIL("%s stands twice and differently", forms[i]->mnemonic);
+			FAIL("%s is in the table twice, with different operands", forms[i]->mnemonic);
 		CHECK(!ptx_alu_find(padded, length + 2));
 	}
 	CHECK(!ptx_alu_find("wgmma", 5));

@@ -1,12 +1,11 @@
-// f16, bf16, fp8 and conversions. The reference for narrow formats is a table of all their
-// values, and rounding by search in it.
+// f16, bf16, fp8 and conversions. The reference for narrow formats rounds by searching a table of all their values.
 #include <math.h>
 
 #include "run.h"
 
 static uint64_t run_lane(const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
 {
-	const struct ptx_alu_form *form = form_at(PTX_ALU_BASE, mnemonic);
+	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
 	struct registers registers = {0};
 
 	lanes_store(&registers.source[0], 30, form->bits[0], a);
@@ -19,7 +18,7 @@ static uint64_t run_lane(const char *mnemonic, uint64_t a, uint64_t b, uint64_t 
 struct format {
 	const char *name;
 	int mantissa_bits, bias;
-	unsigned infinity; // its code; values above are NaN
+	unsigned infinity; // its bits; larger ones are NaN
 	double values[0x7f81];
 };
 static struct format half = {"f16", 10, 15, 0x7c00, {0}}, brain = {"bf16", 7, 127, 0x7f80, {0}};
@@ -39,8 +38,8 @@ __attribute__((constructor)) static void fill_tables(void)
 	}
 }
 
-// mode: n, z, m, p. The code of infinity stands for the next power of two in the search.
-static unsigned rounded(const struct format *f, long double x, char mode)
+// Rounds by search; mode: n, z, m, p. In the search, infinity has the value of the next power of two.
+static unsigned round_to(const struct format *f, long double x, char mode)
 {
 	unsigned sign = signbit(x) ? 0x8000 : 0;
 	unsigned low = 0, high = f->infinity;
@@ -101,7 +100,7 @@ TEST(every_half_widens)
 		for (unsigned lane = 0; lane < 32; lane++)
 			lanes_store(&registers.source[0], lane, 16, code + lane);
 		for (int k = 0; k < 2; k++) {
-			run_form(form_at(PTX_ALU_BASE, k ? "cvt.f32.bf16" : "cvt.f32.f16"), &registers, UINT32_MAX);
+			run_form(find_form(PTX_ALU_BASE, k ? "cvt.f32.bf16" : "cvt.f32.f16"), &registers, UINT32_MAX);
 			for (unsigned lane = 0; lane < 32; lane++) {
 				long double want = half_value(k ? &brain : &half, code + lane);
 				float got = f32_of((uint32_t)lanes_load(&registers.d, lane, 32));
@@ -129,17 +128,17 @@ TEST(narrowing)
 
 	for (unsigned round = 0; round < 20000; round++) {
 		uint32_t bits = (uint32_t)random_word(&state);
-		if (round & 1) // into the range of f16, ties included
+		if (round & 1) // in the range of f16, including ties
 			bits = (bits & 0x8ffff000) | 0x30000000 | (round & 2 ? 0 : bits & 0x1fff);
 		long double x = f32_of(bits);
 		unsigned m = round / 2 % 4;
-		check_code(from_f32[m], bits, rounded(&half, x, letters[m]));
-		check_code("cvt.rn.bf16.f32", bits, rounded(&brain, x, 'n'));
-		check_code("cvt.rz.bf16.f32", bits, rounded(&brain, x, 'z'));
+		check_code(from_f32[m], bits, round_to(&half, x, letters[m]));
+		check_code("cvt.rn.bf16.f32", bits, round_to(&brain, x, 'n'));
+		check_code("cvt.rz.bf16.f32", bits, round_to(&brain, x, 'z'));
 		uint64_t wide = random_word(&state);
 		if (round & 1)
 			wide = (wide & 0x80ffffffffffffff) | 0x3f00000000000000;
-		check_code(from_f64[m], wide, rounded(&half, f64_of(wide), letters[m]));
+		check_code(from_f64[m], wide, round_to(&half, f64_of(wide), letters[m]));
 	}
 }
 
@@ -161,13 +160,13 @@ TEST(arithmetic)
 		for (int k = 0; k < 4; k++) {
 			char mnemonic[32];
 			snprintf(mnemonic, sizeof mnemonic, "%s.%s", cases[k].name, f->name);
-			// long double is not exact for sums far apart; those are left to the GPU's record.
+			// For sums of very different numbers long double is not exact.
 			if (isfinite(x) && isfinite(y) && isfinite(z) && fabsl(cases[k].exact) > 0 &&
 			    (fabsl(x) > fabsl(y) * 0x1p40L || fabsl(y) > fabsl(x) * 0x1p40L ||
 			     fabsl(z) > fabsl(x * y) * 0x1p40L || fabsl(x * y) > fabsl(z) * 0x1p40L))
 				continue;
 			uint64_t got = run_lane(mnemonic, a, b, c);
-			unsigned want = rounded(f, cases[k].exact, 'n');
+			unsigned want = round_to(f, cases[k].exact, 'n');
 			if (got != want)
 				FAIL("%s %x, %x, %x is %llx, not %x", mnemonic, a, b, c, (long long)got, want);
 		}
@@ -224,9 +223,9 @@ TEST(integer_to_float)
 		uint64_t x = random_word(&state) >> round % 60;
 		CHECK_INT(run_lane("cvt.rn.f32.u64", x, 0, 0), bits_f32((float)x));
 		CHECK_INT(run_lane("cvt.rn.f32.s32", x, 0, 0), bits_f32((float)(int32_t)x));
-		check_code("cvt.rn.f16.u64", x, rounded(&half, (long double)x, 'n'));
-		check_code("cvt.rp.f16.s64", x, rounded(&half, (long double)(int64_t)x, 'p'));
-		check_code("cvt.rn.bf16.u32", x, rounded(&brain, (long double)(uint32_t)x, 'n'));
+		check_code("cvt.rn.f16.u64", x, round_to(&half, (long double)x, 'n'));
+		check_code("cvt.rp.f16.s64", x, round_to(&half, (long double)(int64_t)x, 'p'));
+		check_code("cvt.rn.bf16.u32", x, round_to(&brain, (long double)(uint32_t)x, 'n'));
 		float down = f32_of((uint32_t)run_lane("cvt.rm.f32.u64", x, 0, 0));
 		float up = f32_of((uint32_t)run_lane("cvt.rp.f32.u64", x, 0, 0));
 		CHECK((long double)down <= (long double)x && (long double)x <= (long double)up);

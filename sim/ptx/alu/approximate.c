@@ -1,5 +1,5 @@
-// The approximate functions, computed in a wider type and rounded once: within the errors
-// that the PTX ISA documents, though not the bits of any one GPU.
+// The approximate functions, computed in a wider type and rounded once. The results are within the errors that the PTX
+// ISA documents, but may differ from those of a GPU.
 #include "float.h"
 
 #define PLAIN_AND_FTZ(text, function, ...)                                                                             \
@@ -14,8 +14,7 @@
 	}                                                                                                              \
 	PLAIN_AND_FTZ(text, function, __VA_ARGS__)
 
-// Of an infinite angle: NaN, as of the hardware's range reduction, which divides by 2 pi and
-// flushes the quotient.
+// Flushes small angles, as the hardware's range reduction does: it divides by 2 pi and flushes the quotient.
 static inline f64 reduced_angle(f32 x)
 {
 	return fabs((f64)x) * 0.15915494309189535 < 0x1p-126 ? copysign(0, (f64)x) : (f64)x;
@@ -30,7 +29,7 @@ APPROXIMATE("rcp.approx", rcp_approx, 1 / (f64)x)
 PTX_SCALAR1(tanh_approx, f32, f32, ptx_canonical_f32((f32)tanh((f64)x)))
 PTX_ROW1("tanh.approx.f32", tanh_approx, f32, f32)
 
-// div.approx of a divisor beyond 2^126 is a product with a reciprocal that is flushed to 0.
+// Divides by a product with the reciprocal, which is flushed to 0 for a divisor above 2^126.
 static inline f32 divide_approximately(f32 x, f32 y)
 {
 	f32 magnitude = ptx_from_bits_f32(ptx_bits_f32(y) & 0x7fffffff);
@@ -46,13 +45,13 @@ PTX_OP2("div.full.f32", div_full_f32, f32, f32, f32, ptx_canonical_f32(x / y))
 PTX_OP2("div.full.ftz.f32", div_full_ftz_f32, f32, f32, f32,
 	ptx_flush_f32(ptx_canonical_f32(ptx_flush_f32(x) / ptx_flush_f32(y))))
 
-// The .ftz ones of f64 see and give only the high words.
+// The .ftz forms of f64 read and write only the high words.
 static inline f64 high_word(f64 x)
 {
 	u64 bits = ptx_bits_f64(x) & 0xffffffff00000000u;
 	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
 }
-// An H200's NaN of these is that of f32; rsqrt without .ftz keeps a payload, as arithmetic does.
+// On an H200 their NaN has the bits of the f32 NaN in its high word; rsqrt without .ftz keeps the source's payload.
 static inline f64 nan_or_high_word(f64 x) { return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u); }
 PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, nan_or_high_word(1 / high_word(x)))
 PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, nan_or_high_word(1 / sqrt(high_word(x))))

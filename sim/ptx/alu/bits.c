@@ -11,7 +11,7 @@ LOGIC(16)
 LOGIC(32)
 LOGIC(64)
 
-// On predicates all lanes are one word.
+// Forms on predicates, whose lanes are in one word.
 #define PREDICATE(text, function, count, ...)                                                                          \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -26,7 +26,7 @@ PREDICATE("and", and_pred, 2, x &y)
 PREDICATE("or", or_pred, 2, x | y)
 PREDICATE("xor", xor_pred, 2, x ^ y)
 
-// Amounts beyond the width clamp to it.
+// Shift amounts beyond the width are limited to it.
 #define SHIFTS(bits)                                                                                                   \
 	PTX_OP2("shl.b" #bits, shl_b##bits, u##bits, u##bits, u32, y < bits ? (u64)x << (y & 63) : 0)                  \
 	PTX_FUNCTION2(shr_u##bits, u##bits, u##bits, u32, y < bits ? x >> (y & (bits - 1)) : 0)                        \
@@ -37,7 +37,7 @@ SHIFTS(16)
 SHIFTS(32)
 SHIFTS(64)
 
-// The funnel: b above a.
+// Funnel shifts: of 64 bits, b above a.
 #define FUNNEL(x, y) ((u64)(y) << 32 | (x))
 PTX_OP3("shf.l.wrap.b32", shf_l_wrap, u32, u32, u32, u32, FUNNEL(x, y) << (z & 31) >> 32)
 PTX_OP3("shf.r.wrap.b32", shf_r_wrap, u32, u32, u32, u32, FUNNEL(x, y) >> (z & 31))
@@ -67,8 +67,8 @@ static inline u32 reverse32(u32 x)
 PTX_OP1("brev.b32", brev_b32, u32, u32, reverse32(x))
 PTX_OP1("brev.b64", brev_b64, u64, u64, (u64)reverse32((u32)x) << 32 | reverse32((u32)(x >> 32)))
 
-// `length` bits from `start`; a field that reaches over the top is filled with the sign of
-// its highest bit that exists.
+// Returns `length` bits from `start` on. The part of a signed field beyond the top is filled with the highest bit that
+// exists.
 static inline u64 extract_field(u64 x, u32 start, u32 length, unsigned bits, int is_signed)
 {
 	start &= 0xff;
@@ -112,7 +112,7 @@ static inline u32 mask_field(u32 start, u32 length) // both ≤ 32
 PTX_OP2("bmsk.clamp.b32", bmsk_clamp, u32, u32, u32, mask_field(x < 32 ? x : 32, y < 32 ? y : 32))
 PTX_OP2("bmsk.wrap.b32", bmsk_wrap, u32, u32, u32, mask_field(x & 31, y & 31))
 
-// Extends the low `width` bits; zero bits are zero, and clamped 32 or more are all.
+// Extends the low `width` bits: 0 bits to zero; 32 or more change nothing.
 static inline u32 extend_sign(u32 x, u32 width)
 {
 	return width == 0 ? 0 : width >= 32 ? x : (u32)((s32)(x << (32 - width)) >> (32 - width));
@@ -123,7 +123,7 @@ PTX_OP2("szext.clamp.s32", szext_clamp_s32, u32, u32, u32, extend_sign(x, y))
 PTX_OP2("szext.wrap.u32", szext_wrap_u32, u32, u32, u32, extend_zero(x, y & 31))
 PTX_OP2("szext.wrap.s32", szext_wrap_s32, u32, u32, u32, extend_sign(x, y & 31))
 
-// The position of the offset'th set bit, counted from `base`, upwards or downwards.
+// Returns the position of the offset'th set bit, counted from `base` upwards or, if negative, downwards.
 static inline u32 find_nth_set(u32 word, u32 base, s32 offset)
 {
 	s32 step = offset < 0 ? -1 : 1;

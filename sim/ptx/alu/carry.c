@@ -1,9 +1,9 @@
 // Chains over the carry flag: add.cc, addc, sub.cc, subc, mad.cc, madc.
-// A subtraction adds the complement: 1 in the flag means "no borrow", as a GPU keeps it. nvcc's division of 128-bit
-// integers reads the flag of a subc.cc with addc, so the two kinds of chain must agree.
+// A subtraction adds the complement: as on a GPU, 1 in the flag means "no borrow". nvcc's division of 128-bit integers
+// reads the flag of a subc.cc with addc, so both kinds of chains need the same flag.
 #include "form.h"
 
-// W: an unsigned type in which the sum cannot wrap, so that its bit above T is the carry. k: the lane's carry in.
+// W: an unsigned type in which the sum cannot wrap, so that its bit above T is the carry. k: the lane's carry-in.
 #define CHAIN(function, T, W, reads, writes, third, ...)                                                               \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -34,7 +34,7 @@
 SUMS(32, u64)
 SUMS(64, u128)
 
-// P: the type of the product. Only its wanted half takes part in the sum.
+// P: the type of the product. Only its low or high half is part of the sum.
 #define LOW(T, U, W, P) ((W)(U)((P)x * y) + (U)z)
 #define HIGH(T, U, W, P) ((W)(U)((P)((P)x * y) >> PTX_BITS(T)) + (U)z)
 #define PRODUCTS(T, U, bits, W, P)                                                                                     \

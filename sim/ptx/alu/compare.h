@@ -1,4 +1,4 @@
-// The forms that one comparison makes: setp and set, alone and combined with a predicate.
+// Macros that define the forms of one comparison: setp and set, alone and combined with a predicate.
 // Pure functions: any thread.
 #pragma once
 
@@ -21,7 +21,7 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	PTX_LANES(u16, d[i] = truth & (u32)1 << i ? value : 0;)
 }
 
-// core(alu) gives the truth of all lanes; it is one function, and the forms are thin.
+// core(alu) returns the truth of all lanes. It is a function of its own, so that the many forms stay small.
 // x, y: the lane's sources, of type A.
 #define COMPARE_CORE(core, A, ...)                                                                                     \
 	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu)                                           \
@@ -43,7 +43,7 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	SETP_COMBINED(or_##name, "setp." #operator".or." flags #type, A, core, |)                                      \
 	SETP_COMBINED(xor_##name, "setp." #operator".xor." flags #type, A, core, ^)
 
-// setp.lt.s32 p|q, a, b: q is the contrary of p.
+// setp.lt.s32 p|q, a, b: q is the negation of p.
 #define SETP_ALONE(name, text, A, core)                                                                                \
 	static void setp_##name(const struct ptx_alu *alu)                                                             \
 	{                                                                                                              \
@@ -77,7 +77,7 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	PTX_ROW("set." text #result "." #type, set_##result##_##word##_##name, PTX_BITS(D), 0, 3,                      \
 		{PTX_BITS(A), PTX_BITS(A), 1}, 0, 0)
 
-// What every type has.
+// The forms of every type.
 #define COMPARE_FORMS(name, operator, flags, type, A, core)                                                            \
 	COMPARE_SETP(name, operator, flags, type, A, core)                                                             \
 	COMPARE_SET(name, operator, flags, u32, type, u32, ptx_set, UINT32_MAX, A, core)                               \

@@ -2,7 +2,7 @@
 #include "compare.h"
 #include "half.h"
 
-// Each operator, from the lanes where x < y, x == y and x > y. In the lanes of none of the three, x or y is NaN.
+// All operators, from the lanes where x < y, x == y and x > y. Where none of the three holds, x or y is NaN.
 #define EVERY_OPERATOR(DO, ...)                                                                                        \
 	DO(eq, order.equal, __VA_ARGS__)                                                                               \
 	DO(ne, order.less | order.greater, __VA_ARGS__)                                                                \
@@ -23,12 +23,13 @@ struct order {
 	u32 less, equal, greater; // a bit for each lane
 };
 
-// The order of one half of each lane: shift is 0 or 16, A the register's type.
+// Finds the order of one half of each lane: shift is 0 or 16, A the register's type.
 #define ORDER(name, A, shift, type, in)                                                                                \
 	__attribute__((noinline)) static struct order name(const struct ptx_alu *alu)                                  \
 	{                                                                                                              \
 		const A *a = alu->a, *b = alu->b;                                                                      \
-		u8 less[PTX_ALU_LANES] __attribute__((aligned(64))), equal[PTX_ALU_LANES] __attribute__((aligned(64))); \
+		u8 less[PTX_ALU_LANES] __attribute__((aligned(64)));                                                   \
+		u8 equal[PTX_ALU_LANES] __attribute__((aligned(64)));                                                  \
 		u8 greater[PTX_ALU_LANES] __attribute__((aligned(64)));                                                \
 		PTX_EACH_LANE                                                                                          \
 		{                                                                                                      \
@@ -48,7 +49,7 @@ ORDERS(f16, f16, ptx_keep_16)
 ORDERS(ftz_f16, f16, ptx_flush_f16)
 ORDERS(bf16, bf16, ptx_keep_16)
 
-// The truth of an operator in each lane.
+// Finds the truth of an operator in each lane.
 #define CORE(core, lanes, condition)                                                                                   \
 	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu)                                           \
 	{                                                                                                              \
@@ -56,7 +57,7 @@ ORDERS(bf16, bf16, ptx_keep_16)
 		return condition;                                                                                      \
 	}
 
-// one: the code of 1.0.
+// one: the bits of 1.0.
 #define COMPARE_HALF(operator, condition, name, type, flags, one)                                                      \
 	CORE(compare_##operator##_##name, order_##name, condition)                                                     \
 	COMPARE_FORMS(operator##_##name, operator, flags, type, u16, compare_##operator##_##name)                      \

@@ -1,9 +1,9 @@
 // cvt among floats.
-#include "narrow.h"
+#include "half.h"
 
-// A wider type holds every value.
+// To a wider type: every value is representable.
 PTX_OP1("cvt.f32.f16", cvt_f32_f16, f32, u16, ptx_f16_value(x))
-// A NaN of bf16 keeps its bits, one of f16 or f64 its payload, except to f32.
+// A NaN of bf16 keeps its bits, and one of f16 or f64 its payload, but not in f32.
 PTX_OP1("cvt.f32.bf16", cvt_f32_bf16, u32, u16, (u32)x << 16)
 PTX_OP1("cvt.sat.f32.f16", cvt_sat_f32_f16, f32, u16, ptx_saturate_f32(ptx_f16_value(x)))
 PTX_OP1("cvt.sat.f32.bf16", cvt_sat_f32_bf16, f32, u16, ptx_saturate_f32(ptx_bf16_value(x)))
@@ -27,12 +27,7 @@ PTX_FUNCTION1(cvt_same_16, u16, u16, x)
 PTX_ROW1("cvt.f16.f16", cvt_same_16, u16, u16)
 PTX_ROW1("cvt.bf16.bf16", cvt_same_16, u16, u16)
 
-// relu: NaN stays NaN.
-static inline f64 same(f64 x) { return x; }
-static inline f64 relu(f64 x) { return x != x || x > 0 ? x : 0; }
-
-// f64 to f32.
-// Flushing looks at the number before it is rounded.
+// f64 to f32. A result is flushed if the number was subnormal before it was rounded.
 static inline f32 flush_narrow(f64 x, f32 rounded) { return fabs(x) < 0x1p-126 ? copysignf(0, rounded) : rounded; }
 PTX_OP1("cvt.rn.f32.f64", cvt_rn_f32_f64, f32, f64, (f32)x)
 PTX_OP1("cvt.rn.sat.f32.f64", cvt_rn_sat_f32_f64, f32, f64, ptx_saturate_f32((f32)x))
@@ -54,11 +49,11 @@ F32_FROM_F64(rp, PTX_UP)
 	PTX_OP1("cvt." #word ".sat." #D "." #S, cvt_##word##_sat_##D##_##S, u16, S,                                    \
 		ptx_##D##_from(ptx_saturate_f64(value), mode))                                                         \
 	PTX_OP1("cvt." #word ".relu." #D "." #S, cvt_##word##_relu_##D##_##S, u16, S,                                  \
-		ptx_##D##_from(relu(value), mode))                                                                     \
+		ptx_##D##_from(ptx_relu_f64(value), mode))                                                             \
 	PTX_OP1("cvt." #word ".satfinite." #D "." #S, cvt_##word##_satfinite_##D##_##S, u16, S,                        \
 		finite_##D(ptx_##D##_from(value, mode)))                                                               \
 	PTX_OP1("cvt." #word ".relu.satfinite." #D "." #S, cvt_##word##_relu_satfinite_##D##_##S, u16, S,              \
-		finite_##D(ptx_##D##_from(relu(value), mode)))
+		finite_##D(ptx_##D##_from(ptx_relu_f64(value), mode)))
 #define NARROW_MODES(D, S, value)                                                                                      \
 	NARROW(D, S, rn, PTX_NEAREST, value)                                                                           \
 	NARROW(D, S, rz, PTX_ZERO, value)                                                                              \
@@ -77,7 +72,7 @@ NARROW_FTZ(rz, PTX_ZERO)
 NARROW_FTZ(rm, PTX_DOWN)
 NARROW_FTZ(rp, PTX_UP)
 
-// Between the two of 16 bits.
+// Between f16 and bf16.
 #define ACROSS(word, mode)                                                                                             \
 	PTX_OP1("cvt." #word ".f16.bf16", cvt_##word##_f16_bf16, u16, u16, ptx_f16_from(ptx_bf16_value(x), mode))      \
 	PTX_OP1("cvt." #word ".bf16.f16", cvt_##word##_bf16_f16, u16, u16, ptx_bf16_from(ptx_f16_value(x), mode))
@@ -88,16 +83,16 @@ ACROSS(rp, PTX_UP)
 
 // Pairs: the first source is the upper half.
 #define PAIRED(D, word, mode)                                                                                          \
-	PAIRED_FORM(D, "cvt." #word "." #D "x2.f32", cvt_##word##_##D##x2, mode, same, same_code)                      \
-	PAIRED_FORM(D, "cvt." #word ".relu." #D "x2.f32", cvt_##word##_relu_##D##x2, mode, relu, same_code)            \
-	PAIRED_FORM(D, "cvt." #word ".satfinite." #D "x2.f32", cvt_##word##_satfinite_##D##x2, mode, same, finite_##D) \
-	PAIRED_FORM(D, "cvt." #word ".relu.satfinite." #D "x2.f32", cvt_##word##_relu_satfinite_##D##x2, mode, relu,   \
-		    finite_##D)
+	PAIRED_FORM(D, "cvt." #word "." #D "x2.f32", cvt_##word##_##D##x2, mode, ptx_keep_f64, ptx_keep_16)            \
+	PAIRED_FORM(D, "cvt." #word ".relu." #D "x2.f32", cvt_##word##_relu_##D##x2, mode, ptx_relu_f64, ptx_keep_16)  \
+	PAIRED_FORM(D, "cvt." #word ".satfinite." #D "x2.f32", cvt_##word##_satfinite_##D##x2, mode, ptx_keep_f64,     \
+		    finite_##D)                                                                                        \
+	PAIRED_FORM(D, "cvt." #word ".relu.satfinite." #D "x2.f32", cvt_##word##_relu_satfinite_##D##x2, mode,         \
+		    ptx_relu_f64, finite_##D)
 #define PAIRED_FORM(D, text, function, mode, before, after)                                                            \
 	PTX_OP2(text, function, u32, f32, f32,                                                                         \
 		(u32)after(ptx_##D##_from(before((f64)x), mode)) << 16 |                                               \
 			after(ptx_##D##_from(before((f64)y), mode)))
-#define same_code(x) (x)
 PAIRED(f16, rn, PTX_NEAREST)
 PAIRED(f16, rz, PTX_ZERO)
 PAIRED(bf16, rn, PTX_NEAREST)
@@ -116,12 +111,13 @@ static inline u32 tf32_from(f32 x, enum ptx_rounding mode, int finite)
 #define TF32(word, mode)                                                                                               \
 	PTX_OP1("cvt." #word ".tf32.f32", cvt_##word##_tf32, u32, f32, tf32_from(x, mode, 0))                          \
 	PTX_OP1("cvt." #word ".satfinite.tf32.f32", cvt_##word##_satfinite_tf32, u32, f32, tf32_from(x, mode, 1))      \
-	PTX_OP1("cvt." #word ".relu.tf32.f32", cvt_##word##_relu_tf32, u32, f32, tf32_from((f32)relu(x), mode, 0))
+	PTX_OP1("cvt." #word ".relu.tf32.f32", cvt_##word##_relu_tf32, u32, f32,                                       \
+		tf32_from((f32)ptx_relu_f64(x), mode, 0))
 TF32(rna, PTX_AWAY)
 TF32(rn, PTX_NEAREST)
 TF32(rz, PTX_ZERO)
 
-// fp8: always to nearest and clamped to the largest finite number.
+// Converts to fp8: always to nearest, and limited to the largest finite number.
 static inline u32 fp8_from(f64 x, struct ptx_format format)
 {
 	if (x != x)
@@ -147,8 +143,8 @@ static inline u16 f16_from_e4m3(u32 code)
 	return (u16)(ptx_f16_from(value, PTX_NEAREST) | sign << 8);
 }
 #define FP8(name, format)                                                                                              \
-	FP8_FROM(name, "cvt.rn.satfinite." #name "x2", cvt_##name, format, same)                                       \
-	FP8_FROM(name, "cvt.rn.satfinite.relu." #name "x2", cvt_relu_##name, format, relu)                             \
+	FP8_FROM(name, "cvt.rn.satfinite." #name "x2", cvt_##name, format, ptx_keep_f64)                               \
+	FP8_FROM(name, "cvt.rn.satfinite.relu." #name "x2", cvt_relu_##name, format, ptx_relu_f64)                     \
 	PTX_OP1("cvt.rn.f16x2." #name "x2", cvt_f16x2_##name, u32, u16,                                                \
 		(u32)f16_from_##name(x >> 8) << 16 | f16_from_##name(x))                                               \
 	PTX_OP1("cvt.rn.relu.f16x2." #name "x2", cvt_relu_f16x2_##name, u32, u16,                                      \
@@ -171,7 +167,7 @@ FP8(e5m2, PTX_FORMAT_E5M2)
 		ptx_canonical_f32(function##f(ptx_flush_f32(x))))                                                      \
 	PTX_OP1("cvt." #word ".ftz.sat.f32.f32", cvt_##word##_ftz_sat_f32, f32, f32,                                   \
 		ptx_saturate_f32(function##f(ptx_flush_f32(x))))                                                       \
-	PTX_OP1("cvt." #word ".f64.f64", cvt_##word##_f64, f64, f64, x == x ? function(x) : ptx_quiet_f64(x))     \
+	PTX_OP1("cvt." #word ".f64.f64", cvt_##word##_f64, f64, f64, x == x ? function(x) : ptx_quiet_f64(x))          \
 	PTX_OP1("cvt." #word ".sat.f64.f64", cvt_##word##_sat_f64, f64, f64, ptx_saturate_f64(function(x)))            \
 	PTX_OP1("cvt." #word ".f16.f16", cvt_##word##_f16, u16, u16,                                                   \
 		ptx_f16_from((f64)function##f(ptx_f16_value(x)), PTX_NEAREST))                                         \

@@ -28,7 +28,7 @@ typedef f64 register_f64;
 	DO(u64, __VA_ARGS__)                                                                                           \
 	DO(s64, __VA_ARGS__)
 
-// W holds every value of the source and both limits of D.
+// W: a type that holds every value of the source and both limits of D.
 #define RESIZE(D, S, W)                                                                                                \
 	PTX_OP1("cvt." #D "." #S, cvt_##D##_##S, register_##D, register_##S, (D)(S)x)                                  \
 	PTX_OP1("cvt.sat." #D "." #S, cvt_sat_##D##_##S, register_##D, register_##S,                                   \
@@ -44,8 +44,8 @@ EVERY_INTEGER(RESIZE, s32, s128)
 EVERY_INTEGER(RESIZE, u64, s128)
 EVERY_INTEGER(RESIZE, s64, s128)
 
-// Float to integer: rounded to an integral value, clamped. NaN is 0, or, where f64 or a
-// 64-bit integer takes part, the integer with only its highest bit.
+// Float to integer: rounded to an integral value, and limited. NaN becomes 0, or with f64 or a 64-bit integer the
+// integer with only its highest bit set.
 #define CLAMPED(D, value, nan)                                                                                         \
 	((value) != (value)	       ? (D)(nan)                                                                      \
 	 : (value) <= (f64)LOWEST(D)   ? LOWEST(D)                                                                     \
@@ -87,7 +87,7 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rzi)
 EVERY_INTEGER(TO_INTEGER_FTZ, rmi)
 EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 
-// Integer to float. The processor converts to f32 and f64 with rounding to nearest.
+// Integer to float by rounding in integers. The processor does it for f32 and f64 to nearest: FROM_INTEGER_NATIVE.
 #define FROM_INTEGER(S, D, B, format, mode, name)                                                                      \
 	static inline B cvt_lane_##name##_##D##_##S(S x)                                                               \
 	{                                                                                                              \
@@ -98,7 +98,7 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 	PTX_SCALAR1(cvt_##name##_##D##_##S, B, register_##S, cvt_lane_##name##_##D##_##S((S)x))                        \
 	PTX_ROW1("cvt." #name "." #D "." #S, cvt_##name##_##D##_##S, B, register_##S)                                  \
 	PTX_OP1("cvt." #name ".sat." #D "." #S, cvt_##name##_sat_##D##_##S, B, register_##S, (S)x > (S)0 ? ONE_##D : 0)
-// Saturated, an integer is 0 or 1, however it is rounded.
+// With .sat an integer becomes 0 or 1.
 #define ONE_f16	 0x3c00
 #define ONE_bf16 0x3f80
 #define ONE_f32	 0x3f800000
@@ -130,7 +130,7 @@ EVERY_INTEGER(FROM_INTEGER_FTZ, rz)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rm)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rp)
 
-// Two integers clamped and packed, a above b, and above them the low part of c.
+// Two integers are limited and packed, a above b; above them is the low part of c.
 static inline u32 clamp_pack(s32 x, s32 lowest, s32 highest)
 {
 	s32 clamped = x < lowest ? lowest : x > highest ? highest : x;

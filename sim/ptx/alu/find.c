@@ -1,3 +1,4 @@
+// Finds forms by their mnemonics, among those for this processor.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static void fill_slots(void)
 	form_link *forms = ptx_alu_level_forms(level, &count);
 
 	if (count > SLOTS / 2)
-		abort(); // lookups would crawl or never end
+		abort(); // lookups would be slow, or never end
 	for (size_t i = 0; i < count; i++) {
 		uint64_t at = find_slot(forms[i]->mnemonic, strlen(forms[i]->mnemonic));
 		while (slots[at % SLOTS])

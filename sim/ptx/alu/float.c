@@ -6,8 +6,8 @@
 enum { ROUND_NEAREST = _MM_ROUND_NEAREST, ROUND_ZERO = _MM_ROUND_TOWARD_ZERO, ROUND_DOWN = _MM_ROUND_DOWN,
        ROUND_UP = _MM_ROUND_UP };
 
-// Directed rounding is the processor's. The sources are read after the mode is set and the
-// results written before it is restored: the barriers carry the arithmetic between them.
+// Sets the processor's rounding mode. The barriers keep the arithmetic between round_begin() and round_end(): sources
+// are read after the first, and results are written before the second.
 static inline unsigned round_begin(unsigned mode)
 {
 	unsigned saved = _mm_getcsr();
@@ -24,7 +24,7 @@ static inline void round_end(unsigned saved, unsigned mode)
 		_mm_setcsr(saved);
 }
 
-// A rounded form of `count` sources. in: what is done to a source; out: to the result.
+// A rounded form of `count` sources. in is applied to each source, out to the result.
 #define ROUNDED(function, T, count, mode, in, out, ...)                                                                \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -55,9 +55,9 @@ static inline void round_end(unsigned saved, unsigned mode)
 #define OUT_F32_SAT(x) ptx_saturate_f32(x)
 #define OUT_F32_FTZ_SAT(x) ptx_flush_f32(ptx_saturate_f32(x))
 
-// An H200 flushes what is below 2^-126 once it is rounded to 24 bits, the exponent unbounded:
-// (1 - 2^-24) * 2^-126 becomes 0, though as a subnormal it would round to 2^-126. `scaled` is
-// the same operation on operands 2^64 times as large, where nothing that may be flushed overflows.
+// Flushes as an H200 does: results that are below 2^-126 after rounding to 24 bits with an unbounded exponent. Thus (1
+// - 2^-24) * 2^-126 becomes 0, although it would round to 2^-126 as a subnormal number. `scaled` is the result of the
+// same operation on operands that are 2^64 times as large; no result that may be flushed overflows there.
 static inline f32 flush_scaled(f32 rounded, f32 scaled)
 {
 	u32 bits = ptx_bits_f32(rounded);
@@ -113,7 +113,7 @@ ALIAS_MODE_F32("mad", fma, rn, 3)
 ALIAS_MODE_F32("mad", fma, rz, 3)
 ALIAS_MODE_F32("mad", fma, rm, 3)
 ALIAS_MODE_F32("mad", fma, rp, 3)
-// Without a mode in code for sm_1x alone, which later GPUs round once, to nearest.
+// Only code for sm_1x has no mode. Later GPUs round it once, to nearest.
 ROUNDED_ROW("mad.f32", fma_rn_f32, f32, 3)
 ROUNDED_ROW("mad.ftz.f32", fma_rn_ftz_f32, f32, 3)
 ROUNDED_ROW("mad.sat.f32", fma_rn_sat_f32, f32, 3)
@@ -128,8 +128,8 @@ ROUNDED_ROW("mad.ftz.sat.f32", fma_rn_ftz_sat_f32, f32, 3)
 	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)                                                        \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
-// Of several NaNs an H200 keeps the second source's, whichever NaN this processor would keep.
-// Between the first and third of fma: as its additions, which are products with 1, have it.
+// Chooses among several NaNs as an H200 does, not as this processor: the second source's, then the third's, then the
+// first's. An addition is a product with 1, so fma prefers its third source as an addition prefers its second.
 static inline f64 keep_payload(f64 result, f64 x, f64 y, f64 z)
 {
 	if (result == result)

@@ -1,4 +1,4 @@
-// Forms that only look at sign and order: abs, neg, min, max, copysign.
+// Forms that need only sign and order: abs, neg, min, max, copysign.
 #include "float.h"
 
 #define ABS_F32(x) ptx_from_bits_f32(ptx_bits_f32(x) & 0x7fffffff)
@@ -7,7 +7,7 @@ PTX_OP1("abs.f32", abs_f32, f32, f32, ptx_canonical_f32(ABS_F32(x)))
 PTX_OP1("neg.f32", neg_f32, f32, f32, ptx_canonical_f32(NEG_F32(x)))
 PTX_OP1("abs.ftz.f32", abs_ftz_f32, f32, f32, ptx_flush_f32(ptx_canonical_f32(ABS_F32(x))))
 PTX_OP1("neg.ftz.f32", neg_ftz_f32, f32, f32, ptx_flush_f32(ptx_canonical_f32(NEG_F32(x))))
-// Of f64 the GPU makes these additions: a NaN becomes quiet and keeps its sign.
+// A GPU executes these as additions for f64: a NaN becomes quiet and keeps its sign.
 PTX_OP1("abs.f64", abs_f64, f64, f64, x == x ? fabs(x) : ptx_quiet_f64(x))
 PTX_OP1("neg.f64", neg_f64, f64, f64, x == x ? -x : ptx_quiet_f64(x))
 
@@ -15,7 +15,7 @@ PTX_OP1("neg.f64", neg_f64, f64, f64, x == x ? -x : ptx_quiet_f64(x))
 PTX_OP2("copysign.f32", copysign_f32, u32, u32, u32, (y & 0x7fffffff) | (x & 0x80000000))
 PTX_OP2("copysign.f64", copysign_f64, u64, u64, u64, (y & ~PTX_SIGN(u64)) | (x & PTX_SIGN(u64)))
 
-// Integers in the order of the floats, with -0 below +0.
+// Map floats to integers of the same order, with -0 below +0.
 static inline s32 order_f32(f32 x)
 {
 	s32 bits = (s32)ptx_bits_f32(x);
@@ -27,22 +27,22 @@ static inline s64 order_f64(f64 x)
 	return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-// A NaN gives way to the other source; with .NaN it wins. Of two, an H200 keeps the second's
-// payload in f64.
-static inline f64 settle_f64(f64 x) { return x == x ? x : ptx_quiet_f64(x); }
-#define MINIMUM(T, settle)                                                                                             \
+// If one source is NaN, the result is the other one, or NaN with .NaN. Of two NaNs an H200 keeps the second's payload
+// in f64.
+static inline f64 quiet_nan_f64(f64 x) { return x == x ? x : ptx_quiet_f64(x); }
+#define MINIMUM(T, quiet)                                                                                              \
 	static inline T minimum_##T(T x, T y)                                                                          \
 	{                                                                                                              \
 		T one = x != x ? y : order_##T(y) < order_##T(x) && y == y ? y : x;                                    \
-		return settle(one);                                                                                    \
+		return quiet(one);                                                                                     \
 	}                                                                                                              \
 	static inline T maximum_##T(T x, T y)                                                                          \
 	{                                                                                                              \
 		T one = x != x ? y : order_##T(y) > order_##T(x) && y == y ? y : x;                                    \
-		return settle(one);                                                                                    \
+		return quiet(one);                                                                                     \
 	}
 MINIMUM(f32, ptx_canonical_f32)
-MINIMUM(f64, settle_f64)
+MINIMUM(f64, quiet_nan_f64)
 
 #define MINIMUM_FORMS_F32(name, function)                                                                              \
 	PTX_OP2(#name ".f32", name##_f32, f32, f32, f32, function(x, y))                                               \
@@ -58,7 +58,7 @@ MINIMUM(f64, settle_f64)
 	PTX_OP2(#name ".ftz.NaN.xorsign.abs.f32", name##_ftz_NaN_xorsign_f32, f32, f32, f32,                           \
 		x != x || y != y ? PTX_NAN_F32 : function##_xorsign(ptx_flush_f32(x), ptx_flush_f32(y)))
 
-// The smaller or larger magnitude, with the product's sign.
+// Returns the smaller or larger magnitude, with the product's sign.
 #define XORSIGN(function)                                                                                              \
 	static inline f32 function##_xorsign(f32 x, f32 y)                                                             \
 	{                                                                                                              \

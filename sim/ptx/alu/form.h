@@ -1,6 +1,5 @@
-// How an arithmetic form is written down: a function over 32 lanes, and a row that says
-// what the form takes. Rows lie in a linker section, so that a form stands in one place.
-// Pure functions: any thread.
+// Macros that define an arithmetic form: a function over 32 lanes, and a row of the table with its operands. The rows
+// are in a linker section, so that a form is defined in one place. Pure functions: any thread.
 #pragma once
 
 #include <math.h>
@@ -10,7 +9,7 @@
 
 #include "../alu.h"
 
-// PTX's own names of types. .b8, .u8, .s8 live in 16-bit registers, .f16 and .bf16 in u16.
+// The names of types in PTX. .b8, .u8 and .s8 are in 16-bit registers, .f16 and .bf16 in u16.
 typedef uint8_t u8;
 typedef int8_t s8;
 typedef uint16_t u16;
@@ -26,7 +25,7 @@ typedef __int128 s128;
 
 enum { PTX_ALU_LANES = 32 };
 
-// The two compilations of these files put their rows into a section each.
+// Each of the two compilations of these files puts its rows into its own section.
 #ifndef PTX_ALU_SECTION
 #error "compile with -DPTX_ALU_SECTION=\"…\""
 #endif
@@ -54,7 +53,7 @@ enum { PTX_ALU_LANES = 32 };
 #endif
 #define PTX_EACH_LANE PTX_INDEPENDENT for (unsigned i = 0; i < PTX_ALU_LANES; i++)
 
-// Copies the lanes of `mask`; written so that the compiler makes vector blends of it.
+// Copies the lanes of `mask`, in a loop that compilers turn into vector blends.
 #define PTX_BLEND(bits)                                                                                                \
 	__attribute__((noinline, unused)) static void ptx_blend_##bits(u##bits *d, const u##bits *s, u32 mask)         \
 	{                                                                                                              \
@@ -74,8 +73,8 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		ptx_blend_64(d, s, mask);
 }
 
-// All lanes are computed, also where the mask forbids the write: no expression may trap.
-// A converged warp writes its register directly.
+// Computes all lanes, also those that are not written: no expression may trap. A converged warp writes its register
+// directly.
 #define PTX_LANES(D, ...)                                                                                              \
 	D spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                                           \
 	D *d = alu->mask == UINT32_MAX ? alu->d : spare;                                                               \
@@ -120,7 +119,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 	PTX_FUNCTION3(function, D, A, B, C, __VA_ARGS__)                                                               \
 	PTX_ROW3(text, function, D, A, B, C)
 
-// For costly expressions: only the lanes of the mask are computed.
+// For expensive expressions: computes only the lanes of the mask.
 #define PTX_SCALAR1(function, D, A, ...)                                                                               \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -161,7 +160,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		}                                                                                                      \
 	}
 
-// Lanes that are each 0 or 0xff, gathered to a predicate.
+// Gathers lanes that are 0 or not (bit 0 decides) to a predicate.
 static inline u32 ptx_gather(const u8 *truth)
 {
 	u32 mask = 0;

@@ -1,4 +1,4 @@
-// The tables that the linker gathered, for the lookup and for tests. Any thread.
+// The tables of forms that the linker gathers, for lookups and tests. Any thread.
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +11,6 @@ enum ptx_alu_level {
 	PTX_ALU_LEVELS,
 };
 
-// Whether this build has the level and this processor runs it.
+// Returns whether this build has the level and this processor can run it.
 int ptx_alu_level_runs(enum ptx_alu_level level);
 const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, size_t *ret_count);

@@ -1,11 +1,6 @@
-// f16 and bf16 arithmetic, single and in pairs. f64 holds sums and products of f16 and
-// products of bf16 exactly; other results are rounded to odd on the way, so every result
-// is rounded once.
+// f16 and bf16 arithmetic, single and in pairs. f64 can represent sums and products of f16 and products of bf16
+// exactly. Other results are first rounded to odd, so that every result is correctly rounded.
 #include "half.h"
-
-static inline f64 saturate(f64 x) { return ptx_saturate_f64(x); }
-static inline f64 relu(f64 x) { return x != x || x > 0 ? x : 0; }
-static inline f64 same(f64 x) { return x; }
 
 static inline f64 exact_add(f64 x, f64 y) { return ptx_add_to_odd(x, y); }
 static inline f64 exact_sub(f64 x, f64 y) { return ptx_add_to_odd(x, -y); }
@@ -26,11 +21,11 @@ static inline f64 exact_mul(f64 x, f64 y) { return x * y; }
 	}
 
 #define SUM_OR_PRODUCT(name)                                                                                           \
-	LANE2(name##_f16, f16, exact_##name, ptx_keep_16, ptx_keep_16, same)                                           \
-	LANE2(name##_ftz_f16, f16, exact_##name, ptx_flush_f16, ptx_flush_f16, same)                                   \
-	LANE2(name##_sat_f16, f16, exact_##name, ptx_keep_16, ptx_keep_16, saturate)                                   \
-	LANE2(name##_ftz_sat_f16, f16, exact_##name, ptx_flush_f16, ptx_flush_f16, saturate)                           \
-	LANE2(name##_bf16, bf16, exact_##name, ptx_keep_16, ptx_keep_16, same)                                         \
+	LANE2(name##_f16, f16, exact_##name, ptx_keep_16, ptx_keep_16, ptx_keep_f64)                                   \
+	LANE2(name##_ftz_f16, f16, exact_##name, ptx_flush_f16, ptx_flush_f16, ptx_keep_f64)                           \
+	LANE2(name##_sat_f16, f16, exact_##name, ptx_keep_16, ptx_keep_16, ptx_saturate_f64)                           \
+	LANE2(name##_ftz_sat_f16, f16, exact_##name, ptx_flush_f16, ptx_flush_f16, ptx_saturate_f64)                   \
+	LANE2(name##_bf16, bf16, exact_##name, ptx_keep_16, ptx_keep_16, ptx_keep_f64)                                 \
 	PTX_HALF2(#name, f16, name##_f16)                                                                              \
 	PTX_HALF2(#name ".ftz", f16, name##_ftz_f16)                                                                   \
 	PTX_HALF2(#name ".sat", f16, name##_sat_f16)                                                                   \
@@ -48,14 +43,14 @@ SUM_OR_PRODUCT(mul)
 #define FUSED(modifiers, name, type, in, out, result)                                                                  \
 	LANE3(name, type, in, out, result)                                                                             \
 	PTX_HALF3("fma.rn" modifiers, type, name)
-FUSED("", fma_f16, f16, ptx_keep_16, ptx_keep_16, same)
-FUSED(".ftz", fma_ftz_f16, f16, ptx_flush_f16, ptx_flush_f16, same)
-FUSED(".sat", fma_sat_f16, f16, ptx_keep_16, ptx_keep_16, saturate)
-FUSED(".ftz.sat", fma_ftz_sat_f16, f16, ptx_flush_f16, ptx_flush_f16, saturate)
-FUSED(".relu", fma_relu_f16, f16, ptx_keep_16, ptx_keep_16, relu)
-FUSED(".ftz.relu", fma_ftz_relu_f16, f16, ptx_flush_f16, ptx_flush_f16, relu)
-FUSED("", fma_bf16, bf16, ptx_keep_16, ptx_keep_16, same)
-FUSED(".relu", fma_relu_bf16, bf16, ptx_keep_16, ptx_keep_16, relu)
+FUSED("", fma_f16, f16, ptx_keep_16, ptx_keep_16, ptx_keep_f64)
+FUSED(".ftz", fma_ftz_f16, f16, ptx_flush_f16, ptx_flush_f16, ptx_keep_f64)
+FUSED(".sat", fma_sat_f16, f16, ptx_keep_16, ptx_keep_16, ptx_saturate_f64)
+FUSED(".ftz.sat", fma_ftz_sat_f16, f16, ptx_flush_f16, ptx_flush_f16, ptx_saturate_f64)
+FUSED(".relu", fma_relu_f16, f16, ptx_keep_16, ptx_keep_16, ptx_relu_f64)
+FUSED(".ftz.relu", fma_ftz_relu_f16, f16, ptx_flush_f16, ptx_flush_f16, ptx_relu_f64)
+FUSED("", fma_bf16, bf16, ptx_keep_16, ptx_keep_16, ptx_keep_f64)
+FUSED(".relu", fma_relu_bf16, bf16, ptx_keep_16, ptx_keep_16, ptx_relu_f64)
 
 #define SIGN_FORMS(type, infinity)                                                                                     \
 	static inline u16 canonical_##type(u16 x) { return (x & 0x7fff) > (infinity) ? 0x7fff : x; }                   \
@@ -70,12 +65,12 @@ static inline u16 neg_ftz_f16(u16 x) { return ptx_flush_f16(neg_f16(x)); }
 PTX_HALF1("abs.ftz", f16, abs_ftz_f16)
 PTX_HALF1("neg.ftz", f16, neg_ftz_f16)
 
-// An order of codes in which -0 is below +0.
+// Maps bits to integers of the same order, with -0 below +0.
 static inline s32 order(u16 x) { return x & 0x8000 ? 0x7fff - (s32)x : (s32)x; }
 static inline int above(u16 x, u16 y) { return order(x) > order(y); }
 static inline int below(u16 x, u16 y) { return order(x) < order(y); }
 
-// infinity: its code; a NaN gives way, or wins with .NaN.
+// infinity: its bits. If one source is NaN, the result is the other one, or NaN with nan_wins.
 #define CHOOSE(name, better, in, infinity, nan_wins)                                                                   \
 	static inline u16 name(u16 x0, u16 y0)                                                                         \
 	{                                                                                                              \

@@ -1,19 +1,19 @@
-// What the forms of f16 and bf16 share. Pure functions: any thread.
+// Macros for the forms of f16 and bf16. Pure functions: any thread.
 #pragma once
 
 #include "narrow.h"
 
-// Flushing is of f16 only: bf16 has the exponents of f32.
+// Only f16 is flushed: bf16 has the exponents of f32.
 static inline u16 ptx_flush_f16(u16 x) { return x & 0x7c00 ? x : x & 0x8000; }
 static inline u16 ptx_keep_16(u16 x) { return x; }
 
-// A pair of halves, each made by the same expression of x, y, z.
+// Applies a lane function to both halves of a pair.
 #define PTX_PAIR1(lane, x) ((u32)lane((u16)((x) >> 16)) << 16 | lane((u16)(x)))
 #define PTX_PAIR2(lane, x, y) ((u32)lane((u16)((x) >> 16), (u16)((y) >> 16)) << 16 | lane((u16)(x), (u16)(y)))
 #define PTX_PAIR3(lane, x, y, z)                                                                                       \
 	((u32)lane((u16)((x) >> 16), (u16)((y) >> 16), (u16)((z) >> 16)) << 16 | lane((u16)(x), (u16)(y), (u16)(z)))
 
-// One lane function; its form for a half and for a pair.
+// The forms of a lane function, for a half and for a pair.
 #define PTX_HALF1(text, type, lane)                                                                                    \
 	PTX_OP1(text "." #type, lane##_one, u16, u16, lane(x))                                                         \
 	PTX_OP1(text "." #type "x2", lane##_two, u32, u32, PTX_PAIR1(lane, x))

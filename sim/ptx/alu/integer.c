@@ -1,8 +1,8 @@
 // Integer arithmetic without the carry flag.
 #include "form.h"
 
-// U: the unsigned type the expression is computed in (wraps, wide enough for no promotion
-// to int to overflow). The result of signed and unsigned is the same bits.
+// U: the unsigned type of the computation. It wraps, and is so wide that no promotion to int can overflow. Signed and
+// unsigned results have the same bits.
 #define WRAPPING(bits, U)                                                                                              \
 	PTX_FUNCTION2(add_b##bits, u##bits, u##bits, u##bits, (U)x + y)                                                \
 	PTX_FUNCTION2(sub_b##bits, u##bits, u##bits, u##bits, (U)x - y)                                                \
@@ -27,7 +27,7 @@ PTX_ROW1("mov.b64", mov_b64, u64, u64)
 PTX_ROW1("mov.f32", mov_b32, u32, u32)
 PTX_ROW1("mov.f64", mov_b64, u64, u64)
 
-// T, its unsigned twin, the type of twice the width.
+// T: the type; U: its unsigned type; W: the type of twice the width.
 #define SIGNED_OR_NOT(T, U, W)                                                                                         \
 	PTX_OP2("mul.hi." #T, mul_hi_##T, T, T, T, (W)((W)x * y) >> PTX_BITS(T))                                       \
 	PTX_OP3("mad.hi." #T, mad_hi_##T, T, T, T, T, (U)((W)((W)x * y) >> PTX_BITS(T)) + (U)z)                        \
@@ -58,12 +58,11 @@ WIDE(s32, s64, u64)
 ONLY_SIGNED(s16, u16)
 ONLY_SIGNED(s32, u32)
 ONLY_SIGNED(s64, u64)
-// The compiler writes .relu behind the type.
+// nvcc writes .relu behind the type.
 PTX_ROW2("max.s32.relu", max_relu_s32, s32, s32, s32)
 PTX_ROW2("min.s32.relu", min_relu_s32, s32, s32, s32)
 
-// Division by zero is all ones and so is the remainder; the most negative number over -1
-// wraps: what the instruction sequences for the GPU compute.
+// As on a GPU, a quotient and a remainder by zero are all ones, and the most negative number divided by -1 wraps.
 static inline u64 divide_u(u64 x, u64 y, u64 ones) { return y ? x / y : ones; }
 static inline u64 remainder_u(u64 x, u64 y, u64 ones) { return y ? x % y : ones; }
 static inline s64 divide_s(s64 x, s64 y) { return !y ? -1 : y == -1 ? (s64)(0 - (u64)x) : x / y; }

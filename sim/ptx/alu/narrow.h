@@ -1,4 +1,4 @@
-// Rounding to the narrow formats, in integers: f16, bf16, tf32, fp8, and f32 in every mode.
+// Rounding to narrow formats by integer arithmetic: f16, bf16, tf32, fp8, and f32 in every mode.
 // Pure functions: any thread.
 #pragma once
 
@@ -15,7 +15,7 @@ enum ptx_rounding {
 struct ptx_format {
 	unsigned precision; // with the hidden bit
 	int least;	    // exponent of the smallest normal number
-	u64 infinity;	    // its code
+	u64 infinity;	    // its bits
 };
 #define PTX_FORMAT_F16 ((struct ptx_format){11, -14, 0x7c00})
 #define PTX_FORMAT_BF16 ((struct ptx_format){8, -126, 0x7f80})
@@ -23,9 +23,9 @@ struct ptx_format {
 #define PTX_FORMAT_F32 ((struct ptx_format){24, -126, 0x7f800000})
 #define PTX_FORMAT_F64 ((struct ptx_format){53, -1022, 0x7ff0000000000000u})
 #define PTX_FORMAT_E5M2 ((struct ptx_format){3, -14, 0x7c})
-#define PTX_FORMAT_E4M3 ((struct ptx_format){4, -6, 0x7f}) // which is its NaN
+#define PTX_FORMAT_E4M3 ((struct ptx_format){4, -6, 0x7f}) // has no infinity; these are the bits of its NaN
 
-// The code, without sign, of mantissa (top bit set) * 2^(exponent - 63).
+// Rounds mantissa * 2^(exponent - 63); the mantissa's top bit is set. Returns the bits without the sign.
 static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx_format format, enum ptx_rounding mode)
 {
 	const u64 half = (u64)1 << 63;
@@ -41,7 +41,7 @@ static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx
 				     : 0;
 	u64 code = kept + (u64)up;
 
-	// The hidden bit adds the one that the exponent's field lacks here.
+	// The exponent field is less by one here; the hidden bit adds that one.
 	if (normal)
 		code += (u64)(exponent - format.least) << (format.precision - 1);
 	if (code < format.infinity)
@@ -50,7 +50,7 @@ static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx
 	return stays_finite ? format.infinity - 1 : format.infinity;
 }
 
-// Of a number that is no NaN.
+// Rounds a number that is not NaN.
 static inline u64 ptx_round_f64(f64 x, struct ptx_format format, enum ptx_rounding mode)
 {
 	u64 bits = ptx_bits_f64(x) & INT64_MAX;
@@ -75,14 +75,14 @@ static inline u64 ptx_round_u64(u64 x, int negative, struct ptx_format format, e
 	return ptx_round(x << shift, 63 - shift, negative, format, mode);
 }
 
-// To nearest without branches, for vectors: adding and subtracting 1.5 * 2^52 times the
-// weight of the last kept bit rounds there. `last`: bits of f64 below it in a normal number.
+// Rounds to nearest without branches, so that compilers can vectorize it: adding and subtracting 1.5 * 2^52 times the
+// weight of the last kept bit rounds at that bit. `last`: the bits of f64 below it in a normal number.
 static inline u16 ptx_round_nearest_16(f64 x, struct ptx_format format)
 {
 	const unsigned last = 53 - format.precision;
 	const u64 least = (u64)(1023 + format.least), most = least + 2 * (u64)(1 - format.least);
 	const f64 smallest = ptx_from_bits_f64(least << 52);
-	// From the weight of the last bit of a subnormal code to 1.
+	// Scales the weight of the last bit of a subnormal number to 1.
 	const f64 raise = ptx_from_bits_f64((1023 - (u64)format.least + format.precision - 1) << 52);
 	u64 bits = ptx_bits_f64(x), exponent = bits >> 52 & 0x7ff;
 
@@ -105,6 +105,8 @@ static inline u16 ptx_narrow_16(f64 x, struct ptx_format format, enum ptx_roundi
 		return 0x7fff;
 	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, format, mode));
 }
+static inline f64 ptx_keep_f64(f64 x) { return x; }
+static inline f64 ptx_relu_f64(f64 x) { return x != x || x > 0 ? x : 0; } // NaN stays NaN
 static inline u16 ptx_f16_from(f64 x, enum ptx_rounding mode) { return ptx_narrow_16(x, PTX_FORMAT_F16, mode); }
 static inline u16 ptx_bf16_from(f64 x, enum ptx_rounding mode) { return ptx_narrow_16(x, PTX_FORMAT_BF16, mode); }
 static inline f32 ptx_f32_from(f64 x, enum ptx_rounding mode)
@@ -125,14 +127,13 @@ static inline f32 ptx_f16_value(u16 half)
 }
 static inline f32 ptx_bf16_value(u16 half) { return ptx_from_bits_f32((u32)half << 16); }
 
-// x + y, rounded to odd: rounding that once more to a narrower format is as exact as
-// rounding the sum itself.
+// Returns x + y rounded to odd. Rounding that to a narrower format gives the same as rounding the exact sum.
 static inline f64 ptx_add_to_odd(f64 x, f64 y)
 {
 	f64 sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
 	u64 bits = ptx_bits_f64(sum), towards = (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
 
-	// Of the two neighbours of an inexact sum one is odd: itself or that on the error's side.
-	// (Where a sum is not finite the error is NaN, and no comparison with it holds.)
+	// An inexact sum is between two numbers, one of which is odd: the rounded sum, or its neighbour on the error's
+	// side. If the sum is not finite, the error is NaN, and no comparison with it is true.
 	return ptx_from_bits_f64((error > 0 || error < 0) && !(bits & 1) ? bits + towards : bits);
 }

@@ -1,7 +1,7 @@
-// Bytes and words chosen by an operand: lop3, prmt, selp, slct.
+// Selections of bits, bytes and words by an operand: lop3, prmt, selp, slct.
 #include "form.h"
 
-// A tree of selections whose leaves are the table's bits, spread over a word.
+// Looks up the table in each bit: a tree of selections, whose leaves are the table's bits, spread over a word.
 #define LEAF(table, at) (0 - ((table) >> (at)&1))
 #define SELECT(by, one, zero) ((zero) ^ ((by) & ((one) ^ (zero))))
 #define TABLE_PAIR(table, at, z) SELECT(z, LEAF(table, (at) + 1), LEAF(table, at))
@@ -36,7 +36,7 @@ PTX_ROW("lop3.b32", lop3_b32, 32, 0, 3, {32, 32, 32}, 1, 0)
 LOP3_BOOLEAN(or, |)
 LOP3_BOOLEAN(and, &)
 
-// One byte of the eight in b:a; bit 3 of the selector replicates its sign instead.
+// Selects one of the eight bytes in b:a. Bit 3 of the selector replicates the byte's sign instead.
 static inline u32 permuted_byte(u64 eight, u32 selector)
 {
 	u32 byte = (u32)(eight >> (selector & 7) * 8) & 0xff;
@@ -53,7 +53,7 @@ static inline u32 permute(u32 x, u32 y, u32 selectors)
 }
 PTX_OP3("prmt.b32", prmt_b32, u32, u32, u32, u32, permute(x, y, z))
 
-// The named modes: a row of selectors for each value of c's two low bits.
+// The named modes: selectors for each value of c's two low bits.
 #define PERMUTE_MODE(mode, s0, s1, s2, s3)                                                                             \
 	static const u32 prmt_##mode##_selectors[4] = {s0, s1, s2, s3};                                                \
 	PTX_OP3("prmt.b32." #mode, prmt_##mode, u32, u32, u32, u32, permute(x, y, prmt_##mode##_selectors[z & 3]))

@@ -1,8 +1,8 @@
-// Dot products of bytes, and the video instructions: one, two or four integers in a word.
+// Dot products of bytes, and the video instructions on one, two or four integers in a word.
 #include "form.h"
 
-// The signed or unsigned integer of `bits` at `index`.
-static inline s64 part(u32 word, unsigned bits, unsigned index, int is_signed)
+// Returns the signed or unsigned integer of `bits` at `index`.
+static inline s64 extract_part(u32 word, unsigned bits, unsigned index, int is_signed)
 {
 	u32 raised = word << (32 - bits - bits * index);
 	return is_signed ? (s32)raised >> (32 - bits) : (s64)(raised >> (32 - bits));
@@ -16,7 +16,8 @@ static inline s64 part(u32 word, unsigned bits, unsigned index, int is_signed)
 	static inline u32 function##_lane(u32 x, u32 y, u32 z)                                                         \
 	{                                                                                                              \
 		for (unsigned k = 0; k < count; k++)                                                                   \
-			z += (u32)part(x, bits, k, a_signed) * (u32)part(y, 8, first + k, b_signed);                   \
+			z += (u32)extract_part(x, bits, k, a_signed) *                                                 \
+			     (u32)extract_part(y, 8, first + k, b_signed);                                             \
 		return z;                                                                                              \
 	}                                                                                                              \
 	PTX_OP3(text, function, u32, u32, u32, u32, function##_lane(x, y, z))
@@ -26,7 +27,7 @@ DOT(s32, 1, u32, 0)
 DOT(s32, 1, s32, 1)
 
 enum operation { ADD, SUB, AVERAGE, DIFFERENCE, LEAST, GREATEST, EQ, NE, LT, LE, GT, GE };
-enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // what is done with c
+enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // the second operation, with c
 
 struct video {
 	u8 operation, second;
@@ -63,18 +64,19 @@ static inline u32 video_lane(struct video how, u32 x, u32 y, u32 z)
 	u32 result = 0, sum = z;
 
 	for (unsigned k = 0; k < 32u / how.bits; k++) {
-		s64 one = operate(how.operation, part(x, how.bits, k, how.a_signed), part(y, how.bits, k, how.b_signed));
+		s64 a = extract_part(x, how.bits, k, how.a_signed), b = extract_part(y, how.bits, k, how.b_signed);
+		s64 one = operate(how.operation, a, b);
 		if (how.saturate)
 			one = clamp(one, how.bits, how.d_signed);
 		result |= ((u32)one & (UINT32_MAX >> (32 - how.bits))) << (k * how.bits);
-		sum += (u32)one; // as it is, not cut to its width first
+		sum += (u32)one; // not cut to its width
 	}
 	if (how.second == ALONE || how.second == PLUS_C)
 		return how.second == ALONE ? result : sum;
 	return (how.d_signed ? (s32)result < (s32)z : result < z) == (how.second == LEAST_C) ? result : z;
 }
 
-// One function for all of them: programs seldom use them, and a loop for each took seconds to compile.
+// One function for all video instructions: a loop for each would take seconds to compile, and programs seldom use them.
 __attribute__((noinline)) static void video(const struct ptx_alu *alu, struct video how)
 {
 	const u32 *a = alu->a, *b = alu->b, *c = alu->c ? alu->c : alu->a;
@@ -86,7 +88,7 @@ __attribute__((noinline)) static void video(const struct ptx_alu *alu, struct vi
 	static void function(const struct ptx_alu *alu) { video(alu, (struct video){__VA_ARGS__}); }                   \
 	PTX_ROW(text, function, 32, 0, sources, {32, 32, sources == 3 ? 32 : 0}, 0, 0)
 
-// Every mix of signs: the result's, a's and b's types.
+// Every combination of the types of the result, a and b.
 #define EVERY_SIGN(DO, ...)                                                                                            \
 	DO(u32, 0, u32, 0, u32, 0, __VA_ARGS__)                                                                        \
 	DO(u32, 0, u32, 0, s32, 1, __VA_ARGS__)                                                                        \
@@ -111,7 +113,7 @@ EVERY_PART(vabsdiff, DIFFERENCE)
 EVERY_PART(vmin, LEAST)
 EVERY_PART(vmax, GREATEST)
 
-// A whole word, then perhaps a second operation with c.
+// Operations on whole words, alone or with a second operation with c.
 #define WORD(D, ds, A, as, B, bs, name, operation)                                                                     \
 	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0)                                               \
 	WORD_FORMS(#name "." #D "." #A "." #B ".sat", operation, ds, as, bs, 1)
