@@ -1,5 +1,6 @@
 #!/bin/sh
-# archive.sh OUTPUT RUNTIME_DEF OBJECT…: libcudart_static.a, one object in which only the exported names are global.
+# archive.sh OUTPUT RUNTIME_DEF OBJECT…: makes libcudart_static.a, with one object in which only the exported names are
+# global.
 set -eu
 output=$1
 list=$2

@@ -1,8 +1,8 @@
 // Arrays and mipmapped arrays.
 #include "array.h"
 
-static cudaError_t describe(const struct cudaChannelFormatDesc *channels, struct cudaExtent extent, unsigned flags,
-			    CUDA_ARRAY3D_DESCRIPTOR_v2 *ret_descriptor)
+static cudaError_t describe_array(const struct cudaChannelFormatDesc *channels, struct cudaExtent extent,
+				  unsigned flags, CUDA_ARRAY3D_DESCRIPTOR_v2 *ret_descriptor)
 {
 	CUDA_ARRAY3D_DESCRIPTOR_v2 made = {
 		.Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
@@ -14,14 +14,14 @@ static cudaError_t describe(const struct cudaChannelFormatDesc *channels, struct
 	return cudaSuccess;
 }
 
-static cudaError_t create(cudaArray_t *ret_array, const struct cudaChannelFormatDesc *channels,
-			  struct cudaExtent extent, unsigned flags)
+static cudaError_t create_array(cudaArray_t *ret_array, const struct cudaChannelFormatDesc *channels,
+				struct cudaExtent extent, unsigned flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR_v2 descriptor;
 
 	if (!ret_array)
 		return cudaErrorInvalidValue;
-	RT_TRY(describe(channels, extent, flags, &descriptor));
+	RT_TRY(describe_array(channels, extent, flags, &descriptor));
 	return rt_error(rt_driver.cuArray3DCreate_v2((CUarray *)ret_array, &descriptor));
 }
 
@@ -30,13 +30,13 @@ cudaError_t CUDARTAPI cudaMallocArray(cudaArray_t *array, const struct cudaChann
 {
 	const struct cudaExtent extent = {width, height, 0};
 
-	RT_CALL(create(array, desc, extent, flags));
+	RT_CALL(create_array(array, desc, extent, flags));
 }
 
 cudaError_t CUDARTAPI cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
 					struct cudaExtent extent, unsigned int flags)
 {
-	RT_CALL(create(array, desc, extent, flags));
+	RT_CALL(create_array(array, desc, extent, flags));
 }
 
 static cudaError_t create_mipmapped(cudaMipmappedArray_t *ret_array, const struct cudaChannelFormatDesc *channels,
@@ -46,7 +46,7 @@ static cudaError_t create_mipmapped(cudaMipmappedArray_t *ret_array, const struc
 
 	if (!ret_array)
 		return cudaErrorInvalidValue;
-	RT_TRY(describe(channels, extent, flags, &descriptor));
+	RT_TRY(describe_array(channels, extent, flags, &descriptor));
 	return rt_error(rt_driver.cuMipmappedArrayCreate((CUmipmappedArray *)ret_array, &descriptor, levels));
 }
 
@@ -104,11 +104,12 @@ cudaError_t CUDARTAPI cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hA
 	RT_CALL(rt_driver.cuArrayGetPlane((CUarray *)pPlaneArray, (CUarray)hArray, planeIdx));
 }
 
-_Static_assert(sizeof(struct cudaArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS), "passed as is");
-_Static_assert(sizeof(struct cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES), "passed as is");
+_Static_assert(sizeof(struct cudaArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS),
+	       "passed unchanged");
+_Static_assert(sizeof(struct cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPARSE_PROPERTIES), "passed unchanged");
 
-static cudaError_t requirements(struct cudaArrayMemoryRequirements *ret, CUarray array, CUmipmappedArray mipmapped,
-				int ordinal)
+static cudaError_t get_requirements(struct cudaArrayMemoryRequirements *ret, CUarray array, CUmipmappedArray mipmapped,
+				    int ordinal)
 {
 	CUDA_ARRAY_MEMORY_REQUIREMENTS *to = (CUDA_ARRAY_MEMORY_REQUIREMENTS *)ret;
 	struct rt_device *device;
@@ -121,13 +122,13 @@ static cudaError_t requirements(struct cudaArrayMemoryRequirements *ret, CUarray
 cudaError_t CUDARTAPI cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
 						     cudaArray_t array, int device)
 {
-	RT_CALL(array ? requirements(memoryRequirements, (CUarray)array, NULL, device) : cudaErrorInvalidValue);
+	RT_CALL(array ? get_requirements(memoryRequirements, (CUarray)array, NULL, device) : cudaErrorInvalidValue);
 }
 
 cudaError_t CUDARTAPI cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
 							      cudaMipmappedArray_t mipmap, int device)
 {
-	RT_CALL(requirements(memoryRequirements, NULL, (CUmipmappedArray)mipmap, device));
+	RT_CALL(get_requirements(memoryRequirements, NULL, (CUmipmappedArray)mipmap, device));
 }
 
 cudaError_t CUDARTAPI cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties,

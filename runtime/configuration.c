@@ -1,5 +1,5 @@
-// The launch configuration between `kernel<<<…>>>` and the stub of the kernel. One stack a thread: an argument of a
-// launch may itself launch.
+// Passes the launch configuration from `kernel<<<…>>>` to the stub of the kernel. Each thread has a stack, because an
+// argument of a launch may itself contain a launch.
 #include <stdlib.h>
 
 #include "generated.h"
@@ -21,7 +21,7 @@ static void create_key(void)
 	pthread_key_create(&stack_key, free);
 }
 
-static bool grow(void)
+static bool grow_stack(void)
 {
 	int more = capacity ? 2 * capacity : 8;
 	struct configuration *grown = realloc(stack, (size_t)more * sizeof *grown);
@@ -37,7 +37,7 @@ static bool grow(void)
 
 unsigned CUDARTAPI __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, cudaStream_t stream)
 {
-	if (depth == capacity && !grow())
+	if (depth == capacity && !grow_stack())
 		return rt_record(cudaErrorMemoryAllocation);
 	stack[depth++] = (struct configuration){gridDim, blockDim, sharedMem, stream};
 	return 0;
@@ -55,8 +55,8 @@ cudaError_t CUDARTAPI __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, 
 	return cudaSuccess;
 }
 
-// Called once for each kernel and kept by the program. A symbol whose image cannot be loaded now is given as its
-// address plus one, so that each launch tries again and reports the error.
+// Called once for each kernel; the program keeps the handle. If the image cannot be loaded now, the handle is the
+// symbol's address plus one: each launch tries again and reports the error.
 cudaError_t CUDARTAPI __cudaGetKernel(cudaKernel_t *kernel, const void *entryFuncAddr)
 {
 	struct rt_symbol *symbol = rt_table_find(entryFuncAddr);
@@ -64,7 +64,7 @@ cudaError_t CUDARTAPI __cudaGetKernel(cudaKernel_t *kernel, const void *entryFun
 
 	if (!symbol || symbol->kind != RT_FUNCTION)
 		return cudaErrorInvalidDeviceFunction; // the launch records it
-	if (rt_kernel_of(symbol, &found) == cudaSuccess)
+	if (rt_symbol_kernel(symbol, &found) == cudaSuccess)
 		*kernel = (cudaKernel_t)found;
 	else
 		*kernel = (cudaKernel_t)((char *)symbol + 1);

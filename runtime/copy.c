@@ -1,9 +1,9 @@
-// Copies and sets of consecutive bytes. Compiled for both default streams.
+// Copies of consecutive bytes. Compiled for both default streams.
 #include "copy.h"
 
-static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+static cudaError_t copy_bytes(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
-	if (!rt_kind_valid(kind))
+	if (!rt_kind_is_valid(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	if (size == 0)
 		return cudaSuccess;
@@ -21,12 +21,13 @@ static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpy
 
 cudaError_t CUDARTAPI cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-	RT_CALL(copy(dst, src, count, kind));
+	RT_CALL(copy_bytes(dst, src, count, kind));
 }
 
-static cudaError_t copy_async(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream)
+static cudaError_t copy_bytes_async(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+				    cudaStream_t stream)
 {
-	if (!rt_kind_valid(kind))
+	if (!rt_kind_is_valid(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	if (size == 0)
 		return cudaSuccess;
@@ -45,7 +46,7 @@ static cudaError_t copy_async(void *to, const void *from, size_t size, enum cuda
 cudaError_t CUDARTAPI cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 				      cudaStream_t stream)
 {
-	RT_CALL(copy_async(dst, src, count, kind, stream));
+	RT_CALL(copy_bytes_async(dst, src, count, kind, stream));
 }
 
 static bool writes_symbol(enum cudaMemcpyKind kind)
@@ -58,74 +59,75 @@ static bool reads_symbol(enum cudaMemcpyKind kind)
 	return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
-static cudaError_t to_symbol(const void *symbol, const void *from, size_t size, size_t offset, enum cudaMemcpyKind kind)
+static cudaError_t copy_to_symbol(const void *symbol, const void *from, size_t size, size_t offset,
+				  enum cudaMemcpyKind kind)
 {
 	void *address;
 
 	if (!writes_symbol(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	RT_TRY(rt_variable_range(symbol, offset, size, &address));
-	return copy(address, from, size, kind);
+	return copy_bytes(address, from, size, kind);
 }
 
 cudaError_t CUDARTAPI cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,
 					 enum cudaMemcpyKind kind)
 {
-	RT_CALL(to_symbol(symbol, src, count, offset, kind));
+	RT_CALL(copy_to_symbol(symbol, src, count, offset, kind));
 }
 
-static cudaError_t from_symbol(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
+static cudaError_t copy_from_symbol(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind)
 {
 	void *address;
 
 	if (!reads_symbol(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	RT_TRY(rt_variable_range(symbol, offset, size, &address));
-	return copy(to, address, size, kind);
+	return copy_bytes(to, address, size, kind);
 }
 
 cudaError_t CUDARTAPI cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset,
 					   enum cudaMemcpyKind kind)
 {
-	RT_CALL(from_symbol(dst, symbol, count, offset, kind));
+	RT_CALL(copy_from_symbol(dst, symbol, count, offset, kind));
 }
 
-static cudaError_t to_symbol_async(const void *symbol, const void *from, size_t size, size_t offset,
-				   enum cudaMemcpyKind kind, cudaStream_t stream)
+static cudaError_t copy_to_symbol_async(const void *symbol, const void *from, size_t size, size_t offset,
+					enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *address;
 
 	if (!writes_symbol(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	RT_TRY(rt_variable_range(symbol, offset, size, &address));
-	return copy_async(address, from, size, kind, stream);
+	return copy_bytes_async(address, from, size, kind, stream);
 }
 
 cudaError_t CUDARTAPI cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset,
 					      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	RT_CALL(to_symbol_async(symbol, src, count, offset, kind, stream));
+	RT_CALL(copy_to_symbol_async(symbol, src, count, offset, kind, stream));
 }
 
-static cudaError_t from_symbol_async(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind,
-				     cudaStream_t stream)
+static cudaError_t copy_from_symbol_async(void *to, const void *symbol, size_t size, size_t offset,
+					  enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *address;
 
 	if (!reads_symbol(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	RT_TRY(rt_variable_range(symbol, offset, size, &address));
-	return copy_async(to, address, size, kind, stream);
+	return copy_bytes_async(to, address, size, kind, stream);
 }
 
 cudaError_t CUDARTAPI cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset,
 						enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	RT_CALL(from_symbol_async(dst, symbol, count, offset, kind, stream));
+	RT_CALL(copy_from_symbol_async(dst, symbol, count, offset, kind, stream));
 }
 
-_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "attributes are passed as they are");
-_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "copies are passed as they are");
+_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "attributes are passed unchanged");
+_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "copies are passed unchanged");
 
 cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes,
 					   size_t count, struct cudaMemcpyAttributes *attrs, size_t *attrsIdxs,

@@ -1,7 +1,7 @@
 // Copies of two and three dimensions, and of arrays. Compiled for both default streams.
 #include "copy.h"
 
-static cudaError_t run(const CUDA_MEMCPY3D_v2 *copy, bool async, cudaStream_t stream)
+static cudaError_t run_copy(const CUDA_MEMCPY3D_v2 *copy, bool async, cudaStream_t stream)
 {
 	if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0)
 		return cudaSuccess;
@@ -13,7 +13,7 @@ static cudaError_t copy_box(const struct cudaMemcpy3DParms *parameters, bool asy
 	CUDA_MEMCPY3D_v2 copy;
 
 	RT_TRY(rt_copy_3d(parameters, &copy));
-	return run(&copy, async, stream);
+	return run_copy(&copy, async, stream);
 }
 
 cudaError_t CUDARTAPI cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
@@ -44,25 +44,25 @@ cudaError_t CUDARTAPI cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *
 	RT_CALL(copy_peer(p, true, stream));
 }
 
-// A place in memory, or in an array: x in bytes, y in rows.
-struct place {
+// One end of a copy: a position in memory, or in an array with x in bytes and y in rows.
+struct end {
 	void *pointer;
 	size_t pitch;
 	cudaArray_t array;
 	size_t x, y;
 };
 
-static struct place memory_at(const void *pointer, size_t pitch)
+static struct end memory_at(const void *pointer, size_t pitch)
 {
-	return (struct place){.pointer = (void *)pointer, .pitch = pitch};
+	return (struct end){.pointer = (void *)pointer, .pitch = pitch};
 }
 
-static struct place array_at(cudaArray_const_t array, size_t x, size_t y)
+static struct end array_at(cudaArray_const_t array, size_t x, size_t y)
 {
-	return (struct place){.array = (cudaArray_t)array, .x = x, .y = y};
+	return (struct end){.array = (cudaArray_t)array, .x = x, .y = y};
 }
 
-static cudaError_t copy_rows(struct place to, struct place from, size_t width, size_t height, enum cudaMemcpyKind kind,
+static cudaError_t copy_rows(struct end to, struct end from, size_t width, size_t height, enum cudaMemcpyKind kind,
 			     bool async, cudaStream_t stream)
 {
 	const struct cudaMemcpy3DParms parameters = {
@@ -75,7 +75,7 @@ static cudaError_t copy_rows(struct place to, struct place from, size_t width, s
 	};
 	CUDA_MEMCPY3D_v2 copy;
 
-	if (!rt_kind_valid(kind))
+	if (!rt_kind_is_valid(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	if (width == 0 || height == 0)
 		return cudaSuccess;
@@ -87,7 +87,7 @@ static cudaError_t copy_rows(struct place to, struct place from, size_t width, s
 	copy.dstXInBytes = to.x;
 	copy.dstY = to.y;
 	copy.WidthInBytes = width;
-	return run(&copy, async, stream);
+	return run_copy(&copy, async, stream);
 }
 
 cudaError_t CUDARTAPI cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
@@ -136,7 +136,7 @@ cudaError_t CUDARTAPI cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDs
 			  kind, false, NULL));
 }
 
-static cudaError_t row_bytes(cudaArray_t array, size_t *ret_bytes)
+static cudaError_t get_row_bytes(cudaArray_t array, size_t *ret_bytes)
 {
 	CUDA_ARRAY3D_DESCRIPTOR_v2 descriptor;
 	size_t element;
@@ -147,30 +147,30 @@ static cudaError_t row_bytes(cudaArray_t array, size_t *ret_bytes)
 	return cudaSuccess;
 }
 
-// Moves a place on by a number of bytes: an array continues in its next row.
-static void advance(struct place *place, size_t size, size_t row)
+// Moves an end forward by a number of bytes. An array continues in its next row.
+static void advance_end(struct end *end, size_t size, size_t row)
 {
-	if (place->array) {
-		place->x += size;
-		place->y += place->x / row;
-		place->x %= row;
+	if (end->array) {
+		end->x += size;
+		end->y += end->x / row;
+		end->x %= row;
 	} else {
-		place->pointer = (char *)place->pointer + size;
+		end->pointer = (char *)end->pointer + size;
 	}
 }
 
-// Copies `size` consecutive bytes, which in an array continue in the next row, one piece of a row at a time.
-static cudaError_t copy_bytes(struct place to, struct place from, size_t size, enum cudaMemcpyKind kind, bool async,
+// Copies `size` consecutive bytes, which in an array continue in the next row. Each step copies at most one row.
+static cudaError_t copy_bytes(struct end to, struct end from, size_t size, enum cudaMemcpyKind kind, bool async,
 			      cudaStream_t stream)
 {
 	size_t to_row = SIZE_MAX, from_row = SIZE_MAX;
 
-	if (!rt_kind_valid(kind))
+	if (!rt_kind_is_valid(kind))
 		return cudaErrorInvalidMemcpyDirection;
 	if (to.array)
-		RT_TRY(row_bytes(to.array, &to_row));
+		RT_TRY(get_row_bytes(to.array, &to_row));
 	if (from.array)
-		RT_TRY(row_bytes(from.array, &from_row));
+		RT_TRY(get_row_bytes(from.array, &from_row));
 	if (to.x >= to_row || from.x >= from_row)
 		return cudaErrorInvalidValue;
 	while (size) {
@@ -181,8 +181,8 @@ static cudaError_t copy_bytes(struct place to, struct place from, size_t size, e
 			piece = from_row - from.x;
 		to.pitch = from.pitch = piece;
 		RT_TRY(copy_rows(to, from, piece, 1, kind, async, stream));
-		advance(&to, piece, to_row);
-		advance(&from, piece, from_row);
+		advance_end(&to, piece, to_row);
+		advance_end(&from, piece, from_row);
 		size -= piece;
 	}
 	return cudaSuccess;

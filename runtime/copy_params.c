@@ -1,4 +1,4 @@
-// The runtime's descriptions of copies, converted to the driver's and back.
+// Converts descriptions of copies to the driver's and back.
 #include "copy.h"
 
 #include "register.h"
@@ -31,17 +31,17 @@ cudaError_t rt_array_element(CUarray array, size_t *ret_bytes)
 	return cudaSuccess;
 }
 
-static bool from_host(enum cudaMemcpyKind kind)
+static bool reads_host(enum cudaMemcpyKind kind)
 {
 	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice;
 }
 
-static bool to_host(enum cudaMemcpyKind kind)
+static bool writes_host(enum cudaMemcpyKind kind)
 {
 	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
 }
 
-// One side of a copy, by the driver's fields.
+// One side of a copy, as in the driver's fields.
 struct side {
 	CUmemorytype type;
 	void *host;
@@ -73,7 +73,7 @@ static cudaError_t describe_side(cudaArray_t array, struct cudaPos position, str
 	return cudaSuccess;
 }
 
-static void fill(CUDA_MEMCPY3D_v2 *copy, const struct side *from, const struct side *to)
+static void fill_sides(CUDA_MEMCPY3D_v2 *copy, const struct side *from, const struct side *to)
 {
 	copy->srcXInBytes = from->x;
 	copy->srcMemoryType = from->type;
@@ -91,8 +91,8 @@ static void fill(CUDA_MEMCPY3D_v2 *copy, const struct side *from, const struct s
 	copy->dstHeight = to->height;
 }
 
-// The pitch of a single row does not count, but the driver refuses one that is less than the width.
-static size_t row_pitch(size_t pitch, size_t y, size_t z, const CUDA_MEMCPY3D_v2 *copy)
+// Returns the pitch for the driver. That of a single row has no meaning, but the driver rejects one below the width.
+static size_t driver_pitch(size_t pitch, size_t y, size_t z, const CUDA_MEMCPY3D_v2 *copy)
 {
 	bool is_row = copy->Height <= 1 && copy->Depth <= 1 && y == 0 && z == 0;
 
@@ -106,11 +106,11 @@ cudaError_t rt_copy_3d(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D_v2 *r
 
 	if (!copy)
 		return cudaErrorInvalidValue;
-	if (!rt_kind_valid(copy->kind))
+	if (!rt_kind_is_valid(copy->kind))
 		return cudaErrorInvalidMemcpyDirection;
 	any = copy->kind == cudaMemcpyDefault;
-	RT_TRY(describe_side(copy->srcArray, copy->srcPos, copy->srcPtr, from_host(copy->kind), any, &from));
-	RT_TRY(describe_side(copy->dstArray, copy->dstPos, copy->dstPtr, to_host(copy->kind), any, &to));
+	RT_TRY(describe_side(copy->srcArray, copy->srcPos, copy->srcPtr, reads_host(copy->kind), any, &from));
+	RT_TRY(describe_side(copy->dstArray, copy->dstPos, copy->dstPtr, writes_host(copy->kind), any, &to));
 	if (copy->srcArray && copy->dstArray && from.element != to.element)
 		return cudaErrorInvalidValue;
 	CUDA_MEMCPY3D_v2 made = {
@@ -122,9 +122,9 @@ cudaError_t rt_copy_3d(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D_v2 *r
 		.Height = copy->extent.height,
 		.Depth = copy->extent.depth,
 	};
-	fill(&made, &from, &to);
-	made.srcPitch = row_pitch(made.srcPitch, made.srcY, made.srcZ, &made);
-	made.dstPitch = row_pitch(made.dstPitch, made.dstY, made.dstZ, &made);
+	fill_sides(&made, &from, &to);
+	made.srcPitch = driver_pitch(made.srcPitch, made.srcY, made.srcZ, &made);
+	made.dstPitch = driver_pitch(made.dstPitch, made.dstY, made.dstZ, &made);
 	*ret_copy = made;
 	return cudaSuccess;
 }
@@ -158,7 +158,7 @@ cudaError_t rt_copy_3d_peer(const struct cudaMemcpy3DPeerParms *copy, CUDA_MEMCP
 	return cudaSuccess;
 }
 
-static enum cudaMemcpyKind kind_of(CUmemorytype from, CUmemorytype to)
+static enum cudaMemcpyKind find_kind(CUmemorytype from, CUmemorytype to)
 {
 	if (from == CU_MEMORYTYPE_UNIFIED || to == CU_MEMORYTYPE_UNIFIED)
 		return cudaMemcpyDefault;
@@ -173,7 +173,7 @@ cudaError_t rt_copy_3d_back(const CUDA_MEMCPY3D_v2 *copy, struct cudaMemcpy3DPar
 	void *source = copy->srcMemoryType == CU_MEMORYTYPE_HOST ? (void *)copy->srcHost : (void *)copy->srcDevice;
 	void *target = copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost : (void *)copy->dstDevice;
 	struct cudaMemcpy3DParms made = {
-		.kind = kind_of(copy->srcMemoryType, copy->dstMemoryType),
+		.kind = find_kind(copy->srcMemoryType, copy->dstMemoryType),
 		.extent = {copy->WidthInBytes, copy->Height, copy->Depth},
 	};
 

@@ -1,4 +1,4 @@
-// Devices: count, choice, flags, limits, reset.
+// Devices: number, selection, flags, limits, reset.
 #include "runtime.h"
 
 #include <cuda_profiler_api.h>
@@ -36,14 +36,17 @@ static cudaError_t set_flags(int ordinal, unsigned flags)
 	return rt_error(rt_driver.cuDevicePrimaryCtxSetFlags_v2(device->handle, flags));
 }
 
+static cudaError_t set_current_flags(unsigned flags)
+{
+	int ordinal;
+
+	RT_TRY(rt_device_current(&ordinal));
+	return set_flags(ordinal, flags);
+}
+
 cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned int flags)
 {
-	int ordinal = 0;
-	cudaError_t error = rt_initialize();
-
-	if (error == cudaSuccess)
-		error = rt_device_current(&ordinal);
-	return rt_record(error == cudaSuccess ? set_flags(ordinal, flags) : error);
+	RT_CALL_INITIALIZED(set_current_flags(flags));
 }
 
 static cudaError_t get_flags(unsigned *ret_flags)
@@ -80,7 +83,7 @@ cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsig
 	RT_CALL_INITIALIZED(init_device(device, deviceFlags, flags));
 }
 
-// The first valid device becomes that of a thread that has not chosen one.
+// Makes the first valid device that of the thread, unless the thread has chosen one.
 static cudaError_t set_valid(const int *ordinals, int count)
 {
 	struct rt_device *device;
@@ -89,7 +92,7 @@ static cudaError_t set_valid(const int *ordinals, int count)
 		return cudaErrorInvalidValue;
 	for (int i = 0; i < count; i++)
 		RT_TRY(rt_device_get(ordinals[i], &device));
-	if (!rt_thread.chosen)
+	if (!rt_thread.has_chosen)
 		rt_thread.device = count ? ordinals[0] : 0;
 	return cudaSuccess;
 }
@@ -99,7 +102,7 @@ cudaError_t CUDARTAPI cudaSetValidDevices(int *device_arr, int len)
 	RT_CALL_INITIALIZED(set_valid(device_arr, len));
 }
 
-static cudaError_t reset(void)
+static cudaError_t reset_device(void)
 {
 	int ordinal;
 
@@ -109,7 +112,7 @@ static cudaError_t reset(void)
 
 cudaError_t CUDARTAPI cudaDeviceReset(void)
 {
-	RT_CALL_INITIALIZED(reset());
+	RT_CALL_INITIALIZED(reset_device());
 }
 
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void)

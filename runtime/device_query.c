@@ -1,7 +1,7 @@
-// What can be asked of a device without a context, by its ordinal.
+// Queries of a device by its ordinal, without a context.
 #include "runtime.h"
 
-// Runs `expression` with the driver's handle of the device `device`.
+// The body of an entry point: calls `expression` with the device `found`, whose ordinal is `device`.
 #define WITH_DEVICE(expression)                                                                    \
 	do {                                                                                       \
 		struct rt_device *found = NULL;                                                    \
@@ -42,7 +42,7 @@ cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int de
 	WITH_DEVICE(rt_driver.cuDeviceGetDefaultMemPool(memPool, found->handle));
 }
 
-// Another code for an invalid ordinal than that of the functions around it, as NVIDIA's runtime has it.
+// For an invalid ordinal NVIDIA's runtime returns another error here than in the other functions.
 static cudaError_t get_pool(cudaMemPool_t *ret_pool, int ordinal)
 {
 	struct rt_device *device;

@@ -1,4 +1,4 @@
-// Finds the driver.
+// Loads the driver.
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ static CUresult not_supported(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void *find(void *library, const char *name)
+static void *find_function(void *library, const char *name)
 {
 	void *function = dlsym(library, name);
 
@@ -21,12 +21,12 @@ cudaError_t rt_driver_load(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 
-	if (!library || !dlsym(library, "cuLibraryLoadData")) // CUDA 12.0
+	if (!library || !dlsym(library, "cuLibraryLoadData")) // since CUDA 12.0
 		return cudaErrorInsufficientDriver;
-#define ENTRY(abi, api, version, stream, family, need) *(void **)&rt_driver.abi = find(library, #abi);
+#define ENTRY(abi, api, version, stream, family, need) *(void **)&rt_driver.abi = find_function(library, #abi);
 #include "abi/entries.def"
 #undef ENTRY
-#define ENTRY(name, parameters) *(void **)&rt_driver.name = find(library, #name);
+#define ENTRY(name, parameters) *(void **)&rt_driver.name = find_function(library, #name);
 	RT_OPENGL_ENTRIES(ENTRY)
 #undef ENTRY
 	return cudaSuccess;

@@ -1,4 +1,4 @@
-// The driver's functions, found when the runtime is first used. Any thread, after rt_initialize().
+// The driver's functions, loaded when the runtime is first used. Any thread, after rt_initialize().
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -19,7 +19,7 @@
 	ENTRY(cuGLUnmapBufferObjectAsync, (unsigned, CUstream))                                    \
 	ENTRY(cuGLUnregisterBufferObject, (unsigned))
 
-// A function that the driver lacks answers CUDA_ERROR_NOT_SUPPORTED.
+// A function that the driver lacks returns CUDA_ERROR_NOT_SUPPORTED.
 struct rt_driver {
 #define ENTRY(abi, api, version, stream, family, need) VG_PFN(api, version, stream) abi;
 #include "abi/entries.def"
@@ -30,7 +30,7 @@ struct rt_driver {
 };
 extern struct rt_driver rt_driver;
 
-// Names the variant of a driver function for the default stream that this source is compiled for.
+// The variant of a driver function for the default stream that this source is compiled for.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #define RT_PTSZ(name) rt_driver.name##_ptsz
 #define RT_PTDS(name) rt_driver.name##_ptds

@@ -1,4 +1,4 @@
-// The driver's functions by name. Compiled for both default streams.
+// Finds the driver's functions by name. Compiled for both default streams.
 #include "runtime.h"
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -7,8 +7,8 @@ enum { DEFAULT_FLAGS = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM };
 enum { DEFAULT_FLAGS = CU_GET_PROC_ADDRESS_DEFAULT };
 #endif
 
-static cudaError_t find(const char *name, void **ret_function, unsigned version, unsigned long long flags,
-			enum cudaDriverEntryPointQueryResult *ret_status)
+static cudaError_t find_entry(const char *name, void **ret_function, unsigned version, unsigned long long flags,
+			      enum cudaDriverEntryPointQueryResult *ret_status)
 {
 	CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
 
@@ -18,19 +18,19 @@ static cudaError_t find(const char *name, void **ret_function, unsigned version,
 							flags ? flags : (unsigned long long)DEFAULT_FLAGS, &status);
 	if (ret_status)
 		*ret_status = (enum cudaDriverEntryPointQueryResult)status;
-	// Who asks for the status reads there that the driver lacks the function.
+	// If the caller wants the status, it says that the driver lacks the function.
 	return result == CUDA_ERROR_NOT_FOUND && ret_status ? cudaSuccess : rt_error(result);
 }
 
 cudaError_t CUDARTAPI cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags,
 					      enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-	RT_CALL_INITIALIZED(find(symbol, funcPtr, CUDART_VERSION, flags, driverStatus));
+	RT_CALL_INITIALIZED(find_entry(symbol, funcPtr, CUDART_VERSION, flags, driverStatus));
 }
 
 cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion,
 						       unsigned long long flags,
 						       enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-	RT_CALL_INITIALIZED(find(symbol, funcPtr, cudaVersion, flags, driverStatus));
+	RT_CALL_INITIALIZED(find_entry(symbol, funcPtr, cudaVersion, flags, driverStatus));
 }

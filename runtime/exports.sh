@@ -1,5 +1,5 @@
 #!/bin/sh
-# exports.sh RUNTIME_DEF: the version script of libcudart.so.13.
+# exports.sh RUNTIME_DEF: writes the version script of libcudart.so.13.
 echo 'libcudart.so.13 {'
 echo '	global:'
 sed -n 's/^[A-Z]*(\([A-Za-z_0-9]*\), .*/\t\t\1;/p' "$1"

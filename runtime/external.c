@@ -1,10 +1,12 @@
-// Memory and semaphores of other interfaces, and graphics resources that another interface registered.
+// Memory and semaphores of other interfaces, and graphics resources.
 #include "array.h"
 
-_Static_assert(sizeof(struct cudaExternalMemoryHandleDesc) == sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC), "passed as is");
-_Static_assert(sizeof(struct cudaExternalMemoryBufferDesc) == sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC), "passed as is");
+_Static_assert(sizeof(struct cudaExternalMemoryHandleDesc) == sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC),
+	       "passed unchanged");
+_Static_assert(sizeof(struct cudaExternalMemoryBufferDesc) == sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC),
+	       "passed unchanged");
 _Static_assert(sizeof(struct cudaExternalSemaphoreHandleDesc) == sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC),
-	       "passed as is");
+	       "passed unchanged");
 
 cudaError_t CUDARTAPI cudaImportExternalMemory(cudaExternalMemory_t *extMem_out,
 					       const struct cudaExternalMemoryHandleDesc *memHandleDesc)
@@ -20,8 +22,8 @@ cudaError_t CUDARTAPI cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExter
 							  (const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *)bufferDesc));
 }
 
-static cudaError_t mapped_array(cudaMipmappedArray_t *ret_array, cudaExternalMemory_t memory,
-				const struct cudaExternalMemoryMipmappedArrayDesc *description)
+static cudaError_t map_array(cudaMipmappedArray_t *ret_array, cudaExternalMemory_t memory,
+			     const struct cudaExternalMemoryMipmappedArrayDesc *description)
 {
 	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC made = {0};
 
@@ -42,7 +44,7 @@ cudaError_t CUDARTAPI
 cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *mipmap, cudaExternalMemory_t extMem,
 					  const struct cudaExternalMemoryMipmappedArrayDesc *mipmapDesc)
 {
-	RT_CALL(mapped_array(mipmap, extMem, mipmapDesc));
+	RT_CALL(map_array(mipmap, extMem, mipmapDesc));
 }
 
 cudaError_t CUDARTAPI cudaDestroyExternalMemory(cudaExternalMemory_t extMem)

@@ -2,9 +2,9 @@
 #include "runtime.h"
 
 _Static_assert(sizeof(struct cudaExternalSemaphoreSignalParams) == sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS),
-	       "passed as is");
+	       "passed unchanged");
 _Static_assert(sizeof(struct cudaExternalSemaphoreWaitParams) == sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS),
-	       "passed as is");
+	       "passed unchanged");
 
 cudaError_t CUDARTAPI cudaSignalExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
 							const struct cudaExternalSemaphoreSignalParams *paramsArray,

@@ -1,7 +1,7 @@
-// Attributes of kernels, and how many of their blocks fit.
+// Attributes of kernels, and their occupancy.
 #include "register.h"
 
-// By the driver's attribute, where it goes in cudaFuncAttributes.
+// The fields of cudaFuncAttributes and the driver's attributes.
 #define INT_FIELD(attribute, field) {CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), false}
 #define SIZE_FIELD(attribute, field) {CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), true}
 static const struct {
@@ -53,7 +53,7 @@ cudaError_t CUDARTAPI cudaFuncGetAttributes(struct cudaFuncAttributes *attr, con
 	RT_CALL(get_attributes(attr, func));
 }
 
-// Runs `expression` with the function `function` of the stub `func`.
+// The body of an entry point: calls `expression` with the function `function` of the stub `func`.
 #define WITH_FUNCTION(expression)                                                                  \
 	do {                                                                                       \
 		CUfunction function = NULL;                                                        \
@@ -88,18 +88,19 @@ cudaError_t CUDARTAPI cudaFuncGetParamInfo(const void *func, size_t paramIndex, 
 	WITH_FUNCTION(rt_driver.cuFuncGetParamInfo(function, paramIndex, paramOffset, paramSize));
 }
 
+static cudaError_t set_attribute(cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int ordinal)
+{
+	struct rt_device *found;
+
+	RT_TRY(rt_device_get(ordinal, &found));
+	return rt_error(rt_driver.cuKernelSetAttribute((CUfunction_attribute)attribute, value, (CUkernel)kernel,
+						       found->handle));
+}
+
 cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr, int value,
 						      int device)
 {
-	struct rt_device *found;
-	cudaError_t error = rt_enter();
-
-	if (error == cudaSuccess)
-		error = rt_device_get(device, &found);
-	if (error == cudaSuccess)
-		error = rt_error(rt_driver.cuKernelSetAttribute((CUfunction_attribute)attr, value, (CUkernel)kernel,
-								found->handle));
-	return rt_record(error);
+	RT_CALL(set_attribute(kernel, attr, value, device));
 }
 
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize,
@@ -126,7 +127,7 @@ cudaError_t CUDARTAPI cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicS
 
 cudaError_t rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *ret_config)
 {
-	_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "attributes are passed as they are");
+	_Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "attributes are passed unchanged");
 	if (config->dynamicSmemBytes > UINT32_MAX)
 		return cudaErrorInvalidValue;
 	*ret_config = (CUlaunchConfig){
@@ -144,7 +145,7 @@ cudaError_t rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *r
 	return cudaSuccess;
 }
 
-static cudaError_t cluster_size(int *size, CUfunction function, const cudaLaunchConfig_t *config)
+static cudaError_t get_cluster_size(int *size, CUfunction function, const cudaLaunchConfig_t *config)
 {
 	CUlaunchConfig given;
 
@@ -157,10 +158,10 @@ static cudaError_t cluster_size(int *size, CUfunction function, const cudaLaunch
 cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func,
 							   const cudaLaunchConfig_t *launchConfig)
 {
-	WITH_FUNCTION(cluster_size(clusterSize, function, launchConfig));
+	WITH_FUNCTION(get_cluster_size(clusterSize, function, launchConfig));
 }
 
-static cudaError_t active_clusters(int *count, CUfunction function, const cudaLaunchConfig_t *config)
+static cudaError_t count_active_clusters(int *count, CUfunction function, const cudaLaunchConfig_t *config)
 {
 	CUlaunchConfig given;
 
@@ -173,5 +174,5 @@ static cudaError_t active_clusters(int *count, CUfunction function, const cudaLa
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveClusters(int *numClusters, const void *func,
 						     const cudaLaunchConfig_t *launchConfig)
 {
-	WITH_FUNCTION(active_clusters(numClusters, function, launchConfig));
+	WITH_FUNCTION(count_active_clusters(numClusters, function, launchConfig));
 }

@@ -1,5 +1,5 @@
-// Functions that the host code of nvcc calls. The toolkit declares them for C++ only (crt/host_runtime.h,
-// crt/device_functions.h).
+// Functions that host code compiled by nvcc calls. The toolkit declares them for C++ only (crt/host_runtime.h,
+// crt/device_functions.h). Any thread.
 #pragma once
 
 #include "driver.h"

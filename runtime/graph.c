@@ -1,7 +1,7 @@
-// Graphs: their nodes and edges, clones, user objects.
+// Graphs: nodes and edges, clones, user objects.
 #include "runtime.h"
 
-_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges are passed as they are");
+_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges are passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {

@@ -1,4 +1,4 @@
-// Parameters of graph nodes in the driver's words. Any thread.
+// Converts parameters of graph nodes between the runtime's and the driver's. Any thread.
 #pragma once
 
 #include "copy.h"
@@ -9,6 +9,6 @@ CUcontext rt_current_context(void);
 cudaError_t rt_kernel_node(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS_v2 *ret_params);
 struct cudaKernelNodeParams rt_kernel_node_back(const CUDA_KERNEL_NODE_PARAMS_v2 *params);
 
-// Any node's parameters, and what the driver wrote into them.
+// Parameters of a node of any type, and the reverse for the fields that the driver sets.
 cudaError_t rt_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams *ret_params);
 void rt_node_results(const CUgraphNodeParams *from, struct cudaGraphNodeParams *to);

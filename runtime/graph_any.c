@@ -1,7 +1,7 @@
-// Nodes of any kind by cudaGraphNodeParams; nodes that allocate memory or use semaphores of other interfaces.
+// Nodes of any type by cudaGraphNodeParams; nodes that allocate memory or use semaphores of other interfaces.
 #include "graph.h"
 
-_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "passed as they are");
+_Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphAddMemAllocNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 					       const cudaGraphNode_t *pDependencies, size_t numDependencies,
@@ -28,7 +28,7 @@ cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *
 }
 
 _Static_assert(sizeof(struct cudaExternalSemaphoreSignalNodeParams) == sizeof(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS),
-	       "passed as they are");
+	       "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphAddExternalSemaphoresSignalNode(
 	cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
@@ -61,7 +61,7 @@ cudaGraphExecExternalSemaphoresSignalNodeSetParams(cudaGraphExec_t hGraphExec, c
 }
 
 _Static_assert(sizeof(struct cudaExternalSemaphoreWaitNodeParams) == sizeof(CUDA_EXT_SEM_WAIT_NODE_PARAMS),
-	       "passed as they are");
+	       "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphAddExternalSemaphoresWaitNode(
 	cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
@@ -92,8 +92,8 @@ cudaError_t CUDARTAPI cudaGraphExecExternalSemaphoresWaitNodeSetParams(
 		hGraphExec, hNode, (const CUDA_EXT_SEM_WAIT_NODE_PARAMS *)nodeParams));
 }
 
-static cudaError_t add(cudaGraphNode_t *ret_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-		       const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *params)
+static cudaError_t add_node(cudaGraphNode_t *ret_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+			    const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *params)
 {
 	CUgraphNodeParams made;
 
@@ -108,10 +108,10 @@ cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t 
 				       const cudaGraphNode_t *pDependencies, const cudaGraphEdgeData *dependencyData,
 				       size_t numDependencies, struct cudaGraphNodeParams *nodeParams)
 {
-	RT_CALL(add(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams));
+	RT_CALL(add_node(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams));
 }
 
-static cudaError_t set(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaGraphNodeParams *params)
+static cudaError_t set_params(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaGraphNodeParams *params)
 {
 	CUgraphNodeParams made;
 
@@ -122,11 +122,11 @@ static cudaError_t set(cudaGraphExec_t exec, cudaGraphNode_t node, const struct 
 
 cudaError_t CUDARTAPI cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams)
 {
-	RT_CALL(set(NULL, node, nodeParams));
+	RT_CALL(set_params(NULL, node, nodeParams));
 }
 
 cudaError_t CUDARTAPI cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_t node,
 						 struct cudaGraphNodeParams *nodeParams)
 {
-	RT_CALL(graphExec ? set(graphExec, node, nodeParams) : cudaErrorInvalidValue);
+	RT_CALL(graphExec ? set_params(graphExec, node, nodeParams) : cudaErrorInvalidValue);
 }

@@ -28,7 +28,7 @@ cudaError_t CUDARTAPI cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGr
 	RT_CALL(rt_driver.cuGraphNodeGetEnabled(hGraphExec, hNode, isEnabled));
 }
 
-_Static_assert(sizeof(cudaGraphExecUpdateResultInfo) == sizeof(CUgraphExecUpdateResultInfo), "passed as it is");
+_Static_assert(sizeof(cudaGraphExecUpdateResultInfo) == sizeof(CUgraphExecUpdateResultInfo), "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
 					  cudaGraphExecUpdateResultInfo *resultInfo)

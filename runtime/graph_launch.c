@@ -1,7 +1,7 @@
 // Launches of graphs. Compiled for both default streams.
 #include "runtime.h"
 
-_Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS), "passed as they are");
+_Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS), "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphInstantiateWithParams(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
 						     cudaGraphInstantiateParams *instantiateParams)

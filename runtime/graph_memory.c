@@ -1,4 +1,4 @@
-// Nodes that copy or set memory.
+// Graph nodes that copy or set memory.
 #include "graph.h"
 
 static cudaError_t add_copy(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
@@ -14,8 +14,8 @@ static cudaError_t set_copy(cudaGraphExec_t exec, cudaGraphNode_t node, const CU
 			     : rt_driver.cuGraphMemcpyNodeSetParams(node, copy));
 }
 
-static cudaError_t symbol_copy(bool writes, const void *symbol, size_t offset, void *other, size_t size,
-			       enum cudaMemcpyKind kind, CUDA_MEMCPY3D_v2 *ret_copy)
+static cudaError_t describe_symbol_copy(bool writes, const void *symbol, size_t offset, void *other, size_t size,
+					enum cudaMemcpyKind kind, CUDA_MEMCPY3D_v2 *ret_copy)
 {
 	void *address;
 
@@ -26,14 +26,14 @@ static cudaError_t symbol_copy(bool writes, const void *symbol, size_t offset, v
 	return rt_copy_1d(writes ? address : other, writes ? other : address, size, kind, ret_copy);
 }
 
-// Runs `use` with the copy that `describe` gives.
-#define WITH_COPY(describe, use) \
-	do { \
-		CUDA_MEMCPY3D_v2 copy; \
-		cudaError_t made = rt_enter(); \
-		if (made == cudaSuccess) \
-			made = describe; \
-		return rt_record(made == cudaSuccess ? use : made); \
+// The body of an entry point: calls `use` with the description `copy` that `describe` makes.
+#define WITH_COPY(describe, use)                                                                   \
+	do {                                                                                       \
+		CUDA_MEMCPY3D_v2 copy;                                                             \
+		cudaError_t made = rt_enter();                                                     \
+		if (made == cudaSuccess)                                                           \
+			made = describe;                                                           \
+		return rt_record(made == cudaSuccess ? use : made);                                \
 	} while (0)
 
 cudaError_t CUDARTAPI cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -56,7 +56,7 @@ cudaError_t CUDARTAPI cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode
 						     const void *symbol, const void *src, size_t count, size_t offset,
 						     enum cudaMemcpyKind kind)
 {
-	WITH_COPY(symbol_copy(true, symbol, offset, (void *)src, count, kind, &copy),
+	WITH_COPY(describe_symbol_copy(true, symbol, offset, (void *)src, count, kind, &copy),
 		  add_copy(pGraphNode, graph, pDependencies, numDependencies, &copy));
 }
 
@@ -65,7 +65,7 @@ cudaError_t CUDARTAPI cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNo
 						       void *dst, const void *symbol, size_t count, size_t offset,
 						       enum cudaMemcpyKind kind)
 {
-	WITH_COPY(symbol_copy(false, symbol, offset, dst, count, kind, &copy),
+	WITH_COPY(describe_symbol_copy(false, symbol, offset, dst, count, kind, &copy),
 		  add_copy(pGraphNode, graph, pDependencies, numDependencies, &copy));
 }
 
@@ -83,13 +83,14 @@ cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void 
 cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *src,
 							   size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-	WITH_COPY(symbol_copy(true, symbol, offset, (void *)src, count, kind, &copy), set_copy(NULL, node, &copy));
+	WITH_COPY(describe_symbol_copy(true, symbol, offset, (void *)src, count, kind, &copy),
+		  set_copy(NULL, node, &copy));
 }
 
 cudaError_t CUDARTAPI cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst, const void *symbol,
 							     size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-	WITH_COPY(symbol_copy(false, symbol, offset, dst, count, kind, &copy), set_copy(NULL, node, &copy));
+	WITH_COPY(describe_symbol_copy(false, symbol, offset, dst, count, kind, &copy), set_copy(NULL, node, &copy));
 }
 
 cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
@@ -110,7 +111,7 @@ cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t h
 							       const void *symbol, const void *src, size_t count,
 							       size_t offset, enum cudaMemcpyKind kind)
 {
-	WITH_COPY(symbol_copy(true, symbol, offset, (void *)src, count, kind, &copy),
+	WITH_COPY(describe_symbol_copy(true, symbol, offset, (void *)src, count, kind, &copy),
 		  (hGraphExec ? set_copy(hGraphExec, node, &copy) : cudaErrorInvalidValue));
 }
 
@@ -118,7 +119,7 @@ cudaError_t CUDARTAPI cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t
 								 void *dst, const void *symbol, size_t count,
 								 size_t offset, enum cudaMemcpyKind kind)
 {
-	WITH_COPY(symbol_copy(false, symbol, offset, dst, count, kind, &copy),
+	WITH_COPY(describe_symbol_copy(false, symbol, offset, dst, count, kind, &copy),
 		  (hGraphExec ? set_copy(hGraphExec, node, &copy) : cudaErrorInvalidValue));
 }
 
@@ -137,7 +138,7 @@ cudaError_t CUDARTAPI cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct 
 	RT_CALL(get_copy(node, pNodeParams));
 }
 
-_Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS), "passed as they are");
+_Static_assert(sizeof(struct cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS), "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 					     const cudaGraphNode_t *pDependencies, size_t numDependencies,

@@ -1,4 +1,4 @@
-// Nodes of the other kinds.
+// Graph nodes of kernels, host functions, child graphs and events.
 #include "graph.h"
 
 static cudaError_t add_kernel(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
@@ -72,7 +72,7 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cud
 							(const CUlaunchAttributeValue *)value));
 }
 
-_Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS), "passed as they are");
+_Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(CUDA_HOST_NODE_PARAMS), "passed unchanged");
 
 cudaError_t CUDARTAPI cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 					   const cudaGraphNode_t *pDependencies, size_t numDependencies,

@@ -1,4 +1,4 @@
-// Conversion of graph nodes' parameters.
+// Converts parameters of graph nodes to the driver's and back.
 #include "graph.h"
 
 CUcontext rt_current_context(void)
@@ -45,7 +45,8 @@ struct cudaKernelNodeParams rt_kernel_node_back(const CUDA_KERNEL_NODE_PARAMS_v2
 	};
 }
 
-static cudaError_t kernel_node(const struct cudaKernelNodeParamsV2 *params, CUDA_KERNEL_NODE_PARAMS_v3 *ret_params)
+static cudaError_t convert_kernel_node(const struct cudaKernelNodeParamsV2 *params,
+				       CUDA_KERNEL_NODE_PARAMS_v3 *ret_params)
 {
 	const struct cudaKernelNodeParams plain = {
 		.func = params->func,
@@ -63,10 +64,10 @@ static cudaError_t kernel_node(const struct cudaKernelNodeParamsV2 *params, CUDA
 	return cudaSuccess;
 }
 
-_Static_assert(sizeof(struct cudaMemAllocNodeParamsV2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2), "copied as is");
-_Static_assert(sizeof(struct cudaChildGraphNodeParams) == sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS), "copied as is");
+_Static_assert(sizeof(struct cudaMemAllocNodeParamsV2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2), "copied unchanged");
+_Static_assert(sizeof(struct cudaChildGraphNodeParams) == sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS), "copied unchanged");
 _Static_assert(sizeof(struct cudaExternalSemaphoreSignalNodeParamsV2) == sizeof(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2),
-	       "copied as is");
+	       "copied unchanged");
 
 cudaError_t rt_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams *ret_params)
 {
@@ -77,7 +78,7 @@ cudaError_t rt_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams 
 	made.type = (CUgraphNodeType)params->type;
 	switch (params->type) {
 	case cudaGraphNodeTypeKernel:
-		RT_TRY(kernel_node(&params->kernel, &made.kernel));
+		RT_TRY(convert_kernel_node(&params->kernel, &made.kernel));
 		break;
 	case cudaGraphNodeTypeMemcpy:
 		made.memcpy.flags = params->memcpy.flags;
@@ -94,7 +95,7 @@ cudaError_t rt_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams 
 		made.conditional.size = params->conditional.size;
 		made.conditional.ctx = rt_current_context();
 		break;
-	default: // the same in both
+	default: // both have the same layout
 		memcpy(made.reserved1, params->reserved1, sizeof made.reserved1);
 		break;
 	}

@@ -10,8 +10,8 @@ static cudaError_t state = cudaErrorInitializationError;
 static struct rt_device *devices;
 static int device_count;
 static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int inactive; // primary contexts that were reset and not retained since
-static atomic_bool forked;  // the parent had initialized the driver, which does not survive a fork
+static atomic_int inactive; // primary contexts that were reset and not retained after that
+static atomic_bool forked;  // in a child whose parent had initialized the driver: it cannot be used after a fork
 
 static void after_fork(void)
 {
@@ -116,7 +116,7 @@ cudaError_t rt_device_choose(int ordinal)
 
 	RT_TRY(rt_device_get(ordinal, &device));
 	rt_thread.device = ordinal;
-	rt_thread.chosen = true;
+	rt_thread.has_chosen = true;
 	return make_current(device);
 }
 
@@ -145,7 +145,8 @@ static bool was_reset(CUcontext context)
 	return false;
 }
 
-static cudaError_t enter_slowly(CUcontext current)
+// Makes a primary context current if none is, or if the current one was reset.
+static cudaError_t replace_context(CUcontext current)
 {
 	struct rt_device *device;
 
@@ -167,5 +168,5 @@ cudaError_t rt_enter(void)
 	RT_TRY(rt_driver.cuCtxGetCurrent(&current));
 	if (current && atomic_load_explicit(&inactive, memory_order_relaxed) == 0)
 		return cudaSuccess;
-	return enter_slowly(current);
+	return replace_context(current);
 }

@@ -2,7 +2,8 @@
 #include "generated.h"
 #include "register.h"
 
-static cudaError_t launch(CUkernel kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
+static cudaError_t launch_kernel(CUkernel kernel, dim3 grid, dim3 block, void **args, size_t shared,
+				 cudaStream_t stream)
 {
 	if (shared > UINT32_MAX)
 		return cudaErrorInvalidValue;
@@ -16,7 +17,7 @@ static cudaError_t launch_function(const void *function, dim3 grid, dim3 block, 
 	CUkernel kernel;
 
 	RT_TRY(rt_kernel_find(function, &kernel));
-	return launch(kernel, grid, block, args, shared, stream);
+	return launch_kernel(kernel, grid, block, args, shared, stream);
 }
 
 cudaError_t CUDARTAPI cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
@@ -33,8 +34,8 @@ static cudaError_t launch_handle(cudaKernel_t handle, dim3 grid, dim3 block, voi
 	if (!handle)
 		return cudaErrorInvalidDeviceFunction;
 	if ((uintptr_t)handle & 1) // see __cudaGetKernel()
-		RT_TRY(rt_kernel_of((struct rt_symbol *)((char *)handle - 1), &kernel));
-	return launch(kernel, grid, block, args, shared, stream);
+		RT_TRY(rt_symbol_kernel((struct rt_symbol *)((char *)handle - 1), &kernel));
+	return launch_kernel(kernel, grid, block, args, shared, stream);
 }
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM

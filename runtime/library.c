@@ -1,4 +1,4 @@
-// Libraries that the program loads itself, and the driver's log.
+// Libraries that the program loads, and the driver's log.
 #include "register.h"
 
 cudaError_t CUDARTAPI cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions,
@@ -21,7 +21,7 @@ cudaError_t CUDARTAPI cudaLibraryLoadFromFile(cudaLibrary_t *library, const char
 						libraryOptionValues, numLibraryOptions));
 }
 
-static cudaError_t unload(cudaLibrary_t library)
+static cudaError_t unload_library(cudaLibrary_t library)
 {
 	RT_TRY(rt_driver.cuLibraryUnload((CUlibrary)library));
 	rt_table_remove_library((CUlibrary)library);
@@ -30,7 +30,7 @@ static cudaError_t unload(cudaLibrary_t library)
 
 cudaError_t CUDARTAPI cudaLibraryUnload(cudaLibrary_t library)
 {
-	RT_CALL(unload(library));
+	RT_CALL(unload_library(library));
 }
 
 static cudaError_t get_kernel(cudaKernel_t *ret_kernel, cudaLibrary_t library, const char *name)
@@ -40,7 +40,7 @@ static cudaError_t get_kernel(cudaKernel_t *ret_kernel, cudaLibrary_t library, c
 	if (!ret_kernel)
 		return cudaErrorInvalidValue;
 	RT_TRY(rt_driver.cuLibraryGetKernel(&kernel, (CUlibrary)library, name));
-	RT_TRY(rt_kernel_remember(kernel, (CUlibrary)library));
+	RT_TRY(rt_kernel_add(kernel, (CUlibrary)library));
 	*ret_kernel = (cudaKernel_t)kernel;
 	return cudaSuccess;
 }
@@ -70,20 +70,20 @@ cudaError_t CUDARTAPI cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary
 	RT_CALL(rt_driver.cuLibraryGetKernelCount(count, (CUlibrary)lib));
 }
 
-static cudaError_t enumerate(cudaKernel_t *kernels, unsigned capacity, cudaLibrary_t library)
+static cudaError_t enumerate_kernels(cudaKernel_t *kernels, unsigned capacity, cudaLibrary_t library)
 {
 	unsigned count;
 
 	RT_TRY(rt_driver.cuLibraryGetKernelCount(&count, (CUlibrary)library));
 	RT_TRY(rt_driver.cuLibraryEnumerateKernels((CUkernel *)kernels, capacity, (CUlibrary)library));
 	for (unsigned i = 0; i < capacity && i < count; i++)
-		RT_TRY(rt_kernel_remember((CUkernel)kernels[i], (CUlibrary)library));
+		RT_TRY(rt_kernel_add((CUkernel)kernels[i], (CUlibrary)library));
 	return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib)
 {
-	RT_CALL(enumerate(kernels, numKernels, lib));
+	RT_CALL(enumerate_kernels(kernels, numKernels, lib));
 }
 
 cudaError_t CUDARTAPI cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData,

@@ -1,13 +1,13 @@
 // Device and host memory.
 #include "runtime.h"
 
-static cudaError_t allocate(void **ret_pointer, size_t size)
+static cudaError_t allocate_device(void **ret_pointer, size_t size)
 {
 	CUdeviceptr address = 0;
 
 	if (!ret_pointer)
 		return cudaErrorInvalidValue;
-	if (size) // of nothing: NULL, which cudaFree() takes
+	if (size) // otherwise NULL, which cudaFree() accepts
 		RT_TRY(rt_driver.cuMemAlloc_v2(&address, size));
 	*ret_pointer = (void *)address;
 	return cudaSuccess;
@@ -15,7 +15,7 @@ static cudaError_t allocate(void **ret_pointer, size_t size)
 
 cudaError_t CUDARTAPI cudaMalloc(void **devPtr, size_t size)
 {
-	RT_CALL(allocate(devPtr, size));
+	RT_CALL(allocate_device(devPtr, size));
 }
 
 cudaError_t CUDARTAPI cudaFree(void *devPtr)
@@ -113,26 +113,24 @@ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 	RT_CALL(rt_driver.cuMemHostGetFlags(pFlags, pHost));
 }
 
-static cudaError_t pointer_attributes(struct cudaPointerAttributes *ret_attributes, const void *pointer)
+static cudaError_t get_pointer_attributes(struct cudaPointerAttributes *ret_attributes, const void *pointer)
 {
 	struct cudaPointerAttributes attributes = {.type = cudaMemoryTypeUnregistered, .device = cudaInvalidDeviceId};
 	CUdeviceptr device = 0;
 	CUmemorytype type = 0;
 	void *host = NULL;
 	int ordinal = cudaInvalidDeviceId;
-	bool managed = false; // the driver writes one byte
 	CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
 				       CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 				       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-	unsigned managed_word = 0;
-	void *values[] = {&type, &device, &host, &managed_word, &ordinal};
+	unsigned managed = 0; // the driver may write one byte of it
+	void *values[] = {&type, &device, &host, &managed, &ordinal};
 
 	if (!ret_attributes)
 		return cudaErrorInvalidValue;
 	RT_TRY(rt_driver.cuPointerGetAttributes(5, which, values, (CUdeviceptr)pointer));
-	managed = managed_word & 0xff;
 	if (type != 0) {
-		attributes.type = managed			   ? cudaMemoryTypeManaged
+		attributes.type = managed & 0xff		   ? cudaMemoryTypeManaged
 				  : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
 							       : cudaMemoryTypeDevice;
 		attributes.device = ordinal;
@@ -145,7 +143,7 @@ static cudaError_t pointer_attributes(struct cudaPointerAttributes *ret_attribut
 
 cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
 {
-	RT_CALL(pointer_attributes(attributes, ptr));
+	RT_CALL(get_pointer_attributes(attributes, ptr));
 }
 
 static cudaError_t allocate_managed(void **ret_pointer, size_t size, unsigned flags)
@@ -165,7 +163,7 @@ cudaError_t CUDARTAPI cudaMallocManaged(void **devPtr, size_t size, unsigned int
 	RT_CALL(allocate_managed(devPtr, size, flags));
 }
 
-static CUmemLocation location_of(struct cudaMemLocation location)
+static CUmemLocation convert_location(struct cudaMemLocation location)
 {
 	return (CUmemLocation){.type = (CUmemLocationType)location.type, .id = location.id};
 }
@@ -173,7 +171,7 @@ static CUmemLocation location_of(struct cudaMemLocation location)
 cudaError_t CUDARTAPI cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
 				    struct cudaMemLocation location)
 {
-	RT_CALL(rt_driver.cuMemAdvise_v2((CUdeviceptr)devPtr, count, (CUmem_advise)advice, location_of(location)));
+	RT_CALL(rt_driver.cuMemAdvise_v2((CUdeviceptr)devPtr, count, (CUmem_advise)advice, convert_location(location)));
 }
 
 cudaError_t CUDARTAPI cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute,

@@ -1,7 +1,7 @@
-// Memory in stream order, and hints about managed memory. Compiled for both default streams.
+// Stream-ordered memory, and prefetches of managed memory. Compiled for both default streams.
 #include "runtime.h"
 
-_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "locations are passed as they are");
+_Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "locations are passed unchanged");
 
 cudaError_t CUDARTAPI cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {

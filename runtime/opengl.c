@@ -1,5 +1,5 @@
-// Buffers and images of OpenGL. The toolkit's header of these functions includes OpenGL's own headers, so that they are
-// declared here.
+// Buffers and images of OpenGL. The functions are declared in opengl.h, because the toolkit's header includes OpenGL's
+// headers.
 #include "opengl.h"
 
 #include "runtime.h"

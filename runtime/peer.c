@@ -1,7 +1,7 @@
-// Access between devices.
+// Access and copies between devices.
 #include "runtime.h"
 
-static cudaError_t find_two(int first, int second, struct rt_device **ret_first, struct rt_device **ret_second)
+static cudaError_t find_devices(int first, int second, struct rt_device **ret_first, struct rt_device **ret_second)
 {
 	RT_TRY(rt_device_get(first, ret_first));
 	return rt_device_get(second, ret_second);
@@ -11,7 +11,7 @@ static cudaError_t can_access(int *ret_can, int first, int second)
 {
 	struct rt_device *device, *peer;
 
-	RT_TRY(find_two(first, second, &device, &peer));
+	RT_TRY(find_devices(first, second, &device, &peer));
 	return rt_error(rt_driver.cuDeviceCanAccessPeer(ret_can, device->handle, peer->handle));
 }
 
@@ -20,7 +20,7 @@ cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *canAccessPeer, int device, in
 	RT_CALL_INITIALIZED(can_access(canAccessPeer, device, peerDevice));
 }
 
-static cudaError_t enable(int ordinal, unsigned flags)
+static cudaError_t enable_access(int ordinal, unsigned flags)
 {
 	struct rt_device *peer;
 
@@ -31,10 +31,10 @@ static cudaError_t enable(int ordinal, unsigned flags)
 
 cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 {
-	RT_CALL(enable(peerDevice, flags));
+	RT_CALL(enable_access(peerDevice, flags));
 }
 
-static cudaError_t disable(int ordinal)
+static cudaError_t disable_access(int ordinal)
 {
 	struct rt_device *peer;
 
@@ -46,14 +46,14 @@ static cudaError_t disable(int ordinal)
 
 cudaError_t CUDARTAPI cudaDeviceDisablePeerAccess(int peerDevice)
 {
-	RT_CALL(disable(peerDevice));
+	RT_CALL(disable_access(peerDevice));
 }
 
 static cudaError_t get_attribute(int *value, enum cudaDeviceP2PAttr attribute, int first, int second)
 {
 	struct rt_device *device, *peer;
 
-	RT_TRY(find_two(first, second, &device, &peer));
+	RT_TRY(find_devices(first, second, &device, &peer));
 	return rt_error(rt_driver.cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attribute, device->handle,
 							  peer->handle));
 }
@@ -68,7 +68,7 @@ static cudaError_t get_atomics(unsigned *capabilities, const enum cudaAtomicOper
 {
 	struct rt_device *device, *peer;
 
-	RT_TRY(find_two(first, second, &device, &peer));
+	RT_TRY(find_devices(first, second, &device, &peer));
 	return rt_error(rt_driver.cuDeviceGetP2PAtomicCapabilities(capabilities, (const CUatomicOperation *)operations,
 								   count, device->handle, peer->handle));
 }
@@ -80,11 +80,11 @@ cudaError_t CUDARTAPI cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilit
 	RT_CALL_INITIALIZED(get_atomics(capabilities, operations, count, srcDevice, dstDevice));
 }
 
-static cudaError_t contexts(int first, int second, CUcontext *ret_first, CUcontext *ret_second)
+static cudaError_t get_contexts(int first, int second, CUcontext *ret_first, CUcontext *ret_second)
 {
 	struct rt_device *device, *peer;
 
-	RT_TRY(find_two(first, second, &device, &peer));
+	RT_TRY(find_devices(first, second, &device, &peer));
 	RT_TRY(rt_device_retain(device));
 	RT_TRY(rt_device_retain(peer));
 	*ret_first = device->primary;
@@ -92,11 +92,11 @@ static cudaError_t contexts(int first, int second, CUcontext *ret_first, CUconte
 	return cudaSuccess;
 }
 
-static cudaError_t copy(void *to, int to_device, const void *from, int from_device, size_t size)
+static cudaError_t copy_between(void *to, int to_device, const void *from, int from_device, size_t size)
 {
 	CUcontext to_context, from_context;
 
-	RT_TRY(contexts(to_device, from_device, &to_context, &from_context));
+	RT_TRY(get_contexts(to_device, from_device, &to_context, &from_context));
 	return size == 0 ? cudaSuccess
 			 : rt_error(rt_driver.cuMemcpyPeer((CUdeviceptr)to, to_context, (CUdeviceptr)from,
 							   from_context, size));
@@ -104,15 +104,15 @@ static cudaError_t copy(void *to, int to_device, const void *from, int from_devi
 
 cudaError_t CUDARTAPI cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
 {
-	RT_CALL(copy(dst, dstDevice, src, srcDevice, count));
+	RT_CALL(copy_between(dst, dstDevice, src, srcDevice, count));
 }
 
-static cudaError_t copy_async(void *to, int to_device, const void *from, int from_device, size_t size,
-			      cudaStream_t stream)
+static cudaError_t copy_between_async(void *to, int to_device, const void *from, int from_device, size_t size,
+				      cudaStream_t stream)
 {
 	CUcontext to_context, from_context;
 
-	RT_TRY(contexts(to_device, from_device, &to_context, &from_context));
+	RT_TRY(get_contexts(to_device, from_device, &to_context, &from_context));
 	return size == 0 ? cudaSuccess
 			 : rt_error(rt_driver.cuMemcpyPeerAsync((CUdeviceptr)to, to_context, (CUdeviceptr)from,
 								from_context, size, stream));
@@ -121,5 +121,5 @@ static cudaError_t copy_async(void *to, int to_device, const void *from, int fro
 cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count,
 					  cudaStream_t stream)
 {
-	RT_CALL(copy_async(dst, dstDevice, src, srcDevice, count, stream));
+	RT_CALL(copy_between_async(dst, dstDevice, src, srcDevice, count, stream));
 }

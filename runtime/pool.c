@@ -1,9 +1,9 @@
 // Memory pools.
 #include "runtime.h"
 
-_Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "properties are passed as they are");
-_Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "access is passed as it is");
-_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "passed as it is");
+_Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps), "properties are passed unchanged");
+_Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc), "access is passed unchanged");
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "passed unchanged");
 
 cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps)
 {

@@ -1,7 +1,7 @@
-// cudaDeviceProp, from the driver's attributes.
+// Device properties, which are read from the driver's attributes.
 #include "runtime.h"
 
-// By the driver's attribute, where it goes in cudaDeviceProp.
+// The fields of cudaDeviceProp and the driver's attributes.
 #define FIELD(attribute, field)                                                                    \
 	{CU_DEVICE_ATTRIBUTE_##attribute, offsetof(struct cudaDeviceProp, field),                  \
 	 sizeof(((struct cudaDeviceProp *)0)->field)}
@@ -135,7 +135,7 @@ static cudaError_t get_properties(struct cudaDeviceProp *ret_properties, int ord
 	RT_TRY(rt_driver.cuDeviceTotalMem_v2(&properties.totalGlobalMem, device->handle));
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
 		int value = 0;
-		// A driver older than an attribute does not know it: then the property is 0.
+		// An older driver does not know every attribute. The property is then 0.
 		rt_driver.cuDeviceGetAttribute(&value, fields[i].attribute, device->handle);
 		char *field = (char *)&properties + fields[i].offset;
 		if (fields[i].size == sizeof(size_t))
@@ -152,31 +152,31 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp *prop, int d
 	RT_CALL_INITIALIZED(get_properties(prop, device));
 }
 
-// How many of the wishes that are not 0 a device fulfils.
-static int count_fulfilled(const struct cudaDeviceProp *wish, const struct cudaDeviceProp *has)
+// Counts the wanted properties, those that are not 0, which a device has.
+static int count_matches(const struct cudaDeviceProp *wanted, const struct cudaDeviceProp *has)
 {
 	int capability = has->major * 10 + has->minor;
 
-	return (wish->name[0] && strcmp(wish->name, has->name) == 0) +
-	       (wish->totalGlobalMem && has->totalGlobalMem >= wish->totalGlobalMem) +
-	       (wish->major && capability >= wish->major * 10 + wish->minor) +
-	       (wish->multiProcessorCount && has->multiProcessorCount >= wish->multiProcessorCount) +
-	       (wish->sharedMemPerBlock && has->sharedMemPerBlock >= wish->sharedMemPerBlock) +
-	       (wish->maxThreadsPerBlock && has->maxThreadsPerBlock >= wish->maxThreadsPerBlock);
+	return (wanted->name[0] && strcmp(wanted->name, has->name) == 0) +
+	       (wanted->totalGlobalMem && has->totalGlobalMem >= wanted->totalGlobalMem) +
+	       (wanted->major && capability >= wanted->major * 10 + wanted->minor) +
+	       (wanted->multiProcessorCount && has->multiProcessorCount >= wanted->multiProcessorCount) +
+	       (wanted->sharedMemPerBlock && has->sharedMemPerBlock >= wanted->sharedMemPerBlock) +
+	       (wanted->maxThreadsPerBlock && has->maxThreadsPerBlock >= wanted->maxThreadsPerBlock);
 }
 
-static cudaError_t choose(int *ret_ordinal, const struct cudaDeviceProp *wish)
+static cudaError_t choose_device(int *ret_ordinal, const struct cudaDeviceProp *wanted)
 {
 	struct cudaDeviceProp has;
 	int best = -1, chosen = 0;
 
-	if (!ret_ordinal || !wish)
+	if (!ret_ordinal || !wanted)
 		return cudaErrorInvalidValue;
 	for (int i = 0; i < rt_device_count(); i++) {
 		RT_TRY(get_properties(&has, i));
-		int fulfilled = count_fulfilled(wish, &has);
-		if (fulfilled > best) {
-			best = fulfilled;
+		int matches = count_matches(wanted, &has);
+		if (matches > best) {
+			best = matches;
 			chosen = i;
 		}
 	}
@@ -186,5 +186,5 @@ static cudaError_t choose(int *ret_ordinal, const struct cudaDeviceProp *wish)
 
 cudaError_t CUDARTAPI cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 {
-	RT_CALL_INITIALIZED(choose(device, prop));
+	RT_CALL_INITIALIZED(choose_device(device, prop));
 }

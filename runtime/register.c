@@ -1,4 +1,4 @@
-// The registration interface, which the host code that nvcc generates calls before main().
+// Registers images, kernels and variables: host code compiled by nvcc calls these functions before main().
 #include "register.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct rt_image {
 	const void *wrapper;
 	pthread_mutex_t lock;
 	CUlibrary library; // NULL: not loaded yet
-	bool has_managed, managed_ready;
+	bool has_managed, is_managed_ready;
 	struct rt_symbol *symbols;
 	struct rt_image *next;
 };
@@ -23,7 +23,7 @@ void **CUDARTAPI __cudaRegisterFatBinary(void *fatCubin)
 	struct rt_image *image = calloc(1, sizeof *image);
 
 	if (!image)
-		abort(); // the interface knows no error, and the program would run without its kernels
+		abort(); // the function cannot return an error, and the program needs its kernels
 	image->wrapper = fatCubin;
 	pthread_mutex_init(&image->lock, NULL);
 	pthread_mutex_lock(&images_lock);
@@ -66,7 +66,8 @@ void CUDARTAPI __cudaUnregisterFatBinary(void **fatCubinHandle)
 	free(image);
 }
 
-static void add(void **handle, enum rt_symbol_kind kind, const void *key, const char *name, size_t size, void **managed)
+static void add_symbol(void **handle, enum rt_symbol_kind kind, const void *key, const char *name, size_t size,
+		       void **managed)
 {
 	struct rt_image *image = (struct rt_image *)handle;
 	struct rt_symbol *symbol = calloc(1, sizeof *symbol);
@@ -82,7 +83,7 @@ static void add(void **handle, enum rt_symbol_kind kind, const void *key, const 
 	pthread_mutex_unlock(&image->lock);
 	if (managed)
 		atomic_store(&managed_pending, true);
-	if (!managed && rt_table_add(symbol) != cudaSuccess) // a managed one gets its key when it is placed
+	if (!managed && rt_table_add(symbol) != cudaSuccess) // a managed variable gets its key when it is allocated
 		abort();
 }
 
@@ -90,30 +91,30 @@ void CUDARTAPI __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun
 				      const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim,
 				      dim3 *gDim, int *wSize)
 {
-	add(fatCubinHandle, RT_FUNCTION, hostFun, deviceName, 0, NULL);
+	add_symbol(fatCubinHandle, RT_FUNCTION, hostFun, deviceName, 0, NULL);
 }
 
 void CUDARTAPI __cudaRegisterVar(void **fatCubinHandle, char *hostVar, char *deviceAddress, const char *deviceName,
 				 int ext, size_t size, int constant, int global)
 {
-	add(fatCubinHandle, RT_VARIABLE, hostVar, deviceName, size, NULL);
+	add_symbol(fatCubinHandle, RT_VARIABLE, hostVar, deviceName, size, NULL);
 }
 
 void CUDARTAPI __cudaRegisterManagedVar(void **fatCubinHandle, void **hostVarPtrAddress, char *deviceAddress,
 					const char *deviceName, int ext, size_t size, int constant, int global)
 {
-	add(fatCubinHandle, RT_MANAGED, NULL, deviceName, size, hostVarPtrAddress);
+	add_symbol(fatCubinHandle, RT_MANAGED, NULL, deviceName, size, hostVarPtrAddress);
 }
 
-// With image->lock held.
-static cudaError_t load(struct rt_image *image)
+// Loads the image and allocates its managed variables. The caller has image->lock.
+static cudaError_t load_image(struct rt_image *image)
 {
 	CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
 	void *value = (void *)1;
 
 	if (!image->library)
 		RT_TRY(rt_driver.cuLibraryLoadData(&image->library, image->wrapper, NULL, NULL, 0, &option, &value, 1));
-	if (!image->has_managed || image->managed_ready)
+	if (!image->has_managed || image->is_managed_ready)
 		return cudaSuccess;
 	for (struct rt_symbol *symbol = image->symbols; symbol; symbol = symbol->next) {
 		CUdeviceptr address;
@@ -124,7 +125,7 @@ static cudaError_t load(struct rt_image *image)
 		symbol->key = *symbol->managed = (void *)address;
 		RT_TRY(rt_table_add(symbol));
 	}
-	image->managed_ready = true;
+	image->is_managed_ready = true;
 	return cudaSuccess;
 }
 
@@ -134,7 +135,7 @@ cudaError_t rt_image_load(struct rt_image *image, CUlibrary *ret_library)
 
 	RT_TRY(rt_initialize());
 	pthread_mutex_lock(&image->lock);
-	error = load(image);
+	error = load_image(image);
 	if (error == cudaSuccess)
 		*ret_library = image->library;
 	pthread_mutex_unlock(&image->lock);

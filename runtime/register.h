@@ -1,4 +1,5 @@
-// Registered images, and the functions and variables by which the program names what they hold. Any thread.
+// Registered images, and their symbols: the functions and variables of the program that stand for kernels and device
+// variables. Any thread.
 #pragma once
 
 #include "runtime.h"
@@ -9,9 +10,9 @@ enum rt_symbol_kind { RT_FUNCTION, RT_VARIABLE, RT_MANAGED, RT_KERNEL };
 
 struct rt_symbol {
 	enum rt_symbol_kind kind;
-	const void *key;	// function stub, host shadow of a variable, address of a managed one, kernel handle
+	const void *key;	// function stub, host variable, address of a managed variable, or kernel handle
 	const char *name;	// in the image
-	struct rt_image *image; // NULL: a kernel of a library that the program loaded
+	struct rt_image *image; // NULL: a kernel of a library that the program has loaded
 	void **managed;		// the program's pointer to a managed variable
 	size_t size;
 	_Atomic(CUkernel) kernel;
@@ -24,26 +25,26 @@ cudaError_t rt_table_add(struct rt_symbol *symbol);
 void rt_table_remove(const struct rt_symbol *symbol);
 // Returns NULL if the key is unknown.
 struct rt_symbol *rt_table_find(const void *key);
-// Returns the key of the function that is that kernel. NULL: none.
+// Returns the key of the function for a kernel, or NULL.
 const void *rt_table_find_kernel(CUkernel kernel, CUfunction function);
 // Removes and frees the kernels of a library that the program unloads.
 void rt_table_remove_library(CUlibrary library);
 
-// Loads an image into the driver, unless that is done.
+// Loads an image into the driver, unless it is loaded.
 cudaError_t rt_image_load(struct rt_image *image, CUlibrary *ret_library);
 
-// Finds the kernel behind a function stub or a kernel handle. cudaErrorInvalidDeviceFunction: NULL, or the image has no
+// Finds the kernel of a function stub or a kernel handle. cudaErrorInvalidDeviceFunction: NULL, or the image has no
 // such kernel; cudaErrorInvalidResourceHandle: neither a stub nor a handle.
 cudaError_t rt_kernel_find(const void *function, CUkernel *ret_kernel);
-cudaError_t rt_kernel_of(struct rt_symbol *symbol, CUkernel *ret_kernel);
-// Makes a kernel handle known, so that it can be given where a function stub can.
-cudaError_t rt_kernel_remember(CUkernel kernel, CUlibrary library);
+cudaError_t rt_symbol_kernel(struct rt_symbol *symbol, CUkernel *ret_kernel);
+// Adds a kernel handle to the table, so that it is accepted in place of a function stub.
+cudaError_t rt_kernel_add(CUkernel kernel, CUlibrary library);
 
-// Finds the address and size of a registered variable in the current context. cudaErrorInvalidSymbol: none.
+// Finds the address and size of a registered variable in the current context. cudaErrorInvalidSymbol: not registered.
 cudaError_t rt_variable_find(const void *symbol, CUdeviceptr *ret_address, size_t *ret_size);
 
-// The kernel as a function of the current context.
+// Finds the kernel of a stub as a function of the current context.
 cudaError_t rt_function_find(const void *function, CUfunction *ret_function);
 
-// The driver's form of a launch configuration. The attributes are shared, not copied.
+// Converts a launch configuration to the driver's. The attributes are not copied.
 cudaError_t rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *ret_config);

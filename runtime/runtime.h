@@ -1,4 +1,4 @@
-// What the runtime's sources share: initialization, the thread's device and last error. Any thread.
+// Initialization, the thread's device and last error, and the macros for entry points. Any thread.
 #pragma once
 
 #include <pthread.h>
@@ -13,20 +13,20 @@
 struct rt_device {
 	CUdevice handle;
 	CUcontext primary;  // NULL until it is retained for the first time
-	atomic_bool active; // retained, and not reset since
+	atomic_bool active; // retained, and not reset after that
 };
 
 struct rt_thread {
 	cudaError_t last_error;
-	int device; // ordinal that cudaSetDevice chose
-	bool chosen;
+	int device; // ordinal
+	bool has_chosen; // by cudaSetDevice()
 };
 extern _Thread_local struct rt_thread rt_thread;
 
 // Loads and initializes the driver once. Needs no context.
 cudaError_t rt_initialize(void);
 
-// Makes sure that a context is current: the program's own, or the primary context of the thread's device.
+// Makes a context current unless the program has: the primary context of the thread's device.
 cudaError_t rt_enter(void);
 
 // Stores an error as the thread's last one, and returns it.
@@ -42,19 +42,20 @@ cudaError_t rt_device_retain(struct rt_device *device);
 // Chooses the device of the thread and makes its primary context current.
 cudaError_t rt_device_choose(int ordinal);
 cudaError_t rt_device_reset(int ordinal);
-// Ordinal of a driver's device handle.
+// Returns the ordinal of a driver's device handle.
 int rt_device_ordinal(CUdevice handle);
 
-// Loads the images whose managed variables the host may read without a call. Called at the first context.
+// Loads the images with managed variables, which the host may read without a call. Called when a context becomes
+// current.
 cudaError_t rt_images_load_managed(void);
 
-// Converts the driver's result, whose numbers are the runtime's.
+// Converts the driver's result; both have the same numbers.
 static inline cudaError_t rt_error(CUresult result)
 {
 	return (cudaError_t)result;
 }
 
-// The body of a function that is one call with a context.
+// The body of an entry point: calls `expression` with a current context, records its error, and returns it.
 #define RT_CALL(expression)                                                                        \
 	do {                                                                                       \
 		cudaError_t error_ = rt_enter();                                                   \
@@ -70,7 +71,7 @@ static inline cudaError_t rt_error(CUresult result)
 			error_ = (cudaError_t)(expression);                                        \
 		return rt_record(error_);                                                          \
 	} while (0)
-// Leaves a helper function at the first error.
+// Returns from a helper function if `expression` is an error.
 #define RT_TRY(expression)                                                                         \
 	do {                                                                                       \
 		cudaError_t error_ = (cudaError_t)(expression);                                    \

@@ -1,4 +1,4 @@
-// Sets of memory to a byte. Compiled for both default streams.
+// Sets memory to a byte. Compiled for both default streams.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaMemset(void *devPtr, int value, size_t count)
@@ -36,7 +36,7 @@ cudaError_t CUDARTAPI cudaMemset2DAsync(void *devPtr, size_t pitch, int value, s
 	RT_CALL(set_rows(devPtr, pitch, value, width, height, true, stream));
 }
 
-// Slices that follow each other without a gap are one set of rows.
+// Sets the slices of a box. Slices without gaps between them are set at once.
 static cudaError_t set_box(struct cudaPitchedPtr to, int value, struct cudaExtent extent, bool async,
 			   cudaStream_t stream)
 {

@@ -1,4 +1,4 @@
-// Streams: what does not depend on the default stream.
+// Streams: functions that do not depend on the default stream.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream)

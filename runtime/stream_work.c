@@ -1,4 +1,4 @@
-// What is asked of a stream or ordered in it. Compiled for both default streams.
+// Queries of streams, events, callbacks and capture. Compiled for both default streams.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -41,7 +41,7 @@ cudaError_t CUDARTAPI cudaStreamGetId(cudaStream_t hStream, unsigned long long *
 	RT_CALL(RT_PTSZ(cuStreamGetId)(hStream, streamId));
 }
 
-static cudaError_t stream_device(cudaStream_t stream, int *ret_ordinal)
+static cudaError_t get_stream_device(cudaStream_t stream, int *ret_ordinal)
 {
 	CUdevice handle;
 
@@ -54,10 +54,10 @@ static cudaError_t stream_device(cudaStream_t stream, int *ret_ordinal)
 
 cudaError_t CUDARTAPI cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
-	RT_CALL(stream_device(hStream, device));
+	RT_CALL(get_stream_device(hStream, device));
 }
 
-_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "values are passed as they are");
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUlaunchAttributeValue), "values are passed unchanged");
 
 cudaError_t CUDARTAPI cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
 {

@@ -1,10 +1,10 @@
-// From what the program names to what the driver knows: kernels, functions and variables.
+// Finds the driver's kernels, functions and variables for the program's symbols.
 #include <stdlib.h>
 
 #include "generated.h"
 #include "register.h"
 
-cudaError_t rt_kernel_of(struct rt_symbol *symbol, CUkernel *ret_kernel)
+cudaError_t rt_symbol_kernel(struct rt_symbol *symbol, CUkernel *ret_kernel)
 {
 	CUkernel kernel = atomic_load_explicit(&symbol->kernel, memory_order_acquire);
 	CUlibrary library;
@@ -28,10 +28,10 @@ cudaError_t rt_kernel_find(const void *function, CUkernel *ret_kernel)
 	struct rt_symbol *symbol = rt_table_find(function);
 	if (!symbol || (symbol->kind != RT_FUNCTION && symbol->kind != RT_KERNEL))
 		return cudaErrorInvalidResourceHandle;
-	return rt_kernel_of(symbol, ret_kernel);
+	return rt_symbol_kernel(symbol, ret_kernel);
 }
 
-cudaError_t rt_kernel_remember(CUkernel kernel, CUlibrary library)
+cudaError_t rt_kernel_add(CUkernel kernel, CUlibrary library)
 {
 	if (rt_table_find(kernel))
 		return cudaSuccess;
@@ -125,7 +125,7 @@ static cudaError_t get_kernel(cudaKernel_t *ret_kernel, const void *stub)
 	if (!ret_kernel)
 		return cudaErrorInvalidValue;
 	RT_TRY(rt_kernel_find(stub, &kernel));
-	RT_TRY(rt_kernel_remember(kernel, NULL));
+	RT_TRY(rt_kernel_add(kernel, NULL));
 	*ret_kernel = (cudaKernel_t)kernel;
 	return cudaSuccess;
 }

@@ -5,24 +5,24 @@
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rt_symbol **slots;
-static size_t capacity, used; // capacity is a power of two; used counts removed slots, too
+static size_t capacity, used; // capacity is a power of two; used includes removed entries
 static struct rt_symbol removed;
 
-static size_t slot_of(const void *key, size_t size)
+static size_t first_slot(const void *key, size_t size)
 {
 	return (((uintptr_t)key >> 3) * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
 }
 
-static void insert(struct rt_symbol **into, size_t size, struct rt_symbol *symbol)
+static void insert_symbol(struct rt_symbol **into, size_t size, struct rt_symbol *symbol)
 {
-	size_t at = slot_of(symbol->key, size);
+	size_t at = first_slot(symbol->key, size);
 
 	while (into[at] && into[at] != &removed && into[at]->key != symbol->key)
 		at = (at + 1) & (size - 1);
 	into[at] = symbol;
 }
 
-static bool grow(void)
+static bool grow_table(void)
 {
 	size_t more = capacity ? 2 * capacity : 64, count = 0;
 	struct rt_symbol **grown = calloc(more, sizeof(struct rt_symbol *));
@@ -31,7 +31,7 @@ static bool grow(void)
 		return false;
 	for (size_t i = 0; i < capacity; i++)
 		if (slots[i] && slots[i] != &removed) {
-			insert(grown, more, slots[i]);
+			insert_symbol(grown, more, slots[i]);
 			count++;
 		}
 	free(slots);
@@ -46,10 +46,10 @@ cudaError_t rt_table_add(struct rt_symbol *symbol)
 	cudaError_t error = cudaSuccess;
 
 	pthread_rwlock_wrlock(&lock);
-	if (2 * (used + 1) > capacity && !grow()) {
+	if (2 * (used + 1) > capacity && !grow_table()) {
 		error = cudaErrorMemoryAllocation;
 	} else {
-		insert(slots, capacity, symbol);
+		insert_symbol(slots, capacity, symbol);
 		used++;
 	}
 	pthread_rwlock_unlock(&lock);
@@ -61,7 +61,8 @@ struct rt_symbol *rt_table_find(const void *key)
 	struct rt_symbol *found = NULL;
 
 	pthread_rwlock_rdlock(&lock);
-	for (size_t at = capacity ? slot_of(key, capacity) : 0; capacity && slots[at]; at = (at + 1) & (capacity - 1))
+	for (size_t at = capacity ? first_slot(key, capacity) : 0; capacity && slots[at];
+	     at = (at + 1) & (capacity - 1))
 		if (slots[at]->key == key && slots[at] != &removed) {
 			found = slots[at];
 			break;
@@ -90,7 +91,7 @@ void rt_table_remove_library(CUlibrary library)
 	pthread_rwlock_unlock(&lock);
 }
 
-static bool is_kernel(const struct rt_symbol *symbol, CUkernel kernel, CUfunction function)
+static bool has_kernel(const struct rt_symbol *symbol, CUkernel kernel, CUfunction function)
 {
 	CUkernel own = atomic_load(&symbol->kernel);
 	CUfunction own_function = NULL;
@@ -109,7 +110,7 @@ const void *rt_table_find_kernel(CUkernel kernel, CUfunction function)
 
 	pthread_rwlock_rdlock(&lock);
 	for (size_t i = 0; i < capacity && !key; i++)
-		if (slots[i] && slots[i] != &removed && is_kernel(slots[i], kernel, function))
+		if (slots[i] && slots[i] != &removed && has_kernel(slots[i], kernel, function))
 			key = slots[i]->key;
 	pthread_rwlock_unlock(&lock);
 	return key;

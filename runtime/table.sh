@@ -1,5 +1,5 @@
 #!/bin/sh
-# table.sh RUNTIME_DEF: the unsupported functions as the table of docs/runtime.md.
+# table.sh RUNTIME_DEF: writes the table of unsupported functions of docs/runtime.md.
 echo '| function | reason |'
 echo '|---|---|'
 sed -n 's/^UNSUPPORTED(\([A-Za-z_0-9]*\), [a-z]*, "\(.*\)")$/| `\1` | \2 |/p' "$1"

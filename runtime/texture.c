@@ -1,7 +1,7 @@
 // Texture and surface objects.
 #include "array.h"
 
-static cudaError_t to_driver(const struct cudaResourceDesc *resource, CUDA_RESOURCE_DESC *ret_resource)
+static cudaError_t resource_to_driver(const struct cudaResourceDesc *resource, CUDA_RESOURCE_DESC *ret_resource)
 {
 	CUDA_RESOURCE_DESC made = {.flags = resource->flags};
 
@@ -36,7 +36,7 @@ static cudaError_t to_driver(const struct cudaResourceDesc *resource, CUDA_RESOU
 	return cudaSuccess;
 }
 
-static void from_driver(const CUDA_RESOURCE_DESC *resource, struct cudaResourceDesc *ret_resource)
+static void resource_from_driver(const CUDA_RESOURCE_DESC *resource, struct cudaResourceDesc *ret_resource)
 {
 	struct cudaResourceDesc made = {.flags = resource->flags};
 
@@ -67,7 +67,7 @@ static void from_driver(const CUDA_RESOURCE_DESC *resource, struct cudaResourceD
 	*ret_resource = made;
 }
 
-// Reads of integers give floats only if the program asks for that: the driver's flag is the reverse.
+// The runtime's read mode asks for floats, the driver's flag for integers.
 static CUDA_TEXTURE_DESC texture_to_driver(const struct cudaTextureDesc *texture)
 {
 	CUDA_TEXTURE_DESC made = {
@@ -113,7 +113,7 @@ static struct cudaTextureDesc texture_from_driver(const CUDA_TEXTURE_DESC *textu
 	return made;
 }
 
-_Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC), "views are passed as they are");
+_Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC), "views are passed unchanged");
 
 static cudaError_t create_texture(cudaTextureObject_t *ret_object, const struct cudaResourceDesc *resource,
 				  const struct cudaTextureDesc *texture, const struct cudaResourceViewDesc *view)
@@ -122,9 +122,9 @@ static cudaError_t create_texture(cudaTextureObject_t *ret_object, const struct 
 
 	if (!ret_object || !resource || !texture)
 		return cudaErrorInvalidValue;
-	RT_TRY(to_driver(resource, &from));
-	const CUDA_TEXTURE_DESC how = texture_to_driver(texture);
-	return rt_error(rt_driver.cuTexObjectCreate((CUtexObject *)ret_object, &from, &how,
+	RT_TRY(resource_to_driver(resource, &from));
+	const CUDA_TEXTURE_DESC description = texture_to_driver(texture);
+	return rt_error(rt_driver.cuTexObjectCreate((CUtexObject *)ret_object, &from, &description,
 						    (const CUDA_RESOURCE_VIEW_DESC *)view));
 }
 
@@ -148,7 +148,7 @@ static cudaError_t get_resource(struct cudaResourceDesc *ret_resource, unsigned 
 		return cudaErrorInvalidValue;
 	RT_TRY(is_surface ? rt_driver.cuSurfObjectGetResourceDesc(&resource, object)
 			  : rt_driver.cuTexObjectGetResourceDesc(&resource, object));
-	from_driver(&resource, ret_resource);
+	resource_from_driver(&resource, ret_resource);
 	return cudaSuccess;
 }
 
@@ -185,7 +185,7 @@ static cudaError_t create_surface(cudaSurfaceObject_t *ret_object, const struct 
 
 	if (!ret_object || !resource)
 		return cudaErrorInvalidValue;
-	RT_TRY(to_driver(resource, &from));
+	RT_TRY(resource_to_driver(resource, &from));
 	return rt_error(rt_driver.cuSurfObjectCreate((CUsurfObject *)ret_object, &from));
 }
 
@@ -205,7 +205,7 @@ cudaError_t CUDARTAPI cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *
 	RT_CALL(get_resource(pResDesc, surfObject, true));
 }
 
-static cudaError_t linear_width(size_t *ret_elements, const struct cudaChannelFormatDesc *channels, int ordinal)
+static cudaError_t get_linear_width(size_t *ret_elements, const struct cudaChannelFormatDesc *channels, int ordinal)
 {
 	struct rt_device *device;
 	CUarray_format format;
@@ -221,5 +221,5 @@ static cudaError_t linear_width(size_t *ret_elements, const struct cudaChannelFo
 cudaError_t CUDARTAPI cudaDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements,
 							   const struct cudaChannelFormatDesc *fmtDesc, int device)
 {
-	RT_CALL(linear_width(maxWidthInElements, fmtDesc, device));
+	RT_CALL(get_linear_width(maxWidthInElements, fmtDesc, device));
 }

@@ -1,5 +1,5 @@
-// The names that runtime.def lists as unsupported: each answers cudaErrorNotSupported. Compiled
-// without the toolkit's header: the arguments are not looked at.
+// The functions that runtime.def lists as unsupported: each returns cudaErrorNotSupported. Compiled without the
+// toolkit's header, because the arguments are not used.
 #include "unsupported.h"
 
 #define IMPLEMENTED(name, group)

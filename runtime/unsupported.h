@@ -1,4 +1,4 @@
-// What every unsupported function does. Any thread.
+// The result of unsupported functions. Any thread.
 #pragma once
 
 // Stores cudaErrorNotSupported as the thread's last error, and returns it.
