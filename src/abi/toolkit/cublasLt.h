@@ -1,4 +1,4 @@
-// cuBLASLt, matrix products: the part of its interface that Virgate calls.
+// cuBLASLt, the library for matrix products: the functions that Virgate calls.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +53,7 @@ typedef enum {
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 
-// Filled in by the functions ..._internal, which are given the size
+// Opaque structures, which the functions ..._internal initialize; the size is a parameter
 typedef struct {
 	uint64_t data[8];
 } cublasLtMatrixLayoutOpaque_t;
@@ -94,7 +94,7 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t, size_t 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
 						const void *value, size_t size);
 
-// The product and what follows it
+// The product and its epilogue
 typedef enum {
 	CUBLASLT_EPILOGUE_DEFAULT = 1,
 	CUBLASLT_EPILOGUE_RELU = 2,
@@ -120,7 +120,7 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t, size_t size
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void *value,
 					      size_t size);
 
-// The choice of an algorithm
+// Selection of an algorithm
 typedef enum {
 	CUBLASLT_MATMUL_PREF_SEARCH_MODE = 0,
 	CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
@@ -140,7 +140,7 @@ typedef enum {
 	CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4
 } cublasLtReductionScheme_t;
 
-// What an algorithm computes with: the instructions, and the type that the inputs are rounded to
+// Numerical implementation of an algorithm: its instructions, and the type that inputs are rounded to
 #define CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA (1ull << 0)
 #define CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK (0xfeull << 0)
 #define CUBLASLT_NUMERICAL_IMPL_FLAGS_OP_TYPE_MASK (0xffull << 0)

@@ -1,5 +1,5 @@
-// The CUDA driver API 13.0 in Virgate's own words: used where no CUDA toolkit is installed. Each function is declared
-// under the name that the driver exports; cuda/names.h gives programs the names that they write.
+// Virgate's own declarations of the CUDA driver API 13.0, used where no CUDA toolkit is installed. Each function is
+// declared under the name that the driver exports; cuda/names.h gives programs the names that they write.
 #pragma once
 #define __cuda_cuda_h__
 

@@ -1,4 +1,4 @@
-// The part of the driver API that turns a profiler on and off.
+// The functions of the driver API that start and stop a profiler.
 #pragma once
 #include "cuda/result.h"
 

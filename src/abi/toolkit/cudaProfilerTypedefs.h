@@ -1,3 +1,3 @@
-// The profiler's functions are in the list of cudaTypedefs.h.
+// cudaTypedefs.h has the types of the profiler's functions, too.
 #pragma once
 #include <cudaTypedefs.h>

@@ -1,5 +1,5 @@
 // Types of pointers to the driver's functions: PFN_NAME_vVERSION, and _ptds or _ptsz for the per-thread default stream.
-// Only for programs that define __CUDA_API_VERSION_INTERNAL, since they need the functions' exported names.
+// Only for programs that define __CUDA_API_VERSION_INTERNAL, because the types need the functions' exported names.
 #pragma once
 #include <cuda.h>
 #include <cudaProfiler.h>

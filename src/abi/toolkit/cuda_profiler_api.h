@@ -1,4 +1,4 @@
-// The profiler's part of the CUDA runtime API.
+// The functions of the CUDA runtime API that start and stop a profiler.
 #pragma once
 #include "cudart/error.h"
 

@@ -1,5 +1,5 @@
-// What nvcc includes before each file, for clang without a CUDA toolkit: scripts/compile-ptx and scripts/virgate-clang
-// include it.
+// Declares for clang without a CUDA toolkit what nvcc declares before each file. scripts/compile-ptx and
+// scripts/virgate-clang include it.
 #pragma once
 #include "device/language.h"
 #include "device/bits.h"
@@ -13,7 +13,7 @@
 #include "device/managed.h"
 #endif
 
-// What the driver links to device code.
+// Functions that the driver links to device code.
 extern "C" {
 __device__ int printf(const char *format, ...);
 __device__ void *malloc(size_t bytes);
@@ -22,7 +22,7 @@ __device__ void __assertfail(const char *expression, const char *file, unsigned 
 			     size_t char_size) __attribute__((noreturn));
 __device__ void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
 
-// The C library's assert() calls it.
+// Called by the C library's assert().
 __device__ inline __attribute__((noreturn)) void __assert_fail(const char *expression, const char *file,
 							       unsigned int line, const char *function) throw()
 {

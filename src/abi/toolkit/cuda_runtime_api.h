@@ -1,4 +1,4 @@
-// The CUDA runtime API 13.0 in Virgate's own words: used where no CUDA toolkit is installed.
+// Virgate's own declarations of the CUDA runtime API 13.0, used where no CUDA toolkit is installed.
 #pragma once
 
 #include "cudart/array.h"

@@ -1,5 +1,4 @@
-// nvJitLink, the linker of device code: the part of its interface that Virgate calls, under the names without a
-// toolkit's version.
+// nvJitLink, the linker of device code: the functions that Virgate calls, with names without the toolkit's version.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// NVRTC, the compiler of CUDA C++: the part of its interface that Virgate calls.
+// NVRTC, the compiler of CUDA C++: the functions that Virgate calls.
 #pragma once
 #include <stddef.h>
 
@@ -37,7 +37,7 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram, int count, const char *const *opti
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram, size_t *);
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char *);
 
-// What it made
+// Results
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t *);
 nvrtcResult nvrtcGetPTX(nvrtcProgram, char *);
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram, size_t *);
@@ -45,7 +45,7 @@ nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char *);
 nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram, size_t *);
 nvrtcResult nvrtcGetLTOIR(nvrtcProgram, char *);
 
-// The names that C++ functions and variables have in it
+// Mangled names of C++ functions and variables in the result
 nvrtcResult nvrtcAddNameExpression(nvrtcProgram, const char *expression);
 nvrtcResult nvrtcGetLoweredName(nvrtcProgram, const char *expression, const char **name);
 

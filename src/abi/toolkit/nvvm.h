@@ -1,4 +1,4 @@
-// NVVM, the compiler of NVVM IR: the part of its interface that Virgate calls.
+// NVVM, the compiler of NVVM IR: the functions that Virgate calls.
 #pragma once
 #include <stddef.h>
 

@@ -27,7 +27,7 @@ typedef enum CUarray_format_enum {
 	CU_AD_FORMAT_SNORM_INT16X2 = 0xca,
 	CU_AD_FORMAT_SNORM_INT16X4 = 0xcb,
 
-	// Blocks of compressed pixels, and video
+	// Compressed blocks, and video
 	CU_AD_FORMAT_BC1_UNORM = 0x91,
 	CU_AD_FORMAT_BC1_UNORM_SRGB = 0x92,
 	CU_AD_FORMAT_BC2_UNORM = 0x93,

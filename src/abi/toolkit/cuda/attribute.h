@@ -1,4 +1,4 @@
-// Attributes of a device, as cuDeviceGetAttribute returns them.
+// Attributes of a device for cuDeviceGetAttribute.
 #pragma once
 
 typedef enum CUdevice_attribute_enum {
@@ -91,7 +91,7 @@ typedef enum CUdevice_attribute_enum {
 	CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED = 99,
 	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED = 113,
 
-	// Virtual memory management, pools, sharing
+	// Virtual memory management, pools, memory of several processes
 	CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
 	CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 145,
 	CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 141,

@@ -1,4 +1,4 @@
-// The driver's handles and the macros that declare its functions.
+// Handles, and macros that declare functions.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@
 #define CU_LINKAGE extern
 #endif
 
-// A function, and one that also has a variant for the per-thread default stream: _ptsz if it takes a stream, _ptds if
-// it works on the default stream without taking one.
+// Declares a function, or one with a variant for the per-thread default stream: _ptsz if it has a stream as a
+// parameter, _ptds if it uses the default stream without one.
 #define CU_API(name, parameters) CU_LINKAGE CUresult CUDAAPI name parameters;
 #define CU_API_PTSZ(name, parameters) CU_API(name, parameters) CU_API(name##_ptsz, parameters)
 #define CU_API_PTDS(name, parameters) CU_API(name, parameters) CU_API(name##_ptds, parameters)

@@ -131,7 +131,7 @@ typedef struct CUdevSmResource_st {
 	unsigned int smCoscheduledAlignment;
 } CUdevSmResource;
 
-// 144 bytes; what follows the type is the driver's own up to the union.
+// 144 bytes. What is between the type and the union belongs to the driver.
 typedef struct CUdevResource_st {
 	CUdevResourceType type;
 	unsigned char _internal_padding[92];

@@ -21,7 +21,7 @@ typedef struct CUDA_MEMCPY2D_st {
 } CUDA_MEMCPY2D_v2;
 typedef CUDA_MEMCPY2D_v2 CUDA_MEMCPY2D;
 
-// A height of a source or destination is that of one slice.
+// The height of a source or destination is that of one slice.
 typedef struct CUDA_MEMCPY3D_st {
 	size_t srcXInBytes, srcY, srcZ, srcLOD;
 	CUmemorytype srcMemoryType;
@@ -90,7 +90,7 @@ CU_API_PTSZ(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *, CUstream))
 CU_API_PTSZ(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *, CUstream))
 CU_API_PTSZ(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *, CUstream))
 
-// Several copies by one call
+// Batches of copies
 typedef enum CUmemcpyFlags_enum {
 	CU_MEMCPY_FLAG_DEFAULT = 0,
 	CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1
@@ -151,7 +151,7 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
 } CUDA_MEMCPY3D_BATCH_OP_v1;
 typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
 
-// Those before 13.0 also name the copy that failed.
+// The versions before 13.0 also return the index of the copy that failed.
 CU_API_PTSZ(cuMemcpyBatchAsync, (CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *,
 				  size_t *first, size_t attributes, size_t *failed, CUstream))
 CU_API_PTSZ(cuMemcpyBatchAsync_v2, (CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,

@@ -1,4 +1,4 @@
-// The driver, devices and what they can do with each other.
+// The driver, devices, and access between devices.
 #pragma once
 #include "attribute.h"
 #include "result.h"
@@ -89,7 +89,7 @@ CU_API(cuDeviceGetP2PAtomicCapabilities, (unsigned int *, const CUatomicOperatio
 CU_API(cuCtxEnablePeerAccess, (CUcontext, unsigned int flags))
 CU_API(cuCtxDisablePeerAccess, (CUcontext))
 
-// Notifications of the device
+// Notifications
 typedef enum CUasyncNotificationType_enum { CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1 } CUasyncNotificationType;
 
 typedef struct CUasyncNotificationInfo_st {
@@ -107,7 +107,7 @@ typedef void (*CUasyncCallback)(CUasyncNotificationInfo *, void *data, CUasyncCa
 CU_API(cuDeviceRegisterAsyncNotification, (CUdevice, CUasyncCallback, void *data, CUasyncCallbackHandle *))
 CU_API(cuDeviceUnregisterAsyncNotification, (CUdevice, CUasyncCallbackHandle))
 
-// Looking functions up by name
+// Functions by name
 typedef enum CUdriverProcAddress_flags_enum {
 	CU_GET_PROC_ADDRESS_DEFAULT = 0,
 	CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1 << 0,

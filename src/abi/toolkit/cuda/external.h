@@ -1,4 +1,4 @@
-// Memory and events of other processes and of other libraries: CUDA IPC, external objects, graphics resources.
+// Memory and events of other processes and libraries: CUDA IPC, external memory and semaphores, graphics resources.
 #pragma once
 #include "array.h"
 

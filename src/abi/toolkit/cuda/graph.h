@@ -11,7 +11,7 @@ CU_API(cuGraphNodeGetType, (CUgraphNode, CUgraphNodeType *))
 CU_API(cuGraphGetNodes, (CUgraph, CUgraphNode *, size_t *count))
 CU_API(cuGraphGetRootNodes, (CUgraph, CUgraphNode *, size_t *count))
 
-// Edges; the functions of version 1 know no data of an edge
+// Edges; the functions of version 1 have no edge data
 CU_API(cuGraphGetEdges, (CUgraph, CUgraphNode *from, CUgraphNode *to, size_t *count))
 CU_API(cuGraphGetEdges_v2, (CUgraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *, size_t *count))
 CU_API(cuGraphNodeGetDependencies, (CUgraphNode, CUgraphNode *, size_t *count))

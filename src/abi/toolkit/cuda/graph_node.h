@@ -1,4 +1,4 @@
-// The nodes of graphs and their parameters.
+// Nodes of graphs and their parameters.
 #pragma once
 #include "copy.h"
 #include "external.h"
@@ -176,7 +176,7 @@ typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
 	unsigned int numExtSems;
 } CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2;
 
-// Graphs inside graphs
+// Child graphs and conditions
 typedef enum CUgraphChildGraphNodeOwnership_enum {
 	CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
 	CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1
@@ -203,7 +203,7 @@ typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
 	CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
 
-// Any node: 256 bytes
+// Nodes of any type: 256 bytes
 typedef struct CUgraphNodeParams_st {
 	CUgraphNodeType type;
 	int reserved0[3];

@@ -1,4 +1,4 @@
-// Kernels as functions: attributes, launches and occupancy.
+// Functions (kernels of a context): attributes, launches and occupancy.
 #pragma once
 #include "context.h"
 
@@ -136,7 +136,7 @@ typedef union CUlaunchAttributeValue_union {
 
 typedef struct CUlaunchAttribute_st {
 	CUlaunchAttributeID id;
-	char pad[4]; // the value begins at 8
+	char pad[4]; // the value is at offset 8
 	CUlaunchAttributeValue value;
 } CUlaunchAttribute;
 
@@ -160,7 +160,7 @@ typedef struct CUDA_LAUNCH_PARAMS_st {
 } CUDA_LAUNCH_PARAMS_v1;
 typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 
-// The keys of the list `extra`
+// Keys in the list `extra`
 #define CU_LAUNCH_PARAM_END ((void *)0x0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)
@@ -174,7 +174,7 @@ CU_API_PTSZ(cuLaunchCooperativeKernel, (CUfunction, unsigned int grid_x, unsigne
 					 unsigned int shared, CUstream, void **parameters))
 CU_API(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS *, unsigned int count, unsigned int flags))
 
-// Before cuLaunchKernel: sizes and arguments are set one by one
+// The launch functions before cuLaunchKernel: sizes and arguments are set one by one
 CU_API(cuFuncSetBlockShape, (CUfunction, int x, int y, int z))
 CU_API(cuFuncSetSharedSize, (CUfunction, unsigned int))
 CU_API(cuParamSetSize, (CUfunction, unsigned int))

@@ -1,4 +1,4 @@
-// Device memory, host memory, managed memory, fills, and what is known about a pointer.
+// Device memory, host memory, managed memory, functions that set memory, and attributes of pointers.
 #pragma once
 #include "result.h"
 
@@ -90,7 +90,7 @@ CU_API(cuMemRangeGetAttributes, (void **data, size_t *sizes, CUmem_range_attribu
 				  size_t count))
 CU_API_PTSZ(cuStreamAttachMemAsync, (CUstream, CUdeviceptr, size_t, unsigned int flags))
 
-// Fills. N is a number of elements; pitch is in bytes.
+// Setting memory. N is a number of elements; the pitch is in bytes.
 CU_API_PTDS(cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t N))
 CU_API_PTDS(cuMemsetD16_v2, (CUdeviceptr, unsigned short, size_t N))
 CU_API_PTDS(cuMemsetD32_v2, (CUdeviceptr, unsigned int, size_t N))

@@ -59,7 +59,7 @@ typedef enum CUjit_cacheMode_enum {
 	CU_JIT_CACHE_OPTION_CA = 2
 } CUjit_cacheMode;
 
-// Architectures: 10 * major + minor, and the base that a suffix adds: `a` (accelerated) or `f` (family)
+// Architectures: 10 * major + minor, plus a base for the suffix `a` (accelerated) or `f` (family)
 #define CU_COMPUTE_ACCELERATED_TARGET_BASE 0x10000
 #define CU_COMPUTE_FAMILY_TARGET_BASE 0x20000
 
@@ -78,7 +78,7 @@ CU_API(cuModuleGetGlobal_v2, (CUdeviceptr *, size_t *size, CUmodule, const char 
 CU_API(cuModuleGetTexRef, (CUtexref *, CUmodule, const char *name))
 CU_API(cuModuleGetSurfRef, (CUsurfref *, CUmodule, const char *name))
 
-// Libraries: modules of no context
+// Libraries: modules that do not belong to a context
 typedef enum CUlibraryOption_enum {
 	CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
 	CU_LIBRARY_BINARY_IS_PRESERVED = 1,

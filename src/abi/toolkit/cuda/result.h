@@ -86,7 +86,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
 	CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
 
-	// Permission, support and the system
+	// Permissions, unsupported functions and the system
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,

@@ -1,5 +1,5 @@
-// Functions that a later version replaced. Old programs still call them, so the driver still exports them. Those of
-// version 1 of the API had device pointers and sizes of 32 bits.
+// Functions that later versions replace. The driver still exports them for old programs. Those of version 1 of the API
+// have device pointers and sizes of 32 bits.
 #pragma once
 #include "graph.h"
 #include "module.h"

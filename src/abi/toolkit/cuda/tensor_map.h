@@ -1,4 +1,4 @@
-// Tensor maps: descriptors of tensors for the asynchronous copies of a kernel.
+// Tensor maps: descriptors of tensors for asynchronous copies in kernels.
 #pragma once
 #include "result.h"
 

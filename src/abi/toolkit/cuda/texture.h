@@ -1,4 +1,4 @@
-// Texture and surface objects, and the references that came before them.
+// Texture and surface objects, and the older references.
 #pragma once
 #include "array.h"
 

@@ -1,4 +1,4 @@
-// An identifier of 16 bytes, in the driver API and in the runtime API.
+// An identifier of 16 bytes, for the driver API and the runtime API.
 #pragma once
 
 typedef struct CUuuid_st {

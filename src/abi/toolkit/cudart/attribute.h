@@ -1,4 +1,4 @@
-// Attributes of a device, as cudaDeviceGetAttribute returns them: those of the driver, under other names.
+// Attributes of a device for cudaDeviceGetAttribute: those of the driver with other names.
 #pragma once
 
 enum cudaDeviceAttr {
@@ -140,7 +140,7 @@ enum cudaDeviceAttr {
 	cudaDevAttrMaxSurfaceCubemapLayeredWidth = 67,
 	cudaDevAttrMaxSurfaceCubemapLayeredLayers = 68,
 
-	// Without a meaning of their own
+	// Reserved
 	cudaDevAttrReserved92 = 92,
 	cudaDevAttrReserved93 = 93,
 	cudaDevAttrReserved94 = 94,

@@ -1,4 +1,4 @@
-// The runtime's handles, and the functions for errors.
+// Handles, and the functions for errors.
 #pragma once
 #include <stddef.h>
 #include "../cuda/uuid.h"
@@ -19,7 +19,7 @@ typedef struct cudaGraphicsResource *cudaGraphicsResource_t;
 typedef unsigned long long cudaSurfaceObject_t;
 typedef unsigned long long cudaTextureObject_t;
 
-// The driver's handles under the runtime's names
+// Handles of the driver, with the runtime's names
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUexternalMemory_st *cudaExternalMemory_t;

@@ -1,4 +1,4 @@
-// Copies between memory, arrays, symbols and devices; filling memory.
+// Copies between memory, arrays, symbols and devices; functions that set memory.
 #pragma once
 #include "array.h"
 
@@ -62,7 +62,7 @@ CUDART_API(cudaMemcpy2DArrayToArray,
 	   (cudaArray_t, size_t to_x, size_t to_y, cudaArray_const_t, size_t from_x, size_t from_y, size_t width,
 	    size_t height, enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToDevice)))
 
-// Arrays as rows of bytes: deprecated
+// Consecutive bytes of arrays: deprecated
 CUDART_API(cudaMemcpyToArray,
 	   (cudaArray_t, size_t x, size_t y, const void *from, size_t size, enum cudaMemcpyKind))
 CUDART_API(cudaMemcpyToArrayAsync, (cudaArray_t, size_t x, size_t y, const void *from, size_t size,
@@ -75,7 +75,7 @@ CUDART_API(cudaMemcpyArrayToArray,
 	   (cudaArray_t, size_t to_x, size_t to_y, cudaArray_const_t, size_t from_x, size_t from_y, size_t size,
 	    enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToDevice)))
 
-// Variables of the program, which their shadows on the host name
+// Device variables, which the host variables of the same names stand for
 CUDART_API(cudaGetSymbolAddress, (void **address, const void *symbol))
 CUDART_API(cudaGetSymbolSize, (size_t *size, const void *symbol))
 CUDART_API(cudaMemcpyToSymbol,
@@ -89,7 +89,7 @@ CUDART_API(cudaMemcpyFromSymbol,
 CUDART_API(cudaMemcpyFromSymbolAsync, (void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind,
 				       cudaStream_t stream CUDART_DEFAULT(0)))
 
-// Many copies by one call. Attributes i hold for the copies from indices[i] on.
+// Batches of copies. attributes[i] apply to the copies from indices[i] on.
 enum cudaMemcpyFlags {
 	cudaMemcpyFlagDefault = 0x0,
 	cudaMemcpyFlagPreferOverlapWithCompute = 0x1
@@ -147,7 +147,7 @@ CUDART_API(cudaMemcpyBatchAsync,
 CUDART_API(cudaMemcpy3DBatchAsync,
 	   (size_t count, struct cudaMemcpy3DBatchOp *, unsigned long long flags, cudaStream_t))
 
-// Filling memory
+// Setting memory
 CUDART_API(cudaMemset, (void *address, int value, size_t size))
 CUDART_API(cudaMemsetAsync, (void *address, int value, size_t size, cudaStream_t stream CUDART_DEFAULT(0)))
 CUDART_API(cudaMemset2D, (void *address, size_t pitch, int value, size_t width, size_t height))

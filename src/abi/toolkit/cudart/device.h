@@ -1,4 +1,4 @@
-// Devices: choice, limits, flags, peers and atomic operations between devices; versions.
+// Devices: selection, limits, flags, peers and atomic operations between devices; versions.
 #pragma once
 #include "attribute.h"
 #include "base.h"
@@ -9,7 +9,7 @@
 #define cudaDeviceScheduleSpin 0x01
 #define cudaDeviceScheduleYield 0x02
 #define cudaDeviceScheduleBlockingSync 0x04
-#define cudaDeviceBlockingSync 0x04 // the older name
+#define cudaDeviceBlockingSync 0x04 // the old name
 #define cudaDeviceScheduleMask 0x07
 #define cudaDeviceMapHost 0x08
 #define cudaDeviceLmemResizeToMax 0x10
@@ -17,7 +17,7 @@
 #define cudaDeviceMask 0xff
 #define cudaInitDeviceFlagsAreValid 0x01
 
-// Numbers that stand for no device of CUDA
+// Ordinals that stand for no CUDA device
 #define cudaCpuDeviceId ((int)-1)
 #define cudaInvalidDeviceId ((int)-2)
 
@@ -59,7 +59,7 @@ enum cudaSharedMemConfig {
 CUDART_API(cudaDriverGetVersion, (int *version))
 CUDART_API(cudaRuntimeGetVersion, (int *version))
 
-// Choice
+// Selection
 CUDART_API(cudaGetDeviceCount, (int *count))
 CUDART_API(cudaGetDevice, (int *device))
 CUDART_API(cudaSetDevice, (int device))
@@ -88,7 +88,7 @@ CUDART_API(cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig *))
 CUDART_API(cudaDeviceSetSharedMemConfig, (enum cudaSharedMemConfig))
 CUDART_API(cudaCtxResetPersistingL2Cache, (void))
 
-// Writes by other devices on the bus
+// Writes by other devices over PCIe
 enum cudaFlushGPUDirectRDMAWritesOptions {
 	cudaFlushGPUDirectRDMAWritesOptionHost = 1,
 	cudaFlushGPUDirectRDMAWritesOptionMemOps = 2

@@ -1,4 +1,4 @@
-// The macros that declare functions, and the runtime's errors.
+// Macros that declare functions, and the errors.
 #pragma once
 #include "names.h"
 
@@ -15,7 +15,7 @@
 #define CUDART_DEFAULT(value)
 #endif
 
-// A function that returns an error. C++ programs can leave out an argument that has a CUDART_DEFAULT.
+// Declares a function that returns an error. In C++ an argument with a CUDART_DEFAULT is optional.
 #define CUDART_API(name, parameters) CUDART_LINKAGE cudaError_t CUDARTAPI name parameters;
 
 enum cudaError {

@@ -1,4 +1,4 @@
-// Graphs: edges, instances, updates and user objects.
+// Graphs: edges, executable graphs, updates and user objects.
 #pragma once
 #include "graph_node.h"
 
@@ -7,7 +7,7 @@ CUDART_API(cudaGraphDestroy, (cudaGraph_t))
 CUDART_API(cudaGraphClone, (cudaGraph_t *clone, cudaGraph_t original))
 CUDART_API(cudaGraphNodeFindInClone, (cudaGraphNode_t *, cudaGraphNode_t original, cudaGraph_t clone))
 
-// An array of NULL asks for the number of its elements.
+// If an array is NULL, the function returns the number of its elements.
 CUDART_API(cudaGraphGetNodes, (cudaGraph_t, cudaGraphNode_t *, size_t *count))
 CUDART_API(cudaGraphGetRootNodes, (cudaGraph_t, cudaGraphNode_t *, size_t *count))
 CUDART_API(cudaGraphGetEdges,
@@ -35,7 +35,7 @@ enum cudaGraphDebugDotFlags {
 
 CUDART_API(cudaGraphDebugDotPrint, (cudaGraph_t, const char *path, unsigned int flags))
 
-// Instances
+// Executable graphs
 enum cudaGraphInstantiateFlags {
 	cudaGraphInstantiateFlagAutoFreeOnLaunch = 1,
 	cudaGraphInstantiateFlagUpload = 2,
@@ -68,7 +68,7 @@ CUDART_API(cudaGraphUpload, (cudaGraphExec_t, cudaStream_t))
 CUDART_API(cudaGraphLaunch, (cudaGraphExec_t, cudaStream_t))
 CUDART_API(cudaGraphExecDestroy, (cudaGraphExec_t))
 
-// Updates of an instance, as a whole or by node
+// Updates of an executable graph, as a whole or by node
 enum cudaGraphExecUpdateResult {
 	cudaGraphExecUpdateSuccess = 0x0,
 	cudaGraphExecUpdateError = 0x1,
@@ -110,7 +110,7 @@ CUDART_API(cudaGraphExecExternalSemaphoresSignalNodeSetParams,
 CUDART_API(cudaGraphExecExternalSemaphoresWaitNodeSetParams,
 	   (cudaGraphExec_t, cudaGraphNode_t, const struct cudaExternalSemaphoreWaitNodeParams *))
 
-// Updates of kernel nodes by kernels
+// Updates of kernel nodes by device code
 enum cudaGraphKernelNodeField {
 	cudaGraphKernelNodeFieldInvalid = 0,
 	cudaGraphKernelNodeFieldGridDim = 1,
@@ -131,7 +131,7 @@ struct cudaGraphKernelNodeUpdate {
 	} updateData;
 };
 
-// Objects of the program that live as long as a graph needs them
+// User objects: objects of the program that live as long as a graph uses them
 enum cudaUserObjectFlags { cudaUserObjectNoDestructorSync = 0x1 };
 
 enum cudaUserObjectRetainFlags { cudaGraphUserObjectMove = 0x1 };

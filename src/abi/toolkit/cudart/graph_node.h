@@ -1,4 +1,4 @@
-// The nodes of graphs: their parameters, and the functions for each kind.
+// Nodes of graphs: parameters, and functions for each type.
 #pragma once
 #include "copy.h"
 #include "external.h"
@@ -22,7 +22,7 @@ enum cudaGraphNodeType {
 	cudaGraphNodeTypeCount
 };
 
-// In each function for adding a node, an array of nodes and its size are those that the new node depends on.
+// Each function that adds a node has an array of nodes, and its size: those that the new node depends on.
 
 // Kernels
 struct cudaKernelNodeParams {
@@ -86,7 +86,7 @@ CUDART_API(cudaGraphMemcpyNodeSetParamsToSymbol,
 CUDART_API(cudaGraphMemcpyNodeSetParamsFromSymbol,
 	   (cudaGraphNode_t, void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind))
 
-// Filling memory
+// Setting memory
 struct cudaMemsetParams {
 	void *dst;
 	size_t pitch;
@@ -106,7 +106,7 @@ CUDART_API(cudaGraphAddMemsetNode,
 CUDART_API(cudaGraphMemsetNodeGetParams, (cudaGraphNode_t, struct cudaMemsetParams *))
 CUDART_API(cudaGraphMemsetNodeSetParams, (cudaGraphNode_t, const struct cudaMemsetParams *))
 
-// Functions of the host
+// Host functions
 struct cudaHostNodeParams {
 	cudaHostFn_t fn;
 	void *userData;
@@ -122,7 +122,7 @@ CUDART_API(cudaGraphAddHostNode,
 CUDART_API(cudaGraphHostNodeGetParams, (cudaGraphNode_t, struct cudaHostNodeParams *))
 CUDART_API(cudaGraphHostNodeSetParams, (cudaGraphNode_t, const struct cudaHostNodeParams *))
 
-// Graphs inside
+// Child graphs
 enum cudaGraphChildGraphNodeOwnership {
 	cudaGraphChildGraphOwnershipClone = 0,
 	cudaGraphChildGraphOwnershipMove = 1
@@ -191,12 +191,12 @@ CUDART_API(cudaGraphExternalSemaphoresWaitNodeGetParams,
 CUDART_API(cudaGraphExternalSemaphoresWaitNodeSetParams,
 	   (cudaGraphNode_t, const struct cudaExternalSemaphoreWaitNodeParams *))
 
-// Memory of graphs
+// Allocations
 struct cudaMemAllocNodeParams {
 	struct cudaMemPoolProps poolProps;
 	const struct cudaMemAccessDesc *accessDescs;
 	size_t accessDescCount, bytesize;
-	void *dptr; // the result
+	void *dptr; // set by the function
 };
 
 struct cudaMemAllocNodeParamsV2 {
@@ -242,10 +242,11 @@ struct cudaConditionalNodeParams {
 	cudaGraph_t *phGraph_out;
 };
 
-CUDART_API(cudaGraphConditionalHandleCreate, (cudaGraphConditionalHandle *, cudaGraph_t,
-					      unsigned int first CUDART_DEFAULT(0), unsigned int flags CUDART_DEFAULT(0)))
+CUDART_API(cudaGraphConditionalHandleCreate,
+	   (cudaGraphConditionalHandle *, cudaGraph_t, unsigned int first CUDART_DEFAULT(0),
+	    unsigned int flags CUDART_DEFAULT(0)))
 
-// Nodes of any kind
+// Nodes of any type
 struct cudaGraphNodeParams {
 	enum cudaGraphNodeType type;
 	int reserved0[3];

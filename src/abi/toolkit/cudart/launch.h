@@ -34,14 +34,14 @@ enum cudaSharedCarveout {
 	cudaSharedmemCarveoutMaxShared = 100
 };
 
-// The groups that kernels synchronize
+// Scopes in which a kernel synchronizes
 enum cudaCGScope {
 	cudaCGScopeInvalid = 0,
 	cudaCGScopeGrid = 1,
 	cudaCGScopeReserved = 2
 };
 
-// A kernel is named by the function of the host that launches it, or by its handle.
+// A kernel is given by its host function, or by its handle.
 CUDART_API(cudaFuncGetAttributes, (struct cudaFuncAttributes *, const void *kernel))
 CUDART_API(cudaFuncSetAttribute, (const void *kernel, enum cudaFuncAttribute, int value))
 CUDART_API(cudaKernelSetAttributeForDevice, (cudaKernel_t, enum cudaFuncAttribute, int value, int device))

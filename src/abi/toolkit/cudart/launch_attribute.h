@@ -95,6 +95,6 @@ typedef union cudaLaunchAttributeValue cudaLaunchAttributeValue;
 
 typedef struct cudaLaunchAttribute_st {
 	cudaLaunchAttributeID id;
-	char pad[4]; // the value begins at 8
+	char pad[4]; // the value is at offset 8
 	cudaLaunchAttributeValue val;
 } cudaLaunchAttribute;

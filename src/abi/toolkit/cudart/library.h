@@ -1,4 +1,4 @@
-// Code that programs load at run time, functions of the driver, and the driver's log.
+// Libraries that programs load at run time, functions of the driver, and the driver's log.
 #pragma once
 #include "base.h"
 

@@ -30,7 +30,7 @@ struct cudaPointerAttributes {
 	long reserved[8];
 };
 
-// The width is in elements of an array, in bytes of other memory.
+// The width is in elements for an array, and in bytes for other memory.
 struct cudaExtent {
 	size_t width, height, depth;
 };
@@ -103,7 +103,7 @@ CUDART_API(cudaMemRangeGetAttributes, (void **data, size_t *data_sizes, enum cud
 CUDART_API(cudaMemPrefetchAsync, (const void *address, size_t size, struct cudaMemLocation, unsigned int flags,
 				  cudaStream_t stream CUDART_DEFAULT(0)))
 
-// Location i holds for the ranges from indices[i] on.
+// locations[i] applies to the ranges from indices[i] on.
 CUDART_API(cudaMemPrefetchBatchAsync, (void **addresses, size_t *sizes, size_t count, struct cudaMemLocation *,
 				       size_t *indices, size_t locations, unsigned long long flags, cudaStream_t))
 CUDART_API(cudaMemDiscardBatchAsync,

@@ -71,7 +71,7 @@ CUDART_API(cudaMemPoolGetAttribute, (cudaMemPool_t, enum cudaMemPoolAttr, void *
 CUDART_API(cudaMemPoolSetAccess, (cudaMemPool_t, const struct cudaMemAccessDesc *, size_t count))
 CUDART_API(cudaMemPoolGetAccess, (enum cudaMemAccessFlags *, cudaMemPool_t, struct cudaMemLocation *))
 
-// The pool that allocations of a device or location come from
+// The current and default pool of a device or location
 CUDART_API(cudaDeviceGetDefaultMemPool, (cudaMemPool_t *, int device))
 CUDART_API(cudaDeviceGetMemPool, (cudaMemPool_t *, int device))
 CUDART_API(cudaDeviceSetMemPool, (int device, cudaMemPool_t))
@@ -79,7 +79,7 @@ CUDART_API(cudaMemGetDefaultMemPool, (cudaMemPool_t *, struct cudaMemLocation *,
 CUDART_API(cudaMemGetMemPool, (cudaMemPool_t *, struct cudaMemLocation *, enum cudaMemAllocationType))
 CUDART_API(cudaMemSetMemPool, (struct cudaMemLocation *, enum cudaMemAllocationType, cudaMemPool_t))
 
-// Pools of other processes. On Linux the handle is the address of a descriptor, or its value to import.
+// Pools of other processes. On Linux the handle is a descriptor: its address for an export, its value for an import.
 CUDART_API(cudaMemPoolExportToShareableHandle,
 	   (void *handle, cudaMemPool_t, enum cudaMemAllocationHandleType, unsigned int flags))
 CUDART_API(cudaMemPoolImportFromShareableHandle,

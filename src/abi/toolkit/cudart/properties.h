@@ -1,4 +1,4 @@
-// The properties of a device, as cudaGetDeviceProperties returns them.
+// Properties of a device: the result of cudaGetDeviceProperties.
 #pragma once
 #include <stddef.h>
 #include "../cuda/uuid.h"
@@ -20,7 +20,7 @@ struct cudaDeviceProp {
 	size_t totalConstMem;
 	int major, minor;
 
-	// Textures and surfaces; the last number of a layered kind is that of its layers
+	// Textures and surfaces; the last number of a layered type is the number of layers
 	size_t textureAlignment, texturePitchAlignment;
 	int multiProcessorCount;
 	int integrated, canMapHostMemory;
@@ -36,7 +36,7 @@ struct cudaDeviceProp {
 	int maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
 	size_t surfaceAlignment;
 
-	// The device in the machine
+	// The device's place in the machine
 	int concurrentKernels, ECCEnabled;
 	int pciBusID, pciDeviceID, pciDomainID;
 	int tccDriver, asyncEngineCount, unifiedAddressing;
@@ -49,7 +49,7 @@ struct cudaDeviceProp {
 	size_t sharedMemPerMultiprocessor;
 	int regsPerMultiprocessor;
 
-	// What is supported
+	// Supported features
 	int managedMemory;
 	int isMultiGpuBoard, multiGpuBoardGroupID;
 	int hostNativeAtomicSupported;

@@ -1,4 +1,4 @@
-// Streams, events, capture, and functions of the host in streams.
+// Streams, events, capture, and host functions in streams.
 #pragma once
 #include "graph_edge.h"
 #include "launch_attribute.h"
@@ -20,7 +20,7 @@ CUDART_API(cudaStreamQuery, (cudaStream_t))
 CUDART_API(cudaStreamSynchronize, (cudaStream_t))
 CUDART_API(cudaStreamWaitEvent, (cudaStream_t, cudaEvent_t, unsigned int flags CUDART_DEFAULT(0)))
 
-// Attributes, which are those of launches
+// Attributes: those of launches
 #define cudaStreamAttrID cudaLaunchAttributeID
 #define cudaStreamAttrValue cudaLaunchAttributeValue
 #define cudaStreamAttributeAccessPolicyWindow cudaLaunchAttributeAccessPolicyWindow
@@ -41,7 +41,7 @@ CUDART_API(cudaStreamSetAttribute, (cudaStream_t, cudaLaunchAttributeID, const c
 CUDART_API(cudaStreamAttachMemAsync, (cudaStream_t, void *address, size_t size CUDART_DEFAULT(0),
 				      unsigned int flags CUDART_DEFAULT(cudaMemAttachSingle)))
 
-// Functions of the host
+// Host functions
 typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t, cudaError_t status, void *data);
 
 CUDART_API(cudaStreamAddCallback, (cudaStream_t, cudaStreamCallback_t, void *data, unsigned int flags))

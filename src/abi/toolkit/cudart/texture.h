@@ -2,7 +2,7 @@
 #pragma once
 #include "array.h"
 
-// Kinds of textures and surfaces
+// Types of textures and surfaces for device code
 #define cudaTextureType1D 0x01
 #define cudaTextureType2D 0x02
 #define cudaTextureType3D 0x03

@@ -1,7 +1,7 @@
-// Vectors of 1 to 4 numbers, and the size of a grid or a block.
+// Vectors of 1 to 4 numbers, and the size of a grid or block.
 #pragma once
 
-// DECLARE(name, type): what vectors of that type are called, without their length.
+// DECLARE(name, type): the name of vectors of that type, without their length.
 #define CUDART_VECTOR_TYPES(DECLARE)                                                                                   \
 	DECLARE(char, signed char)                                                                                     \
 	DECLARE(uchar, unsigned char)                                                                                  \
@@ -16,7 +16,7 @@
 	DECLARE(float, float)                                                                                          \
 	DECLARE(double, double)
 
-// A vector is aligned to its size, at most to 16 bytes; a vector of three to its element.
+// A vector is aligned to its size, at most 16 bytes; a vector of three to the size of its elements.
 #define CUDART_ALIGNED(bytes) __attribute__((aligned(bytes)))
 #define CUDART_VECTORS(name, type)                                                                                     \
 	typedef struct name##1 {                                                                                       \
@@ -34,7 +34,7 @@
 CUDART_VECTOR_TYPES(CUDART_VECTORS)
 #undef CUDART_VECTORS
 
-// Vectors of 32 bytes whose names state the alignment
+// Vectors of 32 bytes, with the alignment in their names
 #define CUDART_WIDE_VECTORS(name, type)                                                                                \
 	typedef struct CUDART_ALIGNED(16) name##4_16a {                                                                \
 		type x, y, z, w;                                                                                       \

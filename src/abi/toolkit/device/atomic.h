@@ -1,8 +1,8 @@
-// Atomic functions, relaxed, of the types that CUDA has them for. Each returns the value before.
+// Relaxed atomic functions, for the types for which CUDA has them. Each returns the old value.
 #pragma once
 #include "language.h"
 
-// T as such: the second argument is converted to the type behind the first.
+// Prevents the deduction of T: the second argument is converted to the type that the first points to.
 template <typename T> struct atomic_operand {
 	typedef T type;
 };
@@ -56,6 +56,6 @@ template <typename T> DEVICE_FUNCTION T atomicCAS(T *at, OPERAND expected, OPERA
 }
 #undef OPERAND
 
-// Counts to `last` and begins again at 0; counts down to 0 and begins again at `last`.
+// atomicInc counts up to `last` and then starts again at 0; atomicDec counts down to 0 and then starts again at `last`.
 DEVICE_FUNCTION unsigned int atomicInc(unsigned int *at, unsigned int last) { return __nvvm_atom_inc_gen_ui(at, last); }
 DEVICE_FUNCTION unsigned int atomicDec(unsigned int *at, unsigned int last) { return __nvvm_atom_dec_gen_ui(at, last); }

@@ -1,4 +1,4 @@
-// Functions on integers and on the bits of floating-point numbers; conversions of addresses; __threadfence() and traps.
+// Functions on integers and on the bits of floating-point numbers; address conversions; __threadfence() and traps.
 #pragma once
 #include "language.h"
 
@@ -49,7 +49,7 @@ DEVICE_FUNCTION unsigned long long __umul64hi(unsigned long long a, unsigned lon
 	return __nvvm_mulhi_ull(a, b);
 }
 
-// Sums of four products of bytes, or of two products of a half-word and a byte, and c.
+// c plus four products of bytes, or plus two products of a half-word and a byte.
 #define DOT_PRODUCT(name, instruction, type, a_type, b_type)                                                           \
 	DEVICE_FUNCTION type name(a_type a, b_type b, type c)                                                          \
 	{                                                                                                              \

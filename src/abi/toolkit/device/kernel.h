@@ -1,5 +1,5 @@
-// The runtime's functions for kernels with the types of C++: kernels themselves, also instances of templates, instead of
-// pointers to void. Further functions that have another form in C++.
+// The runtime's functions for kernels with C++ types: a kernel, or an instance of a kernel template, instead of a
+// pointer to void. Other functions that have another form in C++.
 #pragma once
 #include "host.h"
 
@@ -49,8 +49,8 @@ static inline cudaError_t cudaLaunchCooperativeKernel(T *kernel, dim3 grid, dim3
 
 namespace virgate
 {
-// Takes the parameters by value, so that the arguments are converted to their types. The last element is for kernels
-// without parameters.
+// Has the kernel's parameters by value, so that the arguments are converted to their types. The last element of the
+// array is for kernels without parameters.
 template <typename... Parameters> struct launch {
 	static inline cudaError_t with(const cudaLaunchConfig_t *config, const void *kernel, Parameters... parameters)
 	{
@@ -66,7 +66,7 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
 {
 	return virgate::launch<Parameters...>::with(config, KERNEL, static_cast<Arguments &&>(arguments)...);
 }
-// The kernel of a library: the arguments have to have the types of its parameters.
+// Launches a kernel of a library. The arguments must have the types of its parameters.
 template <typename... Arguments>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, const cudaKernel_t kernel,
 					     Arguments &&...arguments)
@@ -105,13 +105,13 @@ static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, T *kerne
 	return cudaOccupancyMaxActiveClusters(clusters, KERNEL, config);
 }
 
-// Returns the size of block with which most threads are resident on a multiprocessor, of several the largest, and how
-// many blocks fill the device. `shared` returns the dynamic shared memory of a block of a number of threads. `limit` is
-// the largest size of a block, 0 for none. Both are 0 if no block fits.
+// Returns the block size with the most resident threads on a multiprocessor, the largest of several, and how many
+// blocks fill the device. `shared` returns the dynamic shared memory of a block of a given size. `limit` is the largest
+// block size, 0 for no limit. Both results are 0 if no block fits.
 template <typename Shared, typename T>
 static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int *ret_grid, int *ret_block,
-										  T kernel, Shared shared, int limit = 0,
-										  unsigned int flags = 0)
+										  T kernel, Shared shared,
+										  int limit = 0, unsigned int flags = 0)
 {
 	int device, multiprocessors, resident, warp, most = 0;
 	cudaFuncAttributes attributes;
@@ -122,7 +122,8 @@ static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlag
 	*ret_grid = *ret_block = 0;
 	if ((error = cudaGetDevice(&device)) != cudaSuccess ||
 	    (error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device)) != cudaSuccess ||
-	    (error = cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device)) != cudaSuccess ||
+	    (error = cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device)) !=
+		    cudaSuccess ||
 	    (error = cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device)) != cudaSuccess ||
 	    (error = cudaFuncGetAttributes(&attributes, KERNEL)) != cudaSuccess)
 		return error;
@@ -170,7 +171,7 @@ static inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags
 {
 	return cudaEventCreateWithFlags(event, flags);
 }
-// The last three parameters are not used any more.
+// The last three parameters are ignored.
 static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, cudaGraphNode_t *, char *,
 					       size_t)
 {

@@ -1,4 +1,4 @@
-// The qualifiers, vectors, and the variables that tell a thread its place.
+// Qualifiers, vectors, and the variables with the position of a thread.
 #pragma once
 #include <stddef.h>
 #include "../cudart/vector.h"
@@ -8,7 +8,8 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-// Clang has managed variables for HIP alone. scripts/compile-ptx finds this section, and marks the variable in the PTX.
+// Clang supports managed variables for HIP only. scripts/compile-ptx finds this section, and marks the variable in the
+// PTX.
 #ifdef VIRGATE_MANAGED
 #define __managed__ __attribute__((managed)) // see managed.h
 #else
@@ -18,7 +19,7 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __grid_constant__ // clang 14 has no such parameters; it copies one whose address is taken
+#define __grid_constant__ // clang 14 has no such parameters; it copies a parameter whose address is taken
 
 #define DEVICE_FUNCTION static __device__ __forceinline__
 
@@ -36,8 +37,8 @@
 CUDART_VECTOR_TYPES(MAKE_VECTORS)
 #undef MAKE_VECTORS
 
-// The place of a thread: variables and no macros, since structures of the runtime have members of the same names. The
-// variables have no definition: reading a member calls a function that reads a special register.
+// The position of a thread. These are variables, not macros, because structures of the runtime have members of the same
+// names. They have no definition: reading a member calls a function that reads a special register.
 #define SPECIAL_REGISTER(axis, function)                                                                               \
 	__declspec(property(get = read_##axis)) unsigned int axis;                                                     \
 	DEVICE_FUNCTION unsigned int read_##axis() { return function(); }

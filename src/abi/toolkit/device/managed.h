@@ -1,7 +1,7 @@
-// Managed variables: scripts/virgate-clang compiles the host code of programs that have them as HIP, since clang has them
-// for HIP alone. Each access reads a pointer, which the runtime sets. HIP's functions for registration and launches are
-// those of CUDA under other names; the constructor that clang writes calls them, and at its end
-// __virgate_end_registration() in the place of atexit().
+// Managed variables. clang supports them for HIP only, so scripts/virgate-clang compiles the host code of such programs
+// as HIP. Each access reads a pointer, which the runtime sets. HIP's functions for registration and launches are those
+// of CUDA with other names. The constructor that clang generates calls them, and at its end
+// __virgate_end_registration() instead of atexit().
 #pragma once
 #include <stdlib.h>
 #include "host.h"
@@ -18,7 +18,7 @@ void __cudaRegisterManagedVar(void **image, void **pointer, char *address, const
 			      int is_constant, int is_global);
 char __cudaInitModule(void **image);
 
-// clang calls these by their names in the object file. Constructors of several files run one after the other.
+// clang calls these by their names in the object file. The constructors of several files run one after the other.
 #define CALLED_BY_CLANG __attribute__((weak, used, visibility("hidden")))
 CALLED_BY_CLANG void **virgate_image;
 
@@ -28,10 +28,10 @@ CALLED_BY_CLANG void **__hipRegisterFatBinary(const void *given)
 		unsigned int magic, version;
 		const void *data;
 		void *unused;
-	} *wrapper = (struct wrapper *)malloc(sizeof *wrapper); // for the rest of the process
+	} *wrapper = (struct wrapper *)malloc(sizeof *wrapper); // never freed
 
 	if (!wrapper)
-		abort(); // the interface knows no error
+		abort(); // the function cannot return an error
 	*wrapper = {0x466243b1, 1, ((const struct wrapper *)given)->data, 0};
 	virgate_image = __cudaRegisterFatBinary(wrapper);
 	return virgate_image;
@@ -40,10 +40,12 @@ CALLED_BY_CLANG void __hipUnregisterFatBinary(void **image)
 {
 	__cudaUnregisterFatBinary(image);
 }
-CALLED_BY_CLANG int __hipRegisterFunction(void **image, const char *stub, char *name, const char *device_name, int threads,
-				       uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size, int *warp_size)
+CALLED_BY_CLANG int __hipRegisterFunction(void **image, const char *stub, char *name, const char *device_name,
+					  int threads, uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size,
+					  int *warp_size)
 {
-	__cudaRegisterFunction(image, stub, name, device_name, threads, thread, block, block_size, grid_size, warp_size);
+	__cudaRegisterFunction(image, stub, name, device_name, threads, thread, block, block_size, grid_size,
+			       warp_size);
 	return 0;
 }
 CALLED_BY_CLANG void __hipRegisterVar(void **image, char *variable, char *address, const char *name, int is_extern,
@@ -51,11 +53,12 @@ CALLED_BY_CLANG void __hipRegisterVar(void **image, char *variable, char *addres
 {
 	__cudaRegisterVar(image, variable, address, name, is_extern, size, is_constant, is_global);
 }
-CALLED_BY_CLANG void __hipRegisterManagedVar(void **image, void **pointer, void *, const char *name, size_t size, unsigned int)
+CALLED_BY_CLANG void __hipRegisterManagedVar(void **image, void **pointer, void *, const char *name, size_t size,
+					     unsigned int)
 {
 	__cudaRegisterManagedVar(image, pointer, (char *)name, name, 0, size, 0, 0);
 }
-// Places the variables, since the program reads their pointers without asking.
+// Allocates the variables now, because the program reads their pointers without a call.
 CALLED_BY_CLANG int __virgate_end_registration(void (*unregister)(void))
 {
 	__cudaRegisterFatBinaryEnd(virgate_image);

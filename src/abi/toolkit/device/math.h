@@ -1,5 +1,5 @@
-// Mathematical functions. Those of double are at most 1 unit in the last place away from the exact result (exp), 2
-// (expm1, erf) and 3 (tanh); those of float, by way of double, 0.501. tests/abi/test_device.c measures both.
+// Mathematical functions. The largest errors, in units in the last place: 1 (exp), 2 (expm1, erf) and 3 (tanh) for
+// double; 0.501 for float, which is computed in double. tests/abi/test_device.c measures them.
 #pragma once
 #include "language.h"
 
@@ -12,7 +12,7 @@ DEVICE_FUNCTION float fabsf(float x) { return __builtin_fabsf(x); }
 
 namespace virgate_math
 {
-// c[0] is the factor of the highest power.
+// Evaluates a polynomial; c[0] is the coefficient of the highest power.
 template <int N> DEVICE_FUNCTION double polynomial(const double (&c)[N], double x)
 {
 	double sum = c[0];
@@ -22,16 +22,16 @@ template <int N> DEVICE_FUNCTION double polynomial(const double (&c)[N], double 
 	return sum;
 }
 
-// 2^n, for n of -1022 to 1023.
+// Returns 2^n for n from -1022 to 1023.
 DEVICE_FUNCTION double power_of_two(int n)
 {
 	return __builtin_bit_cast(double, (unsigned long long)(n + 1023) << 52);
 }
 
-// x * 2^n for n of -2044 to 2046, rounded once: only the last product can be inexact.
+// Returns x * 2^n for n from -2044 to 2046, rounded once: only the last product can be inexact.
 DEVICE_FUNCTION double scale(double x, int n) { return x * power_of_two(n / 2) * power_of_two(n - n / 2); }
 
-// Splits x, which is not NaN, into n * ln 2 + r with |r| <= ln 2 / 2 and a bit.
+// Splits x, which is not NaN, into n * ln 2 + r. |r| is at most about ln 2 / 2.
 DEVICE_FUNCTION int reduce(double x, double &ret_r)
 {
 	double n = __builtin_rint(x * 0x1.71547652b82fep+0);
@@ -41,12 +41,13 @@ DEVICE_FUNCTION int reduce(double x, double &ret_r)
 	return (int)n;
 }
 
-// (exp(r) - 1 - r) / r^2: Taylor's series.
+// Returns (exp(r) - 1 - r) / r^2, by the Taylor series.
 DEVICE_FUNCTION double exponential_rest(double r)
 {
 	const double inverse_factorials[] = {
-		1 / 1307674368000.0, 1 / 87178291200.0, 1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0, 1 / 3628800.0,
-		1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0, 1 / 120.0, 1 / 24.0, 1 / 6.0, 1 / 2.0};
+		1 / 1307674368000.0, 1 / 87178291200.0, 1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0,
+		1 / 3628800.0,	     1 / 362880.0,	1 / 40320.0,	  1 / 5040.0,	   1 / 720.0,
+		1 / 120.0,	     1 / 24.0,		1 / 6.0,	  1 / 2.0};
 	return polynomial(inverse_factorials, r);
 }
 }
@@ -69,7 +70,7 @@ static __device__ __noinline__ double expm1(double x)
 		return x;
 	int n = virgate_math::reduce(x < -40 ? -40 : x > 710 ? 710 : x, r);
 	double minus_one = __builtin_fma(r * r, virgate_math::exponential_rest(r), r);
-	// Of 2^n (exp(r) - 1) + 2^n - 1 the first is small; half of it, so that no intermediate result overflows.
+	// 2^n (exp(r) - 1) + 2^n - 1, whose first term is small. Half of it is computed, so that nothing overflows.
 	double half = virgate_math::power_of_two(n - 1);
 	return n == 0 ? minus_one : 2 * __builtin_fma(half, minus_one, half - 0.5);
 }
@@ -78,12 +79,12 @@ static __device__ __noinline__ double tanh(double x)
 {
 	double of_twice = expm1(2 * __builtin_fabs(x));
 
-	// From 20 on it is 1, rounded.
+	// From 20 on the rounded result is 1.
 	return __builtin_copysign(__builtin_fabs(x) > 20 ? 1 : of_twice / (of_twice + 2), x);
 }
 
-// Below 1, x times a polynomial of x^2; from there to 6, 1 - exp(-x^2) times a polynomial of (x - 3) / (x + 3); then 1.
-// Both interpolate at Chebyshev's nodes, computed with 60 digits, to 2e-19 and 6e-18.
+// Below 1: x times a polynomial in x^2. From 1 to 6: 1 - exp(-x^2) times a polynomial in (x - 3) / (x + 3). Above: 1.
+// Both polynomials interpolate at Chebyshev nodes, computed with 60 digits; their errors are 2e-19 and 6e-18.
 static __device__ __noinline__ double erf(double x)
 {
 	const double near[] = {

@@ -1,5 +1,5 @@
-// The runtime's functions for memory, variables and arrays with the types of C++: pointers of any type, and variables
-// themselves instead of their addresses.
+// The runtime's functions for memory, variables and arrays with C++ types: pointers of any type, and variables instead
+// of their addresses.
 #pragma once
 #include "host.h"
 
@@ -83,7 +83,7 @@ static inline cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, s
 	return cudaMemcpyFromSymbolAsync(to, SYMBOL, size, offset, kind, stream);
 }
 
-// Nodes of graphs that copy to and from variables
+// Graph nodes that copy to and from variables
 
 #define COPY_TO const T &symbol, const void *from, size_t size, size_t offset, cudaMemcpyKind kind
 #define COPY_FROM void *to, const T &symbol, size_t size, size_t offset, cudaMemcpyKind kind
@@ -124,7 +124,7 @@ static inline cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphEx
 #undef COPY_TO
 #undef SYMBOL
 
-// Elements of arrays and textures
+// Channel descriptors of element types
 
 template <typename T> static inline cudaChannelFormatDesc cudaCreateChannelDesc();
 #define CHANNELS(type, kind, element, y, z, w)                                                                         \
@@ -150,7 +150,7 @@ CHANNELS(char, Signed, char, 0, 0, 0)
 #undef CHANNELS_OF_VECTORS
 #undef CHANNELS
 
-// Boxes of memory
+// Pitched pointers, positions and extents
 
 static __host__ __device__ inline cudaExtent make_cudaExtent(size_t width, size_t height, size_t depth)
 {

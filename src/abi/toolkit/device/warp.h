@@ -1,9 +1,9 @@
-// What the threads of a block or of a warp do together.
+// Barriers, and functions of the threads of a warp.
 #pragma once
 #include "language.h"
 
-// Not clang's function of this name: clang 14 moves reads of shared memory over that one, since it assumes that none of
-// its own functions accesses a variable whose address nobody takes.
+// Replaces clang's function of this name. clang 14 moves reads of shared memory across its own one: it assumes that a
+// built-in function does not access a variable whose address is not taken.
 DEVICE_FUNCTION void virgate_syncthreads() { asm volatile("bar.sync 0;" ::: "memory"); }
 #define __syncthreads() virgate_syncthreads()
 DEVICE_FUNCTION void __syncwarp(unsigned int mask = 0xffffffff)
@@ -11,7 +11,7 @@ DEVICE_FUNCTION void __syncwarp(unsigned int mask = 0xffffffff)
 	asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
 }
 
-// Values of four or eight bytes. `clamp` is what the instruction takes for a segment of `width` lanes.
+// Shuffle values of four or eight bytes. `clamp` is the instruction's operand for segments of `width` lanes.
 #define SHUFFLE(name, mode, clamp, by_type)                                                                            \
 	template <typename T> DEVICE_FUNCTION T name(unsigned int mask, T value, by_type by, int width = warpSize)     \
 	{                                                                                                              \
@@ -42,7 +42,7 @@ DEVICE_FUNCTION unsigned int __activemask()
 	return mask;
 }
 
-// Devices of compute capability 8.0 and later.
+// For devices of compute capability 8.0 and later.
 #define REDUCE(name, instruction, type)                                                                                \
 	DEVICE_FUNCTION type name(unsigned int mask, type value)                                                       \
 	{                                                                                                              \
