@@ -1,7 +1,7 @@
-// What a CUDA program sees of its devices; inside a vGPU the memory is the quota.
+// Prints the properties of the devices as a CUDA program sees them. Inside a vGPU the memory is the limit.
 #include "example.h"
 
-static int attribute(CUdevice device, CUdevice_attribute which)
+static int get_attribute(CUdevice device, CUdevice_attribute which)
 {
 	int value = 0;
 
@@ -9,7 +9,7 @@ static int attribute(CUdevice device, CUdevice_attribute which)
 	return value;
 }
 
-static void describe(int ordinal)
+static void print_device(int ordinal)
 {
 	CUdevice device;
 	CUuuid uuid;
@@ -26,9 +26,9 @@ static void describe(int ordinal)
 		printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
 	printf("\n  bus %s\n", bus);
 	printf("  compute capability %d.%d, %d multiprocessors\n",
-	       attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-	       attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-	       attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+	       get_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+	       get_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+	       get_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 	printf("  memory %s (%zu bytes), free %s (%zu bytes)\n", size_text(total), total, size_text(available),
 	       available);
 	must(cuDevicePrimaryCtxRelease(device), "cannot close the context");
@@ -44,6 +44,6 @@ int main(void)
 	must(cuDeviceGetCount(&count), "cannot count the devices");
 	printf("CUDA driver %d.%d, %d device%s\n", version / 1000, version % 1000 / 10, count, count == 1 ? "" : "s");
 	for (int i = 0; i < count; i++)
-		describe(i);
+		print_device(i);
 	return 0;
 }

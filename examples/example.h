@@ -1,4 +1,4 @@
-// What the examples share: the driver's errors in words, options, sizes, a context. One thread.
+// Helpers of the examples: error texts, options, sizes, a context. One thread.
 #pragma once
 
 #include <cuda.h>
@@ -25,7 +25,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void give_up(const
 	exit(1);
 }
 
-static inline const char *in_words(CUresult result)
+static inline const char *error_text(CUresult result)
 {
 	static char words[256];
 	const char *name = NULL, *text = NULL;
@@ -36,14 +36,14 @@ static inline const char *in_words(CUresult result)
 	return words;
 }
 
-// Every driver call that has to work: must(cuInit(0), "cannot start the CUDA driver")
+// For driver calls that must succeed: must(cuInit(0), "cannot start the CUDA driver")
 #define must(call, ...)                                                                            \
 	do {                                                                                       \
 		CUresult result_ = (call);                                                         \
 		if (result_ != CUDA_SUCCESS) {                                                     \
 			char what_[256];                                                           \
 			snprintf(what_, sizeof what_, __VA_ARGS__);                                \
-			give_up("%s: %s", what_, in_words(result_));                               \
+			give_up("%s: %s", what_, error_text(result_));                               \
 		}                                                                                  \
 	} while (0)
 
@@ -55,7 +55,7 @@ static inline double now(void)
 	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
-// "1.50 GiB"; four texts are good at a time.
+// Returns a text such as "1.50 GiB". The last four results are valid.
 static inline const char *size_text(uint64_t bytes)
 {
 	static char texts[4][32];
@@ -73,7 +73,7 @@ static inline const char *size_text(uint64_t bytes)
 	return text;
 }
 
-// "64M", "1.5G", "4096"
+// Parses a size such as "64M", "1.5G" or "4096".
 static inline uint64_t read_size(const char *option, const char *text)
 {
 	char *end;
@@ -100,7 +100,7 @@ static inline double read_number(const char *option, const char *text)
 	return value;
 }
 
-// The value that follows an option.
+// Returns the value that follows an option.
 static inline const char *option_value(int argc, char **argv, int *index)
 {
 	if (*index + 1 >= argc)
@@ -108,7 +108,7 @@ static inline const char *option_value(int argc, char **argv, int *index)
 	return argv[++*index];
 }
 
-// The primary context of a device, current to this thread.
+// Makes the primary context of a device current.
 static inline CUcontext open_device(int ordinal, CUdevice *ret_device)
 {
 	CUdevice device;
@@ -133,7 +133,7 @@ static inline CUfunction load_kernel(const void *image, const char *name)
 	CUresult result = cuModuleLoadDataEx(&module, image, 2, options, values);
 
 	if (result != CUDA_SUCCESS)
-		give_up("cannot load the kernels: %s%s%s", in_words(result), *log ? "\n" : "", log);
+		give_up("cannot load the kernels: %s%s%s", error_text(result), *log ? "\n" : "", log);
 	must(cuModuleGetFunction(&function, module, name), "there is no kernel %s", name);
 	return function;
 }

@@ -1,4 +1,4 @@
-// Takes device memory chunk by chunk, by the route that is asked for, until the driver has no more.
+// Allocates device memory chunk by chunk, by a route of choice, until the driver refuses.
 #include <errno.h>
 #include <time.h>
 
@@ -61,7 +61,7 @@ static struct options read_options(int argc, char **argv, int *ret_ordinal)
 	return options;
 }
 
-// Whatever cuts a sleep short, as a checkpoint does.
+// Sleeps for the whole time, also if a checkpoint interrupts it.
 static void wait_for(double seconds)
 {
 	struct timespec until;
@@ -89,10 +89,10 @@ int main(int argc, char **argv)
 	setup.context = open_device(ordinal, &setup.device);
 	uint64_t chunk = options.chunk;
 	while (total + chunk <= options.most) {
-		size_t taken = 0;
-		result = options.route->take(chunk, &taken);
-		total += taken; // also when the chunk was there and touching it failed
-		chunks += taken != 0;
+		size_t bytes = 0;
+		result = options.route->allocate(chunk, &bytes);
+		total += bytes; // also if the chunk was allocated and writing to it failed
+		chunks += bytes != 0;
 		if (result == CUDA_ERROR_OUT_OF_MEMORY && options.exact && chunk / 2 >= (2 << 20) &&
 			chunk / 2 % options.route->grain == 0) {
 			chunk /= 2;
@@ -102,10 +102,10 @@ int main(int argc, char **argv)
 			break;
 	}
 	if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
-		give_up("after %s by %s: %s", size_text(total), options.route->how, in_words(result));
+		give_up("after %s by %s: %s", size_text(total), options.route->how, error_text(result));
 	CUresult asked = cuMemGetInfo(&available, &whole);
 	if (asked != CUDA_SUCCESS)
-		give_up("cannot ask for the memory: %s", in_words(asked));
+		give_up("cannot ask for the memory: %s", error_text(asked));
 	printf("grow: %s (%llu bytes) in %lu chunks by %s, %s; free %s of %s\n", size_text(total),
 	       (unsigned long long)total, chunks, options.route->name,
 	       result == CUDA_SUCCESS ? "as much as asked" : "then out of memory", size_text(available),

@@ -1,11 +1,11 @@
-// Each route takes one chunk of device memory in its own way and touches it.
+// The routes: each allocates one chunk of device memory in its own way, and writes to it.
 #include "grow_routes.h"
 
 #define MiB ((size_t)1 << 20)
 
 struct route_setup setup;
 
-static CUresult touch(CUdeviceptr address, size_t bytes)
+static CUresult touch_memory(CUdeviceptr address, size_t bytes)
 {
 	if (!setup.touch)
 		return CUDA_SUCCESS;
@@ -13,7 +13,7 @@ static CUresult touch(CUdeviceptr address, size_t bytes)
 	return result != CUDA_SUCCESS ? result : cuCtxSynchronize();
 }
 
-static CUresult take_alloc(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_alloc(size_t chunk, size_t *ret_bytes)
 {
 	CUdeviceptr address;
 	CUresult result = cuMemAlloc(&address, chunk);
@@ -21,11 +21,11 @@ static CUresult take_alloc(size_t chunk, size_t *ret_bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	return touch(address, chunk);
+	return touch_memory(address, chunk);
 }
 
 // Rows of 4000 bytes: the pitch is larger than the width.
-static CUresult take_pitch(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_pitch(size_t chunk, size_t *ret_bytes)
 {
 	CUdeviceptr address;
 	size_t pitch = 4096, rows = chunk / pitch;
@@ -34,17 +34,18 @@ static CUresult take_pitch(size_t chunk, size_t *ret_bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = pitch * rows;
-	return touch(address, pitch * rows);
+	return touch_memory(address, pitch * rows);
 }
 
-static CUresult settle(CUdeviceptr address, size_t bytes)
+// The same in order of the default stream.
+static CUresult touch_in_stream(CUdeviceptr address, size_t bytes)
 {
 	CUresult result = setup.touch ? cuMemsetD8Async(address, 0x5a, bytes, NULL) : CUDA_SUCCESS;
 
 	return result != CUDA_SUCCESS ? result : cuStreamSynchronize(NULL);
 }
 
-static CUresult take_async(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_async(size_t chunk, size_t *ret_bytes)
 {
 	CUdeviceptr address;
 	CUresult result = cuMemAllocAsync(&address, chunk, NULL);
@@ -52,10 +53,10 @@ static CUresult take_async(size_t chunk, size_t *ret_bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	return settle(address, chunk);
+	return touch_in_stream(address, chunk);
 }
 
-static CUresult take_pool(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_pool(size_t chunk, size_t *ret_bytes)
 {
 	static CUmemoryPool pool;
 	CUdeviceptr address;
@@ -71,10 +72,10 @@ static CUresult take_pool(size_t chunk, size_t *ret_bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	return settle(address, chunk);
+	return touch_in_stream(address, chunk);
 }
 
-static CUresult map(CUmemGenericAllocationHandle handle, size_t bytes)
+static CUresult map_memory(CUmemGenericAllocationHandle handle, size_t bytes)
 {
 	CUdeviceptr address;
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device},
@@ -85,10 +86,10 @@ static CUresult map(CUmemGenericAllocationHandle handle, size_t bytes)
 		result = cuMemMap(address, bytes, 0, handle, 0);
 	if (result == CUDA_SUCCESS)
 		result = cuMemSetAccess(address, bytes, &access, 1);
-	return result == CUDA_SUCCESS ? touch(address, bytes) : result;
+	return result == CUDA_SUCCESS ? touch_memory(address, bytes) : result;
 }
 
-static CUresult create(size_t chunk, CUmemGenericAllocationHandle *ret_handle)
+static CUresult create_memory(size_t chunk, CUmemGenericAllocationHandle *ret_handle)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
@@ -97,42 +98,42 @@ static CUresult create(size_t chunk, CUmemGenericAllocationHandle *ret_handle)
 }
 
 // Physical memory that is never mapped.
-static CUresult take_create(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_create(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
-	CUresult result = create(chunk, &handle);
+	CUresult result = create_memory(chunk, &handle);
 
 	if (result == CUDA_SUCCESS)
 		*ret_bytes = chunk;
 	return result;
 }
 
-static CUresult take_vmm(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_vmm(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
-	CUresult result = create(chunk, &handle);
+	CUresult result = create_memory(chunk, &handle);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	return map(handle, chunk);
+	return map_memory(handle, chunk);
 }
 
-// Released while mapped: the mapping alone keeps the memory.
-static CUresult take_released(size_t chunk, size_t *ret_bytes)
+// The handle is released; the mapping alone keeps the memory.
+static CUresult allocate_by_released(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
-	CUresult result = create(chunk, &handle);
+	CUresult result = create_memory(chunk, &handle);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	result = map(handle, chunk);
+	result = map_memory(handle, chunk);
 	return result == CUDA_SUCCESS ? cuMemRelease(handle) : result;
 }
 
-// Exported and released, and never mapped: an open descriptor alone keeps the memory.
-static CUresult take_exported(size_t chunk, size_t *ret_bytes)
+// The handle is exported and released, and never mapped; the descriptor alone keeps the memory.
+static CUresult allocate_by_exported(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -148,21 +149,21 @@ static CUresult take_exported(size_t chunk, size_t *ret_bytes)
 	return result == CUDA_SUCCESS ? cuMemRelease(handle) : result;
 }
 
-static CUresult take_import(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_import(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
 	CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)setup.descriptor,
 		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
 	if (result == CUDA_SUCCESS)
-		result = map(handle, chunk); // the whole of it: the chunk is what was exported
+		result = map_memory(handle, chunk); // all of it: --chunk is the size of the exported memory
 	if (result == CUDA_SUCCESS)
 		*ret_bytes = chunk;
 	return result;
 }
 
 // Rows of 16 KiB.
-static CUresult take_array(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_array(size_t chunk, size_t *ret_bytes)
 {
 	CUarray array;
 	CUDA_ARRAY_DESCRIPTOR descriptor = {.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT,
@@ -174,8 +175,8 @@ static CUresult take_array(size_t chunk, size_t *ret_bytes)
 	return result;
 }
 
-// The levels of a mipmapped array sum up to 4/3 of the first.
-static CUresult take_mipmap(size_t chunk, size_t *ret_bytes)
+// The levels of a mipmapped array have 4/3 of the bytes of the first.
+static CUresult allocate_by_mipmap(size_t chunk, size_t *ret_bytes)
 {
 	CUmipmappedArray array;
 	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT,
@@ -187,8 +188,8 @@ static CUresult take_mipmap(size_t chunk, size_t *ret_bytes)
 	return result;
 }
 
-// A graph with one allocation that nothing frees; its memory comes when it is launched.
-static CUresult take_graph(size_t chunk, size_t *ret_bytes)
+// A graph with one allocation that is not freed. The launch allocates the memory.
+static CUresult allocate_by_graph(size_t chunk, size_t *ret_bytes)
 {
 	CUgraph graph;
 	CUgraphNode node;
@@ -211,10 +212,10 @@ static CUresult take_graph(size_t chunk, size_t *ret_bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	return touch(wanted.dptr, chunk);
+	return touch_memory(wanted.dptr, chunk);
 }
 
-static CUresult take_managed(size_t chunk, size_t *ret_bytes)
+static CUresult allocate_by_managed(size_t chunk, size_t *ret_bytes)
 {
 	CUdeviceptr address;
 	CUresult result = cuMemAllocManaged(&address, chunk, CU_MEM_ATTACH_GLOBAL);
@@ -222,23 +223,23 @@ static CUresult take_managed(size_t chunk, size_t *ret_bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*ret_bytes = chunk;
-	return touch(address, chunk);
+	return touch_memory(address, chunk);
 }
 
 static const struct route routes[] = {
-	{"alloc", "cuMemAlloc", take_alloc, 512},
-	{"pitch", "cuMemAllocPitch", take_pitch, 4096},
-	{"async", "cuMemAllocAsync from the default pool", take_async, 512},
-	{"pool", "cuMemAllocFromPoolAsync from a pool of its own", take_pool, 512},
-	{"create", "cuMemCreate, never mapped", take_create, 2 * MiB},
-	{"vmm", "cuMemCreate and cuMemMap", take_vmm, 2 * MiB},
-	{"released", "cuMemCreate, cuMemMap, then cuMemRelease", take_released, 2 * MiB},
-	{"exported", "cuMemCreate, an export to a descriptor, then cuMemRelease", take_exported, 2 * MiB},
-	{"import", "cuMemImportFromShareableHandle of --descriptor, again and again", take_import, 2 * MiB},
-	{"array", "cuArrayCreate", take_array, 16384},
-	{"mipmap", "cuMipmappedArrayCreate", take_mipmap, 256 * 1024},
-	{"graph", "an allocation node of a graph", take_graph, 512},
-	{"managed", "cuMemAllocManaged", take_managed, 4096},
+	{"alloc", "cuMemAlloc", allocate_by_alloc, 512},
+	{"pitch", "cuMemAllocPitch", allocate_by_pitch, 4096},
+	{"async", "cuMemAllocAsync from the default pool", allocate_by_async, 512},
+	{"pool", "cuMemAllocFromPoolAsync from a pool of its own", allocate_by_pool, 512},
+	{"create", "cuMemCreate, never mapped", allocate_by_create, 2 * MiB},
+	{"vmm", "cuMemCreate and cuMemMap", allocate_by_vmm, 2 * MiB},
+	{"released", "cuMemCreate, cuMemMap, then cuMemRelease", allocate_by_released, 2 * MiB},
+	{"exported", "cuMemCreate, an export to a descriptor, then cuMemRelease", allocate_by_exported, 2 * MiB},
+	{"import", "cuMemImportFromShareableHandle of --descriptor, again and again", allocate_by_import, 2 * MiB},
+	{"array", "cuArrayCreate", allocate_by_array, 16384},
+	{"mipmap", "cuMipmappedArrayCreate", allocate_by_mipmap, 256 * 1024},
+	{"graph", "an allocation node of a graph", allocate_by_graph, 512},
+	{"managed", "cuMemAllocManaged", allocate_by_managed, 4096},
 };
 
 const struct route *route_find(const char *name)

@@ -1,4 +1,4 @@
-// A tiled matrix product on the driver API: repeats it for some time, checks it against the host.
+// A tiled matrix product on the driver API: repeats it for some time, and compares it with the host's result.
 #include "example.h"
 #include "matmul_ptx.h"
 
@@ -11,8 +11,8 @@ static void usage(void)
 	       "--repeat times, compares with the host, prints the rate. Exit status 0 only if all was correct.\n");
 }
 
-// Small whole numbers: every sum is exact in a float, whatever its order.
-static float element(unsigned seed, size_t index)
+// Returns a small integer, so that every sum is exact in a float, in any order.
+static float make_element(unsigned seed, size_t index)
 {
 	uint32_t mixed = (uint32_t)index * 2654435761u + seed;
 
@@ -20,7 +20,7 @@ static float element(unsigned seed, size_t index)
 	return (float)(int)(mixed % 9) - 4;
 }
 
-// Rows of the product to compare: all of a small one, 32 spread over a large one.
+// Compares all rows of a small product, and 32 rows that are spread over a large one.
 static size_t count_wrong(const float *a, const float *b, const float *c, unsigned size)
 {
 	unsigned step = size <= 512 ? 1 : size / 32;
@@ -82,8 +82,8 @@ int main(int argc, char **argv)
 	if (!a || !b || !c)
 		give_up("no host memory for three matrices of %s", size_text(bytes));
 	for (size_t i = 0; i < (size_t)size * size; i++) {
-		a[i] = element(1, i);
-		b[i] = element(77, i);
+		a[i] = make_element(1, i);
+		b[i] = make_element(77, i);
 	}
 	open_device(options.device, NULL);
 	CUfunction kernel = load_kernel(matmul_ptx, "matmul");
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	unsigned long products = 0;
 	size_t wrong = 0;
 	double spent = 0, start = now();
-	// A few launches at a time, so that the clock is looked at often enough; each batch is checked.
+	// Batches of a few launches, so that the clock is read often enough. Each batch is checked.
 	do {
 		unsigned batch = options.repeat ? 1 : 4;
 		must(cuMemsetD8(device_c, 0xff, bytes), "cannot clear the result");

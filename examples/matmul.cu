@@ -1,4 +1,4 @@
-// C = A * B for square matrices of any size: tiles of TILE * TILE go through shared memory.
+// C = A * B for square matrices of any size: tiles of TILE * TILE elements are copied to shared memory.
 #define TILE 16
 
 extern "C" __global__ void matmul(const float *a, const float *b, float *c, unsigned size)

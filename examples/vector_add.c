@@ -1,4 +1,4 @@
-// The first CUDA program, on the driver API: adds two vectors and checks every element.
+// A first CUDA program on the driver API: adds two vectors and checks every element.
 #include "example.h"
 #include "vector_add_ptx.h"
 

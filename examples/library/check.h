@@ -1,4 +1,4 @@
-// Every call is checked: check(vg_device_get(0, &device));
+// Checks every call: check(vg_device_get(0, &device)). Any thread.
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// A process is taken off the GPU while it waits, and brought back: it has its memory again, at the same addresses, and
-// was not told.
+// Checkpoints a process while it waits, and restores it: its device memory is back at the same addresses. The process
+// does not take part in it.
 #include "check.h"
 
 #include <signal.h>
@@ -10,8 +10,8 @@
 enum { BYTES = 1 << 20 };
 static unsigned char pattern[BYTES], back[BYTES];
 
-// Another program in earnest: here a child, which starts CUDA after the fork.
-static int subject(int said, int told)
+// Usually another program; here a child, which starts CUDA after the fork.
+static int run_child(int said, int told)
 {
 	struct vg_memory_resource *pool;
 	struct vg_context *context;
@@ -36,7 +36,7 @@ static int subject(int said, int told)
 	return memcmp(pattern, back, BYTES) != 0;
 }
 
-static void say(struct vg_process *process)
+static void print_state(struct vg_process *process)
 {
 	enum vg_process_state state;
 
@@ -55,19 +55,19 @@ int main(void)
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0)
-		_exit(subject(said[1], told[0]));
+		_exit(run_child(said[1], told[0]));
 	close(said[1]);
 	if (read(said[0], &word, 1) != 1)
-		return 1; // the child has said why
+		return 1; // the child has printed the reason
 
 	check(vg_process_open(child, &process));
-	say(process);
+	print_state(process);
 	check(vg_process_lock(process, 10000));
 	check(vg_process_checkpoint(process));
-	say(process); // it holds no memory of the GPU now; criu could take the rest of it
+	print_state(process); // it has no device memory now; CRIU could dump it
 	check(vg_process_restore(process, NULL, 0));
 	check(vg_process_unlock(process));
-	say(process);
+	print_state(process);
 	vg_process_destroy(process);
 
 	if (write(told[1], &word, 1) != 1 || waitpid(child, &status, 0) != child)

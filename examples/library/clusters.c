@@ -1,5 +1,5 @@
-// Thread block clusters: groups of blocks that run at the same time on neighbouring multiprocessors. The grid counts
-// clusters; each block knows its number in its cluster, and here stores it.
+// Thread block clusters: groups of blocks that run at the same time on neighbouring multiprocessors. The grid is
+// given in clusters. Each block stores its rank in its cluster.
 #include "nvrtc.h"
 
 static const char source[] = "extern \"C\" __global__ void number(unsigned *numbers)\n"

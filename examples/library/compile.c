@@ -1,4 +1,4 @@
-// CUDA C++ that is compiled when the program runs: a template, a macro, and what the compiler says to a mistake.
+// Compiles CUDA C++ at run time: a template, a macro, and the compiler's log for an error.
 #include "nvrtc.h"
 
 static const char source[] = "template <typename T> __global__ void saxpy(T *y, const T *x, T a, unsigned count)\n"
@@ -18,7 +18,7 @@ static struct vg_object_code *compile(struct vg_device *device)
 	struct vg_object_code *code;
 
 	need_tool(VG_BACKEND_NVRTC);
-	// Without THREADS it is wrong: the error has the compiler's log.
+	// Without THREADS the compilation fails: the error contains the compiler's log.
 	check(vg_program_create(VG_SOURCE_CXX, source, strlen(source), &options, &program));
 	if (vg_program_compile(program, VG_CODE_PTX, &how, &code))
 		printf("%s\n", vg_last_error()->log);

@@ -1,5 +1,5 @@
-// A cooperative launch: all blocks of the grid are on the device at once, so that they may wait for each other. Each
-// thread adds 1 to a sum; then all blocks meet, and each finds the sum of all threads.
+// A cooperative launch: all blocks of the grid are on the device at once, so that they can wait for each other. Each
+// thread adds 1 to a sum; behind a barrier of all blocks, each block reads the sum of all threads.
 #include "nvrtc.h"
 
 static const char source[] = "// Waits until all blocks of the grid have come here.\n"
@@ -16,7 +16,8 @@ static const char source[] = "// Waits until all blocks of the grid have come he
 			     "	__syncthreads();\n"
 			     "}\n"
 			     "\n"
-			     "extern \"C\" __global__ void add_up(unsigned *arrived, unsigned *sum, unsigned *agreeing)\n"
+			     "extern \"C\" __global__\n"
+			     "void add_up(unsigned *arrived, unsigned *sum, unsigned *agreeing)\n"
 			     "{\n"
 			     "	atomicAdd(sum, 1);\n"
 			     "	meet(arrived);\n"
@@ -45,7 +46,7 @@ int main(void)
 	check(vg_stream_create(context, NULL, &stream));
 	struct vg_kernel *kernel = compile_kernel(device, source, "add_up");
 
-	// The most blocks that are on the device at once.
+	// The maximum number of blocks that are on the device at once.
 	check(vg_device_property(device, VG_DEVICE_MULTIPROCESSOR_COUNT, &multiprocessors));
 	check(vg_kernel_max_active_blocks(kernel, context, THREADS, 0, &per_multiprocessor));
 	unsigned blocks = per_multiprocessor * (unsigned)multiprocessors;

@@ -1,4 +1,4 @@
-// The GPUs, what they can do, and which of them reach each other's memory.
+// Prints the GPUs, their properties, and which of them can access each other's memory.
 //   devices [PROPERTY…]
 #include "check.h"
 

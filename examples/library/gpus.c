@@ -1,9 +1,9 @@
-// The machine's GPUs, who uses them and how they are, as nvidia-smi shows them: no CUDA context is made.
+// Prints the machine's GPUs, their state and the processes that use them, as nvidia-smi does, without a CUDA context.
 #include "check.h"
 
 #include <string.h>
 
-// Prints a figure, or "-" where the GPU does not tell it.
+// Prints a figure, or "-" if the GPU does not report it.
 static void print_figure(enum vg_status status, const char *name, long value, const char *unit)
 {
 	if (status == VG_OK)
@@ -23,7 +23,7 @@ static void print_processes(struct vg_gpu *gpu)
 	check(vg_gpu_processes(gpu, processes, 64, &count));
 	for (size_t i = 0; i < count; i++) {
 		if (vg_system_process_name(processes[i].pid, name, sizeof name))
-			strcpy(name, "?"); // it has ended, or is another user's
+			strcpy(name, "?"); // the process has ended, or belongs to another user
 		printf("  process %d (%s): ", (int)processes[i].pid, name);
 		if (processes[i].memory_known)
 			printf("%llu MiB\n", (unsigned long long)processes[i].memory >> 20);

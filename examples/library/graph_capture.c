@@ -1,5 +1,5 @@
-// A graph by capture: what is queued on a builder's stream becomes nodes, two branches run side by side, and a callback
-// tells the host. The graph is launched three times.
+// Captures a graph: the work queued on a builder's stream becomes nodes. Two branches run concurrently, and a callback
+// runs on the host. The graph is launched three times.
 #include "check.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-// Conditions in a captured graph: the Collatz sequence runs on the device alone. A kernel says whether there is a next
-// step, and whether the number is odd; the graph's loop and its two branches follow.
+// Conditions in a captured graph: the Collatz sequence runs on the device alone. A kernel sets the conditions: whether
+// there is a next step, and whether the number is odd. The graph's loop and its two branches depend on them.
 #include "nvrtc.h"
 
-// In source that is compiled at run time, the function has to be declared. Its first parameter is the condition.
+// Source that is compiled at run time has to declare the function. Its first parameter is the condition.
 static const char source[] =
 	"extern \"C\" __device__ void cudaGraphSetConditional(unsigned long long condition, unsigned value);\n"
 	"\n"
@@ -27,7 +27,7 @@ struct state {
 
 static const struct vg_launch_config one = {.size = sizeof one, .grid = {1}, .block = {1}};
 
-// A body of one launch.
+// Adds a body with one launch.
 static void fill_body(struct vg_graph_builder *body, struct vg_kernel *kernel, vg_address state)
 {
 	check(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
@@ -36,7 +36,8 @@ static void fill_body(struct vg_graph_builder *body, struct vg_kernel *kernel, v
 	vg_graph_builder_destroy(body);
 }
 
-static struct vg_graph_builder *capture(struct vg_context *context, struct vg_kernel *const kernels[4], vg_address state)
+static struct vg_graph_builder *capture(struct vg_context *context, struct vg_kernel *const kernels[4],
+					vg_address state)
 {
 	struct vg_graph_condition_options yes = {.size = sizeof yes, .assign_default = 1, .default_value = 1};
 	struct vg_graph_builder *builder, *loop, *if_odd, *if_even;
@@ -44,7 +45,7 @@ static struct vg_graph_builder *capture(struct vg_context *context, struct vg_ke
 
 	check(vg_graph_builder_create(context, &builder));
 	check(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-	check(vg_graph_builder_create_condition(builder, &yes, &again)); // every launch of the graph begins with 1
+	check(vg_graph_builder_create_condition(builder, &yes, &again)); // 1 at the start of every launch of the graph
 	check(vg_graph_builder_while_loop(builder, again, &loop));
 
 	check(vg_graph_builder_begin(loop, VG_GRAPH_CAPTURE_RELAXED));
@@ -85,7 +86,7 @@ int main(void)
 	struct vg_graph_builder *builder = capture(context, kernels, vg_buffer_address(buffer));
 	struct vg_graph *graph;
 	check(vg_graph_builder_complete(builder, NULL, &graph));
-	check(vg_graph_launch(graph, stream)); // once: the device does the rest
+	check(vg_graph_launch(graph, stream)); // one launch; the device runs all steps
 	check(vg_buffer_read(buffer, 0, &state, sizeof state, stream));
 	check(vg_stream_sync(stream));
 	for (; expected.number != 1; expected.steps++) {

@@ -1,5 +1,5 @@
-// A graph of nodes: memory of its own, and a loop on the device that ends when a kernel says so. One node of the
-// executable is then changed, and the graph runs again.
+// Builds a graph from nodes: an allocation, and a loop on the device whose condition a kernel sets. Then one node of
+// the executable graph is changed, and the graph runs again.
 #include "check.h"
 
 #include "graph_loop_ptx.h"
@@ -51,7 +51,7 @@ int main(void)
 	check(vg_graph_add_memcpy(definition, &loop, 1, &fetch, &read));
 	check(vg_graph_add_free(definition, &read, 1, value, NULL));
 	check(vg_graph_definition_instantiate(definition, NULL, &graph));
-	vg_kernel_destroy(kernel); // the graph keeps what it needs
+	vg_kernel_destroy(kernel); // the graph has a reference
 	vg_object_code_destroy(code);
 
 	check(vg_graph_launch(graph, stream));

@@ -1,6 +1,6 @@
 #include <cuda_runtime.h>
 
-// Halves *value, rounding up, and goes on while it is more than 1.
+// Halves *value, rounded up, and sets the condition while it is more than 1.
 extern "C" __global__ void halve(cudaGraphConditionalHandle again, unsigned *value, unsigned *steps)
 {
 	*value = (*value + 1) / 2;

@@ -1,5 +1,5 @@
-// Two halves of one GPU: SMs are split into groups, each gets a context of its own, and work on the one cannot slow the
-// other down. What remains stays with the primary context.
+// Splits the SMs of one GPU into two groups with a green context each: work in one does not slow down work in the
+// other. The remaining SMs stay with the primary context.
 #include "check.h"
 
 int main(void)
@@ -14,7 +14,7 @@ int main(void)
 	check(vg_device_sm_resource(device, &all));
 	printf("%u SMs, to be had in groups of at least %u\n", vg_sm_resource_count(all),
 	       vg_sm_resource_min_partition_size(all));
-	// Half of what can be shared out evenly: a group's size is a multiple of the smallest one's.
+	// A group's size is a multiple of the smallest possible one.
 	unsigned step = vg_sm_resource_min_partition_size(all);
 	check(vg_sm_resource_split_by_count(all, (int)(vg_sm_resource_count(all) / 2 / step * step), 0, 2, groups,
 					    &made, &rest));
@@ -31,11 +31,11 @@ int main(void)
 	}
 	printf("%u SMs remain\n", vg_sm_resource_count(rest));
 
-	// The streams are ordinary ones: kernels, copies and events go there, and one may wait for the other.
+	// These are ordinary streams, for kernels, copies and events. One may wait for the other.
 	check(vg_stream_wait_stream(streams[1], streams[0]));
 	check(vg_stream_sync(streams[1]));
 
-	for (int i = 0; i < 2; i++) { // in any order: what is needed stays
+	for (int i = 0; i < 2; i++) { // in any order: objects in use are kept
 		vg_context_destroy(contexts[i]);
 		vg_stream_destroy(streams[i]);
 		vg_sm_resource_destroy(groups[i]);

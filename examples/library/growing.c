@@ -1,4 +1,4 @@
-// A buffer that grows and keeps what is in it, without a copy; and one piece of memory at two addresses.
+// A buffer that grows without a copy and keeps its contents; and one allocation at two addresses.
 #include "check.h"
 
 enum { MIB = 1 << 20 };
@@ -16,7 +16,7 @@ static void grow(struct vg_device *device, struct vg_stream *stream)
 		check(vg_buffer_grow(buffer, 2 * vg_buffer_size(buffer), NULL, &larger));
 		printf("%zu MiB, %s\n", vg_buffer_size(larger) / MIB,
 		       vg_buffer_address(larger) == vg_buffer_address(buffer) ? "at the same address" : "elsewhere");
-		vg_buffer_destroy(buffer); // after the work of its stream
+		vg_buffer_destroy(buffer); // when the work of its stream has ended
 		buffer = larger;
 	}
 	check(vg_buffer_read(buffer, 2 * MIB - 4, &word, 4, stream));
@@ -27,7 +27,7 @@ static void grow(struct vg_device *device, struct vg_stream *stream)
 	vg_memory_resource_destroy(resource);
 }
 
-// A ring: what is written past its end is at its beginning, since both are the same memory.
+// A ring buffer: a write beyond its end is visible at its beginning, because both are the same memory.
 static unsigned wrap_around(struct vg_device *device, struct vg_stream *stream)
 {
 	static const char text[] = "around the corner";

@@ -1,8 +1,8 @@
-// Beside another library that works with whatever context is current to the thread: ours is put there for it and taken
-// away again, and its stream is used from here without being owned.
+// Interoperates with another library that uses the thread's current context: makes ours current for it, restores the
+// old one, and uses the library's stream without owning it.
 #include "check.h"
 
-// Stands for the other library: it uses the current context, and gives us a stream of its own.
+// Stands for the other library: it uses the current context, and returns its own stream.
 static struct vg_stream *its_stream;
 
 static struct CUstream_st *other_library_begin(struct vg_context *context)

@@ -1,4 +1,4 @@
-// Two sources become one by link-time optimisation; the second time, a cache on disk has what the compiler made.
+// Links two sources with link-time optimisation. The second time, the result comes from a cache on disk.
 #include "nvrtc.h"
 
 static const char caller[] = "extern __device__ int forty(int);\n"

@@ -1,5 +1,5 @@
 // Managed memory: the host and the device use it at the same address, without copies. Advice tells the driver where it
-// is used; prefetching moves it before it is needed.
+// is used; a prefetch moves it before it is needed.
 #include "nvrtc.h"
 
 enum { COUNT = 1 << 20 };
@@ -33,9 +33,9 @@ int main(void)
 	struct vg_kernel *kernel = compile_kernel(device, source, "increase");
 	check(vg_object_code_managed(vg_kernel_code(kernel), context, "values", &address, &size));
 	check(vg_buffer_borrow(address, size, NULL, &buffer)); // as a buffer, for advice and moves
-	float *values = (float *)(uintptr_t)address;	       // and for the host
+	float *values = (float *)(uintptr_t)address;	       // for the host
 
-	// It belongs on the device, and the host reads and writes it there without moving it.
+	// Its preferred location is the device; the host reads and writes it there without migration.
 	check(vg_buffer_set_preferred_location(buffer, on_device));
 	check(vg_buffer_set_accessed_by(buffer, on_host, 1));
 	check(vg_buffer_preferred_location(buffer, &preferred));
@@ -44,10 +44,10 @@ int main(void)
 
 	for (int i = 0; i < COUNT; i++)
 		values[i] = (float)(i % 1000);
-	check(vg_buffers_prefetch(&buffer, 1, &on_device, 1, stream)); // while the host does something else
+	check(vg_buffers_prefetch(&buffer, 1, &on_device, 1, stream)); // asynchronously
 	check(vg_launch(stream, &config, kernel, VG_ARGUMENTS(0.5f)));
 	check(vg_buffers_prefetch(&buffer, 1, &on_host, 1, stream));
-	check(vg_stream_sync(stream)); // until then the values are the device's
+	check(vg_stream_sync(stream)); // until then only the device may use the values
 	for (int i = 0; i < COUNT; i++)
 		wrong += values[i] != (float)(i % 1000) + 0.5f;
 

@@ -1,12 +1,12 @@
-// Work that is not for a certain virtual GPU: the balancer chooses one, and gives the arguments their addresses when
-// that is about to run it. What it moved, and why, it tells in a log.
+// Work without a certain virtual GPU: the balancer chooses one, and a callback sets the arguments' addresses before it
+// runs the work. A log has the work that the balancer moved, and why.
 #include "check.h"
 
 enum { TENANTS = 2, PIECES = 40, COUNT = 2000 };
 
 struct tenant {
 	struct vg_virtual_gpu *vgpu;
-	vg_address results; // PIECES times COUNT numbers: a row for each piece, wherever it goes
+	vg_address results; // PIECES times COUNT numbers: a row for each piece of work
 	int pieces;
 };
 
@@ -16,7 +16,7 @@ struct piece {
 	int number;
 };
 
-// Arguments of the built-in kernel "fill": where, what, how many. The last two are the same anywhere and are there.
+// Arguments of the built-in kernel "fill": address, value, count. Only the address depends on the virtual GPU.
 static enum vg_status bind_piece(void *user, struct vg_virtual_gpu *vgpu, void *const *values, size_t count)
 {
 	struct piece *piece = user;
@@ -31,12 +31,12 @@ static enum vg_status bind_piece(void *user, struct vg_virtual_gpu *vgpu, void *
 	return VG_OK;
 }
 
-static void submit(struct vg_balancer *balancer, struct piece *piece)
+static void submit_piece(struct vg_balancer *balancer, struct piece *piece)
 {
 	float value = (float)piece->number;
 	uint64_t count = COUNT;
 	const struct vg_argument arguments[] = {
-		{.size = sizeof(vg_address)}, VG_ARGUMENT(value), VG_ARGUMENT(count)}; // no value: bind_piece() has it
+		{.size = sizeof(vg_address)}, VG_ARGUMENT(value), VG_ARGUMENT(count)}; // bind_piece() sets the address
 	const struct vg_balanced_work work = {.size = sizeof work,
 					      .kernel = "fill",
 					      .config = {.grid = {4}, .block = {128}},
@@ -48,7 +48,7 @@ static void submit(struct vg_balancer *balancer, struct piece *piece)
 	check(vg_balancer_execute(balancer, &work, &piece->balanced));
 }
 
-static int wrong(const struct piece *piece)
+static int count_wrong(const struct piece *piece)
 {
 	static float row[COUNT];
 	int bad = 0;
@@ -88,17 +88,17 @@ int main(void)
 		check(vg_virtual_gpu_create(manager, &options, &tenants[i].vgpu));
 		check(vg_virtual_gpu_allocate(tenants[i].vgpu, PIECES * COUNT * sizeof(float), 0, &tenants[i].results));
 	}
-	check(vg_balancer_create(&manager, 1, NULL, &balancer)); // to the least loaded, for its share
+	check(vg_balancer_create(&manager, 1, NULL, &balancer)); // chooses the least loaded for its compute share
 
 	for (int i = 0; i < PIECES; i++) {
 		pieces[i] = (struct piece){.tenants = tenants, .number = i};
-		submit(balancer, &pieces[i]);
+		submit_piece(balancer, &pieces[i]);
 	}
 	for (int i = 0; i < PIECES; i++) {
 		check(vg_balanced_wait(pieces[i].balanced, 0));
 		vg_balanced_destroy(pieces[i].balanced);
 		pieces[i].chosen->pieces++;
-		bad += wrong(&pieces[i]);
+		bad += count_wrong(&pieces[i]);
 	}
 	show_log(balancer);
 	vg_balancer_destroy(balancer);

@@ -1,4 +1,4 @@
-// A virtual GPU of 1 GiB with two streams, and a kernel of the program's own on both of them. What goes beyond the
+// A virtual GPU of 1 GiB with two streams, and a kernel of the program on both of them. An allocation beyond the
 // limit is refused, and the work goes on.
 #include "check.h"
 #include "manager_basic_ptx.h"
@@ -11,9 +11,9 @@ static void take_power(struct vg_virtual_gpu *vgpu, vg_address from, vg_address 
 				     .kernel = "power",
 				     .stream = stream,
 				     .config = {.grid = {8}, .block = {128}},
-				     .arguments = VG_ARGUMENTS(from, to, (unsigned)COUNT, exponent)}; // and how many
+				     .arguments = VG_ARGUMENTS(from, to, (unsigned)COUNT, exponent)};
 
-	check(vg_virtual_gpu_execute(vgpu, &work, NULL)); // the values are copied
+	check(vg_virtual_gpu_execute(vgpu, &work, NULL)); // copies the values
 }
 
 int main(void)
@@ -45,14 +45,14 @@ int main(void)
 	for (int i = 0; i < COUNT; i++)
 		x[i] = (float)(i % 100);
 	check(vg_virtual_gpu_write(vgpu, from, x, sizeof x));
-	take_power(vgpu, from, to[0], 2, 0); // the streams have no order between each other
+	take_power(vgpu, from, to[0], 2, 0); // the two streams are not ordered
 	take_power(vgpu, from, to[1], 3, 1);
 	check(vg_virtual_gpu_sync(vgpu, 0, 0));
 	check(vg_virtual_gpu_sync(vgpu, 1, 0));
 	check(vg_virtual_gpu_read(vgpu, squares, to[0], sizeof squares));
 	check(vg_virtual_gpu_read(vgpu, cubes, to[1], sizeof cubes));
 
-	vg_virtual_gpu_destroy(vgpu); // with what is allocated in it
+	vg_virtual_gpu_destroy(vgpu); // with its allocations
 	vg_manager_destroy(manager);
 	int wrong = 0;
 	for (int i = 0; i < COUNT; i++)

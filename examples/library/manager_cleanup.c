@@ -1,10 +1,10 @@
-// Nothing is left behind, whatever way a function ends: what the cleanup attribute of gcc and clang is for. It does for
-// C what a destructor does for C++.
+// Releases everything on every way out of a function, with the cleanup attribute of gcc and clang. It is for C what a
+// destructor is for C++.
 #include "check.h"
 
 static void drop_manager(struct vg_manager **manager)
 {
-	vg_manager_destroy(*manager); // NULL is fine
+	vg_manager_destroy(*manager); // NULL is allowed
 }
 
 static void drop_vgpu(struct vg_virtual_gpu **vgpu)
@@ -14,7 +14,7 @@ static void drop_vgpu(struct vg_virtual_gpu **vgpu)
 
 #define OWNED(drop) __attribute__((cleanup(drop)))
 
-// Memory of a vGPU, as long as it is in scope.
+// Memory of a vGPU that is freed at the end of its scope.
 struct block {
 	struct vg_virtual_gpu *vgpu;
 	vg_address address;
@@ -26,7 +26,7 @@ static void drop_block(struct block *block)
 		fprintf(stderr, "%s\n", vg_last_error()->text);
 }
 
-// In a vGPU of its own, which goes with all that is in it on each of the four ways out.
+// Works in its own vGPU, which is destroyed with its contents on each of the four ways out.
 static enum vg_status serve(struct vg_manager *manager, size_t bytes)
 {
 	const struct vg_virtual_gpu_options options = {.size = sizeof options, .memory_limit = 64 << 20};
@@ -54,7 +54,7 @@ int main(void)
 	check(vg_device_get(0, &device));
 	check(vg_manager_create(device, NULL, &manager));
 	check(serve(manager, 8 << 20));
-	enum vg_status refused = serve(manager, 80 << 20); // more than the limit: ends in the middle
+	enum vg_status refused = serve(manager, 80 << 20); // more than the limit: returns early
 	printf("%s\n", vg_last_error()->text);
 	check(vg_manager_info(manager, &info));
 	printf("manager_cleanup: %u virtual GPUs and %llu bytes are left\n", info.virtual_gpus,

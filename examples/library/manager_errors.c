@@ -1,13 +1,13 @@
-// Errors as a program handles them: the status decides what to do, the last error says why. What was refused has
-// changed nothing, so that the program can try something else.
+// Handles errors: the status decides what to do, the last error has the reason. A refused call changes nothing, so the
+// program can try something else.
 #include "check.h"
 
 enum { LIMIT = 32 << 20 };
 
 static int unexpected;
 
-// For refusals that are expected here: prints the sentence, and counts what is not as expected.
-static void refused(enum vg_status status, enum vg_status expected)
+// For refusals that are expected here: prints the message, and counts unexpected results.
+static void expect_refusal(enum vg_status status, enum vg_status expected)
 {
 	const struct vg_error *error = vg_last_error();
 
@@ -16,7 +16,7 @@ static void refused(enum vg_status status, enum vg_status expected)
 	unexpected += status != expected || !error->text[0];
 }
 
-// As much as there is, where less will do: the refusal says how much that is.
+// Allocates as much as is available, if less is enough: the refusal reports how much that is.
 static enum vg_status allocate_up_to(struct vg_virtual_gpu *vgpu, size_t want, size_t *ret_size,
 				     vg_address *ret_address)
 {
@@ -33,8 +33,8 @@ static enum vg_status allocate_up_to(struct vg_virtual_gpu *vgpu, size_t want, s
 	}
 }
 
-// One place to leave from: NULL and 0 are fine to destroy, and the error of the call that failed stays the last one.
-static enum vg_status work(struct vg_manager *manager)
+// One exit for all errors: NULL and 0 may be destroyed, and the error of the failed call stays the last one.
+static enum vg_status run_work(struct vg_manager *manager)
 {
 	const struct vg_virtual_gpu_options options = {.size = sizeof options, .id = 7, .memory_limit = LIMIT};
 	struct vg_execution *execution = NULL;
@@ -55,18 +55,18 @@ static enum vg_status work(struct vg_manager *manager)
 			       .kernel = "fil",
 			       .config = {.grid = {1}, .block = {128}},
 			       .arguments = VG_ARGUMENTS(block, value, (uint64_t)1000)}; // and argument_count
-	refused(vg_virtual_gpu_execute(vgpu, &fill, NULL), VG_NOT_FOUND);
+	expect_refusal(vg_virtual_gpu_execute(vgpu, &fill, NULL), VG_NOT_FOUND);
 	fill.kernel = "fill";
 	fill.argument_count = 2;
-	refused(vg_virtual_gpu_execute(vgpu, &fill, NULL), VG_INVALID);
+	expect_refusal(vg_virtual_gpu_execute(vgpu, &fill, NULL), VG_INVALID);
 	fill.argument_count = 3;
 	status = vg_virtual_gpu_execute(vgpu, &fill, &execution);
 	if (status)
 		goto done;
-	status = vg_execution_wait(execution, 10); // a kernel's own failure comes out here
+	status = vg_execution_wait(execution, 10); // returns the error of a kernel that failed
 	if (status)
 		goto done;
-	refused(vg_virtual_gpu_read(vgpu, &value, block + size - 2, sizeof value), VG_BOUNDS);
+	expect_refusal(vg_virtual_gpu_read(vgpu, &value, block + size - 2, sizeof value), VG_BOUNDS);
 	status = vg_virtual_gpu_read(vgpu, &value, block + 999 * sizeof value, sizeof value);
 	if (status == VG_OK && value != 2)
 		unexpected++;
@@ -85,12 +85,12 @@ int main(void)
 
 	check(vg_device_get(0, &device));
 	check(vg_manager_create(device, NULL, &manager));
-	refused(vg_virtual_gpu_create(manager, &wrong, &vgpu), VG_INVALID);
+	expect_refusal(vg_virtual_gpu_create(manager, &wrong, &vgpu), VG_INVALID);
 	wrong.compute_share = 0;
 	wrong.memory_limit = UINT64_MAX;
-	refused(vg_virtual_gpu_create(manager, &wrong, &vgpu), VG_LIMIT);
-	refused(vg_manager_find(manager, 7, &vgpu), VG_NOT_FOUND);
-	check(work(manager));
+	expect_refusal(vg_virtual_gpu_create(manager, &wrong, &vgpu), VG_LIMIT);
+	expect_refusal(vg_manager_find(manager, 7, &vgpu), VG_NOT_FOUND);
+	check(run_work(manager));
 	vg_manager_destroy(manager);
 	printf("manager_errors: %d refusals were not as expected\n", unexpected);
 	return unexpected != 0;

@@ -1,4 +1,4 @@
-// What the library has to say, at the level that the program chooses: manager_log [error|warning|info|debug].
+// Prints the library's log at a level of choice: manager_log [error|warning|info|debug].
 #include "check.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@ static const char *const levels[] = {"error", "warning", "info", "debug"};
 static atomic_int lines[4];
 static enum vg_log_level chosen = VG_LOG_DEBUG;
 
-// From any thread of the library's, with no lock held.
+// Called from any thread of the library, without a lock.
 static void log_line(void *user, enum vg_log_level level, const char *text)
 {
 	(void)user;
@@ -39,10 +39,10 @@ int main(int argc, char **argv)
 	check(vg_virtual_gpu_create(manager, &one, &vgpu));
 	check(vg_virtual_gpu_allocate(vgpu, 1 << 20, 0, &block));
 	check(vg_virtual_gpu_set(vgpu, block, 1, 1 << 20));
-	// Samples are lines of the level debug; this waits for two of them.
+	// Samples are logged at the level debug; this waits for two of them.
 	for (int i = 0; i < 2000 && atomic_load(&lines[VG_LOG_DEBUG]) < 2; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-	vg_virtual_gpu_destroy(vgpu); // with a block in it, which is worth a line
+	vg_virtual_gpu_destroy(vgpu); // it still has a block, which is logged
 	vg_monitor_destroy(monitor);
 	vg_manager_destroy(manager);
 	vg_log_set(NULL, NULL);

@@ -1,5 +1,5 @@
-// Holes in the memory of two spaces, and what becomes of them: defragmentation gives empty pages back and leaves every
-// address as it is; compaction moves the blocks that are held by movable handles. Contents stay what they were.
+// Reduces the fragmentation of two memory spaces: defragmentation returns empty pages to the device and keeps every
+// address; compaction moves the blocks of movable handles. The contents do not change.
 #include "check.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@ enum { MIB = 1 << 20, BLOCKS = 10, MOVABLE = 12, MOVABLE_SIZE = 640 << 10 };
 
 static char bytes[MIB];
 
-// Every block holds a letter of its own.
-static int holds(struct vg_memory_space *space, vg_address address, size_t size, char letter)
+// Every block contains its own letter.
+static int check_contents(struct vg_memory_space *space, vg_address address, size_t size, char letter)
 {
 	check(vg_memory_space_read(space, bytes, address, size));
 	for (size_t i = 0; i < size; i++)
@@ -18,7 +18,7 @@ static int holds(struct vg_memory_space *space, vg_address address, size_t size,
 	return 1;
 }
 
-static void show(struct vg_memory_space *space, const char *when)
+static void print_space(struct vg_memory_space *space, const char *when)
 {
 	struct vg_memory_space_info info;
 
@@ -27,7 +27,7 @@ static void show(struct vg_memory_space *space, const char *when)
 	       100 * info.fragmentation, 100 * info.padding_waste, info.blocks, info.pages);
 }
 
-static void take(struct vg_memory_space *space, vg_address *blocks, int count, size_t size)
+static void allocate_blocks(struct vg_memory_space *space, vg_address *blocks, int count, size_t size)
 {
 	for (int i = 0; i < count; i++) {
 		check(vg_memory_space_allocate(space, size, 4096, &blocks[i]));
@@ -35,22 +35,22 @@ static void take(struct vg_memory_space *space, vg_address *blocks, int count, s
 	}
 }
 
-static void give(struct vg_memory_space *space, vg_address *block)
+static void free_block(struct vg_memory_space *space, vg_address *block)
 {
 	check(vg_memory_space_free(space, *block));
 	*block = 0;
 }
 
-// Every second one of the first five, and of many blocks two neighbours, which empties a page.
+// Frees every second of the first five, and two adjacent ones of many blocks, which empties a page.
 static void make_holes(struct vg_memory_space *space, vg_address *blocks, int count)
 {
 	for (int i = 0; i < 5; i += 2)
-		give(space, &blocks[i]);
+		free_block(space, &blocks[i]);
 	for (int i = 6; i < 8 && i < count; i++)
-		give(space, &blocks[i]);
+		free_block(space, &blocks[i]);
 }
 
-// What went back to the device is no longer free in the space: there is less of it, and the rest may be more scattered.
+// Returned pages are no longer free memory of the space: there is less of it, and the rest may be more fragmented.
 static void defragment(struct vg_memory_space *space)
 {
 	struct vg_defragment_result result;
@@ -59,7 +59,7 @@ static void defragment(struct vg_memory_space *space)
 	printf("defragmented: %zu pages back, %zu ranges joined\n", result.pages_returned, result.ranges_joined);
 }
 
-// What is left of them is what was put there; then they go.
+// Checks the contents of the remaining blocks, and frees them.
 static int check_and_free(struct vg_memory_space *space, vg_address *blocks, int count, size_t size)
 {
 	int wrong = 0;
@@ -67,7 +67,7 @@ static int check_and_free(struct vg_memory_space *space, vg_address *blocks, int
 	for (int i = 0; i < count; i++) {
 		if (!blocks[i])
 			continue;
-		wrong += !holds(space, blocks[i], size, (char)('a' + i));
+		wrong += !check_contents(space, blocks[i], size, (char)('a' + i));
 		check(vg_memory_space_free(space, blocks[i]));
 	}
 	return wrong;
@@ -82,21 +82,21 @@ static int compact(struct vg_memory_space *space)
 
 	for (int i = 0; i < MOVABLE; i++) {
 		check(vg_movable_block_create(space, MOVABLE_SIZE, &blocks[i]));
-		check(vg_movable_block_pin(blocks[i], &address)); // has an address, until it is unpinned
+		check(vg_movable_block_pin(blocks[i], &address)); // the address is valid until it is unpinned
 		check(vg_memory_space_set(space, address, 'A' + i, MOVABLE_SIZE));
 		check(vg_movable_block_unpin(blocks[i]));
 	}
 	for (int i = 0; i < MOVABLE; i++)
 		if (i % 3)
 			vg_movable_block_destroy(blocks[i]);
-	show(space, "before compaction:");
+	print_space(space, "before compaction:");
 	check(vg_memory_space_compact(space, NULL, &result));
 	printf("compacted: %zu blocks moved, %llu bytes copied, %llu given back\n", result.blocks_moved,
 	       (unsigned long long)result.bytes_moved, (unsigned long long)result.bytes_returned);
-	show(space, "after compaction:");
+	print_space(space, "after compaction:");
 	for (int i = 0; i < MOVABLE; i += 3) {
 		check(vg_movable_block_pin(blocks[i], &address));
-		wrong += !holds(space, address, MOVABLE_SIZE, (char)('A' + i));
+		wrong += !check_contents(space, address, MOVABLE_SIZE, (char)('A' + i));
 		check(vg_movable_block_unpin(blocks[i]));
 		vg_movable_block_destroy(blocks[i]);
 	}
@@ -105,7 +105,7 @@ static int compact(struct vg_memory_space *space)
 
 int main(void)
 {
-	// Asked for here; automatically it is done by the call that frees, where the threshold is passed.
+	// Called here; automatically, the call that frees does it when the threshold is passed.
 	struct vg_memory_space_options options = {.size = sizeof options,
 						  .limit = 4ull << 30,
 						  .defragmentation_threshold = 0.3,
@@ -121,18 +121,18 @@ int main(void)
 	options.limit = 2ull << 30;
 	check(vg_memory_space_create(context, &options, &second));
 
-	take(first, first_blocks, BLOCKS, MIB);
-	take(second, second_blocks, BLOCKS / 2, MIB / 2);
-	show(first, "space 1, full:");
-	show(second, "space 2, full:");
+	allocate_blocks(first, first_blocks, BLOCKS, MIB);
+	allocate_blocks(second, second_blocks, BLOCKS / 2, MIB / 2);
+	print_space(first, "space 1, full:");
+	print_space(second, "space 2, full:");
 	make_holes(first, first_blocks, BLOCKS);
 	make_holes(second, second_blocks, BLOCKS / 2);
-	show(first, "space 1, with holes:");
-	show(second, "space 2, with holes:");
+	print_space(first, "space 1, with holes:");
+	print_space(second, "space 2, with holes:");
 	defragment(first);
 	defragment(second);
-	show(first, "space 1, defragmented:");
-	show(second, "space 2, defragmented:");
+	print_space(first, "space 1, defragmented:");
+	print_space(second, "space 2, defragmented:");
 	int wrong = check_and_free(first, first_blocks, BLOCKS, MIB);
 	wrong += check_and_free(second, second_blocks, BLOCKS / 2, MIB / 2);
 	wrong += compact(first);

@@ -1,5 +1,5 @@
-// A virtual GPU that is watched: a callback where more than 80 % of its memory is in use and another where it is well
-// below again, the history, and what the program can ask at any time.
+// Monitors a virtual GPU: a callback when more than 80 % of its memory is in use, another when it is well below again,
+// the history, and queries at any time.
 #include "check.h"
 
 #include <pthread.h>
@@ -13,8 +13,8 @@ struct alarms {
 	int warnings, all_clear;
 };
 
-// In the monitor's thread: short, and nothing but a note for the program.
-static void noticed(void *user, const struct vg_watch_event *event)
+// Called in the monitor's thread: must be short, so it only stores a note for the program.
+static void note_alarm(void *user, const struct vg_watch_event *event)
 {
 	struct alarms *alarms = user;
 
@@ -26,7 +26,7 @@ static void noticed(void *user, const struct vg_watch_event *event)
 	pthread_mutex_unlock(&alarms->mutex);
 }
 
-static void await(struct alarms *alarms, const int *count)
+static void wait_for_alarms(struct alarms *alarms, const int *count)
 {
 	struct timespec end;
 	int late = 0;
@@ -53,7 +53,7 @@ static size_t show_history(struct vg_monitor *monitor, int id)
 		const struct vg_metric *compute = &samples[i].compute_utilization;
 		printf("%6.1f ms: memory %3.0f %%, computing ", (double)(samples[i].time_ns - samples[0].time_ns) / 1e6,
 		       100 * samples[i].memory_utilization.value);
-		if (compute->known) // what is not known is not 0
+		if (compute->known) // unknown is not 0
 			printf("%.0f %%\n", 100 * compute->value);
 		else
 			printf("unknown\n");
@@ -72,7 +72,7 @@ int main(void)
 				       .side = VG_WATCH_ABOVE,
 				       .threshold = 0.8,
 				       .hysteresis = 0.1,
-				       .callback = noticed,
+				       .callback = note_alarm,
 				       .user = &alarms};
 	struct vg_virtual_gpu_info info;
 	struct vg_virtual_gpu *vgpu;
@@ -90,20 +90,20 @@ int main(void)
 	check(vg_monitor_watch(monitor, &watch, &id));
 
 	check(vg_virtual_gpu_allocate(vgpu, 18 * PAGE, 0, &most));
-	await(&alarms, &alarms.warnings);
-	check(vg_virtual_gpu_info(vgpu, &info)); // the same, asked for
+	wait_for_alarms(&alarms, &alarms.warnings);
+	check(vg_virtual_gpu_info(vgpu, &info)); // the same by a query
 	if (info.memory_utilization > 0.8)
 		printf("%s has %.0f %% of its memory in use\n", info.name, 100 * info.memory_utilization);
 	check(vg_virtual_gpu_free(vgpu, most));
 	check(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu),
-					 NULL)); // empty pages, which else stay for the next block
-	await(&alarms, &alarms.all_clear);
+					 NULL)); // returns empty pages, which otherwise stay for the next block
+	wait_for_alarms(&alarms, &alarms.all_clear);
 
 	size_t samples = show_history(monitor, info.id);
 	check(vg_monitor_json(monitor, &json));
 	printf("%.72s…\n", json);
 	free(json);
-	vg_monitor_destroy(monitor); // no callback comes after this
+	vg_monitor_destroy(monitor); // no callback after this
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
 	printf("manager_monitoring: %d warning, %d all clear, %zu samples\n", alarms.warnings, alarms.all_clear,

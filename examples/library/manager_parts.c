@@ -1,4 +1,5 @@
-// The parts of the manager by themselves: a memory space, a scheduler with a compute unit, and a kernel by its name.
+// The parts of the manager without the manager: a memory space, a scheduler with a compute unit, and a kernel by its
+// name.
 #include "check.h"
 #include "numbers.h"
 
@@ -6,7 +7,8 @@ enum { M = 33, N = 29, K = 31 };
 
 static struct vg_memory_space *create_space(struct vg_context *context)
 {
-	// The page size is rounded up to what the device has; addresses are there at once, memory when it is used.
+	// The page size is rounded up to what the device has; addresses are reserved at once, memory is mapped when it
+	// is used.
 	const struct vg_memory_space_options options = {.size = sizeof options, .limit = 4ull << 30, .page_size = 4096};
 	struct vg_memory_space_info info;
 	struct vg_memory_space *space;
@@ -17,7 +19,7 @@ static struct vg_memory_space *create_space(struct vg_context *context)
 	return space;
 }
 
-static vg_address put(struct vg_memory_space *space, const float *values, size_t bytes)
+static vg_address store_values(struct vg_memory_space *space, const float *values, size_t bytes)
 {
 	vg_address address;
 
@@ -41,11 +43,12 @@ int main(void)
 	check(vg_context_primary(device, &context));
 	space = create_space(context);
 	check(vg_compute_create(device, &scheduler, &compute));
-	check(vg_compute_unit_create(compute, &half, &unit)); // four of eight units: half of the device
+	check(vg_compute_unit_create(compute, &half, &unit)); // four of eight: half of the device
 
 	small_numbers(a, M * K, 3);
 	small_numbers(b, K * N, 5);
-	vg_address from_a = put(space, a, sizeof a), from_b = put(space, b, sizeof b), to = put(space, c, sizeof c);
+	vg_address from_a = store_values(space, a, sizeof a), from_b = store_values(space, b, sizeof b);
+	vg_address to = store_values(space, c, sizeof c);
 	uint64_t m = M, n = N, k = K;
 	const struct vg_work work = {.size = sizeof work,
 				     .kernel = "matrix_multiply",
@@ -57,7 +60,7 @@ int main(void)
 
 	vg_compute_unit_destroy(unit);
 	vg_compute_destroy(compute);
-	vg_memory_space_destroy(space); // frees what is left in it
+	vg_memory_space_destroy(space); // frees its blocks
 	vg_context_destroy(context);
 	size_t wrong = wrong_elements(a, b, c, M, N, K);
 	printf("manager_parts: %zu of %d elements are wrong\n", wrong, M * N);

@@ -1,5 +1,5 @@
-// Where the time goes: of each piece of work how long it waited, how long the GPU was at it, and how long the program
-// saw it take; of the virtual GPU how much of its time and memory is in use.
+// Profiles work: for each piece how long it waited, how long the GPU ran it, and how long it took for the program; for
+// the virtual GPU how much of its time and memory is in use.
 #include "check.h"
 #include "numbers.h"
 
@@ -36,7 +36,7 @@ static void profile(struct vg_virtual_gpu *vgpu, const struct vg_matrix_multiply
 		printf("the GPU's time was not measured\n");
 }
 
-// Of the last interval that has ended: until there is one, nothing is known.
+// Prints figures of the last complete interval. Before the first one they are unknown.
 static void show_utilization(struct vg_virtual_gpu *vgpu, const struct vg_matrix_multiply *product)
 {
 	struct vg_virtual_gpu_info info;
@@ -74,7 +74,7 @@ int main(void)
 	check(vg_virtual_gpu_write(vgpu, product.a, a, sizeof a));
 	check(vg_virtual_gpu_write(vgpu, product.b, b, sizeof b));
 
-	for (int run = 0; run < RUNS; run++) // the first one also loads code and chooses an algorithm
+	for (int run = 0; run < RUNS; run++) // the first run also loads code and chooses an algorithm
 		profile(vgpu, &product);
 	show_utilization(vgpu, &product);
 

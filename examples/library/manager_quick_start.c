@@ -18,7 +18,7 @@ int main(void)
 
 	check(vg_device_get(0, &device));
 	check(vg_manager_create(device, &all, &manager));
-	check(vg_virtual_gpu_create(manager, &one, &vgpu)); // takes nothing of the device's memory
+	check(vg_virtual_gpu_create(manager, &one, &vgpu)); // allocates no device memory
 
 	small_numbers(a, M * K, 3);
 	small_numbers(b, K * N, 5);

@@ -1,6 +1,6 @@
 // Three tenants in three threads, with 40, 30 and 30 % of the GPU and limits of 2, 1 and 1 GiB. Each keeps its virtual
-// GPU busy with matrix products for a while and checks them; then they compare what they were given with what they have
-// got. One of them asks for more memory than it may have, which is its own affair.
+// GPU busy with matrix products for a while and checks them. Then the program compares their compute shares with the
+// time that they got. One tenant exceeds its memory limit, which does not affect the others.
 #include "check.h"
 #include "numbers.h"
 
@@ -46,8 +46,8 @@ static struct vg_execution *multiply(struct tenant *tenant, unsigned stream)
 	return execution;
 }
 
-// Waits for it; gives the GPU time that it took, or 0 where that is not known.
-static double finish(struct vg_execution *execution)
+// Waits for an execution. Returns its GPU time, or 0 if that is unknown.
+static double wait_and_measure(struct vg_execution *execution)
 {
 	struct vg_execution_info info;
 
@@ -57,12 +57,12 @@ static double finish(struct vg_execution *execution)
 	return info.gpu_ns_known ? (double)info.gpu_ns * 1e-9 : 0;
 }
 
-// As many repetitions as take the GPU about 5 ms: on a fast one the next work is queued before the last has ended.
+// Finds how many repetitions take the GPU about 5 ms, so that the next work is queued before the last has ended.
 static void measure(struct tenant *tenant)
 {
 	tenant->repeat = 1;
-	finish(multiply(tenant, 0)); // the first launch loads the kernel
-	double seconds = finish(multiply(tenant, 0));
+	wait_and_measure(multiply(tenant, 0)); // the first launch loads the kernel
+	double seconds = wait_and_measure(multiply(tenant, 0));
 	if (seconds > 0 && seconds < 5e-3)
 		tenant->repeat = (unsigned)(5e-3 / seconds) + 1;
 }
@@ -75,16 +75,16 @@ static void keep_busy(struct tenant *tenant)
 
 	for (; now() < end; next = (next + 1) % IN_FLIGHT) {
 		if (flight[next])
-			finish(flight[next]);
+			wait_and_measure(flight[next]);
 		flight[next] = multiply(tenant, next % tenant->options.streams);
 		tenant->products += tenant->repeat;
 	}
 	for (int i = 0; i < IN_FLIGHT; i++)
 		if (flight[i])
-			finish(flight[i]);
+			wait_and_measure(flight[i]);
 }
 
-static double sm_seconds(struct tenant *tenant)
+static double read_sm_seconds(struct tenant *tenant)
 {
 	struct vg_compute_unit_info info;
 
@@ -105,13 +105,13 @@ static void *run_application(void *data)
 	check(vg_virtual_gpu_write(tenant->vgpu, tenant->at[1], tenant->b, sizeof tenant->b));
 	if (vg_virtual_gpu_allocate(tenant->vgpu, (size_t)tenant->options.memory_limit, 0, &too_much) !=
 	    VG_INSUFFICIENT)
-		tenant->wrong++; // the matrices are there already
+		tenant->wrong++; // it already has the matrices
 	measure(tenant);
 
 	pthread_barrier_wait(tenant->start);
-	double before = sm_seconds(tenant);
+	double before = read_sm_seconds(tenant);
 	keep_busy(tenant);
-	tenant->seconds = sm_seconds(tenant) - before;
+	tenant->seconds = read_sm_seconds(tenant) - before;
 
 	check(vg_virtual_gpu_read(tenant->vgpu, tenant->c, tenant->at[2], sizeof tenant->c));
 	tenant->wrong += wrong_elements(tenant->a, tenant->b, tenant->c, SIZE, SIZE, SIZE);

@@ -1,16 +1,17 @@
-// Where memory comes from: the device's pool, wrapped twice so that it has a limit and figures; and a resource of the
-// program's own, which hands out pieces of one buffer.
+// Memory resources: the device's pool, wrapped twice so that it has a limit and figures; and a resource of the program,
+// which allocates parts of one buffer.
 #include "check.h"
 
 enum { MIB = 1 << 20 };
 
-// Gives out its buffer from front to back, and begins anew when all has come back.
+// Allocates its buffer from front to back, and starts again when everything is freed.
 struct arena {
 	struct vg_buffer *buffer;
 	size_t used, pieces;
 };
 
-static enum vg_status take(void *user, size_t size, struct vg_stream *stream, struct vg_allocation *ret_allocation)
+static enum vg_status allocate_part(void *user, size_t size, struct vg_stream *stream,
+				    struct vg_allocation *ret_allocation)
 {
 	struct arena *arena = user;
 	size_t rounded = (size + 255) / 256 * 256;
@@ -36,7 +37,7 @@ static void use_own_resource(struct vg_memory_resource *pool, struct vg_stream *
 {
 	const struct vg_memory_resource_operations operations = {.size = sizeof operations,
 								 .name = "arena",
-								 .allocate = take,
+								 .allocate = allocate_part,
 								 .deallocate = give_back,
 								 .properties = {.device = 0, .device_accessible = 1}};
 	struct vg_memory_resource *resource;

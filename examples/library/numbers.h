@@ -1,4 +1,4 @@
-// Matrices of small whole numbers: every sum is exact in a float, whatever its order and algorithm.
+// Matrices of small integers: every sum is exact in a float, in any order and with any algorithm.
 #pragma once
 #include <stddef.h>
 
@@ -8,7 +8,7 @@ static inline void small_numbers(float *values, size_t count, unsigned step)
 		values[i] = (float)(int)(i * step % 7) - 3;
 }
 
-// How many elements of c are not those of a (m x k) times b (k x n).
+// Counts the elements of c that differ from a (m x k) times b (k x n).
 static inline size_t wrong_elements(const float *a, const float *b, const float *c, size_t m, size_t n, size_t k)
 {
 	size_t wrong = 0;

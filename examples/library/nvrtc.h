@@ -1,4 +1,4 @@
-// For programs that compile their kernels when they run: they end with 77 on a machine without the tool.
+// For programs that compile their kernels at run time. They end with status 77 on a machine without NVRTC.
 #pragma once
 #include "check.h"
 
@@ -14,7 +14,7 @@ static inline void need_tool(enum vg_backend backend)
 	exit(77);
 }
 
-// CUDA C++ source, compiled for the device.
+// Compiles CUDA C++ source for the device.
 static inline struct vg_object_code *compile_code(struct vg_device *device, const char *source)
 {
 	struct vg_program_options options = {.size = sizeof options, .name = "example.cu", .device = device};
@@ -28,7 +28,7 @@ static inline struct vg_object_code *compile_code(struct vg_device *device, cons
 	return code;
 }
 
-// A kernel of it, which keeps the code.
+// Returns a kernel of it, which has a reference to the code.
 static inline struct vg_kernel *compile_kernel(struct vg_device *device, const char *source, const char *name)
 {
 	struct vg_object_code *code = compile_code(device, source);

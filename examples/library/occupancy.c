@@ -13,7 +13,7 @@ static const char source[] = "extern \"C\" __global__ void reverse(int *values, 
 			     "		values[i] = block[threadIdx.x];\n"
 			     "}\n";
 
-// The dynamic shared memory of a block of so many threads.
+// Returns the dynamic shared memory of a block with this many threads.
 static size_t shared_memory_of(int threads, void *user)
 {
 	(void)user;
@@ -47,7 +47,7 @@ int main(void)
 	printf("recommended: %u threads, at least %u blocks; %u on a multiprocessor may have %zu bytes each\n", threads,
 	       minimum_grid, blocks, most_shared);
 
-	// The recommended block, on as many elements as fill the device once.
+	// Launches the recommended block size, on as many elements as fill the device once.
 	unsigned count = minimum_grid * threads, wrong = 0;
 	int *values = malloc(count * sizeof *values);
 	if (!values)

@@ -1,5 +1,5 @@
-// Two devices: a kernel on the second one reads memory of the first, and a copy goes back. A pool's memory is for its own
-// device until the pool gives others access.
+// Two devices: a kernel on the second one reads memory of the first, and a copy goes back. A pool's memory can be used
+// by its own device only, until the pool grants access to others.
 #include "nvrtc.h"
 
 static const char source[] = "extern \"C\" __global__ void add_from(int *own, const int *peers)\n"

@@ -1,5 +1,5 @@
-// A launch that is checked once and run many times, with a block size that the driver recommends. What does not fit is
-// said before anything runs.
+// A launch that is checked once and run many times, with a block size that the driver recommends. Invalid arguments
+// are reported before anything runs.
 #include "check.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// Weights that stay what they were: sealed, verified on the GPU, and what happens when somebody changed a byte. All of
-// it is in an audit log, which is verified in the end.
+// Seals weights, verifies them on the GPU, and shows what happens when a byte was changed. An audit log records all of
+// it, and is verified in the end.
 #include "check.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ enum { BYTES = 3 << 20, SHARDS = 2 };
 
 static char folder[] = "/tmp/virgate-seal.XXXXXX", key[64], log_file[64], log_head[80];
 
-static void make_place(void)
+static void make_directory(void)
 {
 	if (!mkdtemp(folder)) {
 		perror("mkdtemp");
@@ -18,7 +18,7 @@ static void make_place(void)
 	snprintf(key, sizeof key, "%s/key", folder);
 	snprintf(log_file, sizeof log_file, "%s/audit", folder);
 	snprintf(log_head, sizeof log_head, "%s.head", log_file);
-	check(vg_seal_key_create(key)); // mode 0600; a real one is made once, by `virgate key create`
+	check(vg_seal_key_create(key)); // mode 0600; usually made once, by `virgate key create`
 }
 
 static void remove_place(void)
@@ -29,8 +29,8 @@ static void remove_place(void)
 	rmdir(folder);
 }
 
-// What keeps a seal for later: a line of text.
-static struct vg_seal through_text(const struct vg_seal *seal)
+// Stores a seal for later, as a line of text.
+static struct vg_seal copy_by_text(const struct vg_seal *seal)
 {
 	char text[VG_SEAL_TEXT_MAX];
 	struct vg_seal back;
@@ -67,26 +67,26 @@ int main(void)
 	char byte;
 	struct vg_vram *vram;
 
-	make_place();
+	make_directory();
 	check(vg_vram_open(&options, &vram));
 	for (unsigned i = 0; i < SHARDS; i++)
 		parts[i] = load(vram, i, &seals[i]);
 	check(vg_seal_check_set(seals, SHARDS));
-	seals[0] = through_text(&seals[0]);
+	seals[0] = copy_by_text(&seals[0]);
 	for (unsigned i = 0; i < SHARDS; i++)
 		check(vg_vram_verify(parts[i], &seals[i]));
 	check(vg_vram_attest(parts[0], &attestation));
 	printf("%llu bytes in the memory of %s\n", (unsigned long long)attestation.bytes, attestation.device);
 
-	if (vg_vram_fill(parts[0], 5, 0, 1) != VG_POLICY) // sealed is frozen
+	if (vg_vram_fill(parts[0], 5, 0, 1) != VG_POLICY) // sealed memory is read-only
 		return 1;
 	printf("%s\n", vg_last_error()->text);
 	forged = seals[1];
-	forged.root[0] ^= 1; // as if the contents had been others
+	forged.root[0] ^= 1; // as if it were a seal of other contents
 	if (vg_vram_verify(parts[1], &forged) != VG_INTEGRITY)
 		return 1;
 	printf("%s\n", vg_last_error()->text);
-	if (vg_vram_read_at(parts[1], 0, &byte, 1) != VG_INTEGRITY) // quarantined: it can be freed
+	if (vg_vram_read_at(parts[1], 0, &byte, 1) != VG_INTEGRITY) // quarantined: it can only be freed
 		return 1;
 	check(vg_vram_free(parts[1]));
 	check(vg_vram_unseal(parts[0]));

@@ -1,6 +1,6 @@
-// One allocation in two programs: this one fills device memory and hands it, by descriptor, to share_consumer, which it
-// starts from its own folder. `virgate share produce` is the same with each step said, for programs that meet by a
-// path.
+// One allocation in two programs: this one fills device memory and sends it, as a descriptor, to share_consumer, which
+// it starts from its own directory. `virgate share produce` does the same over a socket with a path, and reports each
+// step.
 #include "check.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 enum { COUNT = 262144 };
 
-// The other program, with its end of the socket.
+// Starts the other program with its end of the socket.
 static pid_t start_consumer(int ends[2])
 {
 	char path[PATH_MAX] = "", number[12];
@@ -30,7 +30,7 @@ static pid_t start_consumer(int ends[2])
 	return child;
 }
 
-static struct vg_vram_handle fill(struct vg_vram *vram)
+static struct vg_vram_handle make_filled_region(struct vg_vram *vram)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
 	unsigned *data = malloc(COUNT * sizeof *data);
@@ -58,12 +58,12 @@ int main(void)
 	pid_t consumer = start_consumer(ends); // before this process uses CUDA
 	close(ends[1]);
 	check(vg_vram_open(NULL, &vram));
-	struct vg_vram_handle handle = fill(vram);
+	struct vg_vram_handle handle = make_filled_region(vram);
 	check(vg_share_offer_create(&offer));
-	check(vg_share_offer_add(offer, handle, NULL)); // for reading
+	check(vg_share_offer_add(offer, handle, NULL)); // read-only
 	check(vg_share_send(ends[0], offer, NULL));
 	vg_share_offer_destroy(offer);
-	ssize_t got = read(ends[0], &answer, 1); // the consumer has unmapped it
+	ssize_t got = read(ends[0], &answer, 1); // when the consumer has unmapped it
 	check(vg_vram_free(handle));
 	vg_vram_destroy(vram);
 	waitpid(consumer, &status, 0);

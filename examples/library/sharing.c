@@ -1,5 +1,5 @@
-// One process writes, another one reads the same device memory: a pool goes over a socket as a descriptor, a buffer as
-// plain bytes. The second process is started before the first has used CUDA, as it must be.
+// One process writes, another one reads the same device memory: a pool is sent over a socket as a descriptor, a buffer
+// as bytes. The second process must be started before the first has used CUDA.
 #include "check.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static ssize_t receive_with(int socket, void *data, size_t size, int *ret_descri
 	return got;
 }
 
-static int reader(int socket)
+static int run_reader(int socket)
 {
 	struct vg_buffer_descriptor words;
 	struct vg_memory_resource *pool;
@@ -77,14 +77,14 @@ static int reader(int socket)
 	check(vg_stream_sync(side.stream));
 	printf("the other process reads 0x%x from %zu bytes\n", word, vg_buffer_size(buffer));
 	check(vg_buffer_close(buffer, NULL));
-	check(vg_stream_sync(side.stream)); // only then may the first process free it
+	check(vg_stream_sync(side.stream)); // the first process may free it after this
 	vg_buffer_destroy(buffer);
 	vg_memory_resource_destroy(pool);
 	close_side(&side);
 	return word == WORD ? 0 : 1;
 }
 
-static void writer(int socket)
+static void run_writer(int socket)
 {
 	struct vg_device_pool_options options = {.size = sizeof options, .shareable = 1};
 	struct vg_buffer_descriptor words;
@@ -121,10 +121,10 @@ int main(void)
 		return 1;
 	if (child == 0) {
 		close(ends[0]);
-		return reader(ends[1]);
+		return run_reader(ends[1]);
 	}
 	close(ends[1]);
-	writer(ends[0]);
+	run_writer(ends[0]);
 	printf("sharing: one buffer in two processes\n");
 	return 0;
 }

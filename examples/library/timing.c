@@ -1,4 +1,4 @@
-// How long a stream took: an event before, an event after. A second stream starts only when the first one is done.
+// Measures the work of a stream by two events. A second stream starts when the first one has finished.
 #include "check.h"
 
 int main(void)

@@ -1,11 +1,11 @@
-// The Tensor Memory Accelerator: a map describes a matrix, and one thread has a box of it copied into shared memory,
-// with zeros where the box reaches beyond the edge.
+// The Tensor Memory Accelerator: a map describes a matrix, and one thread starts the copy of a box of it to shared
+// memory. What is beyond the edge of the matrix becomes zero.
 #include "nvrtc.h"
 
 enum { ROWS = 64, COLUMNS = 128, BOX_ROWS = 8, BOX_COLUMNS = 16, BOX = BOX_ROWS * BOX_COLUMNS };
 enum { NOT_SUPPORTED = 801 }; // CUDA_ERROR_NOT_SUPPORTED of <cuda.h>
 
-// What the kernel takes by value is the 128 bytes of a CUtensorMap.
+// The kernel's parameter is a CUtensorMap: 128 bytes, by value.
 static const char source[] =
 	"struct alignas(64) map { char bytes[128]; };\n"
 	"\n"
@@ -13,15 +13,18 @@ static const char source[] =
 	"{\n"
 	"	__shared__ alignas(128) float box[128];\n"
 	"	__shared__ alignas(8) unsigned long long barrier;\n"
-	"	unsigned box_at = __cvta_generic_to_shared(box), barrier_at = __cvta_generic_to_shared(&barrier), done = 0;\n"
+	"	unsigned box_at = __cvta_generic_to_shared(box), done = 0;\n"
+	"	unsigned barrier_at = __cvta_generic_to_shared(&barrier);\n"
 	"\n"
 	"	if (threadIdx.x == 0) {\n"
 	"		asm volatile(\"mbarrier.init.shared::cta.b64 [%0], 1;\" ::\"r\"(barrier_at));\n"
 	"		asm volatile(\"fence.proxy.async.shared::cta;\");\n"
-	"		asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;\" ::\"r\"(barrier_at));\n"
+	"		asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;\"\n"
+	"			     ::\"r\"(barrier_at));\n"
 	"		asm volatile(\"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes \"\n"
 	"			     \"[%0], [%1, {%2, %3}], [%4];\"\n"
-	"			     ::\"r\"(box_at), \"l\"(&m), \"r\"(column), \"r\"(row), \"r\"(barrier_at) : \"memory\");\n"
+	"			     ::\"r\"(box_at), \"l\"(&m), \"r\"(column), \"r\"(row), \"r\"(barrier_at)\n"
+	"			     : \"memory\");\n"
 	"	}\n"
 	"	__syncthreads();\n"
 	"	while (!done)\n"
@@ -93,7 +96,8 @@ int main(void)
 	check(vg_layout_dense(2, (int64_t[]){ROWS, COLUMNS}, sizeof(float), VG_ORDER_C, &layout));
 	check(vg_view_of_buffer(matrix, &layout, (struct vg_data_type){VG_TYPE_FLOAT, 32, 1}, 0, &view));
 	check(vg_tensor_map_tiled(context, view, (unsigned[]){BOX_ROWS, BOX_COLUMNS}, NULL, &map));
-	int wrong = copy_box(stream, kernel, map, out, 40, 96) + copy_box(stream, kernel, map, out, ROWS - 3, COLUMNS - 4);
+	int wrong =
+		copy_box(stream, kernel, map, out, 40, 96) + copy_box(stream, kernel, map, out, ROWS - 3, COLUMNS - 4);
 
 	vg_tensor_map_destroy(map);
 	vg_view_destroy(view);

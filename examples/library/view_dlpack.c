@@ -1,15 +1,14 @@
-// A tensor goes to another library and comes back, by DLPack, and nothing is copied: half of a matrix, turned around.
-// No GPU is needed for that.
+// Passes a tensor to another library and back by DLPack, without a copy: half of a matrix, transposed. It needs no GPU.
 #include "check.h"
 
 enum { ROWS = 4, COLUMNS = 6 };
 
-static void drop(void *owner)
+static void free_owner(void *owner)
 {
 	*(int *)owner += 1;
 }
 
-static float element(const struct vg_view *view, int64_t row, int64_t column)
+static float read_element(const struct vg_view *view, int64_t row, int64_t column)
 {
 	const struct vg_layout *layout = vg_view_layout(view);
 	const float *first = (const float *)(uintptr_t)vg_view_address(view) + layout->offset;
@@ -22,7 +21,7 @@ int main(void)
 	static const struct vg_data_type f32 = {VG_TYPE_FLOAT, 32, 1};
 	static float matrix[ROWS][COLUMNS];
 	int dropped = 0, wrong = 0;
-	struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .release = drop};
+	struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .release = free_owner};
 	struct DLManagedTensor *tensor;
 	struct vg_layout layout;
 	struct vg_view *ours, *theirs;
@@ -31,19 +30,19 @@ int main(void)
 		for (int j = 0; j < COLUMNS; j++)
 			matrix[i][j] = 10.0f * i + j;
 
-	// Every other column, and rows for columns.
+	// Every other column, transposed.
 	check(vg_layout_dense(2, (int64_t[]){ROWS, COLUMNS}, sizeof(float), VG_ORDER_C, &layout));
 	check(vg_layout_slice(&layout, 1, 0, COLUMNS, 2, &layout));
 	check(vg_layout_permute(&layout, (int[]){1, 0}, &layout));
 	check(vg_view_create((uintptr_t)matrix, &layout, f32, &options, &ours));
 
-	// What another library would be given, and what it would do with it.
+	// What another library would receive, and do with it.
 	check(vg_view_export(ours, &tensor));
 	vg_view_destroy(ours);
 	check(vg_view_import(tensor, &theirs));
 	for (int i = 0; i < COLUMNS / 2; i++)
 		for (int j = 0; j < ROWS; j++)
-			wrong += element(theirs, i, j) != matrix[j][2 * i];
+			wrong += read_element(theirs, i, j) != matrix[j][2 * i];
 	int early = dropped;
 	vg_view_destroy(theirs);
 

@@ -1,5 +1,6 @@
-// Device memory behind handles: what is out of bounds, too much or dead is refused and says why, a kernel gets the
-// address by a loan, and what is freed is zeroed. Regions with a guard end where mapped memory ends.
+// Device memory behind handles: accesses out of bounds, beyond the limit or through an old handle are refused with a
+// reason. A kernel gets the address by a loan, and freed memory is zeroed. A region with a guard ends where mapped
+// memory ends.
 #include "check.h"
 #include "vram_ptx.h"
 
@@ -7,13 +8,13 @@
 
 enum { COUNT = 1000 };
 
-static void refused(enum vg_status status)
+static void expect_refusal(enum vg_status status)
 {
 	printf("%s, so %s: %s\n", vg_status_text(status),
 	       vg_status_is_retriable(status) ? "try again later" : "do not try again", vg_last_error()->text);
 }
 
-// The one way to a region's address, which is the kernel's until it is given back.
+// A loan is the only way to a region's address, which is valid until the loan ends.
 static void double_values(struct vg_vram_handle values, struct vg_stream *stream, struct vg_kernel *kernel)
 {
 	const struct vg_launch_config config = {.size = sizeof config, .grid = {(COUNT + 255) / 256}, .block = {256}};
@@ -53,10 +54,10 @@ int main(void)
 	check(vg_vram_capacity(vram, &capacity));
 	printf("%zu bytes behind a handle take %llu\n", sizeof data, (unsigned long long)capacity.used);
 
-	refused(vg_vram_write_at(values, sizeof data - 2, data, 4));
-	refused(vg_vram_allocate(vram, capacity.total + 1, NULL, &again));
+	expect_refusal(vg_vram_write_at(values, sizeof data - 2, data, 4));
+	expect_refusal(vg_vram_allocate(vram, capacity.total + 1, NULL, &again));
 	check(vg_vram_free(values));
-	refused(vg_vram_free(values));
+	expect_refusal(vg_vram_free(values));
 
 	vg_kernel_destroy(kernel);
 	vg_object_code_destroy(code);

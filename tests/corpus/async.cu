@@ -1,4 +1,4 @@
-// Copies to shared memory that run beside the threads: a pipeline, and an mbarrier.
+// Asynchronous copies to shared memory: a pipeline, and an mbarrier.
 #include "corpus.cuh"
 
 static __device__ unsigned shared_address(const void *at) { return (unsigned)__cvta_generic_to_shared(at); }
@@ -57,7 +57,7 @@ KERNEL(copy_barrier)
 	out[THREAD] = sum;
 }
 
-// Arrivals by token, with a test instead of a wait.
+// Arrivals with tokens, and tests instead of waits.
 KERNEL(barrier_token)
 {
 	__shared__ word64 barrier;

@@ -1,4 +1,4 @@
-// Bulk copies by the toolkit's barriers: tiles come to shared memory, are changed there, and go back.
+// Bulk copies with the toolkit's barriers: tiles are copied to shared memory, changed there, and copied back.
 #include <cuda/barrier>
 #include <cuda/ptx>
 

@@ -11,7 +11,7 @@ static __device__ unsigned multiply_field(unsigned x, unsigned y)
 	return product;
 }
 
-// The substitution box is made by the block: the inverse in the field, then an affine map.
+// The block computes the substitution box: the inverse in the field, then an affine map.
 static __device__ void make_box(byte *box)
 {
 	for (unsigned i = threadIdx.x; i < 256; i += blockDim.x) {

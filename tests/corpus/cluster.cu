@@ -1,4 +1,4 @@
-// Clusters by cooperative groups: a histogram in the shared memory of four blocks, and a sum that goes round.
+// Clusters with cooperative groups: a histogram in the shared memory of four blocks, and a sum that is passed around.
 #include <cooperative_groups.h>
 
 #include "corpus.cuh"
@@ -9,7 +9,7 @@ namespace cg = cooperative_groups;
 	extern "C" __global__ void __cluster_dims__(4, 1, 1)                                                           \
 		name(const unsigned *in, unsigned *out, unsigned *work, unsigned n, unsigned step)
 
-// 256 bins, 64 of them in each block. Every block counts its part of the input into all four.
+// 256 bins, 64 in each block. Every block counts its part of the input in the bins of all four.
 CLUSTERED(cluster_histogram)
 {
 	__shared__ unsigned bins[64];
@@ -30,7 +30,7 @@ CLUSTERED(cluster_histogram)
 		out[256] = groups;
 }
 
-// Each block passes a word to its neighbour, as often as the cluster has blocks.
+// Each block passes a word to its neighbour, once for each block of the cluster.
 CLUSTERED(cluster_ring)
 {
 	__shared__ unsigned slots[2][128];

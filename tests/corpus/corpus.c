@@ -1,8 +1,8 @@
-// Runs the corpus on whatever libcuda.so.1 is found, and records or compares the outputs.
+// Runs the corpus on the libcuda.so.1 that the loader finds, and records or compares the outputs.
 // Usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [--without NAME]… [NAME…]
-// Each NAME must be that of a case. With --compare, a case that is not in the record fails.
-// --without skips a case, or all of a file: the compiler of the PTX could not compile it.
-// --keep writes each output whole to DIR/NAME.out, to look at where two machines differ.
+// Each NAME must be the name of a case. With --compare, a case that is not recorded fails.
+// --without skips a case, or all cases of a file, which the compiler of the PTX could not compile.
+// --keep writes each whole output to DIR/NAME.out, to find where two machines differ.
 #include "run.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static CUresult open_device(CUdevice *ret_device, char *heading, size_t size)
 	return result;
 }
 
-// Runs one case and says how it went; its result, if it has one, goes to results[*count].
+// Runs one case and prints its outcome. Appends its result, if there is one, to results[*count].
 static void run_and_tell(const struct corpus_case *one, const struct options *options, CUdevice device,
 			 const struct corpus_result *want, struct corpus_result *results, size_t *count,
 			 struct tally *tally)
@@ -136,7 +136,7 @@ static void run_and_tell(const struct corpus_case *one, const struct options *op
 	options->times ? printf(" (%.1f ms)\n", (now() - start) * 1e3) : printf("\n");
 }
 
-// Compares also while recording; nothing of it is recorded.
+// Runs a case with a reference. It is also compared while recording, but not recorded.
 static void run_with_reference(const struct corpus_case *one, const struct options *options, CUdevice device,
 			       struct tally *tally)
 {

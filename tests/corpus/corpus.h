@@ -9,7 +9,7 @@ enum corpus_input {
 	CORPUS_WORDS,	// random
 	CORPUS_F32,	// random in [-1, 1)
 	CORPUS_F64,
-	CORPUS_EDGE_F32, // the edge values of the type, once, then zeros
+	CORPUS_EDGE_F32, // each edge value of the type once, then zeros
 	CORPUS_EDGE_F64,
 	CORPUS_EDGE_F16,
 	CORPUS_EDGE_BF16,
@@ -18,8 +18,8 @@ enum corpus_input {
 };
 
 enum corpus_mode {
-	CORPUS_DIGEST,	  // bit for bit; digests are recorded
-	CORPUS_BITS,	  // bit for bit; the words are recorded
+	CORPUS_DIGEST,	  // bit for bit, by recorded digests
+	CORPUS_BITS,	  // bit for bit, by recorded words
 	CORPUS_ULP_F16,	  // units in the last place, of each number
 	CORPUS_ULP_F32,
 	CORPUS_ULP_F64,
@@ -30,7 +30,7 @@ enum corpus_mode {
 enum corpus_flag {
 	CORPUS_COOPERATIVE = 1,
 	CORPUS_BY_VALUE = 2, // the parameters are one structure
-	CORPUS_PRINTS = 4,   // what the kernel prints is compared, not its output
+	CORPUS_PRINTS = 4,   // the text that the kernel prints is compared, not its output
 };
 
 struct corpus_case {
@@ -45,7 +45,8 @@ struct corpus_case {
 	double tolerance;
 	unsigned parts; // digests to record, of equal parts of the output; 0: one
 	unsigned flags;
-	// Computes the output on the host, in the place of a record: for integers, whose results no machine may choose.
+	// Computes the output on the host instead of a record: for integers, whose results are the same on every
+	// machine.
 	void (*reference)(const uint32_t *in, uint32_t *out, size_t threads);
 };
 
@@ -66,7 +67,7 @@ struct corpus_result {
 
 void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size_t words,
 			struct corpus_result *ret_result);
-// The outcome that the case's reference computes.
+// Computes the outcome with the case's reference.
 void corpus_reference(const struct corpus_case *one, struct corpus_result *ret_result);
 void corpus_wide_division(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_carry_flags(const uint32_t *in, uint32_t *out, size_t threads);
@@ -78,10 +79,10 @@ void corpus_matrix_bytes(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_matrix_floats(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_matrix_doubles(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_result_finish(struct corpus_result *result);
-// 0, or 1 with what differs first in `text`.
+// Compares two outcomes. Returns 0, or 1 with the first difference in `text`.
 int corpus_result_compare(const struct corpus_case *one, const struct corpus_result *got,
 			  const struct corpus_result *want, char *text, size_t size);
 
-// A text file of results. Reading returns 0, -ENOENT, or -EINVAL with `ret_line`.
+// Reads and writes a text file of results. Reading returns 0, -ENOENT, or -EINVAL with `ret_line`.
 int corpus_write(const char *path, const char *heading, const struct corpus_result *results, size_t count);
 int corpus_read(const char *path, struct corpus_result **ret_results, size_t *ret_count, unsigned *ret_line);

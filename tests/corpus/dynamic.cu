@@ -49,7 +49,7 @@ KERNEL(alignment)
 
 extern __shared__ unsigned dynamic_words[];
 
-// Dynamic shared memory holds the two rows of the table.
+// The two rows of the table are in dynamic shared memory.
 KERNEL(knapsack)
 {
 	unsigned *now = dynamic_words, *last = dynamic_words + n;
@@ -102,7 +102,7 @@ KERNEL(run_length)
 	}
 }
 
-// The longest earlier match of each place, as an LZ77 compressor looks for it.
+// Finds the longest earlier match of each position, as an LZ77 compressor does.
 KERNEL(longest_match)
 {
 	unsigned at = THREAD, best = 0, where = 0;
@@ -129,7 +129,7 @@ struct parameters {
 	} inner[3];
 };
 
-// The whole structure comes by value: the host fills it as `parameters` says.
+// The parameter is a structure by value, which the host fills as `parameters`.
 extern "C" __global__ void by_value(struct parameters p)
 {
 	unsigned x = p.in[THREAD] + p.table[THREAD % 6] + p.inner[THREAD % 3].letter;

@@ -21,7 +21,7 @@ typedef unsigned short half_word;
 #define TEST_2(op, c) { unsigned r; asm("{.reg .pred p;\n\t" op " p, %1, %2;\n\tselp.u32 %0, 1, 0, p;}" \
 	: "=r"(r) : c(x), c(y)); PUT(r); }
 
-// An instruction written out, by the type of its result; 64 bits go out as two words.
+// An inline instruction, by the type of its result; 64 bits are stored as two words.
 #define RAW_32(text, ...) { unsigned r; asm(text : "=r"(r) : __VA_ARGS__); PUT(r); }
 #define RAW_16(text, ...) { half_word r; asm(text : "=h"(r) : __VA_ARGS__); PUT(r); }
 #define RAW_F32(text, ...) { float r; asm(text : "=f"(r) : __VA_ARGS__); PUT(__float_as_uint(r)); }
@@ -234,10 +234,10 @@ KERNEL(edge_nan)
 	}
 }
 
-// Where documents leave a choice: flushing at the border, which NaN survives, division by
-// zero, and special values of the approximate functions. The assembler orders what commutes by
-// itself (a constant is not a product's first source, an earlier value comes first in max), so
-// sources are written here in its order: what is recorded is the hardware's choice alone.
+// Results that documents leave open: flushing at the border, which NaN is kept, division by
+// zero, and special values of the approximate functions. The assembler reorders commutative
+// sources (a constant is never the first source of a product; in max an earlier value is first).
+// Sources are written here in its order, so that the record shows the hardware's choice only.
 KERNEL(edge_choices)
 {
 	unsigned i = THREAD, at = 0;
@@ -263,7 +263,7 @@ KERNEL(edge_choices)
 	RAW_F64("cvt.rni.f64.f64 %0, %1;", "d"(q)) RAW_F64("rcp.rn.f64 %0, %1;", "d"(q))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(q))
 	x = __uint_as_float(special_32[i]), y = x;
-	// Of -1 these are only approximate: functions_approximate has a tolerance for such.
+	// For -1 these are only approximate: functions_approximate compares them with a tolerance.
 	unsigned exact = i < 3 ? 0xffffffff : 0;
 	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
 	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_SOME("sin.approx.f32", exact)
@@ -291,14 +291,14 @@ KERNEL(edge_choices)
 	TO_32("cvt.rzi.s32.bf16", "h") }
 }
 
-// What edge_choices leaves open: the first and third NaN of fma, sums that cancel at the border,
-// quotients rounded up to it, and NaNs through the instructions that give only high words.
+// More than edge_choices: the first and third NaN of fma, sums that cancel at the border,
+// quotients rounded up to it, and NaNs in instructions that write only high words.
 KERNEL(edge_open)
 {
 	unsigned i = THREAD, at = 0;
 	word64 nan_64[4] = {0x7ff8000000000111, 0xfff0000000000222, 0x3ff0000000000000, 0xbff0000000000000};
 	double p = __longlong_as_double(nan_64[i] + step), q = __longlong_as_double(nan_64[i ^ 1] + step);
-	// A constant: the assembler makes it the second source, and the NaNs are the other two.
+	// The assembler makes the constant the second source; the NaNs are the other two.
 	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(q), "d"(2.0), "d"(p))
 	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"(p)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"(p))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(p))

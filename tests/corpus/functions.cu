@@ -10,7 +10,7 @@ KERNEL(functions_f64)
 	r[11] = 1 / x, r[12] = x / y, r[13] = ldexp(x, 40), r[14] = rint(x * 5), r[15] = hypot(x, y);
 }
 
-// Those with approximations inside, to a few units in the last place.
+// Functions that use approximations, accurate to a few units in the last place.
 KERNEL(functions_f64_loose)
 {
 	double x = ((const double *)in)[THREAD] * 4, y = fabs(x) + 0.1, *r = (double *)out + 8 * THREAD;
@@ -28,7 +28,7 @@ KERNEL(functions_f32)
 	r[12] = __fadd_rz(x, 1e-7f), r[13] = __fmul_ru(x, y), r[14] = __fdiv_rd(x, y), r[15] = __fsqrt_ru(y);
 }
 
-// With reciprocals or powers that the hardware approximates inside.
+// Functions that use reciprocals or powers, which the hardware approximates.
 KERNEL(functions_f32_loose)
 {
 	float x = ((const float *)in)[THREAD] * 4, y = fabsf(x) + 0.1f, *r = (float *)out + 8 * THREAD;

@@ -24,7 +24,7 @@ KERNEL(sparse_product)
 		((double *)out)[row] = sum;
 }
 
-// out holds the distance + 1, or 0 for not seen.
+// out is the distance + 1, or 0 if a vertex is not reached.
 KERNEL(breadth_first)
 {
 	unsigned v = THREAD;
@@ -45,7 +45,7 @@ static __device__ unsigned root(volatile unsigned *parent, unsigned v)
 	return v;
 }
 
-// Launches: own parent; hook the larger root under the smaller; flatten.
+// The launches: make each vertex its own parent; hook the larger root under the smaller; flatten.
 KERNEL(components)
 {
 	unsigned v = THREAD;

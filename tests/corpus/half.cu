@@ -4,7 +4,7 @@
 
 #include "corpus.cuh"
 
-// Bytes of the input as small numbers, so that no sum overflows.
+// Converts bytes of the input to small numbers, so that no sum overflows.
 static __device__ __half2 two_bytes(unsigned x, float scale, float shift)
 {
 	return __floats2half2_rn((x & 255) * scale - shift, (x >> 8 & 255) * scale - shift);
@@ -35,7 +35,7 @@ KERNEL(bfloat_axpy)
 	((__nv_bfloat162 *)out)[4 * THREAD + 3] = __hmax2(x, __hsub2_rn(y, x));
 }
 
-// Every f16 there is: 65536 threads' worth, 64 to each.
+// Every f16 value: 64 for each thread.
 KERNEL(half_conversions)
 {
 	unsigned digest = 0;
@@ -71,7 +71,7 @@ KERNEL(half_roundings)
 	r[15] = __bfloat16_as_ushort(__int2bfloat16_rn((int)in[THREAD]));
 }
 
-// Approximate functions of halves, and reciprocal and root by way of f32.
+// Approximate functions of halves, and reciprocal and root computed in f32.
 KERNEL(half_functions)
 {
 	float x = (float)(in[THREAD] & 0xffff) / 16384.0f - 2;

@@ -4,7 +4,7 @@
 
 #include "corpus.cuh"
 
-// work: next ticket, now serving; out[0] is protected by the lock alone.
+// work: the next ticket and the one that is served; only the lock protects out[0].
 KERNEL(ticket_lock)
 {
 	volatile unsigned *serving = work + 1, *shared_value = out;
@@ -32,7 +32,7 @@ KERNEL(spin_lock)
 	}
 }
 
-// Odd lanes wait for what their even neighbours give.
+// Odd lanes wait for the values of their even neighbours.
 KERNEL(hand_over)
 {
 	volatile unsigned *mail = work + 2 * (THREAD / 2);

@@ -1,5 +1,5 @@
-// Products of matrices by nvcuda::wmma, and by ldmatrix and mma.sync written out. Elements are small integers, so that
-// every order of the sums gives the same bits: in[] has the numbers' bytes, A first, then B as its columns.
+// Matrix products with nvcuda::wmma, and with inline ldmatrix and mma.sync. Elements are small integers, so that every
+// order of the sums gives the same bits: in[] has the numbers' bytes, first A, then B by columns.
 #include <mma.h>
 
 #include "corpus.cuh"
@@ -29,7 +29,7 @@ KERNEL(matrix_halves)
 		__syncwarp();
 		wmma::load_matrix_sync(fa, a, 16);
 		wmma::load_matrix_sync(fb, b, 16);
-		for (unsigned i = 0; i < fa.num_elements; i++) // each element, wherever it is
+		for (unsigned i = 0; i < fa.num_elements; i++) // each element, in any layout
 			fa.x[i] = __hmul(fa.x[i], __int2half_rn(2));
 		wmma::mma_sync(sum, fa, fb, sum);
 		__syncwarp();
@@ -40,7 +40,7 @@ KERNEL(matrix_halves)
 				wmma::mem_row_major);
 }
 
-// The other shapes and types, one tile of each behind the other.
+// The other shapes and types: one tile of each.
 template <int M, int N, int K, typename T, typename Sum, typename To>
 static __device__ void product(const unsigned *in, Sum *out, To to)
 {
@@ -83,7 +83,7 @@ KERNEL(matrix_doubles)
 // A warp for each 16 by 8 elements: ldmatrix from shared memory, then mma.
 KERNEL(matrix_written_out)
 {
-	__shared__ __align__(16) half a[16 * 16], b[16 * 8]; // B lies by rows: ldmatrix transposes it
+	__shared__ __align__(16) half a[16 * 16], b[16 * 8]; // B is stored by rows: ldmatrix transposes it
 	float d[4] = {0, 0, 0, 0};
 	unsigned lane = threadIdx.x;
 

@@ -117,7 +117,7 @@ KERNEL(k_means)
 	(void)n;
 }
 
-// The other launches of k_means clear the sums that the next one fills.
+// Every other launch of k_means clears the sums for the next one.
 KERNEL(k_means_clear)
 {
 	if (THREAD < 24)

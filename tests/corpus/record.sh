@@ -1,6 +1,6 @@
 #!/bin/sh
-# Records the corpus's outputs on this machine's GPU: record.sh BUILD-FOLDER [FILE].
-# Runs twice: what differs between two runs on one GPU cannot be recorded.
+# record.sh BUILD [FILE]: records the corpus's outputs on this machine's GPU. Runs twice, because outputs that differ
+# between two runs on one GPU cannot be recorded.
 set -eu
 build=${1:?usage: record.sh BUILD-FOLDER [FILE]}
 here=$(cd "$(dirname "$0")" && pwd)

@@ -66,7 +66,7 @@ KERNEL(towers_of_hanoi)
 	((word64 *)out)[2 * THREAD + 1] = t.trace;
 }
 
-// Queens on a board of 8, the first two rows given by the thread.
+// The eight queens problem; the thread gives the first two rows.
 static __device__ __noinline__ unsigned queens(unsigned columns, unsigned left, unsigned right)
 {
 	if (columns == 255)

@@ -1,4 +1,4 @@
-// What the host computes for kernels whose results do not depend on the machine.
+// Computes on the host the results of kernels that do not depend on the machine.
 #include <stdlib.h>
 #include <string.h>
 

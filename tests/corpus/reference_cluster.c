@@ -1,4 +1,4 @@
-// What the host computes for cluster.cu.
+// Computes on the host the results of cluster.cu.
 #include "corpus.h"
 
 enum { BLOCKS = 4, THREADS = 128, WORDS = 4096 }; // of a cluster, of a block, of the histogram's input

@@ -1,4 +1,4 @@
-// What the host computes for matrix.cu: sums of small integers, exact in every type.
+// Computes on the host the results of matrix.cu: sums of small integers, exact in every type.
 #include <string.h>
 
 #include "corpus.h"
@@ -13,7 +13,7 @@ static int sum_of(const uint32_t *in, unsigned row, unsigned column, unsigned de
 	return sum;
 }
 
-// A product of one tile, by rows. A half takes an integer up to 2048 as it is.
+// Computes a product of one tile, by rows. A half represents integers up to 2048 exactly.
 static void put_integers(const uint32_t *in, unsigned m, unsigned n, unsigned depth, uint32_t *out)
 {
 	for (unsigned i = 0; i < m * n; i++)

@@ -37,7 +37,7 @@ void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size
 
 void corpus_result_finish(struct corpus_result *result) { free(result->values); }
 
-// Numbers as integers in their order, so that neighbours differ by one.
+// Maps floats to integers of the same order, so that neighbours differ by one.
 static int64_t ordered(uint64_t bits, unsigned width)
 {
 	uint64_t sign = (uint64_t)1 << (width - 1);
@@ -123,7 +123,7 @@ int corpus_result_compare(const struct corpus_case *one, const struct corpus_res
 	if (one->mode > CORPUS_BITS)
 		used += snprintf(text + used, size - (size_t)used, " by up to %g (%g allowed)", worst, one->tolerance);
 	used += snprintf(text + used, size - (size_t)used, ", from number %zu", first);
-	if (one->mode == CORPUS_DIGEST && numbers > 1) // which ones: each is an instruction's
+	if (one->mode == CORPUS_DIGEST && numbers > 1) // lists the digests that differ: each belongs to an instruction
 		for (size_t i = first, listed = 0; i < numbers && listed < 40 && (size_t)used + 8 < size; i++)
 			if (got->values[i] != want->values[i])
 				used += snprintf(text + used, size - (size_t)used, "%s%zu", listed++ ? " " : ": ", i);

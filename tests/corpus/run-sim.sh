@@ -1,5 +1,5 @@
 #!/bin/sh
-# run-sim.sh CORPUS PTX-FOLDER RECORD SIM-FOLDER [OPTION…]: compares on a simulated device of its own.
+# run-sim.sh CORPUS PTX-DIRECTORY RECORD SIM-DIRECTORY [OPTION…]: compares on its own simulated device.
 set -eu
 node=$(mktemp -d)
 trap 'rm -rf "$node"' EXIT

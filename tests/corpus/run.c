@@ -59,7 +59,7 @@ static char *read_whole(const char *path, size_t *ret_length)
 	return text;
 }
 
-// The modules of the context, one for each file.
+// The modules of the context: one for each file.
 static struct {
 	char name[32];
 	CUmodule module;
@@ -97,7 +97,7 @@ static int load_module(const struct corpus_folders *where, const char *name, CUm
 	return 0;
 }
 
-// As struct parameters in dynamic.cu.
+// The layout of struct parameters in dynamic.cu.
 struct parameters {
 	CUdeviceptr in, out, work;
 	unsigned n, step;
@@ -151,7 +151,7 @@ static int launch_all(const struct corpus_case *one, CUmodule module, const stru
 	return check(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
-// What is printed goes to the file `capture` while the kernels run.
+// While the kernels run, standard output is redirected to the file `capture`.
 static int launch_captured(const struct corpus_case *one, CUmodule module, const struct buffers *buffers, FILE *capture)
 {
 	fflush(stdout);
@@ -228,7 +228,7 @@ static int run_in_context(const struct corpus_folders *where, const struct corpu
 	TRY(cuMemAlloc(&buffers.out, 4 * (size_t)one->out_words));
 	TRY(cuMemAlloc(&buffers.work, 4 * (size_t)one->work_words + 4));
 	if (run_with(where, one, module, &buffers, host, ret_result))
-		return 1; // the context goes, and the buffers with it
+		return 1; // the context is destroyed with its buffers
 	TRY(cuMemFree(buffers.in));
 	TRY(cuMemFree(buffers.out));
 	TRY(cuMemFree(buffers.work));
@@ -245,7 +245,7 @@ int corpus_run(const struct corpus_case *one, const struct corpus_folders *where
 		return fail("out of memory");
 	int failed = run_in_context(where, one, host, ret_result);
 	free(host);
-	if (failed) { // a fault stays with its context: the next case gets a new one
+	if (failed) { // a fault makes the context unusable: the next case gets a new one
 		CUcontext context;
 		cuDevicePrimaryCtxReset(device);
 		cuDevicePrimaryCtxRelease(device);

@@ -1,4 +1,4 @@
-// Runs a case on the current context, which is a device's primary one. One thread.
+// Runs a case in the current context, the primary context of a device. One thread.
 #pragma once
 
 #include <cuda.h>
@@ -7,10 +7,10 @@
 
 struct corpus_folders {
 	const char *ptx;
-	const char *keep; // outputs go there whole; may be NULL
+	const char *keep; // directory for whole outputs; may be NULL
 };
 
-// 0, or 1 with the reason in corpus_problem(); the context is then a new one.
+// Returns 0, or 1 with the reason in corpus_problem(); the context is then a new one.
 int corpus_run(const struct corpus_case *one, const struct corpus_folders *where, CUdevice device,
 	       struct corpus_result *ret_result);
 const char *corpus_problem(void);

@@ -1,4 +1,4 @@
-// What the driver serves to kernels: printf, the heap, assert; and memory on the stack.
+// Services of the driver for kernels: printf, the heap, assert; and memory on the stack.
 #include <assert.h>
 #include <stdio.h>
 

@@ -51,7 +51,7 @@ KERNEL(sort_radix)
 	out[blockIdx.x * 256 + at] = key[side][at];
 }
 
-// Launch `step` merges runs of 2^step; the input goes to out or work by turns.
+// Launch `step` merges runs of 2^step, alternately to out and to work.
 KERNEL(sort_merge)
 {
 	unsigned run = 1u << step, first = THREAD * 2 * run;

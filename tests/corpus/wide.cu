@@ -4,7 +4,7 @@
 #define WIDE_FUNCTION static __device__
 #include "wide.h"
 
-#ifndef __clang__ // version 14 has no such division
+#ifndef __clang__ // clang 14 has no such division
 KERNEL(wide_division)
 {
 	const struct wide_operands o = wide_operands_take(in + 8 * THREAD);
@@ -16,7 +16,7 @@ KERNEL(wide_division)
 }
 #endif
 
-// The flag, as the four instructions that read it see it, after either flag before.
+// The flag as each of the four instructions reads it, for both old values of the flag.
 KERNEL(carry_flags)
 {
 	const word64 *edge = (const word64 *)in;

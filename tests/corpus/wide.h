@@ -1,4 +1,4 @@
-// What the kernels of wide.cu compute, in expressions that the reference on the host shares.
+// The computations of wide.cu, as expressions for its kernels and for the reference on the host. Any thread.
 #pragma once
 
 typedef unsigned __int128 wide;
@@ -17,7 +17,7 @@ struct wide_operands {
 	unsigned d;
 };
 
-// A number of any magnitude, or near the edge of one, from 128 random bits.
+// Makes a number of any magnitude, or near the limit of one, from 128 random bits.
 WIDE_FUNCTION wide wide_number(const unsigned *random)
 {
 	wide bits = (wide)((unsigned long long)random[3] << 32 | random[2]) << 64 |
@@ -85,8 +85,8 @@ WIDE_FUNCTION struct wide_operands wide_operands_take(const unsigned random[8])
 	X(o.sa % -(signed_wide)WIDE_CONSTANT)
 enum { WIDE_DIVISION_COUNT = 28 };
 
-// Instructions that write the carry flag, of operands x, y, z and the flag f before; and the flag after. A subtraction
-// leaves 1 where nothing is borrowed. T, S: the unsigned and the signed type of so many bits.
+// Instructions that write the carry flag: results and new flags for operands x, y, z and the old flag f. The flag of a
+// subtraction is 1 if there is no borrow. T, S: the unsigned and the signed type of this width.
 #define CARRY_FLAGS(X, T, S, bits)                                                                                     \
 	X(T, bits, "add.cc.u" #bits " t, x, y;", ((wide)x + y) >> bits)                                                \
 	X(T, bits, "addc.cc.u" #bits " t, x, y;", ((wide)x + y + f) >> bits)                                           \

@@ -2,7 +2,7 @@
 #include "cudart.h"
 #include "registration.h"
 
-// Of machine.cu: for a GPU of compute capability 7.5 alone. Without nvcc there is none.
+// From machine.cu: for GPUs of compute capability 7.5 only. Without nvcc it is missing.
 __attribute__((weak)) void machine_code(int *to);
 
 static char stub, other_stub, variable;
@@ -13,7 +13,7 @@ static char stub, other_stub, variable;
 // Registers an image with one kernel and one variable.
 static void **register_image(const void *data, bool with_end)
 {
-	struct wrapper *wrapper = malloc(sizeof *wrapper); // the runtime keeps its address
+	struct wrapper *wrapper = malloc(sizeof *wrapper); // the runtime keeps the address
 
 	CHECK(wrapper != NULL);
 	*wrapper = (struct wrapper){0x466243b1, 1, data, NULL};
@@ -25,7 +25,7 @@ static void **register_image(const void *data, bool with_end)
 	return handle;
 }
 
-// Each way to use an image that cannot be loaded reports why, the second time, too, and other images are not affected.
+// Every use of an image that cannot be loaded reports the reason, also the second time. Other images are not affected.
 static void expect_unusable(const void *kernel, cudaError_t why)
 {
 	struct cudaFuncAttributes attributes;
@@ -101,7 +101,7 @@ CONFORM(damaged_images)
 		run_child("damaged", images[i].name);
 }
 
-// An empty fat binary: the header, and no file in it.
+// An empty fat binary: only the header.
 CHILD(empty)
 {
 	static const struct {
@@ -120,7 +120,7 @@ CONFORM(an_empty_fat_binary)
 	run_child("empty", NULL);
 }
 
-// Objects that compilers before CUDA 10.1 made do not call the end.
+// Object files of compilers before CUDA 10.1 do not call __cudaRegisterFatBinaryEnd().
 CHILD(without_end)
 {
 	int value = 0;
@@ -137,7 +137,7 @@ CONFORM(a_registration_without_its_end)
 	run_child("without_end", NULL);
 }
 
-// Before the registration a stub is unknown, and the runtime does not remember that.
+// A stub is unknown before its registration, and known after it.
 CHILD(late)
 {
 	int value = 0;
@@ -160,7 +160,7 @@ CONFORM(a_launch_before_the_registration)
 	run_child("late", NULL);
 }
 
-// A variable is no kernel, and a kernel is no variable.
+// Variables are not accepted as kernels, nor kernels as variables.
 CHILD(mixed)
 {
 	void *address;
@@ -235,7 +235,7 @@ CHILD(freed_pool)
 	GIVES_LAST(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
 }
 
-// A destroyed stream, event or array ends a program in the real driver with SIGSEGV, whichever runtime it uses.
+// Not tested: with NVIDIA's driver a destroyed stream, event or array ends the program with SIGSEGV, in any runtime.
 CONFORM(handles_of_what_was_freed)
 {
 	run_child("freed_memory", NULL);

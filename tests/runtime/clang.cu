@@ -1,5 +1,5 @@
-// A program for the host and the device, compiled by virgate-clang -DTIMES=2, and for the default stream of each thread:
-// what the runtime's headers of clang declare.
+// The declarations of the runtime's headers for clang, in a program for host and device that virgate-clang -DTIMES=2
+// compiles for both default streams.
 #include <assert.h>
 #include <cuda_runtime.h>
 #include <math.h>
@@ -36,7 +36,7 @@ __global__ void scale(float *values, int count)
 		}                                                                                                      \
 	} while (0)
 
-// threadIdx and its like convert to vectors, and structures of the runtime can have members of their names.
+// threadIdx and similar variables convert to vectors, and structures can have members of these names.
 __global__ void places(float *to)
 {
 	uint3 thread = threadIdx, block = blockIdx;

@@ -1,5 +1,5 @@
-// The runtime's functions with the types of C++, as programs compiled by virgate-clang call them: instances of template
-// kernels, variables, and pointers of any type.
+// The runtime's functions with C++ types in programs compiled by virgate-clang: instances of kernel templates,
+// variables, and pointers of any type.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <string.h>
@@ -216,7 +216,7 @@ static size_t word_for(int threads)
 	return threads * sizeof(int);
 }
 
-// Whether no block has more threads resident than `block`, and `grid` blocks fill the device.
+// Returns whether no other block size has more resident threads than `block`, and `grid` blocks fill the device.
 template <typename T, typename Shared> static bool is_best(T kernel, int grid, int block, Shared shared)
 {
 	int multiprocessors = 0, blocks = 0, most = 0;

@@ -1,4 +1,5 @@
-// What the runtime's conformance programs share. One thread. Include in exactly one file per program.
+// Assertions and helpers of the runtime's conformance programs. One thread. Include it in exactly one file of a
+// program.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,7 +22,7 @@ static inline const char *result_name(cudaError_t result)
 			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);       \
 	} while (0)
 
-// The call gives this result, and the runtime keeps it as the thread's last error.
+// Checks that the call returns this result, and that it becomes the thread's last error.
 #define GIVES_LAST(call, want)                                                                     \
 	do {                                                                                       \
 		GIVES(call, want);                                                                 \

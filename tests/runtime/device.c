@@ -1,4 +1,4 @@
-// Devices: choice, properties, limits, flags, versions, entry points, several devices.
+// Devices: selection, properties, limits, flags, versions, entry points, several devices.
 #include <cuda_profiler_api.h>
 
 #include "cudart.h"

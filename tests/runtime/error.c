@@ -1,4 +1,4 @@
-// Errors: names and texts, each thread's last error, errors that stay.
+// Errors: names and texts, each thread's last error, sticky errors.
 #include <pthread.h>
 
 #include "cudart.h"
@@ -29,14 +29,14 @@ CONFORM(the_last_error_is_kept_until_it_is_asked_for)
 
 	GIVES(cudaGetLastError(), cudaSuccess);
 	GIVES(cudaSetDevice(1000), cudaErrorInvalidDevice);
-	WORKS(cudaMalloc(&pointer, 4)); // a success does not erase it
+	WORKS(cudaMalloc(&pointer, 4)); // a success does not clear it
 	GIVES(cudaPeekAtLastError(), cudaErrorInvalidDevice);
 	GIVES(cudaPeekAtLastError(), cudaErrorInvalidDevice);
 	GIVES(cudaGetLastError(), cudaErrorInvalidDevice);
 	GIVES(cudaGetLastError(), cudaSuccess);
 	GIVES(cudaMalloc(NULL, 4), cudaErrorInvalidValue);
 	GIVES(cudaMemcpy(pointer, pointer, 4, (enum cudaMemcpyKind)17), cudaErrorInvalidMemcpyDirection);
-	GIVES(cudaGetLastError(), cudaErrorInvalidMemcpyDirection); // the later one
+	GIVES(cudaGetLastError(), cudaErrorInvalidMemcpyDirection); // the last one
 	WORKS(cudaFree(pointer));
 }
 
@@ -94,7 +94,7 @@ CHILD(wild)
 	GIVES(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
 	GIVES(cudaPeekAtLastError(), cudaErrorIllegalAddress);
 	GIVES(cudaGetLastError(), cudaErrorIllegalAddress);
-	GIVES(cudaGetLastError(), cudaSuccess); // the record goes, the error stays
+	GIVES(cudaGetLastError(), cudaSuccess); // the last error is cleared, but the context is still unusable
 	GIVES(cudaMalloc(&pointer, 4), cudaErrorIllegalAddress);
 	GIVES(launch_with(empty, 1, 1, NULL, NULL), cudaErrorIllegalAddress);
 	GIVES(cudaDeviceSynchronize(), cudaErrorIllegalAddress);

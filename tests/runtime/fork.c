@@ -1,4 +1,5 @@
-// Forks before the first call. Without kernels.o: clang initializes CUDA before main() for its managed variable.
+// Forks before the first call. Not linked with kernels.o, for whose managed variable clang initializes CUDA before
+// main().
 #include "cudart.h"
 
 CHILD(forks_first)

@@ -84,13 +84,13 @@ CONFORM(libraries)
 	EQUALS(read_int(word), 6);
 	GIVES_LAST(cudaLibraryGetKernel(&kernel, library, "nothing"), cudaErrorSymbolNotFound);
 	WORKS(cudaLibraryUnload(library));
-	WORKS(cudaLibraryLoadData(&library, "no code at all", NULL, NULL, 0, NULL, NULL, 0)); // it is not compiled yet
+	WORKS(cudaLibraryLoadData(&library, "no code at all", NULL, NULL, 0, NULL, NULL, 0)); // compiled later
 	FAILS(cudaLibraryGetKernel(&kernel, library, "put"));
 	cudaGetLastError();
 	WORKS(cudaFree(to));
 }
 
-// What no driver call answers for.
+// Errors that the runtime detects without a driver call.
 CONFORM(private_tables_are_not_for_programs)
 {
 	const void *table = NULL;

@@ -1,4 +1,4 @@
-// Graphs: by capture and by hand, updates, conditions.
+// Graphs: captured and built from nodes, updates, conditions.
 #include "cudart.h"
 
 static int run_graph(cudaGraph_t graph)

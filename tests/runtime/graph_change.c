@@ -55,7 +55,7 @@ CONFORM(memory_nodes_are_changed)
 	run(&made);
 	EQUALS(made.host[3], 9);
 	set.value = 8;
-	WORKS(cudaGraphMemsetNodeSetParams(made.set, &set)); // of the definition only
+	WORKS(cudaGraphMemsetNodeSetParams(made.set, &set)); // changes only the definition
 	run(&made);
 	EQUALS(made.host[3], 9);
 	WORKS(cudaGraphExecMemcpyNodeSetParams1D(made.exec, made.copy, other, made.device, 16, cudaMemcpyDeviceToHost));
@@ -219,7 +219,7 @@ CONFORM(a_stream_is_captured_into_a_graph)
 	HOLDS(ended == graph);
 	WORKS(cudaGraphNodeGetDependentNodes(node, NULL, NULL, &count));
 	EQUALS(count, 2);
-	// The program has the graph already.
+	// The program already owns the graph.
 	WORKS(cudaStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, cudaStreamCaptureModeRelaxed));
 	launch_store(to, 5, stream);
 	WORKS(cudaStreamEndCapture(stream, NULL));

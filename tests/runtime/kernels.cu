@@ -1,9 +1,10 @@
-// Kernels and variables of the tests, and how C code names them. Without nvcc, the device code is kernels.ptx.
+// Kernels and variables of the tests, and functions by which C code uses them. Without nvcc, the device code is
+// kernels.ptx.
 #ifdef __NVCC__
 #include <cooperative_groups.h>
 #define SYNCHRONIZE_GRID() cooperative_groups::this_grid().sync()
 #define READ_TEXEL(texture, index) tex1Dfetch<float>(texture, index)
-#else // the bodies of kernels are not used, and the headers do not declare these
+#else // the bodies of kernels are not used here, and the headers do not declare these functions
 #define SYNCHRONIZE_GRID()
 #define READ_TEXEL(texture, index) 0
 #endif

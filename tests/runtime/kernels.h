@@ -1,4 +1,4 @@
-// What kernels.cu has. In C a kernel is named by its address, which is given to cudaLaunchKernel().
+// The kernels and variables of kernels.cu. In C a kernel is given by its address, for cudaLaunchKernel(). Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>

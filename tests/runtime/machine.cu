@@ -1,4 +1,4 @@
-// Machine code alone, which no other GPU than that of its architecture runs.
+// Machine code without PTX, which only GPUs of its architecture can run.
 extern "C" __global__ void machine_code(int *to)
 {
 	*to = 1;

@@ -1,12 +1,12 @@
-// Buffers and images of OpenGL. Without a context nothing registers; on the simulated driver VIRGATE_SIM_GL declares
-// some.
+// Buffers and images of OpenGL. Without an OpenGL context registration fails; VIRGATE_SIM_GL gives the simulated driver
+// some objects.
 #include <stdlib.h>
 
 #include "cudart.h"
 
 enum { TEXTURE_2D = 0x0de1, WIDTH = 32, HEIGHT = 16 };
 
-// Of cuda_gl_interop.h, which includes OpenGL's headers.
+// From cuda_gl_interop.h, which includes OpenGL's headers.
 cudaError_t cudaGLGetDevices(unsigned *count, int *devices, unsigned capacity, int list);
 cudaError_t cudaGraphicsGLRegisterBuffer(cudaGraphicsResource_t *resource, unsigned buffer, unsigned flags);
 cudaError_t cudaGraphicsGLRegisterImage(cudaGraphicsResource_t *resource, unsigned image, unsigned target,

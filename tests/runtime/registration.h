@@ -1,9 +1,9 @@
-// The registration interface, which the host code that nvcc generates calls.
+// The registration interface, which host code compiled by nvcc calls. Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-// What a program has in .nvFatBinSegment for each of its images.
+// What a program has for each image in its section .nvFatBinSegment.
 struct wrapper {
 	int magic, version;
 	const void *data;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run-gpu.sh BUILD_OR_BUNDLE: runs the programs runtime_* on this machine's GPU with NVIDIA's libcudart.so.13 and with
-# ours, and with ours on the simulated GPU. A test counts as passed if all that do not skip it pass it. NVIDIA's library
-# is taken from $NVIDIAS or /usr/local/cuda/lib64; without it, ours is run alone.
+# ours, and with ours on the simulated GPU. A test passes if all libraries that do not skip it pass it. NVIDIA's library is
+# in $NVIDIAS or /usr/local/cuda/lib64; without it only ours is run.
 set -u
 root=$(cd "$1" && pwd) || exit 2
 if [ -d "$root/libexec/virgate" ]; then
@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# run NAME LIBRARIES: all programs; "PROGRAM TEST ok", "PROGRAM TEST FAIL" and so on in $work/NAME.
+# run NAME LIBRARIES: runs all programs; writes "PROGRAM TEST ok", "PROGRAM TEST FAIL" and so on to $work/NAME.
 run() {
 	: >"$work/$1"
 	for program in "$programs"/runtime_*; do
@@ -47,7 +47,7 @@ else
 	skipped=1
 	cp "$work/ours" "$work/nvidias"
 fi
-# One line for each test that one of the three fails or does not reach.
+# Prints one line for each test that one of the three fails or does not reach.
 cat "$work/ours" "$work/simulated" "$work/nvidias" | awk '
 	{ test = $1 " " $2; seen[test]++; if ($3 == "FAIL") bad[test] = 1; if ($3 == "ok") good[test] = 1 }
 	END { for (test in seen) if (bad[test] || seen[test] != 3) print "FAIL", test; else if (good[test]) print "ok", test }

@@ -1,4 +1,4 @@
-// Streams and events. Built twice: for the legacy default stream, and for that of each thread.
+// Streams and events. Built twice: for the legacy default stream, and for the per-thread default stream.
 #include "cudart.h"
 
 CONFORM(streams_are_made_and_destroyed)
@@ -44,12 +44,12 @@ CONFORM(the_default_stream)
 	NEED(cudaHostGetDevicePointer((void **)&seen, flag, 0));
 	NEED(cudaStreamCreate(&blocking));
 	NEED(cudaStreamCreateWithFlags(&free_running, cudaStreamNonBlocking));
-	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL)); // loading a kernel may wait for others
+	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL)); // loads the kernel, which may block
 	WORKS(cudaStreamSynchronize(NULL));
 	WORKS(launch_with(wait_for, 1, 1, (void *[]){&seen}, blocking));
 	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL));
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-	WORKS(cudaStreamSynchronize(NULL)); // would not end if it waited for the kernel
+	WORKS(cudaStreamSynchronize(NULL)); // returns only if it does not wait for the kernel
 	WORKS(cudaStreamQuery(cudaStreamPerThread));
 #else
 	GIVES(cudaStreamQuery(NULL), cudaErrorNotReady);

@@ -1,4 +1,4 @@
-// Prints the name and the text of each number that may be an error.
+// Prints the name and the text of each possible error number.
 #include <stdio.h>
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// Texture and surface objects: what they were made of can be read back.
+// Texture and surface objects, and the queries of their descriptions.
 #include "cudart.h"
 
 static void need_textures(void)
@@ -87,8 +87,7 @@ CONFORM(surface_objects)
 	WORKS(cudaFreeArray(array));
 }
 
-// A kernel that was launched before the destruction still reads the texture. NVIDIA's sample NV12toBGRandResize relies on
-// that.
+// A kernel can read a texture that is destroyed after the launch. NVIDIA's sample NV12toBGRandResize relies on it.
 CONFORM(a_texture_is_destroyed_behind_a_launch)
 {
 	struct cudaResourceDesc resource = {.resType = cudaResourceTypeLinear};

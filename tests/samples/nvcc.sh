@@ -1,7 +1,7 @@
 #!/bin/sh
-# nvcc.sh ARGUMENT…: nvcc for one GPU architecture, whatever a build names: the samples name nine, which take nine
-# times as long. Code of separable compilation has machine code, too, since the linker of device code needs it; other
-# code is PTX alone. $VIRGATE_NVCC is the compiler, $VIRGATE_ARCH the architecture. CMake takes this file as
+# nvcc.sh ARGUMENT…: runs nvcc for one GPU architecture instead of those in the arguments: the samples have nine, which
+# take nine times as long. Separable compilation also makes machine code, which the linker of device code needs; other
+# code is PTX only. $VIRGATE_NVCC is the compiler, $VIRGATE_ARCH the architecture. CMake takes this file as
 # CMAKE_CUDA_COMPILER.
 arch=${VIRGATE_ARCH:-90}
 code=compute_$arch

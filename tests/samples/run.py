@@ -52,7 +52,7 @@ def executable(program, work):
 
 
 def build(programs, options):
-    """Builds with CMake; one that fails leaves no executable."""
+    """Builds with CMake. A program that fails to compile has no executable."""
     tree = options.work / 'build'
     tree.mkdir(parents=True, exist_ok=True)
     command = ['cmake', '-S', HERE, '-B', tree, '-G', 'Ninja', f'-DCMAKE_CUDA_COMPILER={HERE}/nvcc.sh',
@@ -68,7 +68,7 @@ def build(programs, options):
 
 
 class Places:
-    """The directories of a build or of a bundle, and an environment in which a daemon of its own runs."""
+    """The directories of a build or a bundle, and an environment with its own daemon."""
 
     def __init__(self, root, cuda, gpu, parallel):
         self.gpu = gpu
@@ -155,7 +155,7 @@ def run(way, program, places, options):
 
 
 def find_reference(program, cccl):
-    """Returns what FileCheck shall find in the output of one of Thrust's examples, or None."""
+    """Returns what FileCheck expects in the output of one of Thrust's examples, or None."""
     if program.set != 'thrust':
         return None
     path = cccl / 'thrust' / 'internal' / 'test' / f'thrust.example.{program.path[:-3].replace("/", ".")}.filecheck'
@@ -209,7 +209,7 @@ def read_options():
 
 def main():
     options = read_options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)) # so that what it started ends with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)) # so that its children end, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sets = [name for name in SETS if (options.samples if name == 'samples' else options.cccl)]
     programs = [p for p in read_list() if p.set in sets and (not options.names or p.name in options.names)]
