@@ -65,7 +65,7 @@ CHILD(machine_code)
 		expect_unusable(machine_code, cudaErrorNoKernelImageForDevice);
 }
 
-CONFORM(machine_code_alone)
+CONFORM(machine_code_of_another_architecture_is_rejected)
 {
 	if (!machine_code)
 		NO_BUILT_FILE("machine.o");
@@ -95,7 +95,7 @@ CHILD(damaged)
 	FAIL("no image %s", argument);
 }
 
-CONFORM(damaged_images)
+CONFORM(damaged_images_are_rejected)
 {
 	for (size_t i = 0; i < sizeof images / sizeof *images; i++)
 		run_child("damaged", images[i].name);
@@ -115,7 +115,7 @@ CHILD(empty)
 	expect_no_variable(cudaErrorNoKernelImageForDevice);
 }
 
-CONFORM(an_empty_fat_binary)
+CONFORM(empty_fat_binary)
 {
 	run_child("empty", NULL);
 }
@@ -132,7 +132,7 @@ CHILD(without_end)
 	WORKS(cudaDeviceSynchronize());
 }
 
-CONFORM(a_registration_without_its_end)
+CONFORM(registration_without_end_works)
 {
 	run_child("without_end", NULL);
 }
@@ -155,7 +155,7 @@ CHILD(late)
 	expect_no_variable(cudaErrorInvalidSymbol);
 }
 
-CONFORM(a_launch_before_the_registration)
+CONFORM(launch_before_registration_fails)
 {
 	run_child("late", NULL);
 }
@@ -171,12 +171,12 @@ CHILD(mixed)
 	GIVES_LAST(launch_with(&other_stub, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
 }
 
-CONFORM(kernels_and_variables_are_not_mixed_up)
+CONFORM(kernels_and_variables_are_distinguished)
 {
 	run_child("mixed", NULL);
 }
 
-CONFORM(numbers_of_no_device)
+CONFORM(invalid_device_ordinals_are_rejected)
 {
 	struct cudaDeviceProp properties;
 	char bus[32];
@@ -236,7 +236,7 @@ CHILD(freed_pool)
 }
 
 // Not tested: with NVIDIA's driver a destroyed stream, event or array ends the program with SIGSEGV, in any runtime.
-CONFORM(handles_of_what_was_freed)
+CONFORM(freed_handles_are_rejected)
 {
 	run_child("freed_memory", NULL);
 	run_child("freed_pool", NULL);

@@ -120,7 +120,7 @@ CONFORM(arrays)
 	WORKS(cudaFreeArray(NULL));
 }
 
-CONFORM(arrays_that_cannot_be)
+CONFORM(invalid_arrays_are_rejected)
 {
 	const struct cudaChannelFormatDesc three = {32, 32, 32, 0, cudaChannelFormatKindFloat},
 					   odd = {24, 0, 0, 0, cudaChannelFormatKindUnsigned},
@@ -203,7 +203,7 @@ CONFORM(array_copies_in_stream_order)
 	WORKS(cudaStreamDestroy(stream));
 }
 
-CONFORM(several_copies_at_once)
+CONFORM(batches_of_copies)
 {
 	int from[3] = {1, 2, 3}, to[3] = {0}, *device;
 	void *targets[3], *sources[3];

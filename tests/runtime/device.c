@@ -63,7 +63,7 @@ CONFORM(properties_agree_with_attributes)
 	EQUALS(chosen, 0);
 }
 
-CONFORM(devices_are_found_by_their_bus)
+CONFORM(devices_are_found_by_bus_id)
 {
 	char bus[32] = "";
 	int device = -1;
@@ -202,7 +202,7 @@ CONFORM(several_devices)
 	GIVES_LAST(cudaDeviceEnablePeerAccess(1000, 0), cudaErrorInvalidDevice);
 }
 
-CONFORM(the_profiler)
+CONFORM(profiler_starts_and_stops)
 {
 	WORKS(cudaProfilerStart());
 	WORKS(cudaProfilerStop());
@@ -220,7 +220,7 @@ CHILD(chooses)
 	EQUALS(device, 0);
 }
 
-CONFORM(a_device_is_initialized)
+CONFORM(device_is_initialized)
 {
 	run_child("chooses", NULL);
 }
@@ -239,7 +239,7 @@ static void CUDART_CB ignore_message(void *data, cudaLogLevel level, char *messa
 {
 }
 
-CONFORM(the_log_of_errors)
+CONFORM(error_log)
 {
 	cudaLogsCallbackHandle callback;
 	cudaLogIterator iterator = 0;

@@ -23,7 +23,7 @@ CONFORM(names_and_texts)
 	HOLDS(strcmp(cudaGetErrorString(cudaErrorInvalidMemcpyDirection), "invalid copy direction for memcpy") == 0);
 }
 
-CONFORM(the_last_error_is_kept_until_it_is_asked_for)
+CONFORM(last_error_is_kept_until_it_is_read)
 {
 	void *pointer = NULL;
 
@@ -47,7 +47,7 @@ static void *look_at_error(void *data)
 	return NULL;
 }
 
-CONFORM(each_thread_has_its_own)
+CONFORM(each_thread_has_its_own_last_error)
 {
 	cudaError_t seen = cudaErrorUnknown;
 	pthread_t thread;
@@ -59,7 +59,7 @@ CONFORM(each_thread_has_its_own)
 	GIVES(cudaGetLastError(), cudaErrorInvalidValue);
 }
 
-CONFORM(not_ready_is_no_error)
+CONFORM(not_ready_is_not_recorded)
 {
 	int *flag, *seen;
 	cudaStream_t stream;
@@ -100,7 +100,7 @@ CHILD(wild)
 	GIVES(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
 }
 
-CONFORM(an_illegal_address_stays)
+CONFORM(illegal_address_is_sticky)
 {
 	run_child("wild", NULL);
 }
@@ -112,7 +112,7 @@ CHILD(trapped)
 	GIVES(cudaStreamSynchronize(NULL), cudaErrorLaunchFailure);
 }
 
-CONFORM(a_trap_is_a_launch_failure)
+CONFORM(trap_is_a_launch_failure)
 {
 	run_child("trapped", NULL);
 }

@@ -13,7 +13,7 @@ CHILD(forks_first)
 	WORKS(cudaMalloc(&pointer, 4));
 }
 
-CONFORM(a_child_forked_before_the_first_call)
+CONFORM(child_forked_before_the_first_call_works)
 {
 	run_child("forks_first", NULL);
 }

@@ -91,7 +91,7 @@ CONFORM(libraries)
 }
 
 // Errors that the runtime detects without a driver call.
-CONFORM(private_tables_are_not_for_programs)
+CONFORM(unknown_export_table_is_refused)
 {
 	const void *table = NULL;
 	const cudaUUID_t nobody = {{0}};

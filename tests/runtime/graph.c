@@ -12,7 +12,7 @@ static int run_graph(cudaGraph_t graph)
 	return exec != NULL;
 }
 
-CONFORM(a_stream_is_captured)
+CONFORM(stream_capture)
 {
 	int *to = need_ints(1), value = 31, got = 0;
 	cudaStream_t stream;
@@ -45,7 +45,7 @@ CONFORM(a_stream_is_captured)
 	WORKS(cudaFree(to));
 }
 
-CONFORM(a_capture_is_disturbed)
+CONFORM(invalid_calls_end_a_capture)
 {
 	cudaStream_t stream;
 	cudaGraph_t graph = (cudaGraph_t)1;
@@ -83,7 +83,7 @@ static void build(struct parts *parts)
 	parts->kernel_params.kernelParams = NULL;
 }
 
-CONFORM(a_graph_is_built_by_hand)
+CONFORM(graph_is_built_from_nodes)
 {
 	struct parts parts = {.device = need_ints(2), .value = 17, .host = {-1, -1}};
 	enum cudaGraphNodeType type;
@@ -129,7 +129,7 @@ CONFORM(a_graph_is_built_by_hand)
 	WORKS(cudaFree(parts.device));
 }
 
-CONFORM(an_executable_graph_is_changed)
+CONFORM(executable_graph_is_updated)
 {
 	struct parts parts = {.device = need_ints(2), .value = 1}, other;
 	cudaGraphExec_t exec;
@@ -175,7 +175,7 @@ static void CUDART_CB add_ten(void *data)
 	*(int *)data += 10;
 }
 
-CONFORM(nodes_of_other_kinds)
+CONFORM(nodes_of_other_types)
 {
 	int count = 1, value = 5;
 	cudaGraph_t graph, child, got;
@@ -217,7 +217,7 @@ CONFORM(nodes_of_other_kinds)
 	WORKS(cudaEventDestroy(event));
 }
 
-CONFORM(nodes_by_their_general_parameters)
+CONFORM(nodes_by_general_parameters)
 {
 	int *to = need_ints(1), value = 23, last = 5;
 	cudaGraph_t graph;

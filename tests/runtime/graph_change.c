@@ -40,7 +40,7 @@ static void end(struct made *made)
 	WORKS(cudaFree(made->device));
 }
 
-CONFORM(memory_nodes_are_changed)
+CONFORM(memory_nodes_are_updated)
 {
 	struct made made;
 	int other[4] = {0}, value = 70;
@@ -91,7 +91,7 @@ static void CUDART_CB add_one(void *data)
 	++*(int *)data;
 }
 
-CONFORM(host_and_kernel_nodes_are_changed)
+CONFORM(host_and_kernel_nodes_are_updated)
 {
 	int first = 0, second = 0, *to = need_ints(1), value = 1;
 	cudaGraph_t graph;
@@ -165,7 +165,7 @@ CONFORM(edges)
 	WORKS(cudaGraphDestroy(graph));
 }
 
-CONFORM(events_of_nodes_are_changed)
+CONFORM(event_nodes_are_updated)
 {
 	cudaGraph_t graph, child;
 	cudaGraphExec_t exec;
@@ -199,7 +199,7 @@ CONFORM(events_of_nodes_are_changed)
 	WORKS(cudaEventDestroy(second));
 }
 
-CONFORM(a_stream_is_captured_into_a_graph)
+CONFORM(capture_into_a_graph)
 {
 	int *to = need_ints(1);
 	cudaGraph_t graph, ended;

@@ -1,7 +1,7 @@
 // Launches: by <<<>>>, by function, cooperative, with attributes; shapes and arguments.
 #include "cudart.h"
 
-CONFORM(a_vector_is_added)
+CONFORM(vector_add)
 {
 	enum { COUNT = 1000 };
 	float a[COUNT], b[COUNT], c[COUNT], *da, *db, *dc;
@@ -27,7 +27,7 @@ CONFORM(a_vector_is_added)
 	WORKS(cudaFree(dc));
 }
 
-CONFORM(a_function_is_launched_by_its_address)
+CONFORM(functions_are_launched_by_address)
 {
 	int *to = need_ints(4), value = 42;
 	void *arguments[] = {&to, &value};
@@ -61,7 +61,7 @@ CONFORM(arguments_are_passed_by_value)
 	WORKS(cudaFree(to));
 }
 
-CONFORM(shapes_that_cannot_be_launched)
+CONFORM(invalid_shapes_are_rejected)
 {
 	launch_shape(1, 1024, 0);
 	WORKS(cudaGetLastError());
@@ -82,7 +82,7 @@ CONFORM(shapes_that_cannot_be_launched)
 	WORKS(cudaDeviceSynchronize());
 }
 
-CONFORM(functions_that_are_not_registered)
+CONFORM(unregistered_functions_are_rejected)
 {
 	int not_a_kernel = 0;
 
@@ -92,7 +92,7 @@ CONFORM(functions_that_are_not_registered)
 	GIVES_LAST(cudaFuncGetAttributes(&attributes, &not_a_kernel), cudaErrorInvalidResourceHandle);
 }
 
-CONFORM(a_kernel_is_bounded)
+CONFORM(launch_bounds_are_enforced)
 {
 	int *to = need_ints(256);
 	void *arguments[] = {&to};
@@ -104,7 +104,7 @@ CONFORM(a_kernel_is_bounded)
 	WORKS(cudaFree(to));
 }
 
-CONFORM(shared_memory)
+CONFORM(static_and_dynamic_shared_memory)
 {
 	int *to = need_ints(256), got[64];
 	void *arguments[] = {&to};
@@ -121,7 +121,7 @@ CONFORM(shared_memory)
 	WORKS(cudaFree(to));
 }
 
-CONFORM(a_cooperative_grid_meets)
+CONFORM(cooperative_grid_synchronizes)
 {
 	int *to = need_ints(2), blocks = 0, sms = 0;
 	void *arguments[] = {&to};
@@ -206,7 +206,7 @@ CHILD(say)
 		_exit(3);
 }
 
-CONFORM(a_kernel_prints)
+CONFORM(kernel_prints)
 {
 	char text[64] = "";
 	int ends[2];

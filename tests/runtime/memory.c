@@ -103,7 +103,7 @@ CONFORM(managed_memory)
 	WORKS(cudaFree(managed));
 }
 
-CONFORM(pointers_tell_what_they_are)
+CONFORM(pointer_attributes)
 {
 	struct cudaPointerAttributes attributes;
 	int *device, *host, *managed, local;
@@ -150,7 +150,8 @@ CONFORM(variables)
 	WORKS(cudaStreamSynchronize(NULL));
 	EQUALS(numbers[2], 33);
 	value = 200;
-	WORKS(cudaMemcpyToSymbolAsync(symbol_fixed(), &value, sizeof value, sizeof value, cudaMemcpyHostToDevice, NULL));
+	WORKS(cudaMemcpyToSymbolAsync(symbol_fixed(), &value, sizeof value, sizeof value, cudaMemcpyHostToDevice,
+				      NULL));
 	EQUALS(read_shared_counter(), 5);
 	WORKS(launch_with(use_variables, 1, 1, (void *[]){&to}, NULL));
 	EQUALS(read_int(to), 7 + 33 + 200 + 5);
@@ -164,7 +165,7 @@ CONFORM(variables)
 	WORKS(cudaFree(to));
 }
 
-CONFORM(variables_have_an_end)
+CONFORM(copies_beyond_a_variable_are_rejected)
 {
 	int numbers[5] = {0}, *address;
 	size_t size;
@@ -183,7 +184,7 @@ CONFORM(variables_have_an_end)
 	GIVES_LAST(cudaGetSymbolSize(&size, NULL), cudaErrorInvalidSymbol);
 }
 
-CONFORM(memory_in_stream_order)
+CONFORM(stream_ordered_memory)
 {
 	int *pointer = NULL, value = 4, least = -1;
 	cudaStream_t stream;
@@ -218,7 +219,7 @@ CONFORM(memory_in_stream_order)
 	WORKS(cudaStreamDestroy(stream));
 }
 
-CONFORM(processes_share_memory)
+CONFORM(ipc_handle_needs_device_memory)
 {
 	cudaIpcMemHandle_t handle;
 	int *pointer, local;

@@ -14,7 +14,7 @@ cudaError_t cudaGraphicsGLRegisterImage(cudaGraphicsResource_t *resource, unsign
 cudaError_t cudaGLSetGLDevice(int device);
 cudaError_t cudaGLRegisterBufferObject(unsigned buffer);
 
-CONFORM(nothing_registers_without_a_context)
+CONFORM(registration_without_an_opengl_context_fails)
 {
 	cudaGraphicsResource_t resource = NULL;
 	unsigned count = 0;
@@ -32,7 +32,7 @@ CONFORM(nothing_registers_without_a_context)
 	GIVES_LAST(cudaGLSetGLDevice(-1), cudaErrorInvalidDevice);
 }
 
-CONFORM(a_buffer_and_an_image)
+CONFORM(buffer_and_image_are_mapped)
 {
 	static unsigned char out[HEIGHT][4 * WIDTH], in[HEIGHT][4 * WIDTH];
 	cudaGraphicsResource_t resources[2];

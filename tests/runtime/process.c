@@ -26,7 +26,7 @@ CHILD(reset)
 	EQUALS(value, 7);
 }
 
-CONFORM(a_reset_device_begins_again)
+CONFORM(reset_device_has_a_new_context)
 {
 	run_child("reset", NULL);
 }
@@ -80,7 +80,7 @@ CHILD(forks)
 	WORKS(cudaFree(pointer));
 }
 
-CONFORM(a_child_forked_after_the_first_call)
+CONFORM(child_forked_after_the_first_call_fails)
 {
 	run_child("forks", NULL);
 }

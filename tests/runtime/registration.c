@@ -34,12 +34,12 @@ CHILD(order)
 	GIVES(cudaMemcpyFromSymbol(&value, &variable, 4, 0, cudaMemcpyDeviceToHost), cudaErrorInvalidSymbol);
 }
 
-CONFORM(an_image_comes_and_goes)
+CONFORM(image_is_registered_and_unregistered)
 {
 	run_child("order", NULL);
 }
 
-CONFORM(configurations_are_a_stack)
+CONFORM(launch_configurations_are_a_stack)
 {
 	dim3 grid, block;
 	size_t shared = 0;

@@ -8,7 +8,8 @@ static int receive(int socket, void *bytes, size_t size)
 {
 	char space[CMSG_SPACE(sizeof(int))];
 	struct iovec part = {bytes, size};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
 	int fd = -1;
 
 	CHECK(recvmsg(socket, &message, MSG_WAITALL) == (ssize_t)size);
@@ -89,7 +90,8 @@ CHILD(imports)
 	cudaMemPool_t pool;
 	const struct cudaMemAccessDesc access = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtReadWrite};
 
-	NEED(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, cudaMemHandleTypePosixFileDescriptor, 0));
+	NEED(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, cudaMemHandleTypePosixFileDescriptor,
+						  0));
 	WORKS(cudaMemPoolSetAccess(pool, &access, 1));
 	NEED(cudaMemPoolImportPointer((void **)&shared, pool, &data));
 	EQUALS(read_int(shared), 66);

@@ -1,7 +1,7 @@
 // Streams and events. Built twice: for the legacy default stream, and for the per-thread default stream.
 #include "cudart.h"
 
-CONFORM(streams_are_made_and_destroyed)
+CONFORM(streams_are_created_and_destroyed)
 {
 	cudaStream_t stream;
 	unsigned flags = 99;
@@ -34,7 +34,7 @@ CONFORM(streams_are_made_and_destroyed)
 }
 
 // The legacy default stream waits for blocking streams, and they wait for it. The default stream of a thread does not.
-CONFORM(the_default_stream)
+CONFORM(default_stream_order)
 {
 	int *flag, *seen, *to = need_ints(1), value = 1;
 	cudaStream_t blocking, free_running;
@@ -127,7 +127,7 @@ CONFORM(attributes_of_streams)
 	WORKS(cudaStreamDestroy(other));
 }
 
-CONFORM(copies_are_ordered)
+CONFORM(stream_copies_are_ordered)
 {
 	enum { COUNT = 1000 };
 	int *host, *device = need_ints(COUNT);

@@ -88,7 +88,7 @@ CONFORM(surface_objects)
 }
 
 // A kernel can read a texture that is destroyed after the launch. NVIDIA's sample NV12toBGRandResize relies on it.
-CONFORM(a_texture_is_destroyed_behind_a_launch)
+CONFORM(texture_destroyed_after_a_launch)
 {
 	struct cudaResourceDesc resource = {.resType = cudaResourceTypeLinear};
 	const struct cudaTextureDesc texture = {.readMode = cudaReadModeElementType};
