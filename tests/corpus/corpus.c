@@ -20,7 +20,7 @@ static double now(void)
 }
 
 struct options {
-	struct corpus_folders where;
+	struct corpus_directories where;
 	const char *record, *compare;
 	const char *without[4];
 	int times, without_count;
@@ -28,7 +28,7 @@ struct options {
 	int name_count;
 };
 
-static int wanted(const struct options *options, const char *name)
+static int is_wanted(const struct options *options, const char *name)
 {
 	for (int i = 0; i < options->name_count; i++)
 		if (strcmp(options->names[i], name) == 0)
@@ -57,7 +57,7 @@ static int is_left_out(const struct options *options, const struct corpus_case *
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct options *options)
+static int parse_options(int argc, char **argv, struct options *options)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--ptx") == 0 && i + 1 < argc) {
@@ -83,7 +83,7 @@ static int parse(int argc, char **argv, struct options *options)
 	return !options->where.ptx || !options->record == !options->compare;
 }
 
-static const struct corpus_result *find(const struct corpus_result *results, size_t count, const char *name)
+static const struct corpus_result *find_result(const struct corpus_result *results, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(results[i].name, name) == 0)
@@ -117,7 +117,7 @@ static CUresult open_device(CUdevice *ret_device, char *heading, size_t size)
 }
 
 // Runs one case and prints its outcome. Appends its result, if there is one, to results[*count].
-static void run_and_tell(const struct corpus_case *one, const struct options *options, CUdevice device,
+static void run_recorded(const struct corpus_case *one, const struct options *options, CUdevice device,
 			 const struct corpus_result *want, struct corpus_result *results, size_t *count,
 			 struct tally *tally)
 {
@@ -144,7 +144,7 @@ static void run_with_reference(const struct corpus_case *one, const struct optio
 	size_t count = 0;
 
 	corpus_reference(one, &want);
-	run_and_tell(one, options, device, &want, &got, &count, tally);
+	run_recorded(one, options, device, &want, &got, &count, tally);
 	if (count)
 		corpus_result_finish(&got);
 	corpus_result_finish(&want);
@@ -161,9 +161,10 @@ int main(int argc, char **argv)
 	CUdevice device;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (parse(argc, argv, &options) || !results) {
+	if (parse_options(argc, argv, &options) || !results) {
 		fprintf(stderr,
-			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [--without NAME]... [NAME...]\n");
+			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR]\n"
+			"              [--without NAME]... [NAME...]\n");
 		return 2;
 	}
 	const char *unknown = find_unknown_name(&options);
@@ -185,8 +186,8 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < corpus_case_count; i++) {
 		const struct corpus_case *one = corpus_cases + i;
-		const struct corpus_result *want = find(expected, expected_count, one->name);
-		if (!wanted(&options, one->name))
+		const struct corpus_result *want = find_result(expected, expected_count, one->name);
+		if (!is_wanted(&options, one->name))
 			continue;
 		if (is_left_out(&options, one)) {
 			tally.skipped++;
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
 			printf("FAIL %s: not in the record: record it with record.sh\n", one->name);
 			continue;
 		}
-		run_and_tell(one, &options, device, want, results, &count, &tally);
+		run_recorded(one, &options, device, want, results, &count, &tally);
 	}
 	if (options.record) {
 		r = corpus_write(options.record, heading, results, count);

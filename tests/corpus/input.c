@@ -2,7 +2,7 @@
 
 #include "corpus.h"
 
-static uint64_t draw(uint64_t *state) // splitmix64
+static uint64_t draw_random(uint64_t *state) // splitmix64
 {
 	uint64_t x = *state += 0x9e3779b97f4a7c15u;
 
@@ -50,17 +50,17 @@ void corpus_fill(const struct corpus_case *one, uint32_t *words)
 	switch (one->input) {
 	case CORPUS_WORDS:
 		for (size_t i = 0; i < count; i++)
-			words[i] = (uint32_t)(draw(&seed) >> 32);
+			words[i] = (uint32_t)(draw_random(&seed) >> 32);
 		return;
 	case CORPUS_F32:
 		for (size_t i = 0; i < count; i++) {
-			float x = (float)(int32_t)(draw(&seed) >> 40) * 0x1p-23f - 1;
+			float x = (float)(int32_t)(draw_random(&seed) >> 40) * 0x1p-23f - 1;
 			memcpy(words + i, &x, sizeof x);
 		}
 		return;
 	case CORPUS_F64:
 		for (size_t i = 0; i + 1 < count; i += 2) {
-			double x = (double)(int64_t)(draw(&seed) >> 11) * 0x1p-52 - 1;
+			double x = (double)(int64_t)(draw_random(&seed) >> 11) * 0x1p-52 - 1;
 			memcpy(words + i, &x, sizeof x);
 		}
 		return;

@@ -4,7 +4,7 @@
 #include "corpus.h"
 #include "matrix.h"
 
-static int sum_of(const uint32_t *in, unsigned row, unsigned column, unsigned depth)
+static int compute_element(const uint32_t *in, unsigned row, unsigned column, unsigned depth)
 {
 	int sum = 0;
 
@@ -17,18 +17,18 @@ static int sum_of(const uint32_t *in, unsigned row, unsigned column, unsigned de
 static void put_integers(const uint32_t *in, unsigned m, unsigned n, unsigned depth, uint32_t *out)
 {
 	for (unsigned i = 0; i < m * n; i++)
-		out[i] = (uint32_t)sum_of(in, i / n, i % n, depth);
+		out[i] = (uint32_t)compute_element(in, i / n, i % n, depth);
 }
 
 static void put_floats(const uint32_t *in, unsigned m, unsigned n, unsigned depth, uint32_t *out)
 {
 	for (unsigned i = 0; i < m * n; i++) {
-		float sum = (float)sum_of(in, i / n, i % n, depth);
+		float sum = (float)compute_element(in, i / n, i % n, depth);
 		memcpy(out + i, &sum, sizeof sum);
 	}
 }
 
-static uint16_t half_of(int value)
+static uint16_t to_half(int value)
 {
 	unsigned magnitude = (unsigned)(value < 0 ? -value : value), exponent = 25;
 
@@ -62,7 +62,7 @@ void corpus_matrix_floats(const uint32_t *in, uint32_t *out, size_t threads)
 	(void)threads;
 	put_floats(in, 8, 32, 16, out);
 	for (unsigned i = 0; i < 256; i++)
-		halves[i] = half_of(sum_of(in, i / 8, i % 8, 16));
+		halves[i] = to_half(compute_element(in, i / 8, i % 8, 16));
 	memcpy(out + 256, halves, sizeof halves);
 	put_floats(in, 16, 16, 16, out + 384);
 }
@@ -71,7 +71,7 @@ void corpus_matrix_doubles(const uint32_t *in, uint32_t *out, size_t threads)
 {
 	(void)threads;
 	for (unsigned i = 0; i < 64; i++) {
-		double sum = sum_of(in, i / 8, i % 8, 4);
+		double sum = compute_element(in, i / 8, i % 8, 4);
 		memcpy(out + 2 * i, &sum, sizeof sum);
 	}
 }

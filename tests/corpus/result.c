@@ -10,7 +10,7 @@
 static const char *const mode_names[] = {"digest", "bits", "ulp-f16", "ulp-f32", "ulp-f64", "close-f32", "close-f64"};
 enum { MODES = sizeof mode_names / sizeof *mode_names };
 
-static uint64_t digest(const uint32_t *words, size_t count)
+static uint64_t compute_digest(const uint32_t *words, size_t count)
 {
 	uint64_t value = 14695981039346656037u; // FNV-1a over words, then mixed
 
@@ -31,37 +31,38 @@ void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size
 	if (!result.values)
 		abort();
 	for (size_t i = 0; i < result.value_count; i++)
-		result.values[i] = one->mode == CORPUS_DIGEST ? digest(out + words / parts * i, words / parts) : out[i];
+		result.values[i] =
+			one->mode == CORPUS_DIGEST ? compute_digest(out + words / parts * i, words / parts) : out[i];
 	*ret_result = result;
 }
 
 void corpus_result_finish(struct corpus_result *result) { free(result->values); }
 
 // Maps floats to integers of the same order, so that neighbours differ by one.
-static int64_t ordered(uint64_t bits, unsigned width)
+static int64_t order_key(uint64_t bits, unsigned width)
 {
 	uint64_t sign = (uint64_t)1 << (width - 1);
 	return bits & sign ? -(int64_t)(bits & (sign - 1)) : (int64_t)bits;
 }
 
-static double distance_ulp(uint64_t got, uint64_t want, unsigned width, uint64_t infinity)
+static double find_ulp_distance(uint64_t got, uint64_t want, unsigned width, uint64_t infinity)
 {
 	uint64_t magnitude = ((uint64_t)1 << (width - 1)) - 1;
 	int got_nan = (got & magnitude) > infinity, want_nan = (want & magnitude) > infinity;
 
 	if (got_nan || want_nan)
 		return got_nan == want_nan ? 0 : INFINITY;
-	return fabs((double)ordered(got, width) - (double)ordered(want, width));
+	return fabs((double)order_key(got, width) - (double)order_key(want, width));
 }
 
-static double distance_close(double got, double want)
+static double find_relative_distance(double got, double want)
 {
 	if (isnan(got) || isnan(want) || isinf(got) || isinf(want))
 		return got == want || (isnan(got) && isnan(want)) ? 0 : INFINITY;
 	return fabs(got - want) / fmax(1, fabs(want));
 }
 
-static double distance(enum corpus_mode mode, const uint64_t *got, const uint64_t *want, size_t index)
+static double find_distance(enum corpus_mode mode, const uint64_t *got, const uint64_t *want, size_t index)
 {
 	uint64_t wide_got, wide_want;
 	uint32_t low_got, low_want;
@@ -70,25 +71,25 @@ static double distance(enum corpus_mode mode, const uint64_t *got, const uint64_
 
 	switch (mode) {
 	case CORPUS_ULP_F16:
-		return distance_ulp(got[index / 2] >> 16 * (index & 1) & 0xffff,
-				    want[index / 2] >> 16 * (index & 1) & 0xffff, 16, 0x7c00);
+		return find_ulp_distance(got[index / 2] >> 16 * (index & 1) & 0xffff,
+					 want[index / 2] >> 16 * (index & 1) & 0xffff, 16, 0x7c00);
 	case CORPUS_ULP_F32:
-		return distance_ulp(got[index], want[index], 32, 0x7f800000);
+		return find_ulp_distance(got[index], want[index], 32, 0x7f800000);
 	case CORPUS_ULP_F64:
 	case CORPUS_CLOSE_F64:
 		wide_got = got[2 * index] | got[2 * index + 1] << 32;
 		wide_want = want[2 * index] | want[2 * index + 1] << 32;
 		if (mode == CORPUS_ULP_F64)
-			return distance_ulp(wide_got, wide_want, 64, 0x7ff0000000000000u);
+			return find_ulp_distance(wide_got, wide_want, 64, 0x7ff0000000000000u);
 		memcpy(&f64_got, &wide_got, 8);
 		memcpy(&f64_want, &wide_want, 8);
-		return distance_close(f64_got, f64_want);
+		return find_relative_distance(f64_got, f64_want);
 	case CORPUS_CLOSE_F32:
 		low_got = (uint32_t)got[index];
 		low_want = (uint32_t)want[index];
 		memcpy(&f32_got, &low_got, 4);
 		memcpy(&f32_want, &low_want, 4);
-		return distance_close((double)f32_got, (double)f32_want);
+		return find_relative_distance((double)f32_got, (double)f32_want);
 	default:
 		return got[index] == want[index] ? 0 : INFINITY;
 	}
@@ -110,7 +111,7 @@ int corpus_result_compare(const struct corpus_case *one, const struct corpus_res
 	else if (one->mode == CORPUS_ULP_F64 || one->mode == CORPUS_CLOSE_F64)
 		numbers /= 2;
 	for (size_t i = 0; i < numbers; i++) {
-		double apart = distance(one->mode, got->values, want->values, i);
+		double apart = find_distance(one->mode, got->values, want->values, i);
 		if (!(apart <= one->tolerance) && differing++ == 0)
 			first = i;
 		if (apart > worst)

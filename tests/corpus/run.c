@@ -22,7 +22,7 @@ __attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
 	return 1;
 }
 
-static int check(CUresult result, const char *what)
+static int check_driver(CUresult result, const char *what)
 {
 	const char *name = NULL;
 
@@ -33,7 +33,7 @@ static int check(CUresult result, const char *what)
 }
 #define TRY(call)                                                                                                      \
 	do {                                                                                                           \
-		if (check(call, #call))                                                                                \
+		if (check_driver(call, #call))                                                                         \
 			return 1;                                                                                      \
 	} while (0)
 
@@ -66,7 +66,7 @@ static struct {
 } modules[64];
 static unsigned module_count;
 
-static int load_module(const struct corpus_folders *where, const char *name, CUmodule *ret_module)
+static int load_module(const struct corpus_directories *where, const char *name, CUmodule *ret_module)
 {
 	static char log[4096];
 	char path[1024];
@@ -87,7 +87,7 @@ static int load_module(const struct corpus_folders *where, const char *name, CUm
 	CUresult result = cuModuleLoadDataEx(ret_module, text, 2, option, value);
 	free(text);
 	if (result != CUDA_SUCCESS) {
-		check(result, path);
+		check_driver(result, path);
 		return fail("%.200s: %.1000s", strdupa(problem), log);
 	}
 	if (module_count == sizeof modules / sizeof *modules)
@@ -113,7 +113,8 @@ struct buffers {
 	CUdeviceptr in, out, work;
 };
 
-static int launch(const struct corpus_case *one, CUfunction function, const struct buffers *buffers, unsigned step)
+static int launch_kernel(const struct corpus_case *one, CUfunction function, const struct buffers *buffers,
+			 unsigned step)
 {
 	unsigned n = one->n;
 	struct parameters whole = {buffers->in, buffers->out, buffers->work, n, step, {3, -5, 70, -900, 11, 13}, 1.25,
@@ -128,15 +129,15 @@ static int launch(const struct corpus_case *one, CUfunction function, const stru
 		block[i] = one->block[i] ? one->block[i] : 1;
 	}
 	if (one->flags & CORPUS_COOPERATIVE)
-		return check(cuLaunchCooperativeKernel(function, grid[0], grid[1], grid[2], block[0], block[1],
-						       block[2], one->shared, NULL, parameters),
-			     "cuLaunchCooperativeKernel");
-	return check(cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], one->shared,
-				    NULL, parameters, NULL),
-		     "cuLaunchKernel");
+		return check_driver(cuLaunchCooperativeKernel(function, grid[0], grid[1], grid[2], block[0], block[1],
+							      block[2], one->shared, NULL, parameters),
+				    "cuLaunchCooperativeKernel");
+	return check_driver(cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+					   one->shared, NULL, parameters, NULL),
+			    "cuLaunchKernel");
 }
 
-static int launch_all(const struct corpus_case *one, CUmodule module, const struct buffers *buffers)
+static int launch_kernels(const struct corpus_case *one, CUmodule module, const struct buffers *buffers)
 {
 	for (unsigned step = 0; step < one->steps; step++) {
 		char names[128], *rest = names, *name;
@@ -144,11 +145,11 @@ static int launch_all(const struct corpus_case *one, CUmodule module, const stru
 		while ((name = strsep(&rest, " "))) {
 			CUfunction function;
 			CUresult result = cuModuleGetFunction(&function, module, name);
-			if (check(result, name) || launch(one, function, buffers, step))
+			if (check_driver(result, name) || launch_kernel(one, function, buffers, step))
 				return 1;
 		}
 	}
-	return check(cuCtxSynchronize(), "cuCtxSynchronize");
+	return check_driver(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
 // While the kernels run, standard output is redirected to the file `capture`.
@@ -158,7 +159,7 @@ static int launch_captured(const struct corpus_case *one, CUmodule module, const
 	int kept = dup(STDOUT_FILENO);
 	if (kept < 0 || dup2(fileno(capture), STDOUT_FILENO) < 0)
 		return fail("standard output: %s", strerror(errno));
-	int failed = launch_all(one, module, buffers);
+	int failed = launch_kernels(one, module, buffers);
 	fflush(stdout);
 	dup2(kept, STDOUT_FILENO);
 	close(kept);
@@ -182,7 +183,7 @@ static int run_prints(const struct corpus_case *one, CUmodule module, const stru
 	return failed;
 }
 
-static int keep_output(const struct corpus_folders *where, const struct corpus_case *one, const uint32_t *host)
+static int keep_output(const struct corpus_directories *where, const struct corpus_case *one, const uint32_t *host)
 {
 	char path[1024];
 
@@ -196,8 +197,8 @@ static int keep_output(const struct corpus_folders *where, const struct corpus_c
 	return fclose(file) || written != one->out_words ? fail("%s: not written whole", path) : 0;
 }
 
-static int run_with(const struct corpus_folders *where, const struct corpus_case *one, CUmodule module,
-		    const struct buffers *buffers, uint32_t *host, struct corpus_result *ret_result)
+static int run_module(const struct corpus_directories *where, const struct corpus_case *one, CUmodule module,
+		      const struct buffers *buffers, uint32_t *host, struct corpus_result *ret_result)
 {
 	size_t in_bytes = 4 * (size_t)one->in_words, out_bytes = 4 * (size_t)one->out_words;
 
@@ -207,7 +208,7 @@ static int run_with(const struct corpus_folders *where, const struct corpus_case
 	TRY(cuMemsetD8(buffers->work, 0, 4 * (size_t)one->work_words + 4));
 	if (one->flags & CORPUS_PRINTS)
 		return run_prints(one, module, buffers, ret_result);
-	if (launch_all(one, module, buffers))
+	if (launch_kernels(one, module, buffers))
 		return 1;
 	TRY(cuMemcpyDtoH(host, buffers->out, out_bytes));
 	if (keep_output(where, one, host))
@@ -216,7 +217,7 @@ static int run_with(const struct corpus_folders *where, const struct corpus_case
 	return 0;
 }
 
-static int run_in_context(const struct corpus_folders *where, const struct corpus_case *one, uint32_t *host,
+static int run_in_context(const struct corpus_directories *where, const struct corpus_case *one, uint32_t *host,
 			  struct corpus_result *ret_result)
 {
 	struct buffers buffers;
@@ -227,7 +228,7 @@ static int run_in_context(const struct corpus_folders *where, const struct corpu
 	TRY(cuMemAlloc(&buffers.in, 4 * (size_t)one->in_words));
 	TRY(cuMemAlloc(&buffers.out, 4 * (size_t)one->out_words));
 	TRY(cuMemAlloc(&buffers.work, 4 * (size_t)one->work_words + 4));
-	if (run_with(where, one, module, &buffers, host, ret_result))
+	if (run_module(where, one, module, &buffers, host, ret_result))
 		return 1; // the context is destroyed with its buffers
 	TRY(cuMemFree(buffers.in));
 	TRY(cuMemFree(buffers.out));
@@ -235,7 +236,7 @@ static int run_in_context(const struct corpus_folders *where, const struct corpu
 	return 0;
 }
 
-int corpus_run(const struct corpus_case *one, const struct corpus_folders *where, CUdevice device,
+int corpus_run(const struct corpus_case *one, const struct corpus_directories *where, CUdevice device,
 	       struct corpus_result *ret_result)
 {
 	size_t words = one->in_words > one->out_words ? one->in_words : one->out_words;

@@ -5,12 +5,12 @@
 
 #include "corpus.h"
 
-struct corpus_folders {
+struct corpus_directories {
 	const char *ptx;
 	const char *keep; // directory for whole outputs; may be NULL
 };
 
 // Returns 0, or 1 with the reason in corpus_problem(); the context is then a new one.
-int corpus_run(const struct corpus_case *one, const struct corpus_folders *where, CUdevice device,
+int corpus_run(const struct corpus_case *one, const struct corpus_directories *where, CUdevice device,
 	       struct corpus_result *ret_result);
 const char *corpus_problem(void);
