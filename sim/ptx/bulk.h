@@ -1,4 +1,4 @@
-// What bulk copies and tensor copies have in common. Decoding: one thread; the rest: the warp's thread.
+// Common parts of bulk copies and tensor copies. Decoding: one thread; the rest: the warp's thread.
 #pragma once
 
 #include "sim/ptx/decode.h"

@@ -257,7 +257,7 @@ void ptx_frame_release(struct ptx_worker *worker, struct ptx_frame *frame);
 // Lets the lanes of each lane's mask meet at `op`. True: the operation may run for warp->mask, and ends with
 // ptx_warp_continue(). False: the group waits, and repeats the operation.
 bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks);
-// Returns what the operation returns: the next one, or NULL so that groups can merge.
+// Returns the operation's result: the next operation, or NULL so that groups can merge.
 const struct ptx_op *ptx_warp_continue(struct ptx_warp *warp, const struct ptx_op *op);
 
 // op_barrier.c: lets barriers complete for which no live thread is missing, after threads exited.

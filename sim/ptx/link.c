@@ -107,7 +107,7 @@ int ptx_layout(struct ptx_module *module)
 	return r;
 }
 
-// What a kernel needs, gathered from the functions that it may call.
+// The needs of a kernel, gathered from the functions that it may call.
 struct gathering {
 	struct ptx_module *module;
 	struct ptx_function *entry;
@@ -126,7 +126,7 @@ static int queue_function(struct gathering *gathering, struct ptx_function *func
 			    &gathering->capacity, function);
 }
 
-// Adds what a function needs, and queues those that it may call.
+// Adds the needs of a function, and queues the functions that it may call.
 static int gather_function(struct gathering *gathering, struct ptx_function *function)
 {
 	struct ptx_module *module = gathering->module;

@@ -1,4 +1,4 @@
-// What the decoders of textures and surfaces have in common. One thread.
+// Common parts of the decoders of textures and surfaces. One thread.
 #pragma once
 
 #include "sim/ptx/decode.h"

@@ -203,7 +203,7 @@ const struct ptx_op *ptx_op_warp_barrier(struct ptx_warp *warp, const struct ptx
 	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_continue(warp, op) : NULL;
 }
 
-// Decodes d[|p], a, …, membermask: what all these instructions have. `bits`: of the sources; 0 ends them.
+// Decodes d[|p], a, …, membermask: the operands of all these instructions. `bits`: of the sources; 0 ends them.
 static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsigned d_bits, const unsigned bits[4],
 			     uint32_t immediate)
 {

@@ -268,7 +268,7 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			if (symbol->align < align)
 				symbol->align = (uint32_t)align;
 		} else if (ptx_token_equals(token, ".ptr")) {
-			uint32_t own = symbol->align; // what follows is about the memory that is pointed to
+			uint32_t own = symbol->align; // the rest describes the memory that is pointed to
 			int r;
 			ptx_lexer_next(&parser->lexer);
 			r = parse_attributes(parser, symbol);

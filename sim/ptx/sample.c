@@ -14,7 +14,7 @@ struct position { // of a texel in one level
 	bool is_outside; // reads the border
 };
 
-struct axis { // what a linear filter reads along an axis: texels first and first + 1
+struct axis { // the two texels that a linear filter reads along an axis: first and first + 1
 	int64_t first;
 	uint32_t weight; // of the second, in parts of FRACTION
 };

@@ -230,7 +230,7 @@ struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_
 // link.c
 int ptx_link(struct ptx_module *module);   // finds the definitions of extern symbols
 int ptx_layout(struct ptx_module *module); // gives variables their offsets in the image; numbers shared variables
-int ptx_gather(struct ptx_module *module); // lists the entries, with what all functions need that they may call
+int ptx_gather(struct ptx_module *module); // lists the entries, with the needs of the functions that they may call
 
 // decode.c: compiles a function to operations.
 int ptx_decode(struct ptx_module *module, struct ptx_function *function);

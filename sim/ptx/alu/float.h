@@ -1,4 +1,4 @@
-// What the floating-point forms share: bits, canonical NaN, flushing, saturation.
+// Helpers of the floating-point forms: bits, canonical NaN, flushing, saturation.
 // Pure functions: any thread.
 #pragma once
 
