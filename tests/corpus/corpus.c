@@ -150,6 +150,23 @@ static void run_with_reference(const struct corpus_case *one, const struct optio
 	corpus_result_finish(&want);
 }
 
+static void run_case(const struct corpus_case *one, const struct options *options, CUdevice device,
+		     const struct corpus_result *want, struct corpus_result *results, size_t *count,
+		     struct tally *tally)
+{
+	if (is_left_out(options, one)) {
+		tally->skipped++;
+		printf("skip %s: needs nvcc\n", one->name);
+	} else if (one->reference) {
+		run_with_reference(one, options, device, tally);
+	} else if (options->compare && !want) {
+		tally->failed++;
+		printf("FAIL %s: not in the record: record it with record.sh\n", one->name);
+	} else {
+		run_recorded(one, options, device, want, results, count, tally);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {0};
@@ -187,23 +204,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < corpus_case_count; i++) {
 		const struct corpus_case *one = corpus_cases + i;
 		const struct corpus_result *want = find_result(expected, expected_count, one->name);
-		if (!is_wanted(&options, one->name))
-			continue;
-		if (is_left_out(&options, one)) {
-			tally.skipped++;
-			printf("skip %s: needs nvcc\n", one->name);
-			continue;
-		}
-		if (one->reference) {
-			run_with_reference(one, &options, device, &tally);
-			continue;
-		}
-		if (options.compare && !want) {
-			tally.failed++;
-			printf("FAIL %s: not in the record: record it with record.sh\n", one->name);
-			continue;
-		}
-		run_recorded(one, &options, device, want, results, &count, &tally);
+		if (is_wanted(&options, one->name))
+			run_case(one, &options, device, want, results, &count, &tally);
 	}
 	if (options.record) {
 		r = corpus_write(options.record, heading, results, count);

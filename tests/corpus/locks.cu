@@ -57,7 +57,7 @@ KERNEL(hand_over)
 	out[THREAD] = sum;
 }
 
-// Every block reads what all others wrote before the barrier.
+// Every block reads the words that all others wrote before the barrier.
 KERNEL(grid_barrier)
 {
 	cooperative_groups::grid_group grid = cooperative_groups::this_grid();
