@@ -37,7 +37,7 @@ TEST(blocks_read_each_others_shared_memory)
 	static const char text[] = BODY("mad.lo.u32 %r1, %r20, 1000, %r0; st.shared.u32 [%r28], %r1;\n" MEET NEXT
 					"mapa.shared::cluster.u32 %r2, %r28, %r29; ld.shared::cluster.u32 %r3, [%r2];\n"
 					"mapa.shared::cluster.u32 %r2, s, %r29; ld.shared::cluster.u32 %r4, [%r2+4];\n"
-					"sub.u32 %r4, %r4, %r3; add.u32 %r4, %r4, %r0;\n" // what thread 1 stored: 1
+					"sub.u32 %r4, %r4, %r3; add.u32 %r4, %r4, %r0;\n" // adds 1
 					"add.u32 %r3, %r3, %r4;\n" MEET STORE("%r3"));
 
 	for (uint32_t cluster = 1; cluster <= 16; cluster *= 2)
@@ -174,7 +174,7 @@ TEST(illegal_addresses_in_a_cluster_fault)
 		MEET "mapa.shared::cluster.u32 %r2, %r25, 999; st.shared::cluster.u32 [%r2], 1;\n" MEET);
 	static const char outside[] = BODY(MEET NEXT "mapa.shared::cluster.u32 %r2, %r25, %r29;\n"
 						     "ld.shared::cluster.u32 %r3, [%r2+65536];\n" MEET);
-	// Rank 1 does not wait until nobody needs its memory.
+	// Rank 1 exits while another block still needs its memory.
 	static const char ended[] = BODY(
 		"setp.eq.u32 %p1, %r23, 1; barrier.cluster.arrive; @%p1 ret; barrier.cluster.wait;\n"
 		"mapa.shared::cluster.u32 %r2, %r25, 1; ld.shared::cluster.u32 %r3, [%r2];\n");

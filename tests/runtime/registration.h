@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-// What a program has for each image in its section .nvFatBinSegment.
+// The description of an image in a program's section .nvFatBinSegment.
 struct wrapper {
 	int magic, version;
 	const void *data;
