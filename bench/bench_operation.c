@@ -52,7 +52,7 @@ static void run(struct operation_plan *plan)
 			operation_plan_workspace(plan));
 		exit(1);
 	}
-	check(operation_plan_run(plan, stream, vg_buffer_address(workspace), "bench_operation"));
+	check(operation_plan_run(plan, stream, vg_buffer_address(workspace)));
 }
 
 // What a plan does in a second, of which each run does `work`.
@@ -86,7 +86,7 @@ static void bench_multiply(struct bench_report *report, struct vg_memory_resourc
 	d.a = vg_buffer_address(a);
 	d.b = vg_buffer_address(b);
 	d.c = vg_buffer_address(c);
-	check(operation_plan_matrix_multiply(set, &d, (struct operation_rules){.portable = true}, "bench_operation",
+	check(operation_plan_matrix_multiply(set, &d, (struct operation_rules){.portable = true},
 					     &plan));
 	measure(report, plan, "multiply_own", elements[type].name, rate_unit, work * rate_scale,
 		simulated && type == VG_F32 ? 0.03 : 0);
@@ -116,10 +116,10 @@ static void bench_convolve(struct bench_report *report, struct vg_memory_resourc
 				   .kernel_width = 3,
 				   .padding = {1, 1}};
 	if (!operation_set_lacks(set, OPERATION_CUDNN)) {
-		check(operation_plan_convolution(set, &d, (struct operation_rules){0}, "bench_operation", &plan));
+		check(operation_plan_convolution(set, &d, (struct operation_rules){0}, &plan));
 		measure(report, plan, "convolve", elements[type].name, rate_unit, work, 0);
 	}
-	check(operation_plan_convolution(set, &d, (struct operation_rules){.portable = true}, "bench_operation",
+	check(operation_plan_convolution(set, &d, (struct operation_rules){.portable = true},
 					 &plan));
 	measure(report, plan, "convolve_own", elements[type].name, rate_unit, work, 0);
 	close_buffers();
@@ -139,7 +139,7 @@ static void bench_activate(struct bench_report *report, struct vg_memory_resourc
 	d.output = vg_buffer_address(c);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		d.kind = kinds[i];
-		check(operation_plan_activation(set, &d, (struct operation_rules){0}, "bench_operation", &plan));
+		check(operation_plan_activation(set, &d, (struct operation_rules){0}, &plan));
 		snprintf(of, sizeof of, "%s_%s", vg_activation_name(d.kind), elements[type].name);
 		measure(report, plan, "activate", of, "GB/s", 2e-9 * (double)(count * elements[type].bytes), 0);
 	}
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 	check(vg_stream_create(context, NULL, &stream));
 	check(vg_synchronous_resource_create(context, &memory));
 	check(vg_buffer_create(memory, simulated ? 1 : 256 * MIB, NULL, &workspace));
-	check(operation_set_create(context, "bench_operation", &set));
+	check(operation_set_create(context, &set));
 	printf("on %s; multiplications of %s\n", vg_device_name(device), simulated ? "128x128x128" : "4096x4096x4096");
 	for (enum operation_provider provider = OPERATION_CUBLASLT; provider < OPERATION_PORTABLE; provider++)
 		if (operation_set_lacks(set, provider))

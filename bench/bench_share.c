@@ -207,7 +207,7 @@ static double turn_plainly(struct vg_vram_handle handle)
 	struct times times;
 	int fd;
 
-	check(vram_look(handle, __func__, &region));
+	check(vram_look(handle, &region));
 	size_t mapped = region->mapped;
 	put(&mapped, sizeof mapped);
 	uint64_t start = vg_clock_monotonic_ns();

@@ -31,7 +31,7 @@ static void hash(void)
 {
 	uint8_t root[VRAM_ROOT_BYTES];
 
-	check(vram_hash(hasher, stream, vg_buffer_address(buffer), vg_buffer_size(buffer), key, __func__, root));
+	check(vram_hash(hasher, stream, vg_buffer_address(buffer), vg_buffer_size(buffer), key, root));
 }
 
 static void copy_on_device(void)
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	check(vg_device_get(0, &device));
 	check(vg_context_primary(device, &context));
 	check(vg_stream_create(context, NULL, &stream));
-	check(vram_hasher_create(context, "bench_vram", &hasher));
+	check(vram_hasher_create(context, &hasher));
 	printf("on %s; bytes hashed or copied a second, with the call and its wait; \"beside\" is the copy on the "
 	       "device\n",
 	       vg_device_name(device));

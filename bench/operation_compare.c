@@ -49,7 +49,7 @@ static struct comparison open_comparison(struct vg_device *device, enum vg_eleme
 
 	check(vg_context_primary(device, &context));
 	check(vg_stream_create(context, NULL, &c.stream));
-	check(operation_set_create(context, "bench_operation", &c.set));
+	check(operation_set_create(context, &c.set));
 	vg_context_destroy(context);
 	check(vg_manager_create(device, NULL, &c.manager));
 	check(vg_virtual_gpu_create(c.manager, &options, &c.vgpu));
@@ -76,9 +76,9 @@ static void call(struct comparison *c, enum who who)
 	} else if (who == MANAGED) {
 		check(vg_virtual_gpu_matrix_multiply(c->vgpu, &c->d, 0, NULL));
 	} else {
-		check(operation_plan_matrix_multiply(c->set, &c->d, (struct operation_rules){0}, "bench_operation",
+		check(operation_plan_matrix_multiply(c->set, &c->d, (struct operation_rules){0},
 						     &plan));
-		check(operation_plan_run(plan, c->stream, c->workspace, "bench_operation"));
+		check(operation_plan_run(plan, c->stream, c->workspace));
 		operation_plan_destroy(plan);
 	}
 }
@@ -111,7 +111,7 @@ static void say(struct comparison *c)
 {
 	struct operation_plan *plan;
 
-	check(operation_plan_matrix_multiply(c->set, &c->d, (struct operation_rules){0}, "bench_operation", &plan));
+	check(operation_plan_matrix_multiply(c->set, &c->d, (struct operation_rules){0}, &plan));
 	printf("%s: %s; directly: %s\n", elements[c->d.type].name, operation_plan_says(plan),
 	       c->direct ? direct_says(c->direct) : "not measured");
 	operation_plan_destroy(plan);

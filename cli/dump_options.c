@@ -26,7 +26,7 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 		options->compression = (enum vg_compression)i;
 		options->compression_level = (int)level;
 		// The library knows the valid levels.
-		if (image_check_compression(options->compression, options->compression_level, __func__) == VG_OK)
+		if (image_check_compression(options->compression, options->compression_level) == VG_OK)
 			return 0;
 		return say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
 	}

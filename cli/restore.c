@@ -48,7 +48,7 @@ static int open_source(const struct arguments *arguments, const char *from, int 
 		return 0;
 	}
 	phase_go_on(&phase, VG_CHECKPOINT_RECEIVE);
-	if (channel_accept(from + strlen("unix:"), &phase, __func__, &ret_descriptors[0]))
+	if (channel_accept(from + strlen("unix:"), &phase, &ret_descriptors[0]))
 		return checkpoint_fail(arguments);
 	ret_descriptors[1] = ret_descriptors[0];
 	return 0;

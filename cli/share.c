@@ -137,7 +137,7 @@ enum vg_status share_find_device(const char *named, struct vg_device **ret_devic
 			return VG_OK;
 		}
 	}
-	return vg_fail(VG_NOT_FOUND, 0, __func__,
+	return vg_fail(VG_NOT_FOUND, 0,
 		       "no GPU here is \"%s\": give an index from 0 to %d, or a UUID that `virgate devices%s` lists",
 		       named, count - 1, sim_flag());
 }

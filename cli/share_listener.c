@@ -178,7 +178,7 @@ int share_listener_accept(struct share_listener *listener, int seconds)
 		int fd = r > 0 ? accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
 		if (fd < 0)
 			continue;
-		if (share_channel_open(fd, 0, __func__, &channel) == VG_OK &&
+		if (share_channel_open(fd, 0, &channel) == VG_OK &&
 		    share_channel_check_peer(&channel) == VG_OK)
 			return fd;
 		say_warning("refused a connection: %s", vg_last_error()->text);

@@ -34,7 +34,7 @@ static enum vg_status check_name(const char *name, const struct vg_share_range *
 
 	if (!range->seal || vg_seal_decode(range->seal, strlen(range->seal), &seal) || strcmp(seal.id, name) == 0)
 		return VG_OK; // the import reports an invalid seal
-	return vg_fail(VG_INTEGRITY, 0, __func__, "the seal of %s is of \"%s\": its contents were replaced",
+	return vg_fail(VG_INTEGRITY, 0, "the seal of %s is of \"%s\": its contents were replaced",
 		       name, seal.id);
 }
 
@@ -52,7 +52,7 @@ static enum vg_status import_ranges(struct opened *opened, const struct argument
 	size_t count = vg_share_offer_count(offer);
 	opened->handles = calloc(count + 1, sizeof *opened->handles);
 	if (!opened->handles)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "out of memory for %zu ranges", count);
+		return vg_fail(VG_NO_MEMORY, 0, "out of memory for %zu ranges", count);
 	for (size_t i = 0; i < count; i++) {
 		status = vg_share_offer_range(offer, i, &range);
 		if (status == VG_OK && opened->verified)

@@ -48,7 +48,7 @@ static enum vg_status write_pattern(struct vg_vram_handle handle)
 	uint32_t *data = malloc(SHARE_BYTES);
 
 	if (!data)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "out of memory for %d integers", SHARE_INTEGERS);
+		return vg_fail(VG_NO_MEMORY, 0, "out of memory for %d integers", SHARE_INTEGERS);
 	for (uint32_t i = 0; i < SHARE_INTEGERS; i++)
 		data[i] = share_pattern(i);
 	printf("Generated %d test integers\n", SHARE_INTEGERS);
@@ -94,7 +94,7 @@ static int serve_consumer(int socket, const struct vg_share_offer *offer, int se
 		return EXIT_FAILED;
 	}
 	printf("Sent FD and size metadata to consumer\n");
-	if (share_channel_open(socket, options.timeout_ms, __func__, &channel) ||
+	if (share_channel_open(socket, options.timeout_ms, &channel) ||
 	    share_bytes_receive(&channel, &answer, sizeof answer)) {
 		say_error("the consumer did not answer: %s", vg_last_error()->text);
 		return EXIT_FAILED;

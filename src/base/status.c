@@ -5,6 +5,7 @@
 #include <string.h>
 
 static _Thread_local struct vg_kept_error last;
+_Thread_local const char *vg_entry;
 
 const char *vg_status_text(enum vg_status status)
 {
@@ -32,7 +33,7 @@ int vg_status_is_retriable(enum vg_status status)
 	}
 }
 
-enum vg_status vg_fail(enum vg_status status, int code, const char *function, const char *format, ...)
+enum vg_status vg_fail(enum vg_status status, int code, const char *format, ...)
 {
 	va_list arguments;
 
@@ -40,7 +41,7 @@ enum vg_status vg_fail(enum vg_status status, int code, const char *function, co
 	vsnprintf(last.text, sizeof last.text, format, arguments);
 	va_end(arguments);
 	last.log[0] = '\0';
-	last.error = (struct vg_error){status, code, function, last.text, last.log, 0, 0};
+	last.error = (struct vg_error){status, code, vg_entry ? vg_entry : "", last.text, last.log, 0, 0};
 	return status;
 }
 
@@ -81,7 +82,7 @@ const struct vg_error *vg_last_error(void)
 
 enum { MOST_UNKNOWN = 4096 }; // bytes: a size beyond is one that was never set
 
-enum vg_status vg_options_copy(void *copy, size_t size, const void *options, const char *function)
+enum vg_status vg_options_copy(void *copy, size_t size, const void *options)
 {
 	size_t given;
 
@@ -91,11 +92,11 @@ enum vg_status vg_options_copy(void *copy, size_t size, const void *options, con
 		return VG_OK;
 	memcpy(&given, options, sizeof given);
 	if (given < sizeof given || given > size + MOST_UNKNOWN)
-		return vg_fail(VG_INVALID, 0, function, "the options' size is %zu: set it to sizeof the structure",
+		return vg_fail(VG_INVALID, 0, "the options' size is %zu: set it to sizeof the structure",
 			       given);
 	for (size_t i = size; i < given; i++)
 		if (((const unsigned char *)options)[i])
-			return vg_fail(VG_UNSUPPORTED, 0, function,
+			return vg_fail(VG_UNSUPPORTED, 0,
 				       "the options have a field at byte %zu that this library does not know: it knows "
 				       "%zu bytes",
 				       i, size);

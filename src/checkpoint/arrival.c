@@ -14,7 +14,6 @@
 
 struct arrival {
 	struct vg_restore_options options;
-	const char *function;
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
@@ -31,7 +30,7 @@ static enum vg_status check(const struct arrival *arrival)
 	for (int i = 0; i < 2; i++) {
 		int fd = i ? arrival->frames.out : arrival->frames.in;
 		if (fd < 0 ? i == 0 : fcntl(fd, F_GETFD) < 0)
-			return vg_fail(VG_INVALID, EBADF, arrival->function, "%d is no open descriptor", fd);
+			return vg_fail(VG_INVALID, EBADF, "%d is no open descriptor", fd);
 	}
 	return VG_OK;
 }
@@ -43,7 +42,7 @@ static enum vg_status greet(struct arrival *arrival)
 	if (status)
 		return status;
 	if (arrival->header.answers && arrival->frames.out < 0)
-		return vg_fail(VG_PROTOCOL, 0, arrival->function,
+		return vg_fail(VG_PROTOCOL, 0,
 			       "what comes in waits for answers, and there is no way for them (--answer)");
 	if (!arrival->header.answers)
 		arrival->frames.out = -1; // nobody reads them
@@ -58,9 +57,9 @@ static enum vg_status take_packs(struct arrival *arrival)
 	if (!arrival->header.has_packs)
 		return VG_OK;
 	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, arrival->options.dir) >= (int)sizeof path)
-		return vg_fail(VG_INVALID, 0, arrival->function, "%.60s… is too long a path", arrival->options.dir);
-	enum vg_status status = image_begin(path, arrival->function, &arrival->store);
-	arrival->prefill = (struct prefill){.function = arrival->function, .packs = &arrival->packs};
+		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", arrival->options.dir);
+	enum vg_status status = image_begin(path, &arrival->store);
+	arrival->prefill = (struct prefill){.packs = &arrival->packs};
 	arrival->packs.store = &arrival->store;
 	arrival->packs.round = prefill_round;
 	arrival->packs.user = &arrival->prefill;
@@ -77,9 +76,9 @@ static enum vg_status take_in(struct arrival *arrival)
 
 	arrival->frames.phase = &phase;
 	arrival->frames.heed = true;
-	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_RECEIVE, arrival->function);
+	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_RECEIVE);
 	if (status == VG_OK)
-		status = image_begin(arrival->options.dir, arrival->function, &draft);
+		status = image_begin(arrival->options.dir, &draft);
 	if (status == VG_OK)
 		status = greet(arrival);
 	if (status == VG_OK)
@@ -89,11 +88,11 @@ static enum vg_status take_in(struct arrival *arrival)
 	if (status == VG_OK && !arrival->header.answers)
 		status = frames_read_end(&arrival->frames);
 	if (status == VG_OK)
-		status = image_publish(&draft, description, arrival->keep, arrival->function);
+		status = image_publish(&draft, description, arrival->keep);
 	arrival->stands = status == VG_OK;
 	const struct image_dir dir = image_draft_dir(&draft);
 	if (status == VG_OK)
-		status = image_open_again(&dir, arrival->function, &arrival->image);
+		status = image_open_again(&dir, &arrival->image);
 	arrival->image.path = arrival->options.dir;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);
@@ -114,15 +113,14 @@ static enum vg_status await_go(void *user, struct phase *phase)
 	if (!arrival->header.answers)
 		return VG_OK;
 	arrival->frames.phase = phase;
-	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_HANDOVER, arrival->function);
+	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_HANDOVER);
 	if (status == VG_OK)
 		status = frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0);
 	if (status == VG_OK)
 		status = frame_read(&arrival->frames, &type);
 	arrival->frames.phase = NULL;
 	if (status == VG_OK && type != FRAME_GO)
-		status = vg_fail(VG_INTEGRITY, 0, arrival->function,
-				 "the other side says %d, and not that the processes ended", type);
+		status = vg_fail(VG_INTEGRITY, 0, "the other side says %d, and not that the processes ended", type);
 	return status;
 }
 
@@ -145,18 +143,18 @@ static void answer(struct arrival *arrival, enum vg_status status)
 	}
 	snprintf(text, sizeof text, "%s", before.text);
 	(void)frame_write(&arrival->frames, FRAME_REFUSED, &word, sizeof word, text, strlen(text));
-	(void)vg_fail(status, before.code, arrival->function, "%s", text);
+	(void)vg_fail(status, before.code, "%s", text);
 	vg_fail_amounts(before.need, before.have);
 }
 
 enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
 					  struct vg_checkpoint_result *ret_result)
 {
+	VG_ENTRY();
 	struct arrival arrival = {
-		.function = __func__,
 		.keep = keep != 0,
 		.image = {.fd = -1},
-		.frames = {.in = in, .out = out, .function = __func__},
+		.frames = {.in = in, .out = out},
 	};
 
 	CORE_NEEDED(options);
@@ -172,7 +170,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 					  .prefill = &arrival.prefill,
 					  .places_later = arrival.header.answers && arrival.header.same_processes};
 	if (status == VG_OK)
-		status = restore_run(&arrival.options, &gate, __func__, &arrival.result);
+		status = restore_run(&arrival.options, &gate, &arrival.result);
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
 		arrival.result.seconds[i] += arrival.coming.seconds[i];
 	answer(&arrival, status);

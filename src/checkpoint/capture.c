@@ -100,9 +100,10 @@ void capture_file(struct capture *capture, const char *name, int consume_fd)
 		if (incoming->chunked)
 			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // what the user's share of pipes allows
 	}
-	int r = !incoming ? ENOMEM : !image_name_is_sound(incoming->file.name, &tree)
-				     ? EPROTO
-				     : pthread_create(&incoming->thread, NULL, take, incoming);
+	int r = !incoming ? ENOMEM
+		: !image_name_is_sound(incoming->file.name, &tree)
+			? EPROTO
+			: pthread_create(&incoming->thread, NULL, take, incoming);
 	if (r) {
 		intake_fail(capture->intake, name, 0, r);
 		close(consume_fd);
@@ -144,13 +145,12 @@ static void destroy(struct capture *capture)
 	free(capture);
 }
 
-enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *folder, const char *function,
-			     struct capture **ret_capture)
+enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *folder, struct capture **ret_capture)
 {
 	struct capture *capture = calloc(1, sizeof *capture);
 
 	if (!capture)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what CRIU writes");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for what CRIU writes");
 	*capture = (struct capture){.draft = draft, .tree = tree, .folder = draft->lock};
 	pthread_mutex_init(&capture->lock, NULL);
 	const struct streamer_events events = {.file = on_file, .broken = on_broken, .user = capture};
@@ -159,8 +159,8 @@ enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const cha
 		r = streamer_start(folder, &events, &capture->streamer);
 	if (r) {
 		destroy(capture);
-		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function,
-			       "%s: cannot take in what CRIU writes: %s", draft->folder, strerror(-r));
+		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s: cannot take in what CRIU writes: %s",
+			       draft->folder, strerror(-r));
 	}
 	*ret_capture = capture;
 	return VG_OK;
@@ -190,15 +190,14 @@ static int add_to_draft(struct image_draft *draft, const struct incoming *incomi
 	image_sum_format(incoming->sum, sum);
 	if (incoming->chunked)
 		one = json_pack("{s:s, s:I, s:I, s:s, s:i, s:o}", "name", file->name, "bytes", (json_int_t)file->bytes,
-				"raw", (json_int_t)file->raw, "compression",
-				image_compression_name(draft->compression), "chunk_bytes", (int)CHUNK_BYTES, "chunks",
-				chunks_of(file));
+				"raw", (json_int_t)file->raw, "compression", image_compression_name(draft->compression),
+				"chunk_bytes", (int)CHUNK_BYTES, "chunks", chunks_of(file));
 	else
 		one = json_pack("{s:s, s:I, s:s}", "name", file->name, "bytes", (json_int_t)file->bytes, "xxh3", sum);
 	return json_array_append_new(draft->files, one) ? -ENOMEM : 0;
 }
 
-enum vg_status capture_end(struct capture *capture, const char *function)
+enum vg_status capture_end(struct capture *capture)
 {
 	enum vg_status status = VG_OK;
 	const char *where;
@@ -210,13 +209,12 @@ enum vg_status capture_end(struct capture *capture, const char *function)
 	int error = intake_failure(capture->intake, &where, &after);
 	if (error) {
 		char size[VG_SIZE_TEXT];
-		status = vg_fail(error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, error, function,
-				 "%s/%s, after %s of it: %s", capture->draft->folder, where,
-				 vg_size_format(after, size), strerror(error));
+		status = vg_fail(error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, error, "%s/%s, after %s of it: %s",
+				 capture->draft->folder, where, vg_size_format(after, size), strerror(error));
 	}
 	for (struct incoming *file = capture->files; file && status == VG_OK; file = file->next)
 		if (add_to_draft(capture->draft, file))
-			status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of files");
+			status = vg_fail(VG_NO_MEMORY, 0, "no memory for a list of files");
 	destroy(capture);
 	return status;
 }

@@ -5,9 +5,9 @@
 
 struct capture;
 // `folder`: where CRIU's socket goes, see streamer.h. SYSTEM, NO_MEMORY.
-enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *folder, const char *function,
+enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *folder,
 			     struct capture **ret_capture);
 // The same for a file that is there already: it is read to its end.
 void capture_file(struct capture *capture, const char *name, int consume_fd);
 // CRIU has ended. Adds what came to the draft. SYSTEM: something could not be written; NO_MEMORY. Takes the capture.
-enum vg_status capture_end(struct capture *capture, const char *function);
+enum vg_status capture_end(struct capture *capture);

@@ -23,11 +23,11 @@ enum { TICK_MS = 100, CONNECT_TRIES = 10, SSH_TRIES = 150, SSH_PAUSE_US = 20000,
 
 // ---- unix sockets ------------------------------------------------------------------------------------
 
-static enum vg_status address_of(const char *path, const char *function, struct sockaddr_un *ret_address)
+static enum vg_status address_of(const char *path, struct sockaddr_un *ret_address)
 {
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (!*path || strlen(path) >= sizeof ret_address->sun_path)
-		return vg_fail(VG_INVALID, 0, function, "unix:%.120s: a socket's path has 1 to %zu characters", path,
+		return vg_fail(VG_INVALID, 0, "unix:%.120s: a socket's path has 1 to %zu characters", path,
 			       sizeof ret_address->sun_path - 1);
 	strcpy(ret_address->sun_path, path);
 	return VG_OK;
@@ -45,17 +45,17 @@ static bool is_trusted(int fd, uid_t *ret_user)
 	return peer.uid == geteuid() || peer.uid == 0;
 }
 
-static enum vg_status connect_to(const char *path, const char *function, int *ret_fd)
+static enum vg_status connect_to(const char *path, int *ret_fd)
 {
 	struct sockaddr_un address;
 	uid_t user = (uid_t)-1;
 
-	enum vg_status status = address_of(path, function, &address);
+	enum vg_status status = address_of(path, &address);
 	if (status)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "a socket: %s", strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "a socket: %s", strerror(errno));
 	int r = connect(fd, (struct sockaddr *)&address, sizeof address);
 	// Whoever is about to listen has bound it already.
 	for (int i = 0; i < CONNECT_TRIES && r < 0 && errno == ECONNREFUSED; i++) {
@@ -63,11 +63,10 @@ static enum vg_status connect_to(const char *path, const char *function, int *re
 		r = connect(fd, (struct sockaddr *)&address, sizeof address);
 	}
 	if (r < 0)
-		status = vg_fail(VG_NOT_FOUND, errno, function,
-				 "unix:%s: %s; start `virgate restore%s --from unix:%s` there", path, strerror(errno),
-				 vg_hint_own_sim(), path);
+		status = vg_fail(VG_NOT_FOUND, errno, "unix:%s: %s; start `virgate restore%s --from unix:%s` there",
+				 path, strerror(errno), vg_hint_own_sim(), path);
 	else if (!is_trusted(fd, &user))
-		status = vg_fail(VG_DENIED, 0, function,
+		status = vg_fail(VG_DENIED, 0,
 				 "unix:%s: user %u listens there, and only this user or root may get "
 				 "the image",
 				 path, (unsigned)user);
@@ -78,11 +77,11 @@ static enum vg_status connect_to(const char *path, const char *function, int *re
 	return status;
 }
 
-static enum vg_status listen_at(const char *path, const char *function, int *ret_fd)
+static enum vg_status listen_at(const char *path, int *ret_fd)
 {
 	struct sockaddr_un address;
 
-	enum vg_status status = address_of(path, function, &address);
+	enum vg_status status = address_of(path, &address);
 	if (status)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -98,16 +97,15 @@ static enum vg_status listen_at(const char *path, const char *function, int *ret
 	if (fd >= 0)
 		close(fd);
 	if (error == EADDRINUSE)
-		return vg_fail(VG_EXISTS, error, function,
-			       "%s exists: remove it, or name another socket", path);
-	return vg_fail(VG_SYSTEM, error, function, "unix:%s: %s", path, strerror(error));
+		return vg_fail(VG_EXISTS, error, "%s exists: remove it, or name another socket", path);
+	return vg_fail(VG_SYSTEM, error, "unix:%s: %s", path, strerror(error));
 }
 
-enum vg_status channel_accept(const char *path, struct phase *phase, const char *function, int *ret_fd)
+enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd)
 {
 	int listener = -1;
 
-	enum vg_status status = listen_at(path, function, &listener);
+	enum vg_status status = listen_at(path, &listener);
 	if (status)
 		return status;
 	struct pollfd wanted = {.fd = listener, .events = POLLIN};
@@ -117,8 +115,7 @@ enum vg_status channel_accept(const char *path, struct phase *phase, const char 
 		int r = poll(&wanted, 1, TICK_MS);
 		phase_tick(phase);
 		if (phase->stop)
-			status = vg_fail(VG_STATE, 0, function,
-					 "stopped while nobody had connected to unix:%s, as asked", path);
+			status = vg_fail(VG_STATE, 0, "stopped while nobody had connected to unix:%s, as asked", path);
 		else if (r > 0)
 			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0 && !is_trusted(fd, &user)) {
@@ -148,37 +145,39 @@ static bool is_plain(const char *text, const char *more)
 }
 
 static enum vg_status command_of(const struct vg_process_gpu_pair *gpus, size_t count, const char *simulate,
-				 const char *function, char command[MOST_COMMAND])
+				 char command[MOST_COMMAND])
 {
 	int length = snprintf(command, MOST_COMMAND, "virgate restore --from - --answer --detach");
 
 	for (size_t i = 0; i < count; i++) {
 		const char *old = gpus[i].old_uuid, *new = gpus[i].new_uuid;
 		if (!old || !new || !*old || !*new || !is_plain(old, "") || !is_plain(new, ""))
-			return vg_fail(VG_INVALID, 0, function, "pair %zu of the map names no GPUs", i);
+			return vg_fail(VG_INVALID, 0, "pair %zu of the map names no GPUs", i);
 		length +=
 			snprintf(command + length, (size_t)(MOST_COMMAND - length), " --gpu-map %.80s=%.80s", old, new);
 		if (length >= MOST_COMMAND - 200)
-			return vg_fail(VG_INVALID, 0, function, "a map of %zu GPUs is too long", count);
+			return vg_fail(VG_INVALID, 0, "a map of %zu GPUs is too long", count);
 	}
 	if (!*simulate)
 		return VG_OK;
 	if (strchr(simulate, '\'') || (size_t)length + strlen(simulate) + sizeof " --sim=''" > MOST_COMMAND)
-		return vg_fail(VG_INVALID, 0, function,
-			       "the specification of the simulated GPU, \"%.80s\", is too long or has an apostrophe: the "
-			       "other machine cannot be asked for it", simulate);
+		return vg_fail(
+			VG_INVALID, 0,
+			"the specification of the simulated GPU, \"%.80s\", is too long or has an apostrophe: the "
+			"other machine cannot be asked for it",
+			simulate);
 	snprintf(command + length, (size_t)(MOST_COMMAND - length), " --sim='%s'", simulate);
 	return VG_OK;
 }
 
-static enum vg_status start_ssh(const char *host, const char *command, const char *function, struct channel *channel)
+static enum vg_status start_ssh(const char *host, const char *command, struct channel *channel)
 {
 	char program[PATH_MAX];
 	int ends[2];
 
 	int r = tool_find("VIRGATE_SSH", "ssh", program);
 	if (r)
-		return vg_fail(VG_NOT_FOUND, -r, function, "ssh %s: install it, or name one in VIRGATE_SSH",
+		return vg_fail(VG_NOT_FOUND, -r, "ssh %s: install it, or name one in VIRGATE_SSH",
 			       r == -EACCES ? "may not be run by this user" : "is not in PATH");
 	const char *const argv[] = {program, "-T",
 				    "-o",    "BatchMode=yes",
@@ -187,7 +186,7 @@ static enum vg_status start_ssh(const char *host, const char *command, const cha
 				    "--",    host,
 				    command, NULL};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "a socket for ssh: %s", strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "a socket for ssh: %s", strerror(errno));
 	channel->fd = ends[0];
 	channel->complaints = memfd_create("virgate-ssh", MFD_CLOEXEC);
 	const struct tool_start how = {.argv = argv, .fds = {ends[1], ends[1], channel->complaints}};
@@ -196,7 +195,7 @@ static enum vg_status start_ssh(const char *host, const char *command, const cha
 	if (r == 0)
 		return VG_OK;
 	channel_close(channel);
-	return vg_fail(VG_SYSTEM, -r, function, "%s: %s", program, strerror(-r));
+	return vg_fail(VG_SYSTEM, -r, "%s: %s", program, strerror(-r));
 }
 
 const char *channel_complaint(const struct channel *channel, char *text, size_t capacity)
@@ -218,22 +217,21 @@ const char *channel_complaint(const struct channel *channel, char *text, size_t 
 // ---- either ------------------------------------------------------------------------------------------
 
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
-			    const char *simulate, const char *function, struct channel *ret_channel)
+			    const char *simulate, struct channel *ret_channel)
 {
 	char command[MOST_COMMAND];
 
 	*ret_channel = (struct channel){.fd = -1, .complaints = -1};
 	if (strncmp(to, "unix:", 5) == 0 && gpu_count)
-		return vg_fail(VG_INVALID, 0, function,
-			       "the receiver at %.120s maps the GPUs: give --gpu-map to it", to);
+		return vg_fail(VG_INVALID, 0, "the receiver at %.120s maps the GPUs: give --gpu-map to it", to);
 	if (strncmp(to, "unix:", 5) == 0)
-		return connect_to(to + 5, function, &ret_channel->fd);
+		return connect_to(to + 5, &ret_channel->fd);
 	if (strncmp(to, "ssh:", 4) != 0)
-		return vg_fail(VG_INVALID, 0, function, "\"%.120s\" is neither unix:PATH nor ssh:[USER@]HOST", to);
+		return vg_fail(VG_INVALID, 0, "\"%.120s\" is neither unix:PATH nor ssh:[USER@]HOST", to);
 	if (!to[4] || to[4] == '-' || !is_plain(to + 4, "@._:[]%"))
-		return vg_fail(VG_INVALID, 0, function, "\"%.120s\" names no [USER@]HOST", to + 4);
-	enum vg_status status = command_of(gpus, gpu_count, simulate, function, command);
-	return status ? status : start_ssh(to + 4, command, function, ret_channel);
+		return vg_fail(VG_INVALID, 0, "\"%.120s\" names no [USER@]HOST", to + 4);
+	enum vg_status status = command_of(gpus, gpu_count, simulate, command);
+	return status ? status : start_ssh(to + 4, command, ret_channel);
 }
 
 void channel_close(struct channel *channel)

@@ -8,7 +8,7 @@
 struct check {
 	const json_t *description;
 	const struct image_files *files;
-	const char *name, *function;
+	const char *name;
 };
 
 // Whether a group of `list` has that value under `key`.
@@ -36,15 +36,14 @@ static enum vg_status check_once(const struct check *check)
 
 	json_int_t *pids = malloc((count + 1) * sizeof *pids);
 	if (!pids)
-		return vg_fail(VG_NO_MEMORY, 0, check->function, "%s: no memory for its %zu processes", check->name,
-			       count);
+		return vg_fail(VG_NO_MEMORY, 0, "%s: no memory for its %zu processes", check->name, count);
 	for (size_t i = 0; i < count; i++)
 		pids[i] = json_integer_value(json_object_get(json_array_get(list, i), "pid"));
 	qsort(pids, count, sizeof *pids, by_value);
 	for (size_t i = 1; i < count && status == VG_OK; i++)
 		if (pids[i] == pids[i - 1])
-			status = vg_fail(VG_INTEGRITY, 0, check->function, "%s: process %lld is in \"processes\" twice",
-					 check->name, (long long)pids[i]);
+			status = vg_fail(VG_INTEGRITY, 0, "%s: process %lld is in \"processes\" twice", check->name,
+					 (long long)pids[i]);
 	free(pids);
 	return status;
 }
@@ -65,9 +64,8 @@ static enum vg_status check_pids(const struct check *check)
 			stranger = pid;
 	}
 	return !stranger ? VG_OK
-			 : vg_fail(VG_INTEGRITY, 0, check->function,
-				   "%s: process %lld is a root or a tenant, and none of \"processes\"", check->name,
-				   (long long)json_integer_value(stranger));
+			 : vg_fail(VG_INTEGRITY, 0, "%s: process %lld is a root or a tenant, and none of \"processes\"",
+				   check->name, (long long)json_integer_value(stranger));
 }
 
 // One for each root, in their order, and no other.
@@ -81,16 +79,17 @@ static enum vg_status check_trees(const struct check *check)
 		json_int_t root = json_integer_value(json_array_get(roots, i));
 		for (size_t before = 0; before < i; before++)
 			if (json_integer_value(json_array_get(roots, before)) == root)
-				return vg_fail(VG_INTEGRITY, 0, check->function, "%s: process %lld is a root twice", check->name,
+				return vg_fail(VG_INTEGRITY, 0, "%s: process %lld is a root twice", check->name,
 					       (long long)root);
 		if (!image_tree_is_whole(check->files, (unsigned)i, (pid_t)root, missing))
-			return vg_fail(VG_INTEGRITY, 0, check->function,
-				       "%s: %s is missing from \"files\", or empty: without it CRIU does not make process %lld",
+			return vg_fail(VG_INTEGRITY, 0,
+				       "%s: %s is missing from \"files\", or empty: without it CRIU does not make "
+				       "process %lld",
 				       check->name, missing, (long long)root);
 	}
 	for (size_t i = 0; i < check->files->count; i++)
 		if (!image_name_is_sound(check->files->files[i].name, &tree) || tree >= json_array_size(roots))
-			return vg_fail(VG_INTEGRITY, 0, check->function, "%s: %s is of no root's tree", check->name,
+			return vg_fail(VG_INTEGRITY, 0, "%s: %s is of no root's tree", check->name,
 				       check->files->files[i].name);
 	return VG_OK;
 }
@@ -100,9 +99,8 @@ static enum vg_status check_packs(const struct check *check)
 {
 	for (size_t i = 0; i < check->files->count; i++)
 		if (check->files->files[i].is_pack && !device_has_index(check->files))
-			return vg_fail(VG_INTEGRITY, 0, check->function,
-				       "%s: " DEVICE_INDEX " is missing from \"files\", which has %s", check->name,
-				       check->files->files[i].name);
+			return vg_fail(VG_INTEGRITY, 0, "%s: " DEVICE_INDEX " is missing from \"files\", which has %s",
+				       check->name, check->files->files[i].name);
 	return VG_OK;
 }
 
@@ -116,17 +114,16 @@ static enum vg_status check_gpus(const struct check *check)
 	json_array_foreach(json_object_get(check->description, "processes"), i, process)
 		json_array_foreach(json_object_get(process, "gpus"), k, gpu)
 			if (!has(gpus, "uuid", json_object_get(gpu, "uuid")))
-				return vg_fail(VG_INTEGRITY, 0, check->function,
+				return vg_fail(VG_INTEGRITY, 0,
 					       "%s: process %lld is on %.80s, which is none of \"gpus\"", check->name,
 					       (long long)json_integer_value(json_object_get(process, "pid")),
 					       json_string_value(json_object_get(gpu, "uuid")));
 	return VG_OK;
 }
 
-enum vg_status consistency_check(const json_t *description, const struct image_files *files, const char *name,
-				 const char *function)
+enum vg_status consistency_check(const json_t *description, const struct image_files *files, const char *name)
 {
-	const struct check check = {description, files, name, function};
+	const struct check check = {description, files, name};
 
 	enum vg_status status = check_once(&check);
 	if (status == VG_OK)

@@ -7,5 +7,4 @@
 
 // `description` has passed schema_check(); `files`: what it lists. INTEGRITY: what nothing could be made of, or something
 // else than it says. `name`: what errors call the description.
-enum vg_status consistency_check(const json_t *description, const struct image_files *files, const char *name,
-				 const char *function);
+enum vg_status consistency_check(const json_t *description, const struct image_files *files, const char *name);

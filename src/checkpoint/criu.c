@@ -37,31 +37,31 @@ unsigned criu_least(void)
 	return uname(&kernel) == 0 && doctor_version(kernel.release) >= NEW_KERNEL ? LEAST_ON_NEW_KERNELS : LEAST;
 }
 
-enum vg_status criu_find(const char *function, struct criu *ret_criu)
+enum vg_status criu_find(struct criu *ret_criu)
 {
 	unsigned least = criu_least();
 	char output[512];
 
 	int r = tool_find("VIRGATE_CRIU", "criu", ret_criu->path);
 	if (r)
-		return vg_fail(VG_NOT_FOUND, -r, function, "CRIU %s: install %u.%u or later, or name it in VIRGATE_CRIU",
+		return vg_fail(VG_NOT_FOUND, -r, "CRIU %s: install %u.%u or later, or name it in VIRGATE_CRIU",
 			       r == -EACCES ? "may not be run by this user" : "is not in PATH", least / 10000,
 			       least / 100 % 100);
 	const char *const argv[] = {ret_criu->path, "--version", NULL};
-	r = tool_run(&(struct tool_run){
-		.argv = argv, .timeout_ms = 10000, .output = output, .capacity = sizeof output});
+	r = tool_run(
+		&(struct tool_run){.argv = argv, .timeout_ms = 10000, .output = output, .capacity = sizeof output});
 	if (r)
-		return vg_fail(VG_SYSTEM, r < 0 ? -r : r, function, "%s --version: %s", ret_criu->path,
+		return vg_fail(VG_SYSTEM, r < 0 ? -r : r, "%s --version: %s", ret_criu->path,
 			       r < 0 ? strerror(-r) : output);
 	unsigned version = criu_version(output, ret_criu->version, sizeof ret_criu->version);
 	if (!version)
-		return vg_fail(VG_NOT_FOUND, 0, function,
+		return vg_fail(VG_NOT_FOUND, 0,
 			       "%s is not CRIU, by what its --version says: install %u.%u or later, or name it in "
 			       "VIRGATE_CRIU",
 			       ret_criu->path, least / 10000, least / 100 % 100);
 	if (version < least)
-		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is CRIU %s: this kernel takes %u.%u or later",
-			       ret_criu->path, ret_criu->version, least / 10000, least / 100 % 100);
+		return vg_fail(VG_UNSUPPORTED, 0, "%s is CRIU %s: this kernel takes %u.%u or later", ret_criu->path,
+			       ret_criu->version, least / 10000, least / 100 % 100);
 	return VG_OK;
 }
 
@@ -99,13 +99,13 @@ bool criu_is_limited(void)
 }
 
 static enum vg_status run(const struct criu *criu, const struct criu_work *work, const char *verb,
-			  const char *const *more, const char *function)
+			  const char *const *more)
 {
 	char scratch[] = SCRATCH, plugins[sizeof scratch + 16], log[32], path[sizeof scratch + sizeof log], why[512];
 	char output[256];
-	const char *argv[MOST_ARGUMENTS] = {criu->path,	  verb, "--no-default-config", "--libdir", plugins, "-D",
-					    work->folder, "-W", scratch,	       "-v2",	   "-o",    log,
-					    "--link-remap"};
+	const char *argv[MOST_ARGUMENTS] = {
+		criu->path, verb, "--no-default-config", "--libdir", plugins, "-D", work->folder, "-W", scratch, "-v2",
+		"-o",	    log,  "--link-remap"};
 	_cleanup_close_ int lock = -1;
 	size_t count = 0;
 
@@ -127,7 +127,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	int r = make_scratch(scratch, plugins, &lock);
 	if (r) {
 		held_folder_remove(scratch, is_scratch);
-		return vg_fail(VG_SYSTEM, -r, function, "%s: %s", scratch, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "%s: %s", scratch, strerror(-r));
 	}
 	r = tool_run(&(struct tool_run){.argv = argv,
 					.output = output,
@@ -144,26 +144,26 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	if (r == 0)
 		return VG_OK;
 	if (r == -ECANCELED)
-		return vg_fail(VG_STATE, 0, function, "stopped while CRIU was at work, as asked: nothing that it made is left");
+		return vg_fail(VG_STATE, 0, "stopped while CRIU was at work, as asked: nothing that it made is left");
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "%s cannot be run: %s", criu->path, strerror(-r));
-	return vg_fail(VG_SYSTEM, r, function, "CRIU %s: %s", verb, why);
+		return vg_fail(VG_SYSTEM, -r, "%s cannot be run: %s", criu->path, strerror(-r));
+	return vg_fail(VG_SYSTEM, r, "CRIU %s: %s", verb, why);
 }
 
-enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function)
+enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root)
 {
 	char pid[16];
 	// What workers share lies in files without a name, of any size; CRIU by itself takes 1 MiB.
-	const char *const more[] = {"-t",   pid,	     "--leave-stopped", "--network-lock",
-				    "skip", "--ghost-limit", "1024G",		NULL};
+	const char *const more[] = {"-t",    pid, "--leave-stopped", "--network-lock", "skip", "--ghost-limit",
+				    "1024G", NULL};
 
 	snprintf(pid, sizeof pid, "%d", (int)root);
-	return run(criu, work, "dump", more, function);
+	return run(criu, work, "dump", more);
 }
 
-enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function)
+enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work)
 {
 	static const char *const more[] = {"-d", "--leave-stopped", NULL};
 
-	return run(criu, work, "restore", more, function);
+	return run(criu, work, "restore", more);
 }

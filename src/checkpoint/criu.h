@@ -18,7 +18,7 @@ bool criu_is_limited(void);
 // The least version that serves this kernel, as doctor_version() has it.
 unsigned criu_least(void);
 // NOT_FOUND (there is none, or it is another program), UNSUPPORTED (too old for this kernel), SYSTEM.
-enum vg_status criu_find(const char *function, struct criu *ret_criu);
+enum vg_status criu_find(struct criu *ret_criu);
 
 // A file that processes have open or mapped, and that is at another path now.
 struct criu_move {
@@ -29,7 +29,7 @@ struct criu_work {
 	const char *folder; // of the image's files
 	bool stream;	    // they go through its socket there: see streamer.h
 	bool shell_job, tcp_established, file_locks;
-	bool terminal; // CRIU has ours: tool_run
+	bool terminal;		       // CRIU has ours: tool_run
 	const struct criu_move *moves; // for a restore that streams; their modes are not compared either
 	size_t move_count;
 	const int *keep; // descriptors that CRIU has open, too, as long as it runs
@@ -39,10 +39,10 @@ struct criu_work {
 };
 // The tree of `root` is stopped then, all of it. After a failure CRIU has let it run on. SYSTEM, with the log's first
 // error.
-enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function);
+enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root);
 // It stands still then (SIGSTOP), all of it. SYSTEM likewise, and nobody of it is left. STATE: `tick` did not wish it
 // any more.
-enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function);
+enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work);
 
 // ---- this room only -------------------------------------------------------------------------------
 

@@ -19,15 +19,18 @@ static const char *advice(const char *error)
 	static const struct {
 		const char *words, *advice, *also;
 	} known[] = {
-		{"External socket is used", "a unix socket is connected to a process outside of what is dumped: close it"},
+		{"External socket is used",
+		 "a unix socket is connected to a process outside of what is dumped: close it"},
 		{"Connected TCP socket", "there is an open TCP connection: close it, or see --tcp-established"},
 		{"dangling tty", "it hangs on a terminal: see --shell-job"},
 		{"Don't have tty to inherit", "it hangs on a terminal: restore it from one, and without --detach"},
 		{"file locks are hold", "it holds locks of files: see --file-locks"},
-		{"Can't link remap to", "a file has lost the name it was opened by, and link_remap.N beside it is another "
-					"image's: remove that name if that image is gone"},
+		{"Can't link remap to",
+		 "a file has lost the name it was opened by, and link_remap.N beside it is another "
+		 "image's: remove that name if that image is gone"},
 		{"Address already in use", "a socket's address is taken: end who has it"},
-		{"Can't fork for ", "a pid of the image was taken meanwhile: end who has it, or restore in a new pid namespace",
+		{"Can't fork for ",
+		 "a pid of the image was taken meanwhile: end who has it, or restore in a new pid namespace",
 		 .also = "File exists"},
 	};
 

@@ -6,7 +6,6 @@
 #include "checkpoint/phase.h"
 
 struct deep {
-	const char *function;
 	const char *vgpu;
 	struct phase *phase;
 	struct tree tree; // without those who descend from them

@@ -51,26 +51,25 @@ json_t *describe_cpu(void)
 	return json_pack("{s:o, s:o}", "model", cpu_line(text, "\nmodel name"), "features", cpu_line(text, "\nflags"));
 }
 
-enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, const char *function,
-			     json_t **ret_description)
+enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, json_t **ret_description)
 {
 	json_t *processes = json_array(), *roots = json_array();
 	struct utsname system;
 
 	if (uname(&system) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "uname: %s", strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "uname: %s", strerror(errno));
 	for (size_t i = 0; i < tree->count; i++)
 		json_array_append_new(processes, describe_process(&tree->processes[i]));
 	for (size_t i = 0; i < tree->root_count; i++)
 		json_array_append_new(roots, json_integer(tree->processes[i].pid));
 	json_t *gpus = describe_gpus(tree, processes), *host = json_string(system.nodename);
 	*ret_description =
-		json_pack("{s:i, s:f, s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "version", IMAGE_VERSION_WITHOUT_PACKS,
-			  "created", (double)vg_clock_realtime_ns() / 1e9, "virgate", VG_VERSION_TEXT, "criu",
-			  criu->version, "host", host ? host : json_null(), "kernel", "release", system.release,
-			  "machine", system.machine, "cpu", describe_cpu(), "driver", describe_driver(), "roots", roots,
-			  "gpus", gpus, "processes", processes);
+		json_pack("{s:i, s:f, s:s, s:s, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "version",
+			  IMAGE_VERSION_WITHOUT_PACKS, "created", (double)vg_clock_realtime_ns() / 1e9, "virgate",
+			  VG_VERSION_TEXT, "criu", criu->version, "host", host ? host : json_null(), "kernel",
+			  "release", system.release, "machine", system.machine, "cpu", describe_cpu(), "driver",
+			  describe_driver(), "roots", roots, "gpus", gpus, "processes", processes);
 	if (!*ret_description)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an image's description");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an image's description");
 	return VG_OK;
 }

@@ -6,8 +6,7 @@
 #include <jansson.h>
 
 // Of processes that run. To be given back with json_decref(). NO_MEMORY, SYSTEM.
-enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, const char *function,
-			     json_t **ret_description);
+enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, json_t **ret_description);
 // Adds what holds only once they are stopped: threads, host memory, and the files that are mapped or open.
 void describe_stopped(const struct tree *tree, json_t *description);
 

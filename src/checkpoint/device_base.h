@@ -24,11 +24,10 @@ struct device_found {
 
 // Opens the images and reads their indices. The paths must outlive the bases. DENIED (other-owner), NOT_FOUND,
 // INTEGRITY (a base is damaged; its packs are not read), NO_MEMORY, SYSTEM: with the path of the base.
-enum vg_status device_bases_open(const char *const *paths, size_t count, const char *function,
-				 struct device_bases *ret_bases);
+enum vg_status device_bases_open(const char *const *paths, size_t count, struct device_bases *ret_bases);
 void device_bases_close(struct device_bases *bases);
 // Adds one. Takes its members, also on failure. NO_MEMORY.
-enum vg_status device_bases_add(struct device_bases *bases, struct device_base *consume_base, const char *function);
+enum vg_status device_bases_add(struct device_bases *bases, struct device_base *consume_base);
 void device_base_close(struct device_base *base);
 // Finds a block by its digest. Any thread.
 struct device_found device_bases_find(const struct device_bases *bases, const uint8_t digest[DIGEST_BYTES]);

@@ -25,7 +25,6 @@ struct fill {
 	int fd;
 	struct phase *phase;
 	_Atomic uint64_t *progress;
-	const char *function;
 	_Atomic size_t next;
 	_Atomic bool stop;
 	pthread_mutex_t lock; // for all below
@@ -71,10 +70,9 @@ static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uin
 	if (r == 0 && !device_block_unpack(block, buffer, data))
 		r = DEVICE_DAMAGED;
 	if (r)
-		return device_block_fail(r, fill->dir->path, block, fill->function);
+		return device_block_fail(r, fill->dir->path, block);
 	r = vg_write_all(fill->fd, data, DEVICE_BLOCK, (off_t)index * DEVICE_BLOCK);
-	return r ? vg_fail(VG_SYSTEM, -r, fill->function, "the file for the host memory of a process: %s", strerror(-r))
-		 : VG_OK;
+	return r ? vg_fail(VG_SYSTEM, -r, "the file for the host memory of a process: %s", strerror(-r)) : VG_OK;
 }
 
 // Returns whether the file holds the block already.
@@ -96,8 +94,7 @@ static enum vg_status clear_block(struct fill *fill, size_t index)
 	if (fallocate(fill->fd, FALLOC_FL_ZERO_RANGE, at, DEVICE_BLOCK) == 0 ||
 	    fallocate(fill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, DEVICE_BLOCK) == 0)
 		return VG_OK;
-	return vg_fail(VG_SYSTEM, errno, fill->function, "the file for the host memory of a process: %s",
-		       strerror(errno));
+	return vg_fail(VG_SYSTEM, errno, "the file for the host memory of a process: %s", strerror(errno));
 }
 
 static void *work(void *user)
@@ -109,7 +106,7 @@ static void *work(void *user)
 	size_t index;
 
 	if (!buffer)
-		fail(fill, vg_fail(VG_NO_MEMORY, 0, fill->function, "no memory for a block"));
+		fail(fill, vg_fail(VG_NO_MEMORY, 0, "no memory for a block"));
 	while (!fill->stop && (index = fill->next++) < fill->count) {
 		enum vg_status status = VG_OK;
 		if (!is_there(fill, index))
@@ -151,7 +148,7 @@ static void join(struct fill *fill, pthread_t thread)
 }
 
 // Allocates all pages now: the process would be killed if it touched one later for which there is no room.
-static enum vg_status take_room(int fd, uint64_t bytes, const char *function)
+static enum vg_status take_room(int fd, uint64_t bytes)
 {
 	char text[VG_SIZE_TEXT];
 
@@ -159,7 +156,7 @@ static enum vg_status take_room(int fd, uint64_t bytes, const char *function)
 		return VG_OK;
 	int error = errno;
 	enum vg_status status =
-		vg_fail(error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error, function,
+		vg_fail(error == ENOSPC ? VG_INSUFFICIENT : VG_SYSTEM, error,
 			"cannot write %s of device memory to " PAGER_FILE_DIRECTORY " for its process: %s",
 			vg_size_format(bytes, text), strerror(error));
 	if (error == ENOSPC)
@@ -168,16 +165,19 @@ static enum vg_status take_room(int fd, uint64_t bytes, const char *function)
 }
 
 enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,
-			      const struct device_block *have, int fd, struct phase *phase, _Atomic uint64_t *progress,
-			      const char *function)
+			      const struct device_block *have, int fd, struct phase *phase, _Atomic uint64_t *progress)
 {
-	struct fill fill = {.dir = dir, .blocks = index->blocks + device_index_first(index, memory), .have = have,
-			    .count = index->memories[memory].bytes / DEVICE_BLOCK, .fd = fd, .phase = phase,
-			    .progress = progress, .function = function};
+	struct fill fill = {.dir = dir,
+			    .blocks = index->blocks + device_index_first(index, memory),
+			    .have = have,
+			    .count = index->memories[memory].bytes / DEVICE_BLOCK,
+			    .fd = fd,
+			    .phase = phase,
+			    .progress = progress};
 	pthread_t threads[MOST_THREADS];
 	unsigned wanted = pool_threads(0), count = 0;
 
-	enum vg_status status = take_room(fd, index->memories[memory].bytes, function);
+	enum vg_status status = take_room(fd, index->memories[memory].bytes);
 	if (status)
 		return status;
 	pthread_mutex_init(&fill.lock, NULL);
@@ -191,8 +191,8 @@ enum vg_status device_in_fill(const struct image_dir *dir, const struct device_i
 		join(&fill, threads[i]);
 	pthread_mutex_destroy(&fill.lock);
 	if (fill.status)
-		return vg_fail(fill.status, fill.error.error.code, function, "%s", fill.error.text);
+		return vg_fail(fill.status, fill.error.error.code, "%s", fill.error.text);
 	else if (fill.stop)
-		return vg_fail(VG_STATE, 0, function, "stopped while device memory was being read, as asked");
+		return vg_fail(VG_STATE, 0, "stopped while device memory was being read, as asked");
 	return fill.status;
 }

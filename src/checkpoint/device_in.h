@@ -8,5 +8,4 @@
 // be NULL. Adds the bytes to `progress`, which may be NULL. INTEGRITY (a pack is damaged), INSUFFICIENT (the file
 // system of `fd` has no room), STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
 enum vg_status device_in_fill(const struct image_dir *dir, const struct device_index *index, size_t memory,
-			      const struct device_block *have, int fd, struct phase *phase, _Atomic uint64_t *progress,
-			      const char *function);
+			      const struct device_block *have, int fd, struct phase *phase, _Atomic uint64_t *progress);

@@ -81,8 +81,11 @@ static size_t size_of(const struct device_index *index)
 
 void *device_index_encode(const struct device_index *index, size_t *ret_length)
 {
-	const struct header header = {.magic = MAGIC, .version = VERSION, .block_bytes = DEVICE_BLOCK,
-				      .memory_count = (uint32_t)index->memory_count, .pack_count = index->pack_count,
+	const struct header header = {.magic = MAGIC,
+				      .version = VERSION,
+				      .block_bytes = DEVICE_BLOCK,
+				      .memory_count = (uint32_t)index->memory_count,
+				      .pack_count = index->pack_count,
 				      .block_count = index->block_count};
 	size_t memory_bytes = index->memory_count * sizeof *index->memories;
 	char *data = malloc(size_of(index));
@@ -104,7 +107,7 @@ static int add_to_draft(struct image_draft *draft, const void *data, size_t leng
 	draft->sizes.raw += length;
 	draft->sizes.stored += length;
 	return json_array_append_new(draft->files, json_pack("{s:s, s:I, s:s}", "name", DEVICE_INDEX, "bytes",
-							      (json_int_t)length, "xxh3", sum))
+							     (json_int_t)length, "xxh3", sum))
 		       ? -ENOMEM
 		       : 0;
 }
@@ -255,18 +258,17 @@ const char *device_index_parse(const void *data, size_t length, const struct ima
 }
 
 static enum vg_status parse(const struct image_dir *dir, const struct image_files *files, const void *data,
-			    const char *function, struct device_index *ret_index)
+			    struct device_index *ret_index)
 {
 	const struct image_file *file = image_files_find(files, DEVICE_INDEX);
 	const char *wrong = file->chunk_bytes || sum_bytes(data, file->bytes) != file->sum
 				    ? "has another checksum than " IMAGE_DESCRIPTION " says"
 				    : device_index_parse(data, file->bytes, files, ret_index);
 
-	return wrong ? vg_fail(VG_INTEGRITY, 0, function, "%s/" DEVICE_INDEX " is damaged: it %s", dir->path, wrong)
-		     : VG_OK;
+	return wrong ? vg_fail(VG_INTEGRITY, 0, "%s/" DEVICE_INDEX " is damaged: it %s", dir->path, wrong) : VG_OK;
 }
 
-enum vg_status device_index_read(const struct image_dir *dir, const struct image_files *files, const char *function,
+enum vg_status device_index_read(const struct image_dir *dir, const struct image_files *files,
 				 struct device_index *ret_index)
 {
 	const struct image_file *file = image_files_find(files, DEVICE_INDEX);
@@ -277,25 +279,25 @@ enum vg_status device_index_read(const struct image_dir *dir, const struct image
 	if (!file)
 		return VG_OK;
 	if (file->bytes > MOST_BYTES)
-		return vg_fail(VG_INTEGRITY, 0, function, "%s/" DEVICE_INDEX " is larger than it is at most in an image",
+		return vg_fail(VG_INTEGRITY, 0, "%s/" DEVICE_INDEX " is larger than it is at most in an image",
 			       dir->path);
 	_cleanup_close_ int fd = image_open_file(dir->fd, DEVICE_INDEX);
 	if (fd < 0)
-		return vg_fail(fd == -ENOENT ? VG_INTEGRITY : VG_SYSTEM, -fd, function, "%s/" DEVICE_INDEX ": %s",
-			       dir->path, strerror(-fd));
+		return vg_fail(fd == -ENOENT ? VG_INTEGRITY : VG_SYSTEM, -fd, "%s/" DEVICE_INDEX ": %s", dir->path,
+			       strerror(-fd));
 	void *data = malloc(file->bytes + 1);
 	if (!data)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %s/" DEVICE_INDEX, dir->path);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %s/" DEVICE_INDEX, dir->path);
 	length = vg_read_all(fd, data, file->bytes + 1, 0);
 	if (length < 0)
-		status = vg_fail(VG_SYSTEM, (int)-length, function, "%s/" DEVICE_INDEX ": %s", dir->path,
-				 strerror((int)-length));
+		status = vg_fail(VG_SYSTEM, (int)-length, "%s/" DEVICE_INDEX ": %s", dir->path, strerror((int)-length));
 	else if ((uint64_t)length != file->bytes)
-		status = vg_fail(VG_INTEGRITY, 0, function,
-				 "%s/" DEVICE_INDEX " is damaged: it has another length than " IMAGE_DESCRIPTION " says",
-				 dir->path);
+		status =
+			vg_fail(VG_INTEGRITY, 0,
+				"%s/" DEVICE_INDEX " is damaged: it has another length than " IMAGE_DESCRIPTION " says",
+				dir->path);
 	else
-		status = parse(dir, files, data, function, ret_index);
+		status = parse(dir, files, data, ret_index);
 	free(data);
 	return status;
 }
@@ -311,17 +313,18 @@ int device_block_load(int pack, const struct device_block *block, void *buffer)
 	return (size_t)length == block->length && sum_bytes(buffer, block->length) == block->sum ? 0 : DEVICE_DAMAGED;
 }
 
-enum vg_status device_block_fail(int r, const char *path, const struct device_block *block, const char *function)
+enum vg_status device_block_fail(int r, const char *path, const struct device_block *block)
 {
 	char name[32];
 
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "%s/%s: %s", path, name, strerror(-r));
-	return vg_fail(VG_INTEGRITY, 0, function,
-		       "%s/%s is damaged: the block of %u bytes from byte %llu on has another checksum than " DEVICE_INDEX
-		       " says",
-		       path, name, (unsigned)block->length, (unsigned long long)block->offset);
+		return vg_fail(VG_SYSTEM, -r, "%s/%s: %s", path, name, strerror(-r));
+	return vg_fail(
+		VG_INTEGRITY, 0,
+		"%s/%s is damaged: the block of %u bytes from byte %llu on has another checksum than " DEVICE_INDEX
+		" says",
+		path, name, (unsigned)block->length, (unsigned long long)block->offset);
 }
 
 bool device_block_unpack(const struct device_block *block, const void *stored, void *data)

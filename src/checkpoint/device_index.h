@@ -62,7 +62,7 @@ const char *device_index_parse(const void *data, size_t length, const struct ima
 			       struct device_index *ret_index);
 // Reads the index of an image and checks its checksum. An image without one has an empty index. SYSTEM, NO_MEMORY,
 // INTEGRITY.
-enum vg_status device_index_read(const struct image_dir *dir, const struct image_files *files, const char *function,
+enum vg_status device_index_read(const struct image_dir *dir, const struct image_files *files,
 				 struct device_index *ret_index);
 bool device_has_index(const struct image_files *files);
 // Whether it is the name of a pack.
@@ -73,6 +73,6 @@ enum { DEVICE_DAMAGED = 1, DEVICE_STORED_MOST = DEVICE_BLOCK };
 // 0, -errno or DEVICE_DAMAGED.
 int device_block_load(int pack, const struct device_block *block, void *buffer);
 // Sets the last error after that. INTEGRITY or SYSTEM.
-enum vg_status device_block_fail(int r, const char *path, const struct device_block *block, const char *function);
+enum vg_status device_block_fail(int r, const char *path, const struct device_block *block);
 // Unpacks it into `data`, of DEVICE_BLOCK bytes. Returns false if it is damaged.
 bool device_block_unpack(const struct device_block *block, const void *stored, void *data);

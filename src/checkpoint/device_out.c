@@ -38,7 +38,7 @@ struct device_out {
 	pthread_mutex_t lock; // for all below, while there are workers
 	int pack_fd;	      // of the last pack, which is written; -1: none
 	int error;	      // the first one; 0: none
-	char where[64]; // in the image; "": the source
+	char where[64];	      // in the image; "": the source
 	struct device_written written;
 };
 
@@ -411,14 +411,14 @@ static int make(struct device_out *out, const struct device_source *sources, siz
 	return mkdirat(out->draft->lock, DEVICE_FOLDER, 0700) < 0 ? -errno : 0;
 }
 
-static enum vg_status cannot_start(int r, const struct image_draft *draft, const char *function)
+static enum vg_status cannot_start(int r, const struct image_draft *draft)
 {
-	return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function, "%s/" DEVICE_FOLDER ": %s", draft->folder,
+	return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s/" DEVICE_FOLDER ": %s", draft->folder,
 		       strerror(-r));
 }
 
 enum vg_status device_out_start(struct image_draft *draft, const struct device_source *consume_sources, size_t count,
-				const struct device_bases *bases, const char *function, struct device_out **ret_out)
+				const struct device_bases *bases, struct device_out **ret_out)
 {
 	struct device_out *out = calloc(1, sizeof *out);
 	struct device_source *sources = malloc((count + 1) * sizeof *sources);
@@ -428,7 +428,7 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 			close(consume_sources[i].fd);
 		free(out);
 		free(sources);
-		return cannot_start(-ENOMEM, draft, function);
+		return cannot_start(-ENOMEM, draft);
 	}
 	memcpy(sources, consume_sources, count * sizeof *sources);
 	*out = (struct device_out){.draft = draft, .bases = bases, .sources = sources, .pack_fd = -1};
@@ -439,7 +439,7 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 		r = -pthread_create(&out->thread, NULL, run, out);
 	if (r) {
 		destroy(out);
-		return cannot_start(r, draft, function);
+		return cannot_start(r, draft);
 	}
 	*ret_out = out;
 	return VG_OK;
@@ -490,25 +490,25 @@ static int add_files(struct device_out *out, json_t *description)
 			r = -ENOMEM;
 	}
 	draft->sizes.raw += written->bytes;
-	if (r == 0 && json_object_set_new(description, "device",
-					  json_pack("{s:I, s:I, s:I, s:I}", "bytes", (json_int_t)written->bytes, "zero",
-						    (json_int_t)written->zero_bytes, "linked",
-						    (json_int_t)written->linked_bytes, "copied",
-						    (json_int_t)written->copied_bytes)))
+	if (r == 0 &&
+	    json_object_set_new(description, "device",
+				json_pack("{s:I, s:I, s:I, s:I}", "bytes", (json_int_t)written->bytes, "zero",
+					  (json_int_t)written->zero_bytes, "linked", (json_int_t)written->linked_bytes,
+					  "copied", (json_int_t)written->copied_bytes)))
 		r = -ENOMEM;
 	return r ? r : json_object_set_new(description, "version", json_integer(IMAGE_VERSION)) ? -ENOMEM : 0;
 }
 
-static enum vg_status judge(const struct device_out *out, const char *function)
+static enum vg_status judge(const struct device_out *out)
 {
 	if (out->error == ESTALE && !*out->where)
-		return vg_fail(VG_STATE, ESTALE, function, "the host memory of a process changed while it was read");
+		return vg_fail(VG_STATE, ESTALE, "the host memory of a process changed while it was read");
 	if (out->error)
-		return vg_fail(out->error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, out->error, function, "%s%s%s: %s",
+		return vg_fail(out->error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, out->error, "%s%s%s: %s",
 			       *out->where ? out->draft->folder : "the host memory of a process cannot be read",
 			       *out->where ? "/" : "", out->where, strerror(out->error));
 	if (out->stop)
-		return vg_fail(VG_STATE, 0, function, "stopped while device memory was being written, as asked");
+		return vg_fail(VG_STATE, 0, "stopped while device memory was being written, as asked");
 	return VG_OK;
 }
 
@@ -518,15 +518,15 @@ static void count_new(struct device_out *out)
 		out->written.new_bytes += out->packs[i].is_base ? 0 : out->packs[i].bytes;
 }
 
-static enum vg_status make_base(struct device_out *out, const char *function, struct device_base *ret_base)
+static enum vg_status make_base(struct device_out *out, struct device_base *ret_base)
 {
 	const struct image_dir dir = image_draft_dir(out->draft);
 	struct device_base base = {.dir.fd = -1};
 
-	enum vg_status status = image_open_again(&dir, function, &base.dir);
+	enum vg_status status = image_open_again(&dir, &base.dir);
 	base.pack_bytes = calloc(out->index.pack_count + 1, sizeof *base.pack_bytes);
 	if (status == VG_OK && !base.pack_bytes)
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u packs", out->index.pack_count);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for %u packs", out->index.pack_count);
 	if (status) {
 		device_base_close(&base);
 		return status;
@@ -539,21 +539,21 @@ static enum vg_status make_base(struct device_out *out, const char *function, st
 	return VG_OK;
 }
 
-enum vg_status device_out_finish_base(struct device_out *out, struct phase *phase, const char *function,
-				      struct device_written *ret_written, struct device_base *ret_base)
+enum vg_status device_out_finish_base(struct device_out *out, struct phase *phase, struct device_written *ret_written,
+				      struct device_base *ret_base)
 {
 	wait_for_end(out, phase);
-	enum vg_status status = judge(out, function);
+	enum vg_status status = judge(out);
 	count_new(out);
 	if (status == VG_OK)
-		status = make_base(out, function, ret_base);
+		status = make_base(out, ret_base);
 	if (status == VG_OK)
 		*ret_written = out->written;
 	destroy(out);
 	return status;
 }
 
-enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase, const char *function,
+enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase,
 				 struct device_written *ret_written)
 {
 	wait_for_end(out, phase);
@@ -562,7 +562,7 @@ enum vg_status device_out_finish(struct device_out *out, json_t *description, st
 		if (r)
 			fail(out, r, DEVICE_INDEX);
 	}
-	enum vg_status status = judge(out, function);
+	enum vg_status status = judge(out);
 	count_new(out);
 	if (status == VG_OK)
 		*ret_written = out->written;

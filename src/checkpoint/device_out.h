@@ -14,7 +14,7 @@ struct device_source {
 struct device_out;
 // Begins. Takes the sources' descriptors, also on failure. The draft and the bases must outlive it. NO_MEMORY, SYSTEM.
 enum vg_status device_out_start(struct image_draft *draft, const struct device_source *consume_sources, size_t count,
-				const struct device_bases *bases, const char *function, struct device_out **ret_out);
+				const struct device_bases *bases, struct device_out **ret_out);
 struct device_written {
 	uint64_t bytes;	       // of all memory
 	uint64_t zero_bytes;   // of these, in blocks of zeroes
@@ -24,10 +24,10 @@ struct device_written {
 };
 // Waits for the end, and adds the files to the draft and a summary to `description`. Takes `out`. SYSTEM (the disk),
 // NO_MEMORY, STATE (the phase wants to stop).
-enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase, const char *function,
+enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase,
 				 struct device_written *ret_written);
 // The same without an image: what was written becomes a base for others.
-enum vg_status device_out_finish_base(struct device_out *out, struct phase *phase, const char *function,
-				      struct device_written *ret_written, struct device_base *ret_base);
+enum vg_status device_out_finish_base(struct device_out *out, struct phase *phase, struct device_written *ret_written,
+				      struct device_base *ret_base);
 // Ends it as soon as possible. Takes `out`, which may be NULL.
 void device_out_abort(struct device_out *out);

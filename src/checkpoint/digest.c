@@ -80,12 +80,13 @@ ALWAYS_INLINE void hash_lanes(const struct work *work, uint8_t *out)
 	for (int i = 0; i < 8; i++)
 		h[i] = (lanes_t){0} + work->key[i];
 	for (unsigned block = 0; block < work->blocks; block++) {
-		uint32_t flags = work->flags | (block == 0 ? work->first : 0) |
-				 (block + 1 == work->blocks ? work->last : 0);
+		uint32_t flags =
+			work->flags | (block == 0 ? work->first : 0) | (block + 1 == work->blocks ? work->last : 0);
 		for (int i = 0; i < WORDS; i++) {
 			size_t at = (size_t)block * BLOCK + 4 * (size_t)i;
-			m[i] = (lanes_t){load(from[0] + at), load(from[1] + at), load(from[2] + at), load(from[3] + at),
-					 load(from[4] + at), load(from[5] + at), load(from[6] + at), load(from[7] + at)};
+			m[i] = (lanes_t){load(from[0] + at), load(from[1] + at), load(from[2] + at),
+					 load(from[3] + at), load(from[4] + at), load(from[5] + at),
+					 load(from[6] + at), load(from[7] + at)};
 		}
 		for (int i = 0; i < 8; i++)
 			v[i] = h[i];
@@ -135,7 +136,11 @@ static void hash_tree(const void *data, size_t size, const uint32_t key[8], uint
 {
 	uint8_t nodes[DIGEST_MOST / CHUNK * DIGEST_BYTES];
 	size_t count = size / CHUNK;
-	struct work work = {.blocks = CHUNK / BLOCK, .key = key, .counts = true, .flags = flags, .first = CHUNK_START,
+	struct work work = {.blocks = CHUNK / BLOCK,
+			    .key = key,
+			    .counts = true,
+			    .flags = flags,
+			    .first = CHUNK_START,
 			    .last = CHUNK_END};
 
 	for (size_t i = 0; i < count; i += LANES) {

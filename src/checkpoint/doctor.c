@@ -65,8 +65,10 @@ const char *doctor_set_text(enum doctor_set set)
 
 const char *doctor_verdict_text(enum doctor_verdict verdict)
 {
-	static const char *const texts[] = {
-		[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILED] = "failed", [DOCTOR_NOT_APPLICABLE] = "n/a"};
+	static const char *const texts[] = {[DOCTOR_OK] = "ok",
+					    [DOCTOR_WARNING] = "warning",
+					    [DOCTOR_FAILED] = "failed",
+					    [DOCTOR_NOT_APPLICABLE] = "n/a"};
 
 	return texts[verdict];
 }

@@ -59,7 +59,7 @@ static void entries(struct doctor_report *report)
 		doctor_fix(check, "install the user part of NVIDIA's driver (libcuda.so.1)");
 		return;
 	}
-	static const int wanted[] = {VG_ENTRY_cuCheckpointProcessLock,	 VG_ENTRY_cuCheckpointProcessCheckpoint,
+	static const int wanted[] = {VG_ENTRY_cuCheckpointProcessLock, VG_ENTRY_cuCheckpointProcessCheckpoint,
 				     VG_ENTRY_cuCheckpointProcessRestore, VG_ENTRY_cuCheckpointProcessUnlock,
 				     VG_ENTRY_cuCheckpointProcessGetState};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -88,7 +88,8 @@ static void capability(struct doctor_check *check, struct vg_gpu *gpu)
 		return;
 	}
 	bool enough = major * 10 + minor >= 75;
-	doctor_say(check, enough ? DOCTOR_OK : DOCTOR_FAILED, "%s, compute capability %d.%d", vg_gpu_name(gpu), major, minor);
+	doctor_say(check, enough ? DOCTOR_OK : DOCTOR_FAILED, "%s, compute capability %d.%d", vg_gpu_name(gpu), major,
+		   minor);
 	if (!enough)
 		doctor_fix(check, "use a GPU of compute capability 7.5 or later");
 }

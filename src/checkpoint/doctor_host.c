@@ -45,12 +45,16 @@ static bool check_version(struct doctor_check *check, const char *path)
 	output[strcspn(output, "\n")] = '\0';
 	if (!version) {
 		doctor_say(check, DOCTOR_FAILED, "%s: --version %s%.100s", path,
-			   r == -ETIMEDOUT ? "took more than 10 s" : r < 0 ? strerror(-r) : "says: ", r < 0 ? "" : output);
-		doctor_fix(check, "install CRIU %u.%u or later, or name it in VIRGATE_CRIU", least / 10000, least / 100 % 100);
+			   r == -ETIMEDOUT ? "took more than 10 s"
+			   : r < 0	   ? strerror(-r)
+					   : "says: ",
+			   r < 0 ? "" : output);
+		doctor_fix(check, "install CRIU %u.%u or later, or name it in VIRGATE_CRIU", least / 10000,
+			   least / 100 % 100);
 	} else if (version < least) {
 		doctor_say(check, DOCTOR_FAILED, "%u.%u at %s", version / 10000, version / 100 % 100, path);
-		doctor_fix(check, "this kernel takes CRIU %u.%u or later; VIRGATE_CRIU names another one", least / 10000,
-			   least / 100 % 100);
+		doctor_fix(check, "this kernel takes CRIU %u.%u or later; VIRGATE_CRIU names another one",
+			   least / 10000, least / 100 % 100);
 	} else {
 		doctor_say(check, DOCTOR_OK, "%u.%u at %s", version / 10000, version / 100 % 100, path);
 	}
@@ -62,8 +66,13 @@ static void check_plugin(struct doctor_check *check, const char *criu)
 {
 	const char *named = secure_getenv("CRIU_LIBS_DIR");
 	char beside[PATH_MAX], path[PATH_MAX + 32];
-	const char *folders[] = {named ? named : "", beside, "/usr/lib/criu", "/usr/local/lib/criu", "/usr/lib64/criu",
-				 "/usr/libexec/criu", "/usr/lib/x86_64-linux-gnu/criu"};
+	const char *folders[] = {named ? named : "",
+				 beside,
+				 "/usr/lib/criu",
+				 "/usr/local/lib/criu",
+				 "/usr/lib64/criu",
+				 "/usr/libexec/criu",
+				 "/usr/lib/x86_64-linux-gnu/criu"};
 
 	snprintf(beside, sizeof beside, "%s", criu);
 	for (int i = 0; i < 2 && strrchr(beside, '/'); i++)
@@ -83,8 +92,9 @@ static void check_plugin(struct doctor_check *check, const char *criu)
 
 static void check_itself(struct doctor_check *check, const char *path)
 {
-	const char *const argv[] = {path, "check", "--no-default-config", "--libdir", "/nonexistent",
-				    criu_is_limited() ? "--unprivileged" : NULL, NULL};
+	const char *const argv[] = {path,	"check",	"--no-default-config",
+				    "--libdir", "/nonexistent", criu_is_limited() ? "--unprivileged" : NULL,
+				    NULL};
 	char output[4096];
 	struct tool_run run = {.argv = argv, .timeout_ms = 30000, .output = output, .capacity = sizeof output};
 
@@ -118,9 +128,10 @@ void doctor_criu(struct doctor_report *report)
 			doctor_say(check, DOCTOR_FAILED, "VIRGATE_CRIU is %.120s, which %s", named,
 				   r == -EACCES ? "is not a program to run" : "is not there");
 		else
-			doctor_say(check, DOCTOR_FAILED, "%s", r == -EACCES ? "in PATH, but not to be run by this user" :
-									      "not in PATH");
-		doctor_fix(check, "install CRIU %u.%u or later, or name it in VIRGATE_CRIU", least / 10000, least / 100 % 100);
+			doctor_say(check, DOCTOR_FAILED, "%s",
+				   r == -EACCES ? "in PATH, but not to be run by this user" : "not in PATH");
+		doctor_fix(check, "install CRIU %u.%u or later, or name it in VIRGATE_CRIU", least / 10000,
+			   least / 100 % 100);
 		return;
 	}
 	if (!check_version(check, path))
@@ -138,7 +149,9 @@ static void check_capability(struct doctor_report *report, int capability, const
 		return;
 	}
 	doctor_say(check, DOCTOR_FAILED, "not held by this user");
-	doctor_fix(check, "run as root, or give it to virgate and CRIU: setcap cap_checkpoint_restore,cap_sys_ptrace+eip FILE");
+	doctor_fix(
+		check,
+		"run as root, or give it to virgate and CRIU: setcap cap_checkpoint_restore,cap_sys_ptrace+eip FILE");
 }
 
 // CRIU gives every process the bounding set that it had, by dropping what it had not, even where nobody has it.
@@ -153,8 +166,11 @@ static void check_bounding(struct doctor_report *report)
 	} else if (last < 0 || last > 62 || capabilities("\nCapBnd:") == (1ull << (last + 1)) - 1) {
 		doctor_say(check, DOCTOR_NOT_APPLICABLE, "the bounding set is whole");
 	} else {
-		doctor_say(check, DOCTOR_FAILED, "not held, and the bounding set is not whole: CRIU can dump and not restore");
-		doctor_fix(check, "add cap_setpcap to the capabilities above, or start the container with all (--cap-add ALL)");
+		doctor_say(check, DOCTOR_FAILED,
+			   "not held, and the bounding set is not whole: CRIU can dump and not restore");
+		doctor_fix(
+			check,
+			"add cap_setpcap to the capabilities above, or start the container with all (--cap-add ALL)");
 	}
 }
 
@@ -172,7 +188,8 @@ static void check_ptrace(struct doctor_report *report)
 		doctor_say(check, DOCTOR_FAILED, "%d: nobody may attach to processes", scope);
 		doctor_fix(check, "sysctl kernel.yama.ptrace_scope=1 (3 stays until a reboot)");
 	} else if (scope > 0 && !has(CAP_PTRACE)) {
-		doctor_say(check, DOCTOR_WARNING, "%d: only %s", scope, scope == 1 ? "parents attach" : "CAP_SYS_PTRACE attaches");
+		doctor_say(check, DOCTOR_WARNING, "%d: only %s", scope,
+			   scope == 1 ? "parents attach" : "CAP_SYS_PTRACE attaches");
 		doctor_fix(check, "run as root, or sysctl kernel.yama.ptrace_scope=0");
 	} else {
 		doctor_say(check, DOCTOR_OK, "%d", scope);
@@ -204,8 +221,8 @@ static void compare(struct doctor_check *check, uint64_t have, uint64_t used, co
 	char text[2][VG_SIZE_TEXT];
 
 	bool enough = have >= used;
-	doctor_say(check, enough ? DOCTOR_OK : DOCTOR_WARNING, "%s free%.80s, %s on the GPUs", vg_size_format(have, text[0]),
-		   where, vg_size_format(used, text[1]));
+	doctor_say(check, enough ? DOCTOR_OK : DOCTOR_WARNING, "%s free%.80s, %s on the GPUs",
+		   vg_size_format(have, text[0]), where, vg_size_format(used, text[1]));
 	if (!enough)
 		doctor_fix(check, "%s", fix);
 }

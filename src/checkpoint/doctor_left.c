@@ -18,9 +18,9 @@ static bool is_deep(pid_t pid)
 	struct tenants tenants = {0};
 	struct tree tree;
 
-	if (tree_find_alone(&pid, 1, __func__, &tree))
+	if (tree_find_alone(&pid, 1, &tree))
 		return false;
-	bool is_deep = tenants_find(&tree, __func__, &tenants) == VG_OK && tenants_refuse_deep(&tenants, __func__) != VG_OK;
+	bool is_deep = tenants_find(&tree, &tenants) == VG_OK && tenants_refuse_deep(&tenants) != VG_OK;
 	tenants_free(&tenants);
 	tree_free(&tree);
 	return is_deep;
@@ -72,8 +72,8 @@ void doctor_left(struct doctor_report *report)
 		doctor_say(check, DOCTOR_OK, "none");
 		return;
 	}
-	doctor_say(check, DOCTOR_WARNING, "%zu CUDA process%s, the first is %d: %s", count, count > 1 ? "es" : "", (int)whose,
-		   first);
+	doctor_say(check, DOCTOR_WARNING, "%zu CUDA process%s, the first is %d: %s", count, count > 1 ? "es" : "",
+		   (int)whose, first);
 	if (strcmp(first, vg_process_state_name(VG_PROCESS_FAILED)) == 0)
 		doctor_fix(check, "end it, for the driver has given it up: kill -9 %d", (int)whose);
 	else

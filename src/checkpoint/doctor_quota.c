@@ -64,7 +64,8 @@ static void check_preload(struct doctor_check *check, const char *library)
 	}
 }
 
-static void check_part(struct doctor_report *report, const char *name, enum vg_part part, const char *libdir, bool library)
+static void check_part(struct doctor_report *report, const char *name, enum vg_part part, const char *libdir,
+		       bool library)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, name);
 	char path[PATH_MAX];
@@ -112,9 +113,11 @@ static void check_folder(struct doctor_report *report, const struct vg_node *nod
 		doctor_say(check, DOCTOR_FAILED, "%.120s: %s", node->runtime_dir, strerror(errno));
 		doctor_fix(check, "name a directory of yours in VIRGATE_RUNTIME_DIR");
 	} else if (is_remote(system.f_type)) {
-		doctor_say(check, DOCTOR_WARNING, "%.120s is on a network or user-space file system", node->runtime_dir);
-		doctor_fix(check, "name a directory on a local file system in VIRGATE_RUNTIME_DIR; best is a tmpfs that "
-				  "outlives your sessions");
+		doctor_say(check, DOCTOR_WARNING, "%.120s is on a network or user-space file system",
+			   node->runtime_dir);
+		doctor_fix(check,
+			   "name a directory on a local file system in VIRGATE_RUNTIME_DIR; best is a tmpfs that "
+			   "outlives your sessions");
 	} else {
 		bool in_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
 		doctor_say(check, DOCTOR_OK, "%.160s%s", node->runtime_dir, in_memory ? "" : " (on a disk)");
@@ -226,8 +229,9 @@ static void check_shares(struct doctor_report *report, struct vg_node *node)
 	size_t count = find_unheld(node, text);
 	if (!count) {
 		doctor_say(check, DOCTOR_OK, "a thread of the daemon gives turns to the vGPUs of each GPU; %s",
-			   has_mps() ? "the mode mps is possible" : "no mode mps, because there is no "
-								    "nvidia-cuda-mps-control");
+			   has_mps() ? "the mode mps is possible"
+				     : "no mode mps, because there is no "
+				       "nvidia-cuda-mps-control");
 		return;
 	}
 	if (count > 1)

@@ -78,12 +78,12 @@ void doctor_toolkit(struct doctor_report *report)
 	const struct vg_nvrtc *nvrtc;
 	const struct vg_nvvm *nvvm;
 
-#define LIST(name, tool, use)                                                                                          \
-	do {                                                                                                           \
-		if (vg_##tool##_load(&tool, problem, sizeof problem) == 0)                                             \
-			list_tool(found, sizeof found, "%s %d.%d", name, tool->major, tool->minor);                    \
-		else                                                                                                   \
-			list_tool(missing, sizeof missing, "%s (%s)", name, use);                                      \
+#define LIST(name, tool, use)                                                                       \
+	do {                                                                                        \
+		if (vg_##tool##_load(&tool, problem, sizeof problem) == 0)                          \
+			list_tool(found, sizeof found, "%s %d.%d", name, tool->major, tool->minor); \
+		else                                                                                \
+			list_tool(missing, sizeof missing, "%s (%s)", name, use);                   \
 	} while (0)
 	LIST("NVRTC", nvrtc, "compiles CUDA C++ at run time");
 	LIST("NVVM", nvvm, "compiles NVVM IR at run time");

@@ -32,7 +32,6 @@ enum { LOCK_MS = 10000, GATE_MOST_MS = 60000, MOST_BASES = 64 }; // the second: 
 
 struct dump {
 	struct vg_dump_options options;
-	const char *function;
 	struct phase phase;
 	struct tree tree;
 	struct tenants tenants;
@@ -43,7 +42,7 @@ struct dump {
 	struct tenants evicted; // those of `tenants` when they were asked to park
 	struct parking parking;
 	struct device_out *device; // which writes the memory of the parking; NULL: nothing does
-	bool aside; // CRIU may have made names
+	bool aside;		   // CRIU may have made names
 	json_t *description;
 	const struct dump_gate *gate; // NULL: none
 	bool stands;		      // the image does
@@ -51,21 +50,21 @@ struct dump {
 	struct vg_checkpoint_result result;
 };
 
-enum vg_status dump_find_tree(const struct vg_dump_options *options, const char *function, struct tree *ret_tree)
+enum vg_status dump_find_tree(const struct vg_dump_options *options, struct tree *ret_tree)
 {
 	struct vg_node *own = NULL;
 	pid_t *pids = NULL;
 	size_t count;
 
 	if (!options->vgpu)
-		return tree_find(&options->pid, 1, function, ret_tree);
+		return tree_find(&options->pid, 1, ret_tree);
 	if (options->pid)
-		return vg_fail(VG_INVALID, 0, function, "both a process and a vGPU are named: name one of them");
+		return vg_fail(VG_INVALID, 0, "both a process and a vGPU are named: name one of them");
 	enum vg_status status = options->node ? VG_OK : vg_node_open(NULL, &own);
 	if (status == VG_OK)
-		status = tenant_pids(own ? own : options->node, options->vgpu, function, &pids, &count);
+		status = tenant_pids(own ? own : options->node, options->vgpu, &pids, &count);
 	if (status == VG_OK)
-		status = tree_find(pids, count, function, ret_tree);
+		status = tree_find(pids, count, ret_tree);
 	free(pids);
 	vg_node_close(own);
 	return status;
@@ -83,15 +82,15 @@ static enum vg_status find(struct dump *dump)
 {
 	const struct vg_dump_options *options = &dump->options;
 
-	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_FIND, dump->function);
+	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_FIND);
 	if (status == VG_OK)
-		status = criu_find(dump->function, &dump->criu);
+		status = criu_find(&dump->criu);
 	if (status == VG_OK)
-		status = dump_find_tree(options, dump->function, &dump->tree);
+		status = dump_find_tree(options, &dump->tree);
 	if (status == VG_OK)
-		status = hold_tree(&dump->tree, 0, dump->function);
+		status = hold_tree(&dump->tree, 0);
 	if (status == VG_OK)
-		status = refusal_by_kernel(&dump->tree, dump->function);
+		status = refusal_by_kernel(&dump->tree);
 	if (status == VG_OK)
 		status = find_cuda(dump);
 	if (status)
@@ -101,24 +100,25 @@ static enum vg_status find(struct dump *dump)
 	dump->result.pid = dump->tree.processes[0].pid;
 	dump->result.roots = dump->tree.root_count;
 	if (!options->cpu_only && dump->tree.cuda_count == 0)
-		return refuse(REFUSE_NO_CUDA, 0, dump->function,
-			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
+		return refuse(REFUSE_NO_CUDA, 0,
+			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it "
+			      "(--cpu-only)",
 			      (int)dump->result.pid, dump->tree.processes[0].command);
-	status = tenants_find(&dump->tree, dump->function, &dump->tenants);
+	status = tenants_find(&dump->tree, &dump->tenants);
 	if (status == VG_OK)
-		status = tenants_refuse_deep(&dump->tenants, dump->function);
+		status = tenants_refuse_deep(&dump->tenants);
 	if (status == VG_OK)
-		status = refusal_by_driver(&dump->tree, dump->function);
+		status = refusal_by_driver(&dump->tree);
 	if (status == VG_OK && options->vgpu)
-		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu, dump->function);
+		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu);
 	if (status == VG_OK)
-		status = tenants_refuse_shares(&dump->tenants, dump->function);
+		status = tenants_refuse_shares(&dump->tenants);
 	if (status == VG_OK)
-		status = device_bases_open(options->bases, options->base_count, dump->function, &dump->bases);
+		status = device_bases_open(options->bases, options->base_count, &dump->bases);
 	if (status == VG_OK && dump->gate && dump->gate->base && dump->gate->base->dir.fd >= 0)
-		status = device_bases_add(&dump->bases, dump->gate->base, dump->function);
+		status = device_bases_add(&dump->bases, dump->gate->base);
 	if (status == VG_OK)
-		status = image_begin(options->dir, dump->function, &dump->draft);
+		status = image_begin(options->dir, &dump->draft);
 	dump->draft.compression = options->compression;
 	dump->draft.level = options->compression_level;
 	dump->draft.threads = options->threads;
@@ -143,10 +143,9 @@ static enum vg_status write_device(struct dump *dump)
 
 	if (!dump->parking.count)
 		return VG_OK;
-	enum vg_status status = parking_open(&dump->parking, dump->function, &sources);
+	enum vg_status status = parking_open(&dump->parking, &sources);
 	if (status == VG_OK)
-		status = device_out_start(&dump->draft, sources, dump->parking.count, &dump->bases, dump->function,
-					  &dump->device);
+		status = device_out_start(&dump->draft, sources, dump->parking.count, &dump->bases, &dump->device);
 	free(sources);
 	return status;
 }
@@ -158,15 +157,15 @@ static enum vg_status evict(struct dump *dump)
 
 	if (!parking_concerns(&dump->tenants))
 		return VG_OK;
-	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_EVICT, dump->function);
+	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_EVICT);
 	if (status == VG_OK)
-		status = tenants_find(&dump->tree, dump->function, &dump->evicted);
+		status = tenants_find(&dump->tree, &dump->evicted);
 	if (status)
 		return status;
 	dump->touched = true;
 	dump_open_gates(&dump->tenants, timeout_ms);
 	status = parking_take(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms, .limit = "--timeout"},
-			      &dump->phase, dump->function, &dump->parking);
+			      &dump->phase, &dump->parking);
 	tenants_open_gates(&dump->tenants, 0);
 	return status ? status : write_device(dump);
 }
@@ -178,32 +177,32 @@ static enum vg_status lock_tree(struct dump *dump)
 	dump_open_gates(&dump->tenants, timeout_ms);
 	enum vg_status status = gpu_lock(&dump->tree, timeout_ms, &dump->phase);
 	tenants_open_gates(&dump->tenants, 0);
-	return refusal_of_step(REFUSE_MPS, status, dump->function);
+	return refusal_of_step(REFUSE_MPS, status);
 }
 
 // What the GPU holds is asked for while it is still there.
 static enum vg_status off_the_gpu(struct dump *dump)
 {
-	enum vg_status status = describe_dump(&dump->tree, &dump->criu, dump->function, &dump->description);
+	enum vg_status status = describe_dump(&dump->tree, &dump->criu, &dump->description);
 
 	// How much of it the bases have is known when it is written.
 	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status == VG_OK)
-		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, dump->options.compression, parked,
-				  dump->function);
+		status =
+			fit_dump(&dump->tree, dump->description, dump->draft.folder, dump->options.compression, parked);
 	if (status == VG_OK)
-		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK, dump->function);
+		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);
 	if (status)
 		return status;
 	dump->touched = true;
 	status = lock_tree(dump);
 	if (status == VG_OK)
-		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT, dump->function);
+		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT);
 	if (status == VG_OK)
-		status = refusal_of_step(REFUSE_MANAGED, gpu_checkpoint(&dump->tree, &dump->phase), dump->function);
+		status = refusal_of_step(REFUSE_MANAGED, gpu_checkpoint(&dump->tree, &dump->phase));
 	if (status == VG_OK)
-		status = tree_unchanged(&dump->tree, dump->function);
-	return status ? status : refusal_by_leftovers(&dump->tree, dump->function);
+		status = tree_unchanged(&dump->tree);
+	return status ? status : refusal_by_leftovers(&dump->tree);
 }
 
 // CRIU is not broken off: its own code would be left in processes.
@@ -219,8 +218,7 @@ static enum vg_status finish_device(struct dump *dump)
 	struct device_written written = {0};
 
 	dump->device = NULL;
-	enum vg_status status = device ? device_out_finish(device, dump->description, &dump->phase, dump->function, &written)
-				       : VG_OK;
+	enum vg_status status = device ? device_out_finish(device, dump->description, &dump->phase, &written) : VG_OK;
 	dump->result.device_bytes = written.bytes;
 	dump->result.linked_bytes = written.linked_bytes;
 	dump->result.copied_bytes = written.copied_bytes;
@@ -231,38 +229,38 @@ static enum vg_status write_image(struct dump *dump)
 {
 	const struct vg_dump_options *options = &dump->options;
 	struct criu_work work = {.tcp_established = options->tcp_established,
-				       .file_locks = options->file_locks,
-				       .keep = dump->tree.holds,
-				       .keep_count = dump->tree.hold_count,
-				       .tick = tick,
-				       .user = &dump->phase};
+				 .file_locks = options->file_locks,
+				 .keep = dump->tree.holds,
+				 .keep_count = dump->tree.hold_count,
+				 .tick = tick,
+				 .user = &dump->phase};
 
-	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
+	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT);
 	if (status == VG_OK)
-		status = tenants_stop(&dump->tree, options->vgpu, dump->function, &dump->tenants);
+		status = tenants_stop(&dump->tree, options->vgpu, &dump->tenants);
 	dump->aside = status == VG_OK;
 	if (dump->aside)
 		remaps_set_aside(&dump->tree, &dump->remaps);
 	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++) {
 		pid_t root = dump->tree.processes[i].pid;
 		work.shell_job = options->shell_job || getsid(root) != root;
-		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, root, dump->function);
+		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, root);
 	}
 	// All are stopped now: who was started since the last look is in the image, and known to nobody.
 	if (status == VG_OK)
-		status = tree_unchanged(&dump->tree, dump->function);
+		status = tree_unchanged(&dump->tree);
 	if (status == VG_OK)
 		describe_stopped(&dump->tree, dump->description);
 	if (status == VG_OK)
 		tenants_ask_terms(&dump->tenants);
 	if (status == VG_OK)
-		status = tenants_describe(&dump->tenants, dump->function, dump->description);
+		status = tenants_describe(&dump->tenants, dump->description);
 	if (status == VG_OK)
 		status = finish_device(dump);
 	if (status == VG_OK)
-		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
+		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT);
 	if (status == VG_OK)
-		status = image_commit(&dump->draft, dump->description, dump->function);
+		status = image_commit(&dump->draft, dump->description);
 	dump->stands = status == VG_OK;
 	dump->result.bytes = dump->draft.sizes.stored;
 	dump->result.raw_bytes = dump->draft.sizes.raw;
@@ -280,11 +278,11 @@ static enum vg_status run_on(struct dump *dump)
 	tenants_put_back(&dump->tenants);
 	tree_signal(&dump->tree, SIGCONT);
 	for (size_t i = 0; i < dump->tree.root_count; i++)
-		if (tree_find(&dump->tree.processes[i].pid, 1, dump->function, &now) == VG_OK) {
+		if (tree_find(&dump->tree.processes[i].pid, 1, &now) == VG_OK) {
 			tree_signal(&now, SIGCONT);
 			tree_free(&now);
 		}
-	enum vg_status status = gpu_roll_back(&dump->tree, dump->function);
+	enum vg_status status = gpu_roll_back(&dump->tree);
 	parking_release(&dump->evicted); // the driver would keep their pagers waiting before
 	return status;
 }
@@ -319,7 +317,7 @@ static enum vg_status finish(struct dump *dump)
 		enum vg_status status = run_on(dump);
 		int code = vg_last_error()->code;
 		snprintf(text, sizeof text, "%s", vg_last_error()->text);
-		return status ? vg_fail(status, code, dump->function, "the image stands at %s, but %s", dump->draft.final, text)
+		return status ? vg_fail(status, code, "the image stands at %s, but %s", dump->draft.final, text)
 			      : VG_OK;
 	}
 	notify_parents(dump);
@@ -356,31 +354,31 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	if (dump->aside)
 		remaps_remove(&dump->tree);
 	if (!dump->touched) {
-		status = vg_fail(status, code, dump->function, "%s", text);
+		status = vg_fail(status, code, "%s", text);
 		vg_fail_amounts(need, have);
 		return status;
 	}
 	if (run_on(dump) == VG_OK)
-		return vg_fail(status, code, dump->function, "step %s: %s; %s", phase, text, outcome(&dump->tree));
+		return vg_fail(status, code, "step %s: %s; %s", phase, text, outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
-	return vg_fail(VG_STATE, code, dump->function,
+	return vg_fail(VG_STATE, code,
 		       "step %s: %s; the processes could not be resumed: %s (virgate recover%s --pid %d tries again)",
 		       phase, text, problem, vg_hint_own_sim(), (int)dump->tree.processes[0].pid);
 }
 
-enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate, const char *function,
+enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate,
 			struct vg_checkpoint_result *ret_result)
 {
-	struct dump dump = {.function = function, .options = *options, .gate = gate};
+	struct dump dump = {.options = *options, .gate = gate};
 
 	dump.phase =
 		(struct phase){.progress = dump.options.progress, .user = dump.options.user, .result = &dump.result};
-	enum vg_status status =
-		image_check_compression(dump.options.compression, dump.options.compression_level, function);
+	enum vg_status status = image_check_compression(dump.options.compression, dump.options.compression_level);
 	if (status == VG_OK)
-		status = image_check_threads(dump.options.threads, function);
-	if (status == VG_OK && (dump.options.base_count > MOST_BASES || (dump.options.base_count && !dump.options.bases)))
-		status = vg_fail(VG_INVALID, 0, function, "%zu base images: there may be %d, and they must be named",
+		status = image_check_threads(dump.options.threads);
+	if (status == VG_OK &&
+	    (dump.options.base_count > MOST_BASES || (dump.options.base_count && !dump.options.bases)))
+		status = vg_fail(VG_INVALID, 0, "%zu base images: there may be %d, and they must be named",
 				 dump.options.base_count, MOST_BASES);
 	if (status)
 		return status;
@@ -409,10 +407,11 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 
 enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct vg_checkpoint_result *ret_result)
 {
+	VG_ENTRY();
 	struct vg_dump_options known;
 
 	CORE_NEEDED(options);
 	CORE_OPTIONS(known, options);
 	CORE_NEEDED(known.dir);
-	return dump_run(&known, NULL, __func__, ret_result);
+	return dump_run(&known, NULL, ret_result);
 }

@@ -25,7 +25,7 @@ struct worker {
 };
 
 struct feed {
-	const char *path, *function;
+	const char *path;
 	struct pool *pool;
 	unsigned worker_count;
 	struct worker *workers;
@@ -127,13 +127,12 @@ static int hand_over(int pipe, unsigned char *data, size_t length)
 
 static enum vg_status fail_lane(const struct lane *lane, int error)
 {
-	return vg_fail(VG_SYSTEM, error, lane->feed->function, "%s/%s: %s", lane->feed->path, lane->file->name,
-		       strerror(error));
+	return vg_fail(VG_SYSTEM, error, "%s/%s: %s", lane->feed->path, lane->file->name, strerror(error));
 }
 
 static enum vg_status fail_chunk(const struct lane *lane, int r, size_t index, uint64_t sum)
 {
-	return image_chunk_fail(r, lane->feed->path, lane->file, index, lane->offsets[index], sum, lane->feed->function);
+	return image_chunk_fail(r, lane->feed->path, lane->file, index, lane->offsets[index], sum);
 }
 
 static void count(const struct lane *lane, size_t index)
@@ -277,13 +276,13 @@ static int make_workers(struct feed *feed)
 	return feed->workers ? pool_create(feed->worker_count, work, &feed->pool) : -ENOMEM;
 }
 
-int feed_create(const struct image_files *files, const char *path, const char *function, struct feed **ret_feed)
+int feed_create(const struct image_files *files, const char *path, struct feed **ret_feed)
 {
 	struct feed *feed = calloc(1, sizeof *feed);
 
 	if (!feed)
 		return -ENOMEM;
-	*feed = (struct feed){.path = path, .function = function, .chunk_bytes = image_files_largest_chunk(files)};
+	*feed = (struct feed){.path = path, .chunk_bytes = image_files_largest_chunk(files)};
 	int r = make_workers(feed);
 	if (r) {
 		feed_destroy(feed);

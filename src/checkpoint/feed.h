@@ -7,7 +7,7 @@
 
 struct feed;
 // For any of `files`, at `path`; both must outlive it. 0 or -errno.
-int feed_create(const struct image_files *files, const char *path, const char *function, struct feed **ret_feed);
+int feed_create(const struct image_files *files, const char *path, struct feed **ret_feed);
 void feed_destroy(struct feed *feed);
 // Puts the file, which `input` is, into the pipe `output`, but for the chunks
 // that `without`, one flag each, says: those are looked at only; NULL: all go.

@@ -18,7 +18,7 @@ static const char *text_of(const json_t *group, const char *key)
 	return json_string_value(json_object_get(group, key));
 }
 
-static enum vg_status fit_driver(const json_t *description, const char *function)
+static enum vg_status fit_driver(const json_t *description)
 {
 	const char *was = text_of(json_object_get(description, "driver"), "version");
 	json_t *driver = describe_driver();
@@ -27,7 +27,7 @@ static enum vg_status fit_driver(const json_t *description, const char *function
 
 	if (was && (!is || strcmp(was, is) != 0))
 		status = refuse(
-			REFUSE_DRIVER, 0, function,
+			REFUSE_DRIVER, 0,
 			"the image is of driver %.40s, and here is %s: a driver restores only what it wrote itself; "
 			"restore on a machine with that driver",
 			was, is ? is : "none");
@@ -44,7 +44,7 @@ static bool has_word(const char *text, const char *word, size_t length)
 }
 
 // A program chose its instructions when it was started: one that the processor here lacks would end it.
-static enum vg_status fit_cpu(const json_t *description, const char *function)
+static enum vg_status fit_cpu(const json_t *description)
 {
 	const json_t *cpu = json_object_get(description, "cpu");
 	json_t *here = describe_cpu();
@@ -63,7 +63,7 @@ static enum vg_status fit_cpu(const json_t *description, const char *function)
 	}
 	if (length)
 		status = refuse(
-			REFUSE_PROCESSOR, 0, function,
+			REFUSE_PROCESSOR, 0,
 			"the processor here lacks %s, which the image's has (%.80s), and its programs may use: restore "
 			"on such a processor",
 			missing, model ? model : "of unknown model");
@@ -71,24 +71,24 @@ static enum vg_status fit_cpu(const json_t *description, const char *function)
 	return status;
 }
 
-static enum vg_status fit_machine(const json_t *description, const struct criu *criu, const char *function)
+static enum vg_status fit_machine(const json_t *description, const struct criu *criu)
 {
 	const char *machine = text_of(json_object_get(description, "kernel"), "machine");
 	const char *wrote = text_of(description, "criu");
 	struct utsname here;
 
 	if (uname(&here) == 0 && strcmp(machine, here.machine) != 0)
-		return refuse(REFUSE_MACHINE, 0, function,
+		return refuse(REFUSE_MACHINE, 0,
 			      "the image is of a machine %.40s, and this is %s: restore on such a machine", machine,
 			      here.machine);
 	if (doctor_version(criu->version) < doctor_version(wrote))
 		return refuse(
-			REFUSE_CRIU, 0, function,
+			REFUSE_CRIU, 0,
 			"the image is of CRIU %.20s, and %s is %s: an older CRIU does not read it; name a newer one in "
 			"VIRGATE_CRIU",
 			wrote, criu->path, criu->version);
-	enum vg_status status = fit_cpu(description, function);
-	return status ? status : fit_driver(description, function);
+	enum vg_status status = fit_cpu(description);
+	return status ? status : fit_driver(description);
 }
 
 bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t capacity)
@@ -100,7 +100,8 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 	if (!was || uname(&here) < 0 || doctor_version(here.release) / 100 >= doctor_version(was) / 100)
 		return false;
 	snprintf(ret_warning, capacity,
-		 "the image is of Linux %.60s, and here is the older %.60s: if CRIU fails, or a program misses something, "
+		 "the image is of Linux %.60s, and here is the older %.60s: if CRIU fails, or a program misses "
+		 "something, "
 		 "restore under a kernel as new as that",
 		 was, here.release);
 	return true;
@@ -121,25 +122,24 @@ static uint64_t sum_of(const json_t *list, const char *key, const char *otherwis
 
 // All that CRIU makes lies in host memory before the first device memory goes back to a GPU. What processes share each
 // of them counts, and the files count it once, but have more than memory in them: the smaller figure is nearer.
-static enum vg_status fit_host_memory(const json_t *description, const char *function)
+static enum vg_status fit_host_memory(const json_t *description)
 {
 	uint64_t counted = sum_of(json_object_get(description, "processes"), "host_memory", "");
 	uint64_t written = sum_of(json_object_get(description, "files"), "raw", "bytes");
 
-	return room_host_memory(getpid(), counted && counted < written ? counted : written, "the processes take",
-				function);
+	return room_host_memory(getpid(), counted && counted < written ? counted : written, "the processes take");
 }
 
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
-			   size_t gpu_count, const struct tenants *tenants, const char *function)
+			   size_t gpu_count, const struct tenants *tenants)
 {
-	enum vg_status status = fit_machine(description, criu, function);
+	enum vg_status status = fit_machine(description, criu);
 
 	if (status == VG_OK)
-		status = fit_processes(description, function);
+		status = fit_processes(description);
 	if (status == VG_OK)
-		status = fit_files(description, tenants, function);
+		status = fit_files(description, tenants);
 	if (status == VG_OK)
-		status = fit_gpus(description, gpus, gpu_count, function);
-	return status ? status : fit_host_memory(description, function);
+		status = fit_gpus(description, gpus, gpu_count);
+	return status ? status : fit_host_memory(description);
 }

@@ -26,15 +26,14 @@ static uint64_t held(const json_t *description)
 	return sum;
 }
 
-static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compression compression, uint64_t *ret_memory,
-			       const char *function)
+static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compression compression, uint64_t *ret_memory)
 {
 	char text[2][VG_SIZE_TEXT];
 	struct statfs disk;
 
 	*ret_memory = 0;
 	if (statfs(folder, &disk) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "%s: %s", folder, strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "%s: %s", folder, strerror(errno));
 	uint64_t have = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
 	// How much compression leaves shows only when it is done: a disk that is full then is a dump taken back.
 	if (compression)
@@ -44,7 +43,7 @@ static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compre
 	if (need <= have || (unsigned long)disk.f_type == RAMFS)
 		return VG_OK;
 	enum vg_status status =
-		refuse(REFUSE_DISK, 0, function,
+		refuse(REFUSE_DISK, 0,
 		       "the image takes up to %s, and %s has %s free: name another directory with --dir, "
 		       "free disk space, or compress (--compress lz4)",
 		       vg_size_format(need, text[0]), folder, vg_size_format(have, text[1]));
@@ -53,20 +52,19 @@ static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compre
 }
 
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
-			enum vg_compression compression, uint64_t parked, const char *function)
+			enum vg_compression compression, uint64_t parked)
 {
 	uint64_t device = held(description), host = 0, memory, bytes;
 
 	for (size_t i = 0; i < tree->count; i++)
 		if (describe_host_memory(tree->processes[i].pid, &bytes))
 			host += bytes;
-	enum vg_status status = room_host_memory(tree->processes[0].pid, device,
-						 "the device memory goes to host memory and takes", function);
+	enum vg_status status =
+		room_host_memory(tree->processes[0].pid, device, "the device memory goes to host memory and takes");
 	if (status == VG_OK)
-		status = fit_disk(folder, device + host + parked, compression, &memory, function);
+		status = fit_disk(folder, device + host + parked, compression, &memory);
 	if (status == VG_OK && memory)
 		status = room_host_memory(getpid(), device + memory,
-					  "the device memory goes to host memory, and the image, too: they take",
-					  function);
+					  "the device memory goes to host memory, and the image, too: they take");
 	return status;
 }

@@ -59,18 +59,18 @@ static size_t count_users(const json_t *description, const char *uuid)
 }
 
 static enum vg_status fit_setting(const struct wanted *wanted, const char *key, enum vg_status asked, int here,
-				  const char *what, const char *fix, const char *function)
+				  const char *what, const char *fix)
 {
 	json_t *was = json_object_get(wanted->gpu, key);
 
 	if (asked || here < 0 || !json_is_boolean(was) || json_is_true(was) == (here != 0))
 		return VG_OK;
-	return refuse(REFUSE_GPU_SETTING, 0, function, "%s (%s) has %s %s, and had it %s: %s %d", wanted->target,
-		      wanted->name, what, here ? "on" : "off", here ? "off" : "on", fix, here ? 0 : 1);
+	return refuse(REFUSE_GPU_SETTING, 0, "%s (%s) has %s %s, and had it %s: %s %d", wanted->target, wanted->name,
+		      what, here ? "on" : "off", here ? "off" : "on", fix, here ? 0 : 1);
 }
 
 // In the mode "exclusive-process" one process may have contexts.
-static enum vg_status fit_compute_mode(const struct wanted *wanted, struct vg_gpu *gpu, const char *function)
+static enum vg_status fit_compute_mode(const struct wanted *wanted, struct vg_gpu *gpu)
 {
 	static struct vg_gpu_process others[MOST_USERS];
 	enum vg_gpu_compute_mode mode;
@@ -79,20 +79,20 @@ static enum vg_status fit_compute_mode(const struct wanted *wanted, struct vg_gp
 	if (vg_gpu_compute_mode(gpu, &mode) || mode == VG_GPU_COMPUTE_DEFAULT)
 		return VG_OK;
 	if (mode == VG_GPU_COMPUTE_PROHIBITED)
-		return refuse(REFUSE_GPU_SETTING, 0, function,
+		return refuse(REFUSE_GPU_SETTING, 0,
 			      "%s (%s) is in the compute mode prohibited: no program may use it; nvidia-smi -c 0",
 			      wanted->target, wanted->name);
 	if (vg_gpu_processes(gpu, others, MOST_USERS, &count))
 		count = 0;
 	if (wanted->users + count <= 1)
 		return VG_OK;
-	return refuse(REFUSE_GPU_SETTING, 0, function,
+	return refuse(REFUSE_GPU_SETTING, 0,
 		      "%s (%s) is in the compute mode %s, for one process: %zu of the image's use it, and %zu here do; "
 		      "nvidia-smi -c 0",
 		      wanted->target, wanted->name, vg_gpu_compute_mode_name(mode), wanted->users, count);
 }
 
-static enum vg_status fit_settings(const struct wanted *wanted, struct vg_gpu *gpu, const char *function)
+static enum vg_status fit_settings(const struct wanted *wanted, struct vg_gpu *gpu)
 {
 	const char *was = text_of(wanted->gpu, "compute_capability");
 	struct vg_gpu_mig mig;
@@ -102,24 +102,22 @@ static enum vg_status fit_settings(const struct wanted *wanted, struct vg_gpu *g
 		char is[32];
 		snprintf(is, sizeof is, "%d.%d", major, minor);
 		if (strcmp(was, is) != 0)
-			return refuse(REFUSE_GPU_MODEL, 0, function,
+			return refuse(REFUSE_GPU_MODEL, 0,
 				      "%s (%s) has the compute capability %s, and the image's has %.20s: map it to "
 				      "one that has "
 				      "that",
 				      wanted->target, wanted->name, is, was);
 	}
 	enum vg_status asked = vg_gpu_mig(gpu, &mig);
-	enum vg_status status =
-		fit_setting(wanted, "mig", asked, asked ? -1 : mig.mode, "MIG", "nvidia-smi -mig", function);
+	enum vg_status status = fit_setting(wanted, "mig", asked, asked ? -1 : mig.mode, "MIG", "nvidia-smi -mig");
 	if (status)
 		return status;
 	asked = vg_gpu_ecc_mode(gpu, &ecc, NULL);
-	status = fit_setting(wanted, "ecc", asked, ecc, "error correction (ECC)", "reset it after nvidia-smi -e",
-			     function);
-	return status ? status : fit_compute_mode(wanted, gpu, function);
+	status = fit_setting(wanted, "ecc", asked, ecc, "error correction (ECC)", "reset it after nvidia-smi -e");
+	return status ? status : fit_compute_mode(wanted, gpu);
 }
 
-static enum vg_status fit_memory(const struct wanted *wanted, struct vg_gpu *gpu, const char *function)
+static enum vg_status fit_memory(const struct wanted *wanted, struct vg_gpu *gpu)
 {
 	struct vg_gpu_memory memory;
 	char text[2][VG_SIZE_TEXT];
@@ -127,7 +125,7 @@ static enum vg_status fit_memory(const struct wanted *wanted, struct vg_gpu *gpu
 	if (vg_gpu_memory(gpu, &memory) || memory.free >= wanted->held)
 		return VG_OK;
 	enum vg_status status = refuse(
-		REFUSE_DEVICE_MEMORY, 0, function,
+		REFUSE_DEVICE_MEMORY, 0,
 		"%s (%s) has %s free, and the image takes %s: end what else uses it (nvidia-smi), or map it to another",
 		wanted->target, wanted->name, vg_size_format(memory.free, text[0]),
 		vg_size_format(wanted->held, text[1]));
@@ -135,24 +133,22 @@ static enum vg_status fit_memory(const struct wanted *wanted, struct vg_gpu *gpu
 	return status;
 }
 
-static enum vg_status fit_gpu(const struct wanted *wanted, const char *function)
+static enum vg_status fit_gpu(const struct wanted *wanted)
 {
 	struct vg_gpu *here;
 
 	if (vg_gpu_by_uuid(wanted->target, &here))
-		return refuse(REFUSE_GPU_MISSING, 0, function,
+		return refuse(REFUSE_GPU_MISSING, 0,
 			      "there is no GPU %s here: map it to another one (`virgate devices%s` lists them)",
 			      wanted->target, vg_hint_own_sim());
 	if (strcmp(wanted->name, vg_gpu_name(here)) != 0)
-		return refuse(REFUSE_GPU_MODEL, 0, function,
-			      "%s is a %s, and the image is of a %s: map it to one of those", wanted->target,
-			      vg_gpu_name(here), wanted->name);
-	enum vg_status status = fit_settings(wanted, here, function);
-	return status ? status : fit_memory(wanted, here, function);
+		return refuse(REFUSE_GPU_MODEL, 0, "%s is a %s, and the image is of a %s: map it to one of those",
+			      wanted->target, vg_gpu_name(here), wanted->name);
+	enum vg_status status = fit_settings(wanted, here);
+	return status ? status : fit_memory(wanted, here);
 }
 
-enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_pair *pairs, size_t pair_count,
-			const char *function)
+enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_pair *pairs, size_t pair_count)
 {
 	json_t *gpus = json_object_get(description, "gpus"), *gpu;
 	enum vg_status status = VG_OK;
@@ -169,7 +165,7 @@ enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_p
 		};
 		// One that was there and that nobody used matters to nobody, unless a map shall be whole.
 		if (status == VG_OK && (wanted.users || pair_count))
-			status = fit_gpu(&wanted, function);
+			status = fit_gpu(&wanted);
 	}
 	return status;
 }

@@ -39,10 +39,10 @@ static uint64_t sum_of(const struct frame_header *header, uint64_t number, const
 static enum vg_status broken(const struct frames *frames, int error)
 {
 	if (error == EPIPE || error == ECONNRESET)
-		return vg_fail(VG_SYSTEM, ECONNRESET, frames->function,
+		return vg_fail(VG_SYSTEM, ECONNRESET,
 			       frames->out < 0 ? "what comes in stops before its end"
 					       : "the other side has closed the connection");
-	return vg_fail(VG_SYSTEM, error, frames->function, "the connection: %s", strerror(error));
+	return vg_fail(VG_SYSTEM, error, "the connection: %s", strerror(error));
 }
 
 // The wish to stop, which gives the other side a while yet where there is patience.
@@ -66,11 +66,11 @@ static enum vg_status await(struct frames *frames, int fd, short events)
 		if (frames->phase)
 			phase_tick(frames->phase);
 		if (must_stop(frames))
-			return vg_fail(VG_STATE, 0, frames->function, "stopped, as asked");
+			return vg_fail(VG_STATE, 0, "stopped, as asked");
 		if (r > 0)
 			return VG_OK;
 		if (frames->deadline && vg_clock_monotonic_ns() >= frames->deadline)
-			return vg_fail(VG_NOT_READY, ETIMEDOUT, frames->function, "the other side does not answer");
+			return vg_fail(VG_NOT_READY, ETIMEDOUT, "the other side does not answer");
 	}
 }
 
@@ -144,7 +144,7 @@ enum vg_status frames_read_end(struct frames *frames)
 
 	enum vg_status status = read_some(frames, &byte, 1, &count);
 	if (status == VG_OK && count)
-		status = vg_fail(VG_INTEGRITY, 0, frames->function, "the image's stream goes on behind its end");
+		status = vg_fail(VG_INTEGRITY, 0, "the image's stream goes on behind its end");
 	return status;
 }
 
@@ -166,19 +166,18 @@ enum vg_status frame_read(struct frames *frames, enum frame_type *ret_type)
 	struct frame_header header;
 
 	if (!frames->payload && !(frames->payload = malloc(FRAME_MOST)))
-		return vg_fail(VG_NO_MEMORY, 0, frames->function, "no memory for what comes in");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for what comes in");
 	enum vg_status status = frames_read_plain(frames, &header, sizeof header);
 	if (status)
 		return status;
 	if (header.bytes > FRAME_MOST)
-		return vg_fail(VG_INTEGRITY, 0, frames->function,
-			       "frame %llu is damaged: %u bytes are too many for one", (unsigned long long)frames->read,
-			       header.bytes);
+		return vg_fail(VG_INTEGRITY, 0, "frame %llu is damaged: %u bytes are too many for one",
+			       (unsigned long long)frames->read, header.bytes);
 	status = frames_read_plain(frames, frames->payload, header.bytes);
 	if (status)
 		return status;
 	if (header.sum != sum_of(&header, frames->read, frames->payload, header.bytes, NULL, 0))
-		return vg_fail(VG_INTEGRITY, 0, frames->function, "frame %llu is damaged: its checksum is another",
+		return vg_fail(VG_INTEGRITY, 0, "frame %llu is damaged: its checksum is another",
 			       (unsigned long long)frames->read);
 	frames->read++;
 	frames->payload_bytes = header.bytes;

@@ -32,8 +32,7 @@ struct frame_running {
 enum { FRAME_MOST = (1 << 20) + 8 };
 
 struct frames {
-	int in, out; // may be the same; -1: nothing is read, or written
-	const char *function;
+	int in, out;		// may be the same; -1: nothing is read, or written
 	struct phase *phase;	// ticks during a wait; may be NULL
 	bool heed;		// stop if the phase wants to
 	uint64_t patience;	// ns of further waiting after the phase wants to stop

@@ -15,4 +15,4 @@ struct gpu_map {
 // `asked` may say indices: the old one's in the image, the new one's here. INVALID (no GPU of the image, one of it left
 // out, one named twice), NOT_FOUND (no such GPU here), UNSUPPORTED (another model; a driver before 13.0), INTEGRITY.
 enum vg_status gpu_map_make(const json_t *description, const struct vg_process_gpu_pair *asked, size_t count,
-			    const char *function, struct gpu_map *ret_map);
+			    struct gpu_map *ret_map);

@@ -26,7 +26,7 @@ struct step {
 	bool started;
 	enum vg_status status;
 	int code;
-	char function[64], text[512];
+	char text[512];
 };
 
 struct work {
@@ -46,7 +46,6 @@ static void *run_step(void *user)
 	if (step->status) {
 		const struct vg_error *error = vg_last_error();
 		step->code = error->code;
-		snprintf(step->function, sizeof step->function, "%s", error->function);
 		snprintf(step->text, sizeof step->text, "%s", error->text);
 	}
 	return NULL;
@@ -83,7 +82,7 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 	size_t count = 0;
 
 	if (!steps)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu processes", tree->cuda_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->cuda_count);
 	for (size_t i = 0; i < tree->count; i++)
 		if (tree->processes[i].cuda && !(work->back && ended(&tree->processes[i])))
 			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
@@ -98,7 +97,7 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 		if (steps[i].started)
 			await(tree, work, steps[i].thread);
 		if (steps[i].status && status == VG_OK)
-			status = vg_fail(steps[i].status, steps[i].code, steps[i].function, "%s", steps[i].text);
+			status = vg_fail(steps[i].status, steps[i].code, "%s", steps[i].text);
 	}
 	free(steps);
 	return status;
@@ -162,7 +161,7 @@ static enum vg_status roll_back(struct vg_process *process, const struct work *w
 			usleep(PAUSE_US);
 	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
 	if (status == VG_OK && state != VG_PROCESS_RUNNING)
-		status = vg_fail(VG_STATE, 0, __func__, "process %d is %s, not running%s", (int)vg_process_pid(process),
+		status = vg_fail(VG_STATE, 0, "process %d is %s, not running%s", (int)vg_process_pid(process),
 				 vg_process_state_name(state),
 				 state == VG_PROCESS_FAILED ? ": the driver has given it up, and it can only be ended"
 							    : "");
@@ -190,7 +189,7 @@ enum vg_status gpu_unlock(const struct tree *tree)
 	return run_all(tree, &(struct work){.run = unlock});
 }
 
-enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
+enum vg_status gpu_roll_back(const struct tree *tree)
 {
 	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .back = true});
 	const struct vg_error *error = vg_last_error();
@@ -202,7 +201,7 @@ enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
 	// What an H200 answers, by way of import; nothing shows before that there is such memory.
 	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
 	return vg_fail(
-		VG_STATE, error->code, function, "%s%s", text,
+		VG_STATE, error->code, "%s%s", text,
 		foreign ? ": it had opened memory of another process (CUDA IPC, a shared descriptor), which the driver "
 			  "does not bring back; it can only be ended"
 			: "");

@@ -14,4 +14,4 @@ enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_
 enum vg_status gpu_unlock(const struct tree *tree);
 // Back to running, from whatever state each is in, who has ended aside; who is stopped is sent SIGCONT. STATE: who is
 // not, and what he is.
-enum vg_status gpu_roll_back(const struct tree *tree, const char *function);
+enum vg_status gpu_roll_back(const struct tree *tree);

@@ -87,8 +87,8 @@ static void sweep_one(int parent, const char *name, held_folder_name_fn *has, in
 	struct stat info;
 
 	_cleanup_close_ int folder = open_folder(parent, name);
-	if (folder < 0 || fstat(folder, &info) < 0 || !is_ours(&info) ||
-	    flock(folder, LOCK_EX | LOCK_NB) < 0 || !has_only(folder, has))
+	if (folder < 0 || fstat(folder, &info) < 0 || !is_ours(&info) || flock(folder, LOCK_EX | LOCK_NB) < 0 ||
+	    !has_only(folder, has))
 		return;
 	remove_in(folder, has, depth);
 	unlinkat(parent, name, AT_REMOVEDIR);

@@ -5,4 +5,4 @@
 
 // All of the tree, until tree_free(), waiting for others at most that long: CRIU may outlive who started it. BUSY:
 // somebody still holds one of them. DENIED.
-enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms, const char *function);
+enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms);

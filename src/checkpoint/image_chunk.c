@@ -84,16 +84,16 @@ int image_chunk_load(int fd, const struct image_file *file, size_t index, uint64
 }
 
 enum vg_status image_chunk_fail(int r, const char *path, const struct image_file *file, size_t index, uint64_t offset,
-				uint64_t sum, const char *function)
+				uint64_t sum)
 {
 	char wanted[IMAGE_SUM_TEXT], found[IMAGE_SUM_TEXT];
 
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "%s/%s, at byte %llu: %s", path, file->name,
-			       (unsigned long long)offset, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "%s/%s, at byte %llu: %s", path, file->name, (unsigned long long)offset,
+			       strerror(-r));
 	image_sum_format(file->chunks[index].sum, wanted);
 	image_sum_format(sum, found);
-	return vg_fail(VG_INTEGRITY, 0, function,
-		       "%s/%s is damaged: chunk %zu of %zu, from byte %llu on, has checksum %s, not %s", path, file->name,
-		       index, file->chunk_count, (unsigned long long)offset, found, wanted);
+	return vg_fail(VG_INTEGRITY, 0,
+		       "%s/%s is damaged: chunk %zu of %zu, from byte %llu on, has checksum %s, not %s", path,
+		       file->name, index, file->chunk_count, (unsigned long long)offset, found, wanted);
 }

@@ -18,4 +18,4 @@ int image_chunk_load(int fd, const struct image_file *file, size_t index, uint64
 		     uint64_t *ret_sum);
 // Sets the last error: SYSTEM or INTEGRITY, with which chunk it is and what was wanted and found.
 enum vg_status image_chunk_fail(int r, const char *path, const struct image_file *file, size_t index, uint64_t offset,
-				uint64_t sum, const char *function);
+				uint64_t sum);

@@ -105,8 +105,8 @@ static const char *read_chunk(const struct image_file *file, size_t index, const
 	// A chunk that does not shrink has a list of its pages more; see chunk.h.
 	if (file->compression)
 		most += (most + 32767) / 32768;
-	if (!text || !read_sum(text, &ret->sum) || text[16] != ' ' ||
-	    !read_number(text + 17, most, &end, &stored) || *end)
+	if (!text || !read_sum(text, &ret->sum) || text[16] != ' ' || !read_number(text + 17, most, &end, &stored) ||
+	    *end)
 		return "a chunk that is none";
 	ret->stored = (uint32_t)stored;
 	return NULL;
@@ -219,26 +219,24 @@ static const char *read_all(const json_t *list, struct image_files *files, size_
 	return NULL;
 }
 
-enum vg_status image_files_read(const json_t *description, const char *path, const char *function,
-				struct image_files *ret_files)
+enum vg_status image_files_read(const json_t *description, const char *path, struct image_files *ret_files)
 {
 	const json_t *list = json_object_get(description, "files");
 	size_t count = json_array_size(list), at = 0;
 
 	*ret_files = (struct image_files){0};
 	if (!json_is_array(list) || count > IMAGE_MOST_FILES)
-		return vg_fail(VG_INTEGRITY, 0, function, "%s/" IMAGE_DESCRIPTION " %s", path,
+		return vg_fail(VG_INTEGRITY, 0, "%s/" IMAGE_DESCRIPTION " %s", path,
 			       count ? "lists more files than an image has" : "lists no files");
 	ret_files->files = calloc(count + 1, sizeof *ret_files->files);
 	if (!ret_files->files)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu files", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu files", count);
 	const char *wrong = read_all(list, ret_files, &at);
 	if (!wrong)
 		return VG_OK;
 	const char *name = ret_files->files[at].name;
-	enum vg_status status =
-		vg_fail(VG_INTEGRITY, 0, function, "%s/" IMAGE_DESCRIPTION ", file %zu (%.80s): it has %s", path, at,
-			name ? name : "without a name", wrong);
+	enum vg_status status = vg_fail(VG_INTEGRITY, 0, "%s/" IMAGE_DESCRIPTION ", file %zu (%.80s): it has %s", path,
+					at, name ? name : "without a name", wrong);
 	image_files_free(ret_files);
 	return status;
 }
@@ -258,8 +256,7 @@ const struct image_file *image_files_find(const struct image_files *files, const
 		size_t length = strlen(name), tail = strlen(suffixes[method]);
 		if (length < tail || strcmp(name + length - tail, suffixes[method]) != 0)
 			continue;
-		const struct image_file *found =
-			bsearch(&wanted, files->files, files->count, sizeof wanted, by_name);
+		const struct image_file *found = bsearch(&wanted, files->files, files->count, sizeof wanted, by_name);
 		if (found && strcmp(found->name, name) == 0)
 			return found;
 	}
@@ -276,26 +273,26 @@ uint32_t image_files_largest_chunk(const struct image_files *files)
 	return chunk;
 }
 
-enum vg_status image_check_threads(unsigned threads, const char *function)
+enum vg_status image_check_threads(unsigned threads)
 {
 	if (threads <= MOST_THREADS)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "%u threads: up to %d, or 0 for as many as there are processors",
-		       threads, MOST_THREADS);
+	return vg_fail(VG_INVALID, 0, "%u threads: up to %d, or 0 for as many as there are processors", threads,
+		       MOST_THREADS);
 }
 
-enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function)
+enum vg_status image_check_compression(enum vg_compression compression, int level)
 {
 	int least, most;
 
 	if ((unsigned)compression >= METHODS)
-		return vg_fail(VG_INVALID, 0, function, "compression %d: there are none (0), lz4 (1) and zstd (2)",
+		return vg_fail(VG_INVALID, 0, "compression %d: there are none (0), lz4 (1) and zstd (2)",
 			       (int)compression);
 	if (codec_level_is_sound(compression, level, &least, &most))
 		return VG_OK;
 	if (most == 0)
-		return vg_fail(VG_INVALID, 0, function, "%s at level %d: it has no levels, leave it at 0",
-			       names[compression], level);
-	return vg_fail(VG_INVALID, 0, function, "%s at level %d: there are %d to %d, and 0 for its own choice",
+		return vg_fail(VG_INVALID, 0, "%s at level %d: it has no levels, leave it at 0", names[compression],
+			       level);
+	return vg_fail(VG_INVALID, 0, "%s at level %d: there are %d to %d, and 0 for its own choice",
 		       names[compression], level, least, most);
 }

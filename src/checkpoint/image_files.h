@@ -40,8 +40,7 @@ struct image_files {
 	uint64_t bytes, stored, raw; // of all
 };
 // INTEGRITY: what in it makes no sense. The description must outlive the list. `path`: what errors call the image.
-enum vg_status image_files_read(const json_t *description, const char *path, const char *function,
-				struct image_files *ret_files);
+enum vg_status image_files_read(const json_t *description, const char *path, struct image_files *ret_files);
 void image_files_free(struct image_files *files);
 // NULL: there is none. `name` as on the disk.
 const struct image_file *image_files_find(const struct image_files *files, const char *name);

@@ -65,8 +65,8 @@ int image_open_file(int folder, const char *name)
 		if (tree < 0)
 			return tree;
 	}
-	int fd = openat(slash ? tree : folder, slash ? slash + 1 : name,
-			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd =
+		openat(slash ? tree : folder, slash ? slash + 1 : name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)))
 		return fd < 0 ? -errno : fd;
 	close(fd);
@@ -96,8 +96,8 @@ static int enter(int folder, const char *name, void *user)
 
 	if (strcmp(name, IMAGE_DESCRIPTION) == 0)
 		return 0;
-	if ((strncmp(name, "tree-", 5) != 0 && strcmp(name, DEVICE_FOLDER) != 0) || fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !S_ISDIR(info.st_mode))
+	if ((strncmp(name, "tree-", 5) != 0 && strcmp(name, DEVICE_FOLDER) != 0) ||
+	    fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(info.st_mode))
 		return walk->each(folder, name, walk->user);
 	snprintf(tree, sizeof tree, "%s", name);
 	walk->empty = true;

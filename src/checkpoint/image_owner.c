@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct look {
-	const char *path, *function;
+	const char *path;
 	enum vg_status status;
 };
 
@@ -20,16 +20,18 @@ static enum vg_status check(const struct look *look, const char *name, const str
 	const char *slash = *name ? "/" : "";
 
 	if (info->st_uid != geteuid())
-		return refuse(REFUSE_OWNER, 0, look->function,
-			      "%s%s%s is user %u's, and restoring the image runs what is in it: if you trust that, make all "
-			      "of it yours (chown -R)",
-			      look->path, slash, name, (unsigned)info->st_uid);
+		return refuse(
+			REFUSE_OWNER, 0,
+			"%s%s%s is user %u's, and restoring the image runs what is in it: if you trust that, make all "
+			"of it yours (chown -R)",
+			look->path, slash, name, (unsigned)info->st_uid);
 	// A link has no mode of its own, and is none of an image's.
 	if (!S_ISLNK(info->st_mode) && info->st_mode & (S_IWGRP | S_IWOTH))
-		return refuse(REFUSE_OWNER, 0, look->function,
-			      "%s%s%s can be written to by others (mode %03o), and restoring the image runs what is in it: "
-			      "chmod -R go-w, if you trust that",
-			      look->path, slash, name, (unsigned)info->st_mode & 0777);
+		return refuse(
+			REFUSE_OWNER, 0,
+			"%s%s%s can be written to by others (mode %03o), and restoring the image runs what is in it: "
+			"chmod -R go-w, if you trust that",
+			look->path, slash, name, (unsigned)info->st_mode & 0777);
 	return VG_OK;
 }
 
@@ -48,9 +50,9 @@ static int look_at(int folder, const char *name, void *user)
 	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_folder(folder, name, look_at, look, inner) : 0;
 }
 
-enum vg_status image_check_owner(const struct image_dir *dir, const char *function)
+enum vg_status image_check_owner(const struct image_dir *dir)
 {
-	struct look look = {.path = dir->path, .function = function};
+	struct look look = {.path = dir->path};
 	char name[IMAGE_NAME] = "";
 	struct stat info;
 
@@ -60,5 +62,5 @@ enum vg_status image_check_owner(const struct image_dir *dir, const char *functi
 		return status;
 	if (r == 0)
 		r = image_for_folder(dir->fd, "", look_at, &look, name);
-	return r < 0 ? vg_fail(VG_SYSTEM, -r, function, "%s/%s: %s", dir->path, name, strerror(-r)) : look.status;
+	return r < 0 ? vg_fail(VG_SYSTEM, -r, "%s/%s: %s", dir->path, name, strerror(-r)) : look.status;
 }

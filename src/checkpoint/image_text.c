@@ -50,7 +50,8 @@ static bool is_sealed(const char *text, size_t length)
 static int64_t find_version(const char *text, size_t length)
 {
 	static const char key[] = "\"version\": ";
-	const char *end = text + (length < 256 ? length : 256), *at = memmem(text, (size_t)(end - text), key, strlen(key));
+	const char *end = text + (length < 256 ? length : 256),
+		   *at = memmem(text, (size_t)(end - text), key, strlen(key));
 	int64_t version = 0;
 
 	for (at = at ? at + strlen(key) : end; at < end && *at >= '0' && *at <= '9'; at++)
@@ -75,15 +76,14 @@ static bool has_too_many_values(const char *text, size_t length)
 	return values > IMAGE_MOST_VALUES;
 }
 
-static enum vg_status later_version(int64_t version, const char *name, const char *function)
+static enum vg_status later_version(int64_t version, const char *name)
 {
-	return vg_fail(VG_UNSUPPORTED, 0, function, "%s is of version %lld, and this Virgate reads up to %d: use a later Virgate",
+	return vg_fail(VG_UNSUPPORTED, 0, "%s is of version %lld, and this Virgate reads up to %d: use a later Virgate",
 		       name, (long long)version, IMAGE_VERSION);
 }
 
 // Nothing is parsed before the checksum agrees: a text that was damaged, or is no image's, costs no memory.
-enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
-			   json_t **ret_description)
+enum vg_status image_parse(const char *text, size_t length, const char *name, json_t **ret_description)
 {
 	json_error_t error;
 	json_int_t version = 0;
@@ -91,24 +91,25 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 	if (!is_sealed(text, length)) {
 		version = find_version(text, length);
 		return version > IMAGE_VERSION
-			       ? later_version(version, name, function)
-			       : vg_fail(VG_INTEGRITY, 0, function,
-					 "%s is damaged: its first line has another checksum than the rest of it", name);
+			       ? later_version(version, name)
+			       : vg_fail(VG_INTEGRITY, 0,
+					 "%s is damaged: its first line has another checksum than the rest of it",
+					 name);
 	}
 	if (has_too_many_values(text, length))
-		return vg_fail(VG_INTEGRITY, 0, function, "%s has more than the %d values that an image has at most", name,
+		return vg_fail(VG_INTEGRITY, 0, "%s has more than the %d values that an image has at most", name,
 			       IMAGE_MOST_VALUES);
 	json_t *description = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 	if (!description)
-		return vg_fail(VG_INTEGRITY, 0, function, "%s is damaged: line %d: %s", name, error.line, error.text);
+		return vg_fail(VG_INTEGRITY, 0, "%s is damaged: line %d: %s", name, error.line, error.text);
 	json_unpack(description, "{s:I}", "version", &version);
 	if (version >= 1 && version <= IMAGE_VERSION) {
 		*ret_description = description;
 		return VG_OK;
 	}
 	json_decref(description);
-	return version > IMAGE_VERSION ? later_version(version, name, function)
-				       : vg_fail(VG_INTEGRITY, 0, function, "%s names no version", name);
+	return version > IMAGE_VERSION ? later_version(version, name)
+				       : vg_fail(VG_INTEGRITY, 0, "%s names no version", name);
 }
 
 // Reads the whole description, at most IMAGE_MOST_TEXT bytes. 0 or -errno.
@@ -136,7 +137,7 @@ static int read_whole(int folder, char **ret_text, size_t *ret_length)
 	return 0;
 }
 
-enum vg_status image_read(const struct image_dir *dir, const char *function, json_t **ret_description)
+enum vg_status image_read(const struct image_dir *dir, json_t **ret_description)
 {
 	char name[PATH_MAX + 32], *text = NULL;
 	size_t length = 0;
@@ -144,14 +145,14 @@ enum vg_status image_read(const struct image_dir *dir, const char *function, jso
 	snprintf(name, sizeof name, "%s/" IMAGE_DESCRIPTION, dir->path);
 	int r = read_whole(dir->fd, &text, &length);
 	if (r == -ENOENT || r == -ENOTDIR)
-		return vg_fail(VG_NOT_FOUND, -r, function, "%s is no image: %s: %s", dir->path, name, strerror(-r));
+		return vg_fail(VG_NOT_FOUND, -r, "%s is no image: %s: %s", dir->path, name, strerror(-r));
 	if (r == -EFBIG)
-		return vg_fail(VG_INTEGRITY, -r, function, "%s is larger than the %d MiB that it has at most in an image",
-			       name, IMAGE_MOST_TEXT >> 20);
+		return vg_fail(VG_INTEGRITY, -r, "%s is larger than the %d MiB that it has at most in an image", name,
+			       IMAGE_MOST_TEXT >> 20);
 	if (r)
-		return vg_fail(r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, function, "%s: %s", name,
+		return vg_fail(r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, "%s: %s", name,
 			       r == -EINVAL || r == -ELOOP ? "it is no file" : strerror(-r));
-	enum vg_status status = image_parse(text, length, name, function, ret_description);
+	enum vg_status status = image_parse(text, length, name, ret_description);
 	free(text);
 	return status;
 }

@@ -19,9 +19,9 @@
 // Of a short name, since CRIU's socket goes there, and its images' folder may have a long one.
 #define MEETING "/tmp/virgate-stream.XXXXXX"
 
-static enum vg_status failed(int error, const char *path, const char *function)
+static enum vg_status failed(int error, const char *path)
 {
-	return vg_fail(VG_SYSTEM, error, function, "%s: %s", path, strerror(error));
+	return vg_fail(VG_SYSTEM, error, "%s: %s", path, strerror(error));
 }
 
 // What CRIU wrote there itself, and not into its stream.
@@ -61,25 +61,25 @@ static enum vg_status both(enum vg_status criu, enum vg_status stream, const str
 }
 
 static enum vg_status dump(struct image_draft *draft, unsigned tree, const struct criu *criu,
-			   const struct criu_work *work, int meeting, pid_t root, const char *function)
+			   const struct criu_work *work, int meeting, pid_t root)
 {
 	struct vg_kept_error kept;
 	struct capture *capture;
 	char name[IMAGE_NAME];
 
-	enum vg_status status = capture_begin(draft, tree, work->folder, function, &capture);
+	enum vg_status status = capture_begin(draft, tree, work->folder, &capture);
 	if (status)
 		return status;
-	status = criu_dump(criu, work, root, function);
+	status = criu_dump(criu, work, root);
 	int r = status ? 0 : image_for_folder(meeting, "", take_in, capture, name);
 	if (r)
-		status = failed(-r, work->folder, function);
+		status = failed(-r, work->folder);
 	vg_error_keep(&kept);
-	return both(status, capture_end(capture, function), &kept);
+	return both(status, capture_end(capture), &kept);
 }
 
 enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
-			       const struct criu_work *work, pid_t root, const char *function)
+			       const struct criu_work *work, pid_t root)
 {
 	char name[32], meeting[] = MEETING;
 	struct criu_work here = *work;
@@ -87,14 +87,14 @@ enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const s
 
 	snprintf(name, sizeof name, "tree-%u", tree);
 	if (mkdirat(draft->lock, name, 0700) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "%s/%s: %s", draft->folder, name, strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "%s/%s: %s", draft->folder, name, strerror(errno));
 	draft->trees = tree + 1 > draft->trees ? tree + 1 : draft->trees;
 	int r = meet(meeting, &lock);
 	if (r)
-		return failed(-r, meeting, function);
+		return failed(-r, meeting);
 	here.folder = meeting;
 	here.stream = true;
-	enum vg_status status = dump(draft, tree, criu, &here, lock, root, function);
+	enum vg_status status = dump(draft, tree, criu, &here, lock, root);
 	held_folder_remove(meeting, is_of_meeting);
 	return status;
 }
@@ -116,23 +116,23 @@ bool image_tree_is_whole(const struct image_files *files, unsigned tree, pid_t r
 
 static enum vg_status serve(const struct image_files *files, const struct image_dir *dir, unsigned tree,
 			    const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
-			    const char *function, bool *ret_made)
+			    bool *ret_made)
 {
 	struct vg_kept_error kept;
 	struct serve *server;
 
-	enum vg_status status = serve_begin(files, dir, tree, work, progress, function, &server);
+	enum vg_status status = serve_begin(files, dir, tree, work, progress, &server);
 	if (status)
 		return status;
-	status = criu_restore(criu, work, function);
+	status = criu_restore(criu, work);
 	*ret_made = status == VG_OK;
 	vg_error_keep(&kept);
-	return both(status, serve_end(server, function), &kept);
+	return both(status, serve_end(server), &kept);
 }
 
 enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *description, unsigned tree,
 				  const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
-				  const char *function, bool *ret_made)
+				  bool *ret_made)
 {
 	struct criu_work here = *work;
 	char meeting[] = MEETING;
@@ -140,14 +140,13 @@ enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *des
 	struct image_files files;
 
 	*ret_made = false;
-	enum vg_status status = image_files_read(description, dir->path, function, &files);
+	enum vg_status status = image_files_read(description, dir->path, &files);
 	if (status)
 		return status;
 	int r = meet(meeting, &lock);
 	here.folder = meeting;
 	here.stream = true;
-	status = r ? failed(-r, meeting, function)
-		   : serve(&files, dir, tree, criu, &here, progress, function, ret_made);
+	status = r ? failed(-r, meeting) : serve(&files, dir, tree, criu, &here, progress, ret_made);
 	if (r == 0)
 		held_folder_remove(meeting, is_of_meeting);
 	image_files_free(&files);

@@ -33,7 +33,7 @@ struct unit {
 
 struct verification {
 	const struct image_files *files;
-	const char *path, *function;
+	const char *path;
 	struct phase *phase;
 	bool pages; // are read, too, and so is device memory
 	struct device_index device;
@@ -78,13 +78,13 @@ static int look(int folder, const char *name, void *user)
 
 	const struct image_file *file = image_files_find(v->files, name);
 	if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-		v->status = vg_fail(VG_SYSTEM, errno, v->function, "%s/%s: %s", v->path, name, strerror(errno));
+		v->status = vg_fail(VG_SYSTEM, errno, "%s/%s: %s", v->path, name, strerror(errno));
 	else if (!file || !S_ISREG(info.st_mode))
-		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s: %s is %s", v->path, name,
-				    file ? "no file" : "not of this image");
+		v->status =
+			vg_fail(VG_INTEGRITY, 0, "%s: %s is %s", v->path, name, file ? "no file" : "not of this image");
 	else if ((uint64_t)info.st_size != file->bytes)
-		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has %llu bytes, not %llu",
-				    v->path, name, (unsigned long long)info.st_size, (unsigned long long)file->bytes);
+		v->status = vg_fail(VG_INTEGRITY, 0, "%s/%s is damaged: it has %llu bytes, not %llu", v->path, name,
+				    (unsigned long long)info.st_size, (unsigned long long)file->bytes);
 	v->seen++;
 	return v->status ? 1 : 0;
 }
@@ -95,8 +95,8 @@ static enum vg_status lacks(const struct verification *v)
 
 	while (i + 1 < v->files->count && faccessat(v->folder, v->files->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		i++;
-	return vg_fail(VG_INTEGRITY, 0, v->function, "%s lacks %zu of its %zu files: first %s", v->path,
-		       v->files->count - v->seen, v->files->count, v->files->files[i].name);
+	return vg_fail(VG_INTEGRITY, 0, "%s lacks %zu of its %zu files: first %s", v->path, v->files->count - v->seen,
+		       v->files->count, v->files->files[i].name);
 }
 
 static enum vg_status look_at_all(struct verification *v)
@@ -105,7 +105,7 @@ static enum vg_status look_at_all(struct verification *v)
 
 	int r = image_for_files(v->folder, look, v, name);
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, v->function, "%s/%s: %s", v->path, name, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "%s/%s: %s", v->path, name, strerror(-r));
 	return v->status || v->seen == v->files->count ? v->status : lacks(v);
 }
 
@@ -155,12 +155,12 @@ static enum vg_status verify_whole(struct verification *v, int fd, const struct 
 
 	int r = sum_file(fd, &bytes, &sum);
 	if (r)
-		return vg_fail(VG_SYSTEM, -r, v->function, "%s/%s: %s", v->path, file->name, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "%s/%s: %s", v->path, file->name, strerror(-r));
 	image_sum_format(file->sum, wanted);
 	image_sum_format(sum, found);
 	if (bytes != file->bytes || sum != file->sum)
-		return vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has checksum %s, not %s", v->path,
-			       file->name, found, wanted);
+		return vg_fail(VG_INTEGRITY, 0, "%s/%s is damaged: it has checksum %s, not %s", v->path, file->name,
+			       found, wanted);
 	return VG_OK;
 }
 
@@ -171,7 +171,7 @@ static enum vg_status verify_block(struct verification *v, const struct device_b
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
 	_cleanup_close_ int fd = image_open_file(v->folder, name);
 	int r = fd < 0 ? fd : device_block_load(fd, block, buffer);
-	return r ? device_block_fail(r, v->path, block, v->function) : VG_OK;
+	return r ? device_block_fail(r, v->path, block) : VG_OK;
 }
 
 static enum vg_status verify_unit(struct verification *v, const struct unit *unit, unsigned char *buffer)
@@ -183,11 +183,11 @@ static enum vg_status verify_unit(struct verification *v, const struct unit *uni
 		return verify_block(v, unit->block, buffer);
 	_cleanup_close_ int fd = image_open_file(v->folder, file->name);
 	if (fd < 0)
-		return vg_fail(VG_SYSTEM, -fd, v->function, "%s/%s: %s", v->path, file->name, strerror(-fd));
+		return vg_fail(VG_SYSTEM, -fd, "%s/%s: %s", v->path, file->name, strerror(-fd));
 	if (!file->chunk_bytes)
 		return verify_whole(v, fd, file);
 	int r = image_chunk_load(fd, file, unit->index, unit->offset, buffer, &sum);
-	return r ? image_chunk_fail(r, v->path, file, unit->index, unit->offset, sum, v->function) : VG_OK;
+	return r ? image_chunk_fail(r, v->path, file, unit->index, unit->offset, sum) : VG_OK;
 }
 
 static size_t bytes_of(const struct unit *unit)
@@ -196,9 +196,9 @@ static size_t bytes_of(const struct unit *unit)
 
 	if (unit->block)
 		return unit->block->length;
-	return !file->chunk_bytes    ? file->bytes
+	return !file->chunk_bytes  ? file->bytes
 	       : file->compression ? file->chunks[unit->index].stored
-				     : image_chunk_length(file, unit->index);
+				   : image_chunk_length(file, unit->index);
 }
 
 static void work(unsigned number, void *user)
@@ -210,7 +210,7 @@ static void work(unsigned number, void *user)
 
 	(void)number;
 	if (!buffer)
-		fail(v, vg_fail(VG_NO_MEMORY, 0, v->function, "no memory for a chunk of %zu bytes", chunk));
+		fail(v, vg_fail(VG_NO_MEMORY, 0, "no memory for a chunk of %zu bytes", chunk));
 	while (!v->stop && (index = v->next++) < v->count) {
 		fail(v, verify_unit(v, &v->units[index], buffer));
 		if (v->phase)
@@ -254,16 +254,15 @@ static enum vg_status read_all(struct verification *v, unsigned threads)
 	if (r == 0)
 		r = pool_create(v->busy, work, &pool);
 	if (r)
-		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, v->function, "%s: %s", v->path,
-			       strerror(-r));
+		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s: %s", v->path, strerror(-r));
 	for (unsigned i = v->busy; i > 0; i--)
 		pool_give(pool, v);
 	wait_for_all(v);
 	pool_destroy(pool);
 	if (v->status)
-		return vg_fail(v->status, v->code, v->function, "%s", v->text);
+		return vg_fail(v->status, v->code, "%s", v->text);
 	if (v->stop)
-		return vg_fail(VG_STATE, 0, v->function, "stopped, as asked, before all of %s was read", v->path);
+		return vg_fail(VG_STATE, 0, "stopped, as asked, before all of %s was read", v->path);
 	return VG_OK;
 }
 
@@ -284,7 +283,7 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 {
 	struct image_files files;
 
-	enum vg_status status = image_files_read(description, v->path, v->function, &files);
+	enum vg_status status = image_files_read(description, v->path, &files);
 	if (status)
 		return status;
 	v->files = &files;
@@ -292,7 +291,7 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 	pthread_cond_init(&v->done, NULL);
 	status = look_at_all(v);
 	if (status == VG_OK)
-		status = device_index_read(&(struct image_dir){v->folder, v->path}, &files, v->function, &v->device);
+		status = device_index_read(&(struct image_dir){v->folder, v->path}, &files, &v->device);
 	if (v->phase)
 		v->phase->total = bytes_to_read(v);
 	if (status == VG_OK)
@@ -308,34 +307,33 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 }
 
 enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
-			    struct phase *phase, const char *function, struct image_sizes *ret_sizes)
+			    struct phase *phase, struct image_sizes *ret_sizes)
 {
-	struct verification v = {
-		.path = dir->path, .folder = dir->fd, .function = function, .phase = phase, .pages = true};
+	struct verification v = {.path = dir->path, .folder = dir->fd, .phase = phase, .pages = true};
 
 	return verify_files(&v, description, threads, ret_sizes);
 }
 
 enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *description, const bool *trusted,
-				    struct phase *phase, const char *function)
+				    struct phase *phase)
 {
-	struct verification v = {.path = dir->path, .folder = dir->fd, .function = function, .phase = phase,
-				 .pages = true, .trusted = trusted};
+	struct verification v = {
+		.path = dir->path, .folder = dir->fd, .phase = phase, .pages = true, .trusted = trusted};
 
 	return verify_files(&v, description, 0, NULL);
 }
 
 enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,
-			   const char *function, struct image_sizes *ret_sizes)
+			   struct image_sizes *ret_sizes)
 {
-	struct verification v = {
-		.path = dir->path, .folder = dir->fd, .function = function, .phase = phase};
+	struct verification v = {.path = dir->path, .folder = dir->fd, .phase = phase};
 
 	return verify_files(&v, description, 1, ret_sizes);
 }
 
 enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_options *options)
 {
+	VG_ENTRY();
 	struct vg_checkpoint_result result = {0};
 	struct vg_image_verify_options given;
 	struct image_dir image = {.fd = -1};
@@ -344,15 +342,15 @@ enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_opt
 	CORE_NEEDED(dir);
 	CORE_OPTIONS(given, options);
 	struct phase phase = {.progress = given.progress, .user = given.user, .result = &result};
-	enum vg_status status = image_check_threads(given.threads, __func__);
+	enum vg_status status = image_check_threads(given.threads);
 	if (status == VG_OK)
-		status = phase_begin(&phase, VG_CHECKPOINT_VERIFY, __func__);
+		status = phase_begin(&phase, VG_CHECKPOINT_VERIFY);
 	if (status == VG_OK)
-		status = image_open(dir, __func__, &image);
+		status = image_open(dir, &image);
 	if (status == VG_OK)
-		status = inspect_read(&image, __func__, &description, NULL);
+		status = inspect_read(&image, &description, NULL);
 	if (status == VG_OK)
-		status = image_verify(&image, description, given.threads, &phase, __func__, NULL);
+		status = image_verify(&image, description, given.threads, &phase, NULL);
 	phase_end(&phase);
 	json_decref(description);
 	image_close(&image);

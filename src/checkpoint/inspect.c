@@ -21,19 +21,19 @@
 enum { MOST_DEPTH = 8 };
 
 // Takes over `description`.
-static enum vg_status check(json_t *description, const char *path, const char *name, const char *function,
-			    json_t **ret_description, struct image_files *ret_files)
+static enum vg_status check(json_t *description, const char *path, const char *name, json_t **ret_description,
+			    struct image_files *ret_files)
 {
 	struct image_files files;
 
-	enum vg_status status = schema_check(description, name, function);
+	enum vg_status status = schema_check(description, name);
 	if (status == VG_OK)
-		status = image_files_read(description, path, function, &files);
+		status = image_files_read(description, path, &files);
 	if (status) {
 		json_decref(description);
 		return status;
 	}
-	status = consistency_check(description, &files, name, function);
+	status = consistency_check(description, &files, name);
 	if (status) {
 		image_files_free(&files);
 		json_decref(description);
@@ -47,54 +47,53 @@ static enum vg_status check(json_t *description, const char *path, const char *n
 	return VG_OK;
 }
 
-enum vg_status inspect_read(const struct image_dir *dir, const char *function, json_t **ret_description,
-			    struct image_files *ret_files)
+enum vg_status inspect_read(const struct image_dir *dir, json_t **ret_description, struct image_files *ret_files)
 {
 	json_t *description;
 	char name[PATH_MAX];
 
-	enum vg_status status = image_read(dir, function, &description);
+	enum vg_status status = image_read(dir, &description);
 	if (status)
 		return status;
 	snprintf(name, sizeof name, "%.4000s/" IMAGE_DESCRIPTION, dir->path);
-	return check(description, dir->path, name, function, ret_description, ret_files);
+	return check(description, dir->path, name, ret_description, ret_files);
 }
 
-enum vg_status inspect_parse(const char *text, size_t length, const char *name, const char *function,
-			     json_t **ret_description, struct image_files *ret_files)
+enum vg_status inspect_parse(const char *text, size_t length, const char *name, json_t **ret_description,
+			     struct image_files *ret_files)
 {
 	json_t *description;
 
-	enum vg_status status = image_parse(text, length, name, function, &description);
-	return status ? status : check(description, name, name, function, ret_description, ret_files);
+	enum vg_status status = image_parse(text, length, name, &description);
+	return status ? status : check(description, name, name, ret_description, ret_files);
 }
 
-static enum vg_status read_at(const char *path, const char *function, json_t **ret_description,
-			      struct image_files *ret_files)
+static enum vg_status read_at(const char *path, json_t **ret_description, struct image_files *ret_files)
 {
 	struct image_dir dir;
 
-	enum vg_status status = image_open(path, function, &dir);
+	enum vg_status status = image_open(path, &dir);
 	if (status)
 		return status;
-	status = inspect_read(&dir, function, ret_description, ret_files);
+	status = inspect_read(&dir, ret_description, ret_files);
 	image_close(&dir);
 	return status;
 }
 
 enum vg_status vg_image_inspect(const char *dir, char **ret_json)
 {
+	VG_ENTRY();
 	json_t *description;
 
 	CORE_NEEDED(dir);
 	CORE_NEEDED(ret_json);
-	enum vg_status status = read_at(dir, __func__, &description, NULL);
+	enum vg_status status = read_at(dir, &description, NULL);
 	if (status)
 		return status;
 	char *text = json_dumps(description, JSON_INDENT(2));
 	json_decref(description);
 	if (!text)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for what %.1000s says", dir);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for what %.1000s says", dir);
 	*ret_json = text;
 	return VG_OK;
 }
@@ -111,13 +110,11 @@ const char *vg_image_state_name(enum vg_image_state state)
 struct listing {
 	struct vg_image_list *list;
 	size_t capacity;
-	const char *function;
 };
 
 static enum vg_status no_memory(const struct listing *listing)
 {
-	return vg_fail(VG_NO_MEMORY, 0, listing->function, "no memory for a list of %zu images",
-		       listing->list->count + 1);
+	return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu images", listing->list->count + 1);
 }
 
 static bool is_in_use(const json_t *gpu)
@@ -171,7 +168,7 @@ static enum vg_status add(struct listing *listing, const char *dir, enum vg_imag
 		return no_memory(listing);
 	if (state == VG_IMAGE_PART) {
 		image.problem = strdup("a dump writes it, or was killed while it did");
-	} else if (read_at(dir, listing->function, &description, &files)) {
+	} else if (read_at(dir, &description, &files)) {
 		image.state = VG_IMAGE_UNREADABLE;
 		image.problem = strdup(vg_last_error()->text);
 	} else {
@@ -229,22 +226,23 @@ static int by_name(const void *a, const void *b)
 
 enum vg_status vg_image_list(const char *root, struct vg_image_list **ret_list)
 {
-	struct listing listing = {.function = __func__};
+	VG_ENTRY();
+	struct listing listing = {0};
 
 	CORE_NEEDED(root);
 	CORE_NEEDED(ret_list);
 	if (strlen(root) >= PATH_MAX - 32)
-		return vg_fail(VG_INVALID, 0, __func__, "%.60s… is too long a path", root);
+		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", root);
 	DIR *folder = opendir(root);
 	if (!folder)
 		return vg_fail(errno == ENOENT || errno == ENOTDIR ? VG_NOT_FOUND
 			       : errno == EACCES		   ? VG_DENIED
 								   : VG_SYSTEM,
-			       errno, __func__, "%.1000s: %s", root, strerror(errno));
+			       errno, "%.1000s: %s", root, strerror(errno));
 	closedir(folder);
 	listing.list = calloc(1, sizeof *listing.list);
 	if (!listing.list)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list");
 	enum vg_status status = look(&listing, root, 0);
 	if (status) {
 		vg_image_list_free(listing.list);

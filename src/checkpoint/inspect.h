@@ -8,8 +8,7 @@
 
 // As image_read(), and what it says has passed schema_check(), consistency_check() and image_files_read(), whose list
 // ret_files takes unless it is NULL.
-enum vg_status inspect_read(const struct image_dir *dir, const char *function, json_t **ret_description,
-			    struct image_files *ret_files);
+enum vg_status inspect_read(const struct image_dir *dir, json_t **ret_description, struct image_files *ret_files);
 // The same of a text. `name`: what errors call it.
-enum vg_status inspect_parse(const char *text, size_t length, const char *name, const char *function,
-			     json_t **ret_description, struct image_files *ret_files);
+enum vg_status inspect_parse(const char *text, size_t length, const char *name, json_t **ret_description,
+			     struct image_files *ret_files);

@@ -127,7 +127,7 @@ static void store(unsigned number, void *user)
 	struct image_chunk chunk = {0};
 
 	int r = intake->draft->compression ? store_packed(job, intake->workers[number], &chunk)
-					    : store_plain(job, &chunk);
+					   : store_plain(job, &chunk);
 	if (r)
 		intake_fail(intake, file->name, (uint64_t)job->index * CHUNK_BYTES, -r);
 	size_t index = job->index; // from here on the job may be somebody else's

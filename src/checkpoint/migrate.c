@@ -24,7 +24,6 @@
 struct migration {
 	struct vg_migrate_options options;
 	struct vg_dump_options dump;
-	const char *function;
 	struct channel channel;
 	struct frames frames;
 	bool refused;			    // the other side has said that it has nothing of them
@@ -42,7 +41,7 @@ static enum vg_status with_complaint(const struct migration *migration, enum vg_
 	if (!*said)
 		return status;
 	snprintf(text, sizeof text, "%s", vg_last_error()->text);
-	return vg_fail(status, code, migration->function, "%s; ssh says: %s", text, said);
+	return vg_fail(status, code, "%s; ssh says: %s", text, said);
 }
 
 // What the other side refuses is this side's error, with its status.
@@ -53,15 +52,16 @@ static enum vg_status refused(struct migration *migration)
 
 	migration->refused = true;
 	if (frames->payload_bytes < sizeof status)
-		return vg_fail(VG_INTEGRITY, 0, migration->function, "the other side refuses without a reason");
+		return vg_fail(VG_INTEGRITY, 0, "the other side refuses without a reason");
 	memcpy(&status, frames->payload, sizeof status);
 	int length = (int)(frames->payload_bytes - sizeof status);
 	// It is somebody else's text, and may go to a terminal.
 	for (int i = 0; i < length; i++)
-		if (frames->payload[sizeof status + (size_t)i] < ' ' || frames->payload[sizeof status + (size_t)i] > '~')
+		if (frames->payload[sizeof status + (size_t)i] < ' ' ||
+		    frames->payload[sizeof status + (size_t)i] > '~')
 			frames->payload[sizeof status + (size_t)i] = '?';
 	return vg_fail(status > VG_OK && *vg_status_text((enum vg_status)status) ? (enum vg_status)status : VG_SYSTEM,
-		       0, migration->function, "the other side: %.*s", length, (char *)frames->payload + sizeof status);
+		       0, "the other side: %.*s", length, (char *)frames->payload + sizeof status);
 }
 
 static enum vg_status await(struct migration *migration, enum frame_type wanted)
@@ -74,8 +74,7 @@ static enum vg_status await(struct migration *migration, enum frame_type wanted)
 	if (type == FRAME_REFUSED)
 		return refused(migration);
 	return type == wanted ? VG_OK
-			      : vg_fail(VG_INTEGRITY, 0, migration->function, "the other side gives answer %d, not %d",
-					type, wanted);
+			      : vg_fail(VG_INTEGRITY, 0, "the other side gives answer %d, not %d", type, wanted);
 }
 
 // Whether somebody is there who understands: before anything is touched.
@@ -85,7 +84,7 @@ static enum vg_status greet(struct migration *migration)
 		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->result};
 	struct frames *frames = &migration->frames;
 
-	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_FIND, migration->function);
+	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_FIND);
 	if (status)
 		return status;
 	frames->phase = &phase;
@@ -107,8 +106,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 
 	if (!migration->options.precopy)
 		return VG_OK;
-	*precopy = (struct precopy){
-		.function = migration->function, .dump = &migration->dump, .phase = &phase, .frames = frames};
+	*precopy = (struct precopy){.dump = &migration->dump, .phase = &phase, .frames = frames};
 	frames->phase = &phase;
 	frames->heed = true;
 	enum vg_status status = precopy_run(precopy);
@@ -147,7 +145,7 @@ static enum vg_status pass(void *user, struct phase *phase, const struct image_d
 
 	frames->phase = phase;
 	frames->heed = true;
-	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND, migration->function);
+	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND);
 	if (status == VG_OK)
 		status = stream_send(frames, dir, true);
 	// A refusal may be what broke it.
@@ -174,15 +172,15 @@ static enum vg_status bring_back(struct migration *migration, enum vg_status sta
 
 	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
 	const struct restore_gate anyhow = {.places_later = true};
-	if (restore_run(&options, &anyhow, migration->function, NULL)) {
+	if (restore_run(&options, &anyhow, NULL)) {
 		snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
-		return vg_fail(VG_STATE, code, migration->function,
+		return vg_fail(VG_STATE, code,
 			       "%s; and they could not be made here again (%s): they run nowhere, and their image is "
 			       "%s: restore it",
 			       reason, problem, migration->dump.dir);
 	}
 	image_remove(migration->dump.dir);
-	return vg_fail(status, code, migration->function, "%s; they run here again, as children of init", reason);
+	return vg_fail(status, code, "%s; they run here again, as children of init", reason);
 }
 
 static enum vg_status nobody_knows(struct migration *migration)
@@ -191,7 +189,7 @@ static enum vg_status nobody_knows(struct migration *migration)
 
 	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
 	return vg_fail(
-		VG_STATE, 0, migration->function,
+		VG_STATE, 0,
 		"%s, after the processes had ended here and the other side was told to make them: look there whether "
 		"process %d runs; only if it does not, restore its image here, which is %s",
 		reason, (int)migration->result.pid, migration->dump.dir);
@@ -220,7 +218,7 @@ static enum vg_status hand_over(struct migration *migration)
 	if (status == VG_OK && frames->payload_bytes == sizeof running)
 		memcpy(&running, frames->payload, sizeof running);
 	if (status == VG_OK && running.pid <= 0)
-		status = vg_fail(VG_INTEGRITY, 0, migration->function, "the other side's answer makes no sense");
+		status = vg_fail(VG_INTEGRITY, 0, "the other side's answer makes no sense");
 	if (status == VG_OK) {
 		migration->result.pid = running.pid;
 		image_remove(migration->dump.dir);
@@ -235,24 +233,22 @@ static enum vg_status check(const struct migration *migration)
 	struct stat info;
 
 	if (!dump->dir || !*dump->dir)
-		return vg_fail(VG_INVALID, 0, migration->function,
-			       "dump->dir is missing: the directory for the image during the migration");
+		return vg_fail(VG_INVALID, 0, "dump->dir is missing: the directory for the image during the migration");
 	if (lstat(dump->dir, &info) == 0)
-		return vg_fail(VG_EXISTS, 0, migration->function, "%s exists: name another directory",
-			       dump->dir);
+		return vg_fail(VG_EXISTS, 0, "%s exists: name another directory", dump->dir);
 	if (dump->leave_running)
 		return vg_fail(
-			VG_INVALID, 0, migration->function,
+			VG_INVALID, 0,
 			"processes cannot run on here and there: leave leave_running out, or dump and send them");
 	if (migration->options.gpu_count && !migration->options.gpus)
-		return vg_fail(VG_INVALID, 0, migration->function, "gpus is NULL, and gpu_count is %zu",
-			       migration->options.gpu_count);
+		return vg_fail(VG_INVALID, 0, "gpus is NULL, and gpu_count is %zu", migration->options.gpu_count);
 	return VG_OK;
 }
 
 enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, struct vg_checkpoint_result *ret_result)
 {
-	struct migration migration = {.function = __func__};
+	VG_ENTRY();
+	struct migration migration = {0};
 
 	CORE_NEEDED(options);
 	CORE_OPTIONS(migration.options, options);
@@ -263,18 +259,17 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 	const char *simulate = migration.dump.node ? migration.dump.node->simulate : vg_simulation_wanted();
 	if (status == VG_OK)
 		status = channel_open(migration.options.to, migration.options.gpus, migration.options.gpu_count,
-				      simulate, __func__, &migration.channel);
+				      simulate, &migration.channel);
 	if (status)
 		return status;
-	migration.frames =
-		(struct frames){.in = migration.channel.fd, .out = migration.channel.fd, .function = __func__};
+	migration.frames = (struct frames){.in = migration.channel.fd, .out = migration.channel.fd};
 	struct precopy precopy = {.base.dir.fd = -1};
 	const struct dump_gate gate = {.pass = pass, .user = &migration, .base = &precopy.base};
 	status = greet(&migration);
 	if (status == VG_OK)
 		status = copy_ahead(&migration, &precopy);
 	if (status == VG_OK)
-		status = dump_run(&migration.dump, &gate, __func__, &migration.result);
+		status = dump_run(&migration.dump, &gate, &migration.result);
 	if (status == VG_OK)
 		status = hand_over(&migration);
 	add_ahead(&migration);

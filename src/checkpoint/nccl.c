@@ -166,8 +166,7 @@ static const char *name_of(pid_t pid, struct proc_status *status)
 	return proc_status_read(pid, status) == 0 ? status->command : "?";
 }
 
-static void describe(pid_t pid, const struct rank *rank, size_t suspended, pid_t partner, char *text,
-		     size_t capacity)
+static void describe(pid_t pid, const struct rank *rank, size_t suspended, pid_t partner, char *text, size_t capacity)
 {
 	struct proc_status status;
 	char others[96];

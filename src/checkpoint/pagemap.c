@@ -68,14 +68,21 @@ static int read_entry(struct criu_reader *record, struct entry *ret_entry)
 		if (field.has_length)
 			return -EBADMSG;
 		switch (field.number) {
-		case 1: ret_entry->address = field.value; break;
-		case 2: compatible = field.value; break;
-		case 4: ret_entry->flags = field.value; break;
+		case 1:
+			ret_entry->address = field.value;
+			break;
+		case 2:
+			compatible = field.value;
+			break;
+		case 4:
+			ret_entry->flags = field.value;
+			break;
 		case 5:
 			count = field.value;
 			ret_entry->long_count = true;
 			break;
-		default: return -EBADMSG; // it leans on an image before this, or is a later CRIU's
+		default:
+			return -EBADMSG; // it leans on an image before this, or is a later CRIU's
 		}
 	}
 	ret_entry->pages = ret_entry->long_count ? count : compatible;

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
-#define NONE_NS UINT64_C(1000000000)	// for which a process may have no pager yet
+#define NONE_NS UINT64_C(1000000000)	  // for which a process may have no pager yet
 #define PATIENCE_NS UINT64_C(10000000000) // besides the time for draining and pinning
 static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40; // a ledger may say anything
 
@@ -182,7 +182,7 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 // Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
 // saves it. For a deep suspension the memory in the host stays mapped.
 static enum vg_status judge(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
-			    const struct parking_wish *how, const char *function)
+			    const struct parking_wish *how)
 {
 	const char *name = tenants->vgpus[tenant->vgpu].name;
 	char text[160];
@@ -190,22 +190,23 @@ static enum vg_status judge(const struct tenants *tenants, const struct tenant *
 	if (how->is_deep && seen->state == PAGER_OUT)
 		return VG_OK;
 	if (seen->reason == PAGER_THREAD || seen->reason == PAGER_GPU || seen->reason == PAGER_CAPTURE)
-		return vg_fail(VG_NOT_READY, 0, function,
-			       "the memory of process %d (%s) of vGPU %s did not leave the GPU within %.1f s: %s; allow "
-			       "more time with %s",
-			       (int)tenant->pid, tenant->slot.command, name, how->drain_ms / 1e3,
-			       reason_text(seen, text, sizeof text), how->limit);
+		return vg_fail(
+			VG_NOT_READY, 0,
+			"the memory of process %d (%s) of vGPU %s did not leave the GPU within %.1f s: %s; allow "
+			"more time with %s",
+			(int)tenant->pid, tenant->slot.command, name, how->drain_ms / 1e3,
+			reason_text(seen, text, sizeof text), how->limit);
 	if (seen->reason == PAGER_FILE)
-		return refuse(REFUSE_HOST_FILE, (int)seen->row, function,
+		return refuse(REFUSE_HOST_FILE, (int)seen->row,
 			      "process %d (%s) of vGPU %s cannot put its host memory away: %s", (int)tenant->pid,
 			      tenant->slot.command, name, reason_text(seen, text, sizeof text));
 	if (seen->reason == PAGER_DRIVER && seen->state != PAGER_BROKEN)
-		return vg_fail(VG_DRIVER, (int)seen->row, function,
+		return vg_fail(VG_DRIVER, (int)seen->row,
 			       "the memory of process %d (%s) of vGPU %s did not leave the GPU: %s", (int)tenant->pid,
 			       tenant->slot.command, name, reason_text(seen, text, sizeof text));
 	if (seen->state == PAGER_RUNNING || seen->state == PAGER_NONE || seen->state == PAGER_BROKEN)
 		return VG_OK;
-	return refuse(REFUSE_SUSPENDED, 0, function,
+	return refuse(REFUSE_SUSPENDED, 0,
 		      "process %d (%s) of vGPU %s is suspended, and did not put its host memory away: resume it first "
 		      "(virgate resume%s)",
 		      (int)tenant->pid, tenant->slot.command, name, vg_hint_own_sim());
@@ -218,7 +219,7 @@ static bool is_done(const struct seen *seen, uint64_t waited_ns)
 }
 
 static enum vg_status wait_for(const struct tenants *tenants, const struct tenant *tenant, struct vg_ledger *ledger,
-			       unsigned drain_ms, struct phase *phase, const char *function, struct seen *ret_seen)
+			       unsigned drain_ms, struct phase *phase, struct seen *ret_seen)
 {
 	uint64_t began_ns = vg_clock_monotonic_ns();
 	unsigned pause_us = LOOK_LEAST_US;
@@ -232,12 +233,13 @@ static enum vg_status wait_for(const struct tenants *tenants, const struct tenan
 		if (is_done(&seen, waited_ns))
 			return VG_OK;
 		if (phase->stop)
-			return vg_fail(VG_STATE, 0, function, "stopped while device memory left the GPU, as asked");
+			return vg_fail(VG_STATE, 0, "stopped while device memory left the GPU, as asked");
 		if (waited_ns > most_ns)
-			return vg_fail(VG_NOT_READY, 0, function,
-				       "process %d (%s) of vGPU %s did not answer for %.0f s when it was to leave the GPU",
-				       (int)tenant->pid, tenant->slot.command, tenants->vgpus[tenant->vgpu].name,
-				       (double)waited_ns / 1e9);
+			return vg_fail(
+				VG_NOT_READY, 0,
+				"process %d (%s) of vGPU %s did not answer for %.0f s when it was to leave the GPU",
+				(int)tenant->pid, tenant->slot.command, tenants->vgpus[tenant->vgpu].name,
+				(double)waited_ns / 1e9);
 		usleep(pause_us);
 		pause_us = pause_us < LOOK_MOST_US ? pause_us * 2 : LOOK_MOST_US;
 		phase_tick(phase);
@@ -261,20 +263,19 @@ static int open_directory(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static enum vg_status add(struct parking *parking, const struct parked *parked, const char *function)
+static enum vg_status add(struct parking *parking, const struct parked *parked)
 {
 	struct parked *grown = realloc(parking->list, (parking->count + 1) * sizeof *grown);
 
 	if (!grown)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another process");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for another process");
 	parking->list = grown;
 	grown[parking->count++] = *parked;
 	parking->bytes += parked->bytes;
 	return VG_OK;
 }
 
-static enum vg_status find_file(const struct tenant *tenant, const struct pager_file *file, const char *function,
-				struct parking *parking)
+static enum vg_status find_file(const struct tenant *tenant, const struct pager_file *file, struct parking *parking)
 {
 	struct parked parked = {.pid = tenant->pid};
 	struct stat info;
@@ -290,10 +291,10 @@ static enum vg_status find_file(const struct tenant *tenant, const struct pager_
 		parked.directory = r;
 	}
 	if (parked.directory < 0)
-		return vg_fail(VG_SYSTEM, -parked.directory, function, "%s/%s of process %d: %s", PAGER_FILE_DIRECTORY,
+		return vg_fail(VG_SYSTEM, -parked.directory, "%s/%s of process %d: %s", PAGER_FILE_DIRECTORY,
 			       parked.name, (int)tenant->pid, strerror(-parked.directory));
 	parked.bytes = (uint64_t)info.st_size;
-	enum vg_status status = add(parking, &parked, function);
+	enum vg_status status = add(parking, &parked);
 	if (status)
 		close(parked.directory);
 	return status;
@@ -307,7 +308,7 @@ static uint32_t choose_wish(bool is_deep)
 }
 
 static enum vg_status take(const struct tenants *tenants, struct vg_ledger **ledgers, const struct parking_wish *how,
-			   struct phase *phase, const char *function, struct parking *parking)
+			   struct phase *phase, struct parking *parking)
 {
 	uint32_t wish = choose_wish(how->is_deep);
 	unsigned drain_ms = how->drain_ms;
@@ -323,23 +324,23 @@ static enum vg_status take(const struct tenants *tenants, struct vg_ledger **led
 		const struct tenant *tenant = &tenants->list[i];
 		if (!concerns(tenants, tenant))
 			continue;
-		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, function, &seen);
+		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, &seen);
 		if (status == VG_OK && seen.is_there)
-			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen.file, function, parking)
-							    : judge(tenants, tenant, &seen, how, function);
+			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen.file, parking)
+							    : judge(tenants, tenant, &seen, how);
 	}
 	return status;
 }
 
 enum vg_status parking_take(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
-			    const char *function, struct parking *ret_parking)
+			    struct parking *ret_parking)
 {
 	struct vg_ledger **ledgers = open_ledgers(tenants);
 
 	*ret_parking = (struct parking){0};
 	if (!ledgers)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu vGPUs", tenants->vgpu_count);
-	enum vg_status status = take(tenants, ledgers, how, phase, function, ret_parking);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu vGPUs", tenants->vgpu_count);
+	enum vg_status status = take(tenants, ledgers, how, phase, ret_parking);
 	close_ledgers(tenants, ledgers);
 	return status;
 }
@@ -363,12 +364,12 @@ static int open_source(const struct parked *parked)
 	return r;
 }
 
-enum vg_status parking_open(const struct parking *parking, const char *function, struct device_source **ret_sources)
+enum vg_status parking_open(const struct parking *parking, struct device_source **ret_sources)
 {
 	struct device_source *sources = calloc(parking->count + 1, sizeof *sources);
 
 	if (!sources)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", parking->count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", parking->count);
 	for (size_t i = 0; i < parking->count; i++) {
 		const struct parked *parked = &parking->list[i];
 		sources[i] = (struct device_source){parked->pid, open_source(parked), parked->bytes};
@@ -378,7 +379,7 @@ enum vg_status parking_open(const struct parking *parking, const char *function,
 		while (i-- > 0)
 			close(sources[i].fd);
 		free(sources);
-		return vg_fail(r == -EINVAL ? VG_INTEGRITY : VG_SYSTEM, -r, function, "%s/%s of process %d: %s",
+		return vg_fail(r == -EINVAL ? VG_INTEGRITY : VG_SYSTEM, -r, "%s/%s of process %d: %s",
 			       PAGER_FILE_DIRECTORY, parked->name, (int)parked->pid,
 			       r == -EINVAL ? "it is no file of that process's host memory" : strerror(-r));
 	}
@@ -447,7 +448,7 @@ void parking_finish(struct parking *parking)
 
 // ---- a restore -----------------------------------------------------------------------------------------
 
-enum vg_status parking_check_room(uint64_t bytes, const char *function)
+enum vg_status parking_check_room(uint64_t bytes)
 {
 	char text[2][VG_SIZE_TEXT];
 	struct statvfs info;
@@ -460,11 +461,11 @@ enum vg_status parking_check_room(uint64_t bytes, const char *function)
 	uint64_t have = (uint64_t)info.f_bavail * info.f_frsize;
 	if (bytes <= have)
 		return VG_OK;
-	enum vg_status status = refuse(
-		REFUSE_HOST_MEMORY, 0, function,
-		"%s of device memory goes through " PAGER_FILE_DIRECTORY ", which has %s free: free some, or enlarge it "
-		"(mount -o remount,size=…)",
-		vg_size_format(bytes, text[0]), vg_size_format(have, text[1]));
+	enum vg_status status = refuse(REFUSE_HOST_MEMORY, 0,
+				       "%s of device memory goes through " PAGER_FILE_DIRECTORY
+				       ", which has %s free: free some, or enlarge it "
+				       "(mount -o remount,size=…)",
+				       vg_size_format(bytes, text[0]), vg_size_format(have, text[1]));
 	vg_fail_amounts(bytes, have);
 	return status;
 }
@@ -478,8 +479,7 @@ static int give_to(int fd, pid_t pid)
 	return r == 0 && geteuid() == 0 && fchown(fd, process.user, (gid_t)-1) < 0 ? -errno : r;
 }
 
-enum vg_status parking_make(struct parking *parking, pid_t pid, const char *function, int *ret_fd,
-			    struct pager_file *ret_file)
+enum vg_status parking_make(struct parking *parking, pid_t pid, int *ret_fd, struct pager_file *ret_file)
 {
 	struct parked parked = {.pid = pid, .directory = -1};
 	int fd = -1, r = pager_file_choose(pid, ret_file);
@@ -495,9 +495,9 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, const char *func
 		fd = openat(parked.directory, parked.name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		r = fd < 0 ? -errno : give_to(fd, pid);
 	}
-	enum vg_status status = r ? vg_fail(VG_SYSTEM, -r, function, "%s/%s for process %d: %s", PAGER_FILE_DIRECTORY,
+	enum vg_status status = r ? vg_fail(VG_SYSTEM, -r, "%s/%s for process %d: %s", PAGER_FILE_DIRECTORY,
 					    parked.name, (int)pid, strerror(-r))
-				  : add(parking, &parked, function);
+				  : add(parking, &parked);
 	if (status == VG_OK) {
 		*ret_fd = fd;
 		return VG_OK;
@@ -511,7 +511,7 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, const char *func
 	return status;
 }
 
-bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *function, struct pager_file *ret_file)
+bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file *ret_file)
 {
 	struct parked parked = {.pid = pid, .directory = -1};
 	bool is_linked = false;
@@ -524,7 +524,7 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, const char *funct
 	parked.directory = open_directory(pid);
 	if (parked.directory >= 0 && give_to(fd, pid) == 0) // a container may have another file system there
 		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
-	if (is_linked && add(parking, &parked, function) == VG_OK)
+	if (is_linked && add(parking, &parked) == VG_OK)
 		return true;
 	if (is_linked)
 		unlinkat(parked.directory, parked.name, 0);

@@ -7,9 +7,9 @@ enum { TICK_NS = 100000000 };
 
 const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase)
 {
-	static const char *const names[] = {"find", "evict",  "lock",    "device-out", "host-out",  "commit",
-					    "end",  "verify",  "host-in",    "device-in", "unlock",
-					    "send", "receive", "hand-over", "precopy"};
+	static const char *const names[] = {"find",   "evict", "lock",	  "device-out", "host-out",
+					    "commit", "end",   "verify",  "host-in",	"device-in",
+					    "unlock", "send",  "receive", "hand-over",	"precopy"};
 
 	return (unsigned)phase < VG_CHECKPOINT_PHASES ? names[phase] : "unknown";
 }
@@ -43,12 +43,11 @@ void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next)
 	tell(phase, phase->since);
 }
 
-enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next, const char *function)
+enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next)
 {
 	phase_go_on(phase, next);
 	if (phase->stop)
-		return vg_fail(VG_STATE, 0, function, "stopped before the step %s, as asked",
-			       vg_checkpoint_phase_name(next));
+		return vg_fail(VG_STATE, 0, "stopped before the step %s, as asked", vg_checkpoint_phase_name(next));
 	return VG_OK;
 }
 

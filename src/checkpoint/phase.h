@@ -18,7 +18,7 @@ struct phase {
 };
 
 // Ends the phase before. STATE: somebody wants to stop.
-enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next, const char *function);
+enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next);
 // The same past the point where anybody is asked.
 void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next);
 // To be called often where a phase takes long: tells of it, ten times a second at most. A wish to stop is kept until

@@ -28,21 +28,20 @@ struct snapshot {
 
 static enum vg_status find(const struct precopy *precopy, struct snapshot *snapshot)
 {
-	const char *function = precopy->function;
 
-	enum vg_status status = dump_find_tree(precopy->dump, function, &snapshot->tree);
+	enum vg_status status = dump_find_tree(precopy->dump, &snapshot->tree);
 	if (status == VG_OK)
-		status = hold_tree(&snapshot->tree, 0, function);
+		status = hold_tree(&snapshot->tree, 0);
 	if (status == VG_OK)
-		status = refusal_by_kernel(&snapshot->tree, function);
+		status = refusal_by_kernel(&snapshot->tree);
 	if (status == VG_OK)
-		status = tenants_find(&snapshot->tree, function, &snapshot->tenants);
+		status = tenants_find(&snapshot->tree, &snapshot->tenants);
 	if (status == VG_OK)
-		status = tenants_refuse_deep(&snapshot->tenants, function);
+		status = tenants_refuse_deep(&snapshot->tenants);
 	if (status == VG_OK)
-		status = tenants_refuse_shares(&snapshot->tenants, function);
+		status = tenants_refuse_shares(&snapshot->tenants);
 	if (status == VG_OK && !parking_concerns(&snapshot->tenants))
-		status = vg_fail(VG_UNSUPPORTED, 0, function,
+		status = vg_fail(VG_UNSUPPORTED, 0,
 				 "process %d (%s) does not run in an evictable vGPU, nor does a child of it: only "
 				 "memory of those can be transferred while programs run; migrate it without --precopy",
 				 (int)snapshot->tree.processes[0].pid, snapshot->tree.processes[0].command);
@@ -56,11 +55,10 @@ static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snap
 	const struct parking_wish wish = {.drain_ms = dump_timeout(precopy->dump), .limit = "--timeout"};
 
 	dump_open_gates(&snapshot->tenants, wish.drain_ms);
-	enum vg_status status =
-		parking_take(&snapshot->tenants, &wish, precopy->phase, precopy->function, &snapshot->parking);
+	enum vg_status status = parking_take(&snapshot->tenants, &wish, precopy->phase, &snapshot->parking);
 	dump_open_gates(&snapshot->tenants, 0);
 	if (status == VG_OK)
-		status = parking_open(&snapshot->parking, precopy->function, ret_sources);
+		status = parking_open(&snapshot->parking, ret_sources);
 	struct vg_kept_error kept;
 	vg_error_keep(&kept);
 	parking_release(&snapshot->tenants);
@@ -89,8 +87,8 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 	char path[PATH_MAX];
 
 	if (snprintf(path, sizeof path, "%s" IMAGE_PRECOPY, precopy->dump->dir) >= (int)sizeof path)
-		return vg_fail(VG_INVALID, 0, precopy->function, "%.60s… is too long a path", precopy->dump->dir);
-	enum vg_status status = image_begin(path, precopy->function, draft);
+		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", precopy->dump->dir);
+	enum vg_status status = image_begin(path, draft);
 	draft->compression = precopy->dump->compression;
 	draft->level = precopy->dump->compression_level;
 	draft->threads = precopy->dump->threads;
@@ -109,12 +107,10 @@ static enum vg_status send_packs(struct precopy *precopy, const struct device_ba
 		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, i);
 		int fd = image_open_file(base->dir.fd, name);
 		if (fd < 0)
-			return vg_fail(VG_SYSTEM, -fd, precopy->function, "%s/%s: %s", base->dir.path, name,
-				       strerror(-fd));
+			return vg_fail(VG_SYSTEM, -fd, "%s/%s: %s", base->dir.path, name, strerror(-fd));
 		status = stream_send_pack(precopy->frames, &precopy->packs, fd, &numbers[i], &bytes);
 		if (status == VG_OK && bytes && fsync(fd) < 0)
-			status = vg_fail(VG_SYSTEM, errno, precopy->function, "%s/%s: %s", base->dir.path, name,
-					 strerror(errno));
+			status = vg_fail(VG_SYSTEM, errno, "%s/%s: %s", base->dir.path, name, strerror(errno));
 		precopy->sent_bytes += bytes;
 	}
 	return status;
@@ -137,9 +133,9 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 	if (index.blocks)
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
-				     : vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for an index");
+				     : vg_fail(VG_NO_MEMORY, 0, "no memory for an index");
 	if (status == VG_OK) // the other side removes these packs
-		status = packs_close_unused(&precopy->packs, &index, precopy->function);
+		status = packs_close_unused(&precopy->packs, &index);
 	free(index.blocks);
 	free(data);
 	return status;
@@ -149,8 +145,8 @@ static enum vg_status send_round(struct precopy *precopy, const struct device_ba
 {
 	uint32_t *numbers = calloc(base->index.pack_count + 1, sizeof *numbers);
 
-	enum vg_status status = numbers ? send_packs(precopy, base, numbers)
-					: vg_fail(VG_NO_MEMORY, 0, precopy->function, "no memory for the packs");
+	enum vg_status status =
+		numbers ? send_packs(precopy, base, numbers) : vg_fail(VG_NO_MEMORY, 0, "no memory for the packs");
 	if (status == VG_OK)
 		status = send_index(precopy, base, numbers);
 	free(numbers);
@@ -161,7 +157,7 @@ static enum vg_status send_round(struct precopy *precopy, const struct device_ba
 static enum vg_status keep_round(struct precopy *precopy, struct device_base *base)
 {
 	device_bases_close(&precopy->bases);
-	return device_bases_add(&precopy->bases, base, precopy->function);
+	return device_bases_add(&precopy->bases, base);
 }
 
 static enum vg_status run_round(struct precopy *precopy, struct device_written *ret_written)
@@ -181,13 +177,13 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	image_finish(draft); // of the round before the last one
 	status = begin_draft(precopy, draft);
 	if (status == VG_OK)
-		status = device_out_start(draft, sources, count, &precopy->bases, precopy->function, &out);
+		status = device_out_start(draft, sources, count, &precopy->bases, &out);
 	else
 		for (size_t i = 0; i < count; i++)
 			close(sources[i].fd);
 	free(sources);
 	if (status == VG_OK)
-		status = device_out_finish_base(out, precopy->phase, precopy->function, ret_written, &base);
+		status = device_out_finish_base(out, precopy->phase, ret_written, &base);
 	if (status == VG_OK) {
 		precopy->phase->bytes = 0; // counts the bytes sent from here on
 		precopy->phase->total = ret_written->new_bytes;
@@ -238,7 +234,7 @@ enum vg_status precopy_run(struct precopy *precopy)
 	double seconds = 0;
 
 	precopy->base.dir.fd = -1;
-	enum vg_status status = phase_begin(precopy->phase, VG_CHECKPOINT_PRECOPY, precopy->function);
+	enum vg_status status = phase_begin(precopy->phase, VG_CHECKPOINT_PRECOPY);
 	do {
 		uint64_t now_ns = vg_clock_monotonic_ns();
 		seconds = began_ns ? (double)(now_ns - began_ns) / 1e9 : 0;
@@ -247,7 +243,7 @@ enum vg_status precopy_run(struct precopy *precopy)
 		if (status == VG_OK)
 			status = run_round(precopy, &written);
 		if (status == VG_OK && precopy->phase->stop)
-			status = vg_fail(VG_STATE, 0, precopy->function, "stopped before the processes were, as asked");
+			status = vg_fail(VG_STATE, 0, "stopped before the processes were, as asked");
 	} while (status == VG_OK && written.bytes && is_worth_another(precopy, &before, &written));
 	if (status == VG_OK && !precopy->rounds)
 		warn_of_host(precopy);

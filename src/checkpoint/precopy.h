@@ -8,14 +8,13 @@
 #include "checkpoint/stream.h"
 
 struct precopy {
-	const char *function;
 	const struct vg_dump_options *dump;
 	struct phase *phase;
 	struct frames *frames;
 	struct packs packs;
-	struct device_bases bases; // the last round only
+	struct device_bases bases;    // the last round only
 	struct image_draft drafts[2]; // of the last two rounds
-	struct device_base base; // the last round, for the dump after it
+	struct device_base base;      // the last round, for the dump after it
 	unsigned rounds;
 	uint64_t sent_bytes;
 	char warning[240]; // why precopy did not help; "": it did

@@ -22,7 +22,7 @@ static enum vg_status list_packs(const struct prefill *prefill, struct image_fil
 	if (!files || !names) {
 		free(files);
 		free(names);
-		return vg_fail(VG_NO_MEMORY, 0, prefill->function, "no memory for %zu packs", packs->count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu packs", packs->count);
 	}
 	files[0].name = names[0]; // what free_list() frees
 	for (size_t i = 0; i < packs->count; i++) {
@@ -52,7 +52,7 @@ static enum vg_status parse(const struct prefill *prefill, const void *data, siz
 		return status;
 	const char *wrong = device_index_parse(data, length, &files, ret_index);
 	free_list(&files);
-	return wrong ? vg_fail(VG_INTEGRITY, 0, prefill->function, "the index of a precopy round %s", wrong) : VG_OK;
+	return wrong ? vg_fail(VG_INTEGRITY, 0, "the index of a precopy round %s", wrong) : VG_OK;
 }
 
 // Returns the place of the memory in the prefill's index, or -1 if it has no file.
@@ -105,7 +105,7 @@ static enum vg_status fill_file(const struct prefill *prefill, const struct devi
 	if (have)
 		forget_unchecked(prefill, index->blocks + device_index_first(index, memory), have,
 				 index->memories[memory].bytes / DEVICE_BLOCK);
-	return device_in_fill(&dir, index, memory, have, fd, phase, NULL, prefill->function);
+	return device_in_fill(&dir, index, memory, have, fd, phase, NULL);
 }
 
 // Fills a file for each memory of the index. `have`: an array for the blocks that the files hold already.
@@ -186,7 +186,7 @@ enum vg_status prefill_round(void *user, const void *data, size_t length, struct
 		free(fds);
 		free(have);
 		device_index_free(&index);
-		return vg_fail(VG_NO_MEMORY, 0, prefill->function, "no memory for %zu processes", index.memory_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", index.memory_count);
 	}
 	status = fill(prefill, &index, fds, have, phase);
 	free(have);

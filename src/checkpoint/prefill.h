@@ -6,7 +6,6 @@
 #include "checkpoint/stream.h"
 
 struct prefill {
-	const char *function;
 	struct packs *packs;
 	struct device_index index; // what the files hold
 	int *fds;		   // a file for each memory of the index; -1: there was no room

@@ -38,23 +38,23 @@ static size_t count_held_back(const struct tree *tree)
 	return count;
 }
 
-static enum vg_status bring_back(struct tree *tree, const char *function, struct vg_recovery *recovery)
+static enum vg_status bring_back(struct tree *tree, struct vg_recovery *recovery)
 {
 	struct tenants tenants;
 
 	// Who has no place may go on, off the GPU, but not come back to it.
-	enum vg_status found = tenants_find(tree, function, &tenants);
+	enum vg_status found = tenants_find(tree, &tenants);
 	if (found)
 		return found;
 	tenants_put_back(&tenants);
 	recovery->stopped = let_go_on(tree);
 	enum vg_status status = tree_find_cuda(tree);
 	if (status == VG_OK)
-		status = tenants_refuse_placeless(&tenants, tree, function);
+		status = tenants_refuse_placeless(&tenants, tree);
 	// Without a driver nobody can have been locked.
 	if (status == VG_OK) {
 		recovery->held_back = count_held_back(tree);
-		status = gpu_roll_back(tree, function);
+		status = gpu_roll_back(tree);
 		size_t parked = 0;
 		if (status)
 			parking_release_dumped(&tenants);
@@ -70,20 +70,21 @@ static enum vg_status bring_back(struct tree *tree, const char *function, struct
 
 enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery)
 {
+	VG_ENTRY();
 	struct vg_recovery recovery = {0};
 	struct tree tree;
 
-	enum vg_status status = tree_find(&pid, 1, __func__, &tree);
+	enum vg_status status = tree_find(&pid, 1, &tree);
 	if (status)
 		return status;
 	if (vg_process_is_dead(tree.processes[0].pid, tree.processes[0].start_time)) {
 		tree_free(&tree);
-		return vg_fail(VG_NOT_FOUND, 0, __func__, "process %d has ended", (int)pid);
+		return vg_fail(VG_NOT_FOUND, 0, "process %d has ended", (int)pid);
 	}
 	recovery.processes = tree.count;
-	status = hold_tree(&tree, WAIT_MS, __func__);
+	status = hold_tree(&tree, WAIT_MS);
 	if (status == VG_OK)
-		status = bring_back(&tree, __func__, &recovery);
+		status = bring_back(&tree, &recovery);
 	tree_free(&tree);
 	if (ret_recovery)
 		*ret_recovery = recovery;

@@ -15,7 +15,7 @@
 
 enum { MOST_GPUS = 64, MOST_GPU_PROCESSES = 1024 };
 
-enum vg_status refuse(enum refusal refusal, int code, const char *function, const char *format, ...)
+enum vg_status refuse(enum refusal refusal, int code, const char *format, ...)
 {
 	static const struct {
 		const char *name;
@@ -31,7 +31,7 @@ enum vg_status refuse(enum refusal refusal, int code, const char *function, cons
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	return vg_fail(reasons[refusal].status, code, function, "refused (%s): %s", reasons[refusal].name, text);
+	return vg_fail(reasons[refusal].status, code, "refused (%s): %s", reasons[refusal].name, text);
 }
 
 // Whoever holds the other end of its terminal is not among those that are dumped, and no restore could make it one
@@ -46,8 +46,7 @@ static bool leads_a_terminal(pid_t pid)
 	return end && sscanf(end + 1, " %*c %*d %*d %d %d", &session, &terminal) == 2 && session == pid && terminal;
 }
 
-static enum vg_status check_alive(const struct tree_process *process, bool is_root, const struct proc_status *status,
-				  const char *function)
+static enum vg_status check_alive(const struct tree_process *process, bool is_root, const struct proc_status *status)
 {
 	int pid = (int)process->pid;
 	bool gone = status->state == 0;
@@ -56,21 +55,22 @@ static enum vg_status check_alive(const struct tree_process *process, bool is_ro
 	if (!gone && status->state == 'Z' && !is_root)
 		return VG_OK;
 	if (gone || status->state == 'Z' || status->state == 'X')
-		return refuse(REFUSE_ENDED, 0, function, "process %d (%s) has ended%s", pid, process->command,
+		return refuse(REFUSE_ENDED, 0, "process %d (%s) has ended%s", pid, process->command,
 			      gone ? "" : ", and its parent has not waited for it yet");
 	if (status->state == 'T')
-		return refuse(REFUSE_STOPPED, 0, function,
-			      "process %d (%s) is stopped, including the driver's thread: kill -CONT %d first, or virgate "
-			      "recover%s --pid %d if a dump that stopped it was killed",
-			      pid, process->command, pid, vg_hint_own_sim(), pid);
+		return refuse(
+			REFUSE_STOPPED, 0,
+			"process %d (%s) is stopped, including the driver's thread: kill -CONT %d first, or virgate "
+			"recover%s --pid %d if a dump that stopped it was killed",
+			pid, process->command, pid, vg_hint_own_sim(), pid);
 	return VG_OK;
 }
 
-static enum vg_status check_self(const struct tree_process *process, const char *function)
+static enum vg_status check_self(const struct tree_process *process)
 {
 	if (process->pid != getpid())
 		return VG_OK;
-	return refuse(REFUSE_SELF, 0, function,
+	return refuse(REFUSE_SELF, 0,
 		      "process %d is this one, or descends from the one to be dumped: who is stopped cannot dump",
 		      (int)process->pid);
 }
@@ -82,55 +82,57 @@ static struct proc_status read_status(const struct tree_process *process)
 	return proc_status_read(process->pid, &status) ? (struct proc_status){0} : status;
 }
 
-static enum vg_status check_condition(const struct tree_process *process, bool is_root, const char *function)
+static enum vg_status check_condition(const struct tree_process *process, bool is_root)
 {
 	struct proc_status lines = read_status(process);
 	int pid = (int)process->pid;
 
-	enum vg_status status = check_self(process, function);
+	enum vg_status status = check_self(process);
 	if (status == VG_OK && lines.tracer && lines.state != 'Z' && lines.state != 'X')
-		return refuse(REFUSE_TRACED, 0, function,
-			      "process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
-			      pid, process->command, (int)lines.tracer);
+		return refuse(
+			REFUSE_TRACED, 0,
+			"process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
+			pid, process->command, (int)lines.tracer);
 	if (status == VG_OK)
-		status = check_alive(process, is_root, &lines, function);
+		status = check_alive(process, is_root, &lines);
 	if (status == VG_OK && is_root && leads_a_terminal(process->pid))
-		return refuse(REFUSE_TERMINAL, 0, function,
-			      "process %d (%s) leads the session of a terminal (script, tmux, ssh -t), which cannot be restored: "
+		return refuse(REFUSE_TERMINAL, 0,
+			      "process %d (%s) leads the session of a terminal (script, tmux, ssh -t), which cannot be "
+			      "restored: "
 			      "start it with setsid, its input and output in files",
 			      pid, process->command);
 	return status;
 }
 
-enum vg_status refusal_by_kernel(const struct tree *tree, const char *function)
+enum vg_status refusal_by_kernel(const struct tree *tree)
 {
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
-		status = check_condition(&tree->processes[i], i < tree->root_count, function);
+		status = check_condition(&tree->processes[i], i < tree->root_count);
 		if (status == VG_OK)
-			status = refusal_shared(&tree->processes[i], function);
+			status = refusal_shared(&tree->processes[i]);
 	}
 	return status;
 }
 
-enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree, const char *function)
+enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree)
 {
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
 		const struct tree_process *process = &tree->processes[i];
 		struct proc_status lines = read_status(process);
-		status = check_self(process, function);
+		status = check_self(process);
 		if (status == VG_OK)
-			status = check_alive(process, true, &lines, function);
+			status = check_alive(process, true, &lines);
 		if (status == VG_OK)
-			status = refusal_shared(process, function);
+			status = refusal_shared(process);
 	}
 	return status;
 }
 
-static enum vg_status check_state(const struct tree_process *process, const char *function)
+static enum vg_status check_state(const struct tree_process *process)
 {
 	enum vg_process_state state;
 	int pid = (int)process->pid;
@@ -139,16 +141,16 @@ static enum vg_status check_state(const struct tree_process *process, const char
 	if (status || state == VG_PROCESS_RUNNING)
 		return status;
 	if (state == VG_PROCESS_FAILED)
-		return refuse(REFUSE_FAILED, 0, function,
-			      "the driver has given process %d (%s) up after a step that failed: it can only be ended", pid,
-			      process->command);
-	return refuse(REFUSE_LEFT, 0, function,
-		      "process %d (%s) is already %s, probably by a dump that was killed: virgate recover%s --pid %d", pid,
-		      process->command, vg_process_state_name(state), vg_hint_own_sim(), pid);
+		return refuse(REFUSE_FAILED, 0,
+			      "the driver has given process %d (%s) up after a step that failed: it can only be ended",
+			      pid, process->command);
+	return refuse(REFUSE_LEFT, 0,
+		      "process %d (%s) is already %s, probably by a dump that was killed: virgate recover%s --pid %d",
+		      pid, process->command, vg_process_state_name(state), vg_hint_own_sim(), pid);
 }
 
 // A device that is a part of a GPU: the driver does not checkpoint processes on it.
-static enum vg_status check_parts(const struct tree *tree, const char *function)
+static enum vg_status check_parts(const struct tree *tree)
 {
 	struct vg_gpu_process *processes = calloc(MOST_GPU_PROCESSES, sizeof *processes);
 	struct vg_gpu *gpus[MOST_GPUS];
@@ -163,7 +165,7 @@ static enum vg_status check_parts(const struct tree *tree, const char *function)
 		for (size_t i = 0; i < count && status == VG_OK; i++)
 			for (size_t p = 0; p < tree->count && status == VG_OK; p++)
 				if (processes[i].in_instance && processes[i].pid == tree->processes[p].pid)
-					status = refuse(REFUSE_MIG, 0, function,
+					status = refuse(REFUSE_MIG, 0,
 							"process %d (%s) runs on a MIG device of %s, which the driver "
 							"cannot take it off: use a whole GPU",
 							(int)processes[i].pid, tree->processes[p].command,
@@ -173,17 +175,17 @@ static enum vg_status check_parts(const struct tree *tree, const char *function)
 	return status;
 }
 
-enum vg_status refusal_by_driver(const struct tree *tree, const char *function)
+enum vg_status refusal_by_driver(const struct tree *tree)
 {
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
-		status = tree->processes[i].cuda ? check_state(&tree->processes[i], function)
-						 : refusal_open_device(tree, &tree->processes[i], function);
-	return status ? status : check_parts(tree, function);
+		status = tree->processes[i].cuda ? check_state(&tree->processes[i])
+						 : refusal_open_device(tree, &tree->processes[i]);
+	return status ? status : check_parts(tree);
 }
 
-enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status, const char *function)
+enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 	int code = error->code;
@@ -192,9 +194,11 @@ enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status, cons
 	if (status != VG_DRIVER || code != CUDA_ERROR_NOT_SUPPORTED)
 		return status;
 	snprintf(text, sizeof text, "%s", error->text);
-	return refuse(refusal, code, function, "%s: %s", text,
-		      refusal == REFUSE_MPS
-			      ? "a client of MPS is not taken off the GPU; start it without CUDA_MPS_PIPE_DIRECTORY, or end MPS"
-			      : "it has managed memory (cuMemAllocManaged, __managed__), which this driver does not take off "
-				"the GPU; use cuMemAlloc and copies");
+	return refuse(
+		refusal, code, "%s: %s", text,
+		refusal == REFUSE_MPS
+			? "a client of MPS is not taken off the GPU; start it without CUDA_MPS_PIPE_DIRECTORY, or end "
+			  "MPS"
+			: "it has managed memory (cuMemAllocManaged, __managed__), which this driver does not take off "
+			  "the GPU; use cuMemAlloc and copies");
 }

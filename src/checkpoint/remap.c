@@ -46,7 +46,8 @@ static void visit_names(const char *path, const struct stat *info, visit_fn *vis
 
 	DIR *opened = open_folder(path, folder);
 	while (opened && (entry = readdir(opened)))
-		if (is_remap(entry->d_name) && fstatat(dirfd(opened), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (is_remap(entry->d_name) &&
+		    fstatat(dirfd(opened), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    named.st_ino == info->st_ino && named.st_dev == info->st_dev &&
 		    snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) < (int)sizeof name)
 			visit(user, name);

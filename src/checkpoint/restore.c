@@ -33,7 +33,6 @@ enum { PAUSE_US = 20000 };
 
 struct restore {
 	struct vg_restore_options options;
-	const char *function;
 	struct phase phase;
 	const struct restore_gate *gate; // NULL: none
 	struct tree tree;		 // as the image says, then as it is
@@ -60,16 +59,14 @@ static enum vg_status read_roots(struct restore *restore)
 	restore->root_count = json_array_size(roots);
 	restore->roots = calloc(restore->root_count + 1, sizeof *restore->roots);
 	if (!restore->roots)
-		return vg_fail(VG_NO_MEMORY, 0, restore->function, "no memory for %zu processes", restore->root_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", restore->root_count);
 	json_array_foreach((json_t *)roots, i, root) {
 		restore->roots[i] = (pid_t)json_integer_value(root);
 		sound &= restore->roots[i] > 0;
 	}
 	restore->result.pid = restore->roots[0];
 	restore->result.roots = restore->root_count;
-	return sound ? VG_OK
-		     : vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root",
-			       restore->options.dir);
+	return sound ? VG_OK : vg_fail(VG_INTEGRITY, 0, "%s/" IMAGE_DESCRIPTION " names no root", restore->options.dir);
 }
 
 // Before the files, of which a vGPU's page is one.
@@ -83,16 +80,16 @@ static enum vg_status look_for_vgpus(struct restore *restore)
 	enum vg_status status = VG_OK;
 
 	if (!json_array_size(json_object_get(restore->description, "tenants")))
-		return !options->vgpu_count ? VG_OK
-					    : vg_fail(VG_INVALID, 0, restore->function,
-						      "no process of the image ran inside a vGPU: none is replaced");
+		return !options->vgpu_count
+			       ? VG_OK
+			       : vg_fail(VG_INVALID, 0, "no process of the image ran inside a vGPU: none is replaced");
 	restore->node = options->node;
 	if (!restore->node)
 		status = vg_node_open(NULL, &restore->own_node);
 	if (restore->own_node)
 		restore->node = restore->own_node;
 	way.node = restore->node;
-	return status ? status : tenants_read_at(restore->description, &way, restore->function, &restore->tenants);
+	return status ? status : tenants_read_at(restore->description, &way, &restore->tenants);
 }
 
 static struct prefill *prefill_of(const struct restore *restore)
@@ -112,7 +109,7 @@ static enum vg_status check_device(struct restore *restore)
 		for (size_t k = 0; k < restore->tenants.count && !found; k++)
 			found = (uint64_t)restore->tenants.list[k].pid == device->memories[i].pid;
 		if (!found)
-			return vg_fail(VG_INTEGRITY, 0, restore->function,
+			return vg_fail(VG_INTEGRITY, 0,
 				       "%s/" DEVICE_INDEX " has memory of process %llu, which is none of the tenants "
 				       "in " IMAGE_DESCRIPTION,
 				       restore->image.path, (unsigned long long)device->memories[i].pid);
@@ -121,14 +118,14 @@ static enum vg_status check_device(struct restore *restore)
 			filled += device->memories[i].bytes;
 	}
 	restore->result.device_bytes = bytes;
-	return parking_check_room(bytes - filled, restore->function);
+	return parking_check_room(bytes - filled);
 }
 
 static enum vg_status take_places(struct restore *restore)
 {
-	enum vg_status status = fit_pids(restore->description, restore->function);
+	enum vg_status status = fit_pids(restore->description);
 
-	return status ? status : tenants_reserve(&restore->tenants, restore->function);
+	return status ? status : tenants_reserve(&restore->tenants);
 }
 
 // For what the other side of a gate held until now. A process that has just ended holds its pid until its parent was
@@ -153,37 +150,36 @@ static enum vg_status verify(struct restore *restore)
 	bool later = gate && gate->places_later;
 	struct image_files files = {0};
 
-	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY, restore->function);
+	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY);
 	if (status == VG_OK)
-		status = criu_find(restore->function, &restore->criu);
+		status = criu_find(&restore->criu);
 	if (status == VG_OK)
-		status = gate && gate->image ? image_open_again(gate->image, restore->function, &restore->image)
-					     : image_open(options->dir, restore->function, &restore->image);
+		status = gate && gate->image ? image_open_again(gate->image, &restore->image)
+					     : image_open(options->dir, &restore->image);
 	if (status == VG_OK)
-		status = image_check_owner(&restore->image, restore->function);
+		status = image_check_owner(&restore->image);
 	if (status == VG_OK)
-		status = inspect_read(&restore->image, restore->function, &restore->description, &files);
+		status = inspect_read(&restore->image, &restore->description, &files);
 	restore->result.bytes = files.stored;
 	restore->result.raw_bytes = files.raw;
 	if (status == VG_OK)
-		status = device_index_read(&restore->image, &files, restore->function, &restore->device);
+		status = device_index_read(&restore->image, &files, &restore->device);
 	image_files_free(&files);
 	if (status == VG_OK)
 		fit_kernel_is_older(restore->description, restore->result.warning, sizeof restore->result.warning);
 	if (status == VG_OK)
-		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, restore->function,
-				      &restore->map);
+		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, &restore->map);
 	if (status == VG_OK)
 		status = look_for_vgpus(restore);
 	if (status == VG_OK)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
-				     &restore->tenants, restore->function);
+				     &restore->tenants);
 	if (status == VG_OK)
 		status = check_device(restore);
 	if (status == VG_OK && !later)
 		status = take_places(restore);
 	if (status == VG_OK && !(gate && gate->image))
-		status = image_check(&restore->image, restore->description, &restore->phase, restore->function, NULL);
+		status = image_check(&restore->image, restore->description, &restore->phase, NULL);
 	if (status == VG_OK)
 		status = read_roots(restore);
 	if (status == VG_OK && gate && gate->pass)
@@ -218,7 +214,7 @@ static enum vg_status find_cuda(struct restore *restore)
 		if (status)
 			return status;
 		if (!is_known(&restore->tree, pid))
-			return vg_fail(VG_STATE, 0, restore->function,
+			return vg_fail(VG_STATE, 0,
 				       "the driver does not know process %d, which used CUDA: nothing of it can go "
 				       "back onto a GPU",
 				       (int)pid);
@@ -255,18 +251,18 @@ static enum vg_status fill_device(struct restore *restore)
 		pid_t pid = (pid_t)restore->device.memories[i].pid;
 		const struct device_block *have = NULL;
 		fd = prefill_take(prefill_of(restore), &restore->device.memories[i], &have);
-		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, restore->function, &file)) {
+		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, &file)) {
 			close(fd); // its room is needed for the new file
 			fd = -1;
 		}
 		if (fd < 0) {
 			have = NULL;
-			status = parking_make(&restore->parking, pid, restore->function, &fd, &file);
+			status = parking_make(&restore->parking, pid, &fd, &file);
 		}
 		if (status)
 			return status;
 		status = device_in_fill(&restore->image, &restore->device, i, have, fd, &restore->phase,
-					&restore->phase.bytes, restore->function);
+					&restore->phase.bytes);
 		close(fd);
 		if (status == VG_OK)
 			tell_where(restore, pid, &file);
@@ -276,7 +272,7 @@ static enum vg_status fill_device(struct restore *restore)
 
 static enum vg_status let_go_on(struct restore *restore)
 {
-	enum vg_status status = tenants_hand_over(&restore->tenants, restore->function);
+	enum vg_status status = tenants_hand_over(&restore->tenants);
 
 	if (status)
 		return status;
@@ -327,7 +323,7 @@ static enum vg_status make_trees(struct restore *restore, struct criu_work work)
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		work.terminal = work.shell_job && gives_terminal();
 		status = image_restore_tree(&restore->image, restore->description, (unsigned)i, &restore->criu, &work,
-					    &restore->phase.bytes, restore->function, &made);
+					    &restore->phase.bytes, &made);
 		restore->made += made;
 	}
 	return status;
@@ -335,17 +331,16 @@ static enum vg_status make_trees(struct restore *restore, struct criu_work work)
 
 static enum vg_status make(struct restore *restore)
 {
-	struct criu_work work = {
-		.tick = tick, .user = &restore->phase, .move_count = restore->tenants.vgpu_count};
+	struct criu_work work = {.tick = tick, .user = &restore->phase, .move_count = restore->tenants.vgpu_count};
 	struct remaps remaps;
 
-	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
+	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN);
 	if (status)
 		return status;
 	restore->phase.total = restore->result.raw_bytes;
 	struct criu_move *moves = calloc(work.move_count + 1, sizeof *moves);
 	if (!moves)
-		return vg_fail(VG_NO_MEMORY, 0, restore->function, "no memory for %zu vGPUs", work.move_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu vGPUs", work.move_count);
 	for (size_t i = 0; i < work.move_count; i++)
 		moves[i] = (struct criu_move){restore->tenants.vgpus[i].old_path, restore->tenants.vgpus[i].path};
 	work.moves = moves;
@@ -355,9 +350,9 @@ static enum vg_status make(struct restore *restore)
 	free(moves);
 	if (status)
 		return status;
-	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);
+	status = tree_find(restore->roots, restore->root_count, &restore->tree);
 	if (status == VG_OK)
-		status = hold_tree(&restore->tree, 0, restore->function);
+		status = hold_tree(&restore->tree, 0);
 	if (status == VG_OK)
 		status = fill_device(restore);
 	return status ? status : let_go_on(restore);
@@ -384,10 +379,10 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 
 	snprintf(text, sizeof text, "%s", error->text);
 	if (restore->made && !restore->tree.count)
-		(void)tree_find(restore->roots, restore->made, restore->function, &restore->tree);
+		(void)tree_find(restore->roots, restore->made, &restore->tree);
 	tree_end(&restore->tree); // and with it their pids are free
 	parking_remove(&restore->parking);
-	status = vg_fail(status, code, restore->function, "step %s: %s%s", phase, text,
+	status = vg_fail(status, code, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");
 	vg_fail_amounts(need, have);
 	tenants_undo(&restore->tenants);
@@ -404,9 +399,9 @@ static void tell_roots(const struct restore *restore)
 }
 
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
-			   const char *function, struct vg_checkpoint_result *ret_result)
+			   struct vg_checkpoint_result *ret_result)
 {
-	struct restore restore = {.function = function, .options = *options, .gate = gate, .image = {.fd = -1}};
+	struct restore restore = {.options = *options, .gate = gate, .image = {.fd = -1}};
 
 	restore.phase = (struct phase){
 		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
@@ -435,10 +430,11 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 
 enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, struct vg_checkpoint_result *ret_result)
 {
+	VG_ENTRY();
 	struct vg_restore_options known;
 
 	CORE_NEEDED(options);
 	CORE_OPTIONS(known, options);
 	CORE_NEEDED(known.dir);
-	return restore_run(&known, NULL, __func__, ret_result);
+	return restore_run(&known, NULL, ret_result);
 }

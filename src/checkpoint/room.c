@@ -92,7 +92,7 @@ bool room_find(pid_t pid, struct room *ret_room)
 	return true;
 }
 
-enum vg_status room_host_memory(pid_t pid, uint64_t need, const char *what, const char *function)
+enum vg_status room_host_memory(pid_t pid, uint64_t need, const char *what)
 {
 	char text[2][VG_SIZE_TEXT];
 	struct room room;
@@ -100,7 +100,7 @@ enum vg_status room_host_memory(pid_t pid, uint64_t need, const char *what, cons
 	if (!room_find(pid, &room) || need <= room.bytes)
 		return VG_OK;
 	enum vg_status status =
-		refuse(REFUSE_HOST_MEMORY, 0, function, "%s %s of host memory, and %s %s: free some, or %s", what,
+		refuse(REFUSE_HOST_MEMORY, 0, "%s %s of host memory, and %s %s: free some, or %s", what,
 		       vg_size_format(need, text[0]), room.by_group ? "its control group leaves" : "the machine has",
 		       vg_size_format(room.bytes, text[1]),
 		       room.by_group ? "raise the group's limit (memory.max)" : "take a machine with more");

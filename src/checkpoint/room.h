@@ -14,4 +14,4 @@ struct room {
 // the smallest of all. False: the kernel does not say.
 bool room_find(pid_t pid, struct room *ret_room);
 // INSUFFICIENT with need and have: `what` takes more than that. VG_OK where nobody knows.
-enum vg_status room_host_memory(pid_t pid, uint64_t need, const char *what, const char *function);
+enum vg_status room_host_memory(pid_t pid, uint64_t need, const char *what);

@@ -175,13 +175,13 @@ static bool row_holds(const struct schema_row *row, const char *rest, json_t *va
 	return item || !rest[length] ? row_holds(row, rest + length, item) : true;
 }
 
-enum vg_status schema_check(const json_t *description, const char *name, const char *function)
+enum vg_status schema_check(const json_t *description, const char *name)
 {
 	if (!json_is_object(description))
-		return vg_fail(VG_INTEGRITY, 0, function, "%s is no group of keys", name);
+		return vg_fail(VG_INTEGRITY, 0, "%s is no group of keys", name);
 	for (const struct schema_row *row = schema_rows; row->path; row++)
 		if (!row_holds(row, row->path, (json_t *)description))
-			return vg_fail(VG_INTEGRITY, 0, function, "%s: \"%s\" is missing, or no %s", name, row->path,
+			return vg_fail(VG_INTEGRITY, 0, "%s: \"%s\" is missing, or no %s", name, row->path,
 				       schema_type_text(row->type));
 	return VG_OK;
 }

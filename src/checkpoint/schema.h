@@ -27,4 +27,4 @@ extern const struct schema_row schema_rows[]; // a row without a path is behind 
 const char *schema_type_text(enum schema_type type);
 // INTEGRITY: which key is missing, or is something else. `name` is the file's. What is not in the table is let pass: a
 // later Virgate may say more.
-enum vg_status schema_check(const json_t *description, const char *name, const char *function);
+enum vg_status schema_check(const json_t *description, const char *name);

@@ -40,7 +40,7 @@ struct thinned {
 
 struct serve {
 	const struct image_files *files;
-	const char *path, *function;
+	const char *path;
 	const struct criu_work *work;
 	unsigned tree;
 	int folder;
@@ -71,8 +71,7 @@ static void fail(struct serve *serve, enum vg_status status)
 
 static void fail_file(const struct outgoing *of, int error)
 {
-	fail(of->serve, vg_fail(VG_SYSTEM, error, of->serve->function, "%s/%s: %s", of->serve->path, of->file->name,
-				strerror(error)));
+	fail(of->serve, vg_fail(VG_SYSTEM, error, "%s/%s: %s", of->serve->path, of->file->name, strerror(error)));
 }
 
 // ---- files ------------------------------------------------------------------------------------------
@@ -97,8 +96,8 @@ static void serve_whole(struct outgoing *of)
 	if (r && r != -EPIPE)
 		fail_file(of, -r);
 	if (r == 0 && XXH3_64bits_digest(&state) != of->file->sum)
-		fail(of->serve, vg_fail(VG_INTEGRITY, 0, of->serve->function,
-					"%s/%s has changed since it was looked at", of->serve->path, of->file->name));
+		fail(of->serve, vg_fail(VG_INTEGRITY, 0, "%s/%s has changed since it was looked at", of->serve->path,
+					of->file->name));
 }
 
 // By CRIU's name, whatever its compression.
@@ -195,9 +194,9 @@ static void serve_moved(struct outgoing *of)
 		r = vg_write_all(of->output, moved, length, -1);
 	free(moved);
 	if (r == -EBADMSG)
-		fail(of->serve, vg_fail(VG_INTEGRITY, 0, serve->function,
-					"%s/%s has changed since it was looked at, or is not what CRIU writes",
-					serve->path, of->file->name));
+		fail(of->serve,
+		     vg_fail(VG_INTEGRITY, 0, "%s/%s has changed since it was looked at, or is not what CRIU writes",
+			     serve->path, of->file->name));
 	else if (r && r != -EPIPE)
 		fail_file(of, -r);
 	if (serve->progress)
@@ -266,7 +265,7 @@ static void on_file(void *user, const char *name, int pipe_consume_fd)
 		r = of->input < 0 ? -of->input : pthread_create(&of->thread, NULL, give, of);
 	}
 	if (r) {
-		fail(serve, vg_fail(VG_SYSTEM, r, serve->function, "%s/%s: %s", serve->path, file->name, strerror(r)));
+		fail(serve, vg_fail(VG_SYSTEM, r, "%s/%s: %s", serve->path, file->name, strerror(r)));
 		close(pipe_consume_fd);
 		if (of && of->input >= 0)
 			close(of->input);
@@ -285,7 +284,7 @@ static void on_broken(void *user, int error)
 
 	// A CRIU that fails just goes: it says why itself.
 	if (error != -ECONNRESET && error != -EPIPE)
-		fail(serve, vg_fail(VG_SYSTEM, -error, serve->function, "CRIU's stream: %s", strerror(-error)));
+		fail(serve, vg_fail(VG_SYSTEM, -error, "CRIU's stream: %s", strerror(-error)));
 }
 
 // ---- all of it --------------------------------------------------------------------------------------
@@ -309,43 +308,37 @@ static void destroy(struct serve *serve)
 }
 
 enum vg_status serve_begin(const struct image_files *files, const struct image_dir *dir, unsigned tree,
-			   const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
-			   struct serve **ret_serve)
+			   const struct criu_work *work, _Atomic uint64_t *progress, struct serve **ret_serve)
 {
 	struct serve *serve = calloc(1, sizeof *serve);
 
 	if (!serve)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what CRIU reads");
-	*serve = (struct serve){.files = files,
-				.path = dir->path,
-				.folder = dir->fd,
-				.tree = tree,
-				.work = work,
-				.progress = progress,
-				.function = function};
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for what CRIU reads");
+	*serve = (struct serve){
+		.files = files, .path = dir->path, .folder = dir->fd, .tree = tree, .work = work, .progress = progress};
 	pthread_mutex_init(&serve->lock, NULL);
 	const struct streamer_events events = {
 		.serves = true, .has = on_has, .file = on_file, .broken = on_broken, .user = serve};
-	int r = feed_create(files, dir->path, function, &serve->feed);
+	int r = feed_create(files, dir->path, &serve->feed);
 	if (r == 0)
 		r = streamer_start(work->folder, &events, &serve->streamer);
 	if (r) {
 		destroy(serve);
-		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function, "%s: cannot be given to CRIU: %s",
+		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s: cannot be given to CRIU: %s",
 			       dir->path, strerror(-r));
 	}
 	*ret_serve = serve;
 	return VG_OK;
 }
 
-enum vg_status serve_end(struct serve *serve, const char *function)
+enum vg_status serve_end(struct serve *serve)
 {
 	streamer_stop(serve->streamer);
 	for (struct outgoing *of = serve->outgoing; of; of = of->next)
 		pthread_join(of->thread, NULL);
 	enum vg_status status = serve->status;
 	if (status)
-		vg_fail(status, serve->code, function, "%s", serve->text);
+		vg_fail(status, serve->code, "%s", serve->text);
 	destroy(serve);
 	return status;
 }

@@ -31,7 +31,7 @@ static void say_where(struct header *header)
 
 enum vg_status stream_failed(const struct frames *frames, int error, const char *path, const char *name)
 {
-	return vg_fail(VG_SYSTEM, error, frames->function, "%s/%s: %s", path, name, strerror(error));
+	return vg_fail(VG_SYSTEM, error, "%s/%s: %s", path, name, strerror(error));
 }
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs)
@@ -52,9 +52,9 @@ enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_he
 	if (status)
 		return status;
 	if (memcmp(header.magic, magic, sizeof magic) != 0)
-		return vg_fail(VG_PROTOCOL, 0, frames->function, "what comes in is no image of Virgate's");
+		return vg_fail(VG_PROTOCOL, 0, "what comes in is no image of Virgate's");
 	if (header.version != STREAM_VERSION && header.version != STREAM_VERSION_WITH_PACKS)
-		return vg_fail(VG_UNSUPPORTED, 0, frames->function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "the image comes in version %u of its stream, and this Virgate reads %d and %d",
 			       header.version, STREAM_VERSION, STREAM_VERSION_WITH_PACKS);
 	say_where(&here);

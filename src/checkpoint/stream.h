@@ -38,7 +38,7 @@ enum vg_status stream_end_packs(struct frames *frames);
 enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs);
 // Closes the sender's files that the index does not use; `index` has the numbers of the packs as they were sent. Such a
 // file is sent again if it is needed after all. NO_MEMORY.
-enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index, const char *function);
+enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index);
 void packs_finish(struct packs *packs);
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);

@@ -35,7 +35,7 @@ struct receiver {
 
 static enum vg_status unexpected(const struct receiver *receiver, const char *what)
 {
-	return vg_fail(VG_INTEGRITY, 0, receiver->frames->function, "frame %llu of the image's stream is %s",
+	return vg_fail(VG_INTEGRITY, 0, "frame %llu of the image's stream is %s",
 		       (unsigned long long)receiver->frames->read - 1, what);
 }
 
@@ -56,7 +56,7 @@ static enum vg_status receive_text(struct receiver *receiver)
 			return unexpected(receiver, "too much of a description");
 		char *grown = realloc(receiver->text, receiver->length + frames->payload_bytes + 1);
 		if (!grown)
-			return vg_fail(VG_NO_MEMORY, 0, frames->function, "no memory for the image's description");
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for the image's description");
 		receiver->text = grown;
 		memcpy(grown + receiver->length, frames->payload, frames->payload_bytes);
 		receiver->length += frames->payload_bytes;
@@ -78,7 +78,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 	if (need <= have)
 		return VG_OK;
 	enum vg_status status =
-		vg_fail(VG_INSUFFICIENT, 0, receiver->frames->function,
+		vg_fail(VG_INSUFFICIENT, 0,
 			"the image takes %s, and the disk of %s has %s free: name another directory with --dir",
 			vg_size_format(need, text[0]), receiver->draft->folder, vg_size_format(have, text[1]));
 	vg_fail_amounts(need, have);
@@ -201,7 +201,7 @@ static enum vg_status check_end(struct receiver *receiver)
 		return unexpected(receiver, "no end");
 	memcpy(&count, frames->payload, sizeof count);
 	if (count != receiver->count || count != receiver->files.count)
-		return vg_fail(VG_INTEGRITY, 0, frames->function, "%llu files came in, and the image has %zu",
+		return vg_fail(VG_INTEGRITY, 0, "%llu files came in, and the image has %zu",
 			       (unsigned long long)receiver->count, receiver->files.count);
 	return end_file(receiver);
 }
@@ -251,7 +251,7 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	enum vg_status status = receive_text(&receiver);
 	if (status == VG_OK)
 		status = inspect_parse(receiver.text ? receiver.text : "", receiver.length,
-				       "the description that came in", frames->function, &description, &receiver.files);
+				       "the description that came in", &description, &receiver.files);
 	if (status == VG_OK)
 		status = check_room(&receiver);
 	if (status == VG_OK && frames->phase)
@@ -259,10 +259,10 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK)
 		status = receive_files(&receiver);
 	if (status == VG_OK && frames->phase)
-		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
+		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY);
 	if (status == VG_OK)
 		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_trusted : NULL,
-					      frames->phase, frames->function);
+					      frames->phase);
 	if (status == VG_OK)
 		status = write_text(&receiver);
 	if (receiver.fd >= 0)
@@ -280,8 +280,8 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 
 static enum vg_status no_pack(const struct frames *frames, const char *what)
 {
-	return vg_fail(VG_INTEGRITY, 0, frames->function, "frame %llu before the image is %s",
-		       (unsigned long long)frames->read - 1, what);
+	return vg_fail(VG_INTEGRITY, 0, "frame %llu before the image is %s", (unsigned long long)frames->read - 1,
+		       what);
 }
 
 // The receiver does not know how many packs the sender has, so packs must leave a part of the disk free.
@@ -298,7 +298,7 @@ static enum vg_status check_reserve(const struct frames *frames, const struct pa
 	if (bytes + reserve <= have)
 		return VG_OK;
 	enum vg_status status = vg_fail(
-		VG_INSUFFICIENT, 0, frames->function,
+		VG_INSUFFICIENT, 0,
 		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, "
 		"name another directory with --dir, or migrate without --precopy",
 		packs->store->folder, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));

@@ -152,12 +152,12 @@ enum vg_status stream_end_packs(struct frames *frames)
 	return frame_write(frames, FRAME_PACKED, NULL, 0, NULL, 0);
 }
 
-enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index, const char *function)
+enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index)
 {
 	bool *is_used = calloc(packs->count + 1, sizeof *is_used);
 
 	if (!is_used)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu packs", packs->count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu packs", packs->count);
 	for (size_t i = 0; i < index->block_count; i++)
 		if (index->blocks[i].codec != DEVICE_ZERO)
 			is_used[index->blocks[i].pack] = true;
@@ -186,7 +186,7 @@ enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, b
 	struct image_files files = {0};
 	json_t *description = NULL;
 
-	enum vg_status status = inspect_read(dir, frames->function, &description, &files);
+	enum vg_status status = inspect_read(dir, &description, &files);
 	if (status)
 		return status;
 	void *piece = malloc(PIECE);

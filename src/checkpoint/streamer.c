@@ -79,10 +79,8 @@ static int receive_pipe(int fd)
 	} control = {0};
 	char byte;
 	struct iovec part = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof control};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 	ssize_t count;
 	int pipe;
 

@@ -25,7 +25,6 @@ struct block {
 
 struct suspension {
 	struct vg_suspend_options options;
-	const char *function;
 	bool is_out;
 	struct vg_node *node, *own_node;
 	struct phase phase;
@@ -83,7 +82,7 @@ static enum vg_status list_pids(struct suspension *suspension)
 
 	suspension->pids = calloc((vgpu ? vgpu->tenant_count : 0) + 1, sizeof *suspension->pids);
 	if (!suspension->pids)
-		return vg_fail(VG_NO_MEMORY, 0, suspension->function, "no memory for a list of processes");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of processes");
 	for (size_t i = 0; vgpu && i < vgpu->tenant_count; i++)
 		if (is_asked(suspension, &vgpu->tenants[i]))
 			suspension->pids[suspension->count++] = (pid_t)vgpu->tenants[i].pid;
@@ -95,7 +94,7 @@ static enum vg_status find(struct suspension *suspension)
 	const struct vg_suspend_options *options = &suspension->options;
 	struct block *block = suspension->block;
 
-	enum vg_status status = phase_begin(&suspension->phase, VG_CHECKPOINT_FIND, suspension->function);
+	enum vg_status status = phase_begin(&suspension->phase, VG_CHECKPOINT_FIND);
 	if (status == VG_OK)
 		status = options->vgpu ? vg_vgpu_inspect(suspension->node, options->vgpu, &block->before)
 				       : vg_vgpu_list(suspension->node, &block->before);
@@ -117,10 +116,9 @@ static enum vg_status ask_pagers(struct suspension *suspension)
 		.target = {options->vgpu, options->pid},
 		.drain_ms = options->drain_ms ? options->drain_ms : DRAIN_MS,
 	};
-	enum vg_status status = phase_begin(&suspension->phase,
-					    suspension->is_out ? VG_CHECKPOINT_EVICT : VG_CHECKPOINT_DEVICE_IN,
-					    suspension->function);
-	return status ? status : suspend_wait_run(wait, suspension->node, &suspension->phase, suspension->function);
+	enum vg_status status =
+		phase_begin(&suspension->phase, suspension->is_out ? VG_CHECKPOINT_EVICT : VG_CHECKPOINT_DEVICE_IN);
+	return status ? status : suspend_wait_run(wait, suspension->node, &suspension->phase);
 }
 
 static const struct vg_tenant_info *find_before(const struct suspension *suspension, int64_t pid)
@@ -138,12 +136,13 @@ static enum vg_status report_asked(struct suspension *suspension)
 	struct vg_suspended_process *processes = calloc(wait->asked->count + 1, sizeof *processes);
 
 	if (!processes)
-		return vg_fail(VG_NO_MEMORY, 0, suspension->function, "no memory for a list of processes");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of processes");
 	for (size_t i = 0; i < wait->asked->count; i++) {
 		const struct vg_suspend_process *asked = &wait->asked->processes[i];
 		const struct vg_tenant_info *before = find_before(suspension, asked->pid);
 		struct vg_suspended_process *process = &processes[i];
-		*process = (struct vg_suspended_process){.pid = asked->pid, .command = asked->command,
+		*process = (struct vg_suspended_process){.pid = asked->pid,
+							 .command = asked->command,
 							 .charged = before ? before->charged : 0,
 							 .host_before = asked->host};
 		process->outcome = suspend_wait_judge(wait, asked, &process->eviction);
@@ -163,10 +162,11 @@ static enum vg_status report_all(struct suspension *suspension)
 	struct vg_suspended_process *processes = calloc(suspension->count + 1, sizeof *processes);
 
 	if (!processes)
-		return vg_fail(VG_NO_MEMORY, 0, suspension->function, "no memory for a list of processes");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of processes");
 	for (size_t i = 0; i < suspension->count; i++) {
 		const struct vg_tenant_info *before = find_before(suspension, suspension->pids[i]);
-		processes[i] = (struct vg_suspended_process){.pid = before->pid, .command = before->command,
+		processes[i] = (struct vg_suspended_process){.pid = before->pid,
+							     .command = before->command,
 							     .charged = before->charged,
 							     .host_before = before->eviction.host,
 							     .eviction = before->eviction};
@@ -187,9 +187,9 @@ static enum vg_status move(struct suspension *suspension)
 		status = report_asked(suspension);
 	if (status || !suspension->block->result.failed)
 		return status;
-	return vg_fail(VG_NOT_READY, 0, suspension->function, "%zu of %zu processes of vGPU %s could not be %s",
-		       suspension->block->result.failed, suspension->block->result.count, suspension->block->result.vgpu,
-		       suspension->is_out ? "suspended" : "resumed");
+	return vg_fail(VG_NOT_READY, 0, "%zu of %zu processes of vGPU %s could not be %s",
+		       suspension->block->result.failed, suspension->block->result.count,
+		       suspension->block->result.vgpu, suspension->is_out ? "suspended" : "resumed");
 }
 
 // ---- the driver's part --------------------------------------------------------------------------------------
@@ -236,39 +236,39 @@ static enum vg_status refuse_deep(const struct suspension *suspension)
 	const struct vg_suspend_options *options = &suspension->options;
 
 	if (!vgpu)
-		return vg_fail(VG_NOT_FOUND, 0, suspension->function,
+		return vg_fail(VG_NOT_FOUND, 0,
 			       "process %lld does not run in a vGPU of yours, or has not used CUDA yet",
 			       (long long)options->pid);
 	if (!vgpu->tenants_known)
-		return vg_fail(VG_DENIED, 0, suspension->function,
-			       "who runs inside vGPU %s is for its owner and root to see, and to suspend", vgpu->name);
+		return vg_fail(VG_DENIED, 0, "who runs inside vGPU %s is for its owner and root to see, and to suspend",
+			       vgpu->name);
 	if (vgpu->mode == VG_MODE_MPS)
-		return refuse(REFUSE_MPS, 0, suspension->function,
-			      "vGPU %s is in the mode mps, and the driver does not take clients of MPS off the GPU: suspend it "
+		return refuse(REFUSE_MPS, 0,
+			      "vGPU %s is in the mode mps, and the driver does not take clients of MPS off the GPU: "
+			      "suspend it "
 			      "without --deep",
 			      vgpu->name);
 	if (!vgpu->evictable && !suspension->count && options->vgpu)
-		return vg_fail(VG_NOT_FOUND, 0, suspension->function,
-			       "no process runs in vGPU %s, and it is not evictable: there is nothing to suspend", vgpu->name);
+		return vg_fail(VG_NOT_FOUND, 0,
+			       "no process runs in vGPU %s, and it is not evictable: there is nothing to suspend",
+			       vgpu->name);
 	return VG_OK;
 }
 
 static bool is_suspended(const struct suspension *suspension)
 {
-	const struct vg_tenant_info *tenant = suspension->options.vgpu ? NULL
-								       : find_before(suspension, suspension->options.pid);
+	const struct vg_tenant_info *tenant =
+		suspension->options.vgpu ? NULL : find_before(suspension, suspension->options.pid);
 
-	return suspension->vgpu->suspended ||
-	       (tenant && tenant->eviction.known && tenant->eviction.suspended &&
-		strcmp(tenant->eviction.state, "suspended") == 0);
+	return suspension->vgpu->suspended || (tenant && tenant->eviction.known && tenant->eviction.suspended &&
+					       strcmp(tenant->eviction.state, "suspended") == 0);
 }
 
 static enum vg_status refuse_repetition(const struct suspension *suspension)
 {
 	if (suspension->options.vgpu)
-		return vg_fail(VG_BUSY, 0, suspension->function, "vGPU %s is suspended with --deep already",
-			       suspension->vgpu->name);
-	return vg_fail(VG_BUSY, 0, suspension->function, "process %lld of vGPU %s is suspended with --deep already",
+		return vg_fail(VG_BUSY, 0, "vGPU %s is suspended with --deep already", suspension->vgpu->name);
+	return vg_fail(VG_BUSY, 0, "process %lld of vGPU %s is suspended with --deep already",
 		       (long long)suspension->options.pid, suspension->vgpu->name);
 }
 
@@ -283,7 +283,7 @@ static enum vg_status move_first(struct suspension *suspension)
 static enum vg_status leave_deep(struct suspension *suspension)
 {
 	const struct vg_suspend_options *options = &suspension->options;
-	struct deep deep = {.function = suspension->function, .phase = &suspension->phase};
+	struct deep deep = {.phase = &suspension->phase};
 	size_t before = suspension->count;
 
 	enum vg_status status = refuse_deep(suspension);
@@ -320,7 +320,7 @@ static enum vg_status return_deep(struct suspension *suspension, struct deep *de
 	if (status == VG_OK)
 		status = deep_check_return(deep, suspension->vgpu->uuid, bytes);
 	if (status == VG_OK)
-		status = phase_begin(&suspension->phase, VG_CHECKPOINT_DEVICE_IN, suspension->function);
+		status = phase_begin(&suspension->phase, VG_CHECKPOINT_DEVICE_IN);
 	return status ? status : deep_return(deep);
 }
 
@@ -357,7 +357,7 @@ static bool is_for_vgpu(const struct suspension *suspension)
 
 static enum vg_status resume(struct suspension *suspension)
 {
-	struct deep deep = {.function = suspension->function, .phase = &suspension->phase};
+	struct deep deep = {.phase = &suspension->phase};
 	bool was_deep = false;
 
 	enum vg_status status = find(suspension);
@@ -376,7 +376,7 @@ static enum vg_status open_node(struct suspension *suspension)
 	const struct vg_suspend_options *options = &suspension->options;
 
 	if (!options->vgpu == !options->pid)
-		return vg_fail(VG_INVALID, 0, suspension->function, "%s: name one of them",
+		return vg_fail(VG_INVALID, 0, "%s: name one of them",
 			       options->vgpu ? "both a vGPU and a process are named"
 					     : "neither a vGPU nor a process is named");
 	suspension->node = options->node;
@@ -395,10 +395,10 @@ static enum vg_status run(struct suspension *suspension, enum vg_status (*work)(
 
 	*ret_result = NULL;
 	if (!block)
-		return vg_fail(VG_NO_MEMORY, 0, suspension->function, "no memory for the result");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for the result");
 	suspension->block = block;
-	suspension->phase = (struct phase){.progress = options->progress, .user = options->user,
-					   .result = &suspension->times};
+	suspension->phase =
+		(struct phase){.progress = options->progress, .user = options->user, .result = &suspension->times};
 	enum vg_status status = open_node(suspension);
 	if (status == VG_OK)
 		status = work(suspension);
@@ -415,7 +415,8 @@ static enum vg_status run(struct suspension *suspension, enum vg_status (*work)(
 
 enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *options, struct vg_suspend_result **ret_result)
 {
-	struct suspension suspension = {.function = __func__, .is_out = true};
+	VG_ENTRY();
+	struct suspension suspension = {.is_out = true};
 
 	CORE_NEEDED(options);
 	CORE_NEEDED(ret_result);
@@ -425,7 +426,8 @@ enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *options, s
 
 enum vg_status vg_checkpoint_resume(const struct vg_suspend_options *options, struct vg_suspend_result **ret_result)
 {
-	struct suspension suspension = {.function = __func__};
+	VG_ENTRY();
+	struct suspension suspension = {0};
 
 	CORE_NEEDED(options);
 	CORE_NEEDED(ret_result);

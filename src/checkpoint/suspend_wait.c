@@ -146,19 +146,16 @@ static enum vg_status update(struct suspend_wait *wait, struct vg_node *node, st
 	return VG_OK;
 }
 
-enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node, struct phase *phase,
-				const char *function)
+enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node, struct phase *phase)
 {
 	wait->begin_ns = vg_clock_monotonic_ns();
-	enum vg_status status =
-		wait->is_out ? vg_suspend_request(node, function, &wait->target, wait->drain_ms, &wait->asked)
-			     : vg_resume_request(node, function, &wait->target, &wait->asked);
+	enum vg_status status = wait->is_out ? vg_suspend_request(node, &wait->target, wait->drain_ms, &wait->asked)
+					     : vg_resume_request(node, &wait->target, &wait->asked);
 	if (status == VG_OK)
 		status = update(wait, node, phase);
 	while (status == VG_OK && is_moving(wait)) {
 		if (phase->stop)
-			return vg_fail(VG_STATE, 0, function,
-				       "stopped while memory moved, as asked: the request to %s stands",
+			return vg_fail(VG_STATE, 0, "stopped while memory moved, as asked: the request to %s stands",
 				       wait->is_out ? "suspend" : "resume");
 		uint64_t pause_ms = waited_ms(wait) / 8; // the wait is at most an eighth longer than the move
 		pause_ms = pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms;

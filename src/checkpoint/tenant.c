@@ -37,8 +37,7 @@ void tenants_free(struct tenants *tenants)
 	*tenants = (struct tenants){0};
 }
 
-enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids,
-			   size_t *ret_count)
+enum vg_status tenant_pids(struct vg_node *node, const char *name, pid_t **ret_pids, size_t *ret_count)
 {
 	struct vg_vgpu_list *list;
 	size_t count = 0;
@@ -52,12 +51,11 @@ enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *f
 		if (!vgpu->tenants[i].guest && !vgpu->tenants[i].ended && vgpu->tenants[i].pid > 0)
 			pids[count++] = (pid_t)vgpu->tenants[i].pid;
 	if (!pids)
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", vgpu->tenant_count);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", vgpu->tenant_count);
 	else if (!vgpu->tenants_known)
-		status = vg_fail(VG_DENIED, 0, function, "who runs inside vGPU %s is for its owner and root to see",
-				 name);
+		status = vg_fail(VG_DENIED, 0, "who runs inside vGPU %s is for its owner and root to see", name);
 	else if (!count)
-		status = vg_fail(VG_NOT_FOUND, 0, function, "nobody runs inside vGPU %s", name);
+		status = vg_fail(VG_NOT_FOUND, 0, "nobody runs inside vGPU %s", name);
 	vg_vgpu_list_free(list);
 	if (status) {
 		free(pids);
@@ -77,7 +75,7 @@ int tenant_owner(pid_t pid, struct vg_ledger_owner *ret_owner)
 	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
 	if (stat(path, &namespace) < 0)
 		return -errno;
-	owner.pid_namespace = (uint32_t)namespace.st_ino;
+	owner.pid_namespace = (uint32_t) namespace.st_ino;
 	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
 	ssize_t length = vg_file_read(path, text, sizeof text);
 	char *line = length > 0 ? strstr(text, "\nNSpid:\t") : NULL;
@@ -103,8 +101,7 @@ static bool read_mapping(char *line, char **ret_path)
 	return line[at] == '/' && strncmp(line + at, "/dev/", 5) != 0;
 }
 
-static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct vg_ledger *ledger,
-			       const char *function, size_t *ret_index)
+static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct vg_ledger *ledger, size_t *ret_index)
 {
 	struct tenant_vgpu *grown = realloc(tenants->vgpus, (tenants->vgpu_count + 1) * sizeof *grown), *vgpu;
 	struct stat info;
@@ -112,7 +109,7 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 
 	if (!grown) {
 		vg_ledger_close(ledger);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another vGPU");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for another vGPU");
 	}
 	tenants->vgpus = grown;
 	vgpu = &grown[tenants->vgpu_count];
@@ -137,30 +134,29 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 	return VG_OK;
 }
 
-static enum vg_status add_tenant(struct tenants *tenants, const struct tenant *tenant, const char *function)
+static enum vg_status add_tenant(struct tenants *tenants, const struct tenant *tenant)
 {
 	struct tenant *grown = realloc(tenants->list, (tenants->count + 1) * sizeof *grown);
 
 	if (!grown)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another tenant");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for another tenant");
 	tenants->list = grown;
 	grown[tenants->count++] = *tenant;
 	return VG_OK;
 }
 
-static enum vg_status add_placeless(struct tenants *tenants, pid_t pid, const char *function)
+static enum vg_status add_placeless(struct tenants *tenants, pid_t pid)
 {
 	pid_t *grown = realloc(tenants->placeless, (tenants->placeless_count + 1) * sizeof *grown);
 
 	if (!grown)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another process");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for another process");
 	tenants->placeless = grown;
 	grown[tenants->placeless_count++] = pid;
 	return VG_OK;
 }
 
-static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const struct tree_process *process,
-				const char *function)
+static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const struct tree_process *process)
 {
 	const struct tenant_vgpu *of = &tenants->vgpus[vgpu];
 	struct tenant tenant = {.pid = process->pid, .vgpu = vgpu};
@@ -173,14 +169,13 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 	size_t before = tenants->count;
 	while (status == VG_OK && vg_ledger_next_tenant(of->ledger, &cursor, &tenant.slot)) {
 		if (!tenant.slot.guest && vg_ledger_owner_same(&tenant.slot.owner, &owner))
-			status = add_tenant(tenants, &tenant, function);
+			status = add_tenant(tenants, &tenant);
 	}
-	return status || tenants->count > before ? status : add_placeless(tenants, process->pid, function);
+	return status || tenants->count > before ? status : add_placeless(tenants, process->pid);
 }
 
 // What of a vGPU is mapped twice (a forked child's copy of its parent's, another tenant's) is looked at once.
-static enum vg_status look_at(struct tenants *tenants, const struct tree_process *process, const char *path,
-			      const char *function)
+static enum vg_status look_at(struct tenants *tenants, const struct tree_process *process, const char *path)
 {
 	struct vg_ledger *ledger;
 	size_t i;
@@ -188,14 +183,14 @@ static enum vg_status look_at(struct tenants *tenants, const struct tree_process
 	for (i = 0; i < tenants->vgpu_count && strcmp(tenants->vgpus[i].path, path) != 0; i++)
 		;
 	if (i < tenants->vgpu_count)
-		return add_slots(tenants, i, process, function);
+		return add_slots(tenants, i, process);
 	if (vg_ledger_open_copy(path, &ledger))
 		return VG_OK; // it is something else
-	enum vg_status status = add_vgpu(tenants, path, ledger, function, &i);
-	return status ? status : add_slots(tenants, i, process, function);
+	enum vg_status status = add_vgpu(tenants, path, ledger, &i);
+	return status ? status : add_slots(tenants, i, process);
 }
 
-static enum vg_status find_of(struct tenants *tenants, const struct tree_process *process, const char *function)
+static enum vg_status find_of(struct tenants *tenants, const struct tree_process *process)
 {
 	char path[64], last[PATH_MAX] = "", *line = NULL, *name;
 	enum vg_status status = VG_OK;
@@ -204,12 +199,12 @@ static enum vg_status find_of(struct tenants *tenants, const struct tree_process
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)process->pid);
 	FILE *file = fopen(path, "re");
 	if (!file)
-		return vg_fail(VG_DENIED, errno, function, "%s cannot be read: it takes CAP_SYS_PTRACE", path);
+		return vg_fail(VG_DENIED, errno, "%s cannot be read: it takes CAP_SYS_PTRACE", path);
 	while (status == VG_OK && getline(&line, &capacity, file) > 0) {
 		if (!read_mapping(line, &name) || strcmp(name, last) == 0)
 			continue;
 		snprintf(last, sizeof last, "%s", name);
-		status = look_at(tenants, process, name, function);
+		status = look_at(tenants, process, name);
 	}
 	free(line);
 	fclose(file);
@@ -224,12 +219,11 @@ static bool has_place(const struct tenants *tenants, pid_t pid, const char *vgpu
 	return false;
 }
 
-enum vg_status tenants_check_roots(const struct tenants *tenants, const struct tree *tree, const char *name,
-				   const char *function)
+enum vg_status tenants_check_roots(const struct tenants *tenants, const struct tree *tree, const char *name)
 {
 	for (size_t i = 0; i < tree->root_count; i++)
 		if (!has_place(tenants, tree->processes[i].pid, name))
-			return vg_fail(VG_STATE, 0, function,
+			return vg_fail(VG_STATE, 0,
 				       "process %d (%s) does not run inside vGPU %s, of which the daemon says so: it "
 				       "has ended meanwhile, or the daemon sees other pids than this program (a "
 				       "container): name --pid",
@@ -237,7 +231,7 @@ enum vg_status tenants_check_roots(const struct tenants *tenants, const struct t
 	return VG_OK;
 }
 
-enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree, const char *function)
+enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree)
 {
 	enum vg_process_state state;
 
@@ -246,7 +240,7 @@ enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const str
 			if (tenants->placeless[k] == tree->processes[i].pid &&
 			    vg_process_state(tree->processes[i].cuda, &state) == VG_OK &&
 			    state == VG_PROCESS_CHECKPOINTED)
-				return refuse(REFUSE_NO_PLACE, 0, function,
+				return refuse(REFUSE_NO_PLACE, 0,
 					      "process %d (%s) has no slot in its vGPU, because its restore was "
 					      "killed: end it (kill -9 %d) and restore the image again",
 					      (int)tree->processes[i].pid, tree->processes[i].command,
@@ -254,13 +248,13 @@ enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const str
 	return VG_OK;
 }
 
-enum vg_status tenants_find(const struct tree *tree, const char *function, struct tenants *ret_tenants)
+enum vg_status tenants_find(const struct tree *tree, struct tenants *ret_tenants)
 {
 	enum vg_status status = VG_OK;
 
 	*ret_tenants = (struct tenants){0};
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
-		status = find_of(ret_tenants, &tree->processes[i], function);
+		status = find_of(ret_tenants, &tree->processes[i]);
 	if (status)
 		tenants_free(ret_tenants);
 	return status;

@@ -20,9 +20,10 @@ static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
 	bool known = vgpu->has_terms;
 
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "name", vgpu->name, "ledger",
-			 vgpu->path, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share,
-			 "share_limit", known ? json_boolean(vgpu->share_limit) : json_null(), "class",
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "name", vgpu->name,
+			 "ledger", vgpu->path, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share",
+			 (int)vgpu->share, "share_limit", known ? json_boolean(vgpu->share_limit) : json_null(),
+			 "class",
 			 known ? json_string(vgpu->class == VG_CLASS_LATENCY ? "latency" : "batch") : json_null(),
 			 "ephemeral", (int)vgpu->ephemeral, "evictable", (int)vgpu->evictable, "swap",
 			 vgpu->evictable ? json_integer((json_int_t)vgpu->swap) : json_null(), "fixed",
@@ -41,9 +42,8 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			json_object_set_new(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind),
 					    json_integer((json_int_t)slot->by_kind[kind]));
 	for (size_t i = 0; i < sizeof command; i++) // a program may call itself what it likes
-		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ')
-			       ? '?'
-			       : slot->command[i];
+		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ') ? '?'
+												     : slot->command[i];
 	snprintf(image, sizeof image, "%016" PRIx64 "%016" PRIx64, slot->program, slot->image);
 	return json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:o}", "pid", (int)tenant->pid, "vgpu",
 			 tenants->vgpus[tenant->vgpu].name, "slot", (json_int_t)slot->slot, "address",
@@ -55,9 +55,9 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 // A tenant that never made another context has one; of others the ledger does not know.
 static int set_contexts(json_t *gpu, const json_t *tenant)
 {
-	return json_is_true(json_object_get(tenant, "first_context")) ?
-		       json_object_set_new(gpu, "contexts", json_integer(1)) :
-		       0;
+	return json_is_true(json_object_get(tenant, "first_context"))
+		       ? json_object_set_new(gpu, "contexts", json_integer(1))
+		       : 0;
 }
 
 // Where the processes are described, too, what each holds of its GPU by kind.
@@ -77,7 +77,7 @@ static int add_kinds(json_t *description, const json_t *tenant, const char *uuid
 	return r;
 }
 
-enum vg_status tenants_describe(const struct tenants *tenants, const char *function, json_t *description)
+enum vg_status tenants_describe(const struct tenants *tenants, json_t *description)
 {
 	json_t *vgpus = json_array(), *list = json_array();
 	int r = 0;
@@ -91,7 +91,7 @@ enum vg_status tenants_describe(const struct tenants *tenants, const char *funct
 	}
 	r |= json_object_set_new(description, "vgpus", vgpus);
 	r |= json_object_set_new(description, "tenants", list);
-	return r ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for an image's description") : VG_OK;
+	return r ? vg_fail(VG_NO_MEMORY, 0, "no memory for an image's description") : VG_OK;
 }
 
 // ---- reading -----------------------------------------------------------------------------------------
@@ -117,8 +117,7 @@ static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 		return true;
 	vgpu->share_limit = json_is_true(limit);
 	vgpu->class = strcmp(class, "latency") == 0 ? VG_CLASS_LATENCY : VG_CLASS_BATCH;
-	return (vgpu->share || !vgpu->share_limit) &&
-	       (vgpu->class == VG_CLASS_LATENCY || strcmp(class, "batch") == 0);
+	return (vgpu->share || !vgpu->share_limit) && (vgpu->class == VG_CLASS_LATENCY || strcmp(class, "batch") == 0);
 }
 
 // Images of earlier versions do not have them.
@@ -144,12 +143,12 @@ static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 	vgpu->memory = (uint64_t)memory;
 	vgpu->share = (unsigned)share;
 	vgpu->ephemeral = json_is_true(json_object_get(item, "ephemeral"));
-	return read_terms(item, vgpu) && read_eviction(item, vgpu) && read_id(item, "owner", &vgpu->owner) && read_id(item, "group", &vgpu->group) &&
+	return read_terms(item, vgpu) && read_eviction(item, vgpu) && read_id(item, "owner", &vgpu->owner) &&
+	       read_id(item, "group", &vgpu->group) &&
 	       snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
 	       snprintf(vgpu->old_path, sizeof vgpu->old_path, "%s", path) < (int)sizeof vgpu->old_path &&
-	       *path == '/' &&
-	       snprintf(vgpu->uuid, sizeof vgpu->uuid, "%s", uuid) < (int)sizeof vgpu->uuid && memory > 0 &&
-	       share >= 0 && share <= 100;
+	       *path == '/' && snprintf(vgpu->uuid, sizeof vgpu->uuid, "%s", uuid) < (int)sizeof vgpu->uuid &&
+	       memory > 0 && share >= 0 && share <= 100;
 }
 
 static bool read_charges(const json_t *charged, struct vg_ledger_tenant *slot)
@@ -241,7 +240,7 @@ static bool have_places(const struct tenants *tenants)
 	return sound;
 }
 
-enum vg_status tenants_read(const json_t *description, const char *function, struct tenants *ret_tenants)
+enum vg_status tenants_read(const json_t *description, struct tenants *ret_tenants)
 {
 	const json_t *vgpus = json_object_get(description, "vgpus"), *list = json_object_get(description, "tenants");
 	struct tenants tenants = {0};
@@ -251,7 +250,7 @@ enum vg_status tenants_read(const json_t *description, const char *function, str
 	tenants.list = calloc(json_array_size(list) + 1, sizeof *tenants.list);
 	if (!tenants.vgpus || !tenants.list) {
 		tenants_free(&tenants);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu tenants", json_array_size(list));
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu tenants", json_array_size(list));
 	}
 	for (; sound && tenants.vgpu_count < json_array_size(vgpus); tenants.vgpu_count++)
 		sound = read_vgpu(json_array_get(vgpus, tenants.vgpu_count), &tenants.vgpus[tenants.vgpu_count]);
@@ -259,7 +258,7 @@ enum vg_status tenants_read(const json_t *description, const char *function, str
 		sound = read_tenant(json_array_get(list, tenants.count), &tenants, &tenants.list[tenants.count]);
 	if (!sound || !have_places(&tenants)) {
 		tenants_free(&tenants);
-		return vg_fail(VG_INTEGRITY, 0, function,
+		return vg_fail(VG_INTEGRITY, 0,
 			       IMAGE_DESCRIPTION " describes vGPUs or tenants by halves, or some of them twice");
 	}
 	*ret_tenants = tenants;

@@ -3,6 +3,6 @@
 #include "checkpoint/tenant.h"
 
 // To be given back with tenants_free(). INTEGRITY, NO_MEMORY.
-enum vg_status tenants_read(const json_t *description, const char *function, struct tenants *ret_tenants);
+enum vg_status tenants_read(const json_t *description, struct tenants *ret_tenants);
 // As `virgate create --memory` reads it: whole mebibytes, rounded up. Returns `text`.
 const char *tenant_memory_text(uint64_t bytes, char text[32]);

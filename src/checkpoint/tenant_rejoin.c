@@ -23,16 +23,17 @@ static uint64_t need_of(const struct tenants *tenants, size_t vgpu)
 	return sum;
 }
 
-static enum vg_status truncated(const struct tenant_vgpu *vgpu, const char *function)
+static enum vg_status truncated(const struct tenant_vgpu *vgpu)
 {
-	return vg_fail(VG_STATE, 0, function,
-		       "the ledger of vGPU %s was truncated: remove it with `virgate rm --force %s`, create it again, and "
-		       "restore again",
-		       vgpu->name, vgpu->name);
+	return vg_fail(
+		VG_STATE, 0,
+		"the ledger of vGPU %s was truncated: remove it with `virgate rm --force %s`, create it again, and "
+		"restore again",
+		vgpu->name, vgpu->name);
 }
 
 // Of the tenants of the same vGPU, those before this one have their places.
-static enum vg_status no_room(const struct tenants *tenants, const struct tenant *tenant, const char *function)
+static enum vg_status no_room(const struct tenants *tenants, const struct tenant *tenant)
 {
 	size_t index = tenant->vgpu;
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[index];
@@ -45,7 +46,7 @@ static enum vg_status no_room(const struct tenants *tenants, const struct tenant
 	charged -= own < charged ? own : charged;
 	uint64_t have = limit > charged ? limit - charged : 0;
 	enum vg_status status =
-		vg_fail(VG_INSUFFICIENT, 0, function,
+		vg_fail(VG_INSUFFICIENT, 0,
 			"vGPU %s has %s of %s left, and the image takes %s: end others in it, or virgate set%s %s "
 			"--memory %s",
 			vgpu->name, vg_size_format(have, text[0]), vg_size_format(limit, text[1]),
@@ -55,7 +56,7 @@ static enum vg_status no_room(const struct tenants *tenants, const struct tenant
 	return status;
 }
 
-static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant, const char *function)
+static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant)
 {
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
 
@@ -63,56 +64,56 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant,
 	if (r == 0) {
 		vg_ledger_guard(tenant->stand_in);
 		r = vg_ledger_stand_in(tenant->stand_in, &tenant->slot);
-		enum vg_status status = r == VG_LEDGER_REFUSED ? no_room(tenants, tenant, function) : VG_OK;
+		enum vg_status status = r == VG_LEDGER_REFUSED ? no_room(tenants, tenant) : VG_OK;
 		if (vg_ledger_unguard())
-			return truncated(vgpu, function);
+			return truncated(vgpu);
 		if (status)
 			return status;
 	}
 	if (r)
-		return vg_fail(VG_STATE, r < 0 ? -r : 0, function, "vGPU %s cannot be entered for process %d: %s",
-			       vgpu->name, (int)tenant->pid,
-			       r == VG_LEDGER_FULL ? "all its slots are in use" : strerror(-r));
+		return vg_fail(VG_STATE, r < 0 ? -r : 0, "vGPU %s cannot be entered for process %d: %s", vgpu->name,
+			       (int)tenant->pid, r == VG_LEDGER_FULL ? "all its slots are in use" : strerror(-r));
 	return VG_OK;
 }
 
-enum vg_status tenants_reserve(struct tenants *tenants, const char *function)
+enum vg_status tenants_reserve(struct tenants *tenants)
 {
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++)
-		status = keep_place(tenants, &tenants->list[i], function);
+		status = keep_place(tenants, &tenants->list[i]);
 	if (status)
 		tenants_give_back(tenants);
 	return status;
 }
 
-static enum vg_status hand_over(const struct tenant_vgpu *vgpu, struct tenant *tenant, const char *function)
+static enum vg_status hand_over(const struct tenant_vgpu *vgpu, struct tenant *tenant)
 {
 	int r = tenant_owner(tenant->pid, &tenant->slot.owner);
 	if (r == 0) {
 		vg_ledger_guard(tenant->stand_in);
 		r = vg_ledger_hand_over(tenant->stand_in, &tenant->slot, tenant->pid);
 		if (vg_ledger_unguard())
-			return truncated(vgpu, function);
+			return truncated(vgpu);
 	}
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "process %d cannot be given its slot in vGPU %s: %s",
-			       (int)tenant->pid, vgpu->name, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "process %d cannot be given its slot in vGPU %s: %s", (int)tenant->pid,
+			       vgpu->name, strerror(-r));
 	if (r)
-		return vg_fail(VG_INTEGRITY, 0, function,
-			       "process %d does not have the slot in vGPU %s that the image records: it is not the process "
-			       "that was dumped",
-			       (int)tenant->pid, vgpu->name);
+		return vg_fail(
+			VG_INTEGRITY, 0,
+			"process %d does not have the slot in vGPU %s that the image records: it is not the process "
+			"that was dumped",
+			(int)tenant->pid, vgpu->name);
 	return VG_OK;
 }
 
-enum vg_status tenants_hand_over(struct tenants *tenants, const char *function)
+enum vg_status tenants_hand_over(struct tenants *tenants)
 {
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++)
-		status = hand_over(&tenants->vgpus[tenants->list[i].vgpu], &tenants->list[i], function);
+		status = hand_over(&tenants->vgpus[tenants->list[i].vgpu], &tenants->list[i]);
 	return status;
 }
 

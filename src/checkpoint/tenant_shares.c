@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgpu, const char *function)
+static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgpu)
 {
-	return refuse(REFUSE_SHARED, 0, function,
+	return refuse(REFUSE_SHARED, 0,
 		      "process %d (%s) has memory in common with others in vGPU %s, which an image cannot hold: let "
 		      "both sides close it first",
 		      (int)tenant->pid, tenant->slot.command, vgpu);
 }
 
 // The place of a guest is in a vGPU whose page the process has never seen.
-static enum vg_status look_into(const struct tenants *tenants, const char *path, const char *function)
+static enum vg_status look_into(const struct tenants *tenants, const char *path)
 {
 	enum vg_status status = VG_OK;
 	struct vg_ledger_tenant slot;
@@ -31,12 +31,12 @@ static enum vg_status look_into(const struct tenants *tenants, const char *path,
 		for (size_t i = 0; i < tenants->count && slot.guest && status == VG_OK; i++)
 			if (vg_ledger_owner_same(&slot.owner, &tenants->list[i].slot.owner) &&
 			    vg_ledger_count_shares(ledger, slot.slot))
-				status = refuse_shared(&tenants->list[i], vg_ledger_name(ledger), function);
+				status = refuse_shared(&tenants->list[i], vg_ledger_name(ledger));
 	vg_ledger_close(ledger);
 	return status;
 }
 
-static enum vg_status look_beside(const struct tenants *tenants, const struct tenant_vgpu *vgpu, const char *function)
+static enum vg_status look_beside(const struct tenants *tenants, const struct tenant_vgpu *vgpu)
 {
 	char copy[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
 	enum vg_status status = VG_OK;
@@ -48,14 +48,14 @@ static enum vg_status look_beside(const struct tenants *tenants, const struct te
 	while (list && status == VG_OK && (entry = readdir(list))) {
 		snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
 		if (entry->d_name[0] != '.')
-			status = look_into(tenants, path, function);
+			status = look_into(tenants, path);
 	}
 	if (list)
 		closedir(list);
 	return status;
 }
 
-enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function)
+enum vg_status tenants_refuse_shares(const struct tenants *tenants)
 {
 	enum vg_status status = VG_OK;
 
@@ -63,9 +63,9 @@ enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *
 		const struct tenant *tenant = &tenants->list[i];
 		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
 		if (vg_ledger_count_shares(vgpu->ledger, tenant->slot.slot) || tenant->slot.exported)
-			return refuse_shared(tenant, vgpu->name, function);
+			return refuse_shared(tenant, vgpu->name);
 	}
 	for (size_t i = 0; i < tenants->vgpu_count && tenants->count && status == VG_OK; i++)
-		status = look_beside(tenants, &tenants->vgpus[i], function);
+		status = look_beside(tenants, &tenants->vgpus[i]);
 	return status;
 }

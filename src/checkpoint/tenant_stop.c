@@ -46,12 +46,12 @@ static bool all_stopped(const struct tree *tree)
 	return stopped;
 }
 
-static enum vg_status stop(const struct tree *tree, uint64_t end, const char *function)
+static enum vg_status stop(const struct tree *tree, uint64_t end)
 {
 	tree_signal(tree, SIGSTOP);
 	while (!all_stopped(tree)) {
 		if (vg_clock_monotonic_ns() > end)
-			return vg_fail(VG_NOT_READY, 0, function, "the processes could not be stopped in time");
+			return vg_fail(VG_NOT_READY, 0, "the processes could not be stopped in time");
 		usleep(LOOK_AGAIN_US);
 	}
 	return VG_OK;
@@ -82,7 +82,7 @@ static bool is_among(const struct tenants *tenants, size_t vgpu, const struct vg
 	return false;
 }
 
-static enum vg_status check_whole(const struct tenants *tenants, const char *name, const char *function)
+static enum vg_status check_whole(const struct tenants *tenants, const char *name)
 {
 	struct vg_ledger_tenant slot;
 
@@ -92,14 +92,13 @@ static enum vg_status check_whole(const struct tenants *tenants, const char *nam
 		       vg_ledger_next_tenant(tenants->vgpus[i].ledger, &cursor, &slot))
 			if (!slot.guest && !is_among(tenants, i, &slot) &&
 			    !vg_process_is_dead((pid_t)slot.owner.pid, slot.owner.start_time))
-				return vg_fail(VG_STATE, 0, function,
-					       "process %u (%s) has entered vGPU %s meanwhile: try again",
+				return vg_fail(VG_STATE, 0, "process %u (%s) has entered vGPU %s meanwhile: try again",
 					       slot.owner.pid, slot.command, name);
 	}
 	return VG_OK;
 }
 
-enum vg_status tenants_stop(const struct tree *tree, const char *whole, const char *function, struct tenants *tenants)
+enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct tenants *tenants)
 {
 	uint64_t end = vg_clock_monotonic_ns() + WAIT_NS;
 	const struct tenant *busy;
@@ -107,21 +106,21 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, const ch
 	if (!tenants->count)
 		return VG_OK;
 	for (;;) {
-		enum vg_status status = stop(tree, end, function);
+		enum vg_status status = stop(tree, end);
 		tenants_free(tenants);
 		if (status == VG_OK)
-			status = tenants_find(tree, function, tenants);
+			status = tenants_find(tree, tenants);
 		if (status == VG_OK)
-			status = tenants_refuse_shares(tenants, function);
+			status = tenants_refuse_shares(tenants);
 		if (status == VG_OK)
-			status = tenants_refuse_suspended(tenants, function);
+			status = tenants_refuse_suspended(tenants);
 		if (status)
 			return status;
 		busy = lift_all(tenants);
 		if (!busy)
-			return whole ? check_whole(tenants, whole, function) : VG_OK;
+			return whole ? check_whole(tenants, whole) : VG_OK;
 		if (vg_clock_monotonic_ns() > end)
-			return vg_fail(VG_NOT_READY, 0, function, // who takes all back puts them back, too
+			return vg_fail(VG_NOT_READY, 0, // who takes all back puts them back, too
 				       "process %d (%s) was in the midst of an allocation whenever it was stopped",
 				       (int)busy->pid, busy->slot.command);
 		tenants_put_back(tenants);

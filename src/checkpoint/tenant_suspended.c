@@ -13,8 +13,8 @@
 static bool is_away(const struct pager_slot *slot)
 {
 	uint32_t state = READ(slot->state);
-	bool is_moving = state == PAGER_PREPARING || state == PAGER_CLOSING || state == PAGER_LEAVING ||
-			 state == PAGER_COMING;
+	bool is_moving =
+		state == PAGER_PREPARING || state == PAGER_CLOSING || state == PAGER_LEAVING || state == PAGER_COMING;
 
 	return state != PAGER_PARKED && (READ(slot->host) || state == PAGER_OUT || is_moving);
 }
@@ -29,7 +29,7 @@ static void name_target(const struct tenants *tenants, const struct tenant *tena
 		snprintf(buffer, capacity, "--pid %d", (int)tenant->pid);
 }
 
-enum vg_status tenants_refuse_deep(const struct tenants *tenants, const char *function)
+enum vg_status tenants_refuse_deep(const struct tenants *tenants)
 {
 	char how[2 * VG_LEDGER_NAME];
 
@@ -39,7 +39,7 @@ enum vg_status tenants_refuse_deep(const struct tenants *tenants, const char *fu
 		if (!(READ(vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot].park) & PAGER_PARK_DEEP))
 			continue;
 		name_target(tenants, tenant, how, sizeof how);
-		return refuse(REFUSE_SUSPENDED, 0, function,
+		return refuse(REFUSE_SUSPENDED, 0,
 			      "process %d (%s) of vGPU %s is suspended with --deep, and is not on the GPU: resume it "
 			      "first (virgate resume%s %s)",
 			      (int)tenant->pid, tenant->slot.command, vgpu->name, vg_hint_own_sim(), how);
@@ -47,7 +47,7 @@ enum vg_status tenants_refuse_deep(const struct tenants *tenants, const char *fu
 	return VG_OK;
 }
 
-enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const char *function)
+enum vg_status tenants_refuse_suspended(const struct tenants *tenants)
 {
 	char how[2 * VG_LEDGER_NAME];
 
@@ -57,7 +57,7 @@ enum vg_status tenants_refuse_suspended(const struct tenants *tenants, const cha
 		if (!vgpu->evictable || !is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot]))
 			continue;
 		name_target(tenants, tenant, how, sizeof how);
-		return refuse(REFUSE_SUSPENDED, 0, function,
+		return refuse(REFUSE_SUSPENDED, 0,
 			      "process %d (%s) of vGPU %s is suspended, and its GPU memory is in the host or moves: "
 			      "resume it first (virgate resume%s %s)",
 			      (int)tenant->pid, tenant->slot.command, vgpu->name, vg_hint_own_sim(), how);

@@ -53,23 +53,21 @@ static bool has_vgpu(const struct tenants *tenants, const char *name)
 	return false;
 }
 
-static enum vg_status check_choice(const struct tenants *tenants, const struct tenant_way *way, const char *function)
+static enum vg_status check_choice(const struct tenants *tenants, const struct tenant_way *way)
 {
 	for (size_t i = 0; i < way->vgpu_count; i++) {
 		const char *old = way->vgpus[i].old_name;
 		if (!way->vgpus[i].new_name)
-			return vg_fail(VG_INVALID, 0, function, "the vGPU to restore into has no name");
+			return vg_fail(VG_INVALID, 0, "the vGPU to restore into has no name");
 		if (!old && (tenants->vgpu_count != 1 || way->vgpu_count != 1))
-			return vg_fail(VG_INVALID, 0, function,
-				       "the image has %zu vGPUs: name a replacement for each (OLD=%s)",
+			return vg_fail(VG_INVALID, 0, "the image has %zu vGPUs: name a replacement for each (OLD=%s)",
 				       tenants->vgpu_count, way->vgpus[i].new_name);
 		if (old && !has_vgpu(tenants, old))
-			return vg_fail(VG_INVALID, 0, function, "the image is not of a vGPU %s, but of %s", old,
+			return vg_fail(VG_INVALID, 0, "the image is not of a vGPU %s, but of %s", old,
 				       tenants->vgpus[0].name);
 		for (size_t k = 0; old && k < i; k++)
 			if (strcmp(way->vgpus[k].old_name, old) == 0)
-				return vg_fail(VG_INVALID, 0, function,
-					       "vGPU %s and vGPU %s are both named to replace %s",
+				return vg_fail(VG_INVALID, 0, "vGPU %s and vGPU %s are both named to replace %s",
 					       way->vgpus[k].new_name, way->vgpus[i].new_name, old);
 	}
 	return VG_OK;
@@ -125,7 +123,7 @@ void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
 	for (size_t i = 0; i < tenants->vgpu_count; i++) {
 		struct vg_node *node = NULL;
 		if (open_node(&tenants->vgpus[i], &node) == VG_OK)
-			(void)vg_node_order(node, __func__,
+			(void)vg_node_order(node,
 					    json_pack("{s:s, s:s, s:I}", "op", "exempt", "name", tenants->vgpus[i].name,
 						      "milliseconds", (json_int_t)milliseconds));
 		vg_node_close(node);
@@ -135,8 +133,7 @@ void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
 
 // ---- those that are there ------------------------------------------------------------------------------
 
-static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu,
-			      const char *function)
+static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu)
 {
 	char memory[32], swap[32], fixed[32], share[128] = "", sim[VG_HINT_SIM];
 
@@ -147,22 +144,23 @@ static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_no
 	if (vgpu->evictable)
 		snprintf(share + strlen(share), sizeof share - strlen(share), " --evictable --swap %s --fixed %s",
 			 tenant_memory_text(vgpu->swap, swap), tenant_memory_text(vgpu->fixed, fixed));
-	return vg_fail(VG_NOT_FOUND, 0, function,
+	return vg_fail(VG_NOT_FOUND, 0,
 		       "the processes ran inside vGPU %s, which does not exist now: name another one (--vgpu), or "
 		       "create it with virgate create%s %s --memory %s%s --device %s",
 		       vgpu->name, vg_hint_sim(node->simulate, sim), vgpu->name,
 		       tenant_memory_text(vgpu->memory, memory), share, gpu);
 }
 
-static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply, const char *function)
+static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply)
 {
 	const char *path = json_string_value(json_object_get(reply, "ledger"));
 
 	if (!path || snprintf(vgpu->path, sizeof vgpu->path, "%s", path) >= (int)sizeof vgpu->path)
-		return vg_fail(VG_PROTOCOL, 0, function,
-			       "the daemon's reply lacks the ledger of vGPU %s: if the daemon has another version, end it "
-			       "(virgate shutdown%s)",
-			       vgpu->name, vg_hint_own_sim());
+		return vg_fail(
+			VG_PROTOCOL, 0,
+			"the daemon's reply lacks the ledger of vGPU %s: if the daemon has another version, end it "
+			"(virgate shutdown%s)",
+			vgpu->name, vg_hint_own_sim());
 	return VG_OK;
 }
 
@@ -181,12 +179,12 @@ static bool is_alike(const struct tenant_vgpu *vgpu, const json_t *found)
 	       json_integer_value(json_object_get(found, "fixed")) == (json_int_t)vgpu->fixed;
 }
 
-static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *found, const char *function)
+static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *found)
 {
 	char text[2][VG_SIZE_TEXT];
 	uint64_t memory = (uint64_t)json_integer_value(json_object_get(found, "memory"));
 
-	return vg_fail(VG_EXISTS, 0, function,
+	return vg_fail(VG_EXISTS, 0,
 		       "the vGPU %s that exists now is not the one that the processes ran inside: it has %s%s, and "
 		       "theirs was of one run, with %s; name the vGPU to restore into (--vgpu)",
 		       vgpu->name, vg_size_format(memory, text[0]),
@@ -195,19 +193,18 @@ static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *f
 }
 
 // Holds one that would go with its last process otherwise.
-static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant_way *way, const json_t *found,
-				   const char *function)
+static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant_way *way, const json_t *found)
 {
 	json_t *reply;
 
 	if (!json_is_true(json_object_get(found, "ephemeral"))) {
-		enum vg_status status = vg_visible_check(way->node, function, vgpu->name);
-		return status ? status : read_path(vgpu, found, function);
+		enum vg_status status = vg_visible_check(way->node, vgpu->name);
+		return status ? status : read_path(vgpu, found);
 	}
-	enum vg_status status = vg_enter_request(way->node, function, vgpu->name, NULL, &reply);
+	enum vg_status status = vg_enter_request(way->node, vgpu->name, NULL, &reply);
 	if (status)
 		return status;
-	status = read_path(vgpu, reply, function);
+	status = read_path(vgpu, reply);
 	json_decref(reply);
 	return status;
 }
@@ -215,8 +212,7 @@ static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant
 // ---- those that are made -------------------------------------------------------------------------------
 
 // As root another user's: the programs are that user's, and open the page.
-static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *gpu,
-				 const char *function)
+static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *gpu)
 {
 	struct vg_vgpu_options options = {.size = sizeof options,
 					  .name = vgpu->name,
@@ -234,7 +230,7 @@ static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_w
 	json_t *reply;
 
 	if (vgpu->group != (gid_t)-1 && !group)
-		return vg_fail(VG_NOT_FOUND, 0, function,
+		return vg_fail(VG_NOT_FOUND, 0,
 			       "vGPU %s was for the members of group %u, which does not exist here: name another vGPU "
 			       "(--vgpu)",
 			       vgpu->name, (unsigned)vgpu->group);
@@ -243,14 +239,14 @@ static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_w
 	snprintf(owner, sizeof owner, "%u", (unsigned)vgpu->owner);
 	if (geteuid() == 0 && vgpu->owner != (uid_t)-1 && vgpu->owner != 0)
 		options.owner = owner;
-	enum vg_status status = vg_enter_request(way->node, function, NULL, &options, &reply);
+	enum vg_status status = vg_enter_request(way->node, NULL, &options, &reply);
 	if (status) {
 		vg_error_keep(&kept);
-		return vg_fail(status, kept.error.code, function,
-			       "vGPU %s, which went with its run, cannot be made again: %s", vgpu->name, kept.text);
+		return vg_fail(status, kept.error.code, "vGPU %s, which went with its run, cannot be made again: %s",
+			       vgpu->name, kept.text);
 	}
 	vgpu->made = true;
-	status = read_path(vgpu, reply, function);
+	status = read_path(vgpu, reply);
 	json_decref(reply);
 	return status;
 }
@@ -275,26 +271,26 @@ void tenants_undo(struct tenants *tenants)
 // ---- all of them ---------------------------------------------------------------------------------------
 
 // `chosen`: by the user, who may go into anybody's.
-static enum vg_status check_owner(const struct tenant_vgpu *vgpu, bool chosen, const char *function)
+static enum vg_status check_owner(const struct tenant_vgpu *vgpu, bool chosen)
 {
 	struct stat info;
 
 	if (chosen || vgpu->owner == (uid_t)-1 || stat(vgpu->path, &info) < 0 || info.st_uid == vgpu->owner)
 		return VG_OK;
-	return vg_fail(VG_EXISTS, 0, function,
+	return vg_fail(VG_EXISTS, 0,
 		       "the vGPU %s that exists now belongs to user %u, and the one that the processes ran inside "
 		       "belonged to user %u: name the vGPU to restore into (--vgpu)",
 		       vgpu->name, (unsigned)info.st_uid, (unsigned)vgpu->owner);
 }
 
-static enum vg_status open_page(struct tenant_vgpu *vgpu, const char *gpu, const char *function)
+static enum vg_status open_page(struct tenant_vgpu *vgpu, const char *gpu)
 {
 	char here[VG_SYSTEM_UUID_TEXT];
 	uint8_t uuid[16];
 
 	int r = vg_ledger_open_copy(vgpu->path, &vgpu->ledger);
 	if (r || strcmp(vg_ledger_name(vgpu->ledger), vgpu->name) != 0)
-		return vg_fail(VG_STATE, r < 0 ? -r : 0, function,
+		return vg_fail(VG_STATE, r < 0 ? -r : 0,
 			       "the page of vGPU %s, %s, which the processes will map, cannot be used: %s", vgpu->name,
 			       vgpu->path,
 			       r == -EPROTO ? "it is not one of this version of Virgate"
@@ -303,56 +299,53 @@ static enum vg_status open_page(struct tenant_vgpu *vgpu, const char *gpu, const
 	vg_ledger_uuid(vgpu->ledger, uuid);
 	vg_system_uuid_format(uuid, here);
 	if (strcasecmp(here, gpu) != 0)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "vGPU %s is on %s, and the image is for %s: map the one to the other (--gpu-map), or "
 			       "name another vGPU (--vgpu)",
 			       vgpu->name, here, gpu);
 	if (vg_ledger_flags(vgpu->ledger) & VG_LEDGER_REMOVED)
-		return vg_fail(VG_STATE, 0, function, "vGPU %s is being removed", vgpu->name);
+		return vg_fail(VG_STATE, 0, "vGPU %s is being removed", vgpu->name);
 	return VG_OK;
 }
 
-static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *function)
+static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_way *way)
 {
 	const char *chosen = chosen_for(vgpu, way), *gpu = gpu_of(vgpu, way);
 	json_t *reply;
 
 	if (chosen && snprintf(vgpu->name, sizeof vgpu->name, "%s", chosen) >= (int)sizeof vgpu->name)
-		return vg_fail(VG_INVALID, 0, function, "\"%.80s\" is too long for a vGPU's name", chosen);
-	enum vg_status status = vg_check_name(function, vgpu->name);
+		return vg_fail(VG_INVALID, 0, "\"%.80s\" is too long for a vGPU's name", chosen);
+	enum vg_status status = vg_check_name(vgpu->name);
 	if (status)
 		return status;
 	// The daemon may have to make the page anew, after a reboot.
-	status = vg_node_request(way->node, function,
-				 json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
+	status = vg_node_request(way->node, json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
 	if (status == VG_NOT_FOUND && !chosen)
-		status = vgpu->ephemeral ? make_again(vgpu, way, gpu, function) : missing(vgpu, way->node, gpu, function);
+		status = vgpu->ephemeral ? make_again(vgpu, way, gpu) : missing(vgpu, way->node, gpu);
 	else if (status == VG_OK) {
 		const json_t *found = json_object_get(reply, "vgpu");
-		status = chosen || !vgpu->ephemeral || is_alike(vgpu, found)
-				 ? use_existing(vgpu, way, found, function)
-				 : is_another(vgpu, found, function);
+		status = chosen || !vgpu->ephemeral || is_alike(vgpu, found) ? use_existing(vgpu, way, found)
+									     : is_another(vgpu, found);
 		json_decref(reply);
 		if (status == VG_NOT_FOUND && !chosen && vgpu->ephemeral) // it has gone meanwhile
-			status = make_again(vgpu, way, gpu, function);
+			status = make_again(vgpu, way, gpu);
 	}
 	if (status == VG_OK)
-		status = check_owner(vgpu, chosen, function);
-	return status ? status : open_page(vgpu, gpu, function);
+		status = check_owner(vgpu, chosen);
+	return status ? status : open_page(vgpu, gpu);
 }
 
-enum vg_status tenants_read_at(const json_t *description, const struct tenant_way *way, const char *function,
-			       struct tenants *ret_tenants)
+enum vg_status tenants_read_at(const json_t *description, const struct tenant_way *way, struct tenants *ret_tenants)
 {
 	struct tenants tenants;
 
-	enum vg_status status = tenants_read(description, function, &tenants);
+	enum vg_status status = tenants_read(description, &tenants);
 	if (status)
 		return status;
 	tenants.node = way->node;
-	status = check_choice(&tenants, way, function);
+	status = check_choice(&tenants, way);
 	for (size_t i = 0; i < tenants.vgpu_count && status == VG_OK; i++)
-		status = find_vgpu(&tenants.vgpus[i], way, function);
+		status = find_vgpu(&tenants.vgpus[i], way);
 	if (status) {
 		tenants_undo(&tenants);
 		tenants_free(&tenants);

@@ -160,7 +160,7 @@ static int break_off(pid_t pid, int reason)
 			return reason;
 	if (!WIFSTOPPED(status))
 		return exit_of(status);
-	while (tree_find(&pid, 1, __func__, &tree) == VG_OK) {
+	while (tree_find(&pid, 1, &tree) == VG_OK) {
 		tree_signal(&tree, SIGSTOP);
 		if (tree.count == before)
 			break;

@@ -7,22 +7,23 @@
 #include <errno.h>
 #include <fcntl.h>
 
-static enum vg_status check_descriptor(int fd, const char *function)
+static enum vg_status check_descriptor(int fd)
 {
 	if (fd >= 0 && fcntl(fd, F_GETFD) >= 0)
 		return VG_OK;
-	return vg_fail(VG_INVALID, EBADF, function, "%d is no open descriptor", fd);
+	return vg_fail(VG_INVALID, EBADF, "%d is no open descriptor", fd);
 }
 
 enum vg_status vg_checkpoint_send(const char *dir, int fd)
 {
-	struct frames frames = {.in = -1, .out = fd, .function = __func__};
+	VG_ENTRY();
+	struct frames frames = {.in = -1, .out = fd};
 	struct image_dir image;
 
 	CORE_NEEDED(dir);
-	enum vg_status status = check_descriptor(fd, __func__);
+	enum vg_status status = check_descriptor(fd);
 	if (status == VG_OK)
-		status = image_open(dir, __func__, &image);
+		status = image_open(dir, &image);
 	if (status)
 		return status;
 	status = stream_send(&frames, &image, false);
@@ -32,26 +33,27 @@ enum vg_status vg_checkpoint_send(const char *dir, int fd)
 
 enum vg_status vg_checkpoint_receive(int fd, const char *dir)
 {
-	struct frames frames = {.in = fd, .out = -1, .function = __func__};
+	VG_ENTRY();
+	struct frames frames = {.in = fd, .out = -1};
 	struct image_draft draft = {0};
 	struct stream_header header;
 	json_t *description = NULL;
 
 	CORE_NEEDED(dir);
-	enum vg_status status = check_descriptor(fd, __func__);
+	enum vg_status status = check_descriptor(fd);
 	if (status)
 		return status;
-	status = image_begin(dir, __func__, &draft);
+	status = image_begin(dir, &draft);
 	if (status == VG_OK)
 		status = stream_accept(&frames, &header);
 	if (status == VG_OK && header.has_packs)
-		status = vg_fail(VG_PROTOCOL, 0, __func__, "what comes in is a migration, and no image");
+		status = vg_fail(VG_PROTOCOL, 0, "what comes in is a migration, and no image");
 	if (status == VG_OK)
 		status = stream_receive(&frames, &draft, &description);
 	if (status == VG_OK)
 		status = frames_read_end(&frames);
 	if (status == VG_OK)
-		status = image_publish(&draft, description, true, __func__);
+		status = image_publish(&draft, description, true);
 	image_finish(&draft);
 	frames_finish(&frames);
 	json_decref(description);

@@ -9,8 +9,8 @@
 
 struct tree_process {
 	pid_t pid, parent;
-	size_t root; // which of the tree's it descends from
-	uint64_t start_time;	  // clock ticks since boot: a pid is this process only while this agrees
+	size_t root;		 // which of the tree's it descends from
+	uint64_t start_time;	 // clock ticks since boot: a pid is this process only while this agrees
 	struct vg_process *cuda; // NULL: it does not use CUDA
 	char command[16];
 };
@@ -26,9 +26,9 @@ struct tree {
 
 // Who descends from another one of `roots` is no root. INVALID (a thread's id: says whose), NOT_FOUND, DENIED (another
 // user's), NO_MEMORY, SYSTEM. What uses CUDA is found by tree_find_cuda().
-enum vg_status tree_find(const pid_t *roots, size_t count, const char *function, struct tree *ret_tree);
+enum vg_status tree_find(const pid_t *roots, size_t count, struct tree *ret_tree);
 // The same without those who descend from them: each is a root.
-enum vg_status tree_find_alone(const pid_t *pids, size_t count, const char *function, struct tree *ret_tree);
+enum vg_status tree_find_alone(const pid_t *pids, size_t count, struct tree *ret_tree);
 // Asks the driver. Processes without CUDA are as good as others. NO_DRIVER, UNSUPPORTED, NO_MEMORY.
 enum vg_status tree_find_cuda(struct tree *tree);
 void tree_free(struct tree *tree);
@@ -38,4 +38,4 @@ void tree_signal(const struct tree *tree, int signal);
 // Ends all of it, and waits until it is gone.
 void tree_end(const struct tree *tree);
 // STATE: a process has come or gone meanwhile.
-enum vg_status tree_unchanged(const struct tree *tree, const char *function);
+enum vg_status tree_unchanged(const struct tree *tree);

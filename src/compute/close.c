@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 // Of one unit's work, or of all units'; under the lock. Once the context has failed nothing is lost by an end.
-static enum vg_status busy(const struct vg_compute *compute, const struct vg_compute_unit *alone, const char *instead,
-			   const char *function)
+static enum vg_status busy(const struct vg_compute *compute, const struct vg_compute_unit *alone, const char *instead)
 {
 	const struct vg_compute_unit *first = NULL;
 	unsigned queued = 0, running = 0, others = 0;
@@ -29,7 +28,7 @@ static enum vg_status busy(const struct vg_compute *compute, const struct vg_com
 		snprintf(more, sizeof more, " and %u other%s", others, others > 1 ? "s" : "");
 	else if (first->paused)
 		snprintf(more, sizeof more, ", which is paused");
-	return vg_fail(VG_BUSY, 0, function,
+	return vg_fail(VG_BUSY, 0,
 		       "there is work in \"%s\"%s: %u queued, %u running; synchronize or cancel it first, or use %s(), "
 		       "which cancels it",
 		       first->name, more, queued, running, instead);
@@ -48,15 +47,14 @@ static unsigned shut(struct vg_compute_unit *unit)
 	return left;
 }
 
-enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead,
-			    const char *function)
+enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead)
 {
 	enum vg_status status = VG_OK;
 	unsigned left = 0;
 
 	pthread_mutex_lock(&compute->lock);
 	if (instead)
-		status = busy(compute, alone, instead, function);
+		status = busy(compute, alone, instead);
 	for (struct vg_compute_unit *unit = compute->units; unit && status == VG_OK; unit = unit->next)
 		if (!alone || unit == alone)
 			left += shut(unit);
@@ -89,9 +87,9 @@ void compute_unit_wait_gone(struct vg_compute_unit *unit)
 		compute_wait(&unit->telling, left, UINT64_MAX);
 }
 
-static enum vg_status end(struct vg_compute_unit *unit, const char *instead, const char *function)
+static enum vg_status end(struct vg_compute_unit *unit, const char *instead)
 {
-	enum vg_status status = compute_shut(unit->compute, unit, instead, function);
+	enum vg_status status = compute_shut(unit->compute, unit, instead);
 
 	if (status == VG_OK)
 		compute_unit_wait_gone(unit);
@@ -100,23 +98,26 @@ static enum vg_status end(struct vg_compute_unit *unit, const char *instead, con
 
 enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	enum vg_status status = compute_usable(__func__);
-	return status ? status : end(unit, "vg_compute_unit_end", __func__);
+	enum vg_status status = compute_usable();
+	return status ? status : end(unit, "vg_compute_unit_end");
 }
 
 enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	enum vg_status status = compute_usable(__func__);
-	return status ? status : end(unit, NULL, __func__);
+	enum vg_status status = compute_usable();
+	return status ? status : end(unit, NULL);
 }
 
 void vg_compute_unit_destroy(struct vg_compute_unit *unit)
 {
+	VG_ENTRY();
 	if (!unit)
 		return;
 	if (!core_forked)
-		(void)end(unit, NULL, __func__);
+		(void)end(unit, NULL);
 	core_object_release(&unit->object);
 }

@@ -11,10 +11,10 @@
 
 enum { DEFAULT_UNITS = 16, DEFAULT_MS = 100 };
 
-enum vg_status compute_usable(const char *function)
+enum vg_status compute_usable(void)
 {
 	if (__builtin_expect(core_forked, 0))
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "the process was forked after the driver had been loaded: exec a program that has its "
 			       "own scheduler");
 	return VG_OK;
@@ -49,35 +49,32 @@ void compute_unlock(struct vg_compute *compute)
 	}
 }
 
-enum vg_status compute_open_for_work(const struct vg_compute_unit *unit, const char *function)
+enum vg_status compute_open_for_work(const struct vg_compute_unit *unit)
 {
 	const struct vg_compute *compute = unit->compute;
 
 	if (unit->closing)
-		return vg_fail(VG_CLOSED, 0, function, "the unit \"%s\" has been closed", unit->name);
+		return vg_fail(VG_CLOSED, 0, "the unit \"%s\" has been closed", unit->name);
 	if (compute->failure)
-		return vg_fail(VG_DRIVER, compute->failure, function, "%s", compute->failure_text);
+		return vg_fail(VG_DRIVER, compute->failure, "%s", compute->failure_text);
 	return VG_OK;
 }
 
 // ---- beginning --------------------------------------------------------------------------------------
 
-static enum vg_status check_options(struct vg_compute_options *o, const char *function)
+static enum vg_status check_options(struct vg_compute_options *o)
 {
 	if ((unsigned)o->policy > VG_COMPUTE_WEIGHTED_FAIR)
-		return vg_fail(VG_INVALID, 0, function, "policy %d: there are 0 to %d", (int)o->policy,
-			       VG_COMPUTE_WEIGHTED_FAIR);
+		return vg_fail(VG_INVALID, 0, "policy %d: there are 0 to %d", (int)o->policy, VG_COMPUTE_WEIGHTED_FAIR);
 	if ((unsigned)o->placement > VG_PLACEMENT_GROUPS)
-		return vg_fail(VG_INVALID, 0, function, "placement %d: there are 0 to %d", (int)o->placement,
+		return vg_fail(VG_INVALID, 0, "placement %d: there are 0 to %d", (int)o->placement,
 			       VG_PLACEMENT_GROUPS);
 	if (!(o->group_tolerance >= 0 && o->group_tolerance <= 1))
-		return vg_fail(VG_INVALID, 0, function, "group_tolerance is %g: 0 to 1 are possible",
-			       o->group_tolerance);
+		return vg_fail(VG_INVALID, 0, "group_tolerance is %g: 0 to 1 are possible", o->group_tolerance);
 	if (o->max_units > COMPUTE_MOST)
-		return vg_fail(VG_LIMIT, 0, function, "max_units is %u: up to %d are possible", o->max_units,
-			       COMPUTE_MOST);
+		return vg_fail(VG_LIMIT, 0, "max_units is %u: up to %d are possible", o->max_units, COMPUTE_MOST);
 	if (o->time_slice_ms > COMPUTE_LONGEST_MS || o->monitoring_interval_ms > COMPUTE_LONGEST_MS)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "a time slice of %u ms and an interval of %u ms: up to %d ms are possible",
 			       o->time_slice_ms, o->monitoring_interval_ms, COMPUTE_LONGEST_MS);
 	return VG_OK;
@@ -116,7 +113,7 @@ static void free_compute(struct core_object *object)
 static const struct core_class compute_class = {"compute scheduler", NULL, free_compute};
 
 // Signals are the program's threads' to take.
-static enum vg_status start_thread(struct vg_compute *compute, const char *function)
+static enum vg_status start_thread(struct vg_compute *compute)
 {
 	sigset_t all, before;
 
@@ -125,42 +122,42 @@ static enum vg_status start_thread(struct vg_compute *compute, const char *funct
 	int error = pthread_create(&compute->thread, NULL, compute_thread, compute);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
-		return vg_fail(VG_SYSTEM, error, function, "no thread for the scheduler: %s", strerror(error));
+		return vg_fail(VG_SYSTEM, error, "no thread for the scheduler: %s", strerror(error));
 	compute->started = true;
 	return VG_OK;
 }
 
-static enum vg_status fill(struct vg_compute *compute, struct vg_device *device, const char *function)
+static enum vg_status fill(struct vg_compute *compute, struct vg_device *device)
 {
 	unsigned architecture = (unsigned)(device->compute_major * 10 + device->compute_minor);
 
 	enum vg_status status = vg_context_primary(device, &compute->context);
 	if (status == VG_OK)
-		status = compute_registry_create(architecture, function, &compute->registry);
+		status = compute_registry_create(architecture, &compute->registry);
 	if (status == VG_OK)
-		status = compute_lanes_create(compute, function);
+		status = compute_lanes_create(compute);
 	if (status == VG_OK)
-		status = start_thread(compute, function);
+		status = start_thread(compute);
 	return status;
 }
 
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
-			      const char *function, struct vg_compute **ret_compute)
+			      struct vg_compute **ret_compute)
 {
 	struct vg_compute_options o;
 
-	enum vg_status status = compute_usable(function);
+	enum vg_status status = compute_usable();
 	if (status == VG_OK && (!device || !ret_compute))
-		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", device ? "ret_compute" : "device");
+		status = vg_fail(VG_INVALID, 0, "%s is NULL", device ? "ret_compute" : "device");
 	if (status == VG_OK)
-		status = vg_options_copy(&o, sizeof o, options, function);
+		status = vg_options_copy(&o, sizeof o, options);
 	if (status == VG_OK)
-		status = check_options(&o, function);
+		status = check_options(&o);
 	if (status)
 		return status;
 	struct vg_compute *compute = calloc(1, sizeof *compute);
 	if (!compute)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a scheduler");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a scheduler");
 	core_object_init(&compute->object, &compute_class);
 	pthread_mutex_init(&compute->lock, NULL);
 	pthread_cond_init(&compute->handed, NULL);
@@ -168,7 +165,7 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 	compute->direct = direct;
 	take_options(compute, &o);
 	compute_samples_start(&compute->samples);
-	status = fill(compute, device, function);
+	status = fill(compute, device);
 	if (status) {
 		compute_lanes_destroy(compute);
 		core_object_release(&compute->object);
@@ -181,7 +178,8 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
 				 struct vg_compute **ret_compute)
 {
-	return compute_create(device, options, false, __func__, ret_compute);
+	VG_ENTRY();
+	return compute_create(device, options, false, ret_compute);
 }
 
 // ---- end --------------------------------------------------------------------------------------------
@@ -220,12 +218,12 @@ void compute_finish(struct vg_compute *compute)
 	end_thread(compute);
 }
 
-static enum vg_status end(struct vg_compute *compute, const char *instead, const char *function)
+static enum vg_status end(struct vg_compute *compute, const char *instead)
 {
-	enum vg_status status = compute_usable(function);
+	enum vg_status status = compute_usable();
 
 	if (status == VG_OK)
-		status = compute_shut(compute, NULL, instead, function);
+		status = compute_shut(compute, NULL, instead);
 	if (status == VG_OK)
 		compute_finish(compute);
 	return status;
@@ -233,24 +231,27 @@ static enum vg_status end(struct vg_compute *compute, const char *instead, const
 
 enum vg_status vg_compute_close(struct vg_compute *compute)
 {
+	VG_ENTRY();
 	CORE_NEEDED(compute);
-	return end(compute, "vg_compute_end", __func__);
+	return end(compute, "vg_compute_end");
 }
 
 enum vg_status vg_compute_end(struct vg_compute *compute)
 {
+	VG_ENTRY();
 	CORE_NEEDED(compute);
-	return end(compute, NULL, __func__);
+	return end(compute, NULL);
 }
 
 void vg_compute_destroy(struct vg_compute *compute)
 {
+	VG_ENTRY();
 	if (!compute)
 		return;
 	struct vg_kept_error kept;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		(void)end(compute, NULL, __func__);
+		(void)end(compute, NULL);
 	vg_error_restore(&kept);
 	core_object_release(&compute->object);
 }

@@ -12,9 +12,10 @@ static void add_unit(struct vg_compute_info *info, const struct vg_compute_unit 
 
 enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_info *ret_info)
 {
+	VG_ENTRY();
 	CORE_USABLE(compute, "compute");
 	CORE_NEEDED(ret_info);
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	pthread_mutex_lock(&compute->lock);
@@ -51,12 +52,13 @@ enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_inf
 
 enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned milliseconds)
 {
+	VG_ENTRY();
 	CORE_USABLE(compute, "compute");
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	if (!milliseconds || milliseconds > COMPUTE_LONGEST_MS)
-		return vg_fail(VG_INVALID, 0, __func__, "a time slice of %u ms: 1 to %d are possible", milliseconds,
+		return vg_fail(VG_INVALID, 0, "a time slice of %u ms: 1 to %d are possible", milliseconds,
 			       COMPUTE_LONGEST_MS);
 	pthread_mutex_lock(&compute->lock);
 	compute->slice_ms = milliseconds;
@@ -66,13 +68,13 @@ enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned mi
 
 enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute_policy policy)
 {
+	VG_ENTRY();
 	CORE_USABLE(compute, "compute");
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	if ((unsigned)policy > VG_COMPUTE_WEIGHTED_FAIR)
-		return vg_fail(VG_INVALID, 0, __func__, "policy %d: there are 0 to %d", (int)policy,
-			       VG_COMPUTE_WEIGHTED_FAIR);
+		return vg_fail(VG_INVALID, 0, "policy %d: there are 0 to %d", (int)policy, VG_COMPUTE_WEIGHTED_FAIR);
 	pthread_mutex_lock(&compute->lock);
 	compute->policy = policy;
 	// What another policy gave out is nobody's debt.

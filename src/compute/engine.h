@@ -215,12 +215,12 @@ static inline bool compute_has_ended(const struct vg_execution *execution)
 }
 
 // ---- compute.c
-enum vg_status compute_usable(const char *function); // STATE in a forked child
+enum vg_status compute_usable(void); // STATE in a forked child
 // Gives the lock back, then drops what has ended meanwhile: callbacks run here, and who closes a unit waits for those
 // of its work.
 void compute_unlock(struct vg_compute *compute);
 // Under the lock: CLOSED or DRIVER where nothing may be submitted.
-enum vg_status compute_open_for_work(const struct vg_compute_unit *unit, const char *function);
+enum vg_status compute_open_for_work(const struct vg_compute_unit *unit);
 // The thread looks at the queues; from a nap only if asked to: work is on its way to the GPU then.
 void compute_ring(struct vg_compute *compute, bool also_napping);
 

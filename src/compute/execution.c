@@ -134,24 +134,24 @@ uint64_t vg_execution_id(const struct vg_execution *execution)
 
 static enum vg_status end_of(const struct vg_execution *execution)
 {
-	const char *function = "vg_execution_wait";
 
 	switch (atomic_load(&execution->state)) {
 	case VG_EXECUTION_COMPLETED:
 		return VG_OK;
 	case VG_EXECUTION_CANCELLED:
-		return vg_fail(VG_STATE, 0, function, "execution %llu (\"%s\") was cancelled, %u launches in",
+		return vg_fail(VG_STATE, 0, "execution %llu (\"%s\") was cancelled, %u launches in",
 			       (unsigned long long)execution->id, execution->name, atomic_load(&execution->launched));
 	default:
-		return vg_fail(execution->failure, execution->failure_code, function, "%s",
+		return vg_fail(execution->failure, execution->failure_code, "%s",
 			       execution->failure_text ? execution->failure_text : "the work failed");
 	}
 }
 
 enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_seconds)
 {
+	VG_ENTRY();
 	CORE_NEEDED(execution);
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	if (compute_has_ended(execution))
@@ -167,7 +167,7 @@ enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_
 	atomic_fetch_sub(&execution->waiters, 1);
 	atomic_fetch_sub(&compute->waiters, 1);
 	if (state < VG_EXECUTION_COMPLETED)
-		return vg_fail(VG_NOT_READY, 0, __func__, "execution %llu (\"%s\") is %s after %g s",
+		return vg_fail(VG_NOT_READY, 0, "execution %llu (\"%s\") is %s after %g s",
 			       (unsigned long long)execution->id, execution->name,
 			       state == VG_EXECUTION_QUEUED ? "queued" : "running", timeout_seconds);
 	return end_of(execution);
@@ -175,15 +175,16 @@ enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_
 
 enum vg_status vg_execution_cancel(struct vg_execution *execution)
 {
+	VG_ENTRY();
 	CORE_NEEDED(execution);
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	struct vg_compute *compute = execution->origin->compute;
 	pthread_mutex_lock(&compute->lock);
 	if (compute_has_ended(execution))
-		status = vg_fail(VG_STATE, 0, __func__, "execution %llu (\"%s\") has ended",
-				 (unsigned long long)execution->id, execution->name);
+		status = vg_fail(VG_STATE, 0, "execution %llu (\"%s\") has ended", (unsigned long long)execution->id,
+				 execution->name);
 	else if (atomic_load(&execution->state) == VG_EXECUTION_QUEUED)
 		compute_execution_end(execution, VG_EXECUTION_CANCELLED);
 	else
@@ -195,9 +196,10 @@ enum vg_status vg_execution_cancel(struct vg_execution *execution)
 
 enum vg_status vg_execution_info(struct vg_execution *execution, struct vg_execution_info *ret_info)
 {
+	VG_ENTRY();
 	CORE_NEEDED(execution);
 	CORE_NEEDED(ret_info);
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	struct vg_compute *compute = execution->origin->compute;

@@ -41,15 +41,14 @@ static void describe(void)
 static void set_error(CUresult result)
 {
 	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // which is this context's matter
-		core_driver_failed(result, "vg_execution_wait", "the GPU's work", "%s", "");
+		core_driver_failed(result, "the GPU's work", "%s", "");
 		return;
 	}
 	pthread_mutex_lock(&lock);
 	if (noted != result)
 		describe();
 	noted = result;
-	core_driver_failed(result, "vg_execution_wait", "an error has ended all GPU work of the process, on every device",
-			   "%s", text);
+	core_driver_failed(result, "an error has ended all GPU work of the process, on every device", "%s", text);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -37,7 +37,7 @@ void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane)
 	destroy(lane);
 }
 
-enum vg_status compute_lanes_create(struct vg_compute *compute, const char *function)
+enum vg_status compute_lanes_create(struct vg_compute *compute)
 {
 	struct vg_sm_resource *all;
 
@@ -48,7 +48,7 @@ enum vg_status compute_lanes_create(struct vg_compute *compute, const char *func
 	struct compute_lane *whole = compute_lane_new(compute, compute->context, compute->sms);
 	vg_sm_resource_destroy(all);
 	if (!whole)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a scheduler");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a scheduler");
 	whole->end = whole->sms; // more than there can be groups
 	whole->rest = true;
 	return VG_OK;

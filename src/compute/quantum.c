@@ -115,9 +115,7 @@ static enum vg_status prepare(struct compute_quantum *quantum, const struct vg_e
 	CUresult r = track->spare ? CUDA_SUCCESS : compute_mark_take(quantum->unit->compute, &track->spare);
 	if (r == CUDA_SUCCESS)
 		r = join(quantum, slot);
-	return r ? core_driver_failed(r, "vg_compute_unit_execute", "cuEventCreate", "before kernel \"%s\"",
-				      execution->name)
-		 : VG_OK;
+	return r ? core_driver_failed(r, "cuEventCreate", "before kernel \"%s\"", execution->name) : VG_OK;
 }
 
 // What is told before its quantum ends will not know how long that was.
@@ -239,16 +237,15 @@ static bool refused(struct compute_quantum *quantum, struct vg_execution *execut
 static enum vg_status launch_one(struct vg_execution *execution, struct compute_slot *slot, bool *ret_more)
 {
 	if (!execution->entry)
-		return execution->job.step(execution->job.user, slot->stream, ret_more, execution->name);
+		return execution->job.step(execution->job.user, slot->stream, ret_more);
 	CUlaunchConfig native = execution->native;
 	native.hStream = slot->stream->handle;
 	native.attrs = execution->attributes;
 	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)execution->entry->kernel->handle,
 						   execution->values, NULL);
-	return r ? core_driver_failed(r, "vg_compute_unit_execute", "cuLaunchKernelEx",
-				      "kernel \"%s\", grid %u x %u x %u, block %u x %u x %u", execution->name,
-				      native.gridDimX, native.gridDimY, native.gridDimZ, native.blockDimX,
-				      native.blockDimY, native.blockDimZ)
+	return r ? core_driver_failed(r, "cuLaunchKernelEx", "kernel \"%s\", grid %u x %u x %u, block %u x %u x %u",
+				      execution->name, native.gridDimX, native.gridDimY, native.gridDimZ,
+				      native.blockDimX, native.blockDimY, native.blockDimZ)
 		 : VG_OK;
 }
 

@@ -89,7 +89,7 @@ bool compute_feed(struct vg_compute *compute, struct compute_lane *lane);
 void compute_feed_close(struct vg_compute *compute);
 
 // ---- lane.c
-enum vg_status compute_lanes_create(struct vg_compute *compute, const char *function);
+enum vg_status compute_lanes_create(struct vg_compute *compute);
 void compute_lanes_destroy(struct vg_compute *compute);
 void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane); // empty
 // At the end of the list. NULL: no memory. Holds the context.

@@ -28,7 +28,7 @@ void compute_entry_release(struct compute_entry *entry)
 	free(entry);
 }
 
-static enum vg_status add_builtin(struct compute_registry *registry, const char *function)
+static enum vg_status add_builtin(struct compute_registry *registry)
 {
 	static const struct vg_object_code_options options = {.size = sizeof options, .name = "virgate builtin"};
 	struct vg_object_code *code;
@@ -37,20 +37,19 @@ static enum vg_status add_builtin(struct compute_registry *registry, const char 
 		vg_object_code_create(VG_CODE_FATBIN, builtin_fatbin, sizeof builtin_fatbin - 1, &options, &code);
 	if (status)
 		return status;
-	status = compute_registry_add(registry, code, function);
+	status = compute_registry_add(registry, code);
 	vg_object_code_destroy(code);
 	return status;
 }
 
-enum vg_status compute_registry_create(unsigned architecture, const char *function,
-				       struct compute_registry **ret_registry)
+enum vg_status compute_registry_create(unsigned architecture, struct compute_registry **ret_registry)
 {
 	struct compute_registry *registry = calloc(1, sizeof *registry);
 
 	if (!registry)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a table of kernels");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a table of kernels");
 	registry->architecture = architecture;
-	enum vg_status status = add_builtin(registry, function);
+	enum vg_status status = add_builtin(registry);
 	if (status)
 		compute_registry_destroy(registry);
 	else
@@ -89,22 +88,21 @@ static size_t place(const struct compute_registry *registry, const char *name, b
 	return low;
 }
 
-static enum vg_status insert_locked(struct compute_registry *registry, struct compute_entry **entries, size_t count,
-				    const char *function)
+static enum vg_status insert_locked(struct compute_registry *registry, struct compute_entry **entries, size_t count)
 {
 	bool found;
 
 	for (size_t i = 0; i < count; i++) {
 		place(registry, entries[i]->name, &found);
 		if (found)
-			return vg_fail(VG_EXISTS, 0, function,
+			return vg_fail(VG_EXISTS, 0,
 				       "there is a kernel \"%s\" already: unregister it first, or give this one "
 				       "another name",
 				       entries[i]->name);
 	}
 	struct compute_entry **grown = realloc(registry->entries, (registry->count + count) * sizeof *grown);
 	if (!grown)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu kernels", registry->count + count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu kernels", registry->count + count);
 	registry->entries = grown;
 	memcpy(grown + registry->count, entries, count * sizeof *grown);
 	registry->count += count;
@@ -113,27 +111,25 @@ static enum vg_status insert_locked(struct compute_registry *registry, struct co
 }
 
 // Takes the entries over if that succeeds.
-static enum vg_status insert(struct compute_registry *registry, struct compute_entry **entries, size_t count,
-			     const char *function)
+static enum vg_status insert(struct compute_registry *registry, struct compute_entry **entries, size_t count)
 {
 	vg_mutex_take(&registry->lock);
-	enum vg_status status = insert_locked(registry, entries, count, function);
+	enum vg_status status = insert_locked(registry, entries, count);
 	vg_mutex_give(&registry->lock);
 	return status;
 }
 
-enum vg_status compute_registry_add(struct compute_registry *registry, struct vg_object_code *code,
-				    const char *function)
+enum vg_status compute_registry_add(struct compute_registry *registry, struct vg_object_code *code)
 {
 	struct compute_entry **entries;
 	size_t count;
 
-	enum vg_status status = core_object_check((const struct core_object *)code, "code", function);
+	enum vg_status status = core_object_check((const struct core_object *)code, "code");
 	if (status == VG_OK)
-		status = compute_read_code(code, registry->architecture, function, &entries, &count);
+		status = compute_read_code(code, registry->architecture, &entries, &count);
 	if (status)
 		return status;
-	status = insert(registry, entries, count, function);
+	status = insert(registry, entries, count);
 	for (size_t i = 0; status && i < count; i++)
 		compute_entry_release(entries[i]);
 	free(entries);
@@ -141,26 +137,25 @@ enum vg_status compute_registry_add(struct compute_registry *registry, struct vg
 }
 
 enum vg_status compute_registry_add_kernel(struct compute_registry *registry, const char *name,
-					   struct vg_kernel *kernel, const char *function)
+					   struct vg_kernel *kernel)
 {
 	struct compute_entry *entry;
 
 	if (!name || !name[0])
-		return vg_fail(VG_INVALID, 0, function, "name is %s", name ? "empty" : "NULL");
-	enum vg_status status = core_object_check((const struct core_object *)kernel, "kernel", function);
+		return vg_fail(VG_INVALID, 0, "name is %s", name ? "empty" : "NULL");
+	enum vg_status status = core_object_check((const struct core_object *)kernel, "kernel");
 	if (status == VG_OK)
-		status = compute_read_kernel(name, kernel, registry->architecture, function, &entry);
+		status = compute_read_kernel(name, kernel, registry->architecture, &entry);
 	if (status)
 		return status;
-	status = insert(registry, &entry, 1, function);
+	status = insert(registry, &entry, 1);
 	if (status)
 		compute_entry_release(entry);
 	return status;
 }
 
 // With the lock held: the message lists names.
-static enum vg_status find_locked(struct compute_registry *registry, const char *name, const char *function,
-				  size_t *ret_index)
+static enum vg_status find_locked(struct compute_registry *registry, const char *name, size_t *ret_index)
 {
 	char close[256];
 	bool found;
@@ -171,22 +166,22 @@ static enum vg_status find_locked(struct compute_registry *registry, const char 
 		return VG_OK;
 	}
 	if (compute_names_like(name, registry->entries, registry->count, close, sizeof close))
-		return vg_fail(VG_NOT_FOUND, 0, function, "no kernel \"%.128s\" among %zu; close to it: %s", name,
+		return vg_fail(VG_NOT_FOUND, 0, "no kernel \"%.128s\" among %zu; close to it: %s", name,
 			       registry->count, close);
-	return vg_fail(VG_NOT_FOUND, 0, function,
+	return vg_fail(VG_NOT_FOUND, 0,
 		       "no kernel \"%.128s\" among %zu, nor one spelt alike: register the code that has it", name,
 		       registry->count);
 }
 
-enum vg_status compute_registry_remove(struct compute_registry *registry, const char *name, const char *function)
+enum vg_status compute_registry_remove(struct compute_registry *registry, const char *name)
 {
 	struct compute_entry *removed = NULL;
 	size_t index = 0;
 
 	if (!name)
-		return vg_fail(VG_INVALID, 0, function, "name is NULL");
+		return vg_fail(VG_INVALID, 0, "name is NULL");
 	vg_mutex_take(&registry->lock);
-	enum vg_status status = find_locked(registry, name, function, &index);
+	enum vg_status status = find_locked(registry, name, &index);
 	if (status == VG_OK) {
 		removed = registry->entries[index];
 		registry->count--;
@@ -198,15 +193,15 @@ enum vg_status compute_registry_remove(struct compute_registry *registry, const 
 	return status;
 }
 
-enum vg_status compute_registry_find(struct compute_registry *registry, const char *name, const char *function,
+enum vg_status compute_registry_find(struct compute_registry *registry, const char *name,
 				     struct compute_entry **ret_entry)
 {
 	size_t index = 0;
 
 	if (!name)
-		return vg_fail(VG_INVALID, 0, function, "the name of the kernel is NULL");
+		return vg_fail(VG_INVALID, 0, "the name of the kernel is NULL");
 	vg_mutex_take(&registry->lock);
-	enum vg_status status = find_locked(registry, name, function, &index);
+	enum vg_status status = find_locked(registry, name, &index);
 	if (status == VG_OK) {
 		*ret_entry = registry->entries[index];
 		compute_entry_retain(*ret_entry);

@@ -81,13 +81,13 @@ static struct compute_entry *create_entry(const char *name, struct vg_kernel *ke
 	return entry;
 }
 
-static enum vg_status no_memory(size_t count, const char *function)
+static enum vg_status no_memory(size_t count)
 {
-	return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu kernels", count);
+	return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu kernels", count);
 }
 
 enum vg_status compute_read_kernel(const char *name, struct vg_kernel *kernel, unsigned architecture,
-				   const char *function, struct compute_entry **ret_entry)
+				   struct compute_entry **ret_entry)
 {
 	struct code_report report = unknown("it was borrowed from other code than the library's own");
 	struct code_image *image = kernel->code ? read_image(kernel->code, architecture, &report) : NULL;
@@ -97,75 +97,73 @@ enum vg_status compute_read_kernel(const char *name, struct vg_kernel *kernel, u
 	code_image_destroy(image);
 	if (!entry) {
 		vg_kernel_destroy(kernel);
-		return no_memory(1, function);
+		return no_memory(1);
 	}
 	*ret_entry = entry;
 	return VG_OK;
 }
 
 static enum vg_status read_one(CUkernel handle, struct vg_object_code *code, const struct code_image *image,
-			       const struct code_report *otherwise, const char *function,
-			       struct compute_entry **ret_entry)
+			       const struct code_report *otherwise, struct compute_entry **ret_entry)
 {
 	struct vg_kernel *kernel;
 	const char *symbol;
 
 	CUresult r = core_driver->cuKernelGetName(&symbol, handle);
 	if (r)
-		return core_driver_failed(r, function, "cuKernelGetName", "of %s", code->title);
-	enum vg_status status = core_kernel_create(handle, code, symbol, function, &kernel);
+		return core_driver_failed(r, "cuKernelGetName", "of %s", code->title);
+	enum vg_status status = core_kernel_create(handle, code, symbol, &kernel);
 	if (status)
 		return status;
 	*ret_entry = create_entry(core_code_expression(code, symbol), kernel, image, symbol, otherwise);
 	if (*ret_entry)
 		return VG_OK;
 	vg_kernel_destroy(kernel);
-	return no_memory(1, function);
+	return no_memory(1);
 }
 
-static enum vg_status list_handles(struct vg_object_code *code, const char *function, CUkernel **ret_handles,
-				   unsigned *ret_count)
+static enum vg_status list_handles(struct vg_object_code *code, CUkernel **ret_handles, unsigned *ret_count)
 {
 	CUlibrary library;
 	unsigned count;
 
-	enum vg_status status = core_object_code_load(code, function, &library);
+	enum vg_status status = core_object_code_load(code, &library);
 	if (status)
 		return status;
 	CUresult r = core_driver->cuLibraryGetKernelCount(&count, library);
 	if (r)
-		return core_driver_failed(r, function, "cuLibraryGetKernelCount", "of %s", code->title);
+		return core_driver_failed(r, "cuLibraryGetKernelCount", "of %s", code->title);
 	if (count == 0)
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s has no kernel", code->title);
+		return vg_fail(VG_NOT_FOUND, 0, "%s has no kernel", code->title);
 	CUkernel *handles = calloc(count, sizeof *handles);
 	if (!handles)
-		return no_memory(count, function);
+		return no_memory(count);
 	r = core_driver->cuLibraryEnumerateKernels(handles, count, library);
 	if (r) {
 		free(handles);
-		return core_driver_failed(r, function, "cuLibraryEnumerateKernels", "of %s", code->title);
+		return core_driver_failed(r, "cuLibraryEnumerateKernels", "of %s", code->title);
 	}
 	*ret_handles = handles;
 	*ret_count = count;
 	return VG_OK;
 }
 
-enum vg_status compute_read_code(struct vg_object_code *code, unsigned architecture, const char *function,
+enum vg_status compute_read_code(struct vg_object_code *code, unsigned architecture,
 				 struct compute_entry ***ret_entries, size_t *ret_count)
 {
 	struct code_report report = {.tensor = CODE_UNKNOWN, .mixed = CODE_UNKNOWN};
 	CUkernel *handles = NULL;
 	unsigned count = 0, done = 0;
 
-	enum vg_status status = list_handles(code, function, &handles, &count);
+	enum vg_status status = list_handles(code, &handles, &count);
 	if (status)
 		return status;
 	struct code_image *image = read_image(code, architecture, &report);
 	struct compute_entry **entries = calloc(count, sizeof *entries);
 	if (!entries)
-		status = no_memory(count, function);
+		status = no_memory(count);
 	while (status == VG_OK && done < count) {
-		status = read_one(handles[done], code, image, &report, function, &entries[done]);
+		status = read_one(handles[done], code, image, &report, &entries[done]);
 		done += status == VG_OK;
 	}
 	code_image_destroy(image);

@@ -12,4 +12,4 @@ struct compute_share_asked {
 	unsigned places;    // for units, that are left, this one's included
 };
 // INVALID, LIMIT, with the figures.
-enum vg_status compute_share(const struct compute_share_asked *asked, const char *function, double *ret_share);
+enum vg_status compute_share(const struct compute_share_asked *asked, double *ret_share);

@@ -14,42 +14,38 @@
 // ---- what a kernel may be -------------------------------------------------------------------------
 
 static enum vg_status check_trait(const struct vg_compute_unit *unit, const struct compute_entry *entry,
-				  enum code_answer answer, const char *instruction, const char *what,
-				  const char *function)
+				  enum code_answer answer, const char *instruction, const char *what)
 {
 	if (answer == CODE_FOUND)
-		return vg_fail(VG_POLICY, 0, function,
+		return vg_fail(VG_POLICY, 0,
 			       "kernel \"%s\" contains %s, and the unit \"%s\" may not use %s: allow it, or use "
 			       "another kernel",
 			       entry->name, instruction, unit->name, what);
 	if (answer == CODE_UNKNOWN && unit->unknown_code == VG_UNKNOWN_CODE_REFUSE)
-		return vg_fail(VG_POLICY, 0, function,
+		return vg_fail(VG_POLICY, 0,
 			       "nobody can tell whether kernel \"%s\" uses %s, which the unit \"%s\" may not: %s; "
 			       "VG_UNKNOWN_CODE_ALLOW lets such kernels pass",
 			       entry->name, what, unit->name, entry->report.reason);
 	return VG_OK;
 }
 
-static enum vg_status check_traits(struct vg_compute_unit *unit, const struct compute_entry *entry,
-				   const char *function)
+static enum vg_status check_traits(struct vg_compute_unit *unit, const struct compute_entry *entry)
 {
 	const struct code_report *report = &entry->report;
 	enum vg_status status = VG_OK;
 
 	pthread_mutex_lock(&unit->compute->lock);
 	if (!unit->tensor)
-		status = check_trait(unit, entry, report->tensor, report->tensor_instruction, "tensor cores", function);
+		status = check_trait(unit, entry, report->tensor, report->tensor_instruction, "tensor cores");
 	if (status == VG_OK && !unit->mixed)
-		status =
-			check_trait(unit, entry, report->mixed, report->mixed_instruction, "mixed precision", function);
+		status = check_trait(unit, entry, report->mixed, report->mixed_instruction, "mixed precision");
 	pthread_mutex_unlock(&unit->compute->lock);
 	return status;
 }
 
 // ---- launches ---------------------------------------------------------------------------------------
 
-static enum vg_status copy_values(struct vg_execution *execution, const struct vg_kernel *kernel, void *const *values,
-				  const char *function)
+static enum vg_status copy_values(struct vg_execution *execution, const struct vg_kernel *kernel, void *const *values)
 {
 	const uint16_t *offsets = core_kernel_offsets(kernel);
 	unsigned char *parameters = execution->parameters;
@@ -59,7 +55,7 @@ static enum vg_status copy_values(struct vg_execution *execution, const struct v
 		bytes = (bytes + 63) / 64 * 64;
 		execution->block = aligned_alloc(64, bytes + (count * sizeof *values + 63) / 64 * 64);
 		if (!execution->block)
-			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of arguments", bytes);
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of arguments", bytes);
 		parameters = execution->block;
 		execution->values = (void **)(parameters + bytes);
 	}
@@ -70,7 +66,7 @@ static enum vg_status copy_values(struct vg_execution *execution, const struct v
 	return VG_OK;
 }
 
-static enum vg_status check_limits(struct vg_execution *execution, struct core_launch *launch, const char *function)
+static enum vg_status check_limits(struct vg_execution *execution, struct core_launch *launch)
 {
 	struct vg_compute *compute = execution->origin->compute;
 	const struct vg_kernel *kernel = execution->entry->kernel;
@@ -86,10 +82,10 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	pthread_mutex_unlock(&compute->lock);
 	if (known && !n->numAttrs)
 		return VG_OK;
-	enum vg_status status = core_launch_limits(launch, kernel, compute->device, function);
+	enum vg_status status = core_launch_limits(launch, kernel, compute->device);
 	if (status == VG_OK && launch->cooperative) {
 		CORE_ENTER(scope, compute->context->handle);
-		status = core_launch_cooperative(launch, kernel, compute->context, function);
+		status = core_launch_cooperative(launch, kernel, compute->context);
 	}
 	if (status)
 		return status;
@@ -99,7 +95,7 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	return VG_OK;
 }
 
-static enum vg_status fill_launch(struct vg_execution *execution, const struct vg_work *work, const char *function)
+static enum vg_status fill_launch(struct vg_execution *execution, const struct vg_work *work)
 {
 	const struct vg_kernel *kernel = execution->entry->kernel;
 	struct vg_device *device = execution->origin->compute->device;
@@ -108,13 +104,13 @@ static enum vg_status fill_launch(struct vg_execution *execution, const struct v
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
 
 	config.size = sizeof config;
-	enum vg_status status = core_launch_config(&launch, &config, device, function);
+	enum vg_status status = core_launch_config(&launch, &config, device);
 	if (status == VG_OK)
-		status = core_launch_arguments(kernel, work->arguments, work->argument_count, values, function);
+		status = core_launch_arguments(kernel, work->arguments, work->argument_count, values);
 	if (status == VG_OK)
-		status = check_limits(execution, &launch, function);
+		status = check_limits(execution, &launch);
 	if (status == VG_OK)
-		status = copy_values(execution, kernel, values, function);
+		status = copy_values(execution, kernel, values);
 	if (status)
 		return status;
 	execution->native = launch.native;
@@ -122,7 +118,7 @@ static enum vg_status fill_launch(struct vg_execution *execution, const struct v
 		return VG_OK;
 	execution->attributes = malloc(launch.native.numAttrs * sizeof *execution->attributes);
 	if (!execution->attributes)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for launch attributes");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for launch attributes");
 	memcpy(execution->attributes, launch.attributes, launch.native.numAttrs * sizeof *execution->attributes);
 	return VG_OK;
 }
@@ -137,13 +133,13 @@ static void discard(struct vg_execution *execution)
 	compute_execution_release(execution);
 }
 
-static enum vg_status queue(struct vg_execution *execution, const char *function, struct vg_execution **ret_execution)
+static enum vg_status queue(struct vg_execution *execution, struct vg_execution **ret_execution)
 {
 	struct vg_compute_unit *unit = execution->origin;
 	struct vg_compute *compute = unit->compute;
 
 	pthread_mutex_lock(&compute->lock);
-	enum vg_status status = compute_open_for_work(unit, function);
+	enum vg_status status = compute_open_for_work(unit);
 	bool first = unit->queued == 0;
 	if (status == VG_OK) {
 		execution->id = ++compute->ids;
@@ -164,22 +160,22 @@ static enum vg_status queue(struct vg_execution *execution, const char *function
 }
 
 static enum vg_status start(struct vg_compute_unit *unit, const char *name, unsigned stream, int priority,
-			    const char *function, struct vg_execution **ret_execution)
+			    struct vg_execution **ret_execution)
 {
-	enum vg_status status = compute_usable(function);
+	enum vg_status status = compute_usable();
 
 	if (status == VG_OK)
-		status = core_object_check(&unit->object, "unit", function);
+		status = core_object_check(&unit->object, "unit");
 	if (status)
 		return status;
 	if (!name)
-		return vg_fail(VG_INVALID, 0, function, "the kernel's name is NULL");
+		return vg_fail(VG_INVALID, 0, "the kernel's name is NULL");
 	if (stream >= unit->stream_count)
-		return vg_fail(VG_INVALID, 0, function, "stream %u: the unit \"%s\" has %u, counted from 0", stream,
-			       unit->name, unit->stream_count);
+		return vg_fail(VG_INVALID, 0, "stream %u: the unit \"%s\" has %u, counted from 0", stream, unit->name,
+			       unit->stream_count);
 	struct vg_execution *execution = compute_execution_take(unit);
 	if (!execution)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an execution");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an execution");
 	execution->stream = &unit->streams[stream];
 	execution->priority = priority;
 	execution->repeat = 1;
@@ -189,51 +185,52 @@ static enum vg_status start(struct vg_compute_unit *unit, const char *name, unsi
 }
 
 enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_work *work, void (*ended)(void *user),
-			       void *user, const char *function, struct vg_execution **ret_execution)
+			       void *user, struct vg_execution **ret_execution)
 {
 	struct vg_execution *execution;
 	struct vg_work w;
 
 	if (!unit || !work)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", unit ? "work" : "unit");
-	enum vg_status status = vg_options_copy(&w, sizeof w, work, function);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", unit ? "work" : "unit");
+	enum vg_status status = vg_options_copy(&w, sizeof w, work);
 	if (status == VG_OK)
-		status = start(unit, w.kernel, w.stream, w.priority, function, &execution);
+		status = start(unit, w.kernel, w.stream, w.priority, &execution);
 	if (status)
 		return status;
 	execution->repeat = w.repeat ? w.repeat : 1;
-	status = compute_registry_find(unit->compute->registry, w.kernel, function, &execution->entry);
+	status = compute_registry_find(unit->compute->registry, w.kernel, &execution->entry);
 	if (status == VG_OK)
-		status = check_traits(unit, execution->entry, function);
+		status = check_traits(unit, execution->entry);
 	if (status == VG_OK)
-		status = fill_launch(execution, &w, function);
+		status = fill_launch(execution, &w);
 	if (status) {
 		discard(execution);
 		return status;
 	}
 	execution->ended = ended;
 	execution->ended_user = user;
-	return queue(execution, function, ret_execution);
+	return queue(execution, ret_execution);
 }
 
 enum vg_status vg_compute_unit_execute(struct vg_compute_unit *unit, const struct vg_work *work,
 				       struct vg_execution **ret_execution)
 {
-	return compute_execute(unit, work, NULL, NULL, __func__, ret_execution);
+	VG_ENTRY();
+	return compute_execute(unit, work, NULL, NULL, ret_execution);
 }
 
-enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute_job *job, const char *function,
+enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute_job *job,
 			      struct vg_execution **ret_execution)
 {
 	struct vg_execution *execution;
 
 	if (!unit || !job || !job->step)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", !unit ? "unit" : !job ? "job" : "job.step");
-	enum vg_status status = start(unit, job->name, job->stream, job->priority, function, &execution);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", !unit ? "unit" : !job ? "job" : "job.step");
+	enum vg_status status = start(unit, job->name, job->stream, job->priority, &execution);
 	if (status)
 		return status;
 	execution->job = *job;
 	execution->shape = vg_hash_add(vg_hash(&unit->serial, sizeof unit->serial), execution->name,
 				       sizeof execution->name);
-	return queue(execution, function, ret_execution);
+	return queue(execution, ret_execution);
 }

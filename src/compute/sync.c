@@ -27,15 +27,14 @@ static int wait_changed(struct vg_compute_unit *unit, uint64_t until_ns)
 				      : pthread_cond_timedwait(&unit->changed, &unit->compute->lock, &until);
 }
 
-static enum vg_status not_ready(const struct vg_execution *left, double timeout, const char *function)
+static enum vg_status not_ready(const struct vg_execution *left, double timeout)
 {
-	return vg_fail(VG_NOT_READY, 0, function, "after %g s execution %llu (\"%s\") in stream %u is %s", timeout,
+	return vg_fail(VG_NOT_READY, 0, "after %g s execution %llu (\"%s\") in stream %u is %s", timeout,
 		       (unsigned long long)left->id, left->name, left->stream->index,
 		       atomic_load(&left->state) == VG_EXECUTION_QUEUED ? "queued" : "running");
 }
 
-static enum vg_status sync_streams(struct vg_compute_unit *unit, unsigned first, unsigned end, double timeout,
-				   const char *function)
+static enum vg_status sync_streams(struct vg_compute_unit *unit, unsigned first, unsigned end, double timeout)
 {
 	struct vg_compute *compute = unit->compute;
 	uint64_t until = compute_deadline(timeout);
@@ -52,39 +51,42 @@ static enum vg_status sync_streams(struct vg_compute_unit *unit, unsigned first,
 	atomic_fetch_sub(&compute->waiters, 1);
 	enum vg_status status = VG_OK;
 	if (unit->closing || compute->failure)
-		status = compute_open_for_work(unit, function);
+		status = compute_open_for_work(unit);
 	else if (left)
-		status = not_ready(left, timeout, function);
+		status = not_ready(left, timeout);
 	pthread_mutex_unlock(&compute->lock);
 	return status;
 }
 
 enum vg_status vg_compute_unit_sync(struct vg_compute_unit *unit, unsigned stream, double timeout_seconds)
 {
+	VG_ENTRY();
 	CORE_USABLE(unit, "unit");
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	if (stream >= unit->stream_count)
-		return vg_fail(VG_INVALID, 0, __func__, "stream %u: the unit \"%s\" has %u, counted from 0", stream,
-			       unit->name, unit->stream_count);
-	return sync_streams(unit, stream, stream + 1, timeout_seconds, __func__);
+		return vg_fail(VG_INVALID, 0, "stream %u: the unit \"%s\" has %u, counted from 0", stream, unit->name,
+			       unit->stream_count);
+	return sync_streams(unit, stream, stream + 1, timeout_seconds);
 }
 
 enum vg_status vg_compute_unit_sync_all(struct vg_compute_unit *unit, double timeout_seconds)
 {
+	VG_ENTRY();
 	CORE_USABLE(unit, "unit");
-	enum vg_status status = compute_usable(__func__);
-	return status ? status : sync_streams(unit, 0, unit->stream_count, timeout_seconds, __func__);
+	enum vg_status status = compute_usable();
+	return status ? status : sync_streams(unit, 0, unit->stream_count, timeout_seconds);
 }
 
 enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, struct vg_execution **ret_execution)
 {
+	VG_ENTRY();
 	struct vg_execution *found = NULL;
 
 	CORE_USABLE(unit, "unit");
 	CORE_NEEDED(ret_execution);
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	pthread_mutex_lock(&unit->compute->lock);
@@ -96,8 +98,7 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 	unsigned unfinished = unit->unfinished;
 	pthread_mutex_unlock(&unit->compute->lock);
 	if (!found)
-		return vg_fail(VG_NOT_FOUND, 0, __func__,
-			       "no execution %llu among the %u of unit \"%s\" that have not ended",
+		return vg_fail(VG_NOT_FOUND, 0, "no execution %llu among the %u of unit \"%s\" that have not ended",
 			       (unsigned long long)id, unfinished, unit->name);
 	*ret_execution = found;
 	return VG_OK;
@@ -134,10 +135,10 @@ static bool has_running(const struct vg_compute_unit *unit)
 	return false;
 }
 
-enum vg_status compute_wait_for_running(struct vg_compute_unit *unit, const char *function)
+enum vg_status compute_wait_for_running(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;
-	enum vg_status status = compute_usable(function);
+	enum vg_status status = compute_usable();
 
 	if (status)
 		return status;
@@ -149,19 +150,19 @@ enum vg_status compute_wait_for_running(struct vg_compute_unit *unit, const char
 	unit->syncing--;
 	atomic_fetch_sub(&compute->waiters, 1);
 	if (unit->closing || compute->failure)
-		status = compute_open_for_work(unit, function);
+		status = compute_open_for_work(unit);
 	pthread_mutex_unlock(&compute->lock);
 	return status;
 }
 
-enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function)
+enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream)
 {
-	enum vg_status status = compute_usable(function);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	struct vg_stream **streams = calloc(unit->stream_count, sizeof(struct vg_stream *));
 	if (!streams)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %u streams", unit->stream_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u streams", unit->stream_count);
 	pthread_mutex_lock(&unit->compute->lock);
 	unit->compute->fences++;
 	while (unit->compute->in_hand)
@@ -195,24 +196,23 @@ static struct vg_execution *next_to_migrate(const struct vg_compute_unit *from, 
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved)
 {
-	const char *function = "compute_migrate";
 	struct vg_execution *newest;
 	size_t moved = 0;
 
 	if (from->compute != to->compute)
-		return vg_fail(VG_INVALID, 0, function, "the units \"%s\" and \"%s\" are of different schedulers",
-			       from->name, to->name);
+		return vg_fail(VG_INVALID, 0, "the units \"%s\" and \"%s\" are of different schedulers", from->name,
+			       to->name);
 	struct vg_compute *compute = from->compute;
-	enum vg_status status = compute_usable(function);
+	enum vg_status status = compute_usable();
 	if (status)
 		return status;
 	struct vg_execution **at = calloc(from->stream_count, sizeof(struct vg_execution *));
 	if (!at)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %u streams", from->stream_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u streams", from->stream_count);
 	pthread_mutex_lock(&compute->lock);
 	for (unsigned i = 0; i < from->stream_count; i++)
 		at[i] = from->streams[i].tail;
-	status = compute_open_for_work(to, function);
+	status = compute_open_for_work(to);
 	while (status == VG_OK && moved < count && from != to && (newest = next_to_migrate(from, at))) {
 		compute_queue_hand(newest, to);
 		moved++;
@@ -227,7 +227,7 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 
 enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted)
 {
-	enum vg_status status = compute_usable("compute_preempt");
+	enum vg_status status = compute_usable();
 
 	if (status)
 		return status;

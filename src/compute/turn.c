@@ -91,7 +91,8 @@ uint64_t compute_turn_room(const struct vg_compute_unit *unit)
 		return UINT64_MAX;
 	const struct turn_page *page = turn->process.page;
 	return turn_window(atomic_load_explicit(&page->window_us, memory_order_relaxed),
-			   atomic_load_explicit(&page->ahead_ns, memory_order_relaxed), vg_ledger_clock_ns(turn->ledger));
+			   atomic_load_explicit(&page->ahead_ns, memory_order_relaxed),
+			   vg_ledger_clock_ns(turn->ledger));
 }
 
 void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns)
@@ -149,8 +150,8 @@ static uint64_t list_words(const struct vg_compute *compute, struct futex_waitv 
 		uint64_t step = count < WORDS || turn->step_ns < look_ns ? turn->step_ns : look_ns;
 		ns = step < ns ? step : ns;
 		if (count < WORDS)
-			words[count++] = (struct futex_waitv){turn->word, (uintptr_t)&turn->process.page->word,
-							      FUTEX_32, 0};
+			words[count++] =
+				(struct futex_waitv){turn->word, (uintptr_t)&turn->process.page->word, FUTEX_32, 0};
 	}
 	*ret_count = count;
 	return ns;
@@ -158,8 +159,7 @@ static uint64_t list_words(const struct vg_compute *compute, struct futex_waitv 
 
 bool compute_turns_sleep(struct vg_compute *compute, unsigned bell, uint64_t now, uint64_t nap)
 {
-	struct futex_waitv words[WORDS + 1] = {
-		{bell, (uintptr_t)&compute->bell, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0}};
+	struct futex_waitv words[WORDS + 1] = {{bell, (uintptr_t)&compute->bell, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0}};
 	const struct timespec moment = {0, spin_ns};
 	unsigned count;
 
@@ -175,14 +175,14 @@ bool compute_turns_sleep(struct vg_compute *compute, unsigned bell, uint64_t now
 	return true;
 }
 
-enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_ledger *ledger, const char *function)
+enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_ledger *ledger)
 {
 	struct compute_turn *turn = calloc(1, sizeof *turn);
 	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
 
 	if (!turn || !slot) {
 		free(turn);
-		return vg_fail(turn ? VG_STATE : VG_NO_MEMORY, 0, function, "%s",
+		return vg_fail(turn ? VG_STATE : VG_NO_MEMORY, 0, "%s",
 			       turn ? "the ledger has no slot of this process" : "no memory for a gate");
 	}
 	turn->ledger = ledger;

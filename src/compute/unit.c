@@ -27,18 +27,17 @@ static const struct core_class unit_class = {"compute unit", NULL, free_unit};
 
 static enum vg_status check_options(const struct vg_compute_unit_options *o)
 {
-	const char *function = "vg_compute_unit_create";
 
 	if (o->streams > COMPUTE_MOST)
-		return vg_fail(VG_LIMIT, 0, function, "%u streams: up to %d are possible", o->streams, COMPUTE_MOST);
+		return vg_fail(VG_LIMIT, 0, "%u streams: up to %d are possible", o->streams, COMPUTE_MOST);
 	if (o->max_concurrent_kernels > COMPUTE_SLOTS)
-		return vg_fail(VG_LIMIT, 0, function, "%u kernels beside each other: up to %d are possible",
+		return vg_fail(VG_LIMIT, 0, "%u kernels beside each other: up to %d are possible",
 			       o->max_concurrent_kernels, COMPUTE_SLOTS);
 	if (o->name && (!*o->name || strlen(o->name) >= sizeof((struct vg_compute_unit *)0)->name))
-		return vg_fail(VG_INVALID, 0, function, "a name of %zu bytes: 1 to %zu are possible", strlen(o->name),
+		return vg_fail(VG_INVALID, 0, "a name of %zu bytes: 1 to %zu are possible", strlen(o->name),
 			       sizeof((struct vg_compute_unit *)0)->name - 1);
 	if ((unsigned)o->unknown_code > VG_UNKNOWN_CODE_ALLOW)
-		return vg_fail(VG_INVALID, 0, function, "unknown_code %d: there are 0 and 1", (int)o->unknown_code);
+		return vg_fail(VG_INVALID, 0, "unknown_code %d: there are 0 and 1", (int)o->unknown_code);
 	return VG_OK;
 }
 
@@ -62,8 +61,7 @@ static enum vg_status new_unit(struct vg_compute *compute, const struct vg_compu
 		unit->streams = calloc(streams, sizeof *unit->streams);
 	if (!unit || !unit->streams) {
 		free(unit);
-		return vg_fail(VG_NO_MEMORY, 0, "vg_compute_unit_create", "no memory for a unit of %u streams",
-			       streams);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a unit of %u streams", streams);
 	}
 	core_object_init(&unit->object, &unit_class);
 	pthread_condattr_init(&attributes);
@@ -113,17 +111,16 @@ static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *u
 			   const struct vg_compute_unit_options *o)
 {
 	struct compute_share_asked asked = {.share = o->share, .units = o->compute_units};
-	const char *function = "vg_compute_unit_create";
 	struct vg_compute_unit **end = &compute->units;
 
-	enum vg_status status = core_object_check(&compute->object, "compute", function);
+	enum vg_status status = core_object_check(&compute->object, "compute");
 	if (status)
 		return status;
 	look_at_others(compute, NULL, &asked);
 	if (!asked.places)
-		return vg_fail(VG_LIMIT, 0, function, "%u units, and max_units is %u: close one first",
-			       compute->unit_count, compute->max_units);
-	status = compute->direct ? VG_OK : compute_share(&asked, function, &unit->share);
+		return vg_fail(VG_LIMIT, 0, "%u units, and max_units is %u: close one first", compute->unit_count,
+			       compute->max_units);
+	status = compute->direct ? VG_OK : compute_share(&asked, &unit->share);
 	if (status)
 		return status;
 	if (compute->direct)
@@ -145,13 +142,14 @@ static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *u
 enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct vg_compute_unit_options *options,
 				      struct vg_compute_unit **ret_unit)
 {
+	VG_ENTRY();
 	struct vg_compute_unit_options o;
 	struct vg_compute_unit *unit = NULL;
 
 	CORE_USABLE(compute, "compute");
 	CORE_NEEDED(ret_unit);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = compute_usable(__func__);
+	enum vg_status status = compute_usable();
 	if (status == VG_OK)
 		status = check_options(&o);
 	if (status == VG_OK)

@@ -8,12 +8,12 @@
 #include <string.h>
 
 // Locks, unless the unit cannot be used.
-static enum vg_status enter(struct vg_compute_unit *unit, const char *function)
+static enum vg_status enter(struct vg_compute_unit *unit)
 {
-	enum vg_status status = core_object_check(&unit->object, "unit", function);
+	enum vg_status status = core_object_check(&unit->object, "unit");
 
 	if (status == VG_OK)
-		status = compute_usable(function);
+		status = compute_usable();
 	if (status == VG_OK)
 		pthread_mutex_lock(&unit->compute->lock);
 	return status;
@@ -34,19 +34,19 @@ static double taken_by_others(const struct vg_compute_unit *unit)
 	return taken;
 }
 
-static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_share_asked asked, const char *function)
+static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_share_asked asked)
 {
 	double share;
 
-	enum vg_status status = enter(unit, function);
+	enum vg_status status = enter(unit);
 	if (status)
 		return status;
 	asked.max_units = unit->compute->max_units;
 	asked.taken = taken_by_others(unit);
 	status = unit->compute->direct
-			 ? vg_fail(VG_STATE, 0, function,
-				   "work of the unit \"%s\" goes straight to the driver: it has no share", unit->name)
-			 : compute_share(&asked, function, &share);
+			 ? vg_fail(VG_STATE, 0, "work of the unit \"%s\" goes straight to the driver: it has no share",
+				   unit->name)
+			 : compute_share(&asked, &share);
 	if (status == VG_OK) {
 		unit->share = unit->realised = share;
 		unit->compute->regroup = true;
@@ -57,25 +57,28 @@ static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_
 
 enum vg_status vg_compute_unit_set_share(struct vg_compute_unit *unit, double share)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
 	if (!(share > 0))
-		return vg_fail(VG_INVALID, 0, __func__, "a share of %g: above 0 up to 1 is possible", share);
-	return change_share(unit, (struct compute_share_asked){.share = share}, __func__);
+		return vg_fail(VG_INVALID, 0, "a share of %g: above 0 up to 1 is possible", share);
+	return change_share(unit, (struct compute_share_asked){.share = share});
 }
 
 enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned compute_units)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
 	if (!compute_units)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "0 compute units: 1 to max_units are possible; to give a unit none, pause or close it");
-	return change_share(unit, (struct compute_share_asked){.units = compute_units}, __func__);
+	return change_share(unit, (struct compute_share_asked){.units = compute_units});
 }
 
 enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int priority)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	enum vg_status status = enter(unit, __func__);
+	enum vg_status status = enter(unit);
 	if (status)
 		return status;
 	unit->priority = priority;
@@ -87,11 +90,11 @@ enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int pr
 	return VG_OK;
 }
 
-static enum vg_status set_flag(struct vg_compute_unit *unit, bool *flag, int allowed, const char *function)
+static enum vg_status set_flag(struct vg_compute_unit *unit, bool *flag, int allowed)
 {
 	if (allowed != 0 && allowed != 1)
-		return vg_fail(VG_INVALID, 0, function, "allowed is %d: 0 and 1 are possible", allowed);
-	enum vg_status status = enter(unit, function);
+		return vg_fail(VG_INVALID, 0, "allowed is %d: 0 and 1 are possible", allowed);
+	enum vg_status status = enter(unit);
 	if (status)
 		return status;
 	*flag = allowed != 0;
@@ -101,19 +104,21 @@ static enum vg_status set_flag(struct vg_compute_unit *unit, bool *flag, int all
 
 enum vg_status vg_compute_unit_set_tensor_cores(struct vg_compute_unit *unit, int allowed)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	return set_flag(unit, &unit->tensor, allowed, __func__);
+	return set_flag(unit, &unit->tensor, allowed);
 }
 
 enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit, int allowed)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	return set_flag(unit, &unit->mixed, allowed, __func__);
+	return set_flag(unit, &unit->mixed, allowed);
 }
 
-static enum vg_status set_paused(struct vg_compute_unit *unit, bool paused, const char *function)
+static enum vg_status set_paused(struct vg_compute_unit *unit, bool paused)
 {
-	enum vg_status status = enter(unit, function);
+	enum vg_status status = enter(unit);
 
 	if (status)
 		return status;
@@ -124,14 +129,16 @@ static enum vg_status set_paused(struct vg_compute_unit *unit, bool paused, cons
 
 enum vg_status vg_compute_unit_pause(struct vg_compute_unit *unit)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	return set_paused(unit, true, __func__);
+	return set_paused(unit, true);
 }
 
 enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit)
 {
+	VG_ENTRY();
 	CORE_NEEDED(unit);
-	return set_paused(unit, false, __func__);
+	return set_paused(unit, false);
 }
 
 // ---- what there is ----------------------------------------------------------------------------------
@@ -197,12 +204,13 @@ static void fill_shape(const struct vg_compute_unit *unit, struct vg_compute_uni
 
 enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_compute_unit_info *ret_info)
 {
+	VG_ENTRY();
 	struct vg_compute_unit_info info = {0};
 	bool known;
 
 	CORE_NEEDED(unit);
 	CORE_NEEDED(ret_info);
-	enum vg_status status = enter(unit, __func__);
+	enum vg_status status = enter(unit);
 	if (status)
 		return status;
 	struct vg_compute *compute = unit->compute;

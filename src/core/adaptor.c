@@ -14,9 +14,9 @@ struct adaptor {
 	struct vg_memory_resource *upstream; // held
 };
 
-static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
+static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream)
 {
-	return core_resource_check(((struct adaptor *)resource)->upstream, stream, function);
+	return core_resource_check(((struct adaptor *)resource)->upstream, stream);
 }
 
 static void free_adaptor(struct core_object *object)
@@ -26,15 +26,15 @@ static void free_adaptor(struct core_object *object)
 }
 
 static enum vg_status create(const struct core_resource_class *class, size_t size, struct vg_memory_resource *upstream,
-			     const char *function, struct adaptor **ret_adaptor)
+			     struct adaptor **ret_adaptor)
 {
-	enum vg_status status = core_object_check((struct core_object *)upstream, "upstream", function);
+	enum vg_status status = core_object_check((struct core_object *)upstream, "upstream");
 
 	if (status)
 		return status;
 	struct adaptor *adaptor = calloc(1, size);
 	if (!adaptor)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", class->object.name);
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
@@ -60,9 +60,9 @@ static void keep(struct failure *failure, enum vg_status status)
 	snprintf(failure->text, sizeof failure->text, "%s", status ? error->text : "");
 }
 
-static enum vg_status restore(const struct failure *failure, const char *function)
+static enum vg_status restore(const struct failure *failure)
 {
-	return failure->status ? vg_fail(failure->status, failure->code, function, "%s", failure->text) : VG_OK;
+	return failure->status ? vg_fail(failure->status, failure->code, "%s", failure->text) : VG_OK;
 }
 
 // ---- limiting --------------------------------------------------------------------------------------
@@ -84,45 +84,44 @@ static bool charge(struct limiting *it, size_t size)
 	return true;
 }
 
-static enum vg_status over_limit(struct limiting *it, size_t size, const char *function)
+static enum vg_status over_limit(struct limiting *it, size_t size)
 {
 	char asked[VG_SIZE_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
 
-	return vg_fail(VG_LIMIT, 0, function, "asked for %s, %s of this resource's %s are used",
-		       vg_size_format(size, asked), vg_size_format(atomic_load(&it->used), used),
-		       vg_size_format(it->limit, limit));
+	return vg_fail(VG_LIMIT, 0, "asked for %s, %s of this resource's %s are used", vg_size_format(size, asked),
+		       vg_size_format(atomic_load(&it->used), used), vg_size_format(it->limit, limit));
 }
 
 static enum vg_status limiting_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-					const char *function, struct vg_allocation *ret_allocation)
+					struct vg_allocation *ret_allocation)
 {
 	struct limiting *it = (struct limiting *)resource;
 	struct vg_allocation allocation;
 
 	if (!charge(it, size))
-		return over_limit(it, size, function);
-	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, &allocation);
+		return over_limit(it, size);
+	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, &allocation);
 	if (status) {
 		atomic_fetch_sub(&it->used, size);
 		return status;
 	}
 	// It may have been rounded up.
 	if (!charge(it, allocation.size - size)) {
-		core_resource_deallocate(it->adaptor.upstream, &allocation, stream, function);
+		core_resource_deallocate(it->adaptor.upstream, &allocation, stream);
 		atomic_fetch_sub(&it->used, size);
-		return over_limit(it, allocation.size, function);
+		return over_limit(it, allocation.size);
 	}
 	*ret_allocation = allocation;
 	return VG_OK;
 }
 
 static enum vg_status limiting_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					  struct vg_stream *stream, const char *function)
+					  struct vg_stream *stream)
 {
 	struct limiting *it = (struct limiting *)resource;
 
 	atomic_fetch_sub(&it->used, allocation->size);
-	return core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
+	return core_resource_deallocate(it->adaptor.upstream, allocation, stream);
 }
 
 static const struct core_resource_class limiting_class = {.object = {"limiting resource", NULL, free_adaptor},
@@ -133,10 +132,11 @@ static const struct core_resource_class limiting_class = {.object = {"limiting r
 enum vg_status vg_limiting_resource_create(struct vg_memory_resource *upstream, size_t limit,
 					   struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&limiting_class, sizeof(struct limiting), upstream, __func__, &adaptor);
+	enum vg_status status = create(&limiting_class, sizeof(struct limiting), upstream, &adaptor);
 	if (status)
 		return status;
 	((struct limiting *)adaptor)->limit = limit;
@@ -146,10 +146,11 @@ enum vg_status vg_limiting_resource_create(struct vg_memory_resource *upstream, 
 
 enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resource, size_t *ret_used)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_used);
 	if (core_resource_class(resource) != &limiting_class)
-		return vg_fail(VG_INVALID, 0, __func__, "a %s has no limit", vg_memory_resource_name(resource));
+		return vg_fail(VG_INVALID, 0, "a %s has no limit", vg_memory_resource_name(resource));
 	*ret_used = atomic_load(&((const struct limiting *)resource)->used);
 	return VG_OK;
 }
@@ -171,12 +172,12 @@ static void count(uint64_t add, uint64_t *current, uint64_t *peak, uint64_t *tot
 }
 
 static enum vg_status statistics_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-					  const char *function, struct vg_allocation *ret_allocation)
+					  struct vg_allocation *ret_allocation)
 {
 	struct statistics *it = (struct statistics *)resource;
 	struct vg_memory_statistics *f = &it->figures;
 
-	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
+	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, ret_allocation);
 	vg_mutex_take(&it->lock);
 	if (status) {
 		f->failures++;
@@ -189,7 +190,7 @@ static enum vg_status statistics_allocate(struct vg_memory_resource *resource, s
 }
 
 static enum vg_status statistics_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					    struct vg_stream *stream, const char *function)
+					    struct vg_stream *stream)
 {
 	struct statistics *it = (struct statistics *)resource;
 
@@ -197,7 +198,7 @@ static enum vg_status statistics_deallocate(struct vg_memory_resource *resource,
 	it->figures.bytes -= allocation->size;
 	it->figures.buffers--;
 	vg_mutex_give(&it->lock);
-	return core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
+	return core_resource_deallocate(it->adaptor.upstream, allocation, stream);
 }
 
 static const struct core_resource_class statistics_class = {.object = {"statistics resource", NULL, free_adaptor},
@@ -208,10 +209,11 @@ static const struct core_resource_class statistics_class = {.object = {"statisti
 enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream,
 					     struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&statistics_class, sizeof(struct statistics), upstream, __func__, &adaptor);
+	enum vg_status status = create(&statistics_class, sizeof(struct statistics), upstream, &adaptor);
 	if (status)
 		return status;
 	*ret_resource = &adaptor->resource;
@@ -221,10 +223,11 @@ enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream
 enum vg_status vg_statistics_resource_read(const struct vg_memory_resource *resource,
 					   struct vg_memory_statistics *ret_statistics)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_statistics);
 	if (core_resource_class(resource) != &statistics_class)
-		return vg_fail(VG_INVALID, 0, __func__, "a %s keeps no statistics", vg_memory_resource_name(resource));
+		return vg_fail(VG_INVALID, 0, "a %s keeps no statistics", vg_memory_resource_name(resource));
 	struct statistics *it = (struct statistics *)resource;
 	vg_mutex_take(&it->lock);
 	*ret_statistics = it->figures;
@@ -240,7 +243,7 @@ struct logging {
 	void *user;
 };
 
-static enum vg_status report(struct logging *it, const struct vg_memory_event *event, const char *function)
+static enum vg_status report(struct logging *it, const struct vg_memory_event *event)
 {
 	struct failure failure;
 	char size[VG_SIZE_TEXT];
@@ -248,7 +251,7 @@ static enum vg_status report(struct logging *it, const struct vg_memory_event *e
 	if (it->callback) {
 		keep(&failure, event->status);
 		it->callback(it->user, event);
-		return restore(&failure, function);
+		return restore(&failure);
 	}
 	vg_log(VG_LOG_INFO, "%s: %s %s at 0x%llx: %s", vg_memory_resource_name(it->adaptor.upstream),
 	       event->freed ? "freed" : "allocated", vg_size_format(event->size, size),
@@ -257,23 +260,21 @@ static enum vg_status report(struct logging *it, const struct vg_memory_event *e
 }
 
 static enum vg_status logging_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				       const char *function, struct vg_allocation *ret_allocation)
+				       struct vg_allocation *ret_allocation)
 {
 	struct logging *it = (struct logging *)resource;
 
-	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
-	return report(it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status},
-		      function);
+	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, ret_allocation);
+	return report(it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status});
 }
 
 static enum vg_status logging_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					 struct vg_stream *stream, const char *function)
+					 struct vg_stream *stream)
 {
 	struct logging *it = (struct logging *)resource;
 
-	enum vg_status status = core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
-	return report(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status},
-		      function);
+	enum vg_status status = core_resource_deallocate(it->adaptor.upstream, allocation, stream);
+	return report(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status});
 }
 
 static const struct core_resource_class logging_class = {.object = {"logging resource", NULL, free_adaptor},
@@ -284,10 +285,11 @@ static const struct core_resource_class logging_class = {.object = {"logging res
 enum vg_status vg_logging_resource_create(struct vg_memory_resource *upstream, vg_memory_event_fn *callback, void *user,
 					  struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&logging_class, sizeof(struct logging), upstream, __func__, &adaptor);
+	enum vg_status status = create(&logging_class, sizeof(struct logging), upstream, &adaptor);
 	if (status)
 		return status;
 	((struct logging *)adaptor)->callback = callback;
@@ -311,26 +313,25 @@ static bool out_of_memory(enum vg_status status)
 }
 
 static enum vg_status retrying_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-					const char *function, struct vg_allocation *ret_allocation)
+					struct vg_allocation *ret_allocation)
 {
 	struct retrying *it = (struct retrying *)resource;
 	struct failure failure;
 
 	for (;;) {
-		enum vg_status status =
-			core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
+		enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, ret_allocation);
 		if (!out_of_memory(status))
 			return status;
 		keep(&failure, status);
 		if (!it->callback(it->user, size))
-			return restore(&failure, function);
+			return restore(&failure);
 	}
 }
 
 static enum vg_status retrying_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					  struct vg_stream *stream, const char *function)
+					  struct vg_stream *stream)
 {
-	return core_resource_deallocate(((struct adaptor *)resource)->upstream, allocation, stream, function);
+	return core_resource_deallocate(((struct adaptor *)resource)->upstream, allocation, stream);
 }
 
 static const struct core_resource_class retrying_class = {.object = {"retrying resource", NULL, free_adaptor},
@@ -341,11 +342,12 @@ static const struct core_resource_class retrying_class = {.object = {"retrying r
 enum vg_status vg_retrying_resource_create(struct vg_memory_resource *upstream, vg_memory_retry_fn *callback,
 					   void *user, struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(callback);
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&retrying_class, sizeof(struct retrying), upstream, __func__, &adaptor);
+	enum vg_status status = create(&retrying_class, sizeof(struct retrying), upstream, &adaptor);
 	if (status)
 		return status;
 	((struct retrying *)adaptor)->callback = callback;

@@ -9,7 +9,7 @@
 
 static struct vg_mutex stream_lock; // of the streams of buffers that have several holders
 
-static enum vg_status close_buffer(struct core_object *object, const char *function)
+static enum vg_status close_buffer(struct core_object *object)
 {
 	struct vg_buffer *buffer = (struct vg_buffer *)object;
 	const struct vg_allocation allocation = {buffer->address, buffer->size, buffer->note};
@@ -19,7 +19,7 @@ static enum vg_status close_buffer(struct core_object *object, const char *funct
 	core_pending_retry();
 	if (!buffer->resource)
 		return VG_OK;
-	return core_resource_deallocate(buffer->resource, &allocation, buffer->stream, function);
+	return core_resource_deallocate(buffer->resource, &allocation, buffer->stream);
 }
 
 static void free_buffer(struct core_object *object)
@@ -52,17 +52,17 @@ struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct
 }
 
 enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				  const char *function, struct vg_buffer **ret_buffer)
+				  struct vg_buffer **ret_buffer)
 {
 	struct vg_allocation allocation;
 
-	enum vg_status status = core_resource_allocate(resource, size, stream, function, &allocation);
+	enum vg_status status = core_resource_allocate(resource, size, stream, &allocation);
 	if (status)
 		return status;
 	struct vg_buffer *buffer = core_buffer_new(&allocation, resource, stream);
 	if (!buffer) {
-		core_resource_deallocate(resource, &allocation, stream, function);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
+		core_resource_deallocate(resource, &allocation, stream);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a buffer");
 	}
 	*ret_buffer = buffer;
 	return VG_OK;
@@ -71,20 +71,22 @@ enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t si
 enum vg_status vg_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 				struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_buffer);
-	return core_buffer_create(resource, size, stream, __func__, ret_buffer);
+	return core_buffer_create(resource, size, stream, ret_buffer);
 }
 
 enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg_buffer_borrow_options *options,
 				struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	struct vg_buffer_borrow_options o;
 
 	CORE_NEEDED(ret_buffer);
 	CORE_OPTIONS(o, options);
 	if (o.resource && (o.owner || o.release))
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "resource and owner cannot be both given: either the resource frees the memory, or its "
 			       "owner does");
 	if (o.resource)
@@ -92,20 +94,19 @@ enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg
 	if (o.stream)
 		CORE_USABLE(o.stream, "stream");
 	if (size && (!address || size - 1 > UINT64_MAX - address))
-		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes at 0x%llx: there is no such memory", size,
+		return vg_fail(VG_INVALID, 0, "%zu bytes at 0x%llx: there is no such memory", size,
 			       (unsigned long long)address);
 	if (o.resource && o.resource->keeps_notes)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "a %s frees only what it allocated itself: use vg_buffer_create()",
+		return vg_fail(VG_INVALID, 0, "a %s frees only what it allocated itself: use vg_buffer_create()",
 			       vg_memory_resource_name(o.resource));
 	if (o.resource && o.resource->needs_stream && !o.stream)
-		return vg_fail(VG_INVALID, 0, __func__, "options.stream is NULL: a %s frees in the order of a stream",
+		return vg_fail(VG_INVALID, 0, "options.stream is NULL: a %s frees in the order of a stream",
 			       vg_memory_resource_name(o.resource));
-	if (core_open(__func__)) // for the driver's answers about the address
+	if (core_open()) // for the driver's answers about the address
 		return vg_last_error()->status;
 	struct vg_buffer *buffer = core_buffer_new(&(struct vg_allocation){address, size, NULL}, o.resource, o.stream);
 	if (!buffer)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a buffer");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a buffer");
 	buffer->owner = o.owner;
 	buffer->release = o.release;
 	*ret_buffer = buffer;
@@ -146,6 +147,7 @@ struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer)
 
 enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buffer, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(buffer, "buffer");
 	CORE_USABLE(stream, "stream");
 	change_stream(buffer, stream);
@@ -154,21 +156,22 @@ enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buffer, struc
 
 enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_NEEDED(buffer);
 	if (atomic_load(&buffer->object.closed))
 		return VG_OK;
 	// What can be refused is refused before anything changes.
-	enum vg_status status = stream ? core_object_check(&stream->object, "stream", __func__) : VG_OK;
+	enum vg_status status = stream ? core_object_check(&stream->object, "stream") : VG_OK;
 	if (status == VG_OK && buffer->resource && buffer->address) {
 		struct vg_stream *own = stream ? NULL : core_buffer_hold_stream(buffer);
-		status = core_resource_check(buffer->resource, stream ? stream : own, __func__);
+		status = core_resource_check(buffer->resource, stream ? stream : own);
 		vg_stream_destroy(own);
 	}
 	if (status)
 		return status;
 	if (stream)
 		change_stream(buffer, stream);
-	return core_object_close(&buffer->object, __func__);
+	return core_object_close(&buffer->object);
 }
 
 // ---- what it is ------------------------------------------------------------------------------
@@ -219,6 +222,7 @@ uint64_t vg_buffer_hash(const struct vg_buffer *buffer)
 
 enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_memory_properties *ret_properties)
 {
+	VG_ENTRY();
 	CUmemorytype type = 0;
 	unsigned managed = 0; // NVIDIA documents a boolean: the driver writes four bytes
 	int device = -1;
@@ -236,7 +240,7 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 	CUresult r = core_enter_some(&some, false);
 	if (r)
-		return core_driver_failed(r, __func__, "cuDevicePrimaryCtxRetain", "%s", "");
+		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
 	CORE_CALL(cuPointerGetAttributes, 3, attributes, answers, buffer->address);
 	// Type 0 is memory that the driver does not know.
 	bool device_memory = type == CU_MEMORYTYPE_DEVICE && !managed;

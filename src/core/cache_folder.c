@@ -15,7 +15,7 @@
 // Seconds: after which a file being written counts as left by a process that died; that clocks may differ.
 enum { STALE = 3600, SKEW = 60 };
 
-char *core_cache_folder_default(const char *function)
+char *core_cache_folder_default(void)
 {
 	const char *root = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	char *path = NULL;
@@ -26,13 +26,13 @@ char *core_cache_folder_default(const char *function)
 	else if (home && *home == '/')
 		r = asprintf(&path, "%s/.cache/virgate/programs", home);
 	else {
-		vg_fail(VG_SYSTEM, ENOENT, function,
+		vg_fail(VG_SYSTEM, ENOENT,
 			"no directory for the cache: neither XDG_CACHE_HOME nor HOME is an absolute path; give a path");
 		return NULL;
 	}
 	if (r >= 0)
 		return path;
-	vg_fail(VG_NO_MEMORY, 0, function, "no memory for a path");
+	vg_fail(VG_NO_MEMORY, 0, "no memory for a path");
 	return NULL;
 }
 
@@ -52,7 +52,7 @@ static int make_folders(const char *path)
 	return r;
 }
 
-enum vg_status core_cache_folder_open(struct vg_compile_cache *cache, const char *function)
+enum vg_status core_cache_folder_open(struct vg_compile_cache *cache)
 {
 	struct stat status;
 
@@ -62,10 +62,10 @@ enum vg_status core_cache_folder_open(struct vg_compile_cache *cache, const char
 		r = cache->folder < 0 || fstat(cache->folder, &status) ? -errno : 0;
 	}
 	if (r)
-		return vg_fail(VG_SYSTEM, -r, function, "no cache in %s: %s", cache->path, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "no cache in %s: %s", cache->path, strerror(-r));
 	// What lies here is run as code on the GPU.
 	if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
-		return vg_fail(VG_DENIED, 0, function,
+		return vg_fail(VG_DENIED, 0,
 			       "no cache in %s: others may write there (owner %u, mode %03o); it has to be yours alone",
 			       cache->path, (unsigned)status.st_uid, (unsigned)status.st_mode & 0777);
 	return VG_OK;

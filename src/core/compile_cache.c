@@ -39,24 +39,25 @@ static const struct core_class cache_class = {"compile cache", NULL, free_cache}
 enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
 				     struct vg_compile_cache **ret_cache)
 {
+	VG_ENTRY();
 	struct vg_compile_cache_options o;
 
 	CORE_NEEDED(ret_cache);
 	CORE_OPTIONS(o, options);
 	if (o.path && *o.path != '/')
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "path \"%s\" is relative, and programs change their working directory: give an "
 			       "absolute path",
 			       o.path);
 	struct vg_compile_cache *cache = calloc(1, sizeof *cache);
 	if (!cache)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a cache");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a cache");
 	core_object_init(&cache->object, &cache_class);
 	cache->folder = -1;
 	cache->limit = o.bytes ? o.bytes : DEFAULT_LIMIT;
-	cache->path = o.path ? strdup(o.path) : core_cache_folder_default(__func__);
-	enum vg_status status = cache->path ? core_cache_folder_open(cache, __func__)
-				: o.path    ? vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a path")
+	cache->path = o.path ? strdup(o.path) : core_cache_folder_default();
+	enum vg_status status = cache->path ? core_cache_folder_open(cache)
+				: o.path    ? vg_fail(VG_NO_MEMORY, 0, "no memory for a path")
 					    : vg_last_error()->status;
 	if (status)
 		core_object_release(&cache->object);
@@ -67,8 +68,9 @@ enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *opti
 
 enum vg_status vg_compile_cache_close(struct vg_compile_cache *cache)
 {
+	VG_ENTRY();
 	CORE_NEEDED(cache);
-	return core_object_close(&cache->object, __func__);
+	return core_object_close(&cache->object);
 }
 
 void vg_compile_cache_destroy(struct vg_compile_cache *cache)
@@ -76,18 +78,18 @@ void vg_compile_cache_destroy(struct vg_compile_cache *cache)
 	core_object_release(cache ? &cache->object : NULL);
 }
 
-static enum vg_status trim(struct vg_compile_cache *cache, uint64_t most, const char *function,
-			   struct core_cache_sum *ret_sum)
+static enum vg_status trim(struct vg_compile_cache *cache, uint64_t most, struct core_cache_sum *ret_sum)
 {
 	int r = core_cache_folder_trim(cache, most, ret_sum);
 
-	return r ? vg_fail(VG_SYSTEM, -r, function, "%s: %s", cache->path, strerror(-r)) : VG_OK;
+	return r ? vg_fail(VG_SYSTEM, -r, "%s: %s", cache->path, strerror(-r)) : VG_OK;
 }
 
 enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache)
 {
+	VG_ENTRY();
 	CORE_USABLE(cache, "cache");
-	return trim(cache, 0, __func__, NULL);
+	return trim(cache, 0, NULL);
 }
 
 const char *vg_compile_cache_path(const struct vg_compile_cache *cache)
@@ -98,11 +100,12 @@ const char *vg_compile_cache_path(const struct vg_compile_cache *cache)
 enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,
 					       struct vg_compile_cache_statistics *ret_statistics)
 {
+	VG_ENTRY();
 	struct core_cache_sum sum;
 
 	CORE_USABLE(cache, "cache");
 	CORE_NEEDED(ret_statistics);
-	enum vg_status status = trim(cache, UINT64_MAX, __func__, &sum);
+	enum vg_status status = trim(cache, UINT64_MAX, &sum);
 	if (status)
 		return status;
 	*ret_statistics = (struct vg_compile_cache_statistics){.hits = cache->hits,

@@ -15,7 +15,7 @@ struct core_cache_key {
 // INVALID if the compiler reads files that no digest stands for; NO_MEMORY. core_cache_key_finish() in any case.
 enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_code_type target,
 				   const struct core_arguments *arguments, const struct vg_compile_options *options,
-				   const char *function, struct core_cache_key *ret_key);
+				   struct core_cache_key *ret_key);
 void core_cache_key_finish(struct core_cache_key *key);
 
 // Whether the cache has it, whole.

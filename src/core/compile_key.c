@@ -47,7 +47,7 @@ static void add_file(struct core_cache_key *key, const char *path)
 	}
 }
 
-static enum vg_status add_tool(struct core_cache_key *key, const struct vg_program *program, const char *function)
+static enum vg_status add_tool(struct core_cache_key *key, const struct vg_program *program)
 {
 	struct vg_toolchain tool;
 	const struct vg_nvvm *nvvm;
@@ -63,21 +63,21 @@ static enum vg_status add_tool(struct core_cache_key *key, const struct vg_progr
 		return VG_OK;
 	if (vg_nvvm_load(&nvvm, problem, sizeof problem) ||
 	    vg_libdevice_find(nvvm, path, sizeof path, problem, sizeof problem))
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
+		return vg_fail(VG_NOT_FOUND, 0, "%s", problem);
 	add_file(key, path);
 	return VG_OK;
 }
 
 // NVRTC takes further options from there, which may name files.
 static enum vg_status add_environment(struct core_cache_key *key, const struct vg_program *program,
-				      const struct vg_compile_options *options, const char *function)
+				      const struct vg_compile_options *options)
 {
 	static const char *const variables[] = {"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"};
 
 	for (size_t i = 0; program->type == VG_SOURCE_CXX && i < sizeof variables / sizeof *variables; i++) {
 		const char *flags = getenv(variables[i]);
 		if (flags && *flags && !options->digest_size)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "%s adds options to the compiler's, which may have it read files: give a digest "
 				       "of them, or no cache",
 				       variables[i]);
@@ -151,24 +151,24 @@ static bool tells_time(const char *text)
 
 enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_code_type target,
 				   const struct core_arguments *arguments, const struct vg_compile_options *options,
-				   const char *function, struct core_cache_key *ret_key)
+				   struct core_cache_key *ret_key)
 {
 	struct core_cache_key *key = ret_key;
 
 	if (!options->digest_size && program->reads_files)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "the option %s makes the compiler read or write files, whose contents the cache cannot "
 			       "know: give a digest "
 			       "of them, or no cache",
 			       program->reads_files);
 	if (!options->digest_size && program->type == VG_SOURCE_CXX && includes(program->source))
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "program \"%s\" includes files, whose contents the cache cannot know: give a digest of "
 			       "them, or no cache",
 			       program->name);
-	enum vg_status status = add_environment(key, program, options, function);
+	enum vg_status status = add_environment(key, program, options);
 	if (status == VG_OK)
-		status = add_tool(key, program, function);
+		status = add_tool(key, program);
 	if (status)
 		return status;
 	key->of_a_moment = program->type == VG_SOURCE_CXX && tells_time(program->source);
@@ -189,7 +189,7 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 		add(key, program->modules[i].data, program->modules[i].size);
 	}
 	add(key, options->digest, options->digest_size);
-	return key->failed ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for a key of %zu bytes", key->size) : VG_OK;
+	return key->failed ? vg_fail(VG_NO_MEMORY, 0, "no memory for a key of %zu bytes", key->size) : VG_OK;
 }
 
 void core_cache_key_finish(struct core_cache_key *key)

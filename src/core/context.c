@@ -7,7 +7,7 @@
 
 enum { MOST_RESOURCES = 256 };
 
-static enum vg_status close_green(struct vg_context *context, const char *function)
+static enum vg_status close_green(struct vg_context *context)
 {
 	CUcontext current;
 
@@ -15,17 +15,17 @@ static enum vg_status close_green(struct vg_context *context, const char *functi
 	if (core_driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context->identity)
 		core_driver->cuCtxSetCurrent(NULL);
 	CUresult r = core_driver->cuGreenCtxDestroy(context->green);
-	return r ? core_driver_failed(r, function, "cuGreenCtxDestroy", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuGreenCtxDestroy", "%s", "") : VG_OK;
 }
 
-static enum vg_status close_context(struct core_object *object, const char *function)
+static enum vg_status close_context(struct core_object *object)
 {
 	struct vg_context *context = (struct vg_context *)object;
-	enum vg_status status = context->green && !context->borrowed ? close_green(context, function) : VG_OK;
+	enum vg_status status = context->green && !context->borrowed ? close_green(context) : VG_OK;
 
 	CUresult r =
 		context->primary ? core_driver->cuDevicePrimaryCtxRelease_v2(context->device->handle) : CUDA_SUCCESS;
-	return r ? core_driver_failed(r, function, "cuDevicePrimaryCtxRelease", "%s", "") : status;
+	return r ? core_driver_failed(r, "cuDevicePrimaryCtxRelease", "%s", "") : status;
 }
 
 static void free_context(struct core_object *object)
@@ -35,12 +35,12 @@ static void free_context(struct core_object *object)
 
 static const struct core_class context_class = {"context", close_context, free_context};
 
-static enum vg_status create(struct vg_device *device, const char *function, struct vg_context **ret_context)
+static enum vg_status create(struct vg_device *device, struct vg_context **ret_context)
 {
 	struct vg_context *context = calloc(1, sizeof *context);
 
 	if (!context)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a context");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a context");
 	core_object_init(&context->object, &context_class);
 	context->device = device;
 	*ret_context = context;
@@ -48,27 +48,27 @@ static enum vg_status create(struct vg_device *device, const char *function, str
 }
 
 // The primary context as the one to enter, held until the context is closed.
-static enum vg_status hold_primary(struct vg_context *context, const char *function)
+static enum vg_status hold_primary(struct vg_context *context)
 {
 	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&context->handle, context->device->handle);
 
 	if (r)
-		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "device %d",
-					  context->device->ordinal);
+		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "device %d", context->device->ordinal);
 	context->primary = true;
 	return VG_OK;
 }
 
 enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **ret_context)
 {
+	VG_ENTRY();
 	struct vg_context *context = NULL;
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_context);
-	enum vg_status status = create(device, __func__, &context);
+	enum vg_status status = create(device, &context);
 	if (status)
 		return status;
-	status = hold_primary(context, __func__);
+	status = hold_primary(context);
 	if (status) {
 		core_object_release(&context->object);
 		return status;
@@ -80,35 +80,33 @@ enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **
 
 static enum vg_status check_resources(const struct vg_device *device, const struct vg_context_options *o)
 {
-	const char *function = "vg_context_create";
 
 	if (!o->sms || o->sm_count == 0)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "resources must be provided: .sms, which vg_sm_resource_split() makes of "
 			       "vg_device_sm_resource()");
 	if (o->sm_count > MOST_RESOURCES)
-		return vg_fail(VG_INVALID, 0, function, "%zu SM resources: %d at most", o->sm_count, MOST_RESOURCES);
+		return vg_fail(VG_INVALID, 0, "%zu SM resources: %d at most", o->sm_count, MOST_RESOURCES);
 	for (size_t i = 0; i < o->sm_count; i++) {
 		const struct vg_sm_resource *sm = o->sms[i];
-		enum vg_status status = core_object_check((const struct core_object *)sm, "an SM resource", function);
+		enum vg_status status = core_object_check((const struct core_object *)sm, "an SM resource");
 		if (status)
 			return status;
 		if (sm->dry_run)
-			return vg_fail(VG_INVALID, 0, function,
-				       "resource %zu is a dry-run SM resource: split without .dry_run", i);
+			return vg_fail(VG_INVALID, 0, "resource %zu is a dry-run SM resource: split without .dry_run",
+				       i);
 		if (sm->device != device)
-			return vg_fail(VG_INVALID, 0, function,
-				       "resource %zu is of device %d, the context of device %d", i, sm->device->ordinal,
-				       device->ordinal);
+			return vg_fail(VG_INVALID, 0, "resource %zu is of device %d, the context of device %d", i,
+				       sm->device->ordinal, device->ordinal);
 	}
 	if (o->workqueue && o->workqueue->device != device)
-		return vg_fail(VG_INVALID, 0, function, "the work queue is of device %d, the context of device %d",
+		return vg_fail(VG_INVALID, 0, "the work queue is of device %d, the context of device %d",
 			       o->workqueue->device->ordinal, device->ordinal);
 	return VG_OK;
 }
 
 // Fills `context`; what it got so far is given back with the object.
-static enum vg_status make_green(struct vg_context *context, const struct vg_context_options *o, const char *function)
+static enum vg_status make_green(struct vg_context *context, const struct vg_context_options *o)
 {
 	CUdevResource natives[MOST_RESOURCES + 2];
 	CUdevResourceDesc description;
@@ -124,23 +122,24 @@ static enum vg_status make_green(struct vg_context *context, const struct vg_con
 	}
 	CUresult r = core_driver->cuDevResourceGenerateDesc(&description, natives, count);
 	if (r)
-		return core_driver_failed(r, function, "cuDevResourceGenerateDesc", "of %u resources", count);
+		return core_driver_failed(r, "cuDevResourceGenerateDesc", "of %u resources", count);
 	// Held first: else the driver would bring the primary context up and down by itself.
-	enum vg_status status = hold_primary(context, function);
+	enum vg_status status = hold_primary(context);
 	if (status)
 		return status;
 	CUgreenCtx green;
 	r = core_driver->cuGreenCtxCreate(&green, description, context->device->handle, CU_GREEN_CTX_DEFAULT_STREAM);
 	if (r)
-		return core_driver_failed(r, function, "cuGreenCtxCreate", "of %u resources", count);
+		return core_driver_failed(r, "cuGreenCtxCreate", "of %u resources", count);
 	context->green = green;
 	r = core_driver->cuCtxFromGreenCtx(&context->identity, green);
-	return r ? core_driver_failed(r, function, "cuCtxFromGreenCtx", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuCtxFromGreenCtx", "%s", "") : VG_OK;
 }
 
 enum vg_status vg_context_create(struct vg_device *device, const struct vg_context_options *options,
 				 struct vg_context **ret_context)
 {
+	VG_ENTRY();
 	struct vg_context_options o;
 	struct vg_context *context = NULL;
 
@@ -149,10 +148,10 @@ enum vg_status vg_context_create(struct vg_device *device, const struct vg_conte
 	CORE_OPTIONS(o, options);
 	enum vg_status status = check_resources(device, &o);
 	if (status == VG_OK)
-		status = create(device, __func__, &context);
+		status = create(device, &context);
 	if (status)
 		return status;
-	status = make_green(context, &o, __func__);
+	status = make_green(context, &o);
 	if (status)
 		core_object_release(&context->object);
 	else
@@ -160,34 +159,33 @@ enum vg_status vg_context_create(struct vg_device *device, const struct vg_conte
 	return status;
 }
 
-static enum vg_status find_device(CUcontext identity, const char *function, struct vg_device **ret_device)
+static enum vg_status find_device(CUcontext identity, struct vg_device **ret_device)
 {
 	CUdevice handle;
 
 	CORE_ENTER(scope, identity);
 	CUresult r = core_driver->cuCtxGetDevice(&handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxGetDevice", "%s", "");
+		return core_driver_failed(r, "cuCtxGetDevice", "%s", "");
 	*ret_device = core_device_of(handle);
 	return VG_OK;
 }
 
-enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function,
-				   struct vg_context **ret_context)
+enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct vg_context **ret_context)
 {
 	struct vg_device *device = NULL;
 	struct vg_context *context = NULL;
 
-	enum vg_status status = find_device(identity, function, &device);
+	enum vg_status status = find_device(identity, &device);
 	if (status == VG_OK)
-		status = create(device, function, &context);
+		status = create(device, &context);
 	if (status)
 		return status;
 	context->identity = context->handle = identity;
 	context->green = green;
 	context->borrowed = true;
 	if (green)
-		status = hold_primary(context, function);
+		status = hold_primary(context);
 	if (status)
 		core_object_release(&context->object);
 	else
@@ -205,14 +203,15 @@ static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
 
 enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_context **ret_context)
 {
+	VG_ENTRY();
 	CUgreenCtx green = NULL;
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_context);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status == VG_OK)
 		status = find_green(handle, &green);
-	return status ? status : core_context_borrow(handle, green, __func__, ret_context);
+	return status ? status : core_context_borrow(handle, green, ret_context);
 }
 
 void vg_context_destroy(struct vg_context *context)
@@ -222,6 +221,7 @@ void vg_context_destroy(struct vg_context *context)
 
 enum vg_status vg_context_close(struct vg_context *context)
 {
+	VG_ENTRY();
 	CUcontext current = NULL;
 
 	CORE_NEEDED(context);
@@ -229,10 +229,10 @@ enum vg_status vg_context_close(struct vg_context *context)
 		return VG_OK;
 	CORE_CALL(cuCtxGetCurrent, &current);
 	if (current == context->identity && !context->borrowed)
-		return vg_fail(VG_STATE, 0, __func__,
+		return vg_fail(VG_STATE, 0,
 			       "a context cannot be closed while it is current: make another one current with "
 			       "vg_context_set_current()");
-	return core_object_close(&context->object, __func__);
+	return core_object_close(&context->object);
 }
 
 struct vg_device *vg_context_device(const struct vg_context *context)
@@ -257,9 +257,10 @@ int vg_context_equal(const struct vg_context *context, const struct vg_context *
 
 enum vg_status vg_context_set_current(struct vg_context *context, struct CUctx_st **ret_previous)
 {
+	VG_ENTRY();
 	CUcontext previous = NULL;
 
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	if (context)
@@ -274,7 +275,8 @@ enum vg_status vg_context_set_current(struct vg_context *context, struct CUctx_s
 
 enum vg_status vg_context_restore(struct CUctx_st *previous)
 {
-	enum vg_status status = core_open(__func__);
+	VG_ENTRY();
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	CORE_CALL(cuCtxSetCurrent, previous);
@@ -283,8 +285,9 @@ enum vg_status vg_context_restore(struct CUctx_st *previous)
 
 enum vg_status vg_context_current(struct CUctx_st **ret_handle)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_handle);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	CORE_CALL(cuCtxGetCurrent, ret_handle);

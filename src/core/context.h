@@ -21,5 +21,4 @@ struct vg_context {
 
 // Of the program's thread or a stream: a context that somebody else made. `green` NULL for an ordinary one, whose
 // handle is `identity`.
-enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function,
-				   struct vg_context **ret_context);
+enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct vg_context **ret_context);

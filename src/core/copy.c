@@ -11,32 +11,33 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size, struct vg_st
 
 enum vg_status vg_buffer_copy(struct vg_buffer *to, const struct vg_buffer *from, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(to, "to");
 	CORE_USABLE(from, "from");
 	CORE_USABLE(stream, "stream");
 	if (to->size != from->size)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "a buffer of %zu bytes into one of %zu: their sizes must be the same", from->size,
-			       to->size);
+		return vg_fail(VG_INVALID, 0, "a buffer of %zu bytes into one of %zu: their sizes must be the same",
+			       from->size, to->size);
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = copy(to->address, from->address, from->size, stream);
-	return r ? core_driver_failed(r, __func__, "cuMemcpyAsync", "%zu bytes", from->size) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", from->size) : VG_OK;
 }
 
 enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_stream *stream,
 				   struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	struct vg_buffer *made;
 
 	CORE_USABLE(from, "from");
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_buffer);
 	if (!from->resource)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "the buffer was borrowed and has no memory resource: create one of its size, and "
 			       "vg_buffer_copy()");
 	CORE_USABLE(from->resource, "resource");
-	enum vg_status status = core_buffer_create(from->resource, from->size, stream, __func__, &made);
+	enum vg_status status = core_buffer_create(from->resource, from->size, stream, &made);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
@@ -44,7 +45,7 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 	if (r == CUDA_SUCCESS)
 		r = copy(made->address, from->address, from->size, stream);
 	if (r) {
-		status = core_driver_failed(r, __func__, "cuMemcpyAsync", "%zu bytes", from->size);
+		status = core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", from->size);
 		vg_buffer_destroy(made);
 		return status;
 	}
@@ -54,44 +55,46 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 
 // The part of the buffer that a host copy is about.
 static enum vg_status check_part(const struct vg_buffer *buffer, size_t offset, const void *host, size_t size,
-				 struct vg_stream *stream, const char *function)
+				 struct vg_stream *stream)
 {
-	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer", function);
+	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer");
 
 	if (status == VG_OK)
-		status = core_object_check((const struct core_object *)stream, "stream", function);
+		status = core_object_check((const struct core_object *)stream, "stream");
 	if (status)
 		return status;
 	if (size && !host)
-		return vg_fail(VG_INVALID, 0, function, "the host's address is NULL");
+		return vg_fail(VG_INVALID, 0, "the host's address is NULL");
 	if (offset > buffer->size || size > buffer->size - offset)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes at offset %zu: the buffer has %zu bytes", size,
-			       offset, buffer->size);
+		return vg_fail(VG_INVALID, 0, "%zu bytes at offset %zu: the buffer has %zu bytes", size, offset,
+			       buffer->size);
 	return VG_OK;
 }
 
 enum vg_status vg_buffer_write(struct vg_buffer *buffer, size_t offset, const void *from, size_t size,
 			       struct vg_stream *stream)
 {
-	enum vg_status status = check_part(buffer, offset, from, size, stream, __func__);
+	VG_ENTRY();
+	enum vg_status status = check_part(buffer, offset, from, size, stream);
 
 	if (status)
 		return status;
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = copy(buffer->address + offset, (CUdeviceptr)(uintptr_t)from, size, stream);
-	return r ? core_driver_failed(r, __func__, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
 }
 
 enum vg_status vg_buffer_read(const struct vg_buffer *buffer, size_t offset, void *to, size_t size,
 			      struct vg_stream *stream)
 {
-	enum vg_status status = check_part(buffer, offset, to, size, stream, __func__);
+	VG_ENTRY();
+	enum vg_status status = check_part(buffer, offset, to, size, stream);
 
 	if (status)
 		return status;
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = copy((CUdeviceptr)(uintptr_t)to, buffer->address + offset, size, stream);
-	return r ? core_driver_failed(r, __func__, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
 }
 
 static CUresult fill(CUdeviceptr address, size_t size, const void *pattern, size_t width, CUstream stream)
@@ -114,12 +117,12 @@ static CUresult fill(CUdeviceptr address, size_t size, const void *pattern, size
 }
 
 static enum vg_status fill_checked(struct vg_buffer *buffer, const void *pattern, size_t width,
-				   struct vg_stream *stream, const char *function)
+				   struct vg_stream *stream)
 {
 	CORE_SCOPE scope = {false};
 
 	if (buffer->size % width || buffer->address % width)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "a pattern of %zu bytes in a buffer of %zu bytes at 0x%llx: size and address must be "
 			       "multiples of it",
 			       width, buffer->size, (unsigned long long)buffer->address);
@@ -128,25 +131,26 @@ static enum vg_status fill_checked(struct vg_buffer *buffer, const void *pattern
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = fill(buffer->address, buffer->size, pattern, width, stream->handle);
-	return r ? core_driver_failed(r, function, "cuMemsetAsync", "%zu bytes", buffer->size) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemsetAsync", "%zu bytes", buffer->size) : VG_OK;
 }
 
 enum vg_status vg_buffer_fill(struct vg_buffer *buffer, const void *pattern, size_t width, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(buffer, "buffer");
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(pattern);
 	if (width != 1 && width != 2 && width != 4)
-		return vg_fail(VG_INVALID, 0, __func__, "a pattern of %zu bytes: a buffer is filled with 1, 2 or 4",
-			       width);
-	return fill_checked(buffer, pattern, width, stream, __func__);
+		return vg_fail(VG_INVALID, 0, "a pattern of %zu bytes: a buffer is filled with 1, 2 or 4", width);
+	return fill_checked(buffer, pattern, width, stream);
 }
 
 enum vg_status vg_buffer_fill_byte(struct vg_buffer *buffer, int value, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(buffer, "buffer");
 	CORE_USABLE(stream, "stream");
 	if (value < 0 || value > UINT8_MAX)
-		return vg_fail(VG_INVALID, 0, __func__, "%d is not a byte: 0 to 255", value);
-	return fill_checked(buffer, &(unsigned char){(unsigned char)value}, 1, stream, __func__);
+		return vg_fail(VG_INVALID, 0, "%d is not a byte: 0 to 255", value);
+	return fill_checked(buffer, &(unsigned char){(unsigned char)value}, 1, stream);
 }

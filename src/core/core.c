@@ -23,33 +23,33 @@ static void note_fork(void)
 }
 
 // core_driver_failed() takes a driver that started.
-static enum vg_status start_failed(const struct vg_driver *driver, CUresult result, const char *function)
+static enum vg_status start_failed(const struct vg_driver *driver, CUresult result)
 {
 	const char *name = NULL;
 
 	if (driver->cuGetErrorName(result, &name) || !name)
 		name = "an unknown error";
 	if (result == CUDA_ERROR_NO_DEVICE)
-		return vg_fail(VG_NOT_FOUND, result, function,
-			       "cuInit: %s has no CUDA device that this process may use (%s)", driver->path, name);
-	return vg_fail(VG_DRIVER, result, function, "cuInit of %s failed: %s", driver->path, name);
+		return vg_fail(VG_NOT_FOUND, result, "cuInit: %s has no CUDA device that this process may use (%s)",
+			       driver->path, name);
+	return vg_fail(VG_DRIVER, result, "cuInit of %s failed: %s", driver->path, name);
 }
 
-static enum vg_status open_locked(const char *function)
+static enum vg_status open_locked(void)
 {
 	const struct vg_driver *driver;
 	char problem[4200];
 
 	if (vg_driver_load(&driver, problem, sizeof problem))
-		return vg_fail(VG_NO_DRIVER, 0, function, "%s", problem);
+		return vg_fail(VG_NO_DRIVER, 0, "%s", problem);
 	CUresult r = driver->cuInit(0);
 	if (r)
-		return start_failed(driver, r, function);
+		return start_failed(driver, r);
 	core_driver = driver;
 	core_launching = (struct core_launching){driver->cuLaunchKernelEx, __builtin_cpu_supports("avx2")};
 	CUresult version = driver->cuDriverGetVersion(&driver_version);
-	enum vg_status status = version ? core_driver_failed(version, function, "cuDriverGetVersion", "%s", "")
-					: core_devices_open(function);
+	enum vg_status status =
+		version ? core_driver_failed(version, "cuDriverGetVersion", "%s", "") : core_devices_open();
 	vg_driver_refuse(driver, &refusing);
 	core_log_skip(); // what others did before
 	if (status)
@@ -59,7 +59,7 @@ static enum vg_status open_locked(const char *function)
 	return status;
 }
 
-enum vg_status core_open(const char *function)
+enum vg_status core_open(void)
 {
 	static struct vg_mutex lock;
 	static _Atomic(bool) open;
@@ -70,11 +70,11 @@ enum vg_status core_open(const char *function)
 	bool whole = vg_mutex_take(&lock);
 	if (!whole && !open)
 		status = vg_fail(
-			VG_STATE, 0, function,
+			VG_STATE, 0,
 			"another thread was opening the driver when this process was forked: open it before, or "
 			"start a program of its own (exec)");
 	else if (!open) {
-		status = open_locked(function);
+		status = open_locked();
 		open = status == VG_OK;
 	}
 	vg_mutex_give(&lock);
@@ -86,13 +86,13 @@ int core_driver_version(void)
 	return driver_version;
 }
 
-enum vg_status core_needs_driver(int version, const char *function, const char *what)
+enum vg_status core_needs_driver(int version, const char *what)
 {
-	return vg_fail(VG_UNSUPPORTED, 0, function, "%s: unsupported: needs driver %d.%d, have %d.%d", what,
-		       version / 1000, version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
+	return vg_fail(VG_UNSUPPORTED, 0, "%s: unsupported: needs driver %d.%d, have %d.%d", what, version / 1000,
+		       version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
 }
 
-enum vg_status core_newer(const char *entry, int version, const char *function, void **ret_entry)
+enum vg_status core_newer(const char *entry, int version, void **ret_entry)
 {
 	CUdriverProcAddressQueryResult found;
 	void *address = NULL;
@@ -101,7 +101,7 @@ enum vg_status core_newer(const char *entry, int version, const char *function, 
 					      : core_asked(core_driver->cuGetProcAddress_v2(
 							entry, &address, version, CU_GET_PROC_ADDRESS_DEFAULT, &found));
 	if (r || !address)
-		return core_needs_driver(version, function, entry);
+		return core_needs_driver(version, entry);
 	*ret_entry = address;
 	return VG_OK;
 }

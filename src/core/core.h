@@ -14,13 +14,13 @@ extern struct core_launching core_launching;
 
 // Loads the driver, calls cuInit and builds the table of devices, once per process; a failure is
 // not remembered. NO_DRIVER, DRIVER. Any thread.
-enum vg_status core_open(const char *function);
+enum vg_status core_open(void);
 // True in a child that was forked after core_open(): the driver is of no use there, and giving handles back may hang.
 extern bool core_forked;
 
 // The version that the driver reports, 13000 for 13.0. After core_open().
 int core_driver_version(void);
 // VG_UNSUPPORTED with "needs driver 13.1, have 13.0", for entries newer than some driver.
-enum vg_status core_needs_driver(int version, const char *function, const char *what);
+enum vg_status core_needs_driver(int version, const char *what);
 // An entry that is younger than the table's, by name; VG_UNSUPPORTED likewise if the driver lacks it.
-enum vg_status core_newer(const char *entry, int version, const char *function, void **ret_entry);
+enum vg_status core_newer(const char *entry, int version, void **ret_entry);

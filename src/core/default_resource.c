@@ -6,7 +6,6 @@
 #include "virgate/memory_pool.h"
 #include "virgate/memory_resource.h"
 
-
 static struct vg_mutex lock; // of every device's memory_resource
 
 static enum vg_status choose(struct vg_device *device, struct vg_memory_resource **ret_resource)
@@ -49,6 +48,7 @@ static enum vg_status find(struct vg_device *device, struct vg_memory_resource *
 
 enum vg_status vg_device_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_resource);
 	return find(device, ret_resource);
@@ -56,6 +56,7 @@ enum vg_status vg_device_memory_resource(struct vg_device *device, struct vg_mem
 
 enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg_memory_resource *resource)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	if (resource)
 		CORE_USABLE(resource, "resource");
@@ -71,6 +72,7 @@ enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg
 enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct vg_stream *stream,
 				  struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	struct vg_memory_resource *resource;
 
 	CORE_NEEDED(device);
@@ -78,7 +80,7 @@ enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct 
 	enum vg_status status = find(device, &resource);
 	if (status)
 		return status;
-	status = core_buffer_create(resource, size, stream, __func__, ret_buffer);
+	status = core_buffer_create(resource, size, stream, ret_buffer);
 	vg_memory_resource_destroy(resource);
 	return status;
 }

@@ -39,21 +39,21 @@ static CUresult describe(struct vg_device *device, int ordinal)
 	return r;
 }
 
-enum vg_status core_devices_open(const char *function)
+enum vg_status core_devices_open(void)
 {
 	int count;
 
 	CUresult r = core_driver->cuDeviceGetCount(&count);
 	if (r)
-		return core_driver_failed(r, function, "cuDeviceGetCount", "%s", "");
+		return core_driver_failed(r, "cuDeviceGetCount", "%s", "");
 	struct vg_device *table = calloc(count ? (size_t)count : 1, sizeof *table);
 	if (!table)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a table of %d devices", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a table of %d devices", count);
 	for (int i = 0; i < count && r == CUDA_SUCCESS; i++)
 		r = describe(&table[i], i);
 	if (r) {
 		free(table);
-		return core_driver_failed(r, function, "cuDeviceGetUuid", "%s", "");
+		return core_driver_failed(r, "cuDeviceGetUuid", "%s", "");
 	}
 	devices = table;
 	device_count = count;
@@ -70,8 +70,9 @@ struct vg_device *core_device_of(CUdevice handle)
 
 enum vg_status vg_device_count(int *ret_count)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_count);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status == VG_OK)
 		*ret_count = device_count;
 	return status;
@@ -79,24 +80,25 @@ enum vg_status vg_device_count(int *ret_count)
 
 enum vg_status vg_device_get(int ordinal, struct vg_device **ret_device)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_device);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	if (ordinal < 0 || ordinal >= device_count)
-		return vg_fail(VG_INVALID, 0, __func__, "device %d: there are %d, counted from 0", ordinal,
-			       device_count);
+		return vg_fail(VG_INVALID, 0, "device %d: there are %d, counted from 0", ordinal, device_count);
 	*ret_device = &devices[ordinal];
 	return VG_OK;
 }
 
 enum vg_status vg_device_current(struct vg_device **ret_device)
 {
+	VG_ENTRY();
 	CUcontext context;
 	CUdevice handle;
 
 	CORE_NEEDED(ret_device);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	CORE_CALL(cuCtxGetCurrent, &context);
@@ -142,6 +144,7 @@ const char *vg_device_arch(const struct vg_device *device)
 
 enum vg_status vg_device_can_access_peer(struct vg_device *device, struct vg_device *peer, int *ret_can)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(peer);
 	CORE_NEEDED(ret_can);
@@ -183,12 +186,13 @@ static CUresult ask_memory(void *info_)
 
 enum vg_status vg_device_memory_info(struct vg_device *device, size_t *ret_free, size_t *ret_total)
 {
+	VG_ENTRY();
 	struct memory_info info;
 
 	CORE_NEEDED(device);
 	CUresult r = in_primary(device, ask_memory, &info);
 	if (r)
-		return core_driver_failed(r, __func__, "cuMemGetInfo", "device %d", device->ordinal);
+		return core_driver_failed(r, "cuMemGetInfo", "device %d", device->ordinal);
 	if (ret_free)
 		*ret_free = info.free;
 	if (ret_total)
@@ -204,11 +208,12 @@ static CUresult synchronize(void *nothing)
 
 enum vg_status vg_device_sync(struct vg_device *device)
 {
+	VG_ENTRY();
 	unsigned flags;
 	int active;
 
 	CORE_NEEDED(device);
 	CORE_CALL(cuDevicePrimaryCtxGetState, device->handle, &flags, &active);
 	CUresult r = active ? in_primary(device, synchronize, NULL) : CUDA_SUCCESS; // not active: nothing was queued
-	return r ? core_driver_failed(r, __func__, "cuCtxSynchronize", "device %d", device->ordinal) : VG_OK;
+	return r ? core_driver_failed(r, "cuCtxSynchronize", "device %d", device->ordinal) : VG_OK;
 }

@@ -25,6 +25,6 @@ struct vg_device {
 };
 
 // Fills the table; called by core_open() under its lock.
-enum vg_status core_devices_open(const char *function);
+enum vg_status core_devices_open(void);
 // The device of a driver handle; NULL if there is none.
 struct vg_device *core_device_of(CUdevice handle);

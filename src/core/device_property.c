@@ -51,8 +51,8 @@ static enum vg_status ask(struct vg_device *device, enum vg_device_property prop
 
 	CUresult r = core_driver->cuDeviceGetAttribute(&value, (CUdevice_attribute)property, device->handle);
 	if (r && r != CUDA_ERROR_INVALID_VALUE)
-		return core_driver_failed(r, "vg_device_property", "cuDeviceGetAttribute", "%s of device %d",
-					  properties[property].name, device->ordinal);
+		return core_driver_failed(r, "cuDeviceGetAttribute", "%s of device %d", properties[property].name,
+					  device->ordinal);
 	if (core_asked(r)) // the driver is older than the property
 		value = properties[property].fallback;
 	if (!(properties[property].kind & LIVE))
@@ -64,10 +64,11 @@ static enum vg_status ask(struct vg_device *device, enum vg_device_property prop
 
 enum vg_status vg_device_property(struct vg_device *device, enum vg_device_property property, int *ret_value)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_value);
 	if (!is_property(property))
-		return vg_fail(VG_INVALID, 0, __func__, "%d is no device property: take one of VG_DEVICE_PROPERTY_LIST",
+		return vg_fail(VG_INVALID, 0, "%d is no device property: take one of VG_DEVICE_PROPERTY_LIST",
 			       property);
 	uint64_t known = atomic_load_explicit(&device->properties[property], memory_order_relaxed);
 	if (!known)
@@ -78,10 +79,11 @@ enum vg_status vg_device_property(struct vg_device *device, enum vg_device_prope
 
 enum vg_status vg_device_property_by_name(struct vg_device *device, const char *name, int *ret_value)
 {
+	VG_ENTRY();
 	CORE_NEEDED(name);
 	enum vg_device_property property = vg_device_property_find(name);
 	if (!property)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "\"%s\" is no device property: take a name of VG_DEVICE_PROPERTY_LIST", name);
+		return vg_fail(VG_INVALID, 0, "\"%s\" is no device property: take a name of VG_DEVICE_PROPERTY_LIST",
+			       name);
 	return vg_device_property(device, property, ret_value);
 }

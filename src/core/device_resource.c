@@ -56,19 +56,17 @@ void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource 
 		resource->coscheduled_alignment = parent ? parent->coscheduled_alignment : step;
 }
 
-static enum vg_status query(struct vg_device *device, struct vg_context *context, const char *function,
-			    struct vg_sm_resource **ret_resource)
+static enum vg_status query(struct vg_device *device, struct vg_context *context, struct vg_sm_resource **ret_resource)
 {
 	struct vg_sm_resource *resource = core_sm_resource_new(device);
 	CUdevResource native;
 
 	if (!resource)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an SM resource");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an SM resource");
 	CUresult r = core_resource_ask(device, context, CU_DEV_RESOURCE_TYPE_SM, &native);
 	if (r) {
 		core_object_release(&resource->object);
-		return core_driver_failed(r, function, "cuDeviceGetDevResource", "the SMs of device %d",
-					  device->ordinal);
+		return core_driver_failed(r, "cuDeviceGetDevResource", "the SMs of device %d", device->ordinal);
 	}
 	core_sm_resource_fill(resource, &native, NULL);
 	*ret_resource = resource;

@@ -50,25 +50,28 @@ void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource 
 			   const struct vg_sm_resource *parent);
 
 // Of a device, of a context, of a stream's context: what all kinds of resources have, given query().
-#define CORE_RESOURCE_GETTERS(kind)                                                                                    \
-	enum vg_status vg_device_##kind##_resource(struct vg_device *device,                                           \
-						   struct vg_##kind##_resource **ret_resource)                         \
-	{                                                                                                              \
-		CORE_NEEDED(device);                                                                                   \
-		CORE_NEEDED(ret_resource);                                                                             \
-		return query(device, NULL, __func__, ret_resource);                                                    \
-	}                                                                                                              \
-	enum vg_status vg_context_##kind##_resource(struct vg_context *context,                                        \
-						    struct vg_##kind##_resource **ret_resource)                        \
-	{                                                                                                              \
-		CORE_USABLE(context, "context");                                                                       \
-		CORE_NEEDED(ret_resource);                                                                             \
-		return query(context->device, context, __func__, ret_resource);                                        \
-	}                                                                                                              \
-	enum vg_status vg_stream_##kind##_resource(struct vg_stream *stream,                                           \
-						   struct vg_##kind##_resource **ret_resource)                         \
-	{                                                                                                              \
-		CORE_USABLE(stream, "stream");                                                                         \
-		CORE_NEEDED(ret_resource);                                                                             \
-		return query(stream->context->device, stream->context, __func__, ret_resource);                        \
+#define CORE_RESOURCE_GETTERS(kind)                                                             \
+	enum vg_status vg_device_##kind##_resource(struct vg_device *device,                    \
+						   struct vg_##kind##_resource **ret_resource)  \
+	{                                                                                       \
+		VG_ENTRY();                                                                     \
+		CORE_NEEDED(device);                                                            \
+		CORE_NEEDED(ret_resource);                                                      \
+		return query(device, NULL, ret_resource);                                       \
+	}                                                                                       \
+	enum vg_status vg_context_##kind##_resource(struct vg_context *context,                 \
+						    struct vg_##kind##_resource **ret_resource) \
+	{                                                                                       \
+		VG_ENTRY();                                                                     \
+		CORE_USABLE(context, "context");                                                \
+		CORE_NEEDED(ret_resource);                                                      \
+		return query(context->device, context, ret_resource);                           \
+	}                                                                                       \
+	enum vg_status vg_stream_##kind##_resource(struct vg_stream *stream,                    \
+						   struct vg_##kind##_resource **ret_resource)  \
+	{                                                                                       \
+		VG_ENTRY();                                                                     \
+		CORE_USABLE(stream, "stream");                                                  \
+		CORE_NEEDED(ret_resource);                                                      \
+		return query(stream->context->device, stream->context, ret_resource);           \
 	}

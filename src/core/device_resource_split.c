@@ -12,7 +12,6 @@ enum { BACKFILL = 1, MOST_GROUPS = 256 };
 // What the program asked for, and what there is room for.
 struct split {
 	struct vg_sm_resource *from;
-	const char *function;
 	size_t capacity; // groups
 	bool dry_run;
 	CUdevResource *natives, remainder;
@@ -53,7 +52,7 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 	if (!made || count < wanted) {
 		drop(made, count);
 		free(made);
-		return vg_fail(VG_NO_MEMORY, 0, split->function, "no memory for %zu SM resources", wanted);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu SM resources", wanted);
 	}
 	memcpy(ret_groups, made, split->made * sizeof *made);
 	*ret_count = split->made;
@@ -68,8 +67,7 @@ static enum vg_status refused(const struct split *split, CUresult r, const char 
 	const struct vg_sm_resource *from = split->from;
 
 	return core_driver_failed(
-		r, split->function, call,
-		"asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u%s", asked,
+		r, call, "asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u%s", asked,
 		from->count, from->min_partition_size, from->coscheduled_alignment,
 		from->group ? "; a group can be split again once it is a green context's: vg_context_sm_resource()"
 			    : "");
@@ -91,12 +89,11 @@ static enum vg_status by_equal_count(struct split *split, const struct vg_sm_gro
 {
 	for (size_t i = 0; i < split->capacity; i++) {
 		if (groups[i].coscheduled_sm_count || groups[i].preferred_coscheduled_sm_count)
-			return core_needs_driver(CORE_DRIVER_13_1, split->function,
-						 "a number of SMs that are scheduled together");
+			return core_needs_driver(CORE_DRIVER_13_1, "a number of SMs that are scheduled together");
 		if (groups[i].backfill)
-			return core_needs_driver(CORE_DRIVER_13_1, split->function, "filling a group up");
+			return core_needs_driver(CORE_DRIVER_13_1, "filling a group up");
 		if (groups[i].sm_count != groups[0].sm_count)
-			return core_needs_driver(CORE_DRIVER_13_1, split->function, "groups of different sizes");
+			return core_needs_driver(CORE_DRIVER_13_1, "groups of different sizes");
 	}
 	return by_count(split, (unsigned)groups[0].sm_count, 0);
 }
@@ -128,12 +125,12 @@ static enum vg_status by_groups(struct split *split, split_groups entry, const s
 	return VG_OK;
 }
 
-static enum vg_status check(const struct vg_sm_group *groups, size_t count, const char *function)
+static enum vg_status check(const struct vg_sm_group *groups, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct vg_sm_group *group = &groups[i];
 		if (group->sm_count < 0 || group->coscheduled_sm_count < 0 || group->preferred_coscheduled_sm_count < 0)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "group %zu: counts must be non-negative, but are %d, %d and %d; 0 leaves them "
 				       "to the driver",
 				       i, group->sm_count, group->coscheduled_sm_count,
@@ -142,14 +139,12 @@ static enum vg_status check(const struct vg_sm_group *groups, size_t count, cons
 	return VG_OK;
 }
 
-static enum vg_status check_from(const struct vg_sm_resource *resource, size_t count, const char *function)
+static enum vg_status check_from(const struct vg_sm_resource *resource, size_t count)
 {
 	if (count == 0 || count > MOST_GROUPS)
-		return vg_fail(VG_INVALID, 0, function, "a split into %zu groups: 1 to %d are possible", count,
-			       MOST_GROUPS);
+		return vg_fail(VG_INVALID, 0, "a split into %zu groups: 1 to %d are possible", count, MOST_GROUPS);
 	if (resource->dry_run)
-		return vg_fail(VG_INVALID, 0, function,
-			       "a group of a dry run has sizes only: split without .dry_run first");
+		return vg_fail(VG_INVALID, 0, "a group of a dry run has sizes only: split without .dry_run first");
 	return VG_OK;
 }
 
@@ -157,6 +152,7 @@ enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struc
 				    const struct vg_sm_split_options *options, struct vg_sm_resource **ret_groups,
 				    size_t *ret_count, struct vg_sm_resource **ret_remainder)
 {
+	VG_ENTRY();
 	CUdevResource natives[MOST_GROUPS] = {0};
 	struct vg_sm_split_options o;
 	split_groups entry = NULL;
@@ -166,14 +162,14 @@ enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struc
 	CORE_NEEDED(ret_groups);
 	CORE_NEEDED(ret_count);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check_from(resource, count, __func__);
+	enum vg_status status = check_from(resource, count);
 	if (status == VG_OK)
-		status = check(groups, count, __func__);
+		status = check(groups, count);
 	if (status == VG_OK && core_driver_version() >= CORE_DRIVER_13_1)
-		status = core_newer("cuDevSmResourceSplit", CORE_DRIVER_13_1, __func__, (void **)&entry);
+		status = core_newer("cuDevSmResourceSplit", CORE_DRIVER_13_1, (void **)&entry);
 	if (status)
 		return status;
-	struct split split = {resource, __func__, count, o.dry_run != 0, natives, {0}, 0};
+	struct split split = {resource, count, o.dry_run != 0, natives, {0}, 0};
 	status = entry ? by_groups(&split, entry, groups) : by_equal_count(&split, groups);
 	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
 }
@@ -182,21 +178,22 @@ enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, in
 					     size_t capacity, struct vg_sm_resource **ret_groups, size_t *ret_count,
 					     struct vg_sm_resource **ret_remainder)
 {
+	VG_ENTRY();
 	const unsigned known = VG_SM_SPLIT_IGNORE_COSCHEDULING | VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER;
 	CUdevResource natives[MOST_GROUPS] = {0};
 
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_groups);
 	CORE_NEEDED(ret_count);
-	enum vg_status status = check_from(resource, capacity, __func__);
+	enum vg_status status = check_from(resource, capacity);
 	if (status)
 		return status;
 	if (sm_count < 0)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "groups of %d SMs: the count must be non-negative; 0 is the fewest possible", sm_count);
 	if (flags & ~known)
-		return vg_fail(VG_INVALID, 0, __func__, "flags 0x%x: only 0x%x are known", flags, known);
-	struct split split = {resource, __func__, capacity, false, natives, {0}, 0};
+		return vg_fail(VG_INVALID, 0, "flags 0x%x: only 0x%x are known", flags, known);
+	struct split split = {resource, capacity, false, natives, {0}, 0};
 	status = by_count(&split, (unsigned)sm_count, flags);
 	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
 }

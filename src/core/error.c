@@ -33,7 +33,7 @@ void core_log_skip(void)
 	vg_mutex_give(&lock);
 }
 
-enum vg_status core_driver_failed(CUresult result, const char *function, const char *call, const char *format, ...)
+enum vg_status core_driver_failed(CUresult result, const char *call, const char *format, ...)
 {
 	const char *name, *text;
 	char asked[512], log[4096];
@@ -47,8 +47,8 @@ enum vg_status core_driver_failed(CUresult result, const char *function, const c
 		name = "an unknown error";
 	if (core_asked(core_driver->cuGetErrorString(result, &text)) || !text)
 		text = "the driver has no text for it";
-	enum vg_status status = vg_fail(VG_DRIVER, result, function, "%s: %s: %s%s%s", call, name, text,
-					asked[0] ? "; " : "", asked);
+	enum vg_status status =
+		vg_fail(VG_DRIVER, result, "%s: %s: %s%s%s", call, name, text, asked[0] ? "; " : "", asked);
 	vg_fail_log(log);
 	return status;
 }

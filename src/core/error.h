@@ -6,8 +6,8 @@
 // Sets the thread's last error to VG_DRIVER with "CALL: CUDA_ERROR_X: explanation; …", `format` saying what was
 // asked ("" for nothing to add), and what the driver has logged since it was last read or skipped.
 // An entry that the driver lacks answers CUDA_ERROR_NOT_SUPPORTED: whoever may call one looks at the version first.
-__attribute__((format(printf, 4, 5))) enum vg_status core_driver_failed(CUresult result, const char *function,
-									const char *call, const char *format, ...);
+__attribute__((format(printf, 3, 4))) enum vg_status core_driver_failed(CUresult result, const char *call,
+									const char *format, ...);
 
 // Leaves what the driver has logged so far out of later errors: it is about calls that the library expected to fail.
 void core_log_skip(void);
@@ -32,17 +32,17 @@ static inline const char *core_see_log(const char *log)
 }
 
 // Returns from a public function when a driver call fails: CORE_CALL(cuEventRecord, event, stream).
-#define CORE_CALL(entry, ...)                                                                      \
-	do {                                                                                       \
-		CUresult result_ = core_driver->entry(__VA_ARGS__);                                \
-		if (__builtin_expect(result_ != CUDA_SUCCESS, 0))                                  \
-			return core_driver_failed(result_, __func__, #entry, "%s", "");            \
+#define CORE_CALL(entry, ...)                                                 \
+	do {                                                                  \
+		CUresult result_ = core_driver->entry(__VA_ARGS__);           \
+		if (__builtin_expect(result_ != CUDA_SUCCESS, 0))             \
+			return core_driver_failed(result_, #entry, "%s", ""); \
 	} while (0)
 // Enters `context` for the rest of the block, or returns from the public function.
-#define CORE_ENTER(scope, context)                                                                 \
-	CORE_SCOPE scope = {false};                                                                \
-	do {                                                                                       \
-		CUresult entered_ = core_enter(&scope, context);                                   \
-		if (__builtin_expect(entered_ != CUDA_SUCCESS, 0))                                 \
-			return core_driver_failed(entered_, __func__, "cuCtxPushCurrent", "%s", ""); \
+#define CORE_ENTER(scope, context)                                                         \
+	CORE_SCOPE scope = {false};                                                        \
+	do {                                                                               \
+		CUresult entered_ = core_enter(&scope, context);                           \
+		if (__builtin_expect(entered_ != CUDA_SUCCESS, 0))                         \
+			return core_driver_failed(entered_, "cuCtxPushCurrent", "%s", ""); \
 	} while (0)

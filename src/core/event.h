@@ -12,5 +12,4 @@ struct vg_event {
 };
 
 // Takes the handle over if it succeeds.
-enum vg_status core_event_wrap(struct vg_context *context, CUevent handle, unsigned flags, const char *function,
-			       struct vg_event **ret_event);
+enum vg_status core_event_wrap(struct vg_context *context, CUevent handle, unsigned flags, struct vg_event **ret_event);

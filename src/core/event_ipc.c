@@ -6,12 +6,13 @@
 
 enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descriptor *ret_descriptor)
 {
+	VG_ENTRY();
 	CUipcEventHandle handle;
 
 	CORE_USABLE(event, "event");
 	CORE_NEEDED(ret_descriptor);
 	if (!(event->flags & CU_EVENT_INTERPROCESS))
-		return vg_fail(VG_INVALID, 0, __func__, "the event is not for other processes: make it with .ipc = 1");
+		return vg_fail(VG_INVALID, 0, "the event is not for other processes: make it with .ipc = 1");
 	CORE_ENTER(scope, event->context->handle);
 	CORE_CALL(cuIpcGetEventHandle, &handle, event->handle);
 	memset(ret_descriptor, 0, sizeof *ret_descriptor);
@@ -24,6 +25,7 @@ enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descripto
 enum vg_status vg_event_import(struct vg_context *context, const void *descriptor, size_t size,
 			       struct vg_event **ret_event)
 {
+	VG_ENTRY();
 	struct vg_event_descriptor given;
 	CUipcEventHandle ipc;
 	CUevent handle;
@@ -32,8 +34,8 @@ enum vg_status vg_event_import(struct vg_context *context, const void *descripto
 	CORE_NEEDED(descriptor);
 	CORE_NEEDED(ret_event);
 	if (size < sizeof given)
-		return vg_fail(VG_INVALID, 0, __func__, "the event's descriptor is %zu bytes: expected at least %zu",
-			       size, sizeof given);
+		return vg_fail(VG_INVALID, 0, "the event's descriptor is %zu bytes: expected at least %zu", size,
+			       sizeof given);
 	memcpy(&given, descriptor, sizeof given);
 	memcpy(ipc.reserved, given.handle, sizeof ipc.reserved);
 	CORE_ENTER(scope, context->handle);
@@ -41,7 +43,7 @@ enum vg_status vg_event_import(struct vg_context *context, const void *descripto
 	enum vg_status status = core_event_wrap(context, handle,
 						CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING |
 							(given.blocking_sync ? CU_EVENT_BLOCKING_SYNC : 0),
-						__func__, ret_event);
+						ret_event);
 	if (status)
 		core_driver->cuEventDestroy_v2(handle);
 	return status;

@@ -9,13 +9,15 @@
 
 enum vg_status vg_gpu_of_device(struct vg_device *device, struct vg_gpu **ret_gpu)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_gpu);
-	return gpu_by_uuid(device->uuid_text, __func__, ret_gpu);
+	return gpu_by_uuid(device->uuid_text, ret_gpu);
 }
 
 enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device **ret_device)
 {
+	VG_ENTRY();
 	struct vg_device *device;
 	int count;
 
@@ -32,7 +34,7 @@ enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device **ret_devic
 	if (status)
 		return status;
 	return vg_fail(
-		VG_NOT_FOUND, 0, __func__,
+		VG_NOT_FOUND, 0,
 		"%s is none of the %d devices that CUDA shows this process: is it hidden by CUDA_VISIBLE_DEVICES?",
 		vg_gpu_uuid(gpu), count);
 }

@@ -5,7 +5,7 @@
 #include "core/graph_builder.h"
 #include "core/stream.h"
 
-static enum vg_status close_graph(struct core_object *object, const char *function)
+static enum vg_status close_graph(struct core_object *object)
 {
 	struct vg_graph *graph = (struct vg_graph *)object;
 	CORE_SCOPE scope = {false};
@@ -14,7 +14,7 @@ static enum vg_status close_graph(struct core_object *object, const char *functi
 	CUresult r = core_driver->cuGraphExecDestroy(graph->handle);
 	core_graph_changes_finish(graph);
 	core_graph_keep_drain();
-	return r ? core_driver_failed(r, function, "cuGraphExecDestroy", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuGraphExecDestroy", "%s", "") : VG_OK;
 }
 
 static void free_graph(struct core_object *object)
@@ -44,14 +44,14 @@ static const char *result_text(CUgraphInstantiateResult result)
 }
 
 static enum vg_status instantiate(struct vg_graph_definition *definition, const struct vg_graph_options *options,
-				  const char *function, struct vg_graph **ret_graph)
+				  struct vg_graph **ret_graph)
 {
 	struct vg_graph_options o;
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 
-	enum vg_status status = vg_options_copy(&o, sizeof o, options, function);
+	enum vg_status status = vg_options_copy(&o, sizeof o, options);
 	if (status == VG_OK && o.upload_stream)
-		status = core_object_check(&o.upload_stream->object, "upload_stream", function);
+		status = core_object_check(&o.upload_stream->object, "upload_stream");
 	if (status)
 		return status;
 	params.flags = (o.auto_free_on_launch ? CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH : 0) |
@@ -63,11 +63,11 @@ static enum vg_status instantiate(struct vg_graph_definition *definition, const 
 	CORE_ENTER(scope, definition->context->handle);
 	struct vg_graph *graph = calloc(1, sizeof *graph);
 	if (!graph)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph");
 	CUresult r = core_driver->cuGraphInstantiateWithParams(&graph->handle, definition->handle, &params);
 	if (r) {
 		free(graph);
-		return core_driver_failed(r, function, "cuGraphInstantiate", "%s", result_text(params.result_out));
+		return core_driver_failed(r, "cuGraphInstantiate", "%s", result_text(params.result_out));
 	}
 	core_object_init(&graph->object, &graph_class);
 	core_object_retain(&definition->context->object);
@@ -79,21 +79,23 @@ static enum vg_status instantiate(struct vg_graph_definition *definition, const 
 enum vg_status vg_graph_definition_instantiate(struct vg_graph_definition *definition,
 					       const struct vg_graph_options *options, struct vg_graph **ret_graph)
 {
+	VG_ENTRY();
 	CORE_GRAPH_USABLE(definition);
 	CORE_NEEDED(ret_graph);
 	if (definition != definition->root)
-		return vg_fail(VG_INVALID, 0, __func__, "the graph definition is part of another: instantiate that");
+		return vg_fail(VG_INVALID, 0, "the graph definition is part of another: instantiate that");
 	if (definition->captures)
-		return vg_fail(VG_STATE, 0, __func__, "the graph is still being captured by %u builder%s: end %s first",
+		return vg_fail(VG_STATE, 0, "the graph is still being captured by %u builder%s: end %s first",
 			       definition->captures, definition->captures == 1 ? "" : "s",
 			       definition->captures == 1 ? "it" : "them");
-	return instantiate(definition, options, __func__, ret_graph);
+	return instantiate(definition, options, ret_graph);
 }
 
 enum vg_status vg_graph_close(struct vg_graph *graph)
 {
+	VG_ENTRY();
 	CORE_NEEDED(graph);
-	return core_object_close(&graph->object, __func__);
+	return core_object_close(&graph->object);
 }
 
 void vg_graph_destroy(struct vg_graph *graph)
@@ -103,12 +105,13 @@ void vg_graph_destroy(struct vg_graph *graph)
 
 enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
 	if (__builtin_expect(stream->builder != NULL, 0)) // before the driver's refusal spoils the capture
 		return vg_fail(
-			VG_STATE, 0, __func__,
+			VG_STATE, 0,
 			"a graph builder is capturing the stream, and launches of graphs are not captured: embed "
 			"the graph's definition");
 	CORE_CALL(cuGraphLaunch, graph->handle, stream->handle);
@@ -119,6 +122,7 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 
 enum vg_status vg_graph_upload(struct vg_graph *graph, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);

@@ -22,8 +22,7 @@ struct vg_graph {
 };
 
 // New parameters for one node of the executable. Takes spec->keep, also on failure.
-enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec,
-				   const char *function);
+enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec);
 // Marks a launch just queued, where nodes were changed.
 void core_graph_launched(struct vg_graph *graph, CUstream stream);
 // Waits for the last launch if it may use what changes need, and lets go of that.

@@ -4,20 +4,18 @@
 #include "core/graph.h"
 
 enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes, size_t count,
-			       const char *function, CUgraphNode *ret_handles)
+			       CUgraphNode *ret_handles)
 {
 	uint64_t mark = ++definition->root->mark;
 
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_graph_node_check(nodes[i], "a node of the list", function);
+		enum vg_status status = core_graph_node_check(nodes[i], "a node of the list");
 		if (status)
 			return status;
 		if (nodes[i]->definition != definition)
-			return vg_fail(VG_INVALID, 0, function,
-				       "node %zu of the list belongs to another graph definition", i);
+			return vg_fail(VG_INVALID, 0, "node %zu of the list belongs to another graph definition", i);
 		if (nodes[i]->mark == mark)
-			return vg_fail(VG_INVALID, 0, function, "node %zu of the list was named before: name each once",
-				       i);
+			return vg_fail(VG_INVALID, 0, "node %zu of the list was named before: name each once", i);
 		nodes[i]->mark = mark;
 		ret_handles[i] = nodes[i]->handle;
 	}
@@ -32,7 +30,7 @@ void core_graph_spec_finish(struct core_graph_spec *spec)
 
 enum vg_status core_graph_add_native(struct vg_graph_definition *definition, const CUgraphNode *after,
 				     const CUgraphEdgeData *data, size_t count, struct core_graph_spec *spec,
-				     const char *function, struct vg_graph_node **ret_node)
+				     struct vg_graph_node **ret_node)
 {
 	CUgraph root = definition->root->handle;
 	CUgraphNode handle;
@@ -40,18 +38,17 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	CORE_ENTER(scope, definition->context->handle);
 	struct vg_graph_node *node = calloc(1, sizeof *node);
 	if (!node)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 	node->keep = spec->keep;
 	spec->keep = NULL; // it is the graph's, or gone
 	CUresult r = core_graph_keep_attach(node->keep, root);
 	if (r) {
 		free(node);
-		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+		return core_driver_failed(r, "cuGraphRetainUserObject", "%s", "");
 	}
 	r = core_driver->cuGraphAddNode_v2(&handle, definition->handle, after, data, count, &spec->native);
 	if (r) {
-		enum vg_status status =
-			core_driver_failed(r, function, "cuGraphAddNode", "%s", spec->asked ? spec->asked : "");
+		enum vg_status status = core_driver_failed(r, "cuGraphAddNode", "%s", spec->asked ? spec->asked : "");
 		core_graph_keep_detach(node->keep, root);
 		free(node);
 		return status;
@@ -71,22 +68,22 @@ void core_graph_undo(struct vg_graph_node *node)
 }
 
 static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
+			  struct core_graph_spec *spec, struct vg_graph_node **ret_node)
 {
 	struct vg_graph_node *node;
-	enum vg_status status = core_graph_check(definition, "definition", function);
+	enum vg_status status = core_graph_check(definition, "definition");
 
 	if (status)
 		return status;
 	if (count && !after)
-		return vg_fail(VG_INVALID, 0, function, "after is NULL, and count is %zu", count);
+		return vg_fail(VG_INVALID, 0, "after is NULL, and count is %zu", count);
 	core_graph_keep_drain();
 	CUgraphNode *handles = calloc(count + !count, sizeof *handles);
 	if (!handles)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
-	status = core_graph_list(definition, after, count, function, handles);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
+	status = core_graph_list(definition, after, count, handles);
 	if (status == VG_OK)
-		status = core_graph_add_native(definition, handles, NULL, count, spec, function, &node);
+		status = core_graph_add_native(definition, handles, NULL, count, spec, &node);
 	free(handles);
 	if (status == VG_OK && ret_node)
 		*ret_node = node;
@@ -94,15 +91,15 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 }
 
 enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			      struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
+			      struct core_graph_spec *spec, struct vg_graph_node **ret_node)
 {
-	enum vg_status status = add(definition, after, count, spec, function, ret_node);
+	enum vg_status status = add(definition, after, count, spec, ret_node);
 
 	core_graph_spec_finish(spec); // it may not have come so far
 	return status;
 }
 
-static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function)
+static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *spec)
 {
 	CUgraph root = node->definition->root->handle;
 
@@ -111,18 +108,18 @@ static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *sp
 	spec->keep = NULL; // it is the graph's, or gone
 	CUresult r = core_graph_keep_attach(keep, root);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+		return core_driver_failed(r, "cuGraphRetainUserObject", "%s", "");
 	r = core_driver->cuGraphNodeSetParams(node->handle, &spec->native);
 	node->keep = r ? before : keep;
-	enum vg_status status = r ? core_driver_failed(r, function, "cuGraphNodeSetParams", "%s", "") : VG_OK;
+	enum vg_status status = r ? core_driver_failed(r, "cuGraphNodeSetParams", "%s", "") : VG_OK;
 	if (r || !node->definition->root->copied)
 		core_graph_keep_detach(r ? keep : before, root);
 	return status;
 }
 
-enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function)
+enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec)
 {
-	enum vg_status status = set(node, spec, function);
+	enum vg_status status = set(node, spec);
 
 	core_graph_spec_finish(spec); // it may not have come so far
 	core_graph_keep_drain();
@@ -132,7 +129,8 @@ enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph
 enum vg_status vg_graph_add_empty(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				  size_t count, struct vg_graph_node **ret_node)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_EMPTY};
 
-	return core_graph_add(definition, after, count, &spec, __func__, ret_node);
+	return core_graph_add(definition, after, count, &spec, ret_node);
 }

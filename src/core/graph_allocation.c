@@ -4,28 +4,27 @@
 #include "core/device.h"
 #include "core/graph.h"
 
-static enum vg_status check(const struct vg_graph_allocation *a, const char *function)
+static enum vg_status check(const struct vg_graph_allocation *a)
 {
 	int device_count;
 
 	if (!a->bytes)
-		return vg_fail(VG_INVALID, 0, function, "an allocation of 0 bytes: ask for 1 or more");
+		return vg_fail(VG_INVALID, 0, "an allocation of 0 bytes: ask for 1 or more");
 	if ((unsigned)a->type > VG_GRAPH_MEMORY_MANAGED)
-		return vg_fail(VG_INVALID, 0, function,
-			       "memory type %d: there are 0 (device), 1 (host) and 2 (managed)", (int)a->type);
+		return vg_fail(VG_INVALID, 0, "memory type %d: there are 0 (device), 1 (host) and 2 (managed)",
+			       (int)a->type);
 	if (a->type == VG_GRAPH_MEMORY_MANAGED && core_driver_version() < 13000)
-		return core_needs_driver(13000, function, "managed memory of a graph");
+		return core_needs_driver(13000, "managed memory of a graph");
 	if (a->peer_count && !a->peers)
-		return vg_fail(VG_INVALID, 0, function, "peers is NULL, and peer_count is %zu", a->peer_count);
+		return vg_fail(VG_INVALID, 0, "peers is NULL, and peer_count is %zu", a->peer_count);
 	enum vg_status status = vg_device_count(&device_count);
 	if (status)
 		return status;
 	if (a->peer_count > (size_t)device_count)
-		return vg_fail(VG_INVALID, 0, function, "peer_count is %zu: there are %d devices", a->peer_count,
-			       device_count);
+		return vg_fail(VG_INVALID, 0, "peer_count is %zu: there are %d devices", a->peer_count, device_count);
 	for (size_t i = 0; i < a->peer_count; i++)
 		if (!a->peers[i])
-			return vg_fail(VG_INVALID, 0, function, "peer %zu is NULL", i);
+			return vg_fail(VG_INVALID, 0, "peer %zu is NULL", i);
 	return VG_OK;
 }
 
@@ -43,17 +42,18 @@ enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition, s
 				       size_t count, const struct vg_graph_allocation *allocation,
 				       vg_address *ret_address, struct vg_graph_node **ret_node)
 {
+	VG_ENTRY();
 	struct vg_graph_allocation a;
 
 	CORE_NEEDED(ret_address);
-	enum vg_status status = core_graph_options(definition, &a, sizeof a, allocation, "allocation", __func__);
+	enum vg_status status = core_graph_options(definition, &a, sizeof a, allocation, "allocation");
 	if (status == VG_OK)
-		status = check(&a, __func__);
+		status = check(&a);
 	if (status)
 		return status;
 	CUmemAccessDesc *access = list_access(&a);
 	if (!access)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu peers", a.peer_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu peers", a.peer_count);
 	const struct vg_device *device = a.device ? a.device : definition->context->device;
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params = &spec.native.alloc;
@@ -65,33 +65,33 @@ enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition, s
 	params->accessDescs = a.peer_count ? access : NULL;
 	params->accessDescCount = a.peer_count;
 	params->bytesize = a.bytes;
-	status = core_graph_add(definition, after, count, &spec, __func__, ret_node);
+	status = core_graph_add(definition, after, count, &spec, ret_node);
 	free(access);
 	if (status == VG_OK)
 		*ret_address = params->dptr;
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_NOT_SUPPORTED && a.type == VG_GRAPH_MEMORY_HOST)
 		return vg_fail(
-			VG_UNSUPPORTED, 0, __func__,
+			VG_UNSUPPORTED, 0,
 			"this driver's graphs allocate no memory of the host: ask for managed memory, or allocate it "
 			"outside the graph");
 	return status;
 }
 
-static enum vg_status read_params(const struct vg_graph_node *node, const char *function,
-				  CUDA_MEM_ALLOC_NODE_PARAMS *ret_params)
+static enum vg_status read_params(const struct vg_graph_node *node, CUDA_MEM_ALLOC_NODE_PARAMS *ret_params)
 {
 	CUresult r = core_driver->cuGraphMemAllocNodeGetParams(node->handle, ret_params);
 
-	return r ? core_driver_failed(r, function, "cuGraphMemAllocNodeGetParams", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuGraphMemAllocNodeGetParams", "%s", "") : VG_OK;
 }
 
 enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
 					    struct vg_graph_allocation *ret_allocation, vg_address *ret_address)
 {
+	VG_ENTRY();
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-	enum vg_status status = read_params(node, __func__, &params);
+	enum vg_status status = read_params(node, &params);
 	if (status)
 		return status;
 	bool on_device = params.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -116,15 +116,16 @@ enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
 enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct vg_device **peers, size_t capacity,
 				       size_t *ret_count)
 {
+	VG_ENTRY();
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(peers);
-	enum vg_status status = read_params(node, __func__, &params);
+	enum vg_status status = read_params(node, &params);
 	if (status == VG_OK && capacity && params.accessDescCount > capacity)
-		status = core_no_room(params.accessDescCount, capacity, "peers", __func__);
+		status = core_no_room(params.accessDescCount, capacity, "peers");
 	// Twice: what cannot fail any more writes.
 	for (int write = 0; write < 2 && capacity; write++) {
 		struct vg_device *device;
@@ -143,16 +144,18 @@ enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct 
 enum vg_status vg_graph_add_free(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				 size_t count, vg_address address, struct vg_graph_node **ret_node)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
 
 	if (!address)
-		return vg_fail(VG_INVALID, 0, __func__, "address 0 cannot be freed: name what an allocation node gave");
+		return vg_fail(VG_INVALID, 0, "address 0 cannot be freed: name what an allocation node gave");
 	spec.native.free.dptr = address;
-	return core_graph_add(definition, after, count, &spec, __func__, ret_node);
+	return core_graph_add(definition, after, count, &spec, ret_node);
 }
 
 enum vg_status vg_graph_node_get_free(const struct vg_graph_node *node, vg_address *ret_address)
 {
+	VG_ENTRY();
 	CUdeviceptr address;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEM_FREE);

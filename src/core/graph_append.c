@@ -3,7 +3,7 @@
 #include "core/graph_builder.h"
 #include "core/stream.h"
 
-static enum vg_status append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
+static enum vg_status append(struct vg_graph_builder *builder, struct core_graph_spec *spec,
 			     struct vg_graph_node **ret_node)
 {
 	CUstream stream = builder->stream->handle;
@@ -18,17 +18,17 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 	CORE_ENTER(scope, builder->stream->context->handle);
 	CUresult r = core_driver->cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &after, &data, &count);
 	if (r)
-		return core_driver_failed(r, function, "cuStreamGetCaptureInfo", "%s", "");
+		return core_driver_failed(r, "cuStreamGetCaptureInfo", "%s", "");
 	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return vg_fail(VG_STATE, 0, function, "the capture was spoilt: close the graph builder");
-	enum vg_status added = core_graph_add_native(definition, after, data, count, spec, function, &node);
+		return vg_fail(VG_STATE, 0, "the capture was spoilt: close the graph builder");
+	enum vg_status added = core_graph_add_native(definition, after, data, count, spec, &node);
 	if (added)
 		return added;
 	CUgraphNode handle = node->handle;
 	r = core_driver->cuStreamUpdateCaptureDependencies_v2(stream, &handle, NULL, 1,
 							      CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	if (r) {
-		added = core_driver_failed(r, function, "cuStreamUpdateCaptureDependencies", "%s", "");
+		added = core_driver_failed(r, "cuStreamUpdateCaptureDependencies", "%s", "");
 		core_graph_undo(node);
 		return added;
 	}
@@ -37,16 +37,16 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 	return VG_OK;
 }
 
-enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
+enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec,
 				   struct vg_graph_node **ret_node)
 {
-	enum vg_status status = append(builder, spec, function, ret_node);
+	enum vg_status status = append(builder, spec, ret_node);
 
 	core_graph_spec_finish(spec); // it may not have come so far
 	return status;
 }
 
-enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function)
+enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object)
 {
 	struct vg_graph_builder *origin = builder->origin;
 
@@ -55,10 +55,10 @@ enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_o
 		return VG_OK;
 	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);
 	if (!keep)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what the graph keeps");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for what the graph keeps");
 	CUresult r = core_graph_keep_attach(keep, origin->definition->root->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+		return core_driver_failed(r, "cuGraphRetainUserObject", "%s", "");
 	origin->kept = object;
 	return VG_OK;
 }
@@ -66,10 +66,11 @@ enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_o
 enum vg_status vg_graph_builder_callback(struct vg_graph_builder *builder, void (*function)(void *data),
 					 const void *data, size_t size)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	enum vg_status status = core_builder_building(builder, "is not building", __func__);
+	enum vg_status status = core_builder_building(builder, "is not building");
 	if (status == VG_OK)
-		status = core_graph_host_spec(function, data, size, __func__, &spec);
-	return status ? status : core_builder_append(builder, &spec, __func__, NULL);
+		status = core_graph_host_spec(function, data, size, &spec);
+	return status ? status : core_builder_append(builder, &spec, NULL);
 }

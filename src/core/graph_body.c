@@ -8,37 +8,40 @@
 
 static const char not_building[] = "is not building: begin first";
 
-static enum vg_status embed(struct vg_graph_builder *builder, struct vg_graph_definition *child, const char *function)
+static enum vg_status embed(struct vg_graph_builder *builder, struct vg_graph_definition *child)
 {
 	struct core_graph_spec spec;
 
-	enum vg_status status = core_builder_building(builder, "is not being built: begin the parent first", function);
+	enum vg_status status = core_builder_building(builder, "is not being built: begin the parent first");
 	if (status == VG_OK)
-		status = core_graph_child_spec(builder->origin->definition, child, function, &spec);
+		status = core_graph_child_spec(builder->origin->definition, child, &spec);
 	if (status)
 		return status;
-	status = core_builder_append(builder, &spec, function, NULL);
-	return core_graph_child_failed(child, status, function);
+	status = core_builder_append(builder, &spec, NULL);
+	return core_graph_child_failed(child, status);
 }
 
 enum vg_status vg_graph_builder_embed(struct vg_graph_builder *builder, struct vg_graph_builder *child)
 {
+	VG_ENTRY();
 	CORE_USABLE(child, "child");
 	if (child->origin != child || child->state != CORE_BUILDER_ENDED)
-		return vg_fail(VG_STATE, 0, __func__, "the child graph has not finished building");
-	return embed(builder, child->definition, __func__);
+		return vg_fail(VG_STATE, 0, "the child graph has not finished building");
+	return embed(builder, child->definition);
 }
 
 enum vg_status vg_graph_builder_embed_definition(struct vg_graph_builder *builder, struct vg_graph_definition *child)
 {
-	return embed(builder, child, __func__);
+	VG_ENTRY();
+	return embed(builder, child);
 }
 
 enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builder,
 						 const struct vg_graph_condition_options *options,
 						 struct vg_graph_condition *ret_condition)
 {
-	enum vg_status status = core_builder_building(builder, not_building, __func__);
+	VG_ENTRY();
+	enum vg_status status = core_builder_building(builder, not_building);
 
 	return status ? status
 		      : vg_graph_definition_create_condition(builder->origin->definition, options, ret_condition);
@@ -46,15 +49,14 @@ enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builde
 
 // ---- conditional nodes ----------------------------------------------------------------------
 
-static enum vg_status new_body(struct vg_graph_builder *builder, const char *function,
-			       struct vg_graph_builder **ret_body)
+static enum vg_status new_body(struct vg_graph_builder *builder, struct vg_graph_builder **ret_body)
 {
 	struct vg_stream *stream;
 
 	enum vg_status status = vg_stream_create(builder->stream->context, NULL, &stream);
 	if (status)
 		return status;
-	*ret_body = core_builder_new(stream, function, &status);
+	*ret_body = core_builder_new(stream, &status);
 	vg_stream_destroy(stream); // the builder's now, if there is one
 	if (*ret_body)
 		(*ret_body)->body = true;
@@ -68,15 +70,14 @@ static void bodies_destroy(struct vg_graph_builder **bodies, unsigned count)
 	free(bodies);
 }
 
-static enum vg_status new_bodies(struct vg_graph_builder *builder, unsigned count, const char *function,
+static enum vg_status new_bodies(struct vg_graph_builder *builder, unsigned count,
 				 struct vg_graph_builder ***ret_bodies)
 {
 	struct vg_graph_builder **bodies = calloc(count, sizeof(struct vg_graph_builder *));
-	enum vg_status status =
-		bodies ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u graph builders", count);
+	enum vg_status status = bodies ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for %u graph builders", count);
 
 	for (unsigned i = 0; i < count && status == VG_OK; i++)
-		status = new_body(builder, function, &bodies[i]);
+		status = new_body(builder, &bodies[i]);
 	if (status)
 		bodies_destroy(bodies, bodies ? count : 0);
 	else
@@ -86,23 +87,23 @@ static enum vg_status new_bodies(struct vg_graph_builder *builder, unsigned coun
 
 // The bodies are `count` builders, in an array that the caller frees.
 static enum vg_status add_conditional(struct vg_graph_builder *builder, struct vg_graph_condition condition,
-				      enum vg_graph_conditional_type type, unsigned count, const char *function,
+				      enum vg_graph_conditional_type type, unsigned count,
 				      struct vg_graph_builder ***ret_bodies)
 {
 	struct core_graph_conditional conditional;
 	struct vg_graph_builder **bodies;
 	struct vg_graph_node *node;
 
-	enum vg_status status = core_builder_building(builder, not_building, function);
+	enum vg_status status = core_builder_building(builder, not_building);
 	if (status)
 		return status;
 	struct vg_graph_definition *definition = builder->origin->definition;
-	status = core_graph_conditional_init(&conditional, definition, condition, type, count, function);
+	status = core_graph_conditional_init(&conditional, definition, condition, type, count);
 	if (status)
 		return status;
-	status = new_bodies(builder, count, function, &bodies);
+	status = new_bodies(builder, count, &bodies);
 	if (status == VG_OK) {
-		status = core_builder_append(builder, &conditional.spec, function, &node);
+		status = core_builder_append(builder, &conditional.spec, &node);
 		if (status)
 			bodies_destroy(bodies, count);
 	}
@@ -122,10 +123,11 @@ static enum vg_status add_conditional(struct vg_graph_builder *builder, struct v
 enum vg_status vg_graph_builder_switch(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 				       unsigned count, struct vg_graph_builder **ret_branches)
 {
+	VG_ENTRY();
 	struct vg_graph_builder **bodies;
 
 	CORE_NEEDED(ret_branches);
-	enum vg_status status = add_conditional(builder, condition, VG_GRAPH_SWITCH, count, __func__, &bodies);
+	enum vg_status status = add_conditional(builder, condition, VG_GRAPH_SWITCH, count, &bodies);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < count; i++)
@@ -137,11 +139,12 @@ enum vg_status vg_graph_builder_switch(struct vg_graph_builder *builder, struct 
 enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 					struct vg_graph_builder **ret_then, struct vg_graph_builder **ret_else)
 {
+	VG_ENTRY();
 	struct vg_graph_builder **bodies;
 
 	CORE_NEEDED(ret_then);
 	CORE_NEEDED(ret_else);
-	enum vg_status status = add_conditional(builder, condition, VG_GRAPH_IF, 2, __func__, &bodies);
+	enum vg_status status = add_conditional(builder, condition, VG_GRAPH_IF, 2, &bodies);
 	if (status)
 		return status;
 	*ret_then = bodies[0];
@@ -151,12 +154,11 @@ enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct
 }
 
 static enum vg_status add_one(struct vg_graph_builder *builder, struct vg_graph_condition condition,
-			      enum vg_graph_conditional_type type, const char *function,
-			      struct vg_graph_builder **ret_body)
+			      enum vg_graph_conditional_type type, struct vg_graph_builder **ret_body)
 {
 	struct vg_graph_builder **bodies;
 
-	enum vg_status status = add_conditional(builder, condition, type, 1, function, &bodies);
+	enum vg_status status = add_conditional(builder, condition, type, 1, &bodies);
 	if (status)
 		return status;
 	*ret_body = bodies[0];
@@ -167,13 +169,15 @@ static enum vg_status add_one(struct vg_graph_builder *builder, struct vg_graph_
 enum vg_status vg_graph_builder_if_then(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 					struct vg_graph_builder **ret_then)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_then);
-	return add_one(builder, condition, VG_GRAPH_IF, __func__, ret_then);
+	return add_one(builder, condition, VG_GRAPH_IF, ret_then);
 }
 
 enum vg_status vg_graph_builder_while_loop(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 					   struct vg_graph_builder **ret_body)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_body);
-	return add_one(builder, condition, VG_GRAPH_WHILE, __func__, ret_body);
+	return add_one(builder, condition, VG_GRAPH_WHILE, ret_body);
 }

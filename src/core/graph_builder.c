@@ -19,12 +19,12 @@ static void free_builder(struct core_object *object)
 
 static const struct core_class builder_class = {"graph builder", NULL, free_builder};
 
-struct vg_graph_builder *core_builder_new(struct vg_stream *stream, const char *function, enum vg_status *ret_status)
+struct vg_graph_builder *core_builder_new(struct vg_stream *stream, enum vg_status *ret_status)
 {
 	struct vg_graph_builder *builder = calloc(1, sizeof *builder);
 
 	if (!builder) {
-		*ret_status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph builder");
+		*ret_status = vg_fail(VG_NO_MEMORY, 0, "no memory for a graph builder");
 		return NULL;
 	}
 	core_object_init(&builder->object, &builder_class);
@@ -36,6 +36,7 @@ struct vg_graph_builder *core_builder_new(struct vg_stream *stream, const char *
 
 enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_graph_builder **ret_builder)
 {
+	VG_ENTRY();
 	struct vg_stream *stream;
 
 	CORE_USABLE(context, "context");
@@ -50,14 +51,14 @@ enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_gra
 
 enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_graph_builder **ret_builder)
 {
+	VG_ENTRY();
 	enum vg_status status = VG_OK;
 
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_builder);
 	if (!stream->handle || stream->handle == CU_STREAM_LEGACY)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "the legacy default stream cannot be captured: create a stream");
-	struct vg_graph_builder *builder = core_builder_new(stream, __func__, &status);
+		return vg_fail(VG_INVALID, 0, "the legacy default stream cannot be captured: create a stream");
+	struct vg_graph_builder *builder = core_builder_new(stream, &status);
 	if (builder)
 		*ret_builder = builder;
 	return status;
@@ -65,17 +66,17 @@ enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_gr
 
 // ---- the capture --------------------------------------------------------------------------
 
-enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed, const char *function)
+enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed)
 {
-	enum vg_status status = core_object_check(builder ? &builder->object : NULL, "builder", function);
+	enum vg_status status = core_object_check(builder ? &builder->object : NULL, "builder");
 
 	if (status == VG_OK && (builder->origin->state != CORE_BUILDER_BUILDING || builder->joined))
-		status = vg_fail(VG_STATE, 0, function, "the graph builder %s", needed);
+		status = vg_fail(VG_STATE, 0, "the graph builder %s", needed);
 	return status;
 }
 
 static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_definition *definition,
-			    enum vg_graph_capture_mode mode, const char *function)
+			    enum vg_graph_capture_mode mode)
 {
 	CORE_ENTER(scope, builder->stream->context->handle);
 	core_pending_hold();
@@ -83,7 +84,7 @@ static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_de
 							      0, (CUstreamCaptureMode)mode);
 	core_pending_go_on();
 	if (r)
-		return core_driver_failed(r, function, "cuStreamBeginCapture", "%s", "");
+		return core_driver_failed(r, "cuStreamBeginCapture", "%s", "");
 	definition->capturing = true;
 	definition->root->captures++;
 	builder->definition = definition;
@@ -96,26 +97,27 @@ static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_de
 
 enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_graph_capture_mode mode)
 {
+	VG_ENTRY();
 	struct vg_graph_definition *definition;
 
 	CORE_USABLE(builder, "builder");
 	if ((unsigned)mode > VG_GRAPH_CAPTURE_RELAXED)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "capture mode %d: there are 0 (global), 1 (thread-local) and 2 (relaxed)", (int)mode);
+		return vg_fail(VG_INVALID, 0, "capture mode %d: there are 0 (global), 1 (thread-local) and 2 (relaxed)",
+			       (int)mode);
 	if (builder->origin->state == CORE_BUILDER_BUILDING)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder is already building");
+		return vg_fail(VG_STATE, 0, "the graph builder is already building");
 	if (builder->origin->state != CORE_BUILDER_NEW)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder has ended and cannot resume: create another");
+		return vg_fail(VG_STATE, 0, "the graph builder has ended and cannot resume: create another");
 	if (builder->stream->builder)
-		return vg_fail(VG_STATE, 0, __func__, "another graph builder is capturing the stream: end that first");
+		return vg_fail(VG_STATE, 0, "another graph builder is capturing the stream: end that first");
 	if (builder->body) {
 		CORE_GRAPH_USABLE(builder->definition);
-		return begin(builder, builder->definition, mode, __func__);
+		return begin(builder, builder->definition, mode);
 	}
 	enum vg_status status = vg_graph_definition_create(builder->stream->context, &definition);
 	if (status)
 		return status;
-	status = begin(builder, definition, mode, __func__);
+	status = begin(builder, definition, mode);
 	if (status)
 		vg_graph_definition_destroy(definition);
 	return status;
@@ -123,6 +125,7 @@ enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_
 
 enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, int *ret_building)
 {
+	VG_ENTRY();
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
 	CORE_USABLE(builder, "builder");
@@ -132,7 +135,7 @@ enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, in
 		CORE_CALL(cuStreamIsCapturing, builder->stream->handle, &status);
 	if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		return vg_fail(
-			VG_STATE, 0, __func__,
+			VG_STATE, 0,
 			"the capture was spoilt by something that cannot be part of it: close the graph builder");
 	*ret_building = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	return VG_OK;
@@ -171,26 +174,25 @@ static CUresult end_capture(struct vg_graph_builder *builder)
 
 enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 {
-	enum vg_status status = core_builder_building(builder, "is not building", __func__);
+	VG_ENTRY();
+	enum vg_status status = core_builder_building(builder, "is not building");
 
 	if (status)
 		return status;
 	if (builder->origin != builder)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the graph builder was split off: join it, and end the one that began");
+		return vg_fail(VG_STATE, 0, "the graph builder was split off: join it, and end the one that began");
 	if (builder->unjoined)
-		return vg_fail(VG_STATE, 0, __func__, "%u graph builder%s split off %s not been joined",
-			       builder->unjoined, builder->unjoined == 1 ? "" : "s",
-			       builder->unjoined == 1 ? "has" : "have");
+		return vg_fail(VG_STATE, 0, "%u graph builder%s split off %s not been joined", builder->unjoined,
+			       builder->unjoined == 1 ? "" : "s", builder->unjoined == 1 ? "has" : "have");
 	if (builder->mode != VG_GRAPH_CAPTURE_RELAXED && !pthread_equal(builder->thread, pthread_self()))
-		return vg_fail(VG_STATE, 0, __func__,
+		return vg_fail(VG_STATE, 0,
 			       "another thread began the capture, whose mode is not relaxed: end it there");
 	CORE_ENTER(scope, builder->stream->context->handle);
 	CUresult r = end_capture(builder);
 	if (r)
-		return core_driver_failed(r, __func__, "cuStreamEndCapture", "%s", "");
+		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
 	// A body of it may be lost, while its own capture is not.
-	status = core_graph_check(builder->definition, "", __func__);
+	status = core_graph_check(builder->definition, "");
 	if (status)
 		builder->state = CORE_BUILDER_FAILED;
 	return status;
@@ -206,7 +208,7 @@ static enum vg_status empty_body(struct vg_graph_definition *body)
 		return status;
 	struct vg_graph_node **nodes = calloc(count, sizeof *nodes);
 	if (!nodes)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu nodes", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
 	status = vg_graph_definition_nodes(body, nodes, count, &count);
 	for (size_t i = 0; i < count && status == VG_OK; i++)
 		status = vg_graph_node_remove(nodes[i]);
@@ -214,14 +216,14 @@ static enum vg_status empty_body(struct vg_graph_definition *body)
 	return status;
 }
 
-static enum vg_status discard(struct vg_graph_builder *builder, const char *function)
+static enum vg_status discard(struct vg_graph_builder *builder)
 {
 	CORE_SCOPE scope = {false};
 
 	core_enter(&scope, builder->stream->context->handle); // if it cannot be, the driver may do without
 	CUresult r = end_capture(builder);
 	if (builder->state == CORE_BUILDER_BUILDING)
-		return core_driver_failed(r, function, "cuStreamEndCapture", "%s", "");
+		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
 	builder->state = CORE_BUILDER_FAILED;
 	if (!builder->body || !vg_graph_definition_handle(builder->definition))
 		return VG_OK;
@@ -230,17 +232,18 @@ static enum vg_status discard(struct vg_graph_builder *builder, const char *func
 
 enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
 {
+	VG_ENTRY();
 	enum vg_status status = VG_OK;
 
 	CORE_NEEDED(builder);
 	if (atomic_load(&builder->object.closed))
 		return VG_OK;
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		status = discard(builder, __func__);
+		status = discard(builder);
 	else if (builder->origin != builder && !builder->joined && builder->origin->state == CORE_BUILDER_BUILDING)
 		builder->origin->unjoined--; // the driver knows whether work of it is missing
 	if (status == VG_OK)
-		status = core_object_close(&builder->object, __func__);
+		status = core_object_close(&builder->object);
 	return status;
 }
 
@@ -263,31 +266,32 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const struct vg_graph_options *options,
 					 struct vg_graph **ret_graph)
 {
+	VG_ENTRY();
 	CORE_USABLE(builder, "builder");
 	CORE_NEEDED(ret_graph);
 	if (builder->origin != builder || builder->body)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the graph builder fills a part of a graph: complete the one that began");
+		return vg_fail(VG_STATE, 0, "the graph builder fills a part of a graph: complete the one that began");
 	if (builder->state == CORE_BUILDER_FAILED)
-		return vg_fail(VG_STATE, 0, __func__, "the capture was spoilt, and there is no graph");
+		return vg_fail(VG_STATE, 0, "the capture was spoilt, and there is no graph");
 	if (builder->state != CORE_BUILDER_ENDED)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not finished building: end it first");
+		return vg_fail(VG_STATE, 0, "the graph builder has not finished building: end it first");
 	return vg_graph_definition_instantiate(builder->definition, options, ret_graph);
 }
 
 enum vg_status vg_graph_builder_definition(struct vg_graph_builder *builder,
 					   struct vg_graph_definition **ret_definition)
 {
+	VG_ENTRY();
 	CORE_USABLE(builder, "builder");
 	CORE_NEEDED(ret_definition);
 	if (builder->origin != builder)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder was split off: ask the one that began");
+		return vg_fail(VG_STATE, 0, "the graph builder was split off: ask the one that began");
 	if (builder->state == CORE_BUILDER_BUILDING)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder is still building: end it first");
+		return vg_fail(VG_STATE, 0, "the graph builder is still building: end it first");
 	if (builder->state == CORE_BUILDER_FAILED)
-		return vg_fail(VG_STATE, 0, __func__, "the capture was spoilt, and there is no graph");
+		return vg_fail(VG_STATE, 0, "the capture was spoilt, and there is no graph");
 	if (!builder->definition)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not begun: there is no graph yet");
+		return vg_fail(VG_STATE, 0, "the graph builder has not begun: there is no graph yet");
 	core_object_retain(&builder->definition->root->object);
 	*ret_definition = builder->definition;
 	return VG_OK;
@@ -296,9 +300,10 @@ enum vg_status vg_graph_builder_definition(struct vg_graph_builder *builder,
 enum vg_status vg_graph_builder_dot(struct vg_graph_builder *builder, const char *path,
 				    const struct vg_graph_dot_options *options)
 {
+	VG_ENTRY();
 	CORE_USABLE(builder, "builder");
 	if (builder->origin->state != CORE_BUILDER_ENDED)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not finished building: end it first");
+		return vg_fail(VG_STATE, 0, "the graph builder has not finished building: end it first");
 	return vg_graph_definition_dot(builder->origin->definition, path, options);
 }
 

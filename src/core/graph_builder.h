@@ -30,12 +30,12 @@ struct vg_graph_builder {
 };
 
 // A builder on the stream, which it retains.
-struct vg_graph_builder *core_builder_new(struct vg_stream *stream, const char *function, enum vg_status *ret_status);
+struct vg_graph_builder *core_builder_new(struct vg_stream *stream, enum vg_status *ret_status);
 // VG_OK while the builder is building; else INVALID, CLOSED or STATE, with `needed` as the end of the sentence.
-enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed, const char *function);
+enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed);
 // Adds a node behind what the stream captured so far; what is captured next comes behind it. Takes spec->keep.
-enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
+enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec,
 				   struct vg_graph_node **ret_node);
 // Keeps the object as long as the graph that is being captured and its executables. What is queued on a builder's
 // stream calls it for what the driver does not keep itself.
-enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function);
+enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object);

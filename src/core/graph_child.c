@@ -6,7 +6,7 @@
 // ---- child graphs -------------------------------------------------------------------------
 
 // Why the driver refused to copy the graph, if this is why.
-static enum vg_status refuse_child(struct vg_graph_definition *child, const char *function, enum vg_status status)
+static enum vg_status refuse_child(struct vg_graph_definition *child, enum vg_status status)
 {
 	size_t count;
 
@@ -19,7 +19,7 @@ static enum vg_status refuse_child(struct vg_graph_definition *child, const char
 			if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
 			    type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
 				continue;
-			status = vg_fail(VG_UNSUPPORTED, 0, function,
+			status = vg_fail(VG_UNSUPPORTED, 0,
 					 "the child graph has a node of kind %s: graphs that allocate, free or decide "
 					 "are not embedded",
 					 core_graph_type_name(type));
@@ -31,48 +31,50 @@ static enum vg_status refuse_child(struct vg_graph_definition *child, const char
 }
 
 enum vg_status core_graph_child_spec(const struct vg_graph_definition *definition, struct vg_graph_definition *child,
-				     const char *function, struct core_graph_spec *ret_spec)
+				     struct core_graph_spec *ret_spec)
 {
-	enum vg_status status = core_graph_check(definition, "definition", function);
+	enum vg_status status = core_graph_check(definition, "definition");
 
 	if (status == VG_OK)
-		status = core_graph_check(child, "child", function);
+		status = core_graph_check(child, "child");
 	if (status)
 		return status;
 	if (child == definition || child == definition->root)
-		return vg_fail(VG_INVALID, 0, function, "the graph definition cannot be its own child%s",
+		return vg_fail(VG_INVALID, 0, "the graph definition cannot be its own child%s",
 			       child == definition ? "" : ", nor that of a graph inside it");
 	if (child != child->root)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "the child graph is a node's own, and the driver embeds none of those: build it once "
 			       "more as a graph definition");
 	if (child->capturing)
-		return vg_fail(VG_STATE, 0, function, "the child graph has not finished building");
+		return vg_fail(VG_STATE, 0, "the child graph has not finished building");
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_GRAPH};
 	ret_spec->native.graph.graph = child->handle;
 	ret_spec->native.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
 	return VG_OK;
 }
 
-enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status, const char *function)
+enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status)
 {
-	return status == VG_DRIVER ? refuse_child(child, function, status) : status;
+	return status == VG_DRIVER ? refuse_child(child, status) : status;
 }
 
 enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				  size_t count, struct vg_graph_definition *child, struct vg_graph_node **ret_node)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	enum vg_status status = core_graph_child_spec(definition, child, __func__, &spec);
+	enum vg_status status = core_graph_child_spec(definition, child, &spec);
 	if (status)
 		return status;
-	status = core_graph_add(definition, after, count, &spec, __func__, ret_node);
-	return core_graph_child_failed(child, status, __func__);
+	status = core_graph_add(definition, after, count, &spec, ret_node);
+	return core_graph_child_failed(child, status);
 }
 
 enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_graph_definition **ret_child)
 {
+	VG_ENTRY();
 	CUgraph handle;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
@@ -84,7 +86,7 @@ enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_gra
 			inner[0] = core_graph_inner(node->definition, handle);
 		if (!inner || !inner[0]) {
 			free(inner);
-			return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a graph definition");
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph definition");
 		}
 		node->inner = inner;
 		node->inner_count = 1;

@@ -67,14 +67,13 @@ static const struct vg_graph_definition *find_definition(uint64_t handle, const 
 	return definition;
 }
 
-enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what,
-				    const char *function)
+enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what)
 {
 	const struct vg_graph_definition *owner = count ? find_definition(handle, definition->root) : NULL;
 
 	if (!owner || owner->root == definition->root)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function,
+	return vg_fail(VG_INVALID, 0,
 		       "%s is condition 0x%" PRIx64 " of graph definition %p, and the node is of graph definition %p: "
 		       "create a condition of that one",
 		       what, handle, (const void *)owner, (const void *)definition);

@@ -12,5 +12,4 @@ void core_condition_made(struct core_condition *condition, uint64_t handle,
 void core_conditions_gone(const struct vg_graph_definition *root);
 
 // INVALID for a condition of another root, which is given as `what` to a node of the definition.
-enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what,
-				    const char *function);
+enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what);

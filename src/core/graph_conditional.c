@@ -19,19 +19,19 @@ void core_graph_conditional_finish(struct core_graph_conditional *conditional)
 
 enum vg_status core_graph_conditional_init(struct core_graph_conditional *conditional,
 					   struct vg_graph_definition *definition, struct vg_graph_condition condition,
-					   enum vg_graph_conditional_type type, unsigned count, const char *function)
+					   enum vg_graph_conditional_type type, unsigned count)
 {
 	*conditional = (struct core_graph_conditional){.condition = condition, .type = type, .count = count};
 	if (!condition.handle)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "the condition is empty: vg_graph_definition_create_condition() makes one");
-	enum vg_status status = core_condition_check(definition, condition.handle, "the condition", function);
+	enum vg_status status = core_condition_check(definition, condition.handle, "the condition");
 	if (status)
 		return status;
 	if (!count)
-		return vg_fail(VG_INVALID, 0, function, "a switch of 0 branches: it needs 1 or more");
+		return vg_fail(VG_INVALID, 0, "a switch of 0 branches: it needs 1 or more");
 	if (count > MOST_BRANCHES)
-		return vg_fail(VG_INVALID, 0, function, "a switch of %u branches: this library makes up to %d", count,
+		return vg_fail(VG_INVALID, 0, "a switch of %u branches: this library makes up to %d", count,
 			       MOST_BRANCHES);
 	conditional->bodies = calloc(count, sizeof *conditional->bodies);
 	for (unsigned i = 0; conditional->bodies && i < count; i++) {
@@ -40,8 +40,9 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 			core_graph_conditional_finish(conditional);
 	}
 	if (!conditional->bodies)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u branches", count);
-	conditional->spec.asked = "each condition is for one conditional node of the definition that it was created for";
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u branches", count);
+	conditional->spec.asked =
+		"each condition is for one conditional node of the definition that it was created for";
 	conditional->spec.native.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
 	conditional->spec.native.conditional = (CUDA_CONDITIONAL_NODE_PARAMS){
 		.handle = condition.handle,
@@ -65,18 +66,18 @@ void core_graph_conditional_added(struct core_graph_conditional *conditional, st
 
 static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
 			  struct vg_graph_condition condition, enum vg_graph_conditional_type type, unsigned branches,
-			  const char *function, struct vg_graph_node **ret_node)
+			  struct vg_graph_node **ret_node)
 {
 	struct core_graph_conditional conditional;
 	struct vg_graph_node *node;
 
-	enum vg_status status = core_graph_check(definition, "definition", function);
+	enum vg_status status = core_graph_check(definition, "definition");
 	if (status)
 		return status;
-	status = core_graph_conditional_init(&conditional, definition, condition, type, branches, function);
+	status = core_graph_conditional_init(&conditional, definition, condition, type, branches);
 	if (status)
 		return status;
-	status = core_graph_add(definition, after, count, &conditional.spec, function, &node);
+	status = core_graph_add(definition, after, count, &conditional.spec, &node);
 	if (status) {
 		core_graph_conditional_finish(&conditional);
 		return status;
@@ -90,36 +91,40 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				    size_t count, struct vg_graph_condition condition, struct vg_graph_node **ret_node)
 {
-	return add(definition, after, count, condition, VG_GRAPH_IF, 1, __func__, ret_node);
+	VG_ENTRY();
+	return add(definition, after, count, condition, VG_GRAPH_IF, 1, ret_node);
 }
 
 enum vg_status vg_graph_add_if_else(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				    size_t count, struct vg_graph_condition condition, struct vg_graph_node **ret_node)
 {
-	return add(definition, after, count, condition, VG_GRAPH_IF, 2, __func__, ret_node);
+	VG_ENTRY();
+	return add(definition, after, count, condition, VG_GRAPH_IF, 2, ret_node);
 }
 
 enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				       size_t count, struct vg_graph_condition condition,
 				       struct vg_graph_node **ret_node)
 {
-	return add(definition, after, count, condition, VG_GRAPH_WHILE, 1, __func__, ret_node);
+	VG_ENTRY();
+	return add(definition, after, count, condition, VG_GRAPH_WHILE, 1, ret_node);
 }
 
 enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				   size_t count, struct vg_graph_condition condition, unsigned branches,
 				   struct vg_graph_node **ret_node)
 {
-	return add(definition, after, count, condition, VG_GRAPH_SWITCH, branches, __func__, ret_node);
+	VG_ENTRY();
+	return add(definition, after, count, condition, VG_GRAPH_SWITCH, branches, ret_node);
 }
 
-static enum vg_status check_known(const struct vg_graph_node *node, const char *function)
+static enum vg_status check_known(const struct vg_graph_node *node)
 {
-	enum vg_status status = core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_CONDITIONAL, function);
+	enum vg_status status = core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_CONDITIONAL);
 
 	if (status == VG_OK && node->condition_type < 0)
 		status = vg_fail(
-			VG_UNSUPPORTED, 0, function,
+			VG_UNSUPPORTED, 0,
 			"the conditional node was not made by this library, and the driver does not tell about it");
 	return status;
 }
@@ -127,7 +132,8 @@ static enum vg_status check_known(const struct vg_graph_node *node, const char *
 enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node, struct vg_graph_condition *ret_condition,
 					     enum vg_graph_conditional_type *ret_type, unsigned *ret_branches)
 {
-	enum vg_status status = check_known(node, __func__);
+	VG_ENTRY();
+	enum vg_status status = check_known(node);
 
 	if (status)
 		return status;
@@ -143,13 +149,14 @@ enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node, s
 enum vg_status vg_graph_node_get_body(struct vg_graph_node *node, unsigned branch,
 				      struct vg_graph_definition **ret_body)
 {
-	enum vg_status status = check_known(node, __func__);
+	VG_ENTRY();
+	enum vg_status status = check_known(node);
 
 	if (status)
 		return status;
 	CORE_NEEDED(ret_body);
 	if (branch >= node->inner_count)
-		return vg_fail(VG_INVALID, 0, __func__, "branch %u: the %s node has %u, counted from 0", branch,
+		return vg_fail(VG_INVALID, 0, "branch %u: the %s node has %u, counted from 0", branch,
 			       type_names[node->condition_type], node->inner_count);
 	*ret_body = node->inner[branch];
 	return VG_OK;

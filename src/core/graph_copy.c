@@ -3,18 +3,17 @@
 #include "core/graph.h"
 
 // A buffer's part of the options: NULL, or one that can be kept.
-static enum vg_status check_buffer(const struct vg_buffer *buffer, const char *name, const char *function)
+static enum vg_status check_buffer(const struct vg_buffer *buffer, const char *name)
 {
-	return buffer ? core_object_check(&buffer->object, name, function) : VG_OK;
+	return buffer ? core_object_check(&buffer->object, name) : VG_OK;
 }
 
-static enum vg_status keep_buffers(struct core_graph_spec *spec, struct vg_buffer *first, struct vg_buffer *second,
-				   const char *function)
+static enum vg_status keep_buffers(struct core_graph_spec *spec, struct vg_buffer *first, struct vg_buffer *second)
 {
 	if (!first && !second)
 		return VG_OK;
 	spec->keep = core_graph_keep_create(first ? &first->object : NULL, second ? &second->object : NULL, NULL, 0);
-	return spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+	return spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 }
 
 static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
@@ -25,61 +24,61 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 // The three ways that a node of either kind comes to be what it is, given describe_KIND(): made, changed, changed in an
 // executable.
 #define COPY_NODE(kind, KIND)                                                                                          \
-	enum vg_status vg_graph_add_##kind(struct vg_graph_definition *definition,                                     \
-					   struct vg_graph_node *const *after, size_t count,                           \
-					   const struct vg_graph_##kind *kind, struct vg_graph_node **ret_node)        \
+	enum vg_status vg_graph_add_##kind(struct vg_graph_definition *definition, struct vg_graph_node *const *after, \
+					   size_t count, const struct vg_graph_##kind *kind,                           \
+					   struct vg_graph_node **ret_node)                                            \
 	{                                                                                                              \
+		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
-		enum vg_status status = describe_##kind(definition, kind, __func__, &spec);                            \
-		return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);          \
+		enum vg_status status = describe_##kind(definition, kind, &spec);                                      \
+		return status ? status : core_graph_add(definition, after, count, &spec, ret_node);                    \
 	}                                                                                                              \
 	enum vg_status vg_graph_node_set_##kind(struct vg_graph_node *node, const struct vg_graph_##kind *kind)        \
 	{                                                                                                              \
+		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
 		CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_##KIND);                                                         \
-		enum vg_status status = describe_##kind(node->definition, kind, __func__, &spec);                      \
-		return status ? status : core_graph_node_set(node, &spec, __func__);                                   \
+		enum vg_status status = describe_##kind(node->definition, kind, &spec);                                \
+		return status ? status : core_graph_node_set(node, &spec);                                             \
 	}                                                                                                              \
 	enum vg_status vg_graph_set_##kind(struct vg_graph *graph, struct vg_graph_node *node,                         \
 					   const struct vg_graph_##kind *kind)                                         \
 	{                                                                                                              \
+		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
 		CORE_USABLE(graph, "graph");                                                                           \
 		CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_##KIND);                                                         \
-		enum vg_status status = describe_##kind(node->definition, kind, __func__, &spec);                      \
-		return status ? status : core_graph_exec_set(graph, node, &spec, __func__);                            \
+		enum vg_status status = describe_##kind(node->definition, kind, &spec);                                \
+		return status ? status : core_graph_exec_set(graph, node, &spec);                                      \
 	}
 
 // ---- memset -------------------------------------------------------------------------------
 
-static enum vg_status check_memset(struct vg_graph_memset *m, const char *function)
+static enum vg_status check_memset(struct vg_graph_memset *m)
 {
 	m->element_size += !m->element_size;
 	m->height += !m->height;
 	if (m->element_size != 1 && m->element_size != 2 && m->element_size != 4)
-		return vg_fail(VG_INVALID, 0, function, "elements of %u bytes: they may have 1, 2 or 4",
-			       m->element_size);
+		return vg_fail(VG_INVALID, 0, "elements of %u bytes: they may have 1, 2 or 4", m->element_size);
 	if (m->element_size < 4 && m->value >> 8 * m->element_size)
-		return vg_fail(VG_INVALID, 0, function, "value %#x does not fit in an element of %u byte%s", m->value,
+		return vg_fail(VG_INVALID, 0, "value %#x does not fit in an element of %u byte%s", m->value,
 			       m->element_size, m->element_size == 1 ? "" : "s");
 	if (!m->width)
-		return vg_fail(VG_INVALID, 0, function, "rows of 0 elements: there is nothing to set");
+		return vg_fail(VG_INVALID, 0, "rows of 0 elements: there is nothing to set");
 	if (m->height > 1 && m->pitch / m->element_size < m->width)
-		return vg_fail(VG_INVALID, 0, function,
-			       "a pitch of %zu bytes is less than a row: %zu elements of %u bytes", m->pitch, m->width,
-			       m->element_size);
-	return check_buffer(m->destination_buffer, "destination_buffer", function);
+		return vg_fail(VG_INVALID, 0, "a pitch of %zu bytes is less than a row: %zu elements of %u bytes",
+			       m->pitch, m->width, m->element_size);
+	return check_buffer(m->destination_buffer, "destination_buffer");
 }
 
 static enum vg_status describe_memset(const struct vg_graph_definition *definition,
-				      const struct vg_graph_memset *memset, const char *function,
-				      struct core_graph_spec *ret_spec)
+				      const struct vg_graph_memset *memset, struct core_graph_spec *ret_spec)
 {
 	struct vg_graph_memset m;
 
-	enum vg_status status = core_graph_options(definition, &m, sizeof m, memset, "memset", function);
+	enum vg_status status = core_graph_options(definition, &m, sizeof m, memset, "memset");
 	if (status == VG_OK)
-		status = check_memset(&m, function);
+		status = check_memset(&m);
 	if (status)
 		return status;
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_MEMSET};
@@ -92,13 +91,14 @@ static enum vg_status describe_memset(const struct vg_graph_definition *definiti
 		.height = m.height,
 		.ctx = definition->context->handle,
 	};
-	return keep_buffers(ret_spec, m.destination_buffer, NULL, function);
+	return keep_buffers(ret_spec, m.destination_buffer, NULL);
 }
 
 COPY_NODE(memset, MEMSET)
 
 enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct vg_graph_memset *ret_memset)
 {
+	VG_ENTRY();
 	CUDA_MEMSET_NODE_PARAMS_v1 params;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
@@ -123,30 +123,27 @@ enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct
 static CUmemorytype memory_type(vg_address address)
 {
 	CUmemorytype type;
-	CUresult r =
-		core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
+	CUresult r = core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
 
 	return r == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
 static enum vg_status describe_memcpy(const struct vg_graph_definition *definition,
-				      const struct vg_graph_memcpy *memcpy, const char *function,
-				      struct core_graph_spec *ret_spec)
+				      const struct vg_graph_memcpy *memcpy, struct core_graph_spec *ret_spec)
 {
 	struct vg_graph_memcpy m;
 
-	enum vg_status status = core_graph_options(definition, &m, sizeof m, memcpy, "memcpy", function);
+	enum vg_status status = core_graph_options(definition, &m, sizeof m, memcpy, "memcpy");
 	if (status == VG_OK)
-		status = check_buffer(m.destination_buffer, "destination_buffer", function);
+		status = check_buffer(m.destination_buffer, "destination_buffer");
 	if (status == VG_OK)
-		status = check_buffer(m.source_buffer, "source_buffer", function);
+		status = check_buffer(m.source_buffer, "source_buffer");
 	if (status)
 		return status;
 	if (!m.bytes)
-		return vg_fail(VG_INVALID, 0, function, "a copy of 0 bytes: there is nothing to copy");
+		return vg_fail(VG_INVALID, 0, "a copy of 0 bytes: there is nothing to copy");
 	if (!m.destination || !m.source)
-		return vg_fail(VG_INVALID, 0, function, "the copy's %s is address 0",
-			       m.destination ? "source" : "destination");
+		return vg_fail(VG_INVALID, 0, "the copy's %s is address 0", m.destination ? "source" : "destination");
 	CORE_ENTER(scope, definition->context->handle);
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_MEMCPY};
 	ret_spec->native.memcpy.copyCtx = definition->context->handle;
@@ -162,13 +159,14 @@ static enum vg_status describe_memcpy(const struct vg_graph_definition *definiti
 		copy->dstHost = (void *)(uintptr_t)m.destination;
 	else
 		copy->dstDevice = m.destination;
-	return keep_buffers(ret_spec, m.destination_buffer, m.source_buffer, function);
+	return keep_buffers(ret_spec, m.destination_buffer, m.source_buffer);
 }
 
 COPY_NODE(memcpy, MEMCPY)
 
 enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct vg_graph_memcpy *ret_memcpy)
 {
+	VG_ENTRY();
 	CUDA_MEMCPY3D copy;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);

@@ -11,7 +11,7 @@ void core_graph_lost(struct vg_graph_definition *definition)
 	definition->root->lost = true;
 }
 
-static enum vg_status close_definition(struct core_object *object, const char *function)
+static enum vg_status close_definition(struct core_object *object)
 {
 	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
 	CORE_SCOPE scope = {false};
@@ -22,7 +22,7 @@ static enum vg_status close_definition(struct core_object *object, const char *f
 	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();
-	return r ? core_driver_failed(r, function, "cuGraphDestroy", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuGraphDestroy", "%s", "") : VG_OK;
 }
 
 static void free_definition(struct core_object *object)
@@ -84,24 +84,24 @@ void core_graph_free(struct vg_graph_definition *definition)
 	free(definition);
 }
 
-enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name, const char *function)
+enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name)
 {
 	if (!definition)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", name);
 	if (atomic_load(&definition->root->object.closed))
-		return vg_fail(VG_CLOSED, 0, function, "the graph definition has been closed");
+		return vg_fail(VG_CLOSED, 0, "the graph definition has been closed");
 	if (definition->root->lost)
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "the driver destroyed a graph of this definition with a capture into it that was "
 			       "spoilt: build it again");
 	if (!definition->handle)
-		return vg_fail(VG_CLOSED, 0, function,
-			       "the graph definition went with its node, which has been removed");
+		return vg_fail(VG_CLOSED, 0, "the graph definition went with its node, which has been removed");
 	return VG_OK;
 }
 
 enum vg_status vg_graph_definition_create(struct vg_context *context, struct vg_graph_definition **ret_definition)
 {
+	VG_ENTRY();
 	CUgraph handle;
 
 	CORE_USABLE(context, "context");
@@ -110,11 +110,11 @@ enum vg_status vg_graph_definition_create(struct vg_context *context, struct vg_
 	CORE_ENTER(scope, context->handle);
 	struct vg_graph_definition *definition = new_definition(NULL);
 	if (!definition)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a graph definition");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph definition");
 	CUresult r = core_driver->cuGraphCreate(&handle, 0);
 	if (r) {
 		core_graph_free(definition);
-		return core_driver_failed(r, __func__, "cuGraphCreate", "%s", "");
+		return core_driver_failed(r, "cuGraphCreate", "%s", "");
 	}
 	definition->handle = handle;
 	core_object_retain(&context->object);
@@ -125,10 +125,11 @@ enum vg_status vg_graph_definition_create(struct vg_context *context, struct vg_
 
 enum vg_status vg_graph_definition_close(struct vg_graph_definition *definition)
 {
+	VG_ENTRY();
 	CORE_NEEDED(definition);
 	if (definition != definition->root)
-		return vg_fail(VG_INVALID, 0, __func__, "the graph definition belongs to its node: remove that");
-	return core_object_close(&definition->object, __func__);
+		return vg_fail(VG_INVALID, 0, "the graph definition belongs to its node: remove that");
+	return core_object_close(&definition->object);
 }
 
 void vg_graph_definition_destroy(struct vg_graph_definition *definition)
@@ -150,6 +151,7 @@ enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *
 						    const struct vg_graph_condition_options *options,
 						    struct vg_graph_condition *ret_condition)
 {
+	VG_ENTRY();
 	struct vg_graph_condition_options o;
 	CUgraphConditionalHandle handle;
 
@@ -159,13 +161,13 @@ enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *
 	CORE_ENTER(scope, definition->context->handle);
 	struct core_condition *condition = core_condition_create();
 	if (!condition)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a condition");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a condition");
 	CUresult r = core_driver->cuGraphConditionalHandleCreate(&handle, definition->handle,
 								 definition->context->handle, o.default_value,
 								 o.assign_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0);
 	if (r) {
 		free(condition);
-		return core_driver_failed(r, __func__, "cuGraphConditionalHandleCreate", "%s", "");
+		return core_driver_failed(r, "cuGraphConditionalHandleCreate", "%s", "");
 	}
 	core_condition_made(condition, handle, definition);
 	*ret_condition = (struct vg_graph_condition){handle};
@@ -175,6 +177,7 @@ enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *
 enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, const char *path,
 				       const struct vg_graph_dot_options *options)
 {
+	VG_ENTRY();
 	struct vg_graph_dot_options o;
 	unsigned flags = 0;
 
@@ -191,5 +194,5 @@ enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, c
 		flags |= fields[bit] ? 1u << bit : 0;
 	CORE_ENTER(scope, definition->context->handle);
 	CUresult r = core_driver->cuGraphDebugDotPrint(definition->handle, path, flags);
-	return r ? core_driver_failed(r, __func__, "cuGraphDebugDotPrint", "to %s", path) : VG_OK;
+	return r ? core_driver_failed(r, "cuGraphDebugDotPrint", "to %s", path) : VG_OK;
 }

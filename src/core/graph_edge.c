@@ -24,39 +24,39 @@ static void side_finish(struct side *side)
 }
 #define SIDE __attribute__((cleanup(side_finish))) struct side
 
-static enum vg_status side_read(struct side *side, const struct vg_graph_node *node, bool before, const char *function)
+static enum vg_status side_read(struct side *side, const struct vg_graph_node *node, bool before)
 {
 	const char *call = before ? "cuGraphNodeGetDependencies" : "cuGraphNodeGetDependentNodes";
 
 	*side = (struct side){0};
 	CUresult r = ask(node, before, NULL, NULL, &side->count);
 	if (r)
-		return core_driver_failed(r, function, call, "%s", "");
+		return core_driver_failed(r, call, "%s", "");
 	side->nodes = calloc(side->count + 1, sizeof *side->nodes);
 	side->data = calloc(side->count + 1, sizeof *side->data);
 	if (!side->nodes || !side->data)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", side->count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", side->count);
 	if (side->count)
 		r = ask(node, before, side->nodes, side->data, &side->count);
-	return r ? core_driver_failed(r, function, call, "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, call, "%s", "") : VG_OK;
 }
 
 static enum vg_status list(const struct vg_graph_node *node, bool before, struct vg_graph_node **nodes, size_t capacity,
-			   size_t *ret_count, const char *function)
+			   size_t *ret_count)
 {
 	SIDE side = {0};
 
-	enum vg_status status = core_graph_node_check(node, "node", function);
+	enum vg_status status = core_graph_node_check(node, "node");
 	if (status)
 		return status;
 	if (!ret_count || (capacity && !nodes))
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", ret_count ? "nodes" : "ret_count");
+		return vg_fail(VG_INVALID, 0, "%s is NULL", ret_count ? "nodes" : "ret_count");
 	CORE_ENTER(scope, node->definition->context->handle);
-	status = side_read(&side, node, before, function);
+	status = side_read(&side, node, before);
 	if (status == VG_OK && capacity && side.count > capacity)
-		status = core_no_room(side.count, capacity, "nodes", function);
+		status = core_no_room(side.count, capacity, "nodes");
 	if (status == VG_OK && capacity)
-		status = core_graph_nodes_of(node->definition, side.nodes, side.count, function, nodes);
+		status = core_graph_nodes_of(node->definition, side.nodes, side.count, nodes);
 	if (status == VG_OK)
 		*ret_count = side.count;
 	return status;
@@ -65,13 +65,15 @@ static enum vg_status list(const struct vg_graph_node *node, bool before, struct
 enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
 					  size_t capacity, size_t *ret_count)
 {
-	return list(node, true, nodes, capacity, ret_count, __func__);
+	VG_ENTRY();
+	return list(node, true, nodes, capacity, ret_count);
 }
 
 enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes, size_t capacity,
 					size_t *ret_count)
 {
-	return list(node, false, nodes, capacity, ret_count, __func__);
+	VG_ENTRY();
+	return list(node, false, nodes, capacity, ret_count);
 }
 
 // ---- one edge -----------------------------------------------------------------------------
@@ -85,30 +87,31 @@ static size_t position(const struct side *side, const struct vg_graph_node *node
 	return i;
 }
 
-static enum vg_status check_pair(const struct vg_graph_node *from, const struct vg_graph_node *to, const char *function)
+static enum vg_status check_pair(const struct vg_graph_node *from, const struct vg_graph_node *to)
 {
-	enum vg_status status = core_graph_node_check(from, "from", function);
+	enum vg_status status = core_graph_node_check(from, "from");
 
 	if (status == VG_OK)
-		status = core_graph_node_check(to, "to", function);
+		status = core_graph_node_check(to, "to");
 	if (status)
 		return status;
 	if (from == to)
-		return vg_fail(VG_INVALID, 0, function, "a node cannot wait for itself");
+		return vg_fail(VG_INVALID, 0, "a node cannot wait for itself");
 	if (from->definition != to->definition)
-		return vg_fail(VG_INVALID, 0, function, "the two nodes belong to different graph definitions");
+		return vg_fail(VG_INVALID, 0, "the two nodes belong to different graph definitions");
 	return VG_OK;
 }
 
 enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_node *to)
 {
+	VG_ENTRY();
 	SIDE side = {0};
 
-	enum vg_status status = check_pair(from, to, __func__);
+	enum vg_status status = check_pair(from, to);
 	if (status)
 		return status;
 	CORE_ENTER(scope, to->definition->context->handle);
-	status = side_read(&side, to, true, __func__);
+	status = side_read(&side, to, true);
 	if (status || position(&side, from) < side.count)
 		return status;
 	CORE_CALL(cuGraphAddDependencies_v2, to->definition->handle, &from->handle, &to->handle, NULL, 1);
@@ -117,13 +120,14 @@ enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_nod
 
 enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_node *to)
 {
+	VG_ENTRY();
 	SIDE side = {0};
 
-	enum vg_status status = check_pair(from, to, __func__);
+	enum vg_status status = check_pair(from, to);
 	if (status)
 		return status;
 	CORE_ENTER(scope, to->definition->context->handle);
-	status = side_read(&side, to, true, __func__);
+	status = side_read(&side, to, true);
 	size_t at = status ? 0 : position(&side, from);
 	if (status || at == side.count)
 		return status;
@@ -154,14 +158,13 @@ static CUresult change(const struct vg_graph_node *node, bool before, const stru
 
 // Sorts what there is into what stays and what goes, and what is wanted into what is there and what comes.
 static enum vg_status compare(const struct side *have, struct vg_graph_node *const *wanted, size_t count,
-			      struct vg_graph_definition *definition, const char *function, struct side *ret_new,
-			      struct side *ret_old)
+			      struct vg_graph_definition *definition, struct side *ret_new, struct side *ret_old)
 {
 	uint64_t mark = definition->root->mark; // every wanted node has it
 	struct vg_graph_node *node;
 
 	for (size_t i = 0; i < have->count; i++) {
-		enum vg_status status = core_graph_node_of(definition, have->nodes[i], function, &node);
+		enum vg_status status = core_graph_node_of(definition, have->nodes[i], &node);
 		if (status)
 			return status;
 		if (node->mark != mark) {
@@ -176,71 +179,69 @@ static enum vg_status compare(const struct side *have, struct vg_graph_node *con
 	return VG_OK;
 }
 
-static enum vg_status side_room(struct side *side, size_t count, const char *function)
+static enum vg_status side_room(struct side *side, size_t count)
 {
 	side->nodes = calloc(count + 1, sizeof *side->nodes);
 	side->data = calloc(count + 1, sizeof *side->data);
-	return side->nodes && side->data
-		       ? VG_OK
-		       : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
+	return side->nodes && side->data ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
 }
 
-static enum vg_status assign(struct vg_graph_node *node, bool before, struct vg_graph_node *const *wanted, size_t count,
-			     const char *function)
+static enum vg_status assign(struct vg_graph_node *node, bool before, struct vg_graph_node *const *wanted, size_t count)
 {
 	SIDE have = {0};
 	SIDE come = {0};
 	SIDE go = {0};
 
 	CORE_ENTER(scope, node->definition->context->handle);
-	enum vg_status status = side_read(&have, node, before, function);
+	enum vg_status status = side_read(&have, node, before);
 	if (status == VG_OK)
-		status = side_room(&come, count, function);
+		status = side_room(&come, count);
 	if (status == VG_OK)
-		status = side_room(&go, have.count, function);
+		status = side_room(&go, have.count);
 	if (status == VG_OK)
-		status = core_graph_list(node->definition, wanted, count, function, come.nodes);
+		status = core_graph_list(node->definition, wanted, count, come.nodes);
 	if (status == VG_OK)
-		status = compare(&have, wanted, count, node->definition, function, &come, &go);
+		status = compare(&have, wanted, count, node->definition, &come, &go);
 	if (status)
 		return status;
 	CUresult r = come.count ? change(node, before, &come, true) : CUDA_SUCCESS;
 	if (r)
-		return core_driver_failed(r, function, "cuGraphAddDependencies", "%s", "");
+		return core_driver_failed(r, "cuGraphAddDependencies", "%s", "");
 	r = go.count ? change(node, before, &go, false) : CUDA_SUCCESS;
 	if (r == CUDA_SUCCESS)
 		return VG_OK;
-	status = core_driver_failed(r, function, "cuGraphRemoveDependencies", "%s", "");
+	status = core_driver_failed(r, "cuGraphRemoveDependencies", "%s", "");
 	if (come.count)
 		change(node, before, &come, false);
 	return status;
 }
 
-static enum vg_status check_side(const struct vg_graph_node *node, struct vg_graph_node *const *nodes, size_t count,
-				 const char *function)
+static enum vg_status check_side(const struct vg_graph_node *node, struct vg_graph_node *const *nodes, size_t count)
 {
-	enum vg_status status = core_graph_node_check(node, "node", function);
+	enum vg_status status = core_graph_node_check(node, "node");
 
 	if (status == VG_OK && count && !nodes)
-		status = vg_fail(VG_INVALID, 0, function, "nodes is NULL, and count is %zu", count);
+		status = vg_fail(VG_INVALID, 0, "nodes is NULL, and count is %zu", count);
 	for (size_t i = 0; i < count && status == VG_OK; i++)
 		if (nodes[i] == node)
-			status = vg_fail(VG_INVALID, 0, function, "a node cannot wait for itself");
+			status = vg_fail(VG_INVALID, 0, "a node cannot wait for itself");
 	return status;
 }
 
 enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
 					      size_t count)
 {
-	enum vg_status status = check_side(node, nodes, count, __func__);
+	VG_ENTRY();
+	enum vg_status status = check_side(node, nodes, count);
 
-	return status ? status : assign(node, true, nodes, count, __func__);
+	return status ? status : assign(node, true, nodes, count);
 }
 
 enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
 					    size_t count)
 {
-	enum vg_status status = check_side(node, nodes, count, __func__);
+	VG_ENTRY();
+	enum vg_status status = check_side(node, nodes, count);
 
-	return status ? status : assign(node, false, nodes, count, __func__);
+	return status ? status : assign(node, false, nodes, count);
 }

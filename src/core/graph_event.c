@@ -2,10 +2,9 @@
 #include "core/event.h"
 #include "core/graph.h"
 
-static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, const char *function,
-			       struct core_graph_spec *ret_spec)
+static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, struct core_graph_spec *ret_spec)
 {
-	enum vg_status status = core_object_check(event ? &event->object : NULL, "event", function);
+	enum vg_status status = core_object_check(event ? &event->object : NULL, "event");
 
 	if (status)
 		return status;
@@ -15,67 +14,71 @@ static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, con
 	else
 		ret_spec->native.eventWait.event = event->handle;
 	ret_spec->keep = core_graph_keep_create(&event->object, NULL, NULL, 0);
-	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 }
 
 static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  CUgraphNodeType type, struct vg_event *event, const char *function,
-			  struct vg_graph_node **ret_node)
+			  CUgraphNodeType type, struct vg_event *event, struct vg_graph_node **ret_node)
 {
 	struct core_graph_spec spec;
-	enum vg_status status = describe(type, event, function, &spec);
+	enum vg_status status = describe(type, event, &spec);
 
-	return status ? status : core_graph_add(definition, after, count, &spec, function, ret_node);
+	return status ? status : core_graph_add(definition, after, count, &spec, ret_node);
 }
 
 enum vg_status vg_graph_add_event_record(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					 size_t count, struct vg_event *event, struct vg_graph_node **ret_node)
 {
-	return add(definition, after, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, __func__, ret_node);
+	VG_ENTRY();
+	return add(definition, after, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, ret_node);
 }
 
 enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				       size_t count, struct vg_event *event, struct vg_graph_node **ret_node)
 {
-	return add(definition, after, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, __func__, ret_node);
+	VG_ENTRY();
+	return add(definition, after, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, ret_node);
 }
 
 // Either kind.
-static enum vg_status check_event_node(const struct vg_graph_node *node, const char *function)
+static enum vg_status check_event_node(const struct vg_graph_node *node)
 {
 	bool waits = node && node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
 
-	return core_graph_node_check_type(node, waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-					  function);
+	return core_graph_node_check_type(node,
+					  waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : CU_GRAPH_NODE_TYPE_EVENT_RECORD);
 }
 
 enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_event *event)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	enum vg_status status = check_event_node(node, __func__);
+	enum vg_status status = check_event_node(node);
 	if (status == VG_OK)
-		status = describe(node->type, event, __func__, &spec);
-	return status ? status : core_graph_node_set(node, &spec, __func__);
+		status = describe(node->type, event, &spec);
+	return status ? status : core_graph_node_set(node, &spec);
 }
 
 enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *node, struct vg_event *event)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
 
 	CORE_USABLE(graph, "graph");
-	enum vg_status status = check_event_node(node, __func__);
+	enum vg_status status = check_event_node(node);
 	if (status == VG_OK)
-		status = describe(node->type, event, __func__, &spec);
-	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
+		status = describe(node->type, event, &spec);
+	return status ? status : core_graph_exec_set(graph, node, &spec);
 }
 
 enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
 				       struct CUevent_st **ret_handle)
 {
+	VG_ENTRY();
 	CUevent handle;
 
-	enum vg_status status = check_event_node(node, __func__);
+	enum vg_status status = check_event_node(node);
 	if (status)
 		return status;
 	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)

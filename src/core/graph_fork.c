@@ -16,22 +16,21 @@ static CUresult follow(CUstream to, CUstream from, CUevent event)
 	return r ? r : core_driver->cuStreamWaitEvent(to, event, CU_EVENT_WAIT_DEFAULT);
 }
 
-static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, const char *function,
-			       struct vg_graph_builder **ret_fork)
+static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, struct vg_graph_builder **ret_fork)
 {
 	struct vg_stream *stream;
 
 	enum vg_status status = vg_stream_create(builder->stream->context, NULL, &stream);
 	if (status)
 		return status;
-	struct vg_graph_builder *fork = core_builder_new(stream, function, &status);
+	struct vg_graph_builder *fork = core_builder_new(stream, &status);
 	vg_stream_destroy(stream); // the builder's now, if there is one
 	if (!fork)
 		return status;
 	CUresult r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
 	if (r) {
 		core_object_release(&fork->object);
-		return core_driver_failed(r, function, "cuStreamWaitEvent", "%s", "");
+		return core_driver_failed(r, "cuStreamWaitEvent", "%s", "");
 	}
 	struct vg_graph_builder *origin = builder->origin;
 	stream->builder = fork;
@@ -46,7 +45,7 @@ static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, 
 	return VG_OK;
 }
 
-static enum vg_status split(struct vg_graph_builder *builder, unsigned count, CUevent event, const char *function,
+static enum vg_status split(struct vg_graph_builder *builder, unsigned count, CUevent event,
 			    struct vg_graph_builder **forks)
 {
 	enum vg_status status = VG_OK;
@@ -54,9 +53,9 @@ static enum vg_status split(struct vg_graph_builder *builder, unsigned count, CU
 
 	CUresult r = core_driver->cuEventRecord(event, builder->stream->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuEventRecord", "%s", "");
+		return core_driver_failed(r, "cuEventRecord", "%s", "");
 	while (made < count && status == VG_OK) {
-		status = new_fork(builder, event, function, &forks[made]);
+		status = new_fork(builder, event, &forks[made]);
 		made += status == VG_OK;
 	}
 	// Those made so far captured nothing: the capture can end without them.
@@ -68,26 +67,27 @@ static enum vg_status split(struct vg_graph_builder *builder, unsigned count, CU
 enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned count,
 				      struct vg_graph_builder **ret_builders)
 {
+	VG_ENTRY();
 	CUevent event;
 
-	enum vg_status status = core_builder_building(builder, not_building, __func__);
+	enum vg_status status = core_builder_building(builder, not_building);
 	if (status)
 		return status;
 	CORE_NEEDED(ret_builders);
 	if (count < 2)
-		return vg_fail(VG_INVALID, 0, __func__, "invalid split count: expecting 2 or more, got %u", count);
+		return vg_fail(VG_INVALID, 0, "invalid split count: expecting 2 or more, got %u", count);
 	if (count > MOST_FORKS)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "a split into %u: no device runs as many streams, %d are the most", count, MOST_FORKS);
+		return vg_fail(VG_INVALID, 0, "a split into %u: no device runs as many streams, %d are the most", count,
+			       MOST_FORKS);
 	struct vg_graph_builder **forks = calloc(count, sizeof(struct vg_graph_builder *));
 	if (!forks)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %u graph builders", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u graph builders", count);
 	CORE_ENTER(scope, builder->stream->context->handle);
 	CUresult r = core_driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (r) {
-		status = core_driver_failed(r, __func__, "cuEventCreate", "%s", "");
+		status = core_driver_failed(r, "cuEventCreate", "%s", "");
 	} else {
-		status = split(builder, count - 1, event, __func__, forks);
+		status = split(builder, count - 1, event, forks);
 		core_driver->cuEventDestroy_v2(event);
 	}
 	if (status == VG_OK) {
@@ -106,20 +106,17 @@ int vg_graph_builder_is_join_required(const struct vg_graph_builder *builder)
 
 // ---- joining ------------------------------------------------------------------------------
 
-static enum vg_status check_join(struct vg_graph_builder *const *builders, size_t count, const char *function)
+static enum vg_status check_join(struct vg_graph_builder *const *builders, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status =
-			core_builder_building(builders[i], "must be building before it can be joined", function);
+		enum vg_status status = core_builder_building(builders[i], "must be building before it can be joined");
 		if (status)
 			return status;
 		if (builders[i]->origin != builders[0]->origin)
-			return vg_fail(VG_INVALID, 0, function, "graph builders 0 and %zu belong to different captures",
-				       i);
+			return vg_fail(VG_INVALID, 0, "graph builders 0 and %zu belong to different captures", i);
 		for (size_t j = 0; j < i; j++)
 			if (builders[j] == builders[i])
-				return vg_fail(VG_INVALID, 0, function, "graph builders %zu and %zu are the same", j,
-					       i);
+				return vg_fail(VG_INVALID, 0, "graph builders %zu and %zu are the same", j, i);
 	}
 	return VG_OK;
 }
@@ -127,12 +124,13 @@ static enum vg_status check_join(struct vg_graph_builder *const *builders, size_
 enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, size_t count,
 				     struct vg_graph_builder **ret_builder)
 {
+	VG_ENTRY();
 	CUevent event;
 
 	CORE_NEEDED(builders);
 	if (count < 2)
-		return vg_fail(VG_INVALID, 0, __func__, "must join 2 or more graph builders, got %zu", count);
-	enum vg_status status = check_join(builders, count, __func__);
+		return vg_fail(VG_INVALID, 0, "must join 2 or more graph builders, got %zu", count);
+	enum vg_status status = check_join(builders, count);
 	if (status)
 		return status;
 	struct vg_graph_builder *root = builders[0];
@@ -142,14 +140,14 @@ enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, s
 	CORE_ENTER(scope, root->stream->context->handle);
 	CUresult r = core_driver->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (r)
-		return core_driver_failed(r, __func__, "cuEventCreate", "%s", "");
+		return core_driver_failed(r, "cuEventCreate", "%s", "");
 	for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
 		if (builders[i] != root)
 			r = follow(root->stream->handle, builders[i]->stream->handle, event);
 	core_driver->cuEventDestroy_v2(event);
 	// All are waited for, or none is closed: what was waited for already does no harm.
 	if (r)
-		return core_driver_failed(r, __func__, "cuStreamWaitEvent", "%s", "");
+		return core_driver_failed(r, "cuStreamWaitEvent", "%s", "");
 	for (size_t i = 0; i < count; i++) {
 		if (builders[i] == root)
 			continue;

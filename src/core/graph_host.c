@@ -1,13 +1,13 @@
 // Nodes that call a function of the program.
 #include "core/graph.h"
 
-enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *data, size_t size, const char *function,
+enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *data, size_t size,
 				    struct core_graph_spec *ret_spec)
 {
 	if (!callback)
-		return vg_fail(VG_INVALID, 0, function, "the callback is NULL");
+		return vg_fail(VG_INVALID, 0, "the callback is NULL");
 	if (size && !data)
-		return vg_fail(VG_INVALID, 0, function, "data is NULL, and its size is %zu", size);
+		return vg_fail(VG_INVALID, 0, "data is NULL, and its size is %zu", size);
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_HOST};
 	ret_spec->native.host.fn = callback;
 	ret_spec->native.host.userData = (void *)data;
@@ -15,7 +15,7 @@ enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *da
 		return VG_OK;
 	ret_spec->keep = core_graph_keep_create(NULL, NULL, data, size);
 	if (!ret_spec->keep)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a copy of %zu bytes", size);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a copy of %zu bytes", size);
 	ret_spec->native.host.userData = ret_spec->keep->data;
 	return VG_OK;
 }
@@ -24,36 +24,40 @@ enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition, str
 				     size_t count, void (*function)(void *data), const void *data, size_t size,
 				     struct vg_graph_node **ret_node)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
-	enum vg_status status = core_graph_host_spec(function, data, size, __func__, &spec);
+	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
 
-	return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);
+	return status ? status : core_graph_add(definition, after, count, &spec, ret_node);
 }
 
 enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data), const void *data,
 					  size_t size)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
-	enum vg_status status = core_graph_host_spec(function, data, size, __func__, &spec);
-	return status ? status : core_graph_node_set(node, &spec, __func__);
+	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
+	return status ? status : core_graph_node_set(node, &spec);
 }
 
 enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_node *node, void (*function)(void *data),
 				     const void *data, size_t size)
 {
+	VG_ENTRY();
 	struct core_graph_spec spec;
 
 	CORE_USABLE(graph, "graph");
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
-	enum vg_status status = core_graph_host_spec(function, data, size, __func__, &spec);
-	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
+	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
+	return status ? status : core_graph_exec_set(graph, node, &spec);
 }
 
 enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void (**ret_function)(void *data),
 					  void **ret_data)
 {
+	VG_ENTRY();
 	CUDA_HOST_NODE_PARAMS_v1 params;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);

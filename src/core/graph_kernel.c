@@ -13,56 +13,56 @@ struct description {
 	void **values; // into the program's; owned
 };
 
-static enum vg_status refuse_serialization(const struct core_launch *launch, const char *function)
+static enum vg_status refuse_serialization(const struct core_launch *launch)
 {
 	for (unsigned i = 0; i < launch->native.numAttrs; i++)
 		if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
-			return vg_fail(VG_UNSUPPORTED, 0, function,
+			return vg_fail(VG_UNSUPPORTED, 0,
 				       "programmatic serialization is between launches of a stream: a graph's nodes "
 				       "have edges");
 	return VG_OK;
 }
 
 static enum vg_status check_launch(const struct vg_graph_definition *definition, const struct vg_graph_kernel *k,
-				   const char *function, struct description *d)
+				   struct description *d)
 {
 	struct vg_launch_config config;
 	struct vg_context *context = definition->context;
 
-	enum vg_status status = core_object_check(k->kernel ? &k->kernel->object : NULL, "kernel", function);
+	enum vg_status status = core_object_check(k->kernel ? &k->kernel->object : NULL, "kernel");
 	if (status == VG_OK && !k->config)
-		status = vg_fail(VG_INVALID, 0, function, "config is NULL");
+		status = vg_fail(VG_INVALID, 0, "config is NULL");
 	if (status == VG_OK)
-		status = vg_options_copy(&config, sizeof config, k->config, function);
+		status = vg_options_copy(&config, sizeof config, k->config);
 	if (status == VG_OK)
-		status = core_launch_config(&d->launch, &config, context->device, function);
+		status = core_launch_config(&d->launch, &config, context->device);
 	if (status == VG_OK)
-		status = refuse_serialization(&d->launch, function);
+		status = refuse_serialization(&d->launch);
 	if (status)
 		return status;
 	d->values = calloc(k->kernel->parameter_count + 1, sizeof *d->values);
 	if (!d->values)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u arguments", k->kernel->parameter_count);
-	status = core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values, function);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u arguments", k->kernel->parameter_count);
+	status = core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values);
 	if (status)
 		return status;
 	// Some drivers take any shape for a node, and refuse it when the graph is instantiated.
-	status = core_launch_limits(&d->launch, k->kernel, context->device, function);
+	status = core_launch_limits(&d->launch, k->kernel, context->device);
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
-	return core_launch_cooperative(&d->launch, k->kernel, context, function);
+	return core_launch_cooperative(&d->launch, k->kernel, context);
 }
 
 static enum vg_status describe(const struct vg_graph_definition *definition, const struct vg_graph_kernel *kernel,
-			       const char *function, struct description *ret_description)
+			       struct description *ret_description)
 {
 	struct vg_graph_kernel k;
 
 	memset(ret_description, 0, sizeof *ret_description);
-	enum vg_status status = core_graph_options(definition, &k, sizeof k, kernel, "kernel", function);
+	enum vg_status status = core_graph_options(definition, &k, sizeof k, kernel, "kernel");
 	if (status == VG_OK)
-		status = check_launch(definition, &k, function, ret_description);
+		status = check_launch(definition, &k, ret_description);
 	if (status)
 		return status;
 	const CUlaunchConfig *native = &ret_description->launch.native;
@@ -82,7 +82,7 @@ static enum vg_status describe(const struct vg_graph_definition *definition, con
 	};
 	ret_description->spec.keep = core_graph_keep_create(&k.kernel->object, NULL, NULL, 0);
 	if (!ret_description->spec.keep)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 	return VG_OK;
 }
 
@@ -97,17 +97,17 @@ static CUresult set_attributes(CUgraphNode node, const struct core_launch *launc
 }
 
 static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  struct description *d, const char *function, struct vg_graph_node **ret_node)
+			  struct description *d, struct vg_graph_node **ret_node)
 {
 	struct vg_graph_node *node;
 
-	enum vg_status status = core_graph_add(definition, after, count, &d->spec, function, &node);
+	enum vg_status status = core_graph_add(definition, after, count, &d->spec, &node);
 	if (status)
 		return status;
 	CORE_ENTER(scope, definition->context->handle);
 	CUresult r = set_attributes(node->handle, &d->launch);
 	if (r) {
-		status = core_launch_failed(r, &d->launch, d->kernel, definition->context->device, function,
+		status = core_launch_failed(r, &d->launch, d->kernel, definition->context->device,
 					    "cuGraphKernelNodeSetAttribute");
 		core_graph_undo(node);
 		return status;
@@ -120,25 +120,25 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 enum vg_status vg_graph_add_kernel(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				   size_t count, const struct vg_graph_kernel *kernel, struct vg_graph_node **ret_node)
 {
+	VG_ENTRY();
 	struct description d;
 
-	enum vg_status status = describe(definition, kernel, __func__, &d);
+	enum vg_status status = describe(definition, kernel, &d);
 	if (status == VG_OK)
-		status = add(definition, after, count, &d, __func__, ret_node);
+		status = add(definition, after, count, &d, ret_node);
 	free(d.values);
 	return status;
 }
 
 // ---- what a node was told -----------------------------------------------------------------
 
-static enum vg_status read_cluster(CUgraphNode node, const char *function, unsigned ret_cluster[3],
-				   int *ret_cooperative)
+static enum vg_status read_cluster(CUgraphNode node, unsigned ret_cluster[3], int *ret_cooperative)
 {
 	CUkernelNodeAttrValue value;
 
 	CUresult r = core_driver->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphKernelNodeGetAttribute", "%s", "");
+		return core_driver_failed(r, "cuGraphKernelNodeGetAttribute", "%s", "");
 	// None, and clusters of one block, are the same.
 	bool none = value.clusterDim.x * value.clusterDim.y * value.clusterDim.z <= 1;
 	ret_cluster[0] = none ? 0 : value.clusterDim.x;
@@ -146,26 +146,26 @@ static enum vg_status read_cluster(CUgraphNode node, const char *function, unsig
 	ret_cluster[2] = none ? 0 : value.clusterDim.z;
 	r = core_driver->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphKernelNodeGetAttribute", "%s", "");
+		return core_driver_failed(r, "cuGraphKernelNodeGetAttribute", "%s", "");
 	*ret_cooperative = value.cooperative != 0;
 	return VG_OK;
 }
 
-static enum vg_status read_params(const struct vg_graph_node *node, const char *function,
-				  CUDA_KERNEL_NODE_PARAMS *ret_params)
+static enum vg_status read_params(const struct vg_graph_node *node, CUDA_KERNEL_NODE_PARAMS *ret_params)
 {
 	CORE_ENTER(scope, node->definition->context->handle);
 	CUresult r = core_driver->cuGraphKernelNodeGetParams_v2(node->handle, ret_params);
-	return r ? core_driver_failed(r, function, "cuGraphKernelNodeGetParams", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuGraphKernelNodeGetParams", "%s", "") : VG_OK;
 }
 
 enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct vg_kernel **ret_kernel,
 					struct CUkern_st **ret_handle)
 {
+	VG_ENTRY();
 	CUDA_KERNEL_NODE_PARAMS params;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
-	enum vg_status status = read_params(node, __func__, &params);
+	enum vg_status status = read_params(node, &params);
 	if (status)
 		return status;
 	if (ret_kernel)
@@ -177,14 +177,15 @@ enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct
 
 enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node, struct vg_launch_config *ret_config)
 {
+	VG_ENTRY();
 	CUDA_KERNEL_NODE_PARAMS params;
 	struct vg_launch_config config = {.size = sizeof config};
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
 	CORE_NEEDED(ret_config);
-	enum vg_status status = read_params(node, __func__, &params);
+	enum vg_status status = read_params(node, &params);
 	if (status == VG_OK)
-		status = read_cluster(node->handle, __func__, config.cluster, &config.cooperative);
+		status = read_cluster(node->handle, config.cluster, &config.cooperative);
 	if (status)
 		return status;
 	memcpy(config.grid, (unsigned[]){params.gridDimX, params.gridDimY, params.gridDimZ}, sizeof config.grid);
@@ -199,20 +200,20 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 // ---- changing it --------------------------------------------------------------------------
 
 // The driver changes no attributes with the parameters, and of an executable none at all.
-static enum vg_status check_same(const struct vg_graph_node *node, const struct description *d, const char *function)
+static enum vg_status check_same(const struct vg_graph_node *node, const struct description *d)
 {
 	unsigned cluster[3];
 	int cooperative;
 
 	CORE_ENTER(scope, node->definition->context->handle);
-	enum vg_status status = read_cluster(node->handle, function, cluster, &cooperative);
+	enum vg_status status = read_cluster(node->handle, cluster, &cooperative);
 	if (status)
 		return status;
 	const unsigned *asked = d->launch.cluster;
 	bool none = asked[0] * asked[1] * asked[2] <= 1;
 	bool same = none ? !cluster[0] : memcmp(cluster, asked, sizeof cluster) == 0;
 	if (!same || cooperative != d->launch.cooperative)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "the kernel node has clusters of %u x %u x %u%s, which stay: instantiate a graph that "
 			       "has others",
 			       cluster[0], cluster[1], cluster[2], cooperative ? " and is cooperative" : "");
@@ -221,14 +222,15 @@ static enum vg_status check_same(const struct vg_graph_node *node, const struct 
 
 enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct vg_graph_kernel *kernel)
 {
+	VG_ENTRY();
 	struct description d;
 
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
-	enum vg_status status = describe(node->definition, kernel, __func__, &d);
+	enum vg_status status = describe(node->definition, kernel, &d);
 	if (status == VG_OK)
-		status = check_same(node, &d, __func__);
+		status = check_same(node, &d);
 	if (status == VG_OK)
-		status = core_graph_node_set(node, &d.spec, __func__);
+		status = core_graph_node_set(node, &d.spec);
 	core_graph_spec_finish(&d.spec);
 	free(d.values);
 	return status;
@@ -237,15 +239,16 @@ enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct
 enum vg_status vg_graph_set_kernel(struct vg_graph *graph, struct vg_graph_node *node,
 				   const struct vg_graph_kernel *kernel)
 {
+	VG_ENTRY();
 	struct description d;
 
 	CORE_USABLE(graph, "graph");
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
-	enum vg_status status = describe(node->definition, kernel, __func__, &d);
+	enum vg_status status = describe(node->definition, kernel, &d);
 	if (status == VG_OK)
-		status = check_same(node, &d, __func__);
+		status = check_same(node, &d);
 	if (status == VG_OK)
-		status = core_graph_exec_set(graph, node, &d.spec, __func__);
+		status = core_graph_exec_set(graph, node, &d.spec);
 	core_graph_spec_finish(&d.spec);
 	free(d.values);
 	return status;

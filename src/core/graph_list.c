@@ -4,14 +4,14 @@
 #include "core/graph_definition.h"
 
 enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
-				   const char *function, struct vg_graph_node **ret_nodes)
+				   struct vg_graph_node **ret_nodes)
 {
 	struct vg_graph_node *node;
 
 	// Twice: what cannot fail any more writes.
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
-			enum vg_status status = core_graph_node_of(definition, handles[i], function, &node);
+			enum vg_status status = core_graph_node_of(definition, handles[i], &node);
 			if (status)
 				return status;
 			if (write)
@@ -24,6 +24,7 @@ enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const
 enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition, struct vg_graph_node **nodes,
 					 size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	size_t count = 0;
 
 	CORE_GRAPH_USABLE(definition);
@@ -33,14 +34,14 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphGetNodes, definition->handle, NULL, &count);
 	if (capacity && count > capacity)
-		return core_no_room(count, capacity, "nodes", __func__);
+		return core_no_room(count, capacity, "nodes");
 	if (capacity && count) {
 		CUgraphNode *handles = calloc(count, sizeof *handles);
 		if (!handles)
-			return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu nodes", count);
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
 		CUresult r = core_driver->cuGraphGetNodes(definition->handle, handles, &count);
-		enum vg_status status = r ? core_driver_failed(r, __func__, "cuGraphGetNodes", "%s", "")
-					  : core_graph_nodes_of(definition, handles, count, __func__, nodes);
+		enum vg_status status = r ? core_driver_failed(r, "cuGraphGetNodes", "%s", "")
+					  : core_graph_nodes_of(definition, handles, count, nodes);
 		free(handles);
 		if (status)
 			return status;
@@ -50,21 +51,20 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 }
 
 static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNode *from, CUgraphNode *to,
-			       CUgraphEdgeData *data, size_t count, const char *function,
-			       struct vg_graph_edge *ret_edges)
+			       CUgraphEdgeData *data, size_t count, struct vg_graph_edge *ret_edges)
 {
 	struct vg_graph_edge edge;
 
 	if (!from || !to || !data)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu edges", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu edges", count);
 	CUresult r = core_driver->cuGraphGetEdges_v2(definition->handle, from, to, data, &count);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphGetEdges", "%s", "");
+		return core_driver_failed(r, "cuGraphGetEdges", "%s", "");
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
-			enum vg_status status = core_graph_node_of(definition, from[i], function, &edge.from);
+			enum vg_status status = core_graph_node_of(definition, from[i], &edge.from);
 			if (status == VG_OK)
-				status = core_graph_node_of(definition, to[i], function, &edge.to);
+				status = core_graph_node_of(definition, to[i], &edge.to);
 			if (status)
 				return status;
 			if (write)
@@ -77,6 +77,7 @@ static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNo
 enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition, struct vg_graph_edge *edges,
 					 size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	size_t count = 0;
 
 	CORE_GRAPH_USABLE(definition);
@@ -86,11 +87,11 @@ enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition,
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphGetEdges_v2, definition->handle, NULL, NULL, NULL, &count);
 	if (capacity && count > capacity)
-		return core_no_room(count, capacity, "edges", __func__);
+		return core_no_room(count, capacity, "edges");
 	if (capacity && count) {
 		CUgraphNode *from = calloc(count, sizeof *from), *to = calloc(count, sizeof *to);
 		CUgraphEdgeData *data = calloc(count, sizeof *data);
-		enum vg_status status = edges_of(definition, from, to, data, count, __func__, edges);
+		enum vg_status status = edges_of(definition, from, to, data, count, edges);
 		free(from);
 		free(to);
 		free(data);

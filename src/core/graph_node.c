@@ -60,7 +60,7 @@ void core_graph_register(struct vg_graph_definition *definition, struct vg_graph
 	insert(definition, node);
 }
 
-enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle, const char *function,
+enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle,
 				  struct vg_graph_node **ret_node)
 {
 	struct vg_graph_node *node = find(definition, handle);
@@ -69,10 +69,10 @@ enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgrap
 	if (!node) {
 		CUresult r = core_driver->cuGraphNodeGetType(handle, &type);
 		if (r)
-			return core_driver_failed(r, function, "cuGraphNodeGetType", "%s", "");
+			return core_driver_failed(r, "cuGraphNodeGetType", "%s", "");
 		node = calloc(1, sizeof *node);
 		if (!node)
-			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 		core_graph_register(definition, node, handle, type);
 	}
 	*ret_node = node;
@@ -81,13 +81,13 @@ enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgrap
 
 // ---- what every node has ------------------------------------------------------------------
 
-enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name, const char *function)
+enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name)
 {
 	if (!node)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", name);
 	if (!node->handle && !atomic_load(&node->definition->root->object.closed))
-		return vg_fail(VG_CLOSED, 0, function, "the graph node has been removed");
-	return core_graph_check(node->definition, name, function);
+		return vg_fail(VG_CLOSED, 0, "the graph node has been removed");
+	return core_graph_check(node->definition, name);
 }
 
 const char *core_graph_type_name(CUgraphNodeType type)
@@ -112,24 +112,24 @@ const char *core_graph_type_name(CUgraphNodeType type)
 	return (size_t)type < sizeof names / sizeof *names ? names[type] : "unknown";
 }
 
-enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type, const char *function)
+enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type)
 {
-	enum vg_status status = core_graph_node_check(node, "node", function);
+	enum vg_status status = core_graph_node_check(node, "node");
 
 	if (status == VG_OK && node->type != type)
-		status = vg_fail(VG_INVALID, 0, function, "the graph node is of kind %s: this is for %s nodes",
+		status = vg_fail(VG_INVALID, 0, "the graph node is of kind %s: this is for %s nodes",
 				 core_graph_type_name(node->type), core_graph_type_name(type));
 	return status;
 }
 
 enum vg_status core_graph_options(const struct vg_graph_definition *definition, void *copy, size_t size,
-				  const void *options, const char *name, const char *function)
+				  const void *options, const char *name)
 {
-	enum vg_status status = core_graph_check(definition, "definition", function);
+	enum vg_status status = core_graph_check(definition, "definition");
 
 	if (status == VG_OK && !options)
-		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
-	return status ? status : vg_options_copy(copy, size, options, function);
+		status = vg_fail(VG_INVALID, 0, "%s is NULL", name);
+	return status ? status : vg_options_copy(copy, size, options);
 }
 
 int vg_graph_node_type(const struct vg_graph_node *node)
@@ -200,8 +200,10 @@ static const char *reason_to_keep(struct vg_graph_definition *definition)
 	struct vg_graph_node **nodes = calloc(count + 1, sizeof *nodes);
 	if (nodes && count && vg_graph_definition_nodes(definition, nodes, count, &count) == VG_OK)
 		for (size_t i = 0; i < count; i++)
-			if (nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-				reason = "the graph has allocation or free nodes, and the driver removes no node of such a "
+			if (nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+			    nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+				reason = "the graph has allocation or free nodes, and the driver removes no node of "
+					 "such a "
 					 "graph: build a graph definition without the node";
 	free(nodes);
 	return reason;
@@ -209,16 +211,17 @@ static const char *reason_to_keep(struct vg_graph_definition *definition)
 
 enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 {
+	VG_ENTRY();
 	CORE_NEEDED(node);
 	if (!vg_graph_node_is_valid(node))
 		return VG_OK;
 	if (node->definition->root->captures && captured_into(node))
-		return vg_fail(VG_STATE, 0, __func__, "a graph builder is at work inside the graph node: end it first");
+		return vg_fail(VG_STATE, 0, "a graph builder is at work inside the graph node: end it first");
 	struct vg_graph_definition *definition = node->definition;
 	CORE_ENTER(scope, definition->context->handle);
 	CUresult r = core_driver->cuGraphDestroyNode(node->handle);
 	if (r)
-		return core_driver_failed(r, __func__, "cuGraphDestroyNode", "%s", reason_to_keep(definition));
+		return core_driver_failed(r, "cuGraphDestroyNode", "%s", reason_to_keep(definition));
 	struct vg_graph_node **link = &definition->buckets[bucket_of(definition, node->handle)];
 	while (*link != node)
 		link = &(*link)->next;

@@ -18,20 +18,20 @@ static bool is_legacy(const struct vg_stream *stream)
 	return !stream->handle || stream->handle == CU_STREAM_LEGACY;
 }
 
-static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
+static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream)
 {
 	bool capturing;
 
-	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
+	enum vg_status status = core_stream_is_capturing(stream, &capturing);
 	if (status || (capturing && !is_legacy(stream)))
 		return status;
 	return vg_fail(
-		VG_STATE, 0, function,
+		VG_STATE, 0,
 		"a graph memory resource cannot perform memory operations on a non-capturing stream (consider a pool)");
 }
 
 static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-			       const char *function, struct vg_allocation *ret_allocation)
+			       struct vg_allocation *ret_allocation)
 {
 	CUdeviceptr address;
 	CORE_SCOPE scope = {false};
@@ -42,26 +42,24 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemAllocAsync(&address, size, stream->handle);
 	if (r)
-		return core_allocation_failed(r, function, "cuMemAllocAsync", size);
+		return core_allocation_failed(r, "cuMemAllocAsync", size);
 	ret_allocation->address = address;
 	return VG_OK;
 }
 
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream, const char *function)
+				 struct vg_stream *stream)
 {
 	bool capturing = false;
 	CORE_SCOPE scope = {false};
 
 	// Once the capture has ended, the memory lives and dies with the graph.
-	if (!allocation->address || is_legacy(stream) || core_stream_is_capturing(stream, function, &capturing) ||
-	    !capturing)
+	if (!allocation->address || is_legacy(stream) || core_stream_is_capturing(stream, &capturing) || !capturing)
 		return VG_OK;
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemFreeAsync(allocation->address, stream->handle);
-	return r ? core_driver_failed(r, function, "cuMemFreeAsync", "%zu bytes of graph memory", allocation->size)
-		 : VG_OK;
+	return r ? core_driver_failed(r, "cuMemFreeAsync", "%zu bytes of graph memory", allocation->size) : VG_OK;
 }
 
 static const struct core_resource_class graph_class = {.object = {"graph memory resource", NULL, NULL},
@@ -97,6 +95,7 @@ static struct graph_resource *find(struct vg_device *device)
 
 enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	int pools = 0;
 
 	CORE_NEEDED(device);
@@ -105,11 +104,11 @@ enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memo
 	if (status)
 		return status;
 	if (!pools)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__,
-			       "device %d has no memory pools, and graphs cannot allocate on it", device->ordinal);
+		return vg_fail(VG_UNSUPPORTED, 0, "device %d has no memory pools, and graphs cannot allocate on it",
+			       device->ordinal);
 	struct graph_resource *it = find(device);
 	if (!it)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a graph memory resource");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph memory resource");
 	*ret_resource = &it->resource;
 	return VG_OK;
 }
@@ -118,6 +117,7 @@ enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memo
 
 enum vg_status vg_graph_memory_attributes(struct vg_device *device, struct vg_graph_memory_attributes *ret_attributes)
 {
+	VG_ENTRY();
 	static const CUgraphMem_attribute attributes[] = {
 		CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH,
 		CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH};
@@ -131,32 +131,34 @@ enum vg_status vg_graph_memory_attributes(struct vg_device *device, struct vg_gr
 	return VG_OK;
 }
 
-static enum vg_status reset(struct vg_device *device, CUgraphMem_attribute attribute, uint64_t value, const char *name,
-			    const char *function)
+static enum vg_status reset(struct vg_device *device, CUgraphMem_attribute attribute, uint64_t value, const char *name)
 {
 	cuuint64_t zero = 0;
 
 	if (!device)
-		return vg_fail(VG_INVALID, 0, function, "device is NULL");
+		return vg_fail(VG_INVALID, 0, "device is NULL");
 	if (value)
-		return vg_fail(VG_INVALID, 0, function, "attribute %s may only be set to zero (got %llu)", name,
+		return vg_fail(VG_INVALID, 0, "attribute %s may only be set to zero (got %llu)", name,
 			       (unsigned long long)value);
 	CUresult r = core_driver->cuDeviceSetGraphMemAttribute(device->handle, attribute, &zero);
-	return r ? core_driver_failed(r, function, "cuDeviceSetGraphMemAttribute", "%s", name) : VG_OK;
+	return r ? core_driver_failed(r, "cuDeviceSetGraphMemAttribute", "%s", name) : VG_OK;
 }
 
 enum vg_status vg_graph_memory_set_reserved_mem_high(struct vg_device *device, uint64_t value)
 {
-	return reset(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, value, "reserved_mem_high", __func__);
+	VG_ENTRY();
+	return reset(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, value, "reserved_mem_high");
 }
 
 enum vg_status vg_graph_memory_set_used_mem_high(struct vg_device *device, uint64_t value)
 {
-	return reset(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, value, "used_mem_high", __func__);
+	VG_ENTRY();
+	return reset(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, value, "used_mem_high");
 }
 
 enum vg_status vg_graph_memory_trim(struct vg_device *device)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_CALL(cuDeviceGraphMemTrim, device->handle);
 	return VG_OK;

@@ -80,7 +80,7 @@ static const char *update_text(CUgraphExecUpdateResult result)
 	}
 }
 
-static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition *source, const char *function)
+static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition *source)
 {
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 
@@ -88,8 +88,8 @@ static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition 
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphExecUpdate_v2(graph->handle, source->handle, &info);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphExecUpdate",
-					  "graph update failed, the graph is as before: %s", update_text(info.result));
+		return core_driver_failed(r, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
+					  update_text(info.result));
 	// What the nodes need now is the source's, of which the driver has references.
 	while (graph->changes)
 		outdate(graph, &graph->changes);
@@ -99,32 +99,34 @@ static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition 
 
 enum vg_status vg_graph_update(struct vg_graph *graph, struct vg_graph_definition *source)
 {
+	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
 	CORE_GRAPH_USABLE(source);
 	if (source->root->captures)
-		return vg_fail(VG_STATE, 0, __func__, "the source graph has not finished building");
-	return update(graph, source, __func__);
+		return vg_fail(VG_STATE, 0, "the source graph has not finished building");
+	return update(graph, source);
 }
 
 enum vg_status vg_graph_update_from_builder(struct vg_graph *graph, struct vg_graph_builder *builder)
 {
+	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
 	CORE_NEEDED(builder);
 	if (atomic_load(&builder->object.closed))
-		return vg_fail(VG_CLOSED, 0, __func__, "the source graph builder has been closed");
+		return vg_fail(VG_CLOSED, 0, "the source graph builder has been closed");
 	if (builder->origin != builder || builder->state != CORE_BUILDER_ENDED || builder->definition->root->captures)
-		return vg_fail(VG_STATE, 0, __func__, "the source graph builder has not finished building");
-	return update(graph, builder->definition, __func__);
+		return vg_fail(VG_STATE, 0, "the source graph builder has not finished building");
+	return update(graph, builder->definition);
 }
 
 // ---- one node -------------------------------------------------------------------------------
 
-static enum vg_status prepare(struct vg_graph *graph, const char *function)
+static enum vg_status prepare(struct vg_graph *graph)
 {
 	if (graph->launched)
 		return VG_OK;
 	CUresult r = core_driver->cuEventCreate(&graph->launched, CU_EVENT_DISABLE_TIMING);
-	return r ? core_driver_failed(r, function, "cuEventCreate", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuEventCreate", "%s", "") : VG_OK;
 }
 
 static CUresult set_native(struct vg_graph *graph, const struct vg_graph_node *node, struct core_graph_spec *spec,
@@ -137,8 +139,7 @@ static CUresult set_native(struct vg_graph *graph, const struct vg_graph_node *n
 	return core_driver->cuGraphExecChildGraphNodeSetParams(graph->handle, node->handle, spec->native.graph.graph);
 }
 
-static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec,
-			  const char *function)
+static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec)
 {
 	struct core_graph_change **link = &graph->changes, *change = NULL;
 	const char *call, *asked = "the node must be of the definition that the graph was made from";
@@ -146,17 +147,17 @@ static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, st
 	core_graph_keep_drain();
 	CORE_ENTER(scope, graph->context->handle);
 	if (spec->keep) {
-		enum vg_status status = prepare(graph, function);
+		enum vg_status status = prepare(graph);
 		if (status)
 			return status;
 		change = malloc(sizeof *change);
 		if (!change)
-			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for the change of a node");
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for the change of a node");
 	}
 	CUresult r = set_native(graph, node, spec, &call);
 	if (r) {
 		free(change);
-		return core_driver_failed(r, function, call, "%s", spec->asked ? spec->asked : asked);
+		return core_driver_failed(r, call, "%s", spec->asked ? spec->asked : asked);
 	}
 	while (*link && (*link)->node != node->handle)
 		link = &(*link)->next;
@@ -171,10 +172,9 @@ static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, st
 	return VG_OK;
 }
 
-enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec,
-				   const char *function)
+enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec)
 {
-	enum vg_status status = set(graph, node, spec, function);
+	enum vg_status status = set(graph, node, spec);
 
 	core_graph_spec_finish(spec); // not taken
 	return status;
@@ -182,6 +182,7 @@ enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node 
 
 enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *node, struct vg_graph_definition *child)
 {
+	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
 	CORE_GRAPH_USABLE(child);
@@ -192,20 +193,21 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 	child->root->copied = true;
 	spec.keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
 	if (!spec.keep)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for the change of a node");
-	return core_graph_exec_set(graph, node, &spec, __func__);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for the change of a node");
+	return core_graph_exec_set(graph, node, &spec);
 }
 
 enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node *node, int enabled)
 {
+	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
-	enum vg_status status = core_graph_node_check(node, "node", __func__);
+	enum vg_status status = core_graph_node_check(node, "node");
 	if (status)
 		return status;
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphNodeSetEnabled(graph->handle, node->handle, enabled != 0);
 	return r ? core_driver_failed(
-			   r, __func__, "cuGraphNodeSetEnabled",
+			   r, "cuGraphNodeSetEnabled",
 			   "a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
 			   core_graph_type_name(node->type))
 		 : VG_OK;
@@ -213,18 +215,19 @@ enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node
 
 enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node, int *ret_enabled)
 {
+	VG_ENTRY();
 	unsigned enabled;
 
 	CORE_USABLE(graph, "graph");
 	CORE_NEEDED(ret_enabled);
-	enum vg_status status = core_graph_node_check(node, "node", __func__);
+	enum vg_status status = core_graph_node_check(node, "node");
 	if (status)
 		return status;
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphNodeGetEnabled(graph->handle, node->handle, &enabled);
 	if (r)
 		return core_driver_failed(
-			r, __func__, "cuGraphNodeGetEnabled",
+			r, "cuGraphNodeGetEnabled",
 			"a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
 			core_graph_type_name(node->type));
 	*ret_enabled = enabled != 0;

@@ -19,15 +19,14 @@ struct vg_graphics_resource {
 	struct vg_buffer *buffer; // while mapped as one; it holds us, not we it
 };
 
-static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream,
-				   const char *function)
+static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream)
 {
 	CUstream handle = (stream ? stream : resource->stream)->handle;
 
 	CORE_ENTER(scope, resource->context->handle);
 	CUresult r = core_driver->cuGraphicsUnmapResources(1, &resource->handle, handle);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphicsUnmapResources", "%s", "");
+		return core_driver_failed(r, "cuGraphicsUnmapResources", "%s", "");
 	if (resource->buffer) // there is no memory behind it any more
 		atomic_store(&resource->buffer->object.closed, true);
 	resource->mapped = false;
@@ -37,26 +36,25 @@ static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct
 	return VG_OK;
 }
 
-static enum vg_status unregister_locked(struct vg_graphics_resource *resource, struct vg_stream *stream,
-					const char *function)
+static enum vg_status unregister_locked(struct vg_graphics_resource *resource, struct vg_stream *stream)
 {
-	enum vg_status status = resource->mapped ? unmap_locked(resource, stream, function) : VG_OK;
+	enum vg_status status = resource->mapped ? unmap_locked(resource, stream) : VG_OK;
 	if (status)
 		return status;
 	CORE_ENTER(scope, resource->context->handle);
 	CUresult r = core_driver->cuGraphicsUnregisterResource(resource->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphicsUnregisterResource", "%s", "");
+		return core_driver_failed(r, "cuGraphicsUnregisterResource", "%s", "");
 	resource->handle = NULL;
 	return VG_OK;
 }
 
-static enum vg_status close_resource(struct core_object *object, const char *function)
+static enum vg_status close_resource(struct core_object *object)
 {
 	struct vg_graphics_resource *resource = (struct vg_graphics_resource *)object;
 
 	vg_mutex_take(&resource->lock);
-	enum vg_status status = resource->handle ? unregister_locked(resource, NULL, function) : VG_OK;
+	enum vg_status status = resource->handle ? unregister_locked(resource, NULL) : VG_OK;
 	vg_mutex_give(&resource->lock);
 	return status;
 }
@@ -82,23 +80,21 @@ static bool find_entry(const char *name, void **ret_entry)
 	       *ret_entry;
 }
 
-static enum vg_status check_flags(unsigned flags, const char *function)
+static enum vg_status check_flags(unsigned flags)
 {
 	const unsigned known = VG_GRAPHICS_READ_ONLY | VG_GRAPHICS_WRITE_DISCARD | VG_GRAPHICS_SURFACE_LOAD_STORE |
 			       VG_GRAPHICS_TEXTURE_GATHER;
 
-	return flags & ~known ? vg_fail(VG_INVALID, 0, function, "flags 0x%x: unknown register flag 0x%x", flags,
-					flags & ~known)
+	return flags & ~known ? vg_fail(VG_INVALID, 0, "flags 0x%x: unknown register flag 0x%x", flags, flags & ~known)
 			      : VG_OK;
 }
 
-static enum vg_status new_resource(struct vg_context *context, bool image, const char *function,
-				   struct vg_graphics_resource **ret_resource)
+static enum vg_status new_resource(struct vg_context *context, bool image, struct vg_graphics_resource **ret_resource)
 {
 	struct vg_graphics_resource *resource = calloc(1, sizeof *resource);
 
 	if (!resource)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graphics resource");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graphics resource");
 	core_object_init(&resource->object, &graphics_class);
 	core_object_retain(&context->object);
 	resource->context = context;
@@ -109,32 +105,32 @@ static enum vg_status new_resource(struct vg_context *context, bool image, const
 
 // A resource that is not registered yet, and the driver's entry that will do it.
 static enum vg_status prepare(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
-			      bool image, const char *function, struct vg_graphics_resource **ret_resource)
+			      bool image, struct vg_graphics_resource **ret_resource)
 {
-	enum vg_status status = check_flags(flags, function);
+	enum vg_status status = check_flags(flags);
 
 	if (status == VG_OK && !find_entry(entry, ret_entry))
-		status = vg_fail(VG_UNSUPPORTED, 0, function, "the driver has no %s", entry);
-	return status ? status : new_resource(context, image, function, ret_resource);
+		status = vg_fail(VG_UNSUPPORTED, 0, "the driver has no %s", entry);
+	return status ? status : new_resource(context, image, ret_resource);
 }
 
 enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, unsigned buffer, unsigned flags,
 						 struct vg_graphics_resource **ret_resource)
 {
+	VG_ENTRY();
 	CUresult(CUDAAPI * enroll)(CUgraphicsResource *, unsigned int, unsigned int);
 	struct vg_graphics_resource *resource;
 
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status =
-		prepare(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, __func__, &resource);
+	enum vg_status status = prepare(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, &resource);
 	if (status)
 		return status;
 	CUresult r = enroll(&resource->handle, buffer, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
-		return core_driver_failed(r, __func__, "cuGraphicsGLRegisterBuffer", "buffer %u", buffer);
+		return core_driver_failed(r, "cuGraphicsGLRegisterBuffer", "buffer %u", buffer);
 	}
 	*ret_resource = resource;
 	return VG_OK;
@@ -143,35 +139,34 @@ enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, uns
 enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsigned image, unsigned target,
 						unsigned flags, struct vg_graphics_resource **ret_resource)
 {
+	VG_ENTRY();
 	CUresult(CUDAAPI * enroll)(CUgraphicsResource *, unsigned int, unsigned int, unsigned int);
 	struct vg_graphics_resource *resource;
 
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status =
-		prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, __func__, &resource);
+	enum vg_status status = prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, &resource);
 	if (status)
 		return status;
 	CUresult r = enroll(&resource->handle, image, target, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
-		return core_driver_failed(r, __func__, "cuGraphicsGLRegisterImage", "image %u, target 0x%x", image,
-					  target);
+		return core_driver_failed(r, "cuGraphicsGLRegisterImage", "image %u, target 0x%x", image, target);
 	}
 	*ret_resource = resource;
 	return VG_OK;
 }
 
-static enum vg_status map_locked(struct vg_graphics_resource *resource, struct vg_stream *stream, const char *function)
+static enum vg_status map_locked(struct vg_graphics_resource *resource, struct vg_stream *stream)
 {
 	if (!resource->handle)
-		return vg_fail(VG_CLOSED, 0, function, "the graphics resource has been closed");
+		return vg_fail(VG_CLOSED, 0, "the graphics resource has been closed");
 	if (resource->mapped)
-		return vg_fail(VG_STATE, 0, function, "the graphics resource is already mapped: unmap it first");
+		return vg_fail(VG_STATE, 0, "the graphics resource is already mapped: unmap it first");
 	CUresult r = core_driver->cuGraphicsMapResources(1, &resource->handle, stream->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphicsMapResources", "%s", "");
+		return core_driver_failed(r, "cuGraphicsMapResources", "%s", "");
 	core_object_retain(&stream->object);
 	resource->stream = stream;
 	resource->mapped = true;
@@ -192,8 +187,7 @@ static void undo_map_locked(struct vg_graphics_resource *resource)
 static enum vg_status allocate_nothing(void *user, size_t size, struct vg_stream *stream,
 				       struct vg_allocation *ret_allocation)
 {
-	return vg_fail(VG_UNSUPPORTED, 0, "vg_buffer_create",
-		       "a graphics resource has no memory but the mapped buffer's");
+	return vg_fail(VG_UNSUPPORTED, 0, "a graphics resource has no memory but the mapped buffer's");
 }
 
 static enum vg_status unmap_buffer(void *user, const struct vg_allocation *allocation, struct vg_stream *stream)
@@ -204,7 +198,7 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	vg_mutex_take(&resource->lock);
 	// Unmapped meanwhile, and perhaps mapped again: then it is another buffer's.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
-		status = unmap_locked(resource, stream, "vg_buffer_close");
+		status = unmap_locked(resource, stream);
 	if (status) // mapped still, and the buffer may be gone before it is tried again
 		resource->buffer = NULL;
 	vg_mutex_give(&resource->lock);
@@ -216,8 +210,7 @@ static void drop_resource(void *user)
 	core_object_release(user);
 }
 
-static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const char *function,
-				  struct vg_buffer **ret_buffer)
+static enum vg_status wrap_locked(struct vg_graphics_resource *resource, struct vg_buffer **ret_buffer)
 {
 	static const struct vg_memory_resource_operations operations = {
 		.size = sizeof operations,
@@ -234,7 +227,7 @@ static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const c
 
 	CUresult r = core_driver->cuGraphicsResourceGetMappedPointer_v2(&address, &size, resource->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphicsResourceGetMappedPointer", "%s", "");
+		return core_driver_failed(r, "cuGraphicsResourceGetMappedPointer", "%s", "");
 	own.properties = (struct vg_memory_properties){.device = vg_device_ordinal(resource->context->device),
 						       .device_accessible = 1};
 	enum vg_status status = vg_memory_resource_create(&own, resource, &memory);
@@ -253,17 +246,17 @@ static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const c
 enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, struct vg_stream *stream,
 					struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_buffer);
 	if (resource->image)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__,
-			       "an image has no address: use vg_graphics_resource_map_array()");
+		return vg_fail(VG_UNSUPPORTED, 0, "an image has no address: use vg_graphics_resource_map_array()");
 	CORE_ENTER(scope, resource->context->handle);
 	vg_mutex_take(&resource->lock);
-	enum vg_status status = map_locked(resource, stream, __func__);
+	enum vg_status status = map_locked(resource, stream);
 	if (status == VG_OK) {
-		status = wrap_locked(resource, __func__, ret_buffer);
+		status = wrap_locked(resource, ret_buffer);
 		if (status)
 			undo_map_locked(resource);
 	}
@@ -274,20 +267,21 @@ enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, s
 enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream,
 					      unsigned layer, unsigned level, struct CUarray_st **ret_array)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_array);
 	if (!resource->image)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "a buffer is no array: use vg_graphics_resource_map()");
+		return vg_fail(VG_UNSUPPORTED, 0, "a buffer is no array: use vg_graphics_resource_map()");
 	CORE_ENTER(scope, resource->context->handle);
 	vg_mutex_take(&resource->lock);
-	enum vg_status status = map_locked(resource, stream, __func__);
+	enum vg_status status = map_locked(resource, stream);
 	if (status == VG_OK) {
 		CUresult r =
 			core_driver->cuGraphicsSubResourceGetMappedArray(ret_array, resource->handle, layer, level);
 		if (r) {
-			status = core_driver_failed(r, __func__, "cuGraphicsSubResourceGetMappedArray",
-						    "layer %u, level %u", layer, level);
+			status = core_driver_failed(r, "cuGraphicsSubResourceGetMappedArray", "layer %u, level %u",
+						    layer, level);
 			undo_map_locked(resource);
 		}
 	}
@@ -297,26 +291,27 @@ enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resou
 
 enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	if (stream)
 		CORE_USABLE(stream, "stream");
 	vg_mutex_take(&resource->lock);
-	enum vg_status status = resource->mapped
-					? unmap_locked(resource, stream, __func__)
-					: vg_fail(VG_STATE, 0, __func__, "the graphics resource is not mapped");
+	enum vg_status status = resource->mapped ? unmap_locked(resource, stream)
+						 : vg_fail(VG_STATE, 0, "the graphics resource is not mapped");
 	vg_mutex_give(&resource->lock);
 	return status;
 }
 
 enum vg_status vg_graphics_resource_close(struct vg_graphics_resource *resource, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_NEEDED(resource);
 	if (stream)
 		CORE_USABLE(stream, "stream");
 	vg_mutex_take(&resource->lock);
-	enum vg_status status = resource->handle ? unregister_locked(resource, stream, __func__) : VG_OK;
+	enum vg_status status = resource->handle ? unregister_locked(resource, stream) : VG_OK;
 	vg_mutex_give(&resource->lock);
-	return status ? status : core_object_close(&resource->object, __func__);
+	return status ? status : core_object_close(&resource->object);
 }
 
 void vg_graphics_resource_destroy(struct vg_graphics_resource *resource)

@@ -22,19 +22,17 @@ static void free_kernel(struct core_object *object)
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
 // The driver may compile the code only now.
-static enum vg_status parameter_failed(CUresult r, const struct vg_object_code *code, const char *function,
-				       unsigned index)
+static enum vg_status parameter_failed(CUresult r, const struct vg_object_code *code, unsigned index)
 {
 	char what[32];
 
 	snprintf(what, sizeof what, "parameter %u", index);
-	return code ? core_code_failed(code, r, function, "cuKernelGetParamInfo", what)
-		    : core_driver_failed(r, function, "cuKernelGetParamInfo", "%s", what);
+	return code ? core_code_failed(code, r, "cuKernelGetParamInfo", what)
+		    : core_driver_failed(r, "cuKernelGetParamInfo", "%s", what);
 }
 
 // The driver does not tell the number of parameters: asks until it refuses.
-static enum vg_status count_parameters(CUkernel handle, const struct vg_object_code *code, const char *function,
-				       unsigned *ret_count)
+static enum vg_status count_parameters(CUkernel handle, const struct vg_object_code *code, unsigned *ret_count)
 {
 	size_t offset, size;
 	unsigned count = 0;
@@ -43,13 +41,13 @@ static enum vg_status count_parameters(CUkernel handle, const struct vg_object_c
 	while ((r = core_driver->cuKernelGetParamInfo(handle, count, &offset, &size)) == CUDA_SUCCESS)
 		count++;
 	if (r != CUDA_ERROR_INVALID_VALUE)
-		return parameter_failed(r, code, function, count);
+		return parameter_failed(r, code, count);
 	core_log_skip();
 	*ret_count = count;
 	return VG_OK;
 }
 
-static enum vg_status read_parameters(struct vg_kernel *kernel, const char *function)
+static enum vg_status read_parameters(struct vg_kernel *kernel)
 {
 	uint16_t *offsets = kernel->sizes + kernel->parameter_count;
 	size_t offset, size;
@@ -57,7 +55,7 @@ static enum vg_status read_parameters(struct vg_kernel *kernel, const char *func
 	for (unsigned i = 0; i < kernel->parameter_count; i++) {
 		CUresult r = core_driver->cuKernelGetParamInfo(kernel->handle, i, &offset, &size);
 		if (r)
-			return parameter_failed(r, kernel->code, function, i);
+			return parameter_failed(r, kernel->code, i);
 		offsets[i] = (uint16_t)offset;
 		kernel->sizes[i] = (uint16_t)size;
 		kernel->parameter_bytes = (unsigned)(offset + size);
@@ -65,7 +63,7 @@ static enum vg_status read_parameters(struct vg_kernel *kernel, const char *func
 	return VG_OK;
 }
 
-enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name, const char *function,
+enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name,
 				  struct vg_kernel **ret_kernel)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
@@ -74,14 +72,14 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 
 	CUresult r = core_enter_some(&some, true);
 	if (r)
-		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "%s", "");
-	enum vg_status status = count_parameters(handle, code, function, &count);
+		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
+	enum vg_status status = count_parameters(handle, code, &count);
 	if (status)
 		return status;
 	core_symbol_title(code ? core_code_expression(code, name) : name, title);
 	struct vg_kernel *kernel = vg_lines(sizeof *kernel + 2 * count * sizeof *kernel->sizes + strlen(title) + 1);
 	if (!kernel)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel of %u parameters", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a kernel of %u parameters", count);
 	core_object_init(&kernel->object, &kernel_class);
 	kernel->handle = handle;
 	kernel->parameter_count = count;
@@ -89,7 +87,7 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 	kernel->code = code;
 	if (code)
 		core_object_retain(&code->object);
-	status = read_parameters(kernel, function);
+	status = read_parameters(kernel);
 	if (status)
 		core_object_release(&kernel->object);
 	else
@@ -100,28 +98,29 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code *code, void *owner,
 				void (*release)(void *owner), struct vg_kernel **ret_kernel)
 {
+	VG_ENTRY();
 	CUlibrary library, its;
 	const char *name;
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_kernel);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	CORE_CALL(cuKernelGetLibrary, &its, handle);
 	if (code) {
 		CORE_USABLE(code, "code");
-		status = core_object_code_load(code, __func__, &library);
+		status = core_object_code_load(code, &library);
 		if (status)
 			return status;
 		if (its != library)
-			return vg_fail(VG_INVALID, 0, __func__,
+			return vg_fail(VG_INVALID, 0,
 				       "the kernel belongs to another library than %s: give the code that it was got "
 				       "from, or NULL",
 				       code->title);
 	}
 	CORE_CALL(cuKernelGetName, &name, handle);
-	status = core_kernel_create(handle, code, name, __func__, ret_kernel);
+	status = core_kernel_create(handle, code, name, ret_kernel);
 	if (status)
 		return status;
 	(*ret_kernel)->owner = owner;
@@ -131,8 +130,9 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 
 enum vg_status vg_kernel_close(struct vg_kernel *kernel)
 {
+	VG_ENTRY();
 	CORE_NEEDED(kernel);
-	return core_object_close(&kernel->object, __func__);
+	return core_object_close(&kernel->object);
 }
 
 void vg_kernel_destroy(struct vg_kernel *kernel)
@@ -166,9 +166,10 @@ size_t vg_kernel_parameter_count(const struct vg_kernel *kernel)
 
 enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index, size_t *ret_offset, size_t *ret_size)
 {
+	VG_ENTRY();
 	CORE_USABLE(kernel, "kernel");
 	if (index >= kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, __func__, "parameter %zu: kernel \"%s\" has %u, counted from 0", index,
+		return vg_fail(VG_INVALID, 0, "parameter %zu: kernel \"%s\" has %u, counted from 0", index,
 			       core_kernel_title(kernel), kernel->parameter_count);
 	if (ret_offset)
 		*ret_offset = core_kernel_offsets(kernel)[index];
@@ -177,41 +178,43 @@ enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index,
 	return VG_OK;
 }
 
-static enum vg_status attribute_failed(CUresult r, const char *function, const char *call,
-				       const struct vg_kernel *kernel, const struct vg_device *device, int attribute)
+static enum vg_status attribute_failed(CUresult r, const char *call, const struct vg_kernel *kernel,
+				       const struct vg_device *device, int attribute)
 {
-	return core_driver_failed(r, function, call, "attribute %d of kernel \"%s\" on device %d", attribute,
+	return core_driver_failed(r, call, "attribute %d of kernel \"%s\" on device %d", attribute,
 				  core_kernel_title(kernel), device->ordinal);
 }
 
-static enum vg_status check_attribute(int attribute, const char *function)
+static enum vg_status check_attribute(int attribute)
 {
 	if (attribute >= VG_KERNEL_MAX_THREADS_PER_BLOCK && attribute <= VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "kernel attribute %d: there are %d to %d", attribute,
+	return vg_fail(VG_INVALID, 0, "kernel attribute %d: there are %d to %d", attribute,
 		       VG_KERNEL_MAX_THREADS_PER_BLOCK, VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
 }
 
 enum vg_status vg_kernel_get_attribute(const struct vg_kernel *kernel, struct vg_device *device,
 				       enum vg_kernel_attribute attribute, int *ret_value)
 {
+	VG_ENTRY();
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_value);
-	enum vg_status status = check_attribute((int)attribute, __func__);
+	enum vg_status status = check_attribute((int)attribute);
 	if (status)
 		return status;
 	CUresult r = core_driver->cuKernelGetAttribute(ret_value, (CUfunction_attribute)attribute, kernel->handle,
 						       device->handle);
-	return r ? attribute_failed(r, __func__, "cuKernelGetAttribute", kernel, device, (int)attribute) : VG_OK;
+	return r ? attribute_failed(r, "cuKernelGetAttribute", kernel, device, (int)attribute) : VG_OK;
 }
 
 enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_device *device,
 				       enum vg_kernel_attribute attribute, int value)
 {
+	VG_ENTRY();
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(device);
-	enum vg_status status = check_attribute((int)attribute, __func__);
+	enum vg_status status = check_attribute((int)attribute);
 	if (status)
 		return status;
 	bool settable = attribute == VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
@@ -219,14 +222,13 @@ enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_devic
 			(attribute >= VG_KERNEL_REQUIRED_CLUSTER_WIDTH &&
 			 attribute <= VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
 	if (!settable)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "kernel attribute %d cannot be set: 8, 9 and 11 to 15 can (shared memory and clusters)",
 			       (int)attribute);
 	CUresult r = core_driver->cuKernelSetAttribute((CUfunction_attribute)attribute, value, kernel->handle,
 						       device->handle);
 	if (r == CUDA_ERROR_INVALID_VALUE)
-		return core_explained(vg_fail(VG_INVALID, r, __func__,
-					      "device %d refuses %d for attribute %d of kernel \"%s\"", device->ordinal,
-					      value, (int)attribute, core_kernel_title(kernel)));
-	return r ? attribute_failed(r, __func__, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
+		return core_explained(vg_fail(VG_INVALID, r, "device %d refuses %d for attribute %d of kernel \"%s\"",
+					      device->ordinal, value, (int)attribute, core_kernel_title(kernel)));
+	return r ? attribute_failed(r, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
 }

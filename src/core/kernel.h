@@ -38,5 +38,5 @@ const char *core_symbol_title(const char *symbol, char buffer[CORE_TITLE]);
 
 // A kernel of object code, which it holds if that is not NULL. `name` is the program's or the symbol. Asks the driver
 // for the parameters.
-enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name, const char *function,
+enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name,
 				  struct vg_kernel **ret_kernel);

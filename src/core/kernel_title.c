@@ -75,12 +75,14 @@ static bool read_name(struct reader *reader)
 
 static const char *builtin_type(char letter)
 {
-	static const char *const names[] = {
-		['v' - 'a'] = "void", ['w' - 'a'] = "wchar_t", ['b' - 'a'] = "bool", ['c' - 'a'] = "char",
-		['a' - 'a'] = "signed char", ['h' - 'a'] = "unsigned char", ['s' - 'a'] = "short",
-		['t' - 'a'] = "unsigned short", ['i' - 'a'] = "int", ['j' - 'a'] = "unsigned int", ['l' - 'a'] = "long",
-		['m' - 'a'] = "unsigned long", ['x' - 'a'] = "long long", ['y' - 'a'] = "unsigned long long",
-		['f' - 'a'] = "float", ['d' - 'a'] = "double"};
+	static const char *const names[] = {['v' - 'a'] = "void",	 ['w' - 'a'] = "wchar_t",
+					    ['b' - 'a'] = "bool",	 ['c' - 'a'] = "char",
+					    ['a' - 'a'] = "signed char", ['h' - 'a'] = "unsigned char",
+					    ['s' - 'a'] = "short",	 ['t' - 'a'] = "unsigned short",
+					    ['i' - 'a'] = "int",	 ['j' - 'a'] = "unsigned int",
+					    ['l' - 'a'] = "long",	 ['m' - 'a'] = "unsigned long",
+					    ['x' - 'a'] = "long long",	 ['y' - 'a'] = "unsigned long long",
+					    ['f' - 'a'] = "float",	 ['d' - 'a'] = "double"};
 
 	return letter >= 'a' && (size_t)(letter - 'a') < sizeof names / sizeof *names ? names[letter - 'a'] : NULL;
 }

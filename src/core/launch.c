@@ -28,82 +28,79 @@ VG_HOT static inline bool set_plain(CUlaunchConfig *native, const struct vg_laun
 
 // With clusters, cooperation or attributes, or of a program built with an older header.
 static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stream *stream,
-								   const struct vg_launch_config *config,
-								   struct vg_kernel *kernel, void **values,
-								   const char *function)
+								  const struct vg_launch_config *config,
+								  struct vg_kernel *kernel, void **values)
 {
 	struct vg_launch_config c;
 	struct core_launch launch;
 
-	enum vg_status status = vg_options_copy(&c, sizeof c, config, function);
+	enum vg_status status = vg_options_copy(&c, sizeof c, config);
 	if (status == VG_OK)
-		status = core_launch_config(&launch, &c, stream->context->device, function);
+		status = core_launch_config(&launch, &c, stream->context->device);
 	if (status == VG_OK)
-		status = core_launch_cooperative(&launch, kernel, stream->context, function);
+		status = core_launch_cooperative(&launch, kernel, stream->context);
 	if (status)
 		return status;
 	launch.native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&launch.native, (CUfunction)kernel->handle, values, NULL);
 	if (r)
-		return core_launch_failed(r, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx");
+		return core_launch_failed(r, &launch, kernel, stream->context->device, "cuLaunchKernelEx");
 	return VG_OK;
 }
 
 static __attribute__((noinline)) enum vg_status plain_failed(CUresult result, const struct vg_stream *stream,
 							     const struct vg_launch_config *config,
-							     const struct vg_kernel *kernel, const char *function)
+							     const struct vg_kernel *kernel)
 {
 	struct core_launch launch;
 
-	core_launch_config(&launch, config, stream->context->device, function);
-	return core_launch_failed(result, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx");
+	core_launch_config(&launch, config, stream->context->device);
+	return core_launch_failed(result, &launch, kernel, stream->context->device, "cuLaunchKernelEx");
 }
 
 // In a graph that is built on the stream, on a stream that goes by the current context, or of what is not plain.
-static __attribute__((noinline)) enum vg_status launch_within(struct vg_stream *stream,
-							      const struct vg_launch_config *config,
-							      struct vg_kernel *kernel, void **values,
-							      const char *function)
+static __attribute__((noinline)) enum vg_status
+launch_within(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel, void **values)
 {
 	CUlaunchConfig native;
 
 	CORE_ENTER(scope, stream->context->handle);
 	if (stream->builder) {
-		enum vg_status status = core_builder_keep(stream->builder, &kernel->object, function);
+		enum vg_status status = core_builder_keep(stream->builder, &kernel->object);
 		if (status)
 			return status;
 	}
 	if (!set_plain(&native, config))
-		return launch_configured(stream, config, kernel, values, function);
+		return launch_configured(stream, config, kernel, values);
 	native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)kernel->handle, values, NULL);
-	return r ? plain_failed(r, stream, config, kernel, function) : VG_OK;
+	return r ? plain_failed(r, stream, config, kernel) : VG_OK;
 }
 
 // Without a look at the current context if it does not matter: the stream says where a kernel of no context runs.
 VG_HOT static inline enum vg_status launch(struct vg_stream *stream, const struct vg_launch_config *config,
-					   struct vg_kernel *kernel, CUfunction handle, void **values,
-					   const char *function)
+					   struct vg_kernel *kernel, CUfunction handle, void **values)
 {
 	CUlaunchConfig native;
 
 	if (__builtin_expect(stream->by_context || stream->builder || !set_plain(&native, config), 0))
-		return launch_within(stream, config, kernel, values, function);
+		return launch_within(stream, config, kernel, values);
 	native.hStream = stream->handle;
 	CUresult r = core_launching.launch(&native, handle, values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel, function);
+	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel);
 }
 
 VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
 				struct vg_kernel *kernel, const struct vg_argument *arguments, size_t argument_count)
 {
+	VG_ENTRY();
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(config);
 	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
-	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, values, __func__);
-	return status ? status : launch(stream, config, kernel, (CUfunction)kernel->handle, values, __func__);
+	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, values);
+	return status ? status : launch(stream, config, kernel, (CUfunction)kernel->handle, values);
 }
 
 // ---- arguments that were checked before --------------------------------------------------
@@ -128,15 +125,15 @@ static const struct core_class list_class = {"argument list", NULL, free_list};
 enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_variable *arguments,
 				       size_t argument_count, struct vg_argument_list **ret_list)
 {
+	VG_ENTRY();
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(ret_list);
 	struct vg_argument_list *list = vg_lines(sizeof *list + kernel->parameter_count * sizeof *list->values);
 	if (!list)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %u arguments",
-			       kernel->parameter_count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u arguments", kernel->parameter_count);
 	_Static_assert(sizeof *arguments == sizeof arguments->place, "an array of variables is one of arguments");
-	enum vg_status status = core_launch_arguments(kernel, (const struct vg_argument *)arguments, argument_count,
-						      list->values, __func__);
+	enum vg_status status =
+		core_launch_arguments(kernel, (const struct vg_argument *)arguments, argument_count, list->values);
 	if (status) {
 		free(list);
 		return status;
@@ -151,8 +148,9 @@ enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg
 
 enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index, const void *value, size_t size)
 {
+	VG_ENTRY();
 	CORE_USABLE(list, "list");
-	enum vg_status status = core_launch_argument(list->kernel, index, value, size, __func__);
+	enum vg_status status = core_launch_argument(list->kernel, index, value, size);
 	if (status == VG_OK)
 		list->values[index] = (void *)value;
 	return status;
@@ -160,8 +158,9 @@ enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index,
 
 enum vg_status vg_argument_list_close(struct vg_argument_list *list)
 {
+	VG_ENTRY();
 	CORE_NEEDED(list);
-	return core_object_close(&list->object, __func__);
+	return core_object_close(&list->object);
 }
 
 void vg_argument_list_destroy(struct vg_argument_list *list)
@@ -172,8 +171,9 @@ void vg_argument_list_destroy(struct vg_argument_list *list)
 VG_HOT enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_launch_config *config,
 				     struct vg_argument_list *list)
 {
+	VG_ENTRY();
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(list, "list");
 	CORE_NEEDED(config);
-	return launch(stream, config, list->kernel, list->handle, list->values, __func__);
+	return launch(stream, config, list->kernel, list->handle, list->values);
 }

@@ -12,39 +12,37 @@ static bool is_address(const void *value)
 	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half
 }
 
-enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size,
-				    const char *function)
+enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size)
 {
 	if (index >= kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, function, "argument %zu: kernel \"%s\" takes %u, counted from 0", index,
+		return vg_fail(VG_INVALID, 0, "argument %zu: kernel \"%s\" takes %u, counted from 0", index,
 			       core_kernel_title(kernel), kernel->parameter_count);
 	if (!is_address(value))
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "argument %zu of kernel \"%s\" (counted from 0) is %s: point to its value", index,
 			       core_kernel_title(kernel), value ? "at no address" : "NULL");
 	if (size != kernel->sizes[index])
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "argument %zu of kernel \"%s\" (counted from 0) has %zu byte%s: the kernel takes %d",
 			       index, core_kernel_title(kernel), size, size == 1 ? "" : "s", kernel->sizes[index]);
 	return VG_OK;
 }
 
-static VG_COLD enum vg_status name_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments,
-					    const char *function)
+static VG_COLD enum vg_status name_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments)
 {
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < kernel->parameter_count && status == VG_OK; i++)
-		status = core_launch_argument(kernel, i, arguments[i].value, arguments[i].size, function);
+		status = core_launch_argument(kernel, i, arguments[i].value, arguments[i].size);
 	return status;
 }
 
-static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_t count, const char *function)
+static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_t count)
 {
 	if (count == kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, function, "arguments is NULL, but argument_count is %zu", count);
-	return vg_fail(VG_INVALID, 0, function, "%zu argument%s for kernel \"%s\", which takes %u", count,
-		       count == 1 ? "" : "s", core_kernel_title(kernel), kernel->parameter_count);
+		return vg_fail(VG_INVALID, 0, "arguments is NULL, but argument_count is %zu", count);
+	return vg_fail(VG_INVALID, 0, "%zu argument%s for kernel \"%s\", which takes %u", count, count == 1 ? "" : "s",
+		       core_kernel_title(kernel), kernel->parameter_count);
 }
 
 // Copies the addresses; 0 if all arguments from `i` on are good. Without a branch for each: hundreds are common, wrong
@@ -83,12 +81,11 @@ static __attribute__((target("avx2"))) VG_HOT size_t take_many(size_t count, con
 }
 
 VG_HOT enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments,
-					    size_t count, void **ret_values, const char *function)
+					    size_t count, void **ret_values)
 {
 	if (__builtin_expect(count != kernel->parameter_count || (count && !arguments), 0))
-		return refuse_count(kernel, count, function);
-	size_t wrong = count >= FEW && core_launching.avx2
-			       ? take_many(count, arguments, kernel->sizes, ret_values)
-			       : take_rest(0, count, arguments, kernel->sizes, ret_values);
-	return __builtin_expect(wrong != 0, 0) ? name_argument(kernel, arguments, function) : VG_OK;
+		return refuse_count(kernel, count);
+	size_t wrong = count >= FEW && core_launching.avx2 ? take_many(count, arguments, kernel->sizes, ret_values)
+							   : take_rest(0, count, arguments, kernel->sizes, ret_values);
+	return __builtin_expect(wrong != 0, 0) ? name_argument(kernel, arguments) : VG_OK;
 }

@@ -21,18 +21,17 @@ static int kernel_limit(const struct vg_kernel *kernel, const struct vg_device *
 {
 	int value;
 
-	return core_asked(core_driver->cuKernelGetAttribute(&value, attribute, kernel->handle, device->handle))
-		       ? -1
-		       : value;
+	return core_asked(core_driver->cuKernelGetAttribute(&value, attribute, kernel->handle, device->handle)) ? -1
+														: value;
 }
 
 static enum vg_status check_dimensions(const char *name, const unsigned asked[3], const CUdevice_attribute limits[3],
-				       const struct vg_device *device, const char *function)
+				       const struct vg_device *device)
 {
 	for (int i = 0; i < 3; i++) {
 		unsigned most = device_limit(device, limits[i]);
 		if (asked[i] > most)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "a %s of %u x %u x %u: device %d takes at most %u in dimension %c", name,
 				       asked[0], asked[1], asked[2], device->ordinal, most, "xyz"[i]);
 	}
@@ -41,7 +40,7 @@ static enum vg_status check_dimensions(const char *name, const unsigned asked[3]
 
 // Against what the source says of a cluster's size, if it does.
 static enum vg_status check_made_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
-					 const struct vg_device *device, const char *function)
+					 const struct vg_device *device)
 {
 	const unsigned *asked = launch->cluster;
 	const unsigned grid[] = {launch->native.gridDimX, launch->native.gridDimY, launch->native.gridDimZ};
@@ -52,11 +51,12 @@ static enum vg_status check_made_cluster(const struct core_launch *launch, const
 				       (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i));
 	for (int i = 0; i < 3 && made[0] > 0 && made[1] > 0 && made[2] > 0; i++) {
 		if (asked[0] && asked[i] != (unsigned)made[i])
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "a cluster of %u x %u x %u blocks: kernel \"%s\" is made for %d x %d x %d",
-				       asked[0], asked[1], asked[2], core_kernel_title(kernel), made[0], made[1], made[2]);
+				       asked[0], asked[1], asked[2], core_kernel_title(kernel), made[0], made[1],
+				       made[2]);
 		if (grid[i] % (unsigned)made[i])
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "a grid of %u x %u x %u blocks: kernel \"%s\" is made for clusters of %d x %d x "
 				       "%d, and needs whole ones",
 				       grid[0], grid[1], grid[2], core_kernel_title(kernel), made[0], made[1], made[2]);
@@ -65,52 +65,50 @@ static enum vg_status check_made_cluster(const struct core_launch *launch, const
 }
 
 static enum vg_status check_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
-				    const struct vg_device *device, const char *function)
+				    const struct vg_device *device)
 {
 	const unsigned *asked = launch->cluster;
 
-	enum vg_status status = check_made_cluster(launch, kernel, device, function);
+	enum vg_status status = check_made_cluster(launch, kernel, device);
 	if (status)
 		return status;
 	if ((uint64_t)asked[0] * asked[1] * asked[2] > PORTABLE_CLUSTER &&
 	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "a cluster of %u x %u x %u blocks: kernel \"%s\" takes %d unless "
 			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED "
 			       "is set",
 			       asked[0], asked[1], asked[2], core_kernel_title(kernel), PORTABLE_CLUSTER);
 	if (!asked[0] && kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) <= 0 &&
 	    kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
-		return vg_fail(VG_INVALID, 0, function,
-			       "kernel \"%s\" must be launched with a cluster: set the field cluster",
+		return vg_fail(VG_INVALID, 0, "kernel \"%s\" must be launched with a cluster: set the field cluster",
 			       core_kernel_title(kernel));
 	return VG_OK;
 }
 
 static enum vg_status check_kernel(const struct core_launch *launch, const struct vg_kernel *kernel,
-				   const struct vg_device *device, const char *function)
+				   const struct vg_device *device)
 {
 	const CUlaunchConfig *native = &launch->native;
 	uint64_t threads = (uint64_t)native->blockDimX * native->blockDimY * native->blockDimZ;
 
 	int most = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	if (most >= 0 && threads > (uint64_t)most)
-		return vg_fail(VG_INVALID, 0, function,
-			       "a block of %llu threads: kernel \"%s\" takes at most %d on device %d",
+		return vg_fail(VG_INVALID, 0, "a block of %llu threads: kernel \"%s\" takes at most %d on device %d",
 			       (unsigned long long)threads, core_kernel_title(kernel), most, device->ordinal);
 	int shared = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 	if (shared >= 0 && native->sharedMemBytes > (unsigned)shared)
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"%u bytes of dynamic shared memory: kernel \"%s\" may use %d on device %d; raise that with "
 			"vg_kernel_set_attribute(VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES), the device has up to %u",
 			native->sharedMemBytes, core_kernel_title(kernel), shared, device->ordinal,
 			device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-	return check_cluster(launch, kernel, device, function);
+	return check_cluster(launch, kernel, device);
 }
 
 enum vg_status core_launch_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
-				  const struct vg_device *device, const char *function)
+				  const struct vg_device *device)
 {
 	static const CUdevice_attribute of_grid[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
 						     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
@@ -121,12 +119,12 @@ enum vg_status core_launch_limits(const struct core_launch *launch, const struct
 	const CUlaunchConfig *native = &launch->native;
 
 	enum vg_status status = check_dimensions(
-		"grid", (unsigned[]){native->gridDimX, native->gridDimY, native->gridDimZ}, of_grid, device, function);
+		"grid", (unsigned[]){native->gridDimX, native->gridDimY, native->gridDimZ}, of_grid, device);
 	if (status == VG_OK)
 		status =
 			check_dimensions("block", (unsigned[]){native->blockDimX, native->blockDimY, native->blockDimZ},
-					 of_block, device, function);
-	return status ? status : check_kernel(launch, kernel, device, function);
+					 of_block, device);
+	return status ? status : check_kernel(launch, kernel, device);
 }
 
 // The driver may compile code for a device at its first launch there.
@@ -146,7 +144,7 @@ static bool is_about_code(CUresult result)
 }
 
 enum vg_status core_launch_failed(CUresult result, const struct core_launch *launch, const struct vg_kernel *kernel,
-				  const struct vg_device *device, const char *function, const char *call)
+				  const struct vg_device *device, const char *call)
 {
 	const CUlaunchConfig *native = &launch->native;
 
@@ -157,10 +155,10 @@ enum vg_status core_launch_failed(CUresult result, const struct core_launch *lau
 		 core_kernel_title(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
 		 native->blockDimY, native->blockDimZ, native->sharedMemBytes, native->numAttrs);
 	enum vg_status status = kernel->code && is_about_code(result)
-					? core_code_failed(kernel->code, result, function, call, what)
-					: core_driver_failed(result, function, call, "%s", what);
+					? core_code_failed(kernel->code, result, call, what)
+					: core_driver_failed(result, call, "%s", what);
 	bool by_shape = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
 			result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	enum vg_status limit = by_shape ? core_launch_limits(launch, kernel, device, function) : VG_OK;
+	enum vg_status limit = by_shape ? core_launch_limits(launch, kernel, device) : VG_OK;
 	return limit ? limit : status;
 }

@@ -52,7 +52,7 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 	struct vg_prepared_launch *launch = vg_lines(sizeof *launch);
 
 	if (!launch)
-		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for a prepared launch");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a prepared launch");
 	core_object_init(&launch->object, &prepared_class);
 	core_object_retain(&context->object);
 	core_object_retain(&kernel->object);
@@ -65,7 +65,7 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 	launch->unset = kernel->parameter_count;
 	if (!launch->parameters || !launch->values) {
 		core_object_release(&launch->object);
-		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for %zu bytes of arguments", bytes);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of arguments", bytes);
 	}
 	*ret_launch = launch;
 	return VG_OK;
@@ -75,26 +75,26 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 static enum vg_status check_prepared(struct vg_prepared_launch *launch, const struct vg_launch_config *config,
 				     const struct vg_argument *arguments, size_t count)
 {
-	const char *function = "vg_launch_prepare";
 	struct vg_device *device = launch->context->device;
 
-	enum vg_status status = core_launch_config(&launch->launch, config, device, function);
+	enum vg_status status = core_launch_config(&launch->launch, config, device);
 	if (status == VG_OK && (arguments || count)) {
-		status = core_launch_arguments(launch->kernel, arguments, count, launch->values, function);
+		status = core_launch_arguments(launch->kernel, arguments, count, launch->values);
 		memset(launch->values, 0, launch->kernel->parameter_count * sizeof *launch->values);
 	}
 	if (status == VG_OK)
-		status = core_launch_limits(&launch->launch, launch->kernel, device, function);
+		status = core_launch_limits(&launch->launch, launch->kernel, device);
 	if (status)
 		return status;
 	CORE_ENTER(scope, launch->context->handle);
-	return core_launch_cooperative(&launch->launch, launch->kernel, launch->context, function);
+	return core_launch_cooperative(&launch->launch, launch->kernel, launch->context);
 }
 
 enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
 				 struct vg_kernel *kernel, const struct vg_argument *arguments, size_t argument_count,
 				 struct vg_prepared_launch **ret_launch)
 {
+	VG_ENTRY();
 	struct vg_prepared_launch *launch = NULL;
 	struct vg_launch_config c;
 
@@ -119,9 +119,10 @@ enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_lau
 
 enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t index, const void *value, size_t size)
 {
+	VG_ENTRY();
 	CORE_USABLE(launch, "launch");
 	CORE_NEEDED(value);
-	enum vg_status status = core_launch_argument(launch->kernel, index, value, size, __func__);
+	enum vg_status status = core_launch_argument(launch->kernel, index, value, size);
 	if (status == VG_OK)
 		set_argument(launch, index, value);
 	return status;
@@ -132,20 +133,18 @@ static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const 
 	size_t i = 0;
 
 	if (stream->context->device != launch->context->device)
-		return vg_fail(VG_INVALID, 0, "vg_launch_run",
-			       "the launch was prepared for device %d, the stream is of device %d",
+		return vg_fail(VG_INVALID, 0, "the launch was prepared for device %d, the stream is of device %d",
 			       launch->context->device->ordinal, stream->context->device->ordinal);
 	while (launch->values[i])
 		i++;
-	return vg_fail(VG_STATE, 0, "vg_launch_run",
+	return vg_fail(VG_STATE, 0,
 		       "argument %zu of kernel \"%s\" (counted from 0) was never set: vg_launch_set_argument() does", i,
 		       core_kernel_title(launch->kernel));
 }
 
 static __attribute__((noinline)) enum vg_status run_failed(CUresult result, const struct vg_prepared_launch *launch)
 {
-	return core_launch_failed(result, &launch->launch, launch->kernel, launch->device, "vg_launch_run",
-				  "cuLaunchKernelEx");
+	return core_launch_failed(result, &launch->launch, launch->kernel, launch->device, "cuLaunchKernelEx");
 }
 
 // In a graph that is built on the stream, or on a stream that goes by the current context.
@@ -154,7 +153,7 @@ static __attribute__((noinline)) enum vg_status run_within(struct vg_prepared_la
 {
 	CORE_ENTER(scope, stream->context->handle);
 	if (stream->builder) {
-		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object, "vg_launch_run");
+		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object);
 		if (status)
 			return status;
 	}
@@ -164,6 +163,7 @@ static __attribute__((noinline)) enum vg_status run_within(struct vg_prepared_la
 
 VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(launch, "launch");
 	CORE_USABLE(stream, "stream");
 	if (__builtin_expect(launch->unset || stream->device != launch->device, 0))
@@ -178,8 +178,9 @@ VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg
 
 enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch)
 {
+	VG_ENTRY();
 	CORE_NEEDED(launch);
-	return core_object_close(&launch->object, __func__);
+	return core_object_close(&launch->object);
 }
 
 void vg_prepared_launch_destroy(struct vg_prepared_launch *launch)

@@ -15,77 +15,77 @@ void core_layout_fill_c(struct vg_layout *layout)
 	}
 }
 
-static enum vg_status check_rank(int rank, const char *function)
+static enum vg_status check_rank(int rank)
 {
 	if (rank < 0 || rank > VG_LAYOUT_RANK)
-		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes", rank, VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, "rank %d: a layout has 0 to %d axes", rank, VG_LAYOUT_RANK);
 	return VG_OK;
 }
 
-static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_size, const char *function)
+static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_size)
 {
 	int64_t volume = 1, bytes;
 
-	enum vg_status status = check_rank(rank, function);
+	enum vg_status status = check_rank(rank);
 	if (status)
 		return status;
 	if (rank && !shape)
-		return vg_fail(VG_INVALID, 0, function, "shape is NULL, and the rank is %d", rank);
+		return vg_fail(VG_INVALID, 0, "shape is NULL, and the rank is %d", rank);
 	if (item_size == 0)
-		return vg_fail(VG_INVALID, 0, function, "elements of 0 bytes");
+		return vg_fail(VG_INVALID, 0, "elements of 0 bytes");
 	for (int i = 0; i < rank; i++) {
 		if (shape[i] < 0)
-			return vg_fail(VG_INVALID, 0, function, "shape[%d] is %lld: an extent is 0 or more", i,
+			return vg_fail(VG_INVALID, 0, "shape[%d] is %lld: an extent is 0 or more", i,
 				       (long long)shape[i]);
 		// Empty axes count as one, so that strides are safe as well.
 		if (__builtin_mul_overflow(volume, shape[i] > 1 ? shape[i] : 1, &volume))
-			return vg_fail(VG_INVALID, 0, function, "the shape has more than 2^63 elements");
+			return vg_fail(VG_INVALID, 0, "the shape has more than 2^63 elements");
 	}
 	if (item_size > INT64_MAX || __builtin_mul_overflow(volume, (int64_t)item_size, &bytes))
-		return vg_fail(VG_INVALID, 0, function, "%lld elements of %zu bytes are more than 2^63 bytes",
-			       (long long)volume, item_size);
+		return vg_fail(VG_INVALID, 0, "%lld elements of %zu bytes are more than 2^63 bytes", (long long)volume,
+			       item_size);
 	return VG_OK;
 }
 
-enum vg_status core_layout_check(const struct vg_layout *layout, const char *function)
+enum vg_status core_layout_check(const struct vg_layout *layout)
 {
 	int64_t least = layout->offset, greatest = layout->offset, reach, bytes;
 
-	enum vg_status status = check_shape(layout->rank, layout->shape, layout->item_size, function);
+	enum vg_status status = check_shape(layout->rank, layout->shape, layout->item_size);
 	if (status)
 		return status;
 	for (int i = 0; i < layout->rank; i++) {
 		int64_t last = layout->shape[i] > 1 ? layout->shape[i] - 1 : 0;
 		if (layout->strides[i] == INT64_MIN || __builtin_mul_overflow(last, layout->strides[i], &reach) ||
 		    __builtin_add_overflow(reach < 0 ? least : greatest, reach, reach < 0 ? &least : &greatest))
-			return vg_fail(VG_INVALID, 0, function, "strides[%d] is %lld: elements would lie beyond 2^63",
-				       i, (long long)layout->strides[i]);
+			return vg_fail(VG_INVALID, 0, "strides[%d] is %lld: elements would lie beyond 2^63", i,
+				       (long long)layout->strides[i]);
 	}
 	// The element behind the last one must have an offset in bytes too.
 	if (least == INT64_MIN || __builtin_add_overflow(greatest, 1, &greatest) ||
 	    __builtin_mul_overflow(greatest, (int64_t)layout->item_size, &bytes) ||
 	    __builtin_mul_overflow(least, (int64_t)layout->item_size, &bytes))
-		return vg_fail(VG_INVALID, 0, function, "elements would lie beyond 2^63 bytes");
+		return vg_fail(VG_INVALID, 0, "elements would lie beyond 2^63 bytes");
 	return VG_OK;
 }
 
-static enum vg_status finish(const struct vg_layout *layout, const char *function, struct vg_layout *ret_layout)
+static enum vg_status finish(const struct vg_layout *layout, struct vg_layout *ret_layout)
 {
-	enum vg_status status = core_layout_check(layout, function);
+	enum vg_status status = core_layout_check(layout);
 
 	if (status == VG_OK)
 		*ret_layout = *layout;
 	return status;
 }
 
-static enum vg_status check_axes(int rank, const int *axes, const char *function)
+static enum vg_status check_axes(int rank, const int *axes)
 {
 	bool seen[VG_LAYOUT_RANK] = {false};
 
 	for (int i = 0; i < rank; i++) {
 		if (axes[i] < 0 || axes[i] >= rank || seen[axes[i]])
-			return vg_fail(VG_INVALID, 0, function, "axes[%d] is %d: each of 0 to %d must be there once", i,
-				       axes[i], rank - 1);
+			return vg_fail(VG_INVALID, 0, "axes[%d] is %d: each of 0 to %d must be there once", i, axes[i],
+				       rank - 1);
 		seen[axes[i]] = true;
 	}
 	return VG_OK;
@@ -94,15 +94,16 @@ static enum vg_status check_axes(int rank, const int *axes, const char *function
 enum vg_status vg_layout_dense_axes(int rank, const int64_t *shape, size_t item_size, const int *axes,
 				    struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	struct vg_layout layout = {.rank = rank, .item_size = item_size};
 	int64_t stride = 1;
 
 	CORE_NEEDED(ret_layout);
-	enum vg_status status = check_shape(rank, shape, item_size, __func__);
+	enum vg_status status = check_shape(rank, shape, item_size);
 	if (status == VG_OK && rank && !axes)
-		return vg_fail(VG_INVALID, 0, __func__, "axes is NULL");
+		return vg_fail(VG_INVALID, 0, "axes is NULL");
 	if (status == VG_OK)
-		status = check_axes(rank, axes, __func__);
+		status = check_axes(rank, axes);
 	if (status)
 		return status;
 	for (int i = rank; i-- > 0;) {
@@ -111,19 +112,20 @@ enum vg_status vg_layout_dense_axes(int rank, const int64_t *shape, size_t item_
 		layout.strides[axis] = stride;
 		stride *= shape[axis] > 1 ? shape[axis] : 1;
 	}
-	return finish(&layout, __func__, ret_layout);
+	return finish(&layout, ret_layout);
 }
 
 enum vg_status vg_layout_dense(int rank, const int64_t *shape, size_t item_size, enum vg_order order,
 			       struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	int axes[VG_LAYOUT_RANK];
 
-	enum vg_status status = check_rank(rank, __func__);
+	enum vg_status status = check_rank(rank);
 	if (status)
 		return status;
 	if (order != VG_ORDER_C && order != VG_ORDER_F)
-		return vg_fail(VG_INVALID, 0, __func__, "order %d: it is VG_ORDER_C or VG_ORDER_F", order);
+		return vg_fail(VG_INVALID, 0, "order %d: it is VG_ORDER_C or VG_ORDER_F", order);
 	for (int i = 0; i < rank; i++)
 		axes[i] = order == VG_ORDER_C ? i : rank - 1 - i;
 	return vg_layout_dense_axes(rank, shape, item_size, axes, ret_layout);
@@ -132,10 +134,11 @@ enum vg_status vg_layout_dense(int rank, const int64_t *shape, size_t item_size,
 enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *strides, size_t item_size,
 				 struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	struct vg_layout layout = {.rank = rank, .item_size = item_size};
 
 	CORE_NEEDED(ret_layout);
-	enum vg_status status = check_shape(rank, shape, item_size, __func__);
+	enum vg_status status = check_shape(rank, shape, item_size);
 	if (status)
 		return status;
 	memcpy(layout.shape, shape ? shape : layout.shape, (size_t)rank * sizeof *shape);
@@ -143,35 +146,36 @@ enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *
 		memcpy(layout.strides, strides, (size_t)rank * sizeof *strides);
 	else
 		core_layout_fill_c(&layout);
-	return finish(&layout, __func__, ret_layout);
+	return finish(&layout, ret_layout);
 }
 
-static enum vg_status check_axis(const struct vg_layout *layout, int axis, const char *function)
+static enum vg_status check_axis(const struct vg_layout *layout, int axis)
 {
 	if (axis < 0 || axis >= layout->rank)
-		return vg_fail(VG_INVALID, 0, function, "axis %d: the layout has %d, counted from 0", axis,
-			       layout->rank);
+		return vg_fail(VG_INVALID, 0, "axis %d: the layout has %d, counted from 0", axis, layout->rank);
 	return VG_OK;
 }
 
 enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes, struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(axes);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
-	enum vg_status status = check_axes(layout->rank, axes, __func__);
+	enum vg_status status = check_axes(layout->rank, axes);
 	if (status)
 		return status;
 	for (int i = 0; i < layout->rank; i++) {
 		result.shape[i] = layout->shape[axes[i]];
 		result.strides[i] = layout->strides[axes[i]];
 	}
-	return finish(&result, __func__, ret_layout);
+	return finish(&result, ret_layout);
 }
 
 enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
@@ -181,17 +185,18 @@ enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layou
 			result.shape[result.rank] = layout->shape[i];
 			result.strides[result.rank++] = layout->strides[i];
 		}
-	return finish(&result, __func__, ret_layout);
+	return finish(&result, ret_layout);
 }
 
 enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	if (axis < 0 || axis > layout->rank || layout->rank == VG_LAYOUT_RANK)
-		return vg_fail(VG_INVALID, 0, __func__, "an axis before %d: the layout has %d, and %d is the most",
-			       axis, layout->rank, VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, "an axis before %d: the layout has %d, and %d is the most", axis,
+			       layout->rank, VG_LAYOUT_RANK);
 	size_t behind = (size_t)(layout->rank - axis) * sizeof *layout->shape;
 	memmove(result.shape + axis + 1, layout->shape + axis, behind);
 	memmove(result.strides + axis + 1, layout->strides + axis, behind);
@@ -200,53 +205,55 @@ enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, str
 	    __builtin_mul_overflow(layout->shape[axis], layout->strides[axis], &result.strides[axis]))
 		result.strides[axis] = 1; // an axis of one element: any will do
 	result.rank++;
-	return finish(&result, __func__, ret_layout);
+	return finish(&result, ret_layout);
 }
 
 enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, const int64_t *shape,
 				   struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
-	enum vg_status status = check_shape(rank, shape, layout->item_size, __func__);
+	enum vg_status status = check_shape(rank, shape, layout->item_size);
 	if (status)
 		return status;
 	int added = rank - layout->rank;
 	if (added < 0)
-		return vg_fail(VG_INVALID, 0, __func__, "%d axes cannot become %d", layout->rank, rank);
+		return vg_fail(VG_INVALID, 0, "%d axes cannot become %d", layout->rank, rank);
 	for (int i = 0; i < rank; i++) {
 		int64_t extent = i < added ? 1 : layout->shape[i - added];
 		if (extent != 1 && extent != shape[i])
-			return vg_fail(VG_INVALID, 0, __func__, "shape[%d] is %lld: %lld elements do not repeat to it",
-				       i, (long long)shape[i], (long long)extent);
+			return vg_fail(VG_INVALID, 0, "shape[%d] is %lld: %lld elements do not repeat to it", i,
+				       (long long)shape[i], (long long)extent);
 		result.shape[i] = shape[i];
 		result.strides[i] = extent == shape[i] && i >= added ? layout->strides[i - added] : 0;
 	}
-	return finish(&result, __func__, ret_layout);
+	return finish(&result, ret_layout);
 }
 
 enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t start, int64_t stop, int64_t step,
 			       struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
-	enum vg_status status = check_axis(layout, axis, __func__);
+	enum vg_status status = check_axis(layout, axis);
 	if (status)
 		return status;
 	int64_t extent = layout->shape[axis];
 	if (step == 0 || step == INT64_MIN)
-		return vg_fail(VG_INVALID, 0, __func__, "a step of %lld", (long long)step);
+		return vg_fail(VG_INVALID, 0, "a step of %lld", (long long)step);
 	if (step > 0 ? start < 0 || start > extent || stop < start || stop > extent
 		     : start < -1 || start >= extent || stop < -1 || stop > start)
-		return vg_fail(VG_INVALID, 0, __func__, "from %lld to %lld by %lld: axis %d has %lld elements",
-			       (long long)start, (long long)stop, (long long)step, axis, (long long)extent);
+		return vg_fail(VG_INVALID, 0, "from %lld to %lld by %lld: axis %d has %lld elements", (long long)start,
+			       (long long)stop, (long long)step, axis, (long long)extent);
 	int64_t distance = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
 	result.shape[axis] = distance / stride + (distance % stride != 0);
 	if (__builtin_mul_overflow(layout->strides[axis], step, &result.strides[axis]))
 		result.strides[axis] = 0; // such a step leaves one element
 	if (result.shape[axis] > 0)
 		result.offset += start * layout->strides[axis];
-	return finish(&result, __func__, ret_layout);
+	return finish(&result, ret_layout);
 }

@@ -32,14 +32,14 @@ void vg_layout_bounds(const struct vg_layout *layout, int64_t *ret_least, int64_
 
 enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *ret_bytes)
 {
+	VG_ENTRY();
 	int64_t least, greatest;
 
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_bytes);
 	vg_layout_bounds(layout, &least, &greatest);
 	if (least < 0)
-		return vg_fail(VG_INVALID, 0, __func__, "elements lie %lld elements before the pointer",
-			       -(long long)least);
+		return vg_fail(VG_INVALID, 0, "elements lie %lld elements before the pointer", -(long long)least);
 	*ret_bytes = vg_layout_volume(layout) ? ((size_t)greatest + 1) * layout->item_size : 0;
 	return VG_OK;
 }

@@ -58,7 +58,7 @@ static bool cut(const struct vg_layout *merged, struct vg_layout *result)
 	return true;
 }
 
-static enum vg_status infer(const struct vg_layout *layout, struct vg_layout *result, const char *function)
+static enum vg_status infer(const struct vg_layout *layout, struct vg_layout *result)
 {
 	int64_t volume = vg_layout_volume(layout), known = 1;
 	int unknown = -1;
@@ -67,39 +67,36 @@ static enum vg_status infer(const struct vg_layout *layout, struct vg_layout *re
 		if (result->shape[i] == -1 && unknown < 0)
 			unknown = i;
 		else if (result->shape[i] < 0)
-			return vg_fail(VG_INVALID, 0, function,
-				       "shape[%d] is %lld: an extent is 0 or more, and one may be -1", i,
+			return vg_fail(VG_INVALID, 0, "shape[%d] is %lld: an extent is 0 or more, and one may be -1", i,
 				       (long long)result->shape[i]);
 		else if (__builtin_mul_overflow(known, result->shape[i], &known))
-			return vg_fail(VG_INVALID, 0, function, "the shape has more than 2^63 elements");
+			return vg_fail(VG_INVALID, 0, "the shape has more than 2^63 elements");
 	}
 	if (unknown >= 0 && known > 0 && volume % known == 0)
 		result->shape[unknown] = volume / known;
 	else if (unknown >= 0 || known != volume)
-		return vg_fail(VG_INVALID, 0, function, "%lld elements do not fit a shape of %lld%s", (long long)volume,
+		return vg_fail(VG_INVALID, 0, "%lld elements do not fit a shape of %lld%s", (long long)volume,
 			       (long long)known, unknown >= 0 ? " and one extent to find" : "");
 	return VG_OK;
 }
 
-static enum vg_status reshape(const struct vg_layout *layout, int rank, const int64_t *shape, const char *function,
+static enum vg_status reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
 			      struct vg_layout *ret_layout)
 {
 	struct vg_layout merged, result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
 
 	if (rank < 0 || rank > VG_LAYOUT_RANK || (rank && !shape))
-		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes, and a shape", rank,
-			       VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, "rank %d: a layout has 0 to %d axes, and a shape", rank, VG_LAYOUT_RANK);
 	memcpy(result.shape, shape ? shape : result.shape, (size_t)rank * sizeof *shape);
-	enum vg_status status = infer(layout, &result, function);
+	enum vg_status status = infer(layout, &result);
 	if (status)
 		return status;
 	coalesce(layout, &merged);
 	if (vg_layout_volume(layout) == 0)
 		core_layout_fill_c(&result);
 	else if (!cut(&merged, &result))
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "the layout has gaps where the new shape has none: copy it first");
-	status = core_layout_check(&result, function);
+		return vg_fail(VG_UNSUPPORTED, 0, "the layout has gaps where the new shape has none: copy it first");
+	status = core_layout_check(&result);
 	if (status == VG_OK)
 		*ret_layout = result;
 	return status;
@@ -108,20 +105,22 @@ static enum vg_status reshape(const struct vg_layout *layout, int rank, const in
 enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
 				 struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
-	return reshape(layout, rank, shape, __func__, ret_layout);
+	return reshape(layout, rank, shape, ret_layout);
 }
 
 enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int last, struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	int64_t shape[VG_LAYOUT_RANK], extent = 1;
 	int rank = 0;
 
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	if (first < 0 || last < first || last >= layout->rank)
-		return vg_fail(VG_INVALID, 0, __func__, "axes %d to %d: the layout has %d, counted from 0", first, last,
+		return vg_fail(VG_INVALID, 0, "axes %d to %d: the layout has %d, counted from 0", first, last,
 			       layout->rank);
 	for (int i = 0; i < layout->rank; i++) {
 		if (i < first || i > last) {
@@ -132,18 +131,16 @@ enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int 
 		if (i == last)
 			shape[rank++] = extent;
 	}
-	return reshape(layout, rank, shape, __func__, ret_layout);
+	return reshape(layout, rank, shape, ret_layout);
 }
 
-static enum vg_status check_repack_axis(const struct vg_layout *layout, int axis, const char *function)
+static enum vg_status check_repack_axis(const struct vg_layout *layout, int axis)
 {
 	if (axis < 0 || axis >= layout->rank)
-		return vg_fail(VG_INVALID, 0, function, "axis %d: the layout has %d, counted from 0", axis,
-			       layout->rank);
+		return vg_fail(VG_INVALID, 0, "axis %d: the layout has %d, counted from 0", axis, layout->rank);
 	if (layout->strides[axis] != 1 && layout->shape[axis] != 1)
-		return vg_fail(VG_INVALID, 0, function,
-			       "axis %d has a stride of %lld: elements change size along a stride of 1", axis,
-			       (long long)layout->strides[axis]);
+		return vg_fail(VG_INVALID, 0, "axis %d has a stride of %lld: elements change size along a stride of 1",
+			       axis, (long long)layout->strides[axis]);
 	return VG_OK;
 }
 
@@ -178,25 +175,24 @@ static int repack(const struct vg_layout *layout, int axis, size_t item_size, st
 enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t item_size,
 				struct vg_layout *ret_layout)
 {
+	VG_ENTRY();
 	struct vg_layout result;
 
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
-	enum vg_status status = check_repack_axis(layout, axis, __func__);
+	enum vg_status status = check_repack_axis(layout, axis);
 	if (status)
 		return status;
 	if (item_size == 0 || item_size > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, __func__, "elements of %zu bytes", item_size);
+		return vg_fail(VG_INVALID, 0, "elements of %zu bytes", item_size);
 	int uneven = repack(layout, axis, item_size, &result);
 	if (uneven == -2)
-		return vg_fail(VG_INVALID, 0, __func__, "the first element does not lie on a multiple of %zu bytes",
-			       item_size);
+		return vg_fail(VG_INVALID, 0, "the first element does not lie on a multiple of %zu bytes", item_size);
 	if (uneven >= 0)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "axis %d: %lld elements of %zu bytes are no multiple of %zu bytes", uneven,
-			       (long long)(uneven == axis ? layout->shape[uneven] : layout->strides[uneven]),
+		return vg_fail(VG_INVALID, 0, "axis %d: %lld elements of %zu bytes are no multiple of %zu bytes",
+			       uneven, (long long)(uneven == axis ? layout->shape[uneven] : layout->strides[uneven]),
 			       layout->item_size, item_size);
-	status = core_layout_check(&result, __func__);
+	status = core_layout_check(&result);
 	if (status == VG_OK)
 		*ret_layout = result;
 	return status;
@@ -205,12 +201,13 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis, vg_address address, size_t limit,
 				       size_t *ret_item_size)
 {
+	VG_ENTRY();
 	struct vg_layout unused;
 	size_t largest;
 
 	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_item_size);
-	enum vg_status status = check_repack_axis(layout, axis, __func__);
+	enum vg_status status = check_repack_axis(layout, axis);
 	if (status)
 		return status;
 	largest = layout->item_size;

@@ -17,7 +17,7 @@ static void drop_native(struct vg_linker *linker)
 		core_driver_link_drop(linker);
 }
 
-static enum vg_status close_linker(struct core_object *object, const char *function)
+static enum vg_status close_linker(struct core_object *object)
 {
 	struct vg_linker *linker = (struct vg_linker *)object;
 
@@ -62,37 +62,37 @@ enum vg_backend vg_linker_default_backend(void)
 	return VG_BACKEND_DRIVER;
 }
 
-static enum vg_status choose_backend(struct vg_linker *linker, enum vg_backend asked, const char *function)
+static enum vg_status choose_backend(struct vg_linker *linker, enum vg_backend asked)
 {
 	char problem[1000];
 
 	if (asked && asked != VG_BACKEND_NVJITLINK && asked != VG_BACKEND_DRIVER)
-		return vg_fail(VG_INVALID, 0, function, "option backend: %d does not link: nvJitLink and the driver do",
+		return vg_fail(VG_INVALID, 0, "option backend: %d does not link: nvJitLink and the driver do",
 			       (int)asked);
 	if (asked == VG_BACKEND_NVJITLINK && !nvjitlink_serves(problem, sizeof problem))
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
+		return vg_fail(VG_NOT_FOUND, 0, "%s", problem);
 	linker->backend = asked ? asked : vg_linker_default_backend();
-	return linker->backend == VG_BACKEND_DRIVER ? core_open(function) : VG_OK;
+	return linker->backend == VG_BACKEND_DRIVER ? core_open() : VG_OK;
 }
 
 static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code *const *codes, size_t count,
-				 bool with_lto, const char *function)
+				 bool with_lto)
 {
 	linker->codes = calloc(count, sizeof(struct vg_object_code *));
 	if (!linker->codes)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu object codes", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu object codes", count);
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_object_check((struct core_object *)codes[i], "an object code", function);
+		enum vg_status status = core_object_check((struct core_object *)codes[i], "an object code");
 		if (status)
 			return status;
 		if (codes[i]->type == VG_CODE_LTOIR && linker->backend == VG_BACKEND_DRIVER)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "object code %zu (%s) is LTO-IR, which the driver's linker does not take: "
 				       "nvJitLink does",
 				       i, codes[i]->title);
 		// nvJitLink would leave it out, and answer success.
 		if (codes[i]->type == VG_CODE_LTOIR && !with_lto)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "object code %zu (%s) is LTO-IR: set link_time_optimization to link it", i,
 				       codes[i]->title);
 		core_object_retain(&codes[i]->object);
@@ -102,22 +102,21 @@ static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code
 }
 
 enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t count,
-				  const struct vg_linker_options *options, const char *function,
-				  struct vg_linker **ret_linker)
+				  const struct vg_linker_options *options, struct vg_linker **ret_linker)
 {
 	struct vg_linker *linker = calloc(1, sizeof *linker);
 
 	if (!linker)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a linker");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a linker");
 	core_object_init(&linker->object, &linker_class);
 	linker->device = options->device;
 	linker->name = strdup(options->name ? options->name : "<default linker>");
-	enum vg_status status = linker->name ? choose_backend(linker, options->backend, function)
-					     : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a linker");
+	enum vg_status status = linker->name ? choose_backend(linker, options->backend)
+					     : vg_fail(VG_NO_MEMORY, 0, "no memory for a linker");
 	if (status == VG_OK)
-		status = hold_codes(linker, codes, count, options->link_time_optimization != 0, function);
+		status = hold_codes(linker, codes, count, options->link_time_optimization != 0);
 	if (status == VG_OK)
-		status = core_linker_options(linker, options, function);
+		status = core_linker_options(linker, options);
 	if (status)
 		core_object_release(&linker->object);
 	else
@@ -128,21 +127,23 @@ enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t co
 enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
 				const struct vg_linker_options *options, struct vg_linker **ret_linker)
 {
+	VG_ENTRY();
 	struct vg_linker_options o;
 
 	CORE_NEEDED(ret_linker);
 	CORE_OPTIONS(o, options);
 	if (!codes || !code_count)
-		return vg_fail(VG_INVALID, 0, __func__, "there is no object code to link: at least one is needed");
+		return vg_fail(VG_INVALID, 0, "there is no object code to link: at least one is needed");
 	if (o.name && !*o.name)
-		return vg_fail(VG_INVALID, 0, __func__, "option name is empty");
-	return core_linker_create(codes, code_count, &o, __func__, ret_linker);
+		return vg_fail(VG_INVALID, 0, "option name is empty");
+	return core_linker_create(codes, code_count, &o, ret_linker);
 }
 
 enum vg_status vg_linker_close(struct vg_linker *linker)
 {
+	VG_ENTRY();
 	CORE_NEEDED(linker);
-	return core_object_close(&linker->object, __func__);
+	return core_object_close(&linker->object);
 }
 
 void vg_linker_destroy(struct vg_linker *linker)
@@ -150,29 +151,25 @@ void vg_linker_destroy(struct vg_linker *linker)
 	core_object_release(linker ? &linker->object : NULL);
 }
 
-static enum vg_status check_target(const struct vg_linker *linker, enum vg_code_type target, const char *function)
+static enum vg_status check_target(const struct vg_linker *linker, enum vg_code_type target)
 {
 	const char *name = core_code_type_name(target);
 
 	if (target != VG_CODE_CUBIN && target != VG_CODE_PTX)
-		return vg_fail(VG_INVALID, 0, function,
-			       "unsupported target %s (%d) for a linker: supported are cubin, PTX",
+		return vg_fail(VG_INVALID, 0, "unsupported target %s (%d) for a linker: supported are cubin, PTX",
 			       name ? name : "type", (int)target);
 	if (target == VG_CODE_PTX && linker->backend == VG_BACKEND_DRIVER)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "the driver's linker makes cubins only: nvJitLink makes PTX");
+		return vg_fail(VG_UNSUPPORTED, 0, "the driver's linker makes cubins only: nvJitLink makes PTX");
 	if (target == VG_CODE_PTX && !linker->link_time_optimization)
-		return vg_fail(VG_INVALID, 0, function,
-			       "PTX comes of link-time optimisation only: set link_time_optimization");
+		return vg_fail(VG_INVALID, 0, "PTX comes of link-time optimisation only: set link_time_optimization");
 	if (target == VG_CODE_CUBIN && linker->ptx)
-		return vg_fail(VG_INVALID, 0, function, "option ptx is set: this linker makes PTX, no cubin");
+		return vg_fail(VG_INVALID, 0, "option ptx is set: this linker makes PTX, no cubin");
 	return VG_OK;
 }
 
-enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, const char *function,
-				struct core_compiled *ret_compiled)
+enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, struct core_compiled *ret_compiled)
 {
-	enum vg_status status = check_target(linker, target, function);
+	enum vg_status status = check_target(linker, target);
 	if (status)
 		return status;
 	if (vg_mutex_take(&linker->linking)) {
@@ -180,12 +177,11 @@ enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type targ
 		free(linker->error_log);
 		free(linker->info_log);
 		linker->error_log = linker->info_log = NULL;
-		status = linker->backend == VG_BACKEND_NVJITLINK
-				 ? core_nvjitlink_link(linker, target, function, ret_compiled)
-				 : core_driver_link(linker, function, ret_compiled);
+		status = linker->backend == VG_BACKEND_NVJITLINK ? core_nvjitlink_link(linker, target, ret_compiled)
+								 : core_driver_link(linker, ret_compiled);
 	} else {
 		status = vg_fail(
-			VG_STATE, 0, function,
+			VG_STATE, 0,
 			"another thread was linking with \"%s\" when this process was forked: create a linker here",
 			linker->name);
 	}
@@ -195,12 +191,13 @@ enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type targ
 
 enum vg_status vg_linker_link(struct vg_linker *linker, enum vg_code_type target, struct vg_object_code **ret_code)
 {
+	VG_ENTRY();
 	struct core_compiled compiled = {0};
 
 	CORE_USABLE(linker, "linker");
 	CORE_NEEDED(ret_code);
-	enum vg_status status = core_linker_link(linker, target, __func__, &compiled);
-	return core_object_code_adopt(status, target, linker->name, &compiled, __func__, ret_code);
+	enum vg_status status = core_linker_link(linker, target, &compiled);
+	return core_object_code_adopt(status, target, linker->name, &compiled, ret_code);
 }
 
 enum vg_backend vg_linker_backend(const struct vg_linker *linker)

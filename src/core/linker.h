@@ -29,21 +29,18 @@ struct vg_linker {
 
 // What vg_linker_create() does with options that were copied, in another public function's name.
 enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t count,
-				  const struct vg_linker_options *options, const char *function,
-				  struct vg_linker **ret_linker);
+				  const struct vg_linker_options *options, struct vg_linker **ret_linker);
 // Checks every option and makes nvJitLink's arguments or the driver's options. The back end is known. INVALID,
 // NO_DRIVER, NO_MEMORY.
-enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options,
-				   const char *function);
+enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options);
 void core_linker_arguments(const struct vg_linker *linker, enum vg_code_type target,
 			   struct core_arguments *ret_arguments);
 // What vg_linker_link() does, but for the object.
-enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, const char *function,
-				struct core_compiled *ret_compiled);
+enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, struct core_compiled *ret_compiled);
 
 // Links into `native` and the logs; the linker is locked.
-enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target, const char *function,
+enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target,
 				   struct core_compiled *ret_compiled);
 void core_nvjitlink_drop(struct vg_linker *linker);
-enum vg_status core_driver_link(struct vg_linker *linker, const char *function, struct core_compiled *ret_compiled);
+enum vg_status core_driver_link(struct vg_linker *linker, struct core_compiled *ret_compiled);
 void core_driver_link_drop(struct vg_linker *linker);

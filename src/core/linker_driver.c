@@ -19,12 +19,12 @@ void core_driver_link_drop(struct vg_linker *linker)
 
 // With `code`: an input that was refused.
 static enum vg_status failed(const struct vg_linker *linker, const struct vg_object_code *code, CUresult r,
-			     const char *function, const char *call)
+			     const char *call)
 {
 	const char *log = vg_linker_error_log(linker);
 
-	enum vg_status status = core_driver_failed(r, function, call, "%s%s\"%s\"%s", code ? code->title : "",
-						   code ? " in " : "", linker->name, core_see_log(log));
+	enum vg_status status = core_driver_failed(r, call, "%s%s\"%s\"%s", code ? code->title : "", code ? " in " : "",
+						   linker->name, core_see_log(log));
 	if (*log)
 		vg_fail_log(log);
 	return status;
@@ -42,11 +42,12 @@ static CUresult add(const struct vg_linker *linker, const struct vg_object_code 
 		return core_driver->cuLinkAddFile_v2(linker->native, inputs[code->type], code->path, 0, NULL, NULL);
 	// PTX with its terminator
 	return core_driver->cuLinkAddData_v2(linker->native, inputs[code->type], code->data,
-					     code->size + (code->type == VG_CODE_PTX), core_code_label(code), 0, NULL, NULL);
+					     code->size + (code->type == VG_CODE_PTX), core_code_label(code), 0, NULL,
+					     NULL);
 }
 
 // With the context current and both logs there. The result belongs to the native linker.
-static enum vg_status link_all(struct vg_linker *linker, const char *function, struct core_compiled *compiled)
+static enum vg_status link_all(struct vg_linker *linker, struct core_compiled *compiled)
 {
 	CUjit_option options[CORE_LINKER_JIT + 4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
 						     CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -62,20 +63,20 @@ static enum vg_status link_all(struct vg_linker *linker, const char *function, s
 	}
 	CUresult r = core_driver->cuLinkCreate_v2(4 + linker->jit_count, options, values, &native);
 	if (r)
-		return failed(linker, NULL, r, function, "cuLinkCreate");
+		return failed(linker, NULL, r, "cuLinkCreate");
 	linker->native = native;
 	for (size_t i = 0; i < linker->code_count; i++) {
 		r = add(linker, linker->codes[i]);
 		if (r)
-			return failed(linker, linker->codes[i], r, function,
+			return failed(linker, linker->codes[i], r,
 				      linker->codes[i]->path ? "cuLinkAddFile" : "cuLinkAddData");
 	}
 	r = core_driver->cuLinkComplete(native, &cubin, &size);
 	if (r)
-		return failed(linker, NULL, r, function, "cuLinkComplete");
+		return failed(linker, NULL, r, "cuLinkComplete");
 	compiled->data = malloc(size + 1);
 	if (!compiled->data)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", size);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of code", size);
 	memcpy(compiled->data, cubin, size);
 	compiled->data[size] = '\0';
 	compiled->size = size;
@@ -90,7 +91,7 @@ static char *shrink(char *log)
 	return shorter ? shorter : log;
 }
 
-enum vg_status core_driver_link(struct vg_linker *linker, const char *function, struct core_compiled *ret_compiled)
+enum vg_status core_driver_link(struct vg_linker *linker, struct core_compiled *ret_compiled)
 {
 	struct vg_device *device = linker->device;
 	struct vg_context *context;
@@ -103,12 +104,11 @@ enum vg_status core_driver_link(struct vg_linker *linker, const char *function, 
 	linker->info_log = calloc(1, LOG_SIZE);
 	linker->error_log = calloc(1, LOG_SIZE);
 	if (!linker->info_log || !linker->error_log) {
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for logs of %d bytes", LOG_SIZE);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for logs of %d bytes", LOG_SIZE);
 	} else {
 		CORE_SCOPE scope = {false};
 		CUresult r = core_enter(&scope, context->handle);
-		status = r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "")
-			   : link_all(linker, function, ret_compiled);
+		status = r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : link_all(linker, ret_compiled);
 		// The native linker writes to its logs as long as it is there.
 		core_driver_link_drop(linker);
 	}

@@ -10,8 +10,8 @@
 static const char *result_name(nvJitLinkResult r)
 {
 	switch (r) {
-#define NAME(name)                                                                                                     \
-	case NVJITLINK_##name:                                                                                         \
+#define NAME(name)             \
+	case NVJITLINK_##name: \
 		return "NVJITLINK_" #name;
 		NAME(SUCCESS)
 		NAME(ERROR_UNRECOGNIZED_OPTION)
@@ -72,13 +72,12 @@ static char *read_log(nvJitLinkHandle native, nvJitLinkResult (*get_size)(nvJitL
 
 // With `code`: an input that was refused.
 static enum vg_status failed(const struct vg_linker *linker, const struct vg_object_code *code, nvJitLinkResult r,
-			     const char *function, const char *call)
+			     const char *call)
 {
 	const char *log = vg_linker_error_log(linker);
 
-	enum vg_status status = vg_fail(VG_TOOLCHAIN, (int)r, function, "%s of %s%s\"%s\": %s%s", call,
-					code ? code->title : "", code ? " in " : "", linker->name, result_name(r),
-					core_see_log(log));
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, (int)r, "%s of %s%s\"%s\": %s%s", call, code ? code->title : "",
+					code ? " in " : "", linker->name, result_name(r), core_see_log(log));
 	vg_fail_log(log);
 	return status;
 }
@@ -94,8 +93,7 @@ static nvJitLinkResult add(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle
 
 	if (code->path)
 		return nvjitlink->nvJitLinkAddFile(native, inputs[code->type], code->path);
-	return nvjitlink->nvJitLinkAddData(native, inputs[code->type], code->data, code->size,
-					   core_code_label(code));
+	return nvjitlink->nvJitLinkAddData(native, inputs[code->type], code->data, code->size, core_code_label(code));
 }
 
 static nvJitLinkResult get_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle native, enum vg_code_type target,
@@ -118,7 +116,7 @@ static nvJitLinkResult get_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkH
 	return r;
 }
 
-enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target, const char *function,
+enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target,
 				   struct core_compiled *ret_compiled)
 {
 	const struct vg_nvjitlink *nvjitlink = loaded();
@@ -130,7 +128,7 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	core_linker_arguments(linker, target, &arguments);
 	if (arguments.failed) {
 		core_arguments_finish(&arguments);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for arguments");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for arguments");
 	}
 	nvJitLinkResult r =
 		nvjitlink->nvJitLinkCreate(&native, (unsigned)arguments.count, (const char **)arguments.texts);
@@ -153,11 +151,10 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 		r = get_code(nvjitlink, native, target, ret_compiled);
 	}
 	if (r)
-		return failed(linker, code, r, function, call);
+		return failed(linker, code, r, call);
 	// It answers success where it left out an input that it could not take.
 	if (linker->error_log && strstr(linker->error_log, "ERROR"))
-		return failed(linker, NULL, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, function, "nvJitLinkComplete");
-	return ret_compiled->data
-		       ? VG_OK
-		       : vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", ret_compiled->size);
+		return failed(linker, NULL, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, "nvJitLinkComplete");
+	return ret_compiled->data ? VG_OK
+				  : vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of code", ret_compiled->size);
 }

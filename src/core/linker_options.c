@@ -11,9 +11,9 @@ enum { NVJITLINK = 1, DRIVER = 2, IGNORED = 4 }; // IGNORED: the driver's linker
 
 // nvJitLink hands ftz and its neighbours to NVVM as they are, and that knows 1 and 0 only: with true or false
 // every link-time optimisation fails.
-#define ROW(field, kind, traits, argument)                                                                             \
-	{                                                                                                              \
-#field, offsetof(struct vg_linker_options, field), OPTION_##kind, traits, argument                     \
+#define ROW(field, kind, traits, argument)                                                         \
+	{                                                                                          \
+#field, offsetof(struct vg_linker_options, field), OPTION_##kind, traits, argument \
 	}
 static const struct core_option table[] = {
 	ROW(max_register_count, NUMBER, NVJITLINK | DRIVER, "-maxrregcount="),
@@ -78,21 +78,20 @@ static void make_jit(struct vg_linker *linker, const struct vg_linker_options *o
 			       table[i].field);
 }
 
-enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options,
-				   const char *function)
+enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options)
 {
 	char arch[CORE_ARCHITECTURE];
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < ROWS && status == VG_OK; i++)
-		status = core_option_check(&table[i], options, function);
+		status = core_option_check(&table[i], options);
 	if (status == VG_OK && linker->backend == VG_BACKEND_DRIVER)
-		status = core_options_refuse(table, ROWS, options, DRIVER | IGNORED, "the driver's linker", function);
+		status = core_options_refuse(table, ROWS, options, DRIVER | IGNORED, "the driver's linker");
 	if (status == VG_OK && options->ptx && !options->link_time_optimization)
-		status = vg_fail(VG_INVALID, 0, function,
+		status = vg_fail(VG_INVALID, 0,
 				 "option ptx: it comes of link-time optimisation: set link_time_optimization");
 	if (status == VG_OK)
-		status = core_architecture(options->arch, options->device, function, arch);
+		status = core_architecture(options->arch, options->device, arch);
 	if (status)
 		return status;
 	linker->link_time_optimization = options->link_time_optimization != 0;
@@ -104,8 +103,7 @@ enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_lin
 	core_arguments_add(&linker->arguments, "-arch=%s", arch);
 	for (size_t i = 0; i < ROWS; i++)
 		core_option_add(&table[i], options, &linker->arguments);
-	return linker->arguments.failed ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for a linker's options")
-					: VG_OK;
+	return linker->arguments.failed ? vg_fail(VG_NO_MEMORY, 0, "no memory for a linker's options") : VG_OK;
 }
 
 void core_linker_arguments(const struct vg_linker *linker, enum vg_code_type target,

@@ -7,27 +7,27 @@
 
 #include <stdlib.h>
 
-static enum vg_status check_managed(const struct vg_buffer *buffer, const char *function)
+static enum vg_status check_managed(const struct vg_buffer *buffer)
 {
 	struct vg_memory_properties properties;
 
-	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer", function);
+	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer");
 	if (status == VG_OK)
 		status = vg_buffer_properties(buffer, &properties);
 	if (status || properties.managed)
 		return status;
-	return vg_fail(VG_INVALID, 0, function,
+	return vg_fail(VG_INVALID, 0,
 		       "the buffer is not a managed-memory allocation: it neither moves nor takes advice");
 }
-#define CHECK_MANAGED(buffer)                                                                                          \
-	do {                                                                                                           \
-		enum vg_status managed_ = check_managed(buffer, __func__);                                             \
-		if (managed_)                                                                                          \
-			return managed_;                                                                               \
+#define CHECK_MANAGED(buffer)                                    \
+	do {                                                     \
+		enum vg_status managed_ = check_managed(buffer); \
+		if (managed_)                                    \
+			return managed_;                         \
 	} while (0)
 
 // HOST_NUMA and HOST_NUMA_CURRENT only where `nodes`.
-static enum vg_status check_location(struct vg_memory_location location, bool nodes, const char *function)
+static enum vg_status check_location(struct vg_memory_location location, bool nodes)
 {
 	int count = 0;
 
@@ -35,13 +35,12 @@ static enum vg_status check_location(struct vg_memory_location location, bool no
 	case VG_LOCATION_DEVICE:
 		if (vg_device_count(&count) == VG_OK && location.id >= 0 && location.id < count)
 			return VG_OK;
-		return vg_fail(VG_INVALID, 0, function, "location.id is %d: there are %d devices", location.id, count);
+		return vg_fail(VG_INVALID, 0, "location.id is %d: there are %d devices", location.id, count);
 	case VG_LOCATION_HOST:
 		return VG_OK;
 	case VG_LOCATION_HOST_NUMA:
 		if (nodes && location.id < 0)
-			return vg_fail(VG_INVALID, 0, function, "location.id is %d: a NUMA node is 0 or more",
-				       location.id);
+			return vg_fail(VG_INVALID, 0, "location.id is %d: a NUMA node is 0 or more", location.id);
 		if (nodes)
 			return VG_OK;
 		break;
@@ -52,7 +51,7 @@ static enum vg_status check_location(struct vg_memory_location location, bool no
 	default:
 		break;
 	}
-	return vg_fail(VG_INVALID, 0, function, "location.type is %d: a device or the host%s", location.type,
+	return vg_fail(VG_INVALID, 0, "location.type is %d: a device or the host%s", location.type,
 		       nodes ? ", or one of its nodes" : "");
 }
 
@@ -65,21 +64,20 @@ static CUmemLocation of(struct vg_memory_location location)
 
 // ---- advice ----------------------------------------------------------------------------------------------
 
-static enum vg_status advise(struct vg_buffer *buffer, CUmem_advise advice, struct vg_memory_location location,
-			     const char *function)
+static enum vg_status advise(struct vg_buffer *buffer, CUmem_advise advice, struct vg_memory_location location)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 
 	CUresult r = core_enter_some(&some, true);
 	if (r == CUDA_SUCCESS && buffer->size)
 		r = core_driver->cuMemAdvise_v2(buffer->address, buffer->size, advice, of(location));
-	return r ? core_driver_failed(r, function, "cuMemAdvise", "advice %d, location %d of type %d", advice,
-				      location.id, location.type)
+	return r ? core_driver_failed(r, "cuMemAdvise", "advice %d, location %d of type %d", advice, location.id,
+				      location.type)
 		 : VG_OK;
 }
 
 static enum vg_status ask(const struct vg_buffer *buffer, CUmem_range_attribute attribute, size_t count,
-			  const char *function, int *ret_values)
+			  int *ret_values)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 
@@ -87,23 +85,25 @@ static enum vg_status ask(const struct vg_buffer *buffer, CUmem_range_attribute 
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemRangeGetAttribute(ret_values, count * sizeof *ret_values, attribute,
 							buffer->address, buffer->size);
-	return r ? core_driver_failed(r, function, "cuMemRangeGetAttribute", "attribute %d", attribute) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemRangeGetAttribute", "attribute %d", attribute) : VG_OK;
 }
 
 enum vg_status vg_buffer_set_read_mostly(struct vg_buffer *buffer, int read_mostly)
 {
+	VG_ENTRY();
 	CHECK_MANAGED(buffer);
 	return advise(buffer, read_mostly ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY,
-		      (struct vg_memory_location){VG_LOCATION_HOST, 0}, __func__);
+		      (struct vg_memory_location){VG_LOCATION_HOST, 0});
 }
 
 enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_read_mostly)
 {
+	VG_ENTRY();
 	int value = 0;
 
 	CHECK_MANAGED(buffer);
 	CORE_NEEDED(ret_read_mostly);
-	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, __func__, &value);
+	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, &value);
 	if (status == VG_OK)
 		*ret_read_mostly = value != 0;
 	return status;
@@ -111,23 +111,25 @@ enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_re
 
 enum vg_status vg_buffer_set_preferred_location(struct vg_buffer *buffer, struct vg_memory_location location)
 {
+	VG_ENTRY();
 	CHECK_MANAGED(buffer);
 	if (location.type == VG_LOCATION_NONE)
 		return advise(buffer, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
-			      (struct vg_memory_location){VG_LOCATION_HOST, 0}, __func__);
-	enum vg_status status = check_location(location, true, __func__);
-	return status ? status : advise(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location, __func__);
+			      (struct vg_memory_location){VG_LOCATION_HOST, 0});
+	enum vg_status status = check_location(location, true);
+	return status ? status : advise(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location);
 }
 
 enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, struct vg_memory_location *ret_location)
 {
+	VG_ENTRY();
 	int type = 0, id = 0;
 
 	CHECK_MANAGED(buffer);
 	CORE_NEEDED(ret_location);
-	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, __func__, &type);
+	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, &type);
 	if (status == VG_OK && (type == VG_LOCATION_DEVICE || type == VG_LOCATION_HOST_NUMA))
-		status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, __func__, &id);
+		status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, &id);
 	if (status == VG_OK)
 		*ret_location = (struct vg_memory_location){(enum vg_location_type)type, id};
 	return status;
@@ -135,11 +137,12 @@ enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, stru
 
 enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_memory_location location, int accessed)
 {
+	VG_ENTRY();
 	CHECK_MANAGED(buffer);
-	enum vg_status status = check_location(location, false, __func__);
+	enum vg_status status = check_location(location, false);
 	return status ? status
 		      : advise(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY,
-			       location, __func__);
+			       location);
 }
 
 // Of what the driver lists (-2: nothing), devices in ascending order, then the host. NULL: only counts.
@@ -164,6 +167,7 @@ static size_t sort_users(const int *users, int room, struct vg_memory_location *
 enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_memory_location *ret_locations,
 				     size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	size_t count = 0;
 	int device_count;
 
@@ -176,12 +180,12 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 		return status;
 	int room = device_count + 1, *users = calloc((size_t)room, sizeof *users);
 	if (!users)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d locations", room);
-	status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, __func__, users);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %d locations", room);
+	status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, users);
 	if (status == VG_OK)
 		count = sort_users(users, room, NULL);
 	if (status == VG_OK && capacity && count > capacity)
-		status = core_no_room(count, capacity, "locations", __func__);
+		status = core_no_room(count, capacity, "locations");
 	if (status == VG_OK && capacity)
 		sort_users(users, room, ret_locations);
 	free(users);
@@ -208,13 +212,12 @@ static void finish_batch(struct batch *batch)
 }
 
 static enum vg_status fill_batch(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
-				 const struct vg_memory_location *locations, size_t location_count,
-				 const char *function)
+				 const struct vg_memory_location *locations, size_t location_count)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = check_managed(buffers[i], function);
+		enum vg_status status = check_managed(buffers[i]);
 		if (status == VG_OK && locations)
-			status = check_location(locations[location_count == 1 ? 0 : i], true, function);
+			status = check_location(locations[location_count == 1 ? 0 : i], true);
 		if (status)
 			return status;
 		if (buffers[i]->size == 0)
@@ -232,49 +235,49 @@ static enum vg_status fill_batch(struct batch *batch, struct vg_buffer *const *b
 // `locations` NULL: none are needed.
 static enum vg_status start_batch(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
 				  const struct vg_memory_location *locations, size_t location_count,
-				  struct vg_stream *stream, const char *function)
+				  struct vg_stream *stream)
 {
-	enum vg_status status = core_object_check((const struct core_object *)stream, "stream", function);
+	enum vg_status status = core_object_check((const struct core_object *)stream, "stream");
 
 	if (status)
 		return status;
 	if (count && !buffers)
-		return vg_fail(VG_INVALID, 0, function, "buffers is NULL, and count %zu", count);
+		return vg_fail(VG_INVALID, 0, "buffers is NULL, and count %zu", count);
 	if (count > SIZE_MAX / sizeof(CUmemLocation))
-		return vg_fail(VG_INVALID, 0, function, "%zu buffers: there cannot be so many", count);
+		return vg_fail(VG_INVALID, 0, "%zu buffers: there cannot be so many", count);
 	batch->addresses = calloc(count + 1, sizeof *batch->addresses);
 	batch->sizes = calloc(count + 1, sizeof *batch->sizes);
 	batch->indices = calloc(count + 1, sizeof *batch->indices);
 	batch->locations = calloc(count + 1, sizeof *batch->locations);
 	if (!batch->addresses || !batch->sizes || !batch->indices || !batch->locations)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu buffers", count);
-	return fill_batch(batch, buffers, count, locations, location_count, function);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu buffers", count);
+	return fill_batch(batch, buffers, count, locations, location_count);
 }
 
 static enum vg_status start_moves(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
 				  const struct vg_memory_location *locations, size_t location_count,
-				  struct vg_stream *stream, const char *function)
+				  struct vg_stream *stream)
 {
 	if (!locations)
-		return vg_fail(VG_INVALID, 0, function, "locations is NULL");
+		return vg_fail(VG_INVALID, 0, "locations is NULL");
 	if (location_count != 1 && location_count != count)
-		return vg_fail(VG_INVALID, 0, function,
-			       "%zu locations for %zu buffers: give one for all, or one for each", location_count,
-			       count);
-	return start_batch(batch, buffers, count, locations, location_count, stream, function);
+		return vg_fail(VG_INVALID, 0, "%zu locations for %zu buffers: give one for all, or one for each",
+			       location_count, count);
+	return start_batch(batch, buffers, count, locations, location_count, stream);
 }
 
 enum vg_status vg_buffers_prefetch(struct vg_buffer *const *buffers, size_t count,
 				   const struct vg_memory_location *locations, size_t location_count,
 				   struct vg_stream *stream)
 {
+	VG_ENTRY();
 	__attribute__((cleanup(finish_batch))) struct batch b = {0};
 
-	enum vg_status status = start_moves(&b, buffers, count, locations, location_count, stream, __func__);
+	enum vg_status status = start_moves(&b, buffers, count, locations, location_count, stream);
 	if (status || b.count == 0)
 		return status;
 	if (b.count > 1 && core_driver_version() < 13000)
-		return core_needs_driver(13000, __func__, "prefetching several buffers at once");
+		return core_needs_driver(13000, "prefetching several buffers at once");
 	CORE_ENTER(scope, stream->context->handle);
 	if (b.count == 1)
 		CORE_CALL(cuMemPrefetchAsync_v2, b.addresses[0], b.sizes[0], b.locations[0], 0, stream->handle);
@@ -286,13 +289,14 @@ enum vg_status vg_buffers_prefetch(struct vg_buffer *const *buffers, size_t coun
 
 enum vg_status vg_buffers_discard(struct vg_buffer *const *buffers, size_t count, struct vg_stream *stream)
 {
+	VG_ENTRY();
 	__attribute__((cleanup(finish_batch))) struct batch b = {0};
 
-	enum vg_status status = start_batch(&b, buffers, count, NULL, 0, stream, __func__);
+	enum vg_status status = start_batch(&b, buffers, count, NULL, 0, stream);
 	if (status || b.count == 0)
 		return status;
 	if (core_driver_version() < 13000)
-		return core_needs_driver(13000, __func__, "discarding");
+		return core_needs_driver(13000, "discarding");
 	CORE_ENTER(scope, stream->context->handle);
 	CORE_CALL(cuMemDiscardBatchAsync, b.addresses, b.sizes, b.count, 0, stream->handle);
 	return VG_OK;
@@ -302,13 +306,14 @@ enum vg_status vg_buffers_discard_and_prefetch(struct vg_buffer *const *buffers,
 					       const struct vg_memory_location *locations, size_t location_count,
 					       struct vg_stream *stream)
 {
+	VG_ENTRY();
 	__attribute__((cleanup(finish_batch))) struct batch b = {0};
 
-	enum vg_status status = start_moves(&b, buffers, count, locations, location_count, stream, __func__);
+	enum vg_status status = start_moves(&b, buffers, count, locations, location_count, stream);
 	if (status || b.count == 0)
 		return status;
 	if (core_driver_version() < 13000)
-		return core_needs_driver(13000, __func__, "discarding");
+		return core_needs_driver(13000, "discarding");
 	CORE_ENTER(scope, stream->context->handle);
 	CORE_CALL(cuMemDiscardAndPrefetchBatchAsync, b.addresses, b.sizes, b.count, b.locations, b.indices, b.count, 0,
 		  stream->handle);

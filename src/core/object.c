@@ -30,12 +30,12 @@ bool core_object_try_retain(struct core_object *object)
 	return false;
 }
 
-static enum vg_status release_handle(struct core_object *object, const char *function)
+static enum vg_status release_handle(struct core_object *object)
 {
 	if (atomic_exchange(&object->released, true) || !object->class->close || core_forked)
 		return VG_OK;
 	CORE_RELAXED relaxed = core_relax();
-	return object->class->close(object, function);
+	return object->class->close(object);
 }
 
 void core_object_release(struct core_object *object)
@@ -44,30 +44,30 @@ void core_object_release(struct core_object *object)
 		return;
 	struct vg_kept_error kept; // a program cleans up before it says why it gave up
 	vg_error_keep(&kept);
-	if (release_handle(object, "destroy"))
+	if (release_handle(object))
 		vg_log(VG_LOG_WARNING, "destroying a %s: %s", object->class->name, vg_last_error()->text);
 	object->class->free(object);
 	vg_error_restore(&kept);
 }
 
-enum vg_status core_object_close(struct core_object *object, const char *function)
+enum vg_status core_object_close(struct core_object *object)
 {
 	atomic_store(&object->closed, true);
 	// Whoever else holds it still needs the handle; the last release closes it then.
 	if (atomic_load(&object->references) > 1)
 		return VG_OK;
-	return release_handle(object, function);
+	return release_handle(object);
 }
 
-enum vg_status core_object_refuse(const struct core_object *object, const char *name, const char *function)
+enum vg_status core_object_refuse(const struct core_object *object, const char *name)
 {
 	if (!object)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
-	return vg_fail(VG_CLOSED, 0, function, "the %s has been closed", object->class->name);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", name);
+	return vg_fail(VG_CLOSED, 0, "the %s has been closed", object->class->name);
 }
 
-enum vg_status core_no_room(size_t count, size_t capacity, const char *what, const char *function)
+enum vg_status core_no_room(size_t count, size_t capacity, const char *what)
 {
-	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count,
-		       what, capacity);
+	return vg_fail(VG_LIMIT, 0, "there are %zu %s, and room for %zu: ask for the count first", count, what,
+		       capacity);
 }

@@ -15,7 +15,7 @@ struct core_object;
 struct core_class {
 	const char *name; // as messages say it: "stream"
 	// Gives back what the driver holds; called once, by whoever comes last. NULL: nothing to close.
-	enum vg_status (*close)(struct core_object *object, const char *function);
+	enum vg_status (*close)(struct core_object *object);
 	// Drops dependencies and memory, after close. It must not fail.
 	void (*free)(struct core_object *object);
 };
@@ -36,39 +36,39 @@ bool core_object_try_retain(struct core_object *object);
 void core_object_release(struct core_object *object);
 // For the public _close functions: no further use by the program, and the driver's handle goes
 // now if nobody else holds the object, else with the last holder. Closing twice is fine.
-enum vg_status core_object_close(struct core_object *object, const char *function);
+enum vg_status core_object_close(struct core_object *object);
 
 // VG_OK, or INVALID for NULL, or CLOSED.
-enum vg_status core_object_refuse(const struct core_object *object, const char *name, const char *function);
-static inline enum vg_status core_object_check(const struct core_object *object, const char *name, const char *function)
+enum vg_status core_object_refuse(const struct core_object *object, const char *name);
+static inline enum vg_status core_object_check(const struct core_object *object, const char *name)
 {
 	if (__builtin_expect(object && !atomic_load_explicit(&object->closed, memory_order_relaxed), 1))
 		return VG_OK;
-	return core_object_refuse(object, name, function);
+	return core_object_refuse(object, name);
 }
 
 // LIMIT: there are more than the program's array takes.
-enum vg_status core_no_room(size_t count, size_t capacity, const char *what, const char *function);
+enum vg_status core_no_room(size_t count, size_t capacity, const char *what);
 
 // In a public function: returns from it unless the object can be used. Objects name their
 // struct core_object `object`, as their first member.
-#define CORE_USABLE(pointer, name)                                                                 \
-	do {                                                                                       \
-		enum vg_status usable_ = core_object_check((const struct core_object *)(pointer), name, __func__); \
-		if (usable_)                                                                       \
-			return usable_;                                                            \
+#define CORE_USABLE(pointer, name)                                                                       \
+	do {                                                                                             \
+		enum vg_status usable_ = core_object_check((const struct core_object *)(pointer), name); \
+		if (usable_)                                                                             \
+			return usable_;                                                                  \
 	} while (0)
 // Likewise for arguments that may not be NULL, outputs above all.
-#define CORE_NEEDED(pointer)                                                                       \
-	do {                                                                                       \
-		if (!(pointer))                                                                    \
-			return vg_fail(VG_INVALID, 0, __func__, "%s is NULL", #pointer);           \
+#define CORE_NEEDED(pointer)                                                   \
+	do {                                                                   \
+		if (!(pointer))                                                \
+			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
 // An options structure of the program: NULL for all defaults, or one whose size we know. Copies
 // what the program's header had; what this library does not know must be zero.
-#define CORE_OPTIONS(copy, options)                                                                \
-	do {                                                                                       \
-		enum vg_status options_ = vg_options_copy(&(copy), sizeof(copy), (options), __func__); \
-		if (options_)                                                                      \
-			return options_;                                                           \
+#define CORE_OPTIONS(copy, options)                                                          \
+	do {                                                                                 \
+		enum vg_status options_ = vg_options_copy(&(copy), sizeof(copy), (options)); \
+		if (options_)                                                                \
+			return options_;                                                     \
 	} while (0)

@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum vg_status close_code(struct core_object *object, const char *function)
+static enum vg_status close_code(struct core_object *object)
 {
 	CUlibrary library = atomic_exchange(&((struct vg_object_code *)object)->library, NULL);
 
 	if (!library)
 		return VG_OK;
 	CUresult r = core_driver->cuLibraryUnload(library);
-	return r ? core_driver_failed(r, function, "cuLibraryUnload", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuLibraryUnload", "%s", "") : VG_OK;
 }
 
 static void free_code(struct core_object *object)
@@ -34,13 +34,13 @@ static void free_code(struct core_object *object)
 
 static const struct core_class code_class = {"object code", close_code, free_code};
 
-static enum vg_status check_symbols(const struct vg_symbol *symbols, size_t count, const char *function)
+static enum vg_status check_symbols(const struct vg_symbol *symbols, size_t count)
 {
 	if (count && !symbols)
-		return vg_fail(VG_INVALID, 0, function, "symbols is NULL, but symbol_count is %zu", count);
+		return vg_fail(VG_INVALID, 0, "symbols is NULL, but symbol_count is %zu", count);
 	for (size_t i = 0; i < count; i++)
 		if (!symbols[i].expression || !symbols[i].symbol)
-			return vg_fail(VG_INVALID, 0, function, "symbols[%zu] lacks its %s", i,
+			return vg_fail(VG_INVALID, 0, "symbols[%zu] lacks its %s", i,
 				       symbols[i].expression ? "symbol" : "expression");
 	return VG_OK;
 }
@@ -73,13 +73,12 @@ static char *make_title(enum vg_code_type type, const char *name, size_t bytes)
 
 // The object without its code, of `bytes`.
 static enum vg_status create(enum vg_code_type type, const char *name, size_t bytes,
-			     const struct vg_object_code_options *options, const char *function,
-			     struct vg_object_code **ret_code)
+			     const struct vg_object_code_options *options, struct vg_object_code **ret_code)
 {
 	struct vg_object_code *code = calloc(1, sizeof *code);
 
 	if (!code)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for object code");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for object code");
 	core_object_init(&code->object, &code_class);
 	code->type = type;
 	code->name = strdup(options->name ? options->name : name);
@@ -88,7 +87,7 @@ static enum vg_status create(enum vg_code_type type, const char *name, size_t by
 	code->symbol_count = options->symbol_count;
 	if (!code->title || (code->symbol_count && !code->symbols)) {
 		core_object_release(&code->object);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for object code");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for object code");
 	}
 	*ret_code = code;
 	return VG_OK;
@@ -97,6 +96,7 @@ static enum vg_status create(enum vg_code_type type, const char *name, size_t by
 enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, size_t data_size,
 				     const struct vg_object_code_options *options, struct vg_object_code **ret_code)
 {
+	VG_ENTRY();
 	struct vg_object_code_options o;
 	struct vg_object_code *code;
 
@@ -104,21 +104,20 @@ enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, s
 	CORE_NEEDED(ret_code);
 	CORE_OPTIONS(o, options);
 	if (!core_code_type_name(type))
-		return vg_fail(VG_INVALID, 0, __func__, "there is no code type %d", (int)type);
-	enum vg_status status = check_symbols(o.symbols, o.symbol_count, __func__);
+		return vg_fail(VG_INVALID, 0, "there is no code type %d", (int)type);
+	enum vg_status status = check_symbols(o.symbols, o.symbol_count);
 	if (status == VG_OK)
-		status = core_code_check(type, data, data_size, __func__);
+		status = core_code_check(type, data, data_size);
 	while (status == VG_OK && type == VG_CODE_PTX && data_size && !((const char *)data)[data_size - 1])
 		data_size--; // the terminator, where it was counted
 	if (status == VG_OK)
-		status = create(type, "", data_size, &o, __func__, &code);
+		status = create(type, "", data_size, &o, &code);
 	if (status)
 		return status;
 	code->data = malloc(data_size + 1);
 	if (!code->data) {
 		core_object_release(&code->object);
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu bytes of %s", data_size,
-			       core_code_type_name(type));
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of %s", data_size, core_code_type_name(type));
 	}
 	memcpy(code->data, data, data_size);
 	((char *)code->data)[data_size] = '\0';
@@ -128,14 +127,13 @@ enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, s
 }
 
 enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type type, const char *name,
-				      struct core_compiled *compiled, const char *function,
-				      struct vg_object_code **ret_code)
+				      struct core_compiled *compiled, struct vg_object_code **ret_code)
 {
 	struct vg_object_code_options none = {sizeof none};
 	struct vg_object_code *code = NULL;
 
 	if (status == VG_OK)
-		status = create(type, name, compiled->size, &none, function, &code);
+		status = create(type, name, compiled->size, &none, &code);
 	if (status) {
 		free(compiled->data);
 		free(compiled->symbols);
@@ -152,6 +150,7 @@ enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type t
 enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path,
 					const struct vg_object_code_options *options, struct vg_object_code **ret_code)
 {
+	VG_ENTRY();
 	struct vg_object_code_options o;
 	struct vg_object_code *code;
 
@@ -159,20 +158,20 @@ enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path
 	CORE_NEEDED(ret_code);
 	CORE_OPTIONS(o, options);
 	if (!core_code_type_name(type))
-		return vg_fail(VG_INVALID, 0, __func__, "there is no code type %d", (int)type);
-	enum vg_status status = check_symbols(o.symbols, o.symbol_count, __func__);
+		return vg_fail(VG_INVALID, 0, "there is no code type %d", (int)type);
+	enum vg_status status = check_symbols(o.symbols, o.symbol_count);
 	if (status)
 		return status;
 	if (access(path, R_OK))
-		return vg_fail(errno == EACCES ? VG_DENIED : VG_NOT_FOUND, errno, __func__, "cannot read %s %s: %s",
+		return vg_fail(errno == EACCES ? VG_DENIED : VG_NOT_FOUND, errno, "cannot read %s %s: %s",
 			       core_code_type_name(type), path, strerror(errno));
-	status = create(type, path, 0, &o, __func__, &code);
+	status = create(type, path, 0, &o, &code);
 	if (status)
 		return status;
 	code->path = strdup(path);
 	if (!code->path) {
 		core_object_release(&code->object);
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a path");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a path");
 	}
 	*ret_code = code;
 	return VG_OK;
@@ -180,8 +179,9 @@ enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path
 
 enum vg_status vg_object_code_close(struct vg_object_code *code)
 {
+	VG_ENTRY();
 	CORE_NEEDED(code);
-	return core_object_close(&code->object, __func__);
+	return core_object_close(&code->object);
 }
 
 void vg_object_code_destroy(struct vg_object_code *code)
@@ -204,21 +204,20 @@ static CUresult verdict(CUlibrary library, const char *log)
 	return CUDA_SUCCESS;
 }
 
-enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *function,
-				const char *call, const char *what)
+enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *call, const char *what)
 {
 	char log[sizeof code->log];
 
 	snprintf(log, sizeof log, "%.*s", (int)(sizeof code->log - 1), code->log);
 	if (!log[0])
 		snprintf(log, sizeof log, "%.*s", (int)(sizeof code->notes - 1), code->notes);
-	enum vg_status status = core_driver_failed(result, function, call, "%s%s", what, core_see_log(log));
+	enum vg_status status = core_driver_failed(result, call, "%s%s", what, core_see_log(log));
 	if (log[0])
 		vg_fail_log(log);
 	return status;
 }
 
-static enum vg_status load_locked(struct vg_object_code *code, const char *function, CUlibrary *ret_library)
+static enum vg_status load_locked(struct vg_object_code *code, CUlibrary *ret_library)
 {
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
 				  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
@@ -238,26 +237,25 @@ static enum vg_status load_locked(struct vg_object_code *code, const char *funct
 		}
 		core_driver->cuLibraryUnload(library);
 	}
-	return core_code_failed(code, r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData",
-				code->title);
+	return core_code_failed(code, r, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", code->title);
 }
 
-enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library)
+enum vg_status core_object_code_load(struct vg_object_code *code, CUlibrary *ret_library)
 {
 	CUlibrary library = atomic_load_explicit(&code->library, memory_order_acquire);
 	enum vg_status status = VG_OK;
 
 	if (code->type != VG_CODE_CUBIN && code->type != VG_CODE_PTX && code->type != VG_CODE_FATBIN)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "%s cannot be loaded: only cubin, PTX and fatbin can; link it first", code->title);
+		return vg_fail(VG_UNSUPPORTED, 0, "%s cannot be loaded: only cubin, PTX and fatbin can; link it first",
+			       code->title);
 	if (!library) {
-		status = core_open(function);
+		status = core_open();
 		if (status)
 			return status;
 		vg_mutex_take(&code->loading);
 		library = atomic_load(&code->library);
 		if (!library)
-			status = load_locked(code, function, &library);
+			status = load_locked(code, &library);
 		if (status == VG_OK)
 			atomic_store(&code->library, library);
 		vg_mutex_give(&code->loading);
@@ -269,17 +267,19 @@ enum vg_status core_object_code_load(struct vg_object_code *code, const char *fu
 
 enum vg_status vg_object_code_load(struct vg_object_code *code)
 {
+	VG_ENTRY();
 	CUlibrary library;
 
 	CORE_USABLE(code, "code");
-	return core_object_code_load(code, __func__, &library);
+	return core_object_code_load(code, &library);
 }
 
 enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_st **ret_handle)
 {
+	VG_ENTRY();
 	CORE_USABLE(code, "code");
 	CORE_NEEDED(ret_handle);
-	return core_object_code_load(code, __func__, ret_handle);
+	return core_object_code_load(code, ret_handle);
 }
 
 enum vg_code_type vg_object_code_type(const struct vg_object_code *code)

@@ -50,6 +50,7 @@ static void list_kernels(const struct vg_object_code *code, CUlibrary library, c
 
 enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *name, struct vg_kernel **ret_kernel)
 {
+	VG_ENTRY();
 	CUlibrary library;
 	CUkernel handle;
 	char there[512];
@@ -57,21 +58,20 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	CORE_USABLE(code, "code");
 	CORE_NEEDED(name);
 	CORE_NEEDED(ret_kernel);
-	enum vg_status status = core_object_code_load(code, __func__, &library);
+	enum vg_status status = core_object_code_load(code, &library);
 	if (status)
 		return status;
 	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, symbol_of(code, name));
 	if (r == CUDA_ERROR_NOT_FOUND) {
 		core_log_skip();
 		list_kernels(code, library, there, sizeof there);
-		return vg_fail(VG_NOT_FOUND, r, __func__, "%s has no kernel \"%s\"; it has: %s", code->title,
-			       name, there);
+		return vg_fail(VG_NOT_FOUND, r, "%s has no kernel \"%s\"; it has: %s", code->title, name, there);
 	}
 	if (r) {
 		snprintf(there, sizeof there, "kernel \"%s\" of %s", name, code->title);
-		return core_code_failed(code, r, __func__, "cuLibraryGetKernel", there);
+		return core_code_failed(code, r, "cuLibraryGetKernel", there);
 	}
-	return core_kernel_create(handle, code, name, __func__, ret_kernel);
+	return core_kernel_create(handle, code, name, ret_kernel);
 }
 
 // In the current context. A managed one is registered when the library is first loaded into a context, which getting
@@ -90,7 +90,7 @@ static CUresult ask_variable(CUlibrary library, bool managed, const char *symbol
 }
 
 static enum vg_status find_variable(struct vg_object_code *code, struct vg_context *context, bool managed,
-				    const char *name, const char *function, vg_address *ret_address, size_t *ret_size)
+				    const char *name, vg_address *ret_address, size_t *ret_size)
 {
 	CORE_SCOPE scope = {false};
 	CUdeviceptr address;
@@ -98,25 +98,25 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 	char what[512];
 	size_t size;
 
-	enum vg_status status = core_object_check((const struct core_object *)code, "code", function);
+	enum vg_status status = core_object_check((const struct core_object *)code, "code");
 	if (status == VG_OK)
-		status = core_object_check((const struct core_object *)context, "context", function);
+		status = core_object_check((const struct core_object *)context, "context");
 	if (status == VG_OK && (!name || !ret_address))
-		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", name ? "ret_address" : "name");
+		status = vg_fail(VG_INVALID, 0, "%s is NULL", name ? "ret_address" : "name");
 	if (status == VG_OK)
-		status = core_object_code_load(code, function, &library);
+		status = core_object_code_load(code, &library);
 	if (status)
 		return status;
 	CUresult r = core_enter(&scope, context->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	r = ask_variable(library, managed, symbol_of(code, name), &address, &size);
 	if (r == CUDA_ERROR_NOT_FOUND)
-		return core_explained(vg_fail(VG_NOT_FOUND, r, function, "%s has no %s variable \"%s\"", code->title,
+		return core_explained(vg_fail(VG_NOT_FOUND, r, "%s has no %s variable \"%s\"", code->title,
 					      managed ? "managed" : "device", name));
 	if (r) {
 		snprintf(what, sizeof what, "variable \"%s\" of %s", name, code->title);
-		return core_code_failed(code, r, function, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal", what);
+		return core_code_failed(code, r, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal", what);
 	}
 	*ret_address = address;
 	if (ret_size)
@@ -127,11 +127,13 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_context *context, const char *name,
 				     vg_address *ret_address, size_t *ret_size)
 {
-	return find_variable(code, context, false, name, __func__, ret_address, ret_size);
+	VG_ENTRY();
+	return find_variable(code, context, false, name, ret_address, ret_size);
 }
 
 enum vg_status vg_object_code_managed(struct vg_object_code *code, struct vg_context *context, const char *name,
 				      vg_address *ret_address, size_t *ret_size)
 {
-	return find_variable(code, context, true, name, __func__, ret_address, ret_size);
+	VG_ENTRY();
+	return find_variable(code, context, true, name, ret_address, ret_size);
 }

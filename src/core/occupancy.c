@@ -4,12 +4,12 @@
 
 #include <limits.h>
 
-static enum vg_status check_block(unsigned block_threads, size_t shared_memory, const char *function)
+static enum vg_status check_block(unsigned block_threads, size_t shared_memory)
 {
 	if (!block_threads || block_threads > INT_MAX)
-		return vg_fail(VG_INVALID, 0, function, "a block of %u threads", block_threads);
+		return vg_fail(VG_INVALID, 0, "a block of %u threads", block_threads);
 	if (shared_memory > INT_MAX)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes of dynamic shared memory: no device has as much",
+		return vg_fail(VG_INVALID, 0, "%zu bytes of dynamic shared memory: no device has as much",
 			       shared_memory);
 	return VG_OK;
 }
@@ -17,12 +17,13 @@ static enum vg_status check_block(unsigned block_threads, size_t shared_memory, 
 enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_context *context, unsigned block_threads,
 					   size_t shared_memory, unsigned *ret_blocks)
 {
+	VG_ENTRY();
 	int blocks;
 
 	CORE_USABLE(kernel, "kernel");
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_blocks);
-	enum vg_status status = check_block(block_threads, shared_memory, __func__);
+	enum vg_status status = check_block(block_threads, shared_memory);
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
@@ -44,6 +45,7 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 						  const struct vg_block_size_options *options,
 						  unsigned *ret_minimum_grid, unsigned *ret_block_threads)
 {
+	VG_ENTRY();
 	struct vg_block_size_options o;
 	int grid, block;
 
@@ -53,9 +55,8 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 	CORE_NEEDED(ret_block_threads);
 	CORE_OPTIONS(o, options);
 	if (o.shared_memory && o.shared_memory_of)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "shared_memory and shared_memory_of are both given: use one of them");
-	enum vg_status status = check_block(o.block_limit ? o.block_limit : 1, o.shared_memory, __func__);
+		return vg_fail(VG_INVALID, 0, "shared_memory and shared_memory_of are both given: use one of them");
+	enum vg_status status = check_block(o.block_limit ? o.block_limit : 1, o.shared_memory);
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
@@ -66,7 +67,7 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 								   o.shared_memory, (int)o.block_limit);
 	asking = outer;
 	if (r)
-		return core_driver_failed(r, __func__, "cuOccupancyMaxPotentialBlockSize", "%s", "");
+		return core_driver_failed(r, "cuOccupancyMaxPotentialBlockSize", "%s", "");
 	*ret_minimum_grid = (unsigned)grid;
 	*ret_block_threads = (unsigned)block;
 	return VG_OK;
@@ -75,19 +76,20 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struct vg_context *context, unsigned blocks,
 						 unsigned block_threads, size_t *ret_bytes)
 {
+	VG_ENTRY();
 	int most;
 
 	CORE_USABLE(kernel, "kernel");
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_bytes);
-	enum vg_status status = check_block(block_threads, 0, __func__);
+	enum vg_status status = check_block(block_threads, 0);
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
 	CORE_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &most, (CUfunction)kernel->handle, (int)block_threads,
 		  0);
 	if (!blocks || blocks > (unsigned)most)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "%u blocks of %u threads on one SM: from 1 to %d fit, without shared memory", blocks,
 			       block_threads, most);
 	CORE_CALL(cuOccupancyAvailableDynamicSMemPerBlock, ret_bytes, (CUfunction)kernel->handle, (int)blocks,
@@ -96,16 +98,16 @@ enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struc
 }
 
 static enum vg_status check_clusters(const struct vg_stream *stream, const struct vg_launch_config *config,
-				     struct core_launch *launch, const char *function)
+				     struct core_launch *launch)
 {
 	struct vg_launch_config c;
 
-	enum vg_status status = vg_options_copy(&c, sizeof c, config, function);
+	enum vg_status status = vg_options_copy(&c, sizeof c, config);
 	if (status == VG_OK)
-		status = core_launch_config(launch, &c, stream->context->device, function);
+		status = core_launch_config(launch, &c, stream->context->device);
 	launch->native.hStream = stream->handle;
 	if (status == VG_OK && stream->context->device->compute_major < 9)
-		status = vg_fail(VG_UNSUPPORTED, 0, function,
+		status = vg_fail(VG_UNSUPPORTED, 0,
 				 "thread block clusters need compute capability 9.0, device %d has %d.%d",
 				 stream->context->device->ordinal, stream->context->device->compute_major,
 				 stream->context->device->compute_minor);
@@ -115,6 +117,7 @@ static enum vg_status check_clusters(const struct vg_stream *stream, const struc
 enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, struct vg_stream *stream,
 						    const struct vg_launch_config *config, unsigned *ret_blocks)
 {
+	VG_ENTRY();
 	struct core_launch launch;
 	int blocks;
 
@@ -122,7 +125,7 @@ enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, st
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_blocks);
-	enum vg_status status = check_clusters(stream, config, &launch, __func__);
+	enum vg_status status = check_clusters(stream, config, &launch);
 	if (status)
 		return status;
 	CORE_ENTER(scope, stream->context->handle);
@@ -134,6 +137,7 @@ enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, st
 enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg_stream *stream,
 					     const struct vg_launch_config *config, unsigned *ret_clusters)
 {
+	VG_ENTRY();
 	struct core_launch launch;
 	int clusters;
 
@@ -141,11 +145,11 @@ enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_clusters);
-	enum vg_status status = check_clusters(stream, config, &launch, __func__);
+	enum vg_status status = check_clusters(stream, config, &launch);
 	if (status)
 		return status;
 	if (!launch.cluster[0])
-		return vg_fail(VG_INVALID, 0, __func__, "the configuration names no cluster: set its field cluster");
+		return vg_fail(VG_INVALID, 0, "the configuration names no cluster: set its field cluster");
 	CORE_ENTER(scope, stream->context->handle);
 	CORE_CALL(cuOccupancyMaxActiveClusters, &clusters, (CUfunction)kernel->handle, &launch.native);
 	*ret_clusters = (unsigned)clusters;

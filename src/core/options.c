@@ -65,11 +65,10 @@ bool core_option_given(const struct core_option *option, const void *options)
 	}
 }
 
-static enum vg_status check_text(const struct core_option *option, const char *text, const char *function)
+static enum vg_status check_text(const struct core_option *option, const char *text)
 {
 	if (!text || !*text)
-		return vg_fail(VG_INVALID, 0, function, "option %s: a text is %s", option->field,
-			       text ? "empty" : "NULL");
+		return vg_fail(VG_INVALID, 0, "option %s: a text is %s", option->field, text ? "empty" : "NULL");
 	if (option->kind != OPTION_MACROS)
 		return VG_OK;
 	size_t name = strcspn(text, "=");
@@ -77,28 +76,26 @@ static enum vg_status check_text(const struct core_option *option, const char *t
 	for (size_t i = 0; i < name && text[i] != '('; i++) // a macro may have parameters
 		fits &= text[i] == '_' || isalnum((unsigned char)text[i]);
 	return fits ? VG_OK
-		    : vg_fail(VG_INVALID, 0, function, "option %s: \"%s\" is neither NAME nor NAME=VALUE",
-			      option->field, text);
+		    : vg_fail(VG_INVALID, 0, "option %s: \"%s\" is neither NAME nor NAME=VALUE", option->field, text);
 }
 
-static enum vg_status check_number(const struct core_option *option, int value, const char *function)
+static enum vg_status check_number(const struct core_option *option, int value)
 {
 	bool choice = option->kind == OPTION_CHOICE || option->kind == OPTION_SWITCH;
 
 	if (choice && value != VG_CHOICE_ON && value != VG_CHOICE_OFF)
-		return vg_fail(VG_INVALID, 0, function, "option %s: %d is no enum vg_choice", option->field, value);
+		return vg_fail(VG_INVALID, 0, "option %s: %d is no enum vg_choice", option->field, value);
 	if (choice || (option->kind == OPTION_LEVEL ? value == 3 : value > 0))
 		return VG_OK;
 	if (value == -1 && (option->kind == OPTION_LEVEL || option->kind == OPTION_THREADS))
 		return VG_OK;
 	if (option->kind == OPTION_LEVEL)
-		return vg_fail(VG_INVALID, 0, function, "option %s: %d: there are 3 and VG_OPTIMIZE_NOT", option->field,
-			       value);
-	return vg_fail(VG_INVALID, 0, function, "option %s: %d: numbers from 1 are meant%s", option->field, value,
+		return vg_fail(VG_INVALID, 0, "option %s: %d: there are 3 and VG_OPTIMIZE_NOT", option->field, value);
+	return vg_fail(VG_INVALID, 0, "option %s: %d: numbers from 1 are meant%s", option->field, value,
 		       option->kind == OPTION_THREADS ? ", or VG_SPLIT_ALL" : "");
 }
 
-enum vg_status core_option_check(const struct core_option *option, const void *options, const char *function)
+enum vg_status core_option_check(const struct core_option *option, const void *options)
 {
 	const struct vg_texts *texts = value_of(option, options);
 	const struct vg_numbers *numbers = value_of(option, options);
@@ -110,24 +107,22 @@ enum vg_status core_option_check(const struct core_option *option, const void *o
 	case OPTION_FLAG:
 		return VG_OK;
 	case OPTION_TEXT:
-		return check_text(option, *(const char *const *)value_of(option, options), function);
+		return check_text(option, *(const char *const *)value_of(option, options));
 	case OPTION_TEXTS:
 	case OPTION_MACROS:
 		if (!texts->values)
-			return vg_fail(VG_INVALID, 0, function, "option %s: %zu texts at NULL", option->field,
-				       texts->count);
+			return vg_fail(VG_INVALID, 0, "option %s: %zu texts at NULL", option->field, texts->count);
 		for (size_t i = 0; i < texts->count && status == VG_OK; i++)
-			status = check_text(option, texts->values[i], function);
+			status = check_text(option, texts->values[i]);
 		return status;
 	case OPTION_NUMBERS:
 		if (!numbers->values)
-			return vg_fail(VG_INVALID, 0, function, "option %s: %zu numbers at NULL", option->field,
-				       numbers->count);
+			return vg_fail(VG_INVALID, 0, "option %s: %zu numbers at NULL", option->field, numbers->count);
 		for (size_t i = 0; i < numbers->count && status == VG_OK; i++)
-			status = check_number(option, numbers->values[i], function);
+			status = check_number(option, numbers->values[i]);
 		return status;
 	default:
-		return check_number(option, *(const int *)value_of(option, options), function);
+		return check_number(option, *(const int *)value_of(option, options));
 	}
 }
 
@@ -174,7 +169,7 @@ void core_option_add(const struct core_option *option, const void *options, stru
 }
 
 enum vg_status core_options_refuse(const struct core_option *table, size_t count, const void *options, unsigned traits,
-				   const char *who, const char *function)
+				   const char *who)
 {
 	char fields[600] = "";
 	size_t used = 0;
@@ -185,7 +180,7 @@ enum vg_status core_options_refuse(const struct core_option *table, size_t count
 						 table[i].field);
 	if (!used)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "the following options are not supported by %s: %s", who, fields);
+	return vg_fail(VG_INVALID, 0, "the following options are not supported by %s: %s", who, fields);
 }
 
 static bool is_architecture(const char *arch)
@@ -200,8 +195,7 @@ static bool is_architecture(const char *arch)
 	return count >= 2 && count <= 4 && !digits[count];
 }
 
-enum vg_status core_architecture(const char *arch, const struct vg_device *device, const char *function,
-				 char ret_text[CORE_ARCHITECTURE])
+enum vg_status core_architecture(const char *arch, const struct vg_device *device, char ret_text[CORE_ARCHITECTURE])
 {
 	struct vg_device *first;
 	char problem[512];
@@ -209,7 +203,7 @@ enum vg_status core_architecture(const char *arch, const struct vg_device *devic
 	if (arch) {
 		if (!is_architecture(arch))
 			return vg_fail(
-				VG_INVALID, 0, function,
+				VG_INVALID, 0,
 				"option arch: \"%s\" is none: sm_ or compute_ and a number are meant, as in sm_90",
 				arch);
 		snprintf(ret_text, CORE_ARCHITECTURE, "%s", arch);
@@ -219,7 +213,7 @@ enum vg_status core_architecture(const char *arch, const struct vg_device *devic
 		enum vg_status status = vg_device_get(0, &first);
 		if (status) {
 			snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
-			return vg_fail(status, vg_last_error()->code, function,
+			return vg_fail(status, vg_last_error()->code,
 				       "no architecture: the option arch is not given, nor is there a device to take "
 				       "it from: %s",
 				       problem);

@@ -40,14 +40,13 @@ struct core_option {
 
 bool core_option_given(const struct core_option *option, const void *options);
 // INVALID, naming the field, if a value is out of shape.
-enum vg_status core_option_check(const struct core_option *option, const void *options, const char *function);
+enum vg_status core_option_check(const struct core_option *option, const void *options);
 // Adds its arguments, if it is given.
 void core_option_add(const struct core_option *option, const void *options, struct core_arguments *arguments);
 // INVALID with "the following options are not supported by WHO: a, b" for those given that lack all of `traits`.
 enum vg_status core_options_refuse(const struct core_option *table, size_t count, const void *options, unsigned traits,
-				   const char *who, const char *function);
+				   const char *who);
 
 enum { CORE_ARCHITECTURE = 32 };
 // "sm_90": `arch` as it was given, or a device's, or device 0's. INVALID (its shape), NO_DRIVER, NOT_FOUND.
-enum vg_status core_architecture(const char *arch, const struct vg_device *device, const char *function,
-				 char ret_text[CORE_ARCHITECTURE]);
+enum vg_status core_architecture(const char *arch, const struct vg_device *device, char ret_text[CORE_ARCHITECTURE]);

@@ -21,17 +21,17 @@ bool core_pending_needed(struct vg_stream *stream)
 {
 	bool capturing;
 
-	return stream && core_stream_is_capturing(stream, "destroy", &capturing) == VG_OK && capturing;
+	return stream && core_stream_is_capturing(stream, &capturing) == VG_OK && capturing;
 }
 
 enum vg_status core_pending_add(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				struct vg_stream *stream, const char *function)
+				struct vg_stream *stream)
 {
 	struct pending *pending = malloc(sizeof *pending);
 
 	if (!pending)
-		return vg_fail(VG_NO_MEMORY, 0, function,
-			       "no memory to note %zu bytes that are to be freed after a capture", allocation->size);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory to note %zu bytes that are to be freed after a capture",
+			       allocation->size);
 	core_object_retain(&stream->object);
 	*pending = (struct pending){vg_memory_resource_retain(resource), stream, *allocation, NULL};
 	vg_mutex_take(&lock);
@@ -64,7 +64,7 @@ void core_pending_retry(void)
 		next = waiting->next;
 		vg_mutex_take(&freeing);
 		enum vg_status status =
-			core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream, "destroy");
+			core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream);
 		vg_mutex_give(&freeing);
 		if (status)
 			vg_log(VG_LOG_WARNING, "freeing a buffer after a capture: %s", vg_last_error()->text);

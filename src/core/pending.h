@@ -6,7 +6,7 @@
 bool core_pending_needed(struct vg_stream *stream);
 // Holds the resource and the stream until the memory can go. NO_MEMORY: it is lost.
 enum vg_status core_pending_add(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				struct vg_stream *stream, const char *function);
+				struct vg_stream *stream);
 // Held while a capture begins, so that nothing is freed into it: whether a stream captures is asked before.
 void core_pending_hold(void);
 void core_pending_go_on(void);

@@ -11,7 +11,7 @@ struct plain_resource {
 };
 
 static enum vg_status allocate_pinned(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				      const char *function, struct vg_allocation *ret_allocation)
+				      struct vg_allocation *ret_allocation)
 {
 	struct plain_resource *it = (struct plain_resource *)resource;
 	void *address;
@@ -23,13 +23,13 @@ static enum vg_status allocate_pinned(struct vg_memory_resource *resource, size_
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemAllocHost_v2(&address, size);
 	if (r)
-		return core_driver_failed(r, function, "cuMemAllocHost", "asked for %zu bytes of pinned memory", size);
+		return core_driver_failed(r, "cuMemAllocHost", "asked for %zu bytes of pinned memory", size);
 	ret_allocation->address = (uintptr_t)address;
 	return VG_OK;
 }
 
 static enum vg_status allocate_device(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				      const char *function, struct vg_allocation *ret_allocation)
+				      struct vg_allocation *ret_allocation)
 {
 	struct plain_resource *it = (struct plain_resource *)resource;
 	CUdeviceptr address;
@@ -41,7 +41,7 @@ static enum vg_status allocate_device(struct vg_memory_resource *resource, size_
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemAlloc_v2(&address, size);
 	if (r)
-		return core_allocation_failed(r, function, "cuMemAlloc", size);
+		return core_allocation_failed(r, "cuMemAlloc", size);
 	ret_allocation->address = address;
 	return VG_OK;
 }
@@ -49,7 +49,7 @@ static enum vg_status allocate_device(struct vg_memory_resource *resource, size_
 static const struct core_resource_class pinned_class;
 
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream, const char *function)
+				 struct vg_stream *stream)
 {
 	struct plain_resource *it = (struct plain_resource *)resource;
 	CORE_SCOPE scope = {false};
@@ -57,7 +57,7 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 	if (!allocation->address)
 		return VG_OK;
 	if (core_pending_needed(stream))
-		return core_pending_add(resource, allocation, stream, function);
+		return core_pending_add(resource, allocation, stream);
 	if (stream)
 		core_stream_finish(stream);
 	CUresult r = core_enter(&scope, it->context->handle);
@@ -65,7 +65,7 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 		r = core_resource_class(resource) == &pinned_class
 			    ? core_driver->cuMemFreeHost((void *)(uintptr_t)allocation->address)
 			    : core_driver->cuMemFree_v2(allocation->address);
-	return r ? core_driver_failed(r, function, "cuMemFree", "%zu bytes of a %s", allocation->size,
+	return r ? core_driver_failed(r, "cuMemFree", "%zu bytes of a %s", allocation->size,
 				      vg_memory_resource_name(resource))
 		 : VG_OK;
 }
@@ -88,13 +88,12 @@ static const struct core_resource_class device_class = {.object = {"synchronous 
 							.deallocate = deallocate};
 
 static enum vg_status create(const struct core_resource_class *class, struct vg_context *context,
-			     struct vg_memory_properties properties, const char *function,
-			     struct vg_memory_resource **ret_resource)
+			     struct vg_memory_properties properties, struct vg_memory_resource **ret_resource)
 {
 	struct plain_resource *it = calloc(1, sizeof *it);
 
 	if (!it)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", class->object.name);
 	core_object_init(&it->resource.object, &class->object);
 	it->resource.properties = properties;
 	core_object_retain(&context->object);
@@ -105,18 +104,20 @@ static enum vg_status create(const struct core_resource_class *class, struct vg_
 
 enum vg_status vg_legacy_pinned_resource_create(struct vg_context *context, struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	return create(&pinned_class, context,
 		      (struct vg_memory_properties){.device = -1, .device_accessible = 1, .host_accessible = 1},
-		      __func__, ret_resource);
+		      ret_resource);
 }
 
 enum vg_status vg_synchronous_resource_create(struct vg_context *context, struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	return create(&device_class, context,
 		      (struct vg_memory_properties){.device = context->device->ordinal, .device_accessible = 1},
-		      __func__, ret_resource);
+		      ret_resource);
 }

@@ -8,7 +8,7 @@
 // ---- as a resource ---------------------------------------------------------------------------
 
 static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-			       const char *function, struct vg_allocation *ret_allocation)
+			       struct vg_allocation *ret_allocation)
 {
 	struct core_pool *pool = (struct core_pool *)resource;
 	CUdeviceptr address;
@@ -16,7 +16,7 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 
 	core_pending_retry();
 	if (pool->foreign)
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "the pool was imported: its own process allocates, and this one imports buffers");
 	if (size == 0)
 		return VG_OK;
@@ -24,13 +24,13 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemAllocFromPoolAsync(&address, size, pool->handle, stream->handle);
 	if (r)
-		return core_allocation_failed(r, function, "cuMemAllocFromPoolAsync", size);
+		return core_allocation_failed(r, "cuMemAllocFromPoolAsync", size);
 	ret_allocation->address = address;
 	return VG_OK;
 }
 
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream, const char *function)
+				 struct vg_stream *stream)
 {
 	struct core_pool *pool = (struct core_pool *)resource;
 	CORE_SCOPE scope = {false};
@@ -39,30 +39,30 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 		return VG_OK;
 	// A buffer may go while its stream captures, which is no reason to spoil the capture, nor to lose the memory.
 	if (core_pending_needed(stream))
-		return core_pending_add(resource, allocation, stream, function);
+		return core_pending_add(resource, allocation, stream);
 	if (allocation->user)
-		return core_import_drop(pool, allocation->user, stream, function);
+		return core_import_drop(pool, allocation->user, stream);
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemFreeAsync(allocation->address, stream->handle);
-	return r ? core_driver_failed(r, function, "cuMemFreeAsync", "%zu bytes of a %s", allocation->size,
+	return r ? core_driver_failed(r, "cuMemFreeAsync", "%zu bytes of a %s", allocation->size,
 				      vg_memory_resource_name(resource))
 		 : VG_OK;
 }
 
-static enum vg_status close_pool(struct core_object *object, const char *function)
+static enum vg_status close_pool(struct core_object *object)
 {
 	struct core_pool *pool = (struct core_pool *)object;
 
 	core_pool_forget(pool);
 	if (pool->foreign)
-		return core_foreign_drop(pool, function);
+		return core_foreign_drop(pool);
 	if (!pool->owned)
 		return VG_OK;
 	if (pool->device)
 		core_pool_revoke(pool); // some drivers destroy a pool that peers can reach badly
 	CUresult r = core_driver->cuMemPoolDestroy(pool->handle);
-	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuMemPoolDestroy", "%s", "") : VG_OK;
 }
 
 static void free_pool(struct core_object *object)
@@ -72,10 +72,10 @@ static void free_pool(struct core_object *object)
 	free(pool);
 }
 
-#define POOL_CLASS(name)                                                                                               \
-	{                                                                                                              \
-		.object = {name, close_pool, free_pool}, .check = core_resource_check_at_once, .allocate = allocate,   \
-		.deallocate = deallocate                                                                               \
+#define POOL_CLASS(name)                                                                                             \
+	{                                                                                                            \
+		.object = {name, close_pool, free_pool}, .check = core_resource_check_at_once, .allocate = allocate, \
+		.deallocate = deallocate                                                                             \
 	}
 const struct core_resource_class core_device_pool = POOL_CLASS("device pool"),
 				 core_pinned_pool = POOL_CLASS("pinned pool"),
@@ -135,6 +135,7 @@ int vg_memory_pool_is_mapped(const struct vg_memory_resource *pool)
 enum vg_status vg_memory_pool_location(const struct vg_memory_resource *resource,
 				       struct vg_memory_location *ret_location)
 {
+	VG_ENTRY();
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_location);
 	*ret_location = (struct vg_memory_location){(enum vg_location_type)pool->location.type, pool->location.id};
@@ -164,12 +165,13 @@ static CUresult read_bytes(CUmemoryPool pool, CUmemPool_attribute attribute, uin
 enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *resource,
 					 struct vg_memory_pool_attributes *ret_attributes)
 {
+	VG_ENTRY();
 	struct vg_memory_pool_attributes a;
 
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_attributes);
 	if (pool->foreign)
-		return vg_fail(VG_STATE, 0, __func__, "the pool was imported: the process that created it can ask");
+		return vg_fail(VG_STATE, 0, "the pool was imported: the process that created it can ask");
 	CUmemoryPool handle = pool->handle;
 	CUresult r =
 		read_flag(handle, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &a.reuse_follow_event_dependencies);
@@ -189,7 +191,7 @@ enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *resour
 	if (r == CUDA_SUCCESS)
 		r = read_bytes(handle, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &a.used_mem_high);
 	if (r)
-		return core_driver_failed(r, __func__, "cuMemPoolGetAttribute", "%s", "");
+		return core_driver_failed(r, "cuMemPoolGetAttribute", "%s", "");
 	*ret_attributes = a;
 	return VG_OK;
 }

@@ -41,8 +41,7 @@ struct core_pool *core_pool_of(const struct vg_memory_resource *resource);
 	struct core_pool *pool = core_pool_of(resource);                                                               \
 	do {                                                                                                           \
 		if (!pool)                                                                                             \
-			return vg_fail(VG_INVALID, 0, __func__, "a %s is not a memory pool",                           \
-				       vg_memory_resource_name(resource));                                             \
+			return vg_fail(VG_INVALID, 0, "a %s is not a memory pool", vg_memory_resource_name(resource)); \
 	} while (0)
 
 // Lets the device reach host memory, unless it can already.
@@ -52,9 +51,8 @@ void core_pool_revoke(struct core_pool *pool);
 // Takes the pool out of the registry.
 void core_pool_forget(struct core_pool *pool);
 // Frees what buffers of an imported pool name; `import` is its note in the allocation.
-enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
-				const char *function);
+enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream);
 // At the pool's end: what the driver refused to take back before.
-enum vg_status core_imports_unmap(struct core_foreign_pool *pool, const char *function);
+enum vg_status core_imports_unmap(struct core_foreign_pool *pool);
 // The end of a pool that was imported.
-enum vg_status core_foreign_drop(struct core_pool *pool, const char *function);
+enum vg_status core_foreign_drop(struct core_pool *pool);

@@ -27,6 +27,7 @@ struct core_import {
 
 enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer_descriptor *ret_descriptor)
 {
+	VG_ENTRY();
 	struct vg_buffer_descriptor descriptor;
 	CUmemPoolPtrExportData data = {0}; // the driver does not write all of it, and it goes to others
 
@@ -34,16 +35,13 @@ enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer
 	CORE_NEEDED(ret_descriptor);
 	const struct core_pool *pool = core_pool_of(buffer->resource);
 	if (!pool)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "the buffer is not of a memory pool: only those can be exported");
+		return vg_fail(VG_INVALID, 0, "the buffer is not of a memory pool: only those can be exported");
 	if (!pool->shareable)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the buffer's pool is not shareable: create one with options.shareable");
+		return vg_fail(VG_STATE, 0, "the buffer's pool is not shareable: create one with options.shareable");
 	if (pool->foreign)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the buffer was imported: the process that allocated it exports it");
+		return vg_fail(VG_STATE, 0, "the buffer was imported: the process that allocated it exports it");
 	if (buffer->size == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "the buffer has 0 bytes: there is nothing to export");
+		return vg_fail(VG_INVALID, 0, "the buffer has 0 bytes: there is nothing to export");
 	CORE_CALL(cuMemPoolExportPointer, &data, buffer->address);
 	descriptor.size = buffer->size;
 	memcpy(descriptor.payload, &data, sizeof descriptor.payload);
@@ -96,8 +94,7 @@ static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
 
 // Where the driver refuses, the import stays in the pool's list, with or without users: the next import of the same
 // buffer finds the mapping again, and the pool's end gives it back.
-enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
-				const char *function)
+enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream)
 {
 	struct core_foreign_pool *foreign = pool->foreign;
 	const char *call = "cuCtxPushCurrent";
@@ -122,10 +119,10 @@ enum vg_status core_import_drop(struct core_pool *pool, struct core_import *impo
 	vg_mutex_give(&foreign->lock);
 	if (last)
 		free_import(import);
-	return r ? core_driver_failed(r, function, call, "a buffer that was imported") : VG_OK;
+	return r ? core_driver_failed(r, call, "a buffer that was imported") : VG_OK;
 }
 
-enum vg_status core_imports_unmap(struct core_foreign_pool *pool, const char *function)
+enum vg_status core_imports_unmap(struct core_foreign_pool *pool)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some = {0};
 	struct core_import *import;
@@ -140,7 +137,7 @@ enum vg_status core_imports_unmap(struct core_foreign_pool *pool, const char *fu
 		free_import(import);
 	}
 	result = result ? result : r;
-	return result ? core_driver_failed(result, function, "cuMemFree", "a buffer that was imported") : VG_OK;
+	return result ? core_driver_failed(result, "cuMemFree", "a buffer that was imported") : VG_OK;
 }
 
 // ---- import ------------------------------------------------------------------------------------------
@@ -166,13 +163,13 @@ static struct core_import *find_address(struct core_foreign_pool *pool, CUdevice
 // One more user of what is at its address: a new one in the pool's list, or the one that other data named.
 // With the pool's lock held, in the stream's context.
 static enum vg_status map(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
-			  struct vg_stream *stream, const char *function, struct core_import **ret_import)
+			  struct vg_stream *stream, struct core_import **ret_import)
 {
 	struct core_import *import = calloc(1, sizeof *import);
 	const char *call = "cuMemPoolImportPointer";
 
 	if (!import)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a buffer");
 	memcpy(&import->data, descriptor->payload, sizeof import->data);
 	CUresult r = core_driver->cuMemPoolImportPointer(&import->address, pool->handle, &import->data);
 	struct core_import *known = r == CUDA_SUCCESS ? find_address(pool, import->address) : NULL;
@@ -190,7 +187,7 @@ static enum vg_status map(struct core_foreign_pool *pool, const struct vg_buffer
 	}
 	if (r) {
 		free(import);
-		return core_driver_failed(r, function, call, "%llu bytes of an imported pool",
+		return core_driver_failed(r, call, "%llu bytes of an imported pool",
 					  (unsigned long long)descriptor->size);
 	}
 	import->users = 1;
@@ -201,7 +198,7 @@ static enum vg_status map(struct core_foreign_pool *pool, const struct vg_buffer
 }
 
 static enum vg_status find_or_map(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
-				  struct vg_stream *stream, const char *function, struct core_import **ret_import)
+				  struct vg_stream *stream, struct core_import **ret_import)
 {
 	enum vg_status status = VG_OK;
 
@@ -210,7 +207,7 @@ static enum vg_status find_or_map(struct core_foreign_pool *pool, const struct v
 	if (import)
 		import->users++;
 	else
-		status = map(pool, descriptor, stream, function, &import);
+		status = map(pool, descriptor, stream, &import);
 	vg_mutex_give(&pool->lock);
 	if (status == VG_OK)
 		*ret_import = import;
@@ -220,25 +217,25 @@ static enum vg_status find_or_map(struct core_foreign_pool *pool, const struct v
 enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struct vg_buffer_descriptor *descriptor,
 				size_t descriptor_size, struct vg_stream *stream, struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	struct core_import *import;
 
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(descriptor);
 	CORE_NEEDED(ret_buffer);
 	if (descriptor_size < sizeof *descriptor)
-		return vg_fail(VG_INVALID, 0, __func__, "the descriptor is %zu bytes; expected at least %zu",
-			       descriptor_size, sizeof *descriptor);
+		return vg_fail(VG_INVALID, 0, "the descriptor is %zu bytes; expected at least %zu", descriptor_size,
+			       sizeof *descriptor);
 	if (!pool->foreign)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the pool was not imported: buffers of this process need no import");
+		return vg_fail(VG_STATE, 0, "the pool was not imported: buffers of this process need no import");
 	CORE_USABLE(stream, "stream");
-	enum vg_status status = core_resource_check(resource, stream, __func__);
+	enum vg_status status = core_resource_check(resource, stream);
 	if (status)
 		return status;
 	if (descriptor->size == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "the descriptor is of 0 bytes: such a buffer is not exported");
+		return vg_fail(VG_INVALID, 0, "the descriptor is of 0 bytes: such a buffer is not exported");
 	CORE_ENTER(scope, stream->context->handle);
-	status = find_or_map(pool->foreign, descriptor, stream, __func__, &import);
+	status = find_or_map(pool->foreign, descriptor, stream, &import);
 	if (status)
 		return status;
 	const struct vg_allocation allocation = {import->address, descriptor->size, import};
@@ -250,9 +247,9 @@ enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struc
 		return VG_OK;
 	}
 	size_t size = import->size;
-	(void)core_import_drop(pool, import, stream, __func__);
+	(void)core_import_drop(pool, import, stream);
 	return descriptor->size > size
-		       ? vg_fail(VG_INVALID, 0, __func__, "the descriptor claims %llu bytes, where the buffer has %zu",
+		       ? vg_fail(VG_INVALID, 0, "the descriptor claims %llu bytes, where the buffer has %zu",
 				 (unsigned long long)descriptor->size, size)
-		       : vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a buffer");
+		       : vg_fail(VG_NO_MEMORY, 0, "no memory for a buffer");
 }

@@ -10,7 +10,6 @@ struct recipe {
 	const struct core_resource_class *class;
 	struct vg_device *device; // that it is of, or that reaches it
 	CUmemPoolProps properties;
-	const char *function;
 };
 
 static int property(struct vg_device *device, enum vg_device_property which)
@@ -27,15 +26,15 @@ static enum vg_status check(const struct recipe *recipe)
 	enum vg_device_property needed = VG_DEVICE_MEMORY_POOLS_SUPPORTED;
 
 	if (!on_device && core_driver_version() < 13000)
-		return core_needs_driver(13000, recipe->function, recipe->class->object.name);
+		return core_needs_driver(13000, recipe->class->object.name);
 	if (recipe->class == &core_pinned_pool)
 		needed = recipe->properties.location.type == CU_MEM_LOCATION_TYPE_HOST
 				 ? VG_DEVICE_HOST_MEMORY_POOLS_SUPPORTED
 				 : VG_DEVICE_HOST_NUMA_MEMORY_POOLS_SUPPORTED;
 	if (property(recipe->device, needed))
 		return VG_OK;
-	return vg_fail(VG_UNSUPPORTED, 0, recipe->function, "a %s: device %d has %s 0; use the %s resource",
-		       recipe->class->object.name, recipe->device->ordinal, vg_device_property_name(needed),
+	return vg_fail(VG_UNSUPPORTED, 0, "a %s: device %d has %s 0; use the %s resource", recipe->class->object.name,
+		       recipe->device->ordinal, vg_device_property_name(needed),
 		       on_device ? "synchronous" : "legacy pinned");
 }
 
@@ -87,7 +86,7 @@ static enum vg_status make(const struct recipe *recipe, bool current, struct vg_
 	struct core_pool *pool =
 		core_pool_new(recipe->class, recipe->class == &core_device_pool ? recipe->device : NULL);
 	if (!pool)
-		return vg_fail(VG_NO_MEMORY, 0, recipe->function, "no memory for a %s", recipe->class->object.name);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", recipe->class->object.name);
 	pool->location = recipe->properties.location;
 	CUresult r = current ? find_current(pool, recipe, &call) : create(pool, recipe, &call);
 	if (r == CUDA_SUCCESS && recipe->class == &core_pinned_pool) {
@@ -96,10 +95,10 @@ static enum vg_status make(const struct recipe *recipe, bool current, struct vg_
 	}
 	if (r) {
 		vg_memory_resource_destroy(&pool->resource);
-		return core_driver_failed(
-			r, recipe->function, call, "%s, device %d, location %d of type %d, at most %zu bytes",
-			recipe->class->object.name, recipe->device->ordinal, recipe->properties.location.id,
-			recipe->properties.location.type, recipe->properties.maxSize);
+		return core_driver_failed(r, call, "%s, device %d, location %d of type %d, at most %zu bytes",
+					  recipe->class->object.name, recipe->device->ordinal,
+					  recipe->properties.location.id, recipe->properties.location.type,
+					  recipe->properties.maxSize);
 	}
 	if (pool->shareable)
 		pool->has_uuid = getrandom(pool->uuid, sizeof pool->uuid, 0) == sizeof pool->uuid;
@@ -109,26 +108,27 @@ static enum vg_status make(const struct recipe *recipe, bool current, struct vg_
 
 // ---- of a device -----------------------------------------------------------------------------------
 
-static struct recipe device_recipe(struct vg_device *device, const char *function)
+static struct recipe device_recipe(struct vg_device *device)
 {
 	return (struct recipe){&core_device_pool,
 			       device,
 			       {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}},
-			       function};
+				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}}};
 }
 
 enum vg_status vg_device_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	const struct recipe recipe = device_recipe(device, __func__);
+	const struct recipe recipe = device_recipe(device);
 	return make(&recipe, true, ret_pool);
 }
 
 enum vg_status vg_device_pool_create(struct vg_device *device, const struct vg_device_pool_options *options,
 				     struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	struct vg_device_pool_options o;
 
 	CORE_NEEDED(device);
@@ -136,9 +136,8 @@ enum vg_status vg_device_pool_create(struct vg_device *device, const struct vg_d
 	CORE_OPTIONS(o, options);
 	if (o.shareable &&
 	    !(property(device, VG_DEVICE_MEMPOOL_SUPPORTED_HANDLE_TYPES) & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "device %d cannot share pools between processes",
-			       device->ordinal);
-	struct recipe recipe = device_recipe(device, __func__);
+		return vg_fail(VG_UNSUPPORTED, 0, "device %d cannot share pools between processes", device->ordinal);
+	struct recipe recipe = device_recipe(device);
 	recipe.properties.maxSize = o.max_size;
 	recipe.properties.handleTypes =
 		o.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
@@ -147,7 +146,7 @@ enum vg_status vg_device_pool_create(struct vg_device *device, const struct vg_d
 
 // ---- of pinned host memory ---------------------------------------------------------------------------
 
-static enum vg_status find_node(struct vg_device *device, const char *function, int *ret_node)
+static enum vg_status find_node(struct vg_device *device, int *ret_node)
 {
 	int node = -1;
 
@@ -155,7 +154,7 @@ static enum vg_status find_node(struct vg_device *device, const char *function, 
 	if (status)
 		return status;
 	if (node < 0)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "cannot determine the host NUMA node of device %d: name one (location HOST_NUMA)",
 			       device->ordinal);
 	*ret_node = node;
@@ -164,19 +163,20 @@ static enum vg_status find_node(struct vg_device *device, const char *function, 
 
 enum vg_status vg_pinned_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
 	const struct recipe recipe = {
 		&core_pinned_pool,
 		device,
-		{.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST},
-		__func__};
+		{.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST}};
 	return make(&recipe, true, ret_pool);
 }
 
 enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_pinned_pool_options *options,
 				     struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	struct vg_pinned_pool_options o;
 	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_HOST};
 	enum vg_status status = VG_OK;
@@ -187,20 +187,19 @@ enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_p
 	switch (o.location.type) {
 	case VG_LOCATION_HOST_NUMA:
 		if (o.location.id < 0)
-			return vg_fail(VG_INVALID, 0, __func__, "location.id is %d: a NUMA node is 0 or more",
-				       o.location.id);
+			return vg_fail(VG_INVALID, 0, "location.id is %d: a NUMA node is 0 or more", o.location.id);
 		location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = o.location.id};
 		break;
 	case VG_LOCATION_NONE:
 	case VG_LOCATION_HOST:
 		if (o.shareable) { // only memory on one node can be
 			location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-			status = find_node(device, __func__, &location.id);
+			status = find_node(device, &location.id);
 		}
 		break;
 	default:
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "location.type is %d: pinned memory is at HOST or on a HOST_NUMA node", o.location.type);
+		return vg_fail(VG_INVALID, 0, "location.type is %d: pinned memory is at HOST or on a HOST_NUMA node",
+			       o.location.type);
 	}
 	if (status)
 		return status;
@@ -210,8 +209,7 @@ enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_p
 		{.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 		 .location = location,
 		 .maxSize = o.max_size,
-		 .handleTypes = o.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE},
-		__func__};
+		 .handleTypes = o.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE}};
 	return make(&recipe, false, ret_pool);
 }
 
@@ -228,13 +226,11 @@ static void warn_once(struct vg_device *device)
 		       device->ordinal);
 }
 
-static enum vg_status make_managed(struct vg_device *device, CUmemLocation location, bool current, const char *function,
+static enum vg_status make_managed(struct vg_device *device, CUmemLocation location, bool current,
 				   struct vg_memory_resource **ret_pool)
 {
-	const struct recipe recipe = {&core_managed_pool,
-				      device,
-				      {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location},
-				      function};
+	const struct recipe recipe = {
+		&core_managed_pool, device, {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location}};
 	enum vg_status status = make(&recipe, current, ret_pool);
 
 	if (status == VG_OK)
@@ -244,12 +240,13 @@ static enum vg_status make_managed(struct vg_device *device, CUmemLocation locat
 
 enum vg_status vg_managed_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	return make_managed(device, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_NONE}, true, __func__, ret_pool);
+	return make_managed(device, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_NONE}, true, ret_pool);
 }
 
-static enum vg_status check_preferred(const struct vg_memory_location *location, const char *function)
+static enum vg_status check_preferred(const struct vg_memory_location *location)
 {
 	int count;
 
@@ -258,39 +255,40 @@ static enum vg_status check_preferred(const struct vg_memory_location *location,
 		return VG_OK;
 	case VG_LOCATION_DEVICE:
 		if (vg_device_count(&count) || location->id < 0 || location->id >= count)
-			return vg_fail(VG_INVALID, 0, function,
-				       "preferred_location.id is %d: it must be a device's ordinal", location->id);
+			return vg_fail(VG_INVALID, 0, "preferred_location.id is %d: it must be a device's ordinal",
+				       location->id);
 		return VG_OK;
 	case VG_LOCATION_HOST:
 		if (location->id)
 			return vg_fail(
-				VG_INVALID, 0, function,
+				VG_INVALID, 0,
 				"preferred_location.id is %d: of the host it must be 0 (a node is of type HOST_NUMA)",
 				location->id);
 		return VG_OK;
 	case VG_LOCATION_HOST_NUMA:
 		if (location->id < VG_NODE_OF_DEVICE)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "preferred_location.id is %d: it must be a NUMA node, or VG_NODE_OF_DEVICE",
 				       location->id);
 		return VG_OK;
 	default:
-		return vg_fail(VG_INVALID, 0, function,
-			       "preferred_location.type is %d: NONE, DEVICE, HOST or HOST_NUMA", location->type);
+		return vg_fail(VG_INVALID, 0, "preferred_location.type is %d: NONE, DEVICE, HOST or HOST_NUMA",
+			       location->type);
 	}
 }
 
 enum vg_status vg_managed_pool_create(struct vg_device *device, const struct vg_managed_pool_options *options,
 				      struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	struct vg_managed_pool_options o;
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check_preferred(&o.preferred_location, __func__);
+	enum vg_status status = check_preferred(&o.preferred_location);
 	CUmemLocation location = {.type = (CUmemLocationType)o.preferred_location.type, .id = o.preferred_location.id};
 	if (status == VG_OK && o.preferred_location.type == VG_LOCATION_HOST_NUMA && location.id == VG_NODE_OF_DEVICE)
-		status = find_node(device, __func__, &location.id);
-	return status ? status : make_managed(device, location, false, __func__, ret_pool);
+		status = find_node(device, &location.id);
+	return status ? status : make_managed(device, location, false, ret_pool);
 }

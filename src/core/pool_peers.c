@@ -54,34 +54,34 @@ static CUresult apply(struct core_pool *pool, const enum wish *wishes, CUmemAcce
 	return count ? core_driver->cuMemPoolSetAccess(pool->handle, changes, count) : CUDA_SUCCESS;
 }
 
-static enum vg_status check_peer(struct core_pool *pool, struct vg_device *peer, const char *function)
+static enum vg_status check_peer(struct core_pool *pool, struct vg_device *peer)
 {
 	int can;
 
 	if (!peer)
-		return vg_fail(VG_INVALID, 0, function, "one of the peers is NULL");
+		return vg_fail(VG_INVALID, 0, "one of the peers is NULL");
 	if (!pool->device)
 		return VG_OK; // host memory
 	enum vg_status status = vg_device_can_access_peer(peer, pool->device, &can);
 	if (status || can)
 		return status;
-	return vg_fail(VG_INVALID, 0, function,
+	return vg_fail(VG_INVALID, 0,
 		       "device %d cannot access peer device %d, which the pool is of: nothing was changed",
 		       peer->ordinal, pool->device->ordinal);
 }
 
 static enum vg_status change(struct core_pool *pool, struct vg_device *const *peers, size_t count, enum wish wish,
-			     enum wish others, const char *function)
+			     enum wish others)
 {
 	int device_count;
 	const char *call;
 	enum vg_status status = vg_device_count(&device_count);
 
 	if (count && !peers)
-		return vg_fail(VG_INVALID, 0, function, "peers is NULL, and count %zu", count);
+		return vg_fail(VG_INVALID, 0, "peers is NULL, and count %zu", count);
 	for (size_t i = 0; i < count && status == VG_OK; i++)
 		if (wish == WITH || !peers[i])
-			status = check_peer(pool, peers[i], function);
+			status = check_peer(pool, peers[i]);
 	if (status)
 		return status;
 	enum wish *wishes = calloc((size_t)device_count, sizeof *wishes);
@@ -93,9 +93,9 @@ static enum vg_status change(struct core_pool *pool, struct vg_device *const *pe
 			wishes[peers[i]->ordinal] = wish;
 		CUresult r = apply(pool, wishes, changes, device_count, &call);
 		if (r)
-			status = core_driver_failed(r, function, call, "%s", "");
+			status = core_driver_failed(r, call, "%s", "");
 	} else {
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %d devices", device_count);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %d devices", device_count);
 	}
 	free(wishes);
 	free(changes);
@@ -104,21 +104,19 @@ static enum vg_status change(struct core_pool *pool, struct vg_device *const *pe
 
 void core_pool_revoke(struct core_pool *pool)
 {
-	(void)change(pool, NULL, 0, WITHOUT, WITHOUT, "vg_memory_resource_destroy");
+	(void)change(pool, NULL, 0, WITHOUT, WITHOUT);
 }
 
 // Managed memory has its own ways (memory advice).
-#define PEER_POOL(pool, resource)                                                                                      \
-	CORE_POOL(pool, resource);                                                                                     \
-	do {                                                                                                           \
-		if (pool->resource.properties.managed)                                                                 \
-			return vg_fail(VG_INVALID, 0, __func__,                                                        \
-				       "a managed pool has no peers: every device reaches it");                        \
+#define PEER_POOL(pool, resource)                                                                              \
+	CORE_POOL(pool, resource);                                                                             \
+	do {                                                                                                   \
+		if (pool->resource.properties.managed)                                                         \
+			return vg_fail(VG_INVALID, 0, "a managed pool has no peers: every device reaches it"); \
 	} while (0)
 
 // All of them, before anything is written.
-static enum vg_status find_peers(struct core_pool *pool, struct vg_device **found, int device_count,
-				 const char *function, size_t *ret_count)
+static enum vg_status find_peers(struct core_pool *pool, struct vg_device **found, int device_count, size_t *ret_count)
 {
 	struct vg_device *device;
 	size_t count = 0;
@@ -132,7 +130,7 @@ static enum vg_status find_peers(struct core_pool *pool, struct vg_device **foun
 			continue;
 		CUresult r = read_access(pool, device, &has);
 		if (r)
-			return core_driver_failed(r, function, "cuMemPoolGetAccess", "device %d", i);
+			return core_driver_failed(r, "cuMemPoolGetAccess", "device %d", i);
 		if (has)
 			found[count++] = device;
 	}
@@ -143,6 +141,7 @@ static enum vg_status find_peers(struct core_pool *pool, struct vg_device **foun
 enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, struct vg_device **ret_peers,
 				    size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	int device_count;
 	size_t count = 0;
 
@@ -155,10 +154,10 @@ enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, s
 		return status;
 	struct vg_device **found = calloc((size_t)device_count, sizeof *found);
 	if (!found)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d devices", device_count);
-	status = find_peers(pool, found, device_count, __func__, &count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %d devices", device_count);
+	status = find_peers(pool, found, device_count, &count);
 	if (status == VG_OK && capacity && count > capacity)
-		status = core_no_room(count, capacity, "peers", __func__);
+		status = core_no_room(count, capacity, "peers");
 	for (size_t i = 0; capacity && i < count && status == VG_OK; i++)
 		ret_peers[i] = found[i];
 	free(found);
@@ -170,20 +169,23 @@ enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, s
 enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
 					size_t count)
 {
+	VG_ENTRY();
 	PEER_POOL(pool, resource);
-	return change(pool, peers, count, WITH, WITHOUT, __func__);
+	return change(pool, peers, count, WITH, WITHOUT);
 }
 
 enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
 					size_t count)
 {
+	VG_ENTRY();
 	PEER_POOL(pool, resource);
-	return change(pool, peers, count, WITH, AS_IT_IS, __func__);
+	return change(pool, peers, count, WITH, AS_IT_IS);
 }
 
 enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
 					   size_t count)
 {
+	VG_ENTRY();
 	PEER_POOL(pool, resource);
-	return change(pool, peers, count, WITHOUT, AS_IT_IS, __func__);
+	return change(pool, peers, count, WITHOUT, AS_IT_IS);
 }

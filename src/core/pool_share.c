@@ -8,14 +8,15 @@
 
 enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *ret_descriptor)
 {
+	VG_ENTRY();
 	int descriptor;
 
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_descriptor);
 	if (pool->foreign)
-		return vg_fail(VG_STATE, 0, __func__, "the pool was imported: the process that created it exports it");
+		return vg_fail(VG_STATE, 0, "the pool was imported: the process that created it exports it");
 	if (!pool->shareable)
-		return vg_fail(VG_STATE, 0, __func__, "the %s is not shareable: create one with options.shareable",
+		return vg_fail(VG_STATE, 0, "the %s is not shareable: create one with options.shareable",
 			       resource->object.class->name);
 	CORE_CALL(cuMemPoolExportToShareableHandle, &descriptor, pool->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		  0);
@@ -29,12 +30,12 @@ enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *r
 static struct vg_mutex foreign_lock; // over the driver's calls too: an import and an end are one after the other
 static struct core_foreign_pool *foreign_pools;
 
-static enum vg_status foreign_take(struct core_pool *pool, int descriptor, const char *function)
+static enum vg_status foreign_take(struct core_pool *pool, int descriptor)
 {
 	struct core_foreign_pool *made = calloc(1, sizeof *made), *foreign;
 
 	if (!made)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", pool->resource.object.class->name);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", pool->resource.object.class->name);
 	vg_mutex_take(&foreign_lock);
 	CUresult r = core_driver->cuMemPoolImportFromShareableHandle(&made->handle, (void *)(intptr_t)descriptor,
 								     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -55,13 +56,12 @@ static enum vg_status foreign_take(struct core_pool *pool, int descriptor, const
 	}
 	vg_mutex_give(&foreign_lock);
 	free(made);
-	return r ? core_driver_failed(r, function, "cuMemPoolImportFromShareableHandle", "descriptor %d", descriptor)
-		 : VG_OK;
+	return r ? core_driver_failed(r, "cuMemPoolImportFromShareableHandle", "descriptor %d", descriptor) : VG_OK;
 }
 
 // The driver refuses to destroy a pool while there are pointers of it, which any of its users may have: the last one
 // does it for all.
-static enum vg_status foreign_end(struct core_pool *pool, const char *function)
+static enum vg_status foreign_end(struct core_pool *pool)
 {
 	struct core_foreign_pool **link = &foreign_pools, *foreign = pool->foreign;
 	CUresult r = CUDA_SUCCESS;
@@ -69,40 +69,40 @@ static enum vg_status foreign_end(struct core_pool *pool, const char *function)
 	while (*link != foreign)
 		link = &(*link)->next;
 	*link = foreign->next;
-	enum vg_status status = core_imports_unmap(foreign, function);
+	enum vg_status status = core_imports_unmap(foreign);
 	if (pool->device)
 		core_pool_revoke(pool);
 	while (r == CUDA_SUCCESS && foreign->times-- > 0)
 		r = core_driver->cuMemPoolDestroy(foreign->handle);
 	free(foreign);
-	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : status;
+	return r ? core_driver_failed(r, "cuMemPoolDestroy", "%s", "") : status;
 }
 
-enum vg_status core_foreign_drop(struct core_pool *pool, const char *function)
+enum vg_status core_foreign_drop(struct core_pool *pool)
 {
 	vg_mutex_take(&foreign_lock);
 	bool last = --pool->foreign->users == 0;
-	enum vg_status status = last ? foreign_end(pool, function) : VG_OK;
+	enum vg_status status = last ? foreign_end(pool) : VG_OK;
 	vg_mutex_give(&foreign_lock);
 	return status;
 }
 
 static enum vg_status import(const struct core_resource_class *class, struct vg_device *device, int descriptor,
-			     const char *function, struct vg_memory_resource **ret_pool)
+			     struct vg_memory_resource **ret_pool)
 {
 	if (fcntl(descriptor, F_GETFD) < 0)
-		return vg_fail(VG_INVALID, 0, function, "descriptor %d is not open", descriptor);
+		return vg_fail(VG_INVALID, 0, "descriptor %d is not open", descriptor);
 	struct core_pool *pool = core_pool_new(class, class == &core_device_pool ? device : NULL);
 	if (!pool)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", class->object.name);
 	pool->shareable = true;
 	pool->location = class == &core_device_pool
 				 ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}
 				 : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
-	enum vg_status status = foreign_take(pool, descriptor, function);
+	enum vg_status status = foreign_take(pool, descriptor);
 	if (status == VG_OK && class == &core_pinned_pool) {
 		CUresult r = core_pool_let(pool, device);
-		status = r ? core_driver_failed(r, function, "cuMemPoolSetAccess", "descriptor %d", descriptor) : VG_OK;
+		status = r ? core_driver_failed(r, "cuMemPoolSetAccess", "descriptor %d", descriptor) : VG_OK;
 	}
 	if (status) {
 		vg_memory_resource_destroy(&pool->resource);
@@ -114,16 +114,18 @@ static enum vg_status import(const struct core_resource_class *class, struct vg_
 
 enum vg_status vg_device_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	return import(&core_device_pool, device, descriptor, __func__, ret_pool);
+	return import(&core_device_pool, device, descriptor, ret_pool);
 }
 
 enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	return import(&core_pinned_pool, device, descriptor, __func__, ret_pool);
+	return import(&core_pinned_pool, device, descriptor, ret_pool);
 }
 
 // ---- registry ------------------------------------------------------------------------------------
@@ -163,6 +165,7 @@ void core_pool_forget(struct core_pool *pool)
 
 enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *resource, unsigned char ret_uuid[16])
 {
+	VG_ENTRY();
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_uuid);
 	vg_mutex_take(&registry_lock);
@@ -171,22 +174,23 @@ enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *resource, un
 		memcpy(ret_uuid, pool->uuid, sizeof pool->uuid);
 	vg_mutex_give(&registry_lock);
 	return has ? VG_OK
-		   : vg_fail(VG_STATE, 0, __func__,
+		   : vg_fail(VG_STATE, 0,
 			     "the pool has no UUID: it is not shareable, or was imported and not registered");
 }
 
 enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, const unsigned char uuid[16],
 				       struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
 	if (!pool->shareable)
-		return vg_fail(VG_INVALID, 0, __func__, "the %s is not shareable: nobody looks for it",
+		return vg_fail(VG_INVALID, 0, "the %s is not shareable: nobody looks for it",
 			       resource->object.class->name);
 	struct entry *entry = malloc(sizeof *entry);
 	if (!entry)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory to register a pool");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory to register a pool");
 	vg_mutex_take(&registry_lock);
 	if (atomic_load(&resource->object.closed)) { // meanwhile: it would stay in the registry for ever
 		vg_mutex_give(&registry_lock);
@@ -207,21 +211,21 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	vg_mutex_give(&registry_lock);
 	free(entry);
 	if (!known)
-		return vg_fail(VG_INVALID, 0, __func__, "the pool has another UUID already");
+		return vg_fail(VG_INVALID, 0, "the pool has another UUID already");
 	*ret_pool = &known->resource;
 	return VG_OK;
 }
 
 enum vg_status vg_memory_pool_find(const unsigned char uuid[16], struct vg_memory_resource **ret_pool)
 {
+	VG_ENTRY();
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
 	vg_mutex_take(&registry_lock);
 	struct core_pool *pool = find(uuid);
 	vg_mutex_give(&registry_lock);
 	if (!pool)
-		return vg_fail(VG_NOT_FOUND, 0, __func__,
-			       "no pool of this UUID is registered: import it, and register it");
+		return vg_fail(VG_NOT_FOUND, 0, "no pool of this UUID is registered: import it, and register it");
 	*ret_pool = &pool->resource;
 	return VG_OK;
 }

@@ -22,17 +22,18 @@ static const struct core_class process_class = {"process", NULL, free_process};
 
 enum vg_status vg_process_open(pid_t pid, struct vg_process **ret_process)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_process);
 	if (pid < 1)
-		return vg_fail(VG_INVALID, 0, __func__, "pid %d: a process has a positive one", (int)pid);
-	enum vg_status status = core_open(__func__);
+		return vg_fail(VG_INVALID, 0, "pid %d: a process has a positive one", (int)pid);
+	enum vg_status status = core_open();
 	if (status)
 		return status;
 	if (core_driver_version() < 12080 || core_driver->missing[VG_ENTRY_cuCheckpointProcessLock])
-		return core_needs_driver(12080, __func__, "process checkpoints");
+		return core_needs_driver(12080, "process checkpoints");
 	struct vg_process *process = calloc(1, sizeof *process);
 	if (!process)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a process");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a process");
 	core_object_init(&process->object, &process_class);
 	process->pid = pid;
 	*ret_process = process;
@@ -60,40 +61,38 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 }
 
 // A question to the driver that got no answer.
-static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *function,
-			       const char *call)
+static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *call)
 {
 	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED &&
 	    result != CUDA_ERROR_OPERATING_SYSTEM)
-		return core_driver_failed(result, function, call, "what process %d is in is not known",
-					  (int)process->pid);
-	return core_explained(vg_fail(VG_NOT_FOUND, result, function,
+		return core_driver_failed(result, call, "what process %d is in is not known", (int)process->pid);
+	return core_explained(vg_fail(VG_NOT_FOUND, result,
 				      "process %d is not there, is another user's, or does not use CUDA",
 				      (int)process->pid));
 }
 
 // A step that the driver refused, in terms of the state that the process is in.
-static enum vg_status step_failed(const struct vg_process *process, CUresult result, const char *function,
-				  const char *call, const char *wanted)
+static enum vg_status step_failed(const struct vg_process *process, CUresult result, const char *call,
+				  const char *wanted)
 {
 	enum vg_process_state state;
 
 	CUresult r = read_state(process->pid, &state);
 	if (r)
-		return not_told(process, r, function, "cuCheckpointProcessGetState");
+		return not_told(process, r, "cuCheckpointProcessGetState");
 	if (result == CUDA_ERROR_ILLEGAL_STATE)
-		return core_explained(vg_fail(VG_STATE, result, function, "process %d is %s, not %s",
-					      (int)process->pid, vg_process_state_name(state), wanted));
-	return core_driver_failed(result, function, call, "process %d is %s", (int)process->pid,
-				  vg_process_state_name(state));
+		return core_explained(vg_fail(VG_STATE, result, "process %d is %s, not %s", (int)process->pid,
+					      vg_process_state_name(state), wanted));
+	return core_driver_failed(result, call, "process %d is %s", (int)process->pid, vg_process_state_name(state));
 }
 
 enum vg_status vg_process_state(struct vg_process *process, enum vg_process_state *ret_state)
 {
+	VG_ENTRY();
 	CORE_USABLE(process, "process");
 	CORE_NEEDED(ret_state);
 	CUresult r = read_state(process->pid, ret_state);
-	return r ? not_told(process, r, __func__, "cuCheckpointProcessGetState") : VG_OK;
+	return r ? not_told(process, r, "cuCheckpointProcessGetState") : VG_OK;
 }
 
 const char *vg_process_state_name(enum vg_process_state state)
@@ -105,40 +104,43 @@ const char *vg_process_state_name(enum vg_process_state state)
 
 enum vg_status vg_process_restore_thread(struct vg_process *process, pid_t *ret_thread)
 {
+	VG_ENTRY();
 	int thread;
 
 	CORE_USABLE(process, "process");
 	CORE_NEEDED(ret_thread);
 	CUresult r = core_driver->cuCheckpointProcessGetRestoreThreadId(process->pid, &thread);
 	if (r)
-		return not_told(process, r, __func__, "cuCheckpointProcessGetRestoreThreadId");
+		return not_told(process, r, "cuCheckpointProcessGetRestoreThreadId");
 	*ret_thread = thread;
 	return VG_OK;
 }
 
 enum vg_status vg_process_lock(struct vg_process *process, unsigned timeout_ms)
 {
+	VG_ENTRY();
 	CUcheckpointLockArgs arguments = {.timeoutMs = timeout_ms};
 
 	CORE_USABLE(process, "process");
 	CUresult r = core_driver->cuCheckpointProcessLock(process->pid, &arguments);
 	if (r == CUDA_ERROR_NOT_READY)
-		return core_explained(vg_fail(VG_NOT_READY, r, __func__,
+		return core_explained(vg_fail(VG_NOT_READY, r,
 					      "process %d was still busy after %u ms, and goes on running",
 					      (int)process->pid, timeout_ms));
-	return r ? step_failed(process, r, __func__, "cuCheckpointProcessLock", "running") : VG_OK;
+	return r ? step_failed(process, r, "cuCheckpointProcessLock", "running") : VG_OK;
 }
 
 enum vg_status vg_process_checkpoint(struct vg_process *process)
 {
+	VG_ENTRY();
 	CUcheckpointCheckpointArgs arguments = {0};
 
 	CORE_USABLE(process, "process");
 	CUresult r = core_driver->cuCheckpointProcessCheckpoint(process->pid, &arguments);
-	return r ? step_failed(process, r, __func__, "cuCheckpointProcessCheckpoint", "locked") : VG_OK;
+	return r ? step_failed(process, r, "cuCheckpointProcessCheckpoint", "locked") : VG_OK;
 }
 
-static enum vg_status read_uuid(const char *text, const char *function, CUuuid *ret_uuid)
+static enum vg_status read_uuid(const char *text, CUuuid *ret_uuid)
 {
 	const char *digit = text ? text : "";
 	int count = 0;
@@ -158,49 +160,49 @@ static enum vg_status read_uuid(const char *text, const char *function, CUuuid *
 		}
 	}
 	if (count != 32)
-		return vg_fail(VG_INVALID, 0, function, "\"%.48s\" is no UUID of a GPU: 32 hexadecimal digits",
+		return vg_fail(VG_INVALID, 0, "\"%.48s\" is no UUID of a GPU: 32 hexadecimal digits",
 			       text ? text : "NULL");
 	return VG_OK;
 }
 
-static enum vg_status read_pairs(const struct vg_process_gpu_pair *pairs, size_t count, const char *function,
-				 CUcheckpointGpuPair *ret_pairs)
+static enum vg_status read_pairs(const struct vg_process_gpu_pair *pairs, size_t count, CUcheckpointGpuPair *ret_pairs)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = read_uuid(pairs[i].old_uuid, function, &ret_pairs[i].oldUuid);
+		enum vg_status status = read_uuid(pairs[i].old_uuid, &ret_pairs[i].oldUuid);
 		if (status == VG_OK)
-			status = read_uuid(pairs[i].new_uuid, function, &ret_pairs[i].newUuid);
+			status = read_uuid(pairs[i].new_uuid, &ret_pairs[i].newUuid);
 		if (status)
 			return status;
 		for (size_t j = 0; j < i; j++)
 			if (memcmp(&ret_pairs[i].oldUuid, &ret_pairs[j].oldUuid, sizeof(CUuuid)) == 0 ||
 			    memcmp(&ret_pairs[i].newUuid, &ret_pairs[j].newUuid, sizeof(CUuuid)) == 0)
-				return vg_fail(VG_INVALID, 0, function, "pairs %zu and %zu name the same GPU", j, i);
+				return vg_fail(VG_INVALID, 0, "pairs %zu and %zu name the same GPU", j, i);
 	}
 	return VG_OK;
 }
 
 enum vg_status vg_process_restore(struct vg_process *process, const struct vg_process_gpu_pair *pairs, size_t count)
 {
+	VG_ENTRY();
 	CUcheckpointRestoreArgs arguments = {0};
 	CUcheckpointGpuPair *read = NULL;
 
 	CORE_USABLE(process, "process");
 	if (count && !pairs)
-		return vg_fail(VG_INVALID, 0, __func__, "pairs is NULL, and the count is %zu", count);
+		return vg_fail(VG_INVALID, 0, "pairs is NULL, and the count is %zu", count);
 	if (count && core_driver_version() < 13000)
-		return core_needs_driver(13000, __func__, "restoring on other GPUs");
+		return core_needs_driver(13000, "restoring on other GPUs");
 	if (count > 1024)
-		return vg_fail(VG_INVALID, 0, __func__, "%zu pairs: a machine has not so many GPUs", count);
+		return vg_fail(VG_INVALID, 0, "%zu pairs: a machine has not so many GPUs", count);
 	if (count && !(read = calloc(count, sizeof *read)))
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu pairs", count);
-	enum vg_status status = read_pairs(pairs, count, __func__, read);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu pairs", count);
+	enum vg_status status = read_pairs(pairs, count, read);
 	if (status == VG_OK) {
 		arguments.gpuPairs = read;
 		arguments.gpuPairsCount = (unsigned)count;
 		CUresult r = core_driver->cuCheckpointProcessRestore(process->pid, &arguments);
 		if (r)
-			status = step_failed(process, r, __func__, "cuCheckpointProcessRestore", "checkpointed");
+			status = step_failed(process, r, "cuCheckpointProcessRestore", "checkpointed");
 	}
 	free(read);
 	return status;
@@ -208,9 +210,10 @@ enum vg_status vg_process_restore(struct vg_process *process, const struct vg_pr
 
 enum vg_status vg_process_unlock(struct vg_process *process)
 {
+	VG_ENTRY();
 	CUcheckpointUnlockArgs arguments = {0};
 
 	CORE_USABLE(process, "process");
 	CUresult r = core_driver->cuCheckpointProcessUnlock(process->pid, &arguments);
-	return r ? step_failed(process, r, __func__, "cuCheckpointProcessUnlock", "locked") : VG_OK;
+	return r ? step_failed(process, r, "cuCheckpointProcessUnlock", "locked") : VG_OK;
 }

@@ -33,22 +33,20 @@ struct vg_program {
 };
 
 // Checks every option and makes the arguments. `options` was copied by CORE_OPTIONS. INVALID, NO_DRIVER, NO_MEMORY.
-enum vg_status core_program_options(struct vg_program *program, const struct vg_program_options *options,
-				    const char *function);
+enum vg_status core_program_options(struct vg_program *program, const struct vg_program_options *options);
 // A linker's options for PTX, from a program's.
 struct vg_linker_options core_program_link_options(const struct vg_program_options *options);
 
 // Whether the tool is there; and compilations with all arguments of the target. NOT_FOUND; TOOLCHAIN, NO_MEMORY. The
 // program is locked.
-enum vg_status core_nvrtc_find(const char *function);
+enum vg_status core_nvrtc_find(void);
 enum vg_status core_nvrtc_compile(struct vg_program *program, enum vg_code_type target,
 				  const struct core_arguments *arguments, const struct vg_texts *names,
-				  const char *function, struct core_compiled *ret_compiled);
+				  struct core_compiled *ret_compiled);
 void core_nvrtc_drop(struct vg_program *program); // its native program
-enum vg_status core_nvvm_find(const char *function);
+enum vg_status core_nvvm_find(void);
 enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type target,
-				 const struct core_arguments *arguments, const char *function,
-				 struct core_compiled *ret_compiled);
+				 const struct core_arguments *arguments, struct core_compiled *ret_compiled);
 void core_nvvm_drop(struct vg_program *program);
 
 // The arguments for a target.

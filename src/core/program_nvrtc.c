@@ -10,13 +10,13 @@
 
 static _Atomic(const struct vg_nvrtc *) nvrtc; // once a program was made
 
-enum vg_status core_nvrtc_find(const char *function)
+enum vg_status core_nvrtc_find(void)
 {
 	const struct vg_nvrtc *found;
 	char problem[1000];
 
 	if (vg_nvrtc_load(&found, problem, sizeof problem))
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
+		return vg_fail(VG_NOT_FOUND, 0, "%s", problem);
 	nvrtc = found;
 	return VG_OK;
 }
@@ -43,11 +43,11 @@ static void keep_log(struct vg_program *program)
 		program->log[0] = '\0';
 }
 
-static enum vg_status failed(const struct vg_program *program, nvrtcResult r, const char *function, const char *call)
+static enum vg_status failed(const struct vg_program *program, nvrtcResult r, const char *call)
 {
 	const char *log = program->log ? program->log : "";
 
-	enum vg_status status = vg_fail(VG_TOOLCHAIN, r, function, "%s of program \"%s\": %s%s", call, program->name,
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, r, "%s of program \"%s\": %s%s", call, program->name,
 					nvrtc->nvrtcGetErrorString(r), core_see_log(log));
 	vg_fail_log(log);
 	return status;
@@ -55,23 +55,23 @@ static enum vg_status failed(const struct vg_program *program, nvrtcResult r, co
 
 // One compilation in a native program of its own, since names cannot be added to one that was compiled.
 static enum vg_status compile(struct vg_program *program, const struct core_arguments *arguments,
-			      const struct vg_texts *names, const char *function)
+			      const struct vg_texts *names)
 {
 	nvrtcProgram native;
 
 	core_nvrtc_drop(program);
 	nvrtcResult r = nvrtc->nvrtcCreateProgram(&native, program->source, program->name, 0, NULL, NULL);
 	if (r)
-		return failed(program, r, function, "nvrtcCreateProgram");
+		return failed(program, r, "nvrtcCreateProgram");
 	program->native = native;
 	for (size_t i = 0; i < names->count; i++) {
 		r = nvrtc->nvrtcAddNameExpression(native, names->values[i]);
 		if (r)
-			return failed(program, r, function, "nvrtcAddNameExpression");
+			return failed(program, r, "nvrtcAddNameExpression");
 	}
 	r = nvrtc->nvrtcCompileProgram(native, (int)arguments->count, (const char *const *)arguments->texts);
 	keep_log(program);
-	return r ? failed(program, r, function, "nvrtcCompileProgram") : VG_OK;
+	return r ? failed(program, r, "nvrtcCompileProgram") : VG_OK;
 }
 
 // *ret_again: the precompiled header did not fit, and there is more room now.
@@ -88,7 +88,7 @@ static void read_pch_status(struct vg_program *program, bool *ret_again)
 									 : VG_PCH_FAILED;
 }
 
-static enum vg_status get_code(const struct vg_program *program, enum vg_code_type target, const char *function,
+static enum vg_status get_code(const struct vg_program *program, enum vg_code_type target,
 			       struct core_compiled *compiled)
 {
 	const struct {
@@ -105,23 +105,23 @@ static enum vg_status get_code(const struct vg_program *program, enum vg_code_ty
 
 	nvrtcResult r = getters[target].size(program->native, &compiled->size);
 	if (r == NVRTC_SUCCESS && compiled->size < 2)
-		return vg_fail(VG_TOOLCHAIN, 0, function, "%s of program \"%s\": NVRTC made none: %s",
-			       getters[target].call, program->name, getters[target].why);
+		return vg_fail(VG_TOOLCHAIN, 0, "%s of program \"%s\": NVRTC made none: %s", getters[target].call,
+			       program->name, getters[target].why);
 	if (r == NVRTC_SUCCESS) {
 		compiled->data = malloc(compiled->size + 1);
 		if (!compiled->data)
-			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", compiled->size);
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of code", compiled->size);
 		r = getters[target].get(program->native, compiled->data);
 	}
 	if (r)
-		return failed(program, r, function, getters[target].call);
+		return failed(program, r, getters[target].call);
 	if (target == VG_CODE_PTX)
 		compiled->size--; // its terminator was counted
 	compiled->data[compiled->size] = '\0';
 	return VG_OK;
 }
 
-static enum vg_status get_symbols(const struct vg_program *program, const struct vg_texts *names, const char *function,
+static enum vg_status get_symbols(const struct vg_program *program, const struct vg_texts *names,
 				  struct core_compiled *compiled)
 {
 	struct vg_symbol *found = calloc(names->count + 1, sizeof *found);
@@ -137,28 +137,28 @@ static enum vg_status get_symbols(const struct vg_program *program, const struct
 	}
 	free(found);
 	if (r)
-		return failed(program, r, function, "nvrtcGetLoweredName");
-	return names->count && !compiled->symbols ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for symbols") : VG_OK;
+		return failed(program, r, "nvrtcGetLoweredName");
+	return names->count && !compiled->symbols ? vg_fail(VG_NO_MEMORY, 0, "no memory for symbols") : VG_OK;
 }
 
 enum vg_status core_nvrtc_compile(struct vg_program *program, enum vg_code_type target,
 				  const struct core_arguments *arguments, const struct vg_texts *names,
-				  const char *function, struct core_compiled *ret_compiled)
+				  struct core_compiled *ret_compiled)
 {
 	bool again = false;
 
-	enum vg_status status = compile(program, arguments, names, function);
+	enum vg_status status = compile(program, arguments, names);
 	if (status == VG_OK && program->pch)
 		read_pch_status(program, &again);
 	if (again) {
-		status = compile(program, arguments, names, function);
+		status = compile(program, arguments, names);
 		if (status == VG_OK)
 			read_pch_status(program, &again);
 	}
 	if (status == VG_OK)
-		status = get_code(program, target, function, ret_compiled);
+		status = get_code(program, target, ret_compiled);
 	if (status == VG_OK)
-		status = get_symbols(program, names, function, ret_compiled);
+		status = get_symbols(program, names, ret_compiled);
 	if (status == VG_OK && target == VG_CODE_PTX && core_driver &&
 	    core_driver_version() < nvrtc->major * 1000 + nvrtc->minor * 10)
 		vg_log(VG_LOG_WARNING,

@@ -10,13 +10,13 @@
 
 static _Atomic(const struct vg_nvvm *) nvvm; // once a program was made
 
-enum vg_status core_nvvm_find(const char *function)
+enum vg_status core_nvvm_find(void)
 {
 	const struct vg_nvvm *found;
 	char problem[1000];
 
 	if (vg_nvvm_load(&found, problem, sizeof problem))
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
+		return vg_fail(VG_NOT_FOUND, 0, "%s", problem);
 	nvvm = found;
 	return VG_OK;
 }
@@ -30,7 +30,7 @@ void core_nvvm_drop(struct vg_program *program)
 	program->native = NULL;
 }
 
-static enum vg_status failed(struct vg_program *program, nvvmResult r, const char *function, const char *call)
+static enum vg_status failed(struct vg_program *program, nvvmResult r, const char *call)
 {
 	const char *log;
 	size_t size = 0;
@@ -42,7 +42,7 @@ static enum vg_status failed(struct vg_program *program, nvvmResult r, const cha
 	if (program->log && nvvm->nvvmGetProgramLog(program->native, program->log))
 		program->log[0] = '\0';
 	log = program->log ? program->log : "";
-	enum vg_status status = vg_fail(VG_TOOLCHAIN, r, function, "%s of program \"%s\": %s%s", call, program->name,
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, r, "%s of program \"%s\": %s%s", call, program->name,
 					nvvm->nvvmGetErrorString(r), core_see_log(log));
 	vg_fail_log(log);
 	return status;
@@ -69,22 +69,22 @@ static char *read_file(const char *path, size_t *ret_size)
 }
 
 // Only what is used of it is linked.
-static enum vg_status add_libdevice(struct vg_program *program, const char *function)
+static enum vg_status add_libdevice(struct vg_program *program)
 {
 	char path[4096], problem[1000];
 	size_t size;
 
 	if (vg_libdevice_find(nvvm, path, sizeof path, problem, sizeof problem))
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
+		return vg_fail(VG_NOT_FOUND, 0, "%s", problem);
 	char *data = read_file(path, &size);
 	if (!data)
-		return vg_fail(VG_SYSTEM, errno, function, "cannot read %s: %s", path, strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "cannot read %s: %s", path, strerror(errno));
 	nvvmResult r = nvvm->nvvmLazyAddModuleToProgram(program->native, data, size, "libdevice");
 	free(data);
-	return r ? failed(program, r, function, "nvvmLazyAddModuleToProgram") : VG_OK;
+	return r ? failed(program, r, "nvvmLazyAddModuleToProgram") : VG_OK;
 }
 
-static enum vg_status add_modules(struct vg_program *program, const char *function)
+static enum vg_status add_modules(struct vg_program *program)
 {
 	nvvmResult r =
 		nvvm->nvvmAddModuleToProgram(program->native, program->source, program->source_size, program->name);
@@ -93,13 +93,12 @@ static enum vg_status add_modules(struct vg_program *program, const char *functi
 		r = nvvm->nvvmAddModuleToProgram(program->native, program->modules[i].data, program->modules[i].size,
 						 program->modules[i].name);
 	if (r)
-		return failed(program, r, function, "nvvmAddModuleToProgram");
-	return program->use_libdevice ? add_libdevice(program, function) : VG_OK;
+		return failed(program, r, "nvvmAddModuleToProgram");
+	return program->use_libdevice ? add_libdevice(program) : VG_OK;
 }
 
 enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type target,
-				 const struct core_arguments *arguments, const char *function,
-				 struct core_compiled *ret_compiled)
+				 const struct core_arguments *arguments, struct core_compiled *ret_compiled)
 {
 	const char **texts = (const char **)arguments->texts;
 	int count = (int)arguments->count;
@@ -108,25 +107,25 @@ enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type t
 	core_nvvm_drop(program);
 	nvvmResult r = nvvm->nvvmCreateProgram(&native);
 	if (r)
-		return failed(program, r, function, "nvvmCreateProgram");
+		return failed(program, r, "nvvmCreateProgram");
 	program->native = native;
-	enum vg_status status = add_modules(program, function);
+	enum vg_status status = add_modules(program);
 	if (status)
 		return status;
 	r = nvvm->nvvmVerifyProgram(native, count, texts);
 	if (r)
-		return failed(program, r, function, "nvvmVerifyProgram");
+		return failed(program, r, "nvvmVerifyProgram");
 	r = nvvm->nvvmCompileProgram(native, count, texts);
 	if (r)
-		return failed(program, r, function, "nvvmCompileProgram");
+		return failed(program, r, "nvvmCompileProgram");
 	r = nvvm->nvvmGetCompiledResultSize(native, &ret_compiled->size);
 	ret_compiled->data = r ? NULL : malloc(ret_compiled->size + 1);
 	if (!r && !ret_compiled->data)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", ret_compiled->size);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of code", ret_compiled->size);
 	if (!r)
 		r = nvvm->nvvmGetCompiledResult(native, ret_compiled->data);
 	if (r)
-		return failed(program, r, function, "nvvmGetCompiledResult");
+		return failed(program, r, "nvvmGetCompiledResult");
 	while (target == VG_CODE_PTX && ret_compiled->size && !ret_compiled->data[ret_compiled->size - 1])
 		ret_compiled->size--; // its terminator was counted
 	ret_compiled->data[ret_compiled->size] = '\0';

@@ -9,9 +9,9 @@
 // FILES: the compiler reads files that the source does not contain, or writes some
 enum { NVRTC = 1, NVVM = 2, PTX = 4, FILES = 8 };
 
-#define ROW(field, kind, traits, argument)                                                                             \
-	{                                                                                                              \
-#field, offsetof(struct vg_program_options, field), OPTION_##kind, traits, argument                    \
+#define ROW(field, kind, traits, argument)                                                          \
+	{                                                                                           \
+#field, offsetof(struct vg_program_options, field), OPTION_##kind, traits, argument \
 	}
 static const struct core_option table[] = {
 	ROW(relocatable_device_code, CHOICE, NVRTC, "--relocatable-device-code="),
@@ -80,31 +80,30 @@ static const struct {
 	[VG_SOURCE_NVVM] = {NVVM, "NVVM"},
 };
 
-static enum vg_status check(const struct vg_program *program, const struct vg_program_options *o, const char *function)
+static enum vg_status check(const struct vg_program *program, const struct vg_program_options *o)
 {
 	static const char *const speeds[] = {"0", "min", "mid", "max"};
 	enum vg_status status = VG_OK;
 	bool known = !o->ofast_compile;
 
 	for (size_t i = 0; i < ROWS && status == VG_OK; i++)
-		status = core_option_check(&table[i], o, function);
+		status = core_option_check(&table[i], o);
 	for (size_t i = 0; i < ROWS_BY_HAND && status == VG_OK; i++)
-		status = core_option_check(&by_hand[i], o, function);
+		status = core_option_check(&by_hand[i], o);
 	if (status == VG_OK)
-		status = core_options_refuse(table, ROWS, o, sources[program->type].trait, sources[program->type].who,
-					     function);
+		status = core_options_refuse(table, ROWS, o, sources[program->type].trait, sources[program->type].who);
 	if (status == VG_OK)
 		status = core_options_refuse(by_hand, ROWS_BY_HAND, o, sources[program->type].trait,
-					     sources[program->type].who, function);
+					     sources[program->type].who);
 	if (status)
 		return status;
 	for (size_t i = 0; !known && i < sizeof speeds / sizeof *speeds; i++)
 		known = strcmp(o->ofast_compile, speeds[i]) == 0;
 	if (!known)
-		return vg_fail(VG_INVALID, 0, function, "option ofast_compile: \"%s\": there are 0, min, mid and max",
+		return vg_fail(VG_INVALID, 0, "option ofast_compile: \"%s\": there are 0, min, mid and max",
 			       o->ofast_compile);
 	if ((o->extra_sources || o->extra_source_count) && program->type != VG_SOURCE_NVVM)
-		return vg_fail(VG_INVALID, 0, function, "the following options are not supported by %s: extra_sources",
+		return vg_fail(VG_INVALID, 0, "the following options are not supported by %s: extra_sources",
 			       sources[program->type].who);
 	return VG_OK;
 }
@@ -136,14 +135,13 @@ static void nvvm_arguments(struct core_arguments *arguments, const struct vg_pro
 			core_arguments_add(arguments, "%s%d", choices[i].argument, choices[i].choice == VG_CHOICE_ON);
 }
 
-enum vg_status core_program_options(struct vg_program *program, const struct vg_program_options *options,
-				    const char *function)
+enum vg_status core_program_options(struct vg_program *program, const struct vg_program_options *options)
 {
 	char arch[CORE_ARCHITECTURE];
 
-	enum vg_status status = check(program, options, function);
+	enum vg_status status = check(program, options);
 	if (status == VG_OK && program->type != VG_SOURCE_PTX)
-		status = core_architecture(options->arch, options->device, function, arch);
+		status = core_architecture(options->arch, options->device, arch);
 	if (status)
 		return status;
 	if (program->type == VG_SOURCE_CXX)
@@ -156,8 +154,7 @@ enum vg_status core_program_options(struct vg_program *program, const struct vg_
 	program->use_libdevice = options->use_libdevice != 0;
 	program->link_time_optimization = options->link_time_optimization != 0;
 	program->pch = options->pch || options->create_pch;
-	return program->arguments.failed ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for a program's options")
-					 : VG_OK;
+	return program->arguments.failed ? vg_fail(VG_NO_MEMORY, 0, "no memory for a program's options") : VG_OK;
 }
 
 struct vg_linker_options core_program_link_options(const struct vg_program_options *options)

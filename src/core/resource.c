@@ -7,7 +7,7 @@
 
 // ---- all resources -----------------------------------------------------------------------
 
-enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *function, bool *ret_capturing)
+enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capturing)
 {
 	CUstreamCaptureStatus capture;
 	CORE_SCOPE scope = {false};
@@ -22,21 +22,20 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *fu
 		return VG_OK;
 	}
 	if (r)
-		return core_driver_failed(r, function, "cuStreamIsCapturing", "%s", "");
+		return core_driver_failed(r, "cuStreamIsCapturing", "%s", "");
 	*ret_capturing = capture != CU_STREAM_CAPTURE_STATUS_NONE;
 	return VG_OK;
 }
 
-enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream,
-					   const char *function)
+enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream)
 {
 	bool capturing;
 
-	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
+	enum vg_status status = core_stream_is_capturing(stream, &capturing);
 	if (status || !capturing)
 		return status;
 	return vg_fail(
-		VG_STATE, 0, function,
+		VG_STATE, 0,
 		"a %s cannot perform memory operations on a capturing stream (consider the graph memory resource)",
 		vg_memory_resource_name(resource));
 }
@@ -49,48 +48,47 @@ void core_stream_finish(struct vg_stream *stream)
 		(void)core_driver->cuStreamSynchronize(stream->handle);
 }
 
-enum vg_status core_allocation_failed(CUresult result, const char *function, const char *call, size_t size)
+enum vg_status core_allocation_failed(CUresult result, const char *call, size_t size)
 {
 	char asked[VG_SIZE_TEXT], available[VG_SIZE_TEXT], all[VG_SIZE_TEXT];
 	size_t unused, total;
 
 	vg_size_format(size, asked);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY || core_driver->cuMemGetInfo_v2(&unused, &total) != CUDA_SUCCESS)
-		return core_driver_failed(result, function, call, "asked for %s", asked);
-	return core_driver_failed(result, function, call, "asked for %s, %s of the device's %s are free", asked,
+		return core_driver_failed(result, call, "asked for %s", asked);
+	return core_driver_failed(result, call, "asked for %s, %s of the device's %s are free", asked,
 				  vg_size_format(unused, available), vg_size_format(total, all));
 }
 
-enum vg_status core_resource_check(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
+enum vg_status core_resource_check(struct vg_memory_resource *resource, struct vg_stream *stream)
 {
 	const struct core_resource_class *class = core_resource_class(resource);
 
 	if (!stream && resource->needs_stream)
-		return vg_fail(VG_INVALID, 0, function,
-			       "stream is NULL: a %s allocates and frees in the order of a stream",
+		return vg_fail(VG_INVALID, 0, "stream is NULL: a %s allocates and frees in the order of a stream",
 			       vg_memory_resource_name(resource));
-	return stream && class->check ? class->check(resource, stream, function) : VG_OK;
+	return stream && class->check ? class->check(resource, stream) : VG_OK;
 }
 
 enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				      const char *function, struct vg_allocation *ret_allocation)
+				      struct vg_allocation *ret_allocation)
 {
 	struct vg_allocation allocation = {.size = size};
 
-	enum vg_status status = stream ? core_object_check(&stream->object, "stream", function) : VG_OK;
+	enum vg_status status = stream ? core_object_check(&stream->object, "stream") : VG_OK;
 	if (status == VG_OK)
-		status = core_resource_check(resource, stream, function);
+		status = core_resource_check(resource, stream);
 	if (status == VG_OK)
-		status = core_resource_class(resource)->allocate(resource, size, stream, function, &allocation);
+		status = core_resource_class(resource)->allocate(resource, size, stream, &allocation);
 	if (status == VG_OK)
 		*ret_allocation = allocation;
 	return status;
 }
 
 enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					struct vg_stream *stream, const char *function)
+					struct vg_stream *stream)
 {
-	return core_resource_class(resource)->deallocate(resource, allocation, stream, function);
+	return core_resource_class(resource)->deallocate(resource, allocation, stream);
 }
 
 void vg_memory_resource_destroy(struct vg_memory_resource *resource)
@@ -100,10 +98,11 @@ void vg_memory_resource_destroy(struct vg_memory_resource *resource)
 
 enum vg_status vg_memory_resource_close(struct vg_memory_resource *resource)
 {
+	VG_ENTRY();
 	CORE_NEEDED(resource);
 	if (core_resource_class(resource)->permanent)
 		return VG_OK;
-	return core_object_close(&resource->object, __func__);
+	return core_object_close(&resource->object);
 }
 
 struct vg_memory_resource *vg_memory_resource_retain(struct vg_memory_resource *resource)
@@ -116,6 +115,7 @@ struct vg_memory_resource *vg_memory_resource_retain(struct vg_memory_resource *
 enum vg_status vg_memory_resource_properties(const struct vg_memory_resource *resource,
 					     struct vg_memory_properties *ret_properties)
 {
+	VG_ENTRY();
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_properties);
 	*ret_properties = resource->properties;
@@ -132,47 +132,45 @@ struct custom {
 };
 
 // What a program's function returned: with its own words if it left any just now, else with ours.
-static enum vg_status judge(enum vg_status status, const char *function, const char *name, const char *what,
-			    size_t size)
+static enum vg_status judge(enum vg_status status, const char *name, const char *what, size_t size)
 {
 	char bytes[VG_SIZE_TEXT];
 
 	if (status == VG_OK || vg_last_error()->status == status)
 		return status;
-	return vg_fail(status, 0, function, "%s: %s %s: %s", name, what, vg_size_format(size, bytes),
-		       vg_status_text(status));
+	return vg_fail(status, 0, "%s: %s %s: %s", name, what, vg_size_format(size, bytes), vg_status_text(status));
 }
 
 static enum vg_status custom_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				      const char *function, struct vg_allocation *ret_allocation)
+				      struct vg_allocation *ret_allocation)
 {
 	struct custom *custom = (struct custom *)resource;
 	struct vg_allocation allocation = {.size = size};
 
-	vg_fail(VG_OK, 0, function, "%s", "");
+	vg_fail(VG_OK, 0, "%s", "");
 	enum vg_status status = custom->operations.allocate(custom->user, size, stream, &allocation);
 	if (status)
-		return judge(status, function, custom->name, "could not allocate", size);
+		return judge(status, custom->name, "could not allocate", size);
 	if (allocation.size < size || (size && !allocation.address)) {
 		custom->operations.deallocate(custom->user, &allocation, stream);
-		return vg_fail(VG_INVALID, 0, function, "%s gave %zu bytes at 0x%llx, where %zu were asked",
-			       custom->name, allocation.size, (unsigned long long)allocation.address, size);
+		return vg_fail(VG_INVALID, 0, "%s gave %zu bytes at 0x%llx, where %zu were asked", custom->name,
+			       allocation.size, (unsigned long long)allocation.address, size);
 	}
 	*ret_allocation = allocation;
 	return VG_OK;
 }
 
 static enum vg_status custom_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					struct vg_stream *stream, const char *function)
+					struct vg_stream *stream)
 {
 	struct custom *custom = (struct custom *)resource;
 
-	vg_fail(VG_OK, 0, function, "%s", "");
-	return judge(custom->operations.deallocate(custom->user, allocation, stream), function, custom->name,
-		     "could not free", allocation->size);
+	vg_fail(VG_OK, 0, "%s", "");
+	return judge(custom->operations.deallocate(custom->user, allocation, stream), custom->name, "could not free",
+		     allocation->size);
 }
 
-static enum vg_status custom_close(struct core_object *object, const char *function)
+static enum vg_status custom_close(struct core_object *object)
 {
 	struct custom *custom = (struct custom *)object;
 
@@ -202,20 +200,20 @@ const char *vg_memory_resource_name(const struct vg_memory_resource *resource)
 enum vg_status vg_memory_resource_create(const struct vg_memory_resource_operations *operations, void *user,
 					 struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	struct vg_memory_resource_operations o;
 
 	CORE_NEEDED(operations);
 	CORE_NEEDED(ret_resource);
 	CORE_OPTIONS(o, operations);
 	if (!o.name || !o.name[0] || !o.allocate || !o.deallocate)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "a memory resource needs a name, allocate and deallocate; %s is missing",
+		return vg_fail(VG_INVALID, 0, "a memory resource needs a name, allocate and deallocate; %s is missing",
 			       !o.name || !o.name[0] ? "the name"
 			       : !o.allocate	     ? "allocate"
 						     : "deallocate");
 	struct custom *custom = calloc(1, sizeof *custom + strlen(o.name) + 1);
 	if (!custom)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a memory resource");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a memory resource");
 	core_object_init(&custom->resource.object, &custom_class.object);
 	custom->resource.properties = o.properties;
 	custom->resource.needs_stream = o.needs_stream;

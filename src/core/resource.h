@@ -10,11 +10,11 @@ struct core_resource_class {
 	bool permanent;		  // lives as long as the process: not to be closed
 	bool keeps_notes;	  // cannot free what it did not allocate
 	// Whether the stream suits it, for allocation and deallocation; NULL: every stream does.
-	enum vg_status (*check)(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function);
+	enum vg_status (*check)(struct vg_memory_resource *resource, struct vg_stream *stream);
 	enum vg_status (*allocate)(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				   const char *function, struct vg_allocation *ret_allocation);
+				   struct vg_allocation *ret_allocation);
 	enum vg_status (*deallocate)(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				     struct vg_stream *stream, const char *function);
+				     struct vg_stream *stream);
 };
 
 struct vg_memory_resource {
@@ -31,18 +31,17 @@ static inline const struct core_resource_class *core_resource_class(const struct
 
 // What vg_buffer_create() and the adaptors do: checks the stream, allocates.
 enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				      const char *function, struct vg_allocation *ret_allocation);
+				      struct vg_allocation *ret_allocation);
 // Whether the stream, which may be NULL, or closed by the program, suits the resource.
-enum vg_status core_resource_check(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function);
+enum vg_status core_resource_check(struct vg_memory_resource *resource, struct vg_stream *stream);
 enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-					struct vg_stream *stream, const char *function);
+					struct vg_stream *stream);
 // A driver's refusal to give memory, with what was asked and what there is. In the context that was asked.
-enum vg_status core_allocation_failed(CUresult result, const char *function, const char *call, size_t size);
+enum vg_status core_allocation_failed(CUresult result, const char *call, size_t size);
 
 // Whether work on the stream is being captured into a graph, or would spoil a capture of another stream.
-enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *function, bool *ret_capturing);
+enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capturing);
 // A check for all resources but graphs': a capture has no place for what they do.
-enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream,
-					   const char *function);
+enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream);
 // Waits for what is queued, so that nothing uses memory any more. If the stream failed, nothing does either.
 void core_stream_finish(struct vg_stream *stream);

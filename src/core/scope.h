@@ -45,8 +45,7 @@ static inline struct core_relaxed core_relax(void)
 	struct core_relaxed relaxed = {CU_STREAM_CAPTURE_MODE_RELAXED, false};
 
 	// A program's own memory resource may do without the driver.
-	relaxed.changed =
-		core_driver && core_driver->cuThreadExchangeStreamCaptureMode(&relaxed.mode) == CUDA_SUCCESS;
+	relaxed.changed = core_driver && core_driver->cuThreadExchangeStreamCaptureMode(&relaxed.mode) == CUDA_SUCCESS;
 	return relaxed;
 }
 

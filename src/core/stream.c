@@ -6,14 +6,14 @@
 
 #include <stdlib.h>
 
-static enum vg_status close_stream(struct core_object *object, const char *function)
+static enum vg_status close_stream(struct core_object *object)
 {
 	struct vg_stream *stream = (struct vg_stream *)object;
 
 	if (stream->borrowed)
 		return VG_OK;
 	CUresult r = core_driver->cuStreamDestroy_v2(stream->handle); // in any context
-	return r ? core_driver_failed(r, function, "cuStreamDestroy", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuStreamDestroy", "%s", "") : VG_OK;
 }
 
 static void free_stream(struct core_object *object)
@@ -28,34 +28,32 @@ static void free_stream(struct core_object *object)
 
 static const struct core_class stream_class = {"stream", close_stream, free_stream};
 
-static enum vg_status check_priority(int priority, const char *function)
+static enum vg_status check_priority(int priority)
 {
 	int least, greatest;
 
 	CUresult r = core_driver->cuCtxGetStreamPriorityRange(&least, &greatest);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxGetStreamPriorityRange", "%s", "");
+		return core_driver_failed(r, "cuCtxGetStreamPriorityRange", "%s", "");
 	if (priority > least || priority < greatest)
-		return vg_fail(VG_INVALID, 0, function,
-			       "stream priority %d: the device has %d (greatest) to %d (least)", priority, greatest,
-			       least);
+		return vg_fail(VG_INVALID, 0, "stream priority %d: the device has %d (greatest) to %d (least)",
+			       priority, greatest, least);
 	return VG_OK;
 }
 
-enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed, const char *function,
+enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed,
 				struct vg_stream **ret_stream)
 {
 	struct vg_stream *stream = vg_lines(sizeof *stream);
 
 	if (!stream)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a stream");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a stream");
 	core_object_init(&stream->object, &stream_class);
 	core_object_retain(&context->object);
 	stream->context = context;
 	stream->device = context->device;
 	stream->handle = handle;
-	stream->by_context =
-		!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD || context->green;
+	stream->by_context = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD || context->green;
 	stream->borrowed = borrowed;
 	*ret_stream = stream;
 	return VG_OK;
@@ -74,6 +72,7 @@ static CUresult create_native(struct vg_context *context, unsigned flags, int pr
 enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stream_options *options,
 				struct vg_stream **ret_stream)
 {
+	VG_ENTRY();
 	struct vg_stream *stream = NULL;
 	struct vg_stream_options o;
 	CUstream handle;
@@ -82,19 +81,17 @@ enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stre
 	CORE_NEEDED(ret_stream);
 	CORE_OPTIONS(o, options);
 	if (o.blocking && context->green)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "a green context's streams must be non-blocking: leave .blocking at 0");
+		return vg_fail(VG_INVALID, 0, "a green context's streams must be non-blocking: leave .blocking at 0");
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status = check_priority(o.priority, __func__);
+	enum vg_status status = check_priority(o.priority);
 	if (status)
 		return status;
 	unsigned flags = o.blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
 	CUresult r = create_native(context, flags, o.priority, &handle);
 	if (r)
-		return core_driver_failed(r, __func__,
-					  context->green ? "cuGreenCtxStreamCreate" : "cuStreamCreateWithPriority",
+		return core_driver_failed(r, context->green ? "cuGreenCtxStreamCreate" : "cuStreamCreateWithPriority",
 					  "%s", "");
-	status = core_stream_wrap(context, handle, false, __func__, &stream);
+	status = core_stream_wrap(context, handle, false, &stream);
 	if (status) {
 		core_driver->cuStreamDestroy_v2(handle);
 		return status;
@@ -112,12 +109,14 @@ void vg_stream_destroy(struct vg_stream *stream)
 
 enum vg_status vg_stream_close(struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_NEEDED(stream);
-	return core_object_close(&stream->object, __func__);
+	return core_object_close(&stream->object);
 }
 
 enum vg_status vg_stream_sync(struct vg_stream *stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
 	CORE_CALL(cuStreamSynchronize, stream->handle);
@@ -126,18 +125,20 @@ enum vg_status vg_stream_sync(struct vg_stream *stream)
 
 enum vg_status vg_stream_query(struct vg_stream *stream, int *ret_done)
 {
+	VG_ENTRY();
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_done);
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = core_driver->cuStreamQuery(stream->handle);
 	if (__builtin_expect(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY, 0))
-		return core_driver_failed(r, __func__, "cuStreamQuery", "%s", "");
+		return core_driver_failed(r, "cuStreamQuery", "%s", "");
 	*ret_done = r == CUDA_SUCCESS;
 	return VG_OK;
 }
 
 enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *event)
 {
+	VG_ENTRY();
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(event, "event");
 	CORE_ENTER(scope, stream->context->handle);
@@ -146,26 +147,27 @@ enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *e
 }
 
 // An event on `other`, in its context; the caller's to destroy.
-static enum vg_status mark(struct vg_stream *other, const char *function, CUevent *ret_event)
+static enum vg_status mark(struct vg_stream *other, CUevent *ret_event)
 {
 	CORE_ENTER(scope, other->context->handle);
 	CUresult r = core_driver->cuEventCreate(ret_event, CU_EVENT_DISABLE_TIMING);
 	if (r)
-		return core_driver_failed(r, function, "cuEventCreate", "%s", "");
+		return core_driver_failed(r, "cuEventCreate", "%s", "");
 	r = core_driver->cuEventRecord(*ret_event, other->handle);
 	if (r == CUDA_SUCCESS)
 		return VG_OK;
 	core_driver->cuEventDestroy_v2(*ret_event);
-	return core_driver_failed(r, function, "cuEventRecord", "%s", "");
+	return core_driver_failed(r, "cuEventRecord", "%s", "");
 }
 
 enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream *other)
 {
+	VG_ENTRY();
 	CUevent event;
 
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(other, "other");
-	enum vg_status status = mark(other, __func__, &event);
+	enum vg_status status = mark(other, &event);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
@@ -173,7 +175,7 @@ enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream 
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
 	core_driver->cuEventDestroy_v2(event); // the driver keeps what waits for it
-	return r ? core_driver_failed(r, __func__, "cuStreamWaitEvent", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuStreamWaitEvent", "%s", "") : VG_OK;
 }
 
 int vg_stream_is_blocking(const struct vg_stream *stream)

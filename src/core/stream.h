@@ -21,5 +21,5 @@ struct vg_stream {
 };
 
 // Takes the handle over if it succeeds, unless `borrowed`.
-enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed, const char *function,
+enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed,
 				struct vg_stream **ret_stream);

@@ -6,25 +6,24 @@
 #include <string.h>
 
 // What the driver says of it, once.
-static enum vg_status ask(struct vg_stream *stream, const char *function)
+static enum vg_status ask(struct vg_stream *stream)
 {
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = core_driver->cuStreamGetFlags(stream->handle, &stream->flags);
 	if (r)
-		return core_driver_failed(r, function, "cuStreamGetFlags", "%s", "");
+		return core_driver_failed(r, "cuStreamGetFlags", "%s", "");
 	r = core_driver->cuStreamGetPriority(stream->handle, &stream->priority);
-	return r ? core_driver_failed(r, function, "cuStreamGetPriority", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuStreamGetPriority", "%s", "") : VG_OK;
 }
 
-static enum vg_status borrow(struct vg_context *context, CUstream handle, const char *function,
-			     struct vg_stream **ret_stream)
+static enum vg_status borrow(struct vg_context *context, CUstream handle, struct vg_stream **ret_stream)
 {
 	struct vg_stream *stream;
 
-	enum vg_status status = core_stream_wrap(context, handle, true, function, &stream);
+	enum vg_status status = core_stream_wrap(context, handle, true, &stream);
 	if (status)
 		return status;
-	status = ask(stream, function);
+	status = ask(stream);
 	if (status)
 		core_object_release(&stream->object);
 	else
@@ -35,13 +34,14 @@ static enum vg_status borrow(struct vg_context *context, CUstream handle, const 
 enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which,
 				 struct vg_stream **ret_stream)
 {
+	VG_ENTRY();
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_stream);
 	if ((unsigned)which > VG_DEFAULT_STREAM_PER_THREAD)
-		return vg_fail(VG_INVALID, 0, __func__, "default stream %d: there are %d (legacy) and %d (per thread)",
-			       which, VG_DEFAULT_STREAM_LEGACY, VG_DEFAULT_STREAM_PER_THREAD);
+		return vg_fail(VG_INVALID, 0, "default stream %d: there are %d (legacy) and %d (per thread)", which,
+			       VG_DEFAULT_STREAM_LEGACY, VG_DEFAULT_STREAM_PER_THREAD);
 	if (context->green)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "a green context's default stream is there only while it is current: make one with "
 			       "vg_stream_create()");
 	if (which == VG_DEFAULT_STREAM_CHOSEN) {
@@ -49,43 +49,43 @@ enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_str
 		which = chosen && *chosen && strcmp(chosen, "0") != 0 ? VG_DEFAULT_STREAM_PER_THREAD
 								      : VG_DEFAULT_STREAM_LEGACY;
 	}
-	return borrow(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD, __func__,
-		      ret_stream);
+	return borrow(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD, ret_stream);
 }
 
 // An object for the context that the stream is of.
-static enum vg_status context_of(CUstream handle, const char *function, struct vg_context **ret_context)
+static enum vg_status context_of(CUstream handle, struct vg_context **ret_context)
 {
 	CUcontext identity = NULL;
 	CUgreenCtx green = NULL; // the driver sets the one of the two that it is
 
 	CUresult r = core_driver->cuStreamGetCtx_v2(handle, &identity, &green);
 	if (r)
-		return core_driver_failed(r, function, "cuStreamGetCtx", "%s", "");
+		return core_driver_failed(r, "cuStreamGetCtx", "%s", "");
 	r = green ? core_driver->cuCtxFromGreenCtx(&identity, green) : CUDA_SUCCESS;
 	if (r)
-		return core_driver_failed(r, function, "cuCtxFromGreenCtx", "%s", "");
-	return core_context_borrow(identity, green, function, ret_context);
+		return core_driver_failed(r, "cuCtxFromGreenCtx", "%s", "");
+	return core_context_borrow(identity, green, ret_context);
 }
 
 enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*release)(void *owner),
 				struct vg_stream **ret_stream)
 {
+	VG_ENTRY();
 	struct vg_context *context;
 	struct vg_stream *stream;
 
 	CORE_NEEDED(ret_stream);
 	if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
 		return vg_fail(
-			VG_INVALID, 0, __func__,
+			VG_INVALID, 0,
 			"%p is a default stream, another one in each context: get a context's with vg_stream_default()",
 			(void *)handle);
-	enum vg_status status = core_open(__func__);
+	enum vg_status status = core_open();
 	if (status == VG_OK)
-		status = context_of(handle, __func__, &context);
+		status = context_of(handle, &context);
 	if (status)
 		return status;
-	status = borrow(context, handle, __func__, &stream);
+	status = borrow(context, handle, &stream);
 	core_object_release(&context->object); // the stream has it
 	if (status)
 		return status;

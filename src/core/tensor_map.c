@@ -13,7 +13,7 @@ struct vg_tensor_map {
 	struct vg_view *view;	    // held
 };
 
-#define MAP_OF(object_) ((struct vg_tensor_map *)((char *)(object_) - offsetof(struct vg_tensor_map, object)))
+#define MAP_OF(object_) ((struct vg_tensor_map *)((char *)(object_)-offsetof(struct vg_tensor_map, object)))
 
 static void free_map(struct core_object *object)
 {
@@ -39,7 +39,7 @@ struct tensor {
 	CUtensorMapFloatOOBfill fill;
 };
 
-static enum vg_status check_options(const struct vg_tensor_map_options *options, const char *function)
+static enum vg_status check_options(const struct vg_tensor_map_options *options)
 {
 	const struct {
 		const char *name;
@@ -54,7 +54,7 @@ static enum vg_status check_options(const struct vg_tensor_map_options *options,
 
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (fields[i].value > fields[i].most)
-			return vg_fail(VG_INVALID, 0, function, "options.%s is %u: 0 to %u are known", fields[i].name,
+			return vg_fail(VG_INVALID, 0, "options.%s is %u: 0 to %u are known", fields[i].name,
 				       fields[i].value, fields[i].most);
 	return VG_OK;
 }
@@ -66,12 +66,12 @@ static enum vg_tensor_type type_of(struct vg_data_type type)
 		struct vg_data_type type;
 		enum vg_tensor_type name;
 	} known[] = {
-		{{VG_TYPE_UINT, 8, 1}, VG_TENSOR_UINT8},     {{VG_TYPE_INT, 8, 1}, VG_TENSOR_UINT8},
-		{{VG_TYPE_BOOL, 8, 1}, VG_TENSOR_UINT8},     {{VG_TYPE_UINT, 16, 1}, VG_TENSOR_UINT16},
-		{{VG_TYPE_INT, 16, 1}, VG_TENSOR_UINT16},    {{VG_TYPE_UINT, 32, 1}, VG_TENSOR_UINT32},
-		{{VG_TYPE_INT, 32, 1}, VG_TENSOR_INT32},     {{VG_TYPE_UINT, 64, 1}, VG_TENSOR_UINT64},
-		{{VG_TYPE_INT, 64, 1}, VG_TENSOR_INT64},     {{VG_TYPE_FLOAT, 16, 1}, VG_TENSOR_FLOAT16},
-		{{VG_TYPE_FLOAT, 32, 1}, VG_TENSOR_FLOAT32}, {{VG_TYPE_FLOAT, 64, 1}, VG_TENSOR_FLOAT64},
+		{{VG_TYPE_UINT, 8, 1}, VG_TENSOR_UINT8},       {{VG_TYPE_INT, 8, 1}, VG_TENSOR_UINT8},
+		{{VG_TYPE_BOOL, 8, 1}, VG_TENSOR_UINT8},       {{VG_TYPE_UINT, 16, 1}, VG_TENSOR_UINT16},
+		{{VG_TYPE_INT, 16, 1}, VG_TENSOR_UINT16},      {{VG_TYPE_UINT, 32, 1}, VG_TENSOR_UINT32},
+		{{VG_TYPE_INT, 32, 1}, VG_TENSOR_INT32},       {{VG_TYPE_UINT, 64, 1}, VG_TENSOR_UINT64},
+		{{VG_TYPE_INT, 64, 1}, VG_TENSOR_INT64},       {{VG_TYPE_FLOAT, 16, 1}, VG_TENSOR_FLOAT16},
+		{{VG_TYPE_FLOAT, 32, 1}, VG_TENSOR_FLOAT32},   {{VG_TYPE_FLOAT, 64, 1}, VG_TENSOR_FLOAT64},
 		{{VG_TYPE_BFLOAT, 16, 1}, VG_TENSOR_BFLOAT16},
 	};
 
@@ -95,18 +95,16 @@ static unsigned bytes_of(enum vg_tensor_type type)
 	return bytes[type];
 }
 
-static enum vg_status choose_type(const struct vg_view *view, enum vg_tensor_type wanted, const char *function,
-				  CUtensorMapDataType *ret_type)
+static enum vg_status choose_type(const struct vg_view *view, enum vg_tensor_type wanted, CUtensorMapDataType *ret_type)
 {
 	enum vg_tensor_type type = wanted ? wanted : type_of(view->type);
 
 	if (!type)
-		return vg_fail(VG_INVALID, 0, function,
-			       "elements of DLPack type {%u, %u, %u}: name one in options.type", view->type.code,
-			       view->type.bits, view->type.lanes);
+		return vg_fail(VG_INVALID, 0, "elements of DLPack type {%u, %u, %u}: name one in options.type",
+			       view->type.code, view->type.bits, view->type.lanes);
 	if (bytes_of(type) != view->layout.item_size)
-		return vg_fail(VG_INVALID, 0, function, "options.type has elements of %u bytes, the view has %zu",
-			       bytes_of(type), view->layout.item_size);
+		return vg_fail(VG_INVALID, 0, "options.type has elements of %u bytes, the view has %zu", bytes_of(type),
+			       view->layout.item_size);
 	*ret_type = (CUtensorMapDataType)(type - 1);
 	return VG_OK;
 }
@@ -117,36 +115,33 @@ static vg_address first_element(const struct vg_view *view)
 }
 
 // Where a map may point, and from where.
-static enum vg_status check_place(const struct vg_context *context, const struct vg_view *view, const char *function)
+static enum vg_status check_place(const struct vg_context *context, const struct vg_view *view)
 {
 	if (!vg_view_is_device_accessible(view))
-		return vg_fail(VG_UNSUPPORTED, 0, function, "the view is of host memory, which a device cannot reach");
+		return vg_fail(VG_UNSUPPORTED, 0, "the view is of host memory, which a device cannot reach");
 	if (view->kind == VG_MEMORY_DEVICE && view->device != vg_device_ordinal(context->device))
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "the view is of device %d's memory, the context of device %d", view->device,
-			       vg_device_ordinal(context->device));
+		return vg_fail(VG_UNSUPPORTED, 0, "the view is of device %d's memory, the context of device %d",
+			       view->device, vg_device_ordinal(context->device));
 	vg_address address = first_element(view);
 	if (address % 16)
-		return vg_fail(VG_INVALID, 0, function,
-			       "the first element is at 0x%llx: it must be aligned to 16 bytes",
+		return vg_fail(VG_INVALID, 0, "the first element is at 0x%llx: it must be aligned to 16 bytes",
 			       (unsigned long long)address);
 	return VG_OK;
 }
 
-static enum vg_status describe_axes(const struct vg_layout *layout, const char *function, struct tensor *tensor)
+static enum vg_status describe_axes(const struct vg_layout *layout, struct tensor *tensor)
 {
 	for (int i = 0; i < layout->rank; i++) {
 		int axis = layout->rank - 1 - i;
 		int64_t bytes = layout->strides[axis] * (int64_t)layout->item_size;
 		if (layout->shape[axis] < 1)
-			return vg_fail(VG_INVALID, 0, function, "shape[%d] is 0: a map needs elements", axis);
+			return vg_fail(VG_INVALID, 0, "shape[%d] is 0: a map needs elements", axis);
 		if (i == 0 && layout->strides[axis] != 1)
-			return vg_fail(VG_INVALID, 0, function,
-				       "strides[%d] is %lld: the innermost axis must have a stride of 1", axis,
-				       (long long)layout->strides[axis]);
+			return vg_fail(VG_INVALID, 0, "strides[%d] is %lld: the innermost axis must have a stride of 1",
+				       axis, (long long)layout->strides[axis]);
 		if (i > 0 && (bytes <= 0 || bytes % 16 || bytes >= 1ll << 40))
 			return vg_fail(
-				VG_INVALID, 0, function,
+				VG_INVALID, 0,
 				"strides[%d] is %lld bytes: it must be a multiple of 16 below 2^40, and more than 0",
 				axis, (long long)bytes);
 		tensor->dims[i] = (cuuint64_t)layout->shape[axis];
@@ -156,8 +151,7 @@ static enum vg_status describe_axes(const struct vg_layout *layout, const char *
 	return VG_OK;
 }
 
-static enum vg_status describe_steps(const struct vg_tensor_map_options *options, int rank, const char *function,
-				     struct tensor *tensor)
+static enum vg_status describe_steps(const struct vg_tensor_map_options *options, int rank, struct tensor *tensor)
 {
 	bool given = false;
 
@@ -166,16 +160,15 @@ static enum vg_status describe_steps(const struct vg_tensor_map_options *options
 	for (int i = 0; i < rank; i++) {
 		unsigned step = given ? options->element_strides[rank - 1 - i] : 1;
 		if (step < 1 || step > 8)
-			return vg_fail(VG_INVALID, 0, function, "element_strides[%d] is %u: it must be in [1, 8]",
-				       rank - 1 - i, step);
+			return vg_fail(VG_INVALID, 0, "element_strides[%d] is %u: it must be in [1, 8]", rank - 1 - i,
+				       step);
 		tensor->element_strides[i] = step;
 	}
 	return VG_OK;
 }
 
 static enum vg_status describe(const struct vg_context *context, const struct vg_view *view,
-			       const struct vg_tensor_map_options *options, int least_rank, const char *function,
-			       struct tensor *tensor)
+			       const struct vg_tensor_map_options *options, int least_rank, struct tensor *tensor)
 {
 	const struct vg_layout *layout = &view->layout;
 
@@ -186,48 +179,48 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 				  .promotion = (CUtensorMapL2promotion)options->l2_promotion,
 				  .fill = (CUtensorMapFloatOOBfill)options->fill};
 	if (layout->rank < least_rank || layout->rank > VG_TENSOR_MAP_RANK)
-		return vg_fail(VG_INVALID, 0, function, "rank %d: rank must be between %d and %d", layout->rank,
-			       least_rank, VG_TENSOR_MAP_RANK);
-	enum vg_status status = check_options(options, function);
+		return vg_fail(VG_INVALID, 0, "rank %d: rank must be between %d and %d", layout->rank, least_rank,
+			       VG_TENSOR_MAP_RANK);
+	enum vg_status status = check_options(options);
 	if (status == VG_OK)
-		status = choose_type(view, options->type, function, &tensor->type);
+		status = choose_type(view, options->type, &tensor->type);
 	if (status == VG_OK)
-		status = check_place(context, view, function);
+		status = check_place(context, view);
 	if (status == VG_OK)
-		status = describe_axes(layout, function, tensor);
-	return status ? status : describe_steps(options, layout->rank, function, tensor);
+		status = describe_axes(layout, tensor);
+	return status ? status : describe_steps(options, layout->rank, tensor);
 }
 
 // What all kinds of maps ask first: their arguments, and the tensor in the driver's words.
 static enum vg_status prepare(const struct vg_context *context, const struct vg_view *view, const void *box,
 			      const struct vg_tensor_map_options *options, enum vg_tensor_swizzle swizzle,
-			      int least_rank, const char *function, struct tensor *tensor)
+			      int least_rank, struct tensor *tensor)
 {
 	struct vg_tensor_map_options o;
 
-	enum vg_status status = core_object_check(context ? &context->object : NULL, "context", function);
+	enum vg_status status = core_object_check(context ? &context->object : NULL, "context");
 	if (status == VG_OK)
-		status = core_object_check(view ? &view->object : NULL, "view", function);
+		status = core_object_check(view ? &view->object : NULL, "view");
 	if (status == VG_OK && !box)
-		status = vg_fail(VG_INVALID, 0, function, "box is NULL");
+		status = vg_fail(VG_INVALID, 0, "box is NULL");
 	if (status == VG_OK)
-		status = vg_options_copy(&o, sizeof o, options, function);
+		status = vg_options_copy(&o, sizeof o, options);
 	if (status)
 		return status;
 	if (o.swizzle == VG_SWIZZLE_DEFAULT)
 		o.swizzle = swizzle;
-	return describe(context, view, &o, least_rank, function, tensor);
+	return describe(context, view, &o, least_rank, tensor);
 }
 
 // What the driver encoded becomes a map.
 static enum vg_status finish(CUresult result, const char *call, struct vg_context *context, struct vg_view *view,
-			     const CUtensorMap *encoded, const char *function, struct vg_tensor_map **ret_map)
+			     const CUtensorMap *encoded, struct vg_tensor_map **ret_map)
 {
 	if (result)
-		return core_driver_failed(result, function, call, "%s", "");
+		return core_driver_failed(result, call, "%s", "");
 	struct vg_tensor_map *map = aligned_alloc(_Alignof(struct vg_tensor_map), sizeof *map);
 	if (!map)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a tensor map");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a tensor map");
 	map->map = *encoded;
 	core_object_init(&map->object, &map_class);
 	core_object_retain(&context->object);
@@ -241,37 +234,38 @@ static enum vg_status finish(CUresult result, const char *call, struct vg_contex
 enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *view, const unsigned *box,
 				   const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
 {
+	VG_ENTRY();
 	cuuint32_t turned[VG_TENSOR_MAP_RANK];
 	struct tensor t;
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 1, __func__, &t);
+	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 1, &t);
 	if (status)
 		return status;
 	for (cuuint32_t i = 0; i < t.rank; i++) {
 		unsigned axis = t.rank - 1 - i;
 		if (box[axis] < 1 || box[axis] > 256)
-			return vg_fail(VG_INVALID, 0, __func__, "box[%u] is %u: it must be in [1, 256]", axis,
-				       box[axis]);
+			return vg_fail(VG_INVALID, 0, "box[%u] is %u: it must be in [1, 256]", axis, box[axis]);
 		turned[i] = box[axis];
 	}
 	CORE_ENTER(scope, context->handle);
 	CUresult r =
 		core_driver->cuTensorMapEncodeTiled(&map, t.type, t.rank, t.address, t.dims, t.strides, turned,
 						    t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
-	return finish(r, "cuTensorMapEncodeTiled", context, view, &map, __func__, ret_map);
+	return finish(r, "cuTensorMapEncodeTiled", context, view, &map, ret_map);
 }
 
 enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view, const struct vg_im2col *box,
 				    const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
 {
+	VG_ENTRY();
 	int lower[VG_TENSOR_MAP_RANK - 2], upper[VG_TENSOR_MAP_RANK - 2];
 	struct tensor t;
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 3, __func__, &t);
+	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 3, &t);
 	if (status)
 		return status;
 	for (int i = 0, corners = (int)t.rank - 2; i < corners; i++) {
@@ -279,21 +273,19 @@ enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *
 		upper[i] = box->upper[corners - 1 - i];
 	}
 	CORE_ENTER(scope, context->handle);
-	CUresult r =
-		core_driver->cuTensorMapEncodeIm2col(&map, t.type, t.rank, t.address, t.dims, t.strides, lower, upper,
-						     box->channels_per_pixel, box->pixels_per_column, t.element_strides,
-						     t.interleave, t.swizzle, t.promotion, t.fill);
-	return finish(r, "cuTensorMapEncodeIm2col", context, view, &map, __func__, ret_map);
+	CUresult r = core_driver->cuTensorMapEncodeIm2col(
+		&map, t.type, t.rank, t.address, t.dims, t.strides, lower, upper, box->channels_per_pixel,
+		box->pixels_per_column, t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
+	return finish(r, "cuTensorMapEncodeIm2col", context, view, &map, ret_map);
 }
 
-static enum vg_status check_wide(const struct vg_device *device, const struct vg_im2col_wide *box, const char *function)
+static enum vg_status check_wide(const struct vg_device *device, const struct vg_im2col_wide *box)
 {
 	if (device->compute_major < 10)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "wide maps need compute capability 10.0, device %d has %d.%d", device->ordinal,
-			       device->compute_major, device->compute_minor);
+		return vg_fail(VG_UNSUPPORTED, 0, "wide maps need compute capability 10.0, device %d has %d.%d",
+			       device->ordinal, device->compute_major, device->compute_minor);
 	if (box->mode != VG_WIDE_W && box->mode != VG_WIDE_W128)
-		return vg_fail(VG_INVALID, 0, function, "mode %d: it is VG_WIDE_W or VG_WIDE_W128", box->mode);
+		return vg_fail(VG_INVALID, 0, "mode %d: it is VG_WIDE_W or VG_WIDE_W128", box->mode);
 	return VG_OK;
 }
 
@@ -301,25 +293,25 @@ enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_v
 					 const struct vg_im2col_wide *box, const struct vg_tensor_map_options *options,
 					 struct vg_tensor_map **ret_map)
 {
+	VG_ENTRY();
 	struct tensor t;
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_128B, 3, __func__, &t);
+	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_128B, 3, &t);
 	if (status == VG_OK)
-		status = check_wide(context->device, box, __func__);
+		status = check_wide(context->device, box);
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
-	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(&map, t.type, t.rank, t.address, t.dims, t.strides,
-							      box->lower_w, box->upper_w, box->channels_per_pixel,
-							      box->pixels_per_column, t.element_strides, t.interleave,
-							      (CUtensorMapIm2ColWideMode)box->mode, t.swizzle,
-							      t.promotion, t.fill);
-	return finish(r, "cuTensorMapEncodeIm2colWide", context, view, &map, __func__, ret_map);
+	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(
+		&map, t.type, t.rank, t.address, t.dims, t.strides, box->lower_w, box->upper_w, box->channels_per_pixel,
+		box->pixels_per_column, t.element_strides, t.interleave, (CUtensorMapIm2ColWideMode)box->mode,
+		t.swizzle, t.promotion, t.fill);
+	return finish(r, "cuTensorMapEncodeIm2colWide", context, view, &map, ret_map);
 }
 
-static enum vg_status check_alike(const struct vg_layout *one, const struct vg_layout *other, const char *function)
+static enum vg_status check_alike(const struct vg_layout *one, const struct vg_layout *other)
 {
 	bool alike = one->rank == other->rank && one->item_size == other->item_size;
 
@@ -327,17 +319,17 @@ static enum vg_status check_alike(const struct vg_layout *one, const struct vg_l
 		alike = one->shape[i] == other->shape[i] &&
 			(one->shape[i] == 1 || one->strides[i] == other->strides[i]);
 	return alike ? VG_OK
-		     : vg_fail(VG_INVALID, 0, function,
-			       "the view's shape or strides are not those that the map was made for");
+		     : vg_fail(VG_INVALID, 0, "the view's shape or strides are not those that the map was made for");
 }
 
 enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct vg_view *view)
 {
+	VG_ENTRY();
 	CORE_NEEDED(map);
 	CORE_USABLE(view, "view");
-	enum vg_status status = check_place(map->context, view, __func__);
+	enum vg_status status = check_place(map->context, view);
 	if (status == VG_OK)
-		status = check_alike(&map->view->layout, &view->layout, __func__);
+		status = check_alike(&map->view->layout, &view->layout);
 	if (status)
 		return status;
 	CORE_ENTER(scope, map->context->handle);

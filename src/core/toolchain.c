@@ -7,6 +7,7 @@
 
 enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *ret_toolchain)
 {
+	VG_ENTRY();
 	const struct vg_nvjitlink *nvjitlink;
 	const struct vg_nvrtc *nvrtc;
 	const struct vg_nvvm *nvvm;
@@ -31,7 +32,7 @@ enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *r
 			*ret_toolchain = (struct vg_toolchain){nvjitlink->path, nvjitlink->major, nvjitlink->minor};
 		break;
 	case VG_BACKEND_DRIVER: {
-		enum vg_status status = core_open(__func__);
+		enum vg_status status = core_open();
 		if (status)
 			return status;
 		int version = core_driver_version();
@@ -39,7 +40,7 @@ enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *r
 		break;
 	}
 	default:
-		return vg_fail(VG_INVALID, 0, __func__, "there is no back end %d", (int)backend);
+		return vg_fail(VG_INVALID, 0, "there is no back end %d", (int)backend);
 	}
-	return r ? vg_fail(VG_NOT_FOUND, 0, __func__, "%s", problem) : VG_OK;
+	return r ? vg_fail(VG_NOT_FOUND, 0, "%s", problem) : VG_OK;
 }

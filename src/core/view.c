@@ -18,31 +18,31 @@ static void free_view(struct core_object *object)
 
 static const struct core_class view_class = {"view", NULL, free_view};
 
-static enum vg_status check_type(const struct vg_layout *layout, struct vg_data_type type, const char *function)
+static enum vg_status check_type(const struct vg_layout *layout, struct vg_data_type type)
 {
 	unsigned int bits = (unsigned int)type.bits * type.lanes;
 
 	if (bits == 0)
-		return vg_fail(VG_INVALID, 0, function, "a type of %u bits in %u lanes", type.bits, type.lanes);
+		return vg_fail(VG_INVALID, 0, "a type of %u bits in %u lanes", type.bits, type.lanes);
 	if (bits % 8)
-		return vg_fail(VG_UNSUPPORTED, 0, function, "elements of %u bits: views are of whole bytes", bits);
+		return vg_fail(VG_UNSUPPORTED, 0, "elements of %u bits: views are of whole bytes", bits);
 	if (bits / 8 != layout->item_size)
-		return vg_fail(VG_INVALID, 0, function, "the layout has elements of %zu bytes, the type has %u",
+		return vg_fail(VG_INVALID, 0, "the layout has elements of %zu bytes, the type has %u",
 			       layout->item_size, bits / 8);
 	return VG_OK;
 }
 
 enum vg_status core_view_new(vg_address address, const struct vg_layout *layout, struct vg_data_type type,
-			     const char *function, struct vg_view **ret_view)
+			     struct vg_view **ret_view)
 {
-	enum vg_status status = core_layout_check(layout, function);
+	enum vg_status status = core_layout_check(layout);
 	if (status == VG_OK)
-		status = check_type(layout, type, function);
+		status = check_type(layout, type);
 	if (status)
 		return status;
 	struct vg_view *view = calloc(1, sizeof *view);
 	if (!view)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a view");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a view");
 	core_object_init(&view->object, &view_class);
 	view->address = address;
 	view->layout = *layout;
@@ -53,8 +53,7 @@ enum vg_status core_view_new(vg_address address, const struct vg_layout *layout,
 	return VG_OK;
 }
 
-static enum vg_status kind_of(const struct vg_memory_properties *properties, const char *function,
-			      enum vg_memory_kind *ret_kind)
+static enum vg_status kind_of(const struct vg_memory_properties *properties, enum vg_memory_kind *ret_kind)
 {
 	if (properties->managed)
 		*ret_kind = VG_MEMORY_MANAGED;
@@ -63,26 +62,26 @@ static enum vg_status kind_of(const struct vg_memory_properties *properties, con
 	else if (properties->host_accessible)
 		*ret_kind = VG_MEMORY_HOST;
 	else
-		return vg_fail(VG_UNSUPPORTED, 0, function, "neither the host nor a device can reach the buffer");
+		return vg_fail(VG_UNSUPPORTED, 0, "neither the host nor a device can reach the buffer");
 	return VG_OK;
 }
 
 // Whether a layout stays within `bytes`, counted from the pointer.
-static enum vg_status check_size(const struct vg_layout *layout, size_t bytes, const char *function)
+static enum vg_status check_size(const struct vg_layout *layout, size_t bytes)
 {
 	size_t required;
 
 	if (vg_layout_required_size(layout, &required))
-		return vg_fail(VG_INVALID, 0, function, "elements lie before the first byte");
+		return vg_fail(VG_INVALID, 0, "elements lie before the first byte");
 	if (required > bytes)
-		return vg_fail(VG_INVALID, 0, function, "the layout needs %zu bytes, and there are %zu", required,
-			       bytes);
+		return vg_fail(VG_INVALID, 0, "the layout needs %zu bytes, and there are %zu", required, bytes);
 	return VG_OK;
 }
 
 enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layout *layout, struct vg_data_type type,
 				 int read_only, struct vg_view **ret_view)
 {
+	VG_ENTRY();
 	struct vg_memory_properties properties;
 	enum vg_memory_kind kind = VG_MEMORY_HOST;
 	struct vg_view *view;
@@ -90,15 +89,15 @@ enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layou
 	CORE_USABLE(buffer, "buffer");
 	CORE_NEEDED(layout);
 	CORE_NEEDED(ret_view);
-	enum vg_status status = core_layout_check(layout, __func__);
+	enum vg_status status = core_layout_check(layout);
 	if (status == VG_OK)
-		status = check_size(layout, vg_buffer_size(buffer), __func__);
+		status = check_size(layout, vg_buffer_size(buffer));
 	if (status == VG_OK)
 		status = vg_buffer_properties(buffer, &properties);
 	if (status == VG_OK)
-		status = kind_of(&properties, __func__, &kind);
+		status = kind_of(&properties, &kind);
 	if (status == VG_OK)
-		status = core_view_new(vg_buffer_address(buffer), layout, type, __func__, &view);
+		status = core_view_new(vg_buffer_address(buffer), layout, type, &view);
 	if (status)
 		return status;
 	view->kind = kind;
@@ -112,6 +111,7 @@ enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layou
 enum vg_status vg_view_create(vg_address address, const struct vg_layout *layout, struct vg_data_type type,
 			      const struct vg_view_options *options, struct vg_view **ret_view)
 {
+	VG_ENTRY();
 	struct vg_view_options o;
 	struct vg_view *view;
 
@@ -120,14 +120,13 @@ enum vg_status vg_view_create(vg_address address, const struct vg_layout *layout
 	CORE_OPTIONS(o, options);
 	enum vg_memory_kind kind = o.kind ? o.kind : VG_MEMORY_HOST;
 	if (kind != VG_MEMORY_HOST && kind != VG_MEMORY_DEVICE && kind != VG_MEMORY_PINNED && kind != VG_MEMORY_MANAGED)
-		return vg_fail(VG_INVALID, 0, __func__, "memory kind %d: it is one of enum vg_memory_kind", kind);
-	enum vg_status status = core_view_new(address, layout, type, __func__, &view);
+		return vg_fail(VG_INVALID, 0, "memory kind %d: it is one of enum vg_memory_kind", kind);
+	enum vg_status status = core_view_new(address, layout, type, &view);
 	if (status)
 		return status;
 	if (!address && vg_layout_volume(layout) > 0) {
 		vg_view_destroy(view);
-		return vg_fail(VG_INVALID, 0, __func__, "%lld elements at address 0",
-			       (long long)vg_layout_volume(layout));
+		return vg_fail(VG_INVALID, 0, "%lld elements at address 0", (long long)vg_layout_volume(layout));
 	}
 	view->kind = kind;
 	view->device = kind == VG_MEMORY_HOST ? -1 : o.device;
@@ -161,6 +160,7 @@ static enum vg_status retype(const struct vg_view *view, struct vg_data_type typ
 enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout *layout,
 				   const struct vg_data_type *type, struct vg_view **ret_view)
 {
+	VG_ENTRY();
 	struct vg_layout retyped;
 	int64_t first, end, new_first, new_end;
 	struct vg_view *result;
@@ -168,16 +168,16 @@ enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout 
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_view);
 	struct vg_data_type wanted = type ? *type : view->type;
-	enum vg_status status = layout ? core_layout_check(layout, __func__) : retype(view, wanted, &retyped);
+	enum vg_status status = layout ? core_layout_check(layout) : retype(view, wanted, &retyped);
 	if (status)
 		return status;
 	layout = layout ? layout : &retyped;
 	byte_range(&view->layout, &first, &end);
 	byte_range(layout, &new_first, &new_end);
 	if (vg_layout_volume(layout) && (new_first < first || new_end > end))
-		return vg_fail(VG_INVALID, 0, __func__, "bytes %lld to %lld: the view spans %lld to %lld",
-			       (long long)new_first, (long long)new_end, (long long)first, (long long)end);
-	status = core_view_new(view->address, layout, wanted, __func__, &result);
+		return vg_fail(VG_INVALID, 0, "bytes %lld to %lld: the view spans %lld to %lld", (long long)new_first,
+			       (long long)new_end, (long long)first, (long long)end);
+	status = core_view_new(view->address, layout, wanted, &result);
 	if (status)
 		return status;
 	core_object_retain(&view->object);

@@ -19,4 +19,4 @@ struct vg_view {
 
 // A view with these properties that keeps nothing yet; `layout` is checked against `type`.
 enum vg_status core_view_new(vg_address address, const struct vg_layout *layout, struct vg_data_type type,
-			     const char *function, struct vg_view **ret_view);
+			     struct vg_view **ret_view);

@@ -6,43 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum vg_status check_tensor(const struct dlpack_tensor *tensor, const char *function)
+static enum vg_status check_tensor(const struct dlpack_tensor *tensor)
 {
 	enum vg_memory_kind kind = (enum vg_memory_kind)tensor->device.type;
 
 	if (kind != VG_MEMORY_HOST && kind != VG_MEMORY_DEVICE && kind != VG_MEMORY_PINNED && kind != VG_MEMORY_MANAGED)
-		return vg_fail(VG_UNSUPPORTED, 0, function, "DLPack device type %d: views are of host and CUDA memory",
+		return vg_fail(VG_UNSUPPORTED, 0, "DLPack device type %d: views are of host and CUDA memory",
 			       tensor->device.type);
 	if (tensor->rank < 0 || tensor->rank > VG_LAYOUT_RANK)
-		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes", tensor->rank,
-			       VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, "rank %d: a layout has 0 to %d axes", tensor->rank, VG_LAYOUT_RANK);
 	if ((unsigned int)tensor->type.bits * tensor->type.lanes % 8)
-		return vg_fail(VG_UNSUPPORTED, 0, function, "elements of %u bits: views are of whole bytes",
+		return vg_fail(VG_UNSUPPORTED, 0, "elements of %u bits: views are of whole bytes",
 			       (unsigned int)tensor->type.bits * tensor->type.lanes);
 	return VG_OK;
 }
 
-static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, const char *function,
-				     struct vg_view **ret_view)
+static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, struct vg_view **ret_view)
 {
 	const struct vg_data_type type = {tensor->type.code, tensor->type.bits, tensor->type.lanes};
 	vg_address address = (vg_address)(uintptr_t)tensor->data;
 	struct vg_layout layout;
 	struct vg_view *view;
 
-	enum vg_status status = check_tensor(tensor, function);
+	enum vg_status status = check_tensor(tensor);
 	if (status == VG_OK)
 		status = vg_layout_strided(tensor->rank, tensor->shape, tensor->strides,
 					   (size_t)type.bits * type.lanes / 8, &layout);
 	if (status)
 		return status;
 	if (__builtin_add_overflow(address, tensor->byte_offset, &address))
-		return vg_fail(VG_INVALID, 0, function, "byte_offset %llu leads beyond the address space",
+		return vg_fail(VG_INVALID, 0, "byte_offset %llu leads beyond the address space",
 			       (unsigned long long)tensor->byte_offset);
 	if (!tensor->data && vg_layout_volume(&layout) > 0)
-		return vg_fail(VG_INVALID, 0, function, "%lld elements at address 0",
-			       (long long)vg_layout_volume(&layout));
-	status = core_view_new(address, &layout, type, function, &view);
+		return vg_fail(VG_INVALID, 0, "%lld elements at address 0", (long long)vg_layout_volume(&layout));
+	status = core_view_new(address, &layout, type, &view);
 	if (status)
 		return status;
 	view->kind = (enum vg_memory_kind)tensor->device.type;
@@ -69,9 +66,10 @@ static void drop_versioned(void *owner)
 
 enum vg_status vg_view_import(struct DLManagedTensor *tensor, struct vg_view **ret_view)
 {
+	VG_ENTRY();
 	CORE_NEEDED(tensor);
 	CORE_NEEDED(ret_view);
-	enum vg_status status = view_of_tensor(&tensor->tensor, __func__, ret_view);
+	enum vg_status status = view_of_tensor(&tensor->tensor, ret_view);
 	if (status)
 		return status;
 	(*ret_view)->owner = tensor;
@@ -81,12 +79,13 @@ enum vg_status vg_view_import(struct DLManagedTensor *tensor, struct vg_view **r
 
 enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor, struct vg_view **ret_view)
 {
+	VG_ENTRY();
 	CORE_NEEDED(tensor);
 	CORE_NEEDED(ret_view);
 	if (tensor->version.major != DLPACK_MAJOR)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "a tensor of DLPack %u.%u: %d is known",
-			       tensor->version.major, tensor->version.minor, DLPACK_MAJOR);
-	enum vg_status status = view_of_tensor(&tensor->tensor, __func__, ret_view);
+		return vg_fail(VG_UNSUPPORTED, 0, "a tensor of DLPack %u.%u: %d is known", tensor->version.major,
+			       tensor->version.minor, DLPACK_MAJOR);
+	enum vg_status status = view_of_tensor(&tensor->tensor, ret_view);
 	if (status)
 		return status;
 	(*ret_view)->read_only = tensor->flags & DLPACK_READ_ONLY;
@@ -153,15 +152,16 @@ static struct dlpack_tensor describe(const struct vg_view *view, struct exported
 
 enum vg_status vg_view_export(struct vg_view *view, struct DLManagedTensor **ret_tensor)
 {
+	VG_ENTRY();
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_tensor);
 	if (view->read_only)
 		return vg_fail(
-			VG_UNSUPPORTED, 0, __func__,
+			VG_UNSUPPORTED, 0,
 			"the view is read-only, which this form of DLPack cannot say: use vg_view_export_versioned()");
 	struct exported *exported = export_view(view);
 	if (!exported)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a tensor");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a tensor");
 	exported->plain = (struct DLManagedTensor){describe(view, exported), exported, delete_tensor};
 	*ret_tensor = &exported->plain;
 	return VG_OK;
@@ -169,11 +169,12 @@ enum vg_status vg_view_export(struct vg_view *view, struct DLManagedTensor **ret
 
 enum vg_status vg_view_export_versioned(struct vg_view *view, struct DLManagedTensorVersioned **ret_tensor)
 {
+	VG_ENTRY();
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_tensor);
 	struct exported *exported = export_view(view);
 	if (!exported)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a tensor");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a tensor");
 	exported->versioned = (struct DLManagedTensorVersioned){
 		.version = {DLPACK_MAJOR, DLPACK_MINOR},
 		.manager = exported,

@@ -6,12 +6,12 @@
 
 // ---- physical memory ----------------------------------------------------------------------------------
 
-static enum vg_status close_memory(struct core_object *object, const char *function)
+static enum vg_status close_memory(struct core_object *object)
 {
 	// While it is mapped the driver keeps the memory; the handle is ours to give back, and only once.
 	CUresult r = core_driver->cuMemRelease(((struct vg_physical_memory *)object)->handle);
 
-	return r ? core_driver_failed(r, function, "cuMemRelease", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuMemRelease", "%s", "") : VG_OK;
 }
 
 static void free_object(struct core_object *object)
@@ -32,7 +32,7 @@ static struct vg_physical_memory *new_memory(size_t size)
 	return memory;
 }
 
-enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size, const char *function,
+enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size,
 					   struct vg_physical_memory **ret_memory)
 {
 	struct vg_physical_memory *memory = new_memory(size);
@@ -40,13 +40,13 @@ enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, 
 	unsigned node;
 
 	if (!memory)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for physical memory");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for physical memory");
 	if (plan->current_node && getcpu(NULL, &node) == 0)
 		properties.location.id = (int)node;
 	CUresult r = core_driver->cuMemCreate(&memory->handle, size, &properties, 0);
 	if (r) {
 		free(memory);
-		return core_allocation_failed(r, function, "cuMemCreate", size);
+		return core_allocation_failed(r, "cuMemCreate", size);
 	}
 	memory->shareable = properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	*ret_memory = memory;
@@ -57,6 +57,7 @@ enum vg_status vg_physical_memory_create(struct vg_device *device, size_t size,
 					 const struct vg_virtual_memory_options *options,
 					 struct vg_physical_memory **ret_memory)
 {
+	VG_ENTRY();
 	struct vg_virtual_memory_options o;
 	struct core_memory_plan *plan;
 
@@ -64,26 +65,26 @@ enum vg_status vg_physical_memory_create(struct vg_device *device, size_t size,
 	CORE_NEEDED(ret_memory);
 	CORE_OPTIONS(o, options);
 	if (size == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "size is 0: physical memory has at least one granule");
-	enum vg_status status = core_memory_plan(device, &o, __func__, &plan);
+		return vg_fail(VG_INVALID, 0, "size is 0: physical memory has at least one granule");
+	enum vg_status status = core_memory_plan(device, &o, &plan);
 	if (status)
 		return status;
-	status = core_memory_plan_round(plan, size, __func__, &size);
+	status = core_memory_plan_round(plan, size, &size);
 	if (status == VG_OK)
-		status = core_physical_memory_create(plan, size, __func__, ret_memory);
+		status = core_physical_memory_create(plan, size, ret_memory);
 	free(plan);
 	return status;
 }
 
 enum vg_status vg_physical_memory_export(struct vg_physical_memory *memory, int *ret_descriptor)
 {
+	VG_ENTRY();
 	int descriptor;
 
 	CORE_USABLE(memory, "memory");
 	CORE_NEEDED(ret_descriptor);
 	if (!memory->shareable)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the memory was made without VG_HANDLE_POSIX_FD, and has no descriptor");
+		return vg_fail(VG_STATE, 0, "the memory was made without VG_HANDLE_POSIX_FD, and has no descriptor");
 	CORE_CALL(cuMemExportToShareableHandle, &descriptor, memory->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		  0);
 	(void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
@@ -94,20 +95,21 @@ enum vg_status vg_physical_memory_export(struct vg_physical_memory *memory, int 
 enum vg_status vg_physical_memory_import(struct vg_device *device, int descriptor, size_t size,
 					 struct vg_physical_memory **ret_memory)
 {
+	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_memory);
 	if (size == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "size is 0: the exporter knows how many bytes there are");
+		return vg_fail(VG_INVALID, 0, "size is 0: the exporter knows how many bytes there are");
 	if (fcntl(descriptor, F_GETFD) < 0)
-		return vg_fail(VG_INVALID, 0, __func__, "descriptor %d is not open", descriptor);
+		return vg_fail(VG_INVALID, 0, "descriptor %d is not open", descriptor);
 	struct vg_physical_memory *memory = new_memory(size);
 	if (!memory)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for physical memory");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for physical memory");
 	CUresult r = core_driver->cuMemImportFromShareableHandle(&memory->handle, (void *)(intptr_t)descriptor,
 								 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (r) {
 		free(memory);
-		return core_driver_failed(r, __func__, "cuMemImportFromShareableHandle", "descriptor %d", descriptor);
+		return core_driver_failed(r, "cuMemImportFromShareableHandle", "descriptor %d", descriptor);
 	}
 	memory->shareable = true;
 	*ret_memory = memory;
@@ -121,8 +123,9 @@ void vg_physical_memory_destroy(struct vg_physical_memory *memory)
 
 enum vg_status vg_physical_memory_close(struct vg_physical_memory *memory)
 {
+	VG_ENTRY();
 	CORE_NEEDED(memory);
-	return core_object_close(&memory->object, __func__);
+	return core_object_close(&memory->object);
 }
 
 size_t vg_physical_memory_size(const struct vg_physical_memory *memory)
@@ -132,30 +135,28 @@ size_t vg_physical_memory_size(const struct vg_physical_memory *memory)
 
 // ---- addresses ------------------------------------------------------------------------------------------
 
-static enum vg_status close_range(struct core_object *object, const char *function)
+static enum vg_status close_range(struct core_object *object)
 {
 	struct vg_address_range *range = (struct vg_address_range *)object;
 	CUresult r = core_driver->cuMemAddressFree(range->address, range->size);
 
-	return r ? core_driver_failed(r, function, "cuMemAddressFree", "%zu bytes at 0x%llx", range->size,
-				      range->address)
+	return r ? core_driver_failed(r, "cuMemAddressFree", "%zu bytes at 0x%llx", range->size, range->address)
 		 : VG_OK;
 }
 
 static const struct core_class range_class = {"address range", close_range, free_object};
 
-enum vg_status core_address_range_create(size_t size, size_t alignment, CUdeviceptr hint, const char *function,
+enum vg_status core_address_range_create(size_t size, size_t alignment, CUdeviceptr hint,
 					 struct vg_address_range **ret_range)
 {
 	struct vg_address_range *range = calloc(1, sizeof *range);
 
 	if (!range)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an address range");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an address range");
 	CUresult r = core_driver->cuMemAddressReserve(&range->address, size, alignment, hint, 0);
 	if (r) {
 		free(range);
-		return core_driver_failed(r, function, "cuMemAddressReserve", "%zu bytes, aligned to %zu", size,
-					  alignment);
+		return core_driver_failed(r, "cuMemAddressReserve", "%zu bytes, aligned to %zu", size, alignment);
 	}
 	core_object_init(&range->object, &range_class);
 	range->size = size;
@@ -166,16 +167,16 @@ enum vg_status core_address_range_create(size_t size, size_t alignment, CUdevice
 enum vg_status vg_address_range_create(size_t size, size_t alignment, vg_address hint,
 				       struct vg_address_range **ret_range)
 {
+	VG_ENTRY();
 	enum { PAGE = 4096 };
 
 	CORE_NEEDED(ret_range);
 	if (size == 0 || size % PAGE)
-		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes of addresses: they come in multiples of %d", size,
-			       PAGE);
+		return vg_fail(VG_INVALID, 0, "%zu bytes of addresses: they come in multiples of %d", size, PAGE);
 	if (alignment & (alignment - 1))
-		return vg_fail(VG_INVALID, 0, __func__, "alignment is %zu: it must be a power of two", alignment);
-	enum vg_status status = core_open(__func__);
-	return status ? status : core_address_range_create(size, alignment, hint, __func__, ret_range);
+		return vg_fail(VG_INVALID, 0, "alignment is %zu: it must be a power of two", alignment);
+	enum vg_status status = core_open();
+	return status ? status : core_address_range_create(size, alignment, hint, ret_range);
 }
 
 void vg_address_range_destroy(struct vg_address_range *range)
@@ -185,8 +186,9 @@ void vg_address_range_destroy(struct vg_address_range *range)
 
 enum vg_status vg_address_range_close(struct vg_address_range *range)
 {
+	VG_ENTRY();
 	CORE_NEEDED(range);
-	return core_object_close(&range->object, __func__);
+	return core_object_close(&range->object);
 }
 
 vg_address vg_address_range_address(const struct vg_address_range *range)
@@ -201,13 +203,12 @@ size_t vg_address_range_size(const struct vg_address_range *range)
 
 // ---- mappings -------------------------------------------------------------------------------------------
 
-static enum vg_status close_mapping(struct core_object *object, const char *function)
+static enum vg_status close_mapping(struct core_object *object)
 {
 	struct vg_mapping *mapping = (struct vg_mapping *)object;
 	CUresult r = core_driver->cuMemUnmap(mapping->address, mapping->memory->size);
 
-	return r ? core_driver_failed(r, function, "cuMemUnmap", "%zu bytes at 0x%llx", mapping->memory->size,
-				      mapping->address)
+	return r ? core_driver_failed(r, "cuMemUnmap", "%zu bytes at 0x%llx", mapping->memory->size, mapping->address)
 		 : VG_OK;
 }
 
@@ -223,18 +224,18 @@ static void free_mapping(struct core_object *object)
 static const struct core_class mapping_class = {"mapping", close_mapping, free_mapping};
 
 enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
-				   const char *function, struct vg_mapping **ret_mapping)
+				   struct vg_mapping **ret_mapping)
 {
 	struct vg_mapping *mapping = calloc(1, sizeof *mapping);
 
 	if (!mapping)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a mapping");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a mapping");
 	mapping->address = range->address + offset;
 	CUresult r = core_driver->cuMemMap(mapping->address, memory->size, 0, memory->handle, 0);
 	if (r) {
 		free(mapping);
-		return core_driver_failed(r, function, "cuMemMap", "%zu bytes at offset %zu of a range of %zu",
-					  memory->size, offset, range->size);
+		return core_driver_failed(r, "cuMemMap", "%zu bytes at offset %zu of a range of %zu", memory->size,
+					  offset, range->size);
 	}
 	core_object_init(&mapping->object, &mapping_class);
 	core_object_retain(&range->object);
@@ -248,55 +249,55 @@ enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset
 enum vg_status vg_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
 				 struct vg_mapping **ret_mapping)
 {
+	VG_ENTRY();
 	CORE_USABLE(range, "range");
 	CORE_USABLE(memory, "memory");
 	CORE_NEEDED(ret_mapping);
 	if (offset > range->size || memory->size > range->size - offset)
-		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes at offset %zu: the range has %zu", memory->size,
-			       offset, range->size);
-	return core_mapping_create(range, offset, memory, __func__, ret_mapping);
+		return vg_fail(VG_INVALID, 0, "%zu bytes at offset %zu: the range has %zu", memory->size, offset,
+			       range->size);
+	return core_mapping_create(range, offset, memory, ret_mapping);
 }
 
-enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count,
-				      const char *function)
+enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count)
 {
 	if (count == 0)
 		return VG_OK; // the driver refuses it
 	CUresult r = core_driver->cuMemSetAccess(address, size, access, count);
-	return r ? core_driver_failed(r, function, "cuMemSetAccess", "%zu bytes, for %zu locations", size, count) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemSetAccess", "%zu bytes, for %zu locations", size, count) : VG_OK;
 }
 
-enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,
-				       const char *function)
+enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count)
 {
-	return core_memory_set_access(mapping->address, mapping->memory->size, access, count, function);
+	return core_memory_set_access(mapping->address, mapping->memory->size, access, count);
 }
 
 enum vg_status vg_mapping_set_access(struct vg_mapping *mapping, struct vg_device *const *devices, size_t count,
 				     enum vg_access access)
 {
+	VG_ENTRY();
 	static const CUmemAccess_flags flags[] = {CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ACCESS_FLAGS_PROT_READ,
 						  CU_MEM_ACCESS_FLAGS_PROT_NONE};
 
 	CORE_USABLE(mapping, "mapping");
 	if (count == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "count is 0: name the devices");
+		return vg_fail(VG_INVALID, 0, "count is 0: name the devices");
 	CORE_NEEDED(devices);
 	if ((unsigned)access > VG_ACCESS_NONE)
-		return vg_fail(VG_INVALID, 0, __func__, "access is %d: READ_WRITE, READ or NONE", access);
+		return vg_fail(VG_INVALID, 0, "access is %d: READ_WRITE, READ or NONE", access);
 	CUmemAccessDesc *list = calloc(count, sizeof *list);
 	if (!list)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu devices", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu devices", count);
 	enum vg_status status = VG_OK;
 	for (size_t i = 0; i < count && status == VG_OK; i++) {
 		if (!devices[i])
-			status = vg_fail(VG_INVALID, 0, __func__, "devices[%zu] is NULL", i);
+			status = vg_fail(VG_INVALID, 0, "devices[%zu] is NULL", i);
 		else
 			list[i] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = devices[i]->ordinal},
 						    flags[access]};
 	}
 	if (status == VG_OK)
-		status = core_mapping_set_access(mapping, list, count, __func__);
+		status = core_mapping_set_access(mapping, list, count);
 	free(list);
 	return status;
 }
@@ -308,8 +309,9 @@ void vg_mapping_destroy(struct vg_mapping *mapping)
 
 enum vg_status vg_mapping_close(struct vg_mapping *mapping)
 {
+	VG_ENTRY();
 	CORE_NEEDED(mapping);
-	return core_object_close(&mapping->object, __func__);
+	return core_object_close(&mapping->object);
 }
 
 vg_address vg_mapping_address(const struct vg_mapping *mapping)

@@ -36,19 +36,16 @@ struct core_memory_plan {
 };
 // Freed with free(). INVALID, UNSUPPORTED, NO_MEMORY, DRIVER.
 enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtual_memory_options *options,
-				const char *function, struct core_memory_plan **ret_plan);
+				struct core_memory_plan **ret_plan);
 // INVALID where rounding up to the granularity does not fit.
-enum vg_status core_memory_plan_round(const struct core_memory_plan *plan, size_t size, const char *function,
-				      size_t *ret_size);
+enum vg_status core_memory_plan_round(const struct core_memory_plan *plan, size_t size, size_t *ret_size);
 
-enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size, const char *function,
+enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size,
 					   struct vg_physical_memory **ret_memory);
-enum vg_status core_address_range_create(size_t size, size_t alignment, CUdeviceptr hint, const char *function,
+enum vg_status core_address_range_create(size_t size, size_t alignment, CUdeviceptr hint,
 					 struct vg_address_range **ret_range);
 enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
-				   const char *function, struct vg_mapping **ret_mapping);
+				   struct vg_mapping **ret_mapping);
 // Of neighbouring mappings, by one call. Nothing to set is no call.
-enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count,
-				      const char *function);
-enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,
-				       const char *function);
+enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count);
+enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count);

@@ -19,22 +19,22 @@ struct row {
 	struct vg_mapping *mappings[]; // held, in the order of their addresses
 };
 
-static struct row *new_row(size_t capacity, const char *function)
+static struct row *new_row(size_t capacity)
 {
 	struct row *row = calloc(1, sizeof *row + capacity * sizeof row->mappings[0]);
 
 	if (!row)
-		vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu mappings", capacity);
+		vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu mappings", capacity);
 	return row;
 }
 
 // Gives back every mapping; the first failure is what comes back.
-static enum vg_status free_row(struct row *row, const char *function)
+static enum vg_status free_row(struct row *row)
 {
 	enum vg_status result = VG_OK;
 
 	for (size_t i = 0; row && i < row->count; i++) {
-		enum vg_status status = core_object_close(&row->mappings[i]->object, function);
+		enum vg_status status = core_object_close(&row->mappings[i]->object);
 		result = result ? result : status;
 		vg_mapping_destroy(row->mappings[i]);
 	}
@@ -43,30 +43,30 @@ static enum vg_status free_row(struct row *row, const char *function)
 }
 
 // After a failure, whose error stays.
-static void undo_row(struct row *row, const char *function)
+static void undo_row(struct row *row)
 {
 	struct vg_kept_error kept;
 
 	vg_error_keep(&kept);
-	free_row(row, function);
+	free_row(row);
 	vg_error_restore(&kept);
 }
 
 // New physical memory at `offset` of the range, with access, as the row's last mapping.
 static enum vg_status append(struct row *row, const struct core_memory_plan *plan, size_t size,
-			     struct vg_address_range *range, size_t offset, const char *function)
+			     struct vg_address_range *range, size_t offset)
 {
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;
 
-	enum vg_status status = core_physical_memory_create(plan, size, function, &memory);
+	enum vg_status status = core_physical_memory_create(plan, size, &memory);
 	if (status)
 		return status;
-	status = core_mapping_create(range, offset, memory, function, &mapping);
+	status = core_mapping_create(range, offset, memory, &mapping);
 	vg_physical_memory_destroy(memory);
 	if (status)
 		return status;
-	status = core_mapping_set_access(mapping, plan->access, plan->access_count, function);
+	status = core_mapping_set_access(mapping, plan->access, plan->access_count);
 	if (status)
 		vg_mapping_destroy(mapping);
 	else
@@ -77,22 +77,22 @@ static enum vg_status append(struct row *row, const struct core_memory_plan *pla
 // ---- as a resource ---------------------------------------------------------------------------------
 
 static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-			       const char *function, struct vg_allocation *ret_allocation)
+			       struct vg_allocation *ret_allocation)
 {
 	const struct core_memory_plan *plan = ((struct virtual_resource *)resource)->plan;
 	struct vg_address_range *range;
 
 	if (size == 0)
 		return VG_OK;
-	enum vg_status status = core_memory_plan_round(plan, size, function, &size);
+	enum vg_status status = core_memory_plan_round(plan, size, &size);
 	if (status)
 		return status;
-	struct row *row = new_row(1, function);
+	struct row *row = new_row(1);
 	if (!row)
 		return VG_NO_MEMORY;
-	status = core_address_range_create(size, plan->alignment, plan->hint, function, &range);
+	status = core_address_range_create(size, plan->alignment, plan->hint, &range);
 	if (status == VG_OK) {
-		status = append(row, plan, size, range, 0, function);
+		status = append(row, plan, size, range, 0);
 		vg_address_range_destroy(range);
 	}
 	if (status) {
@@ -104,15 +104,15 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 }
 
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream, const char *function)
+				 struct vg_stream *stream)
 {
 	if (!allocation->user)
 		return VG_OK;
 	if (core_pending_needed(stream))
-		return core_pending_add(resource, allocation, stream, function);
+		return core_pending_add(resource, allocation, stream);
 	if (stream) // unmapping does not wait for work on the memory
 		core_stream_finish(stream);
-	return free_row(allocation->user, function);
+	return free_row(allocation->user);
 }
 
 static void free_resource(struct core_object *object)
@@ -132,19 +132,20 @@ enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 						 const struct vg_virtual_memory_options *options,
 						 struct vg_memory_resource **ret_resource)
 {
+	VG_ENTRY();
 	struct vg_virtual_memory_options o;
 	struct core_memory_plan *plan;
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_resource);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = core_memory_plan(device, &o, __func__, &plan);
+	enum vg_status status = core_memory_plan(device, &o, &plan);
 	if (status)
 		return status;
 	struct virtual_resource *it = calloc(1, sizeof *it);
 	if (!it) {
 		free(plan);
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a virtual memory resource");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual memory resource");
 	}
 	bool host = plan->properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 	core_object_init(&it->resource.object, &virtual_class.object);
@@ -164,7 +165,7 @@ enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 // The same mappings, and more memory at the addresses behind them. Leaves *ret_row alone where those are taken, or not
 // aligned as they have to be.
 static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
-				    const char *function, struct row **ret_row)
+				    struct row **ret_row)
 {
 	const struct row *before = buffer->note;
 	const CUdeviceptr end = buffer->address + buffer->size;
@@ -173,14 +174,14 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	// The options may ask for other steps than those the buffer was made in.
 	if (end % plan->granularity || buffer->address % plan->alignment)
 		return VG_OK;
-	enum vg_status status = core_address_range_create(more, plan->granularity, end, function, &range);
+	enum vg_status status = core_address_range_create(more, plan->granularity, end, &range);
 	if (status)
 		return status;
 	if (range->address != end) {
 		vg_address_range_destroy(range);
 		return VG_OK;
 	}
-	struct row *row = new_row(before->count + 1, function);
+	struct row *row = new_row(before->count + 1);
 	if (!row) {
 		vg_address_range_destroy(range);
 		return VG_NO_MEMORY;
@@ -189,10 +190,10 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 		row->mappings[row->count] = before->mappings[row->count];
 		core_object_retain(&row->mappings[row->count]->object);
 	}
-	status = append(row, plan, more, range, 0, function);
+	status = append(row, plan, more, range, 0);
 	vg_address_range_destroy(range);
 	if (status)
-		undo_row(row, function);
+		undo_row(row);
 	else
 		*ret_row = row;
 	return status;
@@ -200,7 +201,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 
 // The same physical memory mapped once more, at other addresses, with more memory behind it.
 static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
-				     const char *function, struct row **ret_row)
+				     struct row **ret_row)
 {
 	const struct row *before = buffer->note;
 	const size_t own = ((struct virtual_resource *)buffer->resource)->plan->granularity;
@@ -208,74 +209,73 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 	size_t alignment = plan->alignment, offset = 0;
 
 	if (buffer->size % plan->granularity)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "the memory to be added comes in multiples of %zu bytes, and so do its addresses: none "
 			       "is right behind the buffer's %zu; create a buffer with these options, or ask for the "
 			       "granularity of its own",
 			       plan->granularity, buffer->size);
-	struct row *row = new_row(before->count + 1, function);
+	struct row *row = new_row(before->count + 1);
 	if (!row)
 		return VG_NO_MEMORY;
 	if (alignment < own)
 		alignment = own;
 	if (alignment < plan->granularity)
 		alignment = plan->granularity;
-	enum vg_status status = core_address_range_create(buffer->size + more, alignment, 0, function, &range);
+	enum vg_status status = core_address_range_create(buffer->size + more, alignment, 0, &range);
 	if (status) {
 		free(row);
 		return status;
 	}
 	for (size_t i = 0; i < before->count && status == VG_OK; i++) {
 		struct vg_physical_memory *memory = before->mappings[i]->memory;
-		status = core_mapping_create(range, offset, memory, function, &row->mappings[i]);
+		status = core_mapping_create(range, offset, memory, &row->mappings[i]);
 		if (status)
 			break;
 		row->count++;
-		status = core_mapping_set_access(row->mappings[i], plan->access, plan->access_count, function);
+		status = core_mapping_set_access(row->mappings[i], plan->access, plan->access_count);
 		offset += memory->size;
 	}
 	if (status == VG_OK)
-		status = append(row, plan, more, range, offset, function);
+		status = append(row, plan, more, range, offset);
 	vg_address_range_destroy(range);
 	if (status)
-		undo_row(row, function);
+		undo_row(row);
 	else
 		*ret_row = row;
 	return status;
 }
 
 // Of all mappings by one call, so that a failure changes none.
-static enum vg_status set_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan,
-				 const char *function)
+static enum vg_status set_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan)
 {
-	return core_memory_set_access(buffer->address, buffer->size, plan->access, plan->access_count, function);
+	return core_memory_set_access(buffer->address, buffer->size, plan->access, plan->access_count);
 }
 
 static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t size, bool new_access,
-			   const char *function, struct vg_buffer **ret_buffer)
+			   struct vg_buffer **ret_buffer)
 {
 	enum vg_status status = VG_OK;
 	struct row *row = NULL;
 	size_t more;
 
 	if (size <= buffer->size) {
-		status = new_access ? set_access(buffer, plan, function) : VG_OK;
+		status = new_access ? set_access(buffer, plan) : VG_OK;
 		if (status == VG_OK)
 			*ret_buffer = vg_buffer_retain(buffer);
 		return status;
 	}
-	status = core_memory_plan_round(plan, size - buffer->size, function, &more);
+	status = core_memory_plan_round(plan, size - buffer->size, &more);
 	if (status == VG_OK && more > SIZE_MAX - buffer->size)
-		status = vg_fail(VG_INVALID, 0, function, "%zu bytes: rounded up to multiples of %zu they are too many",
-				 size, plan->granularity);
+		status = vg_fail(VG_INVALID, 0, "%zu bytes: rounded up to multiples of %zu they are too many", size,
+				 plan->granularity);
 	if (status == VG_OK)
-		status = grow_in_place(buffer, plan, more, function, &row);
+		status = grow_in_place(buffer, plan, more, &row);
 	if (status == VG_OK && !row)
-		status = grow_elsewhere(buffer, plan, more, function, &row);
+		status = grow_elsewhere(buffer, plan, more, &row);
 	else if (status == VG_OK && new_access)
-		status = set_access(buffer, plan, function);
+		status = set_access(buffer, plan);
 	if (status) {
-		undo_row(row, function);
+		undo_row(row);
 		return status;
 	}
 	const struct vg_allocation allocation = {row->mappings[0]->address, buffer->size + more, row};
@@ -283,8 +283,8 @@ static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_pl
 	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, stream);
 	vg_stream_destroy(stream);
 	if (!grown) {
-		undo_row(row, function);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
+		undo_row(row);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a buffer");
 	}
 	*ret_buffer = grown;
 	return VG_OK;
@@ -293,6 +293,7 @@ static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_pl
 enum vg_status vg_buffer_grow(struct vg_buffer *buffer, size_t size, const struct vg_virtual_memory_options *options,
 			      struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	struct vg_virtual_memory_options o;
 	struct core_memory_plan *own = NULL;
 
@@ -300,17 +301,16 @@ enum vg_status vg_buffer_grow(struct vg_buffer *buffer, size_t size, const struc
 	CORE_NEEDED(ret_buffer);
 	CORE_OPTIONS(o, options);
 	if (!buffer->resource || core_resource_class(buffer->resource) != &virtual_class)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "a buffer of a %s cannot grow: only those of a virtual memory resource can",
 			       buffer->resource ? vg_memory_resource_name(buffer->resource) : "borrowed address");
 	CORE_USABLE(buffer->resource, "resource");
 	if (buffer->size == 0)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "the buffer has 0 bytes and no memory: create one of the size you need");
+		return vg_fail(VG_INVALID, 0, "the buffer has 0 bytes and no memory: create one of the size you need");
 	const struct core_memory_plan *plan = ((struct virtual_resource *)buffer->resource)->plan;
-	enum vg_status status = options ? core_memory_plan(plan->device, &o, __func__, &own) : VG_OK;
+	enum vg_status status = options ? core_memory_plan(plan->device, &o, &own) : VG_OK;
 	if (status == VG_OK)
-		status = grow(buffer, own ? own : plan, size, own, __func__, ret_buffer);
+		status = grow(buffer, own ? own : plan, size, own, ret_buffer);
 	free(own);
 	return status;
 }

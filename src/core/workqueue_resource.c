@@ -14,22 +14,21 @@ static void free_resource(struct core_object *object)
 
 static const struct core_class resource_class = {"work queue resource", NULL, free_resource};
 
-static enum vg_status query(struct vg_device *device, struct vg_context *context, const char *function,
+static enum vg_status query(struct vg_device *device, struct vg_context *context,
 			    struct vg_workqueue_resource **ret_resource)
 {
 	CUdevResource config, queue;
 
 	if (core_driver_version() < CORE_DRIVER_13_1)
-		return core_needs_driver(CORE_DRIVER_13_1, function, "work queues");
+		return core_needs_driver(CORE_DRIVER_13_1, "work queues");
 	CUresult r = core_resource_ask(device, context, CORE_RESOURCE_WORKQUEUE_CONFIG, &config);
 	if (r == CUDA_SUCCESS)
 		r = core_resource_ask(device, context, CORE_RESOURCE_WORKQUEUE, &queue);
 	if (r)
-		return core_driver_failed(r, function, "cuDeviceGetDevResource", "the work queues of device %d",
-					  device->ordinal);
+		return core_driver_failed(r, "cuDeviceGetDevResource", "the work queues of device %d", device->ordinal);
 	struct vg_workqueue_resource *resource = calloc(1, sizeof *resource);
 	if (!resource)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a work queue resource");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a work queue resource");
 	core_object_init(&resource->object, &resource_class);
 	resource->device = device;
 	resource->config = config;
@@ -78,17 +77,17 @@ const void *vg_workqueue_resource_handle(const struct vg_workqueue_resource *res
 enum vg_status vg_workqueue_resource_configure(struct vg_workqueue_resource *resource,
 					       const struct vg_workqueue_options *options)
 {
+	VG_ENTRY();
 	struct vg_workqueue_options o;
 
 	CORE_USABLE(resource, "resource");
 	CORE_OPTIONS(o, options);
 	if ((unsigned)o.scope > VG_WORKQUEUE_SCOPE_GREEN_BALANCED)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "sharing scope %d: there are %d (device) and %d (green contexts, balanced)", o.scope,
 			       VG_WORKQUEUE_SCOPE_DEVICE, VG_WORKQUEUE_SCOPE_GREEN_BALANCED);
 	if (o.concurrency_limit < 0)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "concurrency limit %d: it must be at least 1, or 0 to stay as it is",
+		return vg_fail(VG_INVALID, 0, "concurrency limit %d: it must be at least 1, or 0 to stay as it is",
 			       o.concurrency_limit);
 	union core_resource_fields fields = fields_of(resource);
 	if (o.scope)

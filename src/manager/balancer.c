@@ -25,41 +25,39 @@ static void free_balancer(struct core_object *object)
 
 static const struct core_class balancer_class = {"balancer", NULL, free_balancer};
 
-static enum vg_status check_options(const struct vg_balancer_options *options, const char *function)
+static enum vg_status check_options(const struct vg_balancer_options *options)
 {
 	if ((unsigned)options->strategy > VG_BALANCE_WEIGHTED)
-		return vg_fail(VG_INVALID, 0, function, "strategy %d: there are 0 to %d", options->strategy,
-			       VG_BALANCE_WEIGHTED);
+		return vg_fail(VG_INVALID, 0, "strategy %d: there are 0 to %d", options->strategy, VG_BALANCE_WEIGHTED);
 	if (!(options->threshold >= 0 && options->threshold <= 1))
-		return vg_fail(VG_INVALID, 0, function, "a threshold of %g: it is 0 to 1, 0 being %g",
-			       options->threshold, default_threshold);
+		return vg_fail(VG_INVALID, 0, "a threshold of %g: it is 0 to 1, 0 being %g", options->threshold,
+			       default_threshold);
 	if (options->interval_ms > VG_BALANCER_MAX_INTERVAL_MS)
-		return vg_fail(VG_LIMIT, 0, function, "an interval of %u ms: at most %d", options->interval_ms,
+		return vg_fail(VG_LIMIT, 0, "an interval of %u ms: at most %d", options->interval_ms,
 			       VG_BALANCER_MAX_INTERVAL_MS);
 	if (options->forbidden & ~(unsigned)VG_ACTION_ALL)
-		return vg_fail(VG_INVALID, 0, function, "forbidden is 0x%x: the actions are the bits of 0x%x",
-			       options->forbidden, VG_ACTION_ALL);
+		return vg_fail(VG_INVALID, 0, "forbidden is 0x%x: the actions are the bits of 0x%x", options->forbidden,
+			       VG_ACTION_ALL);
 	if ((unsigned)options->log_level > VG_LOG_DEBUG)
-		return vg_fail(VG_INVALID, 0, function, "log level %d: there are 0 to %d", options->log_level,
-			       VG_LOG_DEBUG);
+		return vg_fail(VG_INVALID, 0, "log level %d: there are 0 to %d", options->log_level, VG_LOG_DEBUG);
 	return VG_OK;
 }
 
-static enum vg_status add(struct vg_balancer *balancer, struct vg_manager *manager, const char *function)
+static enum vg_status add(struct vg_balancer *balancer, struct vg_manager *manager)
 {
-	enum vg_status status = balancer_hold(manager, function);
+	enum vg_status status = balancer_hold(manager);
 
 	if (status)
 		return status;
 	pthread_mutex_lock(&balancer->worker.lock);
 	for (unsigned i = 0; i < balancer->manager_count; i++)
 		if (balancer->managers[i] == manager)
-			status = vg_fail(VG_EXISTS, 0, function, "the balancer has that manager, as number %u", i);
+			status = vg_fail(VG_EXISTS, 0, "the balancer has that manager, as number %u", i);
 	if (status == VG_OK && balancer->manager_count == VG_BALANCER_MANAGERS)
-		status = vg_fail(VG_LIMIT, 0, function, "the balancer has %d managers: there may be no more",
+		status = vg_fail(VG_LIMIT, 0, "the balancer has %d managers: there may be no more",
 				 VG_BALANCER_MANAGERS);
 	if (status == VG_OK && balancer->worker.stopping)
-		status = vg_fail(VG_CLOSED, 0, function, "the balancer has been closed");
+		status = vg_fail(VG_CLOSED, 0, "the balancer has been closed");
 	if (status == VG_OK)
 		balancer->managers[balancer->manager_count++] = manager;
 	pthread_mutex_unlock(&balancer->worker.lock);
@@ -94,24 +92,24 @@ static struct vg_balancer *make(const struct vg_balancer_options *options)
 enum vg_status vg_balancer_create(struct vg_manager *const *managers, size_t count,
 				  const struct vg_balancer_options *options, struct vg_balancer **ret_balancer)
 {
+	VG_ENTRY();
 	struct vg_balancer_options asked;
 
 	CORE_NEEDED(managers);
 	CORE_NEEDED(ret_balancer);
 	CORE_OPTIONS(asked, options);
-	enum vg_status status = check_options(&asked, __func__);
+	enum vg_status status = check_options(&asked);
 	if (status)
 		return status;
 	if (!count || count > VG_BALANCER_MANAGERS)
-		return vg_fail(count ? VG_LIMIT : VG_INVALID, 0, __func__, "%zu managers: 1 to %d", count,
-			       VG_BALANCER_MANAGERS);
+		return vg_fail(count ? VG_LIMIT : VG_INVALID, 0, "%zu managers: 1 to %d", count, VG_BALANCER_MANAGERS);
 	struct vg_balancer *balancer = make(&asked);
 	if (!balancer)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a balancer");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a balancer");
 	for (size_t i = 0; i < count && status == VG_OK; i++)
-		status = add(balancer, managers[i], __func__);
+		status = add(balancer, managers[i]);
 	if (status == VG_OK)
-		status = manager_worker_start(&balancer->worker, balancer_run, balancer, "balancer", __func__);
+		status = manager_worker_start(&balancer->worker, balancer_run, balancer, "balancer");
 	if (status)
 		core_object_release(&balancer->object);
 	else
@@ -121,14 +119,16 @@ enum vg_status vg_balancer_create(struct vg_manager *const *managers, size_t cou
 
 enum vg_status vg_balancer_add(struct vg_balancer *balancer, struct vg_manager *manager)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balancer);
-	return add(balancer, manager, __func__);
+	return add(balancer, manager);
 }
 
 enum vg_status vg_balancer_close(struct vg_balancer *balancer)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balancer);
-	return manager_worker_stop(&balancer->worker, "balancer", __func__);
+	return manager_worker_stop(&balancer->worker, "balancer");
 }
 
 void vg_balancer_destroy(struct vg_balancer *balancer)
@@ -145,17 +145,18 @@ void vg_balancer_destroy(struct vg_balancer *balancer)
 enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg_balanced_work *work,
 				   struct vg_balanced **ret_balanced)
 {
+	VG_ENTRY();
 	struct vg_balanced_work asked;
 	struct vg_balanced *balanced;
 
 	BALANCER_USABLE(balancer);
 	CORE_NEEDED(work);
 	CORE_OPTIONS(asked, work);
-	enum vg_status status = balancer_work_create(balancer, &asked, __func__, &balanced);
+	enum vg_status status = balancer_work_create(balancer, &asked, &balanced);
 	if (status)
 		return status;
 	core_object_retain(&balanced->object); // the caller's; the other one is the queue's, and may be gone any moment
-	status = balancer_enqueue(balancer, balanced, __func__);
+	status = balancer_enqueue(balancer, balanced);
 	if (status == VG_OK) {
 		pthread_mutex_lock(&balancer->worker.lock);
 		balancer->info.submitted++;
@@ -172,6 +173,7 @@ enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg
 
 enum vg_status vg_balancer_info(struct vg_balancer *balancer, struct vg_balancer_info *ret_info)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balancer);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&balancer->worker.lock);

@@ -71,11 +71,9 @@ struct balancer_memory {
 	struct balancer_key last; // that round robin chose
 };
 // Its marks are then those of the loads, in their order. NO_MEMORY: nothing has changed.
-enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count,
-			     const char *function);
+enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
 // Likewise, and begins a round.
-enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count,
-				const char *function);
+enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
 void balancer_memory_finish(struct balancer_memory *memory);
 struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct balancer_key key);
 

@@ -38,7 +38,7 @@ struct vg_balanced {
 	pthread_cond_t changed; // it is done
 };
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
-				    const char *function, struct vg_balanced **ret_balanced);
+				    struct vg_balanced **ret_balanced);
 // Notes the last error as what it failed of.
 void balancer_work_fail(struct vg_balanced *work, enum vg_status status);
 
@@ -87,11 +87,10 @@ struct vg_balancer {
 	struct vg_balancer_info info;
 };
 // A snapshot with what the queues have, which learn from it who there is. The caller frees *ret_loads.
-enum vg_status balancer_look(struct vg_balancer *balancer, const char *function, struct balancer_load **ret_loads,
-			     size_t *ret_count);
+enum vg_status balancer_look(struct vg_balancer *balancer, struct balancer_load **ret_loads, size_t *ret_count);
 struct balancer_queue *balancer_queue_find(const struct vg_balancer *balancer, struct balancer_key key);
 // Chooses where the work goes, and has it wait there; under no lock. NOT_FOUND, STATE, CLOSED, NO_MEMORY.
-enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work, const char *function);
+enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work);
 
 // ---- the thread (balancer_thread.c) ------------------------------------------------------------------------
 
@@ -101,17 +100,17 @@ void balancer_notice(void *user);
 
 // ---- rounds (balancer_round.c) -----------------------------------------------------------------------------
 
-enum vg_status balancer_round(struct vg_balancer *balancer, const char *function, size_t *ret_taken);
+enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken);
 // Everything lent or added goes back.
 void balancer_give_back(struct vg_balancer *balancer);
 
 // ---- managers, and the executions of their schedulers (balancer_source.c) ----------------------------------
 
-enum vg_status balancer_hold(struct vg_manager *manager, const char *function);
+enum vg_status balancer_hold(struct vg_manager *manager);
 void balancer_drop(struct vg_manager *manager);
 // Of those that are not closed. The caller frees *ret_loads.
-enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, const char *function,
-			     struct balancer_load **ret_loads, size_t *ret_count);
+enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, struct balancer_load **ret_loads,
+			     size_t *ret_count);
 enum balancer_fate {
 	BALANCER_BOUND,	    // and submitted: *ret_execution
 	BALANCER_FAILED,    // *ret_status says why; the last error has the text if it has that status
@@ -119,8 +118,7 @@ enum balancer_fate {
 	BALANCER_ELSEWHERE, // it has gone, or is in error
 };
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
-				   const char *function, struct vg_execution **ret_execution,
-				   enum vg_status *ret_status);
+				   struct vg_execution **ret_execution, enum vg_status *ret_status);
 enum vg_execution_state balancer_state(const struct vg_execution *execution);
 // Of one that failed: why; the last error has the text.
 enum vg_status balancer_failure(struct vg_execution *execution);
@@ -128,19 +126,17 @@ void balancer_stop(struct vg_execution *execution);
 void balancer_retain(struct vg_execution *execution);
 void balancer_let_go(struct vg_execution *execution);
 enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
-				size_t count, const char *function, size_t *ret_moved);
+				size_t count, size_t *ret_moved);
 enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
-			       double share, const char *function);
-enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units, const char *function);
-enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, const char *function,
-				bool *ret_preempted);
+			       double share);
+enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units);
+enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, bool *ret_preempted);
 
 // In a public function: returns where it cannot go on.
-#define BALANCER_USABLE(pointer)                                                                          \
-	do {                                                                                              \
-		if (!(pointer))                                                                           \
-			return vg_fail(VG_INVALID, 0, __func__, "%s is NULL", #pointer);                  \
-		if (core_forked)                                                                          \
-			return vg_fail(VG_STATE, 0, __func__,                                             \
-				       "this process was forked: the balancer's thread is the parent's"); \
+#define BALANCER_USABLE(pointer)                                                                                       \
+	do {                                                                                                           \
+		if (!(pointer))                                                                                        \
+			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer);                                         \
+		if (core_forked)                                                                                       \
+			return vg_fail(VG_STATE, 0, "this process was forked: the balancer's thread is the parent's"); \
 	} while (0)

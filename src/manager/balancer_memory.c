@@ -45,13 +45,12 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 	memory->loan_count = kept;
 }
 
-enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count,
-			     const char *function)
+enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count)
 {
 	struct balancer_mark *marks = calloc(count + 1, sizeof *marks);
 
 	if (!marks)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what is known of %zu virtual GPUs", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for what is known of %zu virtual GPUs", count);
 	for (size_t i = 0; i < count; i++) {
 		const struct balancer_mark *before = balancer_mark(memory, loads[i].key);
 		marks[i] = before ? *before : (struct balancer_mark){.key = loads[i].key, .share = loads[i].share};
@@ -80,10 +79,9 @@ static void respect(struct balancer_memory *memory, struct balancer_mark *mark, 
 	mark->scaled = 0;
 }
 
-enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count,
-				const char *function)
+enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count)
 {
-	enum vg_status status = balancer_meet(memory, loads, count, function);
+	enum vg_status status = balancer_meet(memory, loads, count);
 
 	if (status)
 		return status;

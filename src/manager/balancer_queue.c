@@ -122,8 +122,7 @@ static bool match(struct vg_balancer *balancer, struct balancer_load *loads, siz
 	return true;
 }
 
-enum vg_status balancer_look(struct vg_balancer *balancer, const char *function, struct balancer_load **ret_loads,
-			     size_t *ret_count)
+enum vg_status balancer_look(struct vg_balancer *balancer, struct balancer_load **ret_loads, size_t *ret_count)
 {
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 
@@ -132,7 +131,7 @@ enum vg_status balancer_look(struct vg_balancer *balancer, const char *function,
 	for (unsigned i = 0; i < manager_count; i++)
 		managers[i] = balancer->managers[i];
 	pthread_mutex_unlock(&balancer->worker.lock);
-	enum vg_status status = balancer_read(managers, manager_count, function, ret_loads, ret_count);
+	enum vg_status status = balancer_read(managers, manager_count, ret_loads, ret_count);
 	if (status)
 		return status;
 	pthread_mutex_lock(&balancer->worker.lock);
@@ -142,16 +141,16 @@ enum vg_status balancer_look(struct vg_balancer *balancer, const char *function,
 	if (matched)
 		return VG_OK;
 	free(*ret_loads);
-	return vg_fail(VG_NO_MEMORY, 0, function, "no memory for the queues of %zu virtual GPUs", *ret_count);
+	return vg_fail(VG_NO_MEMORY, 0, "no memory for the queues of %zu virtual GPUs", *ret_count);
 }
 
-static enum vg_status none_takes_work(const struct balancer_load *loads, size_t count, const char *function)
+static enum vg_status none_takes_work(const struct balancer_load *loads, size_t count)
 {
 	char who[400] = "";
 	size_t used = 0;
 
 	if (!count)
-		return vg_fail(VG_NOT_FOUND, 0, function,
+		return vg_fail(VG_NOT_FOUND, 0,
 			       "there is no virtual GPU: the balancer's managers have none, or are closed");
 	bool error = false;
 	for (size_t i = 0; i < count && used < sizeof who - 100; i++) {
@@ -159,23 +158,23 @@ static enum vg_status none_takes_work(const struct balancer_load *loads, size_t 
 					 vg_virtual_gpu_status_text(loads[i].status));
 		error |= loads[i].status == VG_VIRTUAL_GPU_ERROR;
 	}
-	return vg_fail(VG_STATE, 0, function, "no virtual GPU takes work: %s%s", who,
+	return vg_fail(VG_STATE, 0, "no virtual GPU takes work: %s%s", who,
 		       error ? "; what was an error for one is the end of all GPU work here: restart the process" : "");
 }
 
-enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work, const char *function)
+enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work)
 {
 	struct balancer_load *loads;
 	long place = -1;
 	size_t count;
 
-	enum vg_status status = balancer_look(balancer, function, &loads, &count);
+	enum vg_status status = balancer_look(balancer, &loads, &count);
 	if (status)
 		return status;
 	pthread_mutex_lock(&balancer->worker.lock);
 	bool closed = balancer->worker.stopping;
 	if (!closed)
-		status = balancer_meet(&balancer->memory, loads, count, function);
+		status = balancer_meet(&balancer->memory, loads, count);
 	for (size_t i = 0; i < count; i++) { // of this instant: others enqueue, too
 		const struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
 		loads[i].takes_work &= queue != NULL;
@@ -191,9 +190,9 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 	}
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (closed)
-		status = vg_fail(VG_CLOSED, 0, function, "the balancer has been closed");
+		status = vg_fail(VG_CLOSED, 0, "the balancer has been closed");
 	else if (place < 0 && status == VG_OK)
-		status = none_takes_work(loads, count, function);
+		status = none_takes_work(loads, count);
 	free(loads);
 	return status;
 }

@@ -38,20 +38,20 @@ static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key fro
 
 // Likewise, and within a manager what is bound and waits.
 static enum vg_status migrate(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to,
-			      bool bound, struct balancer_decision *decision, const char *function)
+			      bool bound, struct balancer_decision *decision)
 {
 	size_t wanted = decision->executions, moved = move_unbound(balancer, from, to, wanted), more = 0;
 	enum vg_status status = VG_OK;
 
 	if (moved < wanted && bound && from.manager == to.manager)
-		status = balancer_migrate(balancer->managers[from.manager], from, to, wanted - moved, function, &more);
+		status = balancer_migrate(balancer->managers[from.manager], from, to, wanted - moved, &more);
 	decision->executions = moved + more;
 	return moved ? VG_OK : status;
 }
 
 // *ret_done: something has changed.
 static enum vg_status act(struct vg_balancer *balancer, const struct balancer_load *loads,
-			  struct balancer_decision *decision, const char *function, bool *ret_done)
+			  struct balancer_decision *decision, bool *ret_done)
 {
 	struct balancer_key from = loads[decision->from].key, to = loads[decision->to].key;
 	struct vg_manager *manager = balancer->managers[to.manager];
@@ -59,17 +59,17 @@ static enum vg_status act(struct vg_balancer *balancer, const struct balancer_lo
 
 	switch (decision->action) {
 	case VG_ACTION_MIGRATE:
-		status = migrate(balancer, from, to, loads[decision->from].takes_work, decision, function);
+		status = migrate(balancer, from, to, loads[decision->from].takes_work, decision);
 		*ret_done = decision->executions > 0;
 		return status;
 	case VG_ACTION_ADJUST_SHARE:
-		status = balancer_adjust(manager, from, to, decision->share, function);
+		status = balancer_adjust(manager, from, to, decision->share);
 		break;
 	case VG_ACTION_SCALE_UNITS:
-		status = balancer_scale(manager, to, decision->units, function);
+		status = balancer_scale(manager, to, decision->units);
 		break;
 	default:
-		return balancer_preempt(manager, from, function, ret_done);
+		return balancer_preempt(manager, from, ret_done);
 	}
 	*ret_done = status == VG_OK;
 	return status;
@@ -139,6 +139,7 @@ static void say(const struct vg_balancer *balancer, const struct vg_balancing_en
 enum vg_status vg_balancer_log(struct vg_balancer *balancer, struct vg_balancing_entry *entries, size_t capacity,
 			       size_t *ret_count)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balancer);
 	CORE_NEEDED(ret_count);
 	if (capacity)
@@ -158,14 +159,13 @@ enum vg_status vg_balancer_log(struct vg_balancer *balancer, struct vg_balancing
 
 // Carries out what was decided; under `rounds`. How many entries it wrote.
 static size_t carry_out(struct vg_balancer *balancer, const struct balancer_load *loads,
-			struct balancer_decision *decisions, size_t count, struct vg_balancing_entry *entries,
-			const char *function)
+			struct balancer_decision *decisions, size_t count, struct vg_balancing_entry *entries)
 {
 	size_t written = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		bool done = false;
-		enum vg_status status = act(balancer, loads, &decisions[i], function, &done);
+		enum vg_status status = act(balancer, loads, &decisions[i], &done);
 		if (status == VG_OK && !done)
 			continue; // what was to move has run meanwhile
 		pthread_mutex_lock(&balancer->worker.lock);
@@ -179,13 +179,13 @@ static size_t carry_out(struct vg_balancer *balancer, const struct balancer_load
 }
 
 static enum vg_status decide(struct vg_balancer *balancer, struct balancer_load *loads, size_t count,
-			     struct balancer_decision *decisions, size_t *ret_decided, const char *function)
+			     struct balancer_decision *decisions, size_t *ret_decided)
 {
 	enum vg_status status;
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	status = balancer->worker.stopping ? vg_fail(VG_CLOSED, 0, function, "the balancer has been closed")
-					   : balancer_observe(&balancer->memory, loads, count, function);
+	status = balancer->worker.stopping ? vg_fail(VG_CLOSED, 0, "the balancer has been closed")
+					   : balancer_observe(&balancer->memory, loads, count);
 	if (status == VG_OK) {
 		balancer->info.rounds++;
 		*ret_decided = balancer_decide(&balancer->rules, loads, count, &balancer->memory, decisions, MOST);
@@ -194,7 +194,7 @@ static enum vg_status decide(struct vg_balancer *balancer, struct balancer_load 
 	return status;
 }
 
-enum vg_status balancer_round(struct vg_balancer *balancer, const char *function, size_t *ret_taken)
+enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken)
 {
 	struct balancer_decision *decisions = calloc(MOST, sizeof *decisions);
 	struct vg_balancing_entry *entries = calloc(MOST, sizeof *entries);
@@ -203,14 +203,14 @@ enum vg_status balancer_round(struct vg_balancer *balancer, const char *function
 	enum vg_status status = VG_OK;
 
 	if (!decisions || !entries)
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a round's decisions");
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for a round's decisions");
 	pthread_mutex_lock(&balancer->rounds);
 	if (status == VG_OK)
-		status = balancer_look(balancer, function, &loads, &count);
+		status = balancer_look(balancer, &loads, &count);
 	if (status == VG_OK)
-		status = decide(balancer, loads, count, decisions, &decided, function);
+		status = decide(balancer, loads, count, decisions, &decided);
 	if (status == VG_OK)
-		written = carry_out(balancer, loads, decisions, decided, entries, function);
+		written = carry_out(balancer, loads, decisions, decided, entries);
 	pthread_mutex_unlock(&balancer->rounds);
 	for (size_t i = 0; i < written; i++) {
 		taken += entries[i].status == VG_OK;
@@ -226,32 +226,31 @@ enum vg_status balancer_round(struct vg_balancer *balancer, const char *function
 
 enum vg_status vg_balancer_rebalance(struct vg_balancer *balancer, size_t *ret_taken)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balancer);
-	return balancer_round(balancer, __func__, ret_taken);
+	return balancer_round(balancer, ret_taken);
 }
 
 void balancer_give_back(struct vg_balancer *balancer)
 {
 	struct balancer_memory *memory = &balancer->memory;
-	const char *function = "vg_balancer_close";
 
 	struct balancer_load *loads = NULL;
 	size_t count;
 
 	pthread_mutex_lock(&balancer->rounds); // the memory is nobody else's any more
 	// A share that somebody has set since the last round stays as it is.
-	if (balancer_read(balancer->managers, balancer->manager_count, function, &loads, &count) == VG_OK)
-		(void)balancer_observe(memory, loads, count, function);
+	if (balancer_read(balancer->managers, balancer->manager_count, &loads, &count) == VG_OK)
+		(void)balancer_observe(memory, loads, count);
 	free(loads);
 	for (size_t i = 0; i < memory->loan_count; i++) {
 		const struct balancer_loan *loan = &memory->loans[i];
-		(void)balancer_adjust(balancer->managers[loan->to.manager], loan->to, loan->from, loan->share,
-				      function);
+		(void)balancer_adjust(balancer->managers[loan->to.manager], loan->to, loan->from, loan->share);
 	}
 	for (size_t i = 0; i < memory->count; i++) {
 		const struct balancer_mark *mark = &memory->marks[i];
 		if (mark->scaled)
-			(void)balancer_scale(balancer->managers[mark->key.manager], mark->key, -mark->scaled, function);
+			(void)balancer_scale(balancer->managers[mark->key.manager], mark->key, -mark->scaled);
 	}
 	pthread_mutex_unlock(&balancer->rounds);
 }

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum vg_status balancer_hold(struct vg_manager *manager, const char *function)
+enum vg_status balancer_hold(struct vg_manager *manager)
 {
-	enum vg_status status = manager_check(manager, function);
+	enum vg_status status = manager_check(manager);
 
 	if (status == VG_OK)
 		core_object_retain(&manager->object);
@@ -69,28 +69,28 @@ static bool read_one(struct vg_virtual_gpu *vgpu, unsigned manager, struct balan
 	return true;
 }
 
-static enum vg_status read_manager(struct vg_manager *manager, unsigned number, const char *function,
-				   struct balancer_load **loads, size_t *count)
+static enum vg_status read_manager(struct vg_manager *manager, unsigned number, struct balancer_load **loads,
+				   size_t *count)
 {
 	struct vg_virtual_gpu **vgpus;
 	size_t found;
 
-	enum vg_status status = manager_get_all(manager, function, &vgpus, &found);
+	enum vg_status status = manager_get_all(manager, &vgpus, &found);
 	if (status)
 		return status;
 	struct balancer_load *grown = reallocarray(*loads, *count + found + 1, sizeof *grown);
 	if (grown)
 		*loads = grown;
 	else
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for the loads of %zu virtual GPUs", found);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for the loads of %zu virtual GPUs", found);
 	for (size_t i = 0; grown && i < found; i++)
 		*count += read_one(vgpus[i], number, &grown[*count]);
 	manager_let_go(vgpus, found);
 	return status;
 }
 
-enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, const char *function,
-			     struct balancer_load **ret_loads, size_t *ret_count)
+enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, struct balancer_load **ret_loads,
+			     size_t *ret_count)
 {
 	struct balancer_load *loads = NULL;
 	enum vg_status status = VG_OK;
@@ -98,7 +98,7 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, c
 
 	for (size_t i = 0; i < count && status == VG_OK; i++)
 		if (!atomic_load(&managers[i]->object.closed))
-			status = read_manager(managers[i], (unsigned)i, function, &loads, &found);
+			status = read_manager(managers[i], (unsigned)i, &loads, &found);
 	if (status) {
 		free(loads);
 		return status;
@@ -122,7 +122,7 @@ static struct vg_virtual_gpu *get(struct vg_manager *manager, struct balancer_ke
 }
 
 // In one of its streams, in turns; where the manager has no more of them for it, in one that it has.
-static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *work, const char *function,
+static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
 			      struct vg_execution **ret_execution)
 {
 	static atomic_uint turns;
@@ -140,15 +140,14 @@ static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *w
 
 	for (unsigned i = 0; i < vgpu->streams && status == VG_LIMIT; i++) {
 		all.stream = (first + i) % vgpu->streams;
-		status = unit_take(vgpu, all.stream, function);
+		status = unit_take(vgpu, all.stream);
 	}
 	if (status)
 		return status;
-	return unit_give(vgpu, all.stream,
-			 compute_execute(vgpu->unit, &all, balancer_notice, work, function, ret_execution));
+	return unit_give(vgpu, all.stream, compute_execute(vgpu->unit, &all, balancer_notice, work, ret_execution));
 }
 
-static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balanced *work, const char *function,
+static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
 				    struct vg_execution **ret_execution, enum vg_status *ret_status)
 {
 	if (atomic_load(&vgpu->paused))
@@ -157,25 +156,23 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
 	if (*ret_status)
 		return BALANCER_FAILED;
-	*ret_status = manager_enter(vgpu, function);
+	*ret_status = manager_enter(vgpu);
 	if (*ret_status)
 		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE; // nothing of it is anywhere yet
-	*ret_status = manager_leave(vgpu, execute(vgpu, work, function, ret_execution));
+	*ret_status = manager_leave(vgpu, execute(vgpu, work, ret_execution));
 	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;
 }
 
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
-				   const char *function, struct vg_execution **ret_execution,
-				   enum vg_status *ret_status)
+				   struct vg_execution **ret_execution, enum vg_status *ret_status)
 {
 	struct vg_virtual_gpu *vgpu = get(manager, key);
 
 	if (!vgpu)
 		return BALANCER_ELSEWHERE;
 	*ret_status = VG_OK;
-	enum balancer_fate fate = atomic_load(&manager->lost)
-					  ? BALANCER_ELSEWHERE
-					  : submit_to(vgpu, work, function, ret_execution, ret_status);
+	enum balancer_fate fate =
+		atomic_load(&manager->lost) ? BALANCER_ELSEWHERE : submit_to(vgpu, work, ret_execution, ret_status);
 	vg_virtual_gpu_destroy(vgpu);
 	return fate;
 }
@@ -207,18 +204,17 @@ void balancer_let_go(struct vg_execution *execution)
 
 // ---- actions ---------------------------------------------------------------------------------------------------
 
-static enum vg_status gone(struct balancer_key key, const char *function)
+static enum vg_status gone(struct balancer_key key)
 {
-	return vg_fail(VG_NOT_FOUND, 0, function, "virtual GPU %d of manager %u has gone", key.id, key.manager);
+	return vg_fail(VG_NOT_FOUND, 0, "virtual GPU %d of manager %u has gone", key.id, key.manager);
 }
 
 enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
-				size_t count, const char *function, size_t *ret_moved)
+				size_t count, size_t *ret_moved)
 {
 	struct vg_virtual_gpu *a = get(manager, from), *b = get(manager, to);
 
-	enum vg_status status =
-		a && b ? compute_migrate(a->unit, b->unit, count, ret_moved) : gone(a ? to : from, function);
+	enum vg_status status = a && b ? compute_migrate(a->unit, b->unit, count, ret_moved) : gone(a ? to : from);
 	vg_virtual_gpu_destroy(a);
 	vg_virtual_gpu_destroy(b);
 	return status;
@@ -250,23 +246,23 @@ static enum vg_status pass_share(struct vg_virtual_gpu *from, struct vg_virtual_
 }
 
 enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
-			       double share, const char *function)
+			       double share)
 {
 	struct vg_virtual_gpu *a = get(manager, from), *b = get(manager, to);
 
-	enum vg_status status = a && b ? pass_share(a, b, share) : gone(a ? to : from, function);
+	enum vg_status status = a && b ? pass_share(a, b, share) : gone(a ? to : from);
 	vg_virtual_gpu_destroy(a);
 	vg_virtual_gpu_destroy(b);
 	return status;
 }
 
-enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units, const char *function)
+enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units)
 {
 	struct vg_virtual_gpu *vgpu = get(manager, key);
 	struct vg_compute_unit_info unit;
 
 	if (!vgpu)
-		return gone(key, function);
+		return gone(key);
 	enum vg_status status = vg_compute_unit_info(vgpu->unit, &unit);
 	if (status == VG_OK)
 		status = vg_virtual_gpu_scale_compute_units(vgpu, (unsigned)((int)unit.compute_units + units));
@@ -274,12 +270,11 @@ enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key ke
 	return status;
 }
 
-enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, const char *function,
-				bool *ret_preempted)
+enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, bool *ret_preempted)
 {
 	struct vg_virtual_gpu *vgpu = get(manager, key);
 
-	enum vg_status status = vgpu ? compute_preempt(vgpu->unit, ret_preempted) : gone(key, function);
+	enum vg_status status = vgpu ? compute_preempt(vgpu->unit, ret_preempted) : gone(key);
 	vg_virtual_gpu_destroy(vgpu);
 	return status;
 }

@@ -152,19 +152,18 @@ static void note_bound(struct vg_balancer *balancer, struct vg_balanced *work, s
 
 static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 {
-	const char *function = "vg_balancer_execute";
 	struct vg_execution *execution = NULL;
 	enum vg_status status = VG_OK;
 
 	core_object_retain(&work->object); // its end may be noticed before this has returned
 	enum balancer_fate fate =
-		balancer_submit(balancer->managers[work->key.manager], work->key, work, function, &execution, &status);
+		balancer_submit(balancer->managers[work->key.manager], work->key, work, &execution, &status);
 	if (fate == BALANCER_BOUND)
 		note_bound(balancer, work, execution);
 	else
 		put_back(balancer, work, fate == BALANCER_LATER);
 	if (fate == BALANCER_ELSEWHERE) {
-		status = balancer_enqueue(balancer, work, function);
+		status = balancer_enqueue(balancer, work);
 		fate = status ? BALANCER_FAILED : fate;
 	}
 	if (fate == BALANCER_FAILED)
@@ -285,15 +284,14 @@ static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 // A round; without one, whether who was paused has been resumed.
 static void look(struct vg_balancer *balancer)
 {
-	const char *function = "vg_balancer";
 	struct balancer_load *loads = NULL;
 	enum vg_status status;
 	size_t count;
 
 	if (balancer->manual)
-		status = balancer_look(balancer, function, &loads, &count);
+		status = balancer_look(balancer, &loads, &count);
 	else
-		status = balancer_round(balancer, function, NULL);
+		status = balancer_round(balancer, NULL);
 	free(loads);
 	if (status && status != VG_CLOSED && balancer->log_level >= VG_LOG_WARNING)
 		vg_log(VG_LOG_WARNING, "balancer: a look at the virtual GPUs failed: %s", vg_last_error()->text);

@@ -29,29 +29,27 @@ static size_t padded(size_t size)
 	return (size + 15) & ~(size_t)15;
 }
 
-static enum vg_status check(const struct vg_balanced_work *work, const char *function)
+static enum vg_status check(const struct vg_balanced_work *work)
 {
 	if (!work->kernel || !*work->kernel)
-		return vg_fail(VG_INVALID, 0, function, "the work names no kernel");
+		return vg_fail(VG_INVALID, 0, "the work names no kernel");
 	if (work->config.attribute_count)
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"the work's launch has %u attributes of its own: they are borrowed for one call, and it is "
 			"launched later",
 			work->config.attribute_count);
 	if (work->argument_count > BALANCER_ARGUMENTS)
-		return vg_fail(VG_LIMIT, 0, function, "%zu arguments: at most %d", work->argument_count,
-			       BALANCER_ARGUMENTS);
+		return vg_fail(VG_LIMIT, 0, "%zu arguments: at most %d", work->argument_count, BALANCER_ARGUMENTS);
 	if (work->argument_count && !work->arguments)
-		return vg_fail(VG_INVALID, 0, function, "%zu arguments at NULL", work->argument_count);
+		return vg_fail(VG_INVALID, 0, "%zu arguments at NULL", work->argument_count);
 	for (size_t i = 0; i < work->argument_count; i++) {
 		const struct vg_argument *argument = &work->arguments[i];
 		if (!argument->size || argument->size > 1 << 16)
-			return vg_fail(VG_INVALID, 0, function, "argument %zu has %zu bytes: 1 to 65536", i,
-				       argument->size);
+			return vg_fail(VG_INVALID, 0, "argument %zu has %zu bytes: 1 to 65536", i, argument->size);
 		if (!argument->value && !work->bind)
-			return vg_fail(VG_INVALID, 0, function,
-				       "argument %zu has no value, and the work no bind to fill it in", i);
+			return vg_fail(VG_INVALID, 0, "argument %zu has no value, and the work no bind to fill it in",
+				       i);
 	}
 	return VG_OK;
 }
@@ -84,15 +82,15 @@ static bool copy_arguments(struct vg_balanced *copy, const struct vg_balanced_wo
 }
 
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
-				    const char *function, struct vg_balanced **ret_balanced)
+				    struct vg_balanced **ret_balanced)
 {
-	enum vg_status status = check(work, function);
+	enum vg_status status = check(work);
 
 	if (status)
 		return status;
 	struct vg_balanced *copy = calloc(1, sizeof *copy);
 	if (!copy)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a piece of work");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a piece of work");
 	core_object_init(&copy->object, &work_class);
 	core_object_retain(&balancer->object);
 	copy->balancer = balancer;
@@ -108,7 +106,7 @@ enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct v
 	copy->kernel = strdup(work->kernel);
 	if (!copy->kernel || !copy_arguments(copy, work)) {
 		core_object_release(&copy->object);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for the arguments of a piece of work");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for the arguments of a piece of work");
 	}
 	*ret_balanced = copy;
 	return VG_OK;
@@ -127,6 +125,7 @@ void balancer_work_fail(struct vg_balanced *work, enum vg_status status)
 
 enum vg_status vg_balanced_info(struct vg_balanced *balanced, struct vg_balanced_info *ret_info)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balanced);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&balanced->balancer->worker.lock);
@@ -164,6 +163,7 @@ static bool wait_until(struct vg_balanced *balanced, uint64_t when)
 
 enum vg_status vg_balanced_wait(struct vg_balanced *balanced, double timeout_seconds)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balanced);
 	struct vg_balancer *balancer = balanced->balancer;
 	uint64_t when = 0;
@@ -176,19 +176,19 @@ enum vg_status vg_balanced_wait(struct vg_balanced *balanced, double timeout_sec
 	bool done = own ? balanced->done : wait_until(balanced, when);
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (!done && own)
-		return vg_fail(VG_STATE, 0, __func__, "a callback of the balancer cannot wait for its work");
+		return vg_fail(VG_STATE, 0, "a callback of the balancer cannot wait for its work");
 	if (!done)
-		return vg_fail(VG_NOT_READY, 0, __func__, "%s has not ended within %g s", balanced->kernel,
-			       timeout_seconds);
+		return vg_fail(VG_NOT_READY, 0, "%s has not ended within %g s", balanced->kernel, timeout_seconds);
 	if (balanced->info.state == VG_EXECUTION_COMPLETED)
 		return VG_OK;
 	if (balanced->info.state == VG_EXECUTION_CANCELLED)
-		return vg_fail(VG_STATE, 0, __func__, "%s was cancelled", balanced->kernel);
-	return vg_fail(balanced->failure, balanced->failure_code, __func__, "%s", balanced->failure_text);
+		return vg_fail(VG_STATE, 0, "%s was cancelled", balanced->kernel);
+	return vg_fail(balanced->failure, balanced->failure_code, "%s", balanced->failure_text);
 }
 
 enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 {
+	VG_ENTRY();
 	BALANCER_USABLE(balanced);
 	struct vg_balancer *balancer = balanced->balancer;
 	struct vg_execution *execution = NULL;
@@ -211,7 +211,7 @@ enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 		balancer_retain(execution);
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (ended)
-		return vg_fail(VG_STATE, 0, __func__, "%s has ended", balanced->kernel);
+		return vg_fail(VG_STATE, 0, "%s has ended", balanced->kernel);
 	if (execution) {
 		balancer_stop(execution);
 		balancer_let_go(execution);

@@ -6,18 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum vg_status refuse(uint64_t bytes, uint64_t charged, uint64_t limit, const char *function)
+static enum vg_status refuse(uint64_t bytes, uint64_t charged, uint64_t limit)
 {
 	char asked[VG_SIZE_TEXT], held[VG_SIZE_TEXT], most[VG_SIZE_TEXT];
 
-	vg_fail(VG_INSUFFICIENT, 0, function,
-		"asked for %s more, and %s of its %s are charged: free some, or raise its limit",
+	vg_fail(VG_INSUFFICIENT, 0, "asked for %s more, and %s of its %s are charged: free some, or raise its limit",
 		vg_size_format(bytes, asked), vg_size_format(charged, held), vg_size_format(limit, most));
 	vg_fail_amounts(bytes, limit > charged ? limit - charged : 0);
 	return VG_INSUFFICIENT;
 }
 
-static enum vg_status charge_ledger(struct manager_budget *budget, uint64_t bytes, const char *function)
+static enum vg_status charge_ledger(struct manager_budget *budget, uint64_t bytes)
 {
 	uint64_t limit, charged;
 
@@ -25,16 +24,16 @@ static enum vg_status charge_ledger(struct manager_budget *budget, uint64_t byte
 	if (r == 0)
 		return VG_OK;
 	if (r != VG_LEDGER_REFUSED)
-		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function,
+		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0,
 			       "virtual GPU %d (%s): its ledger has no slot for this process: %s", budget->id,
 			       budget->name, r < 0 ? strerror(-r) : "too many programs are inside");
 	vg_ledger_read(budget->ledger, &limit, &charged);
-	return refuse(bytes, charged, limit, function);
+	return refuse(bytes, charged, limit);
 }
 
-enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes, const char *function)
+enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes)
 {
-	enum vg_status status = budget->ledger ? charge_ledger(budget, bytes, function) : VG_OK;
+	enum vg_status status = budget->ledger ? charge_ledger(budget, bytes) : VG_OK;
 
 	if (status)
 		return status;
@@ -44,10 +43,10 @@ enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes, cons
 	if (fits)
 		budget->held += bytes;
 	vg_mutex_give(&budget->lock);
-	return fits ? VG_OK : refuse(bytes, held, limit, function);
+	return fits ? VG_OK : refuse(bytes, held, limit);
 }
 
-enum vg_status budget_refused(struct manager_budget *budget, const char *function)
+enum vg_status budget_refused(struct manager_budget *budget)
 {
 	struct vg_ledger_refusal refusal = {.asked = vg_last_error()->need};
 	struct vg_kept_error kept;
@@ -55,15 +54,14 @@ enum vg_status budget_refused(struct manager_budget *budget, const char *functio
 	if (budget->ledger) {
 		vg_ledger_read(budget->ledger, &refusal.limit, &refusal.charged);
 		refusal.overhead = vg_ledger_overhead(budget->ledger);
-		snprintf(refusal.entry, sizeof refusal.entry, "%s", function);
+		snprintf(refusal.entry, sizeof refusal.entry, "%s", vg_entry ? vg_entry : "");
 		vg_ledger_refusal(budget->ledger, &refusal);
 	}
 	vg_mutex_take(&budget->lock);
 	budget->refusals++;
 	vg_mutex_give(&budget->lock);
 	vg_error_keep(&kept);
-	vg_fail(VG_INSUFFICIENT, kept.error.code, function, "virtual GPU %d (%s): %s", budget->id, budget->name,
-		kept.text);
+	vg_fail(VG_INSUFFICIENT, kept.error.code, "virtual GPU %d (%s): %s", budget->id, budget->name, kept.text);
 	vg_fail_amounts(kept.error.need, kept.error.have);
 	return VG_INSUFFICIENT;
 }
@@ -77,7 +75,7 @@ void budget_refund(struct manager_budget *budget, uint64_t bytes)
 	vg_mutex_give(&budget->lock);
 }
 
-enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit, const char *function)
+enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit)
 {
 	char asked[VG_SIZE_TEXT], held[VG_SIZE_TEXT];
 
@@ -88,9 +86,8 @@ enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit, c
 	vg_mutex_give(&budget->lock);
 	if (now <= limit)
 		return VG_OK;
-	return vg_fail(VG_BUSY, 0, function,
-		       "virtual GPU %d (%s): asked for a limit of %s, and %s are charged: free some first", budget->id,
-		       budget->name, vg_size_format(limit, asked), vg_size_format(now, held));
+	return vg_fail(VG_BUSY, 0, "virtual GPU %d (%s): asked for a limit of %s, and %s are charged: free some first",
+		       budget->id, budget->name, vg_size_format(limit, asked), vg_size_format(now, held));
 }
 
 struct budget_figures budget_read(struct manager_budget *budget)

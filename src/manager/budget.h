@@ -19,13 +19,13 @@ struct manager_budget {
 };
 
 // INSUFFICIENT, with need and have; SYSTEM: the ledger cannot be used.
-enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes, const char *function);
+enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes);
 // An allocation came to nothing for lack of memory, as the last error says: it is counted, told to the ledger, and gets
 // the name of the vGPU. INSUFFICIENT.
-enum vg_status budget_refused(struct manager_budget *budget, const char *function);
+enum vg_status budget_refused(struct manager_budget *budget);
 void budget_refund(struct manager_budget *budget, uint64_t bytes);
 // BUSY: more is held. Not for a shared one.
-enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit, const char *function);
+enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit);
 
 struct budget_figures {
 	uint64_t limit, charged, refusals;

@@ -81,9 +81,10 @@ static struct vg_virtual_gpu_info info_of(struct vg_virtual_gpu *vgpu)
 
 enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info)
 {
+	VG_ENTRY();
 	CORE_NEEDED(vgpu);
 	CORE_NEEDED(ret_info);
-	enum vg_status status = manager_usable(__func__);
+	enum vg_status status = manager_usable();
 	if (status == VG_OK)
 		*ret_info = info_of(vgpu);
 	return status;
@@ -92,18 +93,19 @@ enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtua
 enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu_info *infos, size_t capacity,
 			       size_t *ret_count)
 {
+	VG_ENTRY();
 	struct vg_virtual_gpu **vgpus;
 	size_t count;
 
 	CORE_NEEDED(ret_count);
-	enum vg_status status = manager_check(manager, __func__);
+	enum vg_status status = manager_check(manager);
 	if (status == VG_OK)
-		status = manager_get_all(manager, __func__, &vgpus, &count);
+		status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
 	*ret_count = count;
 	if (infos && count > capacity)
-		status = core_no_room(count, capacity, "virtual GPUs", __func__);
+		status = core_no_room(count, capacity, "virtual GPUs");
 	for (size_t i = 0; infos && status == VG_OK && i < count; i++)
 		infos[i] = info_of(vgpus[i]);
 	manager_let_go(vgpus, count);
@@ -112,14 +114,14 @@ enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu
 
 // ---- changes ---------------------------------------------------------------------------------------------
 
-static enum vg_status set_paused(struct vg_virtual_gpu *vgpu, bool paused, const char *function)
+static enum vg_status set_paused(struct vg_virtual_gpu *vgpu, bool paused)
 {
 	bool was = !paused;
 
 	if (manager_is_lost(vgpu->manager))
-		return manager_lost(vgpu, function);
+		return manager_lost(vgpu);
 	if (!atomic_compare_exchange_strong(&vgpu->paused, &was, paused))
-		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s) is %s", vgpu->id, vgpu->name,
+		return vg_fail(VG_STATE, 0, "virtual GPU %d (%s) is %s", vgpu->id, vgpu->name,
 			       paused ? "paused already" : "not paused");
 	enum vg_status status = paused ? vg_compute_unit_pause(vgpu->unit) : vg_compute_unit_resume(vgpu->unit);
 	if (status)
@@ -127,15 +129,15 @@ static enum vg_status set_paused(struct vg_virtual_gpu *vgpu, bool paused, const
 	return status;
 }
 
-enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu, const char *function)
+enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu)
 {
-	enum vg_status status = manager_enter(vgpu, function);
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	if (atomic_load(&vgpu->moving))
-		return manager_leave(vgpu, vg_fail(VG_STATE, 0, function, "the memory of virtual GPU %d (%s) is moving",
-						   vgpu->id, vgpu->name));
+		return manager_leave(vgpu, vg_fail(VG_STATE, 0, "the memory of virtual GPU %d (%s) is moving", vgpu->id,
+						   vgpu->name));
 	pthread_mutex_lock(&vgpu->setting);
 	return VG_OK;
 }
@@ -148,23 +150,26 @@ enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status st
 
 enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu)
 {
-	enum vg_status status = manager_begin_change(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_begin_change(vgpu);
 
-	return status ? status : manager_end_change(vgpu, set_paused(vgpu, true, __func__));
+	return status ? status : manager_end_change(vgpu, set_paused(vgpu, true));
 }
 
 enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
 {
-	enum vg_status status = manager_begin_change(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_begin_change(vgpu);
 	uint64_t away;
 
 	if (status)
 		return status;
 	status = vgpu->space && space_is_out(vgpu->space, &away)
-			 ? vg_fail(VG_STATE, 0, __func__,
-				   "the memory of virtual GPU %d (%s) is in the host: vg_virtual_gpu_move_in() brings it back",
+			 ? vg_fail(VG_STATE, 0,
+				   "the memory of virtual GPU %d (%s) is in the host: vg_virtual_gpu_move_in() brings "
+				   "it back",
 				   vgpu->id, vgpu->name)
-			 : set_paused(vgpu, false, __func__);
+			 : set_paused(vgpu, false);
 	return manager_end_change(vgpu, status);
 }
 
@@ -178,57 +183,58 @@ static bool tell(void *user, uint64_t bytes, uint64_t total)
 }
 
 // The caller holds `setting`, so that no other thread resumes the vGPU meanwhile.
-static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given, bool out,
-			   const char *function)
+static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given, bool out)
 {
 	struct vg_virtual_gpu_move_options options;
 
-	enum vg_status status = vg_options_copy(&options, sizeof options, given, function);
+	enum vg_status status = vg_options_copy(&options, sizeof options, given);
 	if (status)
 		return status;
 	if (!vgpu->space)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "virtual GPU %d (%s) has memory of the driver's, which does not keep its addresses: only a "
-			       "manager with memory virtualization can move it",
-			       vgpu->id, vgpu->name);
+		return vg_fail(
+			VG_UNSUPPORTED, 0,
+			"virtual GPU %d (%s) has memory of the driver's, which does not keep its addresses: only a "
+			"manager with memory virtualization can move it",
+			vgpu->id, vgpu->name);
 	if (manager_is_lost(vgpu->manager))
-		return manager_lost(vgpu, function);
+		return manager_lost(vgpu);
 	if (!atomic_load(&vgpu->paused))
-		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s) is not paused: pause it first", vgpu->id,
-			       vgpu->name);
+		return vg_fail(VG_STATE, 0, "virtual GPU %d (%s) is not paused: pause it first", vgpu->id, vgpu->name);
 	if (!out)
-		return space_move_in(vgpu->space, tell, &options, function);
-	status = compute_wait_for_running(vgpu->unit, function);
-	return status ? status : space_move_out(vgpu->space, tell, &options, function);
+		return space_move_in(vgpu->space, tell, &options);
+	status = compute_wait_for_running(vgpu->unit);
+	return status ? status : space_move_out(vgpu->space, tell, &options);
 }
 
 static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options,
-				   bool out, const char *function)
+				   bool out)
 {
-	enum vg_status status = manager_begin_change(vgpu, function);
+	enum vg_status status = manager_begin_change(vgpu);
 
 	if (status)
 		return status;
 	atomic_store(&vgpu->moving, true);
-	status = move(vgpu, options, out, function);
+	status = move(vgpu, options, out);
 	atomic_store(&vgpu->moving, false);
 	return manager_end_change(vgpu, status);
 }
 
 enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
 {
-	return change_place(vgpu, options, true, __func__);
+	VG_ENTRY();
+	return change_place(vgpu, options, true);
 }
 
 enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
 {
-	return change_place(vgpu, options, false, __func__);
+	VG_ENTRY();
+	return change_place(vgpu, options, false);
 }
 
-static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	vg_mutex_take(&vgpu->manager->lock);
-	enum vg_status status = manager_promise(vgpu, vgpu->promised, limit, function);
+	enum vg_status status = manager_promise(vgpu, vgpu->promised, limit);
 	if (status == VG_OK)
 		vgpu->promised = limit;
 	vg_mutex_give(&vgpu->manager->lock);
@@ -236,33 +242,33 @@ static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit, const
 }
 
 // The space gives empty pages back where that helps.
-static enum vg_status limit_in_process(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+static enum vg_status limit_in_process(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;
 
-	enum vg_status status = vgpu->space ? space_set_limit(vgpu->space, limit, function) : VG_OK;
+	enum vg_status status = vgpu->space ? space_set_limit(vgpu->space, limit) : VG_OK;
 	if (status == VG_OK)
-		return budget_set_limit(&vgpu->budget, limit, function);
+		return budget_set_limit(&vgpu->budget, limit);
 	vg_error_keep(&kept);
 	if (status == VG_LIMIT) // more is held, which may change
 		status = VG_BUSY;
-	return vg_fail(status, kept.error.code, function, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
+	return vg_fail(status, kept.error.code, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
 }
 
 // Promised before it is in force, and taken back only after it is not any more.
-static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;
 	uint64_t before = vgpu->promised;
 
-	enum vg_status status = limit > before ? promise(vgpu, limit, function) : VG_OK;
+	enum vg_status status = limit > before ? promise(vgpu, limit) : VG_OK;
 	if (status)
 		return status;
-	status = vgpu->shared ? shared_set(vgpu, limit, 0, function) : limit_in_process(vgpu, limit, function);
+	status = vgpu->shared ? shared_set(vgpu, limit, 0) : limit_in_process(vgpu, limit);
 	if (status)
 		vg_error_keep(&kept);
 	if (status ? limit > before : limit < before)
-		(void)promise(vgpu, status ? before : limit, function);
+		(void)promise(vgpu, status ? before : limit);
 	if (status)
 		vg_error_restore(&kept);
 	return status;
@@ -270,12 +276,12 @@ static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, con
 
 enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes)
 {
-	enum vg_status status = manager_begin_change(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_begin_change(vgpu);
 
 	if (status)
 		return status;
-	status = bytes ? set_limit(vgpu, bytes, __func__)
-		       : vg_fail(VG_INVALID, 0, __func__,
-				 "a memory limit of 0 leaves nothing: close the virtual GPU instead");
+	status = bytes ? set_limit(vgpu, bytes)
+		       : vg_fail(VG_INVALID, 0, "a memory limit of 0 leaves nothing: close the virtual GPU instead");
 	return manager_end_change(vgpu, status);
 }

@@ -13,17 +13,17 @@
 
 // ---- the end ---------------------------------------------------------------------------------------------
 
-enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead, const char *function)
+enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead)
 {
 	pthread_mutex_lock(&vgpu->closing);
-	enum vg_status status = vgpu->closed ? VG_OK : unit_shut(vgpu, instead, function);
+	enum vg_status status = vgpu->closed ? VG_OK : unit_shut(vgpu, instead);
 	if (status == VG_OK && !vgpu->closed) {
 		atomic_store(&vgpu->object.closed, true);
 		manager_gate_shut(&vgpu->gate);
 		unit_end(vgpu); // whoever waits for work inside comes out
 		manager_gate_wait(&vgpu->gate);
 		operations_end(vgpu);
-		status = memory_end(vgpu, function);
+		status = memory_end(vgpu);
 		shared_end(vgpu);
 		manager_streams_give_back(vgpu);
 		manager_dismiss(vgpu);
@@ -33,9 +33,9 @@ enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead, con
 	return status;
 }
 
-static enum vg_status close_vgpu(struct core_object *object, const char *function)
+static enum vg_status close_vgpu(struct core_object *object)
 {
-	return manager_end((struct vg_virtual_gpu *)object, NULL, function);
+	return manager_end((struct vg_virtual_gpu *)object, NULL);
 }
 
 static void free_vgpu(struct core_object *object)
@@ -56,16 +56,18 @@ static const struct core_class vgpu_class = {"virtual GPU", close_vgpu, free_vgp
 
 enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu)
 {
+	VG_ENTRY();
 	CORE_NEEDED(vgpu);
-	enum vg_status status = manager_usable(__func__);
-	return status ? status : manager_end(vgpu, "vg_virtual_gpu_end", __func__);
+	enum vg_status status = manager_usable();
+	return status ? status : manager_end(vgpu, "vg_virtual_gpu_end");
 }
 
 enum vg_status vg_virtual_gpu_end(struct vg_virtual_gpu *vgpu)
 {
+	VG_ENTRY();
 	CORE_NEEDED(vgpu);
-	enum vg_status status = manager_usable(__func__);
-	return status ? status : manager_end(vgpu, NULL, __func__);
+	enum vg_status status = manager_usable();
+	return status ? status : manager_end(vgpu, NULL);
 }
 
 void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu)
@@ -87,31 +89,29 @@ struct vg_manager *vg_virtual_gpu_manager(const struct vg_virtual_gpu *vgpu)
 
 // ---- the beginning -----------------------------------------------------------------------------------------
 
-static enum vg_status check_options(const struct vg_manager *manager, const struct vg_virtual_gpu_options *o,
-				    const char *function)
+static enum vg_status check_options(const struct vg_manager *manager, const struct vg_virtual_gpu_options *o)
 {
 	if (o->id < 0)
-		return vg_fail(VG_INVALID, 0, function, "id is %d: use a positive one, or 0 for a free one", o->id);
+		return vg_fail(VG_INVALID, 0, "id is %d: use a positive one, or 0 for a free one", o->id);
 	if (o->memory_limit == 0)
-		return vg_fail(VG_INVALID, 0, function,
-			       "a virtual GPU needs a memory limit: set memory_limit to some bytes");
+		return vg_fail(VG_INVALID, 0, "a virtual GPU needs a memory limit: set memory_limit to some bytes");
 	if (!(o->compute_share >= 0 && o->compute_share <= 1))
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"compute_share is %g: use a part of the device, above 0 and up to 1, or 0 for an equal one",
 			o->compute_share);
 	if (o->streams > manager->options.virtual_streams)
 		return vg_fail(
-			VG_LIMIT, 0, function,
+			VG_LIMIT, 0,
 			"asked for %u streams, and the manager has %u for all its virtual GPUs: create it with more "
 			"virtual_streams",
 			o->streams, manager->options.virtual_streams);
 	if (o->shared && !o->name)
-		return vg_fail(VG_INVALID, 0, function, "a shared virtual GPU needs a name: programs enter it by that");
-	return o->name ? vg_check_name(function, o->name) : VG_OK;
+		return vg_fail(VG_INVALID, 0, "a shared virtual GPU needs a name: programs enter it by that");
+	return o->name ? vg_check_name(o->name) : VG_OK;
 }
 
-static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtual_gpu_options *o, const char *function,
+static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtual_gpu_options *o,
 			       struct vg_virtual_gpu **ret_vgpu)
 {
 	static _Atomic(uint64_t) serials;
@@ -119,7 +119,7 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 	struct vg_virtual_gpu *vgpu = calloc(1, sizeof *vgpu);
 
 	if (!vgpu)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 	core_object_init(&vgpu->object, &vgpu_class);
 	core_object_retain(&manager->object);
 	vgpu->manager = manager;
@@ -134,43 +134,44 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 	pthread_mutex_init(&vgpu->setting, NULL);
 	*ret_vgpu = vgpu;
 	vgpu->active_streams = calloc(vgpu->streams, sizeof *vgpu->active_streams);
-	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 }
 
 // What it needs beside its place in the table.
-static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o, const char *function)
+static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o)
 {
 	vgpu->budget.limit = o->memory_limit;
 	vgpu->budget.name = vgpu->name;
 	vgpu->budget.id = vgpu->id;
 	vgpu->shared = o->shared;
-	enum vg_status status = unit_begin(vgpu, o, function);
+	enum vg_status status = unit_begin(vgpu, o);
 	if (status == VG_OK && o->shared)
-		status = shared_begin(vgpu, o->memory_limit, function);
-	return status ? status : memory_begin(vgpu, o->memory_limit, function);
+		status = shared_begin(vgpu, o->memory_limit);
+	return status ? status : memory_begin(vgpu, o->memory_limit);
 }
 
 enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
 				     struct vg_virtual_gpu **ret_vgpu)
 {
+	VG_ENTRY();
 	struct vg_virtual_gpu_options o;
 	struct vg_virtual_gpu *vgpu = NULL;
 
 	CORE_NEEDED(options);
 	CORE_NEEDED(ret_vgpu);
-	enum vg_status status = manager_check(manager, __func__);
+	enum vg_status status = manager_check(manager);
 	if (status)
 		return status;
 	CORE_OPTIONS(o, options);
-	status = check_options(manager, &o, __func__);
+	status = check_options(manager, &o);
 	if (status == VG_OK)
-		status = new_vgpu(manager, &o, __func__, &vgpu);
+		status = new_vgpu(manager, &o, &vgpu);
 	if (status == VG_OK)
-		status = manager_admit(vgpu, o.memory_limit, __func__);
+		status = manager_admit(vgpu, o.memory_limit);
 	if (status == VG_OK)
-		status = furnish(vgpu, &o, __func__);
+		status = furnish(vgpu, &o);
 	if (status == VG_OK)
-		status = manager_publish(vgpu, __func__);
+		status = manager_publish(vgpu);
 	if (status)
 		vg_virtual_gpu_destroy(vgpu);
 	else

@@ -9,20 +9,20 @@
 
 // ---- calls -------------------------------------------------------------------------------------------
 
-enum vg_status manager_usable(const char *function)
+enum vg_status manager_usable(void)
 {
 	if (core_forked)
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "this process was forked after the driver was loaded: it has no virtual GPUs; start "
 			       "another program");
 	return VG_OK;
 }
 
-enum vg_status manager_check(const struct vg_manager *manager, const char *function)
+enum vg_status manager_check(const struct vg_manager *manager)
 {
-	enum vg_status status = core_object_check(&manager->object, "manager", function);
+	enum vg_status status = core_object_check(&manager->object, "manager");
 
-	return status ? status : manager_usable(function);
+	return status ? status : manager_usable();
 }
 
 // After these every call on the context fails.
@@ -74,21 +74,21 @@ bool manager_is_lost(struct vg_manager *manager)
 	return is_sticky(r);
 }
 
-enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu, const char *function)
+enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu)
 {
 	char why[384];
 
 	compute_failure(vgpu->manager->compute, why, sizeof why);
-	return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its context is lost: close it; %s", vgpu->id,
-		       vgpu->name, why);
+	return vg_fail(VG_STATE, 0, "virtual GPU %d (%s): its context is lost: close it; %s", vgpu->id, vgpu->name,
+		       why);
 }
 
-enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function)
+enum vg_status manager_enter(struct vg_virtual_gpu *vgpu)
 {
-	enum vg_status status = vgpu ? manager_usable(function) : vg_fail(VG_INVALID, 0, function, "vgpu is NULL");
+	enum vg_status status = vgpu ? manager_usable() : vg_fail(VG_INVALID, 0, "vgpu is NULL");
 
 	if (status == VG_OK && !manager_gate_enter(&vgpu->gate))
-		status = vg_fail(VG_CLOSED, 0, function, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
+		status = vg_fail(VG_CLOSED, 0, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
 	return status;
 }
 
@@ -103,7 +103,7 @@ static void explain(struct vg_manager *manager)
 	compute_failure(manager->compute, why, sizeof why);
 	if (strcmp(kept.text, why) == 0) // said already
 		return;
-	vg_fail(VG_DRIVER, kept.error.code, kept.error.function, "%.600s; %s", kept.text, why);
+	vg_fail(VG_DRIVER, kept.error.code, "%.600s; %s", kept.text, why);
 	vg_fail_log(kept.log);
 }
 
@@ -131,7 +131,7 @@ static void free_manager(struct core_object *object)
 
 static const struct core_class manager_class = {"manager", NULL, free_manager};
 
-static enum vg_status fill_options(struct vg_manager_options *options, const char *function)
+static enum vg_status fill_options(struct vg_manager_options *options)
 {
 	struct vg_manager_options *o = options;
 
@@ -139,15 +139,15 @@ static enum vg_status fill_options(struct vg_manager_options *options, const cha
 	o->virtual_streams = o->virtual_streams ? o->virtual_streams : 16;
 	o->monitoring_interval_ms = o->monitoring_interval_ms ? o->monitoring_interval_ms : 100;
 	if (o->max_virtual_gpus > MANAGER_VGPUS)
-		return vg_fail(VG_INVALID, 0, function, "max_virtual_gpus is %u: %d are the most", o->max_virtual_gpus,
+		return vg_fail(VG_INVALID, 0, "max_virtual_gpus is %u: %d are the most", o->max_virtual_gpus,
 			       MANAGER_VGPUS);
 	if (o->virtual_streams > MANAGER_STREAMS)
-		return vg_fail(VG_INVALID, 0, function, "virtual_streams is %u: %d are the most", o->virtual_streams,
+		return vg_fail(VG_INVALID, 0, "virtual_streams is %u: %d are the most", o->virtual_streams,
 			       MANAGER_STREAMS);
 	return VG_OK;
 }
 
-static enum vg_status open_device(struct vg_manager *manager, struct vg_device *device, const char *function)
+static enum vg_status open_device(struct vg_manager *manager, struct vg_device *device)
 {
 	size_t total;
 
@@ -156,49 +156,50 @@ static enum vg_status open_device(struct vg_manager *manager, struct vg_device *
 		return status;
 	CUresult r = core_driver->cuDeviceTotalMem_v2(&total, device->handle);
 	manager->memory = total;
-	return r ? core_driver_failed(r, function, "cuDeviceTotalMem", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuDeviceTotalMem", "%s", "") : VG_OK;
 }
 
-static enum vg_status open_compute(struct vg_manager *manager, struct vg_device *device, const char *function)
+static enum vg_status open_compute(struct vg_manager *manager, struct vg_device *device)
 {
 	const struct vg_manager_options *o = &manager->options;
 	const struct vg_compute_options fair = {.size = sizeof fair, .policy = VG_COMPUTE_WEIGHTED_FAIR};
 	struct vg_compute_options options;
 
-	enum vg_status status = vg_options_copy(&options, sizeof options, o->compute ? o->compute : &fair, function);
+	enum vg_status status = vg_options_copy(&options, sizeof options, o->compute ? o->compute : &fair);
 	if (status)
 		return status;
 	if (!options.max_units)
 		options.max_units = o->max_virtual_gpus > 16 ? o->max_virtual_gpus : 16;
 	if (!options.monitoring_interval_ms)
 		options.monitoring_interval_ms = o->monitoring_interval_ms;
-	return compute_create(device, &options, o->no_compute_virtualization, function, &manager->compute);
+	return compute_create(device, &options, o->no_compute_virtualization, &manager->compute);
 }
 
 enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
 				 struct vg_manager **ret_manager)
 {
+	VG_ENTRY();
 	struct vg_manager_options o;
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_manager);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = manager_usable(__func__);
+	enum vg_status status = manager_usable();
 	if (status == VG_OK)
-		status = fill_options(&o, __func__);
+		status = fill_options(&o);
 	if (status)
 		return status;
 	struct vg_manager *manager = calloc(1, sizeof *manager);
 	if (!manager)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a manager");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a manager");
 	core_object_init(&manager->object, &manager_class);
 	manager->options = o;
 	pthread_mutex_init(&manager->creating, NULL);
-	status = vg_options_copy(&manager->memory_options, sizeof manager->memory_options, o.memory, __func__);
+	status = vg_options_copy(&manager->memory_options, sizeof manager->memory_options, o.memory);
 	if (status == VG_OK)
-		status = open_device(manager, device, __func__);
+		status = open_device(manager, device);
 	if (status == VG_OK)
-		status = open_compute(manager, device, __func__);
+		status = open_compute(manager, device);
 	if (status)
 		core_object_release(&manager->object);
 	else
@@ -207,24 +208,24 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 }
 
 // All or nothing: no vGPU is closed where one of them, or another unit of the scheduler, still has work.
-static enum vg_status end_all(struct vg_manager *manager, const char *instead, const char *function)
+static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 {
 	struct vg_virtual_gpu **vgpus;
 	struct vg_kept_error kept;
 	enum vg_status result = VG_OK;
 	size_t count;
 
-	enum vg_status status = compute_shut(manager->compute, NULL, instead, function);
+	enum vg_status status = compute_shut(manager->compute, NULL, instead);
 	if (status)
 		return status;
 	vg_mutex_take(&manager->lock);
 	atomic_store(&manager->object.closed, true);
 	vg_mutex_give(&manager->lock); // whoever comes in looks under it: nobody comes after this
-	status = manager_get_all(manager, function, &vgpus, &count);
+	status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
 	for (size_t i = 0; i < count; i++) {
-		status = manager_end(vgpus[i], NULL, function);
+		status = manager_end(vgpus[i], NULL);
 		if (status && !result) {
 			result = status;
 			vg_error_keep(&kept);
@@ -239,27 +240,30 @@ static enum vg_status end_all(struct vg_manager *manager, const char *instead, c
 
 enum vg_status vg_manager_close(struct vg_manager *manager)
 {
+	VG_ENTRY();
 	CORE_NEEDED(manager);
-	enum vg_status status = manager_usable(__func__);
-	return status ? status : end_all(manager, "vg_manager_end", __func__);
+	enum vg_status status = manager_usable();
+	return status ? status : end_all(manager, "vg_manager_end");
 }
 
 enum vg_status vg_manager_end(struct vg_manager *manager)
 {
+	VG_ENTRY();
 	CORE_NEEDED(manager);
-	enum vg_status status = manager_usable(__func__);
-	return status ? status : end_all(manager, NULL, __func__);
+	enum vg_status status = manager_usable();
+	return status ? status : end_all(manager, NULL);
 }
 
 void vg_manager_destroy(struct vg_manager *manager)
 {
+	VG_ENTRY();
 	struct vg_kept_error kept;
 
 	if (!manager)
 		return;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		(void)end_all(manager, NULL, __func__); // each vGPU's log says what failed
+		(void)end_all(manager, NULL); // each vGPU's log says what failed
 	vg_error_restore(&kept);
 	core_object_release(&manager->object);
 }
@@ -283,13 +287,14 @@ static void fill_compute(struct vg_manager *manager, struct vg_manager_info *inf
 
 enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_info *ret_info)
 {
+	VG_ENTRY();
 	struct vg_virtual_gpu **vgpus;
 	size_t count;
 
 	CORE_NEEDED(ret_info);
-	enum vg_status status = manager_check(manager, __func__);
+	enum vg_status status = manager_check(manager);
 	if (status == VG_OK)
-		status = manager_get_all(manager, __func__, &vgpus, &count);
+		status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
 	struct vg_manager_info info = {

@@ -99,13 +99,13 @@ struct vg_virtual_gpu {
 // ---- calls -------------------------------------------------------------------------------------------
 
 // STATE in a forked child.
-enum vg_status manager_usable(const char *function);
+enum vg_status manager_usable(void);
 // INVALID, CLOSED, STATE.
-enum vg_status manager_check(const struct vg_manager *manager, const char *function);
+enum vg_status manager_check(const struct vg_manager *manager);
 // A call on a vGPU: it stays as it is until manager_leave(). INVALID, CLOSED, STATE.
-enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function);
+enum vg_status manager_enter(struct vg_virtual_gpu *vgpu);
 // manager_enter(), and takes `setting`. The callback of a move may call this, so it is STATE during a move.
-enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu, const char *function);
+enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu);
 // manager_leave() after that.
 enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // Passes `status` on, having noted whether it says that the context is lost.
@@ -113,23 +113,22 @@ enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status)
 // The driver said something after which it says nothing else.
 bool manager_is_lost(struct vg_manager *manager);
 // STATE, in words.
-enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu, const char *function);
+enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu);
 
 // ---- a manager's table (table.c) -----------------------------------------------------------------------
 
 // A place for a vGPU, with the id that it asks for, or a free one; its limit is promised. EXISTS, LIMIT, CLOSED.
-enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function);
+enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit);
 // Others may find it from here on. CLOSED, NO_MEMORY.
-enum vg_status manager_publish(struct vg_virtual_gpu *vgpu, const char *function);
+enum vg_status manager_publish(struct vg_virtual_gpu *vgpu);
 void manager_dismiss(struct vg_virtual_gpu *vgpu);
 // With a reference; NULL: no such one.
 struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id);
 // All of them, by id, each with a reference; manager_let_go() ends that. NO_MEMORY.
-enum vg_status manager_get_all(struct vg_manager *manager, const char *function, struct vg_virtual_gpu ***ret_vgpus,
-			       size_t *ret_count);
+enum vg_status manager_get_all(struct vg_manager *manager, struct vg_virtual_gpu ***ret_vgpus, size_t *ret_count);
 void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count);
 // It is promised `limit` in place of `before`. LIMIT.
-enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit, const char *function);
+enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit);
 
 // Notes an id; false: no memory.
 bool manager_ids_add(struct manager_ids *ids, int id);
@@ -148,18 +147,18 @@ uint64_t promise_left(const struct vg_device *device, uint64_t total);
 
 // Whoever comes first ends it, the others wait. BUSY while it has work, where `instead` names the function that cancels
 // that; NULL: this is that one.
-enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead, const char *function);
+enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead);
 enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
 // Before work is submitted to a virtual stream, which is active then, and after that: it stays so if it was `used`, or
 // was before, or if others submit. INVALID (no such one), LIMIT (the manager's total).
-enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream);
 void manager_stream_give(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
 // As manager_stream_take(), but alone, and as if it had never been used. False: it is not active, or somebody submits.
 bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active);
 // INVALID, in words.
-enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream);
 unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu);
 void manager_streams_give_back(struct vg_virtual_gpu *vgpu);

@@ -11,9 +11,9 @@
 
 // ---- beginning and end --------------------------------------------------------------------------------------
 
-static enum vg_status charge(void *user, uint64_t bytes, const char *function)
+static enum vg_status charge(void *user, uint64_t bytes)
 {
-	return budget_charge(&((struct vg_virtual_gpu *)user)->budget, bytes, function);
+	return budget_charge(&((struct vg_virtual_gpu *)user)->budget, bytes);
 }
 
 static void refund(void *user, uint64_t bytes)
@@ -22,14 +22,14 @@ static void refund(void *user, uint64_t bytes)
 }
 
 // Once the unit is closed, all that it ever handed over has ended.
-static enum vg_status fence(void *user, struct vg_stream *stream, const char *function)
+static enum vg_status fence(void *user, struct vg_stream *stream)
 {
 	struct vg_virtual_gpu *vgpu = user;
 
-	return atomic_load(&vgpu->at_rest) ? VG_OK : compute_fence(vgpu->unit, stream, function);
+	return atomic_load(&vgpu->at_rest) ? VG_OK : compute_fence(vgpu->unit, stream);
 }
 
-enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_manager *manager = vgpu->manager;
 	struct vg_memory_space_options options = manager->memory_options;
@@ -37,17 +37,17 @@ enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 
 	vgpu->budget.kind = manager->options.no_memory_virtualization ? VG_LEDGER_DEVICE : VG_LEDGER_VMM;
 	if (manager->options.no_memory_virtualization)
-		return plain_create(manager->context, &budget, &vgpu->budget, function, &vgpu->plain);
+		return plain_create(manager->context, &budget, &vgpu->budget, &vgpu->plain);
 	// The ledger of a shared one has its limit, and whoever may can raise it.
 	options.limit = vgpu->shared ? manager->memory : limit;
 	// Programs inside want what is kept warm: the pool of whole pages keeps a sixteenth of the limit, the others
 	// less.
 	if (vgpu->shared && !options.base_pool_size)
 		options.base_pool_size = (limit >> 13) + 1;
-	return space_create(manager->context, &options, &budget, function, &vgpu->space);
+	return space_create(manager->context, &options, &budget, &vgpu->space);
 }
 
-enum vg_status memory_end(struct vg_virtual_gpu *vgpu, const char *function)
+enum vg_status memory_end(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_memory_space_info info = {0};
 	enum vg_status status = VG_OK;
@@ -57,7 +57,7 @@ enum vg_status memory_end(struct vg_virtual_gpu *vgpu, const char *function)
 		(void)vg_memory_space_info(vgpu->space, &info);
 		status = vg_memory_space_close(vgpu->space);
 	} else if (vgpu->plain) {
-		status = plain_finish(vgpu->plain, function, &info.blocks, &info.allocated);
+		status = plain_finish(vgpu->plain, &info.blocks, &info.allocated);
 	}
 	if (status)
 		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): giving back its memory: %s", vgpu->id, vgpu->name,
@@ -95,37 +95,34 @@ struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_gpu *vgpu)
 
 // ---- blocks ----------------------------------------------------------------------------------------------------
 
-static enum vg_status allocate_plain(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, const char *function,
+static enum vg_status allocate_plain(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 				     vg_address *ret_address)
 {
 	if (size == 0)
-		return vg_fail(VG_INVALID, 0, function, "a block of 0 bytes has no address: ask for one at least");
+		return vg_fail(VG_INVALID, 0, "a block of 0 bytes has no address: ask for one at least");
 	if (alignment & (alignment - 1))
-		return vg_fail(VG_INVALID, 0, function, "an alignment of %zu is no power of two: use 256, 4096, …",
-			       alignment);
-	return plain_allocate(vgpu->plain, size, alignment ? alignment : 256, function, ret_address);
+		return vg_fail(VG_INVALID, 0, "an alignment of %zu is no power of two: use 256, 4096, …", alignment);
+	return plain_allocate(vgpu->plain, size, alignment ? alignment : 256, ret_address);
 }
 
-enum vg_status memory_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, const char *function,
-			       vg_address *ret_address)
+enum vg_status memory_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, vg_address *ret_address)
 {
 	return vgpu->space ? vg_memory_space_allocate(vgpu->space, size, alignment, ret_address)
-			   : allocate_plain(vgpu, size, alignment, function, ret_address);
+			   : allocate_plain(vgpu, size, alignment, ret_address);
 }
 
-enum vg_status memory_free(struct vg_virtual_gpu *vgpu, vg_address address, const char *function)
+enum vg_status memory_free(struct vg_virtual_gpu *vgpu, vg_address address)
 {
-	return vgpu->space ? vg_memory_space_free(vgpu->space, address) : plain_free(vgpu->plain, address, function);
+	return vgpu->space ? vg_memory_space_free(vgpu->space, address) : plain_free(vgpu->plain, address);
 }
 
-enum vg_status memory_check(struct vg_virtual_gpu *vgpu, vg_address address, uint64_t bytes, const char *argument,
-			    const char *function)
+enum vg_status memory_check(struct vg_virtual_gpu *vgpu, vg_address address, uint64_t bytes, const char *argument)
 {
 	struct plain_block *block;
 
 	if (vgpu->space)
-		return space_check(vgpu->space, address, bytes, argument, function);
-	enum vg_status status = plain_pin(vgpu->plain, address, bytes, argument, function, &block);
+		return space_check(vgpu->space, address, bytes, argument);
+	enum vg_status status = plain_pin(vgpu->plain, address, bytes, argument, &block);
 	if (status == VG_OK)
 		plain_unpin(vgpu->plain, block);
 	return status;
@@ -134,15 +131,16 @@ enum vg_status memory_check(struct vg_virtual_gpu *vgpu, vg_address address, uin
 enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 				       vg_address *ret_address)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_address);
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_enter(vgpu);
 	if (status)
 		return status;
 	// The driver may well give memory of which nothing can be done any more.
-	status = atomic_load(&vgpu->manager->lost) ? manager_lost(vgpu, __func__)
-						   : memory_allocate(vgpu, size, alignment, __func__, ret_address);
+	status = atomic_load(&vgpu->manager->lost) ? manager_lost(vgpu)
+						   : memory_allocate(vgpu, size, alignment, ret_address);
 	if (status == VG_INSUFFICIENT)
-		status = budget_refused(&vgpu->budget, __func__);
+		status = budget_refused(&vgpu->budget);
 	if (status == VG_OK)
 		atomic_store(&vgpu->used, true);
 	return manager_leave(vgpu, status);
@@ -150,68 +148,72 @@ enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size,
 
 enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address address)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
-	return status ? status : manager_leave(vgpu, memory_free(vgpu, address, __func__));
+	return status ? status : manager_leave(vgpu, memory_free(vgpu, address));
 }
 
 // ---- what is in them -------------------------------------------------------------------------------------------
 
 enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from, size_t size)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	return manager_leave(vgpu, vgpu->space ? vg_memory_space_write(vgpu->space, to, from, size)
-					       : plain_write(vgpu->plain, to, from, size, __func__));
+					       : plain_write(vgpu->plain, to, from, size));
 }
 
 enum vg_status vg_virtual_gpu_read(struct vg_virtual_gpu *vgpu, void *to, vg_address from, size_t size)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	return manager_leave(vgpu, vgpu->space ? vg_memory_space_read(vgpu->space, to, from, size)
-					       : plain_read(vgpu->plain, to, from, size, __func__));
+					       : plain_read(vgpu->plain, to, from, size));
 }
 
 enum vg_status vg_virtual_gpu_set(struct vg_virtual_gpu *vgpu, vg_address to, int value, size_t size)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	return manager_leave(vgpu, vgpu->space ? vg_memory_space_set(vgpu->space, to, value, size)
-					       : plain_set(vgpu->plain, to, value, size, __func__));
+					       : plain_set(vgpu->plain, to, value, size));
 }
 
 enum vg_status vg_virtual_gpu_copy(struct vg_virtual_gpu *vgpu, vg_address to, vg_address from, size_t size)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	return manager_leave(vgpu, vgpu->space ? vg_memory_space_copy(vgpu->space, to, from, size)
-					       : plain_copy(vgpu->plain, to, from, size, __func__));
+					       : plain_copy(vgpu->plain, to, from, size));
 }
 
 // At least one of the two has plain memory, whose block stays; the other one's is checked.
 static enum vg_status copy_mixed(struct vg_virtual_gpu *to_vgpu, vg_address to, struct vg_virtual_gpu *from_vgpu,
-				 vg_address from, size_t size, const char *function)
+				 vg_address from, size_t size)
 {
 	struct plain_block *to_block = NULL, *from_block = NULL;
 
-	enum vg_status status = to_vgpu->plain ? plain_pin(to_vgpu->plain, to, size, "to", function, &to_block)
-					       : memory_check(to_vgpu, to, size, "to", function);
+	enum vg_status status = to_vgpu->plain ? plain_pin(to_vgpu->plain, to, size, "to", &to_block)
+					       : memory_check(to_vgpu, to, size, "to");
 	if (status)
 		return status;
-	status = from_vgpu->plain ? plain_pin(from_vgpu->plain, from, size, "from", function, &from_block)
-				  : memory_check(from_vgpu, from, size, "from", function);
+	status = from_vgpu->plain ? plain_pin(from_vgpu->plain, from, size, "from", &from_block)
+				  : memory_check(from_vgpu, from, size, "from");
 	if (status == VG_OK)
-		status = plain_copy_raw(to_vgpu->manager->context, to, from_vgpu->manager->context, from, size,
-					function);
+		status = plain_copy_raw(to_vgpu->manager->context, to, from_vgpu->manager->context, from, size);
 	if (from_block)
 		plain_unpin(from_vgpu->plain, from_block);
 	if (to_block)
@@ -222,16 +224,17 @@ static enum vg_status copy_mixed(struct vg_virtual_gpu *to_vgpu, vg_address to, 
 enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_address to, struct vg_virtual_gpu *from_vgpu,
 					vg_address from, size_t size)
 {
-	enum vg_status status = manager_enter(to_vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(to_vgpu);
 
 	if (status)
 		return status;
-	status = manager_enter(from_vgpu, __func__);
+	status = manager_enter(from_vgpu);
 	if (status)
 		return manager_leave(to_vgpu, status);
 	if (to_vgpu->space && from_vgpu->space)
 		status = vg_memory_space_copy_peer(to_vgpu->space, to, from_vgpu->space, from, size);
 	else
-		status = copy_mixed(to_vgpu, to, from_vgpu, from, size, __func__);
+		status = copy_mixed(to_vgpu, to, from_vgpu, from, size);
 	return manager_leave(to_vgpu, manager_leave(from_vgpu, status));
 }

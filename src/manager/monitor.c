@@ -20,7 +20,7 @@ static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
 // False: there is nothing left to sample.
 static bool sample_once(struct vg_monitor *monitor, uint64_t planned)
 {
-	enum vg_status status = monitor_take(monitor, planned, "vg_monitor");
+	enum vg_status status = monitor_take(monitor, planned);
 
 	if (status == VG_CLOSED)
 		monitor_say(&monitor->events, VG_LOG_ERROR, "sampling has ended: the manager was closed");
@@ -67,49 +67,48 @@ static void dispose(struct vg_monitor *monitor)
 	free(monitor);
 }
 
-static enum vg_status check_options(const struct vg_monitor_options *options, const char *function)
+static enum vg_status check_options(const struct vg_monitor_options *options)
 {
 	char each[VG_SIZE_TEXT];
 
 	if (options->interval_ms > VG_MONITOR_MAX_INTERVAL_MS)
-		return vg_fail(VG_LIMIT, 0, function, "an interval of %u ms: at most %d", options->interval_ms,
+		return vg_fail(VG_LIMIT, 0, "an interval of %u ms: at most %d", options->interval_ms,
 			       VG_MONITOR_MAX_INTERVAL_MS);
 	if (options->history > VG_MONITOR_MAX_HISTORY)
-		return vg_fail(VG_LIMIT, 0, function,
-			       "a history of %zu samples: at most %d, which take %s of each virtual GPU",
+		return vg_fail(VG_LIMIT, 0, "a history of %zu samples: at most %d, which take %s of each virtual GPU",
 			       options->history, VG_MONITOR_MAX_HISTORY,
 			       vg_size_format(VG_MONITOR_MAX_HISTORY * sizeof(struct vg_sample), each));
 	if ((unsigned)options->log_level > VG_LOG_DEBUG)
-		return vg_fail(VG_INVALID, 0, function, "log level %d: there are 0 to %d", options->log_level,
-			       VG_LOG_DEBUG);
+		return vg_fail(VG_INVALID, 0, "log level %d: there are 0 to %d", options->log_level, VG_LOG_DEBUG);
 	return VG_OK;
 }
 
 enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_monitor_options *options,
 				 struct vg_monitor **ret_monitor)
 {
+	VG_ENTRY();
 	struct vg_monitor_options asked;
 
 	CORE_NEEDED(manager);
 	CORE_NEEDED(ret_monitor);
 	CORE_OPTIONS(asked, options);
-	enum vg_status status = check_options(&asked, __func__);
+	enum vg_status status = check_options(&asked);
 	if (status)
 		return status;
 	struct vg_monitor *monitor = calloc(1, sizeof *monitor);
 	if (!monitor)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a monitor");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a monitor");
 	manager_worker_init(&monitor->worker);
-	status = monitor_source_open(manager, __func__, &monitor->source);
+	status = monitor_source_open(manager, &monitor->source);
 	monitor->interval_ms = asked.interval_ms ? asked.interval_ms : monitor->source.interval_ms;
 	monitor->history = asked.history ? asked.history : DEFAULT_HISTORY;
 	monitor->log_level = asked.log_level;
 	monitor->info = (struct vg_monitor_info){
 		.interval_ms = monitor->interval_ms, .history = monitor->history, .sampling = 1};
 	if (status == VG_OK)
-		status = monitor_take(monitor, vg_clock_monotonic_ns(), __func__);
+		status = monitor_take(monitor, vg_clock_monotonic_ns());
 	if (status == VG_OK)
-		status = manager_worker_start(&monitor->worker, run, monitor, "monitor", __func__);
+		status = manager_worker_start(&monitor->worker, run, monitor, "monitor");
 	if (status) {
 		dispose(monitor);
 		return status;
@@ -120,8 +119,9 @@ enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_mon
 
 enum vg_status vg_monitor_close(struct vg_monitor *monitor)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
-	return manager_worker_stop(&monitor->worker, "monitor", __func__);
+	return manager_worker_stop(&monitor->worker, "monitor");
 }
 
 void vg_monitor_destroy(struct vg_monitor *monitor)
@@ -137,15 +137,17 @@ void vg_monitor_destroy(struct vg_monitor *monitor)
 
 enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, enum vg_log_level level)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
 	if ((unsigned)level > VG_LOG_DEBUG)
-		return vg_fail(VG_INVALID, 0, __func__, "log level %d: there are 0 to %d", level, VG_LOG_DEBUG);
+		return vg_fail(VG_INVALID, 0, "log level %d: there are 0 to %d", level, VG_LOG_DEBUG);
 	monitor->log_level = level;
 	return VG_OK;
 }
 
 enum vg_status vg_monitor_info(struct vg_monitor *monitor, struct vg_monitor_info *ret_info)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&monitor->worker.lock);

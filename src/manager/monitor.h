@@ -22,7 +22,7 @@ struct monitor_source {
 	struct vg_gpu *gpu;   // NULL: NVML does not know the device
 	unsigned interval_ms; // the manager's
 };
-enum vg_status monitor_source_open(struct vg_manager *manager, const char *function, struct monitor_source *ret_source);
+enum vg_status monitor_source_open(struct vg_manager *manager, struct monitor_source *ret_source);
 void monitor_source_close(struct monitor_source *source);
 bool monitor_source_has(const struct monitor_source *source, int id);
 
@@ -39,8 +39,7 @@ struct monitor_readings {
 	size_t count, capacity;
 };
 // Into `readings`, whose array it makes larger where it must. CLOSED: the manager is. The monitor's thread.
-enum vg_status monitor_read(const struct monitor_source *source, const char *function,
-			    struct monitor_readings *readings);
+enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings);
 
 // ---- series: the history of one virtual GPU, or of the device (monitor_series.c) ----
 
@@ -80,7 +79,7 @@ static inline struct vg_metric monitor_known(double value)
 
 enum monitor_crossing { MONITOR_STAYS, MONITOR_GOES_BEYOND, MONITOR_COMES_BACK };
 enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, struct vg_metric metric);
-enum vg_status monitor_watch_check(const struct vg_watch *watch, const char *function);
+enum vg_status monitor_watch_check(const struct vg_watch *watch);
 
 struct monitor_watch {
 	struct monitor_watch *next;
@@ -137,17 +136,16 @@ struct vg_monitor {
 };
 
 // Takes one sample that was planned for `planned`: reads and stores it, and fills `events`. CLOSED: the manager is.
-enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const char *function);
+enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned);
 // Says what there is to say, and calls back. The thread's, without the lock.
 void monitor_deliver(struct vg_monitor *monitor);
 // NULL: there is none in the latest sample; under the lock.
 struct monitor_series *monitor_find(const struct vg_monitor *monitor, int id);
 // In a public function: returns where it cannot go on.
-#define MONITOR_USABLE(monitor)                                                                          \
-	do {                                                                                             \
-		if (!(monitor))                                                                          \
-			return vg_fail(VG_INVALID, 0, __func__, "monitor is NULL");                      \
-		if (core_forked)                                                                         \
-			return vg_fail(VG_STATE, 0, __func__,                                            \
-				       "this process was forked: the monitor's thread is the parent's"); \
+#define MONITOR_USABLE(monitor)                                                                                       \
+	do {                                                                                                          \
+		if (!(monitor))                                                                                       \
+			return vg_fail(VG_INVALID, 0, "monitor is NULL");                                             \
+		if (core_forked)                                                                                      \
+			return vg_fail(VG_STATE, 0, "this process was forked: the monitor's thread is the parent's"); \
 	} while (0)

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 // Why there is no series of that id.
-static enum vg_status unknown(struct vg_monitor *monitor, int id, const char *function)
+static enum vg_status unknown(struct vg_monitor *monitor, int id)
 {
 	char ids[400] = "none";
 	size_t used = 0;
 
 	if (id < 0)
-		return vg_fail(VG_INVALID, 0, function, "id %d: virtual GPUs have ids from 1 on, 0 is the device", id);
+		return vg_fail(VG_INVALID, 0, "id %d: virtual GPUs have ids from 1 on, 0 is the device", id);
 	if (monitor_source_has(&monitor->source, id))
-		return vg_fail(VG_NOT_READY, 0, function,
+		return vg_fail(VG_NOT_READY, 0,
 			       "virtual GPU %d has not been sampled yet: samples are taken every %u ms", id,
 			       monitor->interval_ms);
 	pthread_mutex_lock(&monitor->worker.lock);
@@ -21,12 +21,12 @@ static enum vg_status unknown(struct vg_monitor *monitor, int id, const char *fu
 		used += (size_t)snprintf(ids + used, sizeof ids - used, "%s%d", used ? ", " : "",
 					 monitor->series[i]->id);
 	pthread_mutex_unlock(&monitor->worker.lock);
-	return vg_fail(VG_NOT_FOUND, 0, function, "there is no virtual GPU %d: of those that there are, the ids are %s",
-		       id, ids);
+	return vg_fail(VG_NOT_FOUND, 0, "there is no virtual GPU %d: of those that there are, the ids are %s", id, ids);
 }
 
 enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_sample *ret_sample)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_sample);
 	pthread_mutex_lock(&monitor->worker.lock);
@@ -34,12 +34,13 @@ enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_s
 	if (series)
 		*ret_sample = *monitor_series_latest(series);
 	pthread_mutex_unlock(&monitor->worker.lock);
-	return series ? VG_OK : unknown(monitor, id, __func__);
+	return series ? VG_OK : unknown(monitor, id);
 }
 
 enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_sample *samples, size_t capacity,
 				  size_t *ret_count)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_count);
 	if (capacity)
@@ -49,31 +50,31 @@ enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_
 	if (series)
 		*ret_count = capacity ? monitor_series_copy(series, samples, capacity) : series->count;
 	pthread_mutex_unlock(&monitor->worker.lock);
-	return series ? VG_OK : unknown(monitor, id, __func__);
+	return series ? VG_OK : unknown(monitor, id);
 }
 
 enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watch *watch, uint64_t *ret_watch)
 {
+	VG_ENTRY();
 	struct vg_watch asked;
 
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(watch);
 	CORE_NEEDED(ret_watch);
 	CORE_OPTIONS(asked, watch);
-	enum vg_status status = monitor_watch_check(&asked, __func__);
+	enum vg_status status = monitor_watch_check(&asked);
 	if (status)
 		return status;
 	struct monitor_watch *added = calloc(1, sizeof *added);
 	if (!added)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a watch");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a watch");
 	added->watch = asked;
 	pthread_mutex_lock(&monitor->worker.lock);
 	bool closed = monitor->worker.stopping, there = asked.id == VG_WATCH_ALL || monitor_find(monitor, asked.id);
 	if (closed || !(there || monitor_source_has(&monitor->source, asked.id))) {
 		pthread_mutex_unlock(&monitor->worker.lock);
 		monitor_watch_destroy(added);
-		return closed ? vg_fail(VG_CLOSED, 0, __func__, "the monitor has been closed")
-			      : unknown(monitor, asked.id, __func__);
+		return closed ? vg_fail(VG_CLOSED, 0, "the monitor has been closed") : unknown(monitor, asked.id);
 	}
 	*ret_watch = added->number = ++monitor->last_watch;
 	struct monitor_watch **end = &monitor->watches;
@@ -86,6 +87,7 @@ enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watc
 
 enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t number)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
 	pthread_mutex_lock(&monitor->worker.lock);
 	struct monitor_watch **place = &monitor->watches;
@@ -99,7 +101,7 @@ enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t number)
 		pthread_cond_wait(&monitor->worker.told, &monitor->worker.lock);
 	pthread_mutex_unlock(&monitor->worker.lock);
 	if (!watch)
-		return vg_fail(VG_NOT_FOUND, 0, __func__, "there is no watch %llu", (unsigned long long)number);
+		return vg_fail(VG_NOT_FOUND, 0, "there is no watch %llu", (unsigned long long)number);
 	monitor_watch_destroy(watch);
 	return VG_OK;
 }

@@ -98,6 +98,7 @@ static json_t *snapshot(const struct vg_monitor *monitor)
 
 enum vg_status vg_monitor_json(struct vg_monitor *monitor, char **ret_text)
 {
+	VG_ENTRY();
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_text);
 	pthread_mutex_lock(&monitor->worker.lock);
@@ -106,7 +107,7 @@ enum vg_status vg_monitor_json(struct vg_monitor *monitor, char **ret_text)
 	char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(all);
 	if (!text)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for the snapshot");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for the snapshot");
 	*ret_text = text;
 	return VG_OK;
 }

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum vg_status monitor_source_open(struct vg_manager *manager, const char *function, struct monitor_source *ret_source)
+enum vg_status monitor_source_open(struct vg_manager *manager, struct monitor_source *ret_source)
 {
 	struct monitor_source source = {.manager = manager};
 
-	enum vg_status status = manager_check(manager, function);
+	enum vg_status status = manager_check(manager);
 	if (status)
 		return status;
 	source.device = vg_manager_device(manager);
@@ -83,13 +83,12 @@ static bool read_one(struct vg_virtual_gpu *vgpu, struct monitor_reading *readin
 	return true;
 }
 
-static enum vg_status read_virtual_gpus(struct vg_manager *manager, const char *function,
-					struct monitor_readings *readings)
+static enum vg_status read_virtual_gpus(struct vg_manager *manager, struct monitor_readings *readings)
 {
 	struct vg_virtual_gpu **vgpus;
 	size_t count;
 
-	enum vg_status status = manager_get_all(manager, function, &vgpus, &count);
+	enum vg_status status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
 	readings->count = 0;
@@ -99,7 +98,7 @@ static enum vg_status read_virtual_gpus(struct vg_manager *manager, const char *
 		readings->capacity = readings->virtual_gpus ? count : 0;
 	}
 	if (count > readings->capacity)
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for what %zu virtual GPUs say", count);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for what %zu virtual GPUs say", count);
 	for (size_t i = 0; status == VG_OK && i < count; i++)
 		readings->count += read_one(vgpus[i], &readings->virtual_gpus[readings->count]);
 	manager_let_go(vgpus, count);
@@ -148,16 +147,15 @@ static void add_up(const struct monitor_readings *readings, enum vg_metric_name 
 	*(struct vg_metric *)monitor_metric(sample, metric) = sum.known ? sum : (struct vg_metric){0};
 }
 
-enum vg_status monitor_read(const struct monitor_source *source, const char *function,
-			    struct monitor_readings *readings)
+enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings)
 {
 	static const enum vg_metric_name sums[] = {VG_METRIC_MEMORY_ALLOCATED, VG_METRIC_COMPUTE_SHARE,
 						   VG_METRIC_QUEUE_LENGTH, VG_METRIC_RUNNING};
 	struct monitor_reading *device = &readings->device;
 
-	enum vg_status status = manager_check(source->manager, function);
+	enum vg_status status = manager_check(source->manager);
 	if (status == VG_OK)
-		status = read_virtual_gpus(source->manager, function, readings);
+		status = read_virtual_gpus(source->manager, readings);
 	if (status)
 		return status;
 	*device = (struct monitor_reading){.sample = {.status = VG_VIRTUAL_GPU_RUNNING}};

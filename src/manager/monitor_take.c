@@ -120,24 +120,24 @@ static void account(struct vg_monitor *monitor, uint64_t start)
 		info->longest_cost_ns = info->cost_ns;
 }
 
-enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const char *function)
+enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned)
 {
 	struct monitor_readings *readings = &monitor->readings;
 	uint64_t now = vg_clock_monotonic_ns();
 
-	enum vg_status status = monitor_read(&monitor->source, function, readings);
+	enum vg_status status = monitor_read(&monitor->source, readings);
 	if (status)
 		return status;
 	struct monitor_series **kept = calloc(readings->count + 1, sizeof(struct monitor_series *));
 	if (!kept)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu series", readings->count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu series", readings->count);
 	pthread_mutex_lock(&monitor->worker.lock);
 	if (!monitor->device)
 		monitor->device = monitor_series_create(&readings->device, monitor->history);
 	if (!monitor->device) {
 		pthread_mutex_unlock(&monitor->worker.lock);
 		free(kept);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu samples", monitor->history);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu samples", monitor->history);
 	}
 	monitor->count = match(monitor, kept, now, planned);
 	free(monitor->series);

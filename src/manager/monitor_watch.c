@@ -20,30 +20,28 @@ enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, s
 	return over > slack ? MONITOR_GOES_BEYOND : MONITOR_STAYS;
 }
 
-enum vg_status monitor_watch_check(const struct vg_watch *watch, const char *function)
+enum vg_status monitor_watch_check(const struct vg_watch *watch)
 {
 	double threshold = watch->threshold, hysteresis = watch->hysteresis;
 	bool above = watch->side == VG_WATCH_ABOVE;
 
 	if ((unsigned)watch->metric >= VG_METRIC_COUNT)
-		return vg_fail(VG_INVALID, 0, function, "metric %d: there are 0 to %d", watch->metric,
-			       VG_METRIC_COUNT - 1);
+		return vg_fail(VG_INVALID, 0, "metric %d: there are 0 to %d", watch->metric, VG_METRIC_COUNT - 1);
 	const char *name = vg_metric_text(watch->metric);
 	bool ratio = monitor_metric_unit(watch->metric) == MONITOR_RATIO;
 	if (!above && watch->side != VG_WATCH_BELOW)
-		return vg_fail(VG_INVALID, 0, function, "side %d: it is VG_WATCH_ABOVE or VG_WATCH_BELOW", watch->side);
+		return vg_fail(VG_INVALID, 0, "side %d: it is VG_WATCH_ABOVE or VG_WATCH_BELOW", watch->side);
 	if (!watch->callback)
-		return vg_fail(VG_INVALID, 0, function, "the watch of %s has no callback", name);
+		return vg_fail(VG_INVALID, 0, "the watch of %s has no callback", name);
 	if (!isfinite(threshold) || threshold < 0 || (ratio && threshold > 1))
-		return vg_fail(VG_INVALID, 0, function, "a threshold of %g: %s is from 0 on%s", threshold, name,
+		return vg_fail(VG_INVALID, 0, "a threshold of %g: %s is from 0 on%s", threshold, name,
 			       ratio ? ", and at most 1" : "");
 	if (!isfinite(hysteresis) || hysteresis < 0)
-		return vg_fail(VG_INVALID, 0, function, "a hysteresis of %g: it is from 0 on", hysteresis);
+		return vg_fail(VG_INVALID, 0, "a hysteresis of %g: it is from 0 on", hysteresis);
 	if (above ? ratio && threshold == 1 : threshold == 0)
-		return vg_fail(VG_INVALID, 0, function, "%s is never %s %g", name, above ? "above" : "below",
-			       threshold);
+		return vg_fail(VG_INVALID, 0, "%s is never %s %g", name, above ? "above" : "below", threshold);
 	if (above ? hysteresis > threshold + slack : ratio && hysteresis > 1 - threshold + slack)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "%s beyond a threshold of %g could never come back by a hysteresis of %g: at most %g",
 			       name, threshold, hysteresis, above ? threshold : 1 - threshold);
 	return VG_OK;

@@ -17,7 +17,7 @@ static void let_go(struct vg_virtual_gpu *vgpu, struct manager_workspace *worksp
 	vg_mutex_give(&vgpu->lock);
 }
 
-static void free_unused(struct vg_virtual_gpu *vgpu, const char *function)
+static void free_unused(struct vg_virtual_gpu *vgpu)
 {
 	vg_mutex_take(&vgpu->lock);
 	struct manager_workspace *workspace = vgpu->unused;
@@ -25,7 +25,7 @@ static void free_unused(struct vg_virtual_gpu *vgpu, const char *function)
 	vg_mutex_give(&vgpu->lock);
 	while (workspace) {
 		struct manager_workspace *next = workspace->next;
-		(void)memory_free(vgpu, workspace->address, function); // what fails is given back with all the rest
+		(void)memory_free(vgpu, workspace->address); // what fails is given back with all the rest
 		free(workspace);
 		workspace = next;
 	}
@@ -58,17 +58,17 @@ static bool install(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager
 	return installed;
 }
 
-static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size, const char *function,
+static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size,
 				     struct manager_workspace **ret_workspace)
 {
-	free_unused(vgpu, function);
+	free_unused(vgpu);
 	*ret_workspace = size ? hold(vgpu, stream, size) : NULL;
 	if (!size || *ret_workspace)
 		return VG_OK;
 	struct manager_workspace *workspace = calloc(1, sizeof *workspace);
 	if (!workspace)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an operation");
-	enum vg_status status = memory_allocate(vgpu, size, 0, function, &workspace->address);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an operation");
+	enum vg_status status = memory_allocate(vgpu, size, 0, &workspace->address);
 	if (status) {
 		free(workspace);
 		return status;
@@ -78,7 +78,7 @@ static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned strea
 	if (!install(vgpu, stream, workspace)) {
 		atomic_init(&workspace->references, 1);
 		let_go(vgpu, workspace);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an operation");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an operation");
 	}
 	*ret_workspace = workspace;
 	return VG_OK;
@@ -90,19 +90,19 @@ void operations_end(struct vg_virtual_gpu *vgpu)
 		let_go(vgpu, vgpu->workspaces[i]);
 	free(vgpu->workspaces);
 	vgpu->workspaces = NULL;
-	free_unused(vgpu, "vg_virtual_gpu_close");
+	free_unused(vgpu);
 }
 
 // ---- the manager's kernels and libraries ------------------------------------------------------------------------
 
 // Made when the first operation comes: loading libraries takes its time.
-static enum vg_status operations_of(struct vg_manager *manager, const char *function, struct operation_set **ret_set)
+static enum vg_status operations_of(struct vg_manager *manager, struct operation_set **ret_set)
 {
 	enum vg_status status = VG_OK;
 
 	pthread_mutex_lock(&manager->creating);
 	if (!manager->operations)
-		status = operation_set_create(manager->context, function, &manager->operations);
+		status = operation_set_create(manager->context, &manager->operations);
 	*ret_set = manager->operations;
 	pthread_mutex_unlock(&manager->creating);
 	return status;
@@ -121,27 +121,25 @@ struct operation_job {
 	struct manager_workspace *workspace; // NULL: it needs none
 };
 
-static enum vg_status check_ranges(const struct operation_job *job, const char *function)
+static enum vg_status check_ranges(const struct operation_job *job)
 {
 	struct operation_ranges ranges;
 	enum vg_status status = VG_OK;
 
 	operation_plan_ranges(job->plan, &ranges);
 	for (unsigned i = 0; i < ranges.count && status == VG_OK; i++)
-		status = memory_check(job->vgpu, ranges.range[i].address, ranges.range[i].bytes, ranges.range[i].name,
-				      function);
+		status = memory_check(job->vgpu, ranges.range[i].address, ranges.range[i].bytes, ranges.range[i].name);
 	return status;
 }
 
 // What was freed while it was queued is not used.
-static enum vg_status step(void *user, struct vg_stream *stream, bool *ret_more, const char *function)
+static enum vg_status step(void *user, struct vg_stream *stream, bool *ret_more)
 {
 	const struct operation_job *job = user;
 
 	*ret_more = false;
-	enum vg_status status = check_ranges(job, function);
-	return status ? status
-		      : operation_plan_run(job->plan, stream, job->workspace ? job->workspace->address : 0, function);
+	enum vg_status status = check_ranges(job);
+	return status ? status : operation_plan_run(job->plan, stream, job->workspace ? job->workspace->address : 0);
 }
 
 static void free_job(void *user)
@@ -155,21 +153,21 @@ static void free_job(void *user)
 
 // Takes the plan over, whatever comes of it.
 static enum vg_status submit(struct vg_virtual_gpu *vgpu, struct operation_plan *plan, const char *name,
-			     unsigned stream, const char *function, struct vg_execution **ret_execution)
+			     unsigned stream, struct vg_execution **ret_execution)
 {
 	struct operation_job *job = calloc(1, sizeof *job);
 	const struct compute_job work = {name, step, free_job, job, stream, 0};
 
 	if (!job) {
 		operation_plan_destroy(plan);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an operation");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an operation");
 	}
 	*job = (struct operation_job){vgpu, plan, NULL};
-	enum vg_status status = check_ranges(job, function);
+	enum vg_status status = check_ranges(job);
 	if (status == VG_OK)
-		status = take_workspace(vgpu, stream, operation_plan_workspace(plan), function, &job->workspace);
+		status = take_workspace(vgpu, stream, operation_plan_workspace(plan), &job->workspace);
 	if (status == VG_OK)
-		status = compute_submit(vgpu->unit, &work, function, ret_execution);
+		status = compute_submit(vgpu->unit, &work, ret_execution);
 	if (status)
 		free_job(job);
 	return status;
@@ -187,74 +185,76 @@ enum kind { MATRIX_MULTIPLY, CONVOLUTION, ACTIVATION };
 static const char *const kinds[] = {"matrix multiply", "convolution", "activation"}; // as executions are called
 
 static enum vg_status plan_for(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
-			       struct operation_rules rules, const char *function, struct operation_plan **ret_plan)
+			       struct operation_rules rules, struct operation_plan **ret_plan)
 {
 	struct operation_set *set;
-	enum vg_status status = operations_of(vgpu->manager, function, &set);
+	enum vg_status status = operations_of(vgpu->manager, &set);
 
 	if (status)
 		return status;
 	switch (kind) {
 	case MATRIX_MULTIPLY:
-		return operation_plan_matrix_multiply(set, operation, rules, function, ret_plan);
+		return operation_plan_matrix_multiply(set, operation, rules, ret_plan);
 	case CONVOLUTION:
-		return operation_plan_convolution(set, operation, rules, function, ret_plan);
+		return operation_plan_convolution(set, operation, rules, ret_plan);
 	default:
-		return operation_plan_activation(set, operation, rules, function, ret_plan);
+		return operation_plan_activation(set, operation, rules, ret_plan);
 	}
 }
 
 // Where the vGPU has no room for scratch memory, a way that needs none is taken.
 static enum vg_status plan_and_submit(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
-				      unsigned stream, const char *function, struct vg_execution **ret_execution)
+				      unsigned stream, struct vg_execution **ret_execution)
 {
 	struct operation_rules rules = rules_of(vgpu);
 	struct operation_plan *plan;
 
-	enum vg_status status = plan_for(vgpu, kind, operation, rules, function, &plan);
+	enum vg_status status = plan_for(vgpu, kind, operation, rules, &plan);
 	if (status)
 		return status;
 	bool needs_room = operation_plan_workspace(plan) > 0;
-	status = submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
+	status = submit(vgpu, plan, kinds[kind], stream, ret_execution);
 	if (status == VG_INSUFFICIENT && needs_room) {
 		rules.no_workspace = true;
-		status = plan_for(vgpu, kind, operation, rules, function, &plan);
+		status = plan_for(vgpu, kind, operation, rules, &plan);
 		if (status == VG_OK)
-			status = submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
+			status = submit(vgpu, plan, kinds[kind], stream, ret_execution);
 	}
-	return status == VG_INSUFFICIENT ? budget_refused(&vgpu->budget, function) : status;
+	return status == VG_INSUFFICIENT ? budget_refused(&vgpu->budget) : status;
 }
 
 static enum vg_status run(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation, unsigned stream,
-			  const char *function, struct vg_execution **ret_execution)
+			  struct vg_execution **ret_execution)
 {
-	enum vg_status status = manager_enter(vgpu, function);
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	if (!operation)
-		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, function, "operation is NULL"));
-	status = unit_take(vgpu, stream, function);
+		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, "operation is NULL"));
+	status = unit_take(vgpu, stream);
 	if (status == VG_OK)
-		status = unit_give(vgpu, stream,
-				   plan_and_submit(vgpu, kind, operation, stream, function, ret_execution));
+		status = unit_give(vgpu, stream, plan_and_submit(vgpu, kind, operation, stream, ret_execution));
 	return manager_leave(vgpu, status);
 }
 
 enum vg_status vg_virtual_gpu_matrix_multiply(struct vg_virtual_gpu *vgpu, const struct vg_matrix_multiply *operation,
 					      unsigned stream, struct vg_execution **ret_execution)
 {
-	return run(vgpu, MATRIX_MULTIPLY, operation, stream, __func__, ret_execution);
+	VG_ENTRY();
+	return run(vgpu, MATRIX_MULTIPLY, operation, stream, ret_execution);
 }
 
 enum vg_status vg_virtual_gpu_convolution(struct vg_virtual_gpu *vgpu, const struct vg_convolution *operation,
 					  unsigned stream, struct vg_execution **ret_execution)
 {
-	return run(vgpu, CONVOLUTION, operation, stream, __func__, ret_execution);
+	VG_ENTRY();
+	return run(vgpu, CONVOLUTION, operation, stream, ret_execution);
 }
 
 enum vg_status vg_virtual_gpu_activation(struct vg_virtual_gpu *vgpu, const struct vg_activation *operation,
 					 unsigned stream, struct vg_execution **ret_execution)
 {
-	return run(vgpu, ACTIVATION, operation, stream, __func__, ret_execution);
+	VG_ENTRY();
+	return run(vgpu, ACTIVATION, operation, stream, ret_execution);
 }

@@ -36,12 +36,12 @@ struct plain_memory {
 };
 
 enum vg_status plain_create(struct vg_context *context, const struct space_budget *budget,
-			    const struct manager_budget *owner, const char *function, struct plain_memory **ret_memory)
+			    const struct manager_budget *owner, struct plain_memory **ret_memory)
 {
 	struct plain_memory *memory = calloc(1, sizeof *memory);
 
 	if (!memory)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 	enum vg_status status = vg_synchronous_resource_create(context, &memory->driver);
 	if (status == VG_OK)
 		status = vg_stream_default(context, VG_DEFAULT_STREAM_PER_THREAD, &memory->stream);
@@ -141,7 +141,7 @@ static struct plain_block *find(const struct plain_memory *memory, vg_address ad
 }
 
 enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64_t size, const char *argument,
-			 const char *function, struct plain_block **ret_block)
+			 struct plain_block **ret_block)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct plain_block *block = find(memory, address);
@@ -155,11 +155,11 @@ enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64
 		return VG_OK;
 	}
 	if (block)
-		return vg_fail(VG_BOUNDS, 0, function,
-			       "%s: %llu bytes from %#llx on, and its block ends after %llu of them", argument,
-			       (unsigned long long)size, (unsigned long long)address, (unsigned long long)there);
+		return vg_fail(VG_BOUNDS, 0, "%s: %llu bytes from %#llx on, and its block ends after %llu of them",
+			       argument, (unsigned long long)size, (unsigned long long)address,
+			       (unsigned long long)there);
 	return vg_fail(
-		VG_BOUNDS, 0, function,
+		VG_BOUNDS, 0,
 		"%s: %#llx lies in no block of virtual GPU %d (%s): it is another's, was freed, or is the host's",
 		argument, (unsigned long long)address, memory->owner->id, memory->owner->name);
 }
@@ -182,47 +182,44 @@ void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *re
 
 // ---- memory ---------------------------------------------------------------------------------------------
 
-static enum vg_status make(struct plain_memory *memory, struct plain_block *block, size_t bytes, size_t alignment,
-			   const char *function)
+static enum vg_status make(struct plain_memory *memory, struct plain_block *block, size_t bytes, size_t alignment)
 {
-	enum vg_status status = memory->budget.charge(memory->budget.user, block->charged, function);
+	enum vg_status status = memory->budget.charge(memory->budget.user, block->charged);
 	if (status)
 		return status;
 	CORE_RELAXED relaxed = core_relax();
-	status = core_resource_allocate(memory->driver, bytes, NULL, function, &block->allocation);
+	status = core_resource_allocate(memory->driver, bytes, NULL, &block->allocation);
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY) {
 		size_t have = 0;
 		(void)vg_device_memory_info(memory->context->device, &have, NULL);
-		status = vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY, function,
+		status = vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY,
 				 "asked for %zu bytes, and device %d has %zu free: free some, or try again later",
 				 bytes, memory->context->device->ordinal, have);
 		vg_fail_amounts(bytes, have);
 	}
 	block->address = (block->allocation.address + alignment - 1) & ~(vg_address)(alignment - 1);
 	if (status == VG_OK && !insert(memory, block)) {
-		(void)core_resource_deallocate(memory->driver, &block->allocation, NULL, function);
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for one more block");
+		(void)core_resource_deallocate(memory->driver, &block->allocation, NULL);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for one more block");
 	}
 	if (status)
 		memory->budget.refund(memory->budget.user, block->charged);
 	return status;
 }
 
-enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t alignment, const char *function,
-			      vg_address *ret_address)
+enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t alignment, vg_address *ret_address)
 {
 	size_t more = alignment > STEP ? alignment : 0;
 
 	if (size > SIZE_MAX - more - BLOCK)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes, aligned to %zu: they are too many", size,
-			       alignment);
+		return vg_fail(VG_INVALID, 0, "%zu bytes, aligned to %zu: they are too many", size, alignment);
 	struct plain_block *block = calloc(1, sizeof *block);
 	if (!block)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a block");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a block");
 	size_t step = size + more > SMALL ? BLOCK : STEP;
 	block->size = size;
 	block->charged = (size + more + step - 1) / step * step;
-	enum vg_status status = make(memory, block, size + more, alignment, function);
+	enum vg_status status = make(memory, block, size + more, alignment);
 	if (status)
 		free(block);
 	else
@@ -232,7 +229,7 @@ enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t a
 
 // All of it, behind whatever the device was told to do with it: the next owner finds zeros. What cannot be zeroed goes
 // back all the same: there is no other end for it.
-static enum vg_status give_back(struct plain_memory *memory, struct plain_block *block, const char *function)
+static enum vg_status give_back(struct plain_memory *memory, struct plain_block *block)
 {
 	const struct vg_allocation *allocation = &block->allocation;
 	const struct space_budget *budget = &memory->budget;
@@ -244,16 +241,16 @@ static enum vg_status give_back(struct plain_memory *memory, struct plain_block 
 	CUresult r = core_enter(&scope, memory->context->handle);
 	if (r == CUDA_SUCCESS && !budget->fence)
 		r = core_driver->cuCtxSynchronize();
-	status = budget->fence && !r ? budget->fence(budget->user, memory->stream, function) : VG_OK;
+	status = budget->fence && !r ? budget->fence(budget->user, memory->stream) : VG_OK;
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemsetD8Async(allocation->address, 0, allocation->size, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (r && status == VG_OK)
-		status = core_driver_failed(r, function, "cuMemsetD8", "zeroing %zu bytes", allocation->size);
+		status = core_driver_failed(r, "cuMemsetD8", "zeroing %zu bytes", allocation->size);
 	if (status)
 		vg_error_keep(&kept);
-	given = core_resource_deallocate(memory->driver, allocation, NULL, function);
+	given = core_resource_deallocate(memory->driver, allocation, NULL);
 	if (status)
 		vg_error_restore(&kept);
 	memory->budget.refund(memory->budget.user, block->charged);
@@ -261,7 +258,7 @@ static enum vg_status give_back(struct plain_memory *memory, struct plain_block 
 	return status ? status : given;
 }
 
-enum vg_status plain_free(struct plain_memory *memory, vg_address address, const char *function)
+enum vg_status plain_free(struct plain_memory *memory, vg_address address)
 {
 	pthread_mutex_lock(&memory->lock);
 	struct plain_block *block = find(memory, address);
@@ -271,17 +268,17 @@ enum vg_status plain_free(struct plain_memory *memory, vg_address address, const
 	pthread_mutex_unlock(&memory->lock);
 	if (!block)
 		return vg_fail(
-			VG_BOUNDS, 0, function,
+			VG_BOUNDS, 0,
 			"no block of virtual GPU %d (%s) begins at %#llx: it is another's, was freed, or is the host's",
 			memory->owner->id, memory->owner->name, (unsigned long long)address);
 	if (offset)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "%#llx is %llu bytes into a block: free it by the address where it begins",
 			       (unsigned long long)address, (unsigned long long)offset);
-	return give_back(memory, block, function);
+	return give_back(memory, block);
 }
 
-enum vg_status plain_finish(struct plain_memory *memory, const char *function, size_t *ret_blocks, uint64_t *ret_bytes)
+enum vg_status plain_finish(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes)
 {
 	enum vg_status result = VG_OK;
 	struct vg_kept_error kept;
@@ -289,7 +286,7 @@ enum vg_status plain_finish(struct plain_memory *memory, const char *function, s
 	plain_figures(memory, ret_blocks, ret_bytes);
 	while (memory->count) {
 		struct plain_block *block = memory->blocks[--memory->count];
-		enum vg_status status = give_back(memory, block, function);
+		enum vg_status status = give_back(memory, block);
 		if (status && !result) {
 			result = status;
 			vg_error_keep(&kept);

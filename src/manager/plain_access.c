@@ -10,14 +10,14 @@ static CUresult finish(CUresult queued)
 
 // The program's memory, and not an address of the device where such belongs. What is pinned or managed is the
 // program's. In the context.
-static enum vg_status check_host(const void *host, const char *argument, const char *function)
+static enum vg_status check_host(const void *host, const char *argument)
 {
 	CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
 	CUmemorytype type = 0;
 	int managed = 0;
 
 	if (!host)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", argument);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", argument);
 	if (core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)) ||
 	    type != CU_MEMORYTYPE_DEVICE)
 		return VG_OK;
@@ -25,7 +25,7 @@ static enum vg_status check_host(const void *host, const char *argument, const c
 	    managed)
 		return VG_OK;
 	return vg_fail(
-		VG_INVALID, 0, function,
+		VG_INVALID, 0,
 		"%s is %p, an address of the device: the program's memory belongs here; vg_virtual_gpu_copy() copies "
 		"within the device",
 		argument, host);
@@ -53,7 +53,7 @@ static CUresult queue(const struct call *call)
 	}
 }
 
-static enum vg_status at_driver(const struct plain_memory *memory, const struct call *call, const char *function)
+static enum vg_status at_driver(const struct plain_memory *memory, const struct call *call)
 {
 	static const char *const entries[] = {[WRITE] = "cuMemcpyHtoD", [READ] = "cuMemcpyDtoH", [SET] = "cuMemsetD8"};
 	enum vg_status status = VG_OK;
@@ -62,53 +62,52 @@ static enum vg_status at_driver(const struct plain_memory *memory, const struct 
 
 	CUresult r = core_enter(&scope, plain_context(memory)->handle);
 	if (r == CUDA_SUCCESS && call->access != SET)
-		status = check_host(call->host, call->access == READ ? "to" : "from", function);
+		status = check_host(call->host, call->access == READ ? "to" : "from");
 	if (r == CUDA_SUCCESS && status == VG_OK)
 		r = finish(queue(call));
-	return r ? core_driver_failed(r, function, entries[call->access], "%zu bytes", call->size) : status;
+	return r ? core_driver_failed(r, entries[call->access], "%zu bytes", call->size) : status;
 }
 
-static enum vg_status run(struct plain_memory *memory, const struct call *call, const char *function)
+static enum vg_status run(struct plain_memory *memory, const struct call *call)
 {
 	struct plain_block *block;
 
 	enum vg_status status =
-		plain_pin(memory, call->address, call->size, call->access == READ ? "from" : "to", function, &block);
+		plain_pin(memory, call->address, call->size, call->access == READ ? "from" : "to", &block);
 	if (status)
 		return status;
 	if (call->size)
-		status = at_driver(memory, call, function);
+		status = at_driver(memory, call);
 	plain_unpin(memory, block);
 	return status;
 }
 
-enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size,
-			   const char *function)
+enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size)
 {
-	return run(memory, &(struct call){WRITE, to, size, (void *)(uintptr_t)from, 0}, function);
+	return run(memory, &(struct call){WRITE, to, size, (void *)(uintptr_t)from, 0});
 }
 
-enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size, const char *function)
+enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size)
 {
-	return run(memory, &(struct call){READ, from, size, to, 0}, function);
+	return run(memory, &(struct call){READ, from, size, to, 0});
 }
 
-enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size, const char *function)
+enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size)
 {
 	if (value < 0 || value > 255)
-		return vg_fail(VG_INVALID, 0, function, "%d is no byte: 0 to 255", value);
-	return run(memory, &(struct call){SET, to, size, NULL, (unsigned char)value}, function);
+		return vg_fail(VG_INVALID, 0, "%d is no byte: 0 to 255", value);
+	return run(memory, &(struct call){SET, to, size, NULL, (unsigned char)value});
 }
 
 enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
-			      vg_address from, size_t size, const char *function)
+			      vg_address from, size_t size)
 {
 	CORE_SCOPE scope = {false};
 
 	if (size == 0)
 		return VG_OK;
 	if (to < from + size && from < to + size)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes from %#llx and to %#llx overlap", size,
+		return vg_fail(VG_INVALID, 0, "%zu bytes from %#llx and to %#llx overlap", size,
 			       (unsigned long long)from, (unsigned long long)to);
 	CORE_RELAXED relaxed = core_relax();
 	CUresult r = core_enter(&scope, to_context->handle);
@@ -117,20 +116,19 @@ enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, stru
 	else if (r == CUDA_SUCCESS)
 		r = finish(core_driver->cuMemcpyPeerAsync(to, to_context->handle, from, from_context->handle, size,
 							  CU_STREAM_PER_THREAD));
-	return r ? core_driver_failed(r, function, "cuMemcpyDtoD", "%zu bytes", size) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemcpyDtoD", "%zu bytes", size) : VG_OK;
 }
 
-enum vg_status plain_copy(struct plain_memory *memory, vg_address to, vg_address from, size_t size,
-			  const char *function)
+enum vg_status plain_copy(struct plain_memory *memory, vg_address to, vg_address from, size_t size)
 {
 	struct plain_block *blocks[2];
 
-	enum vg_status status = plain_pin(memory, to, size, "to", function, &blocks[0]);
+	enum vg_status status = plain_pin(memory, to, size, "to", &blocks[0]);
 	if (status)
 		return status;
-	status = plain_pin(memory, from, size, "from", function, &blocks[1]);
+	status = plain_pin(memory, from, size, "from", &blocks[1]);
 	if (status == VG_OK) {
-		status = plain_copy_raw(plain_context(memory), to, plain_context(memory), from, size, function);
+		status = plain_copy_raw(plain_context(memory), to, plain_context(memory), from, size);
 		plain_unpin(memory, blocks[1]);
 	}
 	plain_unpin(memory, blocks[0]);

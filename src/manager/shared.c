@@ -18,17 +18,17 @@ static unsigned percent(double share)
 	return share < 0.01 ? 1 : (unsigned)lround(100 * share);
 }
 
-static enum vg_status allowed(const struct vg_virtual_gpu *vgpu, const char *function)
+static enum vg_status allowed(const struct vg_virtual_gpu *vgpu)
 {
 	const char *inside = secure_getenv("VIRGATE_VGPU");
 
 	if (!vgpu->manager->options.node)
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "virtual GPU %d (%s): a shared one needs a daemon: create the manager with a node",
 			       vgpu->id, vgpu->name);
 	if (inside && *inside)
 		return vg_fail(
-			VG_STATE, 0, function,
+			VG_STATE, 0,
 			"virtual GPU %d (%s): this program runs inside vGPU %.63s, which is charged for all that it "
 			"allocates: it cannot charge another for the same: run it outside, or do not share",
 			vgpu->id, vgpu->name, inside);
@@ -36,7 +36,7 @@ static enum vg_status allowed(const struct vg_virtual_gpu *vgpu, const char *fun
 }
 
 // An ephemeral one: it goes with this process, should that not come to its end in order.
-static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function, json_t **ret_reply)
+static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, json_t **ret_reply)
 {
 	struct vg_node *node = vgpu->manager->options.node;
 	char device[48];
@@ -47,27 +47,26 @@ static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 		.size = sizeof options, .name = vgpu->name, .memory = limit, .share = percent(share), .device = device};
 
 	snprintf(device, sizeof device, "GPU-%s", vgpu->manager->context->device->uuid_text);
-	enum vg_status status = vg_node_request(node, function, vg_options_request("enter", &options), ret_reply);
+	enum vg_status status = vg_node_request(node, vg_options_request("enter", &options), ret_reply);
 	if (status != VG_EXISTS)
 		return status;
-	return vg_fail(VG_EXISTS, 0, function,
-		       "a vGPU %s exists: choose another name, or remove that vGPU (`virgate rm%s %s`)", vgpu->name,
-		       vg_hint_sim(node->simulate, sim), vgpu->name);
+	return vg_fail(VG_EXISTS, 0, "a vGPU %s exists: choose another name, or remove that vGPU (`virgate rm%s %s`)",
+		       vgpu->name, vg_hint_sim(node->simulate, sim), vgpu->name);
 }
 
-static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *reply, const char *function)
+static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *reply)
 {
 	const char *path = json_string_value(json_object_get(reply, "ledger"));
 	struct vg_ledger *ledger = NULL;
 
 	if (!path)
-		return vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply has no \"ledger\"");
+		return vg_fail(VG_PROTOCOL, 0, "the daemon's reply has no \"ledger\"");
 	int r = vg_ledger_open(path, &ledger);
 	if (r == 0)
 		r = vg_ledger_enter(ledger);
 	if (r) {
 		vg_ledger_close(ledger);
-		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function, "the ledger %s cannot be used: %s", path,
+		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, "the ledger %s cannot be used: %s", path,
 			       r < 0 ? strerror(-r) : "all its slots are in use");
 	}
 	vg_ledger_set_host(ledger);
@@ -79,8 +78,7 @@ static void take_off(const struct vg_virtual_gpu *vgpu)
 {
 	struct vg_node *node = vgpu->manager->options.node;
 
-	enum vg_status status =
-		vg_node_order(node, "vg_virtual_gpu_close", json_pack("{s:s, s:s}", "op", "rm", "name", vgpu->name));
+	enum vg_status status = vg_node_order(node, json_pack("{s:s, s:s}", "op", "rm", "name", vgpu->name));
 	if (status == VG_BUSY)
 		vg_log(VG_LOG_INFO, "vGPU %s goes when the programs inside and this one have ended", vgpu->name);
 	else if (status)
@@ -88,20 +86,20 @@ static void take_off(const struct vg_virtual_gpu *vgpu)
 		       vg_last_error()->text);
 }
 
-enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;
 	json_t *reply;
 
-	enum vg_status status = allowed(vgpu, function);
+	enum vg_status status = allowed(vgpu);
 	if (status == VG_OK)
-		status = enter(vgpu, limit, function, &reply);
+		status = enter(vgpu, limit, &reply);
 	if (status)
 		return status;
-	status = open_ledger(vgpu, reply, function);
+	status = open_ledger(vgpu, reply);
 	json_decref(reply);
 	if (status == VG_OK)
-		status = compute_take_turns(vgpu->unit, vgpu->budget.ledger, function);
+		status = compute_take_turns(vgpu->unit, vgpu->budget.ledger);
 	if (status) {
 		vg_error_keep(&kept);
 		take_off(vgpu);
@@ -124,7 +122,7 @@ void shared_end(struct vg_virtual_gpu *vgpu)
 	vg_error_restore(&kept);
 }
 
-enum vg_status shared_set(struct vg_virtual_gpu *vgpu, uint64_t limit, double share, const char *function)
+enum vg_status shared_set(struct vg_virtual_gpu *vgpu, uint64_t limit, double share)
 {
 	json_t *request = json_pack("{s:s, s:s}", "op", "set", "name", vgpu->name);
 
@@ -132,5 +130,5 @@ enum vg_status shared_set(struct vg_virtual_gpu *vgpu, uint64_t limit, double sh
 		json_object_set_new(request, "memory", json_integer((json_int_t)limit));
 	if (share > 0)
 		json_object_set_new(request, "share", json_integer(percent(share)));
-	return vg_node_order(vgpu->manager->options.node, function, request);
+	return vg_node_order(vgpu->manager->options.node, request);
 }

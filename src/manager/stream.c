@@ -7,7 +7,7 @@
 
 enum { USED = 1, SUBMITTER = 2 };
 
-static enum vg_status none_left(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+static enum vg_status none_left(const struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	const struct vg_manager *manager = vgpu->manager;
 	char users[300] = "";
@@ -21,7 +21,7 @@ static enum vg_status none_left(const struct vg_virtual_gpu *vgpu, unsigned stre
 						   length ? ", " : "", other->id, active);
 	}
 	return vg_fail(
-		VG_LIMIT, 0, function,
+		VG_LIMIT, 0,
 		"stream %u of virtual GPU %d (%s): all %u virtual streams of the manager are active (%s): release "
 		"or close some, or create the manager with more virtual_streams",
 		stream, vgpu->id, vgpu->name, manager->options.virtual_streams, users);
@@ -36,22 +36,22 @@ unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu)
 	return active;
 }
 
-enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	return vg_fail(
-		VG_INVALID, 0, function,
+		VG_INVALID, 0,
 		"virtual GPU %d (%s) has %u virtual streams, 0 to %u: there is no stream %u; create it with more "
 		"streams",
 		vgpu->id, vgpu->name, vgpu->streams, vgpu->streams - 1, stream);
 }
 
-enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	struct vg_manager *manager = vgpu->manager;
 	enum vg_status status = VG_OK;
 
 	if (stream >= vgpu->streams)
-		return manager_no_stream(vgpu, stream, function);
+		return manager_no_stream(vgpu, stream);
 	atomic_uint *place = &vgpu->active_streams[stream];
 	for (unsigned now = atomic_load(place); now;)
 		if (atomic_compare_exchange_weak(place, &now, now + SUBMITTER))
@@ -59,7 +59,7 @@ enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream,
 	vg_mutex_take(&manager->lock);
 	bool active = atomic_load(place);
 	if (!active && manager->streams >= manager->options.virtual_streams) {
-		status = none_left(vgpu, stream, function);
+		status = none_left(vgpu, stream);
 	} else {
 		manager->streams += !active;
 		atomic_fetch_add(place, SUBMITTER);

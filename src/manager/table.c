@@ -18,31 +18,30 @@ static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
 // ---- what may be had -----------------------------------------------------------------------------------
 
 // With the id comes the name that it has by default.
-static enum vg_status take_id(struct vg_virtual_gpu *vgpu, const char *function)
+static enum vg_status take_id(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_manager *manager = vgpu->manager;
 	const struct vg_virtual_gpu *other = vgpu->id ? named(manager, vgpu->id) : NULL;
 
 	if (manager->count >= manager->options.max_virtual_gpus)
-		return vg_fail(VG_LIMIT, 0, function,
+		return vg_fail(VG_LIMIT, 0,
 			       "the manager has %u virtual GPUs, as many as it may: close one, or create the manager "
 			       "with a larger max_virtual_gpus",
 			       manager->count);
 	if (other)
-		return vg_fail(VG_EXISTS, 0, function,
-			       "there is a virtual GPU %d (%s): take another id, or 0 for a free one", other->id,
-			       other->name);
+		return vg_fail(VG_EXISTS, 0, "there is a virtual GPU %d (%s): take another id, or 0 for a free one",
+			       other->id, other->name);
 	for (int id = vgpu->id ? 0 : manager_ids_next(&manager->ids); id > 0 && !vgpu->id; id++)
 		if (!manager_ids_have(&manager->ids, id) && !named(manager, id))
 			vgpu->id = id;
 	if (!vgpu->id)
-		return vg_fail(VG_LIMIT, 0, function, "all ids were used: name one that is free");
+		return vg_fail(VG_LIMIT, 0, "all ids were used: name one that is free");
 	if (!*vgpu->name)
 		snprintf(vgpu->name, sizeof vgpu->name, "vgpu-%d", vgpu->id);
 	return VG_OK;
 }
 
-static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left, const char *function)
+static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left)
 {
 	const struct vg_manager *manager = vgpu->manager;
 	char asked[VG_SIZE_TEXT], total[VG_SIZE_TEXT], rest[VG_SIZE_TEXT];
@@ -50,25 +49,25 @@ static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit
 	vg_size_format(limit, asked);
 	vg_size_format(manager->memory, total);
 	if (limit > manager->memory)
-		return vg_fail(VG_LIMIT, 0, function,
+		return vg_fail(VG_LIMIT, 0,
 			       "virtual GPU %d: asked for a memory limit of %s (%llu bytes), and device %d has %s",
 			       vgpu->id, asked, (unsigned long long)limit, manager->context->device->ordinal, total);
-	return vg_fail(VG_LIMIT, 0, function,
+	return vg_fail(VG_LIMIT, 0,
 		       "virtual GPU %d: asked for a memory limit of %s, and of the %s of device %d only %s are not "
 		       "promised to others: lower their limits first",
 		       vgpu->id, asked, total, manager->context->device->ordinal, vg_size_format(left, rest));
 }
 
-enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit, const char *function)
+enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit)
 {
 	struct vg_manager *manager = vgpu->manager;
 	const struct vg_device *device = manager->context->device;
 	uint64_t left = promise_left(device, manager->memory);
 
 	if (limit > manager->memory)
-		return too_much(vgpu, limit, left, function);
+		return too_much(vgpu, limit, left);
 	if (limit > before && !promise_take(device, manager->memory, limit - before, &left))
-		return too_much(vgpu, limit, left + before, function);
+		return too_much(vgpu, limit, left + before);
 	if (limit < before)
 		promise_give(device, before - limit);
 	return VG_OK;
@@ -76,17 +75,17 @@ enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uin
 
 // ---- coming and going ------------------------------------------------------------------------------------
 
-enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_manager *manager = vgpu->manager;
 	struct vg_virtual_gpu **link = &manager->vgpus;
 
 	vg_mutex_take(&manager->lock);
-	enum vg_status status = core_object_check(&manager->object, "manager", function);
+	enum vg_status status = core_object_check(&manager->object, "manager");
 	if (status == VG_OK)
-		status = take_id(vgpu, function);
+		status = take_id(vgpu);
 	if (status == VG_OK)
-		status = manager_promise(vgpu, 0, limit, function);
+		status = manager_promise(vgpu, 0, limit);
 	if (status == VG_OK) {
 		while (*link && (*link)->id < vgpu->id)
 			link = &(*link)->next;
@@ -100,14 +99,14 @@ enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit, const 
 	return status;
 }
 
-enum vg_status manager_publish(struct vg_virtual_gpu *vgpu, const char *function)
+enum vg_status manager_publish(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_manager *manager = vgpu->manager;
 
 	vg_mutex_take(&manager->lock);
-	enum vg_status status = core_object_check(&manager->object, "manager", function);
+	enum vg_status status = core_object_check(&manager->object, "manager");
 	if (status == VG_OK && !manager_ids_add(&manager->ids, vgpu->id))
-		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 	vgpu->listed = status == VG_OK;
 	vg_mutex_give(&manager->lock);
 	return status;
@@ -142,8 +141,7 @@ struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id)
 	return vgpu;
 }
 
-enum vg_status manager_get_all(struct vg_manager *manager, const char *function, struct vg_virtual_gpu ***ret_vgpus,
-			       size_t *ret_count)
+enum vg_status manager_get_all(struct vg_manager *manager, struct vg_virtual_gpu ***ret_vgpus, size_t *ret_count)
 {
 	size_t count = 0;
 
@@ -154,7 +152,7 @@ enum vg_status manager_get_all(struct vg_manager *manager, const char *function,
 			vgpus[count++] = vgpu;
 	vg_mutex_give(&manager->lock);
 	if (!vgpus)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of virtual GPUs");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of virtual GPUs");
 	*ret_vgpus = vgpus;
 	*ret_count = count;
 	return VG_OK;
@@ -169,11 +167,12 @@ void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count)
 
 enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_virtual_gpu **ret_vgpu)
 {
+	VG_ENTRY();
 	char ids[200] = "";
 	size_t length = 0;
 
 	CORE_NEEDED(ret_vgpu);
-	enum vg_status status = manager_check(manager, __func__);
+	enum vg_status status = manager_check(manager);
 	if (status)
 		return status;
 	struct vg_virtual_gpu *vgpu = manager_get(manager, id);
@@ -189,7 +188,7 @@ enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_vir
 			length += (size_t)snprintf(ids + length, sizeof ids - length, "%s%d", length ? ", " : "",
 						   other->id);
 	vg_mutex_give(&manager->lock);
-	return vg_fail(VG_NOT_FOUND, 0, __func__, "%s virtual GPU %d; there %s%s", destroyed ? "destroyed:" : "no", id,
+	return vg_fail(VG_NOT_FOUND, 0, "%s virtual GPU %d; there %s%s", destroyed ? "destroyed:" : "no", id,
 		       length ? "are: " : "is none", ids);
 }
 

@@ -14,8 +14,7 @@ static double equal_share(struct vg_manager *manager)
 	return info.unclaimed_share / (most > info.units ? most - info.units : 1);
 }
 
-enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options,
-			  const char *function)
+enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options)
 {
 	struct vg_manager *manager = vgpu->manager;
 	struct vg_compute_unit_options unit = {
@@ -38,9 +37,9 @@ enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_g
 	return status;
 }
 
-enum vg_status unit_shut(struct vg_virtual_gpu *vgpu, const char *instead, const char *function)
+enum vg_status unit_shut(struct vg_virtual_gpu *vgpu, const char *instead)
 {
-	return vgpu->unit ? compute_shut(vgpu->manager->compute, vgpu->unit, instead, function) : VG_OK;
+	return vgpu->unit ? compute_shut(vgpu->manager->compute, vgpu->unit, instead) : VG_OK;
 }
 
 void unit_end(struct vg_virtual_gpu *vgpu)
@@ -62,14 +61,14 @@ struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu
 
 // ---- work -----------------------------------------------------------------------------------------------------
 
-enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	if (vgpu->manager->options.no_compute_virtualization && atomic_load(&vgpu->paused))
 		return vg_fail(
-			VG_STATE, 0, function,
+			VG_STATE, 0,
 			"virtual GPU %d (%s) is paused, and without virtual compute nothing waits: resume it first",
 			vgpu->id, vgpu->name);
-	return manager_stream_take(vgpu, stream, function);
+	return manager_stream_take(vgpu, stream);
 }
 
 enum vg_status unit_give(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_status status)
@@ -83,33 +82,33 @@ enum vg_status unit_give(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_s
 enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct vg_work *work,
 				      struct vg_execution **ret_execution)
 {
+	VG_ENTRY();
 	struct vg_work all;
-	enum vg_status status = manager_enter(vgpu, __func__);
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
-	status = work ? vg_options_copy(&all, sizeof all, work, __func__)
-		      : vg_fail(VG_INVALID, 0, __func__, "work is NULL");
+	status = work ? vg_options_copy(&all, sizeof all, work) : vg_fail(VG_INVALID, 0, "work is NULL");
 	if (status == VG_OK)
-		status = unit_take(vgpu, all.stream, __func__);
+		status = unit_take(vgpu, all.stream);
 	if (status == VG_OK)
-		status = unit_give(vgpu, all.stream,
-				   compute_execute(vgpu->unit, work, NULL, NULL, __func__, ret_execution));
+		status = unit_give(vgpu, all.stream, compute_execute(vgpu->unit, work, NULL, NULL, ret_execution));
 	return manager_leave(vgpu, status);
 }
 
-static enum vg_status check_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+static enum vg_status check_stream(const struct vg_virtual_gpu *vgpu, unsigned stream)
 {
-	return stream < vgpu->streams ? VG_OK : manager_no_stream(vgpu, stream, function);
+	return stream < vgpu->streams ? VG_OK : manager_no_stream(vgpu, stream);
 }
 
 enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream, double timeout_seconds)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
-	status = check_stream(vgpu, stream, __func__);
+	status = check_stream(vgpu, stream);
 	if (status == VG_OK)
 		status = vg_compute_unit_sync(vgpu->unit, stream, timeout_seconds);
 	return manager_leave(vgpu, status);
@@ -117,13 +116,14 @@ enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream,
 
 enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	return status ? status : manager_leave(vgpu, vg_compute_unit_sync_all(vgpu->unit, timeout_seconds));
 }
 
 // What is submitted meanwhile makes it active again.
-static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	bool active;
 	const bool claimed = manager_stream_claim(vgpu, stream, &active);
@@ -132,7 +132,7 @@ static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned strea
 		return VG_OK;
 	enum vg_status status = claimed ? vg_compute_unit_sync(vgpu->unit, stream, 1e-9) : VG_NOT_READY;
 	if (status == VG_NOT_READY)
-		status = vg_fail(VG_BUSY, 0, function,
+		status = vg_fail(VG_BUSY, 0,
 				 "there is work in stream %u of virtual GPU %d (%s): synchronize or cancel it first",
 				 stream, vgpu->id, vgpu->name);
 	if (claimed)
@@ -142,12 +142,13 @@ static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned strea
 
 enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
-	status = check_stream(vgpu, stream, __func__);
-	return manager_leave(vgpu, status ? status : release_stream(vgpu, stream, __func__));
+	status = check_stream(vgpu, stream);
+	return manager_leave(vgpu, status ? status : release_stream(vgpu, stream));
 }
 
 // ---- changes --------------------------------------------------------------------------------------------------
@@ -160,12 +161,12 @@ static double share_of(struct vg_virtual_gpu *vgpu)
 }
 
 // Either of the two. The daemon is told what it came to; if it cannot be, it stays as it was.
-static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned units, const char *function)
+static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned units)
 {
 	struct vg_kept_error kept;
 
 	if (vgpu->manager->options.no_compute_virtualization)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "virtual GPU %d (%s): its manager virtualizes no compute: there are no shares", vgpu->id,
 			       vgpu->name);
 	double before = share_of(vgpu);
@@ -173,7 +174,7 @@ static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned
 		units ? vg_compute_unit_scale(vgpu->unit, units) : vg_compute_unit_set_share(vgpu->unit, share);
 	if (status || !vgpu->shared)
 		return status;
-	status = shared_set(vgpu, 0, share_of(vgpu), function);
+	status = shared_set(vgpu, 0, share_of(vgpu));
 	if (status) {
 		vg_error_keep(&kept);
 		(void)vg_compute_unit_set_share(vgpu->unit, before);
@@ -184,28 +185,30 @@ static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned
 
 enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, double share)
 {
-	enum vg_status status = manager_begin_change(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_begin_change(vgpu);
 
-	return status ? status : manager_end_change(vgpu, change(vgpu, share, 0, __func__));
+	return status ? status : manager_end_change(vgpu, change(vgpu, share, 0));
 }
 
 enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units)
 {
-	enum vg_status status = manager_begin_change(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_begin_change(vgpu);
 
 	if (status)
 		return status;
-	status = compute_units ? change(vgpu, 0, compute_units, __func__)
-			       : vg_fail(VG_INVALID, 0, __func__, "0 compute units: to give a virtual GPU none, pause it");
+	status = compute_units ? change(vgpu, 0, compute_units)
+			       : vg_fail(VG_INVALID, 0, "0 compute units: to give a virtual GPU none, pause it");
 	return manager_end_change(vgpu, status);
 }
 
 static enum vg_status set_flag(struct vg_virtual_gpu *vgpu, int none, atomic_bool *off, int allowed, const char *what,
-			       enum vg_status (*set)(struct vg_compute_unit *unit, int allowed), const char *function)
+			       enum vg_status (*set)(struct vg_compute_unit *unit, int allowed))
 {
 	if (allowed && none)
-		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its manager allows no %s", vgpu->id,
-			       vgpu->name, what);
+		return vg_fail(VG_STATE, 0, "virtual GPU %d (%s): its manager allows no %s", vgpu->id, vgpu->name,
+			       what);
 	enum vg_status status = set(vgpu->unit, allowed != 0);
 	if (status == VG_OK)
 		atomic_store(off, !allowed);
@@ -214,20 +217,22 @@ static enum vg_status set_flag(struct vg_virtual_gpu *vgpu, int none, atomic_boo
 
 enum vg_status vg_virtual_gpu_set_tensor_cores(struct vg_virtual_gpu *vgpu, int allowed)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	return manager_leave(vgpu, set_flag(vgpu, vgpu->manager->options.no_tensor_cores, &vgpu->no_tensor_cores,
-					    allowed, "tensor cores", vg_compute_unit_set_tensor_cores, __func__));
+					    allowed, "tensor cores", vg_compute_unit_set_tensor_cores));
 }
 
 enum vg_status vg_virtual_gpu_set_mixed_precision(struct vg_virtual_gpu *vgpu, int allowed)
 {
-	enum vg_status status = manager_enter(vgpu, __func__);
+	VG_ENTRY();
+	enum vg_status status = manager_enter(vgpu);
 
 	if (status)
 		return status;
 	return manager_leave(vgpu, set_flag(vgpu, vgpu->manager->options.no_mixed_precision, &vgpu->no_mixed_precision,
-					    allowed, "mixed precision", vg_compute_unit_set_mixed_precision, __func__));
+					    allowed, "mixed precision", vg_compute_unit_set_mixed_precision));
 }

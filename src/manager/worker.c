@@ -22,7 +22,7 @@ void manager_worker_init(struct manager_worker *worker)
 }
 
 enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(void *argument), void *argument,
-				    const char *what, const char *function)
+				    const char *what)
 {
 	sigset_t all, before;
 
@@ -30,7 +30,7 @@ enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int r = pthread_create(&worker->thread, NULL, run, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r ? vg_fail(VG_SYSTEM, r, function, "no thread for a %s: %s", what, strerror(r)) : VG_OK;
+	return r ? vg_fail(VG_SYSTEM, r, "no thread for a %s: %s", what, strerror(r)) : VG_OK;
 }
 
 bool manager_worker_is_self(const struct manager_worker *worker)
@@ -38,12 +38,12 @@ bool manager_worker_is_self(const struct manager_worker *worker)
 	return !worker->gone && pthread_equal(worker->thread, pthread_self());
 }
 
-enum vg_status manager_worker_stop(struct manager_worker *worker, const char *what, const char *function)
+enum vg_status manager_worker_stop(struct manager_worker *worker, const char *what)
 {
 	pthread_mutex_lock(&worker->lock);
 	if (manager_worker_is_self(worker)) {
 		pthread_mutex_unlock(&worker->lock);
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "a %s cannot be closed by its own callback, which it would wait for: close it from "
 			       "another thread, or after the callback",
 			       what);

@@ -18,11 +18,11 @@ struct manager_worker {
 void manager_worker_init(struct manager_worker *worker);
 // The program's signals are not for the thread. SYSTEM.
 enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(void *argument), void *argument,
-				    const char *what, const char *function);
+				    const char *what);
 // Whether it is the thread that asks; under the lock.
 bool manager_worker_is_self(const struct manager_worker *worker);
 // Waits until the thread has ended. STATE: it is the thread that asks.
-enum vg_status manager_worker_stop(struct manager_worker *worker, const char *what, const char *function);
+enum vg_status manager_worker_stop(struct manager_worker *worker, const char *what);
 // Until somebody wakes the thread, or `when`; under the lock.
 void manager_worker_sleep(struct manager_worker *worker, uint64_t when_ns);
 // A condition whose timed waits are on the monotonic clock.

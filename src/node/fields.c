@@ -57,11 +57,10 @@ double vg_field_seconds(struct vg_fields *fields, const char *key)
 	return json_number_value(value);
 }
 
-enum vg_status vg_fields_refuse(const char *function, const char *wrong)
+enum vg_status vg_fields_refuse(const char *wrong)
 {
-	return vg_fail(
-		VG_PROTOCOL, 0, function,
-		"the daemon's reply has no proper \"%s\": is it of another version? end it, and the next call "
-		"starts one of this version",
-		wrong);
+	return vg_fail(VG_PROTOCOL, 0,
+		       "the daemon's reply has no proper \"%s\": is it of another version? end it, and the next call "
+		       "starts one of this version",
+		       wrong);
 }

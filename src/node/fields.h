@@ -18,4 +18,4 @@ uint64_t vg_field_known_size(struct vg_fields *fields, const char *key,
 int vg_field_truth(struct vg_fields *fields, const char *key);
 double vg_field_seconds(struct vg_fields *fields, const char *key);
 // PROTOCOL: the reply has no proper `wrong`.
-enum vg_status vg_fields_refuse(const char *function, const char *wrong);
+enum vg_status vg_fields_refuse(const char *wrong);

@@ -60,7 +60,7 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 	folder = folder && *folder ? folder : "/run/virgate";
 	if (take_text(system.runtime_dir, sizeof system.runtime_dir, folder) < 0 ||
 	    snprintf(system.socket, sizeof system.socket, "%.4000s/virgated.sock", folder) >=
-		    (int)sizeof ((struct sockaddr_un *)NULL)->sun_path)
+		    (int)sizeof((struct sockaddr_un *)NULL)->sun_path)
 		return;
 	_cleanup_close_ int fd = vg_node_connect(&system);
 	if (*node->simulate ? fd < 0 || !serves_simulation(&system) : fd < 0 && fd != -ECONNREFUSED)
@@ -83,16 +83,17 @@ static bool is_anothers(const struct vg_node *node, const char *explicit_dir, un
 
 enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node)
 {
+	VG_ENTRY();
 	struct vg_node_options all;
 	struct sockaddr_un address; // for the length of its path
 
 	VG_NEEDED(ret_node);
-	enum vg_status taken = vg_options_copy(&all, sizeof all, options, __func__);
+	enum vg_status taken = vg_options_copy(&all, sizeof all, options);
 	if (taken)
 		return taken;
 	struct vg_node *node = calloc(1, sizeof *node);
 	if (!node)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a node");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a node");
 	node->may_start = !all.no_start;
 	node->timeout = all.timeout ? all.timeout : USUAL_TIMEOUT;
 	if (!all.simulate)
@@ -104,17 +105,16 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		r = vg_paths_runtime(all.runtime_dir, node->simulate, node->runtime_dir);
 	if (r < 0) {
 		free(node);
-		return vg_fail(VG_INVALID, -r, __func__, "a path or the simulation's specification is too long");
+		return vg_fail(VG_INVALID, -r, "a path or the simulation's specification is too long");
 	}
 	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working folders
-		vg_fail(VG_INVALID, EINVAL, __func__, "the runtime directory \"%.200s\" must begin with '/'",
-			node->runtime_dir);
+		vg_fail(VG_INVALID, EINVAL, "the runtime directory \"%.200s\" must begin with '/'", node->runtime_dir);
 		free(node);
 		return VG_INVALID;
 	}
 	if (snprintf(node->socket, sizeof node->socket, "%.4000s/virgated.sock", node->runtime_dir) >=
 	    (int)sizeof address.sun_path) {
-		vg_fail(VG_INVALID, ENAMETOOLONG, __func__,
+		vg_fail(VG_INVALID, ENAMETOOLONG,
 			"the path %.200s of the socket is longer than %zu characters: name a shorter directory in "
 			"VIRGATE_RUNTIME_DIR",
 			node->socket, sizeof address.sun_path - 1);
@@ -124,7 +124,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	choose_daemon(node, all.runtime_dir);
 	unsigned owner;
 	if (is_anothers(node, all.runtime_dir, &owner)) {
-		vg_fail(VG_DENIED, EPERM, __func__,
+		vg_fail(VG_DENIED, EPERM,
 			"%.200s belongs to another user (%u): remove it, or name a directory of yours in "
 			"VIRGATE_RUNTIME_DIR",
 			node->runtime_dir, owner);
@@ -147,14 +147,16 @@ const char *vg_node_socket(const struct vg_node *node)
 
 enum vg_status vg_node_ping(struct vg_node *node)
 {
+	VG_ENTRY();
 	VG_NEEDED(node);
-	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "ping"));
+	return vg_node_order(node, json_pack("{s:s}", "op", "ping"));
 }
 
 enum vg_status vg_node_shutdown(struct vg_node *node)
 {
+	VG_ENTRY();
 	VG_NEEDED(node);
-	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "shutdown"));
+	return vg_node_order(node, json_pack("{s:s}", "op", "shutdown"));
 }
 
 int vg_node_connect(const struct vg_node *node)

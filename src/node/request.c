@@ -15,21 +15,21 @@ static const struct {
 	const char *code;
 	enum vg_status status;
 } codes[] = {
-	{"limit", VG_LIMIT},	 {"denied", VG_DENIED},	    {"not_found", VG_NOT_FOUND}, {"exists", VG_EXISTS},
-	{"invalid", VG_INVALID}, {"busy", VG_BUSY},	    {"system", VG_SYSTEM},	 {"protocol", VG_PROTOCOL},
-	{"driver", VG_DRIVER},	 {"no_driver", VG_NO_DRIVER}, {"unsupported", VG_UNSUPPORTED},
-	{"not_ready", VG_NOT_READY},
+	{"limit", VG_LIMIT},	     {"denied", VG_DENIED},	      {"not_found", VG_NOT_FOUND},
+	{"exists", VG_EXISTS},	     {"invalid", VG_INVALID},	      {"busy", VG_BUSY},
+	{"system", VG_SYSTEM},	     {"protocol", VG_PROTOCOL},	      {"driver", VG_DRIVER},
+	{"no_driver", VG_NO_DRIVER}, {"unsupported", VG_UNSUPPORTED}, {"not_ready", VG_NOT_READY},
 };
 
-enum vg_status vg_node_refused(const char *function, const json_t *reply)
+enum vg_status vg_node_refused(const json_t *reply)
 {
 	const char *code = json_string_value(json_object_get(reply, "code"));
 	const char *message = json_string_value(json_object_get(reply, "message"));
 
 	for (size_t i = 0; code && i < sizeof codes / sizeof *codes; i++)
 		if (strcmp(code, codes[i].code) == 0)
-			return vg_fail(codes[i].status, 0, function, "%s", message ? message : code);
-	return vg_fail(VG_SYSTEM, 0, function, "%s", message ? message : "the daemon refused without saying why");
+			return vg_fail(codes[i].status, 0, "%s", message ? message : code);
+	return vg_fail(VG_SYSTEM, 0, "%s", message ? message : "the daemon refused without saying why");
 }
 
 static bool nobody_listens(int r)
@@ -37,41 +37,41 @@ static bool nobody_listens(int r)
 	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
-enum vg_status vg_node_unreached(const struct vg_node *node, const char *function, int r)
+enum vg_status vg_node_unreached(const struct vg_node *node, int r)
 {
 	if (nobody_listens(r) && !node->own)
-		return vg_fail(VG_NO_DAEMON, -r, function,
+		return vg_fail(VG_NO_DAEMON, -r,
 			       "the system's daemon has ended and left %s: start it again (systemctl start "
 			       "virgated), or name a directory of your own in VIRGATE_RUNTIME_DIR",
 			       node->socket);
 	if (nobody_listens(r))
-		return vg_fail(VG_NO_DAEMON, -r, function,
+		return vg_fail(VG_NO_DAEMON, -r,
 			       "no daemon listens on %s: start virgated, or allow it to start by itself", node->socket);
 	if (r == -EACCES)
-		return vg_fail(VG_DENIED, EACCES, function, "no right to connect to the daemon's socket %s",
-			       node->socket);
+		return vg_fail(VG_DENIED, EACCES, "no right to connect to the daemon's socket %s", node->socket);
 	if (r == -EPERM)
-		return vg_fail(VG_DENIED, EPERM, function,
-			       "what listens on %s is another user's: only root's daemon and your own are asked; remove it, "
-			       "or name a directory of yours in VIRGATE_RUNTIME_DIR",
-			       node->socket);
+		return vg_fail(
+			VG_DENIED, EPERM,
+			"what listens on %s is another user's: only root's daemon and your own are asked; remove it, "
+			"or name a directory of yours in VIRGATE_RUNTIME_DIR",
+			node->socket);
 	if (r == -EMSGSIZE)
-		return vg_fail(VG_INVALID, EMSGSIZE, function, "the request is longer than the protocol allows");
+		return vg_fail(VG_INVALID, EMSGSIZE, "the request is longer than the protocol allows");
 	if (r == -EAGAIN || r == -ETIMEDOUT)
-		return vg_fail(VG_NO_DAEMON, ETIMEDOUT, function, "the daemon on %s did not answer within %u s",
-			       node->socket, node->timeout);
+		return vg_fail(VG_NO_DAEMON, ETIMEDOUT, "the daemon on %s did not answer within %u s", node->socket,
+			       node->timeout);
 	if (r == -ECONNRESET || r == -EPIPE)
-		return vg_fail(VG_NO_DAEMON, -r, function,
-			       "the daemon on %s ended, or closed the connection, before it answered: try again; its log says "
-			       "why (%s/virgated.log, or the system's)",
-			       node->socket, node->runtime_dir);
+		return vg_fail(
+			VG_NO_DAEMON, -r,
+			"the daemon on %s ended, or closed the connection, before it answered: try again; its log says "
+			"why (%s/virgated.log, or the system's)",
+			node->socket, node->runtime_dir);
 	if (r == -EPROTO)
-		return vg_fail(VG_PROTOCOL, EPROTO, function,
+		return vg_fail(VG_PROTOCOL, EPROTO,
 			       "what listens on %s does not speak this version's protocol: end it, and the next call "
 			       "starts another",
 			       node->socket);
-	return vg_fail(VG_NO_DAEMON, -r, function, "the daemon on %s cannot be reached: %s", node->socket,
-		       strerror(-r));
+	return vg_fail(VG_NO_DAEMON, -r, "the daemon on %s cannot be reached: %s", node->socket, strerror(-r));
 }
 
 // A daemon that was killed leaves whoever had connected without an answer. What only asks may be
@@ -110,7 +110,7 @@ static int reach(struct attempt *attempt)
 	return vg_node_connect(attempt->node);
 }
 
-static enum vg_status try(int (*what)(struct attempt *), struct attempt *attempt, const char *function, int *ret_result)
+static enum vg_status try(int (*what)(struct attempt *), struct attempt *attempt, int *ret_result)
 {
 	const struct vg_node *node = attempt->node;
 	int r = what(attempt);
@@ -121,21 +121,21 @@ static enum vg_status try(int (*what)(struct attempt *), struct attempt *attempt
 		r = what(attempt);
 	}
 	if (nobody_listens(r) && node->own && node->may_start) {
-		enum vg_status status = vg_node_start(node, function);
+		enum vg_status status = vg_node_start(node);
 		if (status)
 			return status;
 		r = what(attempt);
 	}
 	*ret_result = r;
-	return r < 0 ? vg_node_unreached(node, function, r) : VG_OK;
+	return r < 0 ? vg_node_unreached(node, r) : VG_OK;
 }
 
-enum vg_status vg_node_reach(const struct vg_node *node, const char *function, int *ret_descriptor)
+enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor)
 {
-	return try(reach, &(struct attempt){.node = node}, function, ret_descriptor);
+	return try(reach, &(struct attempt){.node = node}, ret_descriptor);
 }
 
-enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply)
+enum vg_status vg_node_request(struct vg_node *node, json_t *request, json_t **ret_reply)
 {
 	bool again = only_asks(request);
 	bool whole = request && json_object_set_new(request, "simulate", json_string(node->simulate)) == 0;
@@ -146,15 +146,15 @@ enum vg_status vg_node_request(struct vg_node *node, const char *function, json_
 
 	json_decref(request);
 	if (!text) // jansson takes no string that is not UTF-8
-		status = vg_fail(VG_INVALID, 0, function, "the request cannot be put in JSON: its names must be UTF-8");
+		status = vg_fail(VG_INVALID, 0, "the request cannot be put in JSON: its names must be UTF-8");
 	else
-		status = try(ask, &attempt, function, &(int){0});
+		status = try(ask, &attempt, &(int){0});
 	if (status == VG_OK) {
 		reply = json_loads(attempt.answer, JSON_REJECT_DUPLICATES, NULL);
 		if (!json_is_object(reply))
-			status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply is not a JSON object");
+			status = vg_fail(VG_PROTOCOL, 0, "the daemon's reply is not a JSON object");
 		else if (!json_is_true(json_object_get(reply, "ok")))
-			status = vg_node_refused(function, reply);
+			status = vg_node_refused(reply);
 	}
 	free(text);
 	free(attempt.answer);
@@ -166,11 +166,11 @@ enum vg_status vg_node_request(struct vg_node *node, const char *function, json_
 	return VG_OK;
 }
 
-enum vg_status vg_node_order(struct vg_node *node, const char *function, json_t *request)
+enum vg_status vg_node_order(struct vg_node *node, json_t *request)
 {
 	json_t *reply;
 
-	enum vg_status status = vg_node_request(node, function, request, &reply);
+	enum vg_status status = vg_node_request(node, request, &reply);
 	if (status == VG_OK)
 		json_decref(reply);
 	return status;

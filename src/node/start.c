@@ -29,9 +29,9 @@ struct start {
 
 static bool is_dropped(const struct start *start, const char *variable)
 {
-	static const char *const dropped[] = {"LD_PRELOAD=",	       "VIRGATE_LEDGER=", "VIRGATE_VGPU=",
-					      "VIRGATE_SOCKET=",       "VIRGATE_SIM=",	  "VIRGATE_RUNTIME_DIR=",
-					      "CUDA_VISIBLE_DEVICES=", "VIRGATE_DRIVER=", "NOTIFY_SOCKET="};
+	static const char *const dropped[] = {
+		"LD_PRELOAD=",		"VIRGATE_LEDGER=",	 "VIRGATE_VGPU=",   "VIRGATE_SOCKET=", "VIRGATE_SIM=",
+		"VIRGATE_RUNTIME_DIR=", "CUDA_VISIBLE_DEVICES=", "VIRGATE_DRIVER=", "NOTIFY_SOCKET="};
 
 	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
 		if (strncmp(variable, dropped[i], strlen(dropped[i])) == 0)
@@ -87,7 +87,7 @@ static void shed_inheritance(void)
 }
 
 // Of the hard limits: a daemon that hits one fails where nobody can see why.
-static enum vg_status check_limits(const char *function)
+static enum vg_status check_limits(void)
 {
 	static const struct {
 		__rlimit_resource_t resource;
@@ -111,10 +111,11 @@ static enum vg_status check_limits(const char *function)
 			vg_size_format(limit.rlim_max, has);
 			vg_size_format(needs[i].least, needed);
 		}
-		return vg_fail(VG_LIMIT, EAGAIN, function,
-			       "no daemon runs, and none can be started from here: this session's hard limit of %s is %s "
-			       "(%s), and the daemon needs %s; raise it, or start virgated from another session",
-			       needs[i].what, has, needs[i].option, needed);
+		return vg_fail(
+			VG_LIMIT, EAGAIN,
+			"no daemon runs, and none can be started from here: this session's hard limit of %s is %s "
+			"(%s), and the daemon needs %s; raise it, or start virgated from another session",
+			needs[i].what, has, needs[i].option, needed);
 	}
 	return VG_OK;
 }
@@ -232,7 +233,7 @@ static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
 	}
 }
 
-static enum vg_status check_parts(struct start *start, const char *function)
+static enum vg_status check_parts(struct start *start)
 {
 	const struct vg_node *node = start->node;
 	char problem[300];
@@ -240,23 +241,22 @@ static enum vg_status check_parts(struct start *start, const char *function)
 	const char *nvml = secure_getenv("VIRGATE_NVML");
 	if (!*node->simulate && !(nvml && *nvml) && access("/dev/nvidiactl", F_OK) < 0 && access("/dev/dxg", F_OK) < 0)
 		return vg_fail(
-			VG_NO_DRIVER, ENODEV, function,
+			VG_NO_DRIVER, ENODEV,
 			"no NVIDIA GPU on this machine (there is no /dev/nvidiactl): install NVIDIA's driver, or use "
 			"the simulated GPU with --sim");
 	if (!vg_paths_find(VG_PART_DAEMON, node->libdir, start->program))
-		return vg_fail(VG_NO_DAEMON, ENOENT, function,
+		return vg_fail(VG_NO_DAEMON, ENOENT,
 			       "no daemon listens on %.200s, and the program virgated is not where it was installed: "
 			       "reinstall, or name it in VIRGATE_DAEMON",
 			       node->socket);
 	if (*node->simulate && !vg_paths_find(VG_PART_SIM_NVML, node->libdir, start->sim_nvml))
-		return vg_fail(
-			VG_NO_DRIVER, ENOENT, function,
-			"the library %s of the simulated GPU is missing: reinstall, or name its directory in "
-			"VIRGATE_LIBDIR",
-			vg_paths_file(VG_PART_SIM_NVML));
+		return vg_fail(VG_NO_DRIVER, ENOENT,
+			       "the library %s of the simulated GPU is missing: reinstall, or name its directory in "
+			       "VIRGATE_LIBDIR",
+			       vg_paths_file(VG_PART_SIM_NVML));
 	int r = vg_paths_make_private(node->runtime_dir, problem, sizeof problem);
 	if (r < 0)
-		return vg_fail(r == -EPERM ? VG_DENIED : VG_SYSTEM, -r, function,
+		return vg_fail(r == -EPERM ? VG_DENIED : VG_SYSTEM, -r,
 			       "%s: remove it, or name another directory in VIRGATE_RUNTIME_DIR", problem);
 	return VG_OK;
 }
@@ -285,7 +285,7 @@ static int launch(const struct start *start, char **environment, uint64_t deadli
 	return -error;
 }
 
-enum vg_status vg_node_start(const struct vg_node *node, const char *function)
+enum vg_status vg_node_start(const struct vg_node *node)
 {
 	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)node->timeout * 1000000000;
 	struct start start = {.node = node};
@@ -295,15 +295,15 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	pid_t daemon;
 	int r = 0;
 
-	enum vg_status result = check_parts(&start, function);
+	enum vg_status result = check_parts(&start);
 	if (result == VG_OK)
-		result = check_limits(function);
+		result = check_limits();
 	if (result)
 		return result;
 	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
 	char **environment = daemon_environment(&start);
 	if (!environment)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the daemon's environment");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the daemon's environment");
 	while (r == 0 && !answered && lost && vg_clock_monotonic_ns() < deadline) {
 		logged = log_end(start.log);
 		r = launch(&start, environment, deadline, &daemon);
@@ -314,8 +314,8 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	if (answered)
 		return VG_OK;
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "the daemon cannot be started: %s", strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, "the daemon cannot be started: %s", strerror(-r));
 	words_of_log(start.log, logged, words);
-	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)",
-		       start.program, *words ? ": " : "", words, start.log);
+	return vg_fail(VG_NO_DAEMON, 0, "the daemon %.200s did not start%s%s (its log: %.200s)", start.program,
+		       *words ? ": " : "", words, start.log);
 }

@@ -2,47 +2,47 @@
 
 #include <math.h>
 
-static enum vg_status check_alpha(struct vg_activation *d, const char *function)
+static enum vg_status check_alpha(struct vg_activation *d)
 {
 	bool takes = d->kind == VG_ACTIVATION_LEAKY_RELU || d->kind == VG_ACTIVATION_ELU;
 
 	if (!vg_activation_name(d->kind))
-		return vg_fail(VG_INVALID, 0, function, "there is no activation %d: vg_activation_by_name() knows them",
+		return vg_fail(VG_INVALID, 0, "there is no activation %d: vg_activation_by_name() knows them",
 			       (int)d->kind);
 	if (!isfinite(d->alpha) || (d->alpha != 0 && !takes))
-		return vg_fail(VG_INVALID, 0, function, "alpha is %g: %s", d->alpha,
+		return vg_fail(VG_INVALID, 0, "alpha is %g: %s", d->alpha,
 			       takes ? "it has to be finite" : "only leaky_relu and elu take one");
 	if (d->alpha == 0)
 		d->alpha = d->kind == VG_ACTIVATION_ELU ? 1 : 0.01;
 	return VG_OK;
 }
 
-enum vg_status operation_check_activation(const struct vg_activation *description, const char *function,
+enum vg_status operation_check_activation(const struct vg_activation *description,
 					  struct checked_activation *ret_checked)
 {
 	struct checked_activation c = {.ranges.count = 0};
 	struct vg_activation *d = &c.d;
 	uint64_t elements;
 
-	enum vg_status status = check_description(d, sizeof *d, description, function);
+	enum vg_status status = check_description(d, sizeof *d, description);
 	if (status == VG_OK)
-		status = check_type(d->type, function, &c.type);
+		status = check_type(d->type, &c.type);
 	if (status == VG_OK)
-		status = check_alpha(d, function);
+		status = check_alpha(d);
 	if (status)
 		return status;
 	const struct check_extent extents[] = {
 		{"batch", d->batch}, {"channels", d->channels}, {"height", d->height}, {"width", d->width}};
-	status = check_extents(extents, sizeof extents / sizeof *extents, INT64_MAX, function);
+	status = check_extents(extents, sizeof extents / sizeof *extents, INT64_MAX);
 	if (status == VG_OK)
 		status = check_elements("input", c.type, (const uint64_t[]){d->batch, d->channels, d->height, d->width},
-					4, function, &elements);
+					4, &elements);
 	if (status)
 		return status;
 	bool in_place = d->input == d->output;
-	status = check_range(&c.ranges, "input", d->input, elements, c.type, in_place, function);
+	status = check_range(&c.ranges, "input", d->input, elements, c.type, in_place);
 	if (status == VG_OK && !in_place)
-		status = check_range(&c.ranges, "output", d->output, elements, c.type, true, function);
+		status = check_range(&c.ranges, "output", d->output, elements, c.type, true);
 	if (status == VG_OK)
 		*ret_checked = c;
 	return status;

@@ -9,36 +9,36 @@ static uint64_t count_positions(uint64_t extent, uint64_t kernel, unsigned strid
 }
 
 static enum vg_status check_side(const char *side, uint64_t extent, uint64_t kernel, unsigned *stride, unsigned padding,
-				 unsigned *dilation, const char *function, uint64_t *ret_positions)
+				 unsigned *dilation, uint64_t *ret_positions)
 {
 	*stride = *stride ? *stride : 1;
 	*dilation = *dilation ? *dilation : 1;
 	if (*stride > INT32_MAX || padding > INT32_MAX || *dilation > INT32_MAX)
-		return vg_fail(VG_INVALID, 0, function, "stride %u, padding %u, dilation %u: none may be above %d",
-			       *stride, padding, *dilation, INT32_MAX);
+		return vg_fail(VG_INVALID, 0, "stride %u, padding %u, dilation %u: none may be above %d", *stride,
+			       padding, *dilation, INT32_MAX);
 	*ret_positions = count_positions(extent, kernel, *stride, padding, *dilation);
 	if (*ret_positions == 0)
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"the filter's %s, %llu with a dilation of %u, is larger than the image's with its padding, "
 			"%llu + 2 * %u: there is no output",
 			side, (unsigned long long)kernel, *dilation, (unsigned long long)extent, padding);
 	if (*ret_positions > INT32_MAX)
-		return vg_fail(VG_INVALID, 0, function, "the output's %s would be %llu, above %d", side,
+		return vg_fail(VG_INVALID, 0, "the output's %s would be %llu, above %d", side,
 			       (unsigned long long)*ret_positions, INT32_MAX);
 	return VG_OK;
 }
 
-static enum vg_status check_groups(struct vg_convolution *d, const char *function)
+static enum vg_status check_groups(struct vg_convolution *d)
 {
 	d->groups = d->groups ? d->groups : 1;
 	if (d->in_channels % d->groups == 0 && d->out_channels % d->groups == 0)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "%u groups do not divide %llu input and %llu output channels",
-		       d->groups, (unsigned long long)d->in_channels, (unsigned long long)d->out_channels);
+	return vg_fail(VG_INVALID, 0, "%u groups do not divide %llu input and %llu output channels", d->groups,
+		       (unsigned long long)d->in_channels, (unsigned long long)d->out_channels);
 }
 
-static enum vg_status check_shape(struct checked_convolution *c, const char *function)
+static enum vg_status check_shape(struct checked_convolution *c)
 {
 	struct vg_convolution *d = &c->d;
 	const struct check_extent extents[] = {{"batch", d->batch},
@@ -50,27 +50,26 @@ static enum vg_status check_shape(struct checked_convolution *c, const char *fun
 					       {"kernel_width", d->kernel_width}};
 	uint64_t weights = 0;
 
-	enum vg_status status = check_extents(extents, sizeof extents / sizeof *extents, INT32_MAX, function);
+	enum vg_status status = check_extents(extents, sizeof extents / sizeof *extents, INT32_MAX);
 	if (status == VG_OK)
-		status = check_groups(d, function);
+		status = check_groups(d);
 	if (status == VG_OK)
 		status = check_side("height", d->height, d->kernel_height, &d->stride[0], d->padding[0],
-				    &d->dilation[0], function, &c->output_height);
+				    &d->dilation[0], &c->output_height);
 	if (status == VG_OK)
 		status = check_side("width", d->width, d->kernel_width, &d->stride[1], d->padding[1], &d->dilation[1],
-				    function, &c->output_width);
+				    &c->output_width);
 	if (status == VG_OK)
 		status = check_elements(
 			"a filter", c->type,
-			(const uint64_t[]){d->in_channels / d->groups, d->kernel_height, d->kernel_width}, 3, function,
-			&weights);
+			(const uint64_t[]){d->in_channels / d->groups, d->kernel_height, d->kernel_width}, 3, &weights);
 	if (status == VG_OK && weights > INT32_MAX)
-		return vg_fail(VG_INVALID, 0, function, "an output channel's filter has %llu weights, more than %d",
+		return vg_fail(VG_INVALID, 0, "an output channel's filter has %llu weights, more than %d",
 			       (unsigned long long)weights, INT32_MAX);
 	return status;
 }
 
-static enum vg_status check_ranges(struct checked_convolution *c, const char *function)
+static enum vg_status check_ranges(struct checked_convolution *c)
 {
 	const struct vg_convolution *d = &c->d;
 	const uint64_t input[] = {d->batch, d->in_channels, d->height, d->width};
@@ -78,39 +77,38 @@ static enum vg_status check_ranges(struct checked_convolution *c, const char *fu
 	const uint64_t output[] = {d->batch, d->out_channels, c->output_height, c->output_width};
 	uint64_t inputs, weights, outputs;
 
-	enum vg_status status = check_elements("input", c->type, input, 4, function, &inputs);
+	enum vg_status status = check_elements("input", c->type, input, 4, &inputs);
 	if (status == VG_OK)
-		status = check_elements("filter", c->type, filter, 4, function, &weights);
+		status = check_elements("filter", c->type, filter, 4, &weights);
 	if (status == VG_OK)
-		status = check_elements("output", c->type, output, 4, function, &outputs);
+		status = check_elements("output", c->type, output, 4, &outputs);
 	if (status == VG_OK)
-		status = check_range(&c->ranges, "input", d->input, inputs, c->type, false, function);
+		status = check_range(&c->ranges, "input", d->input, inputs, c->type, false);
 	if (status == VG_OK)
-		status = check_range(&c->ranges, "filter", d->filter, weights, c->type, false, function);
+		status = check_range(&c->ranges, "filter", d->filter, weights, c->type, false);
 	if (status == VG_OK && d->bias)
-		status = check_range(&c->ranges, "bias", d->bias, d->out_channels, c->type, false, function);
+		status = check_range(&c->ranges, "bias", d->bias, d->out_channels, c->type, false);
 	if (status == VG_OK)
-		status = check_range(&c->ranges, "output", d->output, outputs, c->type, true, function);
+		status = check_range(&c->ranges, "output", d->output, outputs, c->type, true);
 	return status;
 }
 
-static enum vg_status check_description_of(struct checked_convolution *c, const struct vg_convolution *description,
-					   const char *function)
+static enum vg_status check_description_of(struct checked_convolution *c, const struct vg_convolution *description)
 {
-	enum vg_status status = check_description(&c->d, sizeof c->d, description, function);
+	enum vg_status status = check_description(&c->d, sizeof c->d, description);
 	if (status == VG_OK)
-		status = check_type(c->d.type, function, &c->type);
-	return status ? status : check_shape(c, function);
+		status = check_type(c->d.type, &c->type);
+	return status ? status : check_shape(c);
 }
 
-enum vg_status operation_check_convolution(const struct vg_convolution *description, const char *function,
+enum vg_status operation_check_convolution(const struct vg_convolution *description,
 					   struct checked_convolution *ret_checked)
 {
 	struct checked_convolution c = {.ranges.count = 0};
 
-	enum vg_status status = check_description_of(&c, description, function);
+	enum vg_status status = check_description_of(&c, description);
 	if (status == VG_OK)
-		status = check_ranges(&c, function);
+		status = check_ranges(&c);
 	if (status == VG_OK)
 		*ret_checked = c;
 	return status;
@@ -119,11 +117,12 @@ enum vg_status operation_check_convolution(const struct vg_convolution *descript
 enum vg_status vg_convolution_output(const struct vg_convolution *convolution, uint64_t *ret_height,
 				     uint64_t *ret_width)
 {
+	VG_ENTRY();
 	struct checked_convolution c;
 
 	CORE_NEEDED(ret_height);
 	CORE_NEEDED(ret_width);
-	enum vg_status status = check_description_of(&c, convolution, __func__);
+	enum vg_status status = check_description_of(&c, convolution);
 	if (status)
 		return status;
 	*ret_height = c.output_height;

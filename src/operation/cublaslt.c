@@ -12,8 +12,8 @@
 // What NVIDIA recommends for Hopper; an algorithm says how much of it it takes.
 #define MOST_WORKSPACE ((uint64_t)32 << 20)
 enum { CANDIDATES = 8, ALIGNMENT = 256 };
-#define NARROW_INPUTS                                                                                                  \
-	(CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16F |                          \
+#define NARROW_INPUTS                                                                         \
+	(CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16F | \
 	 CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16BF)
 
 struct cublaslt {
@@ -242,7 +242,7 @@ static struct answer choose(struct cublaslt *cublaslt, struct cublaslt_multiply 
 	return answer;
 }
 
-static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function)
+static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace)
 {
 	struct cublaslt *cublaslt = plan->set->cublaslt;
 	struct cublaslt_multiply *m = &plan->multiply;
@@ -253,8 +253,7 @@ static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_addre
 		m->address_c, &m->c, &m->algorithm, (void *)workspace, plan->workspace, stream);
 	if (r == CUBLAS_STATUS_SUCCESS)
 		return VG_OK;
-	return vg_fail(VG_DRIVER, 0, function, "cublasLtMatmul: %s; %s", cublaslt->api->cublasLtGetStatusName(r),
-		       plan->says);
+	return vg_fail(VG_DRIVER, 0, "cublasLtMatmul: %s; %s", cublaslt->api->cublasLtGetStatusName(r), plan->says);
 }
 
 static void say(struct operation_plan *plan, const struct vg_cublaslt *api)

@@ -194,18 +194,18 @@ static int run_with(struct operation_plan *plan, void *handle, vg_address worksp
 	return r;
 }
 
-static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function)
+static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace)
 {
 	struct cudnn *cudnn = plan->set->cudnn;
 	struct handle *handle;
 
 	if (take_handle(cudnn, &handle))
-		return vg_fail(VG_DRIVER, 0, function, "cudnnCreate failed; %s", plan->says);
+		return vg_fail(VG_DRIVER, 0, "cudnnCreate failed; %s", plan->says);
 	int r = cudnn->api->cudnnSetStream(handle->handle, stream);
 	if (r == 0)
 		r = run_with(plan, handle->handle, workspace);
 	give_handle(cudnn, handle);
-	return r ? vg_fail(VG_DRIVER, 0, function, "%s: %s", plan->says, cudnn->api->cudnnGetErrorString(r)) : VG_OK;
+	return r ? vg_fail(VG_DRIVER, 0, "%s: %s", plan->says, cudnn->api->cudnnGetErrorString(r)) : VG_OK;
 }
 
 static struct question ask_about(const struct vg_convolution *d, struct operation_rules rules)

@@ -31,7 +31,7 @@ struct operation_ranges {
 
 // Loads this library's kernels into the context, which is held; NVIDIA's libraries when they are first wanted. INVALID,
 // CLOSED, NO_MEMORY, DRIVER.
-enum vg_status operation_set_create(struct vg_context *context, const char *function, struct operation_set **ret_set);
+enum vg_status operation_set_create(struct vg_context *context, struct operation_set **ret_set);
 // NULL is fine. What runs has ended before.
 void operation_set_destroy(struct operation_set *set);
 // Why no plan will be a provider's, in a sentence that lasts as long as the set; NULL if some may. Loads it if it was
@@ -41,14 +41,11 @@ const char *operation_set_lacks(struct operation_set *set, enum operation_provid
 // Checks a description and decides how it will be done. INVALID (a sentence says which field), UNSUPPORTED (the rules
 // leave nothing), NO_MEMORY, DRIVER.
 enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const struct vg_matrix_multiply *description,
-					      struct operation_rules rules, const char *function,
-					      struct operation_plan **ret_plan);
+					      struct operation_rules rules, struct operation_plan **ret_plan);
 enum vg_status operation_plan_convolution(struct operation_set *set, const struct vg_convolution *description,
-					  struct operation_rules rules, const char *function,
-					  struct operation_plan **ret_plan);
+					  struct operation_rules rules, struct operation_plan **ret_plan);
 enum vg_status operation_plan_activation(struct operation_set *set, const struct vg_activation *description,
-					 struct operation_rules rules, const char *function,
-					 struct operation_plan **ret_plan);
+					 struct operation_rules rules, struct operation_plan **ret_plan);
 void operation_plan_destroy(struct operation_plan *plan);
 
 void operation_plan_ranges(const struct operation_plan *plan, struct operation_ranges *ret_ranges);
@@ -60,5 +57,4 @@ const char *operation_plan_says(const struct operation_plan *plan);
 
 // Queues it on a stream of the context or of a green one of its device, also one that is captured, and does not wait.
 // The plan may go as soon as this returns. INVALID (another device's stream, no workspace), CLOSED, DRIVER.
-enum vg_status operation_plan_run(struct operation_plan *plan, struct vg_stream *stream, vg_address workspace,
-				  const char *function);
+enum vg_status operation_plan_run(struct operation_plan *plan, struct vg_stream *stream, vg_address workspace);

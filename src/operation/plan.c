@@ -4,13 +4,13 @@
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
-static enum vg_status create(struct operation_set *set, const struct operation_ranges *ranges, const char *function,
+static enum vg_status create(struct operation_set *set, const struct operation_ranges *ranges,
 			     struct operation_plan **ret_plan)
 {
 	struct operation_plan *plan = calloc(1, sizeof *plan);
 
 	if (!plan)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a plan");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a plan");
 	plan->set = set;
 	plan->ranges = *ranges;
 	*ret_plan = plan;
@@ -18,15 +18,15 @@ static enum vg_status create(struct operation_set *set, const struct operation_r
 }
 
 // What products of this type may be made with.
-static enum vg_status check_rules(const struct operation_type *type, struct operation_rules rules, const char *function)
+static enum vg_status check_rules(const struct operation_type *type, struct operation_rules rules)
 {
 	if (rules.no_tensor_cores && type->tensor_only)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "tensor cores are off, and only they multiply in %s: take f32, or switch them on",
 			       type->name);
 	if (rules.no_mixed_precision && type->mixed)
 		return vg_fail(
-			VG_UNSUPPORTED, 0, function,
+			VG_UNSUPPORTED, 0,
 			"mixed precision is off, and products of %s are summed in f32: take f32, or switch it on",
 			type->name);
 	return VG_OK;
@@ -41,16 +41,15 @@ static bool may_ask(struct operation_set *set, enum operation_provider provider,
 }
 
 enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const struct vg_matrix_multiply *description,
-					      struct operation_rules rules, const char *function,
-					      struct operation_plan **ret_plan)
+					      struct operation_rules rules, struct operation_plan **ret_plan)
 {
 	struct checked_multiply checked;
 
-	enum vg_status status = operation_check_multiply(description, function, &checked);
+	enum vg_status status = operation_check_multiply(description, &checked);
 	if (status == VG_OK)
-		status = check_rules(checked.type, rules, function);
+		status = check_rules(checked.type, rules);
 	if (status == VG_OK)
-		status = create(set, &checked.ranges, function, ret_plan);
+		status = create(set, &checked.ranges, ret_plan);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
@@ -61,16 +60,15 @@ enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const s
 }
 
 enum vg_status operation_plan_convolution(struct operation_set *set, const struct vg_convolution *description,
-					  struct operation_rules rules, const char *function,
-					  struct operation_plan **ret_plan)
+					  struct operation_rules rules, struct operation_plan **ret_plan)
 {
 	struct checked_convolution checked;
 
-	enum vg_status status = operation_check_convolution(description, function, &checked);
+	enum vg_status status = operation_check_convolution(description, &checked);
 	if (status == VG_OK)
-		status = check_rules(checked.type, rules, function);
+		status = check_rules(checked.type, rules);
 	if (status == VG_OK)
-		status = create(set, &checked.ranges, function, ret_plan);
+		status = create(set, &checked.ranges, ret_plan);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
@@ -80,14 +78,13 @@ enum vg_status operation_plan_convolution(struct operation_set *set, const struc
 }
 
 enum vg_status operation_plan_activation(struct operation_set *set, const struct vg_activation *description,
-					 struct operation_rules rules, const char *function,
-					 struct operation_plan **ret_plan)
+					 struct operation_rules rules, struct operation_plan **ret_plan)
 {
 	struct checked_activation checked;
 
-	enum vg_status status = operation_check_activation(description, function, &checked);
+	enum vg_status status = operation_check_activation(description, &checked);
 	if (status == VG_OK)
-		status = create(set, &checked.ranges, function, ret_plan);
+		status = create(set, &checked.ranges, ret_plan);
 	if (status == VG_OK)
 		portable_activation(*ret_plan, &checked);
 	return status;
@@ -120,24 +117,22 @@ const char *operation_plan_says(const struct operation_plan *plan)
 	return plan->says;
 }
 
-enum vg_status operation_plan_run(struct operation_plan *plan, struct vg_stream *stream, vg_address workspace,
-				  const char *function)
+enum vg_status operation_plan_run(struct operation_plan *plan, struct vg_stream *stream, vg_address workspace)
 {
 	const struct vg_context *context = plan->set->context;
 	CORE_SCOPE scope = {false};
 
-	enum vg_status status = core_object_check((struct core_object *)stream, "stream", function);
+	enum vg_status status = core_object_check((struct core_object *)stream, "stream");
 	if (status)
 		return status;
 	if (stream->context->handle != context->handle)
-		return vg_fail(VG_INVALID, 0, function, "the stream is of another context: take one of device %d's",
+		return vg_fail(VG_INVALID, 0, "the stream is of another context: take one of device %d's",
 			       context->device->ordinal);
 	if (plan->workspace && (workspace == 0 || workspace % WORKSPACE_ALIGNMENT))
-		return vg_fail(VG_INVALID, 0, function,
-			       "the workspace is at 0x%llx: %zu bytes are needed, at a multiple of %d",
+		return vg_fail(VG_INVALID, 0, "the workspace is at 0x%llx: %zu bytes are needed, at a multiple of %d",
 			       (unsigned long long)workspace, plan->workspace, WORKSPACE_ALIGNMENT);
 	CUresult r = core_enter(&scope, context->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
-	return plan->run(plan, stream->handle, workspace, function);
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
+	return plan->run(plan, stream->handle, workspace);
 }

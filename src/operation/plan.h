@@ -39,7 +39,7 @@ struct operation_plan {
 	size_t workspace;
 	char says[96];
 	// In the set's context. DRIVER.
-	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function);
+	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace);
 	void (*finish)(struct operation_plan *plan); // NULL: nothing to give back
 	union {					     // of the provider
 		struct operation_launch launch;
@@ -88,11 +88,11 @@ struct checked_activation {
 	const struct operation_type *type;
 	struct operation_ranges ranges;
 };
-enum vg_status operation_check_multiply(const struct vg_matrix_multiply *description, const char *function,
+enum vg_status operation_check_multiply(const struct vg_matrix_multiply *description,
 					struct checked_multiply *ret_checked);
-enum vg_status operation_check_convolution(const struct vg_convolution *description, const char *function,
+enum vg_status operation_check_convolution(const struct vg_convolution *description,
 					   struct checked_convolution *ret_checked);
-enum vg_status operation_check_activation(const struct vg_activation *description, const char *function,
+enum vg_status operation_check_activation(const struct vg_activation *description,
 					  struct checked_activation *ret_checked);
 
 // By this library's kernels: always there.

@@ -22,14 +22,14 @@ static unsigned limit_blocks(uint64_t blocks)
 	return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX;
 }
 
-static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function)
+static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace)
 {
 	struct operation_launch *launch = &plan->launch;
 	void *arguments[] = {&launch->parameters};
 
 	CUresult r = core_driver->cuLaunchKernel((CUfunction)launch->kernel->handle, launch->blocks, 1, 1,
 						 launch->threads, 1, 1, 0, stream, arguments, NULL);
-	return r ? core_driver_failed(r, function, "cuLaunchKernel", "%s", plan->says) : VG_OK;
+	return r ? core_driver_failed(r, "cuLaunchKernel", "%s", plan->says) : VG_OK;
 }
 
 static void set_launch(struct operation_plan *plan, const struct operation_type *type, enum operation_kernel kernel,

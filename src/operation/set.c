@@ -48,11 +48,11 @@ static enum vg_status load(struct operation_set *set)
 	return status;
 }
 
-enum vg_status operation_set_create(struct vg_context *context, const char *function, struct operation_set **ret_set)
+enum vg_status operation_set_create(struct vg_context *context, struct operation_set **ret_set)
 {
 	int processors;
 
-	enum vg_status status = core_object_check((struct core_object *)context, "context", function);
+	enum vg_status status = core_object_check((struct core_object *)context, "context");
 	if (status)
 		return status;
 	status = vg_device_property(context->device, VG_DEVICE_MULTIPROCESSOR_COUNT, &processors);
@@ -60,7 +60,7 @@ enum vg_status operation_set_create(struct vg_context *context, const char *func
 		return status;
 	struct operation_set *set = calloc(1, sizeof *set);
 	if (!set)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a set of operations");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of operations");
 	core_object_retain(&context->object);
 	set->context = context;
 	set->processors = (unsigned)processors;

@@ -36,6 +36,7 @@ static bool same_name(const char *asked, const char *name)
 
 enum vg_status vg_activation_by_name(const char *name, enum vg_activation_kind *ret_kind)
 {
+	VG_ENTRY();
 	CORE_NEEDED(name);
 	CORE_NEEDED(ret_kind);
 	for (unsigned i = 0; i < sizeof activations / sizeof *activations; i++)
@@ -44,7 +45,6 @@ enum vg_status vg_activation_by_name(const char *name, enum vg_activation_kind *
 			return VG_OK;
 		}
 #define X(name, text, formula) " " text
-	return vg_fail(VG_NOT_FOUND, 0, __func__, "there is no activation \"%s\"; there are:" VG_ACTIVATION_LIST(X),
-		       name);
+	return vg_fail(VG_NOT_FOUND, 0, "there is no activation \"%s\"; there are:" VG_ACTIVATION_LIST(X), name);
 #undef X
 }

@@ -11,27 +11,26 @@
 
 enum { MOST_AT_ONCE = 253 }; // descriptors that the kernel passes with one message
 
-enum vg_status share_channel_open(int socket, int timeout_ms, const char *function, struct share_channel *ret_channel)
+enum vg_status share_channel_open(int socket, int timeout_ms, struct share_channel *ret_channel)
 {
 	uint64_t wait = timeout_ms < 0 ? 0 : (uint64_t)timeout_ms * 1000000;
 	socklen_t size = sizeof(int);
 	int domain, type;
 
 	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0)
-		return vg_fail(VG_INVALID, errno, function, "descriptor %d is no socket: %s", socket, strerror(errno));
+		return vg_fail(VG_INVALID, errno, "descriptor %d is no socket: %s", socket, strerror(errno));
 	if (domain != AF_UNIX)
-		return vg_fail(VG_INVALID, 0, function,
-			       "descriptor %d is no unix socket: descriptors of memory cross no other", socket);
+		return vg_fail(VG_INVALID, 0, "descriptor %d is no unix socket: descriptors of memory cross no other",
+			       socket);
 	size = sizeof type;
 	if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
 	    (type != SOCK_STREAM && type != SOCK_SEQPACKET))
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "descriptor %d is a socket for datagrams: use SOCK_STREAM or SOCK_SEQPACKET", socket);
 	*ret_channel = (struct share_channel){.socket = socket,
 					      .stream = type == SOCK_STREAM,
 					      .timeout_ms = timeout_ms,
-					      .deadline = vg_clock_monotonic_ns() + wait,
-					      .function = function};
+					      .deadline = vg_clock_monotonic_ns() + wait};
 	return VG_OK;
 }
 
@@ -41,13 +40,12 @@ enum vg_status share_channel_check_peer(const struct share_channel *channel)
 	socklen_t size = sizeof peer;
 
 	if (getsockopt(channel->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return vg_fail(VG_SYSTEM, errno, channel->function, "whose the other end is cannot be found out: %s",
-			       strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "whose the other end is cannot be found out: %s", strerror(errno));
 	if (peer.pid == 0 && peer.uid == (uid_t)-1)
-		return vg_fail(VG_INVALID, 0, channel->function, "socket %d is not connected", channel->socket);
+		return vg_fail(VG_INVALID, 0, "socket %d is not connected", channel->socket);
 	if (peer.uid == geteuid() || peer.uid == 0)
 		return VG_OK;
-	return vg_fail(VG_DENIED, EPERM, channel->function,
+	return vg_fail(VG_DENIED, EPERM,
 		       "the other end is process %d of user %u, and this process is user %u's: memory is shared with "
 		       "processes of the same user and of root; any_user lifts that",
 		       (int)peer.pid, (unsigned)peer.uid, (unsigned)geteuid());
@@ -56,9 +54,9 @@ enum vg_status share_channel_check_peer(const struct share_channel *channel)
 static enum vg_status fail_gone(const struct share_channel *channel, size_t done, size_t size, const char *what)
 {
 	if (done)
-		return vg_fail(VG_PROTOCOL, ECONNRESET, channel->function,
+		return vg_fail(VG_PROTOCOL, ECONNRESET,
 			       "the other end closed the connection after %zu of %zu bytes of %s", done, size, what);
-	return vg_fail(VG_SYSTEM, ECONNRESET, channel->function,
+	return vg_fail(VG_SYSTEM, ECONNRESET,
 		       "the other end closed the connection before it sent or took %s: did its program end?", what);
 }
 
@@ -77,16 +75,15 @@ static enum vg_status await(const struct share_channel *channel, short events, s
 		if (r > 0)
 			return VG_OK;
 		if (r < 0 && errno != EINTR)
-			return vg_fail(VG_SYSTEM, errno, channel->function, "waiting for the other end: %s",
-				       strerror(errno));
+			return vg_fail(VG_SYSTEM, errno, "waiting for the other end: %s", strerror(errno));
 		if (r == 0)
 			break;
 	}
 	if (done)
-		return vg_fail(VG_PROTOCOL, ETIMEDOUT, channel->function,
+		return vg_fail(VG_PROTOCOL, ETIMEDOUT,
 			       "the other end stopped after %zu of %zu bytes of %s: it did not go on within %d ms",
 			       done, size, what, channel->timeout_ms);
-	return vg_fail(VG_NOT_READY, ETIMEDOUT, channel->function,
+	return vg_fail(VG_NOT_READY, ETIMEDOUT,
 		       events == POLLIN ? "the other end did not send %s within %d ms"
 					: "the other end did not take %s within %d ms",
 		       what, channel->timeout_ms);
@@ -133,8 +130,7 @@ static enum vg_status send_all(const struct share_channel *channel, const struct
 		else if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return fail_gone(channel, done, size, what);
 		else if (sent < 0 && errno != EINTR && errno != EAGAIN)
-			return vg_fail(VG_SYSTEM, errno, channel->function, "%s cannot be sent: %s", what,
-				       strerror(errno));
+			return vg_fail(VG_SYSTEM, errno, "%s cannot be sent: %s", what, strerror(errno));
 	}
 	return VG_OK;
 }
@@ -199,15 +195,14 @@ static enum vg_status receive_some(const struct share_channel *channel, struct i
 		got = recvmsg(channel->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
 	if (got < 0 && errno != ECONNRESET)
-		return vg_fail(VG_SYSTEM, errno, channel->function, "nothing can be received: %s", strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "nothing can be received: %s", strerror(errno));
 	if (got >= 0)
 		take_rights(&message, rights);
 	if (got > 0 && (message.msg_flags & MSG_CTRUNC))
-		return vg_fail(VG_SYSTEM, EMFILE, channel->function,
+		return vg_fail(VG_SYSTEM, EMFILE,
 			       "descriptors that came were lost: this process may open no more of them (ulimit -n)");
 	if (got > 0 && (message.msg_flags & MSG_TRUNC))
-		return vg_fail(VG_PROTOCOL, 0, channel->function,
-			       "the message is longer than %zu bytes, the most there can be", size);
+		return vg_fail(VG_PROTOCOL, 0, "the message is longer than %zu bytes, the most there can be", size);
 	*ret_got = got > 0 ? (size_t)got : 0;
 	return VG_OK;
 }
@@ -231,9 +226,8 @@ static enum vg_status check_header(const struct share_channel *channel, const st
 {
 	char problem[256];
 
-	return share_header_check(&packet->header, problem, sizeof problem)
-		       ? VG_OK
-		       : vg_fail(VG_PROTOCOL, 0, channel->function, "%s", problem);
+	return share_header_check(&packet->header, problem, sizeof problem) ? VG_OK
+									    : vg_fail(VG_PROTOCOL, 0, "%s", problem);
 }
 
 static enum vg_status receive_stream(const struct share_channel *channel, struct share_packet *packet)
@@ -261,11 +255,11 @@ static enum vg_status receive_whole(const struct share_channel *channel, struct 
 	if (got == 0)
 		return fail_gone(channel, 0, 0, "its message");
 	if (got < sizeof packet->header)
-		return vg_fail(VG_PROTOCOL, 0, channel->function, "the message has %zu bytes: an offer begins with %zu",
-			       got, sizeof packet->header);
+		return vg_fail(VG_PROTOCOL, 0, "the message has %zu bytes: an offer begins with %zu", got,
+			       sizeof packet->header);
 	status = check_header(channel, packet);
 	if (status == VG_OK && got - sizeof packet->header != packet->header.size)
-		return vg_fail(VG_PROTOCOL, 0, channel->function,
+		return vg_fail(VG_PROTOCOL, 0,
 			       "the message has %zu bytes behind its header, which says %u: it was cut or added to",
 			       got - sizeof packet->header, packet->header.size);
 	return status;
@@ -279,11 +273,10 @@ enum vg_status share_packet_receive(const struct share_channel *channel, struct 
 	*rights = (struct share_rights){0};
 	enum vg_status status = channel->stream ? receive_stream(channel, packet) : receive_whole(channel, packet);
 	if (status == VG_OK && rights->came != packet->header.count)
-		status = vg_fail(VG_PROTOCOL, 0, channel->function,
-				 "%u descriptors came with %u ranges: there must be one for each", rights->came,
-				 packet->header.count);
+		status = vg_fail(VG_PROTOCOL, 0, "%u descriptors came with %u ranges: there must be one for each",
+				 rights->came, packet->header.count);
 	if (status == VG_OK && !share_body_check(&packet->header, packet->body, problem, sizeof problem))
-		status = vg_fail(VG_PROTOCOL, 0, channel->function, "%s", problem);
+		status = vg_fail(VG_PROTOCOL, 0, "%s", problem);
 	if (status)
 		share_rights_close(rights);
 	return status;
@@ -296,7 +289,6 @@ enum vg_status share_bytes_receive(const struct share_channel *channel, void *re
 
 	share_rights_close(&rights);
 	if (status == VG_OK && rights.came)
-		status = vg_fail(VG_PROTOCOL, 0, channel->function, "%u descriptors came with an answer that has none",
-				 rights.came);
+		status = vg_fail(VG_PROTOCOL, 0, "%u descriptors came with an answer that has none", rights.came);
 	return status;
 }

@@ -12,12 +12,11 @@ struct share_channel {
 	bool stream;	   // bytes in a row; else a packet is a packet
 	int timeout_ms;	   // negative: none
 	uint64_t deadline; // on the monotonic clock
-	const char *function;
 };
 
 // `timeout_ms` from now for all that follows; negative: as long as it takes. INVALID: not a connected unix socket, or
 // one for datagrams.
-enum vg_status share_channel_open(int socket, int timeout_ms, const char *function, struct share_channel *ret_channel);
+enum vg_status share_channel_open(int socket, int timeout_ms, struct share_channel *ret_channel);
 // DENIED unless the peer runs as this process's user or as root.
 enum vg_status share_channel_check_peer(const struct share_channel *channel);
 

@@ -16,10 +16,10 @@ struct import {
 	struct vg_mapping *mapping;
 };
 
-static enum vg_status unmap(void *user, const char *function)
+static enum vg_status unmap(void *user)
 {
 	struct import *import = user;
-	enum vg_status status = core_object_close(&import->mapping->object, function);
+	enum vg_status status = core_object_close(&import->mapping->object);
 
 	vg_mapping_destroy(import->mapping);
 	vg_physical_memory_destroy(import->memory);
@@ -28,7 +28,7 @@ static enum vg_status unmap(void *user, const char *function)
 }
 
 static enum vg_status check(const struct vg_vram *vram, const struct share_range *range, size_t index,
-			    const struct vg_share_import_options *options, const char *function)
+			    const struct vg_share_import_options *options)
 {
 	char there[SHARE_UUID_TEXT], here[SHARE_UUID_TEXT];
 	const uint8_t *own = (const uint8_t *)vg_vram_device(vram)->uuid.bytes;
@@ -36,31 +36,30 @@ static enum vg_status check(const struct vg_vram *vram, const struct share_range
 
 	if (memcmp(range->uuid, own, sizeof range->uuid) != 0)
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"range %zu lies on %s, and this context is of %s: import it in a context of its own device",
 			index, share_uuid_text(range->uuid, there), share_uuid_text(own, here));
 	if (range->mapped % granularity)
 		return vg_fail(
-			VG_PROTOCOL, 0, function,
+			VG_PROTOCOL, 0,
 			"range %zu: %llu bytes are mapped, which is no multiple of this device's granularity %zu",
 			index, (unsigned long long)range->mapped, granularity);
-	if (range->seal && share_seal_check(range, VG_PROTOCOL, function, NULL))
+	if (range->seal && share_seal_check(range, VG_PROTOCOL, NULL))
 		return VG_PROTOCOL;
 	if (options->verify && !range->seal)
-		return vg_fail(VG_INVALID, 0, function, "range %zu has no seal: there is nothing to verify it against",
-			       index);
-	if (options->verify && vram_check_secret(vram, function))
+		return vg_fail(VG_INVALID, 0, "range %zu has no seal: there is nothing to verify it against", index);
+	if (options->verify && vram_check_secret(vram))
 		return VG_STATE;
 	if (options->generation && options->generation != range->generation)
-		return vg_fail(VG_INVALID, 0, function, "range %zu has generation %llu of its contents, not %llu",
-			       index, (unsigned long long)range->generation, (unsigned long long)options->generation);
+		return vg_fail(VG_INVALID, 0, "range %zu has generation %llu of its contents, not %llu", index,
+			       (unsigned long long)range->generation, (unsigned long long)options->generation);
 	if (options->writable && !range->writable)
-		return vg_fail(VG_POLICY, 0, function,
-			       "range %zu is offered for reading: it cannot be mapped for writing", index);
+		return vg_fail(VG_POLICY, 0, "range %zu is offered for reading: it cannot be mapped for writing",
+			       index);
 	if (options->address && options->same_address)
-		return vg_fail(VG_INVALID, 0, function, "address and same_address: take one of them");
+		return vg_fail(VG_INVALID, 0, "address and same_address: take one of them");
 	if (options->address % granularity)
-		return vg_fail(VG_INVALID, 0, function, "address 0x%llx is not a multiple of the granularity %zu",
+		return vg_fail(VG_INVALID, 0, "address 0x%llx is not a multiple of the granularity %zu",
 			       (unsigned long long)options->address, granularity);
 	return VG_OK;
 }
@@ -83,13 +82,13 @@ static bool is_no_export(enum vg_status status)
 	return is_lie(status) || (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_UNKNOWN);
 }
 
-static enum vg_status insufficient(const struct share_range *range, size_t index, const char *function)
+static enum vg_status insufficient(const struct share_range *range, size_t index)
 {
 	size_t have, total;
 
 	if (core_driver->cuMemGetInfo_v2(&have, &total))
 		have = 0;
-	vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY, function,
+	vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY,
 		"range %zu counts as %llu bytes here, and %zu are free: free some, or raise the vGPU's limit", index,
 		(unsigned long long)range->mapped, have);
 	vg_fail_amounts(range->mapped, have);
@@ -97,56 +96,54 @@ static enum vg_status insufficient(const struct share_range *range, size_t index
 }
 
 static enum vg_status take_memory(struct import *import, struct vg_vram *vram, const struct share_range *range,
-				  size_t index, const char *function)
+				  size_t index)
 {
 	struct vg_device *device = vg_vram_device(vram);
 	CUmemAllocationProp properties = {0};
 	char what[300];
 
 	if (!share_descriptor_is_memory(range->descriptor, what, sizeof what))
-		return vg_fail(VG_PROTOCOL, 0, function, "the descriptor of range %zu is %s, not one of device memory",
-			       index, what);
+		return vg_fail(VG_PROTOCOL, 0, "the descriptor of range %zu is %s, not one of device memory", index,
+			       what);
 	enum vg_status status = vg_physical_memory_import(device, range->descriptor, range->mapped, &import->memory);
 	if (is_no_export(status))
-		return vg_fail(VG_PROTOCOL, vg_last_error()->code, function,
+		return vg_fail(VG_PROTOCOL, vg_last_error()->code,
 			       "the descriptor of range %zu is not one of memory that was exported on this device",
 			       index);
 	if (status)
 		return status;
 	CUresult r = core_driver->cuMemGetAllocationPropertiesFromHandle(&properties, import->memory->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuMemGetAllocationPropertiesFromHandle", "range %zu", index);
+		return core_driver_failed(r, "cuMemGetAllocationPropertiesFromHandle", "range %zu", index);
 	if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.location.id != device->ordinal)
-		return vg_fail(VG_PROTOCOL, 0, function,
+		return vg_fail(VG_PROTOCOL, 0,
 			       "the memory of range %zu does not lie on device %d, where the sender says it does",
 			       index, device->ordinal);
 	return VG_OK;
 }
 
 static enum vg_status map(struct import *import, struct vg_vram *vram, const struct share_range *range, size_t index,
-			  const struct vg_share_import_options *options, const char *function)
+			  const struct vg_share_import_options *options)
 {
 	struct vg_device *device = vg_vram_device(vram);
 	vg_address asked = options->same_address ? range->address : options->address;
 	struct vg_address_range *addresses;
 
-	enum vg_status status =
-		core_address_range_create(range->mapped, vram->shareable->alignment, asked, function, &addresses);
+	enum vg_status status = core_address_range_create(range->mapped, vram->shareable->alignment, asked, &addresses);
 	if (status)
 		return status;
 	SHARE_STEP("addresses reserved");
 	if (asked && vg_address_range_address(addresses) != asked)
-		status = vg_fail(VG_EXISTS, 0, function,
+		status = vg_fail(VG_EXISTS, 0,
 				 "range %zu cannot be mapped at 0x%llx: something else is there, or the "
 				 "driver gives no address that it is asked for",
-				 index,
-				 (unsigned long long)asked);
+				 index, (unsigned long long)asked);
 	if (status == VG_OK)
-		status = core_mapping_create(addresses, 0, import->memory, function, &import->mapping);
+		status = core_mapping_create(addresses, 0, import->memory, &import->mapping);
 	vg_address_range_destroy(addresses);
 	if (is_lie(status))
 		return vg_fail(
-			VG_PROTOCOL, vg_last_error()->code, function,
+			VG_PROTOCOL, vg_last_error()->code,
 			"the memory behind the descriptor of range %zu has another size than the %llu bytes that "
 			"the sender says",
 			index, (unsigned long long)range->mapped);
@@ -157,20 +154,19 @@ static enum vg_status map(struct import *import, struct vg_vram *vram, const str
 }
 
 static enum vg_status import_range(struct vg_vram *vram, const struct share_range *range, size_t index,
-				   const struct vg_share_import_options *options, const char *function,
-				   struct vg_vram_handle *ret_handle)
+				   const struct vg_share_import_options *options, struct vg_vram_handle *ret_handle)
 {
 	struct vg_kept_error kept;
 
 	struct import *import = calloc(1, sizeof *import);
 	if (!import)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for an import");
-	enum vg_status status = take_memory(import, vram, range, index, function);
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an import");
+	enum vg_status status = take_memory(import, vram, range, index);
 	SHARE_STEP("memory imported");
 	if (status == VG_OK)
-		status = map(import, vram, range, index, options, function);
+		status = map(import, vram, range, index, options);
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
-		status = insufficient(range, index, function);
+		status = insufficient(range, index);
 	if (status == VG_OK) {
 		vg_address address = vg_mapping_address(import->mapping);
 		const struct vram_region region = {.address = address,
@@ -178,7 +174,7 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 						   .base = address,
 						   .mapped = range->mapped,
 						   .import = {unmap, import, !options->writable}};
-		status = vram_publish(vram, &region, function, ret_handle);
+		status = vram_publish(vram, &region, ret_handle);
 	}
 	if (status) {
 		vg_error_keep(&kept);
@@ -191,20 +187,19 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 }
 
 // The region is as sealed as the exporter's, and was verified; or it is freed again.
-static enum vg_status verify(struct vg_vram_handle handle, const struct share_range *range, const char *function)
+static enum vg_status verify(struct vg_vram_handle handle, const struct share_range *range)
 {
 	struct vg_kept_error kept;
 	struct vg_seal seal;
 
-	enum vg_status status = share_seal_check(range, VG_PROTOCOL, function, &seal);
+	enum vg_status status = share_seal_check(range, VG_PROTOCOL, &seal);
 	if (status == VG_OK)
-		status = vram_adopt_seal(handle, &seal, function);
+		status = vram_adopt_seal(handle, &seal);
 	if (status == VG_OK)
 		status = vg_vram_verify(handle, &seal);
 	if (status == VG_OK)
 		return VG_OK;
 	vg_error_keep(&kept);
-	kept.error.function = function;
 	(void)vg_vram_free(handle);
 	vg_error_restore(&kept);
 	return status;
@@ -213,6 +208,7 @@ static enum vg_status verify(struct vg_vram_handle handle, const struct share_ra
 enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer *offer, size_t index,
 			       const struct vg_share_import_options *options, struct vg_vram_handle *ret_handle)
 {
+	VG_ENTRY();
 	struct vg_share_import_options o;
 
 	CORE_USABLE(vram, "vram");
@@ -220,17 +216,17 @@ enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer
 	CORE_NEEDED(ret_handle);
 	CORE_OPTIONS(o, options);
 	if (index >= offer->count)
-		return vg_fail(VG_INVALID, 0, __func__, "range %zu: the offer has %zu, from 0 up", index, offer->count);
-	enum vg_status status = vram_usable(__func__);
+		return vg_fail(VG_INVALID, 0, "range %zu: the offer has %zu, from 0 up", index, offer->count);
+	enum vg_status status = vram_usable();
 	if (status == VG_OK)
-		status = check(vram, &offer->ranges[index], index, &o, __func__);
+		status = check(vram, &offer->ranges[index], index, &o);
 	if (status)
 		return status;
 	struct vg_vram_handle handle;
 	CORE_ENTER(scope, vram->context->handle);
-	status = import_range(vram, &offer->ranges[index], index, &o, __func__, &handle);
+	status = import_range(vram, &offer->ranges[index], index, &o, &handle);
 	if (status == VG_OK && o.verify)
-		status = verify(handle, &offer->ranges[index], __func__);
+		status = verify(handle, &offer->ranges[index]);
 	if (status == VG_OK)
 		*ret_handle = handle;
 	return status;

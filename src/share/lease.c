@@ -25,7 +25,7 @@ static void destroy(struct vg_share_lease *lease)
 	free(lease);
 }
 
-static enum vg_status ask(struct vg_share_lease *lease, const char *function, bool start)
+static enum vg_status ask(struct vg_share_lease *lease, bool start)
 {
 	struct share_link *link = &lease->link;
 	json_t *request = json_pack("{s:s, s:s, s:s}", "op", "open", "name", link->name, "access",
@@ -36,10 +36,10 @@ static enum vg_status ask(struct vg_share_lease *lease, const char *function, bo
 		json_object_set_new(request, "generation", json_integer((json_int_t)link->generation));
 		json_object_set_new(request, "ticket", json_string(link->ticket));
 	}
-	enum vg_status status = share_link_begin(link, function, start, request, &reply);
+	enum vg_status status = share_link_begin(link, start, request, &reply);
 	if (status)
 		return status;
-	status = share_link_take(link, function, reply);
+	status = share_link_take(link, reply);
 	json_decref(reply);
 	SHARE_STEP("granted");
 	return status;
@@ -48,24 +48,25 @@ static enum vg_status ask(struct vg_share_lease *lease, const char *function, bo
 enum vg_status vg_share_open(struct vg_node *node, const char *name, const struct vg_share_open_options *options,
 			     struct vg_share_lease **ret_lease)
 {
+	VG_ENTRY();
 	struct vg_share_open_options o;
 
 	VG_NEEDED(node);
 	VG_NEEDED(name);
 	VG_NEEDED(ret_lease);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status == VG_OK)
-		status = core_open(__func__); // nobody asks for memory that nothing here can use
+		status = core_open(); // nobody asks for memory that nothing here can use
 	if (status)
 		return status;
 	struct vg_share_lease *lease = calloc(1, sizeof *lease);
 	if (!lease)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a lease");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a lease");
 	pthread_mutex_init(&lease->lock, NULL);
 	share_link_init(&lease->link, node, name);
 	lease->writable = o.writable;
-	status = ask(lease, __func__, true);
+	status = ask(lease, true);
 	if (status == VG_OK)
 		status = vg_share_receive(lease->link.descriptor, NULL, &lease->offer);
 	SHARE_STEP("opened");
@@ -101,7 +102,7 @@ int vg_share_lease_descriptor(const struct vg_share_lease *lease)
 // With the next daemon. The ranges are here already.
 static void open_again(struct vg_share_lease *lease)
 {
-	enum vg_status status = ask(lease, "vg_share_lease_look", false);
+	enum vg_status status = ask(lease, false);
 
 	if (status == VG_OK)
 		return;
@@ -111,16 +112,17 @@ static void open_again(struct vg_share_lease *lease)
 
 enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publication_view *ret_view)
 {
+	VG_ENTRY();
 	struct vg_kept_error kept;
 	struct vg_publication_view view;
 
 	VG_NEEDED(lease);
 	VG_NEEDED(ret_view);
-	enum vg_status status = share_link_own(&lease->link, __func__);
+	enum vg_status status = share_link_own(&lease->link);
 	if (status)
 		return status;
 	if (ret_view->size < sizeof(size_t) || ret_view->size > 4096)
-		return vg_fail(VG_INVALID, 0, __func__, "the view's size field is not set: set it to sizeof");
+		return vg_fail(VG_INVALID, 0, "the view's size field is not set: set it to sizeof");
 	pthread_mutex_lock(&lease->lock);
 	share_link_drain(&lease->link);
 	if (lease->link.ended && !lease->lost) {

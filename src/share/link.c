@@ -30,12 +30,11 @@ void share_link_finish(struct share_link *link)
 		munmap((void *)link->page, VG_PAGE_SIZE);
 }
 
-enum vg_status share_link_own(const struct share_link *link, const char *function)
+enum vg_status share_link_own(const struct share_link *link)
 {
 	if (link->process == getpid())
 		return VG_OK;
-	return vg_fail(VG_STATE, 0, function, "this is process %d's, and a forked child can only destroy it",
-		       (int)link->process);
+	return vg_fail(VG_STATE, 0, "this is process %d's, and a forked child can only destroy it", (int)link->process);
 }
 
 // The descriptor of a page that came with a reply. It is not trusted to be one: a truncated file would fault. Another
@@ -51,14 +50,14 @@ static void take_page(struct share_link *link, int descriptor)
 		link->page = page;
 }
 
-enum vg_status share_link_hear(struct share_link *link, const char *function, json_t **ret_reply)
+enum vg_status share_link_hear(struct share_link *link, json_t **ret_reply)
 {
 	struct vg_wire_message *message = malloc(sizeof *message);
 	json_t *reply = NULL;
 	int r;
 
 	if (!message)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the daemon's answer");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the daemon's answer");
 	do
 		r = vg_wire_receive(link->descriptor, message);
 	while (r == 0 && message->type == VG_WIRE_EVENT); // the page has it
@@ -72,13 +71,13 @@ enum vg_status share_link_hear(struct share_link *link, const char *function, js
 	free(message);
 	if (r < 0) {
 		link->ended = true;
-		return vg_node_unreached(&link->node, function, r);
+		return vg_node_unreached(&link->node, r);
 	}
 	enum vg_status status = VG_OK;
 	if (!json_is_object(reply))
-		status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply is not a JSON object");
+		status = vg_fail(VG_PROTOCOL, 0, "the daemon's reply is not a JSON object");
 	else if (!json_is_true(json_object_get(reply, "ok")))
-		status = vg_node_refused(function, reply);
+		status = vg_node_refused(reply);
 	if (status)
 		json_decref(reply);
 	else
@@ -86,27 +85,26 @@ enum vg_status share_link_hear(struct share_link *link, const char *function, js
 	return status;
 }
 
-static enum vg_status say(int descriptor, const struct share_link *link, const char *function, json_t *request)
+static enum vg_status say(int descriptor, const struct share_link *link, json_t *request)
 {
 	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
 
 	json_decref(request);
 	if (!text)
-		return vg_fail(VG_INVALID, 0, function, "the request cannot be put in JSON: its names must be UTF-8");
+		return vg_fail(VG_INVALID, 0, "the request cannot be put in JSON: its names must be UTF-8");
 	int r = vg_wire_send(descriptor, VG_WIRE_SHARE, 0, text, strlen(text), NULL, 0);
 	free(text);
-	return r < 0 ? vg_node_unreached(&link->node, function, r) : VG_OK;
+	return r < 0 ? vg_node_unreached(&link->node, r) : VG_OK;
 }
 
-enum vg_status share_link_ask(struct share_link *link, const char *function, json_t *request, json_t **ret_reply)
+enum vg_status share_link_ask(struct share_link *link, json_t *request, json_t **ret_reply)
 {
-	enum vg_status status = say(link->descriptor, link, function, request);
+	enum vg_status status = say(link->descriptor, link, request);
 
-	return status ? status : share_link_hear(link, function, ret_reply);
+	return status ? status : share_link_hear(link, ret_reply);
 }
 
-enum vg_status share_link_begin(struct share_link *link, const char *function, bool start, json_t *request,
-				json_t **ret_reply)
+enum vg_status share_link_begin(struct share_link *link, bool start, json_t *request, json_t **ret_reply)
 {
 	enum vg_status status;
 	int descriptor = -1;
@@ -114,10 +112,10 @@ enum vg_status share_link_begin(struct share_link *link, const char *function, b
 	link->node.may_start &= start;
 	if (request)
 		json_object_set_new(request, "simulate", json_string(link->node.simulate));
-	status = vg_node_reach(&link->node, function, &descriptor);
+	status = vg_node_reach(&link->node, &descriptor);
 	SHARE_STEP("connected to the broker");
 	if (status == VG_OK) {
-		status = say(descriptor, link, function, request);
+		status = say(descriptor, link, request);
 		request = NULL;
 	}
 	json_decref(request);
@@ -133,19 +131,18 @@ enum vg_status share_link_begin(struct share_link *link, const char *function, b
 		link->descriptor = descriptor;
 	}
 	link->ended = false;
-	return share_link_hear(link, function, ret_reply);
+	return share_link_hear(link, ret_reply);
 }
 
-enum vg_status share_link_take(struct share_link *link, const char *function, const json_t *reply)
+enum vg_status share_link_take(struct share_link *link, const json_t *reply)
 {
 	const char *ticket = json_string_value(json_object_get(reply, "ticket"));
 	json_int_t generation = json_integer_value(json_object_get(reply, "generation"));
 
 	if (!ticket || generation <= 0 || !link->page)
-		return vg_fail(VG_PROTOCOL, 0, function,
-			       "the daemon's reply lacks the publication's generation or page");
+		return vg_fail(VG_PROTOCOL, 0, "the daemon's reply lacks the publication's generation or page");
 	if (link->generation && link->generation != (uint64_t)generation)
-		return vg_fail(VG_PROTOCOL, 0, function, "the daemon takes generation %llu back as %lld",
+		return vg_fail(VG_PROTOCOL, 0, "the daemon takes generation %llu back as %lld",
 			       (unsigned long long)link->generation, (long long)generation);
 	if (!link->generation)
 		link->generation = (uint64_t)generation;

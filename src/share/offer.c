@@ -40,10 +40,11 @@ int share_offer_append(struct vg_share_offer *offer, const struct share_range *r
 
 enum vg_status vg_share_offer_create(struct vg_share_offer **ret_offer)
 {
+	VG_ENTRY();
 	CORE_NEEDED(ret_offer);
 	struct vg_share_offer *offer = calloc(1, sizeof *offer);
 	if (!offer)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an offer");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an offer");
 	*ret_offer = offer;
 	return VG_OK;
 }
@@ -58,23 +59,22 @@ void vg_share_offer_destroy(struct vg_share_offer *offer)
 	free(offer);
 }
 
-enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, const char *function,
-				struct vg_seal *ret_seal)
+enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, struct vg_seal *ret_seal)
 {
 	char device[SHARE_UUID_TEXT], why[512];
 	struct vg_seal seal;
 
 	if (vg_seal_decode(range->seal, strlen(range->seal), &seal)) {
 		snprintf(why, sizeof why, "%s", vg_last_error()->text);
-		return vg_fail(otherwise, 0, function, "the seal is none: %s", why);
+		return vg_fail(otherwise, 0, "the seal is none: %s", why);
 	}
 	if (seal.bytes != range->bytes || strcmp(seal.device, share_uuid_text(range->uuid, device)) != 0)
-		return vg_fail(otherwise, 0, function,
+		return vg_fail(otherwise, 0,
 			       "seal %s is of %llu bytes on %s, and the range has %llu on %s: it is another region's",
 			       seal.id, (unsigned long long)seal.bytes, seal.device, (unsigned long long)range->bytes,
 			       device);
 	if (seal.generation != range->generation)
-		return vg_fail(otherwise, 0, function, "seal %s is of generation %llu, and the range of %llu", seal.id,
+		return vg_fail(otherwise, 0, "seal %s is of generation %llu, and the range of %llu", seal.id,
 			       (unsigned long long)seal.generation, (unsigned long long)range->generation);
 	if (ret_seal)
 		*ret_seal = seal;
@@ -83,7 +83,7 @@ enum vg_status share_seal_check(const struct share_range *range, enum vg_status 
 
 // What the pinned region is, with a descriptor of its memory.
 static enum vg_status describe(struct vram_region *region, const struct vg_share_range_options *options,
-			       const char *function, struct share_range *ret_range)
+			       struct share_range *ret_range)
 {
 	struct share_range range = {.bytes = region->size,
 				    .mapped = region->mapped,
@@ -94,19 +94,18 @@ static enum vg_status describe(struct vram_region *region, const struct vg_share
 	CORE_SCOPE scope = {false};
 
 	if (region->import.unmap)
-		return vg_fail(VG_POLICY, 0, function,
-			       "the region is an import: the process that allocated it shares it");
+		return vg_fail(VG_POLICY, 0, "the region is an import: the process that allocated it shares it");
 	if (!region->memory || !region->memory->shareable)
 		return vg_fail(
-			VG_POLICY, 0, function,
+			VG_POLICY, 0,
 			"the region was not allocated to be shared: set `shareable` of vg_vram_allocate()'s options");
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	// What was written reaches the memory before another process is told of it; what is written later, before the
 	// call that writes it returns.
 	atomic_store(&region->shared, true);
-	enum vg_status status = vram_settle(region, function);
+	enum vg_status status = vram_settle(region);
 	if (status == VG_OK)
 		status = vg_physical_memory_export(region->memory, &range.descriptor);
 	if (status)
@@ -117,45 +116,44 @@ static enum vg_status describe(struct vram_region *region, const struct vg_share
 }
 
 // Adds it with a copy of the seal, or closes its descriptor.
-static enum vg_status append(struct vg_share_offer *offer, struct share_range *range, const char *seal,
-			     const char *function)
+static enum vg_status append(struct vg_share_offer *offer, struct share_range *range, const char *seal)
 {
 	enum vg_status status = VG_OK;
 	struct vg_seal record;
 
 	range->seal = seal ? strdup(seal) : NULL;
 	if (seal && !range->seal)
-		status = vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a seal");
+		status = vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a seal");
 	else if (seal && range->generation == 0 && vg_seal_decode(seal, strlen(seal), &record) == VG_OK)
 		range->generation = record.generation;
 	if (status == VG_OK && seal)
-		status = share_seal_check(range, VG_INVALID, function, NULL);
+		status = share_seal_check(range, VG_INVALID, NULL);
 	if (status) {
 		range_finish(range);
 		return status;
 	}
 	int r = share_offer_append(offer, range);
 	if (r == -E2BIG)
-		return vg_fail(VG_INVALID, 0, function, "the offer has %d ranges, as many as there can be",
-			       SHARE_RANGES_MAX);
-	return r ? vg_fail(VG_NO_MEMORY, -r, function, "no memory for a range") : VG_OK;
+		return vg_fail(VG_INVALID, 0, "the offer has %d ranges, as many as there can be", SHARE_RANGES_MAX);
+	return r ? vg_fail(VG_NO_MEMORY, -r, "no memory for a range") : VG_OK;
 }
 
 enum vg_status vg_share_offer_add(struct vg_share_offer *offer, struct vg_vram_handle handle,
 				  const struct vg_share_range_options *options)
 {
+	VG_ENTRY();
 	struct vg_share_range_options o;
 	struct vram_region *region;
 	struct share_range range;
 
 	CORE_NEEDED(offer);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = describe(region, &o, __func__, &range);
+	status = describe(region, &o, &range);
 	vram_unpin(region, VRAM_READ);
-	return status ? status : append(offer, &range, o.seal, __func__);
+	return status ? status : append(offer, &range, o.seal);
 }
 
 size_t vg_share_offer_count(const struct vg_share_offer *offer)
@@ -178,10 +176,11 @@ const char *share_uuid_text(const uint8_t uuid[16], char ret_text[SHARE_UUID_TEX
 
 enum vg_status vg_share_offer_range(const struct vg_share_offer *offer, size_t index, struct vg_share_range *ret_range)
 {
+	VG_ENTRY();
 	CORE_NEEDED(offer);
 	CORE_NEEDED(ret_range);
 	if (index >= offer->count)
-		return vg_fail(VG_INVALID, 0, __func__, "range %zu: the offer has %zu, from 0 up", index, offer->count);
+		return vg_fail(VG_INVALID, 0, "range %zu: the offer has %zu, from 0 up", index, offer->count);
 	const struct share_range *range = &offer->ranges[index];
 	struct vg_share_range known = {.bytes = range->bytes,
 				       .mapped = range->mapped,

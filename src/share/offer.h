@@ -25,8 +25,7 @@ struct vg_share_offer {
 int share_offer_append(struct vg_share_offer *offer, const struct share_range *range);
 
 // Whether a range's seal is one, and of that range; `otherwise`, in `function`'s name, if not. *ret_seal may be NULL.
-enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, const char *function,
-				struct vg_seal *ret_seal);
+enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, struct vg_seal *ret_seal);
 
 enum { SHARE_UUID_TEXT = 41 };
 // "GPU-…" of 16 bytes.

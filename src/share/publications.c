@@ -53,8 +53,7 @@ static const char *read_row(const json_t *object, struct vg_publication_info *ro
 	row->readers = readers;
 	row->reader_count = json_array_size(array);
 	row->readers_known = json_is_array(array);
-	json_array_foreach(array, i, one)
-	{
+	json_array_foreach(array, i, one) {
 		const char *wrong = read_reader(one, &readers[i]);
 		if (wrong)
 			return wrong;
@@ -78,22 +77,22 @@ static void free_block(struct block *block)
 	free(block);
 }
 
-static enum vg_status read_all(struct block *block, const json_t *array, const char *function)
+static enum vg_status read_all(struct block *block, const json_t *array)
 {
 	size_t readers = 0, i;
 	json_t *one;
 
-	json_array_foreach(array, i, one) readers += json_array_size(json_object_get(one, "readers"));
+	json_array_foreach(array, i, one)
+		readers += json_array_size(json_object_get(one, "readers"));
 	block->rows = calloc(json_array_size(array) + 1, sizeof *block->rows);
 	block->readers = calloc(readers + 1, sizeof *block->readers);
 	if (!block->rows || !block->readers)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the list");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the list");
 	readers = 0;
-	json_array_foreach(array, i, one)
-	{
+	json_array_foreach(array, i, one) {
 		const char *wrong = read_row(one, &block->rows[i], block->readers + readers);
 		if (wrong)
-			return vg_fields_refuse(function, wrong);
+			return vg_fields_refuse(wrong);
 		readers += block->rows[i].reader_count;
 	}
 	qsort(block->rows, json_array_size(array), sizeof *block->rows, by_name);
@@ -103,21 +102,22 @@ static enum vg_status read_all(struct block *block, const json_t *array, const c
 
 enum vg_status vg_publication_list(struct vg_node *node, struct vg_publication_list **ret_list)
 {
+	VG_ENTRY();
 	json_t *reply;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
-	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "publications"), &reply);
+	enum vg_status status = vg_node_request(node, json_pack("{s:s}", "op", "publications"), &reply);
 	if (status)
 		return status;
 	const json_t *array = json_object_get(reply, "publications");
 	struct block *block = calloc(1, sizeof *block);
 	if (!block) {
 		json_decref(reply);
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for the list");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the list");
 	}
 	block->reply = reply;
-	status = json_is_array(array) ? read_all(block, array, __func__) : vg_fields_refuse(__func__, "publications");
+	status = json_is_array(array) ? read_all(block, array) : vg_fields_refuse("publications");
 	if (status)
 		free_block(block);
 	else

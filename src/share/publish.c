@@ -33,8 +33,7 @@ static void destroy(struct vg_publication *publication)
 }
 
 // With descriptors of its own, to the same memory.
-static enum vg_status copy_offer(const struct vg_share_offer *offer, const char *function,
-				 struct vg_share_offer **ret_copy)
+static enum vg_status copy_offer(const struct vg_share_offer *offer, struct vg_share_offer **ret_copy)
 {
 	struct vg_share_offer *copy = calloc(1, sizeof *copy);
 
@@ -44,8 +43,8 @@ static enum vg_status copy_offer(const struct vg_share_offer *offer, const char 
 		int error = errno;
 		if (range.descriptor < 0) {
 			vg_share_offer_destroy(copy);
-			return vg_fail(VG_SYSTEM, error, function,
-				       "no more descriptors may be open here (ulimit -n): %s", strerror(error));
+			return vg_fail(VG_SYSTEM, error, "no more descriptors may be open here (ulimit -n): %s",
+				       strerror(error));
 		}
 		range.seal = range.seal ? strdup(range.seal) : NULL;
 		bool kept = !offer->ranges[i].seal || range.seal;
@@ -55,13 +54,13 @@ static enum vg_status copy_offer(const struct vg_share_offer *offer, const char 
 		}
 	}
 	if (!copy)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a publication");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a publication");
 	*ret_copy = copy;
 	return VG_OK;
 }
 
 // All that this process has queued on the devices of the offer.
-static enum vg_status wait_for_devices(const struct vg_share_offer *offer, const char *function)
+static enum vg_status wait_for_devices(const struct vg_share_offer *offer)
 {
 	int count = 0;
 	enum vg_status status = vg_device_count(&count);
@@ -96,12 +95,12 @@ static json_t *first_words(const struct vg_publication *publication)
 }
 
 // Name, rights and ranges: what can be refused is.
-static enum vg_status register_ranges(struct vg_publication *publication, const char *function)
+static enum vg_status register_ranges(struct vg_publication *publication)
 {
 	struct share_link *link = &publication->link;
 	json_t *reply;
 
-	enum vg_status status = share_link_begin(link, function, true, first_words(publication), &reply);
+	enum vg_status status = share_link_begin(link, true, first_words(publication), &reply);
 	if (status)
 		return status;
 	json_decref(reply);
@@ -109,25 +108,25 @@ static enum vg_status register_ranges(struct vg_publication *publication, const 
 	status = vg_share_send(link->descriptor, publication->offer, NULL);
 	if (status && status != VG_SYSTEM)
 		return status;
-	status = share_link_hear(link, function, &reply); // also why it would not take them
+	status = share_link_hear(link, &reply); // also why it would not take them
 	if (status == VG_OK)
 		json_decref(reply);
 	SHARE_STEP("registered");
 	return status;
 }
 
-static enum vg_status commit(struct vg_publication *publication, const char *function)
+static enum vg_status commit(struct vg_publication *publication)
 {
 	struct share_link *link = &publication->link;
 	json_t *request = json_pack("{s:s}", "op", "commit"), *reply;
 
 	if (request && link->generation)
 		json_object_set_new(request, "ticket", json_string(link->ticket));
-	enum vg_status status = share_link_ask(link, function, request, &reply);
+	enum vg_status status = share_link_ask(link, request, &reply);
 	if (status)
 		return status;
 	const char *id = json_string_value(json_object_get(reply, "id"));
-	status = share_link_take(link, function, reply);
+	status = share_link_take(link, reply);
 	if (status == VG_OK && id)
 		snprintf(link->id, sizeof link->id, "%s", id);
 	json_decref(reply);
@@ -136,35 +135,34 @@ static enum vg_status commit(struct vg_publication *publication, const char *fun
 }
 
 static enum vg_status check(const char *name, const struct vg_share_offer *offer,
-			    const struct vg_publish_options *options, const char *function)
+			    const struct vg_publish_options *options)
 {
-	enum vg_status status = vg_check_name(function, name);
+	enum vg_status status = vg_check_name(name);
 
 	if (status)
 		return status;
 	if (offer->count == 0)
-		return vg_fail(VG_INVALID, 0, function, "the offer has no ranges: add one with vg_share_offer_add()");
+		return vg_fail(VG_INVALID, 0, "the offer has no ranges: add one with vg_share_offer_add()");
 	if (options->mode & ~0666u)
-		return vg_fail(VG_INVALID, 0, function,
-			       "mode %#o: it says who may read (4) and write (2), such as 0640", options->mode);
+		return vg_fail(VG_INVALID, 0, "mode %#o: it says who may read (4) and write (2), such as 0640",
+			       options->mode);
 	return VG_OK;
 }
 
 static enum vg_status create(struct vg_node *node, const char *name, const struct vg_share_offer *offer,
-			     const struct vg_publish_options *options, const char *function,
-			     struct vg_publication **ret_publication)
+			     const struct vg_publish_options *options, struct vg_publication **ret_publication)
 {
 	struct vg_publication *publication = calloc(1, sizeof *publication);
 
 	if (!publication)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a publication");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a publication");
 	pthread_mutex_init(&publication->lock, NULL);
 	share_link_init(&publication->link, node, name);
 	publication->mode = options->mode ? options->mode : options->group ? 0640 : 0600;
 	publication->group = options->group ? strdup(options->group) : NULL;
-	enum vg_status status = copy_offer(offer, function, &publication->offer);
+	enum vg_status status = copy_offer(offer, &publication->offer);
 	if (status == VG_OK && options->group && !publication->group)
-		status = vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a publication");
+		status = vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a publication");
 	if (status)
 		destroy(publication);
 	else
@@ -175,6 +173,7 @@ static enum vg_status create(struct vg_node *node, const char *name, const struc
 enum vg_status vg_share_publish(struct vg_node *node, const char *name, const struct vg_share_offer *offer,
 				const struct vg_publish_options *options, struct vg_publication **ret_publication)
 {
+	VG_ENTRY();
 	struct vg_publish_options o;
 	struct vg_publication *publication = NULL;
 
@@ -183,17 +182,17 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 	VG_NEEDED(offer);
 	VG_NEEDED(ret_publication);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check(name, offer, &o, __func__);
+	enum vg_status status = check(name, offer, &o);
 	if (status == VG_OK)
-		status = create(node, name, offer, &o, __func__, &publication);
+		status = create(node, name, offer, &o, &publication);
 	if (status)
 		return status;
-	status = register_ranges(publication, __func__);
+	status = register_ranges(publication);
 	if (status == VG_OK)
-		status = o.fence ? vg_stream_sync(o.fence) : wait_for_devices(offer, __func__);
+		status = o.fence ? vg_stream_sync(o.fence) : wait_for_devices(offer);
 	SHARE_STEP("fence waited for");
 	if (status == VG_OK)
-		status = commit(publication, __func__);
+		status = commit(publication);
 	if (status)
 		destroy(publication);
 	else
@@ -214,10 +213,10 @@ static bool is_revoked(const struct share_link *link)
 // With the next daemon, as the same generation. What it refuses for good is lost.
 static void publish_again(struct vg_publication *publication)
 {
-	enum vg_status status = register_ranges(publication, "vg_publication_look");
+	enum vg_status status = register_ranges(publication);
 
 	if (status == VG_OK)
-		status = commit(publication, "vg_publication_look");
+		status = commit(publication);
 	if (status == VG_OK)
 		return;
 	publication->link.ended = true;
@@ -227,16 +226,17 @@ static void publish_again(struct vg_publication *publication)
 
 enum vg_status vg_publication_look(struct vg_publication *publication, struct vg_publication_view *ret_view)
 {
+	VG_ENTRY();
 	struct vg_kept_error kept;
 	struct vg_publication_view view;
 
 	VG_NEEDED(publication);
 	VG_NEEDED(ret_view);
-	enum vg_status status = share_link_own(&publication->link, __func__);
+	enum vg_status status = share_link_own(&publication->link);
 	if (status)
 		return status;
 	if (ret_view->size < sizeof(size_t) || ret_view->size > 4096)
-		return vg_fail(VG_INVALID, 0, __func__, "the view's size field is not set: set it to sizeof");
+		return vg_fail(VG_INVALID, 0, "the view's size field is not set: set it to sizeof");
 	pthread_mutex_lock(&publication->lock);
 	share_link_drain(&publication->link);
 	if (publication->link.ended && !publication->withdrawn && !publication->lost &&
@@ -270,16 +270,17 @@ int vg_publication_descriptor(const struct vg_publication *publication)
 
 enum vg_status vg_publication_withdraw(struct vg_publication *publication, unsigned *ret_readers)
 {
+	VG_ENTRY();
 	unsigned readers = 0;
 	json_t *reply;
 
 	VG_NEEDED(publication);
-	enum vg_status status = share_link_own(&publication->link, __func__);
+	enum vg_status status = share_link_own(&publication->link);
 	if (status)
 		return status;
 	pthread_mutex_lock(&publication->lock);
 	if (!publication->withdrawn) {
-		status = share_link_ask(&publication->link, __func__, json_pack("{s:s}", "op", "withdraw"), &reply);
+		status = share_link_ask(&publication->link, json_pack("{s:s}", "op", "withdraw"), &reply);
 		publication->withdrawn = true;
 		if (status == VG_OK) {
 			readers = (unsigned)json_integer_value(json_object_get(reply, "readers"));

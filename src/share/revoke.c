@@ -36,8 +36,7 @@ static const char *read_report(struct block *block)
 		block->report.step++;
 	if (strcmp(word, step_words[block->report.step]) != 0)
 		return "step";
-	json_array_foreach(left, i, one)
-	{
+	json_array_foreach(left, i, one) {
 		fields.object = one;
 		block->left[i].pid = (int64_t)vg_field_size(&fields, "pid");
 		block->left[i].user = vg_field_text(&fields, "user");
@@ -46,13 +45,13 @@ static const char *read_report(struct block *block)
 	return json_is_array(left) ? fields.wrong : "left";
 }
 
-static enum vg_status make_report(json_t *reply, const char *function, struct vg_revoke_report **ret_report)
+static enum vg_status make_report(json_t *reply, struct vg_revoke_report **ret_report)
 {
 	struct block *block = calloc(1, sizeof *block);
 
 	if (!block) {
 		json_decref(reply);
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the report");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the report");
 	}
 	block->reply = reply;
 	block->left = calloc(json_array_size(json_object_get(reply, "left")) + 1, sizeof *block->left);
@@ -63,13 +62,13 @@ static enum vg_status make_report(json_t *reply, const char *function, struct vg
 	}
 	bool short_of_memory = !block->left;
 	vg_revoke_report_free(&block->report);
-	return short_of_memory ? vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the report")
-			       : vg_fields_refuse(function, wrong);
+	return short_of_memory ? vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the report") : vg_fields_refuse(wrong);
 }
 
 enum vg_status vg_share_revoke(struct vg_node *node, const char *name, const struct vg_revoke_options *options,
 			       struct vg_revoke_report **ret_report)
 {
+	VG_ENTRY();
 	struct vg_revoke_options o;
 	struct share_link link;
 	json_t *reply;
@@ -78,20 +77,19 @@ enum vg_status vg_share_revoke(struct vg_node *node, const char *name, const str
 	VG_NEEDED(name);
 	VG_NEEDED(ret_report);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status)
 		return status;
 	if (!(o.deadline >= 0) || o.deadline > MOST_SECONDS)
-		return vg_fail(VG_INVALID, 0, __func__, "a deadline of %g s makes no sense: 0 to %d", o.deadline,
-			       MOST_SECONDS);
+		return vg_fail(VG_INVALID, 0, "a deadline of %g s makes no sense: 0 to %d", o.deadline, MOST_SECONDS);
 	share_link_init(&link, node, name);
 	link.node.timeout += (unsigned)o.deadline + KILL_SECONDS + 1; // the answer comes at the end of the ladder
-	status = share_link_begin(&link, __func__, true,
+	status = share_link_begin(&link, true,
 				  json_pack("{s:s, s:s, s:f, s:b}", "op", "revoke", "name", name, "deadline",
 					    o.deadline, "kill", o.kill != 0),
 				  &reply);
 	share_link_finish(&link);
-	return status ? status : make_report(reply, __func__, ret_report);
+	return status ? status : make_report(reply, ret_report);
 }
 
 void vg_revoke_report_free(struct vg_revoke_report *report)

@@ -16,11 +16,11 @@ enum { DEFAULT_TIMEOUT_MS = 10000 };
 
 _Static_assert(SHARE_SEAL_MAX == VG_SEAL_TEXT_MAX - 1, "every seal fits into a packet, and no more");
 
-static enum vg_status open_channel(int socket, const struct vg_share_socket_options *options, const char *function,
+static enum vg_status open_channel(int socket, const struct vg_share_socket_options *options,
 				   struct share_channel *ret_channel)
 {
 	int timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
-	enum vg_status status = share_channel_open(socket, timeout_ms, function, ret_channel);
+	enum vg_status status = share_channel_open(socket, timeout_ms, ret_channel);
 
 	return status || options->any_user ? status : share_channel_check_peer(ret_channel);
 }
@@ -59,19 +59,20 @@ static void pack(const struct vg_share_offer *offer, size_t first, struct share_
 enum vg_status vg_share_send(int socket, const struct vg_share_offer *offer,
 			     const struct vg_share_socket_options *options)
 {
+	VG_ENTRY();
 	struct vg_share_socket_options o;
 	struct share_channel channel;
 
 	CORE_NEEDED(offer);
 	CORE_OPTIONS(o, options);
 	if (offer->count == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "the offer has no ranges: add one with vg_share_offer_add()");
-	enum vg_status status = open_channel(socket, &o, __func__, &channel);
+		return vg_fail(VG_INVALID, 0, "the offer has no ranges: add one with vg_share_offer_add()");
+	enum vg_status status = open_channel(socket, &o, &channel);
 	if (status)
 		return status;
 	struct share_packet *packet = malloc(sizeof *packet);
 	if (!packet)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a packet");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a packet");
 	for (size_t first = 0; first < offer->count && status == VG_OK; first += packet->rights.count) {
 		SHARE_STEP("before a packet is sent");
 		pack(offer, first, packet);
@@ -84,20 +85,19 @@ enum vg_status vg_share_send(int socket, const struct vg_share_offer *offer,
 
 // ---- receiving ------------------------------------------------------------------------------------------
 
-static enum vg_status check_kinds(const struct share_packet *packet, const char *function)
+static enum vg_status check_kinds(const struct share_packet *packet)
 {
 	char what[300];
 
 	for (unsigned i = 0; i < packet->rights.count; i++)
 		if (!share_descriptor_is_memory(packet->rights.descriptors[i], what, sizeof what))
-			return vg_fail(VG_PROTOCOL, 0, function,
-				       "the descriptor of range %u is %s, not one of device memory",
+			return vg_fail(VG_PROTOCOL, 0, "the descriptor of range %u is %s, not one of device memory",
 				       packet->header.first + i, what);
 	return VG_OK;
 }
 
 // Takes the packet's ranges and descriptors; those that do not get into the offer are closed.
-static enum vg_status unpack(const struct share_packet *packet, struct vg_share_offer *offer, const char *function)
+static enum vg_status unpack(const struct share_packet *packet, struct vg_share_offer *offer)
 {
 	const char *seals = packet->body + packet->header.count * sizeof(struct share_entry);
 	bool short_of_memory = false;
@@ -117,7 +117,7 @@ static enum vg_status unpack(const struct share_packet *packet, struct vg_share_
 		short_of_memory |= entry.seal && !range.seal;
 		short_of_memory |= share_offer_append(offer, &range) < 0;
 	}
-	return short_of_memory ? vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for an offer") : VG_OK;
+	return short_of_memory ? vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an offer") : VG_OK;
 }
 
 // The next packet, checked against those before it.
@@ -129,22 +129,20 @@ static enum vg_status receive_next(const struct share_channel *channel, struct s
 
 	// In the middle there is nothing that another call could wait for.
 	if (offer->count && (status == VG_NOT_READY || (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET)))
-		return vg_fail(VG_PROTOCOL, vg_last_error()->code, channel->function,
-			       "the other end %s after %zu of %u ranges",
+		return vg_fail(VG_PROTOCOL, vg_last_error()->code, "the other end %s after %zu of %u ranges",
 			       status == VG_SYSTEM ? "closed the connection" : "stopped", offer->count, *total);
 	if (status)
 		return status;
 	if (offer->count == 0)
 		*total = header->total;
 	if (header->first != offer->count || header->total != *total)
-		status = vg_fail(VG_PROTOCOL, 0, channel->function,
-				 "a packet has range %u of %u where range %zu of %u comes next", header->first,
-				 header->total, offer->count, *total);
+		status = vg_fail(VG_PROTOCOL, 0, "a packet has range %u of %u where range %zu of %u comes next",
+				 header->first, header->total, offer->count, *total);
 	if (status == VG_OK)
-		status = check_kinds(packet, channel->function);
+		status = check_kinds(packet);
 	if (status)
 		share_rights_close(&packet->rights);
-	return status ? status : unpack(packet, offer, channel->function);
+	return status ? status : unpack(packet, offer);
 }
 
 static enum vg_status receive_all(const struct share_channel *channel, struct vg_share_offer *offer)
@@ -154,7 +152,7 @@ static enum vg_status receive_all(const struct share_channel *channel, struct vg
 
 	struct share_packet *packet = malloc(sizeof *packet);
 	if (!packet)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, channel->function, "no memory for a packet");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a packet");
 	while (status == VG_OK && offer->count < total) {
 		status = receive_next(channel, packet, offer, &total);
 		SHARE_STEP("a packet received");
@@ -166,19 +164,20 @@ static enum vg_status receive_all(const struct share_channel *channel, struct vg
 enum vg_status vg_share_receive(int socket, const struct vg_share_socket_options *options,
 				struct vg_share_offer **ret_offer)
 {
+	VG_ENTRY();
 	struct vg_share_socket_options o;
 	struct share_channel channel;
 
 	CORE_NEEDED(ret_offer);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = core_open(__func__); // whose descriptors these must be
+	enum vg_status status = core_open(); // whose descriptors these must be
 	if (status == VG_OK)
-		status = open_channel(socket, &o, __func__, &channel);
+		status = open_channel(socket, &o, &channel);
 	if (status)
 		return status;
 	struct vg_share_offer *offer = calloc(1, sizeof *offer);
 	if (!offer)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an offer");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an offer");
 	status = receive_all(&channel, offer);
 	if (status)
 		vg_share_offer_destroy(offer);

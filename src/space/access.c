@@ -14,22 +14,21 @@ struct part {
 	size_t offset; // in the chunk
 };
 
-static enum vg_status check_part(struct part *part, const char *function)
+static enum vg_status check_part(struct part *part)
 {
 	struct space_place place;
 
-	enum vg_status status = space_present(part->space, function);
+	enum vg_status status = space_present(part->space);
 	if (status == VG_OK)
-		status = space_find(part->space, part->address, part->what, function, &place);
+		status = space_find(part->space, part->address, part->what, &place);
 	if (status)
 		return status;
 	const struct space_cell *block = &place.chunk->cell[place.cell];
 	if (place.offset > block->asked || part->size > block->asked - place.offset)
-		return vg_fail(VG_BOUNDS, 0, function,
-			       "%s: %zu bytes at offset %zu of a block of %zu: they would leave it", part->what,
-			       part->size, place.offset, block->asked);
+		return vg_fail(VG_BOUNDS, 0, "%s: %zu bytes at offset %zu of a block of %zu: they would leave it",
+			       part->what, part->size, place.offset, block->asked);
 	if (block->owner && !block->owner->pins)
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "%s is 0x%llx, in a movable block that is not pinned: its address means nothing",
 			       part->what, part->address);
 	part->chunk = place.chunk;
@@ -37,21 +36,20 @@ static enum vg_status check_part(struct part *part, const char *function)
 	return VG_OK;
 }
 
-enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what,
-			   const char *function)
+enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what)
 {
 	struct part part = {.space = space, .address = address, .size = size, .what = what};
 
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = check_part(&part, function);
+	enum vg_status status = check_part(&part);
 	pthread_mutex_unlock(&space->lock);
 	return status;
 }
 
-static enum vg_status hold(struct part *part, const char *function)
+static enum vg_status hold(struct part *part)
 {
 	pthread_mutex_lock(&part->space->lock);
-	enum vg_status status = check_part(part, function);
+	enum vg_status status = check_part(part);
 	if (status == VG_OK) {
 		part->chunk->holds++;
 		part->space->active++;
@@ -92,15 +90,13 @@ static bool is_device(struct vg_memory_space *space, CUdeviceptr address)
 	       type == CU_MEMORYTYPE_DEVICE && !managed;
 }
 
-static enum vg_status check_host(struct vg_memory_space *space, const void *host, size_t size, const char *what,
-				 const char *function)
+static enum vg_status check_host(struct vg_memory_space *space, const void *host, size_t size, const char *what)
 {
 	if (!host && size)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", what);
+		return vg_fail(VG_INVALID, 0, "%s is NULL", what);
 	if (!host || !is_device(space, (CUdeviceptr)(uintptr_t)host))
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function,
-		       "%s is 0x%llx, an address of a device: the program's memory belongs here", what,
+	return vg_fail(VG_INVALID, 0, "%s is 0x%llx, an address of a device: the program's memory belongs here", what,
 		       (CUdeviceptr)(uintptr_t)host);
 }
 
@@ -135,7 +131,7 @@ static CUresult queue(const struct work *work, struct vg_memory_space *space, si
 
 static const char *const calls[] = {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemsetD8", "cuMemcpyDtoD", "cuMemcpyPeer"};
 
-static enum vg_status run(const struct work *work, struct vg_memory_space *space, size_t size, const char *function)
+static enum vg_status run(const struct work *work, struct vg_memory_space *space, size_t size)
 {
 	CORE_SCOPE scope = {false};
 
@@ -143,37 +139,37 @@ static enum vg_status run(const struct work *work, struct vg_memory_space *space
 		return VG_OK;
 	CUresult r = core_enter(&scope, space->context->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
 	r = queue(work, space, size);
 	CUresult end = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD); // whatever was queued is over
 	r = r ? r : end;
-	return r ? core_driver_failed(r, function, calls[work->kind], "%zu bytes", size) : VG_OK;
+	return r ? core_driver_failed(r, calls[work->kind], "%zu bytes", size) : VG_OK;
 }
 
-static enum vg_status one_part(struct part *part, const struct work *work, const char *function)
+static enum vg_status one_part(struct part *part, const struct work *work)
 {
-	enum vg_status status = hold(part, function);
+	enum vg_status status = hold(part);
 
 	if (status)
 		return status;
-	status = run(work, part->space, part->size, function);
+	status = run(work, part->space, part->size);
 	let_go(part, status == VG_OK, work->kind != READ);
 	return status;
 }
 
-static enum vg_status two_parts(struct part *to, struct part *from, const struct work *work, const char *function)
+static enum vg_status two_parts(struct part *to, struct part *from, const struct work *work)
 {
-	enum vg_status status = hold(to, function);
+	enum vg_status status = hold(to);
 
 	if (status)
 		return status;
-	status = hold(from, function);
+	status = hold(from);
 	if (status) {
 		let_go(to, false, false);
 		return status;
 	}
-	status = run(work, to->space, to->size, function);
+	status = run(work, to->space, to->size);
 	let_go(from, status == VG_OK, false);
 	let_go(to, status == VG_OK, true);
 	return status;
@@ -181,55 +177,57 @@ static enum vg_status two_parts(struct part *to, struct part *from, const struct
 
 enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address to, const void *from, size_t size)
 {
+	VG_ENTRY();
 	struct part part = {space, to, size, "to", NULL, 0};
 
 	SPACE_USABLE(space);
-	enum vg_status status = check_host(space, from, size, "from", __func__);
+	enum vg_status status = check_host(space, from, size, "from");
 	return status ? status
-		      : one_part(&part, &(struct work){.kind = WRITE, .to = to, .host = (void *)(uintptr_t)from},
-				 __func__);
+		      : one_part(&part, &(struct work){.kind = WRITE, .to = to, .host = (void *)(uintptr_t)from});
 }
 
 enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_address from, size_t size)
 {
+	VG_ENTRY();
 	struct part part = {space, from, size, "from", NULL, 0};
 
 	SPACE_USABLE(space);
-	enum vg_status status = check_host(space, to, size, "to", __func__);
-	return status ? status : one_part(&part, &(struct work){.kind = READ, .from = from, .host = to}, __func__);
+	enum vg_status status = check_host(space, to, size, "to");
+	return status ? status : one_part(&part, &(struct work){.kind = READ, .from = from, .host = to});
 }
 
 enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to, int value, size_t size)
 {
+	VG_ENTRY();
 	struct part part = {space, to, size, "to", NULL, 0};
 
 	SPACE_USABLE(space);
 	if (value < 0 || value > 255)
-		return vg_fail(VG_INVALID, 0, __func__, "value is %d: a byte is 0 to 255", value);
-	return one_part(&part, &(struct work){.kind = SET, .to = to, .value = (unsigned char)value}, __func__);
+		return vg_fail(VG_INVALID, 0, "value is %d: a byte is 0 to 255", value);
+	return one_part(&part, &(struct work){.kind = SET, .to = to, .value = (unsigned char)value});
 }
 
-static enum vg_status check_apart(vg_address to, vg_address from, size_t size, const char *function)
+static enum vg_status check_apart(vg_address to, vg_address from, size_t size)
 {
 	if (to - from < size || from - to < size)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes from 0x%llx to 0x%llx: the parts overlap", size,
+		return vg_fail(VG_INVALID, 0, "%zu bytes from 0x%llx to 0x%llx: the parts overlap", size,
 			       (unsigned long long)from, (unsigned long long)to);
 	return VG_OK;
 }
 
 enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to, vg_address from, size_t size)
 {
+	VG_ENTRY();
 	struct part to_part = {space, to, size, "to", NULL, 0}, from_part = {space, from, size, "from", NULL, 0};
 
 	SPACE_USABLE(space);
-	enum vg_status status = check_apart(to, from, size, __func__);
-	return status ? status
-		      : two_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from}, __func__);
+	enum vg_status status = check_apart(to, from, size);
+	return status ? status : two_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from});
 }
 
 // What the other device was written on its legacy stream comes first: streams of two devices do not wait for each
 // other.
-static enum vg_status settle(struct vg_memory_space *space, const char *function)
+static enum vg_status settle(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};
 
@@ -237,23 +235,23 @@ static enum vg_status settle(struct vg_memory_space *space, const char *function
 	CORE_RELAXED relaxed = core_relax();
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
-	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for the other device's work")
-		 : VG_OK;
+	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for the other device's work") : VG_OK;
 }
 
 enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_space, vg_address to,
 					 struct vg_memory_space *from_space, vg_address from, size_t size)
 {
+	VG_ENTRY();
 	struct part to_part = {to_space, to, size, "to", NULL, 0},
 		    from_part = {from_space, from, size, "from", NULL, 0};
 
 	SPACE_USABLE(to_space);
 	SPACE_USABLE(from_space);
 	struct work work = {.kind = COPY, .to = to, .from = from, .there = from_space->context->handle};
-	enum vg_status status = check_apart(to, from, size, __func__);
+	enum vg_status status = check_apart(to, from, size);
 	if (status == VG_OK && work.there != to_space->context->handle) {
 		work.kind = PEER;
-		status = size ? settle(from_space, __func__) : VG_OK;
+		status = size ? settle(from_space) : VG_OK;
 	}
-	return status ? status : two_parts(&to_part, &from_part, &work, __func__);
+	return status ? status : two_parts(&to_part, &from_part, &work);
 }

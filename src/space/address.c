@@ -70,7 +70,7 @@ static void finish_range(struct space_range *range)
 	free(range);
 }
 
-static enum vg_status make_range(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+static enum vg_status make_range(struct vg_memory_space *space, size_t pages, size_t alignment,
 				 struct space_range **ret_range)
 {
 	struct space_range *range = calloc(1, sizeof *range);
@@ -79,11 +79,10 @@ static enum vg_status make_range(struct vg_memory_space *space, size_t pages, si
 		range->chunk = calloc(pages, sizeof *range->chunk);
 	if (!range || !range->chunk) {
 		free(range);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a table of %zu pages", pages);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a table of %zu pages", pages);
 	}
-	enum vg_status status =
-		core_address_range_create(pages * space->page_size, alignment > space->granularity ? alignment : 0, 0,
-					  function, &range->reserved);
+	enum vg_status status = core_address_range_create(
+		pages * space->page_size, alignment > space->granularity ? alignment : 0, 0, &range->reserved);
 	if (status) {
 		free(range->chunk);
 		free(range);
@@ -120,18 +119,18 @@ static bool append(struct vg_memory_space *space, struct space_range *range)
 	return fits;
 }
 
-enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function)
+enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment)
 {
 	struct space_range *range = NULL;
 	size_t reserve;
 
 	while ((reserve = allowance(space, pages))) {
-		enum vg_status status = make_range(space, reserve, alignment, function, &range);
+		enum vg_status status = make_range(space, reserve, alignment, &range);
 		if (status || append(space, range))
 			return status;
 		finish_range(range); // another thread was there first
 	}
-	return vg_fail(VG_LIMIT, 0, function,
+	return vg_fail(VG_LIMIT, 0,
 		       "no %zu pages of addresses are free in a row: there are %zu in all; raise max_pages, or free "
 		       "some blocks",
 		       pages, space->max_pages);

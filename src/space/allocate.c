@@ -6,7 +6,6 @@ static const size_t most_alignment = (size_t)1 << 30, most_size = (size_t)1 << 6
 struct request {
 	size_t size, alignment;
 	struct vg_movable_block *owner;
-	const char *function;
 	vg_address address; // what was found
 };
 
@@ -107,7 +106,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 	struct space_chunk *chunk, *list = NULL;
 	size_t cell;
 
-	*ret_status = space_chunk_create(space, pages, pool->cell ? 1 : request->alignment, request->function, &chunk);
+	*ret_status = space_chunk_create(space, pages, pool->cell ? 1 : request->alignment, &chunk);
 	if (*ret_status)
 		return *ret_status != VG_INSUFFICIENT || is_beyond_limit(space, pages);
 	pthread_mutex_lock(&space->lock);
@@ -117,7 +116,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 		space->leaving++;
 		space->active++;
 		list = chunk;
-		*ret_status = vg_fail(VG_NO_MEMORY, 0, request->function, "no memory for the blocks of a page");
+		*ret_status = vg_fail(VG_NO_MEMORY, 0, "no memory for the blocks of a page");
 	} else {
 		space_chunk_take(space, chunk, request->size, request->alignment, &cell);
 		hand_out(space, request, chunk, cell);
@@ -126,14 +125,14 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 	if (list) {
 		struct vg_kept_error kept;
 		vg_error_keep(&kept);
-		space_give_back(space, list, true, request->function, NULL);
+		space_give_back(space, list, true, NULL);
 		vg_error_restore(&kept);
 	}
 	return true;
 }
 
 // Empty pages of other kinds go, and those that are on their way are waited for. False: there were none.
-static bool make_room(struct vg_memory_space *space, const char *function, enum vg_status *ret_status)
+static bool make_room(struct vg_memory_space *space, enum vg_status *ret_status)
 {
 	struct space_chunk *list = NULL;
 
@@ -145,7 +144,7 @@ static bool make_room(struct vg_memory_space *space, const char *function, enum 
 	pthread_mutex_unlock(&space->lock);
 	if (!list)
 		return waits;
-	enum vg_status status = space_give_back(space, list, false, function, NULL);
+	enum vg_status status = space_give_back(space, list, false, NULL);
 	if (status)
 		*ret_status = status;
 	return status == VG_OK;
@@ -160,7 +159,7 @@ static enum vg_status grow(struct vg_memory_space *space, struct request *reques
 
 	CUresult r = core_enter(&scope, space->context->handle);
 	if (r)
-		return core_driver_failed(r, request->function, "cuCtxPushCurrent", "%s", "");
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
 	do {
 		pthread_mutex_lock(&space->lock);
@@ -171,7 +170,7 @@ static enum vg_status grow(struct vg_memory_space *space, struct request *reques
 			return VG_OK;
 		if (make_pages(space, request, index, &status))
 			return status;
-	} while (make_room(space, request->function, &status));
+	} while (make_room(space, &status));
 	pthread_mutex_lock(&space->lock);
 	if (status == VG_INSUFFICIENT && take_larger(space, request, index))
 		status = VG_OK;
@@ -182,23 +181,21 @@ static enum vg_status grow(struct vg_memory_space *space, struct request *reques
 static enum vg_status check(struct request *request)
 {
 	if (request->size == 0)
-		return vg_fail(VG_INVALID, 0, request->function, "size is 0: a block has one byte at least");
+		return vg_fail(VG_INVALID, 0, "size is 0: a block has one byte at least");
 	if (request->size > most_size)
-		return vg_fail(VG_INVALID, 0, request->function, "size is %zu bytes, more than any device has",
-			       request->size);
+		return vg_fail(VG_INVALID, 0, "size is %zu bytes, more than any device has", request->size);
 	if (request->alignment & (request->alignment - 1) || request->alignment > most_alignment)
-		return vg_fail(VG_INVALID, 0, request->function,
-			       "alignment is %zu: a power of two up to %zu, or 0 for %d", request->alignment,
-			       most_alignment, SPACE_ALIGNMENT);
+		return vg_fail(VG_INVALID, 0, "alignment is %zu: a power of two up to %zu, or 0 for %d",
+			       request->alignment, most_alignment, SPACE_ALIGNMENT);
 	if (request->alignment < SPACE_ALIGNMENT)
 		request->alignment = SPACE_ALIGNMENT;
 	return VG_OK;
 }
 
 enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
-				  struct vg_movable_block *owner, const char *function, vg_address *ret_address)
+				  struct vg_movable_block *owner, vg_address *ret_address)
 {
-	struct request request = {size, alignment, owner, function, 0};
+	struct request request = {size, alignment, owner, 0};
 	struct space_chunk *list = NULL;
 
 	enum vg_status status = check(&request);
@@ -206,7 +203,7 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 		return status;
 	const unsigned index = choose(space, &request);
 	pthread_mutex_lock(&space->lock);
-	status = space_present(space, function);
+	status = space_present(space);
 	if (status == VG_OK && !take(space, &request, pool_at(space, &request, index))) {
 		space->active++;
 		pthread_mutex_unlock(&space->lock);
@@ -218,7 +215,7 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 	if (status == VG_OK)
 		space_look(space, &list);
 	pthread_mutex_unlock(&space->lock);
-	space_tidy(space, list, function);
+	space_tidy(space, list);
 	if (status == VG_OK)
 		*ret_address = request.address;
 	return status;
@@ -227,7 +224,8 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
 					vg_address *ret_address)
 {
+	VG_ENTRY();
 	SPACE_USABLE(space);
 	CORE_NEEDED(ret_address);
-	return space_block_create(space, size, alignment, NULL, __func__, ret_address);
+	return space_block_create(space, size, alignment, NULL, ret_address);
 }

@@ -11,7 +11,6 @@ struct move {
 	struct vg_memory_space *space;
 	space_progress_fn *progress;
 	void *user;
-	const char *function;
 	uint64_t done, total;
 	bool is_back; // it undoes a failed move, and reports no progress
 };
@@ -61,11 +60,11 @@ static enum vg_status copy(struct move *move, struct space_chunk *chunk, bool ou
 		r = out ? core_driver->cuMemcpyDtoH_v2(host, address + at, length)
 			: core_driver->cuMemcpyHtoD_v2(address + at, host, length);
 		if (r)
-			return core_driver_failed(r, move->function, out ? "cuMemcpyDtoH" : "cuMemcpyHtoD",
-						  "%zu bytes of pages", length);
+			return core_driver_failed(r, out ? "cuMemcpyDtoH" : "cuMemcpyHtoD", "%zu bytes of pages",
+						  length);
 		move->done += length;
 		if (move->progress && !move->is_back && !move->progress(move->user, move->done, move->total))
-			return vg_fail(VG_STATE, 0, move->function, "stopped while memory moved, as asked");
+			return vg_fail(VG_STATE, 0, "stopped while memory moved, as asked");
 	}
 	return VG_OK;
 }
@@ -76,10 +75,10 @@ static enum vg_status leave(struct move *move, struct space_chunk *chunk)
 
 	chunk->host = malloc(bytes);
 	if (!chunk->host)
-		return vg_fail(VG_NO_MEMORY, 0, move->function, "the host has no memory for %zu bytes of pages", bytes);
+		return vg_fail(VG_NO_MEMORY, 0, "the host has no memory for %zu bytes of pages", bytes);
 	enum vg_status status = copy(move, chunk, true);
 	if (status == VG_OK)
-		status = space_chunk_unmap(move->space, chunk, move->function);
+		status = space_chunk_unmap(move->space, chunk);
 	if (status == VG_OK) {
 		atomic_fetch_add(&move->space->in_host, bytes);
 	} else { // its memory is still on the device
@@ -97,13 +96,13 @@ static bool is_mapped(const struct space_chunk *chunk)
 
 static enum vg_status map_again(struct move *move, struct space_chunk *chunk)
 {
-	return chunk->host && !is_mapped(chunk) ? space_chunk_map(move->space, chunk, move->function) : VG_OK;
+	return chunk->host && !is_mapped(chunk) ? space_chunk_map(move->space, chunk) : VG_OK;
 }
 
 static enum vg_status unmap_again(struct move *move, struct space_chunk *chunk)
 {
 	if (chunk->host && is_mapped(chunk))
-		(void)space_chunk_unmap(move->space, chunk, move->function); // if this fails, it stays mapped
+		(void)space_chunk_unmap(move->space, chunk); // if this fails, it stays mapped
 	return VG_OK;
 }
 
@@ -143,7 +142,7 @@ static enum vg_status enter(struct move *move, struct core_scope *scope)
 {
 	CUresult r = core_enter(scope, move->space->context->handle);
 
-	return r ? core_driver_failed(r, move->function, "cuCtxPushCurrent", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : VG_OK;
 }
 
 static enum vg_status move_out(struct move *move, bool *ret_is_out)
@@ -155,7 +154,7 @@ static enum vg_status move_out(struct move *move, bool *ret_is_out)
 	*ret_is_out = false;
 	enum vg_status status = enter(move, &scope);
 	if (status == VG_OK)
-		status = space_fence(move->space, move->function);
+		status = space_fence(move->space);
 	for_all_chunks(move, count_bytes);
 	if (status == VG_OK)
 		status = for_all_chunks(move, leave);
@@ -170,19 +169,19 @@ static enum vg_status move_out(struct move *move, bool *ret_is_out)
 }
 
 // Makes new calls fail and waits until the other calls at the driver have ended. The caller's call is not counted.
-static enum vg_status begin(struct vg_memory_space *space, bool out, const char *function)
+static enum vg_status begin(struct vg_memory_space *space, bool out)
 {
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, function);
+	enum vg_status status = space_usable(space);
 	if (status == VG_OK && space->is_out == out)
-		status = vg_fail(VG_STATE, 0, function,
+		status = vg_fail(VG_STATE, 0,
 				 out ? "the memory is in the host already" : "the memory is on the device already");
 	if (status == VG_OK) {
 		space->is_out = true;
 		while (space->active)
 			pthread_cond_wait(&space->changed, &space->lock);
-		status = space_usable(space, function); // it may have been closed meanwhile
-		space->active += status == VG_OK;	// closing waits from here on
+		status = space_usable(space);	  // it may have been closed meanwhile
+		space->active += status == VG_OK; // closing waits from here on
 	}
 	pthread_mutex_unlock(&space->lock);
 	return status;
@@ -197,13 +196,12 @@ static void end(struct vg_memory_space *space, bool is_out)
 	pthread_mutex_unlock(&space->lock);
 }
 
-enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user,
-			      const char *function)
+enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user)
 {
-	struct move move = {.space = space, .progress = progress, .user = user, .function = function};
+	struct move move = {.space = space, .progress = progress, .user = user};
 	bool is_out;
 
-	enum vg_status status = begin(space, true, function);
+	enum vg_status status = begin(space, true);
 	if (status)
 		return status;
 	status = move_out(&move, &is_out);
@@ -211,12 +209,11 @@ enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *
 	return status;
 }
 
-enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user,
-			     const char *function)
+enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user)
 {
-	struct move move = {.space = space, .progress = progress, .user = user, .function = function};
+	struct move move = {.space = space, .progress = progress, .user = user};
 
-	enum vg_status status = begin(space, false, function);
+	enum vg_status status = begin(space, false);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};

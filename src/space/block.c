@@ -3,25 +3,24 @@
 
 #include "base/log.h"
 
-enum vg_status space_here(const char *function)
+enum vg_status space_here(void)
 {
 	if (!core_forked)
 		return VG_OK;
-	return vg_fail(VG_STATE, 0, function,
-		       "this process was forked after the driver was loaded: a space is of no use in it");
+	return vg_fail(VG_STATE, 0, "this process was forked after the driver was loaded: a space is of no use in it");
 }
 
-enum vg_status space_usable(const struct vg_memory_space *space, const char *function)
+enum vg_status space_usable(const struct vg_memory_space *space)
 {
-	return space->ended ? vg_fail(VG_CLOSED, 0, function, "the memory space has been closed") : VG_OK;
+	return space->ended ? vg_fail(VG_CLOSED, 0, "the memory space has been closed") : VG_OK;
 }
 
-enum vg_status space_present(const struct vg_memory_space *space, const char *function)
+enum vg_status space_present(const struct vg_memory_space *space)
 {
-	enum vg_status status = space_usable(space, function);
+	enum vg_status status = space_usable(space);
 
 	if (status == VG_OK && space->is_out)
-		return vg_fail(VG_STATE, 0, function,
+		return vg_fail(VG_STATE, 0,
 			       "the memory is in the host, or moves: vg_virtual_gpu_move_in() brings it back");
 	return status;
 }
@@ -41,13 +40,12 @@ static size_t block_start(const struct space_chunk *chunk, size_t cell)
 }
 
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
-			  const char *function, struct space_place *ret_place)
+			  struct space_place *ret_place)
 {
 	const struct space_range *range = space_range_of(space, address);
 
 	if (!range)
-		return vg_fail(VG_BOUNDS, 0, function, "%s is 0x%llx, which is no address of this space", what,
-			       address);
+		return vg_fail(VG_BOUNDS, 0, "%s is 0x%llx, which is no address of this space", what, address);
 	struct space_chunk *chunk = range->chunk[(address - range->base) / space->page_size];
 	if (chunk && chunk->state == SPACE_LIVE) {
 		const size_t inside = address - space_chunk_address(space, chunk),
@@ -58,21 +56,21 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 			return VG_OK;
 		}
 	}
-	return vg_fail(VG_STALE, 0, function, "%s is 0x%llx, and no block is there: it was freed, or never allocated",
-		       what, address);
+	return vg_fail(VG_STALE, 0, "%s is 0x%llx, and no block is there: it was freed, or never allocated", what,
+		       address);
 }
 
 // ---- freeing ----------------------------------------------------------------------------------------
 
 // Of chunks that are not needed any more: what fails is tried again another time.
-void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const char *function)
+void space_tidy(struct vg_memory_space *space, struct space_chunk *list)
 {
 	struct vg_kept_error kept;
 
 	if (!list)
 		return;
 	vg_error_keep(&kept);
-	if (space_give_back(space, list, false, function, NULL))
+	if (space_give_back(space, list, false, NULL))
 		vg_log(VG_LOG_WARNING, "a memory space keeps empty pages that were to go back: %s",
 		       vg_last_error()->text);
 	vg_error_restore(&kept);
@@ -85,26 +83,24 @@ void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, s
 		space_leave(space, chunk, list);
 }
 
-static enum vg_status end_plain(struct vg_memory_space *space, vg_address address, const char *function,
-				struct space_chunk **list)
+static enum vg_status end_plain(struct vg_memory_space *space, vg_address address, struct space_chunk **list)
 {
 	struct space_place place;
 
-	enum vg_status status = space_present(space, function);
+	enum vg_status status = space_present(space);
 	if (status == VG_OK)
-		status = space_find(space, address, "address", function, &place);
+		status = space_find(space, address, "address", &place);
 	if (status)
 		return status;
 	if (place.offset && place.offset >= place.chunk->cell[place.cell].asked)
-		return vg_fail(VG_STALE, 0, function, "address is 0x%llx, and no block is there",
-			       (unsigned long long)address);
+		return vg_fail(VG_STALE, 0, "address is 0x%llx, and no block is there", (unsigned long long)address);
 	if (place.offset)
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"address is 0x%llx, %zu bytes into a block of %zu: free it by the address where it begins",
 			(unsigned long long)address, place.offset, place.chunk->cell[place.cell].asked);
 	if (place.chunk->cell[place.cell].owner)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "address 0x%llx is a movable block's, which ends with vg_movable_block_destroy()",
 			       (unsigned long long)address);
 	space_block_end(space, place.chunk, place.cell, list);
@@ -114,12 +110,13 @@ static enum vg_status end_plain(struct vg_memory_space *space, vg_address addres
 
 enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address address)
 {
+	VG_ENTRY();
 	struct space_chunk *list = NULL;
 
 	SPACE_USABLE(space);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = end_plain(space, address, __func__, &list);
+	enum vg_status status = end_plain(space, address, &list);
 	pthread_mutex_unlock(&space->lock);
-	space_tidy(space, list, __func__);
+	space_tidy(space, list);
 	return status;
 }

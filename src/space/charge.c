@@ -3,11 +3,11 @@
 
 #include "base/size.h"
 
-enum vg_status space_insufficient(const char *function, uint64_t need, uint64_t have, const char *whose)
+enum vg_status space_insufficient(uint64_t need, uint64_t have, const char *whose)
 {
 	char needed[VG_SIZE_TEXT], available[VG_SIZE_TEXT];
 
-	vg_fail(VG_INSUFFICIENT, 0, function,
+	vg_fail(VG_INSUFFICIENT, 0,
 		"it takes %s (%llu bytes) of pages, and of the %s %s (%llu bytes) are left; free some blocks, or raise "
 		"the limit",
 		vg_size_format(need, needed), (unsigned long long)need, whose, vg_size_format(have, available),
@@ -16,7 +16,7 @@ enum vg_status space_insufficient(const char *function, uint64_t need, uint64_t 
 	return VG_INSUFFICIENT;
 }
 
-enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes, const char *function)
+enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes)
 {
 	pthread_mutex_lock(&space->lock);
 	const uint64_t have = space->limit > space->held ? space->limit - space->held : 0;
@@ -25,9 +25,8 @@ enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes, const
 		space->held += bytes;
 	pthread_mutex_unlock(&space->lock);
 	if (!fits)
-		return space_insufficient(function, bytes, have, "space's limit");
-	enum vg_status status =
-		space->budget.charge ? space->budget.charge(space->budget.user, bytes, function) : VG_OK;
+		return space_insufficient(bytes, have, "space's limit");
+	enum vg_status status = space->budget.charge ? space->budget.charge(space->budget.user, bytes) : VG_OK;
 	if (status) {
 		pthread_mutex_lock(&space->lock);
 		space->held -= bytes;

@@ -10,21 +10,21 @@
 
 // ---- mapping ----------------------------------------------------------------------------------------
 
-static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint64_t bytes, const char *function)
+static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint64_t bytes)
 {
 	size_t have, total;
 
 	if (core_driver->cuMemGetInfo_v2(&have, &total))
 		have = 0;
-	return core_explained(space_insufficient(function, bytes, have, "device's memory"));
+	return core_explained(space_insufficient(bytes, have, "device's memory"));
 }
 
-static enum vg_status failed(CUresult result, const char *function, const char *call, size_t bytes)
+static enum vg_status failed(CUresult result, const char *call, size_t bytes)
 {
-	return core_driver_failed(result, function, call, "%zu bytes of pages", bytes);
+	return core_driver_failed(result, call, "%zu bytes of pages", bytes);
 }
 
-enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	const size_t bytes = space_chunk_bytes(space, chunk);
 	const CUdeviceptr address = space_chunk_address(space, chunk);
@@ -32,9 +32,9 @@ enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk
 
 	CUresult r = core_driver->cuMemCreate(&chunk->memory, bytes, &space->plan->properties, 0);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
-		return driver_has_too_little(space, bytes, function);
+		return driver_has_too_little(space, bytes);
 	if (r)
-		return failed(r, function, "cuMemCreate", bytes);
+		return failed(r, "cuMemCreate", bytes);
 	r = core_driver->cuMemMap(address, bytes, 0, chunk->memory, 0);
 	if (r == CUDA_SUCCESS) {
 		call = "cuMemSetAccess";
@@ -43,7 +43,7 @@ enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk
 			(void)core_driver->cuMemUnmap(address, bytes);
 	}
 	if (r) {
-		enum vg_status status = failed(r, function, call, bytes);
+		enum vg_status status = failed(r, call, bytes);
 		(void)core_driver->cuMemRelease(chunk->memory);
 		return status;
 	}
@@ -58,7 +58,7 @@ static void forget(struct space_chunk *chunk)
 	free(chunk);
 }
 
-static enum vg_status make(size_t pages, const char *function, struct space_chunk **ret_chunk)
+static enum vg_status make(size_t pages, struct space_chunk **ret_chunk)
 {
 	struct space_chunk *chunk = calloc(1, sizeof *chunk);
 
@@ -66,7 +66,7 @@ static enum vg_status make(size_t pages, const char *function, struct space_chun
 		chunk->calls = calloc(pages, sizeof *chunk->calls);
 	if (!chunk || !chunk->calls) {
 		free(chunk);
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory to describe %zu pages", pages);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory to describe %zu pages", pages);
 	}
 	chunk->pages = pages;
 	chunk->level = -1;
@@ -75,8 +75,7 @@ static enum vg_status make(size_t pages, const char *function, struct space_chun
 	return VG_OK;
 }
 
-static enum vg_status place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment,
-			    const char *function)
+static enum vg_status place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment)
 {
 	enum vg_status status = VG_OK;
 	bool placed = false;
@@ -90,26 +89,26 @@ static enum vg_status place(struct vg_memory_space *space, struct space_chunk *c
 		}
 		pthread_mutex_unlock(&space->lock);
 		if (!placed)
-			status = space_reserve(space, chunk->pages, alignment, function);
+			status = space_reserve(space, chunk->pages, alignment);
 	}
 	return status;
 }
 
 // Charged already.
-static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, size_t alignment,
 				   struct space_chunk **ret_chunk)
 {
 	struct space_chunk *chunk = NULL;
 
-	enum vg_status status = make(pages, function, &chunk);
+	enum vg_status status = make(pages, &chunk);
 	if (status)
 		return status;
-	status = place(space, chunk, alignment, function);
+	status = place(space, chunk, alignment);
 	if (status) {
 		forget(chunk);
 		return status;
 	}
-	status = space_chunk_map(space, chunk, function);
+	status = space_chunk_map(space, chunk);
 	if (status == VG_OK) {
 		*ret_chunk = chunk;
 		return VG_OK;
@@ -121,15 +120,15 @@ static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, 
 	return status;
 }
 
-enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment,
 				  struct space_chunk **ret_chunk)
 {
 	const uint64_t bytes = pages * space->page_size;
 
-	enum vg_status status = space_charge(space, bytes, function);
+	enum vg_status status = space_charge(space, bytes);
 	if (status)
 		return status;
-	status = make_charged(space, pages, alignment, function, ret_chunk);
+	status = make_charged(space, pages, alignment, ret_chunk);
 	if (status)
 		space_refund(space, bytes);
 	return status;
@@ -137,60 +136,59 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 
 // ---- giving back ------------------------------------------------------------------------------------
 
-enum vg_status space_fence(struct vg_memory_space *space, const char *function)
+enum vg_status space_fence(struct vg_memory_space *space)
 {
 	if (space->budget.fence) {
-		enum vg_status status = space->budget.fence(space->budget.user, space->stream, function);
+		enum vg_status status = space->budget.fence(space->budget.user, space->stream);
 		if (status)
 			return status;
 	} else {
 		CUresult r = core_driver->cuCtxSynchronize();
 		if (r)
-			return core_driver_failed(r, function, "cuCtxSynchronize", "%s", "");
+			return core_driver_failed(r, "cuCtxSynchronize", "%s", "");
 	}
 	CUresult r = core_driver->cuStreamSynchronize(space->stream->handle);
-	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for the virtual GPU's work")
-		 : VG_OK;
+	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for the virtual GPU's work") : VG_OK;
 }
 
-static enum vg_status scrub(struct vg_memory_space *space, const struct space_chunk *list, const char *function)
+static enum vg_status scrub(struct vg_memory_space *space, const struct space_chunk *list)
 {
 	CUresult r = CUDA_SUCCESS;
 
 	for (const struct space_chunk *chunk = list; chunk && r == CUDA_SUCCESS; chunk = chunk->next)
 		if (!chunk->host)
-			r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0, space_chunk_bytes(space, chunk),
-							 space->stream->handle);
+			r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0,
+							 space_chunk_bytes(space, chunk), space->stream->handle);
 	CUresult end =
 		core_driver->cuStreamSynchronize(space->stream->handle); // also of what was queued before a failure
 	if (end) // pages that stay are not to be zeroed when a block is there again
 		(void)core_driver->cuStreamSynchronize(space->stream->handle);
 	r = r ? r : end;
-	return r ? core_driver_failed(r, function, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
+	return r ? core_driver_failed(r, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
 }
 
-enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	const size_t bytes = space_chunk_bytes(space, chunk);
 
 	CUresult r = chunk->memory ? core_driver->cuMemRelease(chunk->memory) : CUDA_SUCCESS;
 	if (r)
-		return failed(r, function, "cuMemRelease", bytes);
+		return failed(r, "cuMemRelease", bytes);
 	chunk->memory = 0;
 	r = core_driver->cuMemUnmap(space_chunk_address(space, chunk), bytes);
-	return r ? failed(r, function, "cuMemUnmap", bytes) : VG_OK;
+	return r ? failed(r, "cuMemUnmap", bytes) : VG_OK;
 }
 
 // Nobody comes back to it later.
-static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct space_chunk *chunk)
 {
-	enum vg_status status = space_chunk_unmap(space, chunk, function);
+	enum vg_status status = space_chunk_unmap(space, chunk);
 
 	if (status)
-		status = space_chunk_unmap(space, chunk, function);
+		status = space_chunk_unmap(space, chunk);
 	if (status && chunk->memory) {
 		chunk->memory = 0;
-		(void)space_chunk_unmap(space, chunk, function);
+		(void)space_chunk_unmap(space, chunk);
 	}
 	return status;
 }
@@ -216,35 +214,33 @@ static void stay(struct vg_memory_space *space, struct space_chunk *chunk)
 	pthread_mutex_unlock(&space->lock);
 }
 
-static enum vg_status clear(struct vg_memory_space *space, const struct space_chunk *list, const char *function,
-			    uint64_t *ret_start)
+static enum vg_status clear(struct vg_memory_space *space, const struct space_chunk *list, uint64_t *ret_start)
 {
-	enum vg_status status = space_fence(space, function);
+	enum vg_status status = space_fence(space);
 
 	*ret_start = vg_clock_monotonic_ns();
-	return status ? status : scrub(space, list, function);
+	return status ? status : scrub(space, list);
 }
 
 static enum vg_status return_all(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
-				 const char *function, struct space_returned *returned)
+				 struct space_returned *returned)
 {
 	uint64_t start = vg_clock_monotonic_ns();
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, space->context->handle);
-	enum vg_status result = r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "")
-				  : clear(space, list, function, &start);
+	enum vg_status result = r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : clear(space, list, &start);
 	if (result && at_any_rate)
-		result = clear(space, list, function, &start);
+		result = clear(space, list, &start);
 	const bool refused = result && !at_any_rate;
 	while (list) {
 		struct space_chunk *chunk = list;
 		list = chunk->next;
 		chunk->next = NULL;
-		enum vg_status status = refused	      ? result
+		enum vg_status status = refused				? result
 					: chunk->host && !chunk->memory ? VG_OK // it is in the host
-					: at_any_rate ? unmap_at_any_rate(space, chunk, function)
-						      : space_chunk_unmap(space, chunk, function);
+					: at_any_rate			? unmap_at_any_rate(space, chunk)
+									: space_chunk_unmap(space, chunk);
 		result = result ? result : status;
 		if (status && !at_any_rate)
 			stay(space, chunk);
@@ -256,7 +252,7 @@ static enum vg_status return_all(struct vg_memory_space *space, struct space_chu
 }
 
 enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
-			       const char *function, struct space_returned *ret_returned)
+			       struct space_returned *ret_returned)
 {
 	struct space_returned returned = {0};
 	unsigned chunks = 0;
@@ -266,7 +262,7 @@ enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk
 	if (!chunks)
 		return VG_OK;
 	CORE_RELAXED relaxed = core_relax();
-	enum vg_status status = return_all(space, list, at_any_rate, function, &returned);
+	enum vg_status status = return_all(space, list, at_any_rate, &returned);
 	pthread_mutex_lock(&space->lock);
 	space->leaving -= chunks;
 	space->active -= chunks;

@@ -18,10 +18,9 @@ static enum vg_status move_all(struct space_pass *pass, struct vg_compact_result
 	const uint64_t bytes = pass->bytes;
 	const size_t blocks = pass->count;
 
-	enum vg_status status = space_fence(space, pass->function);
+	enum vg_status status = space_fence(space);
 	if (status == VG_OK)
-		status = space_mover_run(space->mover, space->stream, pass->function, &result->copy_ms,
-					 &result->verify_ms);
+		status = space_mover_run(space->mover, space->stream, &result->copy_ms, &result->verify_ms);
 	pthread_mutex_lock(&space->lock);
 	space_pass_finish(pass, status == VG_OK, &list);
 	if (status == VG_OK)
@@ -31,7 +30,7 @@ static enum vg_status move_all(struct space_pass *pass, struct vg_compact_result
 		return status;
 	result->bytes_moved += bytes;
 	result->blocks_moved += blocks;
-	status = space_give_back(space, list, false, pass->function, &returned);
+	status = space_give_back(space, list, false, &returned);
 	result->bytes_returned += returned.bytes;
 	result->remap_ms += returned.ms;
 	return status;
@@ -57,10 +56,10 @@ static enum vg_status run_passes(struct space_pass *pass, const struct vg_compac
 
 	CUresult r = core_enter(&scope, space->context->handle);
 	if (r)
-		return core_driver_failed(r, pass->function, "cuCtxPushCurrent", "%s", "");
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
 	if (!space->mover)
-		status = space_mover_create(pass->function, &space->mover);
+		status = space_mover_create(&space->mover);
 	while (status == VG_OK) {
 		space_mover_cut(space->mover, 0);
 		pass->bytes = 0;
@@ -78,15 +77,14 @@ static enum vg_status run_passes(struct space_pass *pass, const struct vg_compac
 	return status;
 }
 
-static enum vg_status compact(struct vg_memory_space *space, const struct vg_compact_options *o, const char *function,
+static enum vg_status compact(struct vg_memory_space *space, const struct vg_compact_options *o,
 			      struct vg_compact_result *result)
 {
 	struct space_pass *pass = calloc(1, sizeof *pass);
 
 	if (!pass)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of moves");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of moves");
 	pass->space = space;
-	pass->function = function;
 	pass->bytes_left = o->max_bytes ? o->max_bytes : UINT64_MAX;
 	enum vg_status status = run_passes(pass, o, result);
 	free(pass);
@@ -96,17 +94,18 @@ static enum vg_status compact(struct vg_memory_space *space, const struct vg_com
 enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const struct vg_compact_options *options,
 				       struct vg_compact_result *ret_result)
 {
+	VG_ENTRY();
 	struct vg_compact_result result = {0};
 	struct vg_compact_options o;
 
 	SPACE_USABLE(space);
 	CORE_OPTIONS(o, options);
 	if (!(o.max_milliseconds >= 0))
-		return vg_fail(VG_INVALID, 0, __func__, "max_milliseconds is %g: 0 or more", o.max_milliseconds);
+		return vg_fail(VG_INVALID, 0, "max_milliseconds is %g: 0 or more", o.max_milliseconds);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_present(space, __func__);
+	enum vg_status status = space_present(space);
 	if (status == VG_OK && space->compacting)
-		status = vg_fail(VG_BUSY, 0, __func__, "the space is being compacted by another thread");
+		status = vg_fail(VG_BUSY, 0, "the space is being compacted by another thread");
 	if (status == VG_OK) {
 		space->compacting = true;
 		space->active++;
@@ -116,7 +115,7 @@ enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const stru
 	pthread_mutex_unlock(&space->lock);
 	if (status)
 		return status;
-	status = compact(space, &o, __func__, &result);
+	status = compact(space, &o, &result);
 	pthread_mutex_lock(&space->lock);
 	space->compacting = false;
 	result.after = space_fragmentation(space);

@@ -77,13 +77,14 @@ void space_look(struct vg_memory_space *space, struct space_chunk **list)
 
 enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct vg_defragment_result *ret_result)
 {
+	VG_ENTRY();
 	struct vg_defragment_result result = {0};
 	struct space_returned returned = {0};
 	struct space_chunk *list = NULL;
 
 	SPACE_USABLE(space);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_present(space, __func__);
+	enum vg_status status = space_present(space);
 	const size_t ranges = status ? 0 : space_free_ranges(space);
 	if (status == VG_OK) {
 		result.before = space_fragmentation(space);
@@ -92,7 +93,7 @@ enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct 
 	pthread_mutex_unlock(&space->lock);
 	if (status)
 		return status;
-	status = space_give_back(space, list, false, __func__, &returned);
+	status = space_give_back(space, list, false, &returned);
 	pthread_mutex_lock(&space->lock);
 	const size_t now = space_free_ranges(space);
 	result.after = space_fragmentation(space);

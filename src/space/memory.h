@@ -139,7 +139,7 @@ static inline size_t space_cell_bytes(const struct vg_memory_space *space, const
 bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
 void space_unplace(struct space_chunk *chunk);
 // More addresses, for a chunk that found no place. Not under the lock. LIMIT, NO_MEMORY, DRIVER.
-enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function);
+enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment);
 // The range that an address lies in; NULL: none.
 struct space_range *space_range_of(const struct vg_memory_space *space, CUdeviceptr address);
 size_t space_free_ranges(const struct vg_memory_space *space);
@@ -148,19 +148,19 @@ void space_ranges_finish(struct vg_memory_space *space);
 // ---- charge.c: not under the lock -------------------------------------------------------------------
 
 // INSUFFICIENT, with what it takes and what is left of it: `whose` is what there is too little of.
-enum vg_status space_insufficient(const char *function, uint64_t need, uint64_t have, const char *whose);
-enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes, const char *function);
+enum vg_status space_insufficient(uint64_t need, uint64_t have, const char *whose);
+enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes);
 void space_refund(struct vg_memory_space *space, uint64_t bytes);
 
 // ---- chunk.c: pages of the device; at the driver, not under the lock --------------------------------
 
 // Charged, placed and mapped, in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
-enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment,
 				  struct space_chunk **ret_chunk);
 // Creates the chunk's memory and maps it. In the context. INSUFFICIENT, DRIVER.
-enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk, const char *function);
+enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk);
 // Releases and unmaps it. DRIVER: it is still mapped.
-enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function);
+enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
 // A list of chunks, by `next`, whose state is LEAVING, and for which space_leave() was counted: zeroed, unmapped,
 // refunded, freed. Those that the driver does not take are empty chunks of their pools again, but with `at_any_rate`,
 // where all are gone. What went is added to *ret_returned, which may be NULL. DRIVER, or what the fence says.
@@ -170,9 +170,9 @@ struct space_returned {
 	double ms; // zeroing and unmapping
 };
 enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
-			       const char *function, struct space_returned *ret_returned);
+			       struct space_returned *ret_returned);
 // Work of the virtual GPU that was dispatched so far is done when this returns. In the context.
-enum vg_status space_fence(struct vg_memory_space *space, const char *function);
+enum vg_status space_fence(struct vg_memory_space *space);
 
 // ---- pool.c: cells ----------------------------------------------------------------------------------
 
@@ -198,23 +198,23 @@ double space_fragmentation(const struct vg_memory_space *space);
 // ---- allocate.c, block.c: blocks --------------------------------------------------------------------
 
 enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
-				  struct vg_movable_block *owner, const char *function, vg_address *ret_address);
+				  struct vg_movable_block *owner, vg_address *ret_address);
 // The cells go; the chunks that do not stay then are put before *list, for space_tidy().
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
 // Not under the lock: gives the chunks back. Where that fails they stay and the log is told; the last error stays, too.
-void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const char *function);
+void space_tidy(struct vg_memory_space *space, struct space_chunk *list);
 // Returns CLOSED, STATE if the space is out, or VG_OK.
-enum vg_status space_present(const struct vg_memory_space *space, const char *function);
+enum vg_status space_present(const struct vg_memory_space *space);
 // CLOSED.
-enum vg_status space_usable(const struct vg_memory_space *space, const char *function);
+enum vg_status space_usable(const struct vg_memory_space *space);
 // STATE in a forked child. Not under the lock, which another thread of the parent may have held for ever there.
-enum vg_status space_here(const char *function);
+enum vg_status space_here(void);
 // In a public function: returns from it unless the space can be used.
-#define SPACE_USABLE(space)                                                                                            \
-	do {                                                                                                           \
-		CORE_USABLE(space, #space);                                                                            \
-		if (__builtin_expect(core_forked, 0))                                                                  \
-			return space_here(__func__);                                                                   \
+#define SPACE_USABLE(space)                           \
+	do {                                          \
+		CORE_USABLE(space, #space);           \
+		if (__builtin_expect(core_forked, 0)) \
+			return space_here();          \
 	} while (0)
 
 struct space_place {
@@ -224,7 +224,7 @@ struct space_place {
 };
 // The block that an address lies in. BOUNDS, STALE; `what` is the address's name.
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
-			  const char *function, struct space_place *ret_place);
+			  struct space_place *ret_place);
 
 // ---- defragment.c: empty pages ----------------------------------------------------------------------
 

@@ -7,16 +7,17 @@
 
 enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t size, struct vg_movable_block **ret_block)
 {
+	VG_ENTRY();
 	vg_address address;
 
 	SPACE_USABLE(space);
 	CORE_NEEDED(ret_block);
 	struct vg_movable_block *block = calloc(1, sizeof *block);
 	if (!block)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a movable block");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a movable block");
 	block->space = space;
 	block->size = size;
-	enum vg_status status = space_block_create(space, size, 0, block, __func__, &address);
+	enum vg_status status = space_block_create(space, size, 0, block, &address);
 	if (status) {
 		free(block);
 		return status;
@@ -51,7 +52,7 @@ static void give_up(struct vg_movable_block *block)
 	pthread_mutex_unlock(&space->lock);
 	if (pins)
 		vg_log(VG_LOG_WARNING, "a movable block of %zu bytes was destroyed while it was pinned", block->size);
-	space_tidy(space, list, "vg_movable_block_destroy");
+	space_tidy(space, list);
 }
 
 void vg_movable_block_destroy(struct vg_movable_block *block)
@@ -64,16 +65,16 @@ void vg_movable_block_destroy(struct vg_movable_block *block)
 	free(block);
 }
 
-static enum vg_status pin(struct vg_movable_block *block, const char *function, vg_address *ret_address)
+static enum vg_status pin(struct vg_movable_block *block, vg_address *ret_address)
 {
 	struct vg_memory_space *space = block->space;
 
 	wait_for_move(block);
-	enum vg_status status = space_present(space, function);
+	enum vg_status status = space_present(space);
 	if (status)
 		return status;
 	if (block->pins == UINT32_MAX)
-		return vg_fail(VG_LIMIT, 0, function, "the block is pinned %u times", block->pins);
+		return vg_fail(VG_LIMIT, 0, "the block is pinned %u times", block->pins);
 	block->chunk->pinned += block->pins++ == 0;
 	block->chunk->told = true;
 	*ret_address = space_chunk_address(space, block->chunk) + block->at * space_cell_bytes(space, block->chunk);
@@ -82,25 +83,27 @@ static enum vg_status pin(struct vg_movable_block *block, const char *function, 
 
 enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *ret_address)
 {
+	VG_ENTRY();
 	CORE_NEEDED(block);
 	CORE_NEEDED(ret_address);
 	if (core_forked)
-		return space_here(__func__);
+		return space_here();
 	pthread_mutex_lock(&block->space->lock);
-	enum vg_status status = pin(block, __func__, ret_address);
+	enum vg_status status = pin(block, ret_address);
 	pthread_mutex_unlock(&block->space->lock);
 	return status;
 }
 
 enum vg_status vg_movable_block_unpin(struct vg_movable_block *block)
 {
+	VG_ENTRY();
 	CORE_NEEDED(block);
 	if (core_forked)
-		return space_here(__func__);
+		return space_here();
 	pthread_mutex_lock(&block->space->lock);
-	enum vg_status status = space_usable(block->space, __func__);
+	enum vg_status status = space_usable(block->space);
 	if (status == VG_OK && !block->pins)
-		status = vg_fail(VG_STATE, 0, __func__, "the block is not pinned");
+		status = vg_fail(VG_STATE, 0, "the block is not pinned");
 	if (status == VG_OK)
 		block->chunk->pinned -= --block->pins == 0;
 	pthread_mutex_unlock(&block->space->lock);

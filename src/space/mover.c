@@ -39,33 +39,33 @@ static enum vg_status load(struct space_mover *mover)
 	return status;
 }
 
-static enum vg_status allocate(struct space_mover *mover, const char *function)
+static enum vg_status allocate(struct space_mover *mover)
 {
 	void *lists = NULL;
 
 	CUresult r = core_driver->cuMemHostAlloc(
 		&lists, SPACE_MOVER_PIECES * (sizeof *mover->pieces + sizeof *mover->different), 0);
 	if (r)
-		return core_driver_failed(r, function, "cuMemHostAlloc", "%s", "for a list of copies");
+		return core_driver_failed(r, "cuMemHostAlloc", "%s", "for a list of copies");
 	mover->pieces = lists;
 	mover->different = (uint32_t *)(mover->pieces + SPACE_MOVER_PIECES);
 	for (int i = 0; i < 3; i++) {
 		r = core_driver->cuEventCreate(&mover->events[i], CU_EVENT_DEFAULT);
 		if (r)
-			return core_driver_failed(r, function, "cuEventCreate", "%s", "");
+			return core_driver_failed(r, "cuEventCreate", "%s", "");
 	}
 	return VG_OK;
 }
 
-enum vg_status space_mover_create(const char *function, struct space_mover **ret_mover)
+enum vg_status space_mover_create(struct space_mover **ret_mover)
 {
 	struct space_mover *mover = calloc(1, sizeof *mover);
 
 	if (!mover)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of copies");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of copies");
 	enum vg_status status = load(mover);
 	if (status == VG_OK)
-		status = allocate(mover, function);
+		status = allocate(mover);
 	if (status) {
 		space_mover_destroy(mover);
 		return status;
@@ -158,8 +158,7 @@ static CUresult add_times(const struct space_mover *mover, double *copy_ms, doub
 	return r;
 }
 
-enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stream, const char *function,
-			       double *copy_ms, double *verify_ms)
+enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stream, double *copy_ms, double *verify_ms)
 {
 	const char *call = "cuLaunchKernel";
 
@@ -176,11 +175,11 @@ enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stre
 		r = add_times(mover, copy_ms, verify_ms);
 	}
 	if (r)
-		return core_driver_failed(r, function, call, "copying %u pieces", mover->count);
+		return core_driver_failed(r, call, "copying %u pieces", mover->count);
 	for (uint32_t i = 0; i < mover->count; i++)
 		if (mover->different[i])
 			return vg_fail(
-				VG_INTEGRITY, 0, function,
+				VG_INTEGRITY, 0,
 				"a copy at 0x%llx is not what stands at 0x%llx, %llu bytes: the blocks of this pass "
 				"stay where they were",
 				(unsigned long long)mover->pieces[i].to, (unsigned long long)mover->pieces[i].from,

@@ -11,7 +11,6 @@ struct space_move {
 
 struct space_pass {
 	struct vg_memory_space *space;
-	const char *function;
 	uint64_t bytes_left;	     // of the call's bound
 	uint64_t bytes;		     // of this pass
 	bool bounded;		     // something stayed because of a bound

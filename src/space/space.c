@@ -27,45 +27,43 @@ static const struct core_class space_class = {"memory space", NULL, free_space};
 
 // ---- options ----------------------------------------------------------------------------------------
 
-static enum vg_status check_limit(struct vg_memory_space *space, uint64_t limit, const char *function)
+static enum vg_status check_limit(struct vg_memory_space *space, uint64_t limit)
 {
 	char asked[VG_SIZE_TEXT], total_text[VG_SIZE_TEXT];
 	size_t unused, total;
 	CORE_SCOPE scope = {false};
 
 	if (limit == 0)
-		return vg_fail(VG_INVALID, 0, function, "limit is 0: say how many bytes the space may hold");
+		return vg_fail(VG_INVALID, 0, "limit is 0: say how many bytes the space may hold");
 	CUresult r = core_enter(&scope, space->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemGetInfo_v2(&unused, &total);
 	if (r)
-		return core_driver_failed(r, function, "cuMemGetInfo", "%s", "");
+		return core_driver_failed(r, "cuMemGetInfo", "%s", "");
 	if (limit > total)
-		return vg_fail(VG_INVALID, 0, function, "limit is %s (%llu bytes): device %d has %s",
+		return vg_fail(VG_INVALID, 0, "limit is %s (%llu bytes): device %d has %s",
 			       vg_size_format(limit, asked), (unsigned long long)limit, space->context->device->ordinal,
 			       vg_size_format(total, total_text));
 	return VG_OK;
 }
 
-static enum vg_status plan_pages(struct vg_memory_space *space, const struct vg_memory_space_options *o,
-				 const char *function)
+static enum vg_status plan_pages(struct vg_memory_space *space, const struct vg_memory_space_options *o)
 {
 	static const struct vg_virtual_memory_options plain = {.size = sizeof plain, .handle_type = VG_HANDLE_NONE};
 	const size_t most = (size_t)1 << 30;
 
-	enum vg_status status = core_memory_plan(space->context->device, &plain, function, &space->plan);
+	enum vg_status status = core_memory_plan(space->context->device, &plain, &space->plan);
 	if (status)
 		return status;
 	space->granularity = space->plan->granularity;
 	if (o->page_size > most)
-		return vg_fail(VG_INVALID, 0, function, "page_size is %zu: 1 GiB at most", o->page_size);
-	status = core_memory_plan_round(space->plan, o->page_size ? o->page_size : 4096, function, &space->page_size);
+		return vg_fail(VG_INVALID, 0, "page_size is %zu: 1 GiB at most", o->page_size);
+	status = core_memory_plan_round(space->plan, o->page_size ? o->page_size : 4096, &space->page_size);
 	if (status)
 		return status;
 	if (o->max_pages > SIZE_MAX / space->page_size)
-		return vg_fail(VG_INVALID, 0, function,
-			       "max_pages is %zu: pages of %zu bytes, so many, are no addresses", o->max_pages,
-			       space->page_size);
+		return vg_fail(VG_INVALID, 0, "max_pages is %zu: pages of %zu bytes, so many, are no addresses",
+			       o->max_pages, space->page_size);
 	return VG_OK;
 }
 
@@ -85,19 +83,18 @@ static size_t kept(const struct vg_memory_space *space, size_t base, unsigned in
 	return (bytes + space->page_size - 1) / space->page_size * space->page_size;
 }
 
-static enum vg_status plan_pools(struct vg_memory_space *space, const struct vg_memory_space_options *o,
-				 const char *function)
+static enum vg_status plan_pools(struct vg_memory_space *space, const struct vg_memory_space_options *o)
 {
 	const size_t block = o->base_block_size ? o->base_block_size : 1024;
 	const size_t pool = o->base_pool_size ? o->base_pool_size : (size_t)1 << 20;
 	const unsigned classes = o->pools ? o->pools : 8;
 
 	if (block & (block - 1) || block < SPACE_ALIGNMENT)
-		return vg_fail(VG_INVALID, 0, function, "base_block_size is %zu: a power of two, %d at least", block,
+		return vg_fail(VG_INVALID, 0, "base_block_size is %zu: a power of two, %d at least", block,
 			       SPACE_ALIGNMENT);
 	if (classes > SPACE_POOLS || block > space->granularity || block << (classes - 1) > space->granularity)
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"%u pools from blocks of %zu bytes on: the last one's must not be larger than %zu bytes, "
 			"since larger blocks are parts of pages and whole pages",
 			classes, block, space->granularity);
@@ -113,13 +110,12 @@ static enum vg_status plan_pools(struct vg_memory_space *space, const struct vg_
 	return VG_OK;
 }
 
-static enum vg_status plan_threshold(struct vg_memory_space *space, const struct vg_memory_space_options *o,
-				     const char *function)
+static enum vg_status plan_threshold(struct vg_memory_space *space, const struct vg_memory_space_options *o)
 {
 	const double threshold = o->defragmentation_threshold;
 
 	if (!(threshold >= 0 && threshold <= 1))
-		return vg_fail(VG_INVALID, 0, function, "defragmentation_threshold is %g: 0 to 1", threshold);
+		return vg_fail(VG_INVALID, 0, "defragmentation_threshold is %g: 0 to 1", threshold);
 	space->threshold = threshold > 0 ? threshold : 0.3;
 	space->manual = o->manual_defragmentation;
 	return VG_OK;
@@ -127,40 +123,40 @@ static enum vg_status plan_threshold(struct vg_memory_space *space, const struct
 
 // ---- the beginning ----------------------------------------------------------------------------------
 
-static enum vg_status fill(struct vg_memory_space *space, const struct vg_memory_space_options *o, const char *function)
+static enum vg_status fill(struct vg_memory_space *space, const struct vg_memory_space_options *o)
 {
-	enum vg_status status = check_limit(space, o->limit, function);
+	enum vg_status status = check_limit(space, o->limit);
 	if (status == VG_OK)
-		status = plan_pages(space, o, function);
+		status = plan_pages(space, o);
 	space->limit = o->limit;
 	if (status == VG_OK)
-		status = plan_pools(space, o, function);
+		status = plan_pools(space, o);
 	if (status == VG_OK)
-		status = plan_threshold(space, o, function);
+		status = plan_threshold(space, o);
 	if (status)
 		return status;
 	plan_range(space, o->max_pages);
-	status = space_reserve(space, 1, 1, function);
+	status = space_reserve(space, 1, 1);
 	return status ? status : vg_stream_create(space->context, NULL, &space->stream);
 }
 
 enum vg_status space_create(struct vg_context *context, const struct vg_memory_space_options *options,
-			    const struct space_budget *budget, const char *function, struct vg_memory_space **ret_space)
+			    const struct space_budget *budget, struct vg_memory_space **ret_space)
 {
 	struct vg_memory_space_options o;
 
-	enum vg_status status = core_object_check((struct core_object *)context, "context", function);
+	enum vg_status status = core_object_check((struct core_object *)context, "context");
 	if (status == VG_OK && !ret_space)
-		status = vg_fail(VG_INVALID, 0, function, "ret_space is NULL");
+		status = vg_fail(VG_INVALID, 0, "ret_space is NULL");
 	if (status == VG_OK)
-		status = vg_options_copy(&o, sizeof o, options, function);
+		status = vg_options_copy(&o, sizeof o, options);
 	if (status == VG_OK)
-		status = space_here(function);
+		status = space_here();
 	if (status)
 		return status;
 	struct vg_memory_space *space = calloc(1, sizeof *space);
 	if (!space)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a memory space");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a memory space");
 	core_object_init(&space->object, &space_class);
 	pthread_mutex_init(&space->lock, NULL);
 	pthread_cond_init(&space->changed, NULL);
@@ -170,7 +166,7 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 	space->next_look = SPACE_LOOK_EVERY;
 	if (budget)
 		space->budget = *budget;
-	status = fill(space, &o, function);
+	status = fill(space, &o);
 	if (status)
 		core_object_release(&space->object);
 	else
@@ -181,27 +177,28 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 enum vg_status vg_memory_space_create(struct vg_context *context, const struct vg_memory_space_options *options,
 				      struct vg_memory_space **ret_space)
 {
-	return space_create(context, options, NULL, __func__, ret_space);
+	VG_ENTRY();
+	return space_create(context, options, NULL, ret_space);
 }
 
-enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, const char *function)
+enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit)
 {
 	struct space_chunk *list = NULL;
 
-	enum vg_status status = core_object_check((struct core_object *)space, "space", function);
+	enum vg_status status = core_object_check((struct core_object *)space, "space");
 	if (status == VG_OK)
-		status = space_here(function);
+		status = space_here();
 	if (status == VG_OK)
-		status = check_limit(space, limit, function);
+		status = check_limit(space, limit);
 	if (status)
 		return status;
 	pthread_mutex_lock(&space->lock);
-	status = space_present(space, function);
+	status = space_present(space);
 	if (status == VG_OK && space->held > limit)
 		space_leave_all(space, &list);
 	pthread_mutex_unlock(&space->lock);
 	if (status == VG_OK)
-		status = space_give_back(space, list, false, function, NULL);
+		status = space_give_back(space, list, false, NULL);
 	if (status)
 		return status;
 	pthread_mutex_lock(&space->lock);
@@ -211,10 +208,9 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, co
 		plan_range(space, space->max_pages);
 	}
 	pthread_mutex_unlock(&space->lock);
-	return held <= limit
-		       ? VG_OK
-		       : vg_fail(VG_LIMIT, 0, function, "the limit cannot be %llu bytes: %llu are charged; free some",
-				 (unsigned long long)limit, (unsigned long long)held);
+	return held <= limit ? VG_OK
+			     : vg_fail(VG_LIMIT, 0, "the limit cannot be %llu bytes: %llu are charged; free some",
+				       (unsigned long long)limit, (unsigned long long)held);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------
@@ -257,7 +253,7 @@ static void end_mover(struct vg_memory_space *space)
 	space->mover = NULL;
 }
 
-static enum vg_status end(struct vg_memory_space *space, const char *function)
+static enum vg_status end(struct vg_memory_space *space)
 {
 	char bytes[VG_SIZE_TEXT];
 
@@ -276,17 +272,18 @@ static enum vg_status end(struct vg_memory_space *space, const char *function)
 		vg_log(VG_LOG_WARNING, "closing a memory space: %zu blocks with %s were still allocated", blocks,
 		       vg_size_format(allocated, bytes));
 	end_mover(space);
-	return space_give_back(space, list, true, function, NULL);
+	return space_give_back(space, list, true, NULL);
 }
 
 enum vg_status vg_memory_space_close(struct vg_memory_space *space)
 {
+	VG_ENTRY();
 	CORE_NEEDED(space);
-	enum vg_status status = space_here(__func__);
+	enum vg_status status = space_here();
 	if (status)
 		return status;
 	atomic_store(&space->object.closed, true);
-	return end(space, __func__);
+	return end(space);
 }
 
 void vg_memory_space_destroy(struct vg_memory_space *space)
@@ -297,7 +294,7 @@ void vg_memory_space_destroy(struct vg_memory_space *space)
 		return;
 	vg_error_keep(&kept);
 	atomic_store(&space->object.closed, true);
-	if (!core_forked && end(space, "vg_memory_space_destroy"))
+	if (!core_forked && end(space))
 		vg_log(VG_LOG_WARNING, "destroying a memory space: %s", vg_last_error()->text);
 	vg_error_restore(&kept);
 	core_object_release(&space->object);

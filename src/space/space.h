@@ -9,24 +9,22 @@
 // blocks that were left at the end.
 struct space_budget {
 	void *user;
-	enum vg_status (*charge)(void *user, uint64_t bytes, const char *function); // INSUFFICIENT with need and have
+	enum vg_status (*charge)(void *user, uint64_t bytes); // INSUFFICIENT with need and have
 	void (*refund)(void *user, uint64_t bytes);
 	// Makes `stream` wait for all work of the virtual GPU that was dispatched so far; NULL: everything in the
 	// context.
-	enum vg_status (*fence)(void *user, struct vg_stream *stream, const char *function);
+	enum vg_status (*fence)(void *user, struct vg_stream *stream);
 };
 
 // vg_memory_space_create() for a function of that name. `budget` is copied, and may be NULL, as may each of its calls:
 // then the space's own limit is the only one.
 enum vg_status space_create(struct vg_context *context, const struct vg_memory_space_options *options,
-			    const struct space_budget *budget, const char *function,
-			    struct vg_memory_space **ret_space);
+			    const struct space_budget *budget, struct vg_memory_space **ret_space);
 // Gives empty pages back if it takes that. INVALID (0, or above the device's memory), LIMIT (more is held), DRIVER.
-enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, const char *function);
+enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit);
 // Whether all of the bytes lie in one block, which a program has the address of: BOUNDS and STALE name them `what`. No
 // driver call.
-enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what,
-			   const char *function);
+enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what);
 
 // ---- to the host and back --------------------------------------------------------------------------------
 
@@ -36,11 +34,9 @@ typedef bool space_progress_fn(void *user, uint64_t bytes, uint64_t total);
 // and the charge stay. No more work may be dispatched until space_move_in() has succeeded. STATE (it is out already, or
 // the callback stopped the move), NO_MEMORY (of the host), CLOSED, DRIVER. After a failure all pages are on the device;
 // if the device has no room for them any more, the space is out.
-enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user,
-			      const char *function);
+enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *progress, void *user);
 // Moves all pages back. STATE (it is not out, or the callback stopped the move), INSUFFICIENT (the device has no room),
 // CLOSED, DRIVER. After a failure all pages are in the host.
-enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user,
-			     const char *function);
+enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *progress, void *user);
 // Returns whether the space is out, also during a move, and how many bytes are in the host.
 bool space_is_out(struct vg_memory_space *space, uint64_t *ret_bytes);

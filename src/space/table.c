@@ -39,13 +39,14 @@ static struct vg_page describe(const struct vg_memory_space *space, const struct
 
 enum vg_status vg_memory_space_page(struct vg_memory_space *space, vg_address address, struct vg_page *ret_page)
 {
+	VG_ENTRY();
 	SPACE_USABLE(space);
 	CORE_NEEDED(ret_page);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_usable(space);
 	const struct space_range *range = space_range_of(space, address);
 	if (status == VG_OK && !range)
-		status = vg_fail(VG_BOUNDS, 0, __func__, "address is 0x%llx, which is no address of this space",
+		status = vg_fail(VG_BOUNDS, 0, "address is 0x%llx, which is no address of this space",
 				 (unsigned long long)address);
 	if (status == VG_OK)
 		*ret_page = describe(space, range, (address - range->base) / space->page_size);
@@ -72,15 +73,16 @@ static size_t list_pages(const struct vg_memory_space *space, struct vg_page *pa
 enum vg_status vg_memory_space_pages(struct vg_memory_space *space, struct vg_page *pages, size_t capacity,
 				     size_t *ret_count)
 {
+	VG_ENTRY();
 	SPACE_USABLE(space);
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(pages);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_usable(space);
 	const size_t count = status ? 0 : list_pages(space, pages, 0);
 	if (status == VG_OK && capacity && count > capacity)
-		status = core_no_room(count, capacity, "pages", __func__);
+		status = core_no_room(count, capacity, "pages");
 	if (status == VG_OK) {
 		list_pages(space, pages, capacity);
 		*ret_count = count;
@@ -91,12 +93,13 @@ enum vg_status vg_memory_space_pages(struct vg_memory_space *space, struct vg_pa
 
 enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_memory_space_info *ret_info)
 {
+	VG_ENTRY();
 	struct vg_memory_space_info info;
 
 	SPACE_USABLE(space);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_usable(space);
 	info = (struct vg_memory_space_info){
 		.limit = space->limit,
 		.held = space->held,
@@ -126,12 +129,10 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 // ---- pools ------------------------------------------------------------------------------------------
 
 // A pool as programs see it: that of plain blocks and that of movable ones; whole pages have one.
-static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, const char *function,
-				struct space_pool *ret_pools[2])
+static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, struct space_pool *ret_pools[2])
 {
 	if (index > space->classes + 1)
-		return vg_fail(VG_NOT_FOUND, 0, function, "there is no pool %u: they are 0 to %u", index,
-			       space->classes + 1);
+		return vg_fail(VG_NOT_FOUND, 0, "there is no pool %u: they are 0 to %u", index, space->classes + 1);
 	ret_pools[0] = index > space->classes ? &space->whole : &space->pool[0][index];
 	ret_pools[1] = index > space->classes ? NULL : &space->pool[1][index];
 	return VG_OK;
@@ -139,14 +140,15 @@ static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, c
 
 enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned index, struct vg_pool_info *ret_info)
 {
+	VG_ENTRY();
 	struct space_pool *pools[2] = {NULL, NULL};
 
 	SPACE_USABLE(space);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space, __func__);
+	enum vg_status status = space_usable(space);
 	if (status == VG_OK)
-		status = find_pool(space, index, __func__, pools);
+		status = find_pool(space, index, pools);
 	if (status == VG_OK) {
 		*ret_info = (struct vg_pool_info){pools[0]->cell ? pools[0]->cell : space->page_size, pools[0]->keep,
 						  pools[0]->blocks, pools[0]->free_bytes};
@@ -172,20 +174,21 @@ static void shrink(struct vg_memory_space *space, struct space_pool *pool, size_
 
 enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsigned index, size_t bytes)
 {
+	VG_ENTRY();
 	struct space_chunk *list = NULL;
 	struct space_pool *pools[2] = {NULL, NULL};
 
 	SPACE_USABLE(space);
 	if (bytes > SIZE_MAX - space->page_size)
-		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes: no device has as many", bytes);
+		return vg_fail(VG_INVALID, 0, "%zu bytes: no device has as many", bytes);
 	bytes = (bytes + space->page_size - 1) / space->page_size * space->page_size;
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_present(space, __func__);
+	enum vg_status status = space_present(space);
 	if (status == VG_OK)
-		status = find_pool(space, index, __func__, pools);
+		status = find_pool(space, index, pools);
 	for (int i = 0; i < 2 && status == VG_OK; i++)
 		if (pools[i])
 			shrink(space, pools[i], bytes, &list);
 	pthread_mutex_unlock(&space->lock);
-	return status ? status : space_give_back(space, list, false, __func__, NULL);
+	return status ? status : space_give_back(space, list, false, NULL);
 }

@@ -20,14 +20,13 @@ static struct vg_gpu *known(const char *uuid)
 	return gpu;
 }
 
-static enum vg_status describe(const struct vg_nvml *nvml, nvmlDevice_t handle, const char *function,
-			       struct vg_gpu *gpu)
+static enum vg_status describe(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu *gpu)
 {
 	nvmlPciInfo_t pci;
 
 	nvmlReturn_t result = nvml->nvmlDeviceGetName(handle, gpu->name, sizeof gpu->name);
 	if (result)
-		return system_nvml_failed(result, function, "nvmlDeviceGetName", "%s", gpu->uuid);
+		return system_nvml_failed(result, "nvmlDeviceGetName", "%s", gpu->uuid);
 	if (nvml->nvmlDeviceGetPciInfo_v3(handle, &pci) == NVML_SUCCESS)
 		memcpy(gpu->pci_bus_id, pci.busId, sizeof gpu->pci_bus_id);
 	atomic_init(&gpu->handle, handle);
@@ -51,21 +50,20 @@ static struct vg_gpu *add(struct vg_gpu *gpu)
 	return gpu;
 }
 
-enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, const char *function,
-			     struct vg_gpu **ret_gpu)
+enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu)
 {
 	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 
 	nvmlReturn_t result = nvml->nvmlDeviceGetUUID(handle, uuid, sizeof uuid);
 	if (result)
-		return system_nvml_failed(result, function, "nvmlDeviceGetUUID", "%s", "");
+		return system_nvml_failed(result, "nvmlDeviceGetUUID", "%s", "");
 	struct vg_gpu *gpu = known(uuid);
 	if (!gpu) {
 		gpu = calloc(1, sizeof *gpu);
 		if (!gpu)
-			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a GPU's description");
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for a GPU's description");
 		snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
-		enum vg_status status = describe(nvml, handle, function, gpu);
+		enum vg_status status = describe(nvml, handle, gpu);
 		if (status) {
 			free(gpu);
 			return status;
@@ -76,17 +74,17 @@ enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, co
 	return VG_OK;
 }
 
-enum vg_status gpu_call_begin(struct vg_gpu *gpu, const char *function, struct gpu_call *ret_call)
+enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call)
 {
 	nvmlDevice_t handle;
 
 	if (!gpu)
-		return vg_fail(VG_INVALID, 0, function, "gpu is NULL");
-	SYSTEM_TRY(system_nvml_open(function, &ret_call->nvml));
+		return vg_fail(VG_INVALID, 0, "gpu is NULL");
+	SYSTEM_TRY(system_nvml_open(&ret_call->nvml));
 	if (atomic_load(&gpu->found_by) != getpid()) { // a child after fork
 		nvmlReturn_t result = ret_call->nvml->nvmlDeviceGetHandleByUUID(gpu->uuid, &handle);
 		if (result)
-			return system_nvml_failed(result, function, "nvmlDeviceGetHandleByUUID", "%s", gpu->uuid);
+			return system_nvml_failed(result, "nvmlDeviceGetHandleByUUID", "%s", gpu->uuid);
 		atomic_store(&gpu->handle, handle);
 		atomic_store(&gpu->found_by, getpid());
 	}
@@ -94,27 +92,26 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, const char *function, struct g
 	return VG_OK;
 }
 
-enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *function,
-			  const char *entry, int *ret_figure)
+enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
+			  int *ret_figure)
 {
 	if (result && !system_nvml_unknown(result))
-		return system_nvml_failed(result, function, entry, "%s", gpu->uuid);
+		return system_nvml_failed(result, entry, "%s", gpu->uuid);
 	*ret_figure = result ? -1 : (int)*value;
 	return VG_OK;
 }
 
-bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, const char *function,
-		   size_t *ret_count, enum vg_status *ret_status)
+bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, size_t *ret_count,
+		   enum vg_status *ret_status)
 {
 	*ret_status = VG_OK;
 	if (capacity == 0)
 		*ret_count = have;
 	else if (!array)
-		*ret_status = vg_fail(VG_INVALID, 0, function, "the array of %s is NULL, and the capacity is %zu", what,
-				      capacity);
+		*ret_status =
+			vg_fail(VG_INVALID, 0, "the array of %s is NULL, and the capacity is %zu", what, capacity);
 	else if (have > capacity)
-		*ret_status = vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and the array is for %zu", have, what,
-				      capacity);
+		*ret_status = vg_fail(VG_LIMIT, 0, "there are %zu %s, and the array is for %zu", have, what, capacity);
 	else {
 		*ret_count = have;
 		return true;
@@ -122,43 +119,43 @@ bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *
 	return false;
 }
 
-static enum vg_status count_gpus(const char *function, const struct vg_nvml **ret_nvml, unsigned *ret_count)
+static enum vg_status count_gpus(const struct vg_nvml **ret_nvml, unsigned *ret_count)
 {
-	SYSTEM_TRY(system_nvml_open(function, ret_nvml));
+	SYSTEM_TRY(system_nvml_open(ret_nvml));
 	nvmlReturn_t result = (*ret_nvml)->nvmlDeviceGetCount_v2(ret_count);
-	return result ? system_nvml_failed(result, function, "nvmlDeviceGetCount", "%s", "") : VG_OK;
+	return result ? system_nvml_failed(result, "nvmlDeviceGetCount", "%s", "") : VG_OK;
 }
 
 enum vg_status vg_gpu_count(unsigned *ret_count)
 {
+	VG_ENTRY();
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_count);
-	return count_gpus(__func__, &nvml, ret_count);
+	return count_gpus(&nvml, ret_count);
 }
 
-static enum vg_status of_index(const struct vg_nvml *nvml, unsigned index, const char *function,
-			       struct vg_gpu **ret_gpu)
+static enum vg_status of_index(const struct vg_nvml *nvml, unsigned index, struct vg_gpu **ret_gpu)
 {
 	nvmlDevice_t handle;
 
 	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByIndex_v2(index, &handle);
 	if (result)
-		return system_nvml_failed(result, function, "nvmlDeviceGetHandleByIndex", "GPU %u", index);
-	return gpu_of_handle(nvml, handle, function, ret_gpu);
+		return system_nvml_failed(result, "nvmlDeviceGetHandleByIndex", "GPU %u", index);
+	return gpu_of_handle(nvml, handle, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu)
 {
+	VG_ENTRY();
 	const struct vg_nvml *nvml;
 	unsigned count;
 
 	SYSTEM_NEEDED(ret_gpu);
-	SYSTEM_TRY(count_gpus(__func__, &nvml, &count));
+	SYSTEM_TRY(count_gpus(&nvml, &count));
 	if (index >= count)
-		return vg_fail(VG_INVALID, 0, __func__, "there is no GPU %u: the machine has %u, from 0 on", index,
-			       count);
-	return of_index(nvml, index, __func__, ret_gpu);
+		return vg_fail(VG_INVALID, 0, "there is no GPU %u: the machine has %u, from 0 on", index, count);
+	return of_index(nvml, index, ret_gpu);
 }
 
 // Whether it has the form 8-4-4-4-12.
@@ -172,7 +169,7 @@ static bool is_uuid(const char *text)
 	return text[36] == '\0';
 }
 
-enum vg_status gpu_by_uuid(const char *uuid, const char *function, struct vg_gpu **ret_gpu)
+enum vg_status gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
 {
 	char asked[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	const struct vg_nvml *nvml;
@@ -183,58 +180,60 @@ enum vg_status gpu_by_uuid(const char *uuid, const char *function, struct vg_gpu
 	bool mig = strncmp(uuid, "MIG-", 4) == 0 && strlen(uuid) < sizeof asked;
 	if (!mig && !is_uuid(prefixed ? uuid + 4 : uuid))
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"\"%.60s\" is no UUID of a GPU: 8-4-4-4-12 hexadecimal digits, after \"GPU-\" or \"MIG-\"",
 			uuid);
 	snprintf(asked, sizeof asked, "%s%s", mig || prefixed ? "" : "GPU-", uuid);
-	SYSTEM_TRY(system_nvml_open(function, &nvml));
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByUUID(asked, &handle);
 	if (result == NVML_ERROR_NOT_FOUND || result == NVML_ERROR_INVALID_ARGUMENT)
-		return vg_fail(VG_NOT_FOUND, result, function, "there is no %s on this machine", asked);
+		return vg_fail(VG_NOT_FOUND, result, "there is no %s on this machine", asked);
 	if (result)
-		return system_nvml_failed(result, function, "nvmlDeviceGetHandleByUUID", "%s", asked);
-	return gpu_of_handle(nvml, handle, function, ret_gpu);
+		return system_nvml_failed(result, "nvmlDeviceGetHandleByUUID", "%s", asked);
+	return gpu_of_handle(nvml, handle, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
 {
+	VG_ENTRY();
 	SYSTEM_NEEDED(uuid);
 	SYSTEM_NEEDED(ret_gpu);
-	return gpu_by_uuid(uuid, __func__, ret_gpu);
+	return gpu_by_uuid(uuid, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu)
 {
+	VG_ENTRY();
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 
 	SYSTEM_NEEDED(bus_id);
 	SYSTEM_NEEDED(ret_gpu);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByPciBusId_v2(bus_id, &handle);
 	if (result == NVML_ERROR_INVALID_ARGUMENT)
 		return vg_fail(
-			VG_INVALID, result, __func__,
+			VG_INVALID, result,
 			"\"%.60s\" is no PCI bus id: domain:bus:device.function in hexadecimal, as 00000000:3B:00.0",
 			bus_id);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlDeviceGetHandleByPciBusId", "there is no GPU at %.60s",
-					  bus_id);
-	return gpu_of_handle(nvml, handle, __func__, ret_gpu);
+		return system_nvml_failed(result, "nvmlDeviceGetHandleByPciBusId", "there is no GPU at %.60s", bus_id);
+	return gpu_of_handle(nvml, handle, ret_gpu);
 }
 
 enum vg_status vg_gpu_all(struct vg_gpu **array, size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	const struct vg_nvml *nvml;
 	enum vg_status status;
 	unsigned count;
 
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(count_gpus(__func__, &nvml, &count));
-	if (!gpu_list_fits(array, capacity, count, "GPUs", __func__, ret_count, &status))
+	SYSTEM_TRY(count_gpus(&nvml, &count));
+	if (!gpu_list_fits(array, capacity, count, "GPUs", ret_count, &status))
 		return status;
 	for (unsigned i = 0; i < count; i++)
-		SYSTEM_TRY(of_index(nvml, i, __func__, &array[i]));
+		SYSTEM_TRY(of_index(nvml, i, &array[i]));
 	return VG_OK;
 }
 

@@ -20,57 +20,58 @@ struct gpu_call {
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 };
-enum vg_status gpu_call_begin(struct vg_gpu *gpu, const char *function, struct gpu_call *ret_call);
+enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call);
 // The object of a handle of this process; made if it is the first time.
-enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, const char *function,
-			     struct vg_gpu **ret_gpu);
+enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu);
 
 // In a public function of `gpu`: declares `call`, or returns.
-#define GPU_CALL(gpu)                                                                                                  \
-	struct gpu_call call;                                                                                          \
-	SYSTEM_TRY(gpu_call_begin(gpu, __func__, &call))
+#define GPU_CALL(gpu)         \
+	struct gpu_call call; \
+	SYSTEM_TRY(gpu_call_begin(gpu, &call))
 // Asks NVML of the GPU, GPU_ASK(nvmlDeviceGetIndex, &index), or returns.
-#define GPU_ASK(entry, ...)                                                                                            \
-	do {                                                                                                           \
-		nvmlReturn_t asked_ = call.nvml->entry(call.handle, __VA_ARGS__);                                      \
-		if (asked_)                                                                                            \
-			return system_nvml_failed(asked_, __func__, #entry, "%s", gpu->uuid);                          \
+#define GPU_ASK(entry, ...)                                                         \
+	do {                                                                        \
+		nvmlReturn_t asked_ = call.nvml->entry(call.handle, __VA_ARGS__);   \
+		if (asked_)                                                         \
+			return system_nvml_failed(asked_, #entry, "%s", gpu->uuid); \
 	} while (0)
 
 // As vg_gpu_by_uuid(), in another function's name.
-enum vg_status gpu_by_uuid(const char *uuid, const char *function, struct vg_gpu **ret_gpu);
+enum vg_status gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu);
 
 // For functions that fill an array of the caller: true if `have` go into it; otherwise the function returns
 // *ret_status, which is VG_OK where only the count was asked for.
-bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, const char *function,
-		   size_t *ret_count, enum vg_status *ret_status);
+bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, size_t *ret_count,
+		   enum vg_status *ret_status);
 
 // One figure of a group: -1 where there is none to know. VG_OK, or what else went wrong.
-enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *function,
-			  const char *entry, int *ret_figure);
-#define GPU_FIGURE(ret_figure, value, entry, ...)                                                                      \
-	SYSTEM_TRY(gpu_figure(call.nvml->entry(call.handle, __VA_ARGS__), &(value), gpu, __func__, #entry, ret_figure))
+enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
+			  int *ret_figure);
+#define GPU_FIGURE(ret_figure, value, entry, ...) \
+	SYSTEM_TRY(gpu_figure(call.nvml->entry(call.handle, __VA_ARGS__), &(value), gpu, #entry, ret_figure))
 
 // Public functions that ask for one number: of our type, in NVML's.
-#define GPU_NUMBER(name, type, entry, nvml_type)                                                                       \
-	enum vg_status name(struct vg_gpu *gpu, type *ret_number)                                                      \
-	{                                                                                                              \
-		nvml_type number = 0;                                                                                  \
-                                                                                                                       \
-		GPU_CALL(gpu);                                                                                         \
-		SYSTEM_NEEDED(ret_number);                                                                             \
-		GPU_ASK(entry, &number);                                                                               \
-		*ret_number = (type)number;                                                                            \
-		return VG_OK;                                                                                          \
+#define GPU_NUMBER(name, type, entry, nvml_type)                  \
+	enum vg_status name(struct vg_gpu *gpu, type *ret_number) \
+	{                                                         \
+		VG_ENTRY();                                       \
+		nvml_type number = 0;                             \
+                                                                  \
+		GPU_CALL(gpu);                                    \
+		SYSTEM_NEEDED(ret_number);                        \
+		GPU_ASK(entry, &number);                          \
+		*ret_number = (type)number;                       \
+		return VG_OK;                                     \
 	}
 
 // Public functions that only tell NVML to do something.
-#define GPU_ORDER(name, entry)                                                                                         \
-	enum vg_status name(struct vg_gpu *gpu)                                                                        \
-	{                                                                                                              \
-		GPU_CALL(gpu);                                                                                         \
-		nvmlReturn_t result = call.nvml->entry(call.handle);                                                   \
-		return result ? system_nvml_failed(result, __func__, #entry, "%s", gpu->uuid) : VG_OK;                 \
+#define GPU_ORDER(name, entry)                                                               \
+	enum vg_status name(struct vg_gpu *gpu)                                              \
+	{                                                                                    \
+		VG_ENTRY();                                                                  \
+		GPU_CALL(gpu);                                                               \
+		nvmlReturn_t result = call.nvml->entry(call.handle);                         \
+		return result ? system_nvml_failed(result, #entry, "%s", gpu->uuid) : VG_OK; \
 	}
 
 // A part of a GPU.

@@ -6,19 +6,19 @@
 #include <stdlib.h>
 
 // A text of a group: "" where there is none to know.
-static enum vg_status text_of(nvmlReturn_t result, const struct vg_gpu *gpu, const char *function, const char *entry,
-			      char *text)
+static enum vg_status text_of(nvmlReturn_t result, const struct vg_gpu *gpu, const char *entry, char *text)
 {
 	if (result == NVML_SUCCESS)
 		return VG_OK;
 	text[0] = '\0';
-	return system_nvml_unknown(result) ? VG_OK : system_nvml_failed(result, function, entry, "%s", gpu->uuid);
+	return system_nvml_unknown(result) ? VG_OK : system_nvml_failed(result, entry, "%s", gpu->uuid);
 }
-#define GPU_TEXT(text, entry, ...)                                                                                     \
-	SYSTEM_TRY(text_of(call.nvml->entry(call.handle, __VA_ARGS__ text, sizeof text), gpu, __func__, #entry, text))
+#define GPU_TEXT(text, entry, ...) \
+	SYSTEM_TRY(text_of(call.nvml->entry(call.handle, __VA_ARGS__ text, sizeof text), gpu, #entry, text))
 
 enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom)
 {
+	VG_ENTRY();
 	struct vg_gpu_inforom got = {0};
 	unsigned long long time = 0;
 	unsigned long duration = 0;
@@ -33,13 +33,12 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 	GPU_TEXT(got.image_version, nvmlDeviceGetInforomImageVersion, );
 	GPU_TEXT(got.board_part_number, nvmlDeviceGetBoardPartNumber, );
 	nvmlReturn_t result = call.nvml->nvmlDeviceGetInforomConfigurationChecksum(call.handle, &got.checksum);
-	SYSTEM_TRY(
-		gpu_figure(result, &(unsigned){1}, gpu, __func__, "nvmlDeviceGetInforomConfigurationChecksum", &known));
+	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetInforomConfigurationChecksum", &known));
 	got.checksum_known = known > 0;
 	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);
 	if (result == NVML_ERROR_NOT_READY) // as an H200 that has never flushed says
 		result = NVML_ERROR_NOT_SUPPORTED;
-	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, __func__, "nvmlDeviceGetLastBBXFlushTime", &known));
+	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetLastBBXFlushTime", &known));
 	got.flush_known = known > 0;
 	got.flush_time = time;
 	got.flush_duration_us = duration;
@@ -51,6 +50,7 @@ GPU_ORDER(vg_gpu_validate_inforom, nvmlDeviceValidateInforom)
 
 enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair)
 {
+	VG_ENTRY();
 	nvmlRepairStatus_v1_t info = {.version = nvmlRepairStatus_v1};
 
 	GPU_CALL(gpu);
@@ -94,18 +94,17 @@ static void read_value(const nvmlFieldValue_t *from, struct vg_gpu_field *to)
 	to->status = VG_UNSUPPORTED; // of a type that is younger than this library
 }
 
-static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count, bool clear,
-				const char *function)
+static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count, bool clear)
 {
 	struct gpu_call call;
 
-	SYSTEM_TRY(gpu_call_begin(gpu, function, &call));
+	SYSTEM_TRY(gpu_call_begin(gpu, &call));
 	if (!fields || count == 0 || count > 4096)
-		return vg_fail(VG_INVALID, 0, function, "%zu fields%s: 1 to 4096 can be asked for at once", count,
+		return vg_fail(VG_INVALID, 0, "%zu fields%s: 1 to 4096 can be asked for at once", count,
 			       fields ? "" : " and no array");
 	nvmlFieldValue_t *values = calloc(count, sizeof *values);
 	if (!values)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu fields", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu fields", count);
 	for (size_t i = 0; i < count; i++)
 		values[i] = (nvmlFieldValue_t){.fieldId = fields[i].id, .scopeId = fields[i].scope};
 	nvmlReturn_t result = clear ? call.nvml->nvmlDeviceClearFieldValues(call.handle, (int)count, values)
@@ -119,29 +118,31 @@ static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields,
 			read_value(&values[i], &fields[i]);
 	}
 	free(values);
-	return result ? system_nvml_failed(result, function,
-					   clear ? "nvmlDeviceClearFieldValues" : "nvmlDeviceGetFieldValues", "%s",
-					   gpu->uuid)
+	return result ? system_nvml_failed(result, clear ? "nvmlDeviceClearFieldValues" : "nvmlDeviceGetFieldValues",
+					   "%s", gpu->uuid)
 		      : VG_OK;
 }
 
 enum vg_status vg_gpu_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count)
 {
-	return fields_of(gpu, fields, count, false, __func__);
+	VG_ENTRY();
+	return fields_of(gpu, fields, count, false);
 }
 
 enum vg_status vg_gpu_clear_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count)
 {
-	return fields_of(gpu, fields, count, true, __func__);
+	VG_ENTRY();
+	return fields_of(gpu, fields, count, true);
 }
 
 enum vg_status vg_gpu_check_fields(const struct vg_gpu_field *fields, size_t count)
 {
+	VG_ENTRY();
 	if (count)
 		SYSTEM_NEEDED(fields);
 	for (size_t i = 0; i < count; i++)
 		if (fields[i].status)
-			return vg_fail(fields[i].status, fields[i].code, __func__, "field %u, scope %u: %s",
-				       fields[i].id, fields[i].scope, vg_nvml_error_name(fields[i].code));
+			return vg_fail(fields[i].status, fields[i].code, "field %u, scope %u: %s", fields[i].id,
+				       fields[i].scope, vg_nvml_error_name(fields[i].code));
 	return VG_OK;
 }

@@ -2,47 +2,48 @@
 #include "system/gpu.h"
 #include "virgate/gpu_state.h"
 
-static enum vg_status check_clock(enum vg_gpu_clock clock, const char *function)
+static enum vg_status check_clock(enum vg_gpu_clock clock)
 {
 	if ((unsigned)clock > VG_GPU_CLOCK_VIDEO)
-		return vg_fail(VG_INVALID, 0, function, "%d is no clock: 0 to %d are", clock, VG_GPU_CLOCK_VIDEO);
+		return vg_fail(VG_INVALID, 0, "%d is no clock: 0 to %d are", clock, VG_GPU_CLOCK_VIDEO);
 	return VG_OK;
 }
 
-static enum vg_status check_state(unsigned state, const char *function)
+static enum vg_status check_state(unsigned state)
 {
 	if (state >= NVML_MAX_GPU_PERF_PSTATES)
-		return vg_fail(VG_INVALID, 0, function, "%u is no performance state: 0 to %d are", state,
+		return vg_fail(VG_INVALID, 0, "%u is no performance state: 0 to %d are", state,
 			       NVML_MAX_GPU_PERF_PSTATES - 1);
 	return VG_OK;
 }
 
 enum vg_status vg_gpu_clock(struct vg_gpu *gpu, enum vg_gpu_clock clock, enum vg_gpu_clock_id id, unsigned *ret_mhz)
 {
+	VG_ENTRY();
 	unsigned mhz;
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_mhz);
-	SYSTEM_TRY(check_clock(clock, __func__));
+	SYSTEM_TRY(check_clock(clock));
 	if (id != VG_GPU_CLOCK_CURRENT && id != VG_GPU_CLOCK_CUSTOMER_BOOST_MAX)
-		return vg_fail(VG_INVALID, 0, __func__, "%d is no clock id: the current one is 0, the highest one 3",
-			       id);
+		return vg_fail(VG_INVALID, 0, "%d is no clock id: the current one is 0, the highest one 3", id);
 	GPU_ASK(nvmlDeviceGetClock, (nvmlClockType_t)clock, (nvmlClockId_t)id, &mhz);
 	*ret_mhz = mhz;
 	return VG_OK;
 }
 
-#define CLOCK_OF(name, entry)                                                                                          \
-	enum vg_status name(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned *ret_mhz)                            \
-	{                                                                                                              \
-		unsigned mhz;                                                                                          \
-                                                                                                                       \
-		GPU_CALL(gpu);                                                                                         \
-		SYSTEM_NEEDED(ret_mhz);                                                                                \
-		SYSTEM_TRY(check_clock(clock, __func__));                                                              \
-		GPU_ASK(entry, (nvmlClockType_t)clock, &mhz);                                                          \
-		*ret_mhz = mhz;                                                                                        \
-		return VG_OK;                                                                                          \
+#define CLOCK_OF(name, entry)                                                               \
+	enum vg_status name(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned *ret_mhz) \
+	{                                                                                   \
+		VG_ENTRY();                                                                 \
+		unsigned mhz;                                                               \
+                                                                                            \
+		GPU_CALL(gpu);                                                              \
+		SYSTEM_NEEDED(ret_mhz);                                                     \
+		SYSTEM_TRY(check_clock(clock));                                             \
+		GPU_ASK(entry, (nvmlClockType_t)clock, &mhz);                               \
+		*ret_mhz = mhz;                                                             \
+		return VG_OK;                                                               \
 	}
 CLOCK_OF(vg_gpu_clock_max, nvmlDeviceGetMaxClockInfo)
 CLOCK_OF(vg_gpu_clock_customer_boost_max, nvmlDeviceGetMaxCustomerBoostClock)
@@ -50,11 +51,12 @@ CLOCK_OF(vg_gpu_clock_customer_boost_max, nvmlDeviceGetMaxCustomerBoostClock)
 enum vg_status vg_gpu_clock_limits(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
 				   unsigned *ret_min, unsigned *ret_max)
 {
+	VG_ENTRY();
 	unsigned least, most;
 
 	GPU_CALL(gpu);
-	SYSTEM_TRY(check_clock(clock, __func__));
-	SYSTEM_TRY(check_state(performance_state, __func__));
+	SYSTEM_TRY(check_clock(clock));
+	SYSTEM_TRY(check_state(performance_state));
 	GPU_ASK(nvmlDeviceGetMinMaxClockOfPState, (nvmlClockType_t)clock, performance_state, &least, &most);
 	if (ret_min)
 		*ret_min = least;
@@ -66,13 +68,14 @@ enum vg_status vg_gpu_clock_limits(struct vg_gpu *gpu, enum vg_gpu_clock clock, 
 enum vg_status vg_gpu_clock_offsets(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
 				    struct vg_gpu_clock_offsets *ret_offsets)
 {
+	VG_ENTRY();
 	nvmlClockOffset_v1_t info = {
 		.version = nvmlClockOffset_v1, .type = (nvmlClockType_t)clock, .pstate = performance_state};
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_offsets);
-	SYSTEM_TRY(check_clock(clock, __func__));
-	SYSTEM_TRY(check_state(performance_state, __func__));
+	SYSTEM_TRY(check_clock(clock));
+	SYSTEM_TRY(check_state(performance_state));
 	GPU_ASK(nvmlDeviceGetClockOffsets, &info);
 	*ret_offsets =
 		(struct vg_gpu_clock_offsets){info.clockOffsetMHz, info.minClockOffsetMHz, info.maxClockOffsetMHz};
@@ -81,6 +84,7 @@ enum vg_status vg_gpu_clock_offsets(struct vg_gpu *gpu, enum vg_gpu_clock clock,
 
 enum vg_status vg_gpu_auto_boost(struct vg_gpu *gpu, int *ret_enabled, int *ret_default)
 {
+	VG_ENTRY();
 	nvmlEnableState_t enabled, by_default;
 
 	GPU_CALL(gpu);
@@ -117,6 +121,7 @@ GPU_NUMBER(vg_gpu_supported_clock_reasons, uint64_t, nvmlDeviceGetSupportedClock
 
 enum vg_status vg_gpu_performance_state(struct vg_gpu *gpu, int *ret_state)
 {
+	VG_ENTRY();
 	nvmlPstates_t state;
 
 	GPU_CALL(gpu);
@@ -129,6 +134,7 @@ enum vg_status vg_gpu_performance_state(struct vg_gpu *gpu, int *ret_state)
 enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned *states, size_t capacity,
 						   size_t *ret_count)
 {
+	VG_ENTRY();
 	nvmlPstates_t all[NVML_MAX_GPU_PERF_PSTATES];
 	enum vg_status status;
 	size_t count = 0;
@@ -140,7 +146,7 @@ enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned 
 	GPU_ASK(nvmlDeviceGetSupportedPerformanceStates, all, sizeof all);
 	while (count < NVML_MAX_GPU_PERF_PSTATES && all[count] < NVML_MAX_GPU_PERF_PSTATES)
 		count++;
-	if (gpu_list_fits(states, capacity, count, "states", __func__, ret_count, &status))
+	if (gpu_list_fits(states, capacity, count, "states", ret_count, &status))
 		for (size_t i = 0; i < count; i++)
 			states[i] = all[i];
 	return status;
@@ -148,6 +154,7 @@ enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned 
 
 enum vg_status vg_gpu_dynamic_states(struct vg_gpu *gpu, struct vg_gpu_dynamic_states *ret_states)
 {
+	VG_ENTRY();
 	nvmlGpuDynamicPstatesInfo_t info;
 
 	GPU_CALL(gpu);

@@ -42,31 +42,32 @@ const char *vg_gpu_event_type_name(uint64_t type)
 
 GPU_NUMBER(vg_gpu_supported_events, uint64_t, nvmlDeviceGetSupportedEventTypes, unsigned long long)
 
-static enum vg_status register_events(struct vg_gpu *gpu, uint64_t types, nvmlEventSet_t set, const char *function)
+static enum vg_status register_events(struct vg_gpu *gpu, uint64_t types, nvmlEventSet_t set)
 {
 	unsigned long long supported = 0;
 	struct gpu_call call;
 
-	SYSTEM_TRY(gpu_call_begin(gpu, function, &call));
+	SYSTEM_TRY(gpu_call_begin(gpu, &call));
 	nvmlReturn_t result = call.nvml->nvmlDeviceRegisterEvents(call.handle, types, set);
 	if (result && call.nvml->nvmlDeviceGetSupportedEventTypes(call.handle, &supported) == NVML_SUCCESS)
-		return system_nvml_failed(result, function, "nvmlDeviceRegisterEvents",
+		return system_nvml_failed(result, "nvmlDeviceRegisterEvents",
 					  "%s: asked for types 0x%llx, it has 0x%llx", gpu->uuid,
 					  (unsigned long long)types, supported);
-	return result ? system_nvml_failed(result, function, "nvmlDeviceRegisterEvents", "%s", gpu->uuid) : VG_OK;
+	return result ? system_nvml_failed(result, "nvmlDeviceRegisterEvents", "%s", gpu->uuid) : VG_OK;
 }
 
 enum vg_status vg_gpu_events_create(struct vg_gpu *gpu, uint64_t types, struct vg_gpu_events **ret_events)
 {
+	VG_ENTRY();
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_events);
 	struct vg_gpu_events *events = calloc(1, sizeof *events);
 	if (!events)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a set of events");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of events");
 	*events = (struct vg_gpu_events){.nvml = call.nvml, .maker = getpid()};
 	nvmlReturn_t result = call.nvml->nvmlEventSetCreate(&events->set);
-	enum vg_status status = result ? system_nvml_failed(result, __func__, "nvmlEventSetCreate", "%s", "")
-				       : register_events(gpu, types, events->set, __func__);
+	enum vg_status status = result ? system_nvml_failed(result, "nvmlEventSetCreate", "%s", "")
+				       : register_events(gpu, types, events->set);
 	if (status) {
 		if (!result)
 			call.nvml->nvmlEventSetFree(events->set);
@@ -79,9 +80,10 @@ enum vg_status vg_gpu_events_create(struct vg_gpu *gpu, uint64_t types, struct v
 
 enum vg_status vg_gpu_events_add(struct vg_gpu_events *events, struct vg_gpu *gpu, uint64_t types)
 {
+	VG_ENTRY();
 	SYSTEM_NEEDED(events);
-	SYSTEM_TRY(system_check_maker(events->maker, __func__));
-	return register_events(gpu, types, events->set, __func__);
+	SYSTEM_TRY(system_check_maker(events->maker));
+	return register_events(gpu, types, events->set);
 }
 
 void vg_gpu_events_destroy(struct vg_gpu_events *events)
@@ -109,16 +111,17 @@ static nvmlReturn_t wait_slice(void *waiting_, unsigned slice_ms)
 
 enum vg_status vg_gpu_events_wait(struct vg_gpu_events *events, unsigned timeout_ms, struct vg_gpu_event *ret_event)
 {
+	VG_ENTRY();
 	struct vg_gpu *gpu;
 
 	SYSTEM_NEEDED(events);
 	SYSTEM_NEEDED(ret_event);
-	SYSTEM_TRY(system_check_maker(events->maker, __func__));
+	SYSTEM_TRY(system_check_maker(events->maker));
 	struct waiting waiting = {events, {.gpuInstanceId = NVML_NO_INSTANCE, .computeInstanceId = NVML_NO_INSTANCE}};
 	nvmlReturn_t result = system_wait(timeout_ms, wait_slice, &waiting);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlEventSetWait", "waited %u ms", timeout_ms);
-	SYSTEM_TRY(gpu_of_handle(events->nvml, waiting.data.device, __func__, &gpu));
+		return system_nvml_failed(result, "nvmlEventSetWait", "waited %u ms", timeout_ms);
+	SYSTEM_TRY(gpu_of_handle(events->nvml, waiting.data.device, &gpu));
 	bool instance = waiting.data.eventType == VG_GPU_EVENT_XID_CRITICAL_ERROR &&
 			waiting.data.gpuInstanceId != NVML_NO_INSTANCE;
 	*ret_event = (struct vg_gpu_event){gpu,

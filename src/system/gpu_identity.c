@@ -11,6 +11,7 @@ GPU_NUMBER(vg_gpu_persistence_mode, int, nvmlDeviceGetPersistenceMode, nvmlEnabl
 
 enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int enabled)
 {
+	VG_ENTRY();
 	GPU_CALL(gpu);
 	GPU_ASK(nvmlDeviceSetPersistenceMode, enabled ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED);
 	return VG_OK;
@@ -18,6 +19,7 @@ enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int enabled)
 
 enum vg_status vg_gpu_c2c_enabled(struct vg_gpu *gpu, int *ret_enabled)
 {
+	VG_ENTRY();
 	nvmlC2cModeInfo_v1_t info = {0};
 
 	GPU_CALL(gpu);
@@ -29,16 +31,18 @@ enum vg_status vg_gpu_c2c_enabled(struct vg_gpu *gpu, int *ret_enabled)
 
 enum vg_status vg_gpu_serial(struct vg_gpu *gpu, char *ret_serial, size_t capacity)
 {
+	VG_ENTRY();
 	char serial[NVML_DEVICE_SERIAL_BUFFER_SIZE];
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_serial);
 	GPU_ASK(nvmlDeviceGetSerial, serial, sizeof serial);
-	return system_text(ret_serial, capacity, serial, __func__);
+	return system_text(ret_serial, capacity, serial);
 }
 
 enum vg_status vg_gpu_brand(struct vg_gpu *gpu, const char **ret_brand)
 {
+	VG_ENTRY();
 	static const char *const names[] = {
 		"Unknown",    "Quadro",	      "Tesla",	    "NVS",	   "GRID",	 "GeForce",
 		"Titan",      "NVIDIA vApps", "NVIDIA VPC", "NVIDIA VCS",  "NVIDIA VWS", "NVIDIA Cloud Gaming",
@@ -54,6 +58,7 @@ enum vg_status vg_gpu_brand(struct vg_gpu *gpu, const char **ret_brand)
 
 enum vg_status vg_gpu_compute_capability(struct vg_gpu *gpu, int *ret_major, int *ret_minor)
 {
+	VG_ENTRY();
 	int major, minor;
 
 	GPU_CALL(gpu);
@@ -72,6 +77,7 @@ static bool known_architecture(int architecture)
 
 enum vg_status vg_gpu_architecture(struct vg_gpu *gpu, enum vg_gpu_architecture *ret_architecture)
 {
+	VG_ENTRY();
 	nvmlDeviceArchitecture_t value;
 
 	GPU_CALL(gpu);
@@ -92,20 +98,22 @@ const char *vg_gpu_architecture_name(enum vg_gpu_architecture architecture)
 
 enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode)
 {
+	VG_ENTRY();
 	nvmlDeviceAddressingMode_v1_t mode = {.version = nvmlDeviceAddressingMode_v1};
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_mode);
 	GPU_ASK(nvmlDeviceGetAddressingMode, &mode);
 	if (mode.value > VG_GPU_ADDRESSING_ATS)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "%s: addressing mode %u is younger than this library",
-			       gpu->uuid, mode.value);
+		return vg_fail(VG_UNSUPPORTED, 0, "%s: addressing mode %u is younger than this library", gpu->uuid,
+			       mode.value);
 	*ret_mode = (enum vg_gpu_addressing)mode.value;
 	return VG_OK;
 }
 
 enum vg_status vg_gpu_compute_mode(struct vg_gpu *gpu, enum vg_gpu_compute_mode *ret_mode)
 {
+	VG_ENTRY();
 	nvmlComputeMode_t mode;
 
 	GPU_CALL(gpu);
@@ -130,6 +138,7 @@ const char *vg_gpu_compute_mode_name(enum vg_gpu_compute_mode mode)
 
 enum vg_status vg_gpu_ecc_mode(struct vg_gpu *gpu, int *ret_enabled, int *ret_pending)
 {
+	VG_ENTRY();
 	nvmlEnableState_t enabled, pending;
 
 	GPU_CALL(gpu);

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-static enum vg_status whole(const struct vg_gpu *gpu, const char *function)
+static enum vg_status whole(const struct vg_gpu *gpu)
 {
 	if (gpu && gpu_is_part(gpu))
-		return vg_fail(VG_UNSUPPORTED, 0, function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "%s is a MIG device and has no PCI link of its own: ask vg_gpu_mig_parent()", gpu->uuid);
 	return VG_OK;
 }
@@ -23,16 +23,17 @@ static void name_ids(struct vg_gpu_pci *pci, unsigned ids, unsigned subsystem, c
 
 enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci)
 {
+	VG_ENTRY();
 	nvmlPciInfoExt_v1_t info = {.version = nvmlPciInfoExt_v1};
 	struct vg_gpu_pci pci = {0};
 	nvmlPciInfo_t plain;
 
-	SYSTEM_TRY(whole(gpu, __func__));
+	SYSTEM_TRY(whole(gpu));
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_pci);
 	nvmlReturn_t result = call.nvml->nvmlDeviceGetPciInfoExt(call.handle, &info);
 	if (result && !system_nvml_unknown(result))
-		return system_nvml_failed(result, __func__, "nvmlDeviceGetPciInfoExt", "%s", gpu->uuid);
+		return system_nvml_failed(result, "nvmlDeviceGetPciInfoExt", "%s", gpu->uuid);
 	if (result == NVML_SUCCESS) {
 		pci = (struct vg_gpu_pci){.domain = info.domain,
 					  .bus = info.bus,
@@ -55,10 +56,11 @@ enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci)
 
 enum vg_status vg_gpu_pci_link(struct vg_gpu *gpu, struct vg_gpu_pci_link *ret_link)
 {
+	VG_ENTRY();
 	struct vg_gpu_pci_link link;
 	unsigned value = 0;
 
-	SYSTEM_TRY(whole(gpu, __func__));
+	SYSTEM_TRY(whole(gpu));
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_link);
 	GPU_FIGURE(&link.generation, value, nvmlDeviceGetCurrPcieLinkGeneration, &value);
@@ -72,9 +74,10 @@ enum vg_status vg_gpu_pci_link(struct vg_gpu *gpu, struct vg_gpu_pci_link *ret_l
 
 enum vg_status vg_gpu_pci_throughput(struct vg_gpu *gpu, unsigned *ret_received, unsigned *ret_sent)
 {
+	VG_ENTRY();
 	unsigned received = 0, sent = 0;
 
-	SYSTEM_TRY(whole(gpu, __func__));
+	SYSTEM_TRY(whole(gpu));
 	GPU_CALL(gpu);
 	if (ret_received)
 		GPU_ASK(nvmlDeviceGetPcieThroughput, NVML_PCIE_UTIL_RX_BYTES, &received);
@@ -89,9 +92,10 @@ enum vg_status vg_gpu_pci_throughput(struct vg_gpu *gpu, unsigned *ret_received,
 
 enum vg_status vg_gpu_pci_replays(struct vg_gpu *gpu, unsigned *ret_count)
 {
+	VG_ENTRY();
 	unsigned count;
 
-	SYSTEM_TRY(whole(gpu, __func__));
+	SYSTEM_TRY(whole(gpu));
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
 	GPU_ASK(nvmlDeviceGetPcieReplayCounter, &count);
@@ -101,19 +105,21 @@ enum vg_status vg_gpu_pci_replays(struct vg_gpu *gpu, unsigned *ret_count)
 
 enum vg_status vg_gpu_nvlink_count(struct vg_gpu *gpu, unsigned *ret_count)
 {
+	VG_ENTRY();
 	nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT};
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
 	GPU_ASK(nvmlDeviceGetFieldValues, 1, &field);
 	if (field.nvmlReturn)
-		return system_nvml_failed(field.nvmlReturn, __func__, "nvmlDeviceGetFieldValues", "%s", gpu->uuid);
+		return system_nvml_failed(field.nvmlReturn, "nvmlDeviceGetFieldValues", "%s", gpu->uuid);
 	*ret_count = field.value.uiVal;
 	return VG_OK;
 }
 
 enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct vg_gpu_nvlink *ret_link)
 {
+	VG_ENTRY();
 	// By NVML's number of the version.
 	static const struct {
 		int major, minor;
@@ -125,7 +131,7 @@ enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct vg_gpu_nv
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_link);
 	if (link >= VG_GPU_NVLINKS)
-		return vg_fail(VG_INVALID, 0, __func__, "there is no link %u: no GPU has more than %d, from 0 on", link,
+		return vg_fail(VG_INVALID, 0, "there is no link %u: no GPU has more than %d, from 0 on", link,
 			       VG_GPU_NVLINKS);
 	GPU_ASK(nvmlDeviceGetNvLinkState, link, &active);
 	GPU_FIGURE(&version, value, nvmlDeviceGetNvLinkVersion, link, &value);

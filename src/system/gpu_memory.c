@@ -5,6 +5,7 @@
 
 enum vg_status vg_gpu_memory(struct vg_gpu *gpu, struct vg_gpu_memory *ret_memory)
 {
+	VG_ENTRY();
 	nvmlMemory_v2_t memory = {.version = nvmlMemory_v2};
 	nvmlMemory_t plain;
 
@@ -12,7 +13,7 @@ enum vg_status vg_gpu_memory(struct vg_gpu *gpu, struct vg_gpu_memory *ret_memor
 	SYSTEM_NEEDED(ret_memory);
 	nvmlReturn_t result = call.nvml->nvmlDeviceGetMemoryInfo_v2(call.handle, &memory);
 	if (result && !system_nvml_unknown(result))
-		return system_nvml_failed(result, __func__, "nvmlDeviceGetMemoryInfo_v2", "%s", gpu->uuid);
+		return system_nvml_failed(result, "nvmlDeviceGetMemoryInfo_v2", "%s", gpu->uuid);
 	if (result == NVML_SUCCESS) {
 		*ret_memory = (struct vg_gpu_memory){memory.total, memory.free, memory.used, memory.reserved, 1};
 		return VG_OK;
@@ -24,6 +25,7 @@ enum vg_status vg_gpu_memory(struct vg_gpu *gpu, struct vg_gpu_memory *ret_memor
 
 enum vg_status vg_gpu_bar1(struct vg_gpu *gpu, struct vg_gpu_bar1 *ret_bar1)
 {
+	VG_ENTRY();
 	nvmlBAR1Memory_t bar1;
 
 	GPU_CALL(gpu);
@@ -44,7 +46,7 @@ static nvmlReturn_t ask_processes(const struct gpu_call *call, unsigned *count, 
 
 static enum vg_status no_memory(unsigned count)
 {
-	return vg_fail(VG_NO_MEMORY, 0, "vg_gpu_processes", "no memory for a list of %u processes", count);
+	return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u processes", count);
 }
 
 // Processes come and go between two questions: NVML is asked until its list fits.
@@ -66,8 +68,7 @@ static enum vg_status list_processes(struct vg_gpu *gpu, const struct gpu_call *
 	}
 	if (result) {
 		free(infos);
-		return system_nvml_failed(result, "vg_gpu_processes", "nvmlDeviceGetComputeRunningProcesses", "%s",
-					  gpu->uuid);
+		return system_nvml_failed(result, "nvmlDeviceGetComputeRunningProcesses", "%s", gpu->uuid);
 	}
 	*ret_infos = infos;
 	*ret_count = count;
@@ -77,6 +78,7 @@ static enum vg_status list_processes(struct vg_gpu *gpu, const struct gpu_call *
 enum vg_status vg_gpu_processes(struct vg_gpu *gpu, struct vg_gpu_process *processes, size_t capacity,
 				size_t *ret_count)
 {
+	VG_ENTRY();
 	nvmlProcessInfo_t *infos = NULL;
 	enum vg_status status;
 	unsigned count = 0;
@@ -84,7 +86,7 @@ enum vg_status vg_gpu_processes(struct vg_gpu *gpu, struct vg_gpu_process *proce
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
 	SYSTEM_TRY(list_processes(gpu, &call, &infos, &count));
-	if (gpu_list_fits(processes, capacity, count, "processes", __func__, ret_count, &status))
+	if (gpu_list_fits(processes, capacity, count, "processes", ret_count, &status))
 		for (unsigned i = 0; i < count; i++) {
 			bool known = infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE_ULL;
 			bool instance = infos[i].gpuInstanceId != NVML_NO_INSTANCE;
@@ -101,6 +103,7 @@ enum vg_status vg_gpu_processes(struct vg_gpu *gpu, struct vg_gpu_process *proce
 
 enum vg_status vg_gpu_utilization(struct vg_gpu *gpu, struct vg_gpu_utilization *ret_utilization)
 {
+	VG_ENTRY();
 	nvmlUtilization_t rates;
 
 	GPU_CALL(gpu);

@@ -3,6 +3,7 @@
 
 enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig)
 {
+	VG_ENTRY();
 	struct vg_gpu_mig mig = {.mode = -1, .pending = -1, .most_devices = -1};
 	unsigned mode = 0, pending = 0, most = 0;
 	struct vg_gpu *whole = gpu;
@@ -22,38 +23,39 @@ enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig)
 
 enum vg_status vg_gpu_set_mig_mode(struct vg_gpu *gpu, int enabled)
 {
+	VG_ENTRY();
 	nvmlReturn_t activation = NVML_SUCCESS;
 
 	GPU_CALL(gpu);
 	GPU_ASK(nvmlDeviceSetMigMode, enabled != 0, &activation);
 	if (activation)
-		return system_nvml_failed(activation, __func__, "nvmlDeviceSetMigMode",
+		return system_nvml_failed(activation, "nvmlDeviceSetMigMode",
 					  "%s: the mode is set, and takes effect with the GPU's next reset", gpu->uuid);
 	return VG_OK;
 }
 
 enum vg_status vg_gpu_mig_parent(struct vg_gpu *gpu, struct vg_gpu **ret_parent)
 {
+	VG_ENTRY();
 	nvmlDevice_t parent;
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_parent);
 	if (!gpu_is_part(gpu))
-		return vg_fail(VG_INVALID, 0, __func__, "%s is a whole GPU, not a MIG device", gpu->uuid);
+		return vg_fail(VG_INVALID, 0, "%s is a whole GPU, not a MIG device", gpu->uuid);
 	GPU_ASK(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, &parent);
-	return gpu_of_handle(call.nvml, parent, __func__, ret_parent);
+	return gpu_of_handle(call.nvml, parent, ret_parent);
 }
 
 // How many parts there may be; none where there is no MIG.
-static enum vg_status most_parts(struct vg_gpu *gpu, const struct gpu_call *call, const char *function,
-				 unsigned *ret_most)
+static enum vg_status most_parts(struct vg_gpu *gpu, const struct gpu_call *call, unsigned *ret_most)
 {
 	int most = 0;
 
 	if (!gpu_is_part(gpu)) {
 		unsigned count = 0;
 		nvmlReturn_t result = call->nvml->nvmlDeviceGetMaxMigDeviceCount(call->handle, &count);
-		SYSTEM_TRY(gpu_figure(result, &count, gpu, function, "nvmlDeviceGetMaxMigDeviceCount", &most));
+		SYSTEM_TRY(gpu_figure(result, &count, gpu, "nvmlDeviceGetMaxMigDeviceCount", &most));
 	}
 	*ret_most = most < 0 ? 0 : (unsigned)most;
 	return VG_OK;
@@ -61,48 +63,50 @@ static enum vg_status most_parts(struct vg_gpu *gpu, const struct gpu_call *call
 
 enum vg_status vg_gpu_mig_device(struct vg_gpu *gpu, unsigned index, struct vg_gpu **ret_device)
 {
+	VG_ENTRY();
 	nvmlDevice_t part;
 	unsigned most;
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_device);
-	SYSTEM_TRY(most_parts(gpu, &call, __func__, &most));
+	SYSTEM_TRY(most_parts(gpu, &call, &most));
 	if (index >= most)
-		return vg_fail(most ? VG_INVALID : VG_UNSUPPORTED, 0, __func__,
+		return vg_fail(most ? VG_INVALID : VG_UNSUPPORTED, 0,
 			       "%s can have %u MIG devices: there is no number %u", gpu->uuid, most, index);
 	nvmlReturn_t result = call.nvml->nvmlDeviceGetMigDeviceHandleByIndex(call.handle, index, &part);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlDeviceGetMigDeviceHandleByIndex",
-					  "%s has no MIG device %u", gpu->uuid, index);
-	return gpu_of_handle(call.nvml, part, __func__, ret_device);
+		return system_nvml_failed(result, "nvmlDeviceGetMigDeviceHandleByIndex", "%s has no MIG device %u",
+					  gpu->uuid, index);
+	return gpu_of_handle(call.nvml, part, ret_device);
 }
 
 enum vg_status vg_gpu_mig_devices(struct vg_gpu *gpu, struct vg_gpu **devices, size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	nvmlDevice_t parts[64];
 	unsigned most, count = 0;
 	enum vg_status status;
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(most_parts(gpu, &call, __func__, &most));
+	SYSTEM_TRY(most_parts(gpu, &call, &most));
 	for (unsigned i = 0; i < most && count < 64; i++) {
 		nvmlReturn_t result = call.nvml->nvmlDeviceGetMigDeviceHandleByIndex(call.handle, i, &parts[count]);
 		if (result == NVML_SUCCESS)
 			count++;
 		else if (result != NVML_ERROR_NOT_FOUND && !system_nvml_unknown(result))
-			return system_nvml_failed(result, __func__, "nvmlDeviceGetMigDeviceHandleByIndex", "%s",
-						  gpu->uuid);
+			return system_nvml_failed(result, "nvmlDeviceGetMigDeviceHandleByIndex", "%s", gpu->uuid);
 	}
-	if (!gpu_list_fits(devices, capacity, count, "MIG devices", __func__, ret_count, &status))
+	if (!gpu_list_fits(devices, capacity, count, "MIG devices", ret_count, &status))
 		return status;
 	for (unsigned i = 0; i < count; i++)
-		SYSTEM_TRY(gpu_of_handle(call.nvml, parts[i], __func__, &devices[i]));
+		SYSTEM_TRY(gpu_of_handle(call.nvml, parts[i], &devices[i]));
 	return VG_OK;
 }
 
 enum vg_status vg_gpu_attributes(struct vg_gpu *gpu, struct vg_gpu_attributes *ret_attributes)
 {
+	VG_ENTRY();
 	nvmlDeviceAttributes_t got;
 
 	GPU_CALL(gpu);

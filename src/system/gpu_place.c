@@ -8,15 +8,15 @@
 enum { WORDS = 256, WORD_BITS = 8 * sizeof(unsigned long) }; // 16384 processors or nodes
 
 // The numbers of the bits that are set.
-static enum vg_status unpack(const unsigned long *set, const char *what, const char *function, unsigned *numbers,
-			     size_t capacity, size_t *ret_count)
+static enum vg_status unpack(const unsigned long *set, const char *what, unsigned *numbers, size_t capacity,
+			     size_t *ret_count)
 {
 	size_t have = 0, at = 0;
 	enum vg_status status;
 
 	for (size_t i = 0; i < WORDS; i++)
 		have += (size_t)__builtin_popcountl(set[i]);
-	if (!gpu_list_fits(numbers, capacity, have, what, function, ret_count, &status))
+	if (!gpu_list_fits(numbers, capacity, have, what, ret_count, &status))
 		return status;
 	for (unsigned i = 0; i < WORDS * WORD_BITS; i++)
 		if (set[i / WORD_BITS] >> i % WORD_BITS & 1)
@@ -24,35 +24,37 @@ static enum vg_status unpack(const unsigned long *set, const char *what, const c
 	return VG_OK;
 }
 
-static enum vg_status check_scope(enum vg_gpu_affinity_scope scope, const char *function)
+static enum vg_status check_scope(enum vg_gpu_affinity_scope scope)
 {
 	if ((unsigned)scope > VG_GPU_AFFINITY_SOCKET)
-		return vg_fail(VG_INVALID, 0, function, "%d is no scope: node is 0, socket 1", scope);
+		return vg_fail(VG_INVALID, 0, "%d is no scope: node is 0, socket 1", scope);
 	return VG_OK;
 }
 
 enum vg_status vg_gpu_cpu_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *cpus,
 				   size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	unsigned long set[WORDS] = {0};
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(check_scope(scope, __func__));
+	SYSTEM_TRY(check_scope(scope));
 	GPU_ASK(nvmlDeviceGetCpuAffinityWithinScope, WORDS, set, (nvmlAffinityScope_t)scope);
-	return unpack(set, "processors", __func__, cpus, capacity, ret_count);
+	return unpack(set, "processors", cpus, capacity, ret_count);
 }
 
 enum vg_status vg_gpu_memory_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *nodes,
 				      size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	unsigned long set[WORDS] = {0};
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(check_scope(scope, __func__));
+	SYSTEM_TRY(check_scope(scope));
 	GPU_ASK(nvmlDeviceGetMemoryAffinity, WORDS, set, (nvmlAffinityScope_t)scope);
-	return unpack(set, "nodes", __func__, nodes, capacity, ret_count);
+	return unpack(set, "nodes", nodes, capacity, ret_count);
 }
 
 GPU_ORDER(vg_gpu_set_thread_affinity, nvmlDeviceSetCpuAffinity)
@@ -65,7 +67,7 @@ struct question {
 	const struct vg_nvml *nvml;
 	nvmlDevice_t of; // NULL: of a processor
 	unsigned argument;
-	const char *function, *entry;
+	const char *entry;
 };
 
 static nvmlReturn_t ask(const struct question *question, unsigned *count, nvmlDevice_t *handles)
@@ -87,30 +89,30 @@ static enum vg_status set_of_gpus(const struct question *question, struct vg_gpu
 	if (result == NVML_SUCCESS && count) {
 		handles = calloc(count, sizeof *handles);
 		if (!handles)
-			return vg_fail(VG_NO_MEMORY, 0, question->function, "no memory for a list of %u GPUs", count);
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u GPUs", count);
 		result = ask(question, &count, handles);
 	}
 	if (result)
-		status = system_nvml_failed(result, question->function, question->entry, "%s %u",
-					    question->of ? "topology" : "processor", question->argument);
-	else if (gpu_list_fits(gpus, capacity, count, "GPUs", question->function, ret_count, &status))
+		status = system_nvml_failed(result, question->entry, "%s %u", question->of ? "topology" : "processor",
+					    question->argument);
+	else if (gpu_list_fits(gpus, capacity, count, "GPUs", ret_count, &status))
 		for (unsigned i = 0; i < count && status == VG_OK; i++)
-			status = gpu_of_handle(question->nvml, handles[i], question->function, &gpus[i]);
+			status = gpu_of_handle(question->nvml, handles[i], &gpus[i]);
 	free(handles);
 	return status;
 }
 
 enum vg_status vg_gpu_near_cpu(unsigned cpu, struct vg_gpu **gpus, size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_count);
 	if (cpus > 0 && cpu >= (unsigned long)cpus)
-		return vg_fail(VG_INVALID, 0, __func__, "there is no processor %u: the machine has %ld, from 0 on", cpu,
-			       cpus);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
-	struct question question = {nvml, NULL, cpu, __func__, "nvmlSystemGetTopologyGpuSet"};
+		return vg_fail(VG_INVALID, 0, "there is no processor %u: the machine has %ld, from 0 on", cpu, cpus);
+	SYSTEM_TRY(system_nvml_open(&nvml));
+	struct question question = {nvml, NULL, cpu, "nvmlSystemGetTopologyGpuSet"};
 	return set_of_gpus(&question, gpus, capacity, ret_count);
 }
 
@@ -124,23 +126,25 @@ const char *vg_gpu_topology_name(enum vg_gpu_topology topology)
 enum vg_status vg_gpu_nearest(struct vg_gpu *gpu, enum vg_gpu_topology topology, struct vg_gpu **gpus, size_t capacity,
 			      size_t *ret_count)
 {
+	VG_ENTRY();
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
 	if ((unsigned)topology > VG_GPU_TOPOLOGY_SYSTEM || topology % 10)
-		return vg_fail(VG_INVALID, 0, __func__, "%d is no topology: they are 0 to 50 in tens", topology);
-	struct question question = {call.nvml, call.handle, topology, __func__, "nvmlDeviceGetTopologyNearestGpus"};
+		return vg_fail(VG_INVALID, 0, "%d is no topology: they are 0 to 50 in tens", topology);
+	struct question question = {call.nvml, call.handle, topology, "nvmlDeviceGetTopologyNearestGpus"};
 	return set_of_gpus(&question, gpus, capacity, ret_count);
 }
 
 enum vg_status vg_gpu_common_ancestor(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_topology *ret_topology)
 {
+	VG_ENTRY();
 	nvmlGpuTopologyLevel_t level;
 	struct gpu_call with;
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(other);
 	SYSTEM_NEEDED(ret_topology);
-	SYSTEM_TRY(gpu_call_begin(other, __func__, &with));
+	SYSTEM_TRY(gpu_call_begin(other, &with));
 	GPU_ASK(nvmlDeviceGetTopologyCommonAncestor, with.handle, &level);
 	*ret_topology = (enum vg_gpu_topology)level;
 	return VG_OK;
@@ -161,6 +165,7 @@ const char *vg_gpu_p2p_status_name(enum vg_gpu_p2p_status status)
 enum vg_status vg_gpu_p2p_status(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_p2p what,
 				 enum vg_gpu_p2p_status *ret_status)
 {
+	VG_ENTRY();
 	nvmlGpuP2PStatus_t status;
 	struct gpu_call with;
 
@@ -168,9 +173,9 @@ enum vg_status vg_gpu_p2p_status(struct vg_gpu *gpu, struct vg_gpu *other, enum 
 	SYSTEM_NEEDED(other);
 	SYSTEM_NEEDED(ret_status);
 	if ((unsigned)what > VG_GPU_P2P_PCI)
-		return vg_fail(VG_INVALID, 0, __func__, "%d is nothing that one GPU does with another: 0 to %d are",
-			       what, VG_GPU_P2P_PCI);
-	SYSTEM_TRY(gpu_call_begin(other, __func__, &with));
+		return vg_fail(VG_INVALID, 0, "%d is nothing that one GPU does with another: 0 to %d are", what,
+			       VG_GPU_P2P_PCI);
+	SYSTEM_TRY(gpu_call_begin(other, &with));
 	GPU_ASK(nvmlDeviceGetP2PStatus, with.handle, (nvmlGpuP2PCapsIndex_t)what, &status);
 	*ret_status = (unsigned)status < VG_GPU_P2P_UNKNOWN ? (enum vg_gpu_p2p_status)status : VG_GPU_P2P_UNKNOWN;
 	return VG_OK;

@@ -14,7 +14,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct vg_nvml *_Atomic nvml; // once set, the same for ever
-static _Atomic(pid_t) initialised_by; // NVML's state does not survive fork
+static _Atomic(pid_t) initialised_by;	   // NVML's state does not survive fork
 
 // A child must not find the lock taken by a thread that it does not have.
 static void take_lock(void)
@@ -30,16 +30,16 @@ __attribute__((constructor)) static void follow_forks(void)
 	pthread_atfork(take_lock, give_lock, give_lock);
 }
 
-static enum vg_status open_locked(const char *function)
+static enum vg_status open_locked(void)
 {
 	const struct vg_nvml *table;
 	char problem[4200];
 
 	if (vg_nvml_load(&table, problem, sizeof problem))
-		return vg_fail(VG_NO_DRIVER, NVML_ERROR_LIBRARY_NOT_FOUND, function, "%s", problem);
+		return vg_fail(VG_NO_DRIVER, NVML_ERROR_LIBRARY_NOT_FOUND, "%s", problem);
 	nvmlReturn_t result = table->nvmlInitWithFlags(0);
 	if (result == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
-		return vg_fail(VG_NO_DRIVER, result, function,
+		return vg_fail(VG_NO_DRIVER, result,
 			       "nvmlInit: %s: the NVML library and the loaded kernel module are of different versions: "
 			       "reload the module "
 			       "or restart the machine",
@@ -47,24 +47,24 @@ static enum vg_status open_locked(const char *function)
 	// The interposer's NVML is there, and looks for the driver's only now.
 	const char *named = result == NVML_ERROR_LIBRARY_NOT_FOUND ? secure_getenv("VIRGATE_NVML") : NULL;
 	if (named && *named)
-		return vg_fail(VG_NO_DRIVER, result, function,
+		return vg_fail(VG_NO_DRIVER, result,
 			       "nvmlInit: %s: %.4000s, which VIRGATE_NVML names, cannot be loaded",
 			       vg_nvml_error_name(result), named);
 	if (result)
-		return system_nvml_failed(result, function, "nvmlInit", "is the NVIDIA driver loaded?");
+		return system_nvml_failed(result, "nvmlInit", "is the NVIDIA driver loaded?");
 	atomic_store(&nvml, table);
 	atomic_store(&initialised_by, getpid());
 	return VG_OK;
 }
 
-enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret_nvml)
+enum vg_status system_nvml_open(const struct vg_nvml **ret_nvml)
 {
 	enum vg_status status = VG_OK;
 
 	if (atomic_load(&initialised_by) != getpid()) {
 		take_lock();
 		if (atomic_load(&initialised_by) != getpid())
-			status = open_locked(function);
+			status = open_locked();
 		give_lock();
 	}
 	if (status == VG_OK)
@@ -81,8 +81,8 @@ const char *vg_nvml_error_name(int code)
 	switch (code) {
 	case NVML_SUCCESS:
 		return "NVML_SUCCESS";
-#define X(name, value)                                                                                                 \
-	case value:                                                                                                    \
+#define X(name, value) \
+	case value:    \
 		return "NVML_ERROR_" #name;
 		VG_NVML_ERROR_LIST(X)
 #undef X
@@ -118,7 +118,7 @@ enum vg_status system_nvml_status(nvmlReturn_t result)
 	}
 }
 
-enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function, const char *call, const char *format, ...)
+enum vg_status system_nvml_failed(nvmlReturn_t result, const char *call, const char *format, ...)
 {
 	char asked[512];
 	va_list arguments;
@@ -127,19 +127,18 @@ enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function, con
 	vsnprintf(asked, sizeof asked, format, arguments);
 	va_end(arguments);
 	if (result == NVML_ERROR_FUNCTION_NOT_FOUND)
-		return vg_fail(VG_UNSUPPORTED, result, function,
-			       "%s: the NVML of this machine's driver has no such function%s%s", call,
-			       asked[0] ? "; " : "", asked);
-	return vg_fail(system_nvml_status(result), result, function, "%s: %s%s%s", call, vg_nvml_error_name(result),
+		return vg_fail(VG_UNSUPPORTED, result, "%s: the NVML of this machine's driver has no such function%s%s",
+			       call, asked[0] ? "; " : "", asked);
+	return vg_fail(system_nvml_status(result), result, "%s: %s%s%s", call, vg_nvml_error_name(result),
 		       asked[0] ? "; " : "", asked);
 }
 
-enum vg_status system_text(char *to, size_t capacity, const char *text, const char *function)
+enum vg_status system_text(char *to, size_t capacity, const char *text)
 {
 	size_t needed = strlen(text) + 1;
 
 	if (needed > capacity)
-		return vg_fail(VG_LIMIT, 0, function, "the text needs %zu bytes, and there are %zu", needed, capacity);
+		return vg_fail(VG_LIMIT, 0, "the text needs %zu bytes, and there are %zu", needed, capacity);
 	memcpy(to, text, needed);
 	return VG_OK;
 }

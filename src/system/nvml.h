@@ -4,18 +4,18 @@
 #include "virgate/status.h"
 
 // Loads and initialises NVML unless this process has done so; a failure is not remembered.
-enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret_nvml);
+enum vg_status system_nvml_open(const struct vg_nvml **ret_nvml);
 
 // VG_OK for NVML_SUCCESS.
 enum vg_status system_nvml_status(nvmlReturn_t result);
 
 // Sets the thread's last error from a result that is not NVML_SUCCESS; `format` says what was asked ("": nothing
 // to add).
-__attribute__((format(printf, 4, 5))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function,
-									const char *call, const char *format, ...);
+__attribute__((format(printf, 3, 4))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *call,
+									const char *format, ...);
 
 // Copies a text with its NUL, or VG_LIMIT, saying how many bytes it needs.
-enum vg_status system_text(char *to, size_t capacity, const char *text, const char *function);
+enum vg_status system_text(char *to, size_t capacity, const char *text);
 
 // Whether a result only says that there is nothing to know, so that one figure of a group is missing. Our arguments are
 // checked: an invalid one is one that this NVML does not know.
@@ -27,14 +27,14 @@ static inline bool system_nvml_unknown(nvmlReturn_t result)
 }
 
 // In a public function.
-#define SYSTEM_NEEDED(pointer)                                                                                         \
-	do {                                                                                                           \
-		if (!(pointer))                                                                                        \
-			return vg_fail(VG_INVALID, 0, __func__, "%s is NULL", #pointer);                               \
+#define SYSTEM_NEEDED(pointer)                                                 \
+	do {                                                                   \
+		if (!(pointer))                                                \
+			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
-#define SYSTEM_TRY(expression)                                                                                         \
-	do {                                                                                                           \
-		enum vg_status try_ = (expression);                                                                    \
-		if (try_)                                                                                              \
-			return try_;                                                                                   \
+#define SYSTEM_TRY(expression)                      \
+	do {                                        \
+		enum vg_status try_ = (expression); \
+		if (try_)                           \
+			return try_;                \
 	} while (0)

@@ -21,21 +21,21 @@ static void free_set(const struct vg_nvml *nvml, nvmlSystemEventSet_t set)
 
 enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events **ret_events)
 {
+	VG_ENTRY();
 	nvmlSystemEventSetCreateRequest_v1_t created = {.version = nvmlSystemEventSetCreateRequest_v1};
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_events);
 	if (types == 0 || types & ~(uint64_t)(VG_SYSTEM_EVENT_UNBIND | VG_SYSTEM_EVENT_BIND))
-		return vg_fail(VG_INVALID, 0, __func__, "types 0x%llx: unbind is 1, bind is 2",
-			       (unsigned long long)types);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+		return vg_fail(VG_INVALID, 0, "types 0x%llx: unbind is 1, bind is 2", (unsigned long long)types);
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	struct vg_system_events *events = calloc(1, sizeof *events);
 	if (!events)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a set of events");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of events");
 	nvmlReturn_t result = nvml->nvmlSystemEventSetCreate(&created);
 	if (result) {
 		free(events);
-		return system_nvml_failed(result, __func__, "nvmlSystemEventSetCreate", "%s", "");
+		return system_nvml_failed(result, "nvmlSystemEventSetCreate", "%s", "");
 	}
 	nvmlSystemRegisterEventRequest_v1_t request = {
 		.version = nvmlSystemRegisterEventRequest_v1, .eventTypes = types, .set = created.set};
@@ -43,7 +43,7 @@ enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events *
 	if (result) {
 		free_set(nvml, created.set);
 		free(events);
-		return system_nvml_failed(result, __func__, "nvmlSystemRegisterEvents", "types 0x%llx",
+		return system_nvml_failed(result, "nvmlSystemRegisterEvents", "types 0x%llx",
 					  (unsigned long long)types);
 	}
 	*events = (struct vg_system_events){nvml, created.set, getpid()};
@@ -70,8 +70,7 @@ static struct vg_gpu *gpu_at(const struct vg_nvml *nvml, unsigned id)
 	for (unsigned i = 0; i < count; i++)
 		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &handle) == NVML_SUCCESS &&
 		    nvml->nvmlDeviceGetPciInfo_v3(handle, &pci) == NVML_SUCCESS &&
-		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id &&
-		    gpu_of_handle(nvml, handle, "vg_system_events_wait", &gpu) == VG_OK)
+		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id && gpu_of_handle(nvml, handle, &gpu) == VG_OK)
 			break;
 	return gpu;
 }
@@ -92,16 +91,16 @@ static nvmlReturn_t wait_slice(void *waiting_, unsigned slice_ms)
 enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned timeout_ms,
 				     struct vg_system_event *events_seen, size_t capacity, size_t *ret_count)
 {
+	VG_ENTRY();
 	SYSTEM_NEEDED(events);
 	SYSTEM_NEEDED(events_seen);
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(system_check_maker(events->maker, __func__));
+	SYSTEM_TRY(system_check_maker(events->maker));
 	if (capacity == 0 || capacity > 4096)
-		return vg_fail(VG_INVALID, 0, __func__, "an array of %zu events: 1 to 4096 can be asked for at once",
-			       capacity);
+		return vg_fail(VG_INVALID, 0, "an array of %zu events: 1 to 4096 can be asked for at once", capacity);
 	nvmlSystemEventData_v1_t *data = calloc(capacity, sizeof *data);
 	if (!data)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu events", capacity);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu events", capacity);
 	struct system_waiting waiting = {events->nvml,
 					 {.version = nvmlSystemEventSetWaitRequest_v1,
 					  .set = events->set,
@@ -114,7 +113,7 @@ enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned t
 			(struct vg_system_event){data[i].eventType, data[i].gpuId, gpu_at(events->nvml, data[i].gpuId)};
 	free(data);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlSystemEventSetWait", "waited %u ms", timeout_ms);
+		return system_nvml_failed(result, "nvmlSystemEventSetWait", "waited %u ms", timeout_ms);
 	*ret_count = count;
 	return VG_OK;
 }

@@ -7,13 +7,14 @@
 
 enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor)
 {
+	VG_ENTRY();
 	const struct vg_nvml *nvml;
 	int version;
 
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	nvmlReturn_t result = nvml->nvmlSystemGetCudaDriverVersion_v2(&version);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlSystemGetCudaDriverVersion", "%s", "");
+		return system_nvml_failed(result, "nvmlSystemGetCudaDriverVersion", "%s", "");
 	if (ret_major)
 		*ret_major = version / 1000;
 	if (ret_minor)
@@ -21,7 +22,7 @@ enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor)
 	return VG_OK;
 }
 
-static enum vg_status take_apart(const char *text, const char *function, struct vg_system_version *ret_version)
+static enum vg_status take_apart(const char *text, struct vg_system_version *ret_version)
 {
 	struct vg_system_version version = {0};
 	const char *at = text;
@@ -30,8 +31,8 @@ static enum vg_status take_apart(const char *text, const char *function, struct 
 	do {
 		version.part[version.count++] = (unsigned)strtoul(at, &end, 10);
 		if (end == at || version.count == sizeof version.part / sizeof *version.part)
-			return vg_fail(VG_NVML, 0, function,
-				       "NVML says version \"%s\": numbers between dots were expected", text);
+			return vg_fail(VG_NVML, 0, "NVML says version \"%s\": numbers between dots were expected",
+				       text);
 		at = end + 1;
 	} while (*end == '.');
 	*ret_version = version;
@@ -40,41 +41,44 @@ static enum vg_status take_apart(const char *text, const char *function, struct 
 
 enum vg_status vg_system_kernel_driver_version(struct vg_system_version *ret_version)
 {
+	VG_ENTRY();
 	char text[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_version);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	nvmlReturn_t result = nvml->nvmlSystemGetDriverVersion(text, sizeof text);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlSystemGetDriverVersion", "%s", "");
-	return take_apart(text, __func__, ret_version);
+		return system_nvml_failed(result, "nvmlSystemGetDriverVersion", "%s", "");
+	return take_apart(text, ret_version);
 }
 
 enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version)
 {
+	VG_ENTRY();
 	char text[NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE];
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_version);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	nvmlReturn_t result = nvml->nvmlSystemGetNVMLVersion(text, sizeof text);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlSystemGetNVMLVersion", "%s", "");
-	return take_apart(text, __func__, ret_version);
+		return system_nvml_failed(result, "nvmlSystemGetNVMLVersion", "%s", "");
+	return take_apart(text, ret_version);
 }
 
 enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity)
 {
+	VG_ENTRY();
 	nvmlSystemDriverBranchInfo_v1_t info = {.version = nvmlSystemDriverBranchInfo_v1};
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_branch);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	nvmlReturn_t result = nvml->nvmlSystemGetDriverBranch(&info, sizeof info.branch);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlSystemGetDriverBranch", "%s", "");
-	return system_text(ret_branch, capacity, info.branch, __func__);
+		return system_nvml_failed(result, "nvmlSystemGetDriverBranch", "%s", "");
+	return system_text(ret_branch, capacity, info.branch);
 }
 
 // NVML names a process that it has listed before; what cannot be listed does not matter.
@@ -94,20 +98,21 @@ static void list_processes(const struct vg_nvml *nvml)
 
 enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity)
 {
+	VG_ENTRY();
 	char name[4096];
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_name);
 	if (pid < 1)
-		return vg_fail(VG_INVALID, 0, __func__, "pid %d: a process has a positive one", (int)pid);
+		return vg_fail(VG_INVALID, 0, "pid %d: a process has a positive one", (int)pid);
 	if (capacity == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "a name of 0 bytes: there is no room for its end");
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+		return vg_fail(VG_INVALID, 0, "a name of 0 bytes: there is no room for its end");
+	SYSTEM_TRY(system_nvml_open(&nvml));
 	list_processes(nvml);
 	// NVML cuts what does not fit, and does not say so.
 	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, name, sizeof name);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlSystemGetProcessName", "process %d", (int)pid);
+		return system_nvml_failed(result, "nvmlSystemGetProcessName", "process %d", (int)pid);
 	name[sizeof name - 1] = '\0';
-	return system_text(ret_name, capacity, name, __func__);
+	return system_text(ret_name, capacity, name);
 }

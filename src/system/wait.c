@@ -28,10 +28,9 @@ nvmlReturn_t system_wait(unsigned timeout_ms, nvmlReturn_t (*wait)(void *context
 	return result;
 }
 
-enum vg_status system_check_maker(pid_t maker, const char *function)
+enum vg_status system_check_maker(pid_t maker)
 {
 	if (maker != getpid())
-		return vg_fail(VG_STATE, 0, function, "process %d made this set of events: after fork, make another",
-			       (int)maker);
+		return vg_fail(VG_STATE, 0, "process %d made this set of events: after fork, make another", (int)maker);
 	return VG_OK;
 }

@@ -15,7 +15,7 @@ enum { MOST_VARIABLES = 11 };
 struct vg_entrance {
 	json_t *reply;
 	const char *name, *ledger, *uuid;
-	const char *mps_pipe; // NULL: its programs are no clients of MPS
+	const char *mps_pipe;		     // NULL: its programs are no clients of MPS
 	const char *simulate, *simulate_dir; // as the daemon has it; NULL: it does not say
 	uint64_t memory;
 	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // by enum vg_part
@@ -26,8 +26,7 @@ struct vg_entrance {
 };
 
 // A library that the dynamic linker cannot preload is left out with a warning only: so look now.
-static enum vg_status find_part(const struct vg_node *node, const char *function, enum vg_part part,
-				char ret_path[PATH_MAX])
+static enum vg_status find_part(const struct vg_node *node, enum vg_part part, char ret_path[PATH_MAX])
 {
 	const char *said = secure_getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
 
@@ -37,21 +36,22 @@ static enum vg_status find_part(const struct vg_node *node, const char *function
 		return VG_OK;
 	}
 	if (!is_found)
-		return vg_fail(VG_SYSTEM, ENOENT, function,
+		return vg_fail(VG_SYSTEM, ENOENT,
 			       "%s is not %s%.200s: reinstall, or name its directory in VIRGATE_LIBDIR",
 			       vg_paths_file(part), *libdir ? "in " : "where it was installed", libdir);
 	if (part <= VG_PART_NVML && strpbrk(ret_path, " :\t"))
-		return vg_fail(VG_SYSTEM, EINVAL, function,
+		return vg_fail(VG_SYSTEM, EINVAL,
 			       "LD_PRELOAD cannot hold the path \"%.500s\" (a space or a colon): install elsewhere",
 			       ret_path);
 	if (part == VG_PART_RUNTIME && strpbrk(ret_path, ":;"))
-		return vg_fail(VG_SYSTEM, EINVAL, function,
-			       "LD_LIBRARY_PATH cannot hold the path \"%.500s\" (a colon or a semicolon): install elsewhere",
-			       ret_path);
+		return vg_fail(
+			VG_SYSTEM, EINVAL,
+			"LD_LIBRARY_PATH cannot hold the path \"%.500s\" (a colon or a semicolon): install elsewhere",
+			ret_path);
 	return VG_OK;
 }
 
-static enum vg_status read_reply(struct vg_entrance *entrance, const char *function)
+static enum vg_status read_reply(struct vg_entrance *entrance)
 {
 	const json_t *memory = json_object_get(entrance->reply, "memory");
 
@@ -64,49 +64,48 @@ static enum vg_status read_reply(struct vg_entrance *entrance, const char *funct
 	entrance->memory = (uint64_t)json_integer_value(memory);
 	if (!entrance->name || !entrance->ledger || !entrance->uuid || *entrance->ledger != '/' ||
 	    !json_is_integer(memory))
-		return vg_fail(VG_PROTOCOL, 0, function,
-			       "the daemon's reply lacks the vGPU's name, ledger, GPU or limit");
+		return vg_fail(VG_PROTOCOL, 0, "the daemon's reply lacks the vGPU's name, ledger, GPU or limit");
 	return VG_OK;
 }
 
-enum vg_status vg_enter_request(struct vg_node *node, const char *function, const char *name,
-				const struct vg_vgpu_options *options, json_t **ret_reply)
+enum vg_status vg_enter_request(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
+				json_t **ret_reply)
 {
 	struct vg_vgpu_options all;
 	enum vg_status status;
 
 	if (name) {
-		status = vg_check_name(function, name);
+		status = vg_check_name(name);
 		if (status == VG_OK)
-			status = vg_visible_check(node, function, name);
+			status = vg_visible_check(node, name);
 		return status ? status
-			      : vg_node_request(node, function, json_pack("{s:s, s:s}", "op", "enter", "vgpu", name),
-						ret_reply);
+			      : vg_node_request(node, json_pack("{s:s, s:s}", "op", "enter", "vgpu", name), ret_reply);
 	}
-	status = vg_options_take(function, options, &all);
+	status = vg_options_take(options, &all);
 	if (status == VG_OK && all.name)
-		status = vg_check_name(function, all.name);
-	return status ? status : vg_visible_request(node, function, "enter", &all, ret_reply);
+		status = vg_check_name(all.name);
+	return status ? status : vg_visible_request(node, "enter", &all, ret_reply);
 }
 
 enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 			     struct vg_entrance **ret_entrance)
 {
+	VG_ENTRY();
 	enum vg_status status = VG_OK;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_entrance);
 	struct vg_entrance *entrance = calloc(1, sizeof *entrance);
 	if (!entrance)
-		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an entrance");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an entrance");
 	entrance->node = node;
 	for (enum vg_part part = VG_PART_CUDA; part <= VG_PART_RUNTIME && status == VG_OK; part++)
 		if (part <= VG_PART_NVML || *node->simulate)
-			status = find_part(node, __func__, part, entrance->parts[part]);
+			status = find_part(node, part, entrance->parts[part]);
 	if (status == VG_OK)
-		status = vg_enter_request(node, __func__, name, options, &entrance->reply);
+		status = vg_enter_request(node, name, options, &entrance->reply);
 	if (status == VG_OK)
-		status = read_reply(entrance, __func__);
+		status = read_reply(entrance);
 	if (status) {
 		vg_entrance_free(entrance);
 		return status;
@@ -246,10 +245,11 @@ static bool is_own(const struct vg_entrance *entrance, const char *variable)
 
 char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base)
 {
+	VG_ENTRY();
 	size_t count = 0, kept = 0;
 
 	if (!entrance) {
-		vg_fail(VG_INVALID, 0, __func__, "entrance is NULL");
+		vg_fail(VG_INVALID, 0, "entrance is NULL");
 		return NULL;
 	}
 	free_environment(entrance);
@@ -257,7 +257,7 @@ char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base)
 		count++;
 	entrance->environment = calloc(count + MOST_VARIABLES + 1, sizeof *entrance->environment);
 	if (!entrance->environment || !make_own(entrance, base)) {
-		vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for the environment");
+		vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the environment");
 		return NULL;
 	}
 	for (size_t i = 0; i < count; i++)

@@ -34,20 +34,19 @@ struct refusal_block {
 #define BLOCK_OF(type, pointer) ((type *)((char *)(pointer)-offsetof(type, list)))
 
 // A block of `total` bytes and an array for each element of reply[key].
-static struct block *make_block(const char *function, json_t *reply, const char *key, size_t total, size_t item,
-				enum vg_status *ret_status)
+static struct block *make_block(json_t *reply, const char *key, size_t total, size_t item, enum vg_status *ret_status)
 {
 	json_t *array = json_object_get(reply, key);
 
 	if (!json_is_array(array)) {
-		*ret_status = vg_fields_refuse(function, key);
+		*ret_status = vg_fields_refuse(key);
 		json_decref(reply);
 		return NULL;
 	}
 	struct block *block = calloc(1, total);
 	void *items = calloc(json_array_size(array) + 1, item);
 	if (!block || !items) {
-		*ret_status = vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the list");
+		*ret_status = vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the list");
 		free(block);
 		free(items);
 		json_decref(reply);
@@ -233,14 +232,14 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct vg_vgpu_info *)a)->name, ((const struct vg_vgpu_info *)b)->name);
 }
 
-enum vg_status vg_lists_vgpus(const char *function, json_t *reply, struct vg_vgpu_list **ret_list)
+enum vg_status vg_lists_vgpus(json_t *reply, struct vg_vgpu_list **ret_list)
 {
 	size_t tenants = 0, i;
 	enum vg_status status;
 	json_t *one;
 
-	struct vgpu_block *block = (struct vgpu_block *)make_block(function, reply, "vgpus", sizeof *block,
-								   sizeof(struct vg_vgpu_info), &status);
+	struct vgpu_block *block =
+		(struct vgpu_block *)make_block(reply, "vgpus", sizeof *block, sizeof(struct vg_vgpu_info), &status);
 	if (!block)
 		return status;
 	json_t *array = json_object_get(reply, "vgpus");
@@ -249,7 +248,7 @@ enum vg_status vg_lists_vgpus(const char *function, json_t *reply, struct vg_vgp
 	block->tenants = calloc(tenants + 1, sizeof *block->tenants);
 	if (!block->tenants) {
 		free_block(&block->block);
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the list");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the list");
 	}
 	struct vg_vgpu_info *items = block->block.items;
 	block->list = (struct vg_vgpu_list){block->block.count, items};
@@ -258,7 +257,7 @@ enum vg_status vg_lists_vgpus(const char *function, json_t *reply, struct vg_vgp
 		const char *wrong = read_vgpu(one, &items[i], block->tenants + tenants);
 		tenants += items[i].tenant_count;
 		if (wrong) {
-			status = vg_fields_refuse(function, wrong);
+			status = vg_fields_refuse(wrong);
 			vg_vgpu_list_free(&block->list);
 			return status;
 		}
@@ -294,13 +293,13 @@ static const char *read_device(const json_t *object, struct vg_device_info *devi
 	return fields.wrong;
 }
 
-enum vg_status vg_lists_devices(const char *function, json_t *reply, struct vg_device_list **ret_list)
+enum vg_status vg_lists_devices(json_t *reply, struct vg_device_list **ret_list)
 {
 	enum vg_status status;
 	size_t i;
 	json_t *one;
 
-	struct device_block *block = (struct device_block *)make_block(function, reply, "devices", sizeof *block,
+	struct device_block *block = (struct device_block *)make_block(reply, "devices", sizeof *block,
 								       sizeof(struct vg_device_info), &status);
 	if (!block)
 		return status;
@@ -309,7 +308,7 @@ enum vg_status vg_lists_devices(const char *function, json_t *reply, struct vg_d
 	json_array_foreach(json_object_get(reply, "devices"), i, one) {
 		const char *wrong = read_device(one, &items[i]);
 		if (wrong) {
-			status = vg_fields_refuse(function, wrong);
+			status = vg_fields_refuse(wrong);
 			free_block(&block->block);
 			return status;
 		}
@@ -338,13 +337,13 @@ static const char *read_refusal(const json_t *object, struct vg_refusal_info *re
 	return fields.wrong;
 }
 
-enum vg_status vg_lists_refusals(const char *function, json_t *reply, struct vg_refusal_list **ret_list)
+enum vg_status vg_lists_refusals(json_t *reply, struct vg_refusal_list **ret_list)
 {
 	enum vg_status status;
 	size_t i;
 	json_t *one;
 
-	struct refusal_block *block = (struct refusal_block *)make_block(function, reply, "refusals", sizeof *block,
+	struct refusal_block *block = (struct refusal_block *)make_block(reply, "refusals", sizeof *block,
 									 sizeof(struct vg_refusal_info), &status);
 	if (!block)
 		return status;
@@ -353,7 +352,7 @@ enum vg_status vg_lists_refusals(const char *function, json_t *reply, struct vg_
 	json_array_foreach(json_object_get(reply, "refusals"), i, one) {
 		const char *wrong = read_refusal(one, &items[i]);
 		if (wrong) {
-			status = vg_fields_refuse(function, wrong);
+			status = vg_fields_refuse(wrong);
 			free_block(&block->block);
 			return status;
 		}

@@ -42,7 +42,7 @@ static const char *read_list(struct vg_suspend_list *list, struct vg_suspend_pro
 }
 
 // Takes over `reply`.
-static enum vg_status make_list(const char *function, json_t *reply, struct vg_suspend_list **ret_list)
+static enum vg_status make_list(json_t *reply, struct vg_suspend_list **ret_list)
 {
 	struct vg_suspend_list *list = calloc(1, sizeof *list);
 	struct vg_suspend_process *processes =
@@ -52,12 +52,12 @@ static enum vg_status make_list(const char *function, json_t *reply, struct vg_s
 		free(list);
 		free(processes);
 		json_decref(reply);
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the list");
+		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the list");
 	}
 	*list = (struct vg_suspend_list){.processes = processes, .reply = reply};
 	const char *wrong = read_list(list, processes);
 	if (wrong) {
-		enum vg_status status = vg_fields_refuse(function, wrong);
+		enum vg_status status = vg_fields_refuse(wrong);
 		vg_suspend_list_free(list);
 		return status;
 	}
@@ -66,10 +66,10 @@ static enum vg_status make_list(const char *function, json_t *reply, struct vg_s
 }
 
 // Takes over `request`.
-static enum vg_status ask(struct vg_node *node, const char *function, json_t *request,
-			  const struct vg_suspend_target *target, struct vg_suspend_list **ret_list)
+static enum vg_status ask(struct vg_node *node, json_t *request, const struct vg_suspend_target *target,
+			  struct vg_suspend_list **ret_list)
 {
-	enum vg_status status = target->vgpu ? vg_check_name(function, target->vgpu) : VG_OK;
+	enum vg_status status = target->vgpu ? vg_check_name(target->vgpu) : VG_OK;
 	json_t *reply;
 
 	if (status) {
@@ -80,20 +80,20 @@ static enum vg_status ask(struct vg_node *node, const char *function, json_t *re
 		json_object_set_new(request, "name", json_string(target->vgpu));
 	else
 		json_object_set_new(request, "pid", json_integer(target->pid));
-	status = vg_node_request(node, function, request, &reply);
-	return status ? status : make_list(function, reply, ret_list);
+	status = vg_node_request(node, request, &reply);
+	return status ? status : make_list(reply, ret_list);
 }
 
-enum vg_status vg_suspend_request(struct vg_node *node, const char *function, const struct vg_suspend_target *target,
-				  unsigned drain_ms, struct vg_suspend_list **ret_list)
+enum vg_status vg_suspend_request(struct vg_node *node, const struct vg_suspend_target *target, unsigned drain_ms,
+				  struct vg_suspend_list **ret_list)
 {
 	json_t *request = json_pack("{s:s, s:I}", "op", "suspend", "drain_ms", (json_int_t)drain_ms);
 
-	return ask(node, function, request, target, ret_list);
+	return ask(node, request, target, ret_list);
 }
 
-enum vg_status vg_resume_request(struct vg_node *node, const char *function, const struct vg_suspend_target *target,
+enum vg_status vg_resume_request(struct vg_node *node, const struct vg_suspend_target *target,
 				 struct vg_suspend_list **ret_list)
 {
-	return ask(node, function, json_pack("{s:s}", "op", "resume"), target, ret_list);
+	return ask(node, json_pack("{s:s}", "op", "resume"), target, ret_list);
 }

@@ -27,8 +27,8 @@ struct vg_suspend_list {
 // They return when the processes have been asked; listings tell what becomes of it. How long a process waits for its
 // threads and the GPU is `drain_ms`, 0: 10 s. NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is not evictable), BUSY (it is
 // so already), INVALID, NO_DAEMON, NO_MEMORY.
-enum vg_status vg_suspend_request(struct vg_node *node, const char *function, const struct vg_suspend_target *target,
-				  unsigned drain_ms, struct vg_suspend_list **ret_list);
-enum vg_status vg_resume_request(struct vg_node *node, const char *function, const struct vg_suspend_target *target,
+enum vg_status vg_suspend_request(struct vg_node *node, const struct vg_suspend_target *target, unsigned drain_ms,
+				  struct vg_suspend_list **ret_list);
+enum vg_status vg_resume_request(struct vg_node *node, const struct vg_suspend_target *target,
 				 struct vg_suspend_list **ret_list);
 void vg_suspend_list_free(struct vg_suspend_list *list);

@@ -12,58 +12,56 @@
 #include "vgpu/options.h"
 #include "vgpu/visible.h"
 
-static enum vg_status check_mode(const char *function, enum vg_sharing_mode mode)
+static enum vg_status check_mode(enum vg_sharing_mode mode)
 {
 	if (mode == VG_MODE_TIME || mode == VG_MODE_MPS)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "unknown mode %d: use VG_MODE_TIME or VG_MODE_MPS", (int)mode);
+	return vg_fail(VG_INVALID, 0, "unknown mode %d: use VG_MODE_TIME or VG_MODE_MPS", (int)mode);
 }
 
-static enum vg_status check_modes(const char *function, const struct vg_vgpu_options *options)
+static enum vg_status check_modes(const struct vg_vgpu_options *options)
 {
-	enum vg_status status = check_mode(function, options->mode);
+	enum vg_status status = check_mode(options->mode);
 
 	if (options->device_mode_count && !options->device_modes)
-		return vg_fail(VG_INVALID, 0, function, "`device_modes` is NULL and `device_mode_count` is %zu",
+		return vg_fail(VG_INVALID, 0, "`device_modes` is NULL and `device_mode_count` is %zu",
 			       options->device_mode_count);
 	for (size_t i = 0; i < options->device_mode_count && status == VG_OK; i++)
 		status = options->device_modes[i].device
-				 ? check_mode(function, options->device_modes[i].mode)
-				 : vg_fail(VG_INVALID, 0, function, "mode %zu of `device_modes` is for no device", i);
+				 ? check_mode(options->device_modes[i].mode)
+				 : vg_fail(VG_INVALID, 0, "mode %zu of `device_modes` is for no device", i);
 	return status;
 }
 
-enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options,
-			       struct vg_vgpu_options *ret_all)
+enum vg_status vg_options_take(const struct vg_vgpu_options *options, struct vg_vgpu_options *ret_all)
 {
 	struct vg_vgpu_options all;
 
-	enum vg_status status = vg_options_copy(&all, sizeof all, options, function);
+	enum vg_status status = vg_options_copy(&all, sizeof all, options);
 	if (status)
 		return status;
 	if (all.memory == 0 && all.share == 0)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       "a vGPU needs a memory limit, such as 8G, or a share of its GPU, which brings the same "
 			       "part of the memory");
 	if (all.memory > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, function, "a memory limit of 2^63 bytes or more makes no sense");
+		return vg_fail(VG_INVALID, 0, "a memory limit of 2^63 bytes or more makes no sense");
 	if (all.share > 100)
-		return vg_fail(VG_INVALID, 0, function, "a share of %u %% makes no sense: use 1 to 100", all.share);
+		return vg_fail(VG_INVALID, 0, "a share of %u %% makes no sense: use 1 to 100", all.share);
 	if (all.share_limit && !all.share)
-		return vg_fail(VG_INVALID, 0, function, "a limit needs a share: set `share` to 1 to 100");
+		return vg_fail(VG_INVALID, 0, "a limit needs a share: set `share` to 1 to 100");
 	if (all.scheduling_class != VG_CLASS_BATCH && all.scheduling_class != VG_CLASS_LATENCY)
-		return vg_fail(VG_INVALID, 0, function,
-			       "unknown scheduling class %d: use VG_CLASS_BATCH or VG_CLASS_LATENCY",
+		return vg_fail(VG_INVALID, 0, "unknown scheduling class %d: use VG_CLASS_BATCH or VG_CLASS_LATENCY",
 			       (int)all.scheduling_class);
 	if (all.swap && !all.evictable)
-		return vg_fail(VG_INVALID, 0, function, "a swap is for evictable vGPUs: set `evictable`, too");
+		return vg_fail(VG_INVALID, 0, "a swap is for evictable vGPUs: set `evictable`, too");
 	if (all.fixed && !all.evictable)
-		return vg_fail(VG_INVALID, 0, function, "a fixed part is for evictable vGPUs: set `evictable`, too");
+		return vg_fail(VG_INVALID, 0, "a fixed part is for evictable vGPUs: set `evictable`, too");
 	if (all.fixed > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, function, "a fixed part of 2^63 bytes or more makes no sense");
+		return vg_fail(VG_INVALID, 0, "a fixed part of 2^63 bytes or more makes no sense");
 	if (all.swap > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, function, "a swap of 2^63 bytes or more makes no sense");
-	status = check_modes(function, &all);
+		return vg_fail(VG_INVALID, 0, "a swap of 2^63 bytes or more makes no sense");
+	status = check_modes(&all);
 	if (status == VG_OK)
 		*ret_all = all;
 	return status;
@@ -129,15 +127,16 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 
 enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options)
 {
+	VG_ENTRY();
 	struct vg_vgpu_options all;
 	json_t *reply;
 
 	VG_NEEDED(node);
-	enum vg_status status = vg_options_take(__func__, options, &all);
+	enum vg_status status = vg_options_take(options, &all);
 	if (status == VG_OK)
-		status = vg_check_name(__func__, all.name);
+		status = vg_check_name(all.name);
 	if (status == VG_OK)
-		status = vg_visible_request(node, __func__, "create", &all, &reply);
+		status = vg_visible_request(node, "create", &all, &reply);
 	if (status == VG_OK)
 		json_decref(reply);
 	return status;
@@ -145,58 +144,61 @@ enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options
 
 enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share)
 {
+	VG_ENTRY();
 	VG_NEEDED(node);
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status)
 		return status;
 	if ((!memory && !share) || (share > 100 && share != VG_SHARE_NONE) || memory > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "nothing to set: give a memory limit, or a share from 1 to 100, or VG_SHARE_NONE");
 	json_t *request = json_pack("{s:s, s:s}", "op", "set", "name", name);
 	if (memory)
 		json_object_set_new(request, "memory", json_integer((json_int_t)memory));
 	if (share)
 		json_object_set_new(request, "share", json_integer(share == VG_SHARE_NONE ? 0 : share));
-	return vg_node_order(node, __func__, request);
+	return vg_node_order(node, request);
 }
 
 enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name)
 {
+	VG_ENTRY();
 	VG_NEEDED(node);
-	enum vg_status status = vg_check_name(__func__, name);
-	return status ? status : vg_node_order(node, __func__, json_pack("{s:s, s:s}", "op", "rm", "name", name));
+	enum vg_status status = vg_check_name(name);
+	return status ? status : vg_node_order(node, json_pack("{s:s, s:s}", "op", "rm", "name", name));
 }
 
 enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal, unsigned *ret_count)
 {
+	VG_ENTRY();
 	json_t *reply;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_count);
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status)
 		return status;
 	if (signal < 1 || signal > SIGRTMAX)
-		return vg_fail(VG_INVALID, 0, __func__, "there is no signal %d: use 1 to %d", signal, SIGRTMAX);
-	status = vg_node_request(
-		node, __func__, json_pack("{s:s, s:s, s:i}", "op", "kill", "name", name, "signal", signal), &reply);
+		return vg_fail(VG_INVALID, 0, "there is no signal %d: use 1 to %d", signal, SIGRTMAX);
+	status = vg_node_request(node, json_pack("{s:s, s:s, s:i}", "op", "kill", "name", name, "signal", signal),
+				 &reply);
 	if (status)
 		return status;
 	const json_t *signalled = json_object_get(reply, "signalled");
 	if (json_is_integer(signalled) && json_integer_value(signalled) >= 0)
 		*ret_count = (unsigned)json_integer_value(signalled);
 	else
-		status = vg_fields_refuse(__func__, "signalled");
+		status = vg_fields_refuse("signalled");
 	json_decref(reply);
 	return status;
 }
 
 // *ret_ending: how many programs have not ended yet; 0: the vGPU is removed.
-static enum vg_status ask_to_end(struct vg_node *node, const char *function, const char *name, int *ret_ending)
+static enum vg_status ask_to_end(struct vg_node *node, const char *name, int *ret_ending)
 {
 	json_t *reply;
-	enum vg_status status = vg_node_request(
-		node, function, json_pack("{s:s, s:s, s:b}", "op", "rm", "name", name, "force", 1), &reply);
+	enum vg_status status =
+		vg_node_request(node, json_pack("{s:s, s:s, s:b}", "op", "rm", "name", name, "force", 1), &reply);
 
 	if (status)
 		return status;
@@ -207,23 +209,24 @@ static enum vg_status ask_to_end(struct vg_node *node, const char *function, con
 
 enum vg_status vg_vgpu_end(struct vg_node *node, const char *name)
 {
+	VG_ENTRY();
 	uint64_t now = vg_clock_monotonic_ns();
 	int ending = 0;
 
 	VG_NEEDED(node);
 	uint64_t deadline = now + node->timeout * 1000000000ull;
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status == VG_OK)
-		status = ask_to_end(node, __func__, name, &ending);
+		status = ask_to_end(node, name, &ending);
 	while (status == VG_OK && ending && now < deadline) {
 		poll(NULL, 0, 10);
 		now = vg_clock_monotonic_ns();
-		status = ask_to_end(node, __func__, name, &ending);
+		status = ask_to_end(node, name, &ending);
 		if (status == VG_NOT_FOUND) // it went meanwhile
 			return VG_OK;
 	}
 	if (status == VG_OK && ending)
-		return vg_fail(VG_BUSY, 0, __func__,
+		return vg_fail(VG_BUSY, 0,
 			       "vGPU %s: %d of its programs have not ended within %u s; it is removed when they have",
 			       name, ending, node->timeout);
 	return status;
@@ -231,51 +234,54 @@ enum vg_status vg_vgpu_end(struct vg_node *node, const char *name)
 
 enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list)
 {
+	VG_ENTRY();
 	json_t *reply;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
-	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "list"), &reply);
-	return status ? status : vg_lists_vgpus(__func__, reply, ret_list);
+	enum vg_status status = vg_node_request(node, json_pack("{s:s}", "op", "list"), &reply);
+	return status ? status : vg_lists_vgpus(reply, ret_list);
 }
 
 enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg_vgpu_list **ret_list)
 {
+	VG_ENTRY();
 	json_t *reply;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status == VG_OK)
-		status =
-			vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
+		status = vg_node_request(node, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
 	if (status)
 		return status;
 	json_t *list = json_pack("{s:[O]}", "vgpus", json_object_get(reply, "vgpu"));
 	json_decref(reply);
 	if (!list)
-		return vg_fail(VG_PROTOCOL, 0, __func__, "the daemon's reply has no \"vgpu\"");
-	return vg_lists_vgpus(__func__, list, ret_list);
+		return vg_fail(VG_PROTOCOL, 0, "the daemon's reply has no \"vgpu\"");
+	return vg_lists_vgpus(list, ret_list);
 }
 
 enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_list)
 {
+	VG_ENTRY();
 	json_t *reply;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
-	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "devices"), &reply);
-	return status ? status : vg_lists_devices(__func__, reply, ret_list);
+	enum vg_status status = vg_node_request(node, json_pack("{s:s}", "op", "devices"), &reply);
+	return status ? status : vg_lists_devices(reply, ret_list);
 }
 
 enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list)
 {
+	VG_ENTRY();
 	json_t *reply;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
-	enum vg_status status = vg_check_name(__func__, name);
+	enum vg_status status = vg_check_name(name);
 	if (status == VG_OK)
-		status = vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "logs", "name", name), &reply);
-	return status ? status : vg_lists_refusals(__func__, reply, ret_list);
+		status = vg_node_request(node, json_pack("{s:s, s:s}", "op", "logs", "name", name), &reply);
+	return status ? status : vg_lists_refusals(reply, ret_list);
 }

@@ -33,7 +33,7 @@ static enum vg_status count_real_gpus(struct visible *visible)
 	char problem[256], sim[VG_HINT_SIM];
 
 	if (vg_system_open(&system, problem, sizeof problem))
-		return vg_fail(VG_NVML, 0, visible->function,
+		return vg_fail(VG_NVML, 0,
 			       "CUDA_VISIBLE_DEVICES=\"%.100s\" counts GPUs, and NVML does not say in what order: %s; "
 			       "write whole UUIDs (`virgate devices%s`)",
 			       visible->text, problem, vg_hint_sim(visible->node->simulate, sim));
@@ -96,7 +96,7 @@ static enum vg_status take_entry(struct visible *visible, const char *entry, boo
 	int device = find_device(visible, entry); // a whole UUID needs no counting
 
 	if (strncasecmp(entry, "MIG-", PREFIX) == 0)
-		return vg_fail(VG_UNSUPPORTED, 0, visible->function,
+		return vg_fail(VG_UNSUPPORTED, 0,
 			       "CUDA_VISIBLE_DEVICES=\"%.100s\" names a MIG instance, and a vGPU is a part of a whole "
 			       "GPU: name the GPU",
 			       visible->text);
@@ -148,14 +148,14 @@ static enum vg_status read_entries(struct visible *visible)
 }
 
 // Asks the daemon for its GPUs and marks those that are visible. Needs close_list(), also after a failure.
-static enum vg_status read_list(struct vg_node *node, const char *function, const char *text, struct visible *visible)
+static enum vg_status read_list(struct vg_node *node, const char *text, struct visible *visible)
 {
 	json_t *reply;
 
-	*visible = (struct visible){.node = node, .function = function, .text = text};
-	enum vg_status status = vg_node_request(node, function, json_pack("{s:s}", "op", "devices"), &reply);
+	*visible = (struct visible){.node = node, .text = text};
+	enum vg_status status = vg_node_request(node, json_pack("{s:s}", "op", "devices"), &reply);
 	if (status == VG_OK)
-		status = vg_lists_devices(function, reply, &visible->devices);
+		status = vg_lists_devices(reply, &visible->devices);
 	return status ? status : read_entries(visible);
 }
 
@@ -187,7 +187,7 @@ static enum vg_status refuse(const struct visible *visible, const char *what, in
 {
 	char text[128], sim[VG_HINT_SIM];
 
-	return vg_fail(VG_INVALID, 0, visible->function,
+	return vg_fail(VG_INVALID, 0,
 		       "%s GPU %d (%s), and CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process %s: choose a GPU that "
 		       "it shows, or change it (`virgate devices%s` lists the numbers)",
 		       what, visible->devices->devices[device].index, visible->devices->devices[device].uuid,
@@ -217,7 +217,7 @@ static enum vg_status list_shown(const struct visible *visible, json_t **ret_uui
 			json_array_append_new(uuids, json_string(visible->devices->devices[i].uuid));
 	if (json_array_size(uuids) == 0) {
 		json_decref(uuids);
-		return vg_fail(VG_INVALID, 0, visible->function,
+		return vg_fail(VG_INVALID, 0,
 			       "CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process no GPU, and a vGPU needs one: name "
 			       "one there, or unset it",
 			       visible->text);
@@ -226,8 +226,8 @@ static enum vg_status list_shown(const struct visible *visible, json_t **ret_uui
 	return VG_OK;
 }
 
-enum vg_status vg_visible_request(struct vg_node *node, const char *function, const char *op,
-				  const struct vg_vgpu_options *options, json_t **ret_reply)
+enum vg_status vg_visible_request(struct vg_node *node, const char *op, const struct vg_vgpu_options *options,
+				  json_t **ret_reply)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	enum vg_status status = VG_OK;
@@ -235,9 +235,10 @@ enum vg_status vg_visible_request(struct vg_node *node, const char *function, co
 	struct visible visible;
 
 	if (text) {
-		status = read_list(node, function, text, &visible);
+		status = read_list(node, text, &visible);
 		if (status == VG_OK)
-			status = options->device ? check_named(&visible, options->device) : list_shown(&visible, &shown);
+			status =
+				options->device ? check_named(&visible, options->device) : list_shown(&visible, &shown);
 		close_list(&visible);
 	}
 	if (status)
@@ -245,7 +246,7 @@ enum vg_status vg_visible_request(struct vg_node *node, const char *function, co
 	json_t *request = vg_options_request(op, options);
 	if (shown)
 		json_object_set_new(request, "device", shown);
-	return vg_node_request(node, function, request, ret_reply);
+	return vg_node_request(node, request, ret_reply);
 }
 
 static enum vg_status check_vgpu(const struct visible *visible, const char *vgpu, const json_t *vgpus)
@@ -265,7 +266,7 @@ static enum vg_status check_vgpu(const struct visible *visible, const char *vgpu
 	return VG_OK;
 }
 
-enum vg_status vg_visible_check(struct vg_node *node, const char *function, const char *vgpu)
+enum vg_status vg_visible_check(struct vg_node *node, const char *vgpu)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	struct visible visible;
@@ -273,9 +274,9 @@ enum vg_status vg_visible_check(struct vg_node *node, const char *function, cons
 
 	if (!text)
 		return VG_OK;
-	enum vg_status status = read_list(node, function, text, &visible);
+	enum vg_status status = read_list(node, text, &visible);
 	if (status == VG_OK)
-		status = vg_node_request(node, function, json_pack("{s:s}", "op", "list"), &reply);
+		status = vg_node_request(node, json_pack("{s:s}", "op", "list"), &reply);
 	if (status == VG_OK) {
 		status = check_vgpu(&visible, vgpu, json_object_get(reply, "vgpus"));
 		json_decref(reply);

@@ -8,11 +8,11 @@
 #include "vram/vram.h"
 
 // In the region's context.
-static enum vg_status settle(struct vram_region *region, const char *function)
+static enum vg_status settle(struct vram_region *region)
 {
 	CUresult r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
 
-	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
+	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
 }
 
 enum { LONG_WRITE = 1 << 20 }; // from here on a wait costs nothing
@@ -31,8 +31,7 @@ static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)
 	return r ? r : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 }
 
-static enum vg_status write_region(struct vram_region *region, size_t offset, const void *from, size_t bytes,
-				   const char *function)
+static enum vg_status write_region(struct vram_region *region, size_t offset, const void *from, size_t bytes)
 {
 	const bool is_long = bytes >= LONG_WRITE;
 	CORE_SCOPE scope = {false};
@@ -42,32 +41,30 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		r = is_long ? write_long(region->address + offset, from, bytes)
 			    : core_driver->cuMemcpyHtoD_v2(region->address + offset, from, bytes);
 	if (r)
-		return core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
+		return core_driver_failed(r, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
 	// In this order, against a loan or an offer that begins meanwhile: it counts first, then looks whether to wait.
 	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
 		atomic_store(&region->unsettled, true);
 	const bool seen = vram_table_loans(region) || atomic_load(&region->shared);
-	return seen ? settle(region, function) : VG_OK;
+	return seen ? settle(region) : VG_OK;
 }
 
-static enum vg_status read_region(struct vram_region *region, size_t offset, void *to, size_t bytes,
-				  const char *function)
+static enum vg_status read_region(struct vram_region *region, size_t offset, void *to, size_t bytes)
 {
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r == CUDA_SUCCESS && bytes >= VRAM_LONG_READ)
-		return vram_read_long(&region->vram->staging, to, region->address + offset, bytes, function);
+		return vram_read_long(&region->vram->staging, to, region->address + offset, bytes);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemcpyDtoH_v2_ptds(to, region->address + offset, bytes);
-	return r ? core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
 // On the calling thread's default stream, to the end.
-static enum vg_status fill_region(struct vram_region *region, size_t offset, int value, size_t bytes,
-				  const char *function)
+static enum vg_status fill_region(struct vram_region *region, size_t offset, int value, size_t bytes)
 {
 	CORE_SCOPE scope = {false};
 
@@ -77,17 +74,17 @@ static enum vg_status fill_region(struct vram_region *region, size_t offset, int
 						 CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
-	return r ? core_driver_failed(r, function, "cuMemsetD8", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemsetD8", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
 // Likewise. Streams of two devices do not wait for each other's: what the source was written comes first.
 static enum vg_status copy_region(struct vram_region *to, size_t to_offset, struct vram_region *from,
-				  size_t from_offset, size_t bytes, const char *function)
+				  size_t from_offset, size_t bytes)
 {
 	CUcontext here = to->vram->context->handle, there = from->vram->context->handle;
 	CORE_SCOPE scope = {false};
 
-	enum vg_status status = here == there ? VG_OK : vram_settle(from, function);
+	enum vg_status status = here == there ? VG_OK : vram_settle(from);
 	if (status)
 		return status;
 	CUresult r = core_enter(&scope, here);
@@ -99,101 +96,104 @@ static enum vg_status copy_region(struct vram_region *to, size_t to_offset, stru
 							     there, bytes, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
-	return r ? core_driver_failed(r, function, here == there ? "cuMemcpyDtoD" : "cuMemcpyPeer",
+	return r ? core_driver_failed(r, here == there ? "cuMemcpyDtoD" : "cuMemcpyPeer",
 				      "%zu bytes from offset %zu to offset %zu", bytes, from_offset, to_offset)
 		 : VG_OK;
 }
 
-enum vg_status vram_settle(struct vram_region *region, const char *function)
+enum vg_status vram_settle(struct vram_region *region)
 {
 	CORE_SCOPE scope = {false};
 
 	if (!atomic_load(&region->unsettled))
 		return VG_OK;
 	CUresult r = core_enter(&scope, region->vram->context->handle);
-	return r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "") : settle(region, function);
+	return r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : settle(region);
 }
 
 enum vg_status vg_vram_write_at(struct vg_vram_handle handle, size_t offset, const void *from, size_t bytes)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
-	enum vg_status status = vram_pin(handle, VRAM_WRITE, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_WRITE, &region);
 	if (status)
 		return status;
-	status = vram_check_range(region, offset, bytes, __func__);
+	status = vram_check_range(region, offset, bytes);
 	if (status == VG_OK && bytes && !from)
-		status = vg_fail(VG_INVALID, 0, __func__, "from is NULL, and bytes %zu", bytes);
+		status = vg_fail(VG_INVALID, 0, "from is NULL, and bytes %zu", bytes);
 	if (status == VG_OK && bytes)
-		status = write_region(region, offset, from, bytes, __func__);
+		status = write_region(region, offset, from, bytes);
 	vram_unpin(region, VRAM_WRITE);
 	return status;
 }
 
 enum vg_status vg_vram_read_at(struct vg_vram_handle handle, size_t offset, void *to, size_t bytes)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
-	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = vram_check_range(region, offset, bytes, __func__);
+	status = vram_check_range(region, offset, bytes);
 	if (status == VG_OK && bytes && !to)
-		status = vg_fail(VG_INVALID, 0, __func__, "to is NULL, and bytes %zu", bytes);
+		status = vg_fail(VG_INVALID, 0, "to is NULL, and bytes %zu", bytes);
 	if (status == VG_OK && bytes)
-		status = read_region(region, offset, to, bytes, __func__);
+		status = read_region(region, offset, to, bytes);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }
 
 enum vg_status vg_vram_fill(struct vg_vram_handle handle, size_t offset, int value, size_t bytes)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
-	enum vg_status status = vram_pin(handle, VRAM_WRITE, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_WRITE, &region);
 	if (status)
 		return status;
-	status = vram_check_range(region, offset, bytes, __func__);
+	status = vram_check_range(region, offset, bytes);
 	if (status == VG_OK && (value < 0 || value > 255))
-		status = vg_fail(VG_INVALID, 0, __func__, "value is %d: a byte is 0 to 255", value);
+		status = vg_fail(VG_INVALID, 0, "value is %d: a byte is 0 to 255", value);
 	if (status == VG_OK && bytes)
-		status = fill_region(region, offset, value, bytes, __func__);
+		status = fill_region(region, offset, value, bytes);
 	vram_unpin(region, VRAM_WRITE);
 	return status;
 }
 
 static enum vg_status check_copy(const struct vram_region *to, size_t to_offset, const struct vram_region *from,
-				 size_t from_offset, size_t bytes, const char *function)
+				 size_t from_offset, size_t bytes)
 {
-	enum vg_status status = vram_check_range(from, from_offset, bytes, function);
+	enum vg_status status = vram_check_range(from, from_offset, bytes);
 
 	if (status == VG_OK)
-		status = vram_check_range(to, to_offset, bytes, function);
+		status = vram_check_range(to, to_offset, bytes);
 	if (status || to != from || bytes == 0)
 		return status;
 	size_t apart = to_offset > from_offset ? to_offset - from_offset : from_offset - to_offset;
-	return apart >= bytes
-		       ? VG_OK
-		       : vg_fail(VG_INVALID, 0, function, "%zu bytes from offset %zu to %zu of one region overlap",
-				 bytes, from_offset, to_offset);
+	return apart >= bytes ? VG_OK
+			      : vg_fail(VG_INVALID, 0, "%zu bytes from offset %zu to %zu of one region overlap", bytes,
+					from_offset, to_offset);
 }
 
 enum vg_status vg_vram_copy(struct vg_vram_handle to, size_t to_offset, struct vg_vram_handle from, size_t from_offset,
 			    size_t bytes)
 {
+	VG_ENTRY();
 	struct vram_region *source, *target;
 
-	enum vg_status status = vram_pin(from, VRAM_READ, __func__, &source);
+	enum vg_status status = vram_pin(from, VRAM_READ, &source);
 	if (status)
 		return status;
-	status = vram_pin(to, VRAM_WRITE, __func__, &target);
+	status = vram_pin(to, VRAM_WRITE, &target);
 	if (status) {
 		vram_unpin(source, VRAM_READ);
 		return status;
 	}
-	status = check_copy(target, to_offset, source, from_offset, bytes, __func__);
+	status = check_copy(target, to_offset, source, from_offset, bytes);
 	if (status == VG_OK && bytes)
-		status = copy_region(target, to_offset, source, from_offset, bytes, __func__);
+		status = copy_region(target, to_offset, source, from_offset, bytes);
 	vram_unpin(target, VRAM_WRITE);
 	vram_unpin(source, VRAM_READ);
 	return status;

@@ -24,17 +24,17 @@ static void attestation_mac(const struct vg_attestation *attestation, const stru
 	vram_mac_end(&mac, ret_mac);
 }
 
-static enum vg_status not_mapped(CUresult result, const char *call, const char *function)
+static enum vg_status not_mapped(CUresult result, const char *call)
 {
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND)
 		return core_explained(
-			vg_fail(VG_INTEGRITY, (int)result, function,
+			vg_fail(VG_INTEGRITY, (int)result,
 				"the driver does not know the region's memory: it is not mapped any more"));
-	return core_driver_failed(result, function, call, "%s", "what the region's memory is");
+	return core_driver_failed(result, call, "%s", "what the region's memory is");
 }
 
 // What the memory at one byte is.
-static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr address, const char *function)
+static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemorytype type = 0;
 	unsigned managed = 0, mapped = 0; // of which some drivers write one byte
@@ -45,20 +45,19 @@ static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr a
 
 	CUresult r = core_driver->cuPointerGetAttributes(4, attributes, values, address);
 	if (r)
-		return not_mapped(r, "cuPointerGetAttributes", function);
+		return not_mapped(r, "cuPointerGetAttributes");
 	if (type == 0 || mapped == 0)
-		return not_mapped(CUDA_ERROR_INVALID_VALUE, "", function);
+		return not_mapped(CUDA_ERROR_INVALID_VALUE, "");
 	if (type != CU_MEMORYTYPE_DEVICE || managed)
-		return vg_fail(VG_INTEGRITY, 0, function, "the region is %s memory, not the device's own",
+		return vg_fail(VG_INTEGRITY, 0, "the region is %s memory, not the device's own",
 			       managed ? "managed" : "host");
 	if (ordinal != own)
-		return vg_fail(VG_INTEGRITY, 0, function, "the region lies on device %d, not on device %d", ordinal,
-			       own);
+		return vg_fail(VG_INTEGRITY, 0, "the region lies on device %d, not on device %d", ordinal, own);
 	return VG_OK;
 }
 
 // A range that is mapped by pieces says where they lie, beyond what it is accessed as.
-static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr address, const char *function)
+static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemGenericAllocationHandle piece;
 	CUmemAllocationProp properties = {0};
@@ -68,19 +67,18 @@ static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr 
 	if (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED)
 		return core_explained(VG_OK); // not mapped by pieces: cuMemAlloc's
 	if (r)
-		return core_driver_failed(r, function, "cuMemRetainAllocationHandle", "%s", "");
+		return core_driver_failed(r, "cuMemRetainAllocationHandle", "%s", "");
 	r = core_driver->cuMemGetAllocationPropertiesFromHandle(&properties, piece);
 	core_driver->cuMemRelease(piece);
 	if (r)
-		return core_driver_failed(r, function, "cuMemGetAllocationPropertiesFromHandle", "%s", "");
+		return core_driver_failed(r, "cuMemGetAllocationPropertiesFromHandle", "%s", "");
 	if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.location.id != own)
-		return vg_fail(VG_INTEGRITY, 0, function,
-			       "the region's memory lies at location %d of type %d, not on device %d",
+		return vg_fail(VG_INTEGRITY, 0, "the region's memory lies at location %d of type %d, not on device %d",
 			       properties.location.id, (int)properties.location.type, own);
 	return VG_OK;
 }
 
-static enum vg_status check_memory(const struct vram_region *region, const char *function, uint64_t *ret_mapped)
+static enum vg_status check_memory(const struct vram_region *region, uint64_t *ret_mapped)
 {
 	CUdeviceptr first = region->address, last = first + region->size - 1, base;
 	size_t size;
@@ -88,34 +86,33 @@ static enum vg_status check_memory(const struct vram_region *region, const char 
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
-	enum vg_status status = check_byte(region, first, function);
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
+	enum vg_status status = check_byte(region, first);
 	if (status == VG_OK)
-		status = check_byte(region, last, function);
+		status = check_byte(region, last);
 	if (status == VG_OK)
-		status = check_piece(region, first, function);
+		status = check_piece(region, first);
 	if (status)
 		return status;
 	r = core_driver->cuMemGetAddressRange_v2(&base, &size, first);
 	if (r)
-		return not_mapped(r, "cuMemGetAddressRange", function);
+		return not_mapped(r, "cuMemGetAddressRange");
 	if (first < base || last - base >= size)
-		return vg_fail(VG_INTEGRITY, 0, function,
-			       "of the region's %zu bytes the driver has %llu mapped in one piece", region->size,
-			       (unsigned long long)(first < base ? 0 : size - (first - base)));
+		return vg_fail(VG_INTEGRITY, 0, "of the region's %zu bytes the driver has %llu mapped in one piece",
+			       region->size, (unsigned long long)(first < base ? 0 : size - (first - base)));
 	*ret_mapped = size;
 	return VG_OK;
 }
 
-static enum vg_status attest(struct vram_region *region, struct vg_vram_handle handle, const char *function,
+static enum vg_status attest(struct vram_region *region, struct vg_vram_handle handle,
 			     struct vg_attestation *ret_attestation)
 {
 	struct vg_attestation attestation = {.size = sizeof attestation, .handle = handle.value, .bytes = region->size};
 
-	enum vg_status status = vram_check_secret(region->vram, function);
+	enum vg_status status = vram_check_secret(region->vram);
 	if (status)
 		return status;
-	status = check_memory(region, function, &attestation.mapped);
+	status = check_memory(region, &attestation.mapped);
 	if (status) {
 		vram_record_failure(region, VRAM_EVENT_VERIFICATION_FAILED, NULL);
 		return status;
@@ -124,7 +121,7 @@ static enum vg_status attest(struct vram_region *region, struct vg_vram_handle h
 	attestation.time_ns = vg_clock_realtime_ns();
 	memcpy(attestation.device, region->vram->device_name, sizeof attestation.device);
 	attestation_mac(&attestation, region->vram->keys, attestation.mac);
-	status = vram_record(region, VRAM_EVENT_ATTESTED, NULL, function);
+	status = vram_record(region, VRAM_EVENT_ATTESTED, NULL);
 	if (status == VG_OK)
 		*ret_attestation = attestation;
 	return status;
@@ -132,37 +129,38 @@ static enum vg_status attest(struct vram_region *region, struct vg_vram_handle h
 
 enum vg_status vg_vram_attest(struct vg_vram_handle handle, struct vg_attestation *ret_attestation)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
 	CORE_NEEDED(ret_attestation);
-	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = attest(region, handle, __func__, ret_attestation);
+	status = attest(region, handle, ret_attestation);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }
 
 enum vg_status vg_attestation_check(struct vg_vram *vram, const struct vg_attestation *attestation)
 {
+	VG_ENTRY();
 	uint8_t mac[VRAM_MAC];
 
 	CORE_USABLE(vram, "vram");
 	CORE_NEEDED(attestation);
 	if (attestation->size != sizeof *attestation)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "attestation->size is %zu: it must be sizeof(struct vg_attestation), %zu",
+		return vg_fail(VG_INVALID, 0, "attestation->size is %zu: it must be sizeof(struct vg_attestation), %zu",
 			       attestation->size, sizeof *attestation);
-	enum vg_status status = vram_check_secret(vram, __func__);
+	enum vg_status status = vram_check_secret(vram);
 	if (status)
 		return status;
 	attestation_mac(attestation, vram->keys, mac);
 	if (sodium_memcmp(mac, attestation->mac, sizeof mac) != 0)
-		return vg_fail(VG_INTEGRITY, 0, __func__,
+		return vg_fail(VG_INTEGRITY, 0,
 			       "the attestation is not genuine: it was changed, or made with another secret or for "
 			       "another vGPU");
 	if (strcmp(attestation->device, vram->device_name) != 0)
-		return vg_fail(VG_INTEGRITY, 0, __func__, "the attestation is of %s, and this context of %s",
-			       attestation->device, vram->device_name);
+		return vg_fail(VG_INTEGRITY, 0, "the attestation is of %s, and this context of %s", attestation->device,
+			       vram->device_name);
 	return VG_OK;
 }

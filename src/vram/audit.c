@@ -29,41 +29,40 @@ struct vram_audit {
 
 // ---- errors ----------------------------------------------------------------------------------------------
 
-static enum vg_status file_failed(int error, const char *path, const char *what, const char *function)
+static enum vg_status file_failed(int error, const char *path, const char *what)
 {
 	enum vg_status status = error == EACCES || error == EPERM || error == ELOOP ? VG_DENIED
 				: error == ENOENT || error == ENOTDIR		    ? VG_NOT_FOUND
 										    : VG_SYSTEM;
 
-	return vg_fail(status, error, function, "audit log %s: cannot %s: %s", path, what,
+	return vg_fail(status, error, "audit log %s: cannot %s: %s", path, what,
 		       error == ELOOP ? "it is a symbolic link" : strerror(error));
 }
 
-static enum vg_status damaged(const struct vram_audit *audit, const char *how, const char *function)
+static enum vg_status damaged(const struct vram_audit *audit, const char *how)
 {
-	return vg_fail(VG_INTEGRITY, 0, function,
-		       "audit log %s %s: nothing is added to it; virgate audit verify says more", audit->path, how);
+	return vg_fail(VG_INTEGRITY, 0, "audit log %s %s: nothing is added to it; virgate audit verify says more",
+		       audit->path, how);
 }
 
 // ---- where the chain stands ------------------------------------------------------------------------------
 
 // Still the file of that name: what is written to a file that was removed is lost.
-static enum vg_status check_place(const struct vram_audit *audit, int fd, const char *path, const char *function,
-				  uint64_t *ret_bytes)
+static enum vg_status check_place(const struct vram_audit *audit, int fd, const char *path, uint64_t *ret_bytes)
 {
 	struct stat here, there;
 
 	if (fstat(fd, &here) < 0)
-		return file_failed(errno, path, "look at it", function);
+		return file_failed(errno, path, "look at it");
 	if (stat(path, &there) < 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev)
-		return vg_fail(VG_SYSTEM, 0, function,
+		return vg_fail(VG_SYSTEM, 0,
 			       "audit log %s: %s was removed or replaced while it was open: open the context again",
 			       audit->path, path);
 	*ret_bytes = (uint64_t)here.st_size;
 	return VG_OK;
 }
 
-static enum vg_status write_head(const struct vram_audit *audit, const struct audit_head *head, const char *function)
+static enum vg_status write_head(const struct vram_audit *audit, const struct audit_head *head)
 {
 	char text[AUDIT_HEAD];
 
@@ -71,11 +70,10 @@ static enum vg_status write_head(const struct vram_audit *audit, const struct au
 	ssize_t put = pwrite(audit->head, text, sizeof text, 0);
 	if (put == (ssize_t)sizeof text)
 		return VG_OK;
-	return file_failed(put < 0 ? errno : ENOSPC, audit->path, "write its head", function);
+	return file_failed(put < 0 ? errno : ENOSPC, audit->path, "write its head");
 }
 
-static enum vg_status append(const struct vram_audit *audit, const struct vram_event *event, struct audit_head *head,
-			     const char *function)
+static enum vg_status append(const struct vram_audit *audit, const struct vram_event *event, struct audit_head *head)
 {
 	char line[AUDIT_LINE];
 	struct audit_head next = *head;
@@ -84,8 +82,8 @@ static enum vg_status append(const struct vram_audit *audit, const struct vram_e
 	next.bytes += length;
 	ssize_t put = write(audit->log, line, length);
 	int error = put < 0 ? errno : ENOSPC;
-	enum vg_status status = put == (ssize_t)length ? write_head(audit, &next, function)
-						       : file_failed(error, audit->path, "append a record", function);
+	enum vg_status status =
+		put == (ssize_t)length ? write_head(audit, &next) : file_failed(error, audit->path, "append a record");
 	if (status) {
 		// A record that is not told of is none. Should that fail too, the next writer finds what is there.
 		if (ftruncate(audit->log, (off_t)head->bytes) < 0)
@@ -98,7 +96,7 @@ static enum vg_status append(const struct vram_audit *audit, const struct vram_e
 }
 
 // Takes in what a killed writer left behind the head: whole records are the log's; an unfinished one is taken off.
-static enum vg_status catch_up(struct vram_audit *audit, struct audit_head *head, uint64_t bytes, const char *function)
+static enum vg_status catch_up(struct vram_audit *audit, struct audit_head *head, uint64_t bytes)
 {
 	char line[AUDIT_LINE], time[AUDIT_TIME];
 	uint64_t number;
@@ -106,72 +104,70 @@ static enum vg_status catch_up(struct vram_audit *audit, struct audit_head *head
 	while (head->bytes < bytes) {
 		ssize_t got = vg_read_all(audit->log, line, sizeof line, (off_t)head->bytes);
 		if (got < 0)
-			return file_failed((int)-got, audit->path, "read it", function);
+			return file_failed((int)-got, audit->path, "read it");
 		const char *end = memchr(line, '\n', (size_t)got);
 		if (!end && (got == sizeof line || head->bytes + (uint64_t)got != bytes))
-			return damaged(audit, "has a line that is no record", function);
+			return damaged(audit, "has a line that is no record");
 		if (!end)
 			break;
 		if (audit_line_check(line, (size_t)(end - line), audit->keys, &head->chain, &number, time))
-			return damaged(audit, "has a line behind what its head counts that is not the next record",
-				       function);
+			return damaged(audit, "has a line behind what its head counts that is not the next record");
 		head->bytes += (uint64_t)(end - line) + 1;
 	}
 	if (head->bytes == bytes)
 		return VG_OK;
 	if (ftruncate(audit->log, (off_t)head->bytes) < 0)
-		return file_failed(errno, audit->path, "take an unfinished record off", function);
+		return file_failed(errno, audit->path, "take an unfinished record off");
 	return append(audit,
 		      &(struct vram_event){.kind = VRAM_EVENT_RECOVERED,
 					   .bytes = bytes - head->bytes,
 					   .text = "an unfinished record was taken off the end"},
-		      head, function);
+		      head);
 }
 
 // With the lock held.
-static enum vg_status find_end(struct vram_audit *audit, const char *function, struct audit_head *ret_head)
+static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_head)
 {
 	char text[AUDIT_HEAD + 1], path[PATH_MAX];
 	struct audit_head head = {0};
 	uint64_t bytes, head_bytes;
 
 	audit_head_path(audit->path, path);
-	enum vg_status status = check_place(audit, audit->log, audit->path, function, &bytes);
+	enum vg_status status = check_place(audit, audit->log, audit->path, &bytes);
 	if (status == VG_OK)
-		status = check_place(audit, audit->head, path, function, &head_bytes);
+		status = check_place(audit, audit->head, path, &head_bytes);
 	if (status)
 		return status;
 	ssize_t got = vg_read_all(audit->head, text, sizeof text, 0);
 	if (got < 0)
-		return file_failed((int)-got, path, "read it", function);
+		return file_failed((int)-got, path, "read it");
 	// Both files may just have been made.
 	if ((got || bytes || audit->seen) && !audit_head_read(text, (size_t)got, audit->keys, &head))
-		return damaged(audit, got ? "has a head that was changed, or is of another key" : "has no head",
-			       function);
+		return damaged(audit, got ? "has a head that was changed, or is of another key" : "has no head");
 	if (head.bytes > bytes || head.chain.count < audit->seen)
-		return damaged(audit, "is shorter than it was", function);
-	status = catch_up(audit, &head, bytes, function);
+		return damaged(audit, "is shorter than it was");
+	status = catch_up(audit, &head, bytes);
 	if (status == VG_OK)
 		*ret_head = head;
 	return status;
 }
 
-static enum vg_status check_owner(const struct vram_audit *audit, const char *function)
+static enum vg_status check_owner(const struct vram_audit *audit)
 {
 	if (getpid() == audit->owner)
 		return VG_OK;
-	return vg_fail(VG_STATE, 0, function,
-		       "audit log %s: it was opened by the parent of this process: open one here", audit->path);
+	return vg_fail(VG_STATE, 0, "audit log %s: it was opened by the parent of this process: open one here",
+		       audit->path);
 }
 
-static enum vg_status lock(struct vram_audit *audit, const char *function)
+static enum vg_status lock(struct vram_audit *audit)
 {
 	int r = audit_lock(audit->log, true);
 	if (r == -ETIMEDOUT)
-		return vg_fail(VG_BUSY, ETIMEDOUT, function,
+		return vg_fail(VG_BUSY, ETIMEDOUT,
 			       "audit log %s: another process has held its lock for %d seconds: fuser %s names it",
 			       audit->path, AUDIT_LOCK_MS / 1000, audit->path);
-	return r ? file_failed(-r, audit->path, "lock it", function) : VG_OK;
+	return r ? file_failed(-r, audit->path, "lock it") : VG_OK;
 }
 
 // ---- what others call ------------------------------------------------------------------------------------
@@ -187,37 +183,37 @@ static bool is_synced(enum vram_event_kind kind)
 	return synced[kind];
 }
 
-static enum vg_status sync_files(const struct vram_audit *audit, const char *function)
+static enum vg_status sync_files(const struct vram_audit *audit)
 {
 	if (fdatasync(audit->log) == 0 && fdatasync(audit->head) == 0)
 		return VG_OK;
-	return file_failed(errno, audit->path, "bring it to the disk", function);
+	return file_failed(errno, audit->path, "bring it to the disk");
 }
 
-enum vg_status vram_audit_sync(struct vram_audit *audit, const char *function)
+enum vg_status vram_audit_sync(struct vram_audit *audit)
 {
-	return audit ? sync_files(audit, function) : VG_OK;
+	return audit ? sync_files(audit) : VG_OK;
 }
 
-enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *event, const char *function)
+enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *event)
 {
 	struct audit_head head;
 
 	if (!audit)
 		return VG_OK;
-	enum vg_status status = check_owner(audit, function); // before its lock, which may never be given here
+	enum vg_status status = check_owner(audit); // before its lock, which may never be given here
 	if (status)
 		return status;
 	pthread_mutex_lock(&audit->lock);
-	status = lock(audit, function);
+	status = lock(audit);
 	if (status == VG_OK) {
-		status = find_end(audit, function, &head);
+		status = find_end(audit, &head);
 		if (status == VG_OK)
-			status = append(audit, event, &head, function);
+			status = append(audit, event, &head);
 		if (status == VG_OK)
 			audit->seen = head.chain.count;
 		if (status == VG_OK && is_synced(event->kind))
-			status = sync_files(audit, function);
+			status = sync_files(audit);
 		flock(audit->log, LOCK_UN);
 	}
 	pthread_mutex_unlock(&audit->lock);
@@ -234,40 +230,40 @@ void vram_audit_failure(struct vram_audit *audit, const struct vram_event *event
 	vg_error_keep(&kept);
 	if (!with_text.text)
 		with_text.text = kept.text;
-	if (vram_audit(audit, &with_text, kept.error.function ? kept.error.function : ""))
+	if (vram_audit(audit, &with_text))
 		vg_log(VG_LOG_ERROR, "what failed could not be recorded: %s", vg_last_error()->text);
 	vg_error_restore(&kept);
 }
 
 // ---- open and close --------------------------------------------------------------------------------------
 
-static enum vg_status open_file(const char *path, int flags, const char *function, int *ret_fd)
+static enum vg_status open_file(const char *path, int flags, int *ret_fd)
 {
 	struct stat stat;
 
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0600);
 	if (fd < 0)
-		return file_failed(errno, path, "open it", function);
+		return file_failed(errno, path, "open it");
 	if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode)) {
 		close(fd);
-		return vg_fail(VG_INVALID, 0, function, "audit log %s: not a regular file", path);
+		return vg_fail(VG_INVALID, 0, "audit log %s: not a regular file", path);
 	}
 	fd = vg_fd_raise_consume(fd);
 	if (fd < 0)
-		return file_failed(-fd, path, "open it", function);
+		return file_failed(-fd, path, "open it");
 	*ret_fd = fd;
 	return VG_OK;
 }
 
 // The program may change its folder while the log is open.
-static enum vg_status make_absolute(const char *path, const char *function, char ret_path[PATH_MAX])
+static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 {
 	char folder[PATH_MAX] = "";
 
 	if (*path != '/' && !getcwd(folder, sizeof folder))
-		return file_failed(errno, path, "find the working directory, to which it is relative", function);
+		return file_failed(errno, path, "find the working directory, to which it is relative");
 	if (snprintf(ret_path, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", path) >= PATH_MAX)
-		return vg_fail(VG_INVALID, 0, function, "audit_file is too long a path");
+		return vg_fail(VG_INVALID, 0, "audit_file is too long a path");
 	return VG_OK;
 }
 
@@ -279,35 +275,35 @@ static void destroy(struct vram_audit *audit)
 	free(audit);
 }
 
-enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu, const char *function,
+enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu,
 			       struct vram_audit **ret_audit)
 {
 	char head_path[PATH_MAX];
 	struct audit_head head;
 
 	if (!*path)
-		return vg_fail(VG_INVALID, 0, function, "audit_file is empty");
+		return vg_fail(VG_INVALID, 0, "audit_file is empty");
 	struct vram_audit *audit = calloc(1, sizeof *audit);
 	if (!audit)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an audit log");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for an audit log");
 	*audit = (struct vram_audit){.log = -1, .head = -1, .owner = getpid(), .keys = keys};
 	pthread_mutex_init(&audit->lock, NULL);
 	strncpy(audit->vgpu, vgpu, sizeof audit->vgpu - 1);
-	enum vg_status status = make_absolute(path, function, audit->path);
+	enum vg_status status = make_absolute(path, audit->path);
 	if (status == VG_OK && !audit_head_path(audit->path, head_path))
-		status = vg_fail(VG_INVALID, 0, function, "audit_file is too long a path");
+		status = vg_fail(VG_INVALID, 0, "audit_file is too long a path");
 	if (status == VG_OK)
-		status = open_file(audit->path, O_APPEND, function, &audit->log);
+		status = open_file(audit->path, O_APPEND, &audit->log);
 	if (status == VG_OK)
-		status = lock(audit, function);
+		status = lock(audit);
 	if (status == VG_OK)
-		status = open_file(head_path, 0, function, &audit->head);
+		status = open_file(head_path, 0, &audit->head);
 	if (status == VG_OK)
-		status = find_end(audit, function, &head);
+		status = find_end(audit, &head);
 	if (status == VG_OK)
-		status = write_head(audit, &head, function);
+		status = write_head(audit, &head);
 	if (status == VG_OK)
-		status = sync_files(audit, function);
+		status = sync_files(audit);
 	if (status) {
 		destroy(audit);
 		return status;
@@ -325,7 +321,7 @@ void vram_audit_close(struct vram_audit *audit)
 	if (!audit)
 		return;
 	vg_error_keep(&kept);
-	if (sync_files(audit, __func__))
+	if (sync_files(audit))
 		vg_log(VG_LOG_ERROR, "%s", vg_last_error()->text);
 	vg_error_restore(&kept);
 	destroy(audit);

@@ -51,7 +51,7 @@ __attribute__((format(printf, 4, 5))) static enum vg_status found(struct verific
 	va_end(arguments);
 	it->report.fault = fault;
 	it->report.line = line;
-	return vg_fail(VG_INTEGRITY, 0, "vg_audit_verify", "audit log %.300s: %s", it->path, text);
+	return vg_fail(VG_INTEGRITY, 0, "audit log %.300s: %s", it->path, text);
 }
 
 static enum vg_status found_line(struct verification *it, enum audit_line how, uint64_t number)
@@ -146,8 +146,8 @@ static enum vg_status check_lines(struct verification *it)
 		size_t begin = 0, wanted = it->bytes - at < sizeof buffer ? (size_t)(it->bytes - at) : sizeof buffer;
 		ssize_t got = vg_read_all(it->log, buffer, wanted, (off_t)at);
 		if (got < 0)
-			return vg_fail(VG_SYSTEM, (int)-got, "vg_audit_verify", "cannot read audit log %s: %s",
-				       it->path, strerror((int)-got));
+			return vg_fail(VG_SYSTEM, (int)-got, "cannot read audit log %s: %s", it->path,
+				       strerror((int)-got));
 		for (const char *end; (end = memchr(buffer + begin, '\n', (size_t)got - begin));
 		     begin = (size_t)(end - buffer) + 1) {
 			enum vg_status status = check_line(it, buffer + begin, (size_t)(end - buffer) - begin);
@@ -169,14 +169,13 @@ static enum vg_status read_head(struct verification *it)
 	char path[PATH_MAX], text[AUDIT_HEAD + 1];
 
 	if (!audit_head_path(it->path, path))
-		return vg_fail(VG_INVALID, 0, "vg_audit_verify", "path is too long");
+		return vg_fail(VG_INVALID, 0, "path is too long");
 	_cleanup_close_ int fd = vg_open_regular(path, O_RDONLY);
 	if (fd == -ENOENT)
 		return VG_OK;
 	ssize_t got = fd < 0 ? fd : vg_read_all(fd, text, sizeof text, 0);
 	if (got < 0)
-		return vg_fail(VG_SYSTEM, (int)-got, "vg_audit_verify", "cannot read %s: %s", path,
-			       strerror((int)-got));
+		return vg_fail(VG_SYSTEM, (int)-got, "cannot read %s: %s", path, strerror((int)-got));
 	it->head_is_there = got > 0; // a writer may have been killed before it had written its first
 	it->head_is_good = audit_head_read(text, (size_t)got, it->keys, &it->head);
 	return VG_OK;
@@ -189,16 +188,15 @@ static enum vg_status verify(struct verification *it)
 	_cleanup_close_ int log = vg_open_regular(it->path, O_RDONLY);
 	int error = log < 0 ? -log : fstat(log, &stat) < 0 ? errno : 0;
 	if (log == -EINVAL)
-		return vg_fail(VG_INVALID, 0, "vg_audit_verify", "audit log %s is not a regular file", it->path);
+		return vg_fail(VG_INVALID, 0, "audit log %s is not a regular file", it->path);
 	if (error)
 		return vg_fail(error == ENOENT || error == ENOTDIR ? VG_NOT_FOUND
 			       : error == EACCES		   ? VG_DENIED
 								   : VG_SYSTEM,
-			       error, "vg_audit_verify", "cannot read audit log %s: %s", it->path, strerror(error));
+			       error, "cannot read audit log %s: %s", it->path, strerror(error));
 	int r = audit_lock(log, false);
 	if (r)
-		return vg_fail(r == -ETIMEDOUT ? VG_BUSY : VG_SYSTEM, -r, "vg_audit_verify",
-			       "audit log %s: cannot lock it: %s", it->path,
+		return vg_fail(r == -ETIMEDOUT ? VG_BUSY : VG_SYSTEM, -r, "audit log %s: cannot lock it: %s", it->path,
 			       r == -ETIMEDOUT ? "a writer has held it for seconds" : strerror(-r));
 	fstat(log, &stat); // what writers added while we waited
 	it->log = log;
@@ -236,6 +234,7 @@ static void report(const struct verification *it, struct vg_audit_report *ret_re
 enum vg_status vg_audit_verify(const char *path, const struct vg_audit_options *options,
 			       struct vg_audit_report *ret_report)
 {
+	VG_ENTRY();
 	struct verification it = {.path = path};
 	struct vg_audit_options given = {0};
 	struct vram_keys *keys;
@@ -243,14 +242,14 @@ enum vg_status vg_audit_verify(const char *path, const struct vg_audit_options *
 	CORE_NEEDED(path);
 	CORE_OPTIONS(given, options);
 	if (ret_report && ret_report->size != sizeof *ret_report)
-		return vg_fail(VG_INVALID, 0, __func__, "ret_report->size is %zu: it must be %zu", ret_report->size,
+		return vg_fail(VG_INVALID, 0, "ret_report->size is %zu: it must be %zu", ret_report->size,
 			       sizeof *ret_report);
 	if (given.expect && !read_expected(given.expect, &it.expected))
-		return vg_fail(VG_INVALID, 0, __func__,
+		return vg_fail(VG_INVALID, 0,
 			       "\"%.100s\" is not a head: it must be COUNT:MAC, as a verification "
 			       "reports it",
 			       given.expect);
-	enum vg_status status = vram_keys_open(given.key_file, given.key_ring, "", __func__, &keys);
+	enum vg_status status = vram_keys_open(given.key_file, given.key_ring, "", &keys);
 	if (status)
 		return status;
 	it.keys = keys;

@@ -24,7 +24,7 @@ static void free_vram(struct core_object *object)
 
 static const struct core_class vram_class = {"VRAM context", NULL, free_vram};
 
-static enum vg_status fill(struct vg_vram *vram, struct vg_device *device, const char *function)
+static enum vg_status fill(struct vg_vram *vram, struct vg_device *device)
 {
 	struct vg_virtual_memory_options options = {.size = sizeof options, .handle_type = VG_HANDLE_NONE};
 
@@ -34,32 +34,33 @@ static enum vg_status fill(struct vg_vram *vram, struct vg_device *device, const
 	if (status == VG_OK)
 		status = vg_legacy_pinned_resource_create(vram->context, &vram->staging.resource);
 	if (status == VG_OK)
-		status = core_memory_plan(device, &options, function, &vram->guarded);
+		status = core_memory_plan(device, &options, &vram->guarded);
 	options.handle_type = VG_HANDLE_POSIX_FD;
 	if (status == VG_OK)
-		status = core_memory_plan(device, &options, function, &vram->shareable);
+		status = core_memory_plan(device, &options, &vram->shareable);
 	return status;
 }
 
 enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vram **ret_vram)
 {
+	VG_ENTRY();
 	struct vg_vram_options o;
 
 	CORE_NEEDED(ret_vram);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = vram_usable(__func__);
+	enum vg_status status = vram_usable();
 	if (status == VG_OK && !o.device)
 		status = vg_device_get(0, &o.device);
 	if (status)
 		return status;
 	struct vg_vram *vram = calloc(1, sizeof *vram);
 	if (!vram)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a VRAM context");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a VRAM context");
 	core_object_init(&vram->object, &vram_class);
 	pthread_mutex_init(&vram->lock, NULL);
-	status = fill(vram, o.device, __func__);
+	status = fill(vram, o.device);
 	if (status == VG_OK)
-		status = vram_trust_open(vram, &o, __func__);
+		status = vram_trust_open(vram, &o);
 	if (status)
 		core_object_release(&vram->object);
 	else
@@ -74,11 +75,12 @@ struct vg_device *vg_vram_device(const struct vg_vram *vram)
 
 enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *ret_capacity)
 {
+	VG_ENTRY();
 	size_t unused, total;
 
 	CORE_USABLE(vram, "vram");
 	CORE_NEEDED(ret_capacity);
-	enum vg_status status = vram_usable(__func__);
+	enum vg_status status = vram_usable();
 	if (status)
 		return status;
 	CORE_ENTER(scope, vram->context->handle);
@@ -90,25 +92,24 @@ enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *r
 // ---- the end ----------------------------------------------------------------------------------------
 
 // Frees one region of the context's, if the handle still names one. The last error is the region's, if it failed.
-static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handle, const char *function,
-			       struct vg_vram_report *report)
+static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handle, struct vg_vram_report *report)
 {
 	struct vram_region *region;
 	enum vg_status status;
 
-	while ((status = vram_look(handle, function, &region)) == VG_BUSY)
+	while ((status = vram_look(handle, &region)) == VG_BUSY)
 		sched_yield();
 	if (status)
 		return VG_OK; // somebody freed it meanwhile
 	bool own = region->vram == vram;
 	size_t bytes = region->size;
 	vram_unpin(region, VRAM_READ);
-	if (!own || vram_close_handle(handle, true, function, &region))
+	if (!own || vram_close_handle(handle, true, &region))
 		return VG_OK;
 	report->regions++;
 	report->bytes += bytes;
 	report->loans += vram_table_loans(region);
-	status = vram_dispose(region, true, function);
+	status = vram_dispose(region, true);
 	if (status == VG_OK)
 		return VG_OK;
 	report->failures++;
@@ -116,7 +117,7 @@ static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handl
 	return status;
 }
 
-static enum vg_status free_all(struct vg_vram *vram, const char *function, struct vg_vram_report *report)
+static enum vg_status free_all(struct vg_vram *vram, struct vg_vram_report *report)
 {
 	struct vg_vram_handle handle;
 	struct vg_kept_error kept;
@@ -127,7 +128,7 @@ static enum vg_status free_all(struct vg_vram *vram, const char *function, struc
 	atomic_store(&vram->object.closed, true);
 	pthread_mutex_unlock(&vram->lock); // whoever publishes looks under it: nothing comes after this
 	while (vram_table_next(&cursor, &handle)) {
-		enum vg_status status = free_one(vram, handle, function, report);
+		enum vg_status status = free_one(vram, handle, report);
 		if (status && !result) {
 			result = status;
 			vg_error_keep(&kept);
@@ -140,16 +141,17 @@ static enum vg_status free_all(struct vg_vram *vram, const char *function, struc
 
 enum vg_status vg_vram_close(struct vg_vram *vram, struct vg_vram_report *ret_report)
 {
+	VG_ENTRY();
 	struct vg_vram_report report = {0};
 
 	CORE_NEEDED(vram);
-	enum vg_status status = vram_usable(__func__);
+	enum vg_status status = vram_usable();
 	if (status)
 		return status;
-	status = free_all(vram, __func__, &report);
+	status = free_all(vram, &report);
 	if (ret_report)
 		*ret_report = report;
-	return status ? status : vram_audit_sync(vram->audit, __func__);
+	return status ? status : vram_audit_sync(vram->audit);
 }
 
 void vg_vram_destroy(struct vg_vram *vram)
@@ -162,7 +164,7 @@ void vg_vram_destroy(struct vg_vram *vram)
 	struct vg_kept_error kept;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		free_all(vram, "vg_vram_destroy", &report);
+		free_all(vram, &report);
 	if (report.regions)
 		vg_log(VG_LOG_WARNING, "destroying a VRAM context: %zu regions with %s were still allocated",
 		       report.regions, vg_size_format(report.bytes, bytes));

@@ -26,16 +26,16 @@ struct vram_hasher {
 	uint64_t piece; // chunks that share scratch memory with the next ones
 };
 
-enum vg_status vram_hasher_create(struct vg_context *context, const char *function, struct vram_hasher **ret_hasher)
+enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher **ret_hasher)
 {
 	static const struct vg_object_code_options options = {.size = sizeof options, .name = "virgate hash"};
 
-	enum vg_status status = core_object_check((struct core_object *)context, "context", function);
+	enum vg_status status = core_object_check((struct core_object *)context, "context");
 	if (status)
 		return status;
 	struct vram_hasher *hasher = calloc(1, sizeof *hasher);
 	if (!hasher)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a hasher");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a hasher");
 	core_object_retain(&context->object);
 	hasher->context = context;
 	hasher->piece = PIECE_CHUNKS;
@@ -76,7 +76,6 @@ void vram_hasher_set_piece(struct vram_hasher *hasher, size_t bytes)
 struct work {
 	struct vram_hasher *hasher;
 	struct vg_stream *stream;
-	const char *function;
 	struct hash_parameters parameters;
 	vg_address address;
 	size_t size;
@@ -110,8 +109,8 @@ static enum vg_status failed(const struct work *work, CUresult result, const cha
 {
 	char size[VG_SIZE_TEXT];
 
-	return core_driver_failed(result, work->function, call, "hashing %s at 0x%llx",
-				  vg_size_format(work->size, size), (unsigned long long)work->address);
+	return core_driver_failed(result, call, "hashing %s at 0x%llx", vg_size_format(work->size, size),
+				  (unsigned long long)work->address);
 }
 
 static enum vg_status launch(const struct work *work, struct vg_kernel *kernel, unsigned threads, uint64_t blocks,
@@ -174,25 +173,23 @@ static enum vg_status check(const struct work *work)
 {
 	bool capturing;
 
-	enum vg_status status = core_object_check((struct core_object *)work->stream, "stream", work->function);
+	enum vg_status status = core_object_check((struct core_object *)work->stream, "stream");
 	if (status)
 		return status;
 	if (work->size == 0 || work->address == 0)
-		return vg_fail(VG_INVALID, 0, work->function, "%zu bytes at 0x%llx: there is nothing to hash",
-			       work->size, (unsigned long long)work->address);
+		return vg_fail(VG_INVALID, 0, "%zu bytes at 0x%llx: there is nothing to hash", work->size,
+			       (unsigned long long)work->address);
 	if (work->size > UINT64_MAX - work->address)
-		return vg_fail(VG_INVALID, 0, work->function,
-			       "%zu bytes at 0x%llx go past the end of the address space", work->size,
+		return vg_fail(VG_INVALID, 0, "%zu bytes at 0x%llx go past the end of the address space", work->size,
 			       (unsigned long long)work->address);
 	if (work->stream->context->handle != work->hasher->context->handle)
-		return vg_fail(VG_INVALID, 0, work->function,
+		return vg_fail(VG_INVALID, 0,
 			       "the stream is of another context than the memory: take one of device %d's",
 			       work->hasher->context->device->ordinal);
-	status = core_stream_is_capturing(work->stream, work->function, &capturing);
+	status = core_stream_is_capturing(work->stream, &capturing);
 	if (status || !capturing)
 		return status;
-	return vg_fail(VG_STATE, 0, work->function,
-		       "the stream is being captured: a hash is computed at once, so take another stream");
+	return vg_fail(VG_STATE, 0, "the stream is being captured: a hash is computed at once, so take another stream");
 }
 
 static enum vg_status hash(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
@@ -201,7 +198,7 @@ static enum vg_status hash(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
 	struct vram_scratch *scratch;
 	struct hash_node root;
 
-	enum vg_status status = vram_scratch_take(list, count_nodes(work) * sizeof root, work->function, &scratch);
+	enum vg_status status = vram_scratch_take(list, count_nodes(work) * sizeof root, &scratch);
 	if (status)
 		return status;
 	status = hash_to_node(work, scratch->buffer->address, &root);
@@ -214,9 +211,9 @@ static enum vg_status hash(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
 }
 
 enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, vg_address address, size_t size,
-			 const uint8_t key[VRAM_KEY_BYTES], const char *function, uint8_t ret_root[VRAM_ROOT_BYTES])
+			 const uint8_t key[VRAM_KEY_BYTES], uint8_t ret_root[VRAM_ROOT_BYTES])
 {
-	struct work work = {hasher, stream, function, .parameters.one = 1, .address = address, .size = size};
+	struct work work = {hasher, stream, .parameters.one = 1, .address = address, .size = size};
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	work.chunks = groups_of(size, HASH_CHUNK_BYTES);

@@ -9,7 +9,7 @@
 struct vram_hasher; // of one context: the kernels, and where their scratch memory comes from
 
 // Ended by vram_hasher_destroy(). `function` is whom errors name. INVALID, CLOSED, NO_MEMORY, DRIVER.
-enum vg_status vram_hasher_create(struct vg_context *context, const char *function, struct vram_hasher **ret_hasher);
+enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher **ret_hasher);
 // Nothing of it may be running. NULL is fine.
 void vram_hasher_destroy(struct vram_hasher *hasher);
 
@@ -18,7 +18,7 @@ void vram_hasher_destroy(struct vram_hasher *hasher);
 // for the next hash. INVALID (no bytes, past the end of the address space, a stream of another context), STATE (the
 // stream captures), CLOSED, NO_MEMORY, DRIVER.
 enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, vg_address address, size_t size,
-			 const uint8_t key[VRAM_KEY_BYTES], const char *function, uint8_t ret_root[VRAM_ROOT_BYTES]);
+			 const uint8_t key[VRAM_KEY_BYTES], uint8_t ret_root[VRAM_ROOT_BYTES]);
 
 // For tests: bytes that are hashed before scratch memory is used again, a multiple of 4 MiB. By itself it is 4 GiB.
 void vram_hasher_set_piece(struct vram_hasher *hasher, size_t bytes);

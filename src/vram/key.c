@@ -22,30 +22,30 @@ struct working {
 
 // ---- memory ----------------------------------------------------------------------------------------------
 
-static enum vg_status locked_failed(size_t size, const char *function)
+static enum vg_status locked_failed(size_t size)
 {
 	struct rlimit limit = {0};
 	int error = errno;
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (error != EPERM && error != ENOMEM && error != EAGAIN)
-		return vg_fail(VG_SYSTEM, error, function, "cannot lock memory for keys: %s", strerror(error));
-	return vg_fail(VG_LIMIT, error, function,
+		return vg_fail(VG_SYSTEM, error, "cannot lock memory for keys: %s", strerror(error));
+	return vg_fail(VG_LIMIT, error,
 		       "cannot lock %zu bytes of memory for keys: this process may lock %llu bytes in all "
 		       "(RLIMIT_MEMLOCK); raise it with ulimit -l, or LimitMEMLOCK= of its service",
 		       size, (unsigned long long)limit.rlim_cur);
 }
 
-static enum vg_status locked_create(size_t size, const char *function, void **ret_memory)
+static enum vg_status locked_create(size_t size, void **ret_memory)
 {
 	if (sodium_init() < 0)
-		return vg_fail(VG_SYSTEM, 0, function, "libsodium cannot start: the system gives it no random numbers");
+		return vg_fail(VG_SYSTEM, 0, "libsodium cannot start: the system gives it no random numbers");
 	void *memory = sodium_malloc(size);
 	if (!memory)
-		return vg_fail(VG_NO_MEMORY, errno, function, "no memory for keys: %s", strerror(errno));
+		return vg_fail(VG_NO_MEMORY, errno, "no memory for keys: %s", strerror(errno));
 	// sodium_malloc() goes on without the lock where the system refuses it: we do not.
 	if (sodium_mlock(memory, size)) {
-		enum vg_status status = locked_failed(size, function);
+		enum vg_status status = locked_failed(size);
 		sodium_free(memory);
 		return status;
 	}
@@ -60,68 +60,64 @@ static void locked_destroy(void *memory)
 
 // ---- where the secret comes from -------------------------------------------------------------------------
 
-static enum vg_status file_check(int fd, const char *path, const char *function)
+static enum vg_status file_check(int fd, const char *path)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "key file %s: %s", path, strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "key file %s: %s", path, strerror(errno));
 	if (!S_ISREG(stat.st_mode))
-		return vg_fail(VG_DENIED, 0, function, "key file %s: not a regular file", path);
+		return vg_fail(VG_DENIED, 0, "key file %s: not a regular file", path);
 	if (stat.st_uid != geteuid())
-		return vg_fail(VG_DENIED, 0, function, "key file %s belongs to user %u, and this process is user %u's",
-			       path, (unsigned)stat.st_uid, (unsigned)geteuid());
+		return vg_fail(VG_DENIED, 0, "key file %s belongs to user %u, and this process is user %u's", path,
+			       (unsigned)stat.st_uid, (unsigned)geteuid());
 	if ((stat.st_mode & 07777) != 0600)
-		return vg_fail(VG_DENIED, 0, function, "key file %s has mode %04o: it must be 0600; run chmod 0600 %s",
-			       path, (unsigned)stat.st_mode & 07777, path);
+		return vg_fail(VG_DENIED, 0, "key file %s has mode %04o: it must be 0600; run chmod 0600 %s", path,
+			       (unsigned)stat.st_mode & 07777, path);
 	return VG_OK;
 }
 
-static enum vg_status file_read(const char *path, const char *function, struct working *working, size_t *ret_length)
+static enum vg_status file_read(const char *path, struct working *working, size_t *ret_length)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0 && errno == ELOOP)
-		return vg_fail(VG_DENIED, errno, function, "key file %s is a symbolic link: name the file itself",
-			       path);
+		return vg_fail(VG_DENIED, errno, "key file %s is a symbolic link: name the file itself", path);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return vg_fail(VG_NOT_FOUND, errno, function,
-			       "there is no key file %s: virgate key create %s makes one", path, path);
+		return vg_fail(VG_NOT_FOUND, errno, "there is no key file %s: virgate key create %s makes one", path,
+			       path);
 	if (fd < 0)
-		return vg_fail(errno == EACCES || errno == EPERM ? VG_DENIED : VG_SYSTEM, errno, function,
+		return vg_fail(errno == EACCES || errno == EPERM ? VG_DENIED : VG_SYSTEM, errno,
 			       "cannot open key file %s: %s", path, strerror(errno));
-	enum vg_status status = file_check(fd, path, function);
+	enum vg_status status = file_check(fd, path);
 	if (status)
 		return status;
 	ssize_t length = vg_read_all(fd, working->text, sizeof working->text, -1);
 	if (length < 0)
-		return vg_fail(VG_SYSTEM, (int)-length, function, "cannot read key file %s: %s", path,
-			       strerror((int)-length));
+		return vg_fail(VG_SYSTEM, (int)-length, "cannot read key file %s: %s", path, strerror((int)-length));
 	*ret_length = (size_t)length;
 	return VG_OK;
 }
 
-static enum vg_status ring_failed(const char *description, const char *function)
+static enum vg_status ring_failed(const char *description)
 {
 	int error = errno;
 
 	if (error == ENOKEY)
-		return vg_fail(VG_NOT_FOUND, error, function,
+		return vg_fail(VG_NOT_FOUND, error,
 			       "there is no key \"%s\" of type user in the keyrings of this process: "
 			       "keyctl padd user \"%s\" @u <FILE puts one there",
 			       description, description);
 	if (error == EKEYEXPIRED || error == EKEYREVOKED || error == EKEYREJECTED)
-		return vg_fail(VG_DENIED, error, function, "the key \"%s\" is there, and is of no use any more: %s",
-			       description, strerror(error));
+		return vg_fail(VG_DENIED, error, "the key \"%s\" is there, and is of no use any more: %s", description,
+			       strerror(error));
 	if (error == EACCES || error == EPERM)
-		return vg_fail(VG_DENIED, error, function, "the kernel lets this process not at the key \"%s\": %s",
-			       description, strerror(error));
-	return vg_fail(VG_SYSTEM, error, function, "cannot read the key \"%s\" of the kernel: %s", description,
-		       strerror(error));
+		return vg_fail(VG_DENIED, error, "the kernel lets this process not at the key \"%s\": %s", description,
+			       strerror(error));
+	return vg_fail(VG_SYSTEM, error, "cannot read the key \"%s\" of the kernel: %s", description, strerror(error));
 }
 
-static enum vg_status ring_read(const char *description, const char *function, struct working *working,
-				size_t *ret_length)
+static enum vg_status ring_read(const char *description, struct working *working, size_t *ret_length)
 {
 	static const char type[] = "user";
 
@@ -130,18 +126,17 @@ static enum vg_status ring_read(const char *description, const char *function, s
 	if (key < 0 && errno == ENOKEY)
 		key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, type, description, 0);
 	if (key < 0)
-		return ring_failed(description, function);
+		return ring_failed(description);
 	long length = syscall(SYS_keyctl, KEYCTL_READ, key, working->text, sizeof working->text);
 	if (length < 0)
-		return ring_failed(description, function);
+		return ring_failed(description);
 	*ret_length = (size_t)length; // more than fits, if it is longer
 	return VG_OK;
 }
 
 // ---- what is made of it ----------------------------------------------------------------------------------
 
-static enum vg_status parse(struct working *working, size_t length, const char *where, const char *name,
-			    const char *function)
+static enum vg_status parse(struct working *working, size_t length, const char *where, const char *name)
 {
 	size_t made = 0;
 
@@ -150,10 +145,10 @@ static enum vg_status parse(struct working *working, size_t length, const char *
 	if (length != DIGITS ||
 	    sodium_hex2bin(working->master, VRAM_SECRET, working->text, DIGITS, NULL, &made, NULL) ||
 	    made != VRAM_SECRET)
-		return vg_fail(VG_INVALID, 0, function, "%s %s does not hold a key: it must be %d hexadecimal digits",
-			       where, name, DIGITS);
+		return vg_fail(VG_INVALID, 0, "%s %s does not hold a key: it must be %d hexadecimal digits", where,
+			       name, DIGITS);
 	if (sodium_is_zero(working->master, VRAM_SECRET))
-		return vg_fail(VG_INVALID, 0, function, "%s %s contains only zeros, which is not a secret", where, name);
+		return vg_fail(VG_INVALID, 0, "%s %s contains only zeros, which is not a secret", where, name);
 	return VG_OK;
 }
 
@@ -181,25 +176,23 @@ _Static_assert(crypto_kdf_KEYBYTES == VRAM_SECRET && crypto_kdf_CONTEXTBYTES == 
 		       sizeof OF_VGPU == sizeof OF_MASTER && crypto_generichash_KEYBYTES == VRAM_SECRET,
 	       "what libsodium takes");
 
-enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, const char *function,
-			      struct vram_keys **ret_keys)
+enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, struct vram_keys **ret_keys)
 {
 	void *working_ = NULL, *keys = NULL;
 	size_t length = 0;
 
 	if (!file == !ring)
-		return vg_fail(VG_INVALID, 0, function,
+		return vg_fail(VG_INVALID, 0,
 			       file ? "key_file and key_ring are both given: one secret is what keys come from"
 				    : "neither key_file nor key_ring is given: keys come from one of them");
-	enum vg_status status = locked_create(sizeof(struct working), function, &working_);
+	enum vg_status status = locked_create(sizeof(struct working), &working_);
 	if (status == VG_OK)
-		status = locked_create(sizeof(struct vram_keys), function, &keys);
+		status = locked_create(sizeof(struct vram_keys), &keys);
 	struct working *working = working_;
 	if (status == VG_OK)
-		status = file ? file_read(file, function, working, &length)
-			      : ring_read(ring, function, working, &length);
+		status = file ? file_read(file, working, &length) : ring_read(ring, working, &length);
 	if (status == VG_OK)
-		status = parse(working, length, file ? "key file" : "the kernel's key", file ? file : ring, function);
+		status = parse(working, length, file ? "key file" : "the kernel's key", file ? file : ring);
 	if (status == VG_OK) {
 		derive(working, vgpu, keys);
 		*ret_keys = keys;

@@ -14,7 +14,6 @@ struct vram_keys {
 // Reads the secret from the file, or from the kernel's key of type "user" with that description in the thread's,
 // process', session or user's keyring: exactly one of the two is not NULL. `vgpu` is whose keys these are. INVALID,
 // NOT_FOUND, DENIED (mode, owner, a link), LIMIT (RLIMIT_MEMLOCK), NO_MEMORY, SYSTEM.
-enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, const char *function,
-			      struct vram_keys **ret_keys);
+enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, struct vram_keys **ret_keys);
 // NULL is fine.
 void vram_keys_close(struct vram_keys *keys);

@@ -30,13 +30,14 @@ static int fill(int fd)
 
 enum vg_status vg_seal_key_create(const char *path)
 {
+	VG_ENTRY();
 	if (!path || !*path)
-		return vg_fail(VG_INVALID, 0, __func__, path ? "path is empty" : "path is NULL");
+		return vg_fail(VG_INVALID, 0, path ? "path is empty" : "path is NULL");
 	if (sodium_init() < 0)
-		return vg_fail(VG_SYSTEM, 0, __func__, "libsodium cannot start: the system gives it no random numbers");
+		return vg_fail(VG_SYSTEM, 0, "libsodium cannot start: the system gives it no random numbers");
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return vg_fail(VG_EXISTS, errno, __func__,
+		return vg_fail(VG_EXISTS, errno,
 			       "%s is there already: a new key would make all that was sealed "
 			       "with the old one worthless; choose another name",
 			       path);
@@ -45,11 +46,11 @@ enum vg_status vg_seal_key_create(const char *path)
 		enum vg_status status = error == ENOENT || error == ENOTDIR ? VG_NOT_FOUND
 					: error == EACCES || error == EPERM ? VG_DENIED
 									    : VG_SYSTEM;
-		return vg_fail(status, error, __func__, "cannot make key file %s: %s", path, strerror(error));
+		return vg_fail(status, error, "cannot make key file %s: %s", path, strerror(error));
 	}
 	int r = fill(fd);
 	if (r == 0)
 		return VG_OK;
 	unlink(path);
-	return vg_fail(VG_SYSTEM, -r, __func__, "cannot write key file %s: %s", path, strerror(-r));
+	return vg_fail(VG_SYSTEM, -r, "cannot write key file %s: %s", path, strerror(-r));
 }

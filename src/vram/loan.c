@@ -14,7 +14,7 @@ struct vram_loan_note {
 };
 
 // Of a region that the caller has pinned, and keeps pinned until the loan counts.
-static enum vg_status lend(struct vram_region *region, struct vram_loan_note *note, const char *function)
+static enum vg_status lend(struct vram_region *region, struct vram_loan_note *note)
 {
 	static _Atomic uint64_t tickets;
 
@@ -25,8 +25,8 @@ static enum vg_status lend(struct vram_region *region, struct vram_loan_note *no
 	if (outcome) {
 		if (note->access == VG_VRAM_READ_WRITE)
 			atomic_fetch_sub(&region->writing_loans, 1);
-		return outcome == VRAM_CROWDED ? vg_fail(VG_BUSY, 0, function, "255 loans of the region are out")
-					       : vg_fail(VG_STALE, 0, function, "the region is being freed");
+		return outcome == VRAM_CROWDED ? vg_fail(VG_BUSY, 0, "255 loans of the region are out")
+					       : vg_fail(VG_STALE, 0, "the region is being freed");
 	}
 	atomic_store(&region->lent, true);
 	note->ticket = atomic_fetch_add(&tickets, 1) + 1;
@@ -62,29 +62,30 @@ static void end(struct vram_region *region, struct vram_loan_note *note)
 
 enum vg_status vg_vram_borrow(struct vg_vram_handle handle, enum vg_vram_access access, struct vg_vram_loan *ret_loan)
 {
+	VG_ENTRY();
 	const enum vram_use use = access == VG_VRAM_READ ? VRAM_READ : VRAM_WRITE;
 	struct vram_region *region;
 
 	CORE_NEEDED(ret_loan);
 	if ((unsigned)access > VG_VRAM_READ_WRITE)
-		return vg_fail(VG_INVALID, 0, __func__, "access is %d: READ or READ_WRITE", access);
-	enum vg_status status = vram_pin(handle, use, __func__, &region);
+		return vg_fail(VG_INVALID, 0, "access is %d: READ or READ_WRITE", access);
+	enum vg_status status = vram_pin(handle, use, &region);
 	if (status)
 		return status;
 	struct vram_loan_note *note = calloc(1, sizeof *note);
 	if (!note) {
 		vram_unpin(region, use);
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a loan");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a loan");
 	}
 	note->access = access;
-	status = lend(region, note, __func__);
+	status = lend(region, note);
 	if (status) {
 		free(note);
 		vram_unpin(region, use);
 		return status;
 	}
 	const struct vg_vram_loan loan = {handle, access, region->address, region->size, note->ticket};
-	status = vram_settle(region, __func__);
+	status = vram_settle(region);
 	if (status)
 		end(region, take_note(region, note->ticket));
 	else
@@ -95,10 +96,11 @@ enum vg_status vg_vram_borrow(struct vg_vram_handle handle, enum vg_vram_access 
 
 enum vg_status vg_vram_give_back(struct vg_vram_loan *loan)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
 	CORE_NEEDED(loan);
-	enum vg_status status = vram_look(loan->handle, __func__, &region);
+	enum vg_status status = vram_look(loan->handle, &region);
 	if (status)
 		return status;
 	struct vram_loan_note *note = take_note(region, loan->ticket);
@@ -106,7 +108,7 @@ enum vg_status vg_vram_give_back(struct vg_vram_loan *loan)
 		end(region, note);
 	vram_unpin(region, VRAM_READ);
 	if (!note)
-		return vg_fail(VG_INVALID, 0, __func__, "loan %llu of the region is not out: it was given back before",
+		return vg_fail(VG_INVALID, 0, "loan %llu of the region is not out: it was given back before",
 			       (unsigned long long)loan->ticket);
 	memset(loan, 0, sizeof *loan);
 	return VG_OK;

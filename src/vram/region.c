@@ -11,7 +11,7 @@
 // ---- memory -----------------------------------------------------------------------------------------
 
 // All of it, padding included, whoever wrote there last. On the thread's own stream, which waits for what was written.
-static enum vg_status zero(const struct vram_region *region, const char *function)
+static enum vg_status zero(const struct vram_region *region)
 {
 	CORE_SCOPE scope = {false};
 
@@ -24,29 +24,29 @@ static enum vg_status zero(const struct vram_region *region, const char *functio
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (r)
 		(void)core_driver->cuCtxSynchronize(); // what was queued must not meet memory that is gone
-	return r ? core_driver_failed(r, function, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
+	return r ? core_driver_failed(r, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
 }
 
 // Ends its hold on the memory, whatever it was; the first failure is what comes back.
-static enum vg_status give_back(struct vram_region *region, const char *function)
+static enum vg_status give_back(struct vram_region *region)
 {
 	enum vg_status status = VG_OK;
 
 	if (region->import.unmap)
-		status = region->import.unmap(region->import.user, function);
+		status = region->import.unmap(region->import.user);
 	else if (region->plain.address)
-		status = core_resource_deallocate(region->vram->plain, &region->plain, NULL, function);
+		status = core_resource_deallocate(region->vram->plain, &region->plain, NULL);
 	if (region->mapping) {
-		status = core_object_close(&region->mapping->object, function);
+		status = core_object_close(&region->mapping->object);
 		vg_mapping_destroy(region->mapping);
 		vg_physical_memory_destroy(region->memory);
 	}
 	return status;
 }
 
-static enum vg_status take_plain(struct vram_region *region, size_t bytes, const char *function)
+static enum vg_status take_plain(struct vram_region *region, size_t bytes)
 {
-	enum vg_status status = core_resource_allocate(region->vram->plain, bytes, NULL, function, &region->plain);
+	enum vg_status status = core_resource_allocate(region->vram->plain, bytes, NULL, &region->plain);
 
 	if (status)
 		return status;
@@ -57,26 +57,25 @@ static enum vg_status take_plain(struct vram_region *region, size_t bytes, const
 
 // With `guard`, a granule of addresses follows that nothing is ever mapped at, and the region ends before it.
 static enum vg_status take_mapped(struct vram_region *region, const struct core_memory_plan *plan, size_t bytes,
-				  bool guard, const char *function)
+				  bool guard)
 {
 	const size_t behind = guard ? plan->granularity : 0;
 	struct vg_address_range *range;
 
-	enum vg_status status = core_memory_plan_round(plan, bytes, function, &region->mapped);
+	enum vg_status status = core_memory_plan_round(plan, bytes, &region->mapped);
 	if (status == VG_OK && region->mapped > SIZE_MAX - behind)
-		status = vg_fail(VG_INVALID, 0, function, "%zu bytes: with a guard behind them they are too many",
-				 bytes);
+		status = vg_fail(VG_INVALID, 0, "%zu bytes: with a guard behind them they are too many", bytes);
 	if (status == VG_OK)
-		status = core_physical_memory_create(plan, region->mapped, function, &region->memory);
+		status = core_physical_memory_create(plan, region->mapped, &region->memory);
 	if (status)
 		return status;
-	status = core_address_range_create(region->mapped + behind, plan->alignment, 0, function, &range);
+	status = core_address_range_create(region->mapped + behind, plan->alignment, 0, &range);
 	if (status == VG_OK) {
-		status = core_mapping_create(range, 0, region->memory, function, &region->mapping);
+		status = core_mapping_create(range, 0, region->memory, &region->mapping);
 		vg_address_range_destroy(range);
 	}
 	if (status == VG_OK)
-		status = core_mapping_set_access(region->mapping, plan->access, plan->access_count, function);
+		status = core_mapping_set_access(region->mapping, plan->access, plan->access_count);
 	if (status) {
 		vg_mapping_destroy(region->mapping);
 		vg_physical_memory_destroy(region->memory);
@@ -89,7 +88,7 @@ static enum vg_status take_mapped(struct vram_region *region, const struct core_
 
 // A driver without memory left is worth another try, and says how much it takes. Rounded figures that read alike would
 // say nothing.
-static enum vg_status insufficient(const struct vram_region *region, size_t bytes, const char *function)
+static enum vg_status insufficient(const struct vram_region *region, size_t bytes)
 {
 	const size_t need = region->mapped ? region->mapped : bytes;
 	char needed[VG_SIZE_TEXT + 8], available[VG_SIZE_TEXT + 8];
@@ -102,7 +101,7 @@ static enum vg_status insufficient(const struct vram_region *region, size_t byte
 		snprintf(needed, sizeof needed, "%zu B", need);
 		snprintf(available, sizeof available, "%zu B", have);
 	}
-	vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY, function,
+	vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY,
 		"device %d: a region of %zu bytes takes %s, and %s are free; free some, or try again later",
 		region->vram->context->device->ordinal, bytes, needed, available);
 	vg_fail_amounts(need, have);
@@ -123,7 +122,7 @@ static void forget(struct vram_region *region)
 	core_object_release(&vram->object);
 }
 
-static enum vg_status record_end(struct vram_region *region, enum vg_status given, const char *function)
+static enum vg_status record_end(struct vram_region *region, enum vg_status given)
 {
 	struct vg_kept_error kept;
 
@@ -131,28 +130,27 @@ static enum vg_status record_end(struct vram_region *region, enum vg_status give
 		vram_record_failure(region, VRAM_EVENT_DEALLOCATED, NULL);
 		return given;
 	}
-	enum vg_status status = vram_record(region, VRAM_EVENT_DEALLOCATED, NULL, function);
+	enum vg_status status = vram_record(region, VRAM_EVENT_DEALLOCATED, NULL);
 	if (status == VG_OK)
 		return VG_OK;
 	vg_error_keep(&kept);
-	return vg_fail(status, kept.error.code, function, "the region was freed, and that is not recorded: %s",
-		       kept.text);
+	return vg_fail(status, kept.error.code, "the region was freed, and that is not recorded: %s", kept.text);
 }
 
-enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description, const char *function,
+enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description,
 			    struct vg_vram_handle *ret_handle)
 {
 	struct vram_region *region;
 
 	int r = vram_table_take(&region);
 	if (r == -ENOSPC)
-		return vg_fail(VG_LIMIT, 0, function, "there are 4194304 regions: free some");
+		return vg_fail(VG_LIMIT, 0, "there are 4194304 regions: free some");
 	if (r)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a region");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a region");
 	vram_table_describe(region, description);
 	region->vram = vram;
 	region->shared = description->import.unmap != NULL;
-	enum vg_status status = vram_record(region, VRAM_EVENT_ALLOCATED, NULL, function);
+	enum vg_status status = vram_record(region, VRAM_EVENT_ALLOCATED, NULL);
 	if (status) {
 		vram_table_retire(region);
 		return status;
@@ -170,48 +168,48 @@ enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *desc
 		return VG_OK;
 	vram_record_failure(region, VRAM_EVENT_DEALLOCATED, NULL);
 	vram_table_retire(region);
-	return core_object_refuse(&vram->object, "vram", function);
+	return core_object_refuse(&vram->object, "vram");
 }
 
-enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const char *function)
+enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate)
 {
 	struct vg_kept_error kept;
 
-	enum vg_status status = region->import.unmap ? VG_OK : zero(region, function);
+	enum vg_status status = region->import.unmap ? VG_OK : zero(region);
 	if (status && !at_any_rate) {
 		vram_table_reopen(region);
 		return status;
 	}
 	if (status)
 		vg_error_keep(&kept);
-	enum vg_status given = give_back(region, function);
+	enum vg_status given = give_back(region);
 	if (status)
 		vg_error_restore(&kept);
-	status = record_end(region, status ? status : given, function);
+	status = record_end(region, status ? status : given);
 	forget(region);
 	return status;
 }
 
 static enum vg_status allocate(struct vg_vram *vram, size_t bytes, const struct vg_vram_allocate_options *options,
-			       const char *function, struct vg_vram_handle *ret_handle)
+			       struct vg_vram_handle *ret_handle)
 {
 	struct vram_region region = {.vram = vram, .size = bytes};
-	enum vg_status status = vram_usable(function);
+	enum vg_status status = vram_usable();
 	if (status == VG_OK)
-		status = options->guard	      ? take_mapped(&region, vram->guarded, bytes, true, function)
-			 : options->shareable ? take_mapped(&region, vram->shareable, bytes, false, function)
-					      : take_plain(&region, bytes, function);
+		status = options->guard	      ? take_mapped(&region, vram->guarded, bytes, true)
+			 : options->shareable ? take_mapped(&region, vram->shareable, bytes, false)
+					      : take_plain(&region, bytes);
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
-		return insufficient(&region, bytes, function);
+		return insufficient(&region, bytes);
 	if (status)
 		return status;
-	status = zero(&region, function);
+	status = zero(&region);
 	if (status == VG_OK)
-		status = vram_publish(vram, &region, function, ret_handle);
+		status = vram_publish(vram, &region, ret_handle);
 	if (status) {
 		struct vg_kept_error kept;
 		vg_error_keep(&kept);
-		give_back(&region, function);
+		give_back(&region);
 		vg_error_restore(&kept);
 	}
 	return status;
@@ -220,38 +218,42 @@ static enum vg_status allocate(struct vg_vram *vram, size_t bytes, const struct 
 enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes, const struct vg_vram_allocate_options *options,
 				struct vg_vram_handle *ret_handle)
 {
+	VG_ENTRY();
 	struct vg_vram_allocate_options o;
 
 	CORE_USABLE(vram, "vram");
 	CORE_NEEDED(ret_handle);
 	CORE_OPTIONS(o, options);
 	if (bytes == 0)
-		return vg_fail(VG_INVALID, 0, __func__, "bytes is 0: a region has at least one");
+		return vg_fail(VG_INVALID, 0, "bytes is 0: a region has at least one");
 	if (o.guard && o.shareable)
 		return vg_fail(
-			VG_INVALID, 0, __func__,
+			VG_INVALID, 0,
 			"guard and shareable: who imports the memory maps it without the guard; take one of them");
-	enum vg_status status = allocate(vram, bytes, &o, __func__, ret_handle);
+	enum vg_status status = allocate(vram, bytes, &o, ret_handle);
 	if (status)
 		vram_audit_failure(vram->audit, &(struct vram_event){.kind = VRAM_EVENT_ALLOCATION_FAILED,
-								     .bytes = bytes, .device = vram->device_name});
+								     .bytes = bytes,
+								     .device = vram->device_name});
 	return status;
 }
 
 enum vg_status vg_vram_free(struct vg_vram_handle handle)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
-	enum vg_status status = vram_close_handle(handle, false, __func__, &region);
-	return status ? status : vram_dispose(region, false, __func__);
+	enum vg_status status = vram_close_handle(handle, false, &region);
+	return status ? status : vram_dispose(region, false);
 }
 
 enum vg_status vg_vram_size(struct vg_vram_handle handle, size_t *ret_bytes)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
 	CORE_NEEDED(ret_bytes);
-	enum vg_status status = vram_look(handle, __func__, &region);
+	enum vg_status status = vram_look(handle, &region);
 	if (status)
 		return status;
 	*ret_bytes = region->size;
@@ -261,10 +263,11 @@ enum vg_status vg_vram_size(struct vg_vram_handle handle, size_t *ret_bytes)
 
 enum vg_status vg_vram_handle_device(struct vg_vram_handle handle, struct vg_device **ret_device)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
 	CORE_NEEDED(ret_device);
-	enum vg_status status = vram_look(handle, __func__, &region);
+	enum vg_status status = vram_look(handle, &region);
 	if (status)
 		return status;
 	*ret_device = region->vram->context->device;

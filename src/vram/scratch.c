@@ -28,14 +28,13 @@ void vram_scratch_list_finish(struct vram_scratch_list *list)
 	vg_memory_resource_destroy(list->resource);
 }
 
-static enum vg_status allocate(struct vram_scratch_list *list, size_t size, const char *function,
-			       struct vram_scratch **ret_scratch)
+static enum vg_status allocate(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
 {
 	struct vram_scratch *scratch = calloc(1, sizeof *scratch);
 
 	if (!scratch)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a note of scratch memory");
-	enum vg_status status = core_buffer_create(list->resource, size, NULL, function, &scratch->buffer);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a note of scratch memory");
+	enum vg_status status = core_buffer_create(list->resource, size, NULL, &scratch->buffer);
 	if (status)
 		free(scratch);
 	else
@@ -43,8 +42,7 @@ static enum vg_status allocate(struct vram_scratch_list *list, size_t size, cons
 	return status;
 }
 
-enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, const char *function,
-				 struct vram_scratch **ret_scratch)
+enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
 {
 	vg_lock_take(&list->lock);
 	struct vram_scratch *scratch = list->first;
@@ -57,7 +55,7 @@ enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, co
 	}
 	if (scratch) // too small for this call: the next ones will be as large
 		drop(scratch);
-	return allocate(list, size < LEAST_BYTES ? LEAST_BYTES : size, function, ret_scratch);
+	return allocate(list, size < LEAST_BYTES ? LEAST_BYTES : size, ret_scratch);
 }
 
 void vram_scratch_give(struct vram_scratch_list *list, struct vram_scratch *scratch)

@@ -19,7 +19,6 @@ enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_
 void vram_scratch_list_finish(struct vram_scratch_list *list);
 
 // At least `size` bytes of whatever contents, which may mean to allocate and to free. NO_MEMORY, DRIVER.
-enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, const char *function,
-				 struct vram_scratch **ret_scratch);
+enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch);
 // Once nothing uses it any more.
 void vram_scratch_give(struct vram_scratch_list *list, struct vram_scratch *scratch);

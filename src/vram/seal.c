@@ -24,25 +24,25 @@ static uint64_t next_generation(void)
 }
 
 // Of a region that is pinned, and frozen unless the result may be of contents that are half one and half the other.
-static enum vg_status hash_contents(struct vram_region *region, const char *function, uint8_t ret_root[VRAM_ROOT_BYTES])
+static enum vg_status hash_contents(struct vram_region *region, uint8_t ret_root[VRAM_ROOT_BYTES])
 {
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
-	enum vg_status status = vram_settle(region, function);
+		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
+	enum vg_status status = vram_settle(region);
 	return status ? status
 		      : vram_hash(region->vram->hasher, region->vram->thread_stream, region->address, region->size,
-				  region->vram->keys->tree, function, ret_root);
+				  region->vram->keys->tree, ret_root);
 }
 
 // ---- seal ------------------------------------------------------------------------------------------------
 
-static enum vg_status begin_seal(const struct vg_seal_options *options, const char *function, struct vg_seal *seal)
+static enum vg_status begin_seal(const struct vg_seal_options *options, struct vg_seal *seal)
 {
 	if (!options->id)
-		return vg_fail(VG_INVALID, 0, function, "id is NULL: a seal has a name");
+		return vg_fail(VG_INVALID, 0, "id is NULL: a seal has a name");
 	const char *const texts[] = {options->id, options->model ? options->model : ""};
 	char *const fields[] = {seal->id, seal->model};
 	for (int i = 0; i < 2; i++) { // what is too long stays so, for the check to see
@@ -55,41 +55,41 @@ static enum vg_status begin_seal(const struct vg_seal_options *options, const ch
 }
 
 // The region is frozen.
-static enum vg_status complete_seal(struct vram_region *region, const char *function, struct vg_seal *seal)
+static enum vg_status complete_seal(struct vram_region *region, struct vg_seal *seal)
 {
-	enum vg_status status = hash_contents(region, function, seal->root);
+	enum vg_status status = hash_contents(region, seal->root);
 
 	if (status)
 		return status;
 	seal->sealed_ns = vg_clock_realtime_ns();
 	vram_seal_mac(seal, region->vram->keys, seal->mac);
-	status = vram_record(region, VRAM_EVENT_SEALED, seal, function);
+	status = vram_record(region, VRAM_EVENT_SEALED, seal);
 	if (status == VG_OK)
 		atomic_store(&region->sealed, seal->generation);
 	return status;
 }
 
 static enum vg_status seal_region(struct vram_region *region, const struct vg_seal_options *options,
-				  const char *function, struct vg_seal *ret_seal)
+				  struct vg_seal *ret_seal)
 {
 	struct vg_seal seal = {.size = sizeof seal, .bytes = region->size};
 
-	enum vg_status status = vram_check_secret(region->vram, function);
+	enum vg_status status = vram_check_secret(region->vram);
 	if (status == VG_OK)
-		status = begin_seal(options, function, &seal);
+		status = begin_seal(options, &seal);
 	if (status)
 		return status;
 	seal.generation = next_generation();
 	memcpy(seal.device, region->vram->device_name, sizeof seal.device);
-	status = vram_seal_check(&seal, "the seal", VG_INVALID, function);
+	status = vram_seal_check(&seal, "the seal", VG_INVALID);
 	if (status)
 		return status;
-	status = vram_freeze(region, function);
+	status = vram_freeze(region);
 	if (status == VG_POLICY)
 		vram_record_failure(region, VRAM_EVENT_POLICY_VIOLATION, &seal);
 	if (status)
 		return status;
-	status = complete_seal(region, function, &seal);
+	status = complete_seal(region, &seal);
 	if (status)
 		vram_unfreeze(region);
 	else
@@ -100,29 +100,30 @@ static enum vg_status seal_region(struct vram_region *region, const struct vg_se
 enum vg_status vg_vram_seal(struct vg_vram_handle handle, const struct vg_seal_options *options,
 			    struct vg_seal *ret_seal)
 {
+	VG_ENTRY();
 	struct vg_seal_options o;
 	struct vram_region *region;
 
 	CORE_NEEDED(options);
 	CORE_NEEDED(ret_seal);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = seal_region(region, &o, __func__, ret_seal);
+	status = seal_region(region, &o, ret_seal);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }
 
-static enum vg_status unseal_region(struct vram_region *region, const char *function)
+static enum vg_status unseal_region(struct vram_region *region)
 {
 	// From here on no verification can succeed, nor fail for what is written after it.
 	uint64_t generation = atomic_exchange(&region->sealed, 0);
 	struct vg_seal seal = {.generation = generation};
 
 	if (generation == 0)
-		return vg_fail(VG_STATE, 0, function, "the region is not sealed");
-	enum vg_status status = vram_record(region, VRAM_EVENT_UNSEALED, &seal, function);
+		return vg_fail(VG_STATE, 0, "the region is not sealed");
+	enum vg_status status = vram_record(region, VRAM_EVENT_UNSEALED, &seal);
 	if (status)
 		atomic_store(&region->sealed, generation);
 	else
@@ -132,12 +133,13 @@ static enum vg_status unseal_region(struct vram_region *region, const char *func
 
 enum vg_status vg_vram_unseal(struct vg_vram_handle handle)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
-	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = unseal_region(region, __func__);
+	status = unseal_region(region);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }
@@ -145,97 +147,97 @@ enum vg_status vg_vram_unseal(struct vg_vram_handle handle)
 // ---- verify ----------------------------------------------------------------------------------------------
 
 // What can be told without the contents.
-static enum vg_status check_record(const struct vram_region *region, const struct vg_seal *seal, uint64_t generation,
-				   const char *function)
+static enum vg_status check_record(const struct vram_region *region, const struct vg_seal *seal, uint64_t generation)
 {
 	if (!vram_seal_is_genuine(seal, region->vram->keys))
 		return vg_fail(
-			VG_INTEGRITY, 0, function,
+			VG_INTEGRITY, 0,
 			"the seal is not genuine: it was changed, or made with another secret or for another vGPU");
 	if (strcmp(seal->device, region->vram->device_name) != 0)
-		return vg_fail(VG_INTEGRITY, 0, function, "seal %s is of %s, and the region lies on %s", seal->id,
-			       seal->device, region->vram->device_name);
+		return vg_fail(VG_INTEGRITY, 0, "seal %s is of %s, and the region lies on %s", seal->id, seal->device,
+			       region->vram->device_name);
 	if (seal->bytes != region->size)
-		return vg_fail(VG_INTEGRITY, 0, function, "seal %s is of %llu bytes, and the region has %zu", seal->id,
+		return vg_fail(VG_INTEGRITY, 0, "seal %s is of %llu bytes, and the region has %zu", seal->id,
 			       (unsigned long long)seal->bytes, region->size);
 	if (seal->generation != generation)
-		return vg_fail(VG_INTEGRITY, 0, function,
+		return vg_fail(VG_INTEGRITY, 0,
 			       "seal %s is of generation %llu, and the region of %llu: it is an older seal, or another "
 			       "region's",
 			       seal->id, (unsigned long long)seal->generation, (unsigned long long)generation);
 	return VG_OK;
 }
 
-static enum vg_status not_sealed(const char *when, const char *function)
+static enum vg_status not_sealed(const char *when)
 {
-	return vg_fail(VG_STATE, 0, function, "the region %s: there is nothing that it should hold", when);
+	return vg_fail(VG_STATE, 0, "the region %s: there is nothing that it should hold", when);
 }
 
-static enum vg_status check_contents(struct vram_region *region, const struct vg_seal *seal, const char *function)
+static enum vg_status check_contents(struct vram_region *region, const struct vg_seal *seal)
 {
 	uint8_t root[VRAM_ROOT_BYTES];
 
-	enum vg_status status = hash_contents(region, function, root);
+	enum vg_status status = hash_contents(region, root);
 	if (status)
 		return status;
 	bool same = sodium_memcmp(root, seal->root, sizeof root) == 0;
 	if (atomic_load(&region->sealed) != seal->generation) // whoever unsealed it may have written since
-		return not_sealed("was unsealed meanwhile", function);
+		return not_sealed("was unsealed meanwhile");
 	if (same)
 		return VG_OK;
-	return vg_fail(VG_INTEGRITY, 0, function,
-		       "the region does not hold what was sealed as %s: its contents were changed", seal->id);
+	return vg_fail(VG_INTEGRITY, 0, "the region does not hold what was sealed as %s: its contents were changed",
+		       seal->id);
 }
 
-static enum vg_status verify_region(struct vram_region *region, const struct vg_seal *seal, const char *function)
+static enum vg_status verify_region(struct vram_region *region, const struct vg_seal *seal)
 {
-	enum vg_status status = vram_check_secret(region->vram, function);
+	enum vg_status status = vram_check_secret(region->vram);
 
 	if (status)
 		return status;
 	uint64_t generation = atomic_load(&region->sealed);
 	if (generation == 0)
-		return not_sealed("is not sealed", function);
-	status = check_record(region, seal, generation, function);
+		return not_sealed("is not sealed");
+	status = check_record(region, seal, generation);
 	if (status == VG_OK)
-		status = check_contents(region, seal, function);
+		status = check_contents(region, seal);
 	if (status == VG_INTEGRITY) {
 		vram_quarantine(region);
 		vram_record_failure(region, VRAM_EVENT_VERIFICATION_FAILED, seal);
 	}
-	return status ? status : vram_record(region, VRAM_EVENT_VERIFIED, seal, function);
+	return status ? status : vram_record(region, VRAM_EVENT_VERIFIED, seal);
 }
 
 enum vg_status vg_vram_verify(struct vg_vram_handle handle, const struct vg_seal *seal)
 {
+	VG_ENTRY();
 	struct vram_region *region;
 
 	CORE_NEEDED(seal);
 	if (seal->size != sizeof *seal)
-		return vg_fail(VG_INVALID, 0, __func__, "seal->size is %zu: it must be sizeof(struct vg_seal), %zu",
-			       seal->size, sizeof *seal);
-	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
+		return vg_fail(VG_INVALID, 0, "seal->size is %zu: it must be sizeof(struct vg_seal), %zu", seal->size,
+			       sizeof *seal);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = verify_region(region, seal, __func__);
+	status = verify_region(region, seal);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }
 
 // ---- of another process ----------------------------------------------------------------------------------
 
-enum vg_status vram_adopt_seal(struct vg_vram_handle handle, const struct vg_seal *seal, const char *function)
+enum vg_status vram_adopt_seal(struct vg_vram_handle handle, const struct vg_seal *seal)
 {
 	struct vram_region *region;
 
-	enum vg_status status = vram_pin(handle, VRAM_READ, function, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = vram_check_secret(region->vram, function);
+	status = vram_check_secret(region->vram);
 	if (status == VG_OK)
-		status = check_record(region, seal, seal->generation, function);
+		status = check_record(region, seal, seal->generation);
 	if (status == VG_OK)
-		status = vram_freeze(region, function);
+		status = vram_freeze(region);
 	if (status == VG_OK)
 		atomic_store(&region->sealed, seal->generation);
 	vram_unpin(region, VRAM_READ);

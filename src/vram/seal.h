@@ -6,8 +6,7 @@
 #include <stdbool.h>
 
 // Whether the fields could be those of a seal; `otherwise`, with the field in words that begin with `what`, if not.
-enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enum vg_status otherwise,
-			       const char *function);
+enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enum vg_status otherwise);
 // The MAC that belongs to its other fields.
 void vram_seal_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC]);
 bool vram_seal_is_genuine(const struct vg_seal *seal, const struct vram_keys *keys);

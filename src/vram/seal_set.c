@@ -4,21 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum vg_status check_each(const struct vg_seal *seals, size_t count, const char *function)
+static enum vg_status check_each(const struct vg_seal *seals, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = vram_seal_check(&seals[i], "a seal of the set", VG_INVALID, function);
+		enum vg_status status = vram_seal_check(&seals[i], "a seal of the set", VG_INVALID);
 		if (status)
 			return status;
 		if (!*seals[i].model)
-			return vg_fail(VG_INVALID, 0, function, "seal %zu of the set, %s, is part of no model", i,
-				       seals[i].id);
+			return vg_fail(VG_INVALID, 0, "seal %zu of the set, %s, is part of no model", i, seals[i].id);
 		if (strcmp(seals[i].model, seals[0].model) != 0)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "seal %zu of the set, %s, is of model %s, and seal 0 is of model %s", i,
 				       seals[i].id, seals[i].model, seals[0].model);
 		if (seals[i].shards != seals[0].shards)
-			return vg_fail(VG_INVALID, 0, function,
+			return vg_fail(VG_INVALID, 0,
 				       "model %s: seal %zu, %s, is one of %u shards, and seal 0 is one of %u",
 				       seals[i].model, i, seals[i].id, seals[i].shards, seals[0].shards);
 	}
@@ -27,30 +26,30 @@ static enum vg_status check_each(const struct vg_seal *seals, size_t count, cons
 
 enum vg_status vg_seal_check_set(const struct vg_seal *seals, size_t count)
 {
+	VG_ENTRY();
 	if (!seals || count == 0)
-		return vg_fail(VG_INVALID, 0, __func__, seals ? "the set has no seal" : "seals is NULL");
-	enum vg_status status = check_each(seals, count, __func__);
+		return vg_fail(VG_INVALID, 0, seals ? "the set has no seal" : "seals is NULL");
+	enum vg_status status = check_each(seals, count);
 	if (status)
 		return status;
 	// One more than there are seals: either a shard is there twice, or, of fewer than all, one of these is missing.
 	size_t places = count + 1, *where = calloc(places, sizeof *where); // 1 and the seal
 	if (!where)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a set of %zu seals", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of %zu seals", count);
 	for (size_t i = 0; i < count && status == VG_OK; i++) {
 		if (seals[i].shard >= places)
 			continue;
 		size_t *there = &where[seals[i].shard];
 		if (*there)
-			status = vg_fail(VG_INVALID, 0, __func__,
-					 "model %s: shard %u of %u is there twice, as %s and as %s", seals[i].model,
-					 seals[i].shard, seals[i].shards, seals[*there - 1].id, seals[i].id);
+			status = vg_fail(VG_INVALID, 0, "model %s: shard %u of %u is there twice, as %s and as %s",
+					 seals[i].model, seals[i].shard, seals[i].shards, seals[*there - 1].id,
+					 seals[i].id);
 		*there = i + 1;
 	}
 	for (uint32_t shard = 0; shard < seals[0].shards && status == VG_OK; shard++)
 		if (!where[shard])
-			status = vg_fail(VG_INVALID, 0, __func__,
-					 "model %s: shard %u of %u is missing, and %zu seals are there", seals[0].model,
-					 shard, seals[0].shards, count);
+			status = vg_fail(VG_INVALID, 0, "model %s: shard %u of %u is missing, and %zu seals are there",
+					 seals[0].model, shard, seals[0].shards, count);
 	free(where);
 	return status;
 }

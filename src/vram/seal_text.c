@@ -38,27 +38,25 @@ static bool is_device(const char device[41])
 	return true;
 }
 
-enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enum vg_status otherwise,
-			       const char *function)
+enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enum vg_status otherwise)
 {
 	if (seal->size != sizeof *seal)
-		return vg_fail(otherwise, 0, function, "%s.size is %zu: it must be sizeof(struct vg_seal), %zu", what,
-			       seal->size, sizeof *seal);
+		return vg_fail(otherwise, 0, "%s.size is %zu: it must be sizeof(struct vg_seal), %zu", what, seal->size,
+			       sizeof *seal);
 	if (!vram_seal_is_id(seal->id, sizeof seal->id))
-		return vg_fail(otherwise, 0, function, "%s.id must be 1 to %d of A-Z a-z 0-9 - _", what,
-			       VG_SEAL_ID_MAX);
+		return vg_fail(otherwise, 0, "%s.id must be 1 to %d of A-Z a-z 0-9 - _", what, VG_SEAL_ID_MAX);
 	if (*seal->model && !vram_seal_is_id(seal->model, sizeof seal->model))
-		return vg_fail(otherwise, 0, function, "%s.model must be empty, or 1 to %d of A-Z a-z 0-9 - _", what,
+		return vg_fail(otherwise, 0, "%s.model must be empty, or 1 to %d of A-Z a-z 0-9 - _", what,
 			       VG_SEAL_ID_MAX);
 	if (*seal->model ? seal->shard >= seal->shards : seal->shard || seal->shards)
-		return vg_fail(otherwise, 0, function,
+		return vg_fail(otherwise, 0,
 			       *seal->model ? "%s is shard %u of %u: they count from 0"
 					    : "%s is shard %u of %u, and of no model",
 			       what, seal->shard, seal->shards);
 	if (!is_device(seal->device))
-		return vg_fail(otherwise, 0, function, "%s.device is not the UUID of a GPU", what);
+		return vg_fail(otherwise, 0, "%s.device is not the UUID of a GPU", what);
 	if (seal->bytes == 0 || seal->generation == 0)
-		return vg_fail(otherwise, 0, function, "%s.%s is 0", what, seal->bytes ? "generation" : "bytes");
+		return vg_fail(otherwise, 0, "%s.%s is 0", what, seal->bytes ? "generation" : "bytes");
 	return VG_OK;
 }
 
@@ -66,11 +64,12 @@ enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enu
 
 enum vg_status vg_seal_encode(const struct vg_seal *seal, char *text, size_t capacity, size_t *ret_length)
 {
+	VG_ENTRY();
 	char root[2 * sizeof seal->root + 1], mac[2 * sizeof seal->mac + 1];
 
 	if (!seal || !text)
-		return vg_fail(VG_INVALID, 0, __func__, seal ? "text is NULL" : "seal is NULL");
-	enum vg_status status = vram_seal_check(seal, "seal", VG_INVALID, __func__);
+		return vg_fail(VG_INVALID, 0, seal ? "text is NULL" : "seal is NULL");
+	enum vg_status status = vram_seal_check(seal, "seal", VG_INVALID);
 	if (status)
 		return status;
 	sodium_bin2hex(root, sizeof root, seal->root, sizeof seal->root);
@@ -83,7 +82,7 @@ enum vg_status vg_seal_encode(const struct vg_seal *seal, char *text, size_t cap
 			      seal->id, seal->model, seal->shard, seal->shards, seal->generation, seal->device,
 			      seal->bytes, seal->sealed_ns, root, mac);
 	if (capacity <= (size_t)length)
-		return vg_fail(VG_LIMIT, 0, __func__, "the text takes %d bytes with its terminator, and there are %zu",
+		return vg_fail(VG_LIMIT, 0, "the text takes %d bytes with its terminator, and there are %zu",
 			       length + 1, capacity);
 	memcpy(text, made, (size_t)length + 1);
 	if (ret_length)
@@ -178,12 +177,13 @@ static void take_hash(struct reader *reader, const char *before, uint8_t ret_has
 
 enum vg_status vg_seal_decode(const char *text, size_t length, struct vg_seal *ret_seal)
 {
+	VG_ENTRY();
 	struct reader reader = {text, length, 0, NULL};
 	struct vg_seal seal = {.size = sizeof seal};
 	uint64_t shard = 0, shards = 0;
 
 	if (!text || !ret_seal)
-		return vg_fail(VG_INVALID, 0, __func__, text ? "ret_seal is NULL" : "text is NULL");
+		return vg_fail(VG_INVALID, 0, text ? "ret_seal is NULL" : "text is NULL");
 	take_text(&reader, "{\"virgate_seal\":1,\"id\":\"", seal.id, sizeof seal.id);
 	take_text(&reader, ",\"model\":\"", seal.model, sizeof seal.model);
 	take_number(&reader, ",\"shard\":", UINT32_MAX, &shard);
@@ -200,11 +200,11 @@ enum vg_status vg_seal_decode(const char *text, size_t length, struct vg_seal *r
 	if (!reader.wanted && reader.at != length)
 		refuse(&reader, "the end");
 	if (reader.wanted)
-		return vg_fail(VG_PROTOCOL, 0, __func__, "not a seal: at byte %zu of %zu there should be %s", reader.at,
-			       length, reader.wanted);
+		return vg_fail(VG_PROTOCOL, 0, "not a seal: at byte %zu of %zu there should be %s", reader.at, length,
+			       reader.wanted);
 	seal.shard = (uint32_t)shard;
 	seal.shards = (uint32_t)shards;
-	enum vg_status status = vram_seal_check(&seal, "the text's seal", VG_PROTOCOL, __func__);
+	enum vg_status status = vram_seal_check(&seal, "the text's seal", VG_PROTOCOL);
 	if (status == VG_OK)
 		*ret_seal = seal;
 	return status;

@@ -95,18 +95,17 @@ static bool is_pageable(const void *to)
 {
 	unsigned type;
 
-	return core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-							     (uintptr_t)to)) != CUDA_SUCCESS;
+	return core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)to)) !=
+	       CUDA_SUCCESS;
 }
 
-enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdeviceptr from, size_t bytes,
-			      const char *function)
+enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdeviceptr from, size_t bytes)
 {
 	struct vram_scratch *scratch = NULL;
 	struct way way = {.part = DIRECT, .parts = 1};
 
 	if (is_pageable(to)) {
-		enum vg_status status = vram_scratch_take(slots, SLOTS * SLOT, function, &scratch);
+		enum vg_status status = vram_scratch_take(slots, SLOTS * SLOT, &scratch);
 		if (status)
 			return status;
 		way.slots = (char *)(uintptr_t)vg_buffer_address(scratch->buffer);
@@ -116,7 +115,6 @@ enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdevic
 	CUresult r = run(&way, to, from, bytes);
 	if (scratch)
 		vram_scratch_give(slots, scratch);
-	return r ? core_driver_failed(r, function, "cuMemcpyDtoHAsync", "%zu bytes, of which %zu arrived", bytes,
-				      way.ended)
+	return r ? core_driver_failed(r, "cuMemcpyDtoHAsync", "%zu bytes, of which %zu arrived", bytes, way.ended)
 		 : VG_OK;
 }

@@ -16,7 +16,7 @@ static bool is_name(const char *name)
 	return length >= 1 && length <= 63 && name[length] == '\0' && !strchr("._-", *name);
 }
 
-enum vg_status vram_trust_open(struct vg_vram *vram, const struct vg_vram_options *options, const char *function)
+enum vg_status vram_trust_open(struct vg_vram *vram, const struct vg_vram_options *options)
 {
 	const char *vgpu = options->vgpu ? options->vgpu : secure_getenv("VIRGATE_VGPU");
 
@@ -24,22 +24,21 @@ enum vg_status vram_trust_open(struct vg_vram *vram, const struct vg_vram_option
 	if (!vgpu || (!options->vgpu && !*vgpu))
 		vgpu = "host";
 	if (!is_name(vgpu))
-		return vg_fail(VG_INVALID, 0, function, "vgpu is \"%.80s\": a name is [A-Za-z0-9][A-Za-z0-9._-]{0,62}",
-			       vgpu);
+		return vg_fail(VG_INVALID, 0, "vgpu is \"%.80s\": a name is [A-Za-z0-9][A-Za-z0-9._-]{0,62}", vgpu);
 	if (!options->key_file && !options->key_ring) {
 		if (!options->audit_file)
 			return VG_OK;
 		return vg_fail(
-			VG_INVALID, 0, function,
+			VG_INVALID, 0,
 			"audit_file is given, and neither key_file nor key_ring: a log without a key proves nothing");
 	}
-	enum vg_status status = vram_keys_open(options->key_file, options->key_ring, vgpu, function, &vram->keys);
+	enum vg_status status = vram_keys_open(options->key_file, options->key_ring, vgpu, &vram->keys);
 	if (status == VG_OK)
-		status = vram_hasher_create(vram->context, function, &vram->hasher);
+		status = vram_hasher_create(vram->context, &vram->hasher);
 	if (status == VG_OK)
 		status = vg_stream_default(vram->context, VG_DEFAULT_STREAM_PER_THREAD, &vram->thread_stream);
 	if (status == VG_OK && options->audit_file)
-		status = vram_audit_open(options->audit_file, vram->keys, vgpu, function, &vram->audit);
+		status = vram_audit_open(options->audit_file, vram->keys, vgpu, &vram->audit);
 	return status;
 }
 
@@ -51,12 +50,11 @@ void vram_trust_close(struct vg_vram *vram)
 	vram_keys_close(vram->keys);
 }
 
-enum vg_status vram_check_secret(const struct vg_vram *vram, const char *function)
+enum vg_status vram_check_secret(const struct vg_vram *vram)
 {
 	if (vram->keys)
 		return VG_OK;
-	return vg_fail(VG_STATE, 0, function,
-		       "the context was opened without a secret: give it a key_file or a key_ring");
+	return vg_fail(VG_STATE, 0, "the context was opened without a secret: give it a key_file or a key_ring");
 }
 
 // ---- records ---------------------------------------------------------------------------------------------
@@ -80,14 +78,13 @@ static struct vram_event event_of(const struct vram_region *region, enum vram_ev
 	return event;
 }
 
-enum vg_status vram_record(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal,
-			   const char *function)
+enum vg_status vram_record(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal)
 {
 	if (!region->vram->audit)
 		return VG_OK;
 	struct vram_event event = event_of(region, kind, seal);
 	event.text = region->import.unmap ? "imported memory" : NULL;
-	return vram_audit(region->vram->audit, &event, function);
+	return vram_audit(region->vram->audit, &event);
 }
 
 void vram_record_failure(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal)

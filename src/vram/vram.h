@@ -24,7 +24,7 @@ struct vg_vram {
 	struct vg_memory_resource *plain; // held
 	struct core_memory_plan *guarded, *shareable;
 	struct vram_scratch_list staging; // page-locked memory for long reads
-	pthread_mutex_t lock; // publishing and closing: nothing is published once it is closed
+	pthread_mutex_t lock;		  // publishing and closing: nothing is published once it is closed
 	_Atomic uint64_t used;
 	atomic_size_t regions;
 
@@ -38,7 +38,7 @@ struct vg_vram {
 
 // What becomes of the memory of an imported region: it is unmapped, and never zeroed, since it is somebody else's.
 struct vram_import {
-	enum vg_status (*unmap)(void *user, const char *function); // once; NULL: the memory is our own
+	enum vg_status (*unmap)(void *user); // once; NULL: the memory is our own
 	void *user;
 	bool read_only; // writing is POLICY
 };
@@ -71,29 +71,27 @@ struct vram_region {
 enum vram_use { VRAM_READ, VRAM_WRITE };
 
 // STATE in a forked child.
-enum vg_status vram_usable(const char *function);
+enum vg_status vram_usable(void);
 // The handle's region, which stays until vram_unpin(). STALE, INTEGRITY (quarantined), POLICY (writing what is frozen
 // or read-only), BUSY (too many at once), INVALID (0), STATE (a forked child).
-enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, const char *function,
-			struct vram_region **ret_region);
+enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
 // Likewise to read what describes it, whatever its state; unpinned as VRAM_READ.
-enum vg_status vram_look(struct vg_vram_handle handle, const char *function, struct vram_region **ret_region);
+enum vg_status vram_look(struct vg_vram_handle handle, struct vram_region **ret_region);
 void vram_unpin(struct vram_region *region, enum vram_use use);
 // BOUNDS unless `bytes` from `offset` on lie in the region.
-enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes, const char *function);
+enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes);
 // Waits until what was written by calls that have returned lies in the region: before work on a stream that does not
 // wait for the legacy default stream. In the region's context; the caller has it pinned. DRIVER.
-enum vg_status vram_settle(struct vram_region *region, const char *function);
+enum vg_status vram_settle(struct vram_region *region);
 
 // Ends the handle's use, and waits for the calls that have it pinned. STALE, BUSY (lent), INVALID, STATE.
-enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, const char *function,
-				 struct vram_region **ret_region);
+enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region);
 
 // ---- seals (pin.c, table.c) ------------------------------------------------------------------------------------
 
 // From here on nobody writes, and nobody is writing any more. The caller has the region pinned or looked at, to read.
 // POLICY (it is frozen already), BUSY (a loan that may write is out).
-enum vg_status vram_freeze(struct vram_region *region, const char *function);
+enum vg_status vram_freeze(struct vram_region *region);
 void vram_unfreeze(struct vram_region *region);
 // From here on it can only be freed.
 void vram_quarantine(struct vram_region *region);
@@ -105,11 +103,11 @@ void vram_forget_loans(struct vram_region *region);
 
 // A handle for a region that describes memory, in the caller's words: address, size, mapped, base, and what it takes to
 // give the memory back, which is the region's if this succeeds. CLOSED, NO_MEMORY, LIMIT.
-enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description, const char *function,
+enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description,
 			    struct vg_vram_handle *ret_handle);
 // Zeroes a region whose handle was closed, and gives its memory back. Where zeroing fails the handle is good again,
 // unless the memory goes back `at_any_rate`. DRIVER.
-enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const char *function);
+enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate);
 
 // ---- the table (table.c): nothing of the driver -------------------------------------------------------
 

@@ -194,7 +194,8 @@ __attribute__((unused)) static void with_vgpu(const char *name)
 }
 
 // A subject as a child of virgate run, whose pid comes in *ret_run. Returns the subject's, which leads a session.
-__attribute__((unused)) static pid_t start_in_vgpu(const char *vgpu, const char *rounds, const char *kind, pid_t *ret_run)
+__attribute__((unused)) static pid_t start_in_vgpu(const char *vgpu, const char *rounds, const char *kind,
+						   pid_t *ret_run)
 {
 	char path[64], text[32] = "";
 
@@ -208,7 +209,8 @@ __attribute__((unused)) static pid_t start_in_vgpu(const char *vgpu, const char 
 		dup2(1, 2);
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
-		execl(VIRGATE, VIRGATE, "run", "--vgpu", vgpu, "--", "setsid", SUBJECT, rounds, *kind ? kind : NULL, (char *)NULL);
+		execl(VIRGATE, VIRGATE, "run", "--vgpu", vgpu, "--", "setsid", SUBJECT, rounds, *kind ? kind : NULL,
+		      (char *)NULL);
 		_exit(127);
 	}
 	check_goes_on(rounds);

@@ -74,9 +74,9 @@ static inline struct made make_packs(const char *given_path, const unsigned *kin
 	snprintf(base_path, sizeof base_path, "%s", given_base ? given_base : "");
 	text = description();
 	json_object_del(text, "xxh3");
-	made.status = base ? device_bases_open((const char *const *)&base, 1, __func__, &bases) : VG_OK;
+	made.status = base ? device_bases_open((const char *const *)&base, 1, &bases) : VG_OK;
 	if (made.status == VG_OK) {
-		CHECK_INT(image_begin(path, __func__, &draft), VG_OK);
+		CHECK_INT(image_begin(path, &draft), VG_OK);
 		draft.compression = compression;
 		draft.trees = 1;
 		snprintf(command, sizeof command, "cp -r %s/tree-0 %s/", image(), draft.folder);
@@ -84,11 +84,11 @@ static inline struct made make_packs(const char *given_path, const unsigned *kin
 		json_array_foreach(json_object_get(text, "files"), i, file)
 			json_array_append(draft.files, file);
 		const struct device_source source = {dumped, memory_of(kinds, count), count * (uint64_t)BLOCK};
-		made.status = device_out_start(&draft, &source, 1, &bases, __func__, &out);
+		made.status = device_out_start(&draft, &source, 1, &bases, &out);
 		if (made.status == VG_OK)
-			made.status = device_out_finish(out, text, NULL, __func__, &made.written);
+			made.status = device_out_finish(out, text, NULL, &made.written);
 		if (made.status == VG_OK)
-			made.status = image_commit(&draft, text, __func__);
+			made.status = image_commit(&draft, text);
 		image_finish(&draft);
 	}
 	snprintf(made.text, sizeof made.text, "%s", made.status ? vg_last_error()->text : "");
@@ -118,13 +118,13 @@ static inline int read_back(const char *path)
 	struct image_dir dir;
 
 	CHECK(fd >= 0);
-	enum vg_status status = image_open(path, __func__, &dir);
+	enum vg_status status = image_open(path, &dir);
 	if (status == VG_OK)
-		status = inspect_read(&dir, __func__, &text, &files);
+		status = inspect_read(&dir, &text, &files);
 	if (status == VG_OK)
-		status = device_index_read(&dir, &files, __func__, &index);
+		status = device_index_read(&dir, &files, &index);
 	if (status == VG_OK)
-		status = device_in_fill(&dir, &index, 0, NULL, fd, NULL, NULL, __func__);
+		status = device_in_fill(&dir, &index, 0, NULL, fd, NULL, NULL);
 	device_index_free(&index);
 	image_files_free(&files);
 	json_decref(text);

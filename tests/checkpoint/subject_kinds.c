@@ -200,11 +200,21 @@ static const struct kind {
 	void (*make)(void);
 	int early; // before CUDA is used
 } kinds[] = {
-	{"threads", have_threads, 0},	     {"managed", have_managed_memory, 0}, {"ipc-export", export_ipc_memory, 0},
-	{"ipc-import", import_ipc_memory, 0}, {"pool-export", export_pool, 0},	   {"endless", have_endless_work, 0},
-	{"socket", have_socket, 1},	     {"zombie", have_zombie, 1},	   {"child", have_child, 1},
-	{"cuda-child", have_cuda_child, 1},  {"three", have_three, 1},		   {"late-child", have_child, 0},
-	{"device", have_device, 0},	     {"device-in-child", have_device_in_child, 0}, {"zeros", have_zeros, 1},
+	{"threads", have_threads, 0},
+	{"managed", have_managed_memory, 0},
+	{"ipc-export", export_ipc_memory, 0},
+	{"ipc-import", import_ipc_memory, 0},
+	{"pool-export", export_pool, 0},
+	{"endless", have_endless_work, 0},
+	{"socket", have_socket, 1},
+	{"zombie", have_zombie, 1},
+	{"child", have_child, 1},
+	{"cuda-child", have_cuda_child, 1},
+	{"three", have_three, 1},
+	{"late-child", have_child, 0},
+	{"device", have_device, 0},
+	{"device-in-child", have_device_in_child, 0},
+	{"zeros", have_zeros, 1},
 	{"lost-names", have_lost_names, 1},
 };
 

@@ -78,7 +78,7 @@ static inline void check_looks_on(const struct program *program)
 
 // `how`: what virgate run is told of the vGPU; NULL behind the last.
 static inline struct program start_so(const char *const *how, const char *name, const char *hold, const char *small,
-			       const char *big)
+				      const char *big)
 {
 	struct program program;
 	char log[PATH_MAX + 8];
@@ -109,7 +109,8 @@ static inline struct program start_so(const char *const *how, const char *name, 
 	return program;
 }
 
-static inline struct program start(const char *vgpu, const char *name, const char *hold, const char *small, const char *big)
+static inline struct program start(const char *vgpu, const char *name, const char *hold, const char *small,
+				   const char *big)
 {
 	return start_so((const char *const[]){"--vgpu", vgpu, NULL}, name, hold, small, big);
 }

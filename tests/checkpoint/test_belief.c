@@ -28,7 +28,7 @@ static enum vg_status read_files(const char *text)
 
 	CHECK(list != NULL);
 	json_t *description = json_pack("{s:i, s:o}", "version", IMAGE_VERSION, "files", list);
-	enum vg_status status = image_files_read(description, "IMAGE", __func__, &files);
+	enum vg_status status = image_files_read(description, "IMAGE", &files);
 	if (status == VG_OK)
 		image_files_free(&files);
 	json_decref(description);
@@ -36,8 +36,8 @@ static enum vg_status read_files(const char *text)
 }
 
 #define SUM "\"0123456789abcdef\""
-#define PAGES(name, bytes, raw, method, chunk, chunks)                                                                 \
-	"[{\"name\": \"tree-0/" name "\", \"bytes\": " bytes ", \"raw\": " raw ", \"compression\": \"" method          \
+#define PAGES(name, bytes, raw, method, chunk, chunks)                                                        \
+	"[{\"name\": \"tree-0/" name "\", \"bytes\": " bytes ", \"raw\": " raw ", \"compression\": \"" method \
 	"\", \"chunk_bytes\": " chunk ", \"chunks\": [" chunks "]}]"
 #define C(stored) "\"0123456789abcdef " stored "\""
 
@@ -67,12 +67,13 @@ TEST(a_list_of_files_is_not_believed)
 		"[{\"name\": \"tree-99999999999999999999/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
 		"[{\"name\": \"tree-0/a b\", \"bytes\": 1, \"xxh3\": " SUM "}]",
 		"[{\"name\": \"\", \"bytes\": 1, \"xxh3\": " SUM "}]",
-		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}, {\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM
+		"}, {\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
 		"[{\"name\": \"tree-0/a\", \"bytes\": 1099511627777, \"xxh3\": " SUM "}]",
 		PAGES("p.img", "5", "5", "lzma", "65536", C("5")),
-		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),	// not its suffix
-		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")),	// they do not add up
-		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")),	// more than it can take
+		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),     // not its suffix
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")), // they do not add up
+		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")), // more than it can take
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("-5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("05")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5x")),
@@ -80,8 +81,8 @@ TEST(a_list_of_files_is_not_believed)
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "\"0123456789abcdef\""),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("18446744073709551621")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "5"),
-		PAGES("p.img.lz4", "5", "5", "lz4", "65536", ""),	// too few
-		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5") ", " C("0")), // too many
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", ""),			   // too few
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5") ", " C("0")),	   // too many
 		PAGES("p.img.lz4", "5", "1152921504606846976", "lz4", "67108864", C("5")), // a bomb
 		PAGES("p.img.lz4", "5", "-5", "lz4", "65536", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "0", C("5")),
@@ -90,15 +91,19 @@ TEST(a_list_of_files_is_not_believed)
 		PAGES("p.img.lz4", "5", "5", "lz4", "65537", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "134217728", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "4294967296", C("5")),
-		PAGES("p.img", "5", "6", "none", "65536", C("5")),	// what is not compressed is as long as it is
+		PAGES("p.img", "5", "6", "none", "65536", C("5")), // what is not compressed is as long as it is
 		PAGES("p.img", "5", "5", "none", "65536", C("6")),
-		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536}]",
-		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536, \"chunks\": {}}]",
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": "
+		"65536}]",
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": "
+		"65536, \"chunks\": {}}]",
 		// Two that are one file.
-		"[{\"name\": \"tree-0/p.img.lz4\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
+		"[{\"name\": \"tree-0/p.img.lz4\", \"bytes\": 5, \"xxh3\": " SUM
+		"}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
 		// Two files that are one of CRIU's.
-		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM
+		"}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
 	};
 
@@ -136,20 +141,20 @@ TEST(a_description_that_is_none_is_refused)
 	json_t *parsed;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		CHECK_INT(image_parse(cases[i].text, strlen(cases[i].text), "NAME", __func__, &parsed), cases[i].wanted);
+		CHECK_INT(image_parse(cases[i].text, strlen(cases[i].text), "NAME", &parsed), cases[i].wanted);
 	json_t *description = json_pack("{s:i, s:s}", "version", 1, "of", "this");
 	char *text = image_text_seal(description);
 	json_decref(description);
-	CHECK_INT(image_parse(text, strlen(text), "NAME", __func__, &parsed), VG_OK);
+	CHECK_INT(image_parse(text, strlen(text), "NAME", &parsed), VG_OK);
 	CHECK_STR(json_string_value(json_object_get(parsed, "of")), "this");
 	json_decref(parsed);
 	// Nothing may stand before or behind it.
 	char *longer = NULL;
 	CHECK(asprintf(&longer, "%s\n", text) > 0);
-	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
+	CHECK_INT(image_parse(longer, strlen(longer), "NAME", &parsed), VG_INTEGRITY);
 	free(longer);
 	CHECK(asprintf(&longer, " %s", text) > 0);
-	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
+	CHECK_INT(image_parse(longer, strlen(longer), "NAME", &parsed), VG_INTEGRITY);
 	free(longer);
 	free(text);
 }
@@ -201,7 +206,7 @@ static void parse_padded(bool right, const char *said)
 	size_t length;
 	char *text = write_padded(right, &length);
 
-	CHECK_INT(image_parse(text, length, "NAME", __func__, &parsed), VG_INTEGRITY);
+	CHECK_INT(image_parse(text, length, "NAME", &parsed), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, said);
 	free(text);
 }
@@ -224,10 +229,10 @@ static void read_large(void)
 	json_t *read;
 
 	CHECK(mkdtemp(dir) != NULL);
-	CHECK_INT(image_open(dir, __func__, &image), VG_OK);
+	CHECK_INT(image_open(dir, &image), VG_OK);
 	int fd = openat(image.fd, IMAGE_DESCRIPTION, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	int cut = ftruncate(fd, (off_t)1 << 40);
-	enum vg_status status = image_read(&image, __func__, &read);
+	enum vg_status status = image_read(&image, &read);
 	unlinkat(image.fd, IMAGE_DESCRIPTION, 0);
 	rmdir(dir);
 	close(fd);

@@ -138,8 +138,8 @@ static void read_files(void)
 	need_images();
 	if (file_count)
 		return;
-	CHECK_INT(image_open(hurt, __func__, &dir), VG_OK);
-	CHECK_INT(image_read(&dir, __func__, &description), VG_OK);
+	CHECK_INT(image_open(hurt, &dir), VG_OK);
+	CHECK_INT(image_read(&dir, &description), VG_OK);
 	image_close(&dir);
 	read_file(IMAGE_DESCRIPTION);
 	json_array_foreach(json_object_get(description, "files"), i, one)

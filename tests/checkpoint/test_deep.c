@@ -65,8 +65,8 @@ static int move_at(const char *verb, const char *vgpu, const char *phase, const 
 {
 	char command[PATH_MAX + 256];
 
-	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s 0 %s %s %s 2>&1", BUILD, COORDINATOR, verb, vgpu,
-		 phase, what);
+	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s 0 %s %s %s 2>&1", BUILD, COORDINATOR, verb,
+		 vgpu, phase, what);
 	FILE *output = popen(command, "re");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
@@ -611,7 +611,8 @@ TEST(ranks_with_common_memory_are_told)
 	CHECK_INT(write(fd, "x", 1), 1);
 	close(fd);
 	setenv("TENANT_MAPS", shared, 1);
-	struct program one = start("first", "first", "32", "16", "512"), two = start("second", "second", "32", "16", "512");
+	struct program one = start("first", "first", "32", "16", "512"),
+		       two = start("second", "second", "32", "16", "512");
 	unsetenv("TENANT_MAPS");
 	unlink(shared);
 	must("suspend first");

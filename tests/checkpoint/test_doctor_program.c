@@ -88,7 +88,8 @@ static void make_directory(const char *name)
 // A toolkit of one program; no tool of another one is taken, since each is named.
 TEST(what_a_toolkit_lacks_is_named)
 {
-	static const char none[] = "VIRGATE_NVRTC=/nonexistent VIRGATE_NVVM=/nonexistent VIRGATE_NVJITLINK=/nonexistent";
+	static const char none[] =
+		"VIRGATE_NVRTC=/nonexistent VIRGATE_NVVM=/nonexistent VIRGATE_NVJITLINK=/nonexistent";
 	char environment[3 * PATH_MAX], expected[PATH_MAX + 64];
 
 	make_directory("toolkit");
@@ -204,8 +205,9 @@ TEST(mps_that_runs_is_a_warning)
 	CHECK_INT(waitpid(pid, NULL, 0), pid);
 	close(ends[0]);
 	close(ends[1]);
-	CHECK_STR(line_of("MPS"), "warning  runs: its clients cannot be checkpointed; start the programs to "
-				  "checkpoint without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
+	CHECK_STR(line_of("MPS"),
+		  "warning  runs: its clients cannot be checkpointed; start the programs to "
+		  "checkpoint without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
 }
 
 TEST(an_interposer_that_does_not_load_fails)
@@ -282,8 +284,7 @@ static void check_whole(const char *environment, const char *words)
 	int code = run(environment, words);
 	json_t *report = json_loads(said, 0, NULL);
 	CHECK(report != NULL);
-	json_array_foreach(json_object_get(report, "checks"), i, check)
-	{
+	json_array_foreach(json_object_get(report, "checks"), i, check) {
 		const char *name, *found, *status, *set;
 		json_t *fix;
 		CHECK_INT(json_unpack(check, "{s:s, s:s, s:s, s:s, s:o}", "name", &name, "found", &found, "status",

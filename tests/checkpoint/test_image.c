@@ -139,7 +139,7 @@ static enum vg_status with(const char *path, const char *text)
 			  0);
 	else
 		CHECK_INT(value ? json_object_set_new(group, key, value) : json_object_del(group, key), 0);
-	enum vg_status status = schema_check(changed, "virgate.json", __func__);
+	enum vg_status status = schema_check(changed, "virgate.json");
 	json_decref(changed);
 	return status;
 }
@@ -199,7 +199,7 @@ static enum vg_status read_with(const char *path, const char *text)
 		  0);
 	json_object_del(changed, "xxh3");
 	char *sealed = image_text_seal(changed);
-	enum vg_status status = inspect_parse(sealed, strlen(sealed), "virgate.json", __func__, &read, NULL);
+	enum vg_status status = inspect_parse(sealed, strlen(sealed), "virgate.json", &read, NULL);
 	if (status == VG_OK)
 		json_decref(read);
 	free(sealed);
@@ -239,9 +239,9 @@ TEST(no_process_is_made_twice)
 }
 
 #define VGPU(name) "{\"name\": \"" name "\", \"ledger\": \"/x\", \"uuid\": \"GPU-1\", \"memory\": 1024, \"share\": 0}"
-#define TENANT(pid, vgpu, slot, charged)                                                                                \
-	"{\"pid\": " pid ", \"vgpu\": \"" vgpu "\", \"slot\": " slot ", \"address\": 4096, \"command\": \"c\", "                \
-	"\"program\": \"00000000000000010000000000000002\", \"entered\": 1, \"undeclared\": 0, "                            \
+#define TENANT(pid, vgpu, slot, charged)                                                                         \
+	"{\"pid\": " pid ", \"vgpu\": \"" vgpu "\", \"slot\": " slot ", \"address\": 4096, \"command\": \"c\", " \
+	"\"program\": \"00000000000000010000000000000002\", \"entered\": 1, \"undeclared\": 0, "                 \
 	"\"first_context\": false, \"host\": false, \"charged\": {" charged "}}"
 
 // A place in a vGPU is one tenant's, and what he is charged is of a kind that there is.
@@ -266,10 +266,11 @@ TEST(tenants_are_not_believed)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct tenants tenants;
-		snprintf(text, sizeof text, "{\"vgpus\": [%s, %s], \"tenants\": [%s]}", VGPU("a"), VGPU("b"), cases[i].tenants);
+		snprintf(text, sizeof text, "{\"vgpus\": [%s, %s], \"tenants\": [%s]}", VGPU("a"), VGPU("b"),
+			 cases[i].tenants);
 		json_t *changed = json_loads(text, 0, NULL);
 		CHECK(changed != NULL);
-		enum vg_status status = tenants_read(changed, __func__, &tenants);
+		enum vg_status status = tenants_read(changed, &tenants);
 		if (status != cases[i].wanted)
 			FAIL("%s: %s", cases[i].tenants, vg_status_text(status));
 		if (status == VG_OK)
@@ -304,12 +305,13 @@ TEST(terms_of_shares_are_read)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct tenants tenants;
 		snprintf(text, sizeof text,
-			 "{\"vgpus\": [{\"name\": \"a\", \"ledger\": \"/x\", \"uuid\": \"GPU-1\", \"memory\": 1024, %s}], "
+			 "{\"vgpus\": [{\"name\": \"a\", \"ledger\": \"/x\", \"uuid\": \"GPU-1\", \"memory\": 1024, "
+			 "%s}], "
 			 "\"tenants\": []}",
 			 cases[i].fields);
 		json_t *description = json_loads(text, 0, NULL);
 		CHECK(description != NULL);
-		enum vg_status status = tenants_read(description, __func__, &tenants);
+		enum vg_status status = tenants_read(description, &tenants);
 		if (status != cases[i].wanted)
 			FAIL("%s: %s", cases[i].fields, vg_status_text(status));
 		if (status == VG_OK) {
@@ -421,8 +423,7 @@ TEST(no_description_crashes_its_readers)
 			json_decref(changed);
 			json_decref(odd);
 			CHECK(text != NULL);
-			enum vg_status status =
-				inspect_parse(text, strlen(text), "virgate.json", __func__, &read, NULL);
+			enum vg_status status = inspect_parse(text, strlen(text), "virgate.json", &read, NULL);
 			free(text);
 			if (status) {
 				CHECK(status == VG_INTEGRITY || status == VG_UNSUPPORTED);
@@ -430,8 +431,8 @@ TEST(no_description_crashes_its_readers)
 				continue;
 			}
 			passed++;
-			(void)fit_pids(read, __func__);
-			(void)fit_restore(read, &criu, NULL, 0, &(struct tenants){0}, __func__);
+			(void)fit_pids(read);
+			(void)fit_restore(read, &criu, NULL, 0, &(struct tenants){0});
 			json_decref(read);
 		}
 	CHECK(refused > 500 && passed > 100);

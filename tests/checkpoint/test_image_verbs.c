@@ -118,7 +118,9 @@ TEST(control_characters_stay_where_they_are)
 	CHECK_CONTAINS(said, "?[2J?bad?");
 }
 
-#define HOSTILE "\033[31m\xc2\x9b" "2J\177\n\xe2\x80\xaex"
+#define HOSTILE            \
+	"\033[31m\xc2\x9b" \
+	"2J\177\n\xe2\x80\xaex"
 
 // Makes every text hostile but those of the list of files, which restrict what they may be.
 static void make_hostile(json_t *value)
@@ -162,7 +164,10 @@ TEST(a_hostile_image_does_not_reach_the_terminal)
 	snprintf(name, sizeof name, "%s/virgate.json", dir);
 	CHECK_INT(vg_file_write_atomic(name, sealed, strlen(sealed), 0600), 0);
 	free(sealed);
-	snprintf(name, sizeof name, "%s/\x9b" "bad\xff", path_of("images"));
+	snprintf(name, sizeof name,
+		 "%s/\x9b"
+		 "bad\xff",
+		 path_of("images"));
 	CHECK_INT(mkdir(name, 0700), 0);
 	strcat(name, "/virgate.json");
 	CHECK_INT(vg_file_write_atomic(name, "{}", 2, 0600), 0);

@@ -228,8 +228,8 @@ static pid_t start_far_side(bool apart)
 		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
 		dup2(1, 2);
 		if (apart)
-			execlp("unshare", "unshare", "--pid", "--fork", "--mount-proc", VIRGATE, "restore", "--from", from,
-			       (char *)NULL);
+			execlp("unshare", "unshare", "--pid", "--fork", "--mount-proc", VIRGATE, "restore", "--from",
+			       from, (char *)NULL);
 		else
 			execl(VIRGATE, VIRGATE, "restore", "--from", from, (char *)NULL);
 		_exit(127);

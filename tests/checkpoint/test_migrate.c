@@ -144,7 +144,7 @@ enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES, INVENTS, IS_S
 // Does everything up to `last` rightly, and closes then; READS: after so many frames.
 static void play_far_side(int fd, enum last last, uint64_t count)
 {
-	struct frames frames = {.in = fd, .out = fd, .function = "far side"};
+	struct frames frames = {.in = fd, .out = fd};
 	struct stream_header header;
 	enum frame_type type = FRAME_DESCRIPTION;
 	uint32_t status = VG_INSUFFICIENT;
@@ -167,7 +167,8 @@ static void play_far_side(int fd, enum last last, uint64_t count)
 	else if (last == LIES)
 		frame_write(&frames, FRAME_RUNNING, "?", 1, NULL, 0);
 	else if (last == INVENTS)
-		frame_write(&frames, FRAME_RUNNING, &(struct frame_running){.pid = -5}, sizeof(struct frame_running), NULL, 0);
+		frame_write(&frames, FRAME_RUNNING, &(struct frame_running){.pid = -5}, sizeof(struct frame_running),
+			    NULL, 0);
 	while (frame_read(&frames, &type) == VG_OK)
 		;
 }
@@ -240,8 +241,8 @@ TEST(a_far_side_that_falls_silent_can_be_left)
 
 	set_up();
 	pid_t player = start_player(IS_SILENT, 0);
-	snprintf(command, sizeof command, "timeout -s INT 2 %s migrate --pid %d --cpu-only --to unix:%s >%s 2>&1", VIRGATE,
-		 (int)idle.pid, path_of("socket"), path_of("left"));
+	snprintf(command, sizeof command, "timeout -s INT 2 %s migrate --pid %d --cpu-only --to unix:%s >%s 2>&1",
+		 VIRGATE, (int)idle.pid, path_of("socket"), path_of("left"));
 	CHECK_INT(WEXITSTATUS(system(command)), 124); // timeout's own, after the program has ended
 	CHECK_INT(end_of(player), 0);
 	CHECK_CONTAINS(text_of("left"), "the other side does not answer, after the processes had ended here");
@@ -275,15 +276,15 @@ static void play_sender(const char *dir, uint64_t count)
 
 	for (int i = 0; i < 100 && connect(fd, (struct sockaddr *)&where, sizeof where) < 0; i++)
 		usleep(10000); // it is bound before somebody listens
-	struct frames wire = {.in = fd, .out = fd, .function = "sender"};
+	struct frames wire = {.in = fd, .out = fd};
 	CHECK_INT(stream_begin(&wire, true, false), VG_OK);
 	CHECK_INT(frame_read(&wire, &type), VG_OK);
 	CHECK_INT(type, FRAME_READY);
 	// All of it through a file, of which the first frames go on.
 	ends[0] = open(path_of("frames"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	struct frames file = {.in = ends[0], .out = ends[0], .function = "sender"};
+	struct frames file = {.in = ends[0], .out = ends[0]};
 	struct image_dir image;
-	CHECK_INT(image_open(dir, "sender", &image), VG_OK);
+	CHECK_INT(image_open(dir, &image), VG_OK);
 	CHECK_INT(stream_send(&file, &image, true), VG_OK);
 	image_close(&image);
 	CHECK_INT(lseek(ends[0], 0, SEEK_SET), 0);

@@ -65,7 +65,7 @@ TEST(what_lies_where_the_image_shall_lie_stays)
 TEST(a_migration_that_is_killed_while_they_end_keeps_the_image)
 {
 	char command[PATH_MAX + 64];
-	struct frames frames = {.function = "far side"};
+	struct frames frames = {0};
 	struct stream_header header;
 	enum frame_type type = FRAME_DESCRIPTION;
 
@@ -100,7 +100,7 @@ TEST(a_killed_migration_lets_it_run_on)
 	_cleanup_close_ int listener = start_silent();
 	pid_t near = start_migration(NULL);
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	struct frames frames = {.in = fd, .out = fd, .function = "far side"};
+	struct frames frames = {.in = fd, .out = fd};
 	struct stream_header header;
 	enum frame_type type;
 	CHECK_INT(stream_accept(&frames, &header), VG_OK);

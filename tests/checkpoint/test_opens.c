@@ -97,7 +97,7 @@ TEST(a_fifo_in_the_place_of_a_mapped_file_is_not_opened)
 	int watch = watch_opens();
 
 	alarm(20); // instead of waiting for ever
-	enum vg_status status = tenants_find(&tree, __func__, &tenants);
+	enum vg_status status = tenants_find(&tree, &tenants);
 	alarm(0);
 	kill(pid, SIGKILL);
 	CHECK_INT(waitpid(pid, NULL, 0), pid);

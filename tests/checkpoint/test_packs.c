@@ -113,14 +113,15 @@ TEST(large_memory_has_several_packs)
 
 // Writes blocks as a round of a migration does it, and takes the source.
 static enum vg_status make_round(const char *path, int consume_fd, size_t count, const struct device_bases *bases,
-				 struct image_draft *draft, struct device_written *ret_written, struct device_base *ret_base)
+				 struct image_draft *draft, struct device_written *ret_written,
+				 struct device_base *ret_base)
 {
 	const struct device_source source = {dumped, consume_fd, count * (uint64_t)BLOCK, .is_loose = true};
 	struct device_out *out;
 
-	CHECK_INT(image_begin(path, __func__, draft), VG_OK);
-	CHECK_INT(device_out_start(draft, &source, 1, bases, __func__, &out), VG_OK);
-	return device_out_finish_base(out, NULL, __func__, ret_written, ret_base);
+	CHECK_INT(image_begin(path, draft), VG_OK);
+	CHECK_INT(device_out_start(draft, &source, 1, bases, &out), VG_OK);
+	return device_out_finish_base(out, NULL, ret_written, ret_base);
 }
 
 TEST(a_round_is_a_base_of_the_next_one)
@@ -136,7 +137,7 @@ TEST(a_round_is_a_base_of_the_next_one)
 	CHECK_INT(make_round(path_of("round"), memory_of(kinds, 12), 12, &none, &drafts[0], &written, &base), VG_OK);
 	CHECK_INT(written.new_bytes, 12 * (uint64_t)BLOCK);
 	CHECK_INT(base.index.block_count, 12);
-	CHECK_INT(device_bases_add(&bases, &base, __func__), VG_OK);
+	CHECK_INT(device_bases_add(&bases, &base), VG_OK);
 	kinds[3] = 500;
 	CHECK_INT(make_round(path_of("round"), memory_of(kinds, 12), 12, &bases, &drafts[1], &written, &base), VG_OK);
 	CHECK_INT(written.new_bytes, BLOCK);
@@ -279,7 +280,8 @@ TEST(a_pack_of_which_little_is_used_is_written_anew)
 
 TEST(blocks_may_come_from_several_bases)
 {
-	static const unsigned left[] = {1, 2, 3, 0}, right[] = {11, 12, 13, 14}, both[] = {1, 2, 3, 11, 12, 13, 14, 0, 99};
+	static const unsigned left[] = {1, 2, 3, 0}, right[] = {11, 12, 13, 14},
+			      both[] = {1, 2, 3, 11, 12, 13, 14, 0, 99};
 	struct device_bases bases;
 	struct device_out *out;
 	struct image_draft draft;
@@ -291,12 +293,12 @@ TEST(blocks_may_come_from_several_bases)
 	must_make(left_path, left, 4, NULL, VG_COMPRESSION_NONE, NULL);
 	must_make(right_path, right, 4, NULL, VG_COMPRESSION_LZ4, NULL);
 	const char *const paths[] = {left_path, right_path};
-	CHECK_INT(device_bases_open(paths, 2, __func__, &bases), VG_OK);
-	CHECK_INT(image_begin(path_of("both"), __func__, &draft), VG_OK);
+	CHECK_INT(device_bases_open(paths, 2, &bases), VG_OK);
+	CHECK_INT(image_begin(path_of("both"), &draft), VG_OK);
 	const struct device_source source = {dumped, memory_of(both, 9), 9 * (uint64_t)BLOCK};
 	json_t *text = json_object();
-	CHECK_INT(device_out_start(&draft, &source, 1, &bases, __func__, &out), VG_OK);
-	CHECK_INT(device_out_finish(out, text, NULL, __func__, &written), VG_OK);
+	CHECK_INT(device_out_start(&draft, &source, 1, &bases, &out), VG_OK);
+	CHECK_INT(device_out_finish(out, text, NULL, &written), VG_OK);
 	CHECK_INT(written.linked_bytes, 7 * (uint64_t)BLOCK);
 	CHECK_INT(count_packs(draft.folder), 3);
 	json_decref(text);
@@ -441,8 +443,12 @@ struct raw_index {
 
 static struct raw_index sound_index(void)
 {
-	struct raw_index raw = {.magic = UINT64_C(0x5844495645444756), .version = 1, .block_bytes = BLOCK,
-				.memory_count = 2, .pack_count = 2, .block_count = 4};
+	struct raw_index raw = {.magic = UINT64_C(0x5844495645444756),
+				.version = 1,
+				.block_bytes = BLOCK,
+				.memory_count = 2,
+				.pack_count = 2,
+				.block_count = 4};
 
 	raw.memories[0] = (struct device_memory){10, 3 * BLOCK};
 	raw.memories[1] = (struct device_memory){11, BLOCK};
@@ -463,14 +469,14 @@ static const char *parse(const struct raw_index *raw, size_t length)
 	return wrong;
 }
 
-#define CHECK_WRONG(field, value, why)                                                                                 \
-	do {                                                                                                           \
-		struct raw_index raw = sound_index();                                                                  \
-		raw.field = (value);                                                                                   \
-		const char *wrong = parse(&raw, sizeof raw);                                                           \
-		if (!wrong)                                                                                            \
-			FAIL("%s = %s was believed", #field, #value);                                                  \
-		CHECK_CONTAINS(wrong, why);                                                                            \
+#define CHECK_WRONG(field, value, why)                                \
+	do {                                                          \
+		struct raw_index raw = sound_index();                 \
+		raw.field = (value);                                  \
+		const char *wrong = parse(&raw, sizeof raw);          \
+		if (!wrong)                                           \
+			FAIL("%s = %s was believed", #field, #value); \
+		CHECK_CONTAINS(wrong, why);                           \
 	} while (0)
 
 TEST(an_index_that_somebody_made_up_is_not_believed)
@@ -532,8 +538,8 @@ TEST(packs_without_an_index_are_refused)
 	struct image_dir dir;
 	json_t *text, *files;
 
-	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
-	CHECK_INT(image_read(&dir, __func__, &text), VG_OK);
+	CHECK_INT(image_open(path, &dir), VG_OK);
+	CHECK_INT(image_read(&dir, &text), VG_OK);
 	files = json_object_get(text, "files");
 	for (size_t i = json_array_size(files); i-- > 0;)
 		if (strcmp(json_string_value(json_object_get(json_array_get(files, i), "name")), DEVICE_INDEX) == 0)
@@ -545,7 +551,7 @@ TEST(packs_without_an_index_are_refused)
 	CHECK_INT(image_text_write(dir.fd, sealed, strlen(sealed)), 0);
 	json_decref(text);
 	free(sealed);
-	CHECK_INT(inspect_read(&dir, __func__, &text, NULL), VG_INTEGRITY);
+	CHECK_INT(inspect_read(&dir, &text, NULL), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "device/index is missing from \"files\"");
 	image_close(&dir);
 }
@@ -601,10 +607,10 @@ TEST(a_source_that_shrinks_fails_the_dump)
 	struct device_out *out;
 	json_t *text = json_object();
 
-	CHECK_INT(image_begin(path_of("shrinks"), __func__, &draft), VG_OK);
+	CHECK_INT(image_begin(path_of("shrinks"), &draft), VG_OK);
 	const struct device_source source = {1, memory_of(kinds, 2), 3 * (uint64_t)BLOCK};
-	CHECK_INT(device_out_start(&draft, &source, 1, &none, __func__, &out), VG_OK);
-	CHECK_INT(device_out_finish(out, text, NULL, __func__, &written), VG_SYSTEM);
+	CHECK_INT(device_out_start(&draft, &source, 1, &none, &out), VG_OK);
+	CHECK_INT(device_out_finish(out, text, NULL, &written), VG_SYSTEM);
 	CHECK_CONTAINS(vg_last_error()->text, "the host memory of a process cannot be read");
 	json_decref(text);
 	image_finish(&draft);
@@ -619,9 +625,9 @@ TEST(an_abort_leaves_nothing_behind)
 
 	for (unsigned i = 0; i < 60; i++)
 		kinds[i] = i + 1;
-	CHECK_INT(image_begin(path_of("aborted"), __func__, &draft), VG_OK);
+	CHECK_INT(image_begin(path_of("aborted"), &draft), VG_OK);
 	const struct device_source source = {1, memory_of(kinds, 60), 60 * (uint64_t)BLOCK};
-	CHECK_INT(device_out_start(&draft, &source, 1, &none, __func__, &out), VG_OK);
+	CHECK_INT(device_out_start(&draft, &source, 1, &none, &out), VG_OK);
 	device_out_abort(out);
 	char part[PATH_MAX];
 	snprintf(part, sizeof part, "%s", draft.folder);

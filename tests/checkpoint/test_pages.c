@@ -63,11 +63,16 @@ static void empty(const char *name)
 
 static void make_many(void)
 {
-	static const size_t sizes[] = {0,		1,
-				       CHUNK_PAGE - 1,	CHUNK_PAGE,
-				       CHUNK_PAGE + 1,	CHUNK_BYTES - 1,
-				       CHUNK_BYTES,	CHUNK_BYTES + 1,
-				       5 * CHUNK_BYTES, 3 * CHUNK_BYTES + 12345};
+	static const size_t sizes[] = {0,
+				       1,
+				       CHUNK_PAGE - 1,
+				       CHUNK_PAGE,
+				       CHUNK_PAGE + 1,
+				       CHUNK_BYTES - 1,
+				       CHUNK_BYTES,
+				       CHUNK_BYTES + 1,
+				       5 * CHUNK_BYTES,
+				       3 * CHUNK_BYTES + 12345};
 	char name[64];
 
 	empty("source");
@@ -92,11 +97,11 @@ static void make_few(void)
 // Nothing of it fails here; `draft` is committed where `commit`.
 static enum vg_status write_image(const char *path, enum vg_compression compression, struct image_draft *draft)
 {
-	enum vg_status status = image_begin(path, __func__, draft);
+	enum vg_status status = image_begin(path, draft);
 
 	draft->compression = compression;
 	draft->threads = 3;
-	return status ? status : image_dump_tree(draft, 0, &criu, &work, getpid(), __func__);
+	return status ? status : image_dump_tree(draft, 0, &criu, &work, getpid());
 }
 
 static void make_image(const char *path, enum vg_compression compression)
@@ -104,7 +109,7 @@ static void make_image(const char *path, enum vg_compression compression)
 	struct image_draft draft;
 	json_t *description = json_pack("{s:i}", "version", IMAGE_VERSION);
 
-	if (write_image(path, compression, &draft) || image_commit(&draft, description, __func__))
+	if (write_image(path, compression, &draft) || image_commit(&draft, description))
 		FAIL("%s", vg_last_error()->text);
 	image_finish(&draft);
 	json_decref(description);
@@ -115,12 +120,12 @@ static enum vg_status verify(const char *path)
 	json_t *description = NULL;
 	struct image_dir dir;
 
-	enum vg_status status = image_open(path, __func__, &dir);
+	enum vg_status status = image_open(path, &dir);
 	if (status)
 		return status;
-	status = image_read(&dir, __func__, &description);
+	status = image_read(&dir, &description);
 	if (status == VG_OK)
-		status = image_verify(&dir, description, 3, NULL, __func__, NULL);
+		status = image_verify(&dir, description, 3, NULL, NULL);
 	json_decref(description);
 	image_close(&dir);
 	return status;
@@ -132,10 +137,10 @@ static enum vg_status restore_from(const struct image_dir *dir)
 {
 	json_t *description;
 
-	enum vg_status status = image_read(dir, __func__, &description);
+	enum vg_status status = image_read(dir, &description);
 	if (status)
 		return status;
-	status = image_restore_tree(dir, description, 0, &criu, &work, NULL, __func__, &made);
+	status = image_restore_tree(dir, description, 0, &criu, &work, NULL, &made);
 	json_decref(description);
 	return status;
 }
@@ -144,7 +149,7 @@ static enum vg_status restore(const char *path)
 {
 	struct image_dir dir;
 
-	enum vg_status status = image_open(path, __func__, &dir);
+	enum vg_status status = image_open(path, &dir);
 	if (status)
 		return status;
 	status = restore_from(&dir);
@@ -262,17 +267,21 @@ TEST(a_file_too_many_or_too_few_is_found)
 		const char *done, *undone, *says;
 	} cases[] = {
 		{"mv core-1.img ..", "mv ../core-1.img .", "core-1.img is not of this image"},
-		{"mv core-1.img ../../kept", "mv ../../kept core-1.img", "lacks 1 of its 3 files: first tree-0/core-1.img"},
+		{"mv core-1.img ../../kept", "mv ../../kept core-1.img",
+		 "lacks 1 of its 3 files: first tree-0/core-1.img"},
 		{"touch more.img", "rm more.img", "tree-0/more.img is not of this image"},
 		{"touch ../more", "rm ../more", "more is not of this image"},
 		{"mkdir ../tree-1 && touch ../tree-1/core-1.img", "rm -r ../tree-1", "tree-1/core-1.img is not of"},
 		{"mkdir inner", "rmdir inner", "tree-0/inner is not of this image"},
 		{"touch .hidden", "rm .hidden", "tree-0/.hidden is not of this image"},
-		{"mv core-1.img ../../kept && ln -s ../../kept core-1.img", "mv ../../kept core-1.img", "core-1.img is no file"},
-		{"mv core-1.img ../../kept && mkfifo core-1.img",
-		 "rm core-1.img && mv ../../kept core-1.img", "core-1.img is no file"},
-		{"cp pages-2.img.lz4 ../../kept && truncate -s -1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4", "bytes, not"},
-		{"cp pages-2.img.lz4 ../../kept && truncate -s +1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4", "bytes, not"},
+		{"mv core-1.img ../../kept && ln -s ../../kept core-1.img", "mv ../../kept core-1.img",
+		 "core-1.img is no file"},
+		{"mv core-1.img ../../kept && mkfifo core-1.img", "rm core-1.img && mv ../../kept core-1.img",
+		 "core-1.img is no file"},
+		{"cp pages-2.img.lz4 ../../kept && truncate -s -1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4",
+		 "bytes, not"},
+		{"cp pages-2.img.lz4 ../../kept && truncate -s +1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4",
+		 "bytes, not"},
 		{"mv core-1.img a && mv pages-2.img.lz4 core-1.img && mv a pages-2.img.lz4",
 		 "mv core-1.img a && mv pages-2.img.lz4 core-1.img && mv a pages-2.img.lz4", "bytes, not"},
 	};
@@ -425,17 +434,17 @@ TEST(a_disk_that_is_full_is_named)
 
 TEST(levels_and_threads_have_bounds)
 {
-	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 22, __func__), VG_OK);
-	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 0, __func__), VG_OK);
-	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 23, __func__), VG_INVALID);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 22), VG_OK);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 0), VG_OK);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 23), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "zstd at level 23: there are 1 to 22");
-	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, -1, __func__), VG_INVALID);
-	CHECK_INT(image_check_compression(VG_COMPRESSION_LZ4, 1, __func__), VG_INVALID);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, -1), VG_INVALID);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_LZ4, 1), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "it has no levels");
-	CHECK_INT(image_check_compression((enum vg_compression)3, 0, __func__), VG_INVALID);
-	CHECK_INT(image_check_compression((enum vg_compression)-1, 0, __func__), VG_INVALID);
-	CHECK_INT(image_check_threads(256, __func__), VG_OK);
-	CHECK_INT(image_check_threads(257, __func__), VG_INVALID);
+	CHECK_INT(image_check_compression((enum vg_compression)3, 0), VG_INVALID);
+	CHECK_INT(image_check_compression((enum vg_compression) - 1, 0), VG_INVALID);
+	CHECK_INT(image_check_threads(256), VG_OK);
+	CHECK_INT(image_check_threads(257), VG_INVALID);
 }
 
 // ---- what is killed ----------------------------------------------------------------------------------
@@ -453,7 +462,7 @@ static bool kill_at(const char *path, int number)
 			_exit(2);
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		raise(SIGSTOP);
-		_exit(image_commit(&draft, description, __func__) ? 3 : 0);
+		_exit(image_commit(&draft, description) ? 3 : 0);
 	}
 	CHECK_INT(waitpid(pid, &status, 0), pid);
 	CHECK(WIFSTOPPED(status));
@@ -490,7 +499,7 @@ TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
 		CHECK_INT(system(command), 0);
 		// The next one of that name removes what was left.
 		struct image_draft draft;
-		CHECK_INT(image_begin(path, __func__, &draft), VG_OK);
+		CHECK_INT(image_begin(path, &draft), VG_OK);
 		image_finish(&draft);
 		check_no_parts();
 	}
@@ -507,9 +516,9 @@ TEST(what_only_looks_like_a_draft_is_left_alone)
 		"mkdir -m 700 %s.part-away && touch %s.part-away/tree-0",
 		"mkdir -m 700 %s.target && touch %s.target/tree-0 && ln -s %s.target %s.part-000004",
 	};
-	static const char *const kept[] = {"likeness.part-000001/tree-0", "likeness.part-000002/data",
+	static const char *const kept[] = {"likeness.part-000001/tree-0",  "likeness.part-000002/data",
 					   "likeness.part-000003x/tree-0", "likeness.part-away/tree-0",
-					   "likeness.target/tree-0", "likeness.part-000004"};
+					   "likeness.target/tree-0",	   "likeness.part-000004"};
 	char path[64], command[1024];
 	struct image_draft draft;
 	struct stat info;
@@ -519,7 +528,7 @@ TEST(what_only_looks_like_a_draft_is_left_alone)
 		snprintf(command, sizeof command, makers[i], path, path, path, path);
 		CHECK_INT(system(command), 0);
 	}
-	CHECK_INT(image_begin(path, __func__, &draft), VG_OK);
+	CHECK_INT(image_begin(path, &draft), VG_OK);
 	image_finish(&draft);
 	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
 		CHECK_INT(lstat(path_of(kept[i]), &info), 0);
@@ -530,8 +539,8 @@ TEST(a_draft_that_somebody_writes_is_left_alone)
 	struct image_draft first, second;
 
 	make_few();
-	CHECK_INT(image_begin(path_of("image-held"), __func__, &first), VG_OK);
-	CHECK_INT(image_begin(path_of("image-held"), __func__, &second), VG_OK);
+	CHECK_INT(image_begin(path_of("image-held"), &first), VG_OK);
+	CHECK_INT(image_begin(path_of("image-held"), &second), VG_OK);
 	CHECK_INT(access(first.folder, F_OK), 0);
 	image_finish(&second);
 	CHECK_INT(access(first.folder, F_OK), 0);
@@ -563,16 +572,16 @@ TEST(what_was_opened_is_what_is_read)
 	make_image(other, VG_COMPRESSION_NONE);
 	make_few();
 	make_image(path, VG_COMPRESSION_NONE);
-	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
-	CHECK_INT(image_check_owner(&dir, __func__), VG_OK);
+	CHECK_INT(image_open(path, &dir), VG_OK);
+	CHECK_INT(image_check_owner(&dir), VG_OK);
 	CHECK_INT(rename(path, aside), 0);
 	CHECK_INT(rename(other, path), 0);
 	empty("target");
 	if (restore_from(&dir))
 		FAIL("%s", vg_last_error()->text);
 	CHECK(target_has_source());
-	CHECK_INT(image_read(&dir, __func__, &description), VG_OK);
-	CHECK_INT(image_verify(&dir, description, 2, NULL, __func__, NULL), VG_OK);
+	CHECK_INT(image_read(&dir, &description), VG_OK);
+	CHECK_INT(image_verify(&dir, description, 2, NULL, NULL), VG_OK);
 	json_decref(description);
 	empty("target");
 	CHECK_INT(restore(path), VG_OK);
@@ -590,7 +599,7 @@ TEST(a_link_in_the_place_of_a_tree_is_not_followed)
 	snprintf(elsewhere, sizeof elsewhere, "%s", path_of("elsewhere"));
 	make_few();
 	make_image(path, VG_COMPRESSION_NONE);
-	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(image_open(path, &dir), VG_OK);
 	CHECK_INT(rename(tree, elsewhere), 0);
 	CHECK_INT(symlink(elsewhere, tree), 0);
 	empty("target");
@@ -611,7 +620,7 @@ TEST(a_draft_that_is_swapped_is_not_taken_for_the_image)
 	snprintf(swapped, sizeof swapped, "%s", path_of("swapped"));
 	CHECK_INT(rename(draft.folder, swapped), 0);
 	CHECK_INT(mkdir(draft.folder, 0700), 0);
-	CHECK_INT(image_commit(&draft, description, __func__), VG_SYSTEM);
+	CHECK_INT(image_commit(&draft, description), VG_SYSTEM);
 	CHECK_CONTAINS(vg_last_error()->text, "the image was replaced");
 	image_finish(&draft);
 	json_decref(description);
@@ -627,8 +636,8 @@ static size_t put_entry(unsigned char *out, unsigned id, const char *name, unsig
 	unsigned char entry[MOST_RECORD], *at = entry;
 	uint32_t length;
 
-	*at++ = 1 << 3, *at++ = (unsigned char)id; // id
-	*at++ = 2 << 3, *at++ = 2;		   // flags
+	*at++ = 1 << 3, *at++ = (unsigned char)id;	     // id
+	*at++ = 2 << 3, *at++ = 2;			     // flags
 	*at++ = 5 << 3 | 2, *at++ = 2, *at++ = 8, *at++ = 0; // fown
 	if (mode) {
 		*at++ = 6 << 3 | 2, *at++ = (unsigned char)strlen(name);
@@ -639,7 +648,7 @@ static size_t put_entry(unsigned char *out, unsigned id, const char *name, unsig
 	if (mode)
 		*at++ = 10 << 3, *at++ = (unsigned char)(mode | 0x80), *at++ = (unsigned char)(mode >> 7);
 	*at++ = 11 << 3, *at++ = 1, *at++ = 11 << 3, *at++ = 2; // build_id, twice
-	if (!mode) { // the new name comes last
+	if (!mode) {						// the new name comes last
 		*at++ = 6 << 3 | 2;
 		if (strlen(name) >= 128)
 			*at++ = (unsigned char)(strlen(name) | 0x80), *at++ = (unsigned char)(strlen(name) >> 7);

@@ -365,12 +365,13 @@ TEST(a_full_disk_fails_the_dump)
 	struct vg_ledger_tenant before = place_of("fills", program.pid);
 	CHECK_INT(mkdir(path_of("disk"), 0700), 0);
 	snprintf(command, sizeof command,
-		 "#!/bin/sh\n[ $1 = dump ] && cat /dev/zero >%s/hog 2>/dev/null\nexec %s \"$@\"\n",
-		 path_of("disk"), STANDIN_PROGRAM);
+		 "#!/bin/sh\n[ $1 = dump ] && cat /dev/zero >%s/hog 2>/dev/null\nexec %s \"$@\"\n", path_of("disk"),
+		 STANDIN_PROGRAM);
 	write_text("hog", command);
 	CHECK_INT(chmod(path_of("hog"), 0755), 0);
 	snprintf(command, sizeof command,
-		 "unshare -m sh -c 'mount -t tmpfs -o size=100m none %s && VIRGATE_CRIU=%s exec %s dump --vgpu fills --dir "
+		 "unshare -m sh -c 'mount -t tmpfs -o size=100m none %s && VIRGATE_CRIU=%s exec %s dump --vgpu fills "
+		 "--dir "
 		 "%s/image' >%s 2>&1",
 		 path_of("disk"), path_of("hog"), VIRGATE, path_of("disk"), path_of("disk.log"));
 	CHECK_INT(WEXITSTATUS(system(command)), 1);

@@ -52,7 +52,8 @@ static void check_block(const unsigned *words, unsigned number, const struct pro
 		if (words[word] != first)
 			FAIL("block %u has %u and %u", number, first, words[word]);
 	if (first != expected(number, changes, rounds) && first != expected(number, changes, rounds + 1))
-		FAIL("block %u has %u after %u rounds, not %u", number, first, rounds, expected(number, changes, rounds));
+		FAIL("block %u has %u after %u rounds, not %u", number, first, rounds,
+		     expected(number, changes, rounds));
 }
 
 static void check_packs(const struct image_dir *dir, const struct device_index *index, const struct program *program,
@@ -87,7 +88,7 @@ static void check_prefill(const struct image_dir *dir, const struct device_index
 	for (unsigned i = 0; i < BLOCKS; i++)
 		same += memcmp(have[i].digest, index->blocks[i].digest, DIGEST_BYTES) == 0;
 	CHECK(same >= BLOCKS - changes);
-	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, NULL, __func__), VG_OK);
+	CHECK_INT(device_in_fill(dir, index, 0, have, fd, NULL, NULL), VG_OK);
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		CHECK_INT(pread(fd, data, DEVICE_BLOCK, (off_t)i * DEVICE_BLOCK), DEVICE_BLOCK);
 		check_block(data, i, program, changes);
@@ -102,8 +103,8 @@ static void check_memory(const struct image_dir *dir, const struct prefill *pref
 	struct device_index index;
 	json_t *text = NULL;
 
-	CHECK_INT(inspect_read(dir, __func__, &text, &files), VG_OK);
-	CHECK_INT(device_index_read(dir, &files, __func__, &index), VG_OK);
+	CHECK_INT(inspect_read(dir, &text, &files), VG_OK);
+	CHECK_INT(device_index_read(dir, &files, &index), VG_OK);
 	check_packs(dir, &index, program, changes);
 	check_prefill(dir, &index, prefill, program, changes);
 	device_index_free(&index);
@@ -124,11 +125,11 @@ static void receive_and_look(struct frames *frames, const struct program *progra
 {
 	struct image_draft store = {0}, draft = {0};
 	struct packs packs = {.store = &store};
-	struct prefill prefill = {.function = "far side", .packs = &packs};
+	struct prefill prefill = {.packs = &packs};
 	json_t *description = NULL;
 	uint32_t status = VG_POLICY;
 
-	CHECK_INT(image_begin(path_of("far.image.precopy"), __func__, &store), VG_OK);
+	CHECK_INT(image_begin(path_of("far.image.precopy"), &store), VG_OK);
 	frames->packs = &packs;
 	packs.round = prefill_round;
 	packs.user = &prefill;
@@ -139,12 +140,12 @@ static void receive_and_look(struct frames *frames, const struct program *progra
 		image_finish(&store);
 		return;
 	}
-	CHECK_INT(image_begin(path_of("far.image"), __func__, &draft), VG_OK);
+	CHECK_INT(image_begin(path_of("far.image"), &draft), VG_OK);
 	if (stream_receive(frames, &draft, &description))
 		FAIL("%s", vg_last_error()->text);
 	CHECK(packs.count > 0);
 	CHECK(trusted_packs(&packs) > 0 || changes > BLOCKS / 2);
-	CHECK_INT(image_publish(&draft, description, false, __func__), VG_OK);
+	CHECK_INT(image_publish(&draft, description, false), VG_OK);
 	image_finish(&store);
 	const struct image_dir dir = image_draft_dir(&draft);
 	if (vg_image_verify(path_of("far.image"), NULL)) // all of it
@@ -165,7 +166,7 @@ static pid_t start_far_side(const struct program *program, unsigned changes, enu
 	pid_t pid = fork();
 	if (pid == 0) {
 		int fd = accept(listener, NULL, NULL);
-		struct frames frames = {.in = fd, .out = fd, .function = "far side"};
+		struct frames frames = {.in = fd, .out = fd};
 		struct stream_header header;
 		enum frame_type type;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -373,11 +374,12 @@ TEST(a_program_that_changes_too_much_is_told)
 	struct program program = start_changing("restless", "32");
 	struct program calm = start_changing("calm", NULL);
 	for (int i = 0; i < 2; i++) {
-		const struct vg_dump_options dump = {.size = sizeof dump, .vgpu = i ? "calm" : "restless",
-						     .dir = path_of("near.image")};
+		const struct vg_dump_options dump = {
+			.size = sizeof dump, .vgpu = i ? "calm" : "restless", .dir = path_of("near.image")};
 		pid_t far = start_far_side(i ? &calm : &program, i ? 0 : 32, REFUSES_AFTER_LOOK);
 		snprintf(to, sizeof to, "unix:%s", path_of("socket"));
-		const struct vg_migrate_options options = {.size = sizeof options, .dump = &dump, .to = to, .precopy = 1};
+		const struct vg_migrate_options options = {
+			.size = sizeof options, .dump = &dump, .to = to, .precopy = 1};
 		CHECK_INT(vg_checkpoint_migrate(&options, &result), VG_POLICY);
 		check_far_side(far);
 		CHECK_INT(result.rounds, 2);
@@ -458,7 +460,7 @@ TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
 		_exit(127);
 	}
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	struct frames frames = {.in = fd, .out = fd, .function = "far side"};
+	struct frames frames = {.in = fd, .out = fd};
 	struct stream_header header;
 	enum frame_type type;
 	CHECK_INT(stream_accept(&frames, &header), VG_OK);
@@ -491,10 +493,10 @@ TEST(the_sender_closes_packs_that_the_last_round_does_not_use)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	snprintf(where.sun_path, sizeof where.sun_path, "%s", path_of("socket"));
 	CHECK_INT(connect(fd, (struct sockaddr *)&where, sizeof where), 0);
-	struct frames frames = {.in = fd, .out = fd, .function = __func__, .phase = &phase};
+	struct frames frames = {.in = fd, .out = fd, .phase = &phase};
 	CHECK_INT(stream_begin(&frames, true, true), VG_OK);
 	CHECK_INT(frame_read(&frames, &type), VG_OK);
-	struct precopy precopy = {.function = __func__, .dump = &dump, .phase = &phase, .frames = &frames};
+	struct precopy precopy = {.dump = &dump, .phase = &phase, .frames = &frames};
 	if (precopy_run(&precopy))
 		FAIL("%s", vg_last_error()->text);
 	CHECK_INT(precopy.rounds, 2);
@@ -516,7 +518,7 @@ static enum vg_status receive_hostile(void (*play)(struct frames *frames))
 {
 	struct image_draft store = {0};
 	struct packs packs = {.store = &store};
-	struct prefill prefill = {.function = "receiver", .packs = &packs};
+	struct prefill prefill = {.packs = &packs};
 	int ends[2];
 
 	packs.round = prefill_round;
@@ -526,14 +528,14 @@ static enum vg_status receive_hostile(void (*play)(struct frames *frames))
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct frames out = {.in = -1, .out = ends[1], .function = "sender"};
+		struct frames out = {.in = -1, .out = ends[1]};
 		close(ends[0]);
 		play(&out);
 		_exit(0);
 	}
 	close(ends[1]);
-	struct frames in = {.in = ends[0], .out = -1, .function = "receiver", .packs = &packs};
-	CHECK_INT(image_begin(path_of("hostile.precopy"), __func__, &store), VG_OK);
+	struct frames in = {.in = ends[0], .out = -1, .packs = &packs};
+	CHECK_INT(image_begin(path_of("hostile.precopy"), &store), VG_OK);
 	enum vg_status status = stream_receive_packs(&in, &packs);
 	prefill_finish(&prefill);
 	packs_finish(&packs);
@@ -647,10 +649,18 @@ static void play_silence(struct frames *frames)
 
 TEST(packs_that_make_no_sense_are_refused)
 {
-	static void (*const plays[])(struct frames *frames) = {play_gap,	    play_twice,	 play_short_number,
-							       play_data_of_nothing, play_beyond, play_far_beyond, play_file,
-							       play_bad_index, play_empty_index, play_index_without_pack,
-							       play_index_of_short_pack, play_index_of_other_bytes};
+	static void (*const plays[])(struct frames * frames) = {play_gap,
+								play_twice,
+								play_short_number,
+								play_data_of_nothing,
+								play_beyond,
+								play_far_beyond,
+								play_file,
+								play_bad_index,
+								play_empty_index,
+								play_index_without_pack,
+								play_index_of_short_pack,
+								play_index_of_other_bytes};
 
 	CHECK_INT(receive_hostile(play_sound), VG_OK);
 	for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)

@@ -78,8 +78,9 @@ static void refused_as(const char *who, pid_t idle, const char *words)
 	char command[PATH_MAX + 256];
 
 	snprintf(command, sizeof command,
-		 "HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv %s %s dump --pid %d --dir /tmp/x --cpu-only 2>&1", who,
-		 VIRGATE, (int)idle);
+		 "HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv %s %s dump --pid %d --dir /tmp/x --cpu-only "
+		 "2>&1",
+		 who, VIRGATE, (int)idle);
 	FILE *output = popen(command, "re");
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
 	pclose(output);
@@ -408,7 +409,8 @@ TEST(a_device_that_stays_open_is_named_with_who_has_it)
 	setenv("SUBJECT_DEVICE", name, 1);
 	struct subject one = start_subject_with(path_of("with-device"), "device");
 	struct subject two = start_subject_with(path_of("with-child"), "device-in-child");
-	for (int i = 0; i < 3000 && (round_of(path_of("with-device")) == 0 || round_of(path_of("with-child")) == 0); i++)
+	for (int i = 0; i < 3000 && (round_of(path_of("with-device")) == 0 || round_of(path_of("with-child")) == 0);
+	     i++)
 		usleep(10000);
 	unlink(name);
 	refused(one.pid, "device-open", name);

@@ -30,8 +30,8 @@ static int coordinate(pid_t pid, const char *image, const char *phase, const cha
 {
 	char command[PATH_MAX + 256];
 
-	snprintf(command, sizeof command, "exec %s restore %d %s %s %s 2>&1", COORDINATOR, (int)pid, path_of(image), phase,
-		 what);
+	snprintf(command, sizeof command, "exec %s restore %d %s %s %s 2>&1", COORDINATOR, (int)pid, path_of(image),
+		 phase, what);
 	FILE *output = popen(command, "re");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
@@ -194,8 +194,8 @@ TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 	CHECK_INT(chmod(path_of("criu"), 0755), 0);
 	setenv("VIRGATE_CRIU", path_of("criu"), 1);
 	uint64_t start = vg_clock_monotonic_ns();
-	snprintf(command, sizeof command, "timeout -s INT 1 %s restore --detach --dir %s >%s 2>&1", VIRGATE, path_of("hung"),
-		 path_of("hung.log"));
+	snprintf(command, sizeof command, "timeout -s INT 1 %s restore --detach --dir %s >%s 2>&1", VIRGATE,
+		 path_of("hung"), path_of("hung.log"));
 	CHECK_INT(WEXITSTATUS(system(command)), 124); // timeout's own, after the program has ended
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(60000000000));
 	CHECK_CONTAINS(text_of("hung.log"), "step host-in: stopped while CRIU was at work, as asked");
@@ -488,10 +488,12 @@ TEST(whoever_has_the_rights_dumps_and_restores)
 {
 	static const char script[] =
 		"cd $1 && umask 077 && mkdir run state node\n"
-		"export HOME=$1 TMPDIR=$1 VIRGATE_SIM_DIR=$1/node VIRGATE_RUNTIME_DIR=$1/run VIRGATE_STATE_DIR=$1/state\n"
+		"export HOME=$1 TMPDIR=$1 VIRGATE_SIM_DIR=$1/node VIRGATE_RUNTIME_DIR=$1/run "
+		"VIRGATE_STATE_DIR=$1/state\n"
 		"[ -x $2 ] && [ -x $3 ] && [ -x ${VIRGATE_CRIU:-/} ] || { echo not to be run by others; exit 77; }\n"
 		"setsid $3 $1/rounds </dev/null >/dev/null 2>&1 & pid=$!\n"
-		"sleep 1; $2 dump --pid $pid --dir $1/image && $2 restore --dir $1/image --detach </dev/null || exit 1\n"
+		"sleep 1; $2 dump --pid $pid --dir $1/image && $2 restore --dir $1/image --detach </dev/null || exit "
+		"1\n"
 		"before=$(od -An -tu4 rounds); sleep 1; after=$(od -An -tu4 rounds); kill -9 $pid\n"
 		"[ $after -gt $before ] && echo it goes on, as user $(id -u)\n";
 	char other[] = "/tmp/virgate-rights.XXXXXX", command[4 * PATH_MAX];

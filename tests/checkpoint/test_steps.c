@@ -80,7 +80,8 @@ TEST(what_a_gpu_holds_is_never_left_out)
 	struct subject subject = start_subject(path_of("with-cuda"));
 
 	check_goes_on(path_of("with-cuda")); // it has a GPU now
-	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running --json", (int)subject.pid, path_of("both")), 0);
+	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running --json", (int)subject.pid, path_of("both")),
+		  0);
 	CHECK_CONTAINS(said, "\"cuda_processes\": 1");
 	CHECK_CONTAINS(said, "\"device-out\"");
 	check_goes_on(path_of("with-cuda"));

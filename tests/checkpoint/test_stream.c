@@ -224,7 +224,7 @@ static struct frames out;
 
 static void begin(void)
 {
-	out = (struct frames){.in = -1, .out = memfd_create("stream", MFD_CLOEXEC), .function = "test"};
+	out = (struct frames){.in = -1, .out = memfd_create("stream", MFD_CLOEXEC)};
 	CHECK(out.out >= 0);
 	CHECK_STATUS(stream_begin(&out, false, false), VG_OK);
 }
@@ -355,9 +355,9 @@ TEST(an_image_that_lacks_what_criu_needs_is_refused)
 
 TEST(names_that_lead_elsewhere_are_refused)
 {
-	static const char *const names[] = {"../out", "/tmp/out", "tree-0/../../out", "tree-0", "", "virgate.json",
-					    "tree-0/", "tree-1/pages-1.img", "tree-0/pages-1.img/x",
-					    "tree-0/other.img"};
+	static const char *const names[] = {
+		"../out",  "/tmp/out",		 "tree-0/../../out",	 "tree-0",	    "", "virgate.json",
+		"tree-0/", "tree-1/pages-1.img", "tree-0/pages-1.img/x", "tree-0/other.img"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		begin(), describe(), file(names[i]);

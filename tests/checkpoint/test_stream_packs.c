@@ -18,7 +18,7 @@ enum { MOST_ROUNDS = 3 };
 // What a sender sends: the packs of an image in each precopy round, and then an image.
 struct sending {
 	const char *rounds[MOST_ROUNDS], *image; // NULL: the last of these
-	uint64_t empty_bytes; // of another memory in each index, which consists of zeroes
+	uint64_t empty_bytes;			 // of another memory in each index, which consists of zeroes
 };
 
 // ---- the sender ------------------------------------------------------------------------------------------
@@ -50,8 +50,8 @@ static void send_round(struct frames *frames, const struct sending *sending, con
 	uint32_t numbers[8];
 	uint64_t bytes;
 
-	CHECK_INT(inspect_read(dir, __func__, &text, &files), VG_OK);
-	CHECK_INT(device_index_read(dir, &files, __func__, &index), VG_OK);
+	CHECK_INT(inspect_read(dir, &text, &files), VG_OK);
+	CHECK_INT(device_index_read(dir, &files, &index), VG_OK);
 	CHECK(index.pack_count <= 8);
 	for (unsigned i = 0; i < index.pack_count; i++)
 		stream_send_pack(frames, packs, open(pack_of(dir->path, i), O_RDONLY | O_CLOEXEC), &numbers[i], &bytes);
@@ -68,13 +68,13 @@ static void play(struct frames *frames, const struct sending *sending)
 
 	for (int i = 0; i < MOST_ROUNDS && sending->rounds[i]; i++) {
 		image_close(&dir);
-		CHECK_INT(image_open(sending->rounds[i], __func__, &dir), VG_OK);
+		CHECK_INT(image_open(sending->rounds[i], &dir), VG_OK);
 		send_round(frames, sending, &dir, &packs);
 	}
 	stream_end_packs(frames);
 	if (sending->image) {
 		image_close(&dir);
-		CHECK_INT(image_open(sending->image, __func__, &dir), VG_OK);
+		CHECK_INT(image_open(sending->image, &dir), VG_OK);
 	}
 	frames->packs = &packs;
 	stream_send(frames, &dir, true);
@@ -88,7 +88,7 @@ static pid_t start_sender(const struct sending *sending, int *ret_fd)
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct frames out = {.in = -1, .out = ends[1], .function = "sender"};
+		struct frames out = {.in = -1, .out = ends[1]};
 		close(ends[0]);
 		play(&out, sending);
 		_exit(0);
@@ -117,13 +117,13 @@ static void begin_receiving(struct receiving *receiving, const struct sending *s
 	int fd;
 
 	*receiving = (struct receiving){.sender = start_sender(sending, &fd)};
-	receiving->frames = (struct frames){.in = fd, .out = -1, .function = "receiver", .packs = &receiving->packs};
-	receiving->prefill = (struct prefill){.function = "receiver", .packs = &receiving->packs};
+	receiving->frames = (struct frames){.in = fd, .out = -1, .packs = &receiving->packs};
+	receiving->prefill = (struct prefill){.packs = &receiving->packs};
 	receiving->packs.store = &receiving->store;
 	receiving->packs.round = fills ? prefill_round : NULL;
 	receiving->packs.user = &receiving->prefill;
 	snprintf(path, sizeof path, "%s.precopy", path_of(arrived));
-	CHECK_INT(image_begin(path, __func__, &receiving->store), VG_OK);
+	CHECK_INT(image_begin(path, &receiving->store), VG_OK);
 	receiving->packs_status = stream_receive_packs(&receiving->frames, &receiving->packs);
 }
 
@@ -131,7 +131,7 @@ static void receive_image(struct receiving *receiving)
 {
 	json_t *text = NULL;
 
-	CHECK_INT(image_begin(path_of(arrived), __func__, &receiving->draft), VG_OK);
+	CHECK_INT(image_begin(path_of(arrived), &receiving->draft), VG_OK);
 	receiving->status = receiving->packs_status;
 	if (receiving->status == VG_OK)
 		receiving->status = stream_receive(&receiving->frames, &receiving->draft, &text);
@@ -284,12 +284,12 @@ TEST(a_sender_sends_a_pack_again_that_it_has_closed)
 	uint32_t number;
 	int files[2];
 
-	struct frames frames = {.in = -1, .out = memfd_create("stream", MFD_CLOEXEC), .function = __func__};
+	struct frames frames = {.in = -1, .out = memfd_create("stream", MFD_CLOEXEC)};
 	for (int i = 0; i < 2; i++)
 		files[i] = memory_of(&(unsigned){1}, 1);
 	for (int i = 0; i < 4; i++) {
 		if (i == 2)
-			CHECK_INT(packs_close_unused(&packs, &index, __func__), VG_OK);
+			CHECK_INT(packs_close_unused(&packs, &index), VG_OK);
 		CHECK_INT(stream_send_pack(&frames, &packs, dup(files[i % 2]), &number, &bytes), VG_OK);
 		CHECK_INT(number, wanted[i]);
 		CHECK_INT(bytes, i < 3 ? BLOCK : 0);
@@ -358,12 +358,12 @@ TEST(filling_memory_ahead_can_be_stopped)
 	make_image(path, "stopped", kinds, 1);
 	bool is_checked[1] = {false};
 	struct image_dir dir;
-	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
-	CHECK_INT(inspect_read(&dir, __func__, &text, &files), VG_OK);
-	CHECK_INT(device_index_read(&dir, &files, __func__, &index), VG_OK);
+	CHECK_INT(image_open(path, &dir), VG_OK);
+	CHECK_INT(inspect_read(&dir, &text, &files), VG_OK);
+	CHECK_INT(device_index_read(&dir, &files, &index), VG_OK);
 	void *data = device_index_encode(&index, &length);
 	struct packs packs = {.count = 1, .store = &store, .is_checked = is_checked};
-	struct prefill prefill = {.function = __func__, .packs = &packs};
+	struct prefill prefill = {.packs = &packs};
 	store.lock = dir.fd;
 	snprintf(store.folder, sizeof store.folder, "%s", path);
 	struct phase phase = {.progress = stop, .user = &bytes, .result = &result, .since = 1, .bytes = 7};

@@ -211,8 +211,9 @@ TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 	CHECK_INT(run("dump --vgpu short --dir %s", path_of("short.image")), 0);
 	CHECK_INT(await_run(&program), 75);
 	check_charged("short", 0);
-	snprintf(script, sizeof script, "#!/bin/sh\n[ $1 = restore ] && truncate -s 0 '%s/run/ledgers/short'\nexec '%s' \"$@\"\n",
-		 folder, STANDIN_PROGRAM);
+	snprintf(script, sizeof script,
+		 "#!/bin/sh\n[ $1 = restore ] && truncate -s 0 '%s/run/ledgers/short'\nexec '%s' \"$@\"\n", folder,
+		 STANDIN_PROGRAM);
 	write_text("criu-truncate", script);
 	CHECK_INT(chmod(path_of("criu-truncate"), 0755), 0);
 	setenv("VIRGATE_CRIU", path_of("criu-truncate"), 1);

@@ -45,8 +45,8 @@ static void edit_image(const char *image, const char *key, json_t *value)
 	json_t *description;
 
 	snprintf(path, sizeof path, "%s", path_of(image));
-	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
-	CHECK_INT(image_read(&dir, __func__, &description), VG_OK);
+	CHECK_INT(image_open(path, &dir), VG_OK);
+	CHECK_INT(image_read(&dir, &description), VG_OK);
 	image_close(&dir);
 	json_t *vgpu = json_array_get(json_object_get(description, "vgpus"), 0);
 	CHECK(value || json_object_get(vgpu, key));
@@ -201,8 +201,8 @@ TEST(an_evictable_vgpu_of_one_run_is_made_again)
 {
 	prepare(true);
 	struct program program = start_so(
-		(const char *const[]){"--name", "moves", "--memory", "256M", "--evictable", "--swap", "96M", NULL}, "moves",
-		"64", "32", "512");
+		(const char *const[]){"--name", "moves", "--memory", "256M", "--evictable", "--swap", "96M", NULL},
+		"moves", "64", "32", "512");
 	if (run("dump --pid %d --dir %s", (int)program.pid, path_of("moves.image")))
 		FAIL("dump: %s", said);
 	CHECK_INT(await_run(&program), 75);

@@ -185,8 +185,8 @@ static void add_second_tree(json_t *files, const char *image, const pid_t roots[
 	char command[3 * PATH_MAX], name[64];
 	size_t count = json_array_size(files);
 
-	snprintf(command, sizeof command, "cd %s && cp -r tree-0 tree-1 && mv tree-1/core-%d.img tree-1/core-%d.img", image,
-		 (int)roots[0], (int)roots[1]);
+	snprintf(command, sizeof command, "cd %s && cp -r tree-0 tree-1 && mv tree-1/core-%d.img tree-1/core-%d.img",
+		 image, (int)roots[0], (int)roots[1]);
 	CHECK_INT(system(command), 0);
 	for (size_t i = 0; i < count; i++) {
 		json_t *file = json_deep_copy(json_array_get(files, i));
@@ -297,7 +297,8 @@ TEST(all_of_a_vgpu_are_waited_for)
 
 	need_criu();
 	with_vgpu("pair");
-	pid_t left = start_in_vgpu("pair", path_of("left"), "", &runs[0]), right = start_in_vgpu("pair", path_of("right"), "", &runs[1]);
+	pid_t left = start_in_vgpu("pair", path_of("left"), "", &runs[0]),
+	      right = start_in_vgpu("pair", path_of("right"), "", &runs[1]);
 	snprintf(image, sizeof image, "%s", path_of("pair"));
 	if (run("dump --vgpu pair --dir %s", image))
 		FAIL("dump: %s", said);

@@ -15,7 +15,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GPUS = 16, PARTS = 3, CHANGING = 2, CHANGE_NS = 200000000, THREADS = 256, BLOCKS = 1024, PIECE_MIB = 16, MOST_PIECES = 16384 };
+enum {
+	GPUS = 16,
+	PARTS = 3,
+	CHANGING = 2,
+	CHANGE_NS = 200000000,
+	THREADS = 256,
+	BLOCKS = 1024,
+	PIECE_MIB = 16,
+	MOST_PIECES = 16384
+};
 
 // words(p, n, mask, wrong): word i is a hash of i (that of splitmix64) and the mask; it is written, or compared where
 // there is a counter of those that are wrong.

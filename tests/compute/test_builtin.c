@@ -25,7 +25,7 @@ static struct bench open_bench(void)
 {
 	struct bench b = {.context = first_context()};
 
-	OK(compute_registry_create(90, __func__, &b.registry));
+	OK(compute_registry_create(90, &b.registry));
 	OK(vg_stream_create(b.context, NULL, &b.stream));
 	return b;
 }
@@ -64,7 +64,7 @@ static void launch(struct bench *b, const char *name, const struct vg_launch_con
 {
 	struct compute_entry *entry;
 
-	OK(compute_registry_find(b->registry, name, __func__, &entry));
+	OK(compute_registry_find(b->registry, name, &entry));
 	OK(vg_launch(b->stream, shape, entry->kernel, arguments, count));
 	OK(vg_stream_sync(b->stream));
 	compute_entry_release(entry);
@@ -115,24 +115,24 @@ static void close_vectors(struct vectors *v)
 }
 
 // `arguments` get x, y and z of vectors `v`, and n; `expression` is what z[i] becomes.
-#define EACH_SHAPE(name, expression, ...)                                                          \
-	do {                                                                                       \
-		struct vectors v = open_vectors();                                                 \
-		float a = -3;                                                                      \
-		uint64_t n = N;                                                                    \
-		(void)a;                                                                           \
-		for (size_t i = 0; i < N; i++)                                                     \
-			v.want[i] = expression;                                                    \
-		for (size_t s = 0; s < SHAPES; s++) {                                              \
-			free_words(v.b.context, v.at_z);                                           \
-			v.at_z = upload(&v.b, v.y, N);                                             \
-			launch(&v.b, name, &shapes[s], VG_ARGUMENTS(__VA_ARGS__, n));    \
-			check_values(&v.b, name, v.at_z, v.want, N, 0);                            \
-		}                                                                                  \
-		n = 0;                                                                             \
-		launch(&v.b, name, &shapes[1], VG_ARGUMENTS(__VA_ARGS__, n));            \
-		check_values(&v.b, name, v.at_z, v.want, N, 0);                                    \
-		close_vectors(&v);                                                                 \
+#define EACH_SHAPE(name, expression, ...)                                             \
+	do {                                                                          \
+		struct vectors v = open_vectors();                                    \
+		float a = -3;                                                         \
+		uint64_t n = N;                                                       \
+		(void)a;                                                              \
+		for (size_t i = 0; i < N; i++)                                        \
+			v.want[i] = expression;                                       \
+		for (size_t s = 0; s < SHAPES; s++) {                                 \
+			free_words(v.b.context, v.at_z);                              \
+			v.at_z = upload(&v.b, v.y, N);                                \
+			launch(&v.b, name, &shapes[s], VG_ARGUMENTS(__VA_ARGS__, n)); \
+			check_values(&v.b, name, v.at_z, v.want, N, 0);               \
+		}                                                                     \
+		n = 0;                                                                \
+		launch(&v.b, name, &shapes[1], VG_ARGUMENTS(__VA_ARGS__, n));         \
+		check_values(&v.b, name, v.at_z, v.want, N, 0);                       \
+		close_vectors(&v);                                                    \
 	} while (0)
 
 TEST(fill)
@@ -201,10 +201,8 @@ TEST(reduce_sum_and_dot)
 		want[0] *= 2;
 		vg_address second = at + sizeof(float);
 		for (int twice = 0; twice < 2; twice++)
-			launch(&v.b, "reduce_sum", &shapes[s],
-			       VG_ARGUMENTS(v.at_x, at, n));
-		launch(&v.b, "dot", &shapes[s],
-		       VG_ARGUMENTS(v.at_x, v.at_y, second, n));
+			launch(&v.b, "reduce_sum", &shapes[s], VG_ARGUMENTS(v.at_x, at, n));
+		launch(&v.b, "dot", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, second, n));
 		check_values(&v.b, "reduce_sum and dot", at, want, 2, 0);
 		free_words(v.b.context, at);
 	}
@@ -219,8 +217,7 @@ TEST(transpose)
 	for (size_t i = 0; i < N; i++)
 		v.want[i % columns * rows + i / columns] = v.x[i];
 	for (size_t s = 0; s < SHAPES; s++) {
-		launch(&v.b, "transpose", &shapes[s],
-		       VG_ARGUMENTS(v.at_x, v.at_z, rows, columns));
+		launch(&v.b, "transpose", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_z, rows, columns));
 		check_values(&v.b, "transpose", v.at_z, v.want, N, 0);
 	}
 	close_vectors(&v);
@@ -238,12 +235,10 @@ TEST(matrix_multiply)
 				want[i * n + j] += v.x[i * k + l] * v.y[l * n + j];
 	for (size_t s = 0; s < SHAPES; s++) {
 		vg_address at = words(v.b.context, sizeof want + 4);
-		launch(&v.b, "matrix_multiply", &shapes[s],
-		       VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
+		launch(&v.b, "matrix_multiply", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, want, 17 * 19, 0);
 		k = 0; // an empty sum
-		launch(&v.b, "matrix_multiply", &shapes[s],
-		       VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
+		launch(&v.b, "matrix_multiply", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, (float[17 * 19]){0}, 17 * 19, 0);
 		k = 23;
 		free_words(v.b.context, at);
@@ -266,8 +261,7 @@ TEST(softmax)
 			v.want[row * columns + i] = (float)(exp(v.x[row * columns + i] - most) / sum);
 	}
 	for (size_t s = 0; s < SHAPES; s++) {
-		launch(&v.b, "softmax", &shapes[s],
-		       VG_ARGUMENTS(v.at_x, v.at_z, rows, columns));
+		launch(&v.b, "softmax", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_z, rows, columns));
 		check_values(&v.b, "softmax", v.at_z, v.want, N, 1e-5f);
 	}
 	close_vectors(&v);

@@ -66,7 +66,7 @@ static void without_events(bool direct, bool lasting)
 	struct vg_compute_unit *units[2];
 	unsigned failed = 0;
 
-	OK(compute_create(vg_context_device(context), NULL, direct, __func__, &rig.compute));
+	OK(compute_create(vg_context_device(context), NULL, direct, &rig.compute));
 	OK(vg_compute_register(rig.compute, code));
 	units[0] = unit_of(&rig, "one", 0.5);
 	units[1] = unit_of(&rig, "two", 0.5);

@@ -14,12 +14,11 @@ struct pieces {
 	enum vg_status fail;
 };
 
-static enum vg_status piece(void *user, struct vg_stream *stream, bool *ret_more, const char *function)
+static enum vg_status piece(void *user, struct vg_stream *stream, bool *ret_more)
 {
 	struct pieces *pieces = user;
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
 
-	(void)function;
 	if (pieces->fail && pieces->left == 1) {
 		struct vg_launch_config bad = {.size = sizeof bad, .grid = {1}, .block = {1 << 20}};
 		return vg_launch(stream, &bad, pieces->kernel, NULL, 0);
@@ -62,7 +61,7 @@ TEST(jobs_go_piece_by_piece)
 	struct vg_execution_info info;
 	unsigned ids[64];
 
-	OK(compute_submit(unit, &job, __func__, &one));
+	OK(compute_submit(unit, &job, &one));
 	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // behind it in its stream
 	OK(vg_execution_wait(one, 60));
 	OK(vg_execution_info(one, &info));
@@ -88,7 +87,7 @@ TEST(a_job_that_fails_fails_alone)
 	struct compute_job job = {.name = "pieces", .step = piece, .free = freed, .user = &pieces};
 	struct vg_execution *one;
 
-	OK(compute_submit(unit, &job, __func__, &one));
+	OK(compute_submit(unit, &job, &one));
 	CHECK(vg_execution_wait(one, 60) == VG_INVALID);
 	CHECK(vg_last_error()->text[0]);
 	CHECK_INT(vg_execution_state(one), VG_EXECUTION_FAILED);
@@ -114,16 +113,16 @@ TEST(jobs_are_freed_however_they_end)
 	struct vg_execution *one;
 
 	OK(vg_compute_unit_pause(unit));
-	OK(compute_submit(unit, &job, __func__, &one));
+	OK(compute_submit(unit, &job, &one));
 	OK(vg_execution_cancel(one));
 	CHECK_INT(atomic_load(&cancelled.freed), 1);
 	vg_execution_destroy(one);
 	job.user = &closed;
-	OK(compute_submit(unit, &job, __func__, NULL));
+	OK(compute_submit(unit, &job, NULL));
 	OK(vg_compute_unit_end(unit));
 	CHECK_INT(atomic_load(&closed.freed), 1);
 	job.user = &refused;
-	CHECK_INT(compute_submit(unit, &job, __func__, NULL), VG_CLOSED);
+	CHECK_INT(compute_submit(unit, &job, NULL), VG_CLOSED);
 	CHECK_INT(atomic_load(&refused.freed), 0); // still the caller's
 	vg_kernel_destroy(cancelled.kernel);
 	vg_compute_unit_destroy(unit);
@@ -141,12 +140,12 @@ TEST(a_fence_waits_for_what_was_handed_over)
 	struct vg_execution *one = spin(unit, 0, 3000000, 1);
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
-	OK(compute_fence(unit, stream, __func__));
+	OK(compute_fence(unit, stream));
 	OK(vg_stream_query(stream, &done));
 	CHECK(!done || vg_execution_state(one) != VG_EXECUTION_RUNNING || vg_execution_wait(one, 0.2) == VG_OK);
 	OK(vg_stream_sync(stream));
-	OK(vg_execution_wait(one, 2));		   // is noticed soon
-	OK(compute_fence(unit, stream, __func__)); // of nothing
+	OK(vg_execution_wait(one, 2));	 // is noticed soon
+	OK(compute_fence(unit, stream)); // of nothing
 	OK(vg_stream_sync(stream));
 	vg_execution_destroy(one);
 	vg_stream_destroy(stream);
@@ -337,7 +336,7 @@ TEST(an_end_returns_when_all_ends_were_told)
 	struct vg_execution *one;
 	atomic_uint told = 0;
 
-	OK(compute_execute(unit, &work, tell_late, &told, __func__, &one));
+	OK(compute_execute(unit, &work, tell_late, &told, &one));
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
 	OK(vg_compute_unit_end(unit)); // the scheduler's thread tells of what ran
@@ -383,8 +382,8 @@ TEST(ends_are_told_once)
 	bool preempted = true;
 
 	for (int i = 0; i < 100; i++)
-		OK(compute_execute(unit, &work, count_end, &ends, __func__, NULL));
-	CHECK_INT(compute_execute(unit, &wrong, count_end, &ends, __func__, NULL), VG_NOT_FOUND);
+		OK(compute_execute(unit, &work, count_end, &ends, NULL));
+	CHECK_INT(compute_execute(unit, &wrong, count_end, &ends, NULL), VG_NOT_FOUND);
 	OK(vg_compute_unit_sync_all(unit, 60));
 	for (int i = 0; i < 2000 && atomic_load(&ends) < 100; i++)
 		nap_ms(1);
@@ -411,7 +410,7 @@ TEST(direct_work_overlaps_and_is_not_measured)
 	struct vg_compute_unit *units[3];
 	unsigned ids[64];
 
-	OK(compute_create(vg_context_device(context), NULL, true, __func__, &rig.compute));
+	OK(compute_create(vg_context_device(context), NULL, true, &rig.compute));
 	OK(vg_compute_register(rig.compute, code));
 	vg_object_code_destroy(code);
 	for (int i = 0; i < 3; i++)

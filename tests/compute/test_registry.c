@@ -12,7 +12,7 @@ static struct compute_registry *open_registry(void)
 {
 	struct compute_registry *registry;
 
-	OK(compute_registry_create(90, __func__, &registry));
+	OK(compute_registry_create(90, &registry));
 	return registry;
 }
 
@@ -42,7 +42,7 @@ static void check_sorted(struct compute_registry *registry)
 static bool has(struct compute_registry *registry, const char *name)
 {
 	struct compute_entry *entry = NULL;
-	bool found = compute_registry_find(registry, name, __func__, &entry) == VG_OK;
+	bool found = compute_registry_find(registry, name, &entry) == VG_OK;
 
 	compute_entry_release(entry);
 	return found;
@@ -55,12 +55,12 @@ TEST(all_kernels_of_a_code_or_none)
 	size_t builtin = compute_registry_count(registry);
 
 	CHECK(builtin > 0);
-	OK(compute_registry_add(registry, code, __func__));
+	OK(compute_registry_add(registry, code));
 	CHECK_INT(compute_registry_count(registry), builtin + 2);
 	check_sorted(registry);
 	CHECK(has(registry, "first") && has(registry, "second"));
-	OK(compute_registry_remove(registry, "first", __func__));
-	REFUSED(compute_registry_add(registry, code, __func__), VG_EXISTS, "\"second\"");
+	OK(compute_registry_remove(registry, "first"));
+	REFUSED(compute_registry_add(registry, code), VG_EXISTS, "\"second\"");
 	CHECK_INT(compute_registry_count(registry), builtin + 1);
 	CHECK(!has(registry, "first"));
 	check_sorted(registry);
@@ -76,16 +76,15 @@ TEST(a_kernel_under_any_name)
 	struct vg_kernel *kernel;
 
 	OK(vg_object_code_kernel(code, "first", &kernel));
-	OK(compute_registry_add_kernel(registry, "mine", kernel, __func__));
-	REFUSED(compute_registry_add_kernel(registry, "mine", kernel, __func__), VG_EXISTS, "\"mine\"");
-	REFUSED(compute_registry_add_kernel(registry, "matrix_multiply", kernel, __func__), VG_EXISTS,
-		"matrix_multiply");
-	REFUSED(compute_registry_add_kernel(registry, "", kernel, __func__), VG_INVALID, "empty");
-	REFUSED(compute_registry_add_kernel(registry, NULL, kernel, __func__), VG_INVALID, "NULL");
-	REFUSED(compute_registry_add_kernel(registry, "other", NULL, __func__), VG_INVALID, "kernel");
+	OK(compute_registry_add_kernel(registry, "mine", kernel));
+	REFUSED(compute_registry_add_kernel(registry, "mine", kernel), VG_EXISTS, "\"mine\"");
+	REFUSED(compute_registry_add_kernel(registry, "matrix_multiply", kernel), VG_EXISTS, "matrix_multiply");
+	REFUSED(compute_registry_add_kernel(registry, "", kernel), VG_INVALID, "empty");
+	REFUSED(compute_registry_add_kernel(registry, NULL, kernel), VG_INVALID, "NULL");
+	REFUSED(compute_registry_add_kernel(registry, "other", NULL), VG_INVALID, "kernel");
 	vg_kernel_destroy(kernel);
 	vg_object_code_destroy(code);
-	OK(compute_registry_find(registry, "mine", __func__, &entry));
+	OK(compute_registry_find(registry, "mine", &entry));
 	CHECK_STR(vg_kernel_name(entry->kernel), "first");
 	CHECK_INT(entry->report.tensor, CODE_CLEAN);
 	compute_entry_release(entry);
@@ -98,8 +97,8 @@ TEST(an_entry_outlives_its_removal)
 	struct compute_registry *registry = open_registry();
 	struct compute_entry *entry;
 
-	OK(compute_registry_find(registry, "fill", __func__, &entry));
-	OK(compute_registry_remove(registry, "fill", __func__));
+	OK(compute_registry_find(registry, "fill", &entry));
+	OK(compute_registry_remove(registry, "fill"));
 	CHECK(!has(registry, "fill"));
 	compute_registry_destroy(registry);
 	CHECK_STR(entry->name, "fill");
@@ -114,17 +113,17 @@ TEST(unknown_names)
 	char there[64], lengthy[4096];
 
 	snprintf(there, sizeof there, "among %zu", compute_registry_count(registry));
-	REFUSED(compute_registry_find(registry, "matrix_multipy", __func__, &entry), VG_NOT_FOUND, "matrix_multiply");
+	REFUSED(compute_registry_find(registry, "matrix_multipy", &entry), VG_NOT_FOUND, "matrix_multiply");
 	CHECK_CONTAINS(vg_last_error()->text, there);
-	REFUSED(compute_registry_find(registry, "vector_sum", __func__, &entry), VG_NOT_FOUND, "vector_add");
-	REFUSED(compute_registry_remove(registry, "matrix", __func__), VG_NOT_FOUND, "matrix_multiply");
-	REFUSED(compute_registry_find(registry, "qqqqqqqqqqqq", __func__, &entry), VG_NOT_FOUND, "nor one spelt alike");
-	REFUSED(compute_registry_find(registry, "", __func__, &entry), VG_NOT_FOUND, "\"\"");
-	REFUSED(compute_registry_find(registry, NULL, __func__, &entry), VG_INVALID, "NULL");
-	REFUSED(compute_registry_remove(registry, NULL, __func__), VG_INVALID, "NULL");
+	REFUSED(compute_registry_find(registry, "vector_sum", &entry), VG_NOT_FOUND, "vector_add");
+	REFUSED(compute_registry_remove(registry, "matrix"), VG_NOT_FOUND, "matrix_multiply");
+	REFUSED(compute_registry_find(registry, "qqqqqqqqqqqq", &entry), VG_NOT_FOUND, "nor one spelt alike");
+	REFUSED(compute_registry_find(registry, "", &entry), VG_NOT_FOUND, "\"\"");
+	REFUSED(compute_registry_find(registry, NULL, &entry), VG_INVALID, "NULL");
+	REFUSED(compute_registry_remove(registry, NULL), VG_INVALID, "NULL");
 	memset(lengthy, 'x', sizeof lengthy);
 	lengthy[sizeof lengthy - 1] = '\0';
-	REFUSED(compute_registry_find(registry, lengthy, __func__, &entry), VG_NOT_FOUND, "nor one spelt alike");
+	REFUSED(compute_registry_find(registry, lengthy, &entry), VG_NOT_FOUND, "nor one spelt alike");
 	CHECK(!entry);
 	compute_registry_destroy(registry);
 }
@@ -134,10 +133,10 @@ TEST(code_without_kernels)
 	struct compute_registry *registry = open_registry();
 	struct vg_object_code *code = ptx(".version 7.8\n.target sm_75\n.address_size 64\n");
 
-	REFUSED(compute_registry_add(registry, code, __func__), VG_NOT_FOUND, "no kernel");
-	REFUSED(compute_registry_add(registry, NULL, __func__), VG_INVALID, "code");
+	REFUSED(compute_registry_add(registry, code), VG_NOT_FOUND, "no kernel");
+	REFUSED(compute_registry_add(registry, NULL), VG_INVALID, "code");
 	OK(vg_object_code_close(code));
-	REFUSED(compute_registry_add(registry, code, __func__), VG_CLOSED, "code");
+	REFUSED(compute_registry_add(registry, code), VG_CLOSED, "code");
 	vg_object_code_destroy(code);
 	compute_registry_destroy(registry);
 }
@@ -161,9 +160,9 @@ static void *work(void *worker_)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct compute_entry *entry = NULL;
 		snprintf(others, sizeof others, "of_thread_%d", i % THREADS);
-		if (compute_registry_add_kernel(worker->registry, mine, worker->kernel, __func__))
+		if (compute_registry_add_kernel(worker->registry, mine, worker->kernel))
 			worker->problem = "cannot add its own";
-		if (compute_registry_find(worker->registry, others, __func__, &entry) == VG_OK &&
+		if (compute_registry_find(worker->registry, others, &entry) == VG_OK &&
 		    (strcmp(entry->name, others) != 0 || !vg_kernel_handle(entry->kernel)))
 			worker->problem = "found another";
 		compute_entry_release(entry);
@@ -171,7 +170,7 @@ static void *work(void *worker_)
 		if (entry && !entry->name[0])
 			worker->problem = "found no name";
 		compute_entry_release(entry);
-		if (compute_registry_remove(worker->registry, mine, __func__))
+		if (compute_registry_remove(worker->registry, mine))
 			worker->problem = "cannot remove its own";
 	}
 	return NULL;
@@ -215,10 +214,10 @@ TEST(expressions)
 	struct vg_object_code *code;
 
 	OK(vg_object_code_create(VG_CODE_PTX, mangled, sizeof mangled, &options, &code));
-	OK(compute_registry_add(registry, code, __func__));
+	OK(compute_registry_add(registry, code));
 	CHECK(has(registry, "add<float>") && has(registry, "_Z3subv") && !has(registry, "_Z3addIfEvT_"));
 	struct compute_entry *entry;
-	OK(compute_registry_find(registry, "add<float>", __func__, &entry));
+	OK(compute_registry_find(registry, "add<float>", &entry));
 	CHECK_INT(entry->report.tensor, CODE_CLEAN);
 	compute_entry_release(entry);
 	vg_object_code_destroy(code);
@@ -242,14 +241,14 @@ TEST(code_in_a_file)
 	close(fd);
 	OK(vg_object_code_from_file(VG_CODE_PTX, path, NULL, &code));
 	OK(vg_object_code_load(code));
-	OK(compute_registry_add(registry, code, __func__));
-	OK(compute_registry_find(registry, "filed", __func__, &entry));
+	OK(compute_registry_add(registry, code));
+	OK(compute_registry_find(registry, "filed", &entry));
 	CHECK_INT(entry->report.tensor, CODE_FOUND);
 	compute_entry_release(entry);
-	OK(compute_registry_remove(registry, "filed", __func__));
+	OK(compute_registry_remove(registry, "filed"));
 	unlink(path); // gone, though it was loaded: what it holds is not known any more
-	OK(compute_registry_add(registry, code, __func__));
-	OK(compute_registry_find(registry, "filed", __func__, &entry));
+	OK(compute_registry_add(registry, code));
+	OK(compute_registry_find(registry, "filed", &entry));
 	CHECK_INT(entry->report.tensor, CODE_UNKNOWN);
 	CHECK_CONTAINS(entry->report.reason, "No such file");
 	compute_entry_release(entry);

@@ -27,12 +27,12 @@ static enum vg_status make_code(void)
 
 static enum vg_status read_code(void)
 {
-	return compute_read_code(code, 90, __func__, &entries, &count);
+	return compute_read_code(code, 90, &entries, &count);
 }
 
 static enum vg_status make_registry(void)
 {
-	return compute_registry_create(90, __func__, &registry);
+	return compute_registry_create(90, &registry);
 }
 
 TEST(kernels_of_a_code)

@@ -2,9 +2,9 @@
 #include "compute_test.h"
 
 // Stores 7 first, so that it can be told whether it ran.
-#define KERNEL(name, body)                                                                                             \
-	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"          \
-	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body     \
+#define KERNEL(name, body)                                                                                         \
+	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"      \
+	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body \
 	"ret;\n}\n"
 #define HEAD ".version 7.8\n.target sm_75\n.address_size 64\n"
 static const char tensor_text[] = HEAD KERNEL(

@@ -61,9 +61,9 @@ static void check_types(void)
 		int matrix[2][2];
 		char text[4];
 		int calls;
-	} __attribute__((packed)) wanted = {
-		12,  7,	   &number,	 &number, 5,	       7,     -1, 0, true, false, 0.5f,
-		2.5, {6, 7}, {8, 9}, {1, 2, 3}, {{1, 2}, {3, 4}}, "abc", 0};
+	} __attribute__((packed))
+	wanted = {12,	  7,	  &number,   &number,	       5,     7, -1, 0, true, false, 0.5f, 2.5,
+		  {6, 7}, {8, 9}, {1, 2, 3}, {{1, 2}, {3, 4}}, "abc", 0};
 
 	expect(__LINE__,
 	       VG_ARGUMENTS(number * 4, 7u, &number, pointer, fixed, changing, character, character + 1, flag,

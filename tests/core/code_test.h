@@ -51,11 +51,11 @@ __attribute__((unused)) static void *driver_entry(const char *name)
 	return entry;
 }
 
-#define DRIVER(name, types, ...)                                                                   \
-	do {                                                                                       \
-		int result_ = ((int(*) types)driver_entry(#name))(__VA_ARGS__);                    \
-		if (result_)                                                                       \
-			FAIL("%s:%d: %s answers %d", __FILE__, __LINE__, #name, result_);          \
+#define DRIVER(name, types, ...)                                                          \
+	do {                                                                              \
+		int result_ = ((int(*) types)driver_entry(#name))(__VA_ARGS__);           \
+		if (result_)                                                              \
+			FAIL("%s:%d: %s answers %d", __FILE__, __LINE__, #name, result_); \
 	} while (0)
 
 // Zeroed device memory of a context, which is current only meanwhile.
@@ -90,9 +90,9 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 }
 
 // sizeof, grid and block; more fields may follow.
-#define CONFIG(blocks, threads, ...)                                                               \
-	&(struct vg_launch_config)                                                                 \
-	{                                                                                          \
+#define CONFIG(blocks, threads, ...)                                                                       \
+	&(struct vg_launch_config)                                                                         \
+	{                                                                                                  \
 		.size = sizeof(struct vg_launch_config), .grid = {blocks}, .block = {threads}, __VA_ARGS__ \
 	}
 

@@ -16,11 +16,11 @@ struct fault_subject {
 };
 
 // In prepare: the first failure ends it.
-#define TRY(call)                                                                                                      \
-	do {                                                                                                           \
-		enum vg_status status_ = (call);                                                                       \
-		if (status_)                                                                                           \
-			return status_;                                                                                \
+#define TRY(call)                                \
+	do {                                     \
+		enum vg_status status_ = (call); \
+		if (status_)                     \
+			return status_;          \
 	} while (0)
 
 enum { FAULT_MISSED = 40, FAULT_EARLIER, FAULT_HIT, FAULT_CALLS = 64 };

@@ -140,15 +140,15 @@ static inline void heap_open(void)
 }
 
 // The call allocates nothing, however often it is made; once before, since the first may have something to learn.
-#define HEAP_FREE(call)                                                                                                \
-	do {                                                                                                           \
-		OK(call);                                                                                              \
-		size_t before_ = atomic_load(&heap_calls);                                                             \
-		for (int i_ = 0; i_ < 1000; i_++)                                                                      \
-			OK(call);                                                                                      \
-		size_t made_ = atomic_load(&heap_calls) - before_;                                                     \
-		if (made_)                                                                                             \
-			FAIL("%s:%d: %s: %zu allocations in 1000 calls", __FILE__, __LINE__, #call, made_);            \
+#define HEAP_FREE(call)                                                                                     \
+	do {                                                                                                \
+		OK(call);                                                                                   \
+		size_t before_ = atomic_load(&heap_calls);                                                  \
+		for (int i_ = 0; i_ < 1000; i_++)                                                           \
+			OK(call);                                                                           \
+		size_t made_ = atomic_load(&heap_calls) - before_;                                          \
+		if (made_)                                                                                  \
+			FAIL("%s:%d: %s: %zu allocations in 1000 calls", __FILE__, __LINE__, #call, made_); \
 	} while (0)
 
 // 10^3 times; 10^5 where time does not matter; fewer where a sanitizer tells of what is left of a single one.
@@ -159,14 +159,14 @@ static inline int heap_times(void)
 
 // Whatever the statements make they unmake, however often: neither the library's heap nor device memory grows. (What
 // the simulated driver keeps on the heap for itself does not count.)
-#define HEAP_STEADY(...)                                                                                               \
-	do {                                                                                                           \
-		struct vg_device *device_;                                                                             \
-		OK(vg_device_get(0, &device_));                                                                        \
-		for (int i_ = 0; i_ < 100; i_++) {                                                                     \
-			__VA_ARGS__                                                                                    \
-		}                                                                                                      \
-		long live_ = atomic_load(&heap_live);                                                                  \
-		MEMORY_STEADY(device_, for (int i_ = heap_times(); i_ > 0; i_--) { __VA_ARGS__ });                     \
-		CHECK_INT(atomic_load(&heap_live), live_);                                                             \
+#define HEAP_STEADY(...)                                                                        \
+	do {                                                                                    \
+		struct vg_device *device_;                                                      \
+		OK(vg_device_get(0, &device_));                                                 \
+		for (int i_ = 0; i_ < 100; i_++) {                                              \
+			__VA_ARGS__                                                             \
+		}                                                                               \
+		long live_ = atomic_load(&heap_live);                                           \
+		MEMORY_STEADY(device_, for (int i_ = heap_times(); i_ > 0; i_--){__VA_ARGS__}); \
+		CHECK_INT(atomic_load(&heap_live), live_);                                      \
 	} while (0)

@@ -29,16 +29,16 @@ static inline size_t free_on(struct vg_device *device)
 
 // The statements leave as much device memory free as there was. A vGPU is charged for what the driver took for itself
 // when the daemon looks next, be it in the middle of them: what they themselves lose is lost every time.
-#define MEMORY_STEADY(device, ...)                                                                                     \
-	do {                                                                                                           \
-		size_t free_before_, free_after_;                                                                      \
-		int looks_ = getenv("VIRGATE_VGPU") ? 3 : 1;                                                           \
-		do {                                                                                                   \
-			free_before_ = free_on(device);                                                                \
-			__VA_ARGS__                                                                                    \
-			free_after_ = free_on(device);                                                                 \
-		} while (free_after_ != free_before_ && --looks_ > 0);                                                 \
-		CHECK_INT(free_after_, free_before_);                                                                  \
+#define MEMORY_STEADY(device, ...)                                     \
+	do {                                                           \
+		size_t free_before_, free_after_;                      \
+		int looks_ = getenv("VIRGATE_VGPU") ? 3 : 1;           \
+		do {                                                   \
+			free_before_ = free_on(device);                \
+			__VA_ARGS__                                    \
+			free_after_ = free_on(device);                 \
+		} while (free_after_ != free_before_ && --looks_ > 0); \
+		CHECK_INT(free_after_, free_before_);                  \
 	} while (0)
 
 static inline struct vg_context *first_context(void)

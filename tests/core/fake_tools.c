@@ -45,63 +45,63 @@ static int result_of(const char *entry)
 	return seen[i].calls == number ? result : 0;
 }
 
-#define ENTER                                                                                                          \
-	int result_ = result_of(__func__);                                                                             \
-	if (result_)                                                                                                   \
+#define ENTER                              \
+	int result_ = result_of(__func__); \
+	if (result_)                       \
 	return result_
 // An entry that does nothing but succeed, or fail where it is told.
-#define SUCCEEDS(result, name, ...)                                                                                    \
-	PUBLIC result name(__VA_ARGS__);                                                                               \
-	result name(__VA_ARGS__)                                                                                       \
-	{                                                                                                              \
-		ENTER;                                                                                                 \
-		return 0;                                                                                              \
+#define SUCCEEDS(result, name, ...)      \
+	PUBLIC result name(__VA_ARGS__); \
+	result name(__VA_ARGS__)         \
+	{                                \
+		ENTER;                   \
+		return 0;                \
 	}
 // NAMESize() and NAME() of a text.
-#define SIZE_OF(result, name, handle, text)                                                                            \
-	PUBLIC result name##Size(handle native, size_t *size);                                                         \
-	result name##Size(handle native, size_t *size)                                                                 \
-	{                                                                                                              \
-		ENTER;                                                                                                 \
-		*size = sizeof text;                                                                                   \
-		return 0;                                                                                              \
+#define SIZE_OF(result, name, handle, text)                    \
+	PUBLIC result name##Size(handle native, size_t *size); \
+	result name##Size(handle native, size_t *size)         \
+	{                                                      \
+		ENTER;                                         \
+		*size = sizeof text;                           \
+		return 0;                                      \
 	}
-#define TEXT_OF(result, name, handle, type, text)                                                                      \
-	SIZE_OF(result, name, handle, text)                                                                            \
-	PUBLIC result name(handle native, type *buffer);                                                               \
-	result name(handle native, type *buffer)                                                                       \
-	{                                                                                                              \
-		ENTER;                                                                                                 \
-		memcpy(buffer, text, sizeof text);                                                                     \
-		return 0;                                                                                              \
+#define TEXT_OF(result, name, handle, type, text)        \
+	SIZE_OF(result, name, handle, text)              \
+	PUBLIC result name(handle native, type *buffer); \
+	result name(handle native, type *buffer)         \
+	{                                                \
+		ENTER;                                   \
+		memcpy(buffer, text, sizeof text);       \
+		return 0;                                \
 	}
 // What is made and unmade, and counted meanwhile.
-#define CREATES(result, name, handle, bytes, ...)                                                                      \
-	PUBLIC result name(handle *native, ##__VA_ARGS__);                                                             \
-	result name(handle *native, ##__VA_ARGS__)                                                                     \
-	{                                                                                                              \
-		ENTER;                                                                                                 \
-		*native = calloc(1, bytes);                                                                            \
-		alive++;                                                                                               \
-		return 0;                                                                                              \
+#define CREATES(result, name, handle, bytes, ...)          \
+	PUBLIC result name(handle *native, ##__VA_ARGS__); \
+	result name(handle *native, ##__VA_ARGS__)         \
+	{                                                  \
+		ENTER;                                     \
+		*native = calloc(1, bytes);                \
+		alive++;                                   \
+		return 0;                                  \
 	}
-#define DESTROYS(result, name, handle)                                                                                 \
-	PUBLIC result name(handle *native);                                                                            \
-	result name(handle *native)                                                                                    \
-	{                                                                                                              \
-		free(*native);                                                                                         \
-		*native = NULL;                                                                                        \
-		alive--;                                                                                               \
-		return 0;                                                                                              \
+#define DESTROYS(result, name, handle)      \
+	PUBLIC result name(handle *native); \
+	result name(handle *native)         \
+	{                                   \
+		free(*native);              \
+		*native = NULL;             \
+		alive--;                    \
+		return 0;                   \
 	}
-#define VERSION(result, name, type, major_, minor_)                                                                    \
-	PUBLIC result name(type *major, type *minor);                                                                  \
-	result name(type *major, type *minor)                                                                          \
-	{                                                                                                              \
-		ENTER;                                                                                                 \
-		*major = major_;                                                                                       \
-		*minor = minor_;                                                                                       \
-		return 0;                                                                                              \
+#define VERSION(result, name, type, major_, minor_)   \
+	PUBLIC result name(type *major, type *minor); \
+	result name(type *major, type *minor)         \
+	{                                             \
+		ENTER;                                \
+		*major = major_;                      \
+		*minor = minor_;                      \
+		return 0;                             \
 	}
 
 PUBLIC const char *nvrtcGetErrorString(nvrtcResult result)

@@ -82,31 +82,31 @@ static inline void bench_free(struct bench *bench, vg_address address)
 	bench->definition = definition;
 }
 
-#define MEMSET(...)                                                                                                    \
-	&(struct vg_graph_memset)                                                                                      \
-	{                                                                                                              \
-		.size = sizeof(struct vg_graph_memset), __VA_ARGS__                                                    \
+#define MEMSET(...)                                                 \
+	&(struct vg_graph_memset)                                   \
+	{                                                           \
+		.size = sizeof(struct vg_graph_memset), __VA_ARGS__ \
 	}
-#define MEMCPY(...)                                                                                                    \
-	&(struct vg_graph_memcpy)                                                                                      \
-	{                                                                                                              \
-		.size = sizeof(struct vg_graph_memcpy), __VA_ARGS__                                                    \
+#define MEMCPY(...)                                                 \
+	&(struct vg_graph_memcpy)                                   \
+	{                                                           \
+		.size = sizeof(struct vg_graph_memcpy), __VA_ARGS__ \
 	}
-#define ALLOCATION(...)                                                                                                \
-	&(struct vg_graph_allocation)                                                                                  \
-	{                                                                                                              \
-		.size = sizeof(struct vg_graph_allocation), __VA_ARGS__                                                \
+#define ALLOCATION(...)                                                 \
+	&(struct vg_graph_allocation)                                   \
+	{                                                               \
+		.size = sizeof(struct vg_graph_allocation), __VA_ARGS__ \
 	}
-#define GRAPH_OPTIONS(...)                                                                                             \
-	&(struct vg_graph_options)                                                                                     \
-	{                                                                                                              \
-		.size = sizeof(struct vg_graph_options), __VA_ARGS__                                                   \
+#define GRAPH_OPTIONS(...)                                           \
+	&(struct vg_graph_options)                                   \
+	{                                                            \
+		.size = sizeof(struct vg_graph_options), __VA_ARGS__ \
 	}
 // A launch of one thread unless the configuration says otherwise.
-#define KERNEL(kernel_, config_, ...)                                                                                  \
-	&(struct vg_graph_kernel)                                                                                      \
-	{                                                                                                              \
-		.size = sizeof(struct vg_graph_kernel), .kernel = (kernel_), .config = (config_),                      \
-		.arguments = (struct vg_argument[]){__VA_ARGS__},                                                      \
-		.argument_count = sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument)             \
+#define KERNEL(kernel_, config_, ...)                                                                      \
+	&(struct vg_graph_kernel)                                                                          \
+	{                                                                                                  \
+		.size = sizeof(struct vg_graph_kernel), .kernel = (kernel_), .config = (config_),          \
+		.arguments = (struct vg_argument[]){__VA_ARGS__},                                          \
+		.argument_count = sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument) \
 	}

@@ -29,7 +29,6 @@ static inline void close_bench(struct bench *b)
 	vg_context_destroy(b->context);
 }
 
-
 static inline size_t free_memory(struct vg_device *device)
 {
 	return free_on(device);

@@ -240,12 +240,12 @@ static struct vg_memory_properties borrowed_properties(vg_address address)
 	return properties;
 }
 
-#define CHECK_PLACE(p, device_, on_device, on_host, is_managed)                                                        \
-	do {                                                                                                           \
-		CHECK_INT((p).device, device_);                                                                        \
-		CHECK_INT((p).device_accessible, on_device);                                                           \
-		CHECK_INT((p).host_accessible, on_host);                                                               \
-		CHECK_INT((p).managed, is_managed);                                                                    \
+#define CHECK_PLACE(p, device_, on_device, on_host, is_managed) \
+	do {                                                    \
+		CHECK_INT((p).device, device_);                 \
+		CHECK_INT((p).device_accessible, on_device);    \
+		CHECK_INT((p).host_accessible, on_host);        \
+		CHECK_INT((p).managed, is_managed);             \
 	} while (0)
 
 TEST(buffer_properties_come_from_resource_or_pointer)

@@ -29,7 +29,8 @@ static void open_all(void)
 static int first = 1;
 static long second = 2;
 static char third = 3;
-static const struct vg_variable variables[] = {{{&first, sizeof first}}, {{&second, sizeof second}}, {{&third, sizeof third}}};
+static const struct vg_variable variables[] = {
+	{{&first, sizeof first}}, {{&second, sizeof second}}, {{&third, sizeof third}}};
 
 TEST(launches)
 {

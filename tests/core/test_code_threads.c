@@ -31,13 +31,13 @@ static void in_threads(void *(*run)(void *))
 }
 
 // A failed check must not leave a thread: it is counted.
-#define GOOD(call)                                                                                                     \
-	do {                                                                                                           \
-		if (call) {                                                                                            \
-			fprintf(stderr, "%s: %s\n", #call, vg_last_error()->text);                                     \
-			failures++;                                                                                    \
-			return NULL;                                                                                   \
-		}                                                                                                      \
+#define GOOD(call)                                                                 \
+	do {                                                                       \
+		if (call) {                                                        \
+			fprintf(stderr, "%s: %s\n", #call, vg_last_error()->text); \
+			failures++;                                                \
+			return NULL;                                               \
+		}                                                                  \
 	} while (0)
 
 static void *load_and_launch(void *arg)

@@ -174,10 +174,11 @@ static void refused_without_a_digest(struct vg_compile_cache *cache, const char 
 
 TEST(files_that_the_compiler_reads_need_a_digest)
 {
-	static const char *const including[] = {
-		"#include <a.h>\n",	 "#  include \"a.h\"\n", "# /* x */ include <a.h>\n",
-		"%:include <a.h>\n",	 "#\\\ninclude <a.h>\n", "#if __has_include(<a.h>)\n#endif\n",
-		"#inc\\\nlude <a.h>\n", "#include_next <a.h>\n", "_Pragma(\"x\")\n",	 "#embed \"a\"\n"};
+	static const char *const including[] = {"#include <a.h>\n",	     "#  include \"a.h\"\n",
+						"# /* x */ include <a.h>\n", "%:include <a.h>\n",
+						"#\\\ninclude <a.h>\n",	     "#if __has_include(<a.h>)\n#endif\n",
+						"#inc\\\nlude <a.h>\n",	     "#include_next <a.h>\n",
+						"_Pragma(\"x\")\n",	     "#embed \"a\"\n"};
 	struct vg_program_options options = {sizeof options, .arch = "sm_90"};
 	struct vg_compile_cache *cache;
 

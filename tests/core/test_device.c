@@ -15,18 +15,18 @@ TEST(every_property_is_there_by_number_and_by_name)
 	struct vg_device *device = device_number(0);
 	int count = 0;
 
-#define X(NAME, name, number, kind, fallback)                                                      \
-	do {                                                                                       \
-		int by_number, by_name;                                                            \
-		OK(vg_device_property(device, VG_DEVICE_##NAME, &by_number));                      \
-		OK(vg_device_property_by_name(device, #NAME, &by_name));                           \
-		CHECK_INT(by_name, by_number);                                                     \
-		CHECK(strcasecmp(#NAME, #name) == 0);                                              \
-		CHECK_STR(vg_device_property_name(VG_DEVICE_##NAME), #name);                       \
-		CHECK_INT(vg_device_property_find(#name), number);                                 \
-		if (vg_device_property_is_flag(VG_DEVICE_##NAME))                                  \
-			CHECK(by_number == 0 || by_number == 1);                                   \
-		count++;                                                                           \
+#define X(NAME, name, number, kind, fallback)                                 \
+	do {                                                                  \
+		int by_number, by_name;                                       \
+		OK(vg_device_property(device, VG_DEVICE_##NAME, &by_number)); \
+		OK(vg_device_property_by_name(device, #NAME, &by_name));      \
+		CHECK_INT(by_name, by_number);                                \
+		CHECK(strcasecmp(#NAME, #name) == 0);                         \
+		CHECK_STR(vg_device_property_name(VG_DEVICE_##NAME), #name);  \
+		CHECK_INT(vg_device_property_find(#name), number);            \
+		if (vg_device_property_is_flag(VG_DEVICE_##NAME))             \
+			CHECK(by_number == 0 || by_number == 1);              \
+		count++;                                                      \
 	} while (0);
 	VG_DEVICE_PROPERTY_LIST(X)
 #undef X
@@ -67,7 +67,7 @@ TEST(what_is_no_property_is_refused)
 	CHECK_INT(value, 42);
 	CHECK_INT(vg_device_property_find(NULL), 0);
 	CHECK(!vg_device_property_name((enum vg_device_property)100000));
-	CHECK(!vg_device_property_is_flag((enum vg_device_property)-5));
+	CHECK(!vg_device_property_is_flag((enum vg_device_property) - 5));
 }
 
 TEST(devices_outside_the_range_are_refused_with_it)

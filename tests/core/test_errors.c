@@ -142,8 +142,8 @@ TEST(what_the_driver_noted_is_in_the_log)
 }
 
 static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
-				".visible .entry one(.param .u64 a) { ret; }\n"
-				".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
+			      ".visible .entry one(.param .u64 a) { ret; }\n"
+			      ".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
 
 // Calls that make the driver refuse something, which the library expects and explains.
 static void expect_refusals(struct vg_context *context, struct vg_stream *stream)
@@ -161,7 +161,8 @@ static void expect_refusals(struct vg_context *context, struct vg_stream *stream
 
 	OK(vg_object_code_create(VG_CODE_PTX, kernels, sizeof kernels - 1, NULL, &code));
 	OK(vg_object_code_kernel(code, "three", &kernel));
-	REFUSED(vg_kernel_set_attribute(kernel, vg_context_device(context), VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES, -9),
+	REFUSED(vg_kernel_set_attribute(kernel, vg_context_device(context), VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					-9),
 		VG_INVALID, "refuses -9");
 	vg_kernel_destroy(kernel);
 	OK(vg_object_code_kernel(code, "one", &kernel));
@@ -179,8 +180,8 @@ static void expect_refusals(struct vg_context *context, struct vg_stream *stream
 	OK(vg_event_query(event, &done));
 	OK(vg_stream_query(stream, &done));
 	OK(vg_graph_definition_create(context, &definition));
-	struct vg_graph_memcpy copy = {sizeof copy, .destination = vg_buffer_address(buffer),
-				       .source = (uintptr_t)host, .bytes = sizeof host};
+	struct vg_graph_memcpy copy = {sizeof copy, .destination = vg_buffer_address(buffer), .source = (uintptr_t)host,
+				       .bytes = sizeof host};
 	OK(vg_graph_add_memcpy(definition, NULL, 0, &copy, NULL));
 	vg_graph_definition_destroy(definition);
 	vg_event_destroy(event);

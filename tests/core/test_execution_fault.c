@@ -187,10 +187,10 @@ static void check_fallbacks(struct vg_device *old)
 {
 	int value;
 
-#define X(NAME, name, number, kind, fallback)                                                                          \
-	OK(vg_device_property(old, VG_DEVICE_##NAME, &value));                                                         \
-	CHECK_INT(value, VG_DEVICE_##NAME == VG_DEVICE_MEM_SYNC_DOMAIN_COUNT ? 1                                       \
-			 : VG_DEVICE_##NAME == VG_DEVICE_HOST_NUMA_ID	     ? -1                                      \
+#define X(NAME, name, number, kind, fallback)                                     \
+	OK(vg_device_property(old, VG_DEVICE_##NAME, &value));                    \
+	CHECK_INT(value, VG_DEVICE_##NAME == VG_DEVICE_MEM_SYNC_DOMAIN_COUNT ? 1  \
+			 : VG_DEVICE_##NAME == VG_DEVICE_HOST_NUMA_ID	     ? -1 \
 									     : 0);
 	VG_DEVICE_PROPERTY_LIST(X)
 #undef X

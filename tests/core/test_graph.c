@@ -180,8 +180,8 @@ TEST(graphs_allocate_managed_memory_and_none_of_the_host)
 	CHECK_INT(address, 0);
 	OK(vg_graph_definition_nodes(bench.definition, NULL, 0, &count));
 	CHECK_INT(count, 0);
-	OK(vg_graph_add_allocation(bench.definition, NULL, 0,
-				   ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_MANAGED), &address, &node));
+	OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_MANAGED),
+				   &address, &node));
 	OK(vg_graph_node_get_allocation(node, &read, NULL));
 	CHECK_INT(read.type, VG_GRAPH_MEMORY_MANAGED);
 	CHECK_INT(vg_device_ordinal(read.device), 0);

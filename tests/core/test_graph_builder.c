@@ -16,8 +16,7 @@ static void launch_one(struct vg_graph_builder *builder, struct vg_kernel *kerne
 
 static void launch_affine(struct vg_graph_builder *builder, struct vg_kernel *kernel, vg_address word, int m, int b)
 {
-	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel,
-		     VG_ARGUMENTS(word, m, b)));
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, VG_ARGUMENTS(word, m, b)));
 }
 
 static int word_at(struct bench *bench, vg_address address)
@@ -152,8 +151,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	CHECK(root == builder);
 	REFUSED(vg_graph_builder_callback(both[1], count, NULL, 0), VG_CLOSED, "has been closed");
 	vg_graph_builder_destroy(both[1]);
-	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), combine,
-		     VG_ARGUMENTS(word, a, b)));
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), combine, VG_ARGUMENTS(word, a, b)));
 	struct vg_graph_definition *definition;
 	struct vg_graph_edge edges[4];
 	size_t found;

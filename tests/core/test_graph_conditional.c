@@ -1,10 +1,10 @@
 // Conditional nodes, captured and defined. Their bodies run only where kernels do.
 #include "graph_test.h"
 
-#define CONDITION(...)                                                                                                 \
-	&(struct vg_graph_condition_options)                                                                           \
-	{                                                                                                              \
-		.size = sizeof(struct vg_graph_condition_options), __VA_ARGS__                                         \
+#define CONDITION(...)                                                         \
+	&(struct vg_graph_condition_options)                                   \
+	{                                                                      \
+		.size = sizeof(struct vg_graph_condition_options), __VA_ARGS__ \
 	}
 
 struct words {

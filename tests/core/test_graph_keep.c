@@ -23,9 +23,8 @@ static void drop(void *owner)
 static void witness_open(struct witness *witness, vg_address address)
 {
 	OK(vg_buffer_borrow(address, 16,
-			    &(struct vg_buffer_borrow_options){.size = sizeof(struct vg_buffer_borrow_options),
-							       .owner = witness,
-							       .release = drop},
+			    &(struct vg_buffer_borrow_options){
+				    .size = sizeof(struct vg_buffer_borrow_options), .owner = witness, .release = drop},
 			    &witness->buffer));
 }
 

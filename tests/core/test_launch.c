@@ -294,8 +294,8 @@ TEST(cooperative_launches)
 	OK(vg_stream_sync(stream));
 	read_words(context, got, where, sizeof got);
 	CHECK_INT(got[1], 128);
-	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)),
-		VG_LIMIT, "a cooperative grid of 1048576 blocks exceeds the limit");
+	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)), VG_LIMIT,
+		"a cooperative grid of 1048576 blocks exceeds the limit");
 	CUlaunchAttribute again = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .attributes = &again, .attribute_count = 1), kernel,
 			  VG_ARGUMENTS(where)),
@@ -329,8 +329,7 @@ TEST(cooperative_launches_in_a_green_context)
 	OK(vg_launch(inside, CONFIG(fits, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(inside));
 	snprintf(part, sizeof part, "on each of %u SMs", vg_sm_resource_count(group));
-	REFUSED(vg_launch(inside, CONFIG(fits + 1, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)),
-		VG_LIMIT, part);
+	REFUSED(vg_launch(inside, CONFIG(fits + 1, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)), VG_LIMIT, part);
 	OK(vg_launch(stream, CONFIG(fits + 1, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(stream));
 	free_words(context, where);
@@ -400,9 +399,8 @@ static void launch_without_context(struct vg_stream *on)
 	struct vg_kernel *kernel = kernel_of("store");
 	vg_address where = words(context, 5 * sizeof(long long));
 	int i = 0;
-	const struct vg_variable variables[] = {
-		VG_VARIABLE(where), VG_VARIABLE((char){1}),   VG_VARIABLE((short){2}),
-		VG_VARIABLE(i),	    VG_VARIABLE((double){4}), VG_VARIABLE((char){5})};
+	const struct vg_variable variables[] = {VG_VARIABLE(where), VG_VARIABLE((char){1}),   VG_VARIABLE((short){2}),
+						VG_VARIABLE(i),	    VG_VARIABLE((double){4}), VG_VARIABLE((char){5})};
 	struct vg_argument arguments[6];
 	struct vg_prepared_launch *prepared;
 	struct vg_argument_list *list;
@@ -461,8 +459,8 @@ TEST(a_launch_is_checked_when_it_is_prepared)
 		VG_INVALID, "may use 49152");
 	REFUSED(vg_launch_prepare(context, CONFIG(1u << 20, 64, .cooperative = 1), kernel, NULL, 0, &launch), VG_LIMIT,
 		"exceeds the limit");
-	REFUSED(vg_launch_prepare(context, CONFIG(1, 64), kernel, VG_ARGUMENTS(1), &launch),
-		VG_INVALID, "argument 0 of kernel \"meet\" (counted from 0) has 4 bytes");
+	REFUSED(vg_launch_prepare(context, CONFIG(1, 64), kernel, VG_ARGUMENTS(1), &launch), VG_INVALID,
+		"argument 0 of kernel \"meet\" (counted from 0) has 4 bytes");
 	REFUSED(vg_launch_prepare(NULL, CONFIG(1, 64), kernel, NULL, 0, &launch), VG_INVALID, "context is NULL");
 	CHECK(launch == NULL);
 	OK(vg_launch_prepare(context, CONFIG(2, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where), &launch));

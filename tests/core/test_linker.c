@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#define OPTIONS(...)                                                                                                   \
+#define OPTIONS(...) \
 	(&(struct vg_linker_options){.size = sizeof(struct vg_linker_options), .arch = "sm_90", __VA_ARGS__})
 
 #define PTX_HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"

@@ -489,10 +489,10 @@ TEST(peers_lose_a_pool_before_it_is_destroyed)
 static void no_shared_pools(void)
 {
 	OK(open_stream());
-	REFUSED(vg_device_pool_create(device,
-				      &(struct vg_device_pool_options){
-					      .size = sizeof(struct vg_device_pool_options), .shareable = 1},
-				      &made_resource),
+	REFUSED(vg_device_pool_create(
+			device,
+			&(struct vg_device_pool_options){.size = sizeof(struct vg_device_pool_options), .shareable = 1},
+			&made_resource),
 		VG_UNSUPPORTED, "device 0 cannot share pools between processes");
 	clean();
 }

@@ -33,10 +33,10 @@ static void *failed(const char *call)
 	return asprintf(&text, "%s: %s: %s", call, vg_status_text(error->status), error->text) < 0 ? "no memory" : text;
 }
 
-#define DO(call)                                                                                                       \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			return failed(#call);                                                                          \
+#define DO(call)                              \
+	do {                                  \
+		if (call)                     \
+			return failed(#call); \
 	} while (0)
 
 static void *use_default_resource(void *data)

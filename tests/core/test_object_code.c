@@ -290,9 +290,9 @@ TEST(the_drivers_compiler_says_what_is_wrong)
 }
 
 static const char lacking[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry good() { ret; }\n"
-			     ".visible .entry lacking() {\n.reg .b32 %r<8>;\n"
-			     "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r4, %r5};\n"
-			     "ret;\n}\n";
+			      ".visible .entry lacking() {\n.reg .b32 %r<8>;\n"
+			      "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r4, %r5};\n"
+			      "ret;\n}\n";
 
 static void check_what_lacks(enum vg_status status)
 {

@@ -18,14 +18,14 @@ static void begin(void)
 }
 
 // Closed twice without complaint; then calls say so and the handle is gone; and the object still is one to destroy.
-#define CLOSES(type, object, close, gone, use)                                                                         \
-	do {                                                                                                           \
-		OK(close);                                                                                             \
-		OK(close);                                                                                             \
-		CHECK(gone);                                                                                           \
-		REFUSED(use, VG_CLOSED, "closed");                                                                     \
-		type##_destroy(object);                                                                                \
-		type##_destroy(NULL);                                                                                  \
+#define CLOSES(type, object, close, gone, use)     \
+	do {                                       \
+		OK(close);                         \
+		OK(close);                         \
+		CHECK(gone);                       \
+		REFUSED(use, VG_CLOSED, "closed"); \
+		type##_destroy(object);            \
+		type##_destroy(NULL);              \
 	} while (0)
 
 TEST(streams_events_and_contexts_close)

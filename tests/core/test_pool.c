@@ -308,15 +308,15 @@ static void check_location(struct vg_memory_resource *pool, enum vg_location_typ
 	CHECK_INT(location.id, id);
 }
 
-#define PINNED(...)                                                                                                    \
-	&(struct vg_pinned_pool_options)                                                                               \
-	{                                                                                                              \
-		.size = sizeof(struct vg_pinned_pool_options), __VA_ARGS__                                             \
+#define PINNED(...)                                                        \
+	&(struct vg_pinned_pool_options)                                   \
+	{                                                                  \
+		.size = sizeof(struct vg_pinned_pool_options), __VA_ARGS__ \
 	}
-#define MANAGED(type_, id_)                                                                                            \
-	&(struct vg_managed_pool_options)                                                                              \
-	{                                                                                                              \
-		.size = sizeof(struct vg_managed_pool_options), .preferred_location = { type_, id_ }                   \
+#define MANAGED(type_, id_)                                                                          \
+	&(struct vg_managed_pool_options)                                                            \
+	{                                                                                            \
+		.size = sizeof(struct vg_managed_pool_options), .preferred_location = { type_, id_ } \
 	}
 
 static void need(struct vg_device *device, enum vg_device_property property)

@@ -258,9 +258,9 @@ TEST(nvrtc_knows_the_options)
 	}
 }
 
-#define BAD_ARCH(part, name)                                                                                           \
+#define BAD_ARCH(part, name) \
 	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, PLAIN_OPTIONS(.arch = name), &program), VG_INVALID, part)
-#define BAD(part, ...)                                                                                                 \
+#define BAD(part, ...) \
 	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, OPTIONS(__VA_ARGS__), &program), VG_INVALID, part)
 TEST(options_out_of_shape)
 {

@@ -154,7 +154,8 @@ TEST(places)
 	if (told(vg_gpu_memory_affinity(gpu, VG_GPU_AFFINITY_NODE, nodes, 64, &count)))
 		CHECK(count <= 64);
 	REFUSED(vg_gpu_cpu_affinity(gpu, (enum vg_gpu_affinity_scope)2, cpus, 4096, &count), VG_INVALID, "no scope");
-	REFUSED(vg_gpu_memory_affinity(gpu, (enum vg_gpu_affinity_scope)-1, nodes, 64, &count), VG_INVALID, "no scope");
+	REFUSED(vg_gpu_memory_affinity(gpu, (enum vg_gpu_affinity_scope) - 1, nodes, 64, &count), VG_INVALID,
+		"no scope");
 	if (told(vg_gpu_near_cpu(0, gpus, 64, &count)))
 		for (size_t i = 0; i < count; i++)
 			CHECK(vg_gpu_uuid(gpus[i])[0] == 'G');
@@ -228,7 +229,7 @@ TEST(clocks)
 		CHECK(offsets.min_offset <= offsets.max_offset);
 	REFUSED(vg_gpu_clock(gpu, (enum vg_gpu_clock)4, VG_GPU_CLOCK_CURRENT, &mhz), VG_INVALID, "4 is no clock");
 	REFUSED(vg_gpu_clock(gpu, VG_GPU_CLOCK_SM, (enum vg_gpu_clock_id)1, &mhz), VG_INVALID, "no clock id");
-	REFUSED(vg_gpu_clock_max(gpu, (enum vg_gpu_clock)-1, &mhz), VG_INVALID, "no clock");
+	REFUSED(vg_gpu_clock_max(gpu, (enum vg_gpu_clock) - 1, &mhz), VG_INVALID, "no clock");
 	REFUSED(vg_gpu_clock_limits(gpu, VG_GPU_CLOCK_SM, 16, &least, &most), VG_INVALID, "16 is no performance state");
 	REFUSED(vg_gpu_clock_offsets(gpu, VG_GPU_CLOCK_SM, 16, &offsets), VG_INVALID, "16 is no performance state");
 	if (told(vg_gpu_auto_boost(gpu, &flag, NULL)))
@@ -328,11 +329,11 @@ TEST(null)
 	unsigned number;
 
 	begin();
-#define PAIR(function, type)                                                                       \
-	do {                                                                                       \
-		type answer_;                                                                      \
-		REFUSED(function(NULL, &answer_), VG_INVALID, "gpu is NULL");                      \
-		REFUSED(function(gpu, NULL), VG_INVALID, "ret_");                                  \
+#define PAIR(function, type)                                                  \
+	do {                                                                  \
+		type answer_;                                                 \
+		REFUSED(function(NULL, &answer_), VG_INVALID, "gpu is NULL"); \
+		REFUSED(function(gpu, NULL), VG_INVALID, "ret_");             \
 	} while (0)
 	PAIR(vg_gpu_index, unsigned);
 	PAIR(vg_gpu_minor_number, unsigned);

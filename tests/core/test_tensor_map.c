@@ -71,10 +71,10 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 								    .element_strides = {9, 1}},
 				    &map),
 		VG_INVALID, "element_strides[0] is 9");
-	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4},
-				    &(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options),
-								    .swizzle = 9},
-				    &map),
+	REFUSED(vg_tensor_map_tiled(
+			context, view, (unsigned[]){4, 4},
+			&(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options), .swizzle = 9},
+			&map),
 		VG_INVALID, "options.swizzle is 9");
 	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4},
 				    &(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options),

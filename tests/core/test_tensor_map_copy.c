@@ -53,8 +53,10 @@ static void check_box(struct vg_tensor_map *map, int row, int column, float firs
 	static float box[BOX];
 	struct vg_buffer *out = upload(box, sizeof box), *host;
 	vg_address address = vg_buffer_address(out);
-	struct vg_argument arguments[] = {{vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES}, VG_ARGUMENT(address),
-					  VG_ARGUMENT(row), VG_ARGUMENT(column)};
+	struct vg_argument arguments[] = {{vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES},
+					  VG_ARGUMENT(address),
+					  VG_ARGUMENT(row),
+					  VG_ARGUMENT(column)};
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {BOX}};
 
 	OK(vg_launch(stream, &config, kernel, arguments, 4));

@@ -203,8 +203,7 @@ static void link_with_an_error_log(void)
 	struct vg_program *program = program_of(VG_SOURCE_PTX, &plain);
 	struct vg_object_code *code = NULL;
 
-	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
-		"nvJitLinkComplete of \"");
+	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN, "nvJitLinkComplete of \"");
 	check_log("ERROR of the linker");
 	CHECK(code == NULL);
 	vg_program_destroy(program);

@@ -49,7 +49,10 @@ static void make_foreign(struct foreign *foreign)
 		.deleter = delete_plain,
 	};
 	foreign->versioned = (struct DLManagedTensorVersioned){
-		.version = {1, 1}, .manager = foreign, .deleter = delete_versioned, .flags = DLPACK_READ_ONLY,
+		.version = {1, 1},
+		.manager = foreign,
+		.deleter = delete_versioned,
+		.flags = DLPACK_READ_ONLY,
 		.tensor = foreign->plain.tensor,
 	};
 }

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#define OPTIONS(...)                                                                                                   \
+#define OPTIONS(...) \
 	(&(struct vg_virtual_memory_options){.size = sizeof(struct vg_virtual_memory_options), __VA_ARGS__})
 enum { MIB = 1 << 20 };
 
@@ -138,7 +138,7 @@ TEST(virtual_memory_options_out_of_range)
 	struct vg_memory_resource *resource = NULL;
 	struct vg_buffer *buffer = NULL;
 
-#define BAD(part, ...)                                                                                                 \
+#define BAD(part, ...) \
 	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(__VA_ARGS__), &resource), VG_INVALID, part)
 	BAD("allocation_type is 2", .allocation_type = 2);
 	BAD("location.type is 9", .location = {9, 0});

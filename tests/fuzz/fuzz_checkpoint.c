@@ -17,7 +17,7 @@ static void read_text(const char *text, size_t length)
 {
 	json_t *description;
 
-	if (image_parse(text, length, "fuzz", "fuzz", &description) == VG_OK)
+	if (image_parse(text, length, "fuzz", &description) == VG_OK)
 		json_decref(description);
 }
 
@@ -27,7 +27,7 @@ static void read_list(const char *text, size_t length)
 	struct image_files files;
 	unsigned tree;
 
-	if (description && image_files_read(description, "fuzz", "fuzz", &files) == VG_OK) {
+	if (description && image_files_read(description, "fuzz", &files) == VG_OK) {
 		for (size_t i = 0; i < files.count; i++) {
 			const struct image_file *file = &files.files[i];
 			uint64_t stored = 0;

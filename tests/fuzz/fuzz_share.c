@@ -14,7 +14,7 @@ static void send_through_socket(int type, const uint8_t *data, size_t size)
 	struct share_channel channel;
 	int ends[2];
 
-	if (socketpair(AF_UNIX, type, 0, ends) < 0 || share_channel_open(ends[1], 0, __func__, &channel))
+	if (socketpair(AF_UNIX, type, 0, ends) < 0 || share_channel_open(ends[1], 0, &channel))
 		abort();
 	// It has no descriptor, so every packet must be refused.
 	if (size && send(ends[0], data, size, MSG_DONTWAIT) == (ssize_t)size &&

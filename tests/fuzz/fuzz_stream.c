@@ -66,10 +66,10 @@ static void receive_packs(int fd, const char *image)
 {
 	struct image_draft store = {0};
 	struct packs packs = {.store = &store};
-	struct frames frames = {.in = fd, .out = -1, .function = "fuzz"};
+	struct frames frames = {.in = fd, .out = -1};
 
 	lseek(fd, 0, SEEK_SET);
-	if (image_begin(image, "fuzz", &store))
+	if (image_begin(image, &store))
 		abort();
 	(void)stream_receive_packs(&frames, &packs);
 	packs_finish(&packs);
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	}
 	snprintf(image, sizeof image, "%s/image", directory);
 	int fd = memfd_create("stream", MFD_CLOEXEC);
-	struct frames frames = {.in = -1, .out = fd, .function = "fuzz"};
+	struct frames frames = {.in = -1, .out = fd};
 	size_t text = read_length(&data, &length);
 	if (fd < 0)
 		abort();

@@ -44,17 +44,17 @@ static struct fake *fake_of(struct balancer_key key)
 	return NULL;
 }
 
-enum vg_status balancer_hold(struct vg_manager *manager, const char *function)
+enum vg_status balancer_hold(struct vg_manager *manager)
 {
-	return manager ? VG_OK : vg_fail(VG_INVALID, 0, function, "manager is NULL");
+	return manager ? VG_OK : vg_fail(VG_INVALID, 0, "manager is NULL");
 }
 
 void balancer_drop(struct vg_manager *manager)
 {
 }
 
-enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, const char *function,
-			     struct balancer_load **ret_loads, size_t *ret_count)
+enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, struct balancer_load **ret_loads,
+			     size_t *ret_count)
 {
 	struct balancer_load *loads = calloc(FAKES, sizeof *loads);
 	size_t found = 0;
@@ -70,8 +70,7 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, c
 }
 
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
-				   const char *function, struct vg_execution **ret_execution,
-				   enum vg_status *ret_status)
+				   struct vg_execution **ret_execution, enum vg_status *ret_status)
 {
 	pthread_mutex_lock(&fake_lock);
 	struct fake *fake = fake_of(key);
@@ -106,7 +105,7 @@ enum vg_execution_state balancer_state(const struct vg_execution *execution)
 
 enum vg_status balancer_failure(struct vg_execution *execution)
 {
-	return vg_fail(VG_DRIVER, 700, "fake", "the kernel fell over");
+	return vg_fail(VG_DRIVER, 700, "the kernel fell over");
 }
 
 void balancer_stop(struct vg_execution *execution)
@@ -126,7 +125,7 @@ void balancer_let_go(struct vg_execution *execution)
 }
 
 enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
-				size_t count, const char *function, size_t *ret_moved)
+				size_t count, size_t *ret_moved)
 {
 	pthread_mutex_lock(&fake_lock);
 	struct fake *a = fake_of(from), *b = fake_of(to);
@@ -142,7 +141,7 @@ enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key 
 }
 
 enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
-			       double share, const char *function)
+			       double share)
 {
 	pthread_mutex_lock(&fake_lock);
 	struct fake *a = fake_of(from), *b = fake_of(to);
@@ -154,10 +153,10 @@ enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key f
 		b->load.share += share;
 	}
 	pthread_mutex_unlock(&fake_lock);
-	return status ? vg_fail(status, 0, function, "no such share is to be had") : VG_OK;
+	return status ? vg_fail(status, 0, "no such share is to be had") : VG_OK;
 }
 
-enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units, const char *function)
+enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units)
 {
 	pthread_mutex_lock(&fake_lock);
 	struct fake *fake = fake_of(key);
@@ -167,11 +166,10 @@ enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key ke
 		fake->load.share += (double)units / fake->load.max_units;
 	}
 	pthread_mutex_unlock(&fake_lock);
-	return status ? vg_fail(status, 0, function, "no such units are to be had") : VG_OK;
+	return status ? vg_fail(status, 0, "no such units are to be had") : VG_OK;
 }
 
-enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, const char *function,
-				bool *ret_preempted)
+enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, bool *ret_preempted)
 {
 	pthread_mutex_lock(&fake_lock);
 	struct fake *fake = fake_of(key);

@@ -62,7 +62,7 @@ static inline void carry_out(struct world *world, const struct balancer_decision
 // One round: what it decides is done.
 static inline size_t play(struct world *world, const struct balancer_rules *rules)
 {
-	OK(balancer_observe(&world->memory, world->loads, world->count, "test"));
+	OK(balancer_observe(&world->memory, world->loads, world->count));
 	world->decided = balancer_decide(rules, world->loads, world->count, &world->memory, world->decisions, ROUND);
 	for (size_t i = 0; i < world->decided; i++)
 		carry_out(world, &world->decisions[i]);

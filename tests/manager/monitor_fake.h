@@ -21,7 +21,7 @@ static struct {
 	atomic_uint readings;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-enum vg_status monitor_source_open(struct vg_manager *manager, const char *function, struct monitor_source *ret_source)
+enum vg_status monitor_source_open(struct vg_manager *manager, struct monitor_source *ret_source)
 {
 	*ret_source = (struct monitor_source){.manager = manager, .interval_ms = 5};
 	return VG_OK;
@@ -48,8 +48,7 @@ static void wait_ms(unsigned ms)
 	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
 }
 
-enum vg_status monitor_read(const struct monitor_source *source, const char *function,
-			    struct monitor_readings *readings)
+enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings)
 {
 	pthread_mutex_lock(&fake.lock);
 	enum vg_status status = fake.status;
@@ -65,7 +64,7 @@ enum vg_status monitor_read(const struct monitor_source *source, const char *fun
 	pthread_mutex_unlock(&fake.lock);
 	wait_ms(sleep_ms);
 	fake.readings++;
-	return status ? vg_fail(status, 0, function, "the manager says so") : VG_OK;
+	return status ? vg_fail(status, 0, "the manager says so") : VG_OK;
 }
 
 // A virtual GPU of which everything but memory is unknown.

@@ -77,12 +77,12 @@ static inline void forget(struct worker *worker)
 }
 
 // CLOSED may always be; of others, those that are listed. True: it succeeded.
-#define MAY(worker, call, ...)                                                                                         \
-	({                                                                                                             \
-		const enum vg_status may_[] = {VG_OK, VG_CLOSED, ##__VA_ARGS__};                                       \
-		(worker)->at = #call;                                                                                  \
-		enum vg_status said_ = (call);                                                                         \
-		answered(worker, #call, said_, may_, sizeof may_ / sizeof *may_);                                      \
+#define MAY(worker, call, ...)                                                    \
+	({                                                                        \
+		const enum vg_status may_[] = {VG_OK, VG_CLOSED, ##__VA_ARGS__};  \
+		(worker)->at = #call;                                             \
+		enum vg_status said_ = (call);                                    \
+		answered(worker, #call, said_, may_, sizeof may_ / sizeof *may_); \
 	})
 
 static inline bool answered(struct worker *worker, const char *call, enum vg_status said, const enum vg_status *may,

@@ -6,7 +6,7 @@ static void check_places(enum vg_balancing strategy, struct balancer_load *loads
 {
 	struct balancer_memory memory = {0};
 
-	OK(balancer_observe(&memory, loads, count, "test"));
+	OK(balancer_observe(&memory, loads, count));
 	for (size_t i = 0; i < turns; i++) {
 		long place = balancer_place(strategy, loads, count, &memory);
 		if ((place < 0 ? 0 : loads[place].key.id) != ids[i])
@@ -29,7 +29,7 @@ TEST(round_robin_takes_turns)
 	struct balancer_load two[] = {load_of(1, 0.5, 0, 0), load_of(1, 0.5, 0, 0)};
 	two[1].key.manager = 1;
 	struct balancer_memory memory = {0};
-	OK(balancer_observe(&memory, two, 2, "test"));
+	OK(balancer_observe(&memory, two, 2));
 	for (int i = 0; i < 6; i++)
 		CHECK_INT(balancer_place(VG_BALANCE_ROUND_ROBIN, two, 2, &memory), i % 2);
 	balancer_memory_finish(&memory);
@@ -46,7 +46,7 @@ TEST(the_least_loaded_is_found_by_what_its_share_must_do)
 
 	struct balancer_load idle[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.5, 0, 0)};
 	struct balancer_memory memory = {0};
-	OK(balancer_observe(&memory, idle, 2, "test"));
+	OK(balancer_observe(&memory, idle, 2));
 	for (int i = 0; i < 6; i++) // what ends at once is not all of the first one
 		CHECK_INT(balancer_place(VG_BALANCE_LEAST_LOADED, idle, 2, &memory), i % 2);
 	balancer_memory_finish(&memory);
@@ -67,7 +67,7 @@ TEST(weighted_goes_by_share_and_spreads)
 	unsigned got[4] = {0}, in_a_row = 0;
 	int last = 0;
 
-	OK(balancer_observe(&memory, loads, 3, "test"));
+	OK(balancer_observe(&memory, loads, 3));
 	for (int i = 0; i < 1000; i++) {
 		int id = loads[balancer_place(VG_BALANCE_WEIGHTED, loads, 3, &memory)].key.id;
 		got[id]++;

@@ -20,7 +20,7 @@ static enum vg_status bind_job(void *user, struct vg_virtual_gpu *vgpu, void *co
 	CHECK_INT(*(int *)values[0], 42);
 	CHECK(*(void **)values[1] == NULL);
 	*(void **)values[1] = vgpu;
-	return job->answer ? vg_fail(job->answer, 0, "bind", "there is no input for this one") : VG_OK;
+	return job->answer ? vg_fail(job->answer, 0, "there is no input for this one") : VG_OK;
 }
 
 static void job_ended(void *user, enum vg_execution_state state)
@@ -404,8 +404,8 @@ TEST(bad_input_is_refused_and_changes_nothing)
 
 	begin_fakes();
 	add_fake(0, 0, 1, 1, 4);
-#define CREATE(...)                                                                                                    \
-	(options = (struct vg_balancer_options){.size = sizeof options, __VA_ARGS__},                                  \
+#define CREATE(...)                                                                   \
+	(options = (struct vg_balancer_options){.size = sizeof options, __VA_ARGS__}, \
 	 vg_balancer_create(managers, 1, &options, &balancer))
 	REFUSED(CREATE(.threshold = 1.5), VG_INVALID, "a threshold of 1.5");
 	REFUSED(CREATE(.threshold = -0.1), VG_INVALID, "a threshold of -0.1");

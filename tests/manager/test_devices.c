@@ -23,10 +23,10 @@ static bool open_pair(struct pair *pair, uint64_t limit)
 	}
 	return count > 1;
 }
-#define NEEDS_TWO(pair, limit)                                                                                         \
-	do {                                                                                                           \
-		if (!open_pair(pair, limit))                                                                           \
-			SKIP("this machine has one device");                                                           \
+#define NEEDS_TWO(pair, limit)                               \
+	do {                                                 \
+		if (!open_pair(pair, limit))                 \
+			SKIP("this machine has one device"); \
 	} while (0)
 
 static void close_pair(struct pair *pair)

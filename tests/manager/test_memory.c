@@ -11,16 +11,16 @@ static struct vg_manager_options kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 // Every test is run with each kind of memory.
-#define TEST_BOTH(name)                                                                                                \
-	static void both_##name(struct vg_manager *manager);                                                           \
-	TEST(name)                                                                                                     \
-	{                                                                                                              \
-		for (int kind = 0; kind < KINDS; kind++) {                                                             \
-			struct vg_manager *manager = open_manager(&kinds[kind]);                                       \
-			both_##name(manager);                                                                          \
-			vg_manager_destroy(manager);                                                                   \
-		}                                                                                                      \
-	}                                                                                                              \
+#define TEST_BOTH(name)                                                          \
+	static void both_##name(struct vg_manager *manager);                     \
+	TEST(name)                                                               \
+	{                                                                        \
+		for (int kind = 0; kind < KINDS; kind++) {                       \
+			struct vg_manager *manager = open_manager(&kinds[kind]); \
+			both_##name(manager);                                    \
+			vg_manager_destroy(manager);                             \
+		}                                                                \
+	}                                                                        \
 	static void both_##name(struct vg_manager *manager)
 
 TEST_BOTH(a_global_capture_of_the_program_is_left_alone)

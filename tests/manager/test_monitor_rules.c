@@ -82,12 +82,12 @@ TEST(thresholds_that_nothing_crosses_are_refused_with_figures)
 					 .hysteresis = rows[i].hysteresis,
 					 .callback = nothing};
 		if (rows[i].why)
-			REFUSED(monitor_watch_check(&watch, "test"), VG_INVALID, rows[i].why);
+			REFUSED(monitor_watch_check(&watch), VG_INVALID, rows[i].why);
 		else
-			OK(monitor_watch_check(&watch, "test"));
+			OK(monitor_watch_check(&watch));
 	}
 	struct vg_watch mute = {.size = sizeof mute, .threshold = 1};
-	REFUSED(monitor_watch_check(&mute, "test"), VG_INVALID, "no callback");
+	REFUSED(monitor_watch_check(&mute), VG_INVALID, "no callback");
 }
 
 TEST(the_clock_keeps_to_its_grid)

@@ -119,7 +119,8 @@ TEST(what_needs_the_memory_is_refused_meanwhile)
 	REFUSED(vg_virtual_gpu_allocate(vgpu, MIB, 0, &address), VG_STATE, "the memory is in the host");
 	REFUSED(vg_virtual_gpu_free(vgpu, block), VG_STATE, "the memory is in the host");
 	REFUSED(vg_virtual_gpu_set_memory_limit(vgpu, 32 * MIB), VG_STATE, "the memory is in the host");
-	REFUSED(vg_memory_space_compact(vg_virtual_gpu_memory(vgpu), NULL, NULL), VG_STATE, "the memory is in the host");
+	REFUSED(vg_memory_space_compact(vg_virtual_gpu_memory(vgpu), NULL, NULL), VG_STATE,
+		"the memory is in the host");
 	REFUSED(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL), VG_STATE, "the memory is in the host");
 	REFUSED(vg_movable_block_pin(movable, &address), VG_STATE, "the memory is in the host");
 	OK(vg_virtual_gpu_read(other, &byte, others, 1));
@@ -184,7 +185,8 @@ TEST(a_full_device_keeps_it_in_the_host)
 	static unsigned char in[MIB], out[MIB];
 	struct vg_context *context = first_context();
 	vg_address block = allocate(vgpu, 100 * MIB), taken;
-	const struct vg_memory_space_options options = {.size = sizeof options, .limit = manager_info(manager).memory_total};
+	const struct vg_memory_space_options options = {.size = sizeof options,
+							.limit = manager_info(manager).memory_total};
 	struct vg_memory_space *others;
 
 	fill_bytes(in, sizeof in, 5);
@@ -309,7 +311,8 @@ TEST(progress_is_told_and_can_stop_it)
 	OK(vg_virtual_gpu_pause(vgpu));
 	for (unsigned stop_at = 0; stop_at < 3; stop_at++) {
 		struct watch seen = {.stop_at = stop_at};
-		const struct vg_virtual_gpu_move_options options = {.size = sizeof options, .progress = watch, .user = &seen};
+		const struct vg_virtual_gpu_move_options options = {
+			.size = sizeof options, .progress = watch, .user = &seen};
 		if (stop_at) {
 			REFUSED(vg_virtual_gpu_move_out(vgpu, &options), VG_STATE, "stopped");
 			CHECK_INT(info_of(vgpu).memory_in_host, 0);

@@ -131,7 +131,7 @@ static inline struct subject open_subject(void)
 {
 	struct subject s = {.bench = open_bench()};
 
-	OK(operation_set_create(s.bench.context, __func__, &s.set));
+	OK(operation_set_create(s.bench.context, &s.set));
 	return s;
 }
 
@@ -191,7 +191,7 @@ static inline void run_plan(struct subject *s, struct operation_plan *plan)
 
 	if (size)
 		OK(vg_buffer_create(s->bench.pool, size, s->bench.stream, &workspace));
-	OK(operation_plan_run(plan, s->bench.stream, workspace ? vg_buffer_address(workspace) : 0, __func__));
+	OK(operation_plan_run(plan, s->bench.stream, workspace ? vg_buffer_address(workspace) : 0));
 	operation_plan_destroy(plan);
 	OK(vg_stream_sync(s->bench.stream));
 	vg_buffer_destroy(workspace);

@@ -48,7 +48,7 @@ static void run_activation(struct subject *s, struct vg_activation d)
 	struct operation_plan *plan;
 
 	d.size = sizeof d;
-	OK(operation_plan_activation(s->set, &d, (struct operation_rules){0}, __func__, &plan));
+	OK(operation_plan_activation(s->set, &d, (struct operation_rules){0}, &plan));
 	CHECK_INT(operation_plan_provider(plan), OPERATION_PORTABLE);
 	run_plan(s, plan);
 }

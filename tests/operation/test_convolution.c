@@ -86,7 +86,7 @@ static void check_layer(struct subject *s, struct layer *l, struct operation_rul
 	char what[200];
 
 	upload(s, &l->output);
-	OK(operation_plan_convolution(s->set, &l->d, rules, __func__, &plan));
+	OK(operation_plan_convolution(s->set, &l->d, rules, &plan));
 	snprintf(what, sizeof what, "%llu channels of %llu x %llu to %llu, %s", (unsigned long long)l->d.in_channels,
 		 (unsigned long long)l->d.height, (unsigned long long)l->d.width, (unsigned long long)l->d.out_channels,
 		 operation_plan_says(plan));

@@ -96,7 +96,7 @@ static void check_product(struct subject *s, struct product *p, struct operation
 	char what[200];
 
 	upload(s, &p->c);
-	OK(operation_plan_matrix_multiply(s->set, &p->d, rules, __func__, &plan));
+	OK(operation_plan_matrix_multiply(s->set, &p->d, rules, &plan));
 	snprintf(what, sizeof what, "%llu x %llu x %llu, epilogue %d, %s", (unsigned long long)p->d.m,
 		 (unsigned long long)p->d.n, (unsigned long long)p->d.k, (int)p->d.epilogue, operation_plan_says(plan));
 	CHECK(!rules.no_workspace || operation_plan_workspace(plan) == 0);
@@ -244,8 +244,7 @@ TEST(stored_to_nearest)
 		put(d.type, p.b.host, 2, ldexp(1, t->least));
 		upload(&s, &p.a);
 		upload(&s, &p.b);
-		OK(operation_plan_matrix_multiply(s.set, &p.d, (struct operation_rules){.portable = true}, __func__,
-						  &plan));
+		OK(operation_plan_matrix_multiply(s.set, &p.d, (struct operation_rules){.portable = true}, &plan));
 		run_plan(&s, plan);
 		void *got = download(&s, &p.c);
 		for (size_t i = 0; i < SIDE * SIDE; i++) {

@@ -36,16 +36,16 @@ static struct vg_activation good_activation(void)
 }
 
 // A good description with `change` made to it is refused, and no plan is made; without, it is planned.
-#define REFUSES(operation, part, change)                                                                               \
-	do {                                                                                                           \
-		struct operation_plan *plan_ = NULL;                                                                   \
-		__auto_type d = good_##operation();                                                                    \
-		OK(operation_plan_##operation(s.set, &d, rules, __func__, &plan_));                                    \
-		operation_plan_destroy(plan_);                                                                         \
-		plan_ = NULL;                                                                                          \
-		change;                                                                                                \
-		REFUSED(operation_plan_##operation(s.set, &d, rules, __func__, &plan_), VG_INVALID, part);             \
-		CHECK(plan_ == NULL);                                                                                  \
+#define REFUSES(operation, part, change)                                                         \
+	do {                                                                                     \
+		struct operation_plan *plan_ = NULL;                                             \
+		__auto_type d = good_##operation();                                              \
+		OK(operation_plan_##operation(s.set, &d, rules, &plan_));                        \
+		operation_plan_destroy(plan_);                                                   \
+		plan_ = NULL;                                                                    \
+		change;                                                                          \
+		REFUSED(operation_plan_##operation(s.set, &d, rules, &plan_), VG_INVALID, part); \
+		CHECK(plan_ == NULL);                                                            \
 	} while (0)
 
 #define operation_plan_multiply operation_plan_matrix_multiply
@@ -82,7 +82,7 @@ TEST(matrix_multiplications_refused)
 	REFUSES(multiply, "and bias (16 bytes at 0x10000) overlap",
 		(d.bias = 1 << 16, d.epilogue = VG_EPILOGUE_RELU_BIAS, d.c = (1 << 16) - 60));
 	struct operation_plan *plan = NULL;
-	REFUSED(operation_plan_matrix_multiply(s.set, NULL, rules, __func__, &plan), VG_INVALID, "is NULL");
+	REFUSED(operation_plan_matrix_multiply(s.set, NULL, rules, &plan), VG_INVALID, "is NULL");
 	close_subject(&s);
 }
 
@@ -187,21 +187,19 @@ TEST(rules)
 			bool refused = turn ? mixed[type] : tensor[type];
 			const char *word = turn ? "mixed precision is off" : "tensor cores are off";
 			if (refused) {
-				REFUSED(operation_plan_matrix_multiply(s.set, &d, rules, __func__, &plan),
-					VG_UNSUPPORTED, word);
-				REFUSED(operation_plan_convolution(s.set, &c, rules, __func__, &plan), VG_UNSUPPORTED,
-					word);
+				REFUSED(operation_plan_matrix_multiply(s.set, &d, rules, &plan), VG_UNSUPPORTED, word);
+				REFUSED(operation_plan_convolution(s.set, &c, rules, &plan), VG_UNSUPPORTED, word);
 			} else {
-				OK(operation_plan_matrix_multiply(s.set, &d, rules, __func__, &plan));
+				OK(operation_plan_matrix_multiply(s.set, &d, rules, &plan));
 				CHECK(strstr(operation_plan_says(plan), "no tensor cores") ||
 				      operation_plan_provider(plan) == OPERATION_PORTABLE || turn);
 				operation_plan_destroy(plan);
-				OK(operation_plan_convolution(s.set, &c, rules, __func__, &plan));
+				OK(operation_plan_convolution(s.set, &c, rules, &plan));
 				CHECK(strstr(operation_plan_says(plan), "no tensor cores") ||
 				      operation_plan_provider(plan) == OPERATION_PORTABLE || turn);
 				operation_plan_destroy(plan);
 			}
-			OK(operation_plan_activation(s.set, &a, rules, __func__, &plan));
+			OK(operation_plan_activation(s.set, &a, rules, &plan));
 			operation_plan_destroy(plan);
 			rules = (struct operation_rules){.no_mixed_precision = true};
 		}
@@ -221,7 +219,7 @@ TEST(ranges)
 	d.shared_b = 1;
 	d.epilogue = VG_EPILOGUE_BIAS;
 	d.bias = 1 << 16;
-	OK(operation_plan_matrix_multiply(s.set, &d, (struct operation_rules){.portable = true}, __func__, &plan));
+	OK(operation_plan_matrix_multiply(s.set, &d, (struct operation_rules){.portable = true}, &plan));
 	operation_plan_ranges(plan, &ranges);
 	operation_plan_destroy(plan);
 	CHECK_INT(ranges.count, 4);
@@ -234,7 +232,7 @@ TEST(ranges)
 	}
 	struct vg_activation a = good_activation();
 	a.output = a.input;
-	OK(operation_plan_activation(s.set, &a, (struct operation_rules){0}, __func__, &plan));
+	OK(operation_plan_activation(s.set, &a, (struct operation_rules){0}, &plan));
 	operation_plan_ranges(plan, &ranges);
 	operation_plan_destroy(plan);
 	CHECK_INT(ranges.count, 1);
@@ -251,14 +249,14 @@ TEST(runs_refused)
 	struct operation_plan *plan;
 	struct vg_stream *stream;
 
-	OK(operation_plan_matrix_multiply(s.set, &d, (struct operation_rules){.portable = true}, __func__, &plan));
+	OK(operation_plan_matrix_multiply(s.set, &d, (struct operation_rules){.portable = true}, &plan));
 	CHECK_INT(operation_plan_provider(plan), OPERATION_PORTABLE);
 	CHECK_INT(operation_plan_workspace(plan), 0);
 	CHECK_CONTAINS(operation_plan_says(plan), "own kernel");
-	REFUSED(operation_plan_run(plan, NULL, 0, __func__), VG_INVALID, "stream is NULL");
+	REFUSED(operation_plan_run(plan, NULL, 0), VG_INVALID, "stream is NULL");
 	OK(vg_stream_create(s.bench.context, NULL, &stream));
 	OK(vg_stream_close(stream));
-	REFUSED(operation_plan_run(plan, stream, 0, __func__), VG_CLOSED, "closed");
+	REFUSED(operation_plan_run(plan, stream, 0), VG_CLOSED, "closed");
 	vg_stream_destroy(stream);
 	operation_plan_destroy(plan);
 	operation_plan_destroy(NULL);
@@ -267,7 +265,7 @@ TEST(runs_refused)
 		CHECK_CONTAINS(operation_set_lacks(s.set, OPERATION_CUBLASLT), "on the simulated GPU");
 	CHECK(operation_set_lacks(s.set, OPERATION_PORTABLE) == NULL);
 	struct operation_set *set = NULL;
-	REFUSED(operation_set_create(NULL, __func__, &set), VG_INVALID, "context is NULL");
+	REFUSED(operation_set_create(NULL, &set), VG_INVALID, "context is NULL");
 	close_subject(&s);
 }
 

@@ -52,7 +52,7 @@ static void run_on(struct subject *s, struct operation_plan *plan, struct vg_str
 
 	if (operation_plan_workspace(plan))
 		OK(vg_buffer_create(s->bench.pool, operation_plan_workspace(plan), stream, &workspace));
-	OK(operation_plan_run(plan, stream, workspace ? vg_buffer_address(workspace) : 0, __func__));
+	OK(operation_plan_run(plan, stream, workspace ? vg_buffer_address(workspace) : 0));
 	OK(vg_stream_sync(stream));
 	vg_buffer_destroy(workspace);
 }
@@ -60,7 +60,7 @@ static void run_on(struct subject *s, struct operation_plan *plan, struct vg_str
 static enum vg_status plan_product(struct subject *s, const struct square *q, struct operation_rules rules,
 				   struct operation_plan **ret_plan)
 {
-	return operation_plan_matrix_multiply(s->set, &q->d, rules, __func__, ret_plan);
+	return operation_plan_matrix_multiply(s->set, &q->d, rules, ret_plan);
 }
 
 // A convolution of a filter of 1 x 1 is a product of matrices, too.
@@ -79,7 +79,7 @@ static enum vg_status plan_convolution(struct subject *s, const struct square *q
 					 .kernel_height = 1,
 					 .kernel_width = 1};
 
-	return operation_plan_convolution(s->set, &d, rules, __func__, ret_plan);
+	return operation_plan_convolution(s->set, &d, rules, ret_plan);
 }
 
 // As often as there are providers: the library's own first, then whoever is taken.
@@ -126,13 +126,12 @@ TEST(captured)
 		struct operation_plan *plan;
 		struct vg_graph *graph;
 		upload(&s, &q.c);
-		OK(operation_plan_matrix_multiply(s.set, &q.d, (struct operation_rules){.portable = portable}, __func__,
-						  &plan));
+		OK(operation_plan_matrix_multiply(s.set, &q.d, (struct operation_rules){.portable = portable}, &plan));
 		if (operation_plan_workspace(plan))
 			OK(vg_buffer_create(s.bench.pool, operation_plan_workspace(plan), s.bench.stream, &workspace));
 		OK(vg_stream_sync(s.bench.stream));
 		struct vg_graph_builder *builder = begin_capture(s.bench.stream);
-		OK(operation_plan_run(plan, s.bench.stream, workspace ? vg_buffer_address(workspace) : 0, __func__));
+		OK(operation_plan_run(plan, s.bench.stream, workspace ? vg_buffer_address(workspace) : 0));
 		operation_plan_destroy(plan);
 		OK(vg_graph_builder_end(builder));
 		OK(vg_graph_builder_complete(builder, NULL, &graph));
@@ -172,19 +171,18 @@ static void *work(void *argument)
 					  .channels = SIDE,
 					  .height = SIDE,
 					  .width = 1};
-		status = operation_plan_activation(w->s->set, &a, (struct operation_rules){0}, __func__, &plan);
+		status = operation_plan_activation(w->s->set, &a, (struct operation_rules){0}, &plan);
 		if (status == VG_OK)
-			status = operation_plan_run(plan, stream, 0, __func__);
+			status = operation_plan_run(plan, stream, 0);
 		operation_plan_destroy(plan);
 		plan = NULL;
 		if (status == VG_OK)
-			status = operation_plan_matrix_multiply(
-				w->s->set, &w->square.d, (struct operation_rules){.portable = i % 2}, __func__, &plan);
+			status = operation_plan_matrix_multiply(w->s->set, &w->square.d,
+								(struct operation_rules){.portable = i % 2}, &plan);
 		if (status == VG_OK && operation_plan_workspace(plan) && !workspace)
 			status = vg_buffer_create(w->s->bench.pool, (size_t)32 << 20, stream, &workspace);
 		if (status == VG_OK)
-			status = operation_plan_run(plan, stream, workspace ? vg_buffer_address(workspace) : 0,
-						    __func__);
+			status = operation_plan_run(plan, stream, workspace ? vg_buffer_address(workspace) : 0);
 		operation_plan_destroy(plan);
 	}
 	if (status == VG_OK)
@@ -223,15 +221,15 @@ TEST(steady)
 	struct square q = make_square(&first);
 	struct operation_plan *plan;
 
-	OK(operation_plan_matrix_multiply(first.set, &q.d, (struct operation_rules){0}, __func__, &plan));
+	OK(operation_plan_matrix_multiply(first.set, &q.d, (struct operation_rules){0}, &plan));
 	run_plan(&first, plan);
 	MEMORY_STEADY(
 		first.bench.device, for (int i = 0; i < 3; i++) {
 			struct operation_set *set;
-			OK(operation_set_create(first.bench.context, __func__, &set));
+			OK(operation_set_create(first.bench.context, &set));
 			OK(operation_plan_matrix_multiply(set, &q.d, (struct operation_rules){.portable = true},
-							  __func__, &plan));
-			OK(operation_plan_run(plan, first.bench.stream, 0, __func__));
+							  &plan));
+			OK(operation_plan_run(plan, first.bench.stream, 0));
 			OK(vg_stream_sync(first.bench.stream));
 			operation_plan_destroy(plan);
 			operation_set_destroy(set);

@@ -18,7 +18,7 @@ static struct share_packet sent, got;
 static void open_pair(int kind, int timeout_ms)
 {
 	CHECK_INT(socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends), 0);
-	CHECK_INT(share_channel_open(ends[1], timeout_ms, "a_test", &channel), VG_OK);
+	CHECK_INT(share_channel_open(ends[1], timeout_ms, &channel), VG_OK);
 }
 
 static void close_pair(void)
@@ -31,7 +31,7 @@ static struct share_channel other_end(int timeout_ms)
 {
 	struct share_channel other;
 
-	CHECK_INT(share_channel_open(ends[0], timeout_ms, "a_test", &other), VG_OK);
+	CHECK_INT(share_channel_open(ends[0], timeout_ms, &other), VG_OK);
 	return other;
 }
 
@@ -150,11 +150,11 @@ static void refused(unsigned descriptors, const char *words)
 	}
 }
 
-#define LIE(count, descriptors, words, ...)                                                                            \
-	do {                                                                                                           \
-		fill(count);                                                                                           \
-		__VA_ARGS__;                                                                                           \
-		refused(descriptors, words);                                                                           \
+#define LIE(count, descriptors, words, ...)  \
+	do {                                 \
+		fill(count);                 \
+		__VA_ARGS__;                 \
+		refused(descriptors, words); \
 	} while (0)
 
 TEST(a_header_that_lies_is_refused)
@@ -372,15 +372,15 @@ TEST(other_descriptors_are_no_channels)
 	int datagrams[2], network = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int alone = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	CHECK_INT(share_channel_open(-1, 0, "a_test", &channel), VG_INVALID);
-	CHECK_INT(share_channel_open(STDOUT_FILENO, 0, "a_test", &channel), VG_INVALID);
+	CHECK_INT(share_channel_open(-1, 0, &channel), VG_INVALID);
+	CHECK_INT(share_channel_open(STDOUT_FILENO, 0, &channel), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "is no socket");
-	CHECK_INT(share_channel_open(network, 0, "a_test", &channel), VG_INVALID);
+	CHECK_INT(share_channel_open(network, 0, &channel), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "is no unix socket");
 	CHECK_INT(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, datagrams), 0);
-	CHECK_INT(share_channel_open(datagrams[0], 0, "a_test", &channel), VG_INVALID);
+	CHECK_INT(share_channel_open(datagrams[0], 0, &channel), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "datagrams");
-	CHECK_INT(share_channel_open(alone, 0, "a_test", &channel), VG_OK);
+	CHECK_INT(share_channel_open(alone, 0, &channel), VG_OK);
 	CHECK_INT(share_channel_check_peer(&channel), VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "is not connected");
 	close(network);

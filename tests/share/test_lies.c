@@ -185,7 +185,7 @@ TEST(packets_of_an_offer_come_in_their_order)
 	close(before);
 	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
 		CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-		OK(share_channel_open(ends[0], 1000, "a_test", &channel));
+		OK(share_channel_open(ends[0], 1000, &channel));
 		send_packet(&channel, offer, 0, 8, 12);
 		if (seconds[i].total)
 			send_packet(&channel, offer, seconds[i].first, 2, seconds[i].total);

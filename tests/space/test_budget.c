@@ -11,12 +11,12 @@ static struct vg_stream *work; // the virtual GPU's, as it were
 static uint64_t charged, most, refused;
 static int fences;
 
-static enum vg_status charge(void *user, uint64_t bytes, const char *function)
+static enum vg_status charge(void *user, uint64_t bytes)
 {
 	CHECK(user == &charged);
 	if (charged + bytes > most) {
 		refused++;
-		vg_fail(VG_INSUFFICIENT, 0, function, "the budget says no");
+		vg_fail(VG_INSUFFICIENT, 0, "the budget says no");
 		vg_fail_amounts(bytes, most - charged);
 		return VG_INSUFFICIENT;
 	}
@@ -30,7 +30,7 @@ static void refund(void *user, uint64_t bytes)
 	charged -= bytes;
 }
 
-static enum vg_status fence(void *user, struct vg_stream *stream, const char *function)
+static enum vg_status fence(void *user, struct vg_stream *stream)
 {
 	fences++;
 	return vg_stream_wait_stream(stream, work);
@@ -45,7 +45,7 @@ static void open_with(const struct space_budget *budget, uint64_t limit)
 	most = UINT64_MAX;
 	context = first_context();
 	OK(vg_stream_create(context, NULL, &work));
-	OK(space_create(context, &options, budget, "open_with", &space));
+	OK(space_create(context, &options, budget, &space));
 }
 
 static void close_it(void)
@@ -165,7 +165,7 @@ TEST(pages_stay_while_a_call_copies)
 	open_with(NULL, 64 * MIB);
 	vg_address address = allocate(space, 3 * PAGE), other;
 	pthread_mutex_lock(&space->lock);
-	enum vg_status found = space_find(space, address, "address", "here", &place);
+	enum vg_status found = space_find(space, address, "address", &place);
 	place.chunk->holds++; // as access.c does before it turns to the driver
 	pthread_mutex_unlock(&space->lock);
 	OK(found);

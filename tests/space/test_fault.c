@@ -12,7 +12,7 @@ static vg_address address;
 static struct vg_movable_block *block[BLOCKS];
 static uint64_t charged;
 
-static enum vg_status charge(void *user, uint64_t bytes, const char *function)
+static enum vg_status charge(void *user, uint64_t bytes)
 {
 	charged += bytes;
 	return VG_OK;
@@ -33,7 +33,7 @@ static enum vg_status open_it(void)
 
 	TRY(vg_device_get(0, &device));
 	TRY(vg_context_primary(device, &context));
-	enum vg_status status = space_create(context, &options, &budget, "open_it", &space);
+	enum vg_status status = space_create(context, &options, &budget, &space);
 	CHECK(status == VG_OK || space == NULL);
 	vg_context_destroy(context);
 	return status;
@@ -127,7 +127,7 @@ static enum vg_status give_back(void)
 	CHECK_INT(charged, 0);
 	CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
 	// For the caller, who looks at the last error: the same once more.
-	return vg_fail(error.status, error.code, "give_back", "as above");
+	return vg_fail(error.status, error.code, "as above");
 }
 
 TEST(pages_that_go_back)
@@ -213,7 +213,7 @@ static enum vg_status compact_it(void)
 	check_contents();
 	OK(vg_memory_space_defragment(space, NULL));
 	CHECK_INT(charged, BLOCKS / 4 * PAGE);
-	return vg_fail(error.status, error.code, "compact_it", "as above");
+	return vg_fail(error.status, error.code, "as above");
 }
 
 TEST(compaction)

@@ -37,7 +37,7 @@ static size_t below(size_t count)
 
 // ---- the budget: what pages are charged to ----------------------------------------------------------
 
-static enum vg_status charge(void *user, uint64_t bytes, const char *function)
+static enum vg_status charge(void *user, uint64_t bytes)
 {
 	charged += bytes;
 	return VG_OK;
@@ -241,7 +241,7 @@ TEST(random_calls)
 
 	state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) << 16 | (uint64_t)getpid() | 1;
 	printf("VIRGATE_TEST_SEED=%llu\n", (unsigned long long)state);
-	OK(space_create(context, &options, &budget, "random_calls", &space));
+	OK(space_create(context, &options, &budget, &space));
 	for (step = 0; step < last; step++) {
 		do_something();
 		check_model();

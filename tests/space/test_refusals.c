@@ -335,16 +335,16 @@ TEST(limits)
 	struct vg_memory_space *space = open_space(8 * MIB);
 	vg_address address = allocate(space, 4 * MIB), more;
 
-	REFUSED(space_set_limit(space, 0, "limits"), VG_INVALID, "limit is 0");
-	REFUSED(space_set_limit(space, UINT64_MAX, "limits"), VG_INVALID, "device 0 has");
-	REFUSED(space_set_limit(space, 2 * MIB, "limits"), VG_LIMIT, "4194304 are charged");
+	REFUSED(space_set_limit(space, 0), VG_INVALID, "limit is 0");
+	REFUSED(space_set_limit(space, UINT64_MAX), VG_INVALID, "device 0 has");
+	REFUSED(space_set_limit(space, 2 * MIB), VG_LIMIT, "4194304 are charged");
 	CHECK_INT(info_of(space).limit, 8 * MIB);
-	OK(space_set_limit(space, 4 * MIB, "limits"));
+	OK(space_set_limit(space, 4 * MIB));
 	REFUSED(vg_memory_space_allocate(space, 1, 0, &more), VG_INSUFFICIENT, "limit");
-	OK(space_set_limit(space, 64 * MIB, "limits"));
+	OK(space_set_limit(space, 64 * MIB));
 	OK(vg_memory_space_allocate(space, 60 * MIB, 0, &more));
 	OK(vg_memory_space_free(space, more));
-	OK(space_set_limit(space, 5 * MIB, "limits")); // what is kept goes back
+	OK(space_set_limit(space, 5 * MIB)); // what is kept goes back
 	CHECK_INT(info_of(space).held, 4 * MIB);
 	OK(vg_memory_space_free(space, address));
 	vg_memory_space_destroy(space);
@@ -386,7 +386,7 @@ TEST(the_end)
 	REFUSED(vg_memory_space_defragment(space, NULL), VG_CLOSED, "closed");
 	REFUSED(vg_memory_space_compact(space, NULL, NULL), VG_CLOSED, "closed");
 	REFUSED(vg_memory_space_set_pool_size(space, 0, 0), VG_CLOSED, "closed");
-	REFUSED(space_set_limit(space, MIB, "the_end"), VG_CLOSED, "closed");
+	REFUSED(space_set_limit(space, MIB), VG_CLOSED, "closed");
 	vg_memory_space_destroy(space);
 	vg_memory_space_destroy(NULL);
 	REFUSED(vg_memory_space_close(NULL), VG_INVALID, "space is NULL");

@@ -11,12 +11,12 @@ static atomic_int failures, running;
 static struct vg_memory_space *spaces[2];
 
 // Not the runner's checks: those leave the test by a jump, which a thread must not.
-#define EXPECT(condition)                                                                                              \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			atomic_fetch_add(&failures, 1);                                                                \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, vg_last_error()->text);     \
-		}                                                                                                      \
+#define EXPECT(condition)                                                                                          \
+	do {                                                                                                       \
+		if (!(condition)) {                                                                                \
+			atomic_fetch_add(&failures, 1);                                                            \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, vg_last_error()->text); \
+		}                                                                                                  \
 	} while (0)
 
 static uint64_t next(uint64_t *state)

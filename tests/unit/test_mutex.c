@@ -16,7 +16,7 @@ static void note_message(void *user, enum vg_log_level level, const char *text)
 {
 	snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s;", text);
 	calls_under_lock += one.lock.word || other.lock.word;
-	vg_fail(VG_BUSY, 1, "callback", "failure of the callback");
+	vg_fail(VG_BUSY, 1, "failure of the callback");
 	if (strcmp(text, "second") == 0)
 		vg_log(VG_LOG_INFO, "of the callback");
 }
@@ -24,7 +24,7 @@ static void note_message(void *user, enum vg_log_level level, const char *text)
 TEST(messages_logged_under_a_mutex_are_delivered_after_it)
 {
 	vg_log_set(note_message, NULL);
-	vg_fail(VG_LIMIT, 2, "before", "the failure");
+	vg_fail(VG_LIMIT, 2, "the failure");
 	CHECK(vg_mutex_take(&one));
 	vg_log(VG_LOG_WARNING, "first");
 	CHECK(vg_mutex_take(&other));

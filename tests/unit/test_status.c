@@ -31,11 +31,11 @@ TEST(temporary_failures_are_retriable)
 
 TEST(next_failure_clears_amounts)
 {
-	vg_fail(VG_INSUFFICIENT, 0, "vg_here", "little");
+	vg_fail(VG_INSUFFICIENT, 0, "little");
 	vg_fail_amounts(7, 5);
 	CHECK_INT(vg_last_error()->need, 7);
 	CHECK_INT(vg_last_error()->have, 5);
-	vg_fail(VG_INVALID, 0, "vg_next", "no amounts this time");
+	vg_fail(VG_INVALID, 0, "no amounts this time");
 	CHECK_INT(vg_last_error()->need, 0);
 	CHECK_INT(vg_last_error()->have, 0);
 }
@@ -43,7 +43,7 @@ TEST(next_failure_clears_amounts)
 static void *fail_elsewhere(void *unused)
 {
 	CHECK_STR(vg_last_error()->function, "");
-	vg_fail(VG_BUSY, 16, "elsewhere", "another thread's");
+	vg_fail(VG_BUSY, 16, "another thread's");
 	return unused;
 }
 
@@ -51,7 +51,7 @@ TEST(last_error_is_per_thread)
 {
 	pthread_t thread;
 
-	CHECK_INT(vg_fail(VG_LIMIT, 2, "vg_here", "asked %d of %d", 3, 2), VG_LIMIT);
+	CHECK_INT(vg_fail(VG_LIMIT, 2, "asked %d of %d", 3, 2), VG_LIMIT);
 	vg_fail_log("output of the tool");
 	CHECK(pthread_create(&thread, NULL, fail_elsewhere, NULL) == 0);
 	pthread_join(thread, NULL);
@@ -61,7 +61,7 @@ TEST(last_error_is_per_thread)
 	CHECK_STR(error->function, "vg_here");
 	CHECK_STR(error->text, "asked 3 of 2");
 	CHECK_STR(error->log, "output of the tool");
-	vg_fail(VG_INVALID, 0, "vg_next", "no log this time");
+	vg_fail(VG_INVALID, 0, "no log this time");
 	CHECK_STR(vg_last_error()->log, "");
 }
 

@@ -9,7 +9,7 @@ static inline struct vram_keys *keys_of(const char *digits)
 {
 	struct vram_keys *keys;
 
-	OK(vram_keys_open(key_file("key", digits), NULL, "train", "test", &keys));
+	OK(vram_keys_open(key_file("key", digits), NULL, "train", &keys));
 	return keys;
 }
 
@@ -24,7 +24,7 @@ static inline struct vram_audit *open_log(const char *path, struct vram_keys *ke
 {
 	struct vram_audit *audit;
 
-	OK(vram_audit_open(path, keys, "train", "test", &audit));
+	OK(vram_audit_open(path, keys, "train", &audit));
 	return audit;
 }
 
@@ -34,7 +34,7 @@ static inline void write_records(const char *path, int count)
 	struct vram_audit *audit = open_log(path, keys);
 
 	for (int i = 0; i < count; i++)
-		OK(vram_audit(audit, &example, "test"));
+		OK(vram_audit(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 }

@@ -4,9 +4,9 @@
 #include "core/core.h"
 #include "vram/vram.h"
 
-#define ATTESTATION                                                                                                    \
-	{                                                                                                              \
-		.size = sizeof(struct vg_attestation)                                                                  \
+#define ATTESTATION                                   \
+	{                                             \
+		.size = sizeof(struct vg_attestation) \
 	}
 
 TEST(every_kind_of_region_is_device_memory)
@@ -36,11 +36,11 @@ TEST(every_kind_of_region_is_device_memory)
 	close_vram(vram);
 }
 
-#define CHANGED(field)                                                                                                 \
-	do {                                                                                                           \
-		struct vg_attestation changed = attestation;                                                           \
-		*(uint8_t *)&changed.field ^= 1;                                                                       \
-		REFUSED(vg_attestation_check(vram, &changed), VG_INTEGRITY, "not genuine");                            \
+#define CHANGED(field)                                                                      \
+	do {                                                                                \
+		struct vg_attestation changed = attestation;                                \
+		*(uint8_t *)&changed.field ^= 1;                                            \
+		REFUSED(vg_attestation_check(vram, &changed), VG_INTEGRITY, "not genuine"); \
 	} while (0)
 
 TEST(an_attestation_cannot_be_changed)
@@ -84,7 +84,7 @@ static void is_not(struct vg_vram_handle handle, CUdeviceptr address, const char
 	struct vg_attestation attestation = {.bytes = 77};
 	struct vram_region *region;
 
-	OK(vram_look(handle, "test", &region));
+	OK(vram_look(handle, &region));
 	region->address = address;
 	enum vg_status status = vg_vram_attest(handle, &attestation);
 	region->address = region->base;
@@ -130,7 +130,7 @@ TEST(a_region_that_goes_past_its_memory)
 	struct vg_attestation attestation;
 
 	OK(vg_vram_allocate(vram, 1000, GUARDED, &guarded));
-	OK(vram_look(guarded, "test", &region));
+	OK(vram_look(guarded, &region));
 	region->size += 1; // into the guard
 	REFUSED(vg_vram_attest(guarded, &attestation), VG_INTEGRITY, "");
 	region->size -= 1;

@@ -334,20 +334,20 @@ TEST(a_damaged_log_is_not_added_to)
 
 	begin(&log);
 	CHECK_INT(truncate(log.path, 100), 0);
-	REFUSED(vram_audit_open(log.path, keys, "", "test", &audit), VG_INTEGRITY, "is shorter than it was");
+	REFUSED(vram_audit_open(log.path, keys, "", &audit), VG_INTEGRITY, "is shorter than it was");
 	put_back(&log);
 	insert(&log, RECORDS, "{}");
 	put_back(&log);
-	REFUSED(vram_audit_open(log.path, keys, "", "test", &audit), VG_INTEGRITY, "is not the next record");
+	REFUSED(vram_audit_open(log.path, keys, "", &audit), VG_INTEGRITY, "is not the next record");
 	take_out(&log, RECORDS);
 	put_back(&log);
 	CHECK_INT(unlink(head_of(log.path)), 0);
-	REFUSED(vram_audit_open(log.path, keys, "", "test", &audit), VG_INTEGRITY, "has no head");
+	REFUSED(vram_audit_open(log.path, keys, "", &audit), VG_INTEGRITY, "has no head");
 	vram_keys_close(keys);
 	end(&log);
 	begin(&log);
 	keys = keys_of(OTHER_DIGITS);
-	REFUSED(vram_audit_open(log.path, keys, "", "test", &audit), VG_INTEGRITY, "is of another key");
+	REFUSED(vram_audit_open(log.path, keys, "", &audit), VG_INTEGRITY, "is of another key");
 	vram_keys_close(keys);
 	is_whole(log.path, RECORDS);
 	end(&log);

@@ -21,7 +21,7 @@ TEST(a_record_is_a_line_of_json)
 	size_t length;
 
 	event.text = "a \"quoted\\\" text\n\x01\xff";
-	OK(vram_audit(audit, &event, "test"));
+	OK(vram_audit(audit, &event));
 	char *text = read_file(path_of("one"), &length);
 	snprintf(expected, sizeof expected,
 		 "Z\",\"pid\":%d,\"uid\":%u,\"vgpu\":\"train\",\"event\":\"sealed\",\"handle\":\"100000001\",",
@@ -55,8 +55,8 @@ TEST(the_longest_record_fits)
 	memset(vgpu, '\\', sizeof vgpu);
 	text[sizeof text - 1] = id[256] = vgpu[sizeof vgpu - 1] = '\0';
 	event.kind = VRAM_EVENT_VERIFICATION_FAILED;
-	OK(vram_audit_open(path_of("long"), keys, vgpu, "test", &audit));
-	OK(vram_audit(audit, &event, "test"));
+	OK(vram_audit_open(path_of("long"), keys, vgpu, &audit));
+	OK(vram_audit(audit, &event));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	is_whole(path_of("long"), 1);
@@ -103,7 +103,7 @@ TEST(failures_are_on_the_disk_at_once)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct vram_event event = {.kind = rows[i].kind};
 		syncs = 0;
-		OK(vram_audit(audit, &event, "test"));
+		OK(vram_audit(audit, &event));
 		CHECK_INT(syncs, rows[i].syncs);
 	}
 	syncs = 0;
@@ -114,7 +114,7 @@ TEST(failures_are_on_the_disk_at_once)
 
 TEST(nothing_is_done_without_a_log)
 {
-	OK(vram_audit(NULL, &example, "test"));
+	OK(vram_audit(NULL, &example));
 	vram_audit_failure(NULL, &example);
 	vram_audit_close(NULL);
 }
@@ -127,14 +127,14 @@ TEST(files_that_cannot_be_written)
 	struct vram_audit *audit = NULL;
 	char name[5000];
 
-	REFUSED(vram_audit_open("", keys, "", "test", &audit), VG_INVALID, "empty");
+	REFUSED(vram_audit_open("", keys, "", &audit), VG_INVALID, "empty");
 	memset(name, 'a', sizeof name);
 	name[sizeof name - 1] = '\0';
-	REFUSED(vram_audit_open(name, keys, "", "test", &audit), VG_INVALID, "too long");
-	REFUSED(vram_audit_open(path_of("no/folder"), keys, "", "test", &audit), VG_NOT_FOUND, "No such file");
-	REFUSED(vram_audit_open("/dev/full", keys, "", "test", &audit), VG_INVALID, "not a regular file");
+	REFUSED(vram_audit_open(name, keys, "", &audit), VG_INVALID, "too long");
+	REFUSED(vram_audit_open(path_of("no/folder"), keys, "", &audit), VG_NOT_FOUND, "No such file");
+	REFUSED(vram_audit_open("/dev/full", keys, "", &audit), VG_INVALID, "not a regular file");
 	CHECK_INT(symlink(path_of("key"), path_of("link")), 0);
-	REFUSED(vram_audit_open(path_of("link"), keys, "", "test", &audit), VG_DENIED, "symbolic link");
+	REFUSED(vram_audit_open(path_of("link"), keys, "", &audit), VG_DENIED, "symbolic link");
 	CHECK(!audit);
 	vram_keys_close(keys);
 }
@@ -151,7 +151,7 @@ TEST(a_log_of_another_user)
 			CHECK_INT(setresuid(65534, 65534, 65534), 0);
 		else
 			CHECK_INT(chmod(path_of("theirs"), 0400), 0);
-		REFUSED(vram_audit_open(path_of("theirs"), keys, "", "test", &audit), VG_DENIED, "Permission denied");
+		REFUSED(vram_audit_open(path_of("theirs"), keys, "", &audit), VG_DENIED, "Permission denied");
 		_exit(0);
 	}
 	int status;
@@ -167,16 +167,16 @@ TEST(a_log_that_is_removed_or_replaced)
 	struct vram_audit *audit = open_log(path, keys);
 	char other[160];
 
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	snprintf(other, sizeof other, "%s-away", path);
 	CHECK_INT(rename(path, other), 0);
-	REFUSED(vram_audit(audit, &example, "test"), VG_SYSTEM, "was removed or replaced while it was open");
+	REFUSED(vram_audit(audit, &example), VG_SYSTEM, "was removed or replaced while it was open");
 	write_file(path, "", 0, 0600);
-	REFUSED(vram_audit(audit, &example, "test"), VG_SYSTEM, "was removed or replaced");
+	REFUSED(vram_audit(audit, &example), VG_SYSTEM, "was removed or replaced");
 	CHECK_INT(rename(other, path), 0);
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	CHECK_INT(unlink(head_of(path)), 0);
-	REFUSED(vram_audit(audit, &example, "test"), VG_SYSTEM, "head was removed or replaced");
+	REFUSED(vram_audit(audit, &example), VG_SYSTEM, "head was removed or replaced");
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 }
@@ -189,7 +189,7 @@ TEST(a_program_that_changes_its_folder)
 	CHECK_INT(chdir(seal_folder), 0);
 	struct vram_audit *audit = open_log("here", keys);
 	CHECK_INT(fchdir(before), 0);
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	close(before);
@@ -203,17 +203,17 @@ TEST(a_log_that_shrinks_under_its_writer)
 	struct vram_audit *audit = open_log(path, keys);
 	size_t length;
 
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	char *head = read_file(head_of(path), &length);
 	struct stat stat_;
 	CHECK_INT(stat(path, &stat_), 0);
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	// Both are put back, in place.
 	CHECK_INT(truncate(path, stat_.st_size), 0);
 	int fd = open(head_of(path), O_WRONLY);
 	CHECK_INT(pwrite(fd, head, length, 0), length);
 	close(fd);
-	REFUSED(vram_audit(audit, &example, "test"), VG_INTEGRITY, "is shorter than it was");
+	REFUSED(vram_audit(audit, &example), VG_INTEGRITY, "is shorter than it was");
 	free(head);
 	vram_audit_close(audit);
 	vram_keys_close(keys);
@@ -234,7 +234,7 @@ TEST(a_full_disk)
 	struct rlimit before, limit;
 	struct stat stat_;
 
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	CHECK_INT(stat(path, &stat_), 0);
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
@@ -242,7 +242,7 @@ TEST(a_full_disk)
 	for (int room = 0; room < 300; room += 60) { // nothing, or a part of a record
 		limit.rlim_cur = (rlim_t)stat_.st_size + (rlim_t)room;
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-		enum vg_status status = vram_audit(audit, &example, "test");
+		enum vg_status status = vram_audit(audit, &example);
 		setrlimit(RLIMIT_FSIZE, &before);
 		CHECK_INT(status, VG_SYSTEM);
 		CHECK_CONTAINS(vg_last_error()->text, "cannot append a record");
@@ -250,14 +250,14 @@ TEST(a_full_disk)
 	}
 	// What failed anyway keeps its words, and somebody hears of it.
 	vg_log_set(count_warnings, NULL);
-	CHECK_INT(vram_audit_open("", keys, "", "earlier", &audit), VG_INVALID);
+	CHECK_INT(vram_audit_open("", keys, "", &audit), VG_INVALID);
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	vram_audit_failure(audit, &example);
 	setrlimit(RLIMIT_FSIZE, &before);
 	vg_log_set(NULL, NULL);
 	CHECK_INT(warnings, 1);
 	CHECK_STR(vg_last_error()->function, "earlier");
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	is_whole(path, 2);
@@ -306,8 +306,7 @@ TEST(a_lock_that_is_not_given_back)
 	write_records(path_of("locked"), 1);
 	int fd = open(path_of("locked"), O_RDWR);
 	CHECK_INT(flock(fd, LOCK_EX), 0);
-	REFUSED(vram_audit_open(path_of("locked"), keys, "", "test", &audit), VG_BUSY,
-		"has held its lock for 10 seconds");
+	REFUSED(vram_audit_open(path_of("locked"), keys, "", &audit), VG_BUSY, "has held its lock for 10 seconds");
 	close(fd);
 	vram_keys_close(keys);
 }
@@ -320,12 +319,12 @@ TEST(a_forked_child_writes_nothing)
 
 	pid_t child = fork();
 	if (child == 0) {
-		REFUSED(vram_audit(audit, &example, "test"), VG_STATE, "opened by the parent");
+		REFUSED(vram_audit(audit, &example), VG_STATE, "opened by the parent");
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
-	OK(vram_audit(audit, &example, "test"));
+	OK(vram_audit(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	is_whole(path_of("forked"), 1);
@@ -336,7 +335,7 @@ enum { THREADS = 4, EACH = 50 };
 static void *append_some(void *audit)
 {
 	for (int i = 0; i < EACH; i++)
-		if (vram_audit(audit, &example, "test"))
+		if (vram_audit(audit, &example))
 			return "failed";
 	return NULL;
 }
@@ -353,7 +352,7 @@ TEST(threads_and_processes_share_a_log)
 			struct vram_keys *keys;
 			pthread_t threads[THREADS];
 			void *result;
-			OK(vram_keys_open(path_of("key"), NULL, "train", "test", &keys));
+			OK(vram_keys_open(path_of("key"), NULL, "train", &keys));
 			struct vram_audit *audit = open_log(path, keys);
 			for (int t = 0; t < THREADS; t++)
 				CHECK_INT(pthread_create(&threads[t], NULL, append_some, audit), 0);
@@ -385,11 +384,11 @@ TEST(writers_that_are_killed)
 		pid_t child = fork();
 		if (child == 0) {
 			struct vram_keys *keys;
-			if (vram_keys_open(path_of("key"), NULL, "train", "test", &keys))
+			if (vram_keys_open(path_of("key"), NULL, "train", &keys))
 				_exit(2);
 			struct vram_audit *audit = open_log(path, keys);
 			for (;;)
-				if (vram_audit(audit, &example, "test"))
+				if (vram_audit(audit, &example))
 					_exit(3);
 		}
 		usleep(2000 + 317 * (useconds_t)round);

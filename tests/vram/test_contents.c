@@ -221,13 +221,13 @@ TEST(what_is_frozen_is_not_written)
 	struct vg_vram_loan loan;
 	char byte;
 
-	OK(vram_look(handle, "test", &region));
+	OK(vram_look(handle, &region));
 	OK(vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan));
-	REFUSED(vram_freeze(region, "test"), VG_BUSY, "1 loans of the region that may write");
+	REFUSED(vram_freeze(region), VG_BUSY, "1 loans of the region that may write");
 	OK(vg_vram_write_at(handle, 0, "x", 1)); // it is not frozen then
 	OK(vg_vram_give_back(&loan));
-	OK(vram_freeze(region, "test"));
-	REFUSED(vram_freeze(region, "test"), VG_POLICY, "sealed already");
+	OK(vram_freeze(region));
+	REFUSED(vram_freeze(region), VG_POLICY, "sealed already");
 	vram_unpin(region, VRAM_READ);
 	REFUSED(vg_vram_write_at(handle, 0, "y", 1), VG_POLICY, "frozen");
 	REFUSED(vg_vram_fill(handle, 0, 0, 1), VG_POLICY, "frozen");
@@ -256,7 +256,7 @@ TEST(what_is_quarantined_can_only_be_freed)
 	char byte;
 
 	OK(vg_vram_borrow(handle, VG_VRAM_READ, &before));
-	OK(vram_look(handle, "test", &region));
+	OK(vram_look(handle, &region));
 	vram_quarantine(region);
 	vram_unpin(region, VRAM_READ);
 	REFUSED(vg_vram_read_at(handle, 0, &byte, 1), VG_INTEGRITY, "quarantined");
@@ -287,7 +287,7 @@ static void look_behind(const struct vg_vram_allocate_options *options)
 
 	OK(vg_vram_allocate(vram, 5000, options, &handle));
 	OK(vg_vram_fill(handle, 0, 0x5e, 5000));
-	OK(vram_look(handle, "test", &region));
+	OK(vram_look(handle, &region));
 	OK(vg_address_range_create(granule, 0, 0, &range));
 	OK(vg_mapping_create(range, 0, region->memory, &mapping));
 	OK(vg_mapping_set_access(mapping, (struct vg_device *[]){vg_vram_device(vram)}, 1, VG_ACCESS_READ));
@@ -314,10 +314,10 @@ TEST(what_is_freed_was_zeroed)
 
 static int unmapped;
 
-static enum vg_status unmap(void *user, const char *function)
+static enum vg_status unmap(void *user)
 {
 	unmapped++;
-	return *(bool *)user ? vg_fail(VG_DRIVER, 1, function, "cuMemUnmap: made to fail") : VG_OK;
+	return *(bool *)user ? vg_fail(VG_DRIVER, 1, "cuMemUnmap: made to fail") : VG_OK;
 }
 
 TEST(an_import_is_unmapped_and_not_zeroed)
@@ -329,7 +329,7 @@ TEST(an_import_is_unmapped_and_not_zeroed)
 	bool fails = false;
 	char byte;
 
-	OK(vram_look(owner, "test", &region));
+	OK(vram_look(owner, &region));
 	struct vram_region description = {.address = region->address,
 					  .size = 50,
 					  .base = region->address,
@@ -338,7 +338,7 @@ TEST(an_import_is_unmapped_and_not_zeroed)
 	vram_unpin(region, VRAM_READ);
 	OK(vg_vram_fill(owner, 0, 3, 100));
 	for (unmapped = 0; unmapped < 2;) {
-		OK(vram_publish(vram, &description, "test", &import));
+		OK(vram_publish(vram, &description, &import));
 		REFUSED(vg_vram_write_at(import, 0, "x", 1), VG_POLICY, "imported for reading");
 		OK(vg_vram_read_at(import, 49, &byte, 1));
 		CHECK_INT(byte, 3);
@@ -357,6 +357,6 @@ TEST(an_import_is_unmapped_and_not_zeroed)
 	close_vram(vram);
 	vram = open_vram();
 	OK(vg_vram_close(vram, NULL));
-	REFUSED(vram_publish(vram, &description, "test", &import), VG_CLOSED, "has been closed");
+	REFUSED(vram_publish(vram, &description, &import), VG_CLOSED, "has been closed");
 	vg_vram_destroy(vram);
 }

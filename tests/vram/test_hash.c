@@ -20,7 +20,7 @@ static struct subject open_subject(size_t size)
 {
 	struct subject s = {.bench = open_bench(), .data = pattern(size), .size = size};
 
-	OK(vram_hasher_create(s.bench.context, __func__, &s.hasher));
+	OK(vram_hasher_create(s.bench.context, &s.hasher));
 	OK(vg_buffer_create(s.bench.pool, size, s.bench.stream, &s.buffer));
 	OK(vg_buffer_write(s.buffer, 0, s.data, size, s.bench.stream));
 	OK(vg_stream_sync(s.bench.stream));
@@ -41,7 +41,7 @@ static void check_part(struct subject *s, size_t offset, size_t size)
 	uint8_t root[VRAM_ROOT_BYTES] = {0}, expected[VRAM_ROOT_BYTES];
 	char want[2 * VRAM_ROOT_BYTES + 1];
 
-	OK(vram_hash(s->hasher, s->bench.stream, vg_buffer_address(s->buffer) + offset, size, key, __func__, root));
+	OK(vram_hash(s->hasher, s->bench.stream, vg_buffer_address(s->buffer) + offset, size, key, root));
 	vram_blake3(s->data + offset, size, key, expected);
 	strcpy(want, hex(expected));
 	if (strcmp(hex(root), want) != 0)
@@ -56,8 +56,7 @@ TEST(published_vectors)
 	for (size_t i = 0; i < VECTOR_COUNT; i++) {
 		if (vectors[i].size == 0)
 			continue;
-		OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), vectors[i].size, key, __func__,
-			     root));
+		OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), vectors[i].size, key, root));
 		CHECK_STR(hex(root), vectors[i].root);
 	}
 	close_subject(&s);
@@ -154,9 +153,9 @@ TEST(more_than_4_gib)
 	for (size_t at = 0; at < size; at += 64 * mib) // shifted, so that no two parts are equal
 		OK(vg_buffer_write(s.buffer, at, s.data + at / mib, size - at < 64 * mib ? size - at : 64 * mib,
 				   s.bench.stream));
-	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, __func__, root));
+	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, root));
 	vram_hasher_set_piece(s.hasher, 12 * mib);
-	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, __func__, pieces));
+	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, pieces));
 	CHECK(memcmp(root, pieces, sizeof root) == 0);
 	close_subject(&s);
 }
@@ -182,17 +181,17 @@ TEST(sees_each_byte_of_the_range)
 	uint8_t before[VRAM_ROOT_BYTES], after[VRAM_ROOT_BYTES], byte;
 	vg_address address = vg_buffer_address(s.buffer);
 
-	OK(vram_hash(s.hasher, s.bench.stream, address, size, key, __func__, before));
+	OK(vram_hash(s.hasher, s.bench.stream, address, size, key, before));
 	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
 		byte = s.data[places[i]] ^ 0x10;
 		OK(vg_buffer_write(s.buffer, places[i], &byte, 1, s.bench.stream));
-		OK(vram_hash(s.hasher, s.bench.stream, address, size, key, __func__, after));
+		OK(vram_hash(s.hasher, s.bench.stream, address, size, key, after));
 		CHECK(memcmp(before, after, sizeof before) != 0);
 		OK(vg_buffer_write(s.buffer, places[i], &s.data[places[i]], 1, s.bench.stream));
 	}
 	byte = s.data[size] ^ 0xff;
 	OK(vg_buffer_write(s.buffer, size, &byte, 1, s.bench.stream));
-	OK(vram_hash(s.hasher, s.bench.stream, address, size, key, __func__, after));
+	OK(vram_hash(s.hasher, s.bench.stream, address, size, key, after));
 	CHECK(memcmp(before, after, sizeof before) == 0);
 	close_subject(&s);
 }
@@ -218,7 +217,7 @@ static void *run(void *argument)
 		size_t offset = r->offset + 16 * i, size = 1024 * (3 * i + 246) + i;
 		vram_blake3(r->subject->data + offset, size, key, expected);
 		if (vram_hash(r->subject->hasher, stream, vg_buffer_address(r->subject->buffer) + offset, size, key,
-			      __func__, root))
+			      root))
 			snprintf(r->message, sizeof r->message, "%s", vg_last_error()->text);
 		else if (memcmp(root, expected, sizeof root) != 0)
 			snprintf(r->message, sizeof r->message, "%zu bytes from byte %zu: another hash", size, offset);
@@ -250,7 +249,7 @@ TEST(waits_for_what_was_queued)
 
 	memset(s.data, 0x5a, s.size);
 	OK(vg_buffer_fill_byte(s.buffer, 0x5a, s.bench.stream));
-	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), s.size, key, __func__, root));
+	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), s.size, key, root));
 	vram_blake3(s.data, s.size, key, expected);
 	CHECK(memcmp(root, expected, sizeof root) == 0);
 	close_subject(&s);
@@ -272,15 +271,15 @@ TEST(scratch_memory_is_found_again_or_grows)
 	struct vram_scratch *first, *second, *large;
 
 	OK(vram_scratch_list_init(&list, context));
-	OK(vram_scratch_take(&list, 1000, __func__, &first));
-	OK(vram_scratch_take(&list, 1000, __func__, &second));
+	OK(vram_scratch_take(&list, 1000, &first));
+	OK(vram_scratch_take(&list, 1000, &second));
 	vg_address address = first->buffer->address;
 	CHECK(address != second->buffer->address);
 	vram_scratch_give(&list, second);
 	vram_scratch_give(&list, first);
-	OK(vram_scratch_take(&list, 1000, __func__, &first));
+	OK(vram_scratch_take(&list, 1000, &first));
 	CHECK_INT(first->buffer->address, address);
-	OK(vram_scratch_take(&list, 5 << 20, __func__, &large)); // the second one, which is too small
+	OK(vram_scratch_take(&list, 5 << 20, &large)); // the second one, which is too small
 	CHECK(large->buffer->size >= 5 << 20);
 	CHECK(list.first == NULL);
 	vram_scratch_give(&list, first);
@@ -322,7 +321,7 @@ TEST(a_forked_child_gives_nothing_back)
 	close_subject(&s);
 }
 
-#define HASH(address, size) vram_hash(s.hasher, s.bench.stream, address, size, key, "vg_something", root)
+#define HASH(address, size) vram_hash(s.hasher, s.bench.stream, address, size, key, root)
 
 TEST(refuses)
 {
@@ -335,13 +334,13 @@ TEST(refuses)
 	CHECK_STR(vg_last_error()->function, "vg_something");
 	REFUSED(HASH(0, 5), VG_INVALID, "nothing to hash");
 	REFUSED(HASH(address, SIZE_MAX), VG_INVALID, "past the end of the address space");
-	REFUSED(vram_hash(s.hasher, NULL, address, 1, key, "vg_something", root), VG_INVALID, "stream is NULL");
+	REFUSED(vram_hash(s.hasher, NULL, address, 1, key, root), VG_INVALID, "stream is NULL");
 	struct vg_graph_builder *builder = begin_capture(s.bench.stream);
 	REFUSED(HASH(address, 1), VG_STATE, "being captured");
 	vg_graph_builder_destroy(builder);
 	OK(vg_stream_close(s.bench.stream));
 	REFUSED(HASH(address, 1), VG_CLOSED, "stream");
-	REFUSED(vram_hasher_create(NULL, "vg_something", &hasher), VG_INVALID, "context is NULL");
+	REFUSED(vram_hasher_create(NULL, &hasher), VG_INVALID, "context is NULL");
 	CHECK(hasher == NULL);
 	CHECK_INT(root[0], 77);
 	close_subject(&s);
@@ -359,8 +358,7 @@ TEST(refuses_a_stream_of_another_context)
 	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 	OK(vg_context_borrow(handle, &context));
 	OK(vg_stream_create(context, NULL, &stream));
-	REFUSED(vram_hash(s.hasher, stream, vg_buffer_address(s.buffer), 1, key, "vg_something", root), VG_INVALID,
-		"another context");
+	REFUSED(vram_hash(s.hasher, stream, vg_buffer_address(s.buffer), 1, key, root), VG_INVALID, "another context");
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 	DRIVER(cuCtxDestroy_v2, (struct CUctx_st *), handle);

@@ -19,7 +19,7 @@ static enum vg_status make_context(void)
 
 static enum vg_status make_hasher(void)
 {
-	enum vg_status status = vram_hasher_create(context, "vg_something", &hasher);
+	enum vg_status status = vram_hasher_create(context, &hasher);
 
 	if (status)
 		CHECK(hasher == NULL);
@@ -40,8 +40,7 @@ static enum vg_status hash(void)
 {
 	uint8_t root[VRAM_ROOT_BYTES] = {77};
 
-	enum vg_status status =
-		vram_hash(hasher, stream, vg_buffer_address(buffer), 300 << 10, key, "vg_something", root);
+	enum vg_status status = vram_hash(hasher, stream, vg_buffer_address(buffer), 300 << 10, key, root);
 	if (status) {
 		CHECK_INT(root[0], 77);
 		CHECK_STR(vg_last_error()->function, "vg_something");

@@ -16,7 +16,7 @@ TEST(a_seal_is_the_contents_keyed_hash)
 	struct vram_keys *keys;
 	uint64_t before = 0;
 
-	OK(vram_keys_open(path_of("secret"), NULL, "train", "test", &keys));
+	OK(vram_keys_open(path_of("secret"), NULL, "train", &keys));
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct vg_seal seal;
 		uint8_t root[32];
@@ -213,10 +213,10 @@ TEST(a_sealed_region_is_frozen)
 
 // ---- what cannot be sealed -------------------------------------------------------------------------------
 
-#define OPTIONS(...)                                                                                                   \
-	(&(struct vg_seal_options){                                                                                    \
-		.size = sizeof(struct vg_seal_options),                                                                \
-		__VA_ARGS__,                                                                                           \
+#define OPTIONS(...)                                    \
+	(&(struct vg_seal_options){                     \
+		.size = sizeof(struct vg_seal_options), \
+		__VA_ARGS__,                            \
 	})
 
 TEST(seals_that_are_refused)

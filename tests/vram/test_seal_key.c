@@ -13,7 +13,7 @@ static enum vg_status open_file(const char *path)
 {
 	struct vram_keys *keys;
 
-	enum vg_status status = vram_keys_open(path, NULL, "host", "test", &keys);
+	enum vg_status status = vram_keys_open(path, NULL, "host", &keys);
 	if (status == VG_OK)
 		vram_keys_close(keys);
 	return status;
@@ -113,8 +113,8 @@ TEST(exactly_one_secret)
 {
 	struct vram_keys *keys = NULL;
 
-	REFUSED(vram_keys_open(NULL, NULL, "host", "test", &keys), VG_INVALID, "neither key_file nor key_ring");
-	REFUSED(vram_keys_open("a", "b", "host", "test", &keys), VG_INVALID, "both given");
+	REFUSED(vram_keys_open(NULL, NULL, "host", &keys), VG_INVALID, "neither key_file nor key_ring");
+	REFUSED(vram_keys_open("a", "b", "host", &keys), VG_INVALID, "both given");
 	CHECK(!keys);
 	vram_keys_close(NULL);
 }
@@ -124,12 +124,12 @@ TEST(what_is_derived)
 {
 	struct vram_keys *train, *other;
 
-	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", "test", &train));
+	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", &train));
 	hex_is(train->tree, "ddb7682bee28452b43aef36e47b139272bdfa1e199bbcfd43214574f60dace73");
 	hex_is(train->seal, "ade555384e6c36bb571cc8debabd3471c2dfd0a15d23270885d61313d2ee3396");
 	hex_is(train->attestation, "ed79551d4cda2dc5a9a6714fce978465aaaa9620a47844d97c17793f938d9580");
 	hex_is(train->audit, "0b8d1291c89f00fda5da35edf5331991c684869d42b8bd037b0302db914227a3");
-	OK(vram_keys_open(path_of("known"), NULL, "train2", "test", &other));
+	OK(vram_keys_open(path_of("known"), NULL, "train2", &other));
 	CHECK(memcmp(train->tree, other->tree, VRAM_SECRET) && memcmp(train->seal, other->seal, VRAM_SECRET) &&
 	      memcmp(train->attestation, other->attestation, VRAM_SECRET));
 	CHECK(memcmp(train->audit, other->audit, VRAM_SECRET) == 0);
@@ -154,14 +154,14 @@ TEST(a_key_of_the_kernel)
 	struct vram_keys *from_ring, *from_file;
 	long key = add_key("virgate-test-good", KEY_DIGITS "\n");
 
-	OK(vram_keys_open(NULL, "virgate-test-good", "train", "test", &from_ring));
-	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", "test", &from_file));
+	OK(vram_keys_open(NULL, "virgate-test-good", "train", &from_ring));
+	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", &from_file));
 	CHECK(memcmp(from_ring, from_file, sizeof *from_ring) == 0);
 	vram_keys_close(from_ring);
 	vram_keys_close(from_file);
 	CHECK_INT(syscall(SYS_keyctl, KEYCTL_SETPERM, key, 0x01010000), 0); // may be seen, and neither found nor read
 	// Kernels differ in whether such a key is denied or not found.
-	CHECK(vram_keys_open(NULL, "virgate-test-good", "train", "test", &from_ring) != VG_OK);
+	CHECK(vram_keys_open(NULL, "virgate-test-good", "train", &from_ring) != VG_OK);
 	CHECK(vg_last_error()->status == VG_DENIED || vg_last_error()->status == VG_NOT_FOUND);
 	CHECK_CONTAINS(vg_last_error()->text, "virgate-test-good");
 }
@@ -175,9 +175,9 @@ TEST(keys_of_the_kernel_that_are_none)
 	large[sizeof large - 1] = '\0';
 	add_key("virgate-test-short", "abcd");
 	add_key("virgate-test-long", large);
-	REFUSED(vram_keys_open(NULL, "virgate-test-short", "", "test", &keys), VG_INVALID, "it must be 64 hexadecimal");
-	REFUSED(vram_keys_open(NULL, "virgate-test-long", "", "test", &keys), VG_INVALID, "it must be 64 hexadecimal");
-	REFUSED(vram_keys_open(NULL, "virgate-test-none", "", "test", &keys), VG_NOT_FOUND, "keyctl padd user");
+	REFUSED(vram_keys_open(NULL, "virgate-test-short", "", &keys), VG_INVALID, "it must be 64 hexadecimal");
+	REFUSED(vram_keys_open(NULL, "virgate-test-long", "", &keys), VG_INVALID, "it must be 64 hexadecimal");
+	REFUSED(vram_keys_open(NULL, "virgate-test-none", "", &keys), VG_NOT_FOUND, "keyctl padd user");
 }
 
 // ---- memory ----------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ TEST(memory_that_cannot_be_locked)
 		CHECK_INT(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){0, 0}), 0);
 		if (geteuid() == 0)
 			CHECK_INT(setresuid(65534, 65534, 65534), 0);
-		REFUSED(vram_keys_open("/none", NULL, "", "test", &keys), VG_LIMIT,
+		REFUSED(vram_keys_open("/none", NULL, "", &keys), VG_LIMIT,
 			"may lock 0 bytes in all (RLIMIT_MEMLOCK); raise it with ulimit -l");
 		_exit(0);
 	}
@@ -247,7 +247,7 @@ TEST(nothing_stays_in_memory)
 		SKIP("no /proc/self/mem");
 	for (int i = 0; i < 32; i++)
 		master[i] = (uint8_t)~i;
-	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", "test", &keys));
+	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", &keys));
 	for (int i = 0; i < 32; i++)
 		seal[i] = (uint8_t)~keys->seal[i];
 	CHECK(count_in_memory(seal) >= 1);     // the search finds what is there

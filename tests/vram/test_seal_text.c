@@ -26,11 +26,11 @@ static struct vg_seal example(void)
 	return seal;
 }
 
-#define TEXT                                                                                                           \
-	"{\"virgate_seal\":1,\"id\":\"layer-0\",\"model\":\"llama\",\"shard\":0,\"shards\":4,\"generation\":"          \
-	"1763753000000000001,\"device\":\"GPU-01234567-89ab-cdef-0123-456789abcdef\",\"bytes\":1073741824,"            \
-	"\"sealed_ns\":1763753000000000002,\"root\":"                                                                  \
-	"\"00070e151c232a31383f464d545b626970777e858c939aa1a8afb6bdc4cbd2d9\","                                        \
+#define TEXT                                                                                                  \
+	"{\"virgate_seal\":1,\"id\":\"layer-0\",\"model\":\"llama\",\"shard\":0,\"shards\":4,\"generation\":" \
+	"1763753000000000001,\"device\":\"GPU-01234567-89ab-cdef-0123-456789abcdef\",\"bytes\":1073741824,"   \
+	"\"sealed_ns\":1763753000000000002,\"root\":"                                                         \
+	"\"00070e151c232a31383f464d545b626970777e858c939aa1a8afb6bdc4cbd2d9\","                               \
 	"\"mac\":\"fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0efeeedecebeae9e8e7e6e5e4e3e2e1e0\"}"
 
 static bool same(const struct vg_seal *a, const struct vg_seal *b)
@@ -141,13 +141,13 @@ TEST(texts_that_are_none)
 	REFUSED(vg_seal_decode(TEXT, strlen(TEXT), NULL), VG_INVALID, "ret_seal is NULL");
 }
 
-#define FIELD(change, part)                                                                                            \
-	do {                                                                                                           \
-		struct vg_seal seal = example();                                                                       \
-		char text[VG_SEAL_TEXT_MAX] = "as it was";                                                             \
-		change;                                                                                                \
-		REFUSED(vg_seal_encode(&seal, text, sizeof text, NULL), VG_INVALID, part);                             \
-		CHECK_STR(text, "as it was");                                                                          \
+#define FIELD(change, part)                                                                \
+	do {                                                                               \
+		struct vg_seal seal = example();                                           \
+		char text[VG_SEAL_TEXT_MAX] = "as it was";                                 \
+		change;                                                                    \
+		REFUSED(vg_seal_encode(&seal, text, sizeof text, NULL), VG_INVALID, part); \
+		CHECK_STR(text, "as it was");                                              \
 	} while (0)
 
 TEST(fields_out_of_shape)
@@ -183,7 +183,7 @@ static struct vram_keys *keys_of(const char *digits, const char *vgpu)
 {
 	struct vram_keys *keys;
 
-	OK(vram_keys_open(key_file("key", digits), NULL, vgpu, "test", &keys));
+	OK(vram_keys_open(key_file("key", digits), NULL, vgpu, &keys));
 	return keys;
 }
 
@@ -284,13 +284,13 @@ TEST(a_complete_set)
 	OK(vg_seal_check_set(seals, 1));
 }
 
-#define SET(count, change, part)                                                                                       \
-	do {                                                                                                           \
-		struct vg_seal seals[SHARDS + 1];                                                                      \
-		make_set(seals);                                                                                       \
-		seals[SHARDS] = seals[0];                                                                              \
-		change;                                                                                                \
-		REFUSED(vg_seal_check_set(seals, count), VG_INVALID, part);                                            \
+#define SET(count, change, part)                                            \
+	do {                                                                \
+		struct vg_seal seals[SHARDS + 1];                           \
+		make_set(seals);                                            \
+		seals[SHARDS] = seals[0];                                   \
+		change;                                                     \
+		REFUSED(vg_seal_check_set(seals, count), VG_INVALID, part); \
 	} while (0)
 
 TEST(sets_that_are_not_complete)

@@ -22,10 +22,10 @@ static void run_threads(void *(*body)(void *), void *data)
 }
 
 // In a thread: what failed goes to the one that waits.
-#define DO(call)                                                                                                       \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			return #call;                                                                                  \
+#define DO(call)                      \
+	do {                          \
+		if (call)             \
+			return #call; \
 	} while (0)
 
 // ---- the same handle ----------------------------------------------------------------------------------
