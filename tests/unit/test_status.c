@@ -47,6 +47,28 @@ static void *fail_elsewhere(void *unused)
 	return unused;
 }
 
+static enum vg_status fail_inside(void)
+{
+	VG_ENTRY();
+	return vg_fail(VG_INVALID, 0, "inside");
+}
+
+static enum vg_status fail_outside(void)
+{
+	VG_ENTRY();
+	return fail_inside();
+}
+
+TEST(error_names_the_outermost_public_function)
+{
+	CHECK_INT(fail_outside(), VG_INVALID);
+	CHECK_STR(vg_last_error()->function, "fail_outside");
+	fail_inside();
+	CHECK_STR(vg_last_error()->function, "fail_inside");
+	vg_fail(VG_INVALID, 0, "outside of all of them");
+	CHECK_STR(vg_last_error()->function, "");
+}
+
 TEST(last_error_is_per_thread)
 {
 	pthread_t thread;
@@ -58,7 +80,6 @@ TEST(last_error_is_per_thread)
 	const struct vg_error *error = vg_last_error();
 	CHECK_INT(error->status, VG_LIMIT);
 	CHECK_INT(error->code, 2);
-	CHECK_STR(error->function, "vg_here");
 	CHECK_STR(error->text, "asked 3 of 2");
 	CHECK_STR(error->log, "output of the tool");
 	vg_fail(VG_INVALID, 0, "no log this time");
