@@ -5,7 +5,7 @@
 #include "virgate/status.h"
 
 // The public function that the program called in this thread; NULL: none.
-extern _Thread_local const char *vg_entry __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern _Thread_local const char *vg_entry;
 
 static inline void vg_entry_leave(const char *const *before)
 {
