@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "checkpoint/held_folder.h"
-#include "checkpoint/image.h"
+#include "checkpoint/image/locked_directory.h"
+#include "checkpoint/image/image.h"
 #include "list.h"
 #include "options.h"
 #include "say.h"
@@ -58,7 +58,7 @@ static void remove_old_arrivals(void)
 	char path[PATH_MAX];
 
 	if (name_arrival(path))
-		held_folder_sweep(path, belongs_to_arrival, 2); // levels: an image, and its directories
+		locked_directory_sweep(path, belongs_to_arrival, 2); // levels: an image, and its directories
 }
 
 int checkpoint_open_session(struct session *session, const struct arguments *arguments)
@@ -117,7 +117,7 @@ int checkpoint_create_arrival(const struct arguments *arguments, struct arrival 
 	char path[PATH_MAX];
 	int lock = -1;
 
-	int r = name_arrival(path) ? held_folder_make(path, &lock) : -ENAMETOOLONG;
+	int r = name_arrival(path) ? locked_directory_make(path, &lock) : -ENAMETOOLONG;
 	if (r)
 		return refuse_directory(arguments, -r);
 	*ret_arrival = (struct arrival){.lock = lock};

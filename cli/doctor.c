@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/doctor.h"
+#include "checkpoint/doctor/doctor.h"
 #include "list.h"
 #include "options.h"
 #include "say.h"

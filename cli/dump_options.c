@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
-#include "checkpoint/image.h"
+#include "checkpoint/image/image.h"
 #include "say.h"
 
 // Reads --compress: "none", "lz4", "zstd" or "zstd:19".

@@ -12,8 +12,8 @@
 
 #include "base/descriptor.h"
 #include "checkpoint.h"
-#include "checkpoint/image.h"
-#include "checkpoint/image_folder.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/image/directory.h"
 #include "say.h"
 
 enum { DONE = 'd' };

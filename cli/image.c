@@ -5,7 +5,7 @@
 
 #include "base/size.h"
 #include "checkpoint.h"
-#include "checkpoint/image_files.h"
+#include "checkpoint/image/files.h"
 #include "list.h"
 #include "options.h"
 #include "say.h"

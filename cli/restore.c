@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "checkpoint.h"
-#include "checkpoint/channel.h"
-#include "checkpoint/image.h"
+#include "checkpoint/move/channel.h"
+#include "checkpoint/image/image.h"
 #include "child.h"
 #include "gpus.h"
 #include "options.h"

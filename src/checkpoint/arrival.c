@@ -1,9 +1,9 @@
 // A migration, from the side that gets the processes; and a restore from any stream of an image.
 #include "base/status.h"
-#include "checkpoint/image_folder.h"
-#include "checkpoint/prefill.h"
+#include "checkpoint/image/directory.h"
+#include "checkpoint/move/prefill.h"
+#include "checkpoint/move/stream.h"
 #include "checkpoint/restore.h"
-#include "checkpoint/stream.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
 

@@ -1,10 +1,10 @@
 // A dump whose end hangs on somebody else's word. One thread.
 #pragma once
-#include "checkpoint/device_base.h"
-#include "checkpoint/image.h"
-#include "checkpoint/phase.h"
-#include "checkpoint/tenant.h"
-#include "checkpoint/tree.h"
+#include "checkpoint/device/base.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/process/phase.h"
+#include "checkpoint/process/tree.h"
+#include "checkpoint/tenant/tenant.h"
 
 struct dump_gate {
 	// The image stands in `dir`, and the processes still stand still. Not OK: they run on, and the image goes.

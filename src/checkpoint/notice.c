@@ -1,6 +1,6 @@
 #include "checkpoint/notice.h"
 
-#include "checkpoint/tenant.h"
+#include "checkpoint/tenant/tenant.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "checkpoint/hold.h"
-#include "checkpoint/image_folder.h"
-#include "checkpoint/park.h"
-#include "checkpoint/refusal.h"
+#include "checkpoint/image/directory.h"
+#include "checkpoint/process/hold.h"
+#include "checkpoint/process/refusal.h"
+#include "checkpoint/suspend/park.h"
 
 #include <errno.h>
 #include <stdio.h>

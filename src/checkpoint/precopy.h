@@ -3,9 +3,9 @@
 // the program continues, while the migration writes the file, which no other process uses any more, into packs and
 // sends them. One thread.
 #pragma once
-#include "checkpoint/device_out.h"
+#include "checkpoint/device/out.h"
 #include "checkpoint/dump.h"
-#include "checkpoint/stream.h"
+#include "checkpoint/move/stream.h"
 
 struct precopy {
 	const struct vg_dump_options *dump;

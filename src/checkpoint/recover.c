@@ -2,12 +2,12 @@
 // who knows.
 #include "base/descriptor.h"
 #include "base/status.h"
-#include "checkpoint/gpu_state.h"
-#include "checkpoint/hold.h"
-#include "checkpoint/park.h"
-#include "checkpoint/proc.h"
-#include "checkpoint/tenant.h"
-#include "checkpoint/tree.h"
+#include "checkpoint/process/gpu_state.h"
+#include "checkpoint/process/hold.h"
+#include "checkpoint/process/proc.h"
+#include "checkpoint/process/tree.h"
+#include "checkpoint/suspend/park.h"
+#include "checkpoint/tenant/tenant.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
 

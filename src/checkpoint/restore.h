@@ -1,8 +1,8 @@
 // A restore whose beginning hangs on somebody else's word. One thread.
 #pragma once
-#include "checkpoint/image.h"
-#include "checkpoint/phase.h"
-#include "checkpoint/prefill.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/move/prefill.h"
+#include "checkpoint/process/phase.h"
 
 struct restore_gate {
 	// Everything fits, and nothing was made. Not OK: nothing will be. NULL: nobody is asked.

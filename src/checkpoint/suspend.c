@@ -2,10 +2,10 @@
 // --deep the driver then takes them off the GPU, which this process asks. Whatever fails on the way leaves them
 // suspended without --deep, or running.
 #include "base/status.h"
-#include "checkpoint/deep.h"
-#include "checkpoint/nccl.h"
-#include "checkpoint/refusal.h"
-#include "checkpoint/suspend_wait.h"
+#include "checkpoint/process/refusal.h"
+#include "checkpoint/suspend/deep.h"
+#include "checkpoint/suspend/nccl.h"
+#include "checkpoint/suspend/wait.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
 

@@ -1,10 +1,10 @@
 // Images with device memory in packs, made without processes. Include in exactly one file per program. One thread.
 #pragma once
-#include "checkpoint/device_base.h"
-#include "checkpoint/device_in.h"
-#include "checkpoint/device_out.h"
-#include "checkpoint/image.h"
-#include "checkpoint/inspect.h"
+#include "checkpoint/device/base.h"
+#include "checkpoint/device/in.h"
+#include "checkpoint/device/out.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/image/inspect.h"
 #include "image_test.h"
 
 enum { BLOCK = DEVICE_BLOCK };

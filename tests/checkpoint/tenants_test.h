@@ -1,7 +1,7 @@
 // Programs in vGPUs that the tests of this room dump and restore, and what the daemon charges their vGPUs. Include once.
 #pragma once
-#include "checkpoint/image.h"
-#include "checkpoint/image_text.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/image/text.h"
 #include "checkpoint_test.h"
 #include "ledger/share.h"
 #include "tenant_report.h"

@@ -1,9 +1,9 @@
 // What an image says of itself, and what its chunks are, is believed only where it can be.
-#include "checkpoint/chunk.h"
-#include "checkpoint/image.h"
-#include "checkpoint/image_files.h"
-#include "checkpoint/image_text.h"
-#include "checkpoint/sum.h"
+#include "checkpoint/data/chunk.h"
+#include "checkpoint/data/sum.h"
+#include "checkpoint/image/files.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/image/text.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

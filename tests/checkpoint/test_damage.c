@@ -1,8 +1,8 @@
 // An image of which eight bytes are others, wherever they are: it is refused or reported, and nothing else is harmed.
 // All positions with VIRGATE_TEST_FULL; otherwise those where something begins or ends, and some between.
-#include "checkpoint/image.h"
-#include "checkpoint/image_files.h"
-#include "checkpoint/sum.h"
+#include "checkpoint/data/sum.h"
+#include "checkpoint/image/files.h"
+#include "checkpoint/image/image.h"
 #include "virgate/image.h"
 
 #include <sys/mman.h>

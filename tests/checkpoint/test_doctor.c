@@ -1,6 +1,7 @@
 // What the doctor says of CRIUs that are old, new, silent or not there, of kernels, rights and drivers.
-#include "checkpoint/doctor.h"
-#include "checkpoint/tool.h"
+#include "checkpoint/doctor/doctor.h"
+#include "checkpoint/process/tool.h"
+#include "checkpoint/process/version.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -11,8 +12,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "virgate/system.h"
 #include "doctor_test.h"
+#include "virgate/system.h"
 
 static int tool(const char *path, unsigned timeout_ms, char *output, size_t capacity)
 {
@@ -24,14 +25,14 @@ static int tool(const char *path, unsigned timeout_ms, char *output, size_t capa
 
 TEST(versions_are_read)
 {
-	CHECK_INT(doctor_version("Version: 4.2\nGitID: v4.2"), 40200);
-	CHECK_INT(doctor_version("3.17.1"), 31701);
-	CHECK_INT(doctor_version("6.18.44-fc-v669"), 61844);
-	CHECK_INT(doctor_version("Version: 4"), 40000);
-	CHECK_INT(doctor_version("4."), 40000);
-	CHECK_INT(doctor_version("1.500.2"), 19902);
-	CHECK_INT(doctor_version("no number"), 0);
-	CHECK_INT(doctor_version(""), 0);
+	CHECK_INT(version_number("Version: 4.2\nGitID: v4.2"), 40200);
+	CHECK_INT(version_number("3.17.1"), 31701);
+	CHECK_INT(version_number("6.18.44-fc-v669"), 61844);
+	CHECK_INT(version_number("Version: 4"), 40000);
+	CHECK_INT(version_number("4."), 40000);
+	CHECK_INT(version_number("1.500.2"), 19902);
+	CHECK_INT(version_number("no number"), 0);
+	CHECK_INT(version_number(""), 0);
 }
 
 TEST(programs_are_run_to_their_end)
@@ -136,7 +137,7 @@ TEST(a_criu_must_be_new_enough)
 	CHECK_CONTAINS(check->found, "3.17 at ");
 	CHECK_CONTAINS(check->fix, "or later");
 	check = criu_that("echo Version: 4.0");
-	CHECK_INT(check->verdict, doctor_version(name.release) >= 61300 ? DOCTOR_FAILED : DOCTOR_OK);
+	CHECK_INT(check->verdict, version_number(name.release) >= 61300 ? DOCTOR_FAILED : DOCTOR_OK);
 	check = criu_that("echo no version; exit 1");
 	CHECK_INT(check->verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(check->found, "no version");

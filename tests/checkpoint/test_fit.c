@@ -1,8 +1,8 @@
 // What does not fit is refused by name before anything is touched: an image whose description was changed, and sealed
 // again, stands for one of another machine. The stand-in for CRIU is asked for nothing.
-#include "checkpoint/build_id.h"
-#include "checkpoint/image_text.h"
-#include "checkpoint/refusal.h"
+#include "checkpoint/image/text.h"
+#include "checkpoint/machine/build_id.h"
+#include "checkpoint/process/refusal.h"
 
 #include <ctype.h>
 #include <jansson.h>

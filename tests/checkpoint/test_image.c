@@ -1,10 +1,10 @@
 // The description of an image, virgate.json: its keys are those of the table and of the manual page, and any other
 // content is refused with the name of the key.
-#include "checkpoint/fit.h"
-#include "checkpoint/image_text.h"
-#include "checkpoint/inspect.h"
-#include "checkpoint/schema.h"
-#include "checkpoint/tenant_image.h"
+#include "checkpoint/image/inspect.h"
+#include "checkpoint/image/schema.h"
+#include "checkpoint/image/text.h"
+#include "checkpoint/machine/fit.h"
+#include "checkpoint/tenant/image.h"
 
 #include <ctype.h>
 

@@ -1,5 +1,5 @@
 // image list, inspect and verify: what they print, and that the text of an image cannot control the terminal.
-#include "checkpoint/image_text.h"
+#include "checkpoint/image/text.h"
 
 #include "base/printable.h"
 

@@ -1,7 +1,7 @@
 // Who has the processes when: a migration against another side that fails at each of its steps, with the stand-in for
 // CRIU on both sides.
-#include "checkpoint/frame.h"
-#include "checkpoint/stream.h"
+#include "checkpoint/move/frame.h"
+#include "checkpoint/move/stream.h"
 #include "migrate_test.h"
 #include "virgate/checkpoint.h"
 

@@ -1,7 +1,7 @@
 // A migration that is interrupted or killed, or whose other side is or says nothing: the process runs on, or its image
 // stays.
-#include "checkpoint/frame.h"
-#include "checkpoint/stream.h"
+#include "checkpoint/move/frame.h"
+#include "checkpoint/move/stream.h"
 #include "migrate_test.h"
 
 static pid_t start_migration(const char *dir)

@@ -6,7 +6,7 @@ import re
 import sys
 
 source = pathlib.Path(sys.argv[1])
-listed = re.findall(r'^REFUSAL\((\w+), "([a-z-]+)", VG_\w+\)$', (source / "src/checkpoint/refusal.def").read_text(), re.M)
+listed = re.findall(r'^REFUSAL\((\w+), "([a-z-]+)", VG_\w+\)$', (source / "src/checkpoint/process/refusal.def").read_text(), re.M)
 page = (source / "docs/checkpoint.md").read_text()
 section = page[page.index("## What is refused"):page.index("### What CRIU refuses")]
 rows = re.findall(r"^\| `([a-z-]+)` \|", section, re.M)

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "checkpoint/nccl.h"
+#include "checkpoint/suspend/nccl.h"
 #include "test.h"
 
 enum { MOST = 4 };

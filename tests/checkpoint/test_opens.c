@@ -2,8 +2,8 @@
 // opened, not even for a moment: opening alone has effects, and may wait for ever.
 #include "base/descriptor.h"
 #include "base/status.h"
-#include "checkpoint/build_id.h"
-#include "checkpoint/tenant.h"
+#include "checkpoint/machine/build_id.h"
+#include "checkpoint/tenant/tenant.h"
 
 #include <errno.h>
 #include <fcntl.h>

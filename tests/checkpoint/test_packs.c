@@ -3,9 +3,9 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "checkpoint/digest.h"
-#include "checkpoint/image_folder.h"
-#include "checkpoint/image_text.h"
+#include "checkpoint/data/digest.h"
+#include "checkpoint/image/directory.h"
+#include "checkpoint/image/text.h"
 #include "packs_test.h"
 #include "virgate/image.h"
 #include "vram/blake3.h"

@@ -1,7 +1,7 @@
 // What CRIU is told of pages that hold nothing: no page that it needs is left out, and those that are zero by themselves
 // are not restored at all.
-#include "checkpoint/chunk.h"
-#include "checkpoint/pagemap.h"
+#include "checkpoint/criu/pagemap.h"
+#include "checkpoint/data/chunk.h"
 
 #include <sys/mman.h>
 

@@ -1,9 +1,10 @@
 // What CRIU writes comes back as it was, whatever its size, its zeros and its compression; and what is not as it was
 // written is found.
-#include "checkpoint/chunk.h"
-#include "checkpoint/image.h"
-#include "checkpoint/image_files.h"
-#include "checkpoint/image_text.h"
+#include "checkpoint/criu/image_tree.h"
+#include "checkpoint/data/chunk.h"
+#include "checkpoint/image/files.h"
+#include "checkpoint/image/image.h"
+#include "checkpoint/image/text.h"
 
 #include <sched.h>
 #include <sys/mount.h>

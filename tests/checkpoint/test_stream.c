@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "checkpoint/frame.h"
-#include "checkpoint/image_text.h"
-#include "checkpoint/stream.h"
+#include "checkpoint/image/text.h"
+#include "checkpoint/move/frame.h"
+#include "checkpoint/move/stream.h"
 #include "checkpoint_test.h"
 #include "virgate/checkpoint.h"
 #include "virgate/image.h"

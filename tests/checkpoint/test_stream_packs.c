@@ -7,9 +7,9 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
-#include "checkpoint/image_folder.h"
-#include "checkpoint/prefill.h"
-#include "checkpoint/stream.h"
+#include "checkpoint/image/directory.h"
+#include "checkpoint/move/prefill.h"
+#include "checkpoint/move/stream.h"
 #include "packs_test.h"
 #include "pager/host_file.h"
 

@@ -1,6 +1,6 @@
 // Trees, threads and what CRIU refuses: with the CRIU of this machine. And several trees at once, whom one restore waits
 // for.
-#include "checkpoint/image_text.h"
+#include "checkpoint/image/text.h"
 #include "checkpoint_test.h"
 
 // Five times, with all that one process can have; it looks at its memory in every round.

@@ -1,10 +1,10 @@
 // Any bytes as virgate.json of an image, as its list of files, as a chunk of pages, as CRIU's pagemap, as the index of
 // device memory, and as one of its blocks; the first byte selects which. They are refused, or consistent.
-#include "checkpoint/chunk.h"
-#include "checkpoint/device_index.h"
-#include "checkpoint/image.h"
-#include "checkpoint/image_files.h"
-#include "checkpoint/pagemap.h"
+#include "checkpoint/criu/pagemap.h"
+#include "checkpoint/data/chunk.h"
+#include "checkpoint/image/device_index.h"
+#include "checkpoint/image/files.h"
+#include "checkpoint/image/image.h"
 
 #include <stdlib.h>
 #include <string.h>

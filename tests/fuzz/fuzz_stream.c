@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/checkpoint/image_folder.h"
-#include "src/checkpoint/image_text.h"
-#include "src/checkpoint/stream.h"
+#include "src/checkpoint/image/directory.h"
+#include "src/checkpoint/image/text.h"
+#include "src/checkpoint/move/stream.h"
 #include "virgate/image.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);

@@ -1,0 +1,65 @@
+// Why CRIU did not do it: the line of its log that says so, in words for whoever asked.
+#include "checkpoint/criu/criu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT = 400 };
+
+// Errors that CRIU counts as none, and goes on after.
+static bool is_harmless(const char *error)
+{
+	return strstr(error, "RLIMIT_NOFILE") != NULL;
+}
+
+// What a line of CRIU's means for who runs programs. "": the line says it itself.
+static const char *advice(const char *error)
+{
+	static const struct {
+		const char *words, *advice, *also;
+	} known[] = {
+		{"External socket is used",
+		 "a unix socket is connected to a process outside of what is dumped: close it"},
+		{"Connected TCP socket", "there is an open TCP connection: close it, or see --tcp-established"},
+		{"dangling tty", "it hangs on a terminal: see --shell-job"},
+		{"Don't have tty to inherit", "it hangs on a terminal: restore it from one, and without --detach"},
+		{"file locks are hold", "it holds locks of files: see --file-locks"},
+		{"Can't link remap to",
+		 "a file has lost the name it was opened by, and link_remap.N beside it is another "
+		 "image's: remove that name if that image is gone"},
+		{"Address already in use", "a socket's address is taken: end who has it"},
+		{"Can't fork for ",
+		 "a pid of the image was taken meanwhile: end who has it, or restore in a new pid namespace",
+		 .also = "File exists"},
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strstr(error, known[i].words) && (!known[i].also || strstr(error, known[i].also)))
+			return known[i].advice;
+	return "";
+}
+
+bool criu_reason(const char *path, char *ret_text, size_t capacity)
+{
+	char *line = NULL, first[KEPT] = "";
+	const char *known = "";
+	size_t size = 0;
+
+	FILE *file = fopen(path, "re");
+	// The first error is the cause, mostly; one that is known for what it is, always.
+	while (file && !*known && getline(&line, &size, file) > 0) {
+		char *error = strstr(line, "Error (");
+		if (!error || is_harmless(error))
+			continue;
+		error[strcspn(error, "\n")] = '\0';
+		known = advice(error);
+		if (!*first || *known)
+			snprintf(first, sizeof first, "%s", error);
+	}
+	snprintf(ret_text, capacity, "%s%s%s", *known ? known : "", *known ? ": " : "", first);
+	free(line);
+	if (file)
+		fclose(file);
+	return *first;
+}

@@ -1,0 +1,33 @@
+// Images whose packs a new image may have in common: blocks that they have already are not written again. One thread,
+// but for device_bases_find().
+#pragma once
+#include "checkpoint/image/device_index.h"
+
+struct device_base {
+	struct image_dir dir;
+	struct device_index index;
+	uint64_t *pack_bytes;
+};
+
+struct device_bases {
+	struct device_base *list;
+	size_t count;
+	struct device_found *table; // by digest
+	size_t capacity;	    // a power of 2; 0: there is no table
+};
+
+// A block of a base.
+struct device_found {
+	const struct device_block *block; // NULL: none
+	size_t base;
+};
+
+// Opens the images and reads their indices. The paths must outlive the bases. DENIED (other-owner), NOT_FOUND,
+// INTEGRITY (a base is damaged; its packs are not read), NO_MEMORY, SYSTEM: with the path of the base.
+enum vg_status device_bases_open(const char *const *paths, size_t count, struct device_bases *ret_bases);
+void device_bases_close(struct device_bases *bases);
+// Adds one. Takes its members, also on failure. NO_MEMORY.
+enum vg_status device_bases_add(struct device_bases *bases, struct device_base *consume_base);
+void device_base_close(struct device_base *base);
+// Finds a block by its digest. Any thread.
+struct device_found device_bases_find(const struct device_bases *bases, const uint8_t digest[DIGEST_BYTES]);

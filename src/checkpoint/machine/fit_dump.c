@@ -1,0 +1,70 @@
+// Room for a dump: device memory comes to host memory first, and all of it goes to the disk.
+#include "checkpoint/machine/fit.h"
+
+#include "base/size.h"
+#include "base/status.h"
+#include "checkpoint/machine/describe.h"
+#include "checkpoint/process/host_memory.h"
+#include "checkpoint/process/refusal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
+
+// What all GPUs hold of the tree: 0 where nobody knows.
+static uint64_t held(const json_t *description)
+{
+	uint64_t sum = 0;
+	json_t *gpu;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "gpus"), i, gpu)
+		sum += (uint64_t)json_integer_value(json_object_get(gpu, "held"));
+	return sum;
+}
+
+static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compression compression, uint64_t *ret_memory)
+{
+	char text[2][VG_SIZE_TEXT];
+	struct statfs disk;
+
+	*ret_memory = 0;
+	if (statfs(folder, &disk) < 0)
+		return vg_fail(VG_SYSTEM, errno, "%s: %s", folder, strerror(errno));
+	uint64_t have = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
+	// How much compression leaves shows only when it is done: a disk that is full then is a dump taken back.
+	if (compression)
+		return VG_OK;
+	if ((unsigned long)disk.f_type == TMPFS || (unsigned long)disk.f_type == RAMFS)
+		*ret_memory = need;
+	if (need <= have || (unsigned long)disk.f_type == RAMFS)
+		return VG_OK;
+	enum vg_status status =
+		refuse(REFUSE_DISK, 0,
+		       "the image takes up to %s, and %s has %s free: name another directory with --dir, "
+		       "free disk space, or compress (--compress lz4)",
+		       vg_size_format(need, text[0]), folder, vg_size_format(have, text[1]));
+	vg_fail_amounts(need, have);
+	return status;
+}
+
+enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
+			enum vg_compression compression, uint64_t parked)
+{
+	uint64_t device = held(description), host = 0, memory, bytes;
+
+	for (size_t i = 0; i < tree->count; i++)
+		if (describe_host_memory(tree->processes[i].pid, &bytes))
+			host += bytes;
+	enum vg_status status =
+		host_memory_check(tree->processes[0].pid, device, "the device memory goes to host memory and takes");
+	if (status == VG_OK)
+		status = fit_disk(folder, device + host + parked, compression, &memory);
+	if (status == VG_OK && memory)
+		status = host_memory_check(getpid(), device + memory,
+					  "the device memory goes to host memory, and the image, too: they take");
+	return status;
+}

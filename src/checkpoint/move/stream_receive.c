@@ -1,0 +1,406 @@
+#include "base/descriptor.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "checkpoint/image/device_index.h"
+#include "checkpoint/image/directory.h"
+#include "checkpoint/image/files.h"
+#include "checkpoint/image/inspect.h"
+#include "checkpoint/image/text.h"
+#include "checkpoint/move/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { MOST_INDEX = 256 << 20, RESERVE_PART = 20 };
+static const uint64_t most_reserve = 1 << 30;
+
+struct receiver {
+	struct frames *frames;
+	struct image_draft *draft;
+	struct image_files files;
+	char *text; // of the description
+	size_t length;
+	int folder; // the draft's
+	int fd;	    // the file that is being received; -1: none
+	const struct image_file *file;
+	uint64_t at; // the next data of the file starts here or later
+	uint64_t count;
+};
+
+static enum vg_status unexpected(const struct receiver *receiver, const char *what)
+{
+	return vg_fail(VG_INTEGRITY, 0, "frame %llu of the image's stream is %s",
+		       (unsigned long long)receiver->frames->read - 1, what);
+}
+
+static enum vg_status receive_text(struct receiver *receiver)
+{
+	struct frames *frames = receiver->frames;
+	enum frame_type type;
+
+	for (;;) {
+		enum vg_status status = frame_read(frames, &type);
+		if (status)
+			return status;
+		if (type != FRAME_DESCRIPTION)
+			return unexpected(receiver, "no description");
+		if (frames->payload_bytes == 0)
+			return VG_OK;
+		if (receiver->length + frames->payload_bytes > IMAGE_MOST_TEXT)
+			return unexpected(receiver, "too much of a description");
+		char *grown = realloc(receiver->text, receiver->length + frames->payload_bytes + 1);
+		if (!grown)
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for the image's description");
+		receiver->text = grown;
+		memcpy(grown + receiver->length, frames->payload, frames->payload_bytes);
+		receiver->length += frames->payload_bytes;
+		grown[receiver->length] = '\0';
+	}
+}
+
+static enum vg_status check_room(const struct receiver *receiver)
+{
+	const struct packs *packs = receiver->frames->packs;
+	uint64_t need = receiver->files.stored, there = packs ? packs->bytes : 0;
+	struct statvfs disk;
+	char text[2][VG_SIZE_TEXT];
+
+	if (fstatvfs(receiver->folder, &disk) < 0)
+		return VG_OK;
+	need = need > there ? need - there : 0;
+	uint64_t have = (uint64_t)disk.f_bavail * disk.f_frsize;
+	if (need <= have)
+		return VG_OK;
+	enum vg_status status =
+		vg_fail(VG_INSUFFICIENT, 0,
+			"the image takes %s, and the disk of %s has %s free: name another directory with --dir",
+			vg_size_format(need, text[0]), receiver->draft->folder, vg_size_format(have, text[1]));
+	vg_fail_amounts(need, have);
+	return status;
+}
+
+// Gives the file that was received last its size, and closes it.
+static enum vg_status end_file(struct receiver *receiver)
+{
+	int r = 0;
+
+	if (receiver->fd >= 0 && ftruncate(receiver->fd, (off_t)receiver->file->bytes) < 0)
+		r = errno;
+	if (receiver->fd >= 0)
+		close(receiver->fd);
+	receiver->fd = -1;
+	return r ? stream_failed(receiver->frames, r, receiver->draft->folder, receiver->file->name) : VG_OK;
+}
+
+// Reads the name of the next file, and makes its directory.
+static enum vg_status take_name(struct receiver *receiver, const unsigned char *text, size_t length)
+{
+	const struct frames *frames = receiver->frames;
+	char name[IMAGE_NAME];
+	unsigned tree;
+
+	enum vg_status status = end_file(receiver);
+	if (status)
+		return status;
+	if (length >= sizeof name || memchr(text, '\0', length))
+		return unexpected(receiver, "no name of a file");
+	memcpy(name, text, length);
+	name[length] = '\0';
+	receiver->file = image_files_find(&receiver->files, name);
+	// One directory, and none outside the image.
+	if (!receiver->file || !image_name_is_sound(name, &tree))
+		return unexpected(receiver, "the name of a file that the image does not have");
+	if (tree >= receiver->draft->trees)
+		receiver->draft->trees = tree + 1;
+	*strchr(name, '/') = '\0';
+	if (mkdirat(receiver->folder, name, 0700) < 0 && errno != EEXIST)
+		return stream_failed(frames, errno, receiver->draft->folder, name);
+	receiver->at = 0;
+	receiver->count++;
+	return VG_OK;
+}
+
+static enum vg_status begin_file(struct receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	enum vg_status status = take_name(receiver, frames->payload, frames->payload_bytes);
+
+	if (status)
+		return status;
+	receiver->fd = openat(receiver->folder, receiver->file->name,
+			      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (receiver->fd < 0)
+		return errno == EEXIST ? unexpected(receiver, "the name of a file that came before")
+				       : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
+	return VG_OK;
+}
+
+// Links a pack that was received before the image.
+static enum vg_status link_file(struct receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	struct packs *packs = frames->packs;
+	uint32_t number;
+	unsigned own;
+	char name[32];
+	struct stat info;
+
+	if (!packs || frames->payload_bytes <= sizeof number)
+		return unexpected(receiver, "of a kind that does not belong there");
+	memcpy(&number, frames->payload, sizeof number);
+	enum vg_status status =
+		take_name(receiver, frames->payload + sizeof number, frames->payload_bytes - sizeof number);
+	if (status)
+		return status;
+	if (!receiver->file->is_pack || number >= packs->count ||
+	    sscanf(receiver->file->name, DEVICE_PACK_FORMAT, &own) != 1 || own >= DEVICE_MOST_PACKS)
+		return unexpected(receiver, "the name of a file that is no pack, or the number of none");
+	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
+	if (linkat(packs->store->lock, name, receiver->folder, receiver->file->name, 0) < 0)
+		return errno == EEXIST	 ? unexpected(receiver, "the name of a file that came before")
+		       : errno == ENOENT ? unexpected(receiver, "the number of a pack that is not used any more")
+					 : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
+	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (uint64_t)info.st_size != receiver->file->bytes)
+		return unexpected(receiver, "the number of a pack that has another size");
+	packs->is_trusted[own] = packs->is_checked[number];
+	return VG_OK;
+}
+
+static enum vg_status take_data(struct receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	uint64_t offset, bytes = frames->payload_bytes - sizeof offset;
+
+	if (frames->payload_bytes <= sizeof offset || receiver->fd < 0)
+		return unexpected(receiver, "data of no file");
+	memcpy(&offset, frames->payload, sizeof offset);
+	if (offset < receiver->at || bytes > receiver->file->bytes || offset > receiver->file->bytes - bytes)
+		return unexpected(receiver, "data where the file has none");
+	int r = vg_write_all(receiver->fd, frames->payload + sizeof offset, bytes, (off_t)offset);
+	if (r)
+		return stream_failed(frames, -r, receiver->draft->folder, receiver->file->name);
+	receiver->at = offset + bytes;
+	if (frames->phase)
+		frames->phase->bytes += bytes;
+	return VG_OK;
+}
+
+static enum vg_status check_end(struct receiver *receiver)
+{
+	const struct frames *frames = receiver->frames;
+	uint64_t count;
+
+	if (frames->payload_bytes != sizeof count)
+		return unexpected(receiver, "no end");
+	memcpy(&count, frames->payload, sizeof count);
+	if (count != receiver->count || count != receiver->files.count)
+		return vg_fail(VG_INTEGRITY, 0, "%llu files came in, and the image has %zu",
+			       (unsigned long long)receiver->count, receiver->files.count);
+	return end_file(receiver);
+}
+
+static enum vg_status receive_files(struct receiver *receiver)
+{
+	enum vg_status status = VG_OK;
+	enum frame_type type = FRAME_DESCRIPTION;
+
+	while (status == VG_OK && type != FRAME_END) {
+		status = frame_read(receiver->frames, &type);
+		if (status)
+			break;
+		switch (type) {
+		case FRAME_FILE:
+			status = begin_file(receiver);
+			break;
+		case FRAME_DATA:
+			status = take_data(receiver);
+			break;
+		case FRAME_LINK:
+			status = link_file(receiver);
+			break;
+		case FRAME_END:
+			status = check_end(receiver);
+			break;
+		default:
+			status = unexpected(receiver, "of a kind that does not belong there");
+		}
+	}
+	return status;
+}
+
+static enum vg_status write_text(const struct receiver *receiver)
+{
+	int r = image_text_write(receiver->folder, receiver->text, receiver->length);
+
+	return r ? stream_failed(receiver->frames, -r, receiver->draft->folder, IMAGE_DESCRIPTION) : VG_OK;
+}
+
+enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, json_t **ret_description)
+{
+	struct receiver receiver = {.frames = frames, .draft = draft, .folder = draft->lock, .fd = -1};
+	const struct image_dir dir = image_draft_dir(draft);
+	json_t *description = NULL;
+
+	enum vg_status status = receive_text(&receiver);
+	if (status == VG_OK)
+		status = inspect_parse(receiver.text ? receiver.text : "", receiver.length,
+				       "the description that came in", &description, &receiver.files);
+	if (status == VG_OK)
+		status = check_room(&receiver);
+	if (status == VG_OK && frames->phase)
+		frames->phase->total = receiver.files.stored;
+	if (status == VG_OK)
+		status = receive_files(&receiver);
+	if (status == VG_OK && frames->phase)
+		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY);
+	if (status == VG_OK)
+		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_trusted : NULL,
+					      frames->phase);
+	if (status == VG_OK)
+		status = write_text(&receiver);
+	if (receiver.fd >= 0)
+		close(receiver.fd);
+	image_files_free(&receiver.files);
+	free(receiver.text);
+	if (status)
+		json_decref(description);
+	else
+		*ret_description = description;
+	return status;
+}
+
+// ---- packs before the image ----------------------------------------------------------------------------
+
+static enum vg_status no_pack(const struct frames *frames, const char *what)
+{
+	return vg_fail(VG_INTEGRITY, 0, "frame %llu before the image is %s", (unsigned long long)frames->read - 1,
+		       what);
+}
+
+// The receiver does not know how many packs the sender has, so packs must leave a part of the disk free.
+static enum vg_status check_reserve(const struct frames *frames, const struct packs *packs, uint64_t bytes)
+{
+	char text[2][VG_SIZE_TEXT];
+	struct statvfs disk;
+
+	if (fstatvfs(packs->store->lock, &disk) < 0)
+		return VG_OK;
+	uint64_t have = (uint64_t)disk.f_bavail * disk.f_frsize;
+	uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
+	reserve = reserve < most_reserve ? reserve : most_reserve;
+	if (bytes + reserve <= have)
+		return VG_OK;
+	enum vg_status status = vg_fail(
+		VG_INSUFFICIENT, 0,
+		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, "
+		"name another directory with --dir, or migrate without --precopy",
+		packs->store->folder, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
+	vg_fail_amounts(bytes + reserve, have);
+	return status;
+}
+
+static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int *fd)
+{
+	uint32_t number = UINT32_MAX;
+	char name[32];
+
+	if (frames->payload_bytes == sizeof number)
+		memcpy(&number, frames->payload, sizeof number);
+	if (number != packs->count || number >= DEVICE_MOST_PACKS)
+		return no_pack(frames, "not the next pack");
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	enum vg_status status = check_reserve(frames, packs, 0);
+	if (status)
+		return status;
+	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
+	*fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	packs->count += *fd >= 0;
+	return *fd < 0 ? stream_failed(frames, errno, packs->store->folder, name) : VG_OK;
+}
+
+static enum vg_status take_pack_data(struct frames *frames, struct packs *packs, int fd)
+{
+	uint64_t offset, bytes = frames->payload_bytes - sizeof offset;
+
+	if (frames->payload_bytes <= sizeof offset || fd < 0)
+		return no_pack(frames, "data of no pack");
+	memcpy(&offset, frames->payload, sizeof offset);
+	if (offset > DEVICE_PACK || bytes > DEVICE_PACK - offset)
+		return no_pack(frames, "data after the end of a pack");
+	enum vg_status status = check_reserve(frames, packs, bytes);
+	if (status)
+		return status;
+	int r = vg_write_all(fd, frames->payload + sizeof offset, bytes, (off_t)offset);
+	if (r)
+		return stream_failed(frames, -r, packs->store->folder, DEVICE_FOLDER);
+	packs->bytes += bytes;
+	if (frames->phase)
+		frames->phase->bytes += bytes;
+	return VG_OK;
+}
+
+// The part of the index of a precopy round that was received.
+struct text {
+	char *bytes;
+	size_t length;
+};
+
+static enum vg_status take_index(struct frames *frames, const struct packs *packs, struct text *index)
+{
+	enum vg_status status = VG_OK;
+
+	if (frames->payload_bytes) {
+		char *grown = NULL;
+		if (index->length <= MOST_INDEX)
+			grown = realloc(index->bytes, index->length + frames->payload_bytes);
+		if (!grown)
+			return index->length > MOST_INDEX ? no_pack(frames, "too much of an index")
+							  : stream_failed(frames, ENOMEM, "an index", "");
+		index->bytes = grown;
+		memcpy(grown + index->length, frames->payload, frames->payload_bytes);
+		index->length += frames->payload_bytes;
+		return VG_OK;
+	}
+	if (packs->round)
+		status = packs->round(packs->user, index->bytes ? index->bytes : "", index->length, frames->phase);
+	index->length = 0;
+	return status;
+}
+
+enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
+{
+	enum frame_type type = FRAME_PACK;
+	struct text index = {0};
+	int fd = -1;
+
+	packs->is_checked = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_checked);
+	packs->is_trusted = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_trusted);
+	enum vg_status status =
+		packs->is_checked && packs->is_trusted ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
+	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_FOLDER, 0700) < 0)
+		status = stream_failed(frames, errno, packs->store->folder, DEVICE_FOLDER);
+	while (status == VG_OK && type != FRAME_PACKED) {
+		status = frame_read(frames, &type);
+		if (status == VG_OK && type == FRAME_PACK)
+			status = begin_pack(frames, packs, &fd);
+		else if (status == VG_OK && type == FRAME_DATA)
+			status = take_pack_data(frames, packs, fd);
+		else if (status == VG_OK && type == FRAME_INDEX)
+			status = take_index(frames, packs, &index);
+		else if (status == VG_OK && type != FRAME_PACKED)
+			status = no_pack(frames, "of a kind that does not belong there");
+	}
+	free(index.bytes);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}

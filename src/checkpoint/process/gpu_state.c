@@ -1,0 +1,208 @@
+#include "checkpoint/process/gpu_state.h"
+
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/process/proc.h"
+#include "checkpoint/process/refusal.h"
+#include "driver/driver.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRIES = 5, PAUSE_US = 200000, TICK_NS = 100000000 };
+
+struct work;
+
+// A step of one process, on a thread of its own: with its last error, which belongs to that thread.
+struct step {
+	struct work *work;
+	struct vg_process *process;
+	pthread_t thread;
+	bool started;
+	enum vg_status status;
+	int code;
+	char text[512];
+};
+
+struct work {
+	enum vg_status (*run)(struct vg_process *process, const struct work *work);
+	unsigned timeout_ms;
+	const struct vg_process_gpu_pair *pairs;
+	size_t pair_count;
+	struct phase *phase; // that hears of the time it takes; NULL: none does
+	bool back;	     // who has ended needs it no more, and who is stopped meanwhile is let go on
+};
+
+static void *run_step(void *user)
+{
+	struct step *step = user;
+
+	step->status = step->work->run(step->process, step->work);
+	if (step->status) {
+		const struct vg_error *error = vg_last_error();
+		step->code = error->code;
+		snprintf(step->text, sizeof step->text, "%s", error->text);
+	}
+	return NULL;
+}
+
+static bool ended(const struct tree_process *process)
+{
+	return vg_process_is_dead(process->pid, process->start_time);
+}
+
+// Sees to it that the others can answer, until this one is done.
+static void await(const struct tree *tree, const struct work *work, pthread_t thread)
+{
+	struct timespec until;
+
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += TICK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
+			return;
+		if (work->phase)
+			phase_tick(work->phase);
+		for (size_t i = 0; work->back && i < tree->count; i++)
+			proc_let_go_on(tree->processes[i].pid);
+	}
+}
+
+// Runs it for every CUDA process, and waits for all. The first failure, in the order of the tree.
+static enum vg_status run_all(const struct tree *tree, struct work *work)
+{
+	struct step *steps = calloc(tree->cuda_count ? tree->cuda_count : 1, sizeof *steps);
+	size_t count = 0;
+
+	if (!steps)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->cuda_count);
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree->processes[i].cuda && !(work->back && ended(&tree->processes[i])))
+			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
+	for (size_t i = 0; i < count; i++)
+		steps[i].started = pthread_create(&steps[i].thread, NULL, run_step, &steps[i]) == 0;
+	// Whom no thread could be had for takes his turn here.
+	for (size_t i = 0; i < count; i++)
+		if (!steps[i].started)
+			run_step(&steps[i]);
+	enum vg_status status = VG_OK;
+	for (size_t i = 0; i < count; i++) {
+		if (steps[i].started)
+			await(tree, work, steps[i].thread);
+		if (steps[i].status && status == VG_OK)
+			status = vg_fail(steps[i].status, steps[i].code, "%s", steps[i].text);
+	}
+	free(steps);
+	return status;
+}
+
+static enum vg_status lock(struct vg_process *process, const struct work *work)
+{
+	return vg_process_lock(process, work->timeout_ms);
+}
+
+static enum vg_status checkpoint(struct vg_process *process, const struct work *work)
+{
+	(void)work;
+	return vg_process_checkpoint(process);
+}
+
+static enum vg_status restore(struct vg_process *process, const struct work *work)
+{
+	return vg_process_restore(process, work->pairs, work->pair_count);
+}
+
+static enum vg_status unlock(struct vg_process *process, const struct work *work)
+{
+	(void)work;
+	return vg_process_unlock(process);
+}
+
+// One step nearer to running, from the state that it is in. What the driver does not say is tried: it refuses a step
+// that does not fit.
+static enum vg_status step_back(struct vg_process *process, enum vg_process_state *ret_state)
+{
+	struct vg_kept_error kept;
+
+	enum vg_status status = vg_process_state(process, ret_state);
+	if (status == VG_DRIVER) {
+		vg_error_keep(&kept);
+		(void)vg_process_restore(process, NULL, 0);
+		(void)vg_process_unlock(process);
+		vg_error_restore(&kept);
+	}
+	if (status)
+		return status;
+	if (*ret_state == VG_PROCESS_CHECKPOINTED)
+		return vg_process_restore(process, NULL, 0);
+	return *ret_state == VG_PROCESS_LOCKED ? vg_process_unlock(process) : VG_OK;
+}
+
+// What fails is tried again: others may give back the memory that it takes.
+static enum vg_status roll_back(struct vg_process *process, const struct work *work)
+{
+	enum vg_process_state state = VG_PROCESS_FAILED;
+	enum vg_status status;
+	int tries = TRIES;
+
+	(void)work;
+	do {
+		status = step_back(process, &state);
+		if (status == VG_NOT_FOUND && !refusal_maps_cuda(vg_process_pid(process)))
+			return VG_OK; // it became another program, as a shell does
+		if (status && --tries)
+			usleep(PAUSE_US);
+	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
+	if (status == VG_OK && state != VG_PROCESS_RUNNING)
+		status = vg_fail(VG_STATE, 0, "process %d is %s, not running%s", (int)vg_process_pid(process),
+				 vg_process_state_name(state),
+				 state == VG_PROCESS_FAILED ? ": the driver has given it up, and it can only be ended"
+							    : "");
+	return status;
+}
+
+enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms, struct phase *phase)
+{
+	return run_all(tree, &(struct work){.run = lock, .timeout_ms = timeout_ms, .phase = phase});
+}
+
+enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase)
+{
+	return run_all(tree, &(struct work){.run = checkpoint, .phase = phase});
+}
+
+enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count,
+			   struct phase *phase)
+{
+	return run_all(tree, &(struct work){.run = restore, .pairs = pairs, .pair_count = count, .phase = phase});
+}
+
+enum vg_status gpu_unlock(const struct tree *tree)
+{
+	return run_all(tree, &(struct work){.run = unlock});
+}
+
+enum vg_status gpu_roll_back(const struct tree *tree)
+{
+	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .back = true});
+	const struct vg_error *error = vg_last_error();
+	char text[512];
+
+	if (status == VG_OK)
+		return VG_OK;
+	snprintf(text, sizeof text, "%s", error->text);
+	// What an H200 answers, by way of import; nothing shows before that there is such memory.
+	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
+	return vg_fail(
+		VG_STATE, error->code, "%s%s", text,
+		foreign ? ": it had opened memory of another process (CUDA IPC, a shared descriptor), which the driver "
+			  "does not bring back; it can only be ended"
+			: "");
+}

@@ -1,0 +1,70 @@
+#include "checkpoint/process/hold.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/process/refusal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { PAUSE_US = 20000 };
+
+// A lock on a file of the process itself: it needs no place, no cleaning up, and cannot be meant for the next process
+// of that pid. Only who may look into the process can open this one, so that nobody else can keep a dump from it.
+static enum vg_status hold(const struct tree_process *process, uint64_t deadline, int *ret_hold)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)process->pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	*ret_hold = -1;
+	if (fd < 0 && errno == ESRCH)
+		return VG_OK; // it has ended: nobody can do anything to it
+	if (fd < 0)
+		return vg_fail(errno == ENOENT ? VG_NOT_FOUND : VG_DENIED, errno,
+			       "process %d (%s) cannot be looked into: %s%s", (int)process->pid, process->command,
+			       strerror(errno),
+			       errno == EACCES || errno == EPERM
+				       ? ": that takes CAP_SYS_PTRACE, and no container or sandbox "
+					 "that forbids it: try from outside of it"
+				       : "");
+	fd = vg_fd_raise_consume(fd);
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (vg_clock_monotonic_ns() < deadline) {
+			usleep(PAUSE_US);
+			continue;
+		}
+		close(fd);
+		return refuse(
+			REFUSE_IN_USE, 0,
+			"process %d (%s) is being dumped, restored or brought back by somebody else, or by CRIU for "
+			"a dump that was killed: wait for that to end",
+			(int)process->pid, process->command);
+	}
+	if (fd < 0)
+		return vg_fail(VG_SYSTEM, -fd, "%s: %s", path, strerror(-fd));
+	*ret_hold = fd;
+	return VG_OK;
+}
+
+enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms)
+{
+	uint64_t deadline = vg_clock_monotonic_ns() + timeout_ms * UINT64_C(1000000);
+	enum vg_status status = VG_OK;
+
+	tree->holds = calloc(tree->count, sizeof *tree->holds);
+	if (!tree->holds)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->count);
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+		int *next = &tree->holds[tree->hold_count];
+		status = hold(&tree->processes[i], deadline, next);
+		tree->hold_count += *next >= 0;
+	}
+	return status;
+}

@@ -1,0 +1,203 @@
+#include "checkpoint/process/tool.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "checkpoint/process/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100 };
+
+static int usable(const char *path)
+{
+	struct stat info;
+
+	if (stat(path, &info) < 0)
+		return -errno;
+	return S_ISREG(info.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
+}
+
+int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
+{
+	const char *named = variable ? secure_getenv(variable) : NULL, *folders = secure_getenv("PATH");
+	int worst = -ENOENT;
+
+	if (named && *named) {
+		if (snprintf(ret_path, PATH_MAX, "%s", named) >= PATH_MAX)
+			return -ENOENT;
+		return usable(ret_path) == -EACCES ? -EACCES : usable(ret_path) ? -ENOENT : 0;
+	}
+	for (const char *at = folders ? folders : "/usr/sbin:/usr/bin:/sbin:/bin"; at;) {
+		const char *end = strchr(at, ':');
+		int length = end ? (int)(end - at) : (int)strlen(at);
+		// An empty folder means the current one, which is nothing to run programs from.
+		if (length > 0 && snprintf(ret_path, PATH_MAX, "%.*s/%s", length, at, name) < PATH_MAX) {
+			int r = usable(ret_path);
+			if (r == 0)
+				return 0;
+			if (r == -EACCES)
+				worst = r;
+		}
+		at = end ? end + 1 : NULL;
+	}
+	return worst;
+}
+
+int tool_start(const struct tool_start *start, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+
+	int r = posix_spawn_file_actions_init(&actions);
+	if (r)
+		return -r;
+	r = posix_spawnattr_init(&attributes);
+	if (r) {
+		posix_spawn_file_actions_destroy(&actions);
+		return -r;
+	}
+	sigemptyset(&none);
+	for (int fd = 0; fd <= 2 && r == 0; fd++)
+		r = start->fds[fd] < 0 ? posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0)
+				       : posix_spawn_file_actions_adddup2(&actions, start->fds[fd], fd);
+	// The same number twice: it is not closed on exec.
+	for (size_t i = 0; i < start->keep_count && r == 0; i++)
+		r = posix_spawn_file_actions_adddup2(&actions, start->keep[i], start->keep[i]);
+	if (r == 0)
+		r = posix_spawnattr_setflags(&attributes,
+					     POSIX_SPAWN_SETSIGMASK |
+						     (start->in_session ? POSIX_SPAWN_SETPGROUP : POSIX_SPAWN_SETSID));
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(&attributes, &none);
+	if (r == 0)
+		r = posix_spawn(ret_pid, start->argv[0], &actions, &attributes, (char *const *)start->argv,
+				start->environment ? (char *const *)start->environment : environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return -r;
+}
+
+// Reads until the other end is closed. 0, -ETIMEDOUT or -ECANCELED.
+static int collect(const struct tool_run *run, int input, uint64_t deadline)
+{
+	char dropped[4096];
+	size_t length = 0;
+
+	for (;;) {
+		uint64_t now = vg_clock_monotonic_ns();
+		struct pollfd wanted = {.fd = input, .events = POLLIN};
+		if (deadline && now >= deadline)
+			return -ETIMEDOUT;
+		int pause = deadline ? (int)((deadline - now) / 1000000 + 1) : -1;
+		if (run->tick) {
+			if (!run->tick(run->user))
+				return -ECANCELED;
+			pause = pause < 0 || pause > TICK_MS ? TICK_MS : pause;
+		}
+		int r = poll(&wanted, 1, pause);
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r <= 0)
+			continue;
+		size_t room = run->output && run->capacity > length + 1 ? run->capacity - length - 1 : 0;
+		ssize_t count = read(input, room ? run->output + length : dropped, room ? room : sizeof dropped);
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		if (count == 0)
+			return 0;
+		if (count > 0 && room) {
+			length += (size_t)count;
+			run->output[length] = '\0';
+		}
+	}
+}
+
+static int exit_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The program may have closed its output and live on.
+static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
+{
+	for (useconds_t pause = 500;; pause = pause < 20000 ? 2 * pause : pause) {
+		int status;
+		pid_t r = waitpid(pid, &status, WNOHANG);
+		if (r == pid)
+			return exit_of(status);
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (deadline && vg_clock_monotonic_ns() >= deadline)
+			return -ETIMEDOUT;
+		if (run->tick && !run->tick(run->user))
+			return -ECANCELED;
+		usleep(pause);
+	}
+}
+
+// With whatever it has started, of which some may be in sessions of their own, and start more meanwhile. `reason`; or, if it
+// has ended by itself by then, how: whom it has left behind is its work.
+static int break_off(pid_t pid, int reason)
+{
+	struct tree tree = {0};
+	size_t before = 0;
+	int status;
+
+	kill(pid, SIGSTOP);
+	while (waitpid(pid, &status, WUNTRACED) < 0)
+		if (errno != EINTR)
+			return reason;
+	if (!WIFSTOPPED(status))
+		return exit_of(status);
+	while (tree_find(&pid, 1, &tree) == VG_OK) {
+		tree_signal(&tree, SIGSTOP);
+		if (tree.count == before)
+			break;
+		before = tree.count;
+		tree_free(&tree);
+	}
+	tree_end(&tree);
+	kill(-pid, SIGKILL);
+	tree_free(&tree);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return reason;
+}
+
+int tool_run(const struct tool_run *run)
+{
+	uint64_t deadline = run->timeout_ms ? vg_clock_monotonic_ns() + run->timeout_ms * UINT64_C(1000000) : 0;
+	int ends[2];
+	pid_t pid;
+
+	if (run->output && run->capacity)
+		run->output[0] = '\0';
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	const struct tool_start how = {.argv = run->argv,
+				       .environment = run->environment,
+				       .keep = run->keep,
+				       .keep_count = run->keep_count,
+				       .fds = {run->terminal ? STDIN_FILENO : -1, ends[1], ends[1]},
+				       .in_session = run->terminal};
+	int r = tool_start(&how, &pid);
+	close(ends[1]);
+	_cleanup_close_ int input = ends[0];
+	if (r)
+		return r;
+	r = collect(run, input, deadline);
+	if (r == 0)
+		r = await(run, pid, deadline);
+	return r >= 0 || r == -ECHILD ? r : break_off(pid, r);
+}

@@ -1,0 +1,125 @@
+#include "checkpoint/suspend/deep.h"
+
+#include "base/hint.h"
+#include "base/size.h"
+#include "base/status.h"
+#include "checkpoint/process/gpu_state.h"
+#include "checkpoint/process/hold.h"
+#include "checkpoint/process/host_memory.h"
+#include "checkpoint/process/refusal.h"
+#include "virgate/gpu.h"
+
+#include <stdio.h>
+
+enum { GATE_MOST_MS = 60000, HOLD_MS = 2000 }; // the first: for which the daemon opens a gate
+
+enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)
+{
+	enum vg_status status = tree_find_alone(pids, count, &deep->tree);
+
+	if (status == VG_OK)
+		status = hold_tree(&deep->tree, HOLD_MS);
+	if (status == VG_OK)
+		status = refusal_by_kernel_of_gpu(&deep->tree);
+	if (status == VG_OK)
+		status = tree_find_cuda(&deep->tree);
+	if (status == VG_OK)
+		status = tenants_find(&deep->tree, &deep->tenants);
+	if (status == VG_OK)
+		status = tenants_check_roots(&deep->tenants, &deep->tree, deep->vgpu);
+	return status;
+}
+
+enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
+{
+	enum vg_status status = tenants_refuse_shares(&deep->tenants);
+
+	if (status == VG_OK && deep->tree.cuda_count == 0)
+		status = refuse(REFUSE_NO_CUDA, 0, "process %d (%s) does not use CUDA",
+				(int)deep->tree.processes[0].pid, deep->tree.processes[0].command);
+	if (status == VG_OK)
+		status = refusal_by_driver(&deep->tree);
+	return status ? status
+		      : host_memory_check(deep->tree.processes[0].pid, bytes, "what the driver moves off the GPU takes");
+}
+
+// A process may wait at its gate for its turn, and the GPU for what it is about to launch.
+static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
+{
+	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
+	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
+	struct parking parking; // has files only of processes that a killed dump has left parked
+
+	tenants_open_gates(&deep->tenants, open_ms);
+	enum vg_status status = parking_take(&deep->tenants, &wish, deep->phase, &parking);
+	parking_finish(&parking);
+	if (status == VG_OK)
+		status = phase_begin(deep->phase, VG_CHECKPOINT_LOCK);
+	if (status == VG_OK)
+		status = gpu_lock(&deep->tree, timeout_ms, deep->phase);
+	tenants_open_gates(&deep->tenants, 0);
+	status = refusal_of_step(REFUSE_MPS, status);
+	if (status == VG_OK)
+		status = phase_begin(deep->phase, VG_CHECKPOINT_DEVICE_OUT);
+	if (status == VG_OK)
+		status = refusal_of_step(REFUSE_MANAGED, gpu_checkpoint(&deep->tree, deep->phase));
+	return status;
+}
+
+enum vg_status deep_return(struct deep *deep)
+{
+	enum vg_status status = gpu_roll_back(&deep->tree);
+
+	if (status == VG_OK)			 // else the mark stays, and the next attempt finds it
+		parking_release(&deep->tenants); // the driver would keep their pagers waiting before
+	return status;
+}
+
+static enum vg_status take_back(struct deep *deep, enum vg_status status)
+{
+	const char *phase = vg_checkpoint_phase_name(deep->phase->now);
+	char text[512], problem[256];
+	int code = vg_last_error()->code;
+
+	snprintf(text, sizeof text, "%s", vg_last_error()->text);
+	if (deep_return(deep) == VG_OK)
+		return vg_fail(status, code, "step %s: %s; the processes are as before", phase, text);
+	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
+	return vg_fail(
+		VG_STATE, code,
+		"step %s: %s; the processes could not be brought back: %s (virgate recover%s --pid %d tries again)",
+		phase, text, problem, vg_hint_own_sim(), (int)deep->tree.processes[0].pid);
+}
+
+enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms)
+{
+	enum vg_status status = take_off(deep, timeout_ms);
+	if (status)
+		return take_back(deep, status);
+	parking_mark_deep(&deep->tenants);
+	return VG_OK;
+}
+
+enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint64_t bytes)
+{
+	struct vg_gpu_memory memory;
+	char text[2][VG_SIZE_TEXT];
+	struct vg_gpu *gpu;
+
+	if (vg_gpu_by_uuid(uuid, &gpu) || vg_gpu_memory(gpu, &memory) || memory.free >= bytes)
+		return VG_OK; // without NVML the driver has the last word
+	enum vg_status status =
+		refuse(REFUSE_DEVICE_MEMORY, 0,
+		       "%s has %s free, and the processes of vGPU %s need %s to return, without the memory in "
+		       "the host: end or suspend what else uses it (virgate ps%s, nvidia-smi)",
+		       uuid, vg_size_format(memory.free, text[0]), deep->vgpu, vg_size_format(bytes, text[1]),
+		       vg_hint_own_sim());
+	vg_fail_amounts(bytes, memory.free);
+	return status;
+}
+
+void deep_finish(struct deep *deep)
+{
+	tenants_free(&deep->tenants);
+	tree_free(&deep->tree);
+}

@@ -1,0 +1,71 @@
+// Memory that a tenant has in common with others, as the books of this vGPU and of those beside it have it.
+#include "checkpoint/tenant/tenant.h"
+
+#include "base/status.h"
+#include "checkpoint/process/refusal.h"
+
+#include <dirent.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgpu)
+{
+	return refuse(REFUSE_SHARED, 0,
+		      "process %d (%s) has memory in common with others in vGPU %s, which an image cannot hold: let "
+		      "both sides close it first",
+		      (int)tenant->pid, tenant->slot.command, vgpu);
+}
+
+// The place of a guest is in a vGPU whose page the process has never seen.
+static enum vg_status look_into(const struct tenants *tenants, const char *path)
+{
+	enum vg_status status = VG_OK;
+	struct vg_ledger_tenant slot;
+	struct vg_ledger *ledger;
+	unsigned int cursor = 0;
+
+	if (vg_ledger_open_copy(path, &ledger))
+		return VG_OK; // no ledger, or another user's
+	while (status == VG_OK && vg_ledger_next_tenant(ledger, &cursor, &slot))
+		for (size_t i = 0; i < tenants->count && slot.guest && status == VG_OK; i++)
+			if (vg_ledger_owner_same(&slot.owner, &tenants->list[i].slot.owner) &&
+			    vg_ledger_count_shares(ledger, slot.slot))
+				status = refuse_shared(&tenants->list[i], vg_ledger_name(ledger));
+	vg_ledger_close(ledger);
+	return status;
+}
+
+static enum vg_status look_beside(const struct tenants *tenants, const struct tenant_vgpu *vgpu)
+{
+	char copy[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+	enum vg_status status = VG_OK;
+	struct dirent *entry;
+
+	snprintf(copy, sizeof copy, "%s", vgpu->path);
+	const char *folder = dirname(copy);
+	DIR *list = opendir(folder);
+	while (list && status == VG_OK && (entry = readdir(list))) {
+		snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+		if (entry->d_name[0] != '.')
+			status = look_into(tenants, path);
+	}
+	if (list)
+		closedir(list);
+	return status;
+}
+
+enum vg_status tenants_refuse_shares(const struct tenants *tenants)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct tenant *tenant = &tenants->list[i];
+		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
+		if (vg_ledger_count_shares(vgpu->ledger, tenant->slot.slot) || tenant->slot.exported)
+			return refuse_shared(tenant, vgpu->name);
+	}
+	for (size_t i = 0; i < tenants->vgpu_count && tenants->count && status == VG_OK; i++)
+		status = look_beside(tenants, &tenants->vgpus[i]);
+	return status;
+}
