@@ -1,4 +1,4 @@
-// A migration, from the side that gets the processes; and a restore from any stream of an image.
+// Receives the processes of a migration, or restores a stream of an image.
 #include "base/status.h"
 #include "checkpoint/image/directory.h"
 #include "checkpoint/move/prefill.h"
@@ -20,9 +20,9 @@ struct arrival {
 	struct image_draft store; // for packs that come before the image
 	struct packs packs;
 	struct prefill prefill;
-	bool stands;				    // the image does, at options.dir
-	struct image_dir image;			    // that one
-	struct vg_checkpoint_result coming, result; // its coming in, and the rest
+	bool stands;				    // the image exists, at options.dir
+	struct image_dir image;			    // its directory
+	struct vg_checkpoint_result coming, result; // of receiving, and of all
 };
 
 static enum vg_status check(const struct arrival *arrival)
@@ -45,11 +45,11 @@ static enum vg_status greet(struct arrival *arrival)
 		return vg_fail(VG_PROTOCOL, 0,
 			       "what comes in waits for answers, and there is no way for them (--answer)");
 	if (!arrival->header.answers)
-		arrival->frames.out = -1; // nobody reads them
+		arrival->frames.out = -1; // the sender does not read answers
 	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
 }
 
-// Where the packs lie until the image has links to them.
+// Keeps packs in a draft until the image has links to them.
 static enum vg_status take_packs(struct arrival *arrival)
 {
 	char path[PATH_MAX];
@@ -104,7 +104,7 @@ static enum vg_status take_in(struct arrival *arrival)
 	return status;
 }
 
-// All of it is here, and fits: from now on it is the other side's word that counts.
+// Reports that the image is complete and fits, and waits until the sender has ended the processes.
 static enum vg_status await_go(void *user, struct phase *phase)
 {
 	struct arrival *arrival = user;
@@ -124,7 +124,7 @@ static enum vg_status await_go(void *user, struct phase *phase)
 	return status;
 }
 
-// The other side learns of it if it still listens; here it changes nothing.
+// Tells the sender the outcome, if it still listens. Ignores a failure to send.
 static void answer(struct arrival *arrival, enum vg_status status)
 {
 	const struct frame_running running = {.pid = (int32_t)arrival->result.pid,
@@ -174,7 +174,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
 		arrival.result.seconds[i] += arrival.coming.seconds[i];
 	answer(&arrival, status);
-	// Whoever sends processes keeps them if this fails: then nothing of them is left here.
+	// If this fails, the sender keeps the processes, so the image is removed here.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);
 	prefill_finish(&arrival.prefill);

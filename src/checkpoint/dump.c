@@ -1,4 +1,4 @@
-// A dump: every step may fail, and until the image stands all of them are taken back.
+// Dumps processes. Any step may fail; until the image is complete, a failure rolls back all steps.
 #include "base/descriptor.h"
 #include "base/hint.h"
 #include "base/status.h"
@@ -29,7 +29,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOCK_MS = 10000, GATE_MOST_MS = 60000, MOST_BASES = 64 }; // the second: for which the daemon opens a gate
+// GATE_MOST_MS: the longest time for which a daemon opens a gate
+enum { LOCK_MS = 10000, GATE_MOST_MS = 60000, MOST_BASES = 64 };
 
 struct dump {
 	struct vg_dump_options options;
@@ -40,14 +41,14 @@ struct dump {
 	struct image_draft draft;
 	struct remaps remaps;
 	struct device_bases bases;
-	struct tenants evicted; // those of `tenants` when they were asked to park
+	struct tenants evicted; // the tenants that were asked to park
 	struct parking parking;
-	struct device_out *device; // which writes the memory of the parking; NULL: nothing does
-	bool aside;		   // CRIU may have made names
+	struct device_out *device; // writes the parked memory; NULL: no memory is parked
+	bool aside;		   // names may have been made by CRIU (criu/remap.h)
 	json_t *description;
-	const struct dump_gate *gate; // NULL: none
-	bool stands;		      // the image does
-	bool touched;		      // the driver, or CRIU, has changed a process
+	const struct dump_gate *gate; // may be NULL
+	bool stands;		      // the image is complete
+	bool touched;		      // the driver or CRIU has changed a process
 	struct vg_checkpoint_result result;
 };
 
@@ -71,7 +72,7 @@ enum vg_status dump_find_tree(const struct vg_dump_options *options, struct tree
 	return status;
 }
 
-// Who may do without CUDA, may do without a driver. What a GPU holds is never left out.
+// Processes without CUDA need no driver. If there is one, every process is looked up.
 static enum vg_status find_cuda(struct dump *dump)
 {
 	enum vg_status status = tree_find_cuda(&dump->tree);
@@ -137,7 +138,7 @@ void dump_open_gates(const struct tenants *tenants, unsigned milliseconds)
 	tenants_open_gates(tenants, milliseconds < GATE_MOST_MS ? milliseconds : GATE_MOST_MS);
 }
 
-// Begins to write what the pagers have put away, beside all that follows.
+// Starts to write the parked memory, beside all later steps.
 static enum vg_status write_device(struct dump *dump)
 {
 	struct device_source *sources = NULL;
@@ -151,7 +152,8 @@ static enum vg_status write_device(struct dump *dump)
 	return status;
 }
 
-// A process may wait at its gate for its turn, and the GPU for what it is about to launch: here, and in lock_tree().
+// A process may wait at its gate for its turn, while the GPU waits for what it is about to launch. lock_tree() opens
+// the gates for the same reason.
 static enum vg_status evict(struct dump *dump)
 {
 	unsigned timeout_ms = dump_timeout(&dump->options);
@@ -181,12 +183,12 @@ static enum vg_status lock_tree(struct dump *dump)
 	return refusal_of_step(REFUSE_MPS, status);
 }
 
-// What the GPU holds is asked for while it is still there.
+// Reads what is on the GPU before the driver moves it.
 static enum vg_status off_the_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, &dump->description);
 
-	// How much of it the bases have is known when it is written.
+	// If there are bases, how much they have in common is known only later.
 	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status == VG_OK)
 		status =
@@ -206,7 +208,7 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	return status ? status : refusal_by_leftovers(&dump->tree);
 }
 
-// CRIU is not broken off: its own code would be left in processes.
+// CRIU is not interrupted: it would leave its own code in processes.
 static bool tick(void *user)
 {
 	phase_tick(user);
@@ -247,7 +249,8 @@ static enum vg_status write_image(struct dump *dump)
 		work.shell_job = options->shell_job || getsid(root) != root;
 		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, root);
 	}
-	// All are stopped now: who was started since the last look is in the image, and known to nobody.
+	// All are stopped now. Refuse processes that started since the tree was found: they are in the image, but not
+	// in the description.
 	if (status == VG_OK)
 		status = tree_unchanged(&dump->tree);
 	if (status == VG_OK)
@@ -271,7 +274,7 @@ static enum vg_status write_image(struct dump *dump)
 	return status;
 }
 
-// CRIU has stopped whom it found, which may be more than were there when we looked.
+// Continues the processes. CRIU may have stopped more than the tree has.
 static enum vg_status run_on(struct dump *dump)
 {
 	struct tree now;
@@ -284,11 +287,11 @@ static enum vg_status run_on(struct dump *dump)
 			tree_free(&now);
 		}
 	enum vg_status status = gpu_roll_back(&dump->tree);
-	parking_release(&dump->evicted); // the driver would keep their pagers waiting before
+	parking_release(&dump->evicted); // not before: their pagers would wait for the driver
 	return status;
 }
 
-// Who waits for roots hears of all of them at once.
+// Sends one message for all roots of a parent.
 static void notify_parents(const struct dump *dump)
 {
 	size_t count = dump->tree.root_count;
@@ -309,7 +312,7 @@ static void notify_parents(const struct dump *dump)
 	free(pids);
 }
 
-// The image stands.
+// Ends the processes or lets them run on, after the image is complete.
 static enum vg_status finish(struct dump *dump)
 {
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
@@ -337,7 +340,7 @@ static const char *outcome(const struct tree *tree)
 				    : "the processes run on as before";
 }
 
-// The failure that led here stays the last error, with the outcome of the roll-back behind it.
+// Rolls back. The failure stays the last error; the outcome of the roll back is added to it.
 static enum vg_status take_back(struct dump *dump, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -383,7 +386,7 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 				 dump.options.base_count, MOST_BASES);
 	if (status)
 		return status;
-	pager_file_sweep(); // they take memory
+	pager_file_sweep(); // old files use memory
 	status = find(&dump);
 	if (status == VG_OK)
 		status = evict(&dump);

@@ -1,5 +1,5 @@
-// A migration, from the side that has the processes. At every moment one side has them: this one until the other has
-// verified their image and found that it fits; then they end here, and the other side is told to make them.
+// Sends processes to another machine. At every moment one side has them: the sender until the receiver has verified
+// their image and found that it fits. Then the sender ends them and tells the receiver to make them.
 #include "base/clock.h"
 #include "base/parts.h"
 #include "base/status.h"
@@ -26,12 +26,12 @@ struct migration {
 	struct vg_dump_options dump;
 	struct channel channel;
 	struct frames frames;
-	bool refused;			    // the other side has said that it has nothing of them
-	struct vg_checkpoint_result result; // of the dump, with what comes behind it
-	struct vg_checkpoint_result ahead;  // of what comes before it
+	bool refused;			    // the receiver has said that it keeps nothing of them
+	struct vg_checkpoint_result result; // of the dump and the steps after it
+	struct vg_checkpoint_result ahead;  // of the steps before it
 };
 
-// The last error with what ssh has to say.
+// Adds the last message of ssh to the last error.
 static enum vg_status with_complaint(const struct migration *migration, enum vg_status status)
 {
 	char text[512], complaint[256];
@@ -44,7 +44,7 @@ static enum vg_status with_complaint(const struct migration *migration, enum vg_
 	return vg_fail(status, code, "%s; ssh says: %s", text, said);
 }
 
-// What the other side refuses is this side's error, with its status.
+// Turns a refusal of the receiver into this side's error.
 static enum vg_status refused(struct migration *migration)
 {
 	struct frames *frames = &migration->frames;
@@ -55,7 +55,7 @@ static enum vg_status refused(struct migration *migration)
 		return vg_fail(VG_INTEGRITY, 0, "the other side refuses without a reason");
 	memcpy(&status, frames->payload, sizeof status);
 	int length = (int)(frames->payload_bytes - sizeof status);
-	// It is somebody else's text, and may go to a terminal.
+	// The text comes from the other side, and may be printed to a terminal.
 	for (int i = 0; i < length; i++)
 		if (frames->payload[sizeof status + (size_t)i] < ' ' ||
 		    frames->payload[sizeof status + (size_t)i] > '~')
@@ -77,7 +77,7 @@ static enum vg_status await(struct migration *migration, enum frame_type wanted)
 			      : vg_fail(VG_INTEGRITY, 0, "the other side gives answer %d, not %d", type, wanted);
 }
 
-// Whether somebody is there who understands: before anything is touched.
+// Checks that the receiver answers, before any process changes.
 static enum vg_status greet(struct migration *migration)
 {
 	struct phase phase = {
@@ -97,7 +97,7 @@ static enum vg_status greet(struct migration *migration)
 	return status;
 }
 
-// Device memory goes over while the processes run.
+// Copies device memory while the processes run.
 static enum vg_status copy_ahead(struct migration *migration, struct precopy *precopy)
 {
 	struct phase phase = {
@@ -110,7 +110,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 	frames->phase = &phase;
 	frames->heed = true;
 	enum vg_status status = precopy_run(precopy);
-	// A refusal may be what broke it.
+	// The receiver may have closed the connection after a refusal.
 	if (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET) {
 		enum vg_status reason = await(migration, FRAME_READY);
 		status = reason ? reason : status;
@@ -125,7 +125,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 	return status;
 }
 
-// The result has what came before the dump, too.
+// Adds the steps before the dump to the result.
 static void add_ahead(struct migration *migration)
 {
 	struct vg_checkpoint_result *result = &migration->result;
@@ -148,7 +148,7 @@ static enum vg_status pass(void *user, struct phase *phase, const struct image_d
 	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND);
 	if (status == VG_OK)
 		status = stream_send(frames, dir, true);
-	// A refusal may be what broke it.
+	// The receiver may have closed the connection after a refusal.
 	if (status == VG_SYSTEM) {
 		enum vg_status reason = await(migration, FRAME_READY);
 		status = reason ? reason : status;
@@ -159,7 +159,7 @@ static enum vg_status pass(void *user, struct phase *phase, const struct image_d
 	return status;
 }
 
-// They have ended here, and it is certain that they do not run there.
+// Restores the processes here. They have ended, and certainly do not run on the receiver.
 static enum vg_status bring_back(struct migration *migration, enum vg_status status)
 {
 	const struct vg_restore_options options = {.size = sizeof options,
@@ -195,7 +195,7 @@ static enum vg_status nobody_knows(struct migration *migration)
 		reason, (int)migration->result.pid, migration->dump.dir);
 }
 
-// The processes have ended here.
+// Tells the receiver to make the processes, which have ended here.
 static enum vg_status hand_over(struct migration *migration)
 {
 	struct phase phase = {
@@ -206,7 +206,7 @@ static enum vg_status hand_over(struct migration *migration)
 	phase_go_on(&phase, VG_CHECKPOINT_HANDOVER);
 	frames->phase = &phase;
 	frames->heed = false;
-	// A word that has not gone out whole does nothing there.
+	// An incomplete frame has no effect on the receiver.
 	enum vg_status status = frame_write(frames, FRAME_GO, NULL, 0, NULL, 0);
 	bool told = status == VG_OK;
 	frames->heed = true;

@@ -17,7 +17,8 @@
 
 enum { MOST_TEXT = 64 << 10, PATIENCE_S = 1 };
 
-// Pids mean something in their namespace only, and a network's names may be seen from several.
+// Builds an abstract address with the pid namespace: pids differ between namespaces, and abstract names can be visible
+// from several.
 static socklen_t address_of(const struct vg_ledger_owner *listener, struct sockaddr_un *ret_address)
 {
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -47,7 +48,7 @@ int notice_listen(void)
 	return r;
 }
 
-// "PID PID PID IMAGE", the pids as they call themselves. Returns the length; 0: there is none of them any more.
+// Writes "PID PID PID IMAGE", with the pids in the processes' own namespace. Returns the length; 0: all have ended.
 static size_t write_text(char text[MOST_TEXT], const pid_t *pids, size_t count, const char *image)
 {
 	struct vg_ledger_owner process;
@@ -90,7 +91,7 @@ static bool may_have_done_it(struct msghdr *message)
 	return who.uid == 0 || who.uid == geteuid();
 }
 
-// What it is to be shown as may be a terminal's.
+// Returns whether the text is safe to print to a terminal.
 static bool is_plain(const char *text)
 {
 	for (; *text; text++)
@@ -99,7 +100,7 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-// Calls `each` only if all of it makes sense.
+// Calls `each` only if the whole text is valid.
 static void pass_on(const char *text, void (*each)(void *user, pid_t pid, const char *image), void *user)
 {
 	const char *image = text;

@@ -1,14 +1,14 @@
-// Who waits for a process is told that it did not end by itself, but was written down: by a message to a socket without
-// a file, which nobody has to clear away. Any thread.
+// Tells the parent of a process that the process was dumped, and did not end by itself. The message goes to an abstract
+// unix socket, which needs no cleaning up. Any thread.
 #pragma once
 #include <stddef.h>
 #include <sys/types.h>
 
-// A descriptor that such messages come to, for children of this process; -errno. Few of them wait there at a time:
-// SIGCHLD comes with each, for the reader to take it.
+// Returns a descriptor that receives messages for children of this process, or -errno. Few messages fit into its queue:
+// each comes with a SIGCHLD, after which the caller must read.
 int notice_listen(void);
-// Tells the process `parent` of its children `pids` before they are ended; `image` "": they go on elsewhere. A parent
-// that does not listen gets nothing; one that listens and does not read is waited for, for a second.
+// Tells `parent` of its children `pids` before they are ended; `image` "": they continue elsewhere. Does nothing if the
+// parent does not listen. Waits up to a second for a parent that does not read.
 void notice_send(pid_t parent, const pid_t *pids, size_t count, const char *image);
-// Reads what has come, from somebody who might have done it (root, or this user), and calls `each` for every process.
+// Reads the messages from processes that could dump (of root or this user), and calls `each` for every pid.
 void notice_read(int fd, void (*each)(void *user, pid_t pid, const char *image), void *user);

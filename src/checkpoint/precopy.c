@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum { MOST_ROUNDS = 8 };
-static const uint64_t little_bytes = 64 << 20; // if no more change in a round, another one would not shorten the stop
+static const uint64_t little_bytes = 64 << 20; // if a round changes no more, another one would not shorten the stop
 
-// The processes, and the files that have their memory of one moment.
+// The processes, and files with their memory at one moment.
 struct snapshot {
 	struct tree tree;
 	struct tenants tenants;
@@ -75,7 +75,7 @@ static enum vg_status take_snapshot(struct precopy *precopy, struct device_sourc
 		status = open_memory(precopy, &snapshot, ret_sources);
 	*ret_count = snapshot.parking.count;
 	for (size_t i = 0; i < *ret_count && status == VG_OK; i++)
-		(*ret_sources)[i].is_loose = true; // a pager that could not release it uses it again
+		(*ret_sources)[i].is_loose = true; // may change: its pager could not release it, and uses it again
 	parking_finish(&snapshot.parking);
 	tenants_free(&snapshot.tenants);
 	tree_free(&snapshot.tree);
@@ -95,8 +95,7 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 	return status;
 }
 
-// Writes the packs to the disk, too: they become the image's, and the processes need not wait for it while they are
-// stopped.
+// Syncs the packs, too: the image will have them, and the stopped processes need not wait for it.
 static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
 {
 	enum vg_status status = VG_OK;
@@ -116,7 +115,7 @@ static enum vg_status send_packs(struct precopy *precopy, const struct device_ba
 	return status;
 }
 
-// Sends the index by which the receiver fills host memory before the processes arrive.
+// Sends the index, with which the receiver fills host memory before the processes arrive.
 static enum vg_status send_index(struct precopy *precopy, const struct device_base *base, const uint32_t *numbers)
 {
 	struct device_index index = base->index;
@@ -134,7 +133,7 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
 				     : vg_fail(VG_NO_MEMORY, 0, "no memory for an index");
-	if (status == VG_OK) // the other side removes these packs
+	if (status == VG_OK) // the receiver removes these packs
 		status = packs_close_unused(&precopy->packs, &index);
 	free(index.blocks);
 	free(data);
@@ -174,7 +173,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 		free(sources);
 		return status;
 	}
-	image_finish(draft); // of the round before the last one
+	image_finish(draft); // of the round before the previous one
 	status = begin_draft(precopy, draft);
 	if (status == VG_OK)
 		status = device_out_start(draft, sources, count, &precopy->bases, &out);
@@ -185,7 +184,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	if (status == VG_OK)
 		status = device_out_finish_base(out, precopy->phase, ret_written, &base);
 	if (status == VG_OK) {
-		precopy->phase->bytes = 0; // counts the bytes sent from here on
+		precopy->phase->bytes = 0; // count the bytes that are sent from here on
 		precopy->phase->total = ret_written->new_bytes;
 		status = send_round(precopy, &base);
 	}

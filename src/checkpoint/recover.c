@@ -1,5 +1,5 @@
-// Back to running after somebody was killed in the midst of a dump or a restore: by what is seen, since nobody is left
-// who knows.
+// Returns processes to running after a dump or restore was killed. Reads their state, since no record of the operation
+// exists.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/process/gpu_state.h"
@@ -15,7 +15,8 @@
 
 enum { WAIT_MS = 600000 };
 
-// What is stopped cannot answer the driver. A stop that has been asked for, and does not show yet, is taken back, too.
+// Continues stopped processes, which could not answer the driver. Also cancels a stop that is requested and does not
+// show yet.
 static size_t let_go_on(const struct tree *tree)
 {
 	size_t stopped = 0;
@@ -42,7 +43,7 @@ static enum vg_status bring_back(struct tree *tree, struct vg_recovery *recovery
 {
 	struct tenants tenants;
 
-	// Who has no place may go on, off the GPU, but not come back to it.
+	// A process without a slot may continue off the GPU, but not return to it.
 	enum vg_status found = tenants_find(tree, &tenants);
 	if (found)
 		return found;
@@ -51,7 +52,7 @@ static enum vg_status bring_back(struct tree *tree, struct vg_recovery *recovery
 	enum vg_status status = tree_find_cuda(tree);
 	if (status == VG_OK)
 		status = tenants_refuse_placeless(&tenants, tree);
-	// Without a driver nobody can have been locked.
+	// Without a driver no process can be locked.
 	if (status == VG_OK) {
 		recovery->held_back = count_held_back(tree);
 		status = gpu_roll_back(tree);

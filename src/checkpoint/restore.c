@@ -1,4 +1,4 @@
-// A restore: nothing is made before everything was found to fit.
+// Restores processes. Makes nothing before all checks have passed.
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/status.h"
@@ -35,18 +35,18 @@ enum { PAUSE_US = 20000 };
 struct restore {
 	struct vg_restore_options options;
 	struct phase phase;
-	const struct restore_gate *gate; // NULL: none
-	struct tree tree;		 // as the image says, then as it is
+	const struct restore_gate *gate; // may be NULL
+	struct tree tree;		 // as in the image; later as it is
 	struct criu criu;
 	struct gpu_map map;
-	struct vg_node *node, *own_node; // only where there are tenants
+	struct vg_node *node, *own_node; // only if there are tenants
 	struct tenants tenants;
 	struct device_index device;
 	struct parking parking; // files for the memory of processes
 	json_t *description;
 	struct image_dir image;
 	pid_t *roots;
-	size_t root_count, made; // `made`: so many of them CRIU has made
+	size_t root_count, made; // made: how many roots CRIU has made
 	struct vg_checkpoint_result result;
 };
 
@@ -70,7 +70,7 @@ static enum vg_status read_roots(struct restore *restore)
 	return sound ? VG_OK : vg_fail(VG_INTEGRITY, 0, "%s/" IMAGE_DESCRIPTION " names no root", restore->options.dir);
 }
 
-// Before the files, of which a vGPU's page is one.
+// Finds vGPUs before files are checked, since ledgers are among the files.
 static enum vg_status look_for_vgpus(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
@@ -98,7 +98,7 @@ static struct prefill *prefill_of(const struct restore *restore)
 	return restore->gate ? restore->gate->prefill : NULL;
 }
 
-// Whether each memory belongs to a tenant, to whose pager it can be given, and fits.
+// Checks that each memory belongs to a tenant whose pager can get it, and fits.
 static enum vg_status check_device(struct restore *restore)
 {
 	const struct device_index *device = &restore->device;
@@ -129,8 +129,8 @@ static enum vg_status take_places(struct restore *restore)
 	return status ? status : tenants_reserve(&restore->tenants);
 }
 
-// For what the other side of a gate held until now. A process that has just ended holds its pid until its parent was
-// told, and its place in a vGPU until the driver has released its memory.
+// Waits for what the sender of a migration used until now. A process that has ended keeps its pid until its parent has
+// reaped it, and its slot until the driver has freed its memory.
 static enum vg_status await_places(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
@@ -196,8 +196,8 @@ static bool is_known(const struct tree *tree, json_int_t pid)
 	return false;
 }
 
-// Without CUDA no driver is needed, and there may be none. With it, who is not known to the driver would wait in his
-// next call for what nobody brings back.
+// Without CUDA no driver is needed. With CUDA the driver must know every process: otherwise its next call would wait
+// forever.
 static enum vg_status find_cuda(struct restore *restore)
 {
 	enum vg_status status = VG_OK;
@@ -223,7 +223,7 @@ static enum vg_status find_cuda(struct restore *restore)
 	return VG_OK;
 }
 
-// Writes into the slots that a process will have where its memory is: it looks there when it runs.
+// Records in the slots where the memory of the process is; it looks there when it runs.
 static void tell_where(const struct restore *restore, pid_t pid, const struct pager_file *file)
 {
 	for (size_t i = 0; i < restore->tenants.count; i++) {
@@ -237,11 +237,11 @@ static void tell_where(const struct restore *restore, pid_t pid, const struct pa
 			atomic_store(&slot->file[1], file->start_time);
 			atomic_store(&slot->file[2], file->number);
 		}
-		(void)vg_ledger_unguard(); // handing over finds out
+		(void)vg_ledger_unguard(); // handing over the slots reports it
 	}
 }
 
-// Device memory that the pagers had put away comes back into files for them.
+// Fills files for the pagers with the device memory of the image.
 static enum vg_status fill_device(struct restore *restore)
 {
 	enum vg_status status = VG_OK;
@@ -253,7 +253,7 @@ static enum vg_status fill_device(struct restore *restore)
 		const struct device_block *have = NULL;
 		fd = prefill_take(prefill_of(restore), &restore->device.memories[i], &have);
 		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, &file)) {
-			close(fd); // its room is needed for the new file
+			close(fd); // free its room for the new file
 			fd = -1;
 		}
 		if (fd < 0) {
@@ -280,13 +280,13 @@ static enum vg_status let_go_on(struct restore *restore)
 	if (restore->node)
 		tenants_tell(&restore->tenants, restore->node);
 	tree_signal(&restore->tree, SIGCONT);
-	status = find_cuda(restore); // a process that stands still does not answer the driver
+	status = find_cuda(restore); // not while they are stopped: they would not answer the driver
 	restore->result.processes = restore->tree.count;
 	restore->result.cuda_processes = restore->tree.cuda_count;
 	return status;
 }
 
-// Who does not, hangs on the session of whoever started it, and comes back into ours.
+// A root that leads no session belonged to that of its starter, and becomes part of ours.
 static bool leads_session(const json_t *description, pid_t root)
 {
 	json_t *process;
@@ -298,7 +298,7 @@ static bool leads_session(const json_t *description, pid_t root)
 	return false;
 }
 
-// What hung on a terminal hangs on ours then. Only a child of ours can: see tool_start().
+// A process that had a terminal gets ours. It must be a child of this process, see tool_start().
 static bool gives_terminal(void)
 {
 	int reaps = 0;
@@ -306,7 +306,7 @@ static bool gives_terminal(void)
 	return isatty(STDIN_FILENO) && prctl(PR_GET_CHILD_SUBREAPER, &reaps) == 0 && reaps;
 }
 
-// Nothing of what CRIU makes has run yet: it may be broken off.
+// Nothing that CRIU has made has run yet, so CRIU may be interrupted.
 static bool tick(void *user)
 {
 	struct phase *phase = user;
@@ -345,7 +345,7 @@ static enum vg_status make(struct restore *restore)
 	for (size_t i = 0; i < work.move_count; i++)
 		moves[i] = (struct criu_move){restore->tenants.vgpus[i].old_path, restore->tenants.vgpus[i].path};
 	work.moves = moves;
-	remaps_keep(restore->description, &remaps); // the image may be restored again
+	remaps_keep(restore->description, &remaps); // the image can be restored again
 	status = make_trees(restore, work);
 	remaps_put_back(&remaps);
 	free(moves);
@@ -369,7 +369,7 @@ static enum vg_status onto_the_gpu(struct restore *restore)
 	return gpu_unlock(&restore->tree);
 }
 
-// Who cannot go on is not left behind half alive: the image is still there.
+// Kills what cannot continue: the image still exists.
 static enum vg_status end_what_was_made(struct restore *restore, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -381,7 +381,7 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	snprintf(text, sizeof text, "%s", error->text);
 	if (restore->made && !restore->tree.count)
 		(void)tree_find(restore->roots, restore->made, &restore->tree);
-	tree_end(&restore->tree); // and with it their pids are free
+	tree_end(&restore->tree); // this also frees their pids
 	parking_remove(&restore->parking);
 	status = vg_fail(status, code, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");

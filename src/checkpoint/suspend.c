@@ -1,6 +1,5 @@
-// Suspends processes of vGPUs and resumes them: their memory moves by their pagers, which the daemon asks, and with
-// --deep the driver then takes them off the GPU, which this process asks. Whatever fails on the way leaves them
-// suspended without --deep, or running.
+// Suspends and resumes processes of vGPUs. The daemon has their pagers move the memory; with --deep this process then
+// has the driver take them off the GPU. After a failure they are suspended without --deep, or run.
 #include "base/status.h"
 #include "checkpoint/process/refusal.h"
 #include "checkpoint/suspend/deep.h"
@@ -15,7 +14,7 @@
 
 enum { DRAIN_MS = 10000 };
 
-// What the caller gets, with what its texts lie in.
+// The result for the caller, and its texts.
 struct block {
 	struct vg_suspend_result result; // first: the caller's pointer
 	struct vg_suspended_process *processes;
@@ -30,7 +29,7 @@ struct suspension {
 	struct phase phase;
 	struct vg_checkpoint_result times; // of the phases
 	struct block *block;
-	const struct vg_vgpu_info *vgpu; // before
+	const struct vg_vgpu_info *vgpu; // before the operation
 	pid_t *pids;			 // of the processes that are asked
 	size_t count;
 };
@@ -47,7 +46,7 @@ void vg_suspend_result_free(struct vg_suspend_result *result)
 	free(block);
 }
 
-// ---- who ------------------------------------------------------------------------------------------------
+// ---- choose processes ------------------------------------------------------------------------------------
 
 static bool is_asked(const struct suspension *suspension, const struct vg_tenant_info *tenant)
 {
@@ -64,7 +63,7 @@ static bool has_process(const struct suspension *suspension, const struct vg_vgp
 	return false;
 }
 
-// Finds the vGPU of a process: an evictable one, if there is a choice, as the daemon does. NULL: none is known.
+// Finds the vGPU of a process. Prefers an evictable one, as the daemon does. NULL: not found.
 static const struct vg_vgpu_info *find_vgpu(const struct suspension *suspension)
 {
 	const struct vg_vgpu_list *list = suspension->block->before;
@@ -104,7 +103,7 @@ static enum vg_status find(struct suspension *suspension)
 	return list_pids(suspension);
 }
 
-// ---- memory that moves ------------------------------------------------------------------------------------
+// ---- the pagers' part --------------------------------------------------------------------------------------
 
 static enum vg_status ask_pagers(struct suspension *suspension)
 {
@@ -155,7 +154,7 @@ static enum vg_status report_asked(struct suspension *suspension)
 	return VG_OK;
 }
 
-// For processes whom no pager was asked about.
+// Reports processes that had no pager to ask.
 static enum vg_status report_all(struct suspension *suspension)
 {
 	struct block *block = suspension->block;
@@ -194,7 +193,7 @@ static enum vg_status move(struct suspension *suspension)
 
 // ---- the driver's part --------------------------------------------------------------------------------------
 
-// What the driver has to move of a process, at most: all that is charged, but not what its pager moves.
+// Returns the most that the driver has to move of a process: all that is charged, without what its pager moves.
 static uint64_t resident_bytes(const struct vg_tenant_info *tenant)
 {
 	const struct vg_eviction_info *eviction = &tenant->eviction;
@@ -202,8 +201,8 @@ static uint64_t resident_bytes(const struct vg_tenant_info *tenant)
 	return tenant->charged > eviction->bytes ? tenant->charged - eviction->bytes : 0;
 }
 
-// Keeps those of the pids that the driver is to work on: out, those that it has not taken off yet; in, those that it has,
-// or was about to.
+// Keeps the pids that the driver must work on: to suspend, those still on the GPU; to resume, those off the GPU or on
+// the way.
 static uint64_t choose_for_driver(struct suspension *suspension)
 {
 	uint64_t bytes = 0;
@@ -272,7 +271,7 @@ static enum vg_status refuse_repetition(const struct suspension *suspension)
 		       (long long)suspension->options.pid, suspension->vgpu->name);
 }
 
-// The memory that can move has left already, or leaves now, or nothing can.
+// Moves the memory that pagers can move, before the driver takes the rest.
 static enum vg_status move_first(struct suspension *suspension)
 {
 	if (!suspension->vgpu->evictable || is_suspended(suspension))
@@ -307,7 +306,7 @@ static enum vg_status leave_deep(struct suspension *suspension)
 	return status;
 }
 
-// Brings back what the driver has taken off. *ret_any: there was something.
+// Returns processes that the driver has taken off. *ret_any: there was one.
 static enum vg_status return_deep(struct suspension *suspension, struct deep *deep, bool *ret_any)
 {
 	uint64_t bytes = choose_for_driver(suspension);
@@ -324,7 +323,7 @@ static enum vg_status return_deep(struct suspension *suspension, struct deep *de
 	return status ? status : deep_return(deep);
 }
 
-// ---- the two functions -----------------------------------------------------------------------------------------
+// ---- the public functions --------------------------------------------------------------------------------------
 
 static void warn(struct suspension *suspension)
 {
@@ -348,7 +347,7 @@ static enum vg_status suspend(struct suspension *suspension)
 	return status;
 }
 
-// A process of a vGPU that is suspended as a whole does not return alone: the daemon says so.
+// The daemon refuses to resume one process of a vGPU that is suspended as a whole.
 static bool is_for_vgpu(const struct suspension *suspension)
 {
 	return !suspension->options.vgpu && suspension->vgpu && suspension->vgpu->evictable &&

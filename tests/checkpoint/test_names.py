@@ -6,11 +6,12 @@ import re
 import sys
 
 source = pathlib.Path(sys.argv[1])
-listed = re.findall(r'^REFUSAL\((\w+), "([a-z-]+)", VG_\w+\)$', (source / "src/checkpoint/process/refusal.def").read_text(), re.M)
+names = (source / "src/checkpoint/process/refusal.def").read_text()
+listed = re.findall(r'^REFUSAL\((\w+), "([a-z-]+)", VG_\w+\)$', names, re.M)
 page = (source / "docs/checkpoint.md").read_text()
 section = page[page.index("## What is refused"):page.index("### What CRIU refuses")]
 rows = re.findall(r"^\| `([a-z-]+)` \|", section, re.M)
-used = "".join(file.read_text() for file in (source / "src/checkpoint").glob("*.c"))
+used = "".join(file.read_text() for file in (source / "src/checkpoint").rglob("*.c"))
 
 wrong = []
 if len(listed) < 20:

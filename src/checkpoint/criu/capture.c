@@ -20,13 +20,13 @@
 
 enum { PIPE_BYTES = 1 << 20, PIECE = 64 << 10 };
 
-// A file on its way.
+// A file that CRIU is writing.
 struct incoming {
 	struct capture *capture;
 	struct incoming *next;
 	pthread_t thread;
 	bool chunked;
-	uint64_t sum; // without chunks: of all of it
+	uint64_t sum; // of the whole file, if it has no chunks
 	struct intake_file file;
 };
 
@@ -75,7 +75,7 @@ static void *take(void *user)
 	int r = file->output < 0 ? -errno : incoming->chunked ? intake_chunks(file) : take_whole(incoming);
 	if (r)
 		intake_fail(capture->intake, file->name, file->raw, -r);
-	// Who still writes learns that nobody reads any more.
+	// The writer gets EPIPE.
 	close(file->input);
 	if (file->output >= 0)
 		close(file->output);
@@ -98,7 +98,7 @@ void capture_file(struct capture *capture, const char *name, int consume_fd)
 		intake_file_init(&incoming->file, capture->intake, consume_fd);
 		snprintf(incoming->file.name, sizeof incoming->file.name, "tree-%u/%s", capture->tree, name);
 		if (incoming->chunked)
-			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // what the user's share of pipes allows
+			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // fails if the user's limit for pipes is reached
 	}
 	int r = !incoming ? ENOMEM
 		: !image_name_is_sound(incoming->file.name, &tree)

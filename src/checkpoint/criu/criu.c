@@ -72,7 +72,7 @@ static bool is_scratch(const char *name)
 	return strcmp(name, "plugins") == 0 || strncmp(name, "stats-", 6) == 0 || (end && strcmp(end, ".log") == 0);
 }
 
-// For what CRIU writes besides images, and an empty folder where it finds no plugins.
+// Creates a directory for CRIU's other files, and an empty one in it where CRIU looks for plugins.
 static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 {
 	locked_directory_sweep(ret_path, is_scratch, 1);
@@ -83,7 +83,7 @@ static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 	return mkdir(ret_plugins, 0700) < 0 ? -errno : 0;
 }
 
-// Of a CRIU whose log has no error: what it said otherwise, or what became of it.
+// Describes a failure without an error in CRIU's log, by its output or its exit status.
 static void say_end(int r, char *output, char *ret_text, size_t capacity)
 {
 	output[strcspn(output, "\n")] = '\0';
@@ -153,7 +153,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root)
 {
 	char pid[16];
-	// What workers share lies in files without a name, of any size; CRIU by itself takes 1 MiB.
+	// Shared memory of workers can be in unlinked files of any size. CRIU's own limit is 1 MiB.
 	const char *const more[] = {"-t",    pid, "--leave-stopped", "--network-lock", "skip", "--ghost-limit",
 				    "1024G", NULL};
 

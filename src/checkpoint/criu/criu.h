@@ -1,5 +1,5 @@
-// CRIU, the user's own, as a program: the host side of an image. It is started with an empty folder for its plugins,
-// without the system's settings. Any thread.
+// Runs the installed CRIU, which dumps and restores the host side of processes: with an empty directory for plugins,
+// and without the system's settings. Any thread.
 #pragma once
 #include "virgate/status.h"
 
@@ -10,43 +10,44 @@
 
 struct criu {
 	char path[PATH_MAX];
-	char version[32]; // as it says: "4.2"
+	char version[32]; // as it prints it: "4.2"
 };
 
-// It runs as somebody else than root, and has to be told (--unprivileged) that it may do less.
+// Returns whether CRIU runs as another user than root, and so needs --unprivileged.
 bool criu_is_limited(void);
-// The least version that serves this kernel, as version_number() has it.
+// Returns the least version that works with this kernel, as version_number() returns it.
 unsigned criu_least(void);
-// NOT_FOUND (there is none, or it is another program), UNSUPPORTED (too old for this kernel), SYSTEM.
+// Finds CRIU. NOT_FOUND (not installed, or another program), UNSUPPORTED (too old for this kernel), SYSTEM.
 enum vg_status criu_find(struct criu *ret_criu);
 
-// A file that processes have open or mapped, and that is at another path now.
+// The new path of a file that processes have open or mapped.
 struct criu_move {
 	const char *from, *to;
 };
 
 struct criu_work {
-	const char *folder; // of the image's files
-	bool stream;	    // they go through its socket there: see streamer.h
+	const char *folder; // for the files of the image
+	bool stream;	    // through a socket in `directory`, see streamer.h
 	bool shell_job, tcp_established, file_locks;
-	bool terminal;		       // CRIU has ours: tool_run
-	const struct criu_move *moves; // for a restore that streams; their modes are not compared either
+	bool terminal;		       // CRIU uses our terminal, see tool_run()
+	const struct criu_move *moves; // for a restore that streams; modes of these files are not compared
 	size_t move_count;
-	const int *keep; // descriptors that CRIU has open, too, as long as it runs
+	const int *keep; // descriptors that stay open in CRIU
 	size_t keep_count;
-	bool (*tick)(void *user); // as tool_run() has it; a dump must not be killed half way
+	bool (*tick)(void *user); // see tool_run(); NULL for a dump, which must not be killed halfway
 	void *user;
 };
-// The tree of `root` is stopped then, all of it. After a failure CRIU has let it run on. SYSTEM, with the log's first
-// error.
+// Dumps the tree of `root`, and leaves all its processes stopped. After a failure they run on. SYSTEM, with the first
+// error of CRIU's log.
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root);
-// It stands still then (SIGSTOP), all of it. SYSTEM likewise, and nobody of it is left. STATE: `tick` did not wish it
-// any more.
+// Restores the tree, and leaves all its processes stopped (SIGSTOP). SYSTEM as above; no process is left then. STATE:
+// `tick` returned false.
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work);
 
 // ---- this room only -------------------------------------------------------------------------------
 
-// What `criu --version` has said, as version_number() has it, and in ret_text as it is. 0: no CRIU says that.
+// Parses the output of `criu --version`: returns it as version_number() does, and in ret_text as it is printed. 0: not
+// CRIU.
 unsigned criu_version(const char *output, char *ret_text, size_t capacity);
-// What the log at `path` says of a failure. False: nothing.
+// Finds the reason for a failure in the log at `path`. False: the log has none.
 bool criu_reason(const char *path, char *ret_text, size_t capacity);

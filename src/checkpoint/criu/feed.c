@@ -16,7 +16,7 @@
 enum {
 	PIPE_BYTES = 16 << 20,
 	USERS_PIPE_BYTES = 1 << 20,
-	AHEAD_BYTES = 512 << 20, // that the disk reads before somebody waits for them
+	AHEAD_BYTES = 512 << 20, // that the disk may read ahead
 };
 
 struct worker {
@@ -30,32 +30,32 @@ struct feed {
 	unsigned worker_count;
 	struct worker *workers;
 	uint32_t chunk_bytes; // of the largest chunk
-	unsigned char *zeros; // as many
+	unsigned char *zeros; // as many bytes
 };
 
-// One file's.
+// The state of one file.
 struct lane {
 	struct feed *feed;
 	const struct image_file *file;
 	int input, output;
 	_Atomic uint64_t *progress;
 	uint64_t *offsets;
-	size_t *chunks, chunk_count; // those that go
+	size_t *chunks, chunk_count; // the chunks that CRIU gets
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t slot_count, behind, ahead; // behind: that may still lie in the pipe
+	size_t slot_count, behind, ahead; // behind: slots that may still be in the pipe
 	struct slot *slots;
 };
 
-// A chunk ahead of CRIU.
+// A chunk that is read before CRIU needs it.
 struct slot {
 	struct lane *lane;
-	size_t number, index; // of those that go, of all
+	size_t number, index; // among the chunks that CRIU gets; among all
 	bool ready;
-	int error; // as image_chunk_load()
+	int error; // result of image_chunk_load()
 	uint64_t sum;
-	unsigned char *data;  // mapped for itself: pages that lie in a pipe outlive that
-	unsigned char *given; // that, or zeros
+	unsigned char *data;  // mapped, since pages in a pipe may outlive this process's use
+	unsigned char *given; // `data`, or zeros
 };
 
 static int load(struct worker *worker, struct slot *slot)
@@ -109,7 +109,7 @@ static int await(struct lane *lane, struct slot *slot)
 	return slot->error;
 }
 
-// The pipe holds the pages themselves: they must stay as they are until CRIU has read them. -EPIPE: it wants no more.
+// Moves the pages themselves into the pipe: they must not change until CRIU has read them. -EPIPE: CRIU has closed it.
 static int hand_over(int pipe, unsigned char *data, size_t length)
 {
 	while (length > 0) {
@@ -141,7 +141,7 @@ static void count(const struct lane *lane, size_t index)
 		*lane->progress += image_chunk_length(lane->file, index);
 }
 
-// 0; -EPIPE: nobody reads; or it has failed: *ret_status.
+// Returns 0, or -EPIPE if the reader has closed the pipe; *ret_status: a failure to read the chunk.
 static int give_one(struct lane *lane, struct slot *slot, enum vg_status *ret_status)
 {
 	int r = await(lane, slot);
@@ -172,7 +172,7 @@ static enum vg_status give_chunks(struct lane *lane)
 	return status;
 }
 
-// Chunks of zeros that do not go: holes, mostly, which need not be read.
+// Checks a chunk of zeros that CRIU does not get. Most are holes, which are not read.
 static enum vg_status look_at(const struct lane *lane, size_t index)
 {
 	uint64_t sum = 0;
@@ -196,11 +196,11 @@ static enum vg_status run(struct lane *lane, const bool *without)
 	return status ? status : give_chunks(lane);
 }
 
-// Who reads a pipe and who fills it take turns: the more it holds, the fewer they are. What it holds now.
+// Enlarges the pipe, so that reader and writer alternate less often. Returns its capacity.
 static size_t widen(int pipe)
 {
 	if (fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES) < 0)
-		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // what a user's share of pipes allows, mostly
+		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // what the limit for one user mostly allows
 	int bytes = fcntl(pipe, F_GETPIPE_SZ);
 	return bytes > 0 ? (size_t)bytes : PIPE_BYTES;
 }
@@ -213,7 +213,7 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// A slot is filled again when as much as a pipe holds has gone after it.
+	// Fill a slot again only after a whole pipe's contents have followed it.
 	lane.behind = 1 + (widen(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// CRIU's numbers for them: of a file_entry, and of the reg_file_entry in it.
+// CRIU's numbers of fields: of a file_entry, and of the reg_file_entry in it.
 enum { FILES_MAGIC = 0x56303138, ENTRY_REGULAR = 3, REGULAR_NAME = 6, REGULAR_MODE = 10 };
 enum { MOST_NUMBER = 10, LENGTH_TYPE = 2 };
 
 struct buffer {
 	unsigned char *data;
 	size_t length, capacity;
-	bool failed; // there is no memory
+	bool failed; // no memory
 };
 
 static void put(struct buffer *buffer, const void *data, size_t length)

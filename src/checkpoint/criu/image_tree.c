@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Of a short name, since CRIU's socket goes there, and its images' folder may have a long one.
+// A short path, for CRIU's socket; the image's path may be too long for one.
 #define MEETING "/tmp/virgate-stream.XXXXXX"
 
 static enum vg_status failed(int error, const char *path)
@@ -24,14 +24,14 @@ static enum vg_status failed(int error, const char *path)
 	return vg_fail(VG_SYSTEM, error, "%s: %s", path, strerror(error));
 }
 
-// What CRIU wrote there itself, and not into its stream.
+// Takes a file that CRIU has written there itself, not into its stream.
 static int take_in(int folder, const char *name, void *user)
 {
 	struct stat info;
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENXIO ? 0 : -errno; // its socket
+		return errno == ENXIO ? 0 : -errno; // CRIU's socket
 	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
 		capture_file(user, name, fd);
 	else
@@ -52,7 +52,7 @@ static int meet(char *ret_path, int *ret_lock)
 	return locked_directory_make(ret_path, ret_lock);
 }
 
-// A stream that broke is why CRIU failed, and says more.
+// Returns the error of the stream if there is one, since it is the reason why CRIU failed; else CRIU's.
 static enum vg_status both(enum vg_status criu, enum vg_status stream, const struct vg_kept_error *kept)
 {
 	if (stream == VG_OK && criu)

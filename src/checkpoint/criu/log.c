@@ -1,4 +1,4 @@
-// Why CRIU did not do it: the line of its log that says so, in words for whoever asked.
+// Finds the reason for a failure in CRIU's log, and explains it.
 #include "checkpoint/criu/criu.h"
 
 #include <stdio.h>
@@ -7,13 +7,13 @@
 
 enum { KEPT = 400 };
 
-// Errors that CRIU counts as none, and goes on after.
+// Errors after which CRIU goes on.
 static bool is_harmless(const char *error)
 {
 	return strstr(error, "RLIMIT_NOFILE") != NULL;
 }
 
-// What a line of CRIU's means for who runs programs. "": the line says it itself.
+// Explains a line of CRIU's log. "": the line needs no explanation.
 static const char *advice(const char *error)
 {
 	static const struct {
@@ -47,7 +47,7 @@ bool criu_reason(const char *path, char *ret_text, size_t capacity)
 	size_t size = 0;
 
 	FILE *file = fopen(path, "re");
-	// The first error is the cause, mostly; one that is known for what it is, always.
+	// Take the first error with a known explanation, else the first error.
 	while (file && !*known && getline(&line, &size, file) > 0) {
 		char *error = strstr(line, "Error (");
 		if (!error || is_harmless(error))

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// CRIU's names for them.
+// CRIU's magic numbers.
 enum { PAGEMAP_MAGIC = 0x56084025, MM_MAGIC = 0x57492820 };
 enum { PAGES_LAZY = 1 << 1, PAGES_PRESENT = 1 << 2 };
 enum { AREA_REGULAR = 1 << 0, AREA_STACK = 1 << 1, AREA_HEAP = 1 << 5, AREA_ANONYMOUS_PRIVATE = 1 << 9 };
-enum { ENTRY_MOST_BYTES = sizeof(uint32_t) + 4 * 11 }; // four fields, of a key and a number each
+enum { ENTRY_MOST_BYTES = sizeof(uint32_t) + 4 * 11 }; // four fields, each a key and a number
 
 static int read_head(struct criu_reader *file, uint32_t *ret_id)
 {
@@ -34,14 +34,14 @@ int pagemap_pages_id(const void *pagemap, size_t length, uint32_t *ret_id)
 	return read_head(&file, ret_id);
 }
 
-// ---- what it says -----------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------
 
 struct entry {
 	uint64_t address, pages, flags;
-	bool long_count; // CRIU from 4.2 on: field 5 has how many, field 2 nothing
+	bool long_count; // CRIU 4.2 and later: the number of pages is in field 5, not in field 2
 };
 
-// CRIU's order is that of addresses, which all of this relies on.
+// Sorted by address, as CRIU writes them.
 struct area {
 	uint64_t begin, end;
 };
@@ -50,12 +50,12 @@ struct thinner {
 	const struct image_file *file;
 	struct entry *entries;
 	size_t entry_count;
-	struct area *areas; // those that are zero by themselves
+	struct area *areas; // those that are zero unless pages are restored
 	size_t area_count;
 	bool *without;
-	struct entry kept; // that is not written yet
+	struct entry kept; // not written yet
 	unsigned char *out;
-	size_t length; // of what is written
+	size_t length; // bytes written to `out`
 };
 
 static int read_entry(struct criu_reader *record, struct entry *ret_entry)
@@ -82,7 +82,7 @@ static int read_entry(struct criu_reader *record, struct entry *ret_entry)
 			ret_entry->long_count = true;
 			break;
 		default:
-			return -EBADMSG; // it leans on an image before this, or is a later CRIU's
+			return -EBADMSG; // it refers to a parent image, or comes from a later CRIU
 		}
 	}
 	ret_entry->pages = ret_entry->long_count ? count : compatible;
@@ -156,7 +156,7 @@ static int read_areas(struct thinner *thinner, const void *mm, size_t length)
 	return record.broken ? -EBADMSG : r;
 }
 
-// ---- what is left of it -----------------------------------------------------------------------------
+// ---- writing ----------------------------------------------------------------------------------------
 
 // A part of an entry that lies in one chunk.
 typedef void piece_fn(struct thinner *thinner, size_t chunk, const struct entry *piece);
@@ -185,7 +185,7 @@ static bool is_zero_by_itself(const struct thinner *thinner, uint64_t begin, uin
 {
 	size_t low = 0, high = thinner->area_count;
 
-	// The first area that ends behind `begin`, and those that follow it without a gap.
+	// Find the first area that ends after `begin`, and the adjacent ones after it.
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (thinner->areas[middle].end > begin)
@@ -264,7 +264,7 @@ static int thin(struct thinner *thinner, const void *pagemap, size_t length, con
 	if (r)
 		return r;
 	thinner->without = calloc(pages->chunk_count + 1, sizeof *thinner->without);
-	// Every chunk may part an entry.
+	// Each chunk can split an entry.
 	thinner->out = malloc(head + (thinner->entry_count + pages->chunk_count) * ENTRY_MOST_BYTES);
 	if (!thinner->without || !thinner->out)
 		return -ENOMEM;

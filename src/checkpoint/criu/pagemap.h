@@ -1,5 +1,4 @@
-// CRIU's pagemaps: which pages of a process lie in its file of pages, in their
-// order. Any thread.
+// CRIU's pagemaps: which pages of a process lie in its file of pages, in order. Any thread.
 #pragma once
 #include "checkpoint/image/files.h"
 
@@ -7,13 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Whose pages "pagemap-NUMBER.img" tells of. 0, or -EBADMSG: it is none such.
+// Finds the number of the file of pages that "pagemap-NUMBER.img" describes. Returns 0, or -EBADMSG: not a pagemap.
 int pagemap_pages_id(const void *pagemap, size_t length, uint32_t *ret_id);
-// The pagemap without the chunks of zeros that need not be given to CRIU: what
-// is anonymous and private is zero where no page is restored. `mm`:
-// "mm-NUMBER.img", the same process's; `pages`: what pagemap_pages_id() named.
-// *ret_pagemap, and *ret_without, a flag for each chunk of `pages`, are to be
-// freed. 0; -ENOMEM; -EBADMSG: there is something in them that is not known
-// here, and all of it is to be given as it is.
+// Removes chunks of zeros that CRIU does not need: anonymous private memory is zero where no page is restored. `mm`:
+// "mm-NUMBER.img" of the same process; `pages`: the file that pagemap_pages_id() found. The caller frees *ret_pagemap
+// and *ret_without, which has a flag for each chunk of `pages`. Returns 0, -ENOMEM, or -EBADMSG: a file has unknown
+// contents, and CRIU must get everything unchanged.
 int pagemap_thin(const void *pagemap, size_t length, const void *mm, size_t mm_length, const struct image_file *pages,
 		 unsigned char **ret_pagemap, size_t *ret_length, bool **ret_without);

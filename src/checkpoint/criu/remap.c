@@ -24,7 +24,7 @@ static bool is_remap(const char *leaf)
 
 // ---- finding them --------------------------------------------------------------------------------------
 
-// As CRIU goes up to the nearest folder that is still there.
+// Opens the nearest directory above that still exists, as CRIU does.
 static DIR *open_folder(const char *path, char ret_folder[PATH_MAX])
 {
 	DIR *opened = NULL;
@@ -73,7 +73,7 @@ bool remap_find(const char *path, const struct stat *info, char ret_name[PATH_MA
 	return *ret_name;
 }
 
-// Of what lies in a folder of /proc/PID: open files, or mapped ones.
+// Visits the links in a directory of /proc/PID: open files, or mapped ones.
 static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *user)
 {
 	char folder[64], link[320], path[PATH_MAX], name[PATH_MAX];
@@ -88,7 +88,7 @@ static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *use
 			continue;
 		path[length] = '\0';
 		snprintf(link, sizeof link, "%s/%s", folder, entry->d_name);
-		// Earlier images may each have one; `visit` takes it away.
+		// Earlier images may each have such a name; `visit` renames or removes it.
 		while (stat(link, &info) == 0 && S_ISREG(info.st_mode) && remap_find(path, &info, name)) {
 			visit(user, name);
 			if (access(name, F_OK) == 0)
@@ -120,7 +120,7 @@ static bool keep(struct remaps *remaps, const char *name)
 	if (!grown)
 		return false;
 	remaps->names = grown;
-	// What a dump that was killed left there is not needed any more: its name is back.
+	// An old link of a dump that was killed is not needed: its name exists again.
 	if (link(name, aside) < 0 && (errno != EEXIST || unlink(aside) < 0 || link(name, aside) < 0))
 		return false;
 	if (!(grown[remaps->count] = strdup(name)))
@@ -178,7 +178,7 @@ void remaps_put_back(struct remaps *remaps)
 
 	for (size_t i = 0; i < remaps->count; i++) {
 		snprintf(aside, sizeof aside, "%s" ASIDE, remaps->names[i]);
-		// Of a file that has that name again both images have the same one.
+		// EEXIST: the new image uses the same name for the same file.
 		if (link(aside, remaps->names[i]) == 0 || errno == EEXIST)
 			unlink(aside);
 		free(remaps->names[i]);

@@ -1,6 +1,6 @@
-// Names that CRIU makes. A file that is open by a name which is gone, and has another name elsewhere, gets one more beside
-// where it was, link_remap.N: an image needs it for as long as it is to be restored. CRIU fails where there is one
-// already, and removes it when it has restored: both are put right here. One thread.
+// Names that CRIU makes for deleted files. If an open file has lost its name but has another link, CRIU links it as
+// link_remap.N beside its old name. The image needs that name until it is restored. CRIU fails if the name exists
+// already, and removes it after a restore; these functions work around both. One thread.
 #pragma once
 #include "checkpoint/process/tree.h"
 
@@ -9,20 +9,20 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-// Names that lie aside for a while.
+// Names that are renamed for a while.
 struct remaps {
 	char **names;
 	size_t count;
 };
 
-// The name that CRIU has made for a file that was opened as `path`.
+// Finds the name that CRIU has made for a file that was opened as `path`.
 bool remap_find(const char *path, const struct stat *info, char ret_name[PATH_MAX]);
 
-// Before CRIU writes `tree`: names that earlier images have for its files go aside, out of its way.
+// Before CRIU dumps `tree`: renames the names of earlier images for its files.
 void remaps_set_aside(const struct tree *tree, struct remaps *ret_remaps);
-// Of an image that there will not be: what CRIU made for `tree` since then.
+// After a failed dump: removes the names that CRIU has made for `tree`.
 void remaps_remove(const struct tree *tree);
-// Before CRIU restores what `description` says: they go aside, and stay.
+// Before CRIU restores `description`: adds second links to the names, so that they survive.
 void remaps_keep(const json_t *description, struct remaps *ret_remaps);
-// All are where they were. Frees what is held.
+// Restores all names, and frees the list.
 void remaps_put_back(struct remaps *remaps);

@@ -22,7 +22,7 @@
 
 enum { PIECE = 64 << 10, THIN_MOST = 64 << 20 };
 
-// A file on its way to CRIU.
+// A file that CRIU is reading.
 struct outgoing {
 	struct serve *serve;
 	struct outgoing *next;
@@ -31,7 +31,7 @@ struct outgoing {
 	pthread_t thread;
 };
 
-// Pages of which CRIU was told less than there are.
+// A file of pages of which CRIU gets only a part.
 struct thinned {
 	struct thinned *next;
 	const struct image_file *pages;
@@ -55,7 +55,7 @@ struct serve {
 	char text[512];
 };
 
-// What the thread's last error says becomes what the restore says.
+// Makes the last error of this thread that of the restore, if it is the first.
 static void fail(struct serve *serve, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -76,7 +76,7 @@ static void fail_file(const struct outgoing *of, int error)
 
 // ---- files ------------------------------------------------------------------------------------------
 
-// It was looked at before CRIU was started; here it is seen to be that still.
+// Compares the checksum again: the file was checked before CRIU was started, and must not have changed.
 static void serve_whole(struct outgoing *of)
 {
 	unsigned char *piece = malloc(PIECE);
@@ -100,7 +100,7 @@ static void serve_whole(struct outgoing *of)
 					of->file->name));
 }
 
-// By CRIU's name, whatever its compression.
+// Finds a file by CRIU's name, without the suffix of its compression.
 static const struct image_file *find(const struct serve *serve, const char *name)
 {
 	char whole[IMAGE_NAME_TEXT];
@@ -115,8 +115,8 @@ static const struct image_file *find(const struct serve *serve, const char *name
 	return NULL;
 }
 
-// All of a small file that was looked at, to be freed. NULL: it is not that still, or it is not small; what is to be
-// said of it is said where it is given to CRIU.
+// Reads a whole small file that was checked, to be freed. NULL: it has changed, or is not small; serve_whole() reports
+// that.
 static unsigned char *read_small(const struct serve *serve, const struct image_file *file)
 {
 	_cleanup_close_ int fd = image_open_file(serve->folder, file->name);
@@ -160,7 +160,7 @@ static bool thin(struct serve *serve, const struct image_file *file, const unsig
 	return true;
 }
 
-// Of pages that are zero by themselves CRIU is told nothing. False: the file is to be given as it is.
+// Serves the pages without those that are zero anyway. False: serve the file unchanged.
 static bool serve_thinned(struct outgoing *of)
 {
 	unsigned char *pagemap = read_small(of->serve, of->file), *thinner;
@@ -179,7 +179,7 @@ static bool serve_thinned(struct outgoing *of)
 	return true;
 }
 
-// The list of files, with other paths for some of them.
+// Serves the list of files, with some paths changed.
 static void serve_moved(struct outgoing *of)
 {
 	const struct serve *serve = of->serve;
@@ -282,7 +282,7 @@ static void on_broken(void *user, int error)
 {
 	struct serve *serve = user;
 
-	// A CRIU that fails just goes: it says why itself.
+	// CRIU closes its side when it fails, and reports that itself.
 	if (error != -ECONNRESET && error != -EPIPE)
 		fail(serve, vg_fail(VG_SYSTEM, -error, "CRIU's stream: %s", strerror(-error)));
 }

@@ -21,7 +21,7 @@ struct streamer {
 	pthread_t thread;
 };
 
-// 1; 0: the other side has closed; or -errno.
+// Returns 1; 0: the other side has closed; or -errno.
 static int read_exactly(int fd, void *data, size_t length)
 {
 	size_t done = 0;
@@ -39,7 +39,7 @@ static int read_exactly(int fd, void *data, size_t length)
 	return 1;
 }
 
-// img_streamer_request_entry: a length, and one field, the name. 1, 0 or -errno as above.
+// Reads an img_streamer_request_entry: a length, and one field, the name. Returns 1, 0 or -errno as above.
 static int read_name(int fd, char ret_name[NAME_MAX + 1])
 {
 	unsigned char message[NAME_MAX + 3];
@@ -53,7 +53,7 @@ static int read_name(int fd, char ret_name[NAME_MAX + 1])
 	r = read_exactly(fd, message, length);
 	if (r <= 0)
 		return r ? r : -EPROTO;
-	// The names' lengths stay below what takes two bytes.
+	// Names are short enough for a length of one byte.
 	if (message[0] != 0x0a || message[1] != length - 2 || message[1] >= 0x80)
 		return -EPROTO;
 	memcpy(ret_name, message + 2, message[1]);
@@ -63,7 +63,7 @@ static int read_name(int fd, char ret_name[NAME_MAX + 1])
 	return 1;
 }
 
-// img_streamer_reply_entry: whether the file is there.
+// Sends an img_streamer_reply_entry: whether the file exists.
 static int answer(int fd, bool there)
 {
 	unsigned char message[6] = {2, 0, 0, 0, 0x08, there};
@@ -131,7 +131,7 @@ static void *serve(void *user)
 		r = converse(streamer, fd);
 		close(fd);
 	}
-	// Not connected at all: CRIU ended before, and says why.
+	// CRIU ended before it connected, and reports that itself.
 	if (r < 0)
 		streamer->events.broken(streamer->events.user, r);
 	return NULL;
@@ -153,7 +153,7 @@ static int start(struct streamer *streamer, const char *folder)
 	if (bind(streamer->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
 	    listen(streamer->listener, 1) < 0)
 		return -errno;
-	// Signals are the program's own threads'.
+	// Block all signals in the thread: signals belong to the threads of the program.
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int r = pthread_create(&streamer->thread, NULL, serve, streamer);
@@ -184,7 +184,7 @@ void streamer_stop(struct streamer *streamer)
 {
 	if (!streamer)
 		return;
-	// Wakes who waits for a connection that will not come.
+	// Ends the wait for a connection.
 	shutdown(streamer->listener, SHUT_RDWR);
 	pthread_join(streamer->thread, NULL);
 	close(streamer->listener);

@@ -15,8 +15,9 @@ struct codec {
 	void *lz4;
 };
 
-// Every word equals the one behind it, and the first one is zero. Most pages that hold something show it at once.
-static bool is_zero(const unsigned char *page, size_t length)
+// Returns whether the page is zero: its first word is zero, and every word equals the next one. Most pages with data
+// differ in the first words.
+static bool is_zero_page(const unsigned char *page, size_t length)
 {
 	uint64_t first = 0;
 
@@ -40,20 +41,20 @@ bool chunk_next_run(const unsigned char *map, size_t length, size_t *at, size_t 
 	return true;
 }
 
-// Runs are summed while they are still in the cache that the look at them filled.
+// Runs are summed while they are still in the cache, after the search for zeroes has read them.
 enum { RUN_BYTES = 32 << 10 };
 
-static size_t look(const unsigned char *data, size_t length, unsigned char *ret_map, XXH3_state_t *state)
+static size_t map_pages(const unsigned char *data, size_t length, unsigned char *ret_map, XXH3_state_t *state)
 {
-	size_t held = 0, from = 0;
+	size_t bytes_with_data = 0, from = 0;
 
 	memset(ret_map, 0, chunk_map_bytes(length));
 	for (size_t at = 0; at < length; at += CHUNK_PAGE) {
 		size_t bytes = length - at < CHUNK_PAGE ? length - at : CHUNK_PAGE;
-		bool zero = is_zero(data + at, bytes);
+		bool zero = is_zero_page(data + at, bytes);
 		if (!zero) {
 			ret_map[at / CHUNK_PAGE / 8] |= (unsigned char)(1u << at / CHUNK_PAGE % 8);
-			held += bytes;
+			bytes_with_data += bytes;
 		}
 		if (state && (zero || at + bytes - from >= RUN_BYTES)) {
 			size_t end = zero ? at : at + bytes;
@@ -64,7 +65,7 @@ static size_t look(const unsigned char *data, size_t length, unsigned char *ret_
 	}
 	if (state && length > from)
 		XXH3_64bits_update(state, data + from, length - from);
-	return held;
+	return bytes_with_data;
 }
 
 size_t chunk_examine(const void *data, size_t length, unsigned char *ret_map, uint64_t *ret_sum)
@@ -72,10 +73,10 @@ size_t chunk_examine(const void *data, size_t length, unsigned char *ret_map, ui
 	XXH3_state_t state;
 
 	XXH3_64bits_reset(&state);
-	size_t held = look(data, length, ret_map, &state);
+	size_t bytes_with_data = map_pages(data, length, ret_map, &state);
 	XXH3_64bits_update(&state, ret_map, chunk_map_bytes(length));
 	*ret_sum = XXH3_64bits_digest(&state);
-	return held;
+	return bytes_with_data;
 }
 
 struct codec *codec_create(enum vg_compression compression, int level)
@@ -109,8 +110,9 @@ void codec_destroy(struct codec *codec)
 	free(codec);
 }
 
-// 0: it does not get shorter than `capacity` + 1 bytes.
-static size_t shrink(struct codec *codec, const unsigned char *data, size_t length, unsigned char *out, size_t capacity)
+// Returns the compressed length, or 0 if it exceeds `capacity`.
+static size_t compress(struct codec *codec, const unsigned char *data, size_t length, unsigned char *out,
+		       size_t capacity)
 {
 	if (codec->compression == VG_COMPRESSION_LZ4) {
 		int r = LZ4_compress_fast_extState(codec->lz4, (const char *)data, (char *)out, (int)length,
@@ -128,14 +130,14 @@ size_t codec_pack(struct codec *codec, void *data, size_t length, unsigned char 
 {
 	size_t map_bytes = chunk_map_bytes(length), packed = 0, run;
 
-	if (look(data, length, out, NULL) == 0)
+	if (map_pages(data, length, out, NULL) == 0)
 		return 0;
 	for (size_t at = 0; chunk_next_run(out, length, &at, &run); at += run) {
 		if (packed != at)
 			memmove((char *)data + packed, (char *)data + at, run);
 		packed += run;
 	}
-	size_t bytes = shrink(codec, data, packed, out + map_bytes, packed - 1);
+	size_t bytes = compress(codec, data, packed, out + map_bytes, packed - 1);
 	if (bytes == 0) {
 		memcpy(out + map_bytes, data, packed);
 		bytes = packed;
@@ -143,7 +145,8 @@ size_t codec_pack(struct codec *codec, void *data, size_t length, unsigned char 
 	return map_bytes + bytes;
 }
 
-static bool grow(struct codec *codec, const unsigned char *stored, size_t bytes, unsigned char *out, size_t length)
+static bool decompress(struct codec *codec, const unsigned char *stored, size_t bytes, unsigned char *out,
+		       size_t length)
 {
 	if (bytes == length) {
 		memcpy(out, stored, length);
@@ -155,8 +158,8 @@ static bool grow(struct codec *codec, const unsigned char *stored, size_t bytes,
 	       ZSTD_decompressDCtx(codec->in, out, length, stored, bytes) == length;
 }
 
-// From their end on, since pages only ever move backwards there.
-static void spread(const unsigned char *map, unsigned char *data, size_t length, size_t packed)
+// Goes from the last page to the first one, since a page only moves towards the end.
+static void spread_pages(const unsigned char *map, unsigned char *data, size_t length, size_t packed)
 {
 	for (size_t page = (length + CHUNK_PAGE - 1) / CHUNK_PAGE; page-- > 0;) {
 		size_t at = page * CHUNK_PAGE, bytes = length - at < CHUNK_PAGE ? length - at : CHUNK_PAGE;
@@ -180,16 +183,16 @@ bool codec_unpack(struct codec *codec, const unsigned char *stored, size_t bytes
 	}
 	if (bytes <= map_bytes)
 		return false;
-	// Bits behind the last page would be pages that are not there.
+	// Reject bits after the last page: they stand for pages that do not exist.
 	size_t pages = (length + CHUNK_PAGE - 1) / CHUNK_PAGE;
 	if (pages % 8 && stored[map_bytes - 1] >> pages % 8)
 		return false;
 	for (size_t at = 0; chunk_next_run(stored, length, &at, &run); at += run)
 		packed += run;
 	if (packed == 0 || bytes - map_bytes > packed ||
-	    !grow(codec, stored + map_bytes, bytes - map_bytes, data, packed))
+	    !decompress(codec, stored + map_bytes, bytes - map_bytes, data, packed))
 		return false;
-	spread(stored, data, length, packed);
+	spread_pages(stored, data, length, packed);
 	return true;
 }
 

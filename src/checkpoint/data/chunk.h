@@ -1,5 +1,4 @@
-// Pages of processes, a chunk at a time: which of them hold nothing, what a chunk becomes on the disk, and its checksum.
-// A codec serves one thread.
+// Chunks of processes' memory pages: which pages are zero, compression, and checksums. One thread for each codec.
 #pragma once
 #include "virgate/checkpoint.h"
 
@@ -8,10 +7,10 @@
 #include <stdint.h>
 
 enum {
-	CHUNK_BYTES = 2 << 20, // that we write; see image/files.h for those we read
+	CHUNK_BYTES = 2 << 20, // of chunks that are written; image/files.h has the sizes that are read
 	CHUNK_PAGE = 4096,
 };
-// One bit a page, the first one's the lowest.
+// A map has one bit for each page, the lowest bit first; 1: the page has data.
 static inline size_t chunk_map_bytes(size_t length)
 {
 	return (length + 8 * CHUNK_PAGE - 1) / (8 * CHUNK_PAGE);
@@ -20,23 +19,24 @@ static inline bool chunk_map_has(const unsigned char *map, size_t page)
 {
 	return map[page / 8] >> page % 8 & 1;
 }
-// From `*at` on, where a run ended, or 0: the next run of pages that hold something, all of them in [0, length).
-// False: there is none.
+// Finds the next run of pages with data at or after `*at`, which is 0 or the end of the last run. The run lies in [0,
+// length). Returns false if no run is left.
 bool chunk_next_run(const unsigned char *map, size_t length, size_t *at, size_t *ret_bytes);
 
-// Which pages hold anything, in one pass with the checksum of those and of the map, in this order. The bytes they have.
+// Fills the map and returns the number of bytes in pages with data. The checksum covers these pages, then the map.
 size_t chunk_examine(const void *data, size_t length, unsigned char *ret_map, uint64_t *ret_sum);
 
 struct codec;
-// VG_COMPRESSION_NONE too, for reading what does not shrink. NULL: no memory.
+// VG_COMPRESSION_NONE is allowed, for chunks that were stored without compression. Returns NULL if there is no memory.
 struct codec *codec_create(enum vg_compression compression, int level);
 void codec_destroy(struct codec *codec);
-// The map, and the pages that hold something: compressed, or as they are where that is shorter. `data` may be moved
-// together on the way; `out` has room for chunk_map_bytes(length) + length. Bytes of `out`; 0: no page holds anything.
+// Writes the map and the pages with data to `out`: compressed, or as they are if that is shorter. `out` has room for
+// chunk_map_bytes(length) + length. May move the pages inside `data`. Returns the bytes written, or 0 if no page has
+// data.
 size_t codec_pack(struct codec *codec, void *data, size_t length, unsigned char *out);
-// The other way. False: that is no chunk of `length` bytes.
+// Reverses codec_pack(). Returns false if `stored` is not a valid chunk of `length` bytes.
 bool codec_unpack(struct codec *codec, const unsigned char *stored, size_t bytes, void *data, size_t length);
 
-// Whether a level is one of the method's; 0, the method's own choice, always is. *ret_least, *ret_most: which are;
-// both 0: it has none.
+// Returns whether a method has the compression level. 0, the default level, is always valid. *ret_least, *ret_most: the
+// range of levels; both are 0 if the method has no levels.
 bool codec_level_is_sound(enum vg_compression compression, int level, int *ret_least, int *ret_most);

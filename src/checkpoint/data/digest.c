@@ -1,5 +1,5 @@
-// After the specification, https://github.com/BLAKE3-team/BLAKE3-specs. A block is a complete tree of chunks: all chunks
-// are hashed first, then the nodes of each level, eight of a level at a time.
+// Implements https://github.com/BLAKE3-team/BLAKE3-specs. A block is a complete tree of chunks: all chunks are hashed
+// first, then the nodes of each level, eight of a level at a time.
 #include "checkpoint/data/digest.h"
 
 #include <stdbool.h>
@@ -13,14 +13,14 @@ typedef uint32_t lanes_t __attribute__((vector_size(4 * LANES)));
 
 static const uint32_t iv[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 			       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-// Which word of the message each step of a round takes.
+// The word of the message for each step of a round.
 static const uint8_t schedule[ROUNDS][WORDS] = {
 	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
 	{3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1}, {10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6},
 	{12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4}, {9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7},
 	{11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13}};
 
-// What is hashed in one call: `lanes` inputs of `blocks` * 64 bytes, one after the other.
+// The input of one call: `lanes` inputs of `blocks` * 64 bytes, one after the other.
 struct work {
 	const uint8_t *data;
 	unsigned lanes, blocks;

@@ -14,7 +14,7 @@ struct pool {
 	pthread_cond_t given, taken;
 	pool_fn *work;
 	unsigned threads, numbered;
-	unsigned first, count, capacity; // of the jobs that nobody has begun
+	unsigned first, count, capacity; // of the waiting jobs
 	bool closed;
 	pthread_t *ids;
 	void *jobs[];
@@ -28,7 +28,7 @@ unsigned pool_threads(unsigned asked)
 	return asked ? asked : count < MOST_THREADS ? (unsigned)count : MOST_THREADS;
 }
 
-static void *serve(void *user)
+static void *run_worker(void *user)
 {
 	struct pool *pool = user;
 
@@ -67,13 +67,13 @@ int pool_create(unsigned threads, pool_fn *work, struct pool **ret_pool)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->given, NULL);
 	pthread_cond_init(&pool->taken, NULL);
-	// Signals are the program's own threads'.
+	// Block all signals in the workers: signals belong to the threads of the program.
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (pool->threads < threads && (r = pthread_create(&ids[pool->threads], NULL, serve, pool)) == 0)
+	while (pool->threads < threads && (r = pthread_create(&ids[pool->threads], NULL, run_worker, pool)) == 0)
 		pool->threads++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	// Fewer will do.
+	// A pool with fewer threads is good enough.
 	if (pool->threads == 0) {
 		pool_destroy(pool);
 		return -r;

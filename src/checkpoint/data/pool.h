@@ -1,13 +1,13 @@
-// Threads that work jobs off, which they begin in the order in which they were given. Any thread may give some.
+// A pool of threads. Jobs start in the order in which they were given. Any thread may give jobs.
 #pragma once
 
 struct pool;
 typedef void pool_fn(unsigned worker, void *job);
-// `threads`: from 1 on. 0 or -errno.
+// Creates `threads` threads, at least 1. Returns 0 or -errno.
 int pool_create(unsigned threads, pool_fn *work, struct pool **ret_pool);
-// Waits while there are as many more jobs than workers as there are workers.
+// Adds a job. Waits while the number of waiting jobs equals the number of threads.
 void pool_give(struct pool *pool, void *job);
-// When all jobs are done.
+// Waits until all jobs are done.
 void pool_destroy(struct pool *pool);
-// As many as there are processors, but 16 at most; `asked`, where that is not 0.
+// Returns `asked`, or if that is 0 the number of processors, at most 16.
 unsigned pool_threads(unsigned asked);

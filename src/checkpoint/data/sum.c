@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { PIECE = 256 << 10 }; // stays in a core's own cache
+enum { PIECE = 256 << 10 }; // fits into the cache of a core
 
 uint64_t sum_bytes(const void *data, size_t length)
 {

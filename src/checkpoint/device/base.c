@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Checks that the packs are there, and as long as they were. The damage of a byte would take reading all of them to
-// find.
+// Checks that the packs exist and have their lengths. Finding a damaged byte would need reading all of them.
 static enum vg_status check_packs(const struct image_dir *dir, const struct image_files *files, uint64_t *pack_bytes)
 {
 	struct stat info;

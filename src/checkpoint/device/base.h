@@ -1,5 +1,5 @@
-// Images whose packs a new image may have in common: blocks that they have already are not written again. One thread,
-// but for device_bases_find().
+// Images whose packs a new image may have in common: their blocks are not written again. One thread, except for
+// device_bases_find().
 #pragma once
 #include "checkpoint/image/device_index.h"
 
@@ -18,7 +18,7 @@ struct device_bases {
 
 // A block of a base.
 struct device_found {
-	const struct device_block *block; // NULL: none
+	const struct device_block *block; // NULL: not found
 	size_t base;
 };
 
@@ -26,7 +26,7 @@ struct device_found {
 // INTEGRITY (a base is damaged; its packs are not read), NO_MEMORY, SYSTEM: with the path of the base.
 enum vg_status device_bases_open(const char *const *paths, size_t count, struct device_bases *ret_bases);
 void device_bases_close(struct device_bases *bases);
-// Adds one. Takes its members, also on failure. NO_MEMORY.
+// Adds a base. Takes its members, also on failure. NO_MEMORY.
 enum vg_status device_bases_add(struct device_bases *bases, struct device_base *consume_base);
 void device_base_close(struct device_base *base);
 // Finds a block by its digest. Any thread.

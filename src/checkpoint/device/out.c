@@ -36,8 +36,8 @@ struct device_out {
 	_Atomic bool stop;
 	_Atomic uint64_t done_bytes;
 	pthread_mutex_t lock; // for all below, while there are workers
-	int pack_fd;	      // of the last pack, which is written; -1: none
-	int error;	      // the first one; 0: none
+	int pack_fd;	      // of the last pack, which is written; -1: not open
+	int error;	      // the first error; 0: none
 	char where[64];	      // in the image; "": the source
 	struct device_written written;
 };
@@ -201,7 +201,7 @@ static int take_pack(struct device_out *out, const struct device_base *base, uns
 		out->written.linked_bytes += pack.bytes;
 		return 0;
 	}
-	// Another file system, one without links, or too many of them.
+	// The other file system does not allow a link: copy.
 	if (errno != EXDEV && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
 		return -errno;
 	r = copy_pack(base->dir.fd, from_name, out->draft->lock, to_name);
@@ -229,7 +229,7 @@ static int use_base(struct device_out *out, size_t number)
 {
 	const struct device_base *base = &out->bases->list[number];
 	uint64_t *use = count_use(out, number);
-	unsigned *taken = calloc(base->index.pack_count + 1, sizeof *taken); // number + 1; 0: it is not
+	unsigned *taken = calloc(base->index.pack_count + 1, sizeof *taken); // number + 1; 0: not taken
 	int r = use && taken ? 0 : -ENOMEM;
 
 	for (unsigned pack = 0; pack < base->index.pack_count && r == 0; pack++)
@@ -281,7 +281,7 @@ static int begin_pack(struct device_out *out)
 	return out->pack_fd < 0 ? -errno : 0;
 }
 
-// Finds a place in a pack. Returns a descriptor of it, to be closed, or -errno.
+// Finds room in a pack. Returns a descriptor of the pack, to be closed, or -errno.
 static int take_place(struct device_out *out, struct device_block *block)
 {
 	struct pack *last;
@@ -304,7 +304,7 @@ static int take_place(struct device_out *out, struct device_block *block)
 	return r;
 }
 
-// Packs the block if that saves a sixteenth. Returns what is to be stored.
+// Compresses the block if that saves a sixteenth. Returns the bytes to store.
 static const unsigned char *pack_block(const struct device_out *out, struct device_block *block,
 				       const unsigned char *data, unsigned char *packed)
 {
@@ -349,7 +349,8 @@ static int store(struct device_out *out, size_t number, unsigned char *data, uns
 	_cleanup_close_ int fd = take_place(out, block);
 	r = fd < 0 ? fd : vg_write_all(fd, stored, block->length, (off_t)block->offset);
 	if (r == 0)
-		sync_file_range(fd, (off_t)block->offset, block->length, SYNC_FILE_RANGE_WRITE); // the disk may begin
+		// start writing to the disk
+		sync_file_range(fd, (off_t)block->offset, block->length, SYNC_FILE_RANGE_WRITE);
 	if (fd >= 0)
 		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
 	if (r)
@@ -467,7 +468,7 @@ static void wait_for_end(struct device_out *out, struct phase *phase)
 			return;
 		if (!phase)
 			continue;
-		phase->total = 2 * out->written.bytes; // it is read twice
+		phase->total = 2 * out->written.bytes; // each block is read twice
 		phase->bytes = out->done_bytes;
 		phase_tick(phase);
 		if (phase->stop)
@@ -534,7 +535,7 @@ static enum vg_status make_base(struct device_out *out, struct device_base *ret_
 	for (unsigned i = 0; i < out->index.pack_count; i++)
 		base.pack_bytes[i] = out->packs[i].bytes;
 	base.index = out->index;
-	out->index = (struct device_index){.memory_count = out->index.memory_count}; // whose sources are closed below
+	out->index = (struct device_index){.memory_count = out->index.memory_count}; // the sources are closed below
 	*ret_base = base;
 	return VG_OK;
 }

@@ -1,4 +1,4 @@
-// The driver and its devices, asked through NVML and the driver's table: no context is made.
+// Checks the driver and its devices through NVML and the driver's table. Creates no context.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/size.h"
@@ -138,7 +138,7 @@ static void memory(struct doctor_check *check, struct vg_gpu *gpu, uint64_t *use
 		   vg_size_format(memory.total, text[1]));
 }
 
-// Whether a process of that name runs: comm, which the kernel cuts at 15 characters.
+// Returns whether a process of that name runs. The kernel cuts names (comm) at 15 characters.
 static bool runs(const char *comm)
 {
 	DIR *folder = opendir("/proc");

@@ -1,5 +1,5 @@
-// What a machine can and cannot, in checks: each has a name, what was found, a verdict, and what to do about it. They
-// change nothing and start no daemon. One thread.
+// Checks what a machine can do. Each check has a name, what was found, a verdict, and what to do. They change nothing
+// and start no daemon. One thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@ struct vg_system_version;
 
 enum doctor_verdict {
 	DOCTOR_OK,
-	DOCTOR_WARNING, // it works, with something missing
+	DOCTOR_WARNING, // it works, but something is missing
 	DOCTOR_FAILED,
 	DOCTOR_NOT_APPLICABLE,
 };
@@ -32,10 +32,10 @@ struct doctor_report {
 
 struct doctor_options {
 	unsigned sets;		// of enum doctor_set
-	const char *folder;	// where images would lie; NULL: the current one
-	struct vg_node *node;	// whose daemon is asked, and not started; for DOCTOR_QUOTA
-	const char *libdir;	// where the interposer lies; "": the usual places
-	const char *mps_origin; // the setting that asks for the mode mps, such as "virgate.conf:3"; NULL: none
+	const char *folder;	// for images; NULL: the current directory
+	struct vg_node *node;	// its daemon is asked, but not started; for DOCTOR_QUOTA
+	const char *libdir;	// has the interposer; "": the usual places
+	const char *mps_origin; // where the mode mps is set, such as "virgate.conf:3"; NULL: it is not set
 };
 void doctor_examine(const struct doctor_options *options, struct doctor_report *ret_report);
 size_t doctor_count(const struct doctor_report *report, enum doctor_verdict verdict);
@@ -46,7 +46,7 @@ const char *doctor_verdict_text(enum doctor_verdict verdict);
 
 // ---- this room only -------------------------------------------------------------------------------
 
-// The next check, to be filled by doctor_say(); more than fit are one failed check that says so.
+// Adds a check, which doctor_say() fills. When the report is full, the last check fails and says so.
 struct doctor_check *doctor_check(struct doctor_report *report, enum doctor_set set, const char *name);
 __attribute__((format(printf, 3, 4))) void doctor_say(struct doctor_check *check, enum doctor_verdict verdict,
 						      const char *format, ...);
@@ -54,7 +54,7 @@ __attribute__((format(printf, 2, 3))) void doctor_fix(struct doctor_check *check
 
 void doctor_driver(struct doctor_report *report);
 void doctor_driver_version(struct doctor_check *check, const struct vg_system_version *driver);
-// *ret_used: bytes that programs hold on all devices now.
+// *ret_used: bytes that programs use on all devices now.
 void doctor_devices(struct doctor_report *report, uint64_t *ret_used);
 void doctor_criu(struct doctor_report *report);
 void doctor_left(struct doctor_report *report);

@@ -1,4 +1,4 @@
-// CRIU, the kernel, this user's rights, and room for what comes off the GPUs.
+// Checks CRIU, the kernel, this user's rights, and the room for device memory.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/descriptor.h"
@@ -32,7 +32,7 @@ static bool has(int capability)
 	return capabilities("\nCapEff:") >> capability & 1;
 }
 
-// False: it is not CRIU, or does not say so.
+// Returns false if it is not CRIU, or does not say so.
 static bool check_version(struct doctor_check *check, const char *path)
 {
 	const char *const argv[] = {path, "--version", NULL};
@@ -61,7 +61,7 @@ static bool check_version(struct doctor_check *check, const char *path)
 	return version != 0;
 }
 
-// Resuming hides the plugin's errors, and it would fight over the process: CRIU is started without it.
+// The plugin hides errors when it resumes, and would interfere with our own steps: CRIU is started without it.
 static void check_plugin(struct doctor_check *check, const char *criu)
 {
 	const char *named = secure_getenv("CRIU_LIBS_DIR");
@@ -154,7 +154,8 @@ static void check_capability(struct doctor_report *report, int capability, const
 		"run as root, or give it to virgate and CRIU: setcap cap_checkpoint_restore,cap_sys_ptrace+eip FILE");
 }
 
-// CRIU gives every process the bounding set that it had, by dropping what it had not, even where nobody has it.
+// CRIU restores the bounding set of a process by dropping capabilities, which needs CAP_SETPCAP even if no process has
+// them.
 static void check_bounding(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "CAP_SETPCAP");

@@ -1,4 +1,4 @@
-// Processes that a dump or a restore left behind when it was killed.
+// Finds processes that were left behind by a dump or a restore that was killed.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/hint.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Whether it is off the GPU because somebody suspended it with --deep.
+// Returns whether the process is off the GPU because of suspend --deep.
 static bool is_deep(pid_t pid)
 {
 	struct tenants tenants = {0};
@@ -26,7 +26,8 @@ static bool is_deep(pid_t pid)
 	return is_deep;
 }
 
-// NULL: it runs, or it cannot be told. Who is stopped is not asked: he would not answer.
+// Returns the state in which the process was left; NULL: it runs, or the state is unknown. A stopped process is not
+// queried: the driver would wait for it.
 static const char *left_in(pid_t pid)
 {
 	enum vg_process_state state = VG_PROCESS_RUNNING;

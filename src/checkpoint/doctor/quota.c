@@ -1,4 +1,4 @@
-// Whether programs started by virgate run will find their quota.
+// Checks that programs started by virgate run will have their quota.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/descriptor.h"
@@ -18,7 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-// This process's environment, with that library preloaded and no other; freed with free(). NULL: no memory.
+// Returns this process's environment with only that library preloaded, to be freed with free(); NULL: no memory.
 static const char **environment_with(const char *preload)
 {
 	size_t count = 0, kept = 0;
@@ -35,7 +35,7 @@ static const char **environment_with(const char *preload)
 	return result;
 }
 
-// The dynamic linker says on stderr what it cannot preload, and goes on.
+// The dynamic linker reports a library that it cannot preload on standard error, and goes on.
 static void check_preload(struct doctor_check *check, const char *library)
 {
 	char program[PATH_MAX], preload[PATH_MAX + 16], output[512] = "";
@@ -181,7 +181,7 @@ static void check_daemon(struct doctor_report *report, struct vg_node *node)
 	check_vgpus(report, node);
 }
 
-// Returns how many vGPUs have a share that is not being held, and describes the first one.
+// Counts the vGPUs whose compute share is not enforced, and describes the first one.
 static size_t find_unheld(struct vg_node *node, char text[160])
 {
 	struct vg_vgpu_list *list = NULL;
@@ -192,7 +192,7 @@ static size_t find_unheld(struct vg_node *node, char text[160])
 		return 0;
 	close(fd);
 	if (vg_vgpu_list(node, &list))
-		return 0; // the row of the daemon tells
+		return 0; // the check of the daemon reports it
 	for (size_t i = 0; i < list->count; i++) {
 		const struct vg_vgpu_info *vgpu = &list->vgpus[i];
 		if (vgpu->share && vgpu->turns.known && !vgpu->turns.held && count++ == 0)
@@ -202,7 +202,7 @@ static size_t find_unheld(struct vg_node *node, char text[160])
 	return count;
 }
 
-// Where the daemon looks for it, if it has this environment.
+// Returns whether MPS is where the daemon looks for it, if the daemon has this environment.
 static bool has_mps(void)
 {
 	const char *named = getenv("VIRGATE_MPS_CONTROL");
@@ -214,7 +214,7 @@ static bool has_mps(void)
 	       access("/usr/local/nvidia/bin/nvidia-cuda-mps-control", X_OK) == 0;
 }
 
-// A thread of the daemon gives the turns. It waits for all vGPUs of a GPU by one call, futex_waitv().
+// A thread of the daemon gives the turns, and waits for all vGPUs of a GPU with one futex_waitv().
 static void check_shares(struct doctor_report *report, struct vg_node *node)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "compute shares");

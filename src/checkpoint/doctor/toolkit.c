@@ -9,7 +9,7 @@
 #include "checkpoint/doctor/doctor.h"
 #include "driver/toolchain.h"
 
-enum { LEAST = 13000 }; // the CUDA_VERSION that the build takes
+enum { LEAST = 13000 }; // the least CUDA_VERSION that the build accepts
 
 // Looks for nvcc in one directory.
 static bool has_nvcc(const char *directory, size_t length, char ret_path[PATH_MAX])

@@ -11,7 +11,7 @@ struct check {
 	const char *name;
 };
 
-// Whether a group of `list` has that value under `key`.
+// Returns whether an object of `list` has that value under `key`.
 static bool has(const json_t *list, const char *key, const json_t *value)
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -27,7 +27,7 @@ static int by_value(const void *a, const void *b)
 	return (*one > *other) - (*one < *other);
 }
 
-// What an image may list is too much for comparing each with each.
+// Sorts before it compares: an image may list too many entries to compare each pair.
 static enum vg_status check_once(const struct check *check)
 {
 	const json_t *list = json_object_get(check->description, "processes");
@@ -48,7 +48,7 @@ static enum vg_status check_once(const struct check *check)
 	return status;
 }
 
-// Whom a restore waits for, writes to or ends must be one that the image makes, and nobody else.
+// A restore waits for these processes, writes to them and kills them. They must be processes that the image makes.
 static enum vg_status check_pids(const struct check *check)
 {
 	const json_t *roots = json_object_get(check->description, "roots");
@@ -68,7 +68,7 @@ static enum vg_status check_pids(const struct check *check)
 				   check->name, (long long)json_integer_value(stranger));
 }
 
-// One for each root, in their order, and no other.
+// Checks that the list has one tree for each root, in their order, and no other.
 static enum vg_status check_trees(const struct check *check)
 {
 	const json_t *roots = json_object_get(check->description, "roots");
@@ -94,7 +94,7 @@ static enum vg_status check_trees(const struct check *check)
 	return VG_OK;
 }
 
-// Nothing says what lies in a pack without the index.
+// Without the index, the contents of a pack are unknown.
 static enum vg_status check_packs(const struct check *check)
 {
 	for (size_t i = 0; i < check->files->count; i++)
@@ -104,7 +104,7 @@ static enum vg_status check_packs(const struct check *check)
 	return VG_OK;
 }
 
-// What a process had is looked for here by what "gpus" says of it.
+// Processes refer to GPUs by the entries of "gpus".
 static enum vg_status check_gpus(const struct check *check)
 {
 	const json_t *gpus = json_object_get(check->description, "gpus");

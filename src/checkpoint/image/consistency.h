@@ -1,10 +1,10 @@
-// Whether the parts of an image's description speak of the same processes, trees and GPUs. Any thread.
+// Checks that the parts of an image's description agree about processes, trees and GPUs. Any thread.
 #pragma once
 #include "checkpoint/image/files.h"
 #include "virgate/status.h"
 
 #include <jansson.h>
 
-// `description` has passed schema_check(); `files`: what it lists. INTEGRITY: what nothing could be made of, or something
-// else than it says. `name`: what errors call the description.
+// `description` has passed schema_check(); `files` is its list of files; `name` is for messages. INTEGRITY: the parts
+// contradict each other, or cannot be restored.
 enum vg_status consistency_check(const json_t *description, const struct image_files *files, const char *name);

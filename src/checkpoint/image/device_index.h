@@ -27,7 +27,7 @@ enum device_codec { DEVICE_ZERO, DEVICE_RAW, DEVICE_LZ4, DEVICE_CODECS };
 // As it lies in the file, little-endian.
 struct device_block {
 	uint8_t digest[DIGEST_BYTES]; // BLAKE3 of its bytes; zeroes for DEVICE_ZERO
-	uint64_t sum;		      // XXH3 of what is stored
+	uint64_t sum;		      // XXH3 of the stored bytes
 	uint64_t offset;	      // in the pack
 	uint32_t length;	      // bytes stored; 0 for DEVICE_ZERO
 	uint32_t pack;
@@ -65,12 +65,12 @@ const char *device_index_parse(const void *data, size_t length, const struct ima
 enum vg_status device_index_read(const struct image_dir *dir, const struct image_files *files,
 				 struct device_index *ret_index);
 bool device_has_index(const struct image_files *files);
-// Whether it is the name of a pack.
+// Returns whether it is the name of a pack.
 bool device_name_is_pack(const char *name);
 
 enum { DEVICE_DAMAGED = 1, DEVICE_STORED_MOST = DEVICE_BLOCK };
-// Reads what is stored of a block from its pack and checks its checksum. `buffer` has DEVICE_STORED_MOST bytes. Returns
-// 0, -errno or DEVICE_DAMAGED.
+// Reads the stored bytes of a block from its pack and checks its checksum. `buffer` has DEVICE_STORED_MOST bytes.
+// Returns 0, -errno or DEVICE_DAMAGED.
 int device_block_load(int pack, const struct device_block *block, void *buffer);
 // Sets the last error after that. INTEGRITY or SYSTEM.
 enum vg_status device_block_fail(int r, const char *path, const struct device_block *block);

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static _Thread_local int entries_taken; // by the scan that goes on
+static _Thread_local int entries_taken; // by the current scan
 
-// Takes one more than an image has at most, for the scan's caller to refuse.
+// Accepts one more entry than an image may have, so that the caller of the scan can refuse.
 static int is_entry(const struct dirent *entry)
 {
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
@@ -59,7 +59,7 @@ int image_open_file(int folder, const char *name)
 	char tree_name[NAME_MAX + 1];
 	struct stat info;
 
-	if (slash) { // not by one call: it would follow a link in the tree's place
+	if (slash) { // not with one call, which would follow a link that replaces the tree's directory
 		snprintf(tree_name, sizeof tree_name, "%.*s", (int)(slash - name), name);
 		tree = open_folder(folder, tree_name);
 		if (tree < 0)
@@ -77,7 +77,7 @@ struct walk {
 	image_each_fn *each;
 	void *user;
 	char *name;
-	bool empty; // the tree that it is in
+	bool empty; // the current tree's directory
 };
 
 static int pass(int folder, const char *name, void *user)
@@ -116,7 +116,7 @@ bool image_folder_has(const char *name)
 {
 	unsigned tree;
 
-	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // on its way it has a longer name
+	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // its temporary name is longer
 		return true;
 	if (strcmp(name, DEVICE_FOLDER) == 0)
 		return true;

@@ -1,21 +1,21 @@
-// What lies in an image's folder, in the order of names. One thread.
+// Walks through the directory of an image, in the order of names. One thread.
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
 
 enum { IMAGE_NAME = 2 * NAME_MAX + 2 };
-// `name`: below the directory whose descriptor `folder` is, such as "tree-0/core-1.img". Not 0: stop.
+// `name` is relative to the directory whose descriptor is given, such as "tree-0/core-1.img". A result other than 0
+// ends the walk.
 typedef int image_each_fn(int folder, const char *name, void *user);
-// Everything but virgate.json and the trees' own folders, unless they are empty: what lies in those is called by name,
-// folders too. 0, -errno, or what `each` returned; ret_name: where that was.
+// Calls `each` for everything in an image but virgate.json and directories of trees with something in them; directories
+// inside these are not entered. Returns 0, -errno, or the result of `each`; ret_name: where it ended.
 int image_for_files(int folder, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
-// The same of one directory in it, `name`; "": `folder` itself.
+// The same for one directory of the image, `name`; "": the image's own.
 int image_for_folder(int folder, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
-// Opens a file of the image to be read, by a name such as "tree-0/core-1.img", and follows no link on the way. 0 or
-// more, or -errno: -EINVAL for what is neither a file nor a link (-ELOOP), such as a pipe, which could be waited for in
-// vain.
+// Opens a file of the image for reading, and follows no link. Returns a descriptor or -errno: -EINVAL for what is
+// neither a file nor a link (-ELOOP), such as a pipe, for which a reader could wait without end.
 int image_open_file(int folder, const char *name);
-// Whether an image's folder has such a name in it: virgate.json, "tree-12", "device".
+// Returns whether a directory of an image may have such an entry: virgate.json, "tree-12", "device".
 bool image_folder_has(const char *name);
-// Removes an image, or a part of one; what is none of it stays, and the folder then, too.
+// Removes an image, or a part of one. Other files stay, and then the directory stays, too.
 void image_remove(const char *path);

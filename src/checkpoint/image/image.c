@@ -67,7 +67,7 @@ static enum vg_status absolute(const char *path, char ret_path[PATH_MAX])
 	int length = snprintf(ret_path, PATH_MAX, "%s%s%s", here, *path == '/' ? "" : "/", path);
 	while (length > 1 && length < PATH_MAX && ret_path[length - 1] == '/')
 		ret_path[--length] = '\0';
-	// The temporary name is longer.
+	// Leave room for the temporary name, which is longer.
 	if (length >= PATH_MAX - 32)
 		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", path);
 	return VG_OK;
@@ -78,7 +78,7 @@ static enum vg_status exists(const char *path)
 	return vg_fail(VG_EXISTS, 0, "%s exists: name another directory", path);
 }
 
-// By the name that it was to have: the one that it has on its way says nothing to whoever asked.
+// Names the final path in the error: the user does not know the temporary one.
 static enum vg_status no_folder(int error, const char *path)
 {
 	const char *advice = error == ENOENT || error == ENOTDIR ? "create its parent directory first"
@@ -121,11 +121,11 @@ void image_sweep(const char *path)
 
 	if (absolute(path, folder))
 		return;
-	strcat(folder, IMAGE_PART "XXXXXX"); // absolute() has left room
+	strcat(folder, IMAGE_PART "XXXXXX"); // make_absolute() has left room
 	locked_directory_sweep(folder, image_folder_has, 1);
 }
 
-// To the disk, be it a file or a folder, and of the draft.
+// Syncs a file or directory of the draft.
 static int settle(int folder, const char *name, void *user)
 {
 	(void)user;
@@ -133,7 +133,7 @@ static int settle(int folder, const char *name, void *user)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-// What the user named may be a link.
+// Follows links, which are allowed in a path of the user.
 static int settle_parent(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -167,7 +167,7 @@ static int write_description(const struct image_draft *draft, json_t *descriptio
 	return r;
 }
 
-// Whoever may write to the directory above may have put something else there.
+// Checks that the name leads to this draft: who may write to the parent directory could have replaced it.
 static int check_name(const struct image_draft *draft)
 {
 	struct stat ours, there;
@@ -183,7 +183,7 @@ static int move(const struct image_draft *draft)
 
 	if (renameat2(AT_FDCWD, draft->folder, AT_FDCWD, draft->final, RENAME_NOREPLACE) == 0)
 		return 0;
-	// Some file systems do not know how; a folder takes at most the place of an empty one there.
+	// Some file systems lack RENAME_NOREPLACE. Then rename() replaces an empty directory at most.
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
 	if (lstat(draft->final, &info) == 0)
@@ -198,7 +198,7 @@ static int take_name(const struct image_draft *draft)
 	return r ? r : check_name(draft);
 }
 
-// Behind an image that is published processes end: a program that says it wrote them down is not believed.
+// The processes end once the image is published, so CRIU's exit status alone is not trusted.
 static enum vg_status check_trees(const struct image_draft *draft, const json_t *description)
 {
 	const json_t *roots = json_object_get(description, "roots");
@@ -246,7 +246,7 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
 	r = settled ? settle_parent(parent) : 0;
 	if (r) {
-		// It may be gone after a crash: then it had better be gone now.
+		// The image could be missing after a crash, so remove it now.
 		rename(draft->final, draft->folder);
 		return failed(-r, parent, "");
 	}

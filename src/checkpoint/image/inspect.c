@@ -188,7 +188,7 @@ static enum vg_status look_into(struct listing *listing, const char *dir, int de
 	enum vg_status status = VG_OK;
 	struct dirent *entry;
 
-	// What may not be read below the first is nobody's image here.
+	// Directories below the first one that cannot be read are skipped.
 	if (!folder)
 		return VG_OK;
 	while (status == VG_OK && (entry = readdir(folder))) {

@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNIQUE = 6 }; // the X of mkdtemp()
+enum { UNIQUE = 6 }; // the length of XXXXXX in mkdtemp()
 
 static bool is_entry(const char *name)
 {
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-// Of a descriptor that stays the caller's.
+// Opens the directory once more for reading; the caller keeps its descriptor.
 static DIR *list(int folder)
 {
 	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -36,7 +36,7 @@ static int open_folder(int parent, const char *name)
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Removes files, links and the like, and, `depth` folders deep, folders with such in them.
+// Removes files, links and the like, and directories with such files up to `depth` levels below.
 static void remove_in(int folder, locked_directory_name_fn *has, int depth)
 {
 	DIR *entries = list(folder);
@@ -125,10 +125,10 @@ int locked_directory_make(char *path, int *ret_lock)
 			rmdir(path);
 			return r;
 		}
-		// Where there are no locks nobody finds one free.
+		// A file system without locks never reports a free one, so the sweep skips these directories.
 		while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 			;
-		// Before that somebody may have taken it for given up, or put something else in its place.
+		// Before it was locked, another process may have swept or replaced it.
 		bool there = fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
 		if (there && is_ours(&info)) {
 			*ret_lock = fd;

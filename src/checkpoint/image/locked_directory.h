@@ -1,16 +1,16 @@
-// Folders of ours that are written and given up again, under names that nobody else has: whoever writes one holds its
-// lock, and one that nobody holds is of somebody who was killed. Any thread.
+// Temporary directories with unique names. The process that writes one has it locked; an unlocked one belongs to a
+// process that was killed, and is removed. Any thread.
 #pragma once
 #include <stdbool.h>
 
-// Makes a folder of mode 0700; `path` ends in XXXXXX, which become its own. *ret_lock: to be closed when it is given
-// up, a descriptor of the folder. 0 or -errno; -EPERM: somebody has put another folder there.
+// Creates a directory of mode 0700; replaces the XXXXXX at the end of `path`. *ret_lock: a locked descriptor of it;
+// closing it unlocks it. Returns 0 or -errno; -EPERM: another directory was put there.
 int locked_directory_make(char *path, int *ret_lock);
-// Whether a name is one of those that a folder of a kind has.
+// Returns whether directories of this kind may have an entry of this name.
 typedef bool locked_directory_name_fn(const char *name);
-// Removes what lies in the folder at `path` under such names, folders with the files in them, and then the folder
-// itself, if it is empty. Whatever cannot be removed stays; nothing behind a link is touched.
+// Removes the entries with such names, including the files in subdirectories, and then the directory, if it is empty.
+// Skips what cannot be removed. Follows no links.
 void locked_directory_remove(const char *path, locked_directory_name_fn *has);
-// The same for all folders that locked_directory_make() made of `path`, this user's, that nobody holds any more. One with
-// anything else in it stays. `depth`: so many folders deep files may lie below it, at least 1.
+// Removes all unlocked directories of this user that locked_directory_make() made for `path`. Skips directories with
+// other entries. `depth`, at least 1: how many levels below the directory files may lie.
 void locked_directory_sweep(const char *path, locked_directory_name_fn *has, int depth);

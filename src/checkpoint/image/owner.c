@@ -1,4 +1,4 @@
-// Whose an image is: whoever can write to it decides what runs when it is restored, as whoever does that.
+// Checks who owns an image: who can write to it chooses the code that runs as the user who restores it.
 #include "base/status.h"
 #include "checkpoint/image/directory.h"
 #include "checkpoint/image/image.h"
@@ -25,7 +25,7 @@ static enum vg_status check(const struct look *look, const char *name, const str
 			"%s%s%s is user %u's, and restoring the image runs what is in it: if you trust that, make all "
 			"of it yours (chown -R)",
 			look->path, slash, name, (unsigned)info->st_uid);
-	// A link has no mode of its own, and is none of an image's.
+	// Links have no mode of their own. An image has none anyway.
 	if (!S_ISLNK(info->st_mode) && info->st_mode & (S_IWGRP | S_IWOTH))
 		return refuse(
 			REFUSE_OWNER, 0,
@@ -46,7 +46,7 @@ static int look_at(int folder, const char *name, void *user)
 	look->status = check(look, name, &info);
 	if (look->status)
 		return 1;
-	// A folder within a tree is none of an image's either, and is not read.
+	// Directories inside a tree are not part of an image, and are not read.
 	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_folder(folder, name, look_at, look, inner) : 0;
 }
 

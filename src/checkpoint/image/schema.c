@@ -144,7 +144,8 @@ static bool fits(const json_t *value, enum schema_type type)
 	return false;
 }
 
-// `rest` is what of the row's path is still to go. What is missing on the way there is another row's complaint.
+// `rest` is the part of the path that is left to follow. Returns true if a part on the way is missing: another row
+// reports that.
 static bool row_holds(const struct schema_row *row, const char *rest, json_t *value)
 {
 	char key[64];

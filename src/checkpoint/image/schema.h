@@ -1,5 +1,5 @@
-// Every key of virgate.json with its type, in one table: what reads an image trusts the table and nothing else, and the
-// tests hold it beside virgate-image(5) and beside what a dump writes. Any thread.
+// All keys of virgate.json with their types, in one table. Readers trust only what the table has checked; tests compare
+// it with virgate-image(5) and with a dump. Any thread.
 #pragma once
 #include "virgate/status.h"
 
@@ -8,23 +8,23 @@
 
 enum schema_type {
 	SCHEMA_TEXT,
-	SCHEMA_NUMBER, // a whole one, not negative
+	SCHEMA_NUMBER, // an integer, not negative
 	SCHEMA_PID,    // 1 to 4194304
 	SCHEMA_TIME,   // seconds since the epoch
 	SCHEMA_FLAG,
 	SCHEMA_LIST,
-	SCHEMA_GROUP, // of keys
+	SCHEMA_GROUP, // an object
 };
 
 struct schema_row {
-	const char *path; // "gpus[].uuid": in every item of the list "gpus"; "kinds.?": whatever key
+	const char *path; // "gpus[].uuid": in each item of the list "gpus"; "kinds.?": any key
 	enum schema_type type;
-	bool may_be_unknown; // null, or not there
+	bool may_be_unknown; // may be null or missing
 };
-extern const struct schema_row schema_rows[]; // a row without a path is behind the last
+extern const struct schema_row schema_rows[]; // ends with a row whose path is NULL
 
 // "text", "number", ...
 const char *schema_type_text(enum schema_type type);
-// INTEGRITY: which key is missing, or is something else. `name` is the file's. What is not in the table is let pass: a
-// later Virgate may say more.
+// INTEGRITY: a key is missing or has the wrong type. `name` is for messages. Unknown keys are allowed: later versions
+// may add some.
 enum vg_status schema_check(const json_t *description, const char *name);

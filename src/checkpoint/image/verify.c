@@ -1,4 +1,4 @@
-// Verification: all that lies in the folder is the description's, and threads read it again, a chunk at a time.
+// Verifies an image: every file is listed, and threads read all files, a chunk at a time, and compare checksums.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/data/pool.h"
@@ -23,21 +23,21 @@
 
 enum { TICK_NS = 50000000 };
 
-// A chunk, or all of a file that has none, or a block of device memory.
+// A piece of work: a chunk, a whole file without chunks, or a block of device memory.
 struct unit {
 	const struct image_file *file;
 	size_t index;
 	uint64_t offset;
-	const struct device_block *block; // NULL: none
+	const struct device_block *block; // NULL: not a block
 };
 
 struct verification {
 	const struct image_files *files;
 	const char *path;
 	struct phase *phase;
-	bool pages; // are read, too, and so is device memory
+	bool pages; // read pages of processes and device memory, too
 	struct device_index device;
-	const bool *trusted; // by the number of a pack: its blocks were read before; NULL: reads all packs
+	const bool *trusted; // by number of the pack: its blocks were checked before; NULL: read all packs
 	size_t seen;
 	int folder;
 	size_t count;
@@ -52,7 +52,7 @@ struct verification {
 	char text[512];
 };
 
-// What the thread's last error says becomes what the verification says.
+// Makes the last error of this thread that of the verification, if it is the first.
 static void fail(struct verification *v, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -69,7 +69,7 @@ static void fail(struct verification *v, enum vg_status status)
 	v->stop = true;
 }
 
-// ---- what is there -----------------------------------------------------------------------------------
+// ---- are the files the listed ones? --------------------------------------------------------------------
 
 static int look(int folder, const char *name, void *user)
 {
@@ -109,7 +109,7 @@ static enum vg_status look_at_all(struct verification *v)
 	return v->status || v->seen == v->files->count ? v->status : lacks(v);
 }
 
-// ---- whether it is as it was -------------------------------------------------------------------------
+// ---- are their contents unchanged? ---------------------------------------------------------------------
 
 static size_t units_of(const struct verification *v, const struct image_file *file)
 {
@@ -223,7 +223,7 @@ static void work(unsigned number, void *user)
 	pthread_mutex_unlock(&v->lock);
 }
 
-// Tells of it meanwhile.
+// Waits, and reports the progress.
 static void wait_for_all(struct verification *v)
 {
 	pthread_mutex_lock(&v->lock);

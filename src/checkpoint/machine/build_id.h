@@ -1,6 +1,6 @@
-// Which build a program is: the linker's note in its file. Any thread.
+// The build ID that the linker has put into a program. Any thread.
 #pragma once
 
 enum { BUILD_ID_TEXT = 65 };
-// In hexadecimal digits; "" where the file has none, or is no ELF of 64 bits. 0 or -errno.
+// Reads it as hexadecimal digits; "" if the file is not a 64-bit ELF file or has none. Returns 0 or -errno.
 int build_id_read(const char *path, char ret_text[BUILD_ID_TEXT]);

@@ -1,4 +1,4 @@
-// What an image says of the machine and the processes.
+// Describes the machine and the processes for an image.
 #include "checkpoint/machine/describe.h"
 
 #include "base/clock.h"
@@ -32,7 +32,7 @@ json_t *describe_driver(void)
 			 cuda ? json_sprintf("%d.%d", major, minor) : json_null());
 }
 
-// Of the first processor's lines in /proc/cpuinfo.
+// Finds a value of the first processor in /proc/cpuinfo.
 static json_t *cpu_line(const char *text, const char *key)
 {
 	const char *line = strstr(text, key);

@@ -1,4 +1,4 @@
-// GPUs, and who of the tree uses which.
+// Describes GPUs, and which processes of the tree use them.
 #include "checkpoint/machine/describe.h"
 #include "virgate/gpu.h"
 
@@ -44,7 +44,8 @@ static json_t *process_of(const struct tree *tree, json_t *processes, pid_t pid)
 	return NULL;
 }
 
-// Who of the tree is on this GPU, and in *ret_held what all of them hold, or null. False: the driver does not say.
+// Finds the processes of the tree that use this GPU. *ret_held: the memory of all of them, or null. False: the driver
+// does not say.
 static bool ask_users(const struct tree *tree, struct vg_gpu *gpu, json_t *processes, json_t **ret_held)
 {
 	struct vg_gpu_process *users = calloc(MOST_PROCESSES, sizeof *users);
@@ -73,8 +74,8 @@ static bool ask_users(const struct tree *tree, struct vg_gpu *gpu, json_t *proce
 	return true;
 }
 
-// NVML may number processes of another pid namespace, and then knows nobody of ours: who uses CUDA and is on no GPU
-// shows that it says nothing of this tree.
+// NVML may report pids of another namespace. Then a process with CUDA is on no GPU, and nothing that NVML says of this
+// tree is known.
 static bool everybody_seen(const struct tree *tree, const json_t *processes)
 {
 	for (size_t i = 0; i < tree->count; i++)
@@ -91,7 +92,7 @@ json_t *describe_gpus(const struct tree *tree, json_t *processes)
 	bool asked = true;
 	size_t count = 0, i;
 
-	// A tree without CUDA may be on a machine without a driver.
+	// A machine without a driver can have a tree without CUDA.
 	if (vg_gpu_all(gpus, MOST_GPUS, &count))
 		count = 0;
 	json_array_foreach(processes, i, one)

@@ -1,4 +1,4 @@
-// Processes that are stopped: their threads, and the files that must be there and the same when they are made again.
+// Describes stopped processes: threads, and the files that a restore needs unchanged.
 #include "base/descriptor.h"
 #include "checkpoint/criu/remap.h"
 #include "checkpoint/machine/build_id.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What the kernel says may be no UTF-8, which JSON has to be.
+// JSON needs UTF-8; names from the kernel may be anything.
 static json_t *text_of(const char *text)
 {
 	json_t *string = json_string(text);
@@ -34,8 +34,7 @@ static json_t *link_text(pid_t pid, const char *name)
 	return text_of(target);
 }
 
-// Null where the folder is gone, or its name is no UTF-8: nobody could put it back. CRIU knows what to do with one that
-// is gone.
+// Returns null if the directory was removed, which CRIU handles, or its name is not UTF-8.
 static json_t *working_folder(pid_t pid)
 {
 	char link[64], target[PATH_MAX];
@@ -129,7 +128,7 @@ static void describe_stopped_process(pid_t pid, json_t *process)
 	json_object_set_new(process, "folder", working_folder(pid));
 }
 
-// `link` leads to the file itself, whatever its name is by now: under /proc/PID/fd or map_files. `path` is its name.
+// `link`, in /proc/PID/fd or map_files, leads to the file whatever its name is now. `path` is its name.
 static void add_file(json_t *seen, const char *path, const char *link, bool mapped, bool written)
 {
 	char build[BUILD_ID_TEXT] = "", remapped[PATH_MAX];
@@ -137,7 +136,7 @@ static void add_file(json_t *seen, const char *path, const char *link, bool mapp
 
 	if (stat(link, &info) < 0 || !S_ISREG(info.st_mode))
 		return;
-	// What has no name any more CRIU keeps in the image; what has lost this one alone it has given another.
+	// CRIU keeps files without any link in the image, and has linked those that have lost only this name.
 	if (remap_find(path, &info, remapped))
 		path = remapped;
 	json_t *known = json_object_get(seen, path);
@@ -147,7 +146,7 @@ static void add_file(json_t *seen, const char *path, const char *link, bool mapp
 		return;
 	json_t *file = json_pack("{s:s, s:I}", "path", path, "bytes", (json_int_t)info.st_size);
 	if (!file)
-		return; // a name that is no UTF-8
+		return; // the name is not UTF-8
 	if (mapped)
 		json_object_set_new(file, "build_id",
 				    build_id_read(link, build) == 0 && *build ? json_string(build) : json_null());
@@ -205,7 +204,7 @@ static void add_open(pid_t pid, json_t *seen)
 		closedir(folder);
 }
 
-// The list of what is in a group, which it takes over.
+// Returns the list inside an object, and frees the object.
 static json_t *list_of(json_t *group)
 {
 	json_t *list = json_array(), *file;

@@ -43,7 +43,7 @@ static bool has_word(const char *text, const char *word, size_t length)
 	return false;
 }
 
-// A program chose its instructions when it was started: one that the processor here lacks would end it.
+// A program chooses instructions when it starts, and would be killed by one that this processor lacks.
 static enum vg_status fit_cpu(const json_t *description)
 {
 	const json_t *cpu = json_object_get(description, "cpu");
@@ -96,7 +96,7 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 	const char *was = text_of(json_object_get(description, "kernel"), "release");
 	struct utsname here;
 
-	// Its first two numbers: updates take nothing away.
+	// Compares the first two numbers only: updates of a kernel remove nothing.
 	if (!was || uname(&here) < 0 || version_number(here.release) / 100 >= version_number(was) / 100)
 		return false;
 	snprintf(ret_warning, capacity,
@@ -120,8 +120,8 @@ static uint64_t sum_of(const json_t *list, const char *key, const char *otherwis
 	return sum;
 }
 
-// All that CRIU makes lies in host memory before the first device memory goes back to a GPU. What processes share each
-// of them counts, and the files count it once, but have more than memory in them: the smaller figure is nearer.
+// All processes are in host memory before the first device memory moves to a GPU. The memory of processes counts shared
+// memory several times; the files count it once, but have more than memory. The smaller figure is nearer.
 static enum vg_status fit_host_memory(const json_t *description)
 {
 	uint64_t counted = sum_of(json_object_get(description, "processes"), "host_memory", "");

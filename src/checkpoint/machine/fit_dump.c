@@ -1,4 +1,4 @@
-// Room for a dump: device memory comes to host memory first, and all of it goes to the disk.
+// Checks the room for a dump: device memory moves to host memory first, and everything to the disk.
 #include "checkpoint/machine/fit.h"
 
 #include "base/size.h"
@@ -14,7 +14,7 @@
 
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 
-// What all GPUs hold of the tree: 0 where nobody knows.
+// Adds up the memory of the tree on all GPUs; 0: unknown.
 static uint64_t held(const json_t *description)
 {
 	uint64_t sum = 0;
@@ -35,7 +35,7 @@ static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compre
 	if (statfs(folder, &disk) < 0)
 		return vg_fail(VG_SYSTEM, errno, "%s: %s", folder, strerror(errno));
 	uint64_t have = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
-	// How much compression leaves shows only when it is done: a disk that is full then is a dump taken back.
+	// The compressed size is unknown before the dump. A full disk then rolls the dump back.
 	if (compression)
 		return VG_OK;
 	if ((unsigned long)disk.f_type == TMPFS || (unsigned long)disk.f_type == RAMFS)

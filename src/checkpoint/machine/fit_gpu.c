@@ -1,4 +1,4 @@
-// GPUs: those of an image, each where the map says, or where it was.
+// Compares the GPUs of an image with those of this machine, by the map, or by UUID.
 #include "checkpoint/machine/fit.h"
 
 #include "base/hint.h"
@@ -12,10 +12,10 @@
 
 enum { MOST_USERS = 1024 };
 
-// Of the image, in what it says of a GPU.
+// A GPU of the image.
 struct wanted {
 	const char *name, *target; // `target`: the UUID here
-	uint64_t held;		   // 0: nothing, or not known
+	uint64_t held;		   // 0: none, or unknown
 	size_t users;		   // processes that use it
 	const json_t *gpu;
 };
@@ -45,7 +45,7 @@ static bool used_by(const json_t *process, const char *uuid, bool *ret_known)
 	return false;
 }
 
-// How many processes use it; where nobody knows, all that use CUDA may.
+// Counts the processes that use the GPU; if that is unknown, all processes with CUDA.
 static size_t count_users(const json_t *description, const char *uuid)
 {
 	json_t *process;
@@ -69,7 +69,7 @@ static enum vg_status fit_setting(const struct wanted *wanted, const char *key, 
 		      what, here ? "on" : "off", here ? "off" : "on", fix, here ? 0 : 1);
 }
 
-// In the mode "exclusive-process" one process may have contexts.
+// In the compute mode "exclusive-process" one process may have contexts.
 static enum vg_status fit_compute_mode(const struct wanted *wanted, struct vg_gpu *gpu)
 {
 	static struct vg_gpu_process others[MOST_USERS];
@@ -163,7 +163,7 @@ enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_p
 			.users = count_users(description, uuid),
 			.gpu = gpu,
 		};
-		// One that was there and that nobody used matters to nobody, unless a map shall be whole.
+		// GPUs that no process used do not matter, unless there is a map, which must be complete.
 		if (status == VG_OK && (wanted.users || pair_count))
 			status = fit_gpu(&wanted);
 	}

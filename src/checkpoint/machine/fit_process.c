@@ -1,4 +1,4 @@
-// Names and files that processes need when they are made again.
+// Checks the pids and the files that restored processes need.
 #include "checkpoint/machine/fit.h"
 
 #include "base/descriptor.h"
@@ -22,7 +22,8 @@ static const char *text_of(const json_t *group, const char *key)
 
 // ---- pids ---------------------------------------------------------------------------------------------
 
-// Whoever has that number: a process or a thread. NULL: nobody. In *ret_process the process it belongs to.
+// Finds the process or thread that has the id, and returns its name, or NULL. *ret_process: the process that it belongs
+// to.
 static const char *holder(int id, char text[8192], int *ret_process)
 {
 	char path[64];
@@ -111,7 +112,7 @@ enum vg_status fit_processes(const json_t *description)
 
 // ---- files --------------------------------------------------------------------------------------------
 
-// CRIU opens files by their names, and takes none of another size.
+// CRIU opens files by name, and refuses one of another size.
 static enum vg_status fit_size(const char *path, json_int_t bytes, const char *what)
 {
 	struct stat info;

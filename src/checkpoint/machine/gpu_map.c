@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The same UUID, whichever way it is written.
+// Compares UUIDs in any notation.
 static bool same(const char *one, const char *other)
 {
 	one += strncmp(one, "GPU-", 4) == 0 ? 4 : 0;
@@ -29,7 +29,7 @@ static bool same(const char *one, const char *other)
 	}
 }
 
-// An index, or -1: then it is a UUID.
+// Returns an index, or -1 if it is a UUID.
 static long read_index(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -111,7 +111,7 @@ static enum vg_status add(struct gpu_map *map, const json_t *gpus, const struct 
 	return VG_OK;
 }
 
-// The driver wants to be told of every GPU that the process saw, used or not.
+// The driver needs a pair for every GPU that the process saw, used or not.
 static enum vg_status check_whole(const struct gpu_map *map, const json_t *gpus)
 {
 	json_t *gpu;

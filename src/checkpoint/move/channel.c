@@ -33,7 +33,7 @@ static enum vg_status address_of(const char *path, struct sockaddr_un *ret_addre
 	return VG_OK;
 }
 
-// An image is all that a process knew, and restoring one is running code: neither is for other users.
+// An image has all that a process knew, and restoring one runs its code. So the peer must be the same user or root.
 static bool is_trusted(int fd, uid_t *ret_user)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
@@ -57,7 +57,7 @@ static enum vg_status connect_to(const char *path, int *ret_fd)
 	if (fd < 0)
 		return vg_fail(VG_SYSTEM, errno, "a socket: %s", strerror(errno));
 	int r = connect(fd, (struct sockaddr *)&address, sizeof address);
-	// Whoever is about to listen has bound it already.
+	// The other side may have bound the socket, and not listen yet.
 	for (int i = 0; i < CONNECT_TRIES && r < 0 && errno == ECONNREFUSED; i++) {
 		usleep(TICK_MS * 1000);
 		r = connect(fd, (struct sockaddr *)&address, sizeof address);
@@ -85,7 +85,7 @@ static enum vg_status listen_at(const char *path, int *ret_fd)
 	if (status)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	// The mode of what is bound is that of the socket's own inode.
+	// bind() gives the file the mode of the socket's inode.
 	if (fd >= 0 && fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
 		if (listen(fd, 1) == 0) {
 			*ret_fd = fd;
@@ -134,7 +134,7 @@ enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd
 
 // ---- ssh ---------------------------------------------------------------------------------------------
 
-// A word that a shell on the other side takes as it is.
+// Returns whether a remote shell takes the text as one plain word.
 static bool is_plain(const char *text, const char *more)
 {
 	for (; *text; text++)
@@ -214,7 +214,7 @@ const char *channel_complaint(const struct channel *channel, char *text, size_t 
 	return line ? line + 1 : text;
 }
 
-// ---- either ------------------------------------------------------------------------------------------
+// ---- both ----------------------------------------------------------------------------------------------
 
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
 			    const char *simulate, struct channel *ret_channel)
@@ -238,7 +238,7 @@ void channel_close(struct channel *channel)
 {
 	if (channel->fd >= 0)
 		close(channel->fd);
-	// It ends when its input does, unless it has nobody to talk to yet.
+	// ssh exits when its input ends, unless it has no connection yet: then it is killed.
 	for (int i = 0; channel->ssh > 0; i++) {
 		pid_t r = waitpid(channel->ssh, NULL, WNOHANG);
 		if (r == channel->ssh || (r < 0 && errno != EINTR))

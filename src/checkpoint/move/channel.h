@@ -1,23 +1,24 @@
-// Where an image goes to or comes from: a unix socket of the same user's or root's, or virgate restore on another
-// machine through ssh. One thread.
+// Connections for images: a unix socket of the same user or root, or virgate restore on another machine through ssh.
+// One thread.
 #pragma once
 #include "checkpoint/process/phase.h"
 #include "virgate/process.h"
 
 struct channel {
-	int fd;		// both ways
-	pid_t ssh;	// 0: none
-	int complaints; // what ssh writes to stderr; -1: nothing does
+	int fd;		// for reading and writing
+	pid_t ssh;	// 0: not ssh
+	int complaints; // standard error of ssh; -1: not ssh
 };
 
-// "unix:PATH": somebody listens there. "ssh:[USER@]HOST": starts ssh, or what VIRGATE_SSH names, without questions; the
-// map and `simulate`, the specification of a simulated GPU or "", go with it. INVALID, NOT_FOUND (nobody listens; no ssh), DENIED (another user listens), SYSTEM.
+// Connects. "unix:PATH": a process must listen there. "ssh:[USER@]HOST": starts ssh, or the program in VIRGATE_SSH,
+// without prompts, and passes the map and `simulate`, the specification of a simulated GPU or "". INVALID, NOT_FOUND
+// (no listener, or no ssh), DENIED (another user listens), SYSTEM.
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
 			    const char *simulate, struct channel *ret_channel);
-// Waits at `path` for one connection of this user's or root's; what was there must be gone, and is gone afterwards.
-// EXISTS, STATE (stopped), SYSTEM.
+// Listens at `path` for one connection of this user or root. The socket must not exist before, and is removed
+// afterwards. EXISTS, STATE (stopped), SYSTEM.
 enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd);
-// The last that ssh has said, or "".
+// Returns the last message of ssh, or "".
 const char *channel_complaint(const struct channel *channel, char *text, size_t capacity);
-// Waits for ssh's end.
+// Closes the connection and waits until ssh has exited.
 void channel_close(struct channel *channel);

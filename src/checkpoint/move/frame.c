@@ -45,7 +45,7 @@ static enum vg_status broken(const struct frames *frames, int error)
 	return vg_fail(VG_SYSTEM, error, "the connection: %s", strerror(error));
 }
 
-// The wish to stop, which gives the other side a while yet where there is patience.
+// Returns whether to stop: the phase wants to, and the patience for the other side has ended.
 static bool must_stop(struct frames *frames)
 {
 	if (!frames->phase || !frames->heed || !frames->phase->stop)
@@ -74,7 +74,7 @@ static enum vg_status await(struct frames *frames, int fd, short events)
 	}
 }
 
-// A pipe that nobody reads is an error here, not the program's end.
+// Writes without SIGPIPE: a closed pipe returns an error.
 static ssize_t write_quietly(int fd, const void *data, size_t bytes)
 {
 	sigset_t pipe, before, waiting;
@@ -109,7 +109,7 @@ enum vg_status frames_write_plain(struct frames *frames, const void *data, size_
 	return VG_OK;
 }
 
-// *ret_count: fewer than `bytes` at the end only.
+// *ret_count is less than `bytes` only at the end of the input.
 static enum vg_status read_some(struct frames *frames, void *data, size_t bytes, size_t *ret_count)
 {
 	size_t done = 0;

@@ -1,5 +1,5 @@
-// What two machines send to each other: frames. The checksum of a frame covers its number, too, so that the receiver
-// notices a frame that is lost, repeated or moved. Little-endian. One thread.
+// Frames, in which two machines exchange an image. The checksum of a frame covers its number, so the receiver detects a
+// frame that is lost, repeated or moved. Little-endian. One thread.
 #pragma once
 #include "checkpoint/process/phase.h"
 
@@ -10,12 +10,12 @@ enum frame_type {
 	FRAME_DESCRIPTION = 1, // a part of the text of virgate.json; an empty frame ends the text
 	FRAME_FILE,	       // the name of the next file
 	FRAME_DATA,	       // an offset in the file, 8 bytes, and the bytes from there on
-	FRAME_END,	       // how many files there were, 8 bytes
-	FRAME_GO,	       // the processes have ended here: make them there
+	FRAME_END,	       // number of files, 8 bytes
+	FRAME_GO,	       // the processes have ended on the sender: make them
 	// from the receiver
 	FRAME_READY,   // the image is complete, verified, and fits
 	FRAME_RUNNING, // struct frame_running
-	FRAME_REFUSED, // a status, 4 bytes, and the reason: the receiver keeps nothing of it
+	FRAME_REFUSED, // a status, 4 bytes, and the reason; the receiver has removed everything
 	// from the sender, in version 2 of the stream
 	FRAME_PACK,   // before the image: the number of the next pack, 4 bytes; the data frames after it are the pack's
 	FRAME_PACKED, // no more packs: the image begins
@@ -32,7 +32,7 @@ struct frame_running {
 enum { FRAME_MOST = (1 << 20) + 8 };
 
 struct frames {
-	int in, out;		// may be the same; -1: nothing is read, or written
+	int in, out;		// may be the same; -1: not used
 	struct phase *phase;	// ticks during a wait; may be NULL
 	bool heed;		// stop if the phase wants to
 	uint64_t patience;	// ns of further waiting after the phase wants to stop

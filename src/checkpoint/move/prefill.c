@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// Lists the packs that were received: an index may name no others.
+// Lists the packs that were received. An index may refer to no others.
 static enum vg_status list_packs(const struct prefill *prefill, struct image_files *ret_files)
 {
 	const struct packs *packs = prefill->packs;
@@ -55,7 +55,7 @@ static enum vg_status parse(const struct prefill *prefill, const void *data, siz
 	return wrong ? vg_fail(VG_INTEGRITY, 0, "the index of a precopy round %s", wrong) : VG_OK;
 }
 
-// Returns the place of the memory in the prefill's index, or -1 if it has no file.
+// Returns the position of the memory in the prefill's index, or -1 if it has no file.
 static ssize_t find_memory(const struct prefill *prefill, const struct device_memory *memory)
 {
 	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
@@ -122,7 +122,7 @@ static enum vg_status fill(struct prefill *prefill, const struct device_index *i
 		have[i] = prefill->index.blocks + device_index_first(&prefill->index, (size_t)before);
 		prefill->fds[before] = -1;
 	}
-	close_files(prefill); // those of processes that have ended give their room back
+	close_files(prefill); // frees the room of processes that have ended
 	make_files(index, fds);
 	for (size_t i = 0; i < index->memory_count && status == VG_OK; i++) {
 		if (fds[i] >= 0)

@@ -14,11 +14,10 @@ struct prefill {
 // checked if there was room for every memory, and removes the packs that the index does not use. `prefill` is a struct
 // prefill. `phase` may be NULL. INTEGRITY, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
 enum vg_status prefill_round(void *prefill, const void *index, size_t length, struct phase *phase);
-// Returns the file for the memory of a process, and the blocks that it holds; -1: none of this size. The file stays the
-// prefill's.
+// Returns the file for the memory of a process, and the blocks that it holds; -1: no file of this size. The prefill
+// keeps the file.
 int prefill_find(const struct prefill *prefill, const struct device_memory *memory,
 		 const struct device_block **ret_have);
-// The same, but the file becomes the caller's to close: prefill_find() does not find it any more. The blocks stay the
-// prefill's.
+// The same, but the caller closes the file, and prefill_find() does not find it any more. The prefill keeps the blocks.
 int prefill_take(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
 void prefill_finish(struct prefill *prefill);

@@ -10,7 +10,7 @@
 enum { STREAM_VERSION = 1, STREAM_VERSION_WITH_PACKS = 2, ANSWERS = 1 };
 static const char magic[8] = {'v', 'i', 'r', 'g', 'a', 't', 'e', '\n'};
 
-// As it is sent.
+// The header as it is sent.
 struct header {
 	char magic[8];
 	uint32_t version, flags;
@@ -18,7 +18,7 @@ struct header {
 	char boot[40];
 };
 
-// Writes which kernel this is, and which pid namespace of it. No other machine or container writes the same.
+// Identifies this kernel and pid namespace. No other machine or container has the same.
 static void say_where(struct header *header)
 {
 	struct stat info;

@@ -42,8 +42,8 @@ enum vg_status packs_close_unused(struct packs *packs, const struct device_index
 void packs_finish(struct packs *packs);
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);
-// Sends the image, and before it the header unless `begun`. Counts its bytes in the phase of the frames. As
-// frame_write(), and as image_read(): then nothing was written.
+// Sends the header, unless `begun`, and the image. Counts its bytes in the phase of the frames. Errors as
+// frame_write(), and as image_read() before anything was sent.
 enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun);
 
 // Reads the header. PROTOCOL: not the stream of an image. UNSUPPORTED: a later version.

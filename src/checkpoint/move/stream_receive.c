@@ -26,7 +26,7 @@ struct receiver {
 	struct image_files files;
 	char *text; // of the description
 	size_t length;
-	int folder; // the draft's
+	int folder; // the draft's directory
 	int fd;	    // the file that is being received; -1: none
 	const struct image_file *file;
 	uint64_t at; // the next data of the file starts here or later
@@ -113,7 +113,7 @@ static enum vg_status take_name(struct receiver *receiver, const unsigned char *
 	memcpy(name, text, length);
 	name[length] = '\0';
 	receiver->file = image_files_find(&receiver->files, name);
-	// One directory, and none outside the image.
+	// At most one directory deep, and not outside the image.
 	if (!receiver->file || !image_name_is_sound(name, &tree))
 		return unexpected(receiver, "the name of a file that the image does not have");
 	if (tree >= receiver->draft->trees)

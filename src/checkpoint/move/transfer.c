@@ -1,4 +1,4 @@
-// Images as streams, for programs.
+// The public functions that send and receive images.
 #include "base/status.h"
 #include "checkpoint/move/stream.h"
 #include "core/object.h"

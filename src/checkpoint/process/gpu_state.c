@@ -18,7 +18,7 @@ enum { TRIES = 5, PAUSE_US = 200000, TICK_NS = 100000000 };
 
 struct work;
 
-// A step of one process, on a thread of its own: with its last error, which belongs to that thread.
+// The step of one process, on a thread of its own. Keeps the last error, which belongs to that thread.
 struct step {
 	struct work *work;
 	struct vg_process *process;
@@ -34,8 +34,8 @@ struct work {
 	unsigned timeout_ms;
 	const struct vg_process_gpu_pair *pairs;
 	size_t pair_count;
-	struct phase *phase; // that hears of the time it takes; NULL: none does
-	bool back;	     // who has ended needs it no more, and who is stopped meanwhile is let go on
+	struct phase *phase; // ticked during the wait; may be NULL
+	bool back;	     // skip processes that have ended, continue stopped ones
 };
 
 static void *run_step(void *user)
@@ -51,13 +51,13 @@ static void *run_step(void *user)
 	return NULL;
 }
 
-static bool ended(const struct tree_process *process)
+static bool has_ended(const struct tree_process *process)
 {
 	return vg_process_is_dead(process->pid, process->start_time);
 }
 
-// Sees to it that the others can answer, until this one is done.
-static void await(const struct tree *tree, const struct work *work, pthread_t thread)
+// Waits for a step. Continues stopped processes meanwhile, because the driver needs their answers.
+static void wait_for_step(const struct tree *tree, const struct work *work, pthread_t thread)
 {
 	struct timespec until;
 
@@ -75,7 +75,7 @@ static void await(const struct tree *tree, const struct work *work, pthread_t th
 	}
 }
 
-// Runs it for every CUDA process, and waits for all. The first failure, in the order of the tree.
+// Runs the step for every CUDA process, and waits for all. Returns the first failure, in the order of the tree.
 static enum vg_status run_all(const struct tree *tree, struct work *work)
 {
 	struct step *steps = calloc(tree->cuda_count ? tree->cuda_count : 1, sizeof *steps);
@@ -84,18 +84,18 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 	if (!steps)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->cuda_count);
 	for (size_t i = 0; i < tree->count; i++)
-		if (tree->processes[i].cuda && !(work->back && ended(&tree->processes[i])))
+		if (tree->processes[i].cuda && !(work->back && has_ended(&tree->processes[i])))
 			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
 	for (size_t i = 0; i < count; i++)
 		steps[i].started = pthread_create(&steps[i].thread, NULL, run_step, &steps[i]) == 0;
-	// Whom no thread could be had for takes his turn here.
+	// Run the steps here for which no thread could be created.
 	for (size_t i = 0; i < count; i++)
 		if (!steps[i].started)
 			run_step(&steps[i]);
 	enum vg_status status = VG_OK;
 	for (size_t i = 0; i < count; i++) {
 		if (steps[i].started)
-			await(tree, work, steps[i].thread);
+			wait_for_step(tree, work, steps[i].thread);
 		if (steps[i].status && status == VG_OK)
 			status = vg_fail(steps[i].status, steps[i].code, "%s", steps[i].text);
 	}
@@ -103,30 +103,30 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 	return status;
 }
 
-static enum vg_status lock(struct vg_process *process, const struct work *work)
+static enum vg_status lock_process(struct vg_process *process, const struct work *work)
 {
 	return vg_process_lock(process, work->timeout_ms);
 }
 
-static enum vg_status checkpoint(struct vg_process *process, const struct work *work)
+static enum vg_status checkpoint_process(struct vg_process *process, const struct work *work)
 {
 	(void)work;
 	return vg_process_checkpoint(process);
 }
 
-static enum vg_status restore(struct vg_process *process, const struct work *work)
+static enum vg_status restore_process(struct vg_process *process, const struct work *work)
 {
 	return vg_process_restore(process, work->pairs, work->pair_count);
 }
 
-static enum vg_status unlock(struct vg_process *process, const struct work *work)
+static enum vg_status unlock_process(struct vg_process *process, const struct work *work)
 {
 	(void)work;
 	return vg_process_unlock(process);
 }
 
-// One step nearer to running, from the state that it is in. What the driver does not say is tried: it refuses a step
-// that does not fit.
+// Moves the process one step towards running. If the driver does not report the state, tries all steps: the driver
+// refuses those that do not fit.
 static enum vg_status step_back(struct vg_process *process, enum vg_process_state *ret_state)
 {
 	struct vg_kept_error kept;
@@ -145,8 +145,8 @@ static enum vg_status step_back(struct vg_process *process, enum vg_process_stat
 	return *ret_state == VG_PROCESS_LOCKED ? vg_process_unlock(process) : VG_OK;
 }
 
-// What fails is tried again: others may give back the memory that it takes.
-static enum vg_status roll_back(struct vg_process *process, const struct work *work)
+// Retries after a failure: other processes may free the memory that is missing.
+static enum vg_status roll_back_process(struct vg_process *process, const struct work *work)
 {
 	enum vg_process_state state = VG_PROCESS_FAILED;
 	enum vg_status status;
@@ -156,7 +156,7 @@ static enum vg_status roll_back(struct vg_process *process, const struct work *w
 	do {
 		status = step_back(process, &state);
 		if (status == VG_NOT_FOUND && !refusal_maps_cuda(vg_process_pid(process)))
-			return VG_OK; // it became another program, as a shell does
+			return VG_OK; // it has called exec, as a shell does
 		if (status && --tries)
 			usleep(PAUSE_US);
 	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
@@ -170,35 +170,36 @@ static enum vg_status roll_back(struct vg_process *process, const struct work *w
 
 enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms, struct phase *phase)
 {
-	return run_all(tree, &(struct work){.run = lock, .timeout_ms = timeout_ms, .phase = phase});
+	return run_all(tree, &(struct work){.run = lock_process, .timeout_ms = timeout_ms, .phase = phase});
 }
 
 enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase)
 {
-	return run_all(tree, &(struct work){.run = checkpoint, .phase = phase});
+	return run_all(tree, &(struct work){.run = checkpoint_process, .phase = phase});
 }
 
 enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count,
 			   struct phase *phase)
 {
-	return run_all(tree, &(struct work){.run = restore, .pairs = pairs, .pair_count = count, .phase = phase});
+	return run_all(
+		tree, &(struct work){.run = restore_process, .pairs = pairs, .pair_count = count, .phase = phase});
 }
 
 enum vg_status gpu_unlock(const struct tree *tree)
 {
-	return run_all(tree, &(struct work){.run = unlock});
+	return run_all(tree, &(struct work){.run = unlock_process});
 }
 
 enum vg_status gpu_roll_back(const struct tree *tree)
 {
-	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .back = true});
+	enum vg_status status = run_all(tree, &(struct work){.run = roll_back_process, .back = true});
 	const struct vg_error *error = vg_last_error();
 	char text[512];
 
 	if (status == VG_OK)
 		return VG_OK;
 	snprintf(text, sizeof text, "%s", error->text);
-	// What an H200 answers, by way of import; nothing shows before that there is such memory.
+	// The answer of an H200 for imported memory. Nothing shows earlier that a process has such memory.
 	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
 	return vg_fail(
 		VG_STATE, error->code, "%s%s", text,

@@ -15,9 +15,10 @@
 
 enum { PAUSE_US = 20000 };
 
-// A lock on a file of the process itself: it needs no place, no cleaning up, and cannot be meant for the next process
-// of that pid. Only who may look into the process can open this one, so that nobody else can keep a dump from it.
-static enum vg_status hold(const struct tree_process *process, uint64_t deadline, int *ret_hold)
+// Locks a file of the process itself: it needs no directory and no cleaning up, and cannot belong to a later process
+// with the same pid. Only a process that may read the target's environment can open the file, so no other user can
+// block a dump.
+static enum vg_status lock_environment(const struct tree_process *process, uint64_t deadline, int *ret_hold)
 {
 	char path[64];
 
@@ -25,7 +26,7 @@ static enum vg_status hold(const struct tree_process *process, uint64_t deadline
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	*ret_hold = -1;
 	if (fd < 0 && errno == ESRCH)
-		return VG_OK; // it has ended: nobody can do anything to it
+		return VG_OK; // it has ended, so no lock is needed
 	if (fd < 0)
 		return vg_fail(errno == ENOENT ? VG_NOT_FOUND : VG_DENIED, errno,
 			       "process %d (%s) cannot be looked into: %s%s", (int)process->pid, process->command,
@@ -56,15 +57,16 @@ static enum vg_status hold(const struct tree_process *process, uint64_t deadline
 enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms)
 {
 	uint64_t deadline = vg_clock_monotonic_ns() + timeout_ms * UINT64_C(1000000);
-	enum vg_status status = VG_OK;
 
 	tree->holds = calloc(tree->count, sizeof *tree->holds);
 	if (!tree->holds)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->count);
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+	for (size_t i = 0; i < tree->count; i++) {
 		int *next = &tree->holds[tree->hold_count];
-		status = hold(&tree->processes[i], deadline, next);
+		enum vg_status status = lock_environment(&tree->processes[i], deadline, next);
+		if (status)
+			return status;
 		tree->hold_count += *next >= 0;
 	}
-	return status;
+	return VG_OK;
 }

@@ -1,8 +1,8 @@
-// That only one at a time works on a process: who dumps it, restores it or brings it back holds it, and so does the
-// CRIU that he has started. A hold ends with whoever has it. One thread.
+// An exclusive lock on each process of a tree. The dump, restore or recovery that works on a process has it, and so
+// does the CRIU that it has started. The lock ends with the last of these. One thread.
 #pragma once
 #include "checkpoint/process/tree.h"
 
-// All of the tree, until tree_free(), waiting for others at most that long: CRIU may outlive who started it. BUSY:
-// somebody still holds one of them. DENIED.
+// Locks all processes, until tree_free(). Waits at most `timeout_ms`: CRIU may outlive the program that started it.
+// BUSY: another program has a lock. DENIED.
 enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms);

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One number in a file, or behind a key in it. False: there is none ("max").
-static bool read_number(const char *folder, const char *name, const char *key, uint64_t *ret_number)
+// Reads one number from a file, or the number after a key. Returns false if there is no number ("max").
+static bool read_number(const char *directory, const char *name, const char *key, uint64_t *ret_number)
 {
 	char path[PATH_MAX + 64], text[8192], *end;
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	if (vg_file_read(path, text, sizeof text) < 0)
 		return false;
 	const char *at = key ? strstr(text, key) : text;
@@ -26,7 +26,7 @@ static bool read_number(const char *folder, const char *name, const char *key, u
 	return end != at;
 }
 
-// The files' names in the two versions of control groups.
+// The files of the two versions of control groups.
 struct names {
 	const char *root, *limit, *usage, *cache[2];
 };
@@ -38,15 +38,15 @@ static const struct names names[] = {
 	 {"\ntotal_inactive_file ", "\ntotal_active_file "}},
 };
 
-// What the group's limit leaves: what it keeps of files can be given up.
-static void narrow_by_group(const char *folder, const struct names *files, struct free_memory *memory)
+// Applies the limit of a group. Cached file data does not count as used: the kernel can drop it.
+static void narrow_by_group(const char *directory, const struct names *files, struct free_memory *memory)
 {
 	uint64_t limit, used, cache[2] = {0};
 
-	if (!read_number(folder, files->limit, NULL, &limit) || !read_number(folder, files->usage, NULL, &used))
+	if (!read_number(directory, files->limit, NULL, &limit) || !read_number(directory, files->usage, NULL, &used))
 		return;
 	for (int i = 0; i < 2; i++)
-		if (!read_number(folder, "memory.stat", files->cache[i], &cache[i]))
+		if (!read_number(directory, "memory.stat", files->cache[i], &cache[i]))
 			cache[i] = 0;
 	used -= used > cache[0] + cache[1] ? cache[0] + cache[1] : used;
 	uint64_t left = limit > used ? limit - used : 0;
@@ -54,16 +54,16 @@ static void narrow_by_group(const char *folder, const struct names *files, struc
 		*memory = (struct free_memory){left, true};
 }
 
-// The group and all above it. Where the folder is not to be seen (a container has a part of it alone), what is to be
-// seen of those above it counts.
+// Applies the limits of the group and of its ancestors. A container may not see all of these directories; those that it
+// sees count.
 static void narrow_by_groups(const char *group, const struct names *files, struct free_memory *memory)
 {
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 
-	snprintf(folder, sizeof folder, "%s%s", files->root, group);
-	for (size_t least = strlen(files->root); strlen(folder) >= least;) {
-		narrow_by_group(folder, files, memory);
-		char *slash = strrchr(folder, '/');
+	snprintf(directory, sizeof directory, "%s%s", files->root, group);
+	for (size_t least = strlen(files->root); strlen(directory) >= least;) {
+		narrow_by_group(directory, files, memory);
+		char *slash = strrchr(directory, '/');
 		if (!slash)
 			break;
 		*slash = '\0';

@@ -1,4 +1,4 @@
-// How much more memory processes can take. Any thread.
+// How much more host memory a process can allocate. Any thread.
 #pragma once
 #include "virgate/status.h"
 
@@ -8,10 +8,10 @@
 
 struct free_memory {
 	uint64_t bytes;
-	bool by_group; // the limit of a control group of the process says so, and not the machine
+	bool by_group; // a control group of the process sets this limit, not the machine
 };
-// What `pid` can still take: what the machine has available, and what each of its control groups leaves of its limit,
-// the smallest of all. False: the kernel does not say.
+// Finds the least of what the machine has available and what the limits of the process's control groups leave. Returns
+// false if the kernel does not say.
 bool host_memory_find_free(pid_t pid, struct free_memory *ret_memory);
-// INSUFFICIENT with need and have: `what` takes more than that. VG_OK where nobody knows.
+// Refuses with INSUFFICIENT (with need and have) if `what` needs more than is free. Returns VG_OK if that is unknown.
 enum vg_status host_memory_check(pid_t pid, uint64_t need, const char *what);

@@ -21,7 +21,7 @@ void phase_end(struct phase *phase)
 	phase->since = 0;
 }
 
-static void tell(struct phase *phase, uint64_t now)
+static void report_progress(struct phase *phase, uint64_t now)
 {
 	const struct vg_checkpoint_progress progress = {.phase = phase->now,
 							.seconds = (double)(now - phase->since) / 1e9,
@@ -40,7 +40,7 @@ void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next)
 	phase->since = vg_clock_monotonic_ns();
 	phase->bytes = 0;
 	phase->total = 0;
-	tell(phase, phase->since);
+	report_progress(phase, phase->since);
 }
 
 enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next)
@@ -57,5 +57,5 @@ void phase_tick(void *user)
 	uint64_t now = vg_clock_monotonic_ns();
 
 	if (phase->since && now - phase->told >= TICK_NS)
-		tell(phase, now);
+		report_progress(phase, now);
 }

@@ -1,4 +1,4 @@
-// Where a dump or a restore has come to. One thread, but for what is added to `bytes`.
+// The progress of a dump or a restore. One thread; any thread may add to `bytes`.
 #pragma once
 #include "virgate/checkpoint.h"
 
@@ -10,18 +10,18 @@ struct phase {
 	void *user;
 	struct vg_checkpoint_result *result;
 	enum vg_checkpoint_phase now;
-	uint64_t since;		// ns; 0: none has begun
-	uint64_t told;		// ns, of the last call
-	_Atomic uint64_t bytes; // done in this phase: any thread may add to it
-	uint64_t total;		// set by who knows it; 0: unknown
-	bool stop;		// somebody wants to
+	uint64_t since;		// ns; 0: no phase has begun
+	uint64_t told;		// ns, of the last call of `progress`
+	_Atomic uint64_t bytes; // done in this phase; any thread may add to it
+	uint64_t total;		// of this phase; 0: unknown
+	bool stop;		// the progress function has asked to stop
 };
 
-// Ends the phase before. STATE: somebody wants to stop.
+// Ends the current phase and begins the next one. STATE: the progress function has asked to stop.
 enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next);
-// The same past the point where anybody is asked.
+// The same, after the point where a stop is possible.
 void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next);
-// To be called often where a phase takes long: tells of it, ten times a second at most. A wish to stop is kept until
-// phase_begin(), or until somebody looks at `stop`. `phase` is a struct phase.
+// Reports the progress, at most ten times a second. Call it often during a long phase. If the progress function asks to
+// stop, `stop` is set, and the next phase_begin() fails. `phase` is a struct phase.
 void phase_tick(void *phase);
 void phase_end(struct phase *phase);

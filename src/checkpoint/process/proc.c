@@ -10,7 +10,7 @@
 
 enum { KERNEL_THREAD = 0x00200000 }; // PF_KTHREAD
 
-static const char *behind(const char *text, const char *key)
+static const char *find_value(const char *text, const char *key)
 {
 	const char *line = strstr(text, key);
 
@@ -25,11 +25,11 @@ int proc_status_read(pid_t pid, struct proc_status *ret_status)
 	ssize_t length = vg_file_read(path, text, sizeof text);
 	if (length < 0)
 		return length == -ESRCH ? -ENOENT : (int)length;
-	*ret_status = (struct proc_status){.group = (pid_t)atol(behind(text, "\nTgid:")),
-					   .parent = (pid_t)atol(behind(text, "\nPPid:")),
-					   .tracer = (pid_t)atol(behind(text, "\nTracerPid:")),
-					   .user = (uid_t)atol(behind(text, "\nUid:")),
-					   .state = *behind(text, "\nState:\t")};
+	*ret_status = (struct proc_status){.group = (pid_t)atol(find_value(text, "\nTgid:")),
+					   .parent = (pid_t)atol(find_value(text, "\nPPid:")),
+					   .tracer = (pid_t)atol(find_value(text, "\nTracerPid:")),
+					   .user = (uid_t)atol(find_value(text, "\nUid:")),
+					   .state = *find_value(text, "\nState:\t")};
 	size_t at = strcspn(text, "\t") + 1; // "Name:\tNAME\n"
 	if (at < (size_t)length)
 		snprintf(ret_status->command, sizeof ret_status->command, "%.*s", (int)strcspn(text + at, "\n"),

@@ -1,4 +1,4 @@
-// What the kernel says of a process: lines of /proc/PID/status. Any thread.
+// What the kernel reports of a process, in /proc/PID. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <sys/types.h>
@@ -9,9 +9,9 @@ struct proc_status {
 	char state; // 'R', 'S', 'D', 'T' (stopped), 't' (by its tracer), 'Z', ...
 	char command[16];
 };
-// 0 or -errno; -ENOENT: no such process.
+// Returns 0 or -errno; -ENOENT: no such process.
 int proc_status_read(pid_t pid, struct proc_status *ret_status);
-// Whether it is a thread of the kernel's, which has no memory, no files, and an owner that means nothing.
+// Returns whether it is a kernel thread, which has neither memory nor files of its own.
 bool proc_is_kernel(pid_t pid);
-// SIGCONT, if it is stopped. Whether it was.
+// Sends SIGCONT to a stopped process. Returns whether it was stopped.
 bool proc_let_go_on(pid_t pid);

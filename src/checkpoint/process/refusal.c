@@ -34,8 +34,7 @@ enum vg_status refuse(enum refusal refusal, int code, const char *format, ...)
 	return vg_fail(reasons[refusal].status, code, "refused (%s): %s", reasons[refusal].name, text);
 }
 
-// Whoever holds the other end of its terminal is not among those that are dumped, and no restore could make it one
-// again.
+// The process at the other end of the terminal is not part of the dump, so a restore cannot connect the two again.
 static bool leads_a_terminal(pid_t pid)
 {
 	char path[64], text[1024];
@@ -51,7 +50,7 @@ static enum vg_status check_alive(const struct tree_process *process, bool is_ro
 	int pid = (int)process->pid;
 	bool gone = status->state == 0;
 
-	// A child that has ended, and that its parent has not waited for yet, can be written down; not so a root.
+	// CRIU can dump a zombie child, but not a zombie root.
 	if (!gone && status->state == 'Z' && !is_root)
 		return VG_OK;
 	if (gone || status->state == 'Z' || status->state == 'X')
@@ -88,48 +87,53 @@ static enum vg_status check_condition(const struct tree_process *process, bool i
 	int pid = (int)process->pid;
 
 	enum vg_status status = check_self(process);
-	if (status == VG_OK && lines.tracer && lines.state != 'Z' && lines.state != 'X')
+	if (status)
+		return status;
+	if (lines.tracer && lines.state != 'Z' && lines.state != 'X')
 		return refuse(
 			REFUSE_TRACED, 0,
 			"process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
 			pid, process->command, (int)lines.tracer);
-	if (status == VG_OK)
-		status = check_alive(process, is_root, &lines);
-	if (status == VG_OK && is_root && leads_a_terminal(process->pid))
+	status = check_alive(process, is_root, &lines);
+	if (status)
+		return status;
+	if (is_root && leads_a_terminal(process->pid))
 		return refuse(REFUSE_TERMINAL, 0,
 			      "process %d (%s) leads the session of a terminal (script, tmux, ssh -t), which cannot be "
-			      "restored: "
-			      "start it with setsid, its input and output in files",
+			      "restored: start it with setsid, its input and output in files",
 			      pid, process->command);
-	return status;
+	return VG_OK;
 }
 
 enum vg_status refusal_by_kernel(const struct tree *tree)
 {
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
-		status = check_condition(&tree->processes[i], i < tree->root_count);
-		if (status == VG_OK)
-			status = refusal_shared(&tree->processes[i]);
+	for (size_t i = 0; i < tree->count; i++) {
+		enum vg_status status = check_condition(&tree->processes[i], i < tree->root_count);
+		if (status)
+			return status;
+		status = refusal_shared(&tree->processes[i]);
+		if (status)
+			return status;
 	}
-	return status;
+	return VG_OK;
 }
 
 enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree)
 {
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+	for (size_t i = 0; i < tree->count; i++) {
 		const struct tree_process *process = &tree->processes[i];
 		struct proc_status lines = read_status(process);
-		status = check_self(process);
-		if (status == VG_OK)
-			status = check_alive(process, true, &lines);
-		if (status == VG_OK)
-			status = refusal_shared(process);
+		enum vg_status status = check_self(process);
+		if (status)
+			return status;
+		status = check_alive(process, true, &lines);
+		if (status)
+			return status;
+		status = refusal_shared(process);
+		if (status)
+			return status;
 	}
-	return status;
+	return VG_OK;
 }
 
 static enum vg_status check_state(const struct tree_process *process)
@@ -149,8 +153,8 @@ static enum vg_status check_state(const struct tree_process *process)
 		      pid, process->command, vg_process_state_name(state), vg_hint_own_sim(), pid);
 }
 
-// A device that is a part of a GPU: the driver does not checkpoint processes on it.
-static enum vg_status check_parts(const struct tree *tree)
+// A MIG device is a part of a GPU. The driver does not checkpoint processes on it.
+static enum vg_status check_mig(const struct tree *tree)
 {
 	struct vg_gpu_process *processes = calloc(MOST_GPU_PROCESSES, sizeof *processes);
 	struct vg_gpu *gpus[MOST_GPUS];
@@ -158,7 +162,7 @@ static enum vg_status check_parts(const struct tree *tree)
 	size_t gpu_count, count;
 
 	if (!processes || vg_gpu_all(gpus, MOST_GPUS, &gpu_count))
-		gpu_count = 0; // without NVML the driver has the last word
+		gpu_count = 0; // without NVML, the driver refuses such processes itself
 	for (size_t g = 0; g < gpu_count; g++) {
 		if (vg_gpu_processes(gpus[g], processes, MOST_GPU_PROCESSES, &count))
 			continue;
@@ -177,12 +181,13 @@ static enum vg_status check_parts(const struct tree *tree)
 
 enum vg_status refusal_by_driver(const struct tree *tree)
 {
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
-		status = tree->processes[i].cuda ? check_state(&tree->processes[i])
-						 : refusal_open_device(tree, &tree->processes[i]);
-	return status ? status : check_parts(tree);
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct tree_process *process = &tree->processes[i];
+		enum vg_status status = process->cuda ? check_state(process) : refusal_open_device(tree, process);
+		if (status)
+			return status;
+	}
+	return check_mig(tree);
 }
 
 enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status)

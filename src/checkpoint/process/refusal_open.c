@@ -1,4 +1,4 @@
-// What processes have open, by /proc/PID/fd and /proc/PID/maps: devices, which no image can hold, and pages of the
+// Finds open files and mappings in /proc/PID/fd and /proc/PID/maps: devices, which cannot be restored, and pages of the
 // broker.
 #include "base/hint.h"
 #include "base/status.h"
@@ -12,19 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-// The first of them that `wanted` says yes to, as a descriptor or as a mapping.
+// Finds the first descriptor or mapping that `wanted` accepts.
 struct search {
-	bool (*wanted)(const char *path, size_t mapped); // bytes; 0: a descriptor
-	const char *what;				 // "a descriptor of"; NULL: nothing was found
+	bool (*wanted)(const char *path, size_t mapped); // `mapped`: bytes; 0 for a descriptor
+	const char *what;				 // "a descriptor of"; NULL: not found
 	char path[128];
 };
 
-static enum vg_status unreadable(const char *path)
+static enum vg_status fail_unreadable(const char *path)
 {
 	return vg_fail(VG_DENIED, 0, "%s cannot be read: it takes CAP_SYS_PTRACE", path);
 }
 
-static void found(struct search *search, const char *what, const char *path)
+static void record_match(struct search *search, const char *what, const char *path)
 {
 	search->what = what;
 	snprintf(search->path, sizeof search->path, "%.100s", path);
@@ -32,20 +32,20 @@ static void found(struct search *search, const char *what, const char *path)
 
 static enum vg_status search_descriptors(pid_t pid, struct search *search)
 {
-	char folder[64], path[PATH_MAX];
+	char directory[64], path[PATH_MAX];
 	struct dirent *entry;
 
-	snprintf(folder, sizeof folder, "/proc/%d/fd", (int)pid);
-	DIR *list = opendir(folder);
+	snprintf(directory, sizeof directory, "/proc/%d/fd", (int)pid);
+	DIR *list = opendir(directory);
 	if (!list)
-		return unreadable(folder);
+		return fail_unreadable(directory);
 	while (!search->what && (entry = readdir(list))) {
 		ssize_t length = readlinkat(dirfd(list), entry->d_name, path, sizeof path - 1);
 		if (length < 0)
 			continue;
 		path[length] = '\0';
 		if (search->wanted(path, 0))
-			found(search, "a descriptor of", path);
+			record_match(search, "a descriptor of", path);
 	}
 	closedir(list);
 	return VG_OK;
@@ -59,13 +59,13 @@ static enum vg_status search_mappings(pid_t pid, struct search *search)
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
 	FILE *file = fopen(path, "re");
 	if (!file)
-		return unreadable(path);
+		return fail_unreadable(path);
 	while (!search->what && getline(&line, &capacity, file) > 0) {
 		char *name = strchr(line, '/'), *end;
 		unsigned long first = strtoul(line, &end, 16);
 		line[strcspn(line, "\n")] = '\0';
 		if (name && search->wanted(name, strtoul(end + 1, NULL, 16) - first))
-			found(search, "a mapping of", name);
+			record_match(search, "a mapping of", name);
 	}
 	free(line);
 	fclose(file);
@@ -90,13 +90,13 @@ bool refusal_maps_cuda(pid_t pid)
 	return search_mappings(pid, &search) == VG_OK && search.what;
 }
 
-// As the daemon names them, in its runtime folder.
+// The daemon names these files, in its runtime directory.
 static bool is_page(const char *path, size_t mapped)
 {
 	return mapped == VG_PAGE_SIZE && strstr(path, "/publications/");
 }
 
-// What the driver keeps events of CUDA IPC in, and NCCL what it shares memory by.
+// Files that the driver uses for CUDA IPC events, and NCCL for its shared memory.
 static bool is_ipc(const char *path, size_t mapped)
 {
 	return mapped && (strncmp(path, "/dev/shm/cuda.shm.", 18) == 0 || strncmp(path, "/dev/shm/nccl-", 14) == 0);
@@ -107,8 +107,9 @@ enum vg_status refusal_shared(const struct tree_process *process)
 	struct search page = {.wanted = is_page}, ipc = {.wanted = is_ipc};
 
 	enum vg_status status = search_mappings(process->pid, &page);
-	if (status == VG_OK)
-		status = search_mappings(process->pid, &ipc);
+	if (status)
+		return status;
+	status = search_mappings(process->pid, &ipc);
 	if (status)
 		return status;
 	if (page.what)
@@ -139,7 +140,9 @@ enum vg_status refusal_open_device(const struct tree *tree, const struct tree_pr
 	struct search search = {.wanted = is_device};
 
 	enum vg_status status = search_descriptors(process->pid, &search);
-	if (status == VG_OK && !search.what)
+	if (status)
+		return status;
+	if (!search.what)
 		status = search_mappings(process->pid, &search);
 	if (status || !search.what)
 		return status;
@@ -158,9 +161,10 @@ enum vg_status refusal_open_device(const struct tree *tree, const struct tree_pr
 
 enum vg_status refusal_by_leftovers(const struct tree *tree)
 {
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
-		status = refusal_open_device(tree, &tree->processes[i]);
-	return status;
+	for (size_t i = 0; i < tree->count; i++) {
+		enum vg_status status = refusal_open_device(tree, &tree->processes[i]);
+		if (status)
+			return status;
+	}
+	return VG_OK;
 }

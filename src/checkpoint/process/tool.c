@@ -18,7 +18,7 @@
 
 enum { TICK_MS = 100 };
 
-static int usable(const char *path)
+static int check_executable(const char *path)
 {
 	struct stat info;
 
@@ -29,20 +29,20 @@ static int usable(const char *path)
 
 int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
 {
-	const char *named = variable ? secure_getenv(variable) : NULL, *folders = secure_getenv("PATH");
+	const char *named = variable ? secure_getenv(variable) : NULL, *directories = secure_getenv("PATH");
 	int worst = -ENOENT;
 
 	if (named && *named) {
 		if (snprintf(ret_path, PATH_MAX, "%s", named) >= PATH_MAX)
 			return -ENOENT;
-		return usable(ret_path) == -EACCES ? -EACCES : usable(ret_path) ? -ENOENT : 0;
+		return check_executable(ret_path) == -EACCES ? -EACCES : check_executable(ret_path) ? -ENOENT : 0;
 	}
-	for (const char *at = folders ? folders : "/usr/sbin:/usr/bin:/sbin:/bin"; at;) {
+	for (const char *at = directories ? directories : "/usr/sbin:/usr/bin:/sbin:/bin"; at;) {
 		const char *end = strchr(at, ':');
 		int length = end ? (int)(end - at) : (int)strlen(at);
-		// An empty folder means the current one, which is nothing to run programs from.
+		// An empty entry means the current directory. Never run programs from there.
 		if (length > 0 && snprintf(ret_path, PATH_MAX, "%.*s/%s", length, at, name) < PATH_MAX) {
-			int r = usable(ret_path);
+			int r = check_executable(ret_path);
 			if (r == 0)
 				return 0;
 			if (r == -EACCES)
@@ -71,7 +71,7 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	for (int fd = 0; fd <= 2 && r == 0; fd++)
 		r = start->fds[fd] < 0 ? posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0)
 				       : posix_spawn_file_actions_adddup2(&actions, start->fds[fd], fd);
-	// The same number twice: it is not closed on exec.
+	// The same number twice clears close-on-exec.
 	for (size_t i = 0; i < start->keep_count && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(&actions, start->keep[i], start->keep[i]);
 	if (r == 0)
@@ -88,8 +88,8 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	return -r;
 }
 
-// Reads until the other end is closed. 0, -ETIMEDOUT or -ECANCELED.
-static int collect(const struct tool_run *run, int input, uint64_t deadline)
+// Reads until the other end is closed. Returns 0, -ETIMEDOUT, -ECANCELED or another -errno.
+static int read_output(const struct tool_run *run, int input, uint64_t deadline)
 {
 	char dropped[4096];
 	size_t length = 0;
@@ -123,19 +123,19 @@ static int collect(const struct tool_run *run, int input, uint64_t deadline)
 	}
 }
 
-static int exit_of(int status)
+static int exit_code(int status)
 {
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// The program may have closed its output and live on.
-static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
+// Waits for the exit: the program may have closed its output and still run.
+static int wait_for_exit(const struct tool_run *run, pid_t pid, uint64_t deadline)
 {
 	for (useconds_t pause = 500;; pause = pause < 20000 ? 2 * pause : pause) {
 		int status;
 		pid_t r = waitpid(pid, &status, WNOHANG);
 		if (r == pid)
-			return exit_of(status);
+			return exit_code(status);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (deadline && vg_clock_monotonic_ns() >= deadline)
@@ -146,9 +146,9 @@ static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
 	}
 }
 
-// With whatever it has started, of which some may be in sessions of their own, and start more meanwhile. `reason`; or, if it
-// has ended by itself by then, how: whom it has left behind is its work.
-static int break_off(pid_t pid, int reason)
+// Kills the program and all its descendants, which may be in other sessions and start more processes. Returns `reason`;
+// or its exit status if it has ended by itself: then its descendants stay.
+static int kill_descendants(pid_t pid, int reason)
 {
 	struct tree tree = {0};
 	size_t before = 0;
@@ -159,7 +159,7 @@ static int break_off(pid_t pid, int reason)
 		if (errno != EINTR)
 			return reason;
 	if (!WIFSTOPPED(status))
-		return exit_of(status);
+		return exit_code(status);
 	while (tree_find(&pid, 1, &tree) == VG_OK) {
 		tree_signal(&tree, SIGSTOP);
 		if (tree.count == before)
@@ -196,8 +196,8 @@ int tool_run(const struct tool_run *run)
 	_cleanup_close_ int input = ends[0];
 	if (r)
 		return r;
-	r = collect(run, input, deadline);
+	r = read_output(run, input, deadline);
 	if (r == 0)
-		r = await(run, pid, deadline);
-	return r >= 0 || r == -ECHILD ? r : break_off(pid, r);
+		r = wait_for_exit(run, pid, deadline);
+	return r >= 0 || r == -ECHILD ? r : kill_descendants(pid, r);
 }

@@ -1,41 +1,41 @@
-// Other programs, run to their end: found in PATH, watched, and killed when their time is up. Any thread.
+// Runs other programs to their end: finds them in PATH, watches them, and kills them after a timeout. Any thread.
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-// The file that `variable` names (NULL: none does), or `name` in PATH. 0, -ENOENT, or -EACCES: there, but not to be
-// run.
+// Finds the file that the environment variable `variable` (may be NULL) names, or `name` in PATH. Returns 0, -ENOENT,
+// or -EACCES if the file is not executable.
 int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX]);
 
 struct tool_start {
 	const char *const *argv;	// argv[0] is the file to run
 	const char *const *environment; // NULL: this process's
-	const int *keep;		// descriptors that it has open, under the same numbers
+	const int *keep;		// descriptors that stay open in it, with the same numbers
 	size_t keep_count;
-	int fds[3];	 // what it has as 0, 1 and 2; -1: /dev/null
-	bool in_session; // in ours, for the sake of its terminal, and in a process group of its own
+	int fds[3];	 // its descriptors 0, 1 and 2; -1: /dev/null
+	bool in_session; // in our session, because it needs our terminal, and in its own process group
 };
-// In a session of its own, so that what it starts goes with it, and a terminal's signals do not reach it; with no
-// signal held back. In our session, a process that CRIU has made and stopped would be hung up as soon as CRIU ends,
-// unless it becomes our child then: its group would have nobody left to wake it. 0 or -errno.
+// Starts a program in a session of its own, with no signal blocked: its children stay with it, and signals of a
+// terminal do not reach it. With `in_session`, a stopped process that CRIU has made gets SIGHUP when CRIU exits, unless
+// it becomes our child: the kernel hangs up stopped process groups that are orphaned. Returns 0 or -errno.
 int tool_start(const struct tool_start *start, pid_t *ret_pid);
 
 struct tool_run {
 	const char *const *argv;	// argv[0] is the file to run
 	const char *const *environment; // NULL: this process's
-	const int *keep;		// descriptors that the program has open, under the same numbers
+	const int *keep;		// descriptors that stay open in it, with the same numbers
 	size_t keep_count;
-	unsigned timeout_ms; // 0: as long as it takes
-	char *output; // what it writes to stdout and stderr, cut at `capacity` - 1 bytes and terminated; NULL: thrown
-		      // away
+	unsigned timeout_ms; // 0: none
+	// receives standard output and standard error, at most `capacity` - 1 bytes, and a 0; NULL: discard them
+	char *output;
 	size_t capacity;
-	bool terminal; // ours is its 0: it is in our session then
-	// Called about ten times a second meanwhile; false: the program is to be killed. NULL: nobody is.
+	bool terminal; // it reads our terminal and is in our session
+	// Called about ten times a second; returns false to kill the program. May be NULL.
 	bool (*tick)(void *user);
 	void *user;
 };
-// Its exit status, or 128 + the signal that ended it; -ETIMEDOUT: it was killed, -ECANCELED: as `tick` wished; another
-// -errno: it never ran.
+// Returns the exit status, or 128 + the number of the signal that ended it. -ETIMEDOUT: killed after the timeout;
+// -ECANCELED: killed because `tick` returned false; other -errno: it did not start.
 int tool_run(const struct tool_run *run);

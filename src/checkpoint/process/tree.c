@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum vg_status add(struct tree *tree, pid_t pid, const struct proc_status *lines, size_t root)
+static enum vg_status add_process(struct tree *tree, pid_t pid, const struct proc_status *lines, size_t root)
 {
 	struct tree_process *grown = realloc(tree->processes, (tree->count + 1) * sizeof *grown);
 
@@ -25,11 +25,11 @@ static enum vg_status add(struct tree *tree, pid_t pid, const struct proc_status
 	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
 	if (r == 0)
 		tree->count++;
-	// One that has gone meanwhile is none of the tree.
+	// A process that has ended meanwhile is left out.
 	return VG_OK;
 }
 
-static const struct tree_process *process_of(const struct tree *tree, pid_t pid)
+static const struct tree_process *find_process(const struct tree *tree, pid_t pid)
 {
 	for (size_t i = 0; i < tree->count; i++)
 		if (tree->processes[i].pid == pid)
@@ -37,29 +37,29 @@ static const struct tree_process *process_of(const struct tree *tree, pid_t pid)
 	return NULL;
 }
 
-// One more generation, or none. Children's pids may be lower than their parents'.
+// Adds one more generation. The pid of a child may be lower than its parent's.
 static enum vg_status add_children(struct tree *tree, bool *ret_grown)
 {
-	DIR *folder = opendir("/proc");
+	DIR *directory = opendir("/proc");
 	enum vg_status status = VG_OK;
 	struct dirent *entry;
 
 	*ret_grown = false;
-	if (!folder)
+	if (!directory)
 		return vg_fail(VG_SYSTEM, errno, "/proc: %s", strerror(errno));
-	while (status == VG_OK && (entry = readdir(folder))) {
+	while (!status && (entry = readdir(directory))) {
 		struct proc_status lines;
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (pid <= 0 || process_of(tree, pid) || proc_status_read(pid, &lines))
+		if (pid <= 0 || find_process(tree, pid) || proc_status_read(pid, &lines))
 			continue;
-		const struct tree_process *parent = process_of(tree, lines.parent);
+		const struct tree_process *parent = find_process(tree, lines.parent);
 		if (!parent)
 			continue;
 		size_t before = tree->count;
-		status = add(tree, pid, &lines, parent->root);
+		status = add_process(tree, pid, &lines, parent->root);
 		*ret_grown |= tree->count > before;
 	}
-	closedir(folder);
+	closedir(directory);
 	return status;
 }
 
@@ -77,7 +77,7 @@ static enum vg_status check_root(pid_t root, const struct proc_status *lines)
 	return VG_OK;
 }
 
-// Whether `pid`, whose status is `lines`, is one of `roots` or descends from one.
+// Returns whether a process with this status descends from one of `roots`.
 static bool descends(struct proc_status lines, const pid_t *roots, size_t count)
 {
 	for (pid_t pid = lines.parent; pid > 0; pid = lines.parent) {
@@ -90,6 +90,7 @@ static bool descends(struct proc_status lines, const pid_t *roots, size_t count)
 	return false;
 }
 
+// Adds the process `root` unless it is in the tree or descends from one of `roots`.
 static enum vg_status add_root(struct tree *tree, pid_t root, const pid_t *roots, size_t count)
 {
 	struct proc_status lines;
@@ -101,25 +102,45 @@ static enum vg_status add_root(struct tree *tree, pid_t root, const pid_t *roots
 		return vg_fail(r == -ENOENT ? VG_NOT_FOUND : VG_SYSTEM, -r, "process %d: %s", (int)root,
 			       r == -ENOENT ? "there is none" : strerror(-r));
 	enum vg_status status = check_root(root, &lines);
-	if (status || process_of(tree, root) || descends(lines, roots, count))
+	if (status || find_process(tree, root) || descends(lines, roots, count))
 		return status;
-	status = add(tree, root, &lines, tree->root_count);
-	if (status == VG_OK && tree->count == tree->root_count)
+	status = add_process(tree, root, &lines, tree->root_count);
+	if (status)
+		return status;
+	if (tree->count == tree->root_count)
 		return vg_fail(VG_NOT_FOUND, 0, "process %d has ended", (int)root);
 	tree->root_count = tree->count;
-	return status;
+	return VG_OK;
+}
+
+static enum vg_status add_roots(struct tree *tree, const pid_t *roots, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		enum vg_status status = add_root(tree, roots[i], roots, count);
+		if (status)
+			return status;
+	}
+	return VG_OK;
+}
+
+static enum vg_status add_descendants(struct tree *tree)
+{
+	bool grown = true;
+
+	while (grown) {
+		enum vg_status status = add_children(tree, &grown);
+		if (status)
+			return status;
+	}
+	return VG_OK;
 }
 
 enum vg_status tree_find(const pid_t *roots, size_t count, struct tree *ret_tree)
 {
-	enum vg_status status = VG_OK;
-	bool grown = true;
-
 	*ret_tree = (struct tree){0};
-	for (size_t i = 0; i < count && status == VG_OK; i++)
-		status = add_root(ret_tree, roots[i], roots, count);
-	while (status == VG_OK && grown)
-		status = add_children(ret_tree, &grown);
+	enum vg_status status = add_roots(ret_tree, roots, count);
+	if (!status)
+		status = add_descendants(ret_tree);
 	if (status)
 		tree_free(ret_tree);
 	return status;
@@ -189,6 +210,25 @@ void tree_end(const struct tree *tree)
 			usleep(1000);
 }
 
+// Compares a tree with what was found later.
+static enum vg_status compare_trees(const struct tree *tree, const struct tree *now)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct tree_process *process = &tree->processes[i];
+		if (!tree_is_same(process))
+			return vg_fail(VG_STATE, 0, "process %d (%s) ended meanwhile", (int)process->pid,
+				       process->command);
+		if (process->cuda && !refusal_maps_cuda(process->pid))
+			return vg_fail(VG_STATE, 0, "process %d (%s) has become another program meanwhile",
+				       (int)process->pid, process->command);
+	}
+	for (size_t i = 0; i < now->count; i++)
+		if (!find_process(tree, now->processes[i].pid))
+			return vg_fail(VG_STATE, 0, "process %d (%s) was started meanwhile: try again",
+				       (int)now->processes[i].pid, now->processes[i].command);
+	return VG_OK;
+}
+
 enum vg_status tree_unchanged(const struct tree *tree)
 {
 	pid_t *roots = calloc(tree->root_count, sizeof *roots);
@@ -202,17 +242,7 @@ enum vg_status tree_unchanged(const struct tree *tree)
 	free(roots);
 	if (status)
 		return status;
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
-		if (!tree_is_same(&tree->processes[i]))
-			status = vg_fail(VG_STATE, 0, "process %d (%s) ended meanwhile", (int)tree->processes[i].pid,
-					 tree->processes[i].command);
-		else if (tree->processes[i].cuda && !refusal_maps_cuda(tree->processes[i].pid))
-			status = vg_fail(VG_STATE, 0, "process %d (%s) has become another program meanwhile",
-					 (int)tree->processes[i].pid, tree->processes[i].command);
-	for (size_t i = 0; i < now.count && status == VG_OK; i++)
-		if (!process_of(tree, now.processes[i].pid))
-			status = vg_fail(VG_STATE, 0, "process %d (%s) was started meanwhile: try again",
-					 (int)now.processes[i].pid, now.processes[i].command);
+	status = compare_trees(tree, &now);
 	tree_free(&now);
 	return status;
 }

@@ -1,5 +1,5 @@
 // Version numbers in the output of programs and the kernel. Any thread.
 #pragma once
 
-// Returns the first version in the text as one number, 10000 for the major one: 40201 for "4.2.1". 0: it has none.
+// Returns the first version in the text as one number, such as 40201 for "4.2.1"; 0 if there is no version.
 unsigned version_number(const char *text);

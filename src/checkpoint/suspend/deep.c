@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-enum { GATE_MOST_MS = 60000, HOLD_MS = 2000 }; // the first: for which the daemon opens a gate
+enum { GATE_MOST_MS = 60000, HOLD_MS = 2000 }; // GATE_MOST_MS: the longest time for which a daemon opens a gate
 
 enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)
 {
@@ -40,15 +40,16 @@ enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 	if (status == VG_OK)
 		status = refusal_by_driver(&deep->tree);
 	return status ? status
-		      : host_memory_check(deep->tree.processes[0].pid, bytes, "what the driver moves off the GPU takes");
+		      : host_memory_check(deep->tree.processes[0].pid, bytes,
+					  "what the driver moves off the GPU takes");
 }
 
-// A process may wait at its gate for its turn, and the GPU for what it is about to launch.
+// A process may wait at its gate for its turn, while the GPU waits for what it is about to launch.
 static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
 {
 	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
 	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
-	struct parking parking; // has files only of processes that a killed dump has left parked
+	struct parking parking; // has files only of processes that were parked by a dump that was killed
 
 	tenants_open_gates(&deep->tenants, open_ms);
 	enum vg_status status = parking_take(&deep->tenants, &wish, deep->phase, &parking);
@@ -71,7 +72,7 @@ enum vg_status deep_return(struct deep *deep)
 	enum vg_status status = gpu_roll_back(&deep->tree);
 
 	if (status == VG_OK)			 // else the mark stays, and the next attempt finds it
-		parking_release(&deep->tenants); // the driver would keep their pagers waiting before
+		parking_release(&deep->tenants); // not before: their pagers would wait for the driver
 	return status;
 }
 
@@ -107,7 +108,7 @@ enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint
 	struct vg_gpu *gpu;
 
 	if (vg_gpu_by_uuid(uuid, &gpu) || vg_gpu_memory(gpu, &memory) || memory.free >= bytes)
-		return VG_OK; // without NVML the driver has the last word
+		return VG_OK; // without NVML, the driver refuses itself
 	enum vg_status status =
 		refuse(REFUSE_DEVICE_MEMORY, 0,
 		       "%s has %s free, and the processes of vGPU %s need %s to return, without the memory in "

@@ -64,7 +64,7 @@ static const char *find_variable(const char *text, size_t length, const char *na
 	return NULL;
 }
 
-// A torchrun below Slurm sets its own variables besides: those of the launcher that is nearest to the program count.
+// If torchrun runs below Slurm, both set variables. Use those of the launcher nearest to the program.
 static void parse_environment(const char *text, size_t length, struct rank *rank)
 {
 	static const struct {
@@ -117,8 +117,8 @@ static bool have_same_job(const struct rank *left, const struct rank *right)
 	return left->ranks == right->ranks && left->job == right->job;
 }
 
-// Counts the ranks of the job among these. Helpers of a rank have its number, as has a rank of another job of which
-// nothing else is known.
+// Counts the ranks of the job in the list. Processes with the same number are helpers of one rank, unless their jobs
+// are known to differ.
 static size_t count_ranks(const struct rank *rank, const struct rank *ranks, size_t count)
 {
 	size_t found = 0;

@@ -24,15 +24,16 @@
 #include <unistd.h>
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
-#define NONE_NS UINT64_C(1000000000)	  // for which a process may have no pager yet
+#define NONE_NS UINT64_C(1000000000)	  // how long a process may have no pager after its start
 #define PATIENCE_NS UINT64_C(10000000000) // besides the time for draining and pinning
-static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40; // a ledger may say anything
+// limits for numbers from a ledger, which its processes can write
+static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-// What a process says of itself.
+// The state of a process, from its slot.
 struct seen {
-	bool is_there; // the slot is still its own, and the ledger is one
+	bool is_there; // the slot still belongs to it, and the ledger is valid
 	bool has_answered;
 	uint32_t state, reason, row;
 	uint64_t bytes, host, missing;
@@ -57,9 +58,9 @@ bool parking_concerns(const struct tenants *tenants)
 	return false;
 }
 
-// ---- words of the ledger -------------------------------------------------------------------------------
+// ---- the slots of the ledger ---------------------------------------------------------------------------
 
-// Returns the tenant's words; NULL if the slot is another process's now.
+// Returns the pager's part of the tenant's slot; NULL if the slot belongs to another process now.
 static struct pager_slot *slot_of(const struct vg_ledger *ledger, const struct tenant *tenant)
 {
 	unsigned int cursor = tenant->slot.slot;
@@ -92,7 +93,7 @@ static struct seen look(const struct pager_slot *slot)
 			     .file = {READ(slot->file[0]), READ(slot->file[1]), READ(slot->file[2])}};
 }
 
-// The ledgers of the vGPUs, mapped: each may be truncated by its users at any time.
+// Maps the ledgers of the vGPUs. Their users may truncate them at any time.
 static struct vg_ledger **open_ledgers(const struct tenants *tenants)
 {
 	struct vg_ledger **ledgers = calloc(tenants->vgpu_count + 1, sizeof *ledgers);
@@ -121,7 +122,7 @@ static void make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uin
 		atomic_store(&slot->park, wish);
 		ring(slot);
 	}
-	(void)vg_ledger_unguard(); // a truncated one gives no answer
+	(void)vg_ledger_unguard(); // truncated: no answer
 }
 
 // Returns whether there was a wish to withdraw.
@@ -281,7 +282,7 @@ static enum vg_status find_file(const struct tenant *tenant, const struct pager_
 	struct stat info;
 
 	if (!file->number)
-		return VG_OK; // nothing lies in a file
+		return VG_OK; // no memory is in a file
 	pager_file_format(file, parked.name);
 	int r = vg_process_start_time(tenant->pid, &parked.start_time);
 	parked.directory = r ? r : open_directory(tenant->pid);
@@ -395,7 +396,7 @@ static void mark_done(const struct tenant *tenant, struct vg_ledger *ledger)
 	struct pager_slot *slot = slot_of(ledger, tenant);
 	if (slot && READ(slot->park) & PAGER_PARK_DEEP)
 		atomic_fetch_or(&slot->park, PAGER_PARK_DEEP_DONE);
-	(void)vg_ledger_unguard(); // a truncated one shows nothing
+	(void)vg_ledger_unguard(); // truncated: shows nothing
 }
 
 void parking_mark_deep(const struct tenants *tenants)
@@ -457,7 +458,7 @@ enum vg_status parking_check_room(uint64_t bytes)
 		return VG_OK;
 	pager_file_sweep();
 	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0)
-		return VG_OK; // where the processes will be it may be another one
+		return VG_OK; // the processes may have another one
 	uint64_t have = (uint64_t)info.f_bavail * info.f_frsize;
 	if (bytes <= have)
 		return VG_OK;
@@ -470,7 +471,7 @@ enum vg_status parking_check_room(uint64_t bytes)
 	return status;
 }
 
-// The process opens it itself.
+// Gives the file to the user of the process, which opens it itself.
 static int give_to(int fd, pid_t pid)
 {
 	struct proc_status process;

@@ -13,7 +13,7 @@ enum {
 	POLL_MOST_MS = 200,
 	MOVING = -1, // no outcome yet
 };
-static const uint64_t COPY_RATE = 256 << 20; // bytes per second: a slower copy is not waited for
+static const uint64_t COPY_RATE = 256 << 20; // bytes per second; a slower copy is late
 
 static const struct vg_tenant_info *find_process(const struct suspend_wait *wait,
 						 const struct vg_suspend_process *asked)
@@ -57,7 +57,7 @@ static bool is_in_state(const struct vg_eviction_info *eviction, const char *sta
 	return strcmp(eviction->state, state) == 0;
 }
 
-// Whether it pins host memory or copies.
+// Returns whether it is pinning host memory or copying.
 static bool is_on_its_way(const struct vg_eviction_info *eviction, bool is_out)
 {
 	return is_out ? is_in_state(eviction, "preparing") || is_in_state(eviction, "leaving")
@@ -76,7 +76,7 @@ static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction
 	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(wait);
 	if (!drains && !is_on_its_way(eviction, wait->is_out))
 		return VG_SUSPEND_SILENT;
-	// It prepares for as long as it copies, at most.
+	// Preparing takes at most as long as copying.
 	return waited <= answer_ms(wait) + 2 * copy_ms(wait) ? MOVING : VG_SUSPEND_LATE;
 }
 
@@ -157,7 +157,7 @@ enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node,
 		if (phase->stop)
 			return vg_fail(VG_STATE, 0, "stopped while memory moved, as asked: the request to %s stands",
 				       wait->is_out ? "suspend" : "resume");
-		uint64_t pause_ms = waited_ms(wait) / 8; // the wait is at most an eighth longer than the move
+		uint64_t pause_ms = waited_ms(wait) / 8; // so the wait is at most an eighth longer than the move
 		pause_ms = pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms;
 		poll(NULL, 0, pause_ms > POLL_MOST_MS ? POLL_MOST_MS : (int)pause_ms);
 		status = update(wait, node, phase);

@@ -1,4 +1,4 @@
-// Tenants in virgate.json.
+// Writes and reads tenants in virgate.json.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/status.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// (uid_t)-1 and (gid_t)-1: none.
+// (uid_t)-1 and (gid_t)-1 become null.
 static json_t *number_or_null(uint32_t id)
 {
 	return id == UINT32_MAX ? json_null() : json_integer(id);
@@ -41,7 +41,7 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 		if (slot->by_kind[kind])
 			json_object_set_new(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind),
 					    json_integer((json_int_t)slot->by_kind[kind]));
-	for (size_t i = 0; i < sizeof command; i++) // a program may call itself what it likes
+	for (size_t i = 0; i < sizeof command; i++) // the name is any bytes that the program has chosen
 		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ') ? '?'
 												     : slot->command[i];
 	snprintf(image, sizeof image, "%016" PRIx64 "%016" PRIx64, slot->program, slot->image);
@@ -52,7 +52,7 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			 (int)slot->pristine, "host", (int)slot->host, "charged", charged);
 }
 
-// A tenant that never made another context has one; of others the ledger does not know.
+// Counts the contexts of a tenant with one; for others the ledger has no number.
 static int set_contexts(json_t *gpu, const json_t *tenant)
 {
 	return json_is_true(json_object_get(tenant, "first_context"))
@@ -60,7 +60,7 @@ static int set_contexts(json_t *gpu, const json_t *tenant)
 		       : 0;
 }
 
-// Where the processes are described, too, what each holds of its GPU by kind.
+// Adds what the process has charged, by kind, to its description.
 static int add_kinds(json_t *description, const json_t *tenant, const char *uuid)
 {
 	json_t *process, *gpu, *charged = json_object_get(tenant, "charged");
@@ -222,7 +222,7 @@ static int by_process(const void *a, const void *b)
 	return (one->pid > other->pid) - (one->pid < other->pid);
 }
 
-// Whether no two have one place in a vGPU, and none has two.
+// Returns whether each slot has one tenant, and each tenant one slot.
 static bool have_places(const struct tenants *tenants)
 {
 	int (*const orders[])(const void *, const void *) = {by_place, by_process};

@@ -1,4 +1,4 @@
-// A restore keeps the tenants' places itself until they are there to take them.
+// Reserves slots for restored tenants, and hands them over when the processes exist.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/descriptor.h"
@@ -32,7 +32,7 @@ static enum vg_status truncated(const struct tenant_vgpu *vgpu)
 		vgpu->name, vgpu->name);
 }
 
-// Of the tenants of the same vGPU, those before this one have their places.
+// The tenants before this one in the list have their slots already.
 static enum vg_status no_room(const struct tenants *tenants, const struct tenant *tenant)
 {
 	size_t index = tenant->vgpu;
@@ -125,7 +125,7 @@ void tenants_tell(const struct tenants *tenants, struct vg_node *node)
 		struct vg_wire_hello hello = {
 			.pid = owner->pid, .pid_namespace = owner->pid_namespace, .start_time = owner->start_time};
 		snprintf(hello.ledger, sizeof hello.ledger, "%s", tenants->vgpus[tenant->vgpu].name);
-		// Without it the daemon finds them a little later.
+		// If this fails, the daemon finds them a little later.
 		(void)vg_wire_register_and_wait(vg_node_socket(node), &hello, -1);
 	}
 }

@@ -1,4 +1,4 @@
-// Memory that a tenant has in common with others, as the books of this vGPU and of those beside it have it.
+// Refuses tenants that share memory with other processes, by the ledgers of this vGPU and the other ones.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/status.h"
@@ -17,7 +17,7 @@ static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgp
 		      (int)tenant->pid, tenant->slot.command, vgpu);
 }
 
-// The place of a guest is in a vGPU whose page the process has never seen.
+// A guest's slot is in the ledger of a vGPU that the process has not mapped.
 static enum vg_status look_into(const struct tenants *tenants, const char *path)
 {
 	enum vg_status status = VG_OK;

@@ -1,5 +1,5 @@
-// A tenant is written down when no thread of it is within the ledger: one that went on there after a restore would
-// still mean the slot that it had.
+// Stops tenants while none of their threads uses the ledger: after a restore such a thread would go on with the old
+// slot.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/clock.h"
@@ -57,7 +57,7 @@ static enum vg_status stop(const struct tree *tree, uint64_t end)
 	return VG_OK;
 }
 
-// The first that is within an operation; NULL: none is, and all can be written down.
+// Lets all tenants forget their slots. Returns the first one that is inside an operation, or NULL.
 static const struct tenant *lift_all(const struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++) {
@@ -120,7 +120,7 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct t
 		if (!busy)
 			return whole ? check_whole(tenants, whole) : VG_OK;
 		if (vg_clock_monotonic_ns() > end)
-			return vg_fail(VG_NOT_READY, 0, // who takes all back puts them back, too
+			return vg_fail(VG_NOT_READY, 0, // the caller rolls back, which gives them their slots again
 				       "process %d (%s) was in the midst of an allocation whenever it was stopped",
 				       (int)busy->pid, busy->slot.command);
 		tenants_put_back(tenants);

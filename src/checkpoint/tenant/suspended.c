@@ -1,5 +1,5 @@
-// Tenants of evictable vGPUs whose memory is in the host or moves, and was not put away (park.h): the driver would not
-// find it.
+// Refuses tenants of evictable vGPUs whose memory is in the host or moves, but is not parked: the driver would not find
+// it.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/hint.h"

@@ -19,7 +19,7 @@ void tenants_give_back(struct tenants *tenants)
 		if (stand_in) {
 			vg_ledger_guard(stand_in);
 			vg_ledger_leave(stand_in);
-			(void)vg_ledger_unguard(); // there is nothing to give back in a truncated one
+			(void)vg_ledger_unguard(); // a truncated ledger has nothing to refund
 		}
 		vg_ledger_close(stand_in);
 		tenants->list[i].stand_in = NULL;
@@ -82,13 +82,13 @@ int tenant_owner(pid_t pid, struct vg_ledger_owner *ret_owner)
 	if (!line)
 		return length < 0 ? (int)length : -ENODATA;
 	line[1 + strcspn(line + 1, "\n")] = '\0';
-	owner.pid = (uint32_t)atoi(strrchr(line, '\t') + 1); // what it calls itself
+	owner.pid = (uint32_t)atoi(strrchr(line, '\t') + 1); // the pid in its own namespace
 	int r = vg_process_start_time(pid, &owner.start_time);
 	*ret_owner = owner;
 	return r;
 }
 
-// A file that is mapped to be written and shared may be a ledger: what it is, it says itself.
+// A shared writable mapping of a file may be a ledger; the file's header tells.
 static bool read_mapping(char *line, char **ret_path)
 {
 	char mode[8];
@@ -165,7 +165,7 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 	unsigned int cursor = 0;
 
 	if (tenant_owner(process->pid, &owner))
-		return VG_OK; // it has ended, as others will notice
+		return VG_OK; // it has ended; a later check reports that
 	size_t before = tenants->count;
 	while (status == VG_OK && vg_ledger_next_tenant(of->ledger, &cursor, &tenant.slot)) {
 		if (!tenant.slot.guest && vg_ledger_owner_same(&tenant.slot.owner, &owner))
@@ -174,7 +174,7 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 	return status || tenants->count > before ? status : add_placeless(tenants, process->pid);
 }
 
-// What of a vGPU is mapped twice (a forked child's copy of its parent's, another tenant's) is looked at once.
+// Skips a ledger that was read already: several processes map it.
 static enum vg_status look_at(struct tenants *tenants, const struct tree_process *process, const char *path)
 {
 	struct vg_ledger *ledger;
@@ -185,7 +185,7 @@ static enum vg_status look_at(struct tenants *tenants, const struct tree_process
 	if (i < tenants->vgpu_count)
 		return add_slots(tenants, i, process);
 	if (vg_ledger_open_copy(path, &ledger))
-		return VG_OK; // it is something else
+		return VG_OK; // not a ledger
 	enum vg_status status = add_vgpu(tenants, path, ledger, &i);
 	return status ? status : add_slots(tenants, i, process);
 }

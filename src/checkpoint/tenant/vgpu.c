@@ -1,5 +1,4 @@
-// The vGPUs that the tenants of an image go into. One that was made for a single run has gone with it, and is made
-// again.
+// Finds the vGPUs for the tenants of an image, and creates ephemeral ones again.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/clock.h"
@@ -20,7 +19,7 @@
 #include <unistd.h>
 
 enum { PAUSE_US = 20000, ASK_SECONDS = 2 };
-#define REMOVAL_NS UINT64_C(3000000000) // how long the driver may take to release what processes that were ended had
+#define REMOVAL_NS UINT64_C(3000000000) // how long the driver may take to free the memory of killed processes
 
 const char *tenant_memory_text(uint64_t bytes, char text[32])
 {
@@ -36,7 +35,7 @@ static const char *gpu_of(const struct tenant_vgpu *vgpu, const struct tenant_wa
 	return vgpu->uuid;
 }
 
-// Returns the vGPU that was chosen for this one; NULL: none was.
+// Returns the vGPU that the user chose for this one, or NULL.
 static const char *chosen_for(const struct tenant_vgpu *vgpu, const struct tenant_way *way)
 {
 	for (size_t i = 0; i < way->vgpu_count; i++)
@@ -75,7 +74,7 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 
 // ---- what a dump asks --------------------------------------------------------------------------------
 
-// The daemon of a vGPU is that of the directory in which its ledger is.
+// Finds the daemon by the directory of the vGPU's ledger.
 static enum vg_status open_node(const struct tenant_vgpu *vgpu, struct vg_node **ret_node)
 {
 	bool simulated = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_SIMULATED;
@@ -164,7 +163,7 @@ static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply)
 	return VG_OK;
 }
 
-// One that a later run made under the same name is not the one that the processes were in.
+// A later run may have created another vGPU of the same name.
 static bool is_alike(const struct tenant_vgpu *vgpu, const json_t *found)
 {
 	const char *class = json_string_value(json_object_get(found, "class"));
@@ -192,7 +191,7 @@ static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *f
 		       vg_size_format(vgpu->memory, text[1]));
 }
 
-// Holds one that would go with its last process otherwise.
+// Keeps an ephemeral vGPU, which would be removed with its last process.
 static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant_way *way, const json_t *found)
 {
 	json_t *reply;
@@ -211,7 +210,7 @@ static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant
 
 // ---- those that are made -------------------------------------------------------------------------------
 
-// As root another user's: the programs are that user's, and open the page.
+// Root creates it for the user of the programs, which open the ledger.
 static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *gpu)
 {
 	struct vg_vgpu_options options = {.size = sizeof options,
@@ -259,7 +258,7 @@ void tenants_undo(struct tenants *tenants)
 	vg_error_keep(&kept);
 	tenants_give_back(tenants);
 	for (size_t i = 0; i < tenants->vgpu_count; i++) {
-		// After that time the daemon removes it when this process has ended.
+		// After that time the daemon removes it when this process ends.
 		while (tenants->vgpus[i].made && vg_vgpu_remove(tenants->node, tenants->vgpus[i].name) == VG_BUSY &&
 		       vg_clock_monotonic_ns() < end)
 			usleep(PAUSE_US);
@@ -270,7 +269,7 @@ void tenants_undo(struct tenants *tenants)
 
 // ---- all of them ---------------------------------------------------------------------------------------
 
-// `chosen`: by the user, who may go into anybody's.
+// `chosen`: the user named it. It may belong to another user then.
 static enum vg_status check_owner(const struct tenant_vgpu *vgpu, bool chosen)
 {
 	struct stat info;
@@ -318,7 +317,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 	enum vg_status status = vg_check_name(vgpu->name);
 	if (status)
 		return status;
-	// The daemon may have to make the page anew, after a reboot.
+	// After a reboot the daemon may have to create the ledger again.
 	status = vg_node_request(way->node, json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
 	if (status == VG_NOT_FOUND && !chosen)
 		status = vgpu->ephemeral ? make_again(vgpu, way, gpu) : missing(vgpu, way->node, gpu);
@@ -327,7 +326,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 		status = chosen || !vgpu->ephemeral || is_alike(vgpu, found) ? use_existing(vgpu, way, found)
 									     : is_another(vgpu, found);
 		json_decref(reply);
-		if (status == VG_NOT_FOUND && !chosen && vgpu->ephemeral) // it has gone meanwhile
+		if (status == VG_NOT_FOUND && !chosen && vgpu->ephemeral) // it was removed meanwhile
 			status = make_again(vgpu, way, gpu);
 	}
 	if (status == VG_OK)
