@@ -76,7 +76,7 @@ static const char *find_mps(const struct config *config)
 static int run_doctor(const struct arguments *arguments)
 {
 	static struct doctor_report report;
-	struct doctor_options options = {.folder = option_value(arguments, "dir")};
+	struct doctor_options options = {.directory = option_value(arguments, "dir")};
 	struct session session;
 
 	int r = read_set(arguments, &options.sets);

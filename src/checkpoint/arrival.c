@@ -25,7 +25,7 @@ struct arrival {
 	struct vg_checkpoint_result coming, result; // of receiving, and of all
 };
 
-static enum vg_status check(const struct arrival *arrival)
+static enum vg_status check_descriptors(const struct arrival *arrival)
 {
 	for (int i = 0; i < 2; i++) {
 		int fd = i ? arrival->frames.out : arrival->frames.in;
@@ -35,7 +35,7 @@ static enum vg_status check(const struct arrival *arrival)
 	return VG_OK;
 }
 
-static enum vg_status greet(struct arrival *arrival)
+static enum vg_status receive_header(struct arrival *arrival)
 {
 	enum vg_status status = stream_accept(&arrival->frames, &arrival->header);
 
@@ -77,22 +77,31 @@ static enum vg_status take_in(struct arrival *arrival)
 	arrival->frames.phase = &phase;
 	arrival->frames.heed = true;
 	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_RECEIVE);
-	if (status == VG_OK)
-		status = image_begin(arrival->options.dir, &draft);
-	if (status == VG_OK)
-		status = greet(arrival);
-	if (status == VG_OK)
-		status = take_packs(arrival);
-	if (status == VG_OK)
-		status = stream_receive(&arrival->frames, &draft, &description);
-	if (status == VG_OK && !arrival->header.answers)
+	if (status)
+		goto finish;
+	status = image_begin(arrival->options.dir, &draft);
+	if (status)
+		goto finish;
+	status = receive_header(arrival);
+	if (status)
+		goto finish;
+	status = take_packs(arrival);
+	if (status)
+		goto finish;
+	status = stream_receive(&arrival->frames, &draft, &description);
+	if (status)
+		goto finish;
+	if (!arrival->header.answers)
 		status = frames_read_end(&arrival->frames);
-	if (status == VG_OK)
-		status = image_publish(&draft, description, arrival->keep);
-	arrival->stands = status == VG_OK;
+	if (status)
+		goto finish;
+	status = image_publish(&draft, description, arrival->keep);
+	if (status)
+		goto finish;
+	arrival->stands = true;
 	const struct image_dir dir = image_draft_dir(&draft);
-	if (status == VG_OK)
-		status = image_open_again(&dir, &arrival->image);
+	status = image_open_again(&dir, &arrival->image);
+finish:
 	arrival->image.path = arrival->options.dir;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);
@@ -105,7 +114,7 @@ static enum vg_status take_in(struct arrival *arrival)
 }
 
 // Reports that the image is complete and fits, and waits until the sender has ended the processes.
-static enum vg_status await_go(void *user, struct phase *phase)
+static enum vg_status wait_for_go(void *user, struct phase *phase)
 {
 	struct arrival *arrival = user;
 	enum frame_type type = FRAME_END;
@@ -114,10 +123,13 @@ static enum vg_status await_go(void *user, struct phase *phase)
 		return VG_OK;
 	arrival->frames.phase = phase;
 	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_HANDOVER);
-	if (status == VG_OK)
-		status = frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0);
-	if (status == VG_OK)
-		status = frame_read(&arrival->frames, &type);
+	if (status)
+		goto finish;
+	status = frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0);
+	if (status)
+		goto finish;
+	status = frame_read(&arrival->frames, &type);
+finish:
 	arrival->frames.phase = NULL;
 	if (status == VG_OK && type != FRAME_GO)
 		status = vg_fail(VG_INTEGRITY, 0, "the other side says %d, and not that the processes ended", type);
@@ -125,7 +137,7 @@ static enum vg_status await_go(void *user, struct phase *phase)
 }
 
 // Tells the sender the outcome, if it still listens. Ignores a failure to send.
-static void answer(struct arrival *arrival, enum vg_status status)
+static void send_outcome(struct arrival *arrival, enum vg_status status)
 {
 	const struct frame_running running = {.pid = (int32_t)arrival->result.pid,
 					      .processes = (uint32_t)arrival->result.processes,
@@ -160,11 +172,11 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	CORE_NEEDED(options);
 	CORE_OPTIONS(arrival.options, options);
 	CORE_NEEDED(arrival.options.dir);
-	enum vg_status status = check(&arrival);
+	enum vg_status status = check_descriptors(&arrival);
 	if (status)
 		return status;
 	status = take_in(&arrival);
-	const struct restore_gate gate = {.pass = await_go,
+	const struct restore_gate gate = {.pass = wait_for_go,
 					  .user = &arrival,
 					  .image = &arrival.image,
 					  .prefill = &arrival.prefill,
@@ -173,7 +185,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 		status = restore_run(&arrival.options, &gate, &arrival.result);
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
 		arrival.result.seconds[i] += arrival.coming.seconds[i];
-	answer(&arrival, status);
+	send_outcome(&arrival, status);
 	// If this fails, the sender keeps the processes, so the image is removed here.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);

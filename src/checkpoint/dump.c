@@ -63,10 +63,13 @@ enum vg_status dump_find_tree(const struct vg_dump_options *options, struct tree
 	if (options->pid)
 		return vg_fail(VG_INVALID, 0, "both a process and a vGPU are named: name one of them");
 	enum vg_status status = options->node ? VG_OK : vg_node_open(NULL, &own);
-	if (status == VG_OK)
-		status = tenant_pids(own ? own : options->node, options->vgpu, &pids, &count);
-	if (status == VG_OK)
-		status = tree_find(pids, count, ret_tree);
+	if (status)
+		goto finish;
+	status = tenant_pids(own ? own : options->node, options->vgpu, &pids, &count);
+	if (status)
+		goto finish;
+	status = tree_find(pids, count, ret_tree);
+finish:
 	free(pids);
 	vg_node_close(own);
 	return status;
@@ -80,47 +83,70 @@ static enum vg_status find_cuda(struct dump *dump)
 	return dump->options.cpu_only && (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) ? VG_OK : status;
 }
 
-static enum vg_status find(struct dump *dump)
+static enum vg_status find_processes(struct dump *dump)
 {
-	const struct vg_dump_options *options = &dump->options;
-
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_FIND);
-	if (status == VG_OK)
-		status = criu_find(&dump->criu);
-	if (status == VG_OK)
-		status = dump_find_tree(options, &dump->tree);
-	if (status == VG_OK)
-		status = hold_tree(&dump->tree, 0);
-	if (status == VG_OK)
-		status = refusal_by_kernel(&dump->tree);
-	if (status == VG_OK)
-		status = find_cuda(dump);
+	if (status)
+		return status;
+	status = criu_find(&dump->criu);
+	if (status)
+		return status;
+	status = dump_find_tree(&dump->options, &dump->tree);
+	if (status)
+		return status;
+	status = hold_tree(&dump->tree, 0);
+	if (status)
+		return status;
+	status = refusal_by_kernel(&dump->tree);
+	if (status)
+		return status;
+	status = find_cuda(dump);
 	if (status)
 		return status;
 	dump->result.processes = dump->tree.count;
 	dump->result.cuda_processes = dump->tree.cuda_count;
 	dump->result.pid = dump->tree.processes[0].pid;
 	dump->result.roots = dump->tree.root_count;
+	return VG_OK;
+}
+
+static enum vg_status check_processes(struct dump *dump)
+{
+	const struct vg_dump_options *options = &dump->options;
+
 	if (!options->cpu_only && dump->tree.cuda_count == 0)
 		return refuse(REFUSE_NO_CUDA, 0,
 			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it "
 			      "(--cpu-only)",
 			      (int)dump->result.pid, dump->tree.processes[0].command);
-	status = tenants_find(&dump->tree, &dump->tenants);
-	if (status == VG_OK)
-		status = tenants_refuse_deep(&dump->tenants);
-	if (status == VG_OK)
-		status = refusal_by_driver(&dump->tree);
-	if (status == VG_OK && options->vgpu)
+	enum vg_status status = tenants_find(&dump->tree, &dump->tenants);
+	if (status)
+		return status;
+	status = tenants_refuse_deep(&dump->tenants);
+	if (status)
+		return status;
+	status = refusal_by_driver(&dump->tree);
+	if (status)
+		return status;
+	if (options->vgpu)
 		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu);
-	if (status == VG_OK)
-		status = tenants_refuse_shares(&dump->tenants);
-	if (status == VG_OK)
-		status = device_bases_open(options->bases, options->base_count, &dump->bases);
-	if (status == VG_OK && dump->gate && dump->gate->base && dump->gate->base->dir.fd >= 0)
+	if (status)
+		return status;
+	return tenants_refuse_shares(&dump->tenants);
+}
+
+static enum vg_status begin_image(struct dump *dump)
+{
+	const struct vg_dump_options *options = &dump->options;
+
+	enum vg_status status = device_bases_open(options->bases, options->base_count, &dump->bases);
+	if (status)
+		return status;
+	if (dump->gate && dump->gate->base && dump->gate->base->dir.fd >= 0)
 		status = device_bases_add(&dump->bases, dump->gate->base);
-	if (status == VG_OK)
-		status = image_begin(options->dir, &dump->draft);
+	if (status)
+		return status;
+	status = image_begin(options->dir, &dump->draft);
 	dump->draft.compression = options->compression;
 	dump->draft.level = options->compression_level;
 	dump->draft.threads = options->threads;
@@ -154,15 +180,16 @@ static enum vg_status write_device(struct dump *dump)
 
 // A process may wait at its gate for its turn, while the GPU waits for what it is about to launch. lock_tree() opens
 // the gates for the same reason.
-static enum vg_status evict(struct dump *dump)
+static enum vg_status park_memory(struct dump *dump)
 {
 	unsigned timeout_ms = dump_timeout(&dump->options);
 
 	if (!parking_concerns(&dump->tenants))
 		return VG_OK;
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_EVICT);
-	if (status == VG_OK)
-		status = tenants_find(&dump->tree, &dump->evicted);
+	if (status)
+		return status;
+	status = tenants_find(&dump->tree, &dump->evicted);
 	if (status)
 		return status;
 	dump->touched = true;
@@ -184,32 +211,36 @@ static enum vg_status lock_tree(struct dump *dump)
 }
 
 // Reads what is on the GPU before the driver moves it.
-static enum vg_status off_the_gpu(struct dump *dump)
+static enum vg_status take_off_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, &dump->description);
 
 	// If there are bases, how much they have in common is known only later.
 	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
-	if (status == VG_OK)
-		status =
-			fit_dump(&dump->tree, dump->description, dump->draft.folder, dump->options.compression, parked);
-	if (status == VG_OK)
-		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);
+	if (status)
+		return status;
+	status = fit_dump(&dump->tree, dump->description, dump->draft.directory, dump->options.compression, parked);
+	if (status)
+		return status;
+	status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);
 	if (status)
 		return status;
 	dump->touched = true;
 	status = lock_tree(dump);
-	if (status == VG_OK)
-		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT);
-	if (status == VG_OK)
-		status = refusal_of_step(REFUSE_MANAGED, gpu_checkpoint(&dump->tree, &dump->phase));
-	if (status == VG_OK)
-		status = tree_unchanged(&dump->tree);
+	if (status)
+		return status;
+	status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT);
+	if (status)
+		return status;
+	status = refusal_of_step(REFUSE_MANAGED, gpu_checkpoint(&dump->tree, &dump->phase));
+	if (status)
+		return status;
+	status = tree_unchanged(&dump->tree);
 	return status ? status : refusal_by_leftovers(&dump->tree);
 }
 
 // CRIU is not interrupted: it would leave its own code in processes.
-static bool tick(void *user)
+static bool report_progress(void *user)
 {
 	phase_tick(user);
 	return true;
@@ -228,50 +259,58 @@ static enum vg_status finish_device(struct dump *dump)
 	return status;
 }
 
-static enum vg_status write_image(struct dump *dump)
+static enum vg_status write_trees(struct dump *dump)
 {
 	const struct vg_dump_options *options = &dump->options;
 	struct criu_work work = {.tcp_established = options->tcp_established,
 				 .file_locks = options->file_locks,
 				 .keep = dump->tree.holds,
 				 .keep_count = dump->tree.hold_count,
-				 .tick = tick,
+				 .tick = report_progress,
 				 .user = &dump->phase};
 
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT);
-	if (status == VG_OK)
-		status = tenants_stop(&dump->tree, options->vgpu, &dump->tenants);
-	dump->aside = status == VG_OK;
-	if (dump->aside)
-		remaps_set_aside(&dump->tree, &dump->remaps);
-	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++) {
+	if (status)
+		return status;
+	status = tenants_stop(&dump->tree, options->vgpu, &dump->tenants);
+	if (status)
+		return status;
+	dump->aside = true;
+	remaps_set_aside(&dump->tree, &dump->remaps);
+	for (size_t i = 0; i < dump->tree.root_count; i++) {
 		pid_t root = dump->tree.processes[i].pid;
 		work.shell_job = options->shell_job || getsid(root) != root;
 		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, root);
+		if (status)
+			return status;
 	}
 	// All are stopped now. Refuse processes that started since the tree was found: they are in the image, but not
 	// in the description.
-	if (status == VG_OK)
-		status = tree_unchanged(&dump->tree);
-	if (status == VG_OK)
-		describe_stopped(&dump->tree, dump->description);
-	if (status == VG_OK)
-		tenants_ask_terms(&dump->tenants);
-	if (status == VG_OK)
-		status = tenants_describe(&dump->tenants, dump->description);
-	if (status == VG_OK)
-		status = finish_device(dump);
-	if (status == VG_OK)
-		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT);
-	if (status == VG_OK)
-		status = image_commit(&dump->draft, dump->description);
-	dump->stands = status == VG_OK;
-	dump->result.bytes = dump->draft.sizes.stored;
-	dump->result.raw_bytes = dump->draft.sizes.raw;
+	return tree_unchanged(&dump->tree);
+}
+
+static enum vg_status write_image(struct dump *dump)
+{
+	enum vg_status status = write_trees(dump);
+	if (status)
+		return status;
+	describe_stopped(&dump->tree, dump->description);
+	tenants_ask_terms(&dump->tenants);
+	status = tenants_describe(&dump->tenants, dump->description);
+	if (status)
+		return status;
+	status = finish_device(dump);
+	if (status)
+		return status;
+	status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT);
+	if (status)
+		return status;
+	status = image_commit(&dump->draft, dump->description);
+	if (status)
+		return status;
+	dump->stands = true;
 	const struct image_dir dir = image_draft_dir(&dump->draft);
-	if (status == VG_OK && dump->gate)
-		status = dump->gate->pass(dump->gate->user, &dump->phase, &dir);
-	return status;
+	return dump->gate ? dump->gate->pass(dump->gate->user, &dump->phase, &dir) : VG_OK;
 }
 
 // Continues the processes. CRIU may have stopped more than the tree has.
@@ -313,7 +352,7 @@ static void notify_parents(const struct dump *dump)
 }
 
 // Ends the processes or lets them run on, after the image is complete.
-static enum vg_status finish(struct dump *dump)
+static enum vg_status end_processes(struct dump *dump)
 {
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
 	if (dump->options.leave_running) {
@@ -329,7 +368,7 @@ static enum vg_status finish(struct dump *dump)
 	return VG_OK;
 }
 
-static const char *outcome(const struct tree *tree)
+static const char *describe_outcome(const struct tree *tree)
 {
 	size_t ended = 0;
 
@@ -363,11 +402,49 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 		return status;
 	}
 	if (run_on(dump) == VG_OK)
-		return vg_fail(status, code, "step %s: %s; %s", phase, text, outcome(&dump->tree));
+		return vg_fail(status, code, "step %s: %s; %s", phase, text, describe_outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
 	return vg_fail(VG_STATE, code,
 		       "step %s: %s; the processes could not be resumed: %s (virgate recover%s --pid %d tries again)",
 		       phase, text, problem, vg_hint_own_sim(), (int)dump->tree.processes[0].pid);
+}
+
+static enum vg_status check_options(const struct vg_dump_options *options)
+{
+	enum vg_status status = image_check_compression(options->compression, options->compression_level);
+	if (status)
+		return status;
+	status = image_check_threads(options->threads);
+	if (status)
+		return status;
+	if (options->base_count > MOST_BASES || (options->base_count && !options->bases))
+		return vg_fail(VG_INVALID, 0, "%zu base images: there may be %d, and they must be named",
+			       options->base_count, MOST_BASES);
+	return VG_OK;
+}
+
+// Runs the steps up to a complete image.
+static enum vg_status make_image(struct dump *dump)
+{
+	enum vg_status status = find_processes(dump);
+	if (status)
+		return status;
+	status = check_processes(dump);
+	if (status)
+		return status;
+	status = begin_image(dump);
+	if (status)
+		return status;
+	status = park_memory(dump);
+	if (status)
+		return status;
+	status = take_off_gpu(dump);
+	if (status)
+		return status;
+	status = write_image(dump);
+	dump->result.bytes = dump->draft.sizes.stored;
+	dump->result.raw_bytes = dump->draft.sizes.raw;
+	return status;
 }
 
 enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate,
@@ -377,24 +454,12 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 
 	dump.phase =
 		(struct phase){.progress = dump.options.progress, .user = dump.options.user, .result = &dump.result};
-	enum vg_status status = image_check_compression(dump.options.compression, dump.options.compression_level);
-	if (status == VG_OK)
-		status = image_check_threads(dump.options.threads);
-	if (status == VG_OK &&
-	    (dump.options.base_count > MOST_BASES || (dump.options.base_count && !dump.options.bases)))
-		status = vg_fail(VG_INVALID, 0, "%zu base images: there may be %d, and they must be named",
-				 dump.options.base_count, MOST_BASES);
+	enum vg_status status = check_options(options);
 	if (status)
 		return status;
 	pager_file_sweep(); // old files use memory
-	status = find(&dump);
-	if (status == VG_OK)
-		status = evict(&dump);
-	if (status == VG_OK)
-		status = off_the_gpu(&dump);
-	if (status == VG_OK)
-		status = write_image(&dump);
-	status = status ? take_back(&dump, status) : finish(&dump);
+	status = make_image(&dump);
+	status = status ? take_back(&dump, status) : end_processes(&dump);
 	remaps_put_back(&dump.remaps);
 	phase_end(&dump.phase);
 	image_finish(&dump.draft);

@@ -32,7 +32,7 @@ struct migration {
 };
 
 // Adds the last message of ssh to the last error.
-static enum vg_status with_complaint(const struct migration *migration, enum vg_status status)
+static enum vg_status add_complaint(const struct migration *migration, enum vg_status status)
 {
 	char text[512], complaint[256];
 	int code = vg_last_error()->code;
@@ -45,7 +45,7 @@ static enum vg_status with_complaint(const struct migration *migration, enum vg_
 }
 
 // Turns a refusal of the receiver into this side's error.
-static enum vg_status refused(struct migration *migration)
+static enum vg_status fail_refused(struct migration *migration)
 {
 	struct frames *frames = &migration->frames;
 	uint32_t status = VG_SYSTEM;
@@ -64,21 +64,21 @@ static enum vg_status refused(struct migration *migration)
 		       0, "the other side: %.*s", length, (char *)frames->payload + sizeof status);
 }
 
-static enum vg_status await(struct migration *migration, enum frame_type wanted)
+static enum vg_status wait_for_frame(struct migration *migration, enum frame_type wanted)
 {
 	enum frame_type type;
 
 	enum vg_status status = frame_read(&migration->frames, &type);
 	if (status)
-		return with_complaint(migration, status);
+		return add_complaint(migration, status);
 	if (type == FRAME_REFUSED)
-		return refused(migration);
+		return fail_refused(migration);
 	return type == wanted ? VG_OK
 			      : vg_fail(VG_INTEGRITY, 0, "the other side gives answer %d, not %d", type, wanted);
 }
 
 // Checks that the receiver answers, before any process changes.
-static enum vg_status greet(struct migration *migration)
+static enum vg_status check_receiver(struct migration *migration)
 {
 	struct phase phase = {
 		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->result};
@@ -91,7 +91,7 @@ static enum vg_status greet(struct migration *migration)
 	frames->heed = true;
 	frames->deadline = vg_clock_monotonic_ns() + GREETING_NS;
 	status = stream_begin(frames, true, migration->options.precopy != 0);
-	status = status ? with_complaint(migration, status) : await(migration, FRAME_READY);
+	status = status ? add_complaint(migration, status) : wait_for_frame(migration, FRAME_READY);
 	frames->deadline = 0;
 	frames->phase = NULL;
 	return status;
@@ -112,7 +112,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 	enum vg_status status = precopy_run(precopy);
 	// The receiver may have closed the connection after a refusal.
 	if (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET) {
-		enum vg_status reason = await(migration, FRAME_READY);
+		enum vg_status reason = wait_for_frame(migration, FRAME_READY);
 		status = reason ? reason : status;
 	}
 	frames->phase = NULL;
@@ -138,7 +138,7 @@ static void add_ahead(struct migration *migration)
 		memcpy(result->warning, ahead->warning, sizeof result->warning);
 }
 
-static enum vg_status pass(void *user, struct phase *phase, const struct image_dir *dir)
+static enum vg_status send_image(void *user, struct phase *phase, const struct image_dir *dir)
 {
 	struct migration *migration = user;
 	struct frames *frames = &migration->frames;
@@ -150,10 +150,10 @@ static enum vg_status pass(void *user, struct phase *phase, const struct image_d
 		status = stream_send(frames, dir, true);
 	// The receiver may have closed the connection after a refusal.
 	if (status == VG_SYSTEM) {
-		enum vg_status reason = await(migration, FRAME_READY);
+		enum vg_status reason = wait_for_frame(migration, FRAME_READY);
 		status = reason ? reason : status;
 	} else if (status == VG_OK) {
-		status = await(migration, FRAME_READY);
+		status = wait_for_frame(migration, FRAME_READY);
 	}
 	frames->phase = NULL;
 	return status;
@@ -212,7 +212,7 @@ static enum vg_status hand_over(struct migration *migration)
 	frames->heed = true;
 	frames->patience = PATIENCE_NS;
 	if (told)
-		status = await(migration, FRAME_RUNNING);
+		status = wait_for_frame(migration, FRAME_RUNNING);
 	frames->phase = NULL;
 	phase_end(&phase);
 	if (status == VG_OK && frames->payload_bytes == sizeof running)
@@ -227,7 +227,7 @@ static enum vg_status hand_over(struct migration *migration)
 	return !told || migration->refused ? bring_back(migration, status) : nobody_knows(migration);
 }
 
-static enum vg_status check(const struct migration *migration)
+static enum vg_status check_options(const struct migration *migration)
 {
 	const struct vg_dump_options *dump = &migration->dump;
 	struct stat info;
@@ -255,23 +255,28 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 	CORE_NEEDED(migration.options.dump);
 	CORE_NEEDED(migration.options.to);
 	CORE_OPTIONS(migration.dump, migration.options.dump);
-	enum vg_status status = check(&migration);
+	enum vg_status status = check_options(&migration);
 	const char *simulate = migration.dump.node ? migration.dump.node->simulate : vg_simulation_wanted();
-	if (status == VG_OK)
-		status = channel_open(migration.options.to, migration.options.gpus, migration.options.gpu_count,
-				      simulate, &migration.channel);
+	if (status)
+		return status;
+	status = channel_open(migration.options.to, migration.options.gpus, migration.options.gpu_count, simulate,
+			      &migration.channel);
 	if (status)
 		return status;
 	migration.frames = (struct frames){.in = migration.channel.fd, .out = migration.channel.fd};
 	struct precopy precopy = {.base.dir.fd = -1};
-	const struct dump_gate gate = {.pass = pass, .user = &migration, .base = &precopy.base};
-	status = greet(&migration);
-	if (status == VG_OK)
-		status = copy_ahead(&migration, &precopy);
-	if (status == VG_OK)
-		status = dump_run(&migration.dump, &gate, &migration.result);
-	if (status == VG_OK)
-		status = hand_over(&migration);
+	const struct dump_gate gate = {.pass = send_image, .user = &migration, .base = &precopy.base};
+	status = check_receiver(&migration);
+	if (status)
+		goto finish;
+	status = copy_ahead(&migration, &precopy);
+	if (status)
+		goto finish;
+	status = dump_run(&migration.dump, &gate, &migration.result);
+	if (status)
+		goto finish;
+	status = hand_over(&migration);
+finish:
 	add_ahead(&migration);
 	migration.frames.packs = NULL;
 	precopy_finish(&precopy);

@@ -26,21 +26,28 @@ struct snapshot {
 
 // ---- one round -------------------------------------------------------------------------------------------
 
-static enum vg_status find(const struct precopy *precopy, struct snapshot *snapshot)
+static enum vg_status find_processes(const struct precopy *precopy, struct snapshot *snapshot)
 {
 
 	enum vg_status status = dump_find_tree(precopy->dump, &snapshot->tree);
-	if (status == VG_OK)
-		status = hold_tree(&snapshot->tree, 0);
-	if (status == VG_OK)
-		status = refusal_by_kernel(&snapshot->tree);
-	if (status == VG_OK)
-		status = tenants_find(&snapshot->tree, &snapshot->tenants);
-	if (status == VG_OK)
-		status = tenants_refuse_deep(&snapshot->tenants);
-	if (status == VG_OK)
-		status = tenants_refuse_shares(&snapshot->tenants);
-	if (status == VG_OK && !parking_concerns(&snapshot->tenants))
+	if (status)
+		return status;
+	status = hold_tree(&snapshot->tree, 0);
+	if (status)
+		return status;
+	status = refusal_by_kernel(&snapshot->tree);
+	if (status)
+		return status;
+	status = tenants_find(&snapshot->tree, &snapshot->tenants);
+	if (status)
+		return status;
+	status = tenants_refuse_deep(&snapshot->tenants);
+	if (status)
+		return status;
+	status = tenants_refuse_shares(&snapshot->tenants);
+	if (status)
+		return status;
+	if (!parking_concerns(&snapshot->tenants))
 		status = vg_fail(VG_UNSUPPORTED, 0,
 				 "process %d (%s) does not run in an evictable vGPU, nor does a child of it: only "
 				 "memory of those can be transferred while programs run; migrate it without --precopy",
@@ -70,7 +77,7 @@ static enum vg_status take_snapshot(struct precopy *precopy, struct device_sourc
 {
 	struct snapshot snapshot = {0};
 
-	enum vg_status status = find(precopy, &snapshot);
+	enum vg_status status = find_processes(precopy, &snapshot);
 	if (status == VG_OK)
 		status = open_memory(precopy, &snapshot, ret_sources);
 	*ret_count = snapshot.parking.count;

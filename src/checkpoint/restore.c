@@ -131,7 +131,7 @@ static enum vg_status take_places(struct restore *restore)
 
 // Waits for what the sender of a migration used until now. A process that has ended keeps its pid until its parent has
 // reaped it, and its slot until the driver has freed its memory.
-static enum vg_status await_places(struct restore *restore)
+static enum vg_status wait_for_places(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
 	enum vg_status status;
@@ -144,7 +144,7 @@ static enum vg_status await_places(struct restore *restore)
 	return status;
 }
 
-static enum vg_status verify(struct restore *restore)
+static enum vg_status verify_image(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
 	const struct restore_gate *gate = restore->gate;
@@ -185,7 +185,7 @@ static enum vg_status verify(struct restore *restore)
 		status = read_roots(restore);
 	if (status == VG_OK && gate && gate->pass)
 		status = gate->pass(gate->user, &restore->phase);
-	return status == VG_OK && later ? await_places(restore) : status;
+	return status == VG_OK && later ? wait_for_places(restore) : status;
 }
 
 static bool is_known(const struct tree *tree, json_int_t pid)
@@ -224,7 +224,7 @@ static enum vg_status find_cuda(struct restore *restore)
 }
 
 // Records in the slots where the memory of the process is; it looks there when it runs.
-static void tell_where(const struct restore *restore, pid_t pid, const struct pager_file *file)
+static void record_memory(const struct restore *restore, pid_t pid, const struct pager_file *file)
 {
 	for (size_t i = 0; i < restore->tenants.count; i++) {
 		const struct tenant *tenant = &restore->tenants.list[i];
@@ -266,7 +266,7 @@ static enum vg_status fill_device(struct restore *restore)
 					&restore->phase.bytes);
 		close(fd);
 		if (status == VG_OK)
-			tell_where(restore, pid, &file);
+			record_memory(restore, pid, &file);
 	}
 	return status;
 }
@@ -307,7 +307,7 @@ static bool gives_terminal(void)
 }
 
 // Nothing that CRIU has made has run yet, so CRIU may be interrupted.
-static bool tick(void *user)
+static bool may_continue(void *user)
 {
 	struct phase *phase = user;
 
@@ -330,9 +330,10 @@ static enum vg_status make_trees(struct restore *restore, struct criu_work work)
 	return status;
 }
 
-static enum vg_status make(struct restore *restore)
+static enum vg_status make_processes(struct restore *restore)
 {
-	struct criu_work work = {.tick = tick, .user = &restore->phase, .move_count = restore->tenants.vgpu_count};
+	struct criu_work work = {
+		.tick = may_continue, .user = &restore->phase, .move_count = restore->tenants.vgpu_count};
 	struct remaps remaps;
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN);
@@ -352,10 +353,12 @@ static enum vg_status make(struct restore *restore)
 	if (status)
 		return status;
 	status = tree_find(restore->roots, restore->root_count, &restore->tree);
-	if (status == VG_OK)
-		status = hold_tree(&restore->tree, 0);
-	if (status == VG_OK)
-		status = fill_device(restore);
+	if (status)
+		return status;
+	status = hold_tree(&restore->tree, 0);
+	if (status)
+		return status;
+	status = fill_device(restore);
 	return status ? status : let_go_on(restore);
 }
 
@@ -406,9 +409,9 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 
 	restore.phase = (struct phase){
 		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
-	enum vg_status status = verify(&restore);
+	enum vg_status status = verify_image(&restore);
 	if (status == VG_OK)
-		status = make(&restore);
+		status = make_processes(&restore);
 	if (status == VG_OK)
 		status = onto_the_gpu(&restore);
 	if (status)

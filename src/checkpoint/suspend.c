@@ -88,7 +88,7 @@ static enum vg_status list_pids(struct suspension *suspension)
 	return VG_OK;
 }
 
-static enum vg_status find(struct suspension *suspension)
+static enum vg_status find_processes(struct suspension *suspension)
 {
 	const struct vg_suspend_options *options = &suspension->options;
 	struct block *block = suspension->block;
@@ -178,7 +178,7 @@ static enum vg_status report_all(struct suspension *suspension)
 	return VG_OK;
 }
 
-static enum vg_status move(struct suspension *suspension)
+static enum vg_status move_memory(struct suspension *suspension)
 {
 	enum vg_status status = ask_pagers(suspension);
 
@@ -276,7 +276,7 @@ static enum vg_status move_first(struct suspension *suspension)
 {
 	if (!suspension->vgpu->evictable || is_suspended(suspension))
 		return report_all(suspension);
-	return move(suspension);
+	return move_memory(suspension);
 }
 
 static enum vg_status leave_deep(struct suspension *suspension)
@@ -325,7 +325,7 @@ static enum vg_status return_deep(struct suspension *suspension, struct deep *de
 
 // ---- the public functions --------------------------------------------------------------------------------------
 
-static void warn(struct suspension *suspension)
+static void add_warnings(struct suspension *suspension)
 {
 	struct vg_suspend_result *result = &suspension->block->result;
 	pid_t *pids = calloc(result->count + 1, sizeof *pids);
@@ -337,13 +337,13 @@ static void warn(struct suspension *suspension)
 	free(pids);
 }
 
-static enum vg_status suspend(struct suspension *suspension)
+static enum vg_status suspend_processes(struct suspension *suspension)
 {
-	enum vg_status status = suspension->options.deep ? find(suspension) : VG_OK;
+	enum vg_status status = suspension->options.deep ? find_processes(suspension) : VG_OK;
 
 	if (status == VG_OK)
-		status = suspension->options.deep ? leave_deep(suspension) : move(suspension);
-	warn(suspension);
+		status = suspension->options.deep ? leave_deep(suspension) : move_memory(suspension);
+	add_warnings(suspension);
 	return status;
 }
 
@@ -354,16 +354,16 @@ static bool is_for_vgpu(const struct suspension *suspension)
 	       suspension->vgpu->suspended;
 }
 
-static enum vg_status resume(struct suspension *suspension)
+static enum vg_status resume_processes(struct suspension *suspension)
 {
 	struct deep deep = {.phase = &suspension->phase};
 	bool was_deep = false;
 
-	enum vg_status status = find(suspension);
+	enum vg_status status = find_processes(suspension);
 	if (status == VG_OK && suspension->vgpu && !is_for_vgpu(suspension))
 		status = return_deep(suspension, &deep, &was_deep);
 	if (status == VG_OK)
-		status = was_deep && !is_suspended(suspension) ? report_all(suspension) : move(suspension);
+		status = was_deep && !is_suspended(suspension) ? report_all(suspension) : move_memory(suspension);
 	if (status == VG_OK || status == VG_NOT_READY)
 		mark_deep(suspension, &deep);
 	deep_finish(&deep);
@@ -386,8 +386,9 @@ static enum vg_status open_node(struct suspension *suspension)
 	return status;
 }
 
-static enum vg_status run(struct suspension *suspension, enum vg_status (*work)(struct suspension *suspension),
-			  struct vg_suspend_result **ret_result)
+static enum vg_status run_operation(struct suspension *suspension,
+				    enum vg_status (*work)(struct suspension *suspension),
+				    struct vg_suspend_result **ret_result)
 {
 	const struct vg_suspend_options *options = &suspension->options;
 	struct block *block = calloc(1, sizeof *block);
@@ -420,7 +421,7 @@ enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *options, s
 	CORE_NEEDED(options);
 	CORE_NEEDED(ret_result);
 	CORE_OPTIONS(suspension.options, options);
-	return run(&suspension, suspend, ret_result);
+	return run_operation(&suspension, suspend_processes, ret_result);
 }
 
 enum vg_status vg_checkpoint_resume(const struct vg_suspend_options *options, struct vg_suspend_result **ret_result)
@@ -431,5 +432,5 @@ enum vg_status vg_checkpoint_resume(const struct vg_suspend_options *options, st
 	CORE_NEEDED(options);
 	CORE_NEEDED(ret_result);
 	CORE_OPTIONS(suspension.options, options);
-	return run(&suspension, resume, ret_result);
+	return run_operation(&suspension, resume_processes, ret_result);
 }

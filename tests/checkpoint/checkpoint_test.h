@@ -13,31 +13,31 @@
 #include "base/descriptor.h"
 #include "verb_test.h"
 
-static char folder[] = "/tmp/virgate-checkpoint.XXXXXX";
+static char directory[] = "/tmp/virgate-checkpoint.XXXXXX";
 
-__attribute__((constructor)) static void make_folder(void)
+__attribute__((constructor)) static void make_test_directory(void)
 {
 	char path[PATH_MAX];
 
-	if (!mkdtemp(folder))
+	if (!mkdtemp(directory))
 		abort();
 	// Not every machine's init waits for whoever has lost his parent.
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	snprintf(path, sizeof path, "%s/node", folder);
-	setenv("STANDIN", folder, 1);
+	snprintf(path, sizeof path, "%s/node", directory);
+	setenv("STANDIN", directory, 1);
 	setenv("VIRGATE_SIM", "1", 1);
 	setenv("VIRGATE_SIM_DIR", path, 1);
 }
 
-__attribute__((destructor)) static void remove_folder(void)
+__attribute__((destructor)) static void remove_directory(void)
 {
 	char command[128];
 
 	if (getpid() != test_pid)
 		return;
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof command, "rm -rf %s", directory);
 	if (system(command))
-		perror(folder);
+		perror(directory);
 }
 
 static const char *path_of(const char *name)
@@ -46,7 +46,7 @@ static const char *path_of(const char *name)
 	static unsigned next;
 	char *path = paths[next++ % 4];
 
-	snprintf(path, PATH_MAX, "%s/%s", folder, name);
+	snprintf(path, PATH_MAX, "%s/%s", directory, name);
 	return path;
 }
 

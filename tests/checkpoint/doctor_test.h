@@ -6,28 +6,28 @@
 
 #include "test.h"
 
-static char folder[] = "/tmp/virgate-doctor.XXXXXX";
+static char directory[] = "/tmp/virgate-doctor.XXXXXX";
 
-__attribute__((constructor)) static void make_folder(void)
+__attribute__((constructor)) static void make_test_directory(void)
 {
-	if (!mkdtemp(folder))
+	if (!mkdtemp(directory))
 		abort();
 }
 
-__attribute__((destructor)) static void remove_folder(void)
+__attribute__((destructor)) static void remove_directory(void)
 {
 	char command[128];
 
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof command, "rm -rf %s", directory);
 	if (system(command))
-		perror(folder);
+		perror(directory);
 }
 
 static const char *script(const char *name, const char *text)
 {
 	static char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	FILE *file = fopen(path, "w");
 	CHECK(file != NULL);
 	fprintf(file, "#!/bin/sh\n%s\n", text);

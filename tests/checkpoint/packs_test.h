@@ -38,7 +38,7 @@ static inline void fill_block(unsigned char *block, unsigned kind)
 static inline int memory_of(const unsigned *kinds, size_t count)
 {
 	unsigned char *block = malloc(BLOCK);
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	CHECK(fd >= 0);
 	for (size_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static inline struct made make_packs(const char *given_path, const unsigned *kin
 		CHECK_INT(image_begin(path, &draft), VG_OK);
 		draft.compression = compression;
 		draft.trees = 1;
-		snprintf(command, sizeof command, "cp -r %s/tree-0 %s/", image(), draft.folder);
+		snprintf(command, sizeof command, "cp -r %s/tree-0 %s/", image(), draft.directory);
 		CHECK_INT(system(command), 0);
 		json_array_foreach(json_object_get(text, "files"), i, file)
 			json_array_append(draft.files, file);
@@ -111,7 +111,7 @@ static inline void must_make(const char *path, const unsigned *kinds, size_t cou
 // Reads the only memory of an image into a file. Returns the descriptor, or -1 with the last error set.
 static inline int read_back(const char *path)
 {
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	struct device_index index = {0};
 	struct image_files files = {0};
 	json_t *text = NULL;

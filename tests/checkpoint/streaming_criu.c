@@ -41,23 +41,23 @@ static void list(void)
 			snprintf(names[count++], sizeof *names, "%s", entries[i]->d_name);
 }
 
-static int open_in(const char *folder, const char *name, int flags)
+static int open_in(const char *directory, const char *name, int flags)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	int fd = open(path, flags, 0600);
 	if (fd < 0)
 		stop(path);
 	return fd;
 }
 
-static int meet(const char *folder, const char *what)
+static int meet(const char *directory, const char *what)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	snprintf(address.sun_path, sizeof address.sun_path, "%s/streamer-%s.sock", folder, what);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/streamer-%s.sock", directory, what);
 	if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
 		stop("nobody at the socket");
 	return fd;
@@ -94,11 +94,11 @@ static void give(int socket, int end)
 	close(end);
 }
 
-static void dump(const char *folder)
+static void dump(const char *directory)
 {
 	static char piece[PIECE];
 	int inputs[MOST_FILES], outputs[MOST_FILES], ends[2], open_files = count;
-	int socket = meet(folder, "capture");
+	int socket = meet(directory, "capture");
 
 	if (strcmp(trick, "name") == 0)
 		ask(socket, "../escaped");
@@ -147,10 +147,10 @@ static int open_of(int socket, const char *name)
 	return ends[0];
 }
 
-static void restore(const char *folder, int streams)
+static void restore(const char *directory, int streams)
 {
 	static char piece[PIECE];
-	int socket = streams ? meet(folder, "serve") : -1;
+	int socket = streams ? meet(directory, "serve") : -1;
 
 	if (streams && open_of(socket, "no-such.img") >= 0)
 		stop("a file that is not there");
@@ -163,7 +163,7 @@ static void restore(const char *folder, int streams)
 				stop("read");
 			close(once);
 		}
-		int input = streams ? open_of(socket, names[i]) : open_in(folder, names[i], O_RDONLY);
+		int input = streams ? open_of(socket, names[i]) : open_in(directory, names[i], O_RDONLY);
 		if (input < 0)
 			stop(names[i]);
 		int output = open_in(target, names[i], O_WRONLY | O_CREAT | O_TRUNC);
@@ -177,7 +177,7 @@ static void restore(const char *folder, int streams)
 
 int main(int argc, char **argv)
 {
-	const char *folder = ".";
+	const char *directory = ".";
 	int streams = 0;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 		trick = getenv("TRICK");
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "-D") == 0)
-			folder = argv[i + 1];
+			directory = argv[i + 1];
 		if (strcmp(argv[i], "-W") == 0)
 			work = argv[i + 1];
 		streams |= strcmp(argv[i], "--stream") == 0;
@@ -195,10 +195,10 @@ int main(int argc, char **argv)
 	if (strcmp(trick, "fail") == 0)
 		stop("told to fail");
 	if (argc > 1 && strcmp(argv[1], "dump") == 0) {
-		dump(folder);
+		dump(directory);
 	} else {
 		target = getenv("TARGET");
-		restore(folder, streams);
+		restore(directory, streams);
 	}
 	return 0;
 }

@@ -161,7 +161,7 @@ static inline uint64_t charged_now(const char *vgpu)
 	char path[PATH_MAX];
 	uint64_t sum = 0;
 
-	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpu);
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
 		sum += tenant.used;
@@ -186,7 +186,7 @@ static inline struct vg_ledger_tenant place_of(const char *vgpu, pid_t pid)
 	unsigned int cursor = 0;
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpu);
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
 		if (tenant.owner.pid == (uint32_t)pid) {

@@ -539,7 +539,7 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 	prepare(false);
 	struct program program = start_evictable("alone", "");
 	must("suspend alone --deep");
-	snprintf(command, sizeof command, "kill -9 $(cat %s/run/lock)", folder);
+	snprintf(command, sizeof command, "kill -9 $(cat %s/run/lock)", directory);
 	CHECK_INT(system(command), 0);
 	CHECK_STR(told("alone", program.pid, "deep"), "done"); // starts another one
 	must("resume alone");

@@ -83,17 +83,17 @@ TEST(a_wish_to_stop_comes_too_late_for_who_has_ended)
 TEST(programs_are_found)
 {
 	char path[PATH_MAX], old[8192];
-	const char *folders = getenv("PATH");
+	const char *directories = getenv("PATH");
 
-	snprintf(old, sizeof old, "%s", folders ? folders : "");
+	snprintf(old, sizeof old, "%s", directories ? directories : "");
 	script("criu", "true");
 	unsetenv("VIRGATE_CRIU");
-	setenv("PATH", folder, 1);
+	setenv("PATH", directory, 1);
 	CHECK_INT(tool_find("VIRGATE_CRIU", "criu", path), 0);
-	CHECK_CONTAINS(path, folder);
+	CHECK_CONTAINS(path, directory);
 	setenv("VIRGATE_CRIU", "/nonexistent", 1);
 	CHECK_INT(tool_find("VIRGATE_CRIU", "criu", path), -ENOENT);
-	setenv("VIRGATE_CRIU", folder, 1);
+	setenv("VIRGATE_CRIU", directory, 1);
 	CHECK_INT(tool_find("VIRGATE_CRIU", "criu", path), -EACCES);
 	unsetenv("VIRGATE_CRIU");
 	CHECK_INT(tool_find(NULL, "no such program", path), -ENOENT);
@@ -194,7 +194,7 @@ TEST(crius_cuda_plugin_is_not_in_the_way)
 	char plugin[PATH_MAX];
 
 	snprintf(plugin, sizeof plugin, "%s", script("cuda_plugin.so", ""));
-	setenv("CRIU_LIBS_DIR", folder, 1);
+	setenv("CRIU_LIBS_DIR", directory, 1);
 	// It looks at what it was told of plugins, as its check is.
 	const struct doctor_check *check =
 		check_with_criu_that("case \"$*\" in --version) echo Version: 4.2;; "
@@ -326,12 +326,12 @@ TEST(what_is_on_the_gpus_must_fit)
 	static struct doctor_report report;
 
 	report.count = 0;
-	doctor_room(&report, folder, UINT64_C(1) << 60);
+	doctor_room(&report, directory, UINT64_C(1) << 60);
 	CHECK_INT(check_of(&report, "host memory")->verdict, DOCTOR_WARNING);
 	CHECK_CONTAINS(check_of(&report, "host memory")->found, ", 1024.0 PiB on the GPUs");
 	CHECK_CONTAINS(check_of(&report, "host memory")->fix, "checkpoint one after the other");
 	CHECK_INT(check_of(&report, "disk")->verdict, DOCTOR_WARNING);
-	CHECK_CONTAINS(check_of(&report, "disk")->found, folder);
+	CHECK_CONTAINS(check_of(&report, "disk")->found, directory);
 	CHECK_CONTAINS(check_of(&report, "disk")->fix, "--dir");
 	report.count = 0;
 	doctor_room(&report, "/nonexistent", 0);

@@ -19,7 +19,7 @@ static int virgate(const char *environment, const char *words)
 	snprintf(command, sizeof command,
 		 "env -u VIRGATE_CRIU PATH=/usr/bin:/bin VIRGATE_RUNTIME_DIR=%s/run VIRGATE_STATE_DIR=%s/state %s %s "
 		 "%s 2>&1",
-		 folder, folder, environment, VIRGATE, words);
+		 directory, directory, environment, VIRGATE, words);
 	FILE *output = popen(command, "r");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
@@ -72,7 +72,7 @@ static void write_file(const char *name, const char *text, mode_t mode)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	FILE *file = fopen(path, "w");
 	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0 && chmod(path, mode) == 0);
 }
@@ -81,7 +81,7 @@ static void make_directory(const char *name)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
@@ -96,9 +96,9 @@ TEST(what_a_toolkit_lacks_is_named)
 	make_directory("toolkit/bin");
 	make_directory("toolkit/include");
 	write_file("toolkit/bin/nvcc", "#!/bin/sh\n", 0700);
-	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s/toolkit", none, folder);
+	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s/toolkit", none, directory);
 	CHECK_INT(run(environment, "toolkit"), 0);
-	snprintf(expected, sizeof expected, "ok       nvcc at %s/toolkit/bin/nvcc; not found: ", folder);
+	snprintf(expected, sizeof expected, "ok       nvcc at %s/toolkit/bin/nvcc; not found: ", directory);
 	CHECK_CONTAINS(said, expected);
 	CHECK_CONTAINS(said, "NVRTC (compiles CUDA C++ at run time), NVVM (compiles NVVM IR at run time), nvJitLink (");
 	CHECK_CONTAINS(said, "Looks good");
@@ -112,8 +112,8 @@ TEST(what_a_toolkit_lacks_is_named)
 	CHECK_INT(run(environment, "toolkit"), 0);
 	CHECK_CONTAINS(said, "ok       nvcc 11.8 (too old for building Virgate) at /");
 	// CUDA_HOME without nvcc. PATH is searched last: on a machine with /usr/local/cuda that one is found.
-	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s PATH=/usr/bin:/bin::%s/toolkit/bin", none, folder,
-		 folder);
+	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s PATH=/usr/bin:/bin::%s/toolkit/bin", none, directory,
+		 directory);
 	CHECK_INT(run(environment, "toolkit"), 0);
 	if (access("/usr/local/cuda/bin/nvcc", X_OK) == 0) {
 		CHECK_CONTAINS(said, " at /usr/local/cuda/bin/nvcc; not found: ");
@@ -215,7 +215,7 @@ TEST(an_interposer_that_does_not_load_fails)
 	char environment[PATH_MAX + 32];
 
 	script("libvirgate-cuda.so", "this is no library");
-	snprintf(environment, sizeof environment, "VIRGATE_LIBDIR=%s", folder);
+	snprintf(environment, sizeof environment, "VIRGATE_LIBDIR=%s", directory);
 	CHECK_INT(run(environment, "quota"), 1);
 	CHECK_CONTAINS(line_of("interposer"), "failed   ");
 	CHECK_CONTAINS(line_of("interposer"), "libvirgate-cuda.so does not load: ");
@@ -230,7 +230,7 @@ TEST(the_daemon_and_its_ledgers_are_looked_at)
 	int sound = run("", "quota");
 	char answers[1024];
 	snprintf(answers, sizeof answers, "%s", line_of("daemon"));
-	snprintf(ledger, sizeof ledger, "%s/run/ledgers/one", folder);
+	snprintf(ledger, sizeof ledger, "%s/run/ledgers/one", directory);
 	int cut = truncate(ledger, 100), damaged = run("", "quota");
 	char vgpus[1024];
 	snprintf(vgpus, sizeof vgpus, "%s", damaged == 1 ? line_of("vGPUs") : "");
@@ -249,9 +249,9 @@ TEST(a_daemon_that_does_not_answer_fails)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/run", folder);
+	snprintf(path, sizeof path, "%s/run", directory);
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
-	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/virgated.sock", folder);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/virgated.sock", directory);
 	// The daemon of a test before is about to remove it.
 	for (int i = 0; i < 1000 && access(address.sun_path, F_OK) == 0; i++)
 		usleep(10000);

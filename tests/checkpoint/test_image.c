@@ -443,7 +443,7 @@ TEST(no_description_crashes_its_readers)
 TEST(a_folder_that_is_gone_is_not_asked_for)
 {
 	char here[PATH_MAX];
-	json_t *loaded, *folder_of_it;
+	json_t *loaded, *directory_of_it;
 
 	image();
 	CHECK(getcwd(here, sizeof here) != NULL);
@@ -457,8 +457,8 @@ TEST(a_folder_that_is_gone_is_not_asked_for)
 	end_subject(subject);
 	loaded = json_load_file(path_of("images/gone/virgate.json"), 0, NULL);
 	CHECK(loaded != NULL);
-	folder_of_it = json_object_get(json_array_get(json_object_get(loaded, "processes"), 0), "folder");
-	CHECK(json_is_null(folder_of_it));
+	directory_of_it = json_object_get(json_array_get(json_object_get(loaded, "processes"), 0), "folder");
+	CHECK(json_is_null(directory_of_it));
 	json_decref(loaded);
 	CHECK_INT(run("restore --dir %s --detach", path_of("images/gone")), 125);
 	CHECK(strstr(said, "refused") == NULL);

@@ -52,7 +52,7 @@ static int count_names(const char *begin, const char *not_end)
 	struct dirent *entry;
 	int count = 0;
 
-	DIR *opened = opendir(folder);
+	DIR *opened = opendir(directory);
 	CHECK(opened != NULL);
 	while ((entry = readdir(opened)))
 		count += strncmp(entry->d_name, begin, strlen(begin)) == 0 &&
@@ -130,7 +130,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 	CHECK_INT(count_names("link_remap.", ""), count_names("link_remap.", ".virgate"));
 	// Without it the image is refused before anything is made.
 	char command[PATH_MAX + 32];
-	snprintf(command, sizeof command, "rm %s/link_remap.*", folder);
+	snprintf(command, sizeof command, "rm %s/link_remap.*", directory);
 	CHECK_INT(system(command), 0);
 	CHECK_INT(run("restore --detach --dir %s", path_of("lost0.image")), 125);
 	CHECK_CONTAINS(said, "refused (file-missing)");

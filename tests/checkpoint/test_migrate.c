@@ -115,7 +115,7 @@ TEST(another_users_socket_gets_nothing)
 	if (geteuid() != 0)
 		SKIP("only root can be another user");
 	set_up();
-	CHECK_INT(chmod(folder, 0777), 0);
+	CHECK_INT(chmod(directory, 0777), 0);
 	struct sockaddr_un where = address();
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CHECK_INT(bind(listener, (struct sockaddr *)&where, sizeof where), 0);

@@ -5,7 +5,7 @@ static void write_ssh(const char *body)
 {
 	char text[2048];
 
-	snprintf(text, sizeof text, "#!/bin/sh\necho \"$*\" >%s/ssh\n%s\n", folder, body);
+	snprintf(text, sizeof text, "#!/bin/sh\necho \"$*\" >%s/ssh\n%s\n", directory, body);
 	write_text("ssh.sh", text);
 	CHECK_INT(chmod(path_of("ssh.sh"), 0700), 0);
 	setenv("VIRGATE_SSH", path_of("ssh.sh"), 1);
@@ -18,7 +18,7 @@ TEST(a_process_goes_through_ssh)
 	need_pids();
 	set_up();
 	snprintf(body, sizeof body,
-		 "export STANDIN=%s/far PATH=%s/cli:$PATH\nfor last; do :; done\nexec sh -c \"$last\"", folder,
+		 "export STANDIN=%s/far PATH=%s/cli:$PATH\nfor last; do :; done\nexec sh -c \"$last\"", directory,
 		 BUILD_ROOT);
 	write_ssh(body);
 	int r = run("migrate --pid %d --cpu-only --to ssh:me@there", (int)idle.pid);

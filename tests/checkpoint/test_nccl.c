@@ -54,12 +54,12 @@ static pid_t start_rank(const char *library, const char *variables)
 // Suspends processes with these variables, and checks how many ranks are said to be suspended; 0: no warning.
 static void check_warning(const char *const *variables, unsigned suspended)
 {
-	char folder[] = "/tmp/virgate-nccl.XXXXXX", library[64], text[512], wanted[64];
+	char directory[] = "/tmp/virgate-nccl.XXXXXX", library[64], text[512], wanted[64];
 	pid_t pids[MOST];
 	size_t count = 0;
 
-	CHECK(mkdtemp(folder) != NULL);
-	snprintf(library, sizeof library, "%s/libnccl.so.2", folder);
+	CHECK(mkdtemp(directory) != NULL);
+	snprintf(library, sizeof library, "%s/libnccl.so.2", directory);
 	int fd = open(library, O_CREAT | O_WRONLY, 0600);
 	CHECK_INT(write(fd, "x", 1), 1);
 	close(fd);
@@ -71,7 +71,7 @@ static void check_warning(const char *const *variables, unsigned suspended)
 		waitpid(pids[i], NULL, 0);
 	}
 	unlink(library);
-	rmdir(folder);
+	rmdir(directory);
 	snprintf(wanted, sizeof wanted, "it has 2 ranks, and %u of them is suspended", suspended);
 	if (suspended ? !strstr(text, wanted) : *text)
 		FAIL("%s and %s: \"%s\"", variables[0], variables[1], text);

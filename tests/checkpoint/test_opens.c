@@ -15,20 +15,20 @@
 
 #include "test.h"
 
-static char folder[] = "/tmp/virgate-opens-XXXXXX", path[64];
+static char directory[] = "/tmp/virgate-opens-XXXXXX", path[64];
 
-static void remove_folder(void)
+static void remove_directory(void)
 {
 	unlink(path);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 static void place_fifo(void)
 {
 	if (!*path) {
-		CHECK(mkdtemp(folder) != NULL);
-		snprintf(path, sizeof path, "%s/ledger (deleted)", folder);
-		atexit(remove_folder);
+		CHECK(mkdtemp(directory) != NULL);
+		snprintf(path, sizeof path, "%s/ledger (deleted)", directory);
+		atexit(remove_directory);
 	}
 	unlink(path);
 	CHECK_INT(mkfifo(path, 0600), 0);

@@ -300,7 +300,7 @@ TEST(blocks_may_come_from_several_bases)
 	CHECK_INT(device_out_start(&draft, &source, 1, &bases, &out), VG_OK);
 	CHECK_INT(device_out_finish(out, text, NULL, &written), VG_OK);
 	CHECK_INT(written.linked_bytes, 7 * (uint64_t)BLOCK);
-	CHECK_INT(count_packs(draft.folder), 3);
+	CHECK_INT(count_packs(draft.directory), 3);
 	json_decref(text);
 	image_finish(&draft);
 	device_bases_close(&bases);
@@ -313,7 +313,7 @@ TEST(packs_of_another_file_system_are_copied)
 	char base[] = "/dev/shm/virgate-packs.XXXXXX", path[64];
 	struct device_written written;
 
-	if (!mkdtemp(base) || stat_of(base).st_dev == stat_of(folder).st_dev)
+	if (!mkdtemp(base) || stat_of(base).st_dev == stat_of(directory).st_dev)
 		SKIP("no other file system at /dev/shm");
 	snprintf(path, sizeof path, "%s/one", base);
 	must_make(path, kinds, 3, NULL, VG_COMPRESSION_NONE, NULL);
@@ -630,7 +630,7 @@ TEST(an_abort_leaves_nothing_behind)
 	CHECK_INT(device_out_start(&draft, &source, 1, &none, &out), VG_OK);
 	device_out_abort(out);
 	char part[PATH_MAX];
-	snprintf(part, sizeof part, "%s", draft.folder);
+	snprintf(part, sizeof part, "%s", draft.directory);
 	image_finish(&draft);
 	CHECK(access(part, F_OK) < 0);
 }

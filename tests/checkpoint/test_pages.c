@@ -365,7 +365,7 @@ TEST(what_criu_says_is_put_in_words)
 }
 
 // In a child, whose limits and mounts are its own. 0: it failed as it should.
-static int fail_in_child(int (*prepare)(const char *folder), const char *folder, const char *says, int method)
+static int fail_in_child(int (*prepare)(const char *directory), const char *directory, const char *says, int method)
 {
 	pid_t pid = fork();
 	int status;
@@ -373,10 +373,10 @@ static int fail_in_child(int (*prepare)(const char *folder), const char *folder,
 	if (pid == 0) {
 		struct image_draft draft;
 		char path[PATH_MAX];
-		int r = prepare(folder);
+		int r = prepare(directory);
 		if (r)
 			_exit(r);
-		snprintf(path, sizeof path, "%s/image", folder);
+		snprintf(path, sizeof path, "%s/image", directory);
 		enum vg_status failed = write_image(path, (enum vg_compression)method, &draft);
 		if (failed != VG_SYSTEM || !strstr(vg_last_error()->text, says)) {
 			fprintf(stderr, "%s: %s\n", vg_status_text(failed), vg_last_error()->text);
@@ -384,26 +384,26 @@ static int fail_in_child(int (*prepare)(const char *folder), const char *folder,
 		}
 		image_finish(&draft);
 		// Neither it nor a part of it.
-		_exit(rmdir(folder) == 0 || errno == EBUSY ? 0 : 1);
+		_exit(rmdir(directory) == 0 || errno == EBUSY ? 0 : 1);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-static int limit_files(const char *folder)
+static int limit_files(const char *directory)
 {
 	const struct rlimit limit = {1 << 20, 1 << 20};
 
-	(void)folder;
+	(void)directory;
 	signal(SIGXFSZ, SIG_IGN);
 	return setrlimit(RLIMIT_FSIZE, &limit) ? 1 : 0;
 }
 
-static int mount_small(const char *folder)
+static int mount_small(const char *directory)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("tmpfs", folder, "tmpfs", 0, "size=3m") < 0)
+	    mount("tmpfs", directory, "tmpfs", 0, "size=3m") < 0)
 		return 77;
 	return 0;
 }
@@ -542,9 +542,9 @@ TEST(a_draft_that_somebody_writes_is_left_alone)
 	make_few();
 	CHECK_INT(image_begin(path_of("image-held"), &first), VG_OK);
 	CHECK_INT(image_begin(path_of("image-held"), &second), VG_OK);
-	CHECK_INT(access(first.folder, F_OK), 0);
+	CHECK_INT(access(first.directory, F_OK), 0);
 	image_finish(&second);
-	CHECK_INT(access(first.folder, F_OK), 0);
+	CHECK_INT(access(first.directory, F_OK), 0);
 	image_finish(&first);
 	check_no_parts();
 }
@@ -619,8 +619,8 @@ TEST(a_draft_that_is_swapped_is_not_taken_for_the_image)
 	make_few();
 	CHECK_INT(write_image(path_of("image-swapped"), VG_COMPRESSION_NONE, &draft), VG_OK);
 	snprintf(swapped, sizeof swapped, "%s", path_of("swapped"));
-	CHECK_INT(rename(draft.folder, swapped), 0);
-	CHECK_INT(mkdir(draft.folder, 0700), 0);
+	CHECK_INT(rename(draft.directory, swapped), 0);
+	CHECK_INT(mkdir(draft.directory, 0700), 0);
 	CHECK_INT(image_commit(&draft, description), VG_SYSTEM);
 	CHECK_CONTAINS(vg_last_error()->text, "the image was replaced");
 	image_finish(&draft);

@@ -279,7 +279,7 @@ static struct pager_slot *slot_of(const char *vgpu, pid_t pid, struct vg_ledger 
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpu);
 	CHECK_INT(vg_ledger_open(path, ret_ledger), 0);
 	return &vg_ledger_pager_slots(*ret_ledger)[place_of(vgpu, pid).slot];
 }

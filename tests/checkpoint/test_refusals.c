@@ -47,12 +47,12 @@ TEST(a_thread_is_named_by_its_process)
 {
 	standin();
 	struct subject subject = start_subject_with(path_of("thread"), "threads");
-	char folder_of[64];
+	char directory_of[64];
 	int thread = 0;
 
 	check_goes_on(path_of("thread"));
-	snprintf(folder_of, sizeof folder_of, "ls /proc/%d/task | tail -1", (int)subject.pid);
-	FILE *list = popen(folder_of, "re");
+	snprintf(directory_of, sizeof directory_of, "ls /proc/%d/task | tail -1", (int)subject.pid);
+	FILE *list = popen(directory_of, "re");
 	CHECK_INT(fscanf(list, "%d", &thread), 1);
 	pclose(list);
 	CHECK(thread != subject.pid);

@@ -186,7 +186,7 @@ TEST(what_cannot_be_dumped_is_named)
 	// Nor is there an image where none can be.
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only", (int)idle, path_of("nowhere/x")), 1);
 	CHECK_CONTAINS(said, "/nowhere/x: No such file or directory: create its parent directory first");
-	CHECK_INT(run("dump --pid %d --dir %s/%0250d --cpu-only", (int)idle, folder, 0), 1);
+	CHECK_INT(run("dump --pid %d --dir %s/%0250d --cpu-only", (int)idle, directory, 0), 1);
 	CHECK_CONTAINS(said, "File name too long: give it a shorter name");
 	CHECK(!strstr(said, ".part-"));
 	kill(idle, SIGKILL);

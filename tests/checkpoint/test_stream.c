@@ -96,7 +96,7 @@ static enum vg_status refused(const void *bytes, size_t length)
 	return status;
 }
 
-static bool same_folders(const char *one, const char *other)
+static bool same_directories(const char *one, const char *other)
 {
 	char command[3 * PATH_MAX];
 
@@ -122,7 +122,7 @@ TEST(an_image_arrives_as_it_was_sent)
 	close(ends[0]);
 	CHECK_INT(waitpid(sender, &status, 0), sender);
 	CHECK_INT(status, 0);
-	CHECK(same_folders(image(), path_of("arrived")));
+	CHECK(same_directories(image(), path_of("arrived")));
 	CHECK_INT(stat(path_of("arrived"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0700);
 	CHECK_INT(stat(path_of("arrived/virgate.json"), &info), 0);
@@ -131,7 +131,7 @@ TEST(an_image_arrives_as_it_was_sent)
 	size_t length;
 	const char *bytes = stream(&length);
 	CHECK_STATUS(receive(bytes, length, "arrived"), VG_EXISTS);
-	CHECK(same_folders(image(), path_of("arrived")));
+	CHECK(same_directories(image(), path_of("arrived")));
 }
 
 TEST(an_image_arrives_under_no_name_that_is_cleared_away)
@@ -157,7 +157,7 @@ TEST(holes_are_not_sent)
 	CHECK(lseek(out, 0, SEEK_CUR) < 60000);
 	CHECK_INT(lseek(out, 0, SEEK_SET), 0);
 	CHECK_STATUS(vg_checkpoint_receive(out, path_of("holes")), VG_OK);
-	CHECK(same_folders(image(), path_of("holes")));
+	CHECK(same_directories(image(), path_of("holes")));
 	CHECK_INT(stat(path_of("holes/tree-0/pages-1.img"), &info), 0);
 	CHECK(info.st_size > 90000 && info.st_blocks * 512 < 60000);
 }

@@ -261,8 +261,8 @@ TEST(packs_that_are_not_used_any_more_are_removed)
 	const struct sending sending = {.rounds = {one, other}};
 	begin_receiving(&receiving, &sending, true);
 	CHECK_INT(receiving.packs_status, VG_OK);
-	CHECK(access(pack_of(receiving.store.folder, 0), F_OK) < 0);
-	CHECK_INT(access(pack_of(receiving.store.folder, 1), F_OK), 0);
+	CHECK(access(pack_of(receiving.store.directory, 0), F_OK) < 0);
+	CHECK_INT(access(pack_of(receiving.store.directory, 1), F_OK), 0);
 	CHECK_INT(receiving.packs.bytes, 2 * BLOCK);
 	receive_image(&receiving);
 	CHECK_INT(receiving.status, VG_OK);
@@ -365,7 +365,7 @@ TEST(filling_memory_ahead_can_be_stopped)
 	struct packs packs = {.count = 1, .store = &store, .is_checked = is_checked};
 	struct prefill prefill = {.packs = &packs};
 	store.lock = dir.fd;
-	snprintf(store.folder, sizeof store.folder, "%s", path);
+	snprintf(store.directory, sizeof store.directory, "%s", path);
 	struct phase phase = {.progress = stop, .user = &bytes, .result = &result, .since = 1, .bytes = 7};
 	CHECK_INT(prefill_round(&prefill, data, length, &phase), VG_STATE);
 	CHECK_INT(bytes, 7); // the phase counts what is received

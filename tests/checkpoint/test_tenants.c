@@ -120,7 +120,7 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	struct vg_ledger *ledger;
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", directory, vgpu);
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	return ledger;
 }
@@ -212,7 +212,7 @@ TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 	CHECK_INT(await_run(&program), 75);
 	check_charged("short", 0);
 	snprintf(script, sizeof script,
-		 "#!/bin/sh\n[ $1 = restore ] && truncate -s 0 '%s/run/ledgers/short'\nexec '%s' \"$@\"\n", folder,
+		 "#!/bin/sh\n[ $1 = restore ] && truncate -s 0 '%s/run/ledgers/short'\nexec '%s' \"$@\"\n", directory,
 		 STANDIN_PROGRAM);
 	write_text("criu-truncate", script);
 	CHECK_INT(chmod(path_of("criu-truncate"), 0755), 0);

@@ -330,7 +330,7 @@ static pid_t start_two(struct program programs[2])
 		"512) & done; wait";
 	char command[4 * PATH_MAX];
 
-	snprintf(command, sizeof command, script, VIRGATE, TENANT, folder);
+	snprintf(command, sizeof command, script, VIRGATE, TENANT, directory);
 	for (int i = 0; i < 2; i++) {
 		snprintf(programs[i].file, sizeof programs[i].file, "%s", path_of(i ? "two-b" : "two-a"));
 		unlink(programs[i].file);

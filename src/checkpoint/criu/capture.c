@@ -33,7 +33,7 @@ struct incoming {
 struct capture {
 	struct image_draft *draft;
 	unsigned tree;
-	int folder;
+	int directory;
 	struct streamer *streamer;
 	struct intake *intake;
 	pthread_mutex_t lock; // for all below
@@ -62,7 +62,7 @@ static int take_whole(struct incoming *incoming)
 	return r ? r : length < 0 ? (int)length : 0;
 }
 
-static void *take(void *user)
+static void *receive_file(void *user)
 {
 	struct incoming *incoming = user;
 	struct intake_file *file = &incoming->file;
@@ -71,7 +71,7 @@ static void *take(void *user)
 	size_t length = strlen(file->name);
 
 	snprintf(file->name + length, sizeof file->name - length, "%s", suffix);
-	file->output = openat(capture->folder, file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	file->output = openat(capture->directory, file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int r = file->output < 0 ? -errno : incoming->chunked ? intake_chunks(file) : take_whole(incoming);
 	if (r)
 		intake_fail(capture->intake, file->name, file->raw, -r);
@@ -103,7 +103,7 @@ void capture_file(struct capture *capture, const char *name, int consume_fd)
 	int r = !incoming ? ENOMEM
 		: !image_name_is_sound(incoming->file.name, &tree)
 			? EPROTO
-			: pthread_create(&incoming->thread, NULL, take, incoming);
+			: pthread_create(&incoming->thread, NULL, receive_file, incoming);
 	if (r) {
 		intake_fail(capture->intake, name, 0, r);
 		close(consume_fd);
@@ -132,7 +132,7 @@ static void on_broken(void *user, int error)
 
 // ---- all of it ---------------------------------------------------------------------------------------
 
-static void destroy(struct capture *capture)
+static void free_capture(struct capture *capture)
 {
 	intake_destroy(capture->intake);
 	while (capture->files) {
@@ -145,22 +145,23 @@ static void destroy(struct capture *capture)
 	free(capture);
 }
 
-enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *folder, struct capture **ret_capture)
+enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *directory,
+			     struct capture **ret_capture)
 {
 	struct capture *capture = calloc(1, sizeof *capture);
 
 	if (!capture)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for what CRIU writes");
-	*capture = (struct capture){.draft = draft, .tree = tree, .folder = draft->lock};
+	*capture = (struct capture){.draft = draft, .tree = tree, .directory = draft->lock};
 	pthread_mutex_init(&capture->lock, NULL);
 	const struct streamer_events events = {.file = on_file, .broken = on_broken, .user = capture};
 	int r = intake_create(draft, &capture->intake);
 	if (r == 0)
-		r = streamer_start(folder, &events, &capture->streamer);
+		r = streamer_start(directory, &events, &capture->streamer);
 	if (r) {
-		destroy(capture);
+		free_capture(capture);
 		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s: cannot take in what CRIU writes: %s",
-			       draft->folder, strerror(-r));
+			       draft->directory, strerror(-r));
 	}
 	*ret_capture = capture;
 	return VG_OK;
@@ -210,11 +211,11 @@ enum vg_status capture_end(struct capture *capture)
 	if (error) {
 		char size[VG_SIZE_TEXT];
 		status = vg_fail(error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, error, "%s/%s, after %s of it: %s",
-				 capture->draft->folder, where, vg_size_format(after, size), strerror(error));
+				 capture->draft->directory, where, vg_size_format(after, size), strerror(error));
 	}
 	for (struct incoming *file = capture->files; file && status == VG_OK; file = file->next)
 		if (add_to_draft(capture->draft, file))
 			status = vg_fail(VG_NO_MEMORY, 0, "no memory for a list of files");
-	destroy(capture);
+	free_capture(capture);
 	return status;
 }

@@ -5,7 +5,7 @@
 
 struct capture;
 // Starts to listen for CRIU in `directory`, see streamer.h. SYSTEM, NO_MEMORY.
-enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *folder,
+enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *directory,
 			     struct capture **ret_capture);
 // Reads a file that exists already, to its end.
 void capture_file(struct capture *capture, const char *name, int consume_fd);

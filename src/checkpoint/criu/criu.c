@@ -84,7 +84,7 @@ static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 }
 
 // Describes a failure without an error in CRIU's log, by its output or its exit status.
-static void say_end(int r, char *output, char *ret_text, size_t capacity)
+static void describe_exit(int r, char *output, char *ret_text, size_t capacity)
 {
 	output[strcspn(output, "\n")] = '\0';
 	if (r > 128 && strsignal(r - 128))
@@ -98,14 +98,16 @@ bool criu_is_limited(void)
 	return getuid() != 0;
 }
 
-static enum vg_status run(const struct criu *criu, const struct criu_work *work, const char *verb,
-			  const char *const *more)
+static enum vg_status run_criu(const struct criu *criu, const struct criu_work *work, const char *verb,
+			       const char *const *more)
 {
 	char scratch[] = SCRATCH, plugins[sizeof scratch + 16], log[32], path[sizeof scratch + sizeof log], why[512];
 	char output[256];
-	const char *argv[MOST_ARGUMENTS] = {
-		criu->path, verb, "--no-default-config", "--libdir", plugins, "-D", work->folder, "-W", scratch, "-v2",
-		"-o",	    log,  "--link-remap"};
+	const char *argv[MOST_ARGUMENTS] = {criu->path,	     verb,    "--no-default-config",
+					    "--libdir",	     plugins, "-D",
+					    work->directory, "-W",    scratch,
+					    "-v2",	     "-o",    log,
+					    "--link-remap"};
 	_cleanup_close_ int lock = -1;
 	size_t count = 0;
 
@@ -139,7 +141,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 					.user = work->user});
 	snprintf(path, sizeof path, "%s/%s", scratch, log);
 	if (r > 0 && !criu_reason(path, why, sizeof why))
-		say_end(r, output, why, sizeof why);
+		describe_exit(r, output, why, sizeof why);
 	locked_directory_remove(scratch, is_scratch);
 	if (r == 0)
 		return VG_OK;
@@ -158,12 +160,12 @@ enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, 
 				    "1024G", NULL};
 
 	snprintf(pid, sizeof pid, "%d", (int)root);
-	return run(criu, work, "dump", more);
+	return run_criu(criu, work, "dump", more);
 }
 
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work)
 {
 	static const char *const more[] = {"-d", "--leave-stopped", NULL};
 
-	return run(criu, work, "restore", more);
+	return run_criu(criu, work, "restore", more);
 }

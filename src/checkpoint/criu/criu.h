@@ -26,8 +26,8 @@ struct criu_move {
 };
 
 struct criu_work {
-	const char *folder; // for the files of the image
-	bool stream;	    // through a socket in `directory`, see streamer.h
+	const char *directory; // for the files of the image
+	bool stream;	       // through a socket in `directory`, see streamer.h
 	bool shell_job, tcp_established, file_locks;
 	bool terminal;		       // CRIU uses our terminal, see tool_run()
 	const struct criu_move *moves; // for a restore that streams; modes of these files are not compared

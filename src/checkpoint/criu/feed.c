@@ -58,7 +58,7 @@ struct slot {
 	unsigned char *given; // `data`, or zeros
 };
 
-static int load(struct worker *worker, struct slot *slot)
+static int load_chunk(struct worker *worker, struct slot *slot)
 {
 	const struct lane *lane = slot->lane;
 	const struct image_file *file = lane->file;
@@ -77,12 +77,12 @@ static int load(struct worker *worker, struct slot *slot)
 	return r;
 }
 
-static void work(unsigned number, void *user)
+static void load_slot(unsigned number, void *user)
 {
 	struct slot *slot = user;
 	struct lane *lane = slot->lane;
 
-	int r = load(&lane->feed->workers[number], slot);
+	int r = load_chunk(&lane->feed->workers[number], slot);
 	pthread_mutex_lock(&lane->lock);
 	slot->error = r;
 	slot->ready = true;
@@ -90,7 +90,7 @@ static void work(unsigned number, void *user)
 	pthread_mutex_unlock(&lane->lock);
 }
 
-static void order(struct lane *lane, size_t number)
+static void request_chunk(struct lane *lane, size_t number)
 {
 	struct slot *slot = &lane->slots[number % lane->slot_count];
 
@@ -100,7 +100,7 @@ static void order(struct lane *lane, size_t number)
 	pool_give(lane->feed->pool, slot);
 }
 
-static int await(struct lane *lane, struct slot *slot)
+static int wait_for_slot(struct lane *lane, struct slot *slot)
 {
 	pthread_mutex_lock(&lane->lock);
 	while (!slot->ready)
@@ -135,7 +135,7 @@ static enum vg_status fail_chunk(const struct lane *lane, int r, size_t index, u
 	return image_chunk_fail(r, lane->feed->path, lane->file, index, lane->offsets[index], sum);
 }
 
-static void count(const struct lane *lane, size_t index)
+static void count_progress(const struct lane *lane, size_t index)
 {
 	if (lane->progress)
 		*lane->progress += image_chunk_length(lane->file, index);
@@ -144,7 +144,7 @@ static void count(const struct lane *lane, size_t index)
 // Returns 0, or -EPIPE if the reader has closed the pipe; *ret_status: a failure to read the chunk.
 static int give_one(struct lane *lane, struct slot *slot, enum vg_status *ret_status)
 {
-	int r = await(lane, slot);
+	int r = wait_for_slot(lane, slot);
 	if (r) {
 		*ret_status = fail_chunk(lane, r, slot->index, slot->sum);
 		return r;
@@ -152,7 +152,7 @@ static int give_one(struct lane *lane, struct slot *slot, enum vg_status *ret_st
 	r = hand_over(lane->output, slot->given, image_chunk_length(lane->file, slot->index));
 	if (r && r != -EPIPE)
 		*ret_status = fail_lane(lane, -r);
-	count(lane, slot->index);
+	count_progress(lane, slot->index);
 	return r;
 }
 
@@ -164,11 +164,11 @@ static enum vg_status give_chunks(struct lane *lane)
 
 	while (r == 0 && given < lane->chunk_count) {
 		while (ordered < lane->chunk_count && ordered < given + lane->slot_count - lane->behind)
-			order(lane, ordered++);
+			request_chunk(lane, ordered++);
 		r = give_one(lane, &lane->slots[given++ % lane->slot_count], &status);
 	}
 	while (given < ordered)
-		await(lane, &lane->slots[given++ % lane->slot_count]);
+		wait_for_slot(lane, &lane->slots[given++ % lane->slot_count]);
 	return status;
 }
 
@@ -180,11 +180,11 @@ static enum vg_status look_at(const struct lane *lane, size_t index)
 	int r = image_chunk_load(lane->input, lane->file, index, lane->offsets[index], lane->slots[0].data, &sum);
 	if (r)
 		return fail_chunk(lane, r, index, sum);
-	count(lane, index);
+	count_progress(lane, index);
 	return VG_OK;
 }
 
-static enum vg_status run(struct lane *lane, const bool *without)
+static enum vg_status feed_chunks(struct lane *lane, const bool *without)
 {
 	enum vg_status status = VG_OK;
 
@@ -197,7 +197,7 @@ static enum vg_status run(struct lane *lane, const bool *without)
 }
 
 // Enlarges the pipe, so that reader and writer alternate less often. Returns its capacity.
-static size_t widen(int pipe)
+static size_t enlarge_pipe(int pipe)
 {
 	if (fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES) < 0)
 		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // what the limit for one user mostly allows
@@ -214,7 +214,7 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
 	// Fill a slot again only after a whole pipe's contents have followed it.
-	lane.behind = 1 + (widen(output) + file->chunk_bytes - 1) / file->chunk_bytes;
+	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;
 	lane.offsets = image_chunk_offsets(file);
@@ -228,7 +228,7 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 		lane.slots[lane.slot_count++] = (struct slot){.lane = &lane, .data = data};
 	}
 	bool ready = lane.offsets && lane.chunks && lane.slot_count == slots;
-	status = ready ? run(&lane, without) : fail_lane(&lane, ENOMEM);
+	status = ready ? feed_chunks(&lane, without) : fail_lane(&lane, ENOMEM);
 	for (size_t i = 0; i < lane.slot_count; i++)
 		munmap(lane.slots[i].data, file->chunk_bytes);
 	free(lane.slots);
@@ -273,7 +273,7 @@ static int make_workers(struct feed *feed)
 			if (!(worker->codecs[method] = codec_create((enum vg_compression)method, 0)))
 				return -ENOMEM;
 	}
-	return feed->workers ? pool_create(feed->worker_count, work, &feed->pool) : -ENOMEM;
+	return feed->workers ? pool_create(feed->worker_count, load_slot, &feed->pool) : -ENOMEM;
 }
 
 int feed_create(const struct image_files *files, const char *path, struct feed **ret_feed)

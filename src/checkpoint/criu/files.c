@@ -17,7 +17,7 @@ struct buffer {
 	bool failed; // no memory
 };
 
-static void put(struct buffer *buffer, const void *data, size_t length)
+static void append_bytes(struct buffer *buffer, const void *data, size_t length)
 {
 	if (buffer->length + length > buffer->capacity) {
 		size_t capacity = 2 * (buffer->length + length) + 4096;
@@ -41,14 +41,14 @@ static void put_number(struct buffer *buffer, uint64_t value)
 	for (; value >= 0x80; value >>= 7)
 		bytes[length++] = (unsigned char)(value | 0x80);
 	bytes[length++] = (unsigned char)value;
-	put(buffer, bytes, length);
+	append_bytes(buffer, bytes, length);
 }
 
 static void put_field(struct buffer *buffer, unsigned number, const void *data, size_t length)
 {
 	put_number(buffer, number << 3 | LENGTH_TYPE);
 	put_number(buffer, length);
-	put(buffer, data, length);
+	append_bytes(buffer, data, length);
 }
 
 static const struct criu_move *find_move(struct criu_reader entry, const struct criu_move *moves, size_t count)
@@ -73,7 +73,7 @@ static void put_moved(struct buffer *buffer, struct criu_reader entry, const cha
 
 	for (const unsigned char *begin = entry.at; criu_image_field(&entry, &field); begin = entry.at)
 		if (field.number != REGULAR_NAME && field.number != REGULAR_MODE)
-			put(&inner, begin, (size_t)(entry.at - begin));
+			append_bytes(&inner, begin, (size_t)(entry.at - begin));
 	put_field(&inner, REGULAR_NAME, to, strlen(to));
 	buffer->failed |= inner.failed;
 	put_field(buffer, ENTRY_REGULAR, inner.data, inner.length);
@@ -86,7 +86,7 @@ static void put_record(struct buffer *buffer, struct criu_reader *record, const 
 	struct criu_field field;
 	uint32_t length = 0;
 
-	put(buffer, &length, sizeof length);
+	append_bytes(buffer, &length, sizeof length);
 	for (const unsigned char *begin = record->at; criu_image_field(record, &field); begin = record->at) {
 		const struct criu_move *move = NULL;
 		if (field.number == ENTRY_REGULAR && field.has_length)
@@ -94,7 +94,7 @@ static void put_record(struct buffer *buffer, struct criu_reader *record, const 
 		if (move)
 			put_moved(buffer, field.bytes, move->to);
 		else
-			put(buffer, begin, (size_t)(record->at - begin));
+			append_bytes(buffer, begin, (size_t)(record->at - begin));
 	}
 	if (buffer->failed)
 		return;
@@ -110,7 +110,7 @@ int criu_files_move(const void *data, size_t length, const struct criu_move *mov
 	bool broken = false;
 
 	if (!file.broken)
-		put(&buffer, data, (size_t)(file.at - (const unsigned char *)data));
+		append_bytes(&buffer, data, (size_t)(file.at - (const unsigned char *)data));
 	while (!broken && criu_image_record(&file, &record)) {
 		put_record(&buffer, &record, moves, count);
 		broken = record.broken;

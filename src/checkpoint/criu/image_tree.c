@@ -19,16 +19,16 @@
 // A short path, for CRIU's socket; the image's path may be too long for one.
 #define MEETING "/tmp/virgate-stream.XXXXXX"
 
-static enum vg_status failed(int error, const char *path)
+static enum vg_status fail_system(int error, const char *path)
 {
 	return vg_fail(VG_SYSTEM, error, "%s: %s", path, strerror(error));
 }
 
 // Takes a file that CRIU has written there itself, not into its stream.
-static int take_in(int folder, const char *name, void *user)
+static int take_in(int directory, const char *name, void *user)
 {
 	struct stat info;
-	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return errno == ENXIO ? 0 : -errno; // CRIU's socket
@@ -46,36 +46,36 @@ static bool is_of_meeting(const char *name)
 	return strncmp(name, "streamer-", 9) == 0 || (length > 4 && strcmp(name + length - 4, ".img") == 0);
 }
 
-static int meet(char *ret_path, int *ret_lock)
+static int make_meeting(char *ret_path, int *ret_lock)
 {
 	locked_directory_sweep(ret_path, is_of_meeting, 1);
 	return locked_directory_make(ret_path, ret_lock);
 }
 
 // Returns the error of the stream if there is one, since it is the reason why CRIU failed; else CRIU's.
-static enum vg_status both(enum vg_status criu, enum vg_status stream, const struct vg_kept_error *kept)
+static enum vg_status choose_error(enum vg_status criu, enum vg_status stream, const struct vg_kept_error *kept)
 {
 	if (stream == VG_OK && criu)
 		vg_error_restore(kept);
 	return stream ? stream : criu;
 }
 
-static enum vg_status dump(struct image_draft *draft, unsigned tree, const struct criu *criu,
-			   const struct criu_work *work, int meeting, pid_t root)
+static enum vg_status capture_dump(struct image_draft *draft, unsigned tree, const struct criu *criu,
+				   const struct criu_work *work, int meeting, pid_t root)
 {
 	struct vg_kept_error kept;
 	struct capture *capture;
 	char name[IMAGE_NAME];
 
-	enum vg_status status = capture_begin(draft, tree, work->folder, &capture);
+	enum vg_status status = capture_begin(draft, tree, work->directory, &capture);
 	if (status)
 		return status;
 	status = criu_dump(criu, work, root);
-	int r = status ? 0 : image_for_folder(meeting, "", take_in, capture, name);
+	int r = status ? 0 : image_for_directory(meeting, "", take_in, capture, name);
 	if (r)
-		status = failed(-r, work->folder);
+		status = fail_system(-r, work->directory);
 	vg_error_keep(&kept);
-	return both(status, capture_end(capture), &kept);
+	return choose_error(status, capture_end(capture), &kept);
 }
 
 enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
@@ -87,21 +87,21 @@ enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const s
 
 	snprintf(name, sizeof name, "tree-%u", tree);
 	if (mkdirat(draft->lock, name, 0700) < 0)
-		return vg_fail(VG_SYSTEM, errno, "%s/%s: %s", draft->folder, name, strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "%s/%s: %s", draft->directory, name, strerror(errno));
 	draft->trees = tree + 1 > draft->trees ? tree + 1 : draft->trees;
-	int r = meet(meeting, &lock);
+	int r = make_meeting(meeting, &lock);
 	if (r)
-		return failed(-r, meeting);
-	here.folder = meeting;
+		return fail_system(-r, meeting);
+	here.directory = meeting;
 	here.stream = true;
-	enum vg_status status = dump(draft, tree, criu, &here, lock, root);
+	enum vg_status status = capture_dump(draft, tree, criu, &here, lock, root);
 	locked_directory_remove(meeting, is_of_meeting);
 	return status;
 }
 
-static enum vg_status serve(const struct image_files *files, const struct image_dir *dir, unsigned tree,
-			    const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
-			    bool *ret_made)
+static enum vg_status serve_restore(const struct image_files *files, const struct image_dir *dir, unsigned tree,
+				    const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
+				    bool *ret_made)
 {
 	struct vg_kept_error kept;
 	struct serve *server;
@@ -112,7 +112,7 @@ static enum vg_status serve(const struct image_files *files, const struct image_
 	status = criu_restore(criu, work);
 	*ret_made = status == VG_OK;
 	vg_error_keep(&kept);
-	return both(status, serve_end(server), &kept);
+	return choose_error(status, serve_end(server), &kept);
 }
 
 enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *description, unsigned tree,
@@ -128,10 +128,10 @@ enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *des
 	enum vg_status status = image_files_read(description, dir->path, &files);
 	if (status)
 		return status;
-	int r = meet(meeting, &lock);
-	here.folder = meeting;
+	int r = make_meeting(meeting, &lock);
+	here.directory = meeting;
 	here.stream = true;
-	status = r ? failed(-r, meeting) : serve(&files, dir, tree, criu, &here, progress, ret_made);
+	status = r ? fail_system(-r, meeting) : serve_restore(&files, dir, tree, criu, &here, progress, ret_made);
 	if (r == 0)
 		locked_directory_remove(meeting, is_of_meeting);
 	image_files_free(&files);

@@ -119,7 +119,7 @@ static int store_packed(struct job *job, struct worker *worker, struct image_chu
 	return r;
 }
 
-static void store(unsigned number, void *user)
+static void store_chunk(unsigned number, void *user)
 {
 	struct job *job = user;
 	struct intake_file *file = job->file;
@@ -240,7 +240,7 @@ static int make_workers(struct intake *intake)
 		if (!worker || !(worker->codec = codec_create(draft->compression, draft->level)))
 			return -ENOMEM;
 	}
-	return intake->workers ? pool_create(intake->worker_count, store, &intake->pool) : -ENOMEM;
+	return intake->workers ? pool_create(intake->worker_count, store_chunk, &intake->pool) : -ENOMEM;
 }
 
 int intake_create(const struct image_draft *draft, struct intake **ret_intake)

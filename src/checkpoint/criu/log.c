@@ -14,7 +14,7 @@ static bool is_harmless(const char *error)
 }
 
 // Explains a line of CRIU's log. "": the line needs no explanation.
-static const char *advice(const char *error)
+static const char *find_advice(const char *error)
 {
 	static const struct {
 		const char *words, *advice, *also;
@@ -53,7 +53,7 @@ bool criu_reason(const char *path, char *ret_text, size_t capacity)
 		if (!error || is_harmless(error))
 			continue;
 		error[strcspn(error, "\n")] = '\0';
-		known = advice(error);
+		known = find_advice(error);
 		if (!*first || *known)
 			snprintf(first, sizeof first, "%s", error);
 	}

@@ -236,7 +236,7 @@ static void write_kept(struct thinner *thinner)
 	memcpy(thinner->out + begin, &bytes, sizeof bytes);
 }
 
-static void keep(struct thinner *thinner, size_t chunk, const struct entry *piece)
+static void add_piece(struct thinner *thinner, size_t chunk, const struct entry *piece)
 {
 	struct entry *kept = &thinner->kept;
 
@@ -251,7 +251,7 @@ static void keep(struct thinner *thinner, size_t chunk, const struct entry *piec
 	*kept = *piece;
 }
 
-static int thin(struct thinner *thinner, const void *pagemap, size_t length, const void *mm, size_t mm_length)
+static int thin_pages(struct thinner *thinner, const void *pagemap, size_t length, const void *mm, size_t mm_length)
 {
 	struct criu_reader file = criu_image_open(pagemap, length, PAGEMAP_MAGIC);
 	const struct image_file *pages = thinner->file;
@@ -273,7 +273,7 @@ static int thin(struct thinner *thinner, const void *pagemap, size_t length, con
 	for_pieces(thinner, keep_where_needed);
 	memcpy(thinner->out, pagemap, head);
 	thinner->length = head;
-	for_pieces(thinner, keep);
+	for_pieces(thinner, add_piece);
 	write_kept(thinner);
 	return 0;
 }
@@ -283,7 +283,7 @@ int pagemap_thin(const void *pagemap, size_t length, const void *mm, size_t mm_l
 {
 	struct thinner thinner = {.file = pages};
 
-	int r = thin(&thinner, pagemap, length, mm, mm_length);
+	int r = thin_pages(&thinner, pagemap, length, mm, mm_length);
 	free(thinner.entries);
 	free(thinner.areas);
 	if (r) {

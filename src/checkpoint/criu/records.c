@@ -19,7 +19,7 @@ static uint64_t read_number(struct criu_reader *reader)
 	return 0;
 }
 
-static struct criu_reader take(struct criu_reader *reader, uint64_t length)
+static struct criu_reader take_bytes(struct criu_reader *reader, uint64_t length)
 {
 	struct criu_reader part = {.at = reader->at, .end = reader->at};
 
@@ -40,7 +40,7 @@ bool criu_image_field(struct criu_reader *reader, struct criu_field *ret_field)
 	if ((key & 7) == 0)
 		ret_field->value = read_number(reader);
 	else if (ret_field->has_length)
-		ret_field->bytes = take(reader, read_number(reader));
+		ret_field->bytes = take_bytes(reader, read_number(reader));
 	else
 		reader->broken = true; // CRIU uses no other types in these files
 	return !reader->broken;
@@ -48,7 +48,7 @@ bool criu_image_field(struct criu_reader *reader, struct criu_field *ret_field)
 
 static uint32_t read_word(struct criu_reader *reader)
 {
-	struct criu_reader part = take(reader, sizeof(uint32_t));
+	struct criu_reader part = take_bytes(reader, sizeof(uint32_t));
 	uint32_t word = 0;
 
 	if (!reader->broken)
@@ -60,7 +60,7 @@ bool criu_image_record(struct criu_reader *file, struct criu_reader *ret_record)
 {
 	if (file->at == file->end)
 		return false;
-	*ret_record = take(file, read_word(file));
+	*ret_record = take_bytes(file, read_word(file));
 	return !file->broken;
 }
 

@@ -25,31 +25,31 @@ static bool is_remap(const char *leaf)
 // ---- finding them --------------------------------------------------------------------------------------
 
 // Opens the nearest directory above that still exists, as CRIU does.
-static DIR *open_folder(const char *path, char ret_folder[PATH_MAX])
+static DIR *open_directory(const char *path, char ret_directory[PATH_MAX])
 {
 	DIR *opened = NULL;
 	char *slash;
 
-	snprintf(ret_folder, PATH_MAX, "%s", path);
-	while (!opened && (slash = strrchr(ret_folder, '/'))) {
+	snprintf(ret_directory, PATH_MAX, "%s", path);
+	while (!opened && (slash = strrchr(ret_directory, '/'))) {
 		*slash = '\0';
-		opened = opendir(*ret_folder ? ret_folder : "/");
+		opened = opendir(*ret_directory ? ret_directory : "/");
 	}
 	return opened;
 }
 
 static void visit_names(const char *path, const struct stat *info, visit_fn *visit, void *user)
 {
-	char folder[PATH_MAX], name[PATH_MAX];
+	char directory[PATH_MAX], name[PATH_MAX];
 	struct dirent *entry;
 	struct stat named;
 
-	DIR *opened = open_folder(path, folder);
+	DIR *opened = open_directory(path, directory);
 	while (opened && (entry = readdir(opened)))
 		if (is_remap(entry->d_name) &&
 		    fstatat(dirfd(opened), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    named.st_ino == info->st_ino && named.st_dev == info->st_dev &&
-		    snprintf(name, sizeof name, "%s/%s", folder, entry->d_name) < (int)sizeof name)
+		    snprintf(name, sizeof name, "%s/%s", directory, entry->d_name) < (int)sizeof name)
 			visit(user, name);
 	if (opened)
 		closedir(opened);
@@ -76,18 +76,18 @@ bool remap_find(const char *path, const struct stat *info, char ret_name[PATH_MA
 // Visits the links in a directory of /proc/PID: open files, or mapped ones.
 static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *user)
 {
-	char folder[64], link[320], path[PATH_MAX], name[PATH_MAX];
+	char directory[64], link[320], path[PATH_MAX], name[PATH_MAX];
 	struct dirent *entry;
 	struct stat info;
 
-	snprintf(folder, sizeof folder, "/proc/%d/%s", (int)pid, links);
-	DIR *opened = opendir(folder);
+	snprintf(directory, sizeof directory, "/proc/%d/%s", (int)pid, links);
+	DIR *opened = opendir(directory);
 	while (opened && (entry = readdir(opened))) {
 		ssize_t length = readlinkat(dirfd(opened), entry->d_name, path, sizeof path - 1);
 		if (length < 1)
 			continue;
 		path[length] = '\0';
-		snprintf(link, sizeof link, "%s/%s", folder, entry->d_name);
+		snprintf(link, sizeof link, "%s/%s", directory, entry->d_name);
 		// Earlier images may each have such a name; `visit` renames or removes it.
 		while (stat(link, &info) == 0 && S_ISREG(info.st_mode) && remap_find(path, &info, name)) {
 			visit(user, name);
@@ -111,7 +111,7 @@ static void visit_tree(const struct tree *tree, visit_fn *visit, void *user)
 
 // ---- what is done with them ----------------------------------------------------------------------------
 
-static bool keep(struct remaps *remaps, const char *name)
+static bool set_name_aside(struct remaps *remaps, const char *name)
 {
 	char aside[PATH_MAX + sizeof ASIDE];
 
@@ -131,7 +131,7 @@ static bool keep(struct remaps *remaps, const char *name)
 
 static void move_aside(void *user, const char *name)
 {
-	if (keep(user, name))
+	if (set_name_aside(user, name))
 		unlink(name);
 }
 
@@ -161,7 +161,7 @@ static void keep_those_of(const json_t *files, struct remaps *remaps)
 		const char *path = json_string_value(json_object_get(file, "path"));
 		const char *slash = path ? strrchr(path, '/') : NULL;
 		if (slash && is_remap(slash + 1))
-			keep(remaps, path);
+			set_name_aside(remaps, path);
 	}
 }
 

@@ -43,7 +43,7 @@ struct serve {
 	const char *path;
 	const struct criu_work *work;
 	unsigned tree;
-	int folder;
+	int directory;
 	_Atomic uint64_t *progress;
 	struct streamer *streamer;
 	struct feed *feed;
@@ -56,7 +56,7 @@ struct serve {
 };
 
 // Makes the last error of this thread that of the restore, if it is the first.
-static void fail(struct serve *serve, enum vg_status status)
+static void keep_error(struct serve *serve, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 
@@ -71,7 +71,7 @@ static void fail(struct serve *serve, enum vg_status status)
 
 static void fail_file(const struct outgoing *of, int error)
 {
-	fail(of->serve, vg_fail(VG_SYSTEM, error, "%s/%s: %s", of->serve->path, of->file->name, strerror(error)));
+	keep_error(of->serve, vg_fail(VG_SYSTEM, error, "%s/%s: %s", of->serve->path, of->file->name, strerror(error)));
 }
 
 // ---- files ------------------------------------------------------------------------------------------
@@ -96,12 +96,12 @@ static void serve_whole(struct outgoing *of)
 	if (r && r != -EPIPE)
 		fail_file(of, -r);
 	if (r == 0 && XXH3_64bits_digest(&state) != of->file->sum)
-		fail(of->serve, vg_fail(VG_INTEGRITY, 0, "%s/%s has changed since it was looked at", of->serve->path,
-					of->file->name));
+		keep_error(of->serve, vg_fail(VG_INTEGRITY, 0, "%s/%s has changed since it was looked at",
+					      of->serve->path, of->file->name));
 }
 
 // Finds a file by CRIU's name, without the suffix of its compression.
-static const struct image_file *find(const struct serve *serve, const char *name)
+static const struct image_file *find_file(const struct serve *serve, const char *name)
 {
 	char whole[IMAGE_NAME_TEXT];
 
@@ -119,7 +119,7 @@ static const struct image_file *find(const struct serve *serve, const char *name
 // that.
 static unsigned char *read_small(const struct serve *serve, const struct image_file *file)
 {
-	_cleanup_close_ int fd = image_open_file(serve->folder, file->name);
+	_cleanup_close_ int fd = image_open_file(serve->directory, file->name);
 	unsigned char *data = fd >= 0 && file->bytes <= THIN_MOST ? malloc(file->bytes + 1) : NULL;
 
 	if (data && (vg_read_all(fd, data, file->bytes + 1, 0) != (ssize_t)file->bytes ||
@@ -130,20 +130,20 @@ static unsigned char *read_small(const struct serve *serve, const struct image_f
 	return data;
 }
 
-static bool thin(struct serve *serve, const struct image_file *file, const unsigned char *pagemap,
-		 unsigned char **ret_pagemap, size_t *ret_length)
+static bool thin_pages(struct serve *serve, const struct image_file *file, const unsigned char *pagemap,
+		       unsigned char **ret_pagemap, size_t *ret_length)
 {
 	struct thinned *thinned = calloc(1, sizeof *thinned);
 	char name[IMAGE_NAME_TEXT];
 	uint32_t id;
 
 	snprintf(name, sizeof name, "mm-%s", strrchr(file->name, '-') + 1);
-	const struct image_file *mm = find(serve, name);
+	const struct image_file *mm = find_file(serve, name);
 	unsigned char *areas = mm && thinned ? read_small(serve, mm) : NULL;
 	int r = areas ? pagemap_pages_id(pagemap, file->bytes, &id) : -EBADMSG;
 	if (r == 0) {
 		snprintf(name, sizeof name, "pages-%u.img", (unsigned)id);
-		thinned->pages = find(serve, name);
+		thinned->pages = find_file(serve, name);
 		r = thinned->pages ? pagemap_thin(pagemap, file->bytes, areas, mm->bytes, thinned->pages, ret_pagemap,
 						  ret_length, &thinned->without)
 				   : -EBADMSG;
@@ -166,7 +166,7 @@ static bool serve_thinned(struct outgoing *of)
 	unsigned char *pagemap = read_small(of->serve, of->file), *thinner;
 	size_t length;
 
-	bool done = pagemap && thin(of->serve, of->file, pagemap, &thinner, &length);
+	bool done = pagemap && thin_pages(of->serve, of->file, pagemap, &thinner, &length);
 	free(pagemap);
 	if (!done)
 		return false;
@@ -194,9 +194,9 @@ static void serve_moved(struct outgoing *of)
 		r = vg_write_all(of->output, moved, length, -1);
 	free(moved);
 	if (r == -EBADMSG)
-		fail(of->serve,
-		     vg_fail(VG_INTEGRITY, 0, "%s/%s has changed since it was looked at, or is not what CRIU writes",
-			     serve->path, of->file->name));
+		keep_error(of->serve, vg_fail(VG_INTEGRITY, 0,
+					      "%s/%s has changed since it was looked at, or is not what CRIU writes",
+					      serve->path, of->file->name));
 	else if (r && r != -EPIPE)
 		fail_file(of, -r);
 	if (serve->progress)
@@ -215,7 +215,7 @@ static void serve_pages(struct outgoing *of)
 	enum vg_status status = feed_file(serve->feed, of->file, thinned ? thinned->without : NULL, of->input,
 					  of->output, serve->progress);
 	if (status)
-		fail(serve, status);
+		keep_error(serve, status);
 }
 
 static bool is_pagemap(const char *name)
@@ -232,7 +232,7 @@ static bool is_list_of_files(const char *name)
 	return slash && strcmp(slash, "/files.img") == 0;
 }
 
-static void *give(void *user)
+static void *serve_file(void *user)
 {
 	struct outgoing *of = user;
 
@@ -249,23 +249,23 @@ static void *give(void *user)
 
 static bool on_has(void *user, const char *name)
 {
-	return find(user, name) != NULL;
+	return find_file(user, name) != NULL;
 }
 
 static void on_file(void *user, const char *name, int pipe_consume_fd)
 {
 	struct serve *serve = user;
-	const struct image_file *file = find(serve, name);
+	const struct image_file *file = find_file(serve, name);
 	struct outgoing *of = calloc(1, sizeof *of);
 	int r = of ? 0 : ENOMEM;
 
 	if (of) {
 		*of = (struct outgoing){.serve = serve, .file = file, .output = pipe_consume_fd, .input = -1};
-		of->input = image_open_file(serve->folder, file->name);
-		r = of->input < 0 ? -of->input : pthread_create(&of->thread, NULL, give, of);
+		of->input = image_open_file(serve->directory, file->name);
+		r = of->input < 0 ? -of->input : pthread_create(&of->thread, NULL, serve_file, of);
 	}
 	if (r) {
-		fail(serve, vg_fail(VG_SYSTEM, r, "%s/%s: %s", serve->path, file->name, strerror(r)));
+		keep_error(serve, vg_fail(VG_SYSTEM, r, "%s/%s: %s", serve->path, file->name, strerror(r)));
 		close(pipe_consume_fd);
 		if (of && of->input >= 0)
 			close(of->input);
@@ -284,12 +284,12 @@ static void on_broken(void *user, int error)
 
 	// CRIU closes its side when it fails, and reports that itself.
 	if (error != -ECONNRESET && error != -EPIPE)
-		fail(serve, vg_fail(VG_SYSTEM, -error, "CRIU's stream: %s", strerror(-error)));
+		keep_error(serve, vg_fail(VG_SYSTEM, -error, "CRIU's stream: %s", strerror(-error)));
 }
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-static void destroy(struct serve *serve)
+static void free_server(struct serve *serve)
 {
 	feed_destroy(serve->feed);
 	while (serve->outgoing) {
@@ -314,16 +314,20 @@ enum vg_status serve_begin(const struct image_files *files, const struct image_d
 
 	if (!serve)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for what CRIU reads");
-	*serve = (struct serve){
-		.files = files, .path = dir->path, .folder = dir->fd, .tree = tree, .work = work, .progress = progress};
+	*serve = (struct serve){.files = files,
+				.path = dir->path,
+				.directory = dir->fd,
+				.tree = tree,
+				.work = work,
+				.progress = progress};
 	pthread_mutex_init(&serve->lock, NULL);
 	const struct streamer_events events = {
 		.serves = true, .has = on_has, .file = on_file, .broken = on_broken, .user = serve};
 	int r = feed_create(files, dir->path, &serve->feed);
 	if (r == 0)
-		r = streamer_start(work->folder, &events, &serve->streamer);
+		r = streamer_start(work->directory, &events, &serve->streamer);
 	if (r) {
-		destroy(serve);
+		free_server(serve);
 		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s: cannot be given to CRIU: %s",
 			       dir->path, strerror(-r));
 	}
@@ -339,6 +343,6 @@ enum vg_status serve_end(struct serve *serve)
 	enum vg_status status = serve->status;
 	if (status)
 		vg_fail(status, serve->code, "%s", serve->text);
-	destroy(serve);
+	free_server(serve);
 	return status;
 }

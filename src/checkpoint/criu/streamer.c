@@ -64,7 +64,7 @@ static int read_name(int fd, char ret_name[NAME_MAX + 1])
 }
 
 // Sends an img_streamer_reply_entry: whether the file exists.
-static int answer(int fd, bool there)
+static int send_answer(int fd, bool there)
 {
 	unsigned char message[6] = {2, 0, 0, 0, 0x08, there};
 
@@ -96,7 +96,7 @@ static int receive_pipe(int fd)
 	return pipe;
 }
 
-static int converse(const struct streamer *streamer, int fd)
+static int serve_requests(const struct streamer *streamer, int fd)
 {
 	const struct streamer_events *events = &streamer->events;
 	char name[NAME_MAX + 1];
@@ -107,7 +107,7 @@ static int converse(const struct streamer *streamer, int fd)
 			return r;
 		if (events->serves) {
 			bool there = events->has(events->user, name);
-			r = answer(fd, there);
+			r = send_answer(fd, there);
 			if (r)
 				return r;
 			if (!there)
@@ -120,7 +120,7 @@ static int converse(const struct streamer *streamer, int fd)
 	}
 }
 
-static void *serve(void *user)
+static void *run_streamer(void *user)
 {
 	const struct streamer *streamer = user;
 	int r = 0, fd;
@@ -128,7 +128,7 @@ static void *serve(void *user)
 	while ((fd = accept4(streamer->listener, NULL, NULL, SOCK_CLOEXEC)) < 0 && errno == EINTR)
 		;
 	if (fd >= 0) {
-		r = converse(streamer, fd);
+		r = serve_requests(streamer, fd);
 		close(fd);
 	}
 	// CRIU ended before it connected, and reports that itself.
@@ -137,12 +137,12 @@ static void *serve(void *user)
 	return NULL;
 }
 
-static int start(struct streamer *streamer, const char *folder)
+static int start_thread(struct streamer *streamer, const char *directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	sigset_t all, before;
 
-	int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/streamer-%s.sock", folder,
+	int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/streamer-%s.sock", directory,
 			      streamer->events.serves ? "serve" : "capture");
 	if ((size_t)length >= sizeof address.sun_path)
 		return -ENAMETOOLONG;
@@ -156,19 +156,19 @@ static int start(struct streamer *streamer, const char *folder)
 	// Block all signals in the thread: signals belong to the threads of the program.
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&streamer->thread, NULL, serve, streamer);
+	int r = pthread_create(&streamer->thread, NULL, run_streamer, streamer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -r;
 }
 
-int streamer_start(const char *folder, const struct streamer_events *events, struct streamer **ret_streamer)
+int streamer_start(const char *directory, const struct streamer_events *events, struct streamer **ret_streamer)
 {
 	struct streamer *streamer = calloc(1, sizeof *streamer);
 
 	if (!streamer)
 		return -ENOMEM;
 	*streamer = (struct streamer){.events = *events, .listener = -1};
-	int r = start(streamer, folder);
+	int r = start_thread(streamer, directory);
 	if (r == 0) {
 		*ret_streamer = streamer;
 		return 0;

@@ -15,6 +15,6 @@ struct streamer_events {
 	void *user;
 };
 // `directory` has a short path, since it is part of a socket's address, and belongs to this user. Returns 0 or -errno.
-int streamer_start(const char *folder, const struct streamer_events *events, struct streamer **ret_streamer);
+int streamer_start(const char *directory, const struct streamer_events *events, struct streamer **ret_streamer);
 // Call it after CRIU has exited. Waits until all its requests were handled.
 void streamer_stop(struct streamer *streamer);

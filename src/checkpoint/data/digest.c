@@ -121,7 +121,7 @@ __attribute__((target("avx2"))) static void hash_avx2(const struct work *work, u
 }
 #endif
 
-static void hash(const struct work *work, uint8_t *out)
+static void hash_inputs(const struct work *work, uint8_t *out)
 {
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx2")) {
@@ -147,14 +147,14 @@ static void hash_tree(const void *data, size_t size, const uint32_t key[8], uint
 		work.data = (const uint8_t *)data + i * CHUNK;
 		work.lanes = LANES;
 		work.number = (uint32_t)i;
-		hash(&work, nodes + i * DIGEST_BYTES);
+		hash_inputs(&work, nodes + i * DIGEST_BYTES);
 	}
 	for (count /= 2; count > 0; count /= 2) {
 		work = (struct work){.blocks = 1, .key = key, .flags = flags | PARENT | (count == 1 ? ROOT : 0)};
 		for (size_t i = 0; i < count; i += LANES) {
 			work.data = nodes + i * BLOCK;
 			work.lanes = count - i < LANES ? (unsigned)(count - i) : LANES;
-			hash(&work, nodes + i * DIGEST_BYTES);
+			hash_inputs(&work, nodes + i * DIGEST_BYTES);
 		}
 	}
 	memcpy(ret_digest, nodes, DIGEST_BYTES);

@@ -38,16 +38,23 @@ static enum vg_status read_base(struct device_base *base)
 	json_t *description = NULL;
 
 	enum vg_status status = image_check_owner(&base->dir);
-	if (status == VG_OK)
-		status = inspect_read(&base->dir, &description, &files);
-	if (status == VG_OK)
-		status = device_index_read(&base->dir, &files, &base->index);
-	if (status == VG_OK)
-		base->pack_bytes = calloc(base->index.pack_count + 1, sizeof *base->pack_bytes);
-	if (status == VG_OK && !base->pack_bytes)
+	if (status)
+		goto finish;
+	status = inspect_read(&base->dir, &description, &files);
+	if (status)
+		goto finish;
+	status = device_index_read(&base->dir, &files, &base->index);
+	if (status)
+		goto finish;
+	base->pack_bytes = calloc(base->index.pack_count + 1, sizeof *base->pack_bytes);
+	if (status)
+		goto finish;
+	if (!base->pack_bytes)
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for the packs of %s", base->dir.path);
-	if (status == VG_OK)
-		status = check_packs(&base->dir, &files, base->pack_bytes);
+	if (status)
+		goto finish;
+	status = check_packs(&base->dir, &files, base->pack_bytes);
+finish:
 	image_files_free(&files);
 	json_decref(description);
 	return status;

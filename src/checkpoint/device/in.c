@@ -33,7 +33,7 @@ struct fill {
 };
 
 // Makes the last error of this thread that of the fill, if the fill has none.
-static void fail(struct fill *fill, enum vg_status status)
+static void keep_error(struct fill *fill, enum vg_status status)
 {
 	pthread_mutex_lock(&fill->lock);
 	if (!fill->status) {
@@ -97,7 +97,7 @@ static enum vg_status clear_block(struct fill *fill, size_t index)
 	return vg_fail(VG_SYSTEM, errno, "the file for the host memory of a process: %s", strerror(errno));
 }
 
-static void *work(void *user)
+static void *fill_blocks(void *user)
 {
 	unsigned char *buffer = malloc(DEVICE_STORED_MOST + DEVICE_BLOCK);
 	struct fill *fill = user;
@@ -106,7 +106,7 @@ static void *work(void *user)
 	size_t index;
 
 	if (!buffer)
-		fail(fill, vg_fail(VG_NO_MEMORY, 0, "no memory for a block"));
+		keep_error(fill, vg_fail(VG_NO_MEMORY, 0, "no memory for a block"));
 	while (!fill->stop && (index = fill->next++) < fill->count) {
 		enum vg_status status = VG_OK;
 		if (!is_there(fill, index))
@@ -114,7 +114,7 @@ static void *work(void *user)
 					 ? clear_block(fill, index)
 					 : fill_block(fill, index, &pack, &number, buffer);
 		if (status)
-			fail(fill, status);
+			keep_error(fill, status);
 		if (fill->progress)
 			*fill->progress += DEVICE_BLOCK;
 	}
@@ -124,7 +124,7 @@ static void *work(void *user)
 	return NULL;
 }
 
-static void tick(struct fill *fill)
+static void report_progress(struct fill *fill)
 {
 	if (fill->phase)
 		phase_tick(fill->phase);
@@ -132,7 +132,7 @@ static void tick(struct fill *fill)
 		fill->stop = true;
 }
 
-static void join(struct fill *fill, pthread_t thread)
+static void join_thread(struct fill *fill, pthread_t thread)
 {
 	struct timespec until;
 
@@ -143,12 +143,12 @@ static void join(struct fill *fill, pthread_t thread)
 		until.tv_nsec %= 1000000000;
 		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
 			return;
-		tick(fill);
+		report_progress(fill);
 	}
 }
 
 // Allocates all pages now: the process would be killed if it touched one later for which there is no room.
-static enum vg_status take_room(int fd, uint64_t bytes)
+static enum vg_status allocate_pages(int fd, uint64_t bytes)
 {
 	char text[VG_SIZE_TEXT];
 
@@ -177,18 +177,18 @@ enum vg_status device_in_fill(const struct image_dir *dir, const struct device_i
 	pthread_t threads[MOST_THREADS];
 	unsigned wanted = pool_threads(0), count = 0;
 
-	enum vg_status status = take_room(fd, index->memories[memory].bytes);
+	enum vg_status status = allocate_pages(fd, index->memories[memory].bytes);
 	if (status)
 		return status;
 	pthread_mutex_init(&fill.lock, NULL);
 	wanted = wanted < MOST_THREADS ? wanted : MOST_THREADS;
-	while (count < wanted && pthread_create(&threads[count], NULL, work, &fill) == 0)
+	while (count < wanted && pthread_create(&threads[count], NULL, fill_blocks, &fill) == 0)
 		count++;
 	if (count == 0)
-		work(&fill);
-	tick(&fill);
+		fill_blocks(&fill);
+	report_progress(&fill);
 	for (unsigned i = 0; i < count; i++)
-		join(&fill, threads[i]);
+		join_thread(&fill, threads[i]);
 	pthread_mutex_destroy(&fill.lock);
 	if (fill.status)
 		return vg_fail(fill.status, fill.error.error.code, "%s", fill.error.text);

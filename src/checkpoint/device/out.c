@@ -45,7 +45,7 @@ struct device_out {
 // Work on one block, with room for two.
 typedef int step_fn(struct device_out *out, size_t block, unsigned char *data, unsigned char *packed);
 
-static void fail(struct device_out *out, int r, const char *where)
+static void keep_error(struct device_out *out, int r, const char *where)
 {
 	pthread_mutex_lock(&out->lock);
 	if (!out->error) {
@@ -63,7 +63,7 @@ struct crew {
 	step_fn *step;
 };
 
-static void *work(void *user)
+static void *run_steps(void *user)
 {
 	const struct crew *crew = user;
 	struct device_out *out = crew->out;
@@ -71,11 +71,11 @@ static void *work(void *user)
 	size_t block;
 
 	if (!data)
-		fail(out, -ENOMEM, "");
+		keep_error(out, -ENOMEM, "");
 	while (!out->stop && (block = out->next++) < out->index.block_count) {
 		int r = crew->step(out, block, data, data + DEVICE_BLOCK);
 		if (r)
-			fail(out, r, "");
+			keep_error(out, r, "");
 		out->done_bytes += DEVICE_BLOCK;
 	}
 	free(data);
@@ -90,9 +90,9 @@ static void for_all_blocks(struct device_out *out, step_fn *step)
 
 	out->next = 0;
 	wanted = wanted < MOST_THREADS ? wanted : MOST_THREADS;
-	while (count + 1 < wanted && pthread_create(&threads[count], NULL, work, &crew) == 0)
+	while (count + 1 < wanted && pthread_create(&threads[count], NULL, run_steps, &crew) == 0)
 		count++;
-	work(&crew);
+	run_steps(&crew);
 	for (unsigned i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -172,10 +172,10 @@ static int add_pack(struct device_out *out, const struct pack *pack, unsigned *r
 	return 0;
 }
 
-static int copy_pack(int from_folder, const char *from, int to_folder, const char *to)
+static int copy_pack(int from_directory, const char *from, int to_directory, const char *to)
 {
-	_cleanup_close_ int in = image_open_file(from_folder, from);
-	_cleanup_close_ int out = openat(to_folder, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	_cleanup_close_ int in = image_open_file(from_directory, from);
+	_cleanup_close_ int out = openat(to_directory, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	char *piece = malloc(COPY_PIECE);
 	int r = in < 0 ? in : out < 0 ? -errno : piece ? 0 : -ENOMEM;
 	ssize_t length = 0;
@@ -252,7 +252,7 @@ static int use_base(struct device_out *out, size_t number)
 	return r;
 }
 
-static int plan(struct device_out *out)
+static int plan_blocks(struct device_out *out)
 {
 	int r = find_first(out);
 
@@ -332,10 +332,10 @@ static bool is_same(const struct device_out *out, size_t number, const unsigned 
 	return memcmp(digest, out->index.blocks[number].digest, DIGEST_BYTES) == 0;
 }
 
-static int store(struct device_out *out, size_t number, unsigned char *data, unsigned char *packed)
+static int store_block(struct device_out *out, size_t number, unsigned char *data, unsigned char *packed)
 {
 	struct device_block *block = &out->index.blocks[number];
-	char name[32] = DEVICE_FOLDER;
+	char name[32] = DEVICE_DIRECTORY;
 
 	if (block->codec == DEVICE_ZERO || out->first[number] != number || block->length)
 		return 0;
@@ -354,22 +354,22 @@ static int store(struct device_out *out, size_t number, unsigned char *data, uns
 	if (fd >= 0)
 		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
 	if (r)
-		fail(out, r, name);
+		keep_error(out, r, name);
 	return 0;
 }
 
-static void *run(void *user)
+static void *write_memory(void *user)
 {
 	struct device_out *out = user;
 	int r = 0;
 
 	for_all_blocks(out, find_digest);
 	if (!out->stop)
-		r = plan(out);
+		r = plan_blocks(out);
 	if (r)
-		fail(out, r, DEVICE_FOLDER);
+		keep_error(out, r, DEVICE_DIRECTORY);
 	if (!out->stop)
-		for_all_blocks(out, store);
+		for_all_blocks(out, store_block);
 	for (size_t i = 0; i < out->index.block_count && !out->stop; i++)
 		out->index.blocks[i] = out->index.blocks[out->first[i]];
 	return NULL;
@@ -377,7 +377,7 @@ static void *run(void *user)
 
 // ---- beginning and end ---------------------------------------------------------------------------------
 
-static void destroy(struct device_out *out)
+static void free_out(struct device_out *out)
 {
 	for (size_t i = 0; i < out->index.memory_count; i++)
 		close(out->sources[i].fd);
@@ -391,7 +391,7 @@ static void destroy(struct device_out *out)
 	free(out);
 }
 
-static int make(struct device_out *out, const struct device_source *sources, size_t count)
+static int prepare_out(struct device_out *out, const struct device_source *sources, size_t count)
 {
 	uint64_t blocks = 0;
 
@@ -409,12 +409,12 @@ static int make(struct device_out *out, const struct device_source *sources, siz
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		out->index.memories[i] = (struct device_memory){(uint64_t)sources[i].pid, sources[i].bytes};
-	return mkdirat(out->draft->lock, DEVICE_FOLDER, 0700) < 0 ? -errno : 0;
+	return mkdirat(out->draft->lock, DEVICE_DIRECTORY, 0700) < 0 ? -errno : 0;
 }
 
 static enum vg_status cannot_start(int r, const struct image_draft *draft)
 {
-	return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s/" DEVICE_FOLDER ": %s", draft->folder,
+	return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s/" DEVICE_DIRECTORY ": %s", draft->directory,
 		       strerror(-r));
 }
 
@@ -435,11 +435,11 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 	*out = (struct device_out){.draft = draft, .bases = bases, .sources = sources, .pack_fd = -1};
 	out->index.memory_count = count;
 	pthread_mutex_init(&out->lock, NULL);
-	int r = make(out, sources, count);
+	int r = prepare_out(out, sources, count);
 	if (r == 0)
-		r = -pthread_create(&out->thread, NULL, run, out);
+		r = -pthread_create(&out->thread, NULL, write_memory, out);
 	if (r) {
-		destroy(out);
+		free_out(out);
 		return cannot_start(r, draft);
 	}
 	*ret_out = out;
@@ -452,7 +452,7 @@ void device_out_abort(struct device_out *out)
 		return;
 	out->stop = true;
 	pthread_join(out->thread, NULL);
-	destroy(out);
+	free_out(out);
 }
 
 static void wait_for_end(struct device_out *out, struct phase *phase)
@@ -500,13 +500,13 @@ static int add_files(struct device_out *out, json_t *description)
 	return r ? r : json_object_set_new(description, "version", json_integer(IMAGE_VERSION)) ? -ENOMEM : 0;
 }
 
-static enum vg_status judge(const struct device_out *out)
+static enum vg_status report_outcome(const struct device_out *out)
 {
 	if (out->error == ESTALE && !*out->where)
 		return vg_fail(VG_STATE, ESTALE, "the host memory of a process changed while it was read");
 	if (out->error)
 		return vg_fail(out->error == ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, out->error, "%s%s%s: %s",
-			       *out->where ? out->draft->folder : "the host memory of a process cannot be read",
+			       *out->where ? out->draft->directory : "the host memory of a process cannot be read",
 			       *out->where ? "/" : "", out->where, strerror(out->error));
 	if (out->stop)
 		return vg_fail(VG_STATE, 0, "stopped while device memory was being written, as asked");
@@ -544,13 +544,13 @@ enum vg_status device_out_finish_base(struct device_out *out, struct phase *phas
 				      struct device_base *ret_base)
 {
 	wait_for_end(out, phase);
-	enum vg_status status = judge(out);
+	enum vg_status status = report_outcome(out);
 	count_new(out);
 	if (status == VG_OK)
 		status = make_base(out, ret_base);
 	if (status == VG_OK)
 		*ret_written = out->written;
-	destroy(out);
+	free_out(out);
 	return status;
 }
 
@@ -561,12 +561,12 @@ enum vg_status device_out_finish(struct device_out *out, json_t *description, st
 	if (!out->stop) {
 		int r = add_files(out, description);
 		if (r)
-			fail(out, r, DEVICE_INDEX);
+			keep_error(out, r, DEVICE_INDEX);
 	}
-	enum vg_status status = judge(out);
+	enum vg_status status = report_outcome(out);
 	count_new(out);
 	if (status == VG_OK)
 		*ret_written = out->written;
-	destroy(out);
+	free_out(out);
 	return status;
 }

@@ -35,7 +35,7 @@ void doctor_driver_version(struct doctor_check *check, const struct vg_system_ve
 	}
 }
 
-static void version(struct doctor_report *report)
+static void check_version(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "driver");
 	struct vg_system_version driver;
@@ -48,7 +48,7 @@ static void version(struct doctor_report *report)
 	doctor_fix(check, "install NVIDIA's driver, %d or later, and load its modules", LEAST_DRIVER);
 }
 
-static void entries(struct doctor_report *report)
+static void check_entries(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "checkpoint calls");
 	const struct vg_driver *driver;
@@ -74,11 +74,11 @@ static void entries(struct doctor_report *report)
 
 void doctor_driver(struct doctor_report *report)
 {
-	version(report);
-	entries(report);
+	check_version(report);
+	check_entries(report);
 }
 
-static void capability(struct doctor_check *check, struct vg_gpu *gpu)
+static void check_capability(struct doctor_check *check, struct vg_gpu *gpu)
 {
 	int major, minor;
 
@@ -94,7 +94,7 @@ static void capability(struct doctor_check *check, struct vg_gpu *gpu)
 		doctor_fix(check, "use a GPU of compute capability 7.5 or later");
 }
 
-static void persistence(struct doctor_check *check, struct vg_gpu *gpu)
+static void check_persistence(struct doctor_check *check, struct vg_gpu *gpu)
 {
 	int enabled;
 
@@ -108,7 +108,7 @@ static void persistence(struct doctor_check *check, struct vg_gpu *gpu)
 	}
 }
 
-static void mig(struct doctor_check *check, struct vg_gpu *gpu)
+static void check_mig(struct doctor_check *check, struct vg_gpu *gpu)
 {
 	struct vg_gpu_mig mig;
 
@@ -124,7 +124,7 @@ static void mig(struct doctor_check *check, struct vg_gpu *gpu)
 	}
 }
 
-static void memory(struct doctor_check *check, struct vg_gpu *gpu, uint64_t *used)
+static void check_memory(struct doctor_check *check, struct vg_gpu *gpu, uint64_t *used)
 {
 	char text[2][VG_SIZE_TEXT];
 	struct vg_gpu_memory memory;
@@ -139,13 +139,13 @@ static void memory(struct doctor_check *check, struct vg_gpu *gpu, uint64_t *use
 }
 
 // Returns whether a process of that name runs. The kernel cuts names (comm) at 15 characters.
-static bool runs(const char *comm)
+static bool is_running(const char *comm)
 {
-	DIR *folder = opendir("/proc");
+	DIR *directory = opendir("/proc");
 	struct dirent *entry;
 	bool found = false;
 
-	while (folder && !found && (entry = readdir(folder))) {
+	while (directory && !found && (entry = readdir(directory))) {
 		char path[300], text[32];
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
 			continue;
@@ -153,16 +153,16 @@ static bool runs(const char *comm)
 		ssize_t length = vg_file_read(path, text, sizeof text);
 		found = length > 0 && strncmp(text, comm, strlen(comm)) == 0;
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 	return found;
 }
 
-static void mps(struct doctor_report *report)
+static void check_mps(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "MPS");
 
-	if (runs("nvidia-cuda-mps")) {
+	if (is_running("nvidia-cuda-mps")) {
 		doctor_say(check, DOCTOR_WARNING, "runs: its clients cannot be checkpointed");
 		doctor_fix(check, "start the programs to checkpoint without CUDA_MPS_PIPE_DIRECTORY, or end MPS: "
 				  "echo quit | nvidia-cuda-mps-control");
@@ -187,13 +187,13 @@ void doctor_devices(struct doctor_report *report, uint64_t *ret_used)
 	for (size_t i = 0; i < count; i++) {
 		char name[48];
 		snprintf(name, sizeof name, "GPU %zu", i);
-		capability(doctor_check(report, DOCTOR_CUDA, name), gpus[i]);
+		check_capability(doctor_check(report, DOCTOR_CUDA, name), gpus[i]);
 		snprintf(name, sizeof name, "GPU %zu memory", i);
-		memory(doctor_check(report, DOCTOR_CUDA, name), gpus[i], ret_used);
+		check_memory(doctor_check(report, DOCTOR_CUDA, name), gpus[i], ret_used);
 		snprintf(name, sizeof name, "GPU %zu persistence mode", i);
-		persistence(doctor_check(report, DOCTOR_CUDA, name), gpus[i]);
+		check_persistence(doctor_check(report, DOCTOR_CUDA, name), gpus[i]);
 		snprintf(name, sizeof name, "GPU %zu MIG", i);
-		mig(doctor_check(report, DOCTOR_CUDA, name), gpus[i]);
+		check_mig(doctor_check(report, DOCTOR_CUDA, name), gpus[i]);
 	}
-	mps(report);
+	check_mps(report);
 }

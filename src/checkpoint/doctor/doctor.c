@@ -73,7 +73,7 @@ void doctor_examine(const struct doctor_options *options, struct doctor_report *
 		doctor_devices(ret_report, &used);
 		doctor_criu(ret_report);
 		doctor_kernel(ret_report);
-		doctor_room(ret_report, options->folder ? options->folder : ".", used);
+		doctor_room(ret_report, options->directory ? options->directory : ".", used);
 		doctor_left(ret_report);
 	}
 	if (options->sets & DOCTOR_QUOTA)

@@ -32,7 +32,7 @@ struct doctor_report {
 
 struct doctor_options {
 	unsigned sets;		// of enum doctor_set
-	const char *folder;	// for images; NULL: the current directory
+	const char *directory;	// for images; NULL: the current directory
 	struct vg_node *node;	// its daemon is asked, but not started; for DOCTOR_QUOTA
 	const char *libdir;	// has the interposer; "": the usual places
 	const char *mps_origin; // where the mode mps is set, such as "virgate.conf:3"; NULL: it is not set
@@ -59,6 +59,6 @@ void doctor_devices(struct doctor_report *report, uint64_t *ret_used);
 void doctor_criu(struct doctor_report *report);
 void doctor_left(struct doctor_report *report);
 void doctor_kernel(struct doctor_report *report);
-void doctor_room(struct doctor_report *report, const char *folder, uint64_t used);
+void doctor_room(struct doctor_report *report, const char *directory, uint64_t used);
 void doctor_quota(struct doctor_report *report, const struct doctor_options *options);
 void doctor_toolkit(struct doctor_report *report);

@@ -17,7 +17,7 @@
 
 enum { CAP_PCAP = 8, CAP_PTRACE = 19, CAP_ADMIN = 21, CAP_RESTORE = 40 }; // bits of /proc/self/status
 
-static unsigned long long capabilities(const char *set)
+static unsigned long long read_capabilities(const char *set)
 {
 	char text[8192];
 
@@ -27,9 +27,9 @@ static unsigned long long capabilities(const char *set)
 	return line ? strtoull(line + strlen(set), NULL, 16) : 0;
 }
 
-static bool has(int capability)
+static bool has_capability(int capability)
 {
-	return capabilities("\nCapEff:") >> capability & 1;
+	return read_capabilities("\nCapEff:") >> capability & 1;
 }
 
 // Returns false if it is not CRIU, or does not say so.
@@ -66,22 +66,22 @@ static void check_plugin(struct doctor_check *check, const char *criu)
 {
 	const char *named = secure_getenv("CRIU_LIBS_DIR");
 	char beside[PATH_MAX], path[PATH_MAX + 32];
-	const char *folders[] = {named ? named : "",
-				 beside,
-				 "/usr/lib/criu",
-				 "/usr/local/lib/criu",
-				 "/usr/lib64/criu",
-				 "/usr/libexec/criu",
-				 "/usr/lib/x86_64-linux-gnu/criu"};
+	const char *directories[] = {named ? named : "",
+				     beside,
+				     "/usr/lib/criu",
+				     "/usr/local/lib/criu",
+				     "/usr/lib64/criu",
+				     "/usr/libexec/criu",
+				     "/usr/lib/x86_64-linux-gnu/criu"};
 
 	snprintf(beside, sizeof beside, "%s", criu);
 	for (int i = 0; i < 2 && strrchr(beside, '/'); i++)
 		*strrchr(beside, '/') = '\0';
 	strncat(beside, "/lib/criu", sizeof beside - strlen(beside) - 1);
-	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-		if (!*folders[i])
+	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) {
+		if (!*directories[i])
 			continue;
-		snprintf(path, sizeof path, "%s/cuda_plugin.so", folders[i]);
+		snprintf(path, sizeof path, "%s/cuda_plugin.so", directories[i]);
 		if (access(path, F_OK) == 0) {
 			doctor_say(check, DOCTOR_OK, "%.150s, which virgate starts CRIU without", path);
 			return;
@@ -98,7 +98,7 @@ static void check_itself(struct doctor_check *check, const char *path)
 	char output[4096];
 	struct tool_run run = {.argv = argv, .timeout_ms = 30000, .output = output, .capacity = sizeof output};
 
-	if (!has(CAP_RESTORE) && !has(CAP_ADMIN)) {
+	if (!has_capability(CAP_RESTORE) && !has_capability(CAP_ADMIN)) {
 		doctor_say(check, DOCTOR_NOT_APPLICABLE, "needs the capabilities below");
 		return;
 	}
@@ -144,8 +144,8 @@ static void check_capability(struct doctor_report *report, int capability, const
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, name);
 
-	if (has(capability) || (capability == CAP_RESTORE && has(CAP_ADMIN))) {
-		doctor_say(check, DOCTOR_OK, "%s", has(capability) ? "held" : "held, by CAP_SYS_ADMIN");
+	if (has_capability(capability) || (capability == CAP_RESTORE && has_capability(CAP_ADMIN))) {
+		doctor_say(check, DOCTOR_OK, "%s", has_capability(capability) ? "held" : "held, by CAP_SYS_ADMIN");
 		return;
 	}
 	doctor_say(check, DOCTOR_FAILED, "not held by this user");
@@ -162,9 +162,9 @@ static void check_bounding(struct doctor_report *report)
 	char text[32];
 
 	int last = vg_file_read("/proc/sys/kernel/cap_last_cap", text, sizeof text) < 0 ? -1 : atoi(text);
-	if (has(CAP_PCAP)) {
+	if (has_capability(CAP_PCAP)) {
 		doctor_say(check, DOCTOR_OK, "held");
-	} else if (last < 0 || last > 62 || capabilities("\nCapBnd:") == (1ull << (last + 1)) - 1) {
+	} else if (last < 0 || last > 62 || read_capabilities("\nCapBnd:") == (1ull << (last + 1)) - 1) {
 		doctor_say(check, DOCTOR_NOT_APPLICABLE, "the bounding set is whole");
 	} else {
 		doctor_say(check, DOCTOR_FAILED,
@@ -188,7 +188,7 @@ static void check_ptrace(struct doctor_report *report)
 	if (scope >= 3) {
 		doctor_say(check, DOCTOR_FAILED, "%d: nobody may attach to processes", scope);
 		doctor_fix(check, "sysctl kernel.yama.ptrace_scope=1 (3 stays until a reboot)");
-	} else if (scope > 0 && !has(CAP_PTRACE)) {
+	} else if (scope > 0 && !has_capability(CAP_PTRACE)) {
 		doctor_say(check, DOCTOR_WARNING, "%d: only %s", scope,
 			   scope == 1 ? "parents attach" : "CAP_SYS_PTRACE attaches");
 		doctor_fix(check, "run as root, or sysctl kernel.yama.ptrace_scope=0");
@@ -217,7 +217,7 @@ void doctor_kernel(struct doctor_report *report)
 	check_ptrace(report);
 }
 
-static void compare(struct doctor_check *check, uint64_t have, uint64_t used, const char *where, const char *fix)
+static void compare_room(struct doctor_check *check, uint64_t have, uint64_t used, const char *where, const char *fix)
 {
 	char text[2][VG_SIZE_TEXT];
 
@@ -228,7 +228,7 @@ static void compare(struct doctor_check *check, uint64_t have, uint64_t used, co
 		doctor_fix(check, "%s", fix);
 }
 
-void doctor_room(struct doctor_report *report, const char *folder, uint64_t used)
+void doctor_room(struct doctor_report *report, const char *directory, uint64_t used)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "host memory");
 	char where[128];
@@ -236,7 +236,8 @@ void doctor_room(struct doctor_report *report, const char *folder, uint64_t used
 	struct free_memory memory;
 
 	if (host_memory_find_free(getpid(), &memory)) {
-		compare(check, memory.bytes, used, memory.by_group ? " in this control group" : "",
+		compare_room(
+			check, memory.bytes, used, memory.by_group ? " in this control group" : "",
 			memory.by_group
 				? "a process's device memory goes to host memory: checkpoint one after the other, or "
 				  "raise the group's limit (memory.max)"
@@ -247,13 +248,14 @@ void doctor_room(struct doctor_report *report, const char *folder, uint64_t used
 		doctor_fix(check, "mount /proc as the kernel gives it");
 	}
 	check = doctor_check(report, DOCTOR_CUDA, "disk");
-	if (statvfs(folder, &disk) < 0) {
-		doctor_say(check, DOCTOR_FAILED, "%.100s: %s", folder, strerror(errno));
+	if (statvfs(directory, &disk) < 0) {
+		doctor_say(check, DOCTOR_FAILED, "%.100s: %s", directory, strerror(errno));
 		doctor_fix(check, "name a directory for images with --dir");
 		return;
 	}
-	snprintf(where, sizeof where, " at %s", folder);
-	compare(check, (uint64_t)disk.f_bavail * disk.f_frsize, used, where,
+	snprintf(where, sizeof where, " at %s", directory);
+	compare_room(
+		check, (uint64_t)disk.f_bavail * disk.f_frsize, used, where,
 		"an uncompressed image is as large as the memory of the process: name another directory with --dir, "
 		"or compress");
 }

@@ -51,13 +51,13 @@ static const char *left_in(pid_t pid)
 void doctor_left(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "processes left behind");
-	DIR *folder = opendir("/proc");
+	DIR *directory = opendir("/proc");
 	struct dirent *entry;
 	const char *first = NULL;
 	pid_t whose = 0;
 	size_t count = 0;
 
-	while (folder && (entry = readdir(folder))) {
+	while (directory && (entry = readdir(directory))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		const char *state = pid > 0 ? left_in(pid) : NULL;
 		if (!state)
@@ -67,8 +67,8 @@ void doctor_left(struct doctor_report *report)
 			whose = pid;
 		}
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 	if (count == 0) {
 		doctor_say(check, DOCTOR_OK, "none");
 		return;

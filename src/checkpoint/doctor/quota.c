@@ -102,7 +102,7 @@ static bool is_remote(long type)
 	       type == FUSE_SUPER_MAGIC || type == CEPH_SUPER_MAGIC || type == AFS_SUPER_MAGIC;
 }
 
-static void check_folder(struct doctor_report *report, const struct vg_node *node)
+static void check_directory(struct doctor_report *report, const struct vg_node *node)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "ledger directory");
 	struct statfs system;
@@ -259,7 +259,7 @@ void doctor_quota(struct doctor_report *report, const struct doctor_options *opt
 	check_part(report, "interposer", VG_PART_CUDA, options->libdir, true);
 	check_part(report, "interposer of NVML", VG_PART_NVML, options->libdir, true);
 	check_part(report, "daemon's program", VG_PART_DAEMON, options->libdir, false);
-	check_folder(report, options->node);
+	check_directory(report, options->node);
 	check_daemon(report, options->node);
 	check_shares(report, options->node);
 	if (options->mps_origin)

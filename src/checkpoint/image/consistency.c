@@ -12,7 +12,7 @@ struct check {
 };
 
 // Returns whether an object of `list` has that value under `key`.
-static bool has(const json_t *list, const char *key, const json_t *value)
+static bool list_has(const json_t *list, const char *key, const json_t *value)
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
 		if (json_equal(json_object_get(json_array_get(list, i), key), value))
@@ -56,11 +56,11 @@ static enum vg_status check_pids(const struct check *check)
 	const json_t *processes = json_object_get(check->description, "processes"), *stranger = NULL;
 
 	for (size_t i = 0; i < json_array_size(roots); i++)
-		if (!has(processes, "pid", json_array_get(roots, i)))
+		if (!list_has(processes, "pid", json_array_get(roots, i)))
 			stranger = json_array_get(roots, i);
 	for (size_t i = 0; i < json_array_size(tenants); i++) {
 		const json_t *pid = json_object_get(json_array_get(tenants, i), "pid");
-		if (!has(processes, "pid", pid))
+		if (!list_has(processes, "pid", pid))
 			stranger = pid;
 	}
 	return !stranger ? VG_OK
@@ -113,7 +113,7 @@ static enum vg_status check_gpus(const struct check *check)
 
 	json_array_foreach(json_object_get(check->description, "processes"), i, process)
 		json_array_foreach(json_object_get(process, "gpus"), k, gpu)
-			if (!has(gpus, "uuid", json_object_get(gpu, "uuid")))
+			if (!list_has(gpus, "uuid", json_object_get(gpu, "uuid")))
 				return vg_fail(VG_INTEGRITY, 0,
 					       "%s: process %lld is on %.80s, which is none of \"gpus\"", check->name,
 					       (long long)json_integer_value(json_object_get(process, "pid")),
@@ -126,11 +126,14 @@ enum vg_status consistency_check(const json_t *description, const struct image_f
 	const struct check check = {description, files, name};
 
 	enum vg_status status = check_once(&check);
-	if (status == VG_OK)
-		status = check_pids(&check);
-	if (status == VG_OK)
-		status = check_trees(&check);
-	if (status == VG_OK)
-		status = check_packs(&check);
+	if (status)
+		return status;
+	status = check_pids(&check);
+	if (status)
+		return status;
+	status = check_trees(&check);
+	if (status)
+		return status;
+	status = check_packs(&check);
 	return status ? status : check_gpus(&check);
 }

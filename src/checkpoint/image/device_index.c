@@ -57,7 +57,7 @@ static bool read_pack_name(const char *name, unsigned *ret_pack)
 	char again[32];
 	unsigned pack;
 
-	if (sscanf(name, DEVICE_FOLDER "/pack-%4u", &pack) != 1)
+	if (sscanf(name, DEVICE_DIRECTORY "/pack-%4u", &pack) != 1)
 		return false;
 	snprintf(again, sizeof again, DEVICE_PACK_FORMAT, pack);
 	*ret_pack = pack;
@@ -210,7 +210,7 @@ static const char *check_block(const struct device_index *index, const uint64_t 
 	return NULL;
 }
 
-static const char *check(const struct device_index *index, const struct image_files *files)
+static const char *check_index(const struct device_index *index, const struct image_files *files)
 {
 	uint64_t *pack_bytes = calloc(index->pack_count + 1, sizeof *pack_bytes);
 	const char *wrong = pack_bytes ? check_memories(index) : "needs more memory than there is";
@@ -246,7 +246,7 @@ const char *device_index_parse(const void *data, size_t length, const struct ima
 		memcpy(index.memories, bytes, index.memory_count * sizeof *index.memories);
 		bytes += index.memory_count * sizeof *index.memories;
 		memcpy(index.blocks, bytes, index.block_count * sizeof *index.blocks);
-		wrong = check(&index, files);
+		wrong = check_index(&index, files);
 	} else {
 		wrong = "needs more memory than there is";
 	}
@@ -257,8 +257,8 @@ const char *device_index_parse(const void *data, size_t length, const struct ima
 	return wrong;
 }
 
-static enum vg_status parse(const struct image_dir *dir, const struct image_files *files, const void *data,
-			    struct device_index *ret_index)
+static enum vg_status parse_file(const struct image_dir *dir, const struct image_files *files, const void *data,
+				 struct device_index *ret_index)
 {
 	const struct image_file *file = image_files_find(files, DEVICE_INDEX);
 	const char *wrong = file->chunk_bytes || sum_bytes(data, file->bytes) != file->sum
@@ -297,7 +297,7 @@ enum vg_status device_index_read(const struct image_dir *dir, const struct image
 				"%s/" DEVICE_INDEX " is damaged: it has another length than " IMAGE_DESCRIPTION " says",
 				dir->path);
 	else
-		status = parse(dir, files, data, ret_index);
+		status = parse_file(dir, files, data, ret_index);
 	free(data);
 	return status;
 }

@@ -23,19 +23,19 @@ static int is_entry(const struct dirent *entry)
 	       entries_taken <= IMAGE_MOST_FILES && ++entries_taken;
 }
 
-static int open_folder(int folder, const char *name)
+static int open_directory(int directory, const char *name)
 {
-	int fd = openat(folder, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(directory, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
 
-int image_for_folder(int folder, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
+int image_for_directory(int directory, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
 {
 	struct dirent **entries = NULL;
 
 	snprintf(ret_name, IMAGE_NAME, "%s", name);
-	_cleanup_close_ int inner = open_folder(folder, name);
+	_cleanup_close_ int inner = open_directory(directory, name);
 	if (inner < 0)
 		return inner;
 	entries_taken = 0;
@@ -44,7 +44,7 @@ int image_for_folder(int folder, const char *name, image_each_fn *each, void *us
 	for (int i = 0; i < count; i++) {
 		if (r == 0) {
 			snprintf(ret_name, IMAGE_NAME, "%s%s%s", name, *name ? "/" : "", entries[i]->d_name);
-			r = each(folder, ret_name, user);
+			r = each(directory, ret_name, user);
 		}
 		free(entries[i]);
 	}
@@ -52,7 +52,7 @@ int image_for_folder(int folder, const char *name, image_each_fn *each, void *us
 	return r;
 }
 
-int image_open_file(int folder, const char *name)
+int image_open_file(int directory, const char *name)
 {
 	const char *slash = strchr(name, '/');
 	_cleanup_close_ int tree = -1;
@@ -61,12 +61,12 @@ int image_open_file(int folder, const char *name)
 
 	if (slash) { // not with one call, which would follow a link that replaces the tree's directory
 		snprintf(tree_name, sizeof tree_name, "%.*s", (int)(slash - name), name);
-		tree = open_folder(folder, tree_name);
+		tree = open_directory(directory, tree_name);
 		if (tree < 0)
 			return tree;
 	}
-	int fd =
-		openat(slash ? tree : folder, slash ? slash + 1 : name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(slash ? tree : directory, slash ? slash + 1 : name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)))
 		return fd < 0 ? -errno : fd;
 	close(fd);
@@ -80,15 +80,15 @@ struct walk {
 	bool empty; // the current tree's directory
 };
 
-static int pass(int folder, const char *name, void *user)
+static int pass_entry(int directory, const char *name, void *user)
 {
 	struct walk *walk = user;
 
 	walk->empty = false;
-	return walk->each(folder, name, walk->user);
+	return walk->each(directory, name, walk->user);
 }
 
-static int enter(int folder, const char *name, void *user)
+static int enter_tree(int directory, const char *name, void *user)
 {
 	struct walk *walk = user;
 	char tree[IMAGE_NAME];
@@ -96,29 +96,29 @@ static int enter(int folder, const char *name, void *user)
 
 	if (strcmp(name, IMAGE_DESCRIPTION) == 0)
 		return 0;
-	if ((strncmp(name, "tree-", 5) != 0 && strcmp(name, DEVICE_FOLDER) != 0) ||
-	    fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(info.st_mode))
-		return walk->each(folder, name, walk->user);
+	if ((strncmp(name, "tree-", 5) != 0 && strcmp(name, DEVICE_DIRECTORY) != 0) ||
+	    fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(info.st_mode))
+		return walk->each(directory, name, walk->user);
 	snprintf(tree, sizeof tree, "%s", name);
 	walk->empty = true;
-	int r = image_for_folder(folder, tree, pass, walk, walk->name);
-	return r == 0 && walk->empty ? walk->each(folder, tree, walk->user) : r;
+	int r = image_for_directory(directory, tree, pass_entry, walk, walk->name);
+	return r == 0 && walk->empty ? walk->each(directory, tree, walk->user) : r;
 }
 
-int image_for_files(int folder, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
+int image_for_files(int directory, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
 {
 	struct walk walk = {.each = each, .user = user, .name = ret_name};
 
-	return image_for_folder(folder, "", enter, &walk, ret_name);
+	return image_for_directory(directory, "", enter_tree, &walk, ret_name);
 }
 
-bool image_folder_has(const char *name)
+bool image_directory_has(const char *name)
 {
 	unsigned tree;
 
 	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // its temporary name is longer
 		return true;
-	if (strcmp(name, DEVICE_FOLDER) == 0)
+	if (strcmp(name, DEVICE_DIRECTORY) == 0)
 		return true;
 	char whole[IMAGE_NAME];
 	snprintf(whole, sizeof whole, "%s/x", name);
@@ -127,5 +127,5 @@ bool image_folder_has(const char *name)
 
 void image_remove(const char *path)
 {
-	locked_directory_remove(path, image_folder_has);
+	locked_directory_remove(path, image_directory_has);
 }

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum vg_status failed(int error, const char *path, const char *name)
+static enum vg_status fail_system(int error, const char *path, const char *name)
 {
 	return vg_fail(VG_SYSTEM, error, "%s%s%s: %s", path, *name ? "/" : "", name, strerror(error));
 }
@@ -29,7 +29,7 @@ enum vg_status image_open(const char *path, struct image_dir *ret_dir)
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return vg_fail(VG_NOT_FOUND, errno, "%.1000s is no image: %s", path, strerror(errno));
 	if (fd < 0)
-		return failed(errno, path, "");
+		return fail_system(errno, path, "");
 	*ret_dir = (struct image_dir){fd, path};
 	return VG_OK;
 }
@@ -39,7 +39,7 @@ enum vg_status image_open_again(const struct image_dir *dir, struct image_dir *r
 	int fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
 
 	if (fd < 0)
-		return failed(errno, dir->path, "");
+		return fail_system(errno, dir->path, "");
 	*ret_dir = (struct image_dir){fd, dir->path};
 	return VG_OK;
 }
@@ -53,17 +53,17 @@ void image_close(struct image_dir *dir)
 
 struct image_dir image_draft_dir(const struct image_draft *draft)
 {
-	return (struct image_dir){draft->lock, draft->folder[0] ? draft->folder : draft->final};
+	return (struct image_dir){draft->lock, draft->directory[0] ? draft->directory : draft->final};
 }
 
-static enum vg_status absolute(const char *path, char ret_path[PATH_MAX])
+static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 {
 	char here[PATH_MAX] = "";
 
 	if (!*path)
 		return vg_fail(VG_INVALID, 0, "the name of the directory is empty");
 	if (*path != '/' && !getcwd(here, sizeof here))
-		return failed(errno, ".", "");
+		return fail_system(errno, ".", "");
 	int length = snprintf(ret_path, PATH_MAX, "%s%s%s", here, *path == '/' ? "" : "/", path);
 	while (length > 1 && length < PATH_MAX && ret_path[length - 1] == '/')
 		ret_path[--length] = '\0';
@@ -73,13 +73,13 @@ static enum vg_status absolute(const char *path, char ret_path[PATH_MAX])
 	return VG_OK;
 }
 
-static enum vg_status exists(const char *path)
+static enum vg_status fail_exists(const char *path)
 {
 	return vg_fail(VG_EXISTS, 0, "%s exists: name another directory", path);
 }
 
 // Names the final path in the error: the user does not know the temporary one.
-static enum vg_status no_folder(int error, const char *path)
+static enum vg_status fail_no_directory(int error, const char *path)
 {
 	const char *advice = error == ENOENT || error == ENOTDIR ? "create its parent directory first"
 			     : error == ENAMETOOLONG		 ? "give it a shorter name"
@@ -95,63 +95,67 @@ enum vg_status image_begin(const char *path, struct image_draft *ret_draft)
 	*ret_draft = (struct image_draft){.files = json_array()};
 	if (!ret_draft->files)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of files");
-	enum vg_status status = absolute(path, ret_draft->final);
-	if (status == VG_OK && strstr(strrchr(ret_draft->final, '/'), IMAGE_PART))
+	enum vg_status status = make_absolute(path, ret_draft->final);
+	if (status)
+		return status;
+	if (strstr(strrchr(ret_draft->final, '/'), IMAGE_PART))
 		status = vg_fail(VG_INVALID, 0,
 				 "%s: names with " IMAGE_PART
 				 " are for images that are being written, and the next dump "
 				 "removes those: name another directory",
 				 ret_draft->final);
-	if (status == VG_OK && lstat(ret_draft->final, &info) == 0)
-		status = exists(ret_draft->final);
 	if (status)
 		return status;
-	snprintf(ret_draft->folder, PATH_MAX, "%.*s" IMAGE_PART "XXXXXX", PATH_MAX - 32, ret_draft->final);
-	locked_directory_sweep(ret_draft->folder, image_folder_has, 1);
-	int r = locked_directory_make(ret_draft->folder, &ret_draft->lock);
+	if (lstat(ret_draft->final, &info) == 0)
+		status = fail_exists(ret_draft->final);
+	if (status)
+		return status;
+	snprintf(ret_draft->directory, PATH_MAX, "%.*s" IMAGE_PART "XXXXXX", PATH_MAX - 32, ret_draft->final);
+	locked_directory_sweep(ret_draft->directory, image_directory_has, 1);
+	int r = locked_directory_make(ret_draft->directory, &ret_draft->lock);
 	if (r == 0)
 		return VG_OK;
-	ret_draft->folder[0] = '\0';
-	return no_folder(-r, ret_draft->final);
+	ret_draft->directory[0] = '\0';
+	return fail_no_directory(-r, ret_draft->final);
 }
 
 void image_sweep(const char *path)
 {
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 
-	if (absolute(path, folder))
+	if (make_absolute(path, directory))
 		return;
-	strcat(folder, IMAGE_PART "XXXXXX"); // make_absolute() has left room
-	locked_directory_sweep(folder, image_folder_has, 1);
+	strcat(directory, IMAGE_PART "XXXXXX"); // make_absolute() has left room
+	locked_directory_sweep(directory, image_directory_has, 1);
 }
 
 // Syncs a file or directory of the draft.
-static int settle(int folder, const char *name, void *user)
+static int sync_entry(int directory, const char *name, void *user)
 {
 	(void)user;
-	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 // Follows links, which are allowed in a path of the user.
-static int settle_parent(const char *path)
+static int sync_parent(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int settle_all(const struct image_draft *draft, char ret_name[IMAGE_NAME])
+static int sync_all(const struct image_draft *draft, char ret_name[IMAGE_NAME])
 {
-	int r = image_for_files(draft->lock, settle, NULL, ret_name);
+	int r = image_for_files(draft->lock, sync_entry, NULL, ret_name);
 
 	for (unsigned i = 0; i < draft->trees && r == 0; i++) {
 		snprintf(ret_name, IMAGE_NAME, "tree-%u", i);
-		r = settle(draft->lock, ret_name, NULL);
+		r = sync_entry(draft->lock, ret_name, NULL);
 		r = r == -ENOENT ? 0 : r;
 	}
 	if (r == 0) {
-		snprintf(ret_name, IMAGE_NAME, DEVICE_FOLDER);
-		r = settle(draft->lock, ret_name, NULL);
+		snprintf(ret_name, IMAGE_NAME, DEVICE_DIRECTORY);
+		r = sync_entry(draft->lock, ret_name, NULL);
 		r = r == -ENOENT ? 0 : r;
 	}
 	return r;
@@ -177,23 +181,23 @@ static int check_name(const struct image_draft *draft)
 	return ours.st_ino == there.st_ino && ours.st_dev == there.st_dev ? 0 : -ESTALE;
 }
 
-static int move(const struct image_draft *draft)
+static int rename_draft(const struct image_draft *draft)
 {
 	struct stat info;
 
-	if (renameat2(AT_FDCWD, draft->folder, AT_FDCWD, draft->final, RENAME_NOREPLACE) == 0)
+	if (renameat2(AT_FDCWD, draft->directory, AT_FDCWD, draft->final, RENAME_NOREPLACE) == 0)
 		return 0;
 	// Some file systems lack RENAME_NOREPLACE. Then rename() replaces an empty directory at most.
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
 	if (lstat(draft->final, &info) == 0)
 		return -EEXIST;
-	return rename(draft->folder, draft->final) < 0 ? -errno : 0;
+	return rename(draft->directory, draft->final) < 0 ? -errno : 0;
 }
 
 static int take_name(const struct image_draft *draft)
 {
-	int r = move(draft);
+	int r = rename_draft(draft);
 
 	return r ? r : check_name(draft);
 }
@@ -205,7 +209,7 @@ static enum vg_status check_trees(const struct image_draft *draft, const json_t 
 	char missing[IMAGE_NAME_TEXT];
 	struct image_files files;
 
-	enum vg_status status = image_files_read(description, draft->folder, &files);
+	enum vg_status status = image_files_read(description, draft->directory, &files);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < json_array_size(roots) && status == VG_OK; i++) {
@@ -221,19 +225,19 @@ static enum vg_status check_trees(const struct image_draft *draft, const json_t 
 	return status;
 }
 
-enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool settled)
+enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool must_sync)
 {
 	char parent[PATH_MAX], name[IMAGE_NAME] = "";
 
 	enum vg_status status = check_trees(draft, description);
 	if (status)
 		return status;
-	int r = settled ? settle_all(draft, name) : 0;
+	int r = must_sync ? sync_all(draft, name) : 0;
 	if (r)
-		return failed(-r, draft->folder, name);
-	r = settled && fsync(draft->lock) < 0 ? -errno : 0;
+		return fail_system(-r, draft->directory, name);
+	r = must_sync && fsync(draft->lock) < 0 ? -errno : 0;
 	if (r)
-		return failed(-r, draft->folder, "");
+		return fail_system(-r, draft->directory, "");
 	r = take_name(draft);
 	if (r == -ESTALE)
 		return vg_fail(VG_SYSTEM, ESTALE,
@@ -241,16 +245,16 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 			       "in which others may not write",
 			       draft->final);
 	if (r)
-		return r == -EEXIST ? exists(draft->final) : failed(-r, draft->final, "");
+		return r == -EEXIST ? fail_exists(draft->final) : fail_system(-r, draft->final, "");
 	snprintf(parent, sizeof parent, "%s", draft->final);
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
-	r = settled ? settle_parent(parent) : 0;
+	r = must_sync ? sync_parent(parent) : 0;
 	if (r) {
 		// The image could be missing after a crash, so remove it now.
-		rename(draft->final, draft->folder);
-		return failed(-r, parent, "");
+		rename(draft->final, draft->directory);
+		return fail_system(-r, parent, "");
 	}
-	draft->folder[0] = '\0';
+	draft->directory[0] = '\0';
 	return VG_OK;
 }
 
@@ -258,13 +262,13 @@ enum vg_status image_commit(struct image_draft *draft, json_t *description)
 {
 	int r = write_description(draft, description);
 
-	return r ? failed(-r, draft->folder, IMAGE_DESCRIPTION) : image_publish(draft, description, true);
+	return r ? fail_system(-r, draft->directory, IMAGE_DESCRIPTION) : image_publish(draft, description, true);
 }
 
 void image_finish(struct image_draft *draft)
 {
-	if (draft->folder[0])
-		image_remove(draft->folder);
+	if (draft->directory[0])
+		image_remove(draft->directory);
 	if (draft->lock > 0)
 		close(draft->lock);
 	json_decref(draft->files);

@@ -37,7 +37,7 @@ struct image_sizes {
 
 struct image_draft {
 	char final[PATH_MAX];	  // absolute
-	char folder[PATH_MAX];	  // where it is written; "": it was published, or does not exist
+	char directory[PATH_MAX]; // where it is written; "": it was published, or does not exist
 	int lock;		  // the directory's descriptor, locked while it is written; 0: none
 	json_t *files;		  // the list of files, as in virgate.json
 	struct image_sizes sizes; // sums over the list
@@ -56,7 +56,7 @@ enum vg_status image_begin(const char *path, struct image_draft *ret_draft);
 enum vg_status image_commit(struct image_draft *draft, json_t *description);
 // Renames a draft whose files and `description` are complete, and syncs everything before if `must_sync`. Errors as
 // image_commit().
-enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool settled);
+enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool must_sync);
 // Returns the directory of the draft, also after it was published. It still belongs to the draft.
 struct image_dir image_draft_dir(const struct image_draft *draft);
 // Removes drafts of the image at `path` whose writers were killed.

@@ -21,8 +21,8 @@
 enum { MOST_DEPTH = 8 };
 
 // Takes over `description`.
-static enum vg_status check(json_t *description, const char *path, const char *name, json_t **ret_description,
-			    struct image_files *ret_files)
+static enum vg_status check_description(json_t *description, const char *path, const char *name,
+					json_t **ret_description, struct image_files *ret_files)
 {
 	struct image_files files;
 
@@ -56,7 +56,7 @@ enum vg_status inspect_read(const struct image_dir *dir, json_t **ret_descriptio
 	if (status)
 		return status;
 	snprintf(name, sizeof name, "%.4000s/" IMAGE_DESCRIPTION, dir->path);
-	return check(description, dir->path, name, ret_description, ret_files);
+	return check_description(description, dir->path, name, ret_description, ret_files);
 }
 
 enum vg_status inspect_parse(const char *text, size_t length, const char *name, json_t **ret_description,
@@ -65,7 +65,7 @@ enum vg_status inspect_parse(const char *text, size_t length, const char *name, 
 	json_t *description;
 
 	enum vg_status status = image_parse(text, length, name, &description);
-	return status ? status : check(description, name, name, ret_description, ret_files);
+	return status ? status : check_description(description, name, name, ret_description, ret_files);
 }
 
 static enum vg_status read_at(const char *path, json_t **ret_description, struct image_files *ret_files)
@@ -124,7 +124,7 @@ static bool is_in_use(const json_t *gpu)
 	return !json_is_integer(held) || json_integer_value(held) > 0;
 }
 
-static void fill(struct vg_image *image, const json_t *description, const struct image_files *files)
+static void fill_image(struct vg_image *image, const json_t *description, const struct image_files *files)
 {
 	json_t *one;
 	size_t i;
@@ -149,7 +149,7 @@ static void fill(struct vg_image *image, const json_t *description, const struct
 		image->gpus += is_in_use(one);
 }
 
-static enum vg_status add(struct listing *listing, const char *dir, enum vg_image_state state)
+static enum vg_status add_image(struct listing *listing, const char *dir, enum vg_image_state state)
 {
 	struct vg_image_list *list = listing->list;
 	struct image_files files;
@@ -172,7 +172,7 @@ static enum vg_status add(struct listing *listing, const char *dir, enum vg_imag
 		image.state = VG_IMAGE_UNREADABLE;
 		image.problem = strdup(vg_last_error()->text);
 	} else {
-		fill(&image, description, &files);
+		fill_image(&image, description, &files);
 		image_files_free(&files);
 		json_decref(description);
 	}
@@ -180,42 +180,42 @@ static enum vg_status add(struct listing *listing, const char *dir, enum vg_imag
 	return VG_OK;
 }
 
-static enum vg_status look(struct listing *listing, const char *dir, int depth);
+static enum vg_status search_directory(struct listing *listing, const char *dir, int depth);
 
 static enum vg_status look_into(struct listing *listing, const char *dir, int depth)
 {
-	DIR *folder = opendir(dir);
+	DIR *directory = opendir(dir);
 	enum vg_status status = VG_OK;
 	struct dirent *entry;
 
 	// Directories below the first one that cannot be read are skipped.
-	if (!folder)
+	if (!directory)
 		return VG_OK;
-	while (status == VG_OK && (entry = readdir(folder))) {
+	while (status == VG_OK && (entry = readdir(directory))) {
 		char path[PATH_MAX];
 		struct stat info;
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(info.st_mode))
+		    fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(info.st_mode))
 			continue;
 		int length = snprintf(path, sizeof path, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ? "" : "/",
 				      entry->d_name);
 		if (length < (int)sizeof path - 32)
-			status = look(listing, path, depth + 1);
+			status = search_directory(listing, path, depth + 1);
 	}
-	closedir(folder);
+	closedir(directory);
 	return status;
 }
 
-static enum vg_status look(struct listing *listing, const char *dir, int depth)
+static enum vg_status search_directory(struct listing *listing, const char *dir, int depth)
 {
 	const char *name = strrchr(dir, '/');
 	char path[PATH_MAX + 32];
 
 	if (strstr(name ? name : dir, IMAGE_PART))
-		return add(listing, dir, VG_IMAGE_PART);
+		return add_image(listing, dir, VG_IMAGE_PART);
 	snprintf(path, sizeof path, "%s/" IMAGE_DESCRIPTION, dir);
 	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return add(listing, dir, VG_IMAGE_WHOLE);
+		return add_image(listing, dir, VG_IMAGE_WHOLE);
 	return depth < MOST_DEPTH ? look_into(listing, dir, depth) : VG_OK;
 }
 
@@ -233,17 +233,17 @@ enum vg_status vg_image_list(const char *root, struct vg_image_list **ret_list)
 	CORE_NEEDED(ret_list);
 	if (strlen(root) >= PATH_MAX - 32)
 		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", root);
-	DIR *folder = opendir(root);
-	if (!folder)
+	DIR *directory = opendir(root);
+	if (!directory)
 		return vg_fail(errno == ENOENT || errno == ENOTDIR ? VG_NOT_FOUND
 			       : errno == EACCES		   ? VG_DENIED
 								   : VG_SYSTEM,
 			       errno, "%.1000s: %s", root, strerror(errno));
-	closedir(folder);
+	closedir(directory);
 	listing.list = calloc(1, sizeof *listing.list);
 	if (!listing.list)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list");
-	enum vg_status status = look(&listing, root, 0);
+	enum vg_status status = search_directory(&listing, root, 0);
 	if (status) {
 		vg_image_list_free(listing.list);
 		return status;

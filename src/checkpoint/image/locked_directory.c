@@ -21,9 +21,9 @@ static bool is_entry(const char *name)
 }
 
 // Opens the directory once more for reading; the caller keeps its descriptor.
-static DIR *list(int folder)
+static DIR *open_entries(int directory)
 {
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
 
 	if (fd >= 0 && !entries)
@@ -31,25 +31,25 @@ static DIR *list(int folder)
 	return entries;
 }
 
-static int open_folder(int parent, const char *name)
+static int open_directory(int parent, const char *name)
 {
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 // Removes files, links and the like, and directories with such files up to `depth` levels below.
-static void remove_in(int folder, locked_directory_name_fn *has, int depth)
+static void remove_in(int directory, locked_directory_name_fn *has, int depth)
 {
-	DIR *entries = list(folder);
+	DIR *entries = open_entries(directory);
 	struct dirent *entry;
 
 	while (entries && (entry = readdir(entries))) {
 		const char *name = entry->d_name;
-		if (!is_entry(name) || (has && !has(name)) || unlinkat(folder, name, 0) == 0 || depth < 1)
+		if (!is_entry(name) || (has && !has(name)) || unlinkat(directory, name, 0) == 0 || depth < 1)
 			continue;
-		_cleanup_close_ int within = open_folder(folder, name);
+		_cleanup_close_ int within = open_directory(directory, name);
 		if (within >= 0)
 			remove_in(within, NULL, depth - 1);
-		unlinkat(folder, name, AT_REMOVEDIR);
+		unlinkat(directory, name, AT_REMOVEDIR);
 	}
 	if (entries)
 		closedir(entries);
@@ -57,16 +57,16 @@ static void remove_in(int folder, locked_directory_name_fn *has, int depth)
 
 void locked_directory_remove(const char *path, locked_directory_name_fn *has)
 {
-	_cleanup_close_ int folder = open_folder(AT_FDCWD, path);
+	_cleanup_close_ int directory = open_directory(AT_FDCWD, path);
 
-	if (folder >= 0)
-		remove_in(folder, has, 1);
+	if (directory >= 0)
+		remove_in(directory, has, 1);
 	rmdir(path);
 }
 
-static bool has_only(int folder, locked_directory_name_fn *has)
+static bool has_only(int directory, locked_directory_name_fn *has)
 {
-	DIR *entries = list(folder);
+	DIR *entries = open_entries(directory);
 	bool only = entries != NULL;
 	struct dirent *entry;
 
@@ -86,11 +86,11 @@ static void sweep_one(int parent, const char *name, locked_directory_name_fn *ha
 {
 	struct stat info;
 
-	_cleanup_close_ int folder = open_folder(parent, name);
-	if (folder < 0 || fstat(folder, &info) < 0 || !is_ours(&info) || flock(folder, LOCK_EX | LOCK_NB) < 0 ||
-	    !has_only(folder, has))
+	_cleanup_close_ int directory = open_directory(parent, name);
+	if (directory < 0 || fstat(directory, &info) < 0 || !is_ours(&info) ||
+	    flock(directory, LOCK_EX | LOCK_NB) < 0 || !has_only(directory, has))
 		return;
-	remove_in(folder, has, depth);
+	remove_in(directory, has, depth);
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -102,12 +102,12 @@ void locked_directory_sweep(const char *path, locked_directory_name_fn *has, int
 	struct dirent *entry;
 
 	snprintf(parent, sizeof parent, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".");
-	DIR *folder = opendir(parent);
-	while (folder && (entry = readdir(folder)))
+	DIR *directory = opendir(parent);
+	while (directory && (entry = readdir(directory)))
 		if (strncmp(entry->d_name, name, length) == 0 && strlen(entry->d_name) == length + UNIQUE)
-			sweep_one(dirfd(folder), entry->d_name, has, depth);
-	if (folder)
-		closedir(folder);
+			sweep_one(dirfd(directory), entry->d_name, has, depth);
+	if (directory)
+		closedir(directory);
 }
 
 int locked_directory_make(char *path, int *ret_lock)
@@ -119,7 +119,7 @@ int locked_directory_make(char *path, int *ret_lock)
 		memset(unique, 'X', UNIQUE);
 		if (!mkdtemp(path))
 			return -errno;
-		int fd = open_folder(AT_FDCWD, path);
+		int fd = open_directory(AT_FDCWD, path);
 		if (fd < 0 && errno != ENOENT) {
 			int r = -errno;
 			rmdir(path);

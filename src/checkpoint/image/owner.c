@@ -15,7 +15,7 @@ struct look {
 	enum vg_status status;
 };
 
-static enum vg_status check(const struct look *look, const char *name, const struct stat *info)
+static enum vg_status check_file(const struct look *look, const char *name, const struct stat *info)
 {
 	const char *slash = *name ? "/" : "";
 
@@ -35,19 +35,20 @@ static enum vg_status check(const struct look *look, const char *name, const str
 	return VG_OK;
 }
 
-static int look_at(int folder, const char *name, void *user)
+static int look_at(int directory, const char *name, void *user)
 {
 	struct look *look = user;
 	char inner[IMAGE_NAME];
 	struct stat info;
 
-	if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	look->status = check(look, name, &info);
+	look->status = check_file(look, name, &info);
 	if (look->status)
 		return 1;
 	// Directories inside a tree are not part of an image, and are not read.
-	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_folder(folder, name, look_at, look, inner) : 0;
+	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_directory(directory, name, look_at, look, inner)
+							   : 0;
 }
 
 enum vg_status image_check_owner(const struct image_dir *dir)
@@ -57,10 +58,10 @@ enum vg_status image_check_owner(const struct image_dir *dir)
 	struct stat info;
 
 	int r = fstat(dir->fd, &info) < 0 ? -errno : 0;
-	enum vg_status status = r ? VG_OK : check(&look, "", &info);
+	enum vg_status status = r ? VG_OK : check_file(&look, "", &info);
 	if (status)
 		return status;
 	if (r == 0)
-		r = image_for_folder(dir->fd, "", look_at, &look, name);
+		r = image_for_directory(dir->fd, "", look_at, &look, name);
 	return r < 0 ? vg_fail(VG_SYSTEM, -r, "%s/%s: %s", dir->path, name, strerror(-r)) : look.status;
 }

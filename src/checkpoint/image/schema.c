@@ -123,7 +123,7 @@ const char *schema_type_text(enum schema_type type)
 	return texts[type];
 }
 
-static bool fits(const json_t *value, enum schema_type type)
+static bool has_type(const json_t *value, enum schema_type type)
 {
 	switch (type) {
 	case SCHEMA_TEXT:
@@ -153,7 +153,7 @@ static bool row_holds(const struct schema_row *row, const char *rest, json_t *va
 	size_t i;
 
 	if (!*rest)
-		return value && !json_is_null(value) ? fits(value, row->type) : row->may_be_unknown;
+		return value && !json_is_null(value) ? has_type(value, row->type) : row->may_be_unknown;
 	if (rest[0] == '[') {
 		json_array_foreach(value, i, item)
 			if (!row_holds(row, rest + 2, item))

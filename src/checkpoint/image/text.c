@@ -113,10 +113,10 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, js
 }
 
 // Reads the whole description, at most IMAGE_MOST_TEXT bytes. Returns 0 or -errno.
-static int read_whole(int folder, char **ret_text, size_t *ret_length)
+static int read_whole(int directory, char **ret_text, size_t *ret_length)
 {
 	struct stat info;
-	_cleanup_close_ int fd = image_open_file(folder, IMAGE_DESCRIPTION);
+	_cleanup_close_ int fd = image_open_file(directory, IMAGE_DESCRIPTION);
 
 	if (fd < 0)
 		return fd;
@@ -157,10 +157,10 @@ enum vg_status image_read(const struct image_dir *dir, json_t **ret_description)
 	return status;
 }
 
-int image_text_write(int folder, const char *text, size_t length)
+int image_text_write(int directory, const char *text, size_t length)
 {
 	_cleanup_close_ int fd =
-		openat(folder, IMAGE_DESCRIPTION, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		openat(directory, IMAGE_DESCRIPTION, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r = fd < 0 ? -errno : vg_write_all(fd, text, length, -1);
 
 	return r == 0 && fsync(fd) < 0 ? -errno : r;

@@ -9,4 +9,4 @@ enum { IMAGE_MOST_TEXT = 128 << 20, IMAGE_MOST_VALUES = 4 << 20 };
 // Returns the text of a description with its checksum, to be freed; NULL: no memory.
 char *image_text_seal(const json_t *description);
 // Creates virgate.json in a draft's directory and syncs it. Returns 0 or -errno.
-int image_text_write(int folder, const char *text, size_t length);
+int image_text_write(int directory, const char *text, size_t length);

@@ -39,7 +39,7 @@ struct verification {
 	struct device_index device;
 	const bool *trusted; // by number of the pack: its blocks were checked before; NULL: read all packs
 	size_t seen;
-	int folder;
+	int directory;
 	size_t count;
 	struct unit *units;
 	_Atomic size_t next;
@@ -53,7 +53,7 @@ struct verification {
 };
 
 // Makes the last error of this thread that of the verification, if it is the first.
-static void fail(struct verification *v, enum vg_status status)
+static void keep_error(struct verification *v, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 
@@ -71,13 +71,13 @@ static void fail(struct verification *v, enum vg_status status)
 
 // ---- are the files the listed ones? --------------------------------------------------------------------
 
-static int look(int folder, const char *name, void *user)
+static int check_listed(int directory, const char *name, void *user)
 {
 	struct verification *v = user;
 	struct stat info;
 
 	const struct image_file *file = image_files_find(v->files, name);
-	if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
 		v->status = vg_fail(VG_SYSTEM, errno, "%s/%s: %s", v->path, name, strerror(errno));
 	else if (!file || !S_ISREG(info.st_mode))
 		v->status =
@@ -89,11 +89,12 @@ static int look(int folder, const char *name, void *user)
 	return v->status ? 1 : 0;
 }
 
-static enum vg_status lacks(const struct verification *v)
+static enum vg_status fail_missing(const struct verification *v)
 {
 	size_t i = 0;
 
-	while (i + 1 < v->files->count && faccessat(v->folder, v->files->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	while (i + 1 < v->files->count &&
+	       faccessat(v->directory, v->files->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		i++;
 	return vg_fail(VG_INTEGRITY, 0, "%s lacks %zu of its %zu files: first %s", v->path, v->files->count - v->seen,
 		       v->files->count, v->files->files[i].name);
@@ -103,10 +104,10 @@ static enum vg_status look_at_all(struct verification *v)
 {
 	char name[IMAGE_NAME];
 
-	int r = image_for_files(v->folder, look, v, name);
+	int r = image_for_files(v->directory, check_listed, v, name);
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, "%s/%s: %s", v->path, name, strerror(-r));
-	return v->status || v->seen == v->files->count ? v->status : lacks(v);
+	return v->status || v->seen == v->files->count ? v->status : fail_missing(v);
 }
 
 // ---- are their contents unchanged? ---------------------------------------------------------------------
@@ -169,7 +170,7 @@ static enum vg_status verify_block(struct verification *v, const struct device_b
 	char name[32];
 
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
-	_cleanup_close_ int fd = image_open_file(v->folder, name);
+	_cleanup_close_ int fd = image_open_file(v->directory, name);
 	int r = fd < 0 ? fd : device_block_load(fd, block, buffer);
 	return r ? device_block_fail(r, v->path, block) : VG_OK;
 }
@@ -181,7 +182,7 @@ static enum vg_status verify_unit(struct verification *v, const struct unit *uni
 
 	if (unit->block)
 		return verify_block(v, unit->block, buffer);
-	_cleanup_close_ int fd = image_open_file(v->folder, file->name);
+	_cleanup_close_ int fd = image_open_file(v->directory, file->name);
 	if (fd < 0)
 		return vg_fail(VG_SYSTEM, -fd, "%s/%s: %s", v->path, file->name, strerror(-fd));
 	if (!file->chunk_bytes)
@@ -201,7 +202,7 @@ static size_t bytes_of(const struct unit *unit)
 				   : image_chunk_length(file, unit->index);
 }
 
-static void work(unsigned number, void *user)
+static void verify_next(unsigned number, void *user)
 {
 	struct verification *v = user;
 	size_t chunk = image_files_largest_chunk(v->files), index;
@@ -210,9 +211,9 @@ static void work(unsigned number, void *user)
 
 	(void)number;
 	if (!buffer)
-		fail(v, vg_fail(VG_NO_MEMORY, 0, "no memory for a chunk of %zu bytes", chunk));
+		keep_error(v, vg_fail(VG_NO_MEMORY, 0, "no memory for a chunk of %zu bytes", chunk));
 	while (!v->stop && (index = v->next++) < v->count) {
-		fail(v, verify_unit(v, &v->units[index], buffer));
+		keep_error(v, verify_unit(v, &v->units[index], buffer));
 		if (v->phase)
 			v->phase->bytes += bytes_of(&v->units[index]);
 	}
@@ -252,7 +253,7 @@ static enum vg_status read_all(struct verification *v, unsigned threads)
 	int r = make_units(v);
 	v->busy = pool_threads(threads);
 	if (r == 0)
-		r = pool_create(v->busy, work, &pool);
+		r = pool_create(v->busy, verify_next, &pool);
 	if (r)
 		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, "%s: %s", v->path, strerror(-r));
 	for (unsigned i = v->busy; i > 0; i--)
@@ -290,14 +291,19 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 	pthread_mutex_init(&v->lock, NULL);
 	pthread_cond_init(&v->done, NULL);
 	status = look_at_all(v);
-	if (status == VG_OK)
-		status = device_index_read(&(struct image_dir){v->folder, v->path}, &files, &v->device);
+	if (status)
+		goto finish;
+	status = device_index_read(&(struct image_dir){v->directory, v->path}, &files, &v->device);
 	if (v->phase)
 		v->phase->total = bytes_to_read(v);
-	if (status == VG_OK)
-		status = read_all(v, threads);
-	if (status == VG_OK && ret_sizes)
+	if (status)
+		goto finish;
+	status = read_all(v, threads);
+	if (status)
+		goto finish;
+	if (ret_sizes)
 		*ret_sizes = (struct image_sizes){.raw = files.raw, .stored = files.stored};
+finish:
 	free(v->units);
 	device_index_free(&v->device);
 	pthread_cond_destroy(&v->done);
@@ -309,7 +315,7 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
 			    struct phase *phase, struct image_sizes *ret_sizes)
 {
-	struct verification v = {.path = dir->path, .folder = dir->fd, .phase = phase, .pages = true};
+	struct verification v = {.path = dir->path, .directory = dir->fd, .phase = phase, .pages = true};
 
 	return verify_files(&v, description, threads, ret_sizes);
 }
@@ -318,7 +324,7 @@ enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *d
 				    struct phase *phase)
 {
 	struct verification v = {
-		.path = dir->path, .folder = dir->fd, .phase = phase, .pages = true, .trusted = trusted};
+		.path = dir->path, .directory = dir->fd, .phase = phase, .pages = true, .trusted = trusted};
 
 	return verify_files(&v, description, 0, NULL);
 }
@@ -326,7 +332,7 @@ enum vg_status image_verify_arrival(const struct image_dir *dir, const json_t *d
 enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,
 			   struct image_sizes *ret_sizes)
 {
-	struct verification v = {.path = dir->path, .folder = dir->fd, .phase = phase};
+	struct verification v = {.path = dir->path, .directory = dir->fd, .phase = phase};
 
 	return verify_files(&v, description, 1, ret_sizes);
 }
@@ -343,14 +349,19 @@ enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_opt
 	CORE_OPTIONS(given, options);
 	struct phase phase = {.progress = given.progress, .user = given.user, .result = &result};
 	enum vg_status status = image_check_threads(given.threads);
-	if (status == VG_OK)
-		status = phase_begin(&phase, VG_CHECKPOINT_VERIFY);
-	if (status == VG_OK)
-		status = image_open(dir, &image);
-	if (status == VG_OK)
-		status = inspect_read(&image, &description, NULL);
-	if (status == VG_OK)
-		status = image_verify(&image, description, given.threads, &phase, NULL);
+	if (status)
+		goto finish;
+	status = phase_begin(&phase, VG_CHECKPOINT_VERIFY);
+	if (status)
+		goto finish;
+	status = image_open(dir, &image);
+	if (status)
+		goto finish;
+	status = inspect_read(&image, &description, NULL);
+	if (status)
+		goto finish;
+	status = image_verify(&image, description, given.threads, &phase, NULL);
+finish:
 	phase_end(&phase);
 	json_decref(description);
 	image_close(&image);

@@ -7,12 +7,12 @@
 
 enum { MOST_GPUS = 64, MOST_PROCESSES = 1024 };
 
-static json_t *flag(enum vg_status status, int value)
+static json_t *describe_flag(enum vg_status status, int value)
 {
 	return status || value < 0 ? json_null() : json_boolean(value);
 }
 
-static json_t *capability(struct vg_gpu *gpu)
+static json_t *describe_capability(struct vg_gpu *gpu)
 {
 	int major, minor;
 
@@ -31,9 +31,9 @@ static json_t *describe_gpu(struct vg_gpu *gpu)
 	enum vg_status mig_known = vg_gpu_mig(gpu, &mig), ecc_known = vg_gpu_ecc_mode(gpu, &ecc, NULL);
 	enum vg_status persistence_known = vg_gpu_persistence_mode(gpu, &persistence);
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "uuid", vg_gpu_uuid(gpu), "name", vg_gpu_name(gpu),
-			 "memory", total, "compute_capability", capability(gpu), "compute_mode", compute, "ecc",
-			 flag(ecc_known, ecc), "mig", flag(mig_known, mig.mode), "persistence",
-			 flag(persistence_known, persistence));
+			 "memory", total, "compute_capability", describe_capability(gpu), "compute_mode", compute,
+			 "ecc", describe_flag(ecc_known, ecc), "mig", describe_flag(mig_known, mig.mode), "persistence",
+			 describe_flag(persistence_known, persistence));
 }
 
 static json_t *process_of(const struct tree *tree, json_t *processes, pid_t pid)

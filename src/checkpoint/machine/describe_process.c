@@ -35,7 +35,7 @@ static json_t *link_text(pid_t pid, const char *name)
 }
 
 // Returns null if the directory was removed, which CRIU handles, or its name is not UTF-8.
-static json_t *working_folder(pid_t pid)
+static json_t *describe_working_directory(pid_t pid)
 {
 	char link[64], target[PATH_MAX];
 	struct stat info, named;
@@ -96,19 +96,19 @@ bool describe_host_memory(pid_t pid, uint64_t *ret_bytes)
 	return true;
 }
 
-static json_t *threads(pid_t pid)
+static json_t *describe_threads(pid_t pid)
 {
 	json_t *list = json_array();
 	struct dirent *entry;
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-	DIR *folder = opendir(path);
-	while (folder && (entry = readdir(folder)))
+	DIR *directory = opendir(path);
+	while (directory && (entry = readdir(directory)))
 		if (atoi(entry->d_name) > 0)
 			json_array_append_new(list, json_integer(atoi(entry->d_name)));
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 	return list;
 }
 
@@ -124,8 +124,8 @@ static void describe_stopped_process(pid_t pid, json_t *process)
 	json_object_set_new(process, "host_memory", known ? json_integer((json_int_t)bytes) : json_null());
 	json_object_set_new(process, "group", group < 0 ? json_null() : json_integer(group));
 	json_object_set_new(process, "session", session < 0 ? json_null() : json_integer(session));
-	json_object_set_new(process, "threads", threads(pid));
-	json_object_set_new(process, "folder", working_folder(pid));
+	json_object_set_new(process, "threads", describe_threads(pid));
+	json_object_set_new(process, "folder", describe_working_directory(pid));
 }
 
 // `link`, in /proc/PID/fd or map_files, leads to the file whatever its name is now. `path` is its name.
@@ -191,17 +191,17 @@ static void add_open(pid_t pid, json_t *seen)
 	struct dirent *entry;
 
 	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-	DIR *folder = opendir(path);
-	while (folder && (entry = readdir(folder))) {
-		ssize_t length = readlinkat(dirfd(folder), entry->d_name, name, sizeof name - 1);
+	DIR *directory = opendir(path);
+	while (directory && (entry = readdir(directory))) {
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, name, sizeof name - 1);
 		if (length < 1 || name[0] != '/')
 			continue;
 		name[length] = '\0';
 		snprintf(link, sizeof link, "%s/%s", path, entry->d_name);
 		add_file(seen, name, link, false, is_written(pid, entry->d_name));
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 }
 
 // Returns the list inside an object, and frees the object.

@@ -23,7 +23,7 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 // Before a dump into `directory`, after its device memory was described. `parked`: bytes of host memory that Virgate
 // writes itself. INSUFFICIENT (with need and have): host memory of the machine or of a control group, or the disk,
 // unless the image is compressed.
-enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
+enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked);
 
 // ---- this room only -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 
 // Adds up the memory of the tree on all GPUs; 0: unknown.
-static uint64_t held(const json_t *description)
+static uint64_t sum_memory(const json_t *description)
 {
 	uint64_t sum = 0;
 	json_t *gpu;
@@ -26,14 +26,15 @@ static uint64_t held(const json_t *description)
 	return sum;
 }
 
-static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compression compression, uint64_t *ret_memory)
+static enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression,
+			       uint64_t *ret_memory)
 {
 	char text[2][VG_SIZE_TEXT];
 	struct statfs disk;
 
 	*ret_memory = 0;
-	if (statfs(folder, &disk) < 0)
-		return vg_fail(VG_SYSTEM, errno, "%s: %s", folder, strerror(errno));
+	if (statfs(directory, &disk) < 0)
+		return vg_fail(VG_SYSTEM, errno, "%s: %s", directory, strerror(errno));
 	uint64_t have = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
 	// The compressed size is unknown before the dump. A full disk then rolls the dump back.
 	if (compression)
@@ -46,15 +47,15 @@ static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compre
 		refuse(REFUSE_DISK, 0,
 		       "the image takes up to %s, and %s has %s free: name another directory with --dir, "
 		       "free disk space, or compress (--compress lz4)",
-		       vg_size_format(need, text[0]), folder, vg_size_format(have, text[1]));
+		       vg_size_format(need, text[0]), directory, vg_size_format(have, text[1]));
 	vg_fail_amounts(need, have);
 	return status;
 }
 
-enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
+enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked)
 {
-	uint64_t device = held(description), host = 0, memory, bytes;
+	uint64_t device = sum_memory(description), host = 0, memory, bytes;
 
 	for (size_t i = 0; i < tree->count; i++)
 		if (describe_host_memory(tree->processes[i].pid, &bytes))
@@ -62,9 +63,9 @@ enum vg_status fit_dump(const struct tree *tree, const json_t *description, cons
 	enum vg_status status =
 		host_memory_check(tree->processes[0].pid, device, "the device memory goes to host memory and takes");
 	if (status == VG_OK)
-		status = fit_disk(folder, device + host + parked, compression, &memory);
+		status = fit_disk(directory, device + host + parked, compression, &memory);
 	if (status == VG_OK && memory)
 		status = host_memory_check(getpid(), device + memory,
-					  "the device memory goes to host memory, and the image, too: they take");
+					   "the device memory goes to host memory, and the image, too: they take");
 	return status;
 }

@@ -24,7 +24,7 @@ static const char *text_of(const json_t *group, const char *key)
 
 // Finds the process or thread that has the id, and returns its name, or NULL. *ret_process: the process that it belongs
 // to.
-static const char *holder(int id, char text[8192], int *ret_process)
+static const char *find_holder(int id, char text[8192], int *ret_process)
 {
 	char path[64];
 
@@ -36,7 +36,7 @@ static const char *holder(int id, char text[8192], int *ret_process)
 	return text;
 }
 
-static enum vg_status taken(int id, const char *what, const char *command, const char *status_text, int process)
+static enum vg_status refuse_taken(int id, const char *what, const char *command, const char *status_text, int process)
 {
 	const char *ended = strstr(status_text, "\nState:\tZ"), *parent = ended ? strstr(ended, "\nPPid:\t") : NULL;
 	const char *name = status_text + strcspn(status_text, "\t") + 1; // "Name:\tNAME\n"
@@ -63,7 +63,7 @@ static enum vg_status need_number(int id, const char *what, const char *command)
 	char text[8192];
 	int process;
 
-	return holder(id, text, &process) ? taken(id, what, command, text, process) : VG_OK;
+	return find_holder(id, text, &process) ? refuse_taken(id, what, command, text, process) : VG_OK;
 }
 
 static enum vg_status fit_pids_of(const json_t *process)
@@ -99,13 +99,13 @@ enum vg_status fit_processes(const json_t *description)
 	size_t i;
 
 	json_array_foreach(json_object_get(description, "processes"), i, process) {
-		const char *folder = text_of(process, "folder");
-		if (*folder && (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode)))
+		const char *directory = text_of(process, "folder");
+		if (*directory && (stat(directory, &info) < 0 || !S_ISDIR(info.st_mode)))
 			return refuse(REFUSE_FILE_MISSING, ENOTDIR,
 				      "process %d (%.40s) has the working directory %.200s, which does not exist here: "
 				      "create it",
 				      (int)json_integer_value(json_object_get(process, "pid")),
-				      text_of(process, "command"), folder);
+				      text_of(process, "command"), directory);
 	}
 	return VG_OK;
 }

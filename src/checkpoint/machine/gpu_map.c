@@ -13,7 +13,7 @@
 #include <string.h>
 
 // Compares UUIDs in any notation.
-static bool same(const char *one, const char *other)
+static bool is_same_uuid(const char *one, const char *other)
 {
 	one += strncmp(one, "GPU-", 4) == 0 ? 4 : 0;
 	other += strncmp(other, "GPU-", 4) == 0 ? 4 : 0;
@@ -49,7 +49,7 @@ static enum vg_status find_old(const json_t *gpus, const char *text, size_t *ret
 
 	json_array_foreach((json_t *)gpus, i, gpu) {
 		const char *uuid = json_string_value(json_object_get(gpu, "uuid"));
-		if (index >= 0 ? (size_t)index != i : !uuid || !same(uuid, text))
+		if (index >= 0 ? (size_t)index != i : !uuid || !is_same_uuid(uuid, text))
 			continue;
 		*ret_at = i;
 		return VG_OK;
@@ -69,7 +69,7 @@ static enum vg_status find_new(const char *text, struct vg_gpu **ret_gpu)
 	if (status)
 		return status;
 	for (size_t i = 0; i < count; i++)
-		if (index >= 0 ? (size_t)index == i : same(vg_gpu_uuid(gpus[i]), text)) {
+		if (index >= 0 ? (size_t)index == i : is_same_uuid(vg_gpu_uuid(gpus[i]), text)) {
 			*ret_gpu = gpus[i];
 			return VG_OK;
 		}
@@ -78,7 +78,7 @@ static enum vg_status find_new(const char *text, struct vg_gpu **ret_gpu)
 		      vg_hint_own_sim());
 }
 
-static enum vg_status add(struct gpu_map *map, const json_t *gpus, const struct vg_process_gpu_pair *asked)
+static enum vg_status add_pair(struct gpu_map *map, const json_t *gpus, const struct vg_process_gpu_pair *asked)
 {
 	char(*texts)[GPU_MAP_UUID] = map->uuids[map->count];
 	struct image_gpu old;
@@ -158,6 +158,6 @@ enum vg_status gpu_map_make(const json_t *description, const struct vg_process_g
 		return vg_fail(VG_INVALID, 0, "a map of %zu GPUs: no machine has more than %d", count, GPU_MAP_MOST);
 	enum vg_status status = check_driver();
 	for (size_t i = 0; i < count && status == VG_OK; i++)
-		status = add(ret_map, gpus, &asked[i]);
+		status = add_pair(ret_map, gpus, &asked[i]);
 	return status ? status : check_whole(ret_map, gpus);
 }

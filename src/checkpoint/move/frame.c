@@ -36,7 +36,7 @@ static uint64_t sum_of(const struct frame_header *header, uint64_t number, const
 	return XXH3_64bits_digest(&state);
 }
 
-static enum vg_status broken(const struct frames *frames, int error)
+static enum vg_status fail_connection(const struct frames *frames, int error)
 {
 	if (error == EPIPE || error == ECONNRESET)
 		return vg_fail(VG_SYSTEM, ECONNRESET,
@@ -55,14 +55,14 @@ static bool must_stop(struct frames *frames)
 	return !frames->patience;
 }
 
-static enum vg_status await(struct frames *frames, int fd, short events)
+static enum vg_status wait_for_events(struct frames *frames, int fd, short events)
 {
 	struct pollfd wanted = {.fd = fd, .events = events};
 
 	for (;;) {
 		int r = poll(&wanted, 1, frames->phase || frames->deadline ? TICK_MS : -1);
 		if (r < 0 && errno != EINTR)
-			return broken(frames, errno);
+			return fail_connection(frames, errno);
 		if (frames->phase)
 			phase_tick(frames->phase);
 		if (must_stop(frames))
@@ -98,12 +98,12 @@ static ssize_t write_quietly(int fd, const void *data, size_t bytes)
 enum vg_status frames_write_plain(struct frames *frames, const void *data, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
-		enum vg_status status = await(frames, frames->out, POLLOUT);
+		enum vg_status status = wait_for_events(frames, frames->out, POLLOUT);
 		if (status)
 			return status;
 		ssize_t count = write_quietly(frames->out, (const char *)data + done, bytes - done);
 		if (count < 0 && errno != EINTR && errno != EAGAIN)
-			return broken(frames, errno);
+			return fail_connection(frames, errno);
 		done += count > 0 ? (size_t)count : 0;
 	}
 	return VG_OK;
@@ -115,12 +115,12 @@ static enum vg_status read_some(struct frames *frames, void *data, size_t bytes,
 	size_t done = 0;
 
 	while (done < bytes) {
-		enum vg_status status = await(frames, frames->in, POLLIN);
+		enum vg_status status = wait_for_events(frames, frames->in, POLLIN);
 		if (status)
 			return status;
 		ssize_t count = read(frames->in, (char *)data + done, bytes - done);
 		if (count < 0 && errno != EINTR && errno != EAGAIN)
-			return broken(frames, errno);
+			return fail_connection(frames, errno);
 		if (count == 0)
 			break;
 		done += count > 0 ? (size_t)count : 0;
@@ -134,7 +134,7 @@ enum vg_status frames_read_plain(struct frames *frames, void *data, size_t bytes
 	size_t count;
 
 	enum vg_status status = read_some(frames, data, bytes, &count);
-	return status || count == bytes ? status : broken(frames, ECONNRESET);
+	return status || count == bytes ? status : fail_connection(frames, ECONNRESET);
 }
 
 enum vg_status frames_read_end(struct frames *frames)

@@ -42,8 +42,8 @@ static void free_list(struct image_files *files)
 	free(files->files);
 }
 
-static enum vg_status parse(const struct prefill *prefill, const void *data, size_t length,
-			    struct device_index *ret_index)
+static enum vg_status parse_index(const struct prefill *prefill, const void *data, size_t length,
+				  struct device_index *ret_index)
 {
 	struct image_files files = {0};
 
@@ -109,8 +109,8 @@ static enum vg_status fill_file(const struct prefill *prefill, const struct devi
 }
 
 // Fills a file for each memory of the index. `have`: an array for the blocks that the files hold already.
-static enum vg_status fill(struct prefill *prefill, const struct device_index *index, int *fds,
-			   struct device_block **have, struct phase *phase)
+static enum vg_status fill_files(struct prefill *prefill, const struct device_index *index, int *fds,
+				 struct device_block **have, struct phase *phase)
 {
 	enum vg_status status = VG_OK;
 
@@ -177,7 +177,7 @@ enum vg_status prefill_round(void *user, const void *data, size_t length, struct
 	struct prefill *prefill = user;
 	struct device_index index = {0};
 
-	enum vg_status status = parse(prefill, data, length, &index);
+	enum vg_status status = parse_index(prefill, data, length, &index);
 	if (status)
 		return status;
 	int *fds = calloc(index.memory_count + 1, sizeof *fds);
@@ -188,7 +188,7 @@ enum vg_status prefill_round(void *user, const void *data, size_t length, struct
 		device_index_free(&index);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", index.memory_count);
 	}
-	status = fill(prefill, &index, fds, have, phase);
+	status = fill_files(prefill, &index, fds, have, phase);
 	free(have);
 	device_index_free(&prefill->index);
 	prefill->index = index;

@@ -26,14 +26,14 @@ struct receiver {
 	struct image_files files;
 	char *text; // of the description
 	size_t length;
-	int folder; // the draft's directory
-	int fd;	    // the file that is being received; -1: none
+	int directory; // the draft's directory
+	int fd;	       // the file that is being received; -1: none
 	const struct image_file *file;
 	uint64_t at; // the next data of the file starts here or later
 	uint64_t count;
 };
 
-static enum vg_status unexpected(const struct receiver *receiver, const char *what)
+static enum vg_status fail_frame(const struct receiver *receiver, const char *what)
 {
 	return vg_fail(VG_INTEGRITY, 0, "frame %llu of the image's stream is %s",
 		       (unsigned long long)receiver->frames->read - 1, what);
@@ -49,11 +49,11 @@ static enum vg_status receive_text(struct receiver *receiver)
 		if (status)
 			return status;
 		if (type != FRAME_DESCRIPTION)
-			return unexpected(receiver, "no description");
+			return fail_frame(receiver, "no description");
 		if (frames->payload_bytes == 0)
 			return VG_OK;
 		if (receiver->length + frames->payload_bytes > IMAGE_MOST_TEXT)
-			return unexpected(receiver, "too much of a description");
+			return fail_frame(receiver, "too much of a description");
 		char *grown = realloc(receiver->text, receiver->length + frames->payload_bytes + 1);
 		if (!grown)
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for the image's description");
@@ -71,7 +71,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 	struct statvfs disk;
 	char text[2][VG_SIZE_TEXT];
 
-	if (fstatvfs(receiver->folder, &disk) < 0)
+	if (fstatvfs(receiver->directory, &disk) < 0)
 		return VG_OK;
 	need = need > there ? need - there : 0;
 	uint64_t have = (uint64_t)disk.f_bavail * disk.f_frsize;
@@ -80,7 +80,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 	enum vg_status status =
 		vg_fail(VG_INSUFFICIENT, 0,
 			"the image takes %s, and the disk of %s has %s free: name another directory with --dir",
-			vg_size_format(need, text[0]), receiver->draft->folder, vg_size_format(have, text[1]));
+			vg_size_format(need, text[0]), receiver->draft->directory, vg_size_format(have, text[1]));
 	vg_fail_amounts(need, have);
 	return status;
 }
@@ -95,7 +95,7 @@ static enum vg_status end_file(struct receiver *receiver)
 	if (receiver->fd >= 0)
 		close(receiver->fd);
 	receiver->fd = -1;
-	return r ? stream_failed(receiver->frames, r, receiver->draft->folder, receiver->file->name) : VG_OK;
+	return r ? stream_failed(receiver->frames, r, receiver->draft->directory, receiver->file->name) : VG_OK;
 }
 
 // Reads the name of the next file, and makes its directory.
@@ -109,18 +109,18 @@ static enum vg_status take_name(struct receiver *receiver, const unsigned char *
 	if (status)
 		return status;
 	if (length >= sizeof name || memchr(text, '\0', length))
-		return unexpected(receiver, "no name of a file");
+		return fail_frame(receiver, "no name of a file");
 	memcpy(name, text, length);
 	name[length] = '\0';
 	receiver->file = image_files_find(&receiver->files, name);
 	// At most one directory deep, and not outside the image.
 	if (!receiver->file || !image_name_is_sound(name, &tree))
-		return unexpected(receiver, "the name of a file that the image does not have");
+		return fail_frame(receiver, "the name of a file that the image does not have");
 	if (tree >= receiver->draft->trees)
 		receiver->draft->trees = tree + 1;
 	*strchr(name, '/') = '\0';
-	if (mkdirat(receiver->folder, name, 0700) < 0 && errno != EEXIST)
-		return stream_failed(frames, errno, receiver->draft->folder, name);
+	if (mkdirat(receiver->directory, name, 0700) < 0 && errno != EEXIST)
+		return stream_failed(frames, errno, receiver->draft->directory, name);
 	receiver->at = 0;
 	receiver->count++;
 	return VG_OK;
@@ -133,11 +133,11 @@ static enum vg_status begin_file(struct receiver *receiver)
 
 	if (status)
 		return status;
-	receiver->fd = openat(receiver->folder, receiver->file->name,
+	receiver->fd = openat(receiver->directory, receiver->file->name,
 			      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (receiver->fd < 0)
-		return errno == EEXIST ? unexpected(receiver, "the name of a file that came before")
-				       : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
+		return errno == EEXIST ? fail_frame(receiver, "the name of a file that came before")
+				       : stream_failed(frames, errno, receiver->draft->directory, receiver->file->name);
 	return VG_OK;
 }
 
@@ -152,7 +152,7 @@ static enum vg_status link_file(struct receiver *receiver)
 	struct stat info;
 
 	if (!packs || frames->payload_bytes <= sizeof number)
-		return unexpected(receiver, "of a kind that does not belong there");
+		return fail_frame(receiver, "of a kind that does not belong there");
 	memcpy(&number, frames->payload, sizeof number);
 	enum vg_status status =
 		take_name(receiver, frames->payload + sizeof number, frames->payload_bytes - sizeof number);
@@ -160,15 +160,16 @@ static enum vg_status link_file(struct receiver *receiver)
 		return status;
 	if (!receiver->file->is_pack || number >= packs->count ||
 	    sscanf(receiver->file->name, DEVICE_PACK_FORMAT, &own) != 1 || own >= DEVICE_MOST_PACKS)
-		return unexpected(receiver, "the name of a file that is no pack, or the number of none");
+		return fail_frame(receiver, "the name of a file that is no pack, or the number of none");
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
-	if (linkat(packs->store->lock, name, receiver->folder, receiver->file->name, 0) < 0)
-		return errno == EEXIST	 ? unexpected(receiver, "the name of a file that came before")
-		       : errno == ENOENT ? unexpected(receiver, "the number of a pack that is not used any more")
-					 : stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
-	if (fstatat(receiver->folder, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (linkat(packs->store->lock, name, receiver->directory, receiver->file->name, 0) < 0)
+		return errno == EEXIST ? fail_frame(receiver, "the name of a file that came before")
+		       : errno == ENOENT
+			       ? fail_frame(receiver, "the number of a pack that is not used any more")
+			       : stream_failed(frames, errno, receiver->draft->directory, receiver->file->name);
+	if (fstatat(receiver->directory, receiver->file->name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (uint64_t)info.st_size != receiver->file->bytes)
-		return unexpected(receiver, "the number of a pack that has another size");
+		return fail_frame(receiver, "the number of a pack that has another size");
 	packs->is_trusted[own] = packs->is_checked[number];
 	return VG_OK;
 }
@@ -179,13 +180,13 @@ static enum vg_status take_data(struct receiver *receiver)
 	uint64_t offset, bytes = frames->payload_bytes - sizeof offset;
 
 	if (frames->payload_bytes <= sizeof offset || receiver->fd < 0)
-		return unexpected(receiver, "data of no file");
+		return fail_frame(receiver, "data of no file");
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset < receiver->at || bytes > receiver->file->bytes || offset > receiver->file->bytes - bytes)
-		return unexpected(receiver, "data where the file has none");
+		return fail_frame(receiver, "data where the file has none");
 	int r = vg_write_all(receiver->fd, frames->payload + sizeof offset, bytes, (off_t)offset);
 	if (r)
-		return stream_failed(frames, -r, receiver->draft->folder, receiver->file->name);
+		return stream_failed(frames, -r, receiver->draft->directory, receiver->file->name);
 	receiver->at = offset + bytes;
 	if (frames->phase)
 		frames->phase->bytes += bytes;
@@ -198,7 +199,7 @@ static enum vg_status check_end(struct receiver *receiver)
 	uint64_t count;
 
 	if (frames->payload_bytes != sizeof count)
-		return unexpected(receiver, "no end");
+		return fail_frame(receiver, "no end");
 	memcpy(&count, frames->payload, sizeof count);
 	if (count != receiver->count || count != receiver->files.count)
 		return vg_fail(VG_INTEGRITY, 0, "%llu files came in, and the image has %zu",
@@ -229,7 +230,7 @@ static enum vg_status receive_files(struct receiver *receiver)
 			status = check_end(receiver);
 			break;
 		default:
-			status = unexpected(receiver, "of a kind that does not belong there");
+			status = fail_frame(receiver, "of a kind that does not belong there");
 		}
 	}
 	return status;
@@ -237,34 +238,44 @@ static enum vg_status receive_files(struct receiver *receiver)
 
 static enum vg_status write_text(const struct receiver *receiver)
 {
-	int r = image_text_write(receiver->folder, receiver->text, receiver->length);
+	int r = image_text_write(receiver->directory, receiver->text, receiver->length);
 
-	return r ? stream_failed(receiver->frames, -r, receiver->draft->folder, IMAGE_DESCRIPTION) : VG_OK;
+	return r ? stream_failed(receiver->frames, -r, receiver->draft->directory, IMAGE_DESCRIPTION) : VG_OK;
 }
 
 enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, json_t **ret_description)
 {
-	struct receiver receiver = {.frames = frames, .draft = draft, .folder = draft->lock, .fd = -1};
+	struct receiver receiver = {.frames = frames, .draft = draft, .directory = draft->lock, .fd = -1};
 	const struct image_dir dir = image_draft_dir(draft);
 	json_t *description = NULL;
 
 	enum vg_status status = receive_text(&receiver);
-	if (status == VG_OK)
-		status = inspect_parse(receiver.text ? receiver.text : "", receiver.length,
-				       "the description that came in", &description, &receiver.files);
-	if (status == VG_OK)
-		status = check_room(&receiver);
-	if (status == VG_OK && frames->phase)
+	if (status)
+		goto finish;
+	status = inspect_parse(receiver.text ? receiver.text : "", receiver.length, "the description that came in",
+			       &description, &receiver.files);
+	if (status)
+		goto finish;
+	status = check_room(&receiver);
+	if (status)
+		goto finish;
+	if (frames->phase)
 		frames->phase->total = receiver.files.stored;
-	if (status == VG_OK)
-		status = receive_files(&receiver);
-	if (status == VG_OK && frames->phase)
+	if (status)
+		goto finish;
+	status = receive_files(&receiver);
+	if (status)
+		goto finish;
+	if (frames->phase)
 		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY);
-	if (status == VG_OK)
-		status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_trusted : NULL,
-					      frames->phase);
-	if (status == VG_OK)
-		status = write_text(&receiver);
+	if (status)
+		goto finish;
+	status = image_verify_arrival(&dir, description, frames->packs ? frames->packs->is_trusted : NULL,
+				      frames->phase);
+	if (status)
+		goto finish;
+	status = write_text(&receiver);
+finish:
 	if (receiver.fd >= 0)
 		close(receiver.fd);
 	image_files_free(&receiver.files);
@@ -301,7 +312,7 @@ static enum vg_status check_reserve(const struct frames *frames, const struct pa
 		VG_INSUFFICIENT, 0,
 		"the disk of %s has %s free, and device memory that is transferred ahead must leave %s: free some, "
 		"name another directory with --dir, or migrate without --precopy",
-		packs->store->folder, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
+		packs->store->directory, vg_size_format(have, text[0]), vg_size_format(reserve, text[1]));
 	vg_fail_amounts(bytes + reserve, have);
 	return status;
 }
@@ -324,7 +335,7 @@ static enum vg_status begin_pack(struct frames *frames, struct packs *packs, int
 	snprintf(name, sizeof name, DEVICE_PACK_FORMAT, number);
 	*fd = openat(packs->store->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	packs->count += *fd >= 0;
-	return *fd < 0 ? stream_failed(frames, errno, packs->store->folder, name) : VG_OK;
+	return *fd < 0 ? stream_failed(frames, errno, packs->store->directory, name) : VG_OK;
 }
 
 static enum vg_status take_pack_data(struct frames *frames, struct packs *packs, int fd)
@@ -341,7 +352,7 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 		return status;
 	int r = vg_write_all(fd, frames->payload + sizeof offset, bytes, (off_t)offset);
 	if (r)
-		return stream_failed(frames, -r, packs->store->folder, DEVICE_FOLDER);
+		return stream_failed(frames, -r, packs->store->directory, DEVICE_DIRECTORY);
 	packs->bytes += bytes;
 	if (frames->phase)
 		frames->phase->bytes += bytes;
@@ -386,8 +397,8 @@ enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
 	packs->is_trusted = calloc(DEVICE_MOST_PACKS, sizeof *packs->is_trusted);
 	enum vg_status status =
 		packs->is_checked && packs->is_trusted ? VG_OK : stream_failed(frames, ENOMEM, "packs", "");
-	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_FOLDER, 0700) < 0)
-		status = stream_failed(frames, errno, packs->store->folder, DEVICE_FOLDER);
+	if (status == VG_OK && mkdirat(packs->store->lock, DEVICE_DIRECTORY, 0700) < 0)
+		status = stream_failed(frames, errno, packs->store->directory, DEVICE_DIRECTORY);
 	while (status == VG_OK && type != FRAME_PACKED) {
 		status = frame_read(frames, &type);
 		if (status == VG_OK && type == FRAME_PACK)

@@ -125,12 +125,17 @@ enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int 
 	}
 	enum vg_status status = add_pack(frames, packs, consume_fd);
 	void *piece = status ? NULL : malloc(PIECE);
-	if (status == VG_OK && (!piece || fstat(consume_fd, &info) < 0))
+	if (status)
+		goto finish;
+	if (!piece || fstat(consume_fd, &info) < 0)
 		status = stream_failed(frames, piece ? errno : ENOMEM, "a pack", "");
-	if (status == VG_OK)
-		status = frame_write(frames, FRAME_PACK, &number, sizeof number, NULL, 0);
-	if (status == VG_OK)
-		status = send_contents(frames, "a pack", "", consume_fd, piece);
+	if (status)
+		goto finish;
+	status = frame_write(frames, FRAME_PACK, &number, sizeof number, NULL, 0);
+	if (status)
+		goto finish;
+	status = send_contents(frames, "a pack", "", consume_fd, piece);
+finish:
 	free(piece);
 	if (status == VG_OK)
 		*ret_bytes = (uint64_t)info.st_size;
@@ -194,15 +199,20 @@ enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, b
 		status = stream_failed(frames, ENOMEM, dir->path, "");
 	if (frames->phase)
 		frames->phase->total = files.stored;
-	if (status == VG_OK && !begun)
+	if (status)
+		goto finish;
+	if (!begun)
 		status = stream_begin(frames, false, false);
-	if (status == VG_OK)
-		status = send_description(frames, dir, piece);
+	if (status)
+		goto finish;
+	status = send_description(frames, dir, piece);
 	for (size_t i = 0; i < files.count && status == VG_OK; i++)
 		status = send_file(frames, dir, &files.files[i], piece);
 	uint64_t count = files.count;
-	if (status == VG_OK)
-		status = frame_write(frames, FRAME_END, &count, sizeof count, NULL, 0);
+	if (status)
+		goto finish;
+	status = frame_write(frames, FRAME_END, &count, sizeof count, NULL, 0);
+finish:
 	free(piece);
 	image_files_free(&files);
 	json_decref(description);

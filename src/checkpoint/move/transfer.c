@@ -44,16 +44,23 @@ enum vg_status vg_checkpoint_receive(int fd, const char *dir)
 	if (status)
 		return status;
 	status = image_begin(dir, &draft);
-	if (status == VG_OK)
-		status = stream_accept(&frames, &header);
-	if (status == VG_OK && header.has_packs)
+	if (status)
+		goto finish;
+	status = stream_accept(&frames, &header);
+	if (status)
+		goto finish;
+	if (header.has_packs)
 		status = vg_fail(VG_PROTOCOL, 0, "what comes in is a migration, and no image");
-	if (status == VG_OK)
-		status = stream_receive(&frames, &draft, &description);
-	if (status == VG_OK)
-		status = frames_read_end(&frames);
-	if (status == VG_OK)
-		status = image_publish(&draft, description, true);
+	if (status)
+		goto finish;
+	status = stream_receive(&frames, &draft, &description);
+	if (status)
+		goto finish;
+	status = frames_read_end(&frames);
+	if (status)
+		goto finish;
+	status = image_publish(&draft, description, true);
+finish:
 	image_finish(&draft);
 	frames_finish(&frames);
 	json_decref(description);

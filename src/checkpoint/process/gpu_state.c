@@ -181,8 +181,8 @@ enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase)
 enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count,
 			   struct phase *phase)
 {
-	return run_all(
-		tree, &(struct work){.run = restore_process, .pairs = pairs, .pair_count = count, .phase = phase});
+	return run_all(tree,
+		       &(struct work){.run = restore_process, .pairs = pairs, .pair_count = count, .phase = phase});
 }
 
 enum vg_status gpu_unlock(const struct tree *tree)

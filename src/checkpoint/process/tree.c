@@ -78,7 +78,7 @@ static enum vg_status check_root(pid_t root, const struct proc_status *lines)
 }
 
 // Returns whether a process with this status descends from one of `roots`.
-static bool descends(struct proc_status lines, const pid_t *roots, size_t count)
+static bool is_descendant(struct proc_status lines, const pid_t *roots, size_t count)
 {
 	for (pid_t pid = lines.parent; pid > 0; pid = lines.parent) {
 		for (size_t i = 0; i < count; i++)
@@ -102,7 +102,7 @@ static enum vg_status add_root(struct tree *tree, pid_t root, const pid_t *roots
 		return vg_fail(r == -ENOENT ? VG_NOT_FOUND : VG_SYSTEM, -r, "process %d: %s", (int)root,
 			       r == -ENOENT ? "there is none" : strerror(-r));
 	enum vg_status status = check_root(root, &lines);
-	if (status || find_process(tree, root) || descends(lines, roots, count))
+	if (status || find_process(tree, root) || is_descendant(lines, roots, count))
 		return status;
 	status = add_process(tree, root, &lines, tree->root_count);
 	if (status)

@@ -17,16 +17,21 @@ enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)
 {
 	enum vg_status status = tree_find_alone(pids, count, &deep->tree);
 
-	if (status == VG_OK)
-		status = hold_tree(&deep->tree, HOLD_MS);
-	if (status == VG_OK)
-		status = refusal_by_kernel_of_gpu(&deep->tree);
-	if (status == VG_OK)
-		status = tree_find_cuda(&deep->tree);
-	if (status == VG_OK)
-		status = tenants_find(&deep->tree, &deep->tenants);
-	if (status == VG_OK)
-		status = tenants_check_roots(&deep->tenants, &deep->tree, deep->vgpu);
+	if (status)
+		return status;
+	status = hold_tree(&deep->tree, HOLD_MS);
+	if (status)
+		return status;
+	status = refusal_by_kernel_of_gpu(&deep->tree);
+	if (status)
+		return status;
+	status = tree_find_cuda(&deep->tree);
+	if (status)
+		return status;
+	status = tenants_find(&deep->tree, &deep->tenants);
+	if (status)
+		return status;
+	status = tenants_check_roots(&deep->tenants, &deep->tree, deep->vgpu);
 	return status;
 }
 
@@ -34,11 +39,14 @@ enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 {
 	enum vg_status status = tenants_refuse_shares(&deep->tenants);
 
-	if (status == VG_OK && deep->tree.cuda_count == 0)
+	if (status)
+		return status;
+	if (deep->tree.cuda_count == 0)
 		status = refuse(REFUSE_NO_CUDA, 0, "process %d (%s) does not use CUDA",
 				(int)deep->tree.processes[0].pid, deep->tree.processes[0].command);
-	if (status == VG_OK)
-		status = refusal_by_driver(&deep->tree);
+	if (status)
+		return status;
+	status = refusal_by_driver(&deep->tree);
 	return status ? status
 		      : host_memory_check(deep->tree.processes[0].pid, bytes,
 					  "what the driver moves off the GPU takes");

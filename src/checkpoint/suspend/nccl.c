@@ -143,11 +143,11 @@ static bool is_among(pid_t pid, const pid_t *pids, size_t count)
 // Returns a process that shares memory with the rank and is not in `pids`, or 0.
 static pid_t find_partner(const struct rank *rank, const pid_t *pids, size_t count)
 {
-	DIR *folder = rank->shared_count ? opendir("/proc") : NULL;
+	DIR *directory = rank->shared_count ? opendir("/proc") : NULL;
 	struct dirent *entry;
 	pid_t found = 0;
 
-	while (folder && !found && (entry = readdir(folder))) {
+	while (directory && !found && (entry = readdir(directory))) {
 		struct rank other = {0};
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		if (pid <= 0 || is_among(pid, pids, count))
@@ -156,8 +156,8 @@ static pid_t find_partner(const struct rank *rank, const pid_t *pids, size_t cou
 		if (have_common(rank, &other))
 			found = pid;
 	}
-	if (folder)
-		closedir(folder);
+	if (directory)
+		closedir(directory);
 	return found;
 }
 
@@ -166,7 +166,8 @@ static const char *name_of(pid_t pid, struct proc_status *status)
 	return proc_status_read(pid, status) == 0 ? status->command : "?";
 }
 
-static void describe(pid_t pid, const struct rank *rank, size_t suspended, pid_t partner, char *text, size_t capacity)
+static void describe_job(pid_t pid, const struct rank *rank, size_t suspended, pid_t partner, char *text,
+			 size_t capacity)
 {
 	struct proc_status status;
 	char others[96];
@@ -196,7 +197,7 @@ void nccl_warn(const pid_t *pids, size_t count, char *ret_text, size_t capacity)
 		size_t suspended = count_ranks(&ranks[i], ranks, count);
 		pid_t partner = find_partner(&ranks[i], pids, count);
 		if (partner || ranks[i].ranks > suspended)
-			describe(pids[i], &ranks[i], suspended, partner, ret_text, capacity);
+			describe_job(pids[i], &ranks[i], suspended, partner, ret_text, capacity);
 	}
 	free(ranks);
 }

@@ -45,7 +45,7 @@ static bool is_own(const struct tenant *tenant)
 	return !tenant->slot.guest && !tenant->slot.host;
 }
 
-static bool concerns(const struct tenants *tenants, const struct tenant *tenant)
+static bool can_park(const struct tenants *tenants, const struct tenant *tenant)
 {
 	return tenants->vgpus[tenant->vgpu].evictable && is_own(tenant);
 }
@@ -53,7 +53,7 @@ static bool concerns(const struct tenants *tenants, const struct tenant *tenant)
 bool parking_concerns(const struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++)
-		if (concerns(tenants, &tenants->list[i]))
+		if (can_park(tenants, &tenants->list[i]))
 			return true;
 	return false;
 }
@@ -72,13 +72,13 @@ static struct pager_slot *slot_of(const struct vg_ledger *ledger, const struct t
 	return &vg_ledger_pager_slots(ledger)[now.slot];
 }
 
-static void ring(struct pager_slot *slot)
+static void wake_pager(struct pager_slot *slot)
 {
 	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
 	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static struct seen look(const struct pager_slot *slot)
+static struct seen read_slot(const struct pager_slot *slot)
 {
 	uint32_t answered = atomic_load_explicit(&slot->answered, memory_order_acquire);
 
@@ -120,7 +120,7 @@ static void make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uin
 	if (slot) {
 		atomic_store(&slot->drain_ms, drain_ms);
 		atomic_store(&slot->park, wish);
-		ring(slot);
+		wake_pager(slot);
 	}
 	(void)vg_ledger_unguard(); // truncated: no answer
 }
@@ -137,7 +137,7 @@ static bool withdraw_wish(const struct tenant *tenant, struct vg_ledger *ledger,
 	uint32_t wish = slot ? READ(slot->park) : 0;
 	if (wish && !(keeps_deep && wish & PAGER_PARK_DEEP)) {
 		atomic_store(&slot->park, 0);
-		ring(slot);
+		wake_pager(slot);
 		withdrawn = true;
 	}
 	return !vg_ledger_unguard() && withdrawn;
@@ -152,7 +152,7 @@ static struct seen look_at(const struct tenant *tenant, struct vg_ledger *ledger
 	vg_ledger_guard(ledger);
 	const struct pager_slot *slot = slot_of(ledger, tenant);
 	if (slot)
-		seen = look(slot);
+		seen = read_slot(slot);
 	return vg_ledger_unguard() ? (struct seen){0} : seen;
 }
 
@@ -182,8 +182,8 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 
 // Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
 // saves it. For a deep suspension the memory in the host stays mapped.
-static enum vg_status judge(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
-			    const struct parking_wish *how)
+static enum vg_status judge_answer(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
+				   const struct parking_wish *how)
 {
 	const char *name = tenants->vgpus[tenant->vgpu].name;
 	char text[160];
@@ -264,7 +264,7 @@ static int open_directory(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static enum vg_status add(struct parking *parking, const struct parked *parked)
+static enum vg_status add_parked(struct parking *parking, const struct parked *parked)
 {
 	struct parked *grown = realloc(parking->list, (parking->count + 1) * sizeof *grown);
 
@@ -295,7 +295,7 @@ static enum vg_status find_file(const struct tenant *tenant, const struct pager_
 		return vg_fail(VG_SYSTEM, -parked.directory, "%s/%s of process %d: %s", PAGER_FILE_DIRECTORY,
 			       parked.name, (int)tenant->pid, strerror(-parked.directory));
 	parked.bytes = (uint64_t)info.st_size;
-	enum vg_status status = add(parking, &parked);
+	enum vg_status status = add_parked(parking, &parked);
 	if (status)
 		close(parked.directory);
 	return status;
@@ -308,8 +308,8 @@ static uint32_t choose_wish(bool is_deep)
 	return (wish ? wish : 1) | (is_deep ? (uint32_t)PAGER_PARK_DEEP : 0);
 }
 
-static enum vg_status take(const struct tenants *tenants, struct vg_ledger **ledgers, const struct parking_wish *how,
-			   struct phase *phase, struct parking *parking)
+static enum vg_status wait_for_parking(const struct tenants *tenants, struct vg_ledger **ledgers,
+				       const struct parking_wish *how, struct phase *phase, struct parking *parking)
 {
 	uint32_t wish = choose_wish(how->is_deep);
 	unsigned drain_ms = how->drain_ms;
@@ -317,18 +317,18 @@ static enum vg_status take(const struct tenants *tenants, struct vg_ledger **led
 	struct seen seen;
 
 	for (size_t i = 0; i < tenants->count; i++)
-		if (concerns(tenants, &tenants->list[i]))
+		if (can_park(tenants, &tenants->list[i]))
 			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], wish, drain_ms);
 		else if (how->is_deep && is_own(&tenants->list[i]))
 			make_wish(&tenants->list[i], ledgers[tenants->list[i].vgpu], PAGER_PARK_DEEP, drain_ms);
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++) {
 		const struct tenant *tenant = &tenants->list[i];
-		if (!concerns(tenants, tenant))
+		if (!can_park(tenants, tenant))
 			continue;
 		status = wait_for(tenants, tenant, ledgers[tenant->vgpu], drain_ms, phase, &seen);
 		if (status == VG_OK && seen.is_there)
 			status = seen.state == PAGER_PARKED ? find_file(tenant, &seen.file, parking)
-							    : judge(tenants, tenant, &seen, how);
+							    : judge_answer(tenants, tenant, &seen, how);
 	}
 	return status;
 }
@@ -341,7 +341,7 @@ enum vg_status parking_take(const struct tenants *tenants, const struct parking_
 	*ret_parking = (struct parking){0};
 	if (!ledgers)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu vGPUs", tenants->vgpu_count);
-	enum vg_status status = take(tenants, ledgers, how, phase, ret_parking);
+	enum vg_status status = wait_for_parking(tenants, ledgers, how, phase, ret_parking);
 	close_ledgers(tenants, ledgers);
 	return status;
 }
@@ -409,7 +409,7 @@ void parking_mark_deep(const struct tenants *tenants)
 	close_ledgers(tenants, ledgers);
 }
 
-static size_t release(const struct tenants *tenants, bool keeps_deep)
+static size_t withdraw_wishes(const struct tenants *tenants, bool keeps_deep)
 {
 	struct vg_ledger **ledgers = tenants->count ? open_ledgers(tenants) : NULL;
 	size_t released = 0;
@@ -423,12 +423,12 @@ static size_t release(const struct tenants *tenants, bool keeps_deep)
 
 size_t parking_release(const struct tenants *tenants)
 {
-	return release(tenants, false);
+	return withdraw_wishes(tenants, false);
 }
 
 void parking_release_dumped(const struct tenants *tenants)
 {
-	release(tenants, true);
+	withdraw_wishes(tenants, true);
 }
 
 static void free_list(struct parking *parking)
@@ -498,7 +498,7 @@ enum vg_status parking_make(struct parking *parking, pid_t pid, int *ret_fd, str
 	}
 	enum vg_status status = r ? vg_fail(VG_SYSTEM, -r, "%s/%s for process %d: %s", PAGER_FILE_DIRECTORY,
 					    parked.name, (int)pid, strerror(-r))
-				  : add(parking, &parked);
+				  : add_parked(parking, &parked);
 	if (status == VG_OK) {
 		*ret_fd = fd;
 		return VG_OK;
@@ -525,7 +525,7 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 	parked.directory = open_directory(pid);
 	if (parked.directory >= 0 && give_to(fd, pid) == 0) // a container may have another file system there
 		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
-	if (is_linked && add(parking, &parked) == VG_OK)
+	if (is_linked && add_parked(parking, &parked) == VG_OK)
 		return true;
 	if (is_linked)
 		unlinkat(parked.directory, parked.name, 0);

@@ -82,7 +82,7 @@ static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction
 
 // ---- results -------------------------------------------------------------------------------------------
 
-static int judge(const struct suspend_wait *wait, const struct vg_tenant_info *tenant)
+static int judge_process(const struct suspend_wait *wait, const struct vg_tenant_info *tenant)
 {
 	const struct vg_eviction_info *eviction = tenant ? &tenant->eviction : NULL;
 
@@ -104,7 +104,7 @@ enum vg_suspend_outcome suspend_wait_judge(const struct suspend_wait *wait, cons
 					   struct vg_eviction_info *ret_eviction)
 {
 	const struct vg_tenant_info *tenant = find_process(wait, asked);
-	int outcome = judge(wait, tenant);
+	int outcome = judge_process(wait, tenant);
 
 	*ret_eviction = tenant ? tenant->eviction : (struct vg_eviction_info){0};
 	return outcome == MOVING ? VG_SUSPEND_LATE : (enum vg_suspend_outcome)outcome;
@@ -113,7 +113,7 @@ enum vg_suspend_outcome suspend_wait_judge(const struct suspend_wait *wait, cons
 static bool is_moving(const struct suspend_wait *wait)
 {
 	for (size_t i = 0; i < wait->asked->count; i++)
-		if (judge(wait, find_process(wait, &wait->asked->processes[i])) == MOVING)
+		if (judge_process(wait, find_process(wait, &wait->asked->processes[i])) == MOVING)
 			return true;
 	return false;
 }
@@ -132,7 +132,7 @@ static void count_bytes(const struct suspend_wait *wait, struct phase *phase)
 	phase->bytes = done;
 }
 
-static enum vg_status update(struct suspend_wait *wait, struct vg_node *node, struct phase *phase)
+static enum vg_status update_states(struct suspend_wait *wait, struct vg_node *node, struct phase *phase)
 {
 	struct vg_vgpu_list *now = NULL;
 
@@ -152,7 +152,7 @@ enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node,
 	enum vg_status status = wait->is_out ? vg_suspend_request(node, &wait->target, wait->drain_ms, &wait->asked)
 					     : vg_resume_request(node, &wait->target, &wait->asked);
 	if (status == VG_OK)
-		status = update(wait, node, phase);
+		status = update_states(wait, node, phase);
 	while (status == VG_OK && is_moving(wait)) {
 		if (phase->stop)
 			return vg_fail(VG_STATE, 0, "stopped while memory moved, as asked: the request to %s stands",
@@ -160,7 +160,7 @@ enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node,
 		uint64_t pause_ms = waited_ms(wait) / 8; // so the wait is at most an eighth longer than the move
 		pause_ms = pause_ms < POLL_LEAST_MS ? POLL_LEAST_MS : pause_ms;
 		poll(NULL, 0, pause_ms > POLL_MOST_MS ? POLL_MOST_MS : (int)pause_ms);
-		status = update(wait, node, phase);
+		status = update_states(wait, node, phase);
 	}
 	return status;
 }

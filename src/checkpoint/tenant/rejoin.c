@@ -23,7 +23,7 @@ static uint64_t need_of(const struct tenants *tenants, size_t vgpu)
 	return sum;
 }
 
-static enum vg_status truncated(const struct tenant_vgpu *vgpu)
+static enum vg_status fail_truncated(const struct tenant_vgpu *vgpu)
 {
 	return vg_fail(
 		VG_STATE, 0,
@@ -66,7 +66,7 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant)
 		r = vg_ledger_stand_in(tenant->stand_in, &tenant->slot);
 		enum vg_status status = r == VG_LEDGER_REFUSED ? no_room(tenants, tenant) : VG_OK;
 		if (vg_ledger_unguard())
-			return truncated(vgpu);
+			return fail_truncated(vgpu);
 		if (status)
 			return status;
 	}
@@ -94,7 +94,7 @@ static enum vg_status hand_over(const struct tenant_vgpu *vgpu, struct tenant *t
 		vg_ledger_guard(tenant->stand_in);
 		r = vg_ledger_hand_over(tenant->stand_in, &tenant->slot, tenant->pid);
 		if (vg_ledger_unguard())
-			return truncated(vgpu);
+			return fail_truncated(vgpu);
 	}
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, "process %d cannot be given its slot in vGPU %s: %s", (int)tenant->pid,

@@ -43,10 +43,10 @@ static enum vg_status look_beside(const struct tenants *tenants, const struct te
 	struct dirent *entry;
 
 	snprintf(copy, sizeof copy, "%s", vgpu->path);
-	const char *folder = dirname(copy);
-	DIR *list = opendir(folder);
+	const char *directory = dirname(copy);
+	DIR *list = opendir(directory);
 	while (list && status == VG_OK && (entry = readdir(list))) {
-		snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+		snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
 		if (entry->d_name[0] != '.')
 			status = look_into(tenants, path);
 	}

@@ -46,7 +46,7 @@ static bool all_stopped(const struct tree *tree)
 	return stopped;
 }
 
-static enum vg_status stop(const struct tree *tree, uint64_t end)
+static enum vg_status stop_tree(const struct tree *tree, uint64_t end)
 {
 	tree_signal(tree, SIGSTOP);
 	while (!all_stopped(tree)) {
@@ -106,7 +106,7 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct t
 	if (!tenants->count)
 		return VG_OK;
 	for (;;) {
-		enum vg_status status = stop(tree, end);
+		enum vg_status status = stop_tree(tree, end);
 		tenants_free(tenants);
 		if (status == VG_OK)
 			status = tenants_find(tree, tenants);

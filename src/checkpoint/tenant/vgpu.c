@@ -132,7 +132,7 @@ void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
 
 // ---- those that are there ------------------------------------------------------------------------------
 
-static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu)
+static enum vg_status fail_missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu)
 {
 	char memory[32], swap[32], fixed[32], share[128] = "", sim[VG_HINT_SIM];
 
@@ -320,7 +320,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 	// After a reboot the daemon may have to create the ledger again.
 	status = vg_node_request(way->node, json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
 	if (status == VG_NOT_FOUND && !chosen)
-		status = vgpu->ephemeral ? make_again(vgpu, way, gpu) : missing(vgpu, way->node, gpu);
+		status = vgpu->ephemeral ? make_again(vgpu, way, gpu) : fail_missing(vgpu, way->node, gpu);
 	else if (status == VG_OK) {
 		const json_t *found = json_object_get(reply, "vgpu");
 		status = chosen || !vgpu->ephemeral || is_alike(vgpu, found) ? use_existing(vgpu, way, found)
