@@ -10,16 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "random.h"
 #include "test.h"
-
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
 
 static enum vg_status read_files(const char *text)
 {

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "checkpoint_test.h"
+#include "random.h"
 
 enum { WORD = 8, MOST_FILES = 16, SECONDS = 20 };
 enum pattern { ZEROS, ONES, RANDOM, NINES, PATTERNS };
@@ -16,15 +17,6 @@ enum pattern { ZEROS, ONES, RANDOM, NINES, PATTERNS };
 
 static const char *const names[] = {"0", "0xff", "random", "9"};
 static char hurt[PATH_MAX], other[PATH_MAX], listed[PATH_MAX];
-static uint64_t seed = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
 // ---- two images -----------------------------------------------------------------------------------------
 
 static void write_source(const char *name, size_t length, bool sparse)

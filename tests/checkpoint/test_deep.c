@@ -1,56 +1,9 @@
 // suspend --deep: after its memory has left, the driver takes a program off the GPU, and resume brings it back, whoever
 // was killed meanwhile.
-#include <dirent.h>
 #include <stdatomic.h>
 
-#include "pager/host_file.h"
+#include "evictable_test.h"
 #include "pager/page.h"
-#include "tenants_test.h"
-
-static struct program start_evictable(const char *vgpu, const char *more)
-{
-	if (run("create %s --memory 256M --evictable %s", vgpu, more))
-		FAIL("create %s: %s", vgpu, said);
-	return start(vgpu, vgpu, "64", "32", "512");
-}
-
-// What the listing says of a process: "deep", or a field of "eviction". "null": it says nothing.
-static const char *told(const char *vgpu, pid_t pid, const char *field)
-{
-	static char text[64];
-	json_t *all, *tenant;
-	size_t i;
-
-	CHECK_INT(run("inspect %s --json", vgpu), 0);
-	all = json_loads(said, 0, NULL);
-	CHECK(all != NULL);
-	snprintf(text, sizeof text, "no process");
-	json_array_foreach(json_object_get(json_object_get(all, "vgpu"), "tenants"), i, tenant) {
-		if (json_integer_value(json_object_get(tenant, "pid")) != pid)
-			continue;
-		json_t *value = json_object_get(tenant, field);
-		value = value ? value : json_object_get(json_object_get(tenant, "eviction"), field);
-		if (json_is_integer(value))
-			snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-		else
-			snprintf(text, sizeof text, "%s", json_is_string(value) ? json_string_value(value) : "null");
-	}
-	json_decref(all);
-	return text;
-}
-
-static void await_told(const char *vgpu, pid_t pid, const char *field, const char *wanted)
-{
-	for (int i = 0; i < 1000 && strcmp(told(vgpu, pid, field), wanted) != 0; i++)
-		usleep(10000);
-	CHECK_STR(told(vgpu, pid, field), wanted);
-}
-
-static void must(const char *command)
-{
-	if (run("%s", command))
-		FAIL("%s: %s", command, said);
-}
 
 static void check_stands_still(const struct program *program)
 {
@@ -89,9 +42,10 @@ TEST(a_program_leaves_the_gpu_altogether_and_comes_back)
 		CHECK_CONTAINS(said, i == 1 ? "64.0 MiB, in the host already; taken off the GPU by the driver in "
 					    : "64.0 MiB to the host in 0.");
 		CHECK_CONTAINS(said, "; taken off the GPU by the driver in ");
-		CHECK_STR(told("deep", program.pid, "deep"), "done");
-		await_told("deep", program.pid, "physical", "0"); // the daemon keeps the driver's answer for a moment
-		CHECK_STR(told("deep", program.pid, "state"), "suspended");
+		CHECK_STR(field_of("deep", program.pid, "deep"), "done");
+		wait_for_field("deep", program.pid, "physical",
+			       "0"); // the daemon keeps the driver's answer for a moment
+		CHECK_STR(field_of("deep", program.pid, "state"), "suspended");
 		must("ps deep");
 		CHECK_CONTAINS(said, "suspended, deep");
 		check_stands_still(&program);
@@ -99,7 +53,7 @@ TEST(a_program_leaves_the_gpu_altogether_and_comes_back)
 		must("resume deep");
 		CHECK_CONTAINS(said, "64.0 MiB to the GPU in 0.");
 		CHECK_CONTAINS(said, "; brought back by the driver\n");
-		CHECK_STR(told("deep", program.pid, "deep"), "null");
+		CHECK_STR(field_of("deep", program.pid, "deep"), "null");
 		check_looks_on(&program);
 		CHECK_INT(place_of("deep", program.pid).used, before.used);
 	}
@@ -113,15 +67,15 @@ TEST(one_process_is_suspended_deep)
 	struct program first = start_evictable("pair", ""), second = start("pair", "pair.second", "32", "16", "512");
 
 	CHECK_INT(run("suspend --pid %d --deep", (int)first.pid), 0);
-	CHECK_STR(told("pair", first.pid, "deep"), "done");
-	CHECK_STR(told("pair", second.pid, "deep"), "null");
+	CHECK_STR(field_of("pair", first.pid, "deep"), "done");
+	CHECK_STR(field_of("pair", second.pid, "deep"), "null");
 	check_stands_still(&first);
 	check_looks_on(&second);
 	must("suspend pair --deep"); // the other one
-	CHECK_STR(told("pair", second.pid, "deep"), "done");
+	CHECK_STR(field_of("pair", second.pid, "deep"), "done");
 	CHECK_INT(run("resume --pid %d", (int)first.pid), 1);
 	CHECK_CONTAINS(said, "cannot be resumed alone");
-	CHECK_STR(told("pair", first.pid, "deep"), "done");
+	CHECK_STR(field_of("pair", first.pid, "deep"), "done");
 	must("resume pair");
 	check_looks_on(&first);
 	check_looks_on(&second);
@@ -145,8 +99,8 @@ TEST(the_driver_moves_what_is_not_evictable)
 	must("suspend plain --deep");
 	CHECK_CONTAINS(said, "vGPU plain is not evictable: the driver moves all of its memory, which is slower");
 	CHECK_CONTAINS(said, "; taken off the GPU by the driver in ");
-	CHECK_STR(told("plain", program.pid, "deep"), "done");
-	await_told("plain", program.pid, "physical", "0");
+	CHECK_STR(field_of("plain", program.pid, "deep"), "done");
+	wait_for_field("plain", program.pid, "physical", "0");
 	must("ps plain");
 	CHECK_CONTAINS(said, "suspended, deep");
 	check_stands_still(&program);
@@ -155,7 +109,7 @@ TEST(the_driver_moves_what_is_not_evictable)
 	CHECK_CONTAINS(said, "vGPU plain is suspended with --deep already");
 	CHECK_INT(run("resume --pid %d", (int)program.pid), 0);
 	check_looks_on(&program);
-	CHECK_STR(told("plain", program.pid, "deep"), "null");
+	CHECK_STR(field_of("plain", program.pid, "deep"), "null");
 	CHECK_INT(run("resume plain"), 1);
 	end(&program);
 	CHECK_INT(run("suspend plain --deep"), 1);
@@ -215,8 +169,8 @@ TEST(the_host_memory_stays_in_place)
 		must("resume place");
 		check_looks_on(&program);
 		must("suspend place --deep");
-		CHECK_STR(told("place", program.pid, "deep"), "done");
-		CHECK_STR(told("place", program.pid, "unchanged"), "8388608");
+		CHECK_STR(field_of("place", program.pid, "deep"), "done");
+		CHECK_STR(field_of("place", program.pid, "unchanged"), "8388608");
 		read_host_memory(program.pid, now);
 		CHECK_STR(now, before);
 	}
@@ -243,7 +197,7 @@ TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
 	CHECK_CONTAINS(said, "refused (suspended): process");
 	CHECK_CONTAINS(said, "suspended with --deep");
 	CHECK_CONTAINS(said, "virgate resume");
-	CHECK_STR(told("twice", program.pid, "deep"), "done");
+	CHECK_STR(field_of("twice", program.pid, "deep"), "done");
 	must("resume twice");
 	CHECK_INT(run("resume twice"), 1);
 	CHECK_CONTAINS(said, "is not suspended");
@@ -300,8 +254,8 @@ TEST(a_stopped_program_is_refused)
 	await_stopped(program.pid);
 	CHECK_INT(run("suspend halt --deep"), 1);
 	CHECK_CONTAINS(said, "refused (stopped): process");
-	CHECK_STR(told("halt", program.pid, "deep"), "null");
-	CHECK_STR(told("halt", program.pid, "state"), "running"); // nothing was asked
+	CHECK_STR(field_of("halt", program.pid, "deep"), "null");
+	CHECK_STR(field_of("halt", program.pid, "state"), "running"); // nothing was asked
 	kill(program.pid, SIGCONT);
 	check_looks_on(&program);
 	end(&program);
@@ -334,7 +288,7 @@ TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
 	CHECK_INT(run("resume room"), 1);
 	CHECK_CONTAINS(said, "refused (device-memory): GPU-");
 	CHECK_CONTAINS(said, " free, and the processes of vGPU room need ");
-	CHECK_STR(told("room", program.pid, "deep"), "done");
+	CHECK_STR(field_of("room", program.pid, "deep"), "done");
 	kill(other.run, SIGKILL);
 	waitpid(other.run, NULL, 0);
 	must("resume room");
@@ -354,17 +308,17 @@ TEST(a_suspension_that_is_stopped_or_killed_leaves_the_program_whole)
 
 	for (int i = 0; i < PHASES; i++) {
 		CHECK_INT(move_at("deep", "torn", phases[i], "stop"), 1);
-		CHECK_STR(told("torn", program.pid, "deep"), "null");
+		CHECK_STR(field_of("torn", program.pid, "deep"), "null");
 		if (i > 1)
 			must("resume torn"); // the request to suspend stands
 		check_looks_on(&program);
 		CHECK_INT(move_at("deep", "torn", phases[i], "kill"), -SIGKILL);
 		if (i > 1)
-			CHECK_STR(told("torn", program.pid, "deep"), "begun");
+			CHECK_STR(field_of("torn", program.pid, "deep"), "begun");
 		if (i > 1)
 			must("resume torn");
 		check_looks_on(&program);
-		CHECK_STR(told("torn", program.pid, "deep"), "null");
+		CHECK_STR(field_of("torn", program.pid, "deep"), "null");
 	}
 	end(&program);
 }
@@ -376,13 +330,13 @@ TEST(recover_brings_a_program_back_to_where_it_was)
 
 	CHECK_INT(move_at("deep", "saved", "device-out", "kill"), -SIGKILL);
 	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
-	CHECK_STR(told("saved", program.pid, "deep"), "null");
-	await_told("saved", program.pid, "state", "suspended");
+	CHECK_STR(field_of("saved", program.pid, "deep"), "null");
+	wait_for_field("saved", program.pid, "state", "suspended");
 	must("resume saved");
 	check_looks_on(&program);
 	must("suspend saved --deep");
 	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
-	await_told("saved", program.pid, "state", "suspended");
+	wait_for_field("saved", program.pid, "state", "suspended");
 	must("resume saved");
 	check_looks_on(&program);
 	end(&program);
@@ -395,7 +349,7 @@ TEST(a_failed_recovery_can_be_repeated)
 	must("suspend fuller --deep");
 	struct program other = fill_device();
 	CHECK(run("recover --pid %d", (int)program.pid) != 0);
-	CHECK_STR(told("fuller", program.pid, "deep"), "done");
+	CHECK_STR(field_of("fuller", program.pid, "deep"), "done");
 	kill(other.run, SIGKILL);
 	waitpid(other.run, NULL, 0);
 	must("resume fuller");
@@ -434,12 +388,12 @@ TEST(a_suspension_that_is_killed_is_taken_back_by_its_guard)
 		execl("/bin/sh", "sh", "-c", "exec \"$0\" suspend guarded --deep --drain 60", VIRGATE, (char *)NULL);
 		_exit(127);
 	}
-	await_told("guarded", program.pid, "deep", "begun");
+	wait_for_field("guarded", program.pid, "deep", "begun");
 	usleep(200000);
 	kill(verb, SIGKILL);
 	waitpid(verb, NULL, 0);
 	write_text("guarded.go", "");
-	await_told("guarded", program.pid, "deep", "null");
+	wait_for_field("guarded", program.pid, "deep", "null");
 	check_goes_on(path_of("guarded"));
 	kill(pid, SIGKILL);
 	waitpid(launcher, NULL, 0);
@@ -469,18 +423,6 @@ static int run_at(const char *verb, const char *vgpu, const char *phase, const c
 	if (result != 0 && result != 1)
 		FAIL("%s at %s: %d: %s", verb, phase, result, said);
 	return result;
-}
-
-static unsigned count_files(pid_t pid)
-{
-	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
-	struct pager_file file;
-	unsigned count = 0;
-
-	for (struct dirent *entry; (entry = readdir(directory));)
-		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
-	closedir(directory);
-	return count;
 }
 
 TEST(a_program_that_is_killed_at_any_step_leaves_nothing)
@@ -516,9 +458,9 @@ TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
 		bool is_done = run_at("deep", "orphan", phases[i], kill_daemon) == 0;
 		must("ps"); // starts another one
 		if (is_done)
-			CHECK_STR(told("orphan", program.pid, "deep"), "done");
+			CHECK_STR(field_of("orphan", program.pid, "deep"), "done");
 		run("resume orphan"); // it may not have been suspended
-		CHECK_STR(told("orphan", program.pid, "deep"), "null");
+		CHECK_STR(field_of("orphan", program.pid, "deep"), "null");
 		check_looks_on(&program);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -526,7 +468,7 @@ TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
 		run_at("resume", "orphan", i ? "device-in" : "find", kill_daemon);
 		must("ps");
 		run("resume orphan");
-		CHECK_STR(told("orphan", program.pid, "deep"), "null");
+		CHECK_STR(field_of("orphan", program.pid, "deep"), "null");
 		check_looks_on(&program);
 	}
 	end(&program);
@@ -541,7 +483,7 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 	must("suspend alone --deep");
 	snprintf(command, sizeof command, "kill -9 $(cat %s/run/lock)", directory);
 	CHECK_INT(system(command), 0);
-	CHECK_STR(told("alone", program.pid, "deep"), "done"); // starts another one
+	CHECK_STR(field_of("alone", program.pid, "deep"), "done"); // starts another one
 	must("resume alone");
 	check_looks_on(&program);
 	end(&program);

@@ -1,33 +1,11 @@
 // Programs of evictable vGPUs are dumped after their device memory has left the GPU, and Virgate writes it itself. What
 // needs a real CRIU says so; the rest has the stand-in.
-#include <dirent.h>
 #include <stdatomic.h>
 
-#include "pager/host_file.h"
+#include "evictable_test.h"
 #include "pager/page.h"
-#include "tenants_test.h"
 
 enum { HELD = 64 };
-
-static struct program start_evictable(const char *vgpu, const char *more)
-{
-	if (run("create %s --memory 256M --evictable %s", vgpu, more))
-		FAIL("create %s: %s", vgpu, said);
-	return start(vgpu, vgpu, "64", "32", "512");
-}
-
-// Of processes whose pid is `pid`; 0: of any. Other tests may run beside this one.
-static unsigned count_files(pid_t pid)
-{
-	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
-	struct pager_file file;
-	unsigned count = 0;
-
-	for (struct dirent *entry; (entry = readdir(directory));)
-		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
-	closedir(directory);
-	return count;
-}
 
 static void await_no_file(pid_t pid)
 {
@@ -57,38 +35,6 @@ static json_int_t packed_bytes(const char *path)
 	return bytes;
 }
 
-static const char *state_of(const char *vgpu, pid_t pid)
-{
-	static char text[64];
-	json_t *all, *list, *tenant;
-	size_t i;
-
-	CHECK_INT(run("inspect %s --json", vgpu), 0);
-	all = json_loads(said, 0, NULL);
-	CHECK(all != NULL);
-	list = json_object_get(json_object_get(all, "vgpu"), "tenants");
-	snprintf(text, sizeof text, "none");
-	json_array_foreach(list, i, tenant)
-		if (json_integer_value(json_object_get(tenant, "pid")) == pid)
-			snprintf(text, sizeof text, "%s",
-				 json_string_value(json_object_get(json_object_get(tenant, "eviction"), "state")));
-	json_decref(all);
-	return text;
-}
-
-static void await_state(const char *vgpu, pid_t pid, const char *state)
-{
-	for (int i = 0; i < 1000 && strcmp(state_of(vgpu, pid), state) != 0; i++)
-		usleep(10000);
-	CHECK_STR(state_of(vgpu, pid), state);
-}
-
-static void must(const char *command)
-{
-	if (run("%s", command))
-		FAIL("%s: %s", command, said);
-}
-
 static void dump_to(const char *vgpu, const char *name, const char *more)
 {
 	if (run("dump --vgpu %s --dir %s %s", vgpu, path_of(name), more))
@@ -113,7 +59,7 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 		CHECK_INT(run("image verify %s", path_of(name)), 0);
 		check_looks_on(&program);
 		CHECK_INT(place_of("goes", program.pid).used, before.used);
-		await_state("goes", program.pid, "running");
+		wait_for_field("goes", program.pid, "state", "running");
 	}
 	await_no_file(program.pid);
 	check_quota(&program);
@@ -156,7 +102,7 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 			snprintf(name, sizeof name, "away%d%d", i, k);
 			dump_to("away", name, "--leave-running");
 			CHECK_INT(packed_bytes(path_of(name)), HELD * (json_int_t)MIB);
-			await_state("away", program.pid, "suspended");
+			wait_for_field("away", program.pid, "state", "suspended");
 		}
 		CHECK(report_of(&program).round <= round + 1);
 		CHECK_INT(run("resume %s", what), 0);
@@ -222,7 +168,7 @@ TEST(unchanged_memory_is_not_written_again)
 	CHECK_CONTAINS(said, "base image");
 	CHECK_CONTAINS(said, "is no image");
 	CHECK(access(path_of("chain2"), F_OK) < 0);
-	await_state("chain", program.pid, "running");
+	wait_for_field("chain", program.pid, "state", "running");
 	end(&program);
 }
 
@@ -235,11 +181,11 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 			   bool is_suspended)
 {
 	if (is_suspended) {
-		await_state(vgpu, program->pid, "suspended");
+		wait_for_field(vgpu, program->pid, "state", "suspended");
 		CHECK_INT(run("resume %s", vgpu), 0);
 	}
 	check_looks_on(program);
-	await_state(vgpu, program->pid, "running");
+	wait_for_field(vgpu, program->pid, "state", "running");
 	await_no_file(program->pid);
 	CHECK_INT(place_of(vgpu, program->pid).used, before->used);
 	if (is_suspended)
@@ -470,12 +416,12 @@ static void check_comes_back(struct program *program, const char *vgpu, const ch
 		FAIL("restore %s: %s", image, said);
 	CHECK_INT(place_of(vgpu, program->pid).used, used);
 	if (is_suspended) {
-		await_state(vgpu, program->pid, "suspended");
+		wait_for_field(vgpu, program->pid, "state", "suspended");
 		CHECK(report_of(program).round <= round + 1);
 		CHECK_INT(run("resume %s", vgpu), 0);
 	}
 	await_round(program, round + 2);
-	await_state(vgpu, program->pid, "running");
+	wait_for_field(vgpu, program->pid, "state", "running");
 	await_no_file(program->pid);
 	check_quota(program);
 }

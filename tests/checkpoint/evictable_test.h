@@ -1,0 +1,66 @@
+// Programs in evictable vGPUs, what the daemon lists of them, and their files of host memory. Include in exactly one file
+// per program. One thread.
+#pragma once
+#include <dirent.h>
+
+#include "pager/host_file.h"
+#include "tenants_test.h"
+
+static inline void must(const char *command)
+{
+	if (run("%s", command))
+		FAIL("%s: %s", command, said);
+}
+
+// `more`: more options of `virgate create`.
+static inline struct program start_evictable(const char *vgpu, const char *more)
+{
+	if (run("create %s --memory 256M --evictable %s", vgpu, more))
+		FAIL("create %s: %s", vgpu, said);
+	return start(vgpu, vgpu, "64", "32", "512");
+}
+
+// Returns a field of the process in the listing, also of its "eviction"; "null": the field is missing.
+static inline const char *field_of(const char *vgpu, pid_t pid, const char *field)
+{
+	static char text[64];
+	json_t *all, *tenant;
+	size_t i;
+
+	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	all = json_loads(said, 0, NULL);
+	CHECK(all != NULL);
+	snprintf(text, sizeof text, "no process");
+	json_array_foreach(json_object_get(json_object_get(all, "vgpu"), "tenants"), i, tenant) {
+		if (json_integer_value(json_object_get(tenant, "pid")) != pid)
+			continue;
+		json_t *value = json_object_get(tenant, field);
+		value = value ? value : json_object_get(json_object_get(tenant, "eviction"), field);
+		if (json_is_integer(value))
+			snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+		else
+			snprintf(text, sizeof text, "%s", json_is_string(value) ? json_string_value(value) : "null");
+	}
+	json_decref(all);
+	return text;
+}
+
+static inline void wait_for_field(const char *vgpu, pid_t pid, const char *field, const char *wanted)
+{
+	for (int i = 0; i < 1000 && strcmp(field_of(vgpu, pid, field), wanted) != 0; i++)
+		usleep(10000);
+	CHECK_STR(field_of(vgpu, pid, field), wanted);
+}
+
+// Counts the files of host memory that belong to this process: other tests may run at the same time.
+static inline unsigned count_files(pid_t pid)
+{
+	DIR *directory = opendir(PAGER_FILE_DIRECTORY);
+	struct pager_file file;
+	unsigned count = 0;
+
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += pager_file_parse(entry->d_name, &file) && (uint32_t)file.process == (uint32_t)pid;
+	closedir(directory);
+	return count;
+}
