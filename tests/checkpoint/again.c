@@ -1,5 +1,5 @@
-// A process that has a certain pid, as a restore makes one, stopped: again PID. It does nothing, and ends with 7 when
-// it is asked to. Exit code 77: this user may not choose pids.
+// Creates a stopped process with a given pid, as a restore does: again PID. The process does nothing, and exits with 7
+// on SIGTERM. Exit code 77: this user may not choose pids.
 #include <errno.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		perror("again");
 		return errno == EPERM ? 77 : 1;
 	}
-	// Who is told that it was made may wake it at once: it must be stopped by then.
+	// The process must be stopped before its creation is reported: the reader may wake it at once.
 	if (pid > 0)
 		return waitpid((pid_t)pid, NULL, WUNTRACED) == pid ? 0 : 1;
 	setsid();

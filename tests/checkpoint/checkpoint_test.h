@@ -1,4 +1,4 @@
-// What the tests of this room share: a folder, the subject, and the program virgate on the simulated GPU.
+// Shared by the tests of this room: a directory, the subject, and the program virgate on the simulated GPU.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ __attribute__((constructor)) static void make_test_directory(void)
 
 	if (!mkdtemp(directory))
 		abort();
-	// Not every machine's init waits for whoever has lost his parent.
+	// Orphans become children of the test: not every machine's init reaps them.
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	snprintf(path, sizeof path, "%s/node", directory);
 	setenv("STANDIN", directory, 1);
@@ -69,7 +69,7 @@ __attribute__((unused)) static const char *text_of(const char *name)
 }
 
 struct subject {
-	pid_t guard, pid; // the guard is its parent, which takes its ends away
+	pid_t guard, pid; // the guard is the subject's parent, and reaps it
 };
 
 static pid_t guarded;
@@ -80,8 +80,8 @@ static void end_guarded(int signal)
 	_exit(1);
 }
 
-// Away from every descriptor and terminal of the test, and ended with it: else a test that fails would seem to hang,
-// since they hold its output open. `kinds`: what else it has, see subject_kinds.c, apart by spaces.
+// Starts it without the test's descriptors and terminal, and ends it with the test: else a test that fails would seem
+// to hang, since the subject keeps its output open. `kinds`: names of subject_kinds.c, separated by spaces.
 static struct subject start_subject_with(const char *rounds, const char *kinds)
 {
 	struct subject subject = {0};
@@ -136,7 +136,7 @@ __attribute__((unused)) static uint32_t round_of(const char *rounds)
 	return fd >= 0 && pread(fd, &round, sizeof round, 0) == sizeof round ? round : 0;
 }
 
-// That it goes on, by two rounds more: every one looks at all of its memory.
+// Checks that it goes on for two more rounds, in each of which it checks all its memory.
 __attribute__((unused)) static void check_goes_on(const char *rounds)
 {
 	uint64_t end = vg_clock_monotonic_ns() + UINT64_C(60000000000);
@@ -148,7 +148,7 @@ __attribute__((unused)) static void check_goes_on(const char *rounds)
 	}
 }
 
-// Nobody is left of what descends from it, a zombie neither: whose parent has gone is ours to wait for.
+// Returns whether all its descendants are gone and reaped. Reaps orphans.
 static bool is_gone(pid_t pid)
 {
 	while (waitpid(-pid, NULL, WNOHANG) > 0)
@@ -184,7 +184,7 @@ __attribute__((unused)) static void need_criu(void)
 		SKIP("CRIU needs rights that this user has not");
 }
 
-// With a daemon of the test's own, which "shutdown" ends.
+// Creates a vGPU in a daemon of the test's own, which "shutdown" ends.
 __attribute__((unused)) static void with_vgpu(const char *name)
 {
 	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
@@ -193,7 +193,8 @@ __attribute__((unused)) static void with_vgpu(const char *name)
 		FAIL("create %s: %s", name, said);
 }
 
-// A subject as a child of virgate run, whose pid comes in *ret_run. Returns the subject's, which leads a session.
+// Starts a subject as a child of virgate run, whose pid is *ret_run. Returns the pid of the subject, which leads a
+// session.
 __attribute__((unused)) static pid_t start_in_vgpu(const char *vgpu, const char *rounds, const char *kind,
 						   pid_t *ret_run)
 {

@@ -1,4 +1,4 @@
-// What the tests of the doctor share: a folder, and scripts in it.
+// Shared by the tests of the doctor: a directory with scripts.
 #pragma once
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// What the tests of migrations share: a process that does nothing, what has become of it, and the two sides, with the
-// stand-in for CRIU. In one file of a test program.
+// Shared by the tests of migrations: an idle process, its state, and both sides, with the stand-in for CRIU. Include in
+// exactly one file per program.
 #pragma once
 #include <glob.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void start_idle(void)
 	if (idle.guard == 0) {
 		int null = open("/dev/null", O_RDWR);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (int fd = 0; fd < 3; fd++) // whoever reads what the test says must see its end
+		for (int fd = 0; fd < 3; fd++) // else a reader of the test's output would wait for this process, too
 			dup2(null, fd);
 		pid_t pid = fork();
 		if (pid == 0) {
@@ -74,7 +74,7 @@ static bool no_scratch(void)
 	return none;
 }
 
-// It has just been woken, or wakes for a moment: what it is not is stopped.
+// Checks that it is not stopped. It may be running for a moment.
 static void check_sleeps(void)
 {
 	for (int i = 0; i < 1000 && state_of(idle.pid) != 'S'; i++)
@@ -82,7 +82,7 @@ static void check_sleeps(void)
 	CHECK(state_of(idle.pid) == 'S');
 }
 
-// It is the one it was, and nothing of a migration is left.
+// Checks that it is the same process, and that the migration left no files.
 static void check_untouched(void)
 {
 	CHECK(is_first_one());
@@ -90,7 +90,7 @@ static void check_untouched(void)
 	CHECK(no_scratch());
 }
 
-// It ended, and was made again.
+// Checks that it has ended, and was made again.
 __attribute__((unused)) static void check_made_again(void)
 {
 	CHECK(!is_first_one());
@@ -137,7 +137,7 @@ static void wait_for_file(const char *name)
 	CHECK_INT(access(path_of(name), F_OK), 0);
 }
 
-// The far side's stand-in has a folder of its own.
+// The receiver's stand-in has a directory of its own.
 __attribute__((unused)) static pid_t start_far_side(void)
 {
 	char from[PATH_MAX + 8];
@@ -179,7 +179,7 @@ static struct sockaddr_un address(void)
 	return address;
 }
 
-// Somebody who listens and never says a word.
+// Starts a listener that never answers.
 __attribute__((unused)) static int start_silent(void)
 {
 	struct sockaddr_un where = address();

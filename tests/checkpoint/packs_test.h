@@ -9,7 +9,7 @@
 
 enum { BLOCK = DEVICE_BLOCK };
 
-// Bytes of a block that depend on `seed` alone.
+// Fills a block with bytes that depend on `seed` alone.
 static inline void fill_random(unsigned char *block, uint64_t seed)
 {
 	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -22,7 +22,7 @@ static inline void fill_random(unsigned char *block, uint64_t seed)
 	}
 }
 
-// What a block of a test holds: 0: zeroes; below 1000: random bytes; from 1000 on: bytes that compress well.
+// Fills a block of a kind: 0: zeroes; below 1000: random bytes; from 1000 on: bytes that compress well.
 static inline void fill_block(unsigned char *block, unsigned kind)
 {
 	if (kind == 0)
@@ -34,7 +34,7 @@ static inline void fill_block(unsigned char *block, unsigned kind)
 			block[i] = (unsigned char)(kind + i / 4096);
 }
 
-// A file without a name that holds these blocks.
+// Returns a file without a name that holds these blocks.
 static inline int memory_of(const unsigned *kinds, size_t count)
 {
 	unsigned char *block = malloc(BLOCK);
@@ -43,7 +43,7 @@ static inline int memory_of(const unsigned *kinds, size_t count)
 	CHECK(fd >= 0);
 	for (size_t i = 0; i < count; i++) {
 		fill_block(block, kinds[i]);
-		if (kinds[i]) // else it is a hole
+		if (kinds[i]) // zeroes are a hole
 			CHECK_INT(vg_write_all(fd, block, BLOCK, (off_t)i * BLOCK), 0);
 	}
 	CHECK_INT(ftruncate(fd, (off_t)count * BLOCK), 0);
@@ -57,7 +57,7 @@ struct made {
 	struct device_written written;
 };
 
-// As a dump does it, with the processes' files of another image. `bases` may be NULL.
+// Makes an image as a dump does, with the processes' files of another image. `bases` may be NULL.
 static inline struct made make_packs(const char *given_path, const unsigned *kinds, size_t count,
 				     const char *given_base, enum vg_compression compression)
 {

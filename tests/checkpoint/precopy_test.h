@@ -16,7 +16,7 @@
 
 enum { HELD = 64, BLOCKS = HELD / 2, FILL = 0x5eed };
 
-// How far it goes before it closes the connection.
+// When it closes the connection.
 enum far { CLOSES_IN_ROUNDS, CLOSES_BEHIND_ROUNDS, REFUSES_AFTER_LOOK };
 
 static inline int listen_there(void)
@@ -31,13 +31,13 @@ static inline int listen_there(void)
 	return listener;
 }
 
-// What a program that changes so many blocks has written into one, when it has completed so many rounds.
+// Returns what the program has written into a block after so many rounds, if it changes `changes` blocks.
 static inline unsigned expected(unsigned block, unsigned changes, unsigned rounds)
 {
 	return !changes ? FILL : block < changes && rounds ? rounds * 64 + block : FILL * 0x10000u + block;
 }
 
-// The program stands still: it has completed the rounds that its file tells, and maybe a part of the next one.
+// The program is stopped. Its file has the number of complete rounds; it may have begun another one.
 static inline void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
 {
 	unsigned rounds = report_of(program).round, first = words[0];
@@ -70,7 +70,7 @@ static inline void check_packs(const struct image_dir *dir, const struct device_
 	free(data);
 }
 
-// The host memory that was filled ahead has most of it, and all of it when it is completed.
+// Checks that the host memory filled by the rounds has most blocks, and all blocks after it is completed.
 static inline void check_prefill(const struct image_dir *dir, const struct device_index *index,
 				 const struct prefill *prefill, const struct program *program, unsigned changes)
 {
@@ -143,7 +143,7 @@ static inline void receive_and_look(struct frames *frames, const struct program 
 	CHECK_INT(image_publish(&draft, description, false), VG_OK);
 	image_finish(&store);
 	const struct image_dir dir = image_draft_dir(&draft);
-	if (vg_image_verify(path_of("far.image"), NULL)) // all of it
+	if (vg_image_verify(path_of("far.image"), NULL)) // reads all files
 		FAIL("%s", vg_last_error()->text);
 	check_memory(&dir, &prefill, program, changes);
 	frame_write(frames, FRAME_REFUSED, &status, sizeof status, "seen enough", 11);

@@ -1,5 +1,5 @@
-// Stands in for a CRIU that streams: "dump" writes the files of $SOURCE through the socket, all of them at the same
-// time; "restore" reads them back into $TARGET, some of them twice. $TRICK makes it go wrong.
+// Stands in for a CRIU that streams: "dump" writes the files of $SOURCE through the socket, all at the same time;
+// "restore" reads them back into $TARGET, some of them twice. $TRICK makes it fail.
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -77,7 +77,7 @@ static void ask(int socket, const char *name)
 		stop("the socket was closed");
 }
 
-// Gives one end away.
+// Passes one end of the pipe.
 static void give(int socket, int end)
 {
 	char room[CMSG_SPACE(sizeof end)] = {0}, byte = 0;
@@ -156,7 +156,7 @@ static void restore(const char *directory, int streams)
 		stop("a file that is not there");
 	for (int i = 0; i < count; i++) {
 		ssize_t length;
-		// Who wants no more than the beginning of a file just closes it.
+		// A reader that wants only the beginning of a file closes the pipe.
 		if (streams) {
 			int once = open_of(socket, names[i]);
 			if (once >= 0 && read(once, piece, 10) < 0)

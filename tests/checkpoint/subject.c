@@ -39,7 +39,7 @@ void must(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
-	while (ended && gettid() != getpid()) // the program is on its way out, and this is a thread of it
+	while (ended && gettid() != getpid()) // the program is exiting, and this is another thread of it
 		pause();
 	fprintf(stderr, "subject: %s: %d\n", what, (int)result);
 	_exit(3);
@@ -66,7 +66,7 @@ static void make_memory(struct work *work)
 	MUST(cuStreamSynchronize(work->stream));
 }
 
-// Copies the first word of the pool's memory behind the first of the others: three nodes' worth of work.
+// Copies the first word of the pool's memory after the first word of the others, in three nodes.
 static void make_graph(struct work *work)
 {
 	CUgraph captured;

@@ -1,4 +1,4 @@
-// The subject of the dumps: its work (subject.c), and what else it has (subject_kinds.c, subject_zeros.c).
+// The subject of the dumps: its work (subject.c), and its other resources (subject_kinds.c, subject_zeros.c).
 #pragma once
 #include <cuda.h>
 
@@ -7,7 +7,7 @@
 
 enum { WORDS = 1 << 18, BYTES = WORDS * 4 };
 
-// What a thread works with.
+// The resources of a thread.
 struct work {
 	CUdeviceptr memory[3]; // of the three kinds
 	CUstream stream;
@@ -24,10 +24,10 @@ extern CUdevice device;
 void must(CUresult result, const char *what);
 #define MUST(call) must(call, #call)
 void make(struct work *work);
-// False: something is not as it was, and `wrong` says what.
+// Checks all memory. Returns 0 if it differs; `wrong` then says what.
 int look(struct work *work, uint32_t round);
-// The whole of it, to its end.
+// Runs the subject to its end.
 __attribute__((noreturn)) void run(const char *file_to_write, int count, char **names);
-// Those of `names` that belong before the first use of CUDA, or behind it.
+// Creates those of `names` that must exist before the first use of CUDA, or after it.
 void make_kinds(int early, int count, char **names);
 void have_zeros(void);

@@ -1,4 +1,4 @@
-// What the subject has beside its work, by name.
+// Other resources of the subject, by name.
 #include "subject.h"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static void export_pool(void)
 	MUST(cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 }
 
-// Until FILE.go is there.
+// Waits until FILE.go exists.
 static void wait_for_file(void *data)
 {
 	char name[4096];
@@ -106,7 +106,7 @@ static void have_endless_work(void)
 	MUST(cuLaunchHostFunc(stream, wait_for_file, NULL));
 }
 
-// A connection to somebody who is not of the tree, which CRIU refuses: to our parent's end, in effect.
+// Connects to a process outside of the tree, which CRIU refuses. The other end is inherited by our parent.
 static void have_socket(void)
 {
 	int ends[2];
@@ -117,7 +117,7 @@ static void have_socket(void)
 		close(ends[0]);
 		if (fork() == 0) {
 			setsid();
-			(void)!read(ends[1], (char[1]){0}, 1); // until the other end has gone
+			(void)!read(ends[1], (char[1]){0}, 1); // until the other end is closed
 		}
 		_exit(0);
 	}
@@ -138,7 +138,7 @@ static void have_child(void)
 			pause();
 }
 
-// With a file of its own, and before CUDA is used here.
+// Forks a child with a file of its own, before this process uses CUDA.
 static void have_cuda_child(void)
 {
 	static char name[4096];
@@ -160,7 +160,7 @@ static void have_three(void)
 	}
 }
 
-// What a file named as a device's is, which the test made and has taken away again: here, and in a child.
+// Opens a file that is named like a device, which the test has made and removed: here, and in a child.
 static int open_device(void)
 {
 	const char *name = getenv("SUBJECT_DEVICE");
@@ -182,7 +182,7 @@ static void have_device_in_child(void)
 	close(fd);
 }
 
-// One file that had two names and has lost the one it is open by, and one that has none any more.
+// Opens a file with two names that has lost the one it is open by, and a file without any name.
 static void have_lost_names(void)
 {
 	char name[4096], other[4096];

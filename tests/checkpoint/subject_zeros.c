@@ -1,5 +1,5 @@
-// Memory that holds zeros where a restore could take something else for them: what a file has there, or what a parent had
-// before its child's pages were copied. Looked at again and again, by the process and by a child of it.
+// Memory with zeros where a restore could put other bytes: those of a mapped file, or those that a parent had before
+// its child's pages were copied. The process and a child check it again and again.
 #include "subject.h"
 
 #include <fcntl.h>
@@ -14,16 +14,15 @@ enum { AREA = 16 << 20, PAGE = 4096, PAGES = AREA / PAGE };
 
 static unsigned char *anonymous, *of_file, *shared, *parents, *childs;
 static int is_child;
-static int numbers; // where the rounds are written
+static int numbers; // the number of rounds is written here
 
-// What every page of an area begins with.
+// Returns the first byte of each page of an area.
 static unsigned char expected(const unsigned char *area, unsigned page)
 {
 	if (area == anonymous)
-		return page % 1500 == 1499 ? (unsigned char)(1 + page % 251)
-					   : 0; // two pages or three that hold something
+		return page % 1500 == 1499 ? (unsigned char)(1 + page % 251) : 0; // two or three pages have data
 	if (area == of_file)
-		return page >= PAGES / 2 ? 0x5a : 0; // half of what the file has was overwritten by zeros
+		return page >= PAGES / 2 ? 0x5a : 0; // zeros were written over half of the file's bytes
 	if (area == parents)
 		return is_child ? 0 : 0x11; // the child's copies are zero
 	if (area == childs)
@@ -93,7 +92,7 @@ static void look_beside(const char *suffix)
 	pthread_detach(thread);
 }
 
-// FILE.areas says where the first of them lies, FILE.zeros and FILE.zeros.child have the rounds.
+// FILE.areas has the address of the first area; FILE.zeros and FILE.zeros.child have the rounds.
 void have_zeros(void)
 {
 	int content = open_beside("content");

@@ -1,10 +1,10 @@
-// What tenant.c says in its file.
+// The contents of the file of tenant.c.
 #pragma once
 #include <sys/types.h>
 
 struct tenant_report {
 	pid_t pid;
-	unsigned round; // so often its memory was as it should be
-	unsigned asked; // so often it has tried
-	int small, big; // what the driver answered then
+	unsigned round; // how often all memory was right
+	unsigned asked; // how often it has tried to allocate
+	int small, big; // results of the driver then
 };

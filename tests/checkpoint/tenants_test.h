@@ -1,4 +1,5 @@
-// Programs in vGPUs that the tests of this room dump and restore, and what the daemon charges their vGPUs. Include once.
+// Programs in vGPUs, dumped and restored by the tests of this room, and what their vGPUs are charged. Include in
+// exactly one file per program.
 #pragma once
 #include "checkpoint/image/image.h"
 #include "checkpoint/image/text.h"
@@ -33,12 +34,12 @@ static inline void prepare(bool real)
 // ---- a program in a vGPU -----------------------------------------------------------------------------
 
 struct program {
-	pid_t run; // virgate run
+	pid_t run; // the process of virgate run
 	pid_t pid;
 	char file[PATH_MAX];
 };
 
-// A restored one leads no group, and is a child of ours, or of init.
+// A restored process leads no group, and is a child of ours or of init.
 static inline void await_end(pid_t pid)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -76,7 +77,7 @@ static inline void check_looks_on(const struct program *program)
 	await_round(program, report_of(program).round + 2);
 }
 
-// `how`: what virgate run is told of the vGPU; NULL behind the last.
+// `how`: options of virgate run for the vGPU, ended by NULL.
 static inline struct program start_so(const char *const *how, const char *name, const char *hold, const char *small,
 				      const char *big)
 {
@@ -115,7 +116,7 @@ static inline struct program start(const char *vgpu, const char *name, const cha
 	return start_so((const char *const[]){"--vgpu", vgpu, NULL}, name, hold, small, big);
 }
 
-// In a vGPU that is made for the program alone, with 256 MiB, at most 30 % of the time, and the latency class.
+// Starts it in an ephemeral vGPU with 256 MiB, a limit of 30 % and the latency class.
 static inline struct program start_once(const char *vgpu, const char *name)
 {
 	return start_so((const char *const[]){"--name", vgpu, "--memory", "256M", "--share", "30", "--limit", "--class",
@@ -123,7 +124,7 @@ static inline struct program start_once(const char *vgpu, const char *name)
 			name, "64", "32", "512");
 }
 
-// It asks for more, and gets the small and not the big.
+// Has it allocate more: the small size succeeds, and the big one does not.
 static inline void check_quota(const struct program *program)
 {
 	unsigned before = report_of(program).asked;
@@ -171,7 +172,7 @@ static inline uint64_t charged_now(const char *vgpu)
 	return charged;
 }
 
-// The daemon refunds what a dead process had within moments.
+// The daemon refunds a dead process after a moment.
 static inline void check_charged(const char *vgpu, uint64_t expected)
 {
 	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)

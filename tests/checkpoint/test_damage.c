@@ -1,5 +1,5 @@
-// An image of which eight bytes are others, wherever they are: it is refused or reported, and nothing else is harmed.
-// All positions with VIRGATE_TEST_FULL; otherwise those where something begins or ends, and some between.
+// Damages eight bytes of an image at each position: it is refused or reported, and other images are unharmed. All
+// positions with VIRGATE_TEST_FULL; otherwise the limits of structures, and some between.
 #include "checkpoint/data/sum.h"
 #include "checkpoint/image/files.h"
 #include "checkpoint/image/image.h"
@@ -32,7 +32,7 @@ static void write_source(const char *name, size_t length, bool sparse)
 	free(words);
 }
 
-// CRIU's part is played by a program that gives and takes files, and makes no process.
+// A program takes CRIU's part: it reads and writes files, and makes no process.
 static void write_criu(void)
 {
 	char script[2048];
@@ -61,7 +61,7 @@ static void write_down(const char *vgpu, const char *image, const char *options)
 	if (run("dump --pid %d --dir %s %s", (int)pid, image, options))
 		FAIL("dump: %s", said);
 	CHECK_INT(end_of_run(runner), 75);
-	// What CRIU wrote is what it asks for.
+	// CRIU reads the files that it wrote.
 	snprintf(command, sizeof command, "cp -r %s %s.criu", path_of("source"), image);
 	CHECK_INT(system(command), 0);
 }
@@ -96,7 +96,7 @@ static void need_images(void)
 
 struct file {
 	char name[NAME_MAX + 32], path[PATH_MAX + NAME_MAX];
-	unsigned char *data; // as it was
+	unsigned char *data; // the original bytes
 	size_t length;
 	bool description, pages;
 };
@@ -140,7 +140,7 @@ static void read_files(void)
 	CHECK_INT(file_count, 6);
 }
 
-// The next position to damage: behind `at`.
+// Returns the next position to damage after `at`.
 static size_t next_position(const struct file *file, size_t at)
 {
 	static int full = -1;
@@ -149,7 +149,7 @@ static size_t next_position(const struct file *file, size_t at)
 		full = getenv("VIRGATE_TEST_FULL") != NULL;
 	if (full || at < 4 * WORD || at + 2 * WORD >= file->length)
 		return at + WORD;
-	// The description is one of lines, the others are of pages and chunks.
+	// The description has lines; the others have pages and chunks.
 	size_t step = file->description ? 37 : file->pages ? 4093 : 61;
 	return at + step + WORD < file->length ? at + step : file->length - WORD;
 }
@@ -162,7 +162,7 @@ static void put(const struct file *file, const unsigned char *data, size_t lengt
 	CHECK_INT(vg_write_all(fd, data, length, (off_t)at), 0);
 }
 
-// False: the bytes there are these already.
+// Returns false if the bytes are the same already.
 static bool damage(const struct file *file, size_t at, enum pattern pattern)
 {
 	size_t length = file->length - at < WORD ? file->length - at : WORD;
@@ -181,7 +181,7 @@ static void mend(const struct file *file)
 	put(file, file->data, file->length, 0);
 }
 
-// A checksum that fits again: what is read then has to be looked at for itself.
+// Corrects the checksum, so that the reader must check the contents.
 static void seal_again(const struct file *file)
 {
 	static const char key[] = "\"xxh3\": \"", end[] = "\",\n";
@@ -244,7 +244,7 @@ struct place {
 
 static void bound_memory(void)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which reserve far more than they use
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // sanitizers reserve far more memory than they use
 	const struct rlimit most = {MOST_MEMORY, MOST_MEMORY};
 
 	CHECK_INT(setrlimit(RLIMIT_AS, &most), 0);
@@ -256,7 +256,7 @@ __attribute__((noreturn)) static void sweep_in_child(const struct file *file, bo
 	bound_memory();
 	for (size_t at = 0; at < file->length; at = next_position(file, at))
 		for (enum pattern pattern = ZEROS; pattern < PATTERNS; pattern++) {
-			alarm(SECONDS); // of one position: it hangs
+			alarm(SECONDS); // for one position; longer means that it hangs
 			*place = (struct place){at, pattern};
 			bool changed = damage(file, at, pattern);
 			if (sealed)
@@ -268,7 +268,7 @@ __attribute__((noreturn)) static void sweep_in_child(const struct file *file, bo
 	_exit(0);
 }
 
-// In a process of its own, which may crash.
+// Runs in a process of its own, which may crash.
 static void sweep(const struct file *file, bool sealed)
 {
 	struct place *place = mmap(NULL, sizeof *place, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -305,7 +305,7 @@ TEST(a_description_that_was_damaged_and_sealed_harms_nobody)
 
 // ---- the verbs ------------------------------------------------------------------------------------------
 
-// It ended by itself, and what it says are lines of text.
+// Checks that the program exits by itself, and prints lines of text.
 static int run_soundly(const char *verb, const char *image)
 {
 	char source[PATH_MAX + 8];
@@ -321,7 +321,7 @@ static int run_soundly(const char *verb, const char *image)
 	return code;
 }
 
-// As it would be without the damaged one. There is no process at its end, as this CRIU makes none.
+// Checks that the undamaged image restores as before. No process exists at the end, since this CRIU makes none.
 static void check_other(const char *as_before)
 {
 	char command[2 * PATH_MAX + 64];

@@ -1,5 +1,5 @@
-// suspend --deep: after its memory has left, the driver takes a program off the GPU, and resume brings it back, whoever
-// was killed meanwhile.
+// suspend --deep: after a program's memory has moved, the driver takes it off the GPU, and resume returns it, whichever
+// process is killed meanwhile.
 #include <stdatomic.h>
 
 #include "evictable_test.h"
@@ -13,7 +13,7 @@ static void check_stands_still(const struct program *program)
 	CHECK(report_of(program).round <= round + 1);
 }
 
-// Runs the coordinator, which suspends or resumes and does `what` when the phase begins.
+// Runs the coordinator, which suspends or resumes, and does `what` when the phase begins.
 static int move_at(const char *verb, const char *vgpu, const char *phase, const char *what)
 {
 	char command[PATH_MAX + 256];
@@ -44,12 +44,12 @@ TEST(a_program_leaves_the_gpu_altogether_and_comes_back)
 		CHECK_CONTAINS(said, "; taken off the GPU by the driver in ");
 		CHECK_STR(field_of("deep", program.pid, "deep"), "done");
 		wait_for_field("deep", program.pid, "physical",
-			       "0"); // the daemon keeps the driver's answer for a moment
+			       "0"); // the daemon caches the driver's answer for a moment
 		CHECK_STR(field_of("deep", program.pid, "state"), "suspended");
 		must("ps deep");
 		CHECK_CONTAINS(said, "suspended, deep");
 		check_stands_still(&program);
-		CHECK_INT(place_of("deep", program.pid).used, before.used); // all of it stays reserved
+		CHECK_INT(place_of("deep", program.pid).used, before.used); // all of it stays charged
 		must("resume deep");
 		CHECK_CONTAINS(said, "64.0 MiB to the GPU in 0.");
 		CHECK_CONTAINS(said, "; brought back by the driver\n");
@@ -71,7 +71,7 @@ TEST(one_process_is_suspended_deep)
 	CHECK_STR(field_of("pair", second.pid, "deep"), "null");
 	check_stands_still(&first);
 	check_looks_on(&second);
-	must("suspend pair --deep"); // the other one
+	must("suspend pair --deep"); // the other process
 	CHECK_STR(field_of("pair", second.pid, "deep"), "done");
 	CHECK_INT(run("resume --pid %d", (int)first.pid), 1);
 	CHECK_CONTAINS(said, "cannot be resumed alone");
@@ -116,7 +116,7 @@ TEST(the_driver_moves_what_is_not_evictable)
 	CHECK_CONTAINS(said, "no process runs in vGPU plain");
 }
 
-// The driver copies none of the memory that the pager has moved.
+// The driver does not copy the memory that the pager has moved.
 TEST(the_driver_moves_nothing_twice)
 {
 	char log[PATH_MAX + 8], *text = malloc(1 << 20);
@@ -136,7 +136,7 @@ TEST(the_driver_moves_nothing_twice)
 	end(&program);
 }
 
-// Writes where the host memory of the process is mapped, and of which file.
+// Lists the mappings of the process's host memory, and their files.
 static void read_host_memory(pid_t pid, char text[4096])
 {
 	char path[64], line[512];
@@ -152,7 +152,7 @@ static void read_host_memory(pid_t pid, char text[4096])
 	fclose(maps);
 }
 
-// It stays mapped and pinned, so only blocks that have changed are copied the next time.
+// The host memory stays mapped and pinned, so only changed blocks are copied the next time.
 TEST(the_host_memory_stays_in_place)
 {
 	char before[4096], now[4096];
@@ -164,7 +164,7 @@ TEST(the_host_memory_stays_in_place)
 	unsetenv("VIRGATE_SIM_HASH");
 	must("suspend place");
 	read_host_memory(program.pid, before);
-	CHECK_CONTAINS(before, "(deleted)"); // it has no name
+	CHECK_CONTAINS(before, "(deleted)"); // the file has no name
 	for (int i = 0; i < 3; i++) {
 		must("resume place");
 		check_looks_on(&program);
@@ -205,7 +205,7 @@ TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
 	end(&program);
 }
 
-// What somebody wanted is nothing that was left behind. Other tests may leave something behind meanwhile.
+// A suspended process was not left behind. Other tests may leave some meanwhile.
 TEST(doctor_does_not_report_it)
 {
 	char pid[32];
@@ -255,13 +255,13 @@ TEST(a_stopped_program_is_refused)
 	CHECK_INT(run("suspend halt --deep"), 1);
 	CHECK_CONTAINS(said, "refused (stopped): process");
 	CHECK_STR(field_of("halt", program.pid, "deep"), "null");
-	CHECK_STR(field_of("halt", program.pid, "state"), "running"); // nothing was asked
+	CHECK_STR(field_of("halt", program.pid, "state"), "running"); // no request was sent
 	kill(program.pid, SIGCONT);
 	check_looks_on(&program);
 	end(&program);
 }
 
-// A program outside of vGPUs takes what is free but 8 MiB.
+// Starts a program outside of vGPUs that allocates all free memory but 8 MiB.
 static struct program fill_device(void)
 {
 	struct program other = {0};
@@ -278,7 +278,7 @@ static struct program fill_device(void)
 	return other;
 }
 
-// Whoever else has taken the room meanwhile: nothing is touched until there is enough.
+// If other programs have used the room, nothing changes until there is enough.
 TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
 {
 	prepare(false);
@@ -377,7 +377,7 @@ TEST(a_suspension_that_is_killed_is_taken_back_by_its_guard)
 	struct program program;
 
 	prepare(false);
-	// The driver's lock waits for a kernel that does not end, so that there is time to kill the verb.
+	// The driver's lock waits for an endless kernel, which leaves time to kill the verb.
 	create_vgpu("guarded", "256M");
 	pid_t launcher, pid = start_in_vgpu("guarded", path_of("guarded"), "endless", &launcher);
 	program = (struct program){.pid = pid};
@@ -414,7 +414,7 @@ TEST(a_program_that_is_killed_leaves_nothing)
 	}
 }
 
-// The program, or the daemon, is killed when a step begins.
+// Kills the program or the daemon when a step begins.
 static int run_at(const char *verb, const char *vgpu, const char *phase, const char *command)
 {
 	setenv("COORDINATED", command, 1);
@@ -456,7 +456,7 @@ TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
 	struct program program = start_evictable("orphan", "");
 	for (int i = 0; i < PHASES; i++) {
 		bool is_done = run_at("deep", "orphan", phases[i], kill_daemon) == 0;
-		must("ps"); // starts another one
+		must("ps"); // starts another daemon
 		if (is_done)
 			CHECK_STR(field_of("orphan", program.pid, "deep"), "done");
 		run("resume orphan"); // it may not have been suspended
@@ -483,7 +483,7 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 	must("suspend alone --deep");
 	snprintf(command, sizeof command, "kill -9 $(cat %s/run/lock)", directory);
 	CHECK_INT(system(command), 0);
-	CHECK_STR(field_of("alone", program.pid, "deep"), "done"); // starts another one
+	CHECK_STR(field_of("alone", program.pid, "deep"), "done"); // starts another daemon
 	must("resume alone");
 	check_looks_on(&program);
 	end(&program);
@@ -532,7 +532,7 @@ TEST(one_rank_of_a_job_is_told)
 	must("resume rank");
 	end(&second);
 	end(&program);
-	// The library alone tells nothing: every PyTorch program has it.
+	// The library alone gives no warning: every PyTorch program has it.
 	program = start("rank", "rank", "64", "32", "512");
 	must("suspend rank");
 	CHECK(!strstr(said, "NCCL"));
@@ -561,7 +561,7 @@ TEST(ranks_with_common_memory_are_told)
 	snprintf(text, sizeof text, "is a rank of a NCCL job: process %d is another one", (int)two.pid);
 	CHECK_CONTAINS(said, text);
 	must("resume first");
-	CHECK_INT(run("suspend first --deep"), 1); // what it shares would be lost
+	CHECK_INT(run("suspend first --deep"), 1); // its shared memory would be lost
 	CHECK_CONTAINS(said, "refused (cuda-ipc)");
 	end(&one);
 	end(&two);

@@ -1,4 +1,4 @@
-// What the doctor says of CRIUs that are old, new, silent or not there, of kernels, rights and drivers.
+// The doctor's verdicts on CRIUs that are old, new, silent or missing, and on kernels, rights and drivers.
 #include "checkpoint/doctor/doctor.h"
 #include "checkpoint/process/tool.h"
 #include "checkpoint/process/version.h"
@@ -57,7 +57,7 @@ TEST(programs_are_killed_when_their_time_is_up)
 	CHECK_STR(output, "before\n");
 	CHECK_INT(tool(script("silent", "exec >/dev/null 2>&1; sleep 61.7"), 300, output, sizeof output), -ETIMEDOUT);
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(30000000000));
-	// Who was started by it went with it.
+	// Its child was killed with it.
 	CHECK(system("pgrep -xf 'sleep 61.7' >/dev/null") != 0);
 }
 
@@ -67,7 +67,7 @@ static bool stop_late(void *user)
 	return false;
 }
 
-// Who has ended by himself was not broken off, and what he has done counts.
+// A program that has already exited was not interrupted, and its result counts.
 TEST(a_wish_to_stop_comes_too_late_for_who_has_ended)
 {
 	useconds_t wait = 500000;
@@ -156,7 +156,7 @@ TEST(another_program_is_no_criu_whatever_its_version)
 	CHECK_INT(report.checks[0].verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(report.checks[0].found, "says: true (GNU coreutils) 9.1");
 	CHECK_CONTAINS(report.checks[0].fix, "install CRIU");
-	// Nor is it asked what the kernel has.
+	// Nor is the kernel checked.
 	CHECK_INT(report.count, 1);
 }
 
@@ -174,7 +174,7 @@ TEST(a_criu_that_is_not_there_says_so)
 	CHECK_CONTAINS(report.checks[0].fix, "VIRGATE_CRIU");
 }
 
-// The kernel is made to look old to this process: 4.0 is enough for it, as 4.1 is for one from 6.13 on.
+// Makes the kernel look old to this process: 4.0 is enough for it, as 4.1 is for 6.13 and later.
 TEST(an_older_kernel_takes_an_older_criu)
 {
 	int before = personality(0xffffffff);
@@ -195,7 +195,7 @@ TEST(crius_cuda_plugin_is_not_in_the_way)
 
 	snprintf(plugin, sizeof plugin, "%s", script("cuda_plugin.so", ""));
 	setenv("CRIU_LIBS_DIR", directory, 1);
-	// It looks at what it was told of plugins, as its check is.
+	// The check passes only with the options for plugins.
 	const struct doctor_check *check =
 		check_with_criu_that("case \"$*\" in --version) echo Version: 4.2;; "
 				     "*--no-default-config*--libdir*/nonexistent*) ;; *) exit 1;; esac",
@@ -222,7 +222,7 @@ TEST(what_criu_misses_in_the_kernel_is_passed_on)
 	CHECK_INT(check_with_criu_that("echo Version: 4.2", "CRIU check")->verdict, DOCTOR_OK);
 }
 
-// In a child that has only these capabilities left.
+// Runs in a child that has only these capabilities.
 static void with_capabilities(unsigned low, unsigned high, void (*look)(struct doctor_report *report))
 {
 	static struct doctor_report report;
@@ -276,7 +276,7 @@ static void look_with_both(struct doctor_report *report)
 	CHECK_INT(check_of(report, "CAP_CHECKPOINT_RESTORE")->verdict, DOCTOR_OK);
 	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held");
 	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_OK);
-	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED); // it was asked
+	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED); // it was run
 	CHECK_INT(check_of(report, "CAP_SETPCAP")->verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(check_of(report, "CAP_SETPCAP")->fix, "cap_setpcap");
 }

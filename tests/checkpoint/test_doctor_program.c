@@ -1,4 +1,4 @@
-// The doctor as people run it: `virgate doctor`, on the simulated GPU.
+// The program `virgate doctor`, on the simulated GPU.
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ TEST(the_program_ends_with_what_failed)
 	CHECK_CONTAINS(said, "Failed with ");
 	CHECK(!strstr(said, "interposer"));
 	snprintf(environment, sizeof environment, "VIRGATE_CRIU=%s", script("criu", "echo Version: 4.2"));
-	run(environment, "cuda"); // whatever else this machine lacks
+	run(environment, "cuda"); // whatever else is missing on this machine
 	CHECK_CONTAINS(said, "4.2 at ");
 	CHECK_CONTAINS(said, "(simulated)");
 	CHECK_CONTAINS(said, "GPU 0 ");
@@ -57,7 +57,7 @@ TEST(the_program_ends_with_what_failed)
 	CHECK_INT(run("", "toolkit"), 0);
 	CHECK_CONTAINS(said, "CUDA toolkit  ");
 	CHECK(!strstr(said, "interposer"));
-	// Without a word it is all.
+	// Without arguments, all checks run.
 	CHECK_INT(run("VIRGATE_CRIU=/nonexistent", ""), 1);
 	CHECK_CONTAINS(said, "CUDA toolkit  ");
 	CHECK_CONTAINS(said, "CRIU  ");
@@ -85,7 +85,7 @@ static void make_directory(const char *name)
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
-// A toolkit of one program; no tool of another one is taken, since each is named.
+// A toolkit with one program. Tools of other toolkits are not used, since each path is set.
 TEST(what_a_toolkit_lacks_is_named)
 {
 	static const char none[] =
@@ -104,7 +104,7 @@ TEST(what_a_toolkit_lacks_is_named)
 	CHECK_CONTAINS(said, "Looks good");
 	CHECK_INT(run(environment, "--json toolkit"), 0);
 	CHECK_CONTAINS(said, "\"toolkit\"");
-	// The version, and a toolkit that the build does not take.
+	// The version, and a toolkit that is too old for the build.
 	write_file("toolkit/include/cuda.h", "// CUDA_VERSION\n#define CUDA_VERSION 13020\n", 0600);
 	CHECK_INT(run(environment, "toolkit"), 0);
 	CHECK_CONTAINS(said, "ok       nvcc 13.2 at /");
@@ -122,7 +122,7 @@ TEST(what_a_toolkit_lacks_is_named)
 	}
 }
 
-// The line of one check: verdict, what was found, and the fix.
+// Returns the line of one check: verdict, what was found, and the fix.
 static const char *line_of(const char *name)
 {
 	static char line[1024];
@@ -137,7 +137,7 @@ static const char *line_of(const char *name)
 	FAIL("no line of %s in: %s", name, said);
 }
 
-// There is no program with which the interposer could be tried.
+// No program exists with which the interposer could be checked.
 TEST(a_warning_is_no_failure)
 {
 	CHECK_INT(run("PATH=/nonexistent", "quota"), 0);
@@ -180,7 +180,7 @@ TEST(a_divided_gpu_fails)
 					"nvidia-smi -mig 0, when nobody uses the GPU");
 }
 
-// Whoever bears the control daemon's name, which the kernel cuts.
+// Any process with the control daemon's name, which the kernel cuts.
 TEST(mps_that_runs_is_a_warning)
 {
 	int ends[2];
@@ -243,7 +243,7 @@ TEST(the_daemon_and_its_ledgers_are_looked_at)
 			 "create it again");
 }
 
-// Somebody listens where the daemon would, and hangs up.
+// A listener in the daemon's place closes each connection.
 TEST(a_daemon_that_does_not_answer_fails)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -252,7 +252,7 @@ TEST(a_daemon_that_does_not_answer_fails)
 	snprintf(path, sizeof path, "%s/run", directory);
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/virgated.sock", directory);
-	// The daemon of a test before is about to remove it.
+	// The daemon of the previous test is about to remove it.
 	for (int i = 0; i < 1000 && access(address.sun_path, F_OK) == 0; i++)
 		usleep(10000);
 	CHECK(access(address.sun_path, F_OK) != 0);
@@ -275,7 +275,7 @@ TEST(a_daemon_that_does_not_answer_fails)
 					  "another");
 }
 
-// Each line is whole: a name, a value, a verdict, and what to do wherever something is to be done, and there alone.
+// Checks that each line has a name, a value and a verdict, and a fix if and only if one is needed.
 static void check_whole(const char *environment, const char *words)
 {
 	size_t failed = 0, warnings = 0, i;

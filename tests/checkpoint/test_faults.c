@@ -1,5 +1,5 @@
-// Every step fails once, in each of the ways it can: whatever it was, the process runs on with what it had, or can be
-// brought back to, and there is a whole image or none.
+// Every step fails once, in each possible way: the process runs on unchanged or can be recovered, and there is a whole
+// image or none.
 #include "checkpoint_test.h"
 
 static const char *const steps[] = {"find", "lock", "device-out", "host-out", "commit", "end"};
@@ -12,7 +12,7 @@ static void standin(void)
 	unlink(path_of("fail"));
 }
 
-// The coordinator's exit code, or minus the signal that ended it; what it said in `said`.
+// Returns the coordinator's exit code, or minus the signal that ended it; `said` has its output.
 static int coordinate(const char *verb, pid_t pid, const char *dir, const char *phase, const char *what)
 {
 	char command[PATH_MAX + 256];
@@ -33,7 +33,7 @@ static bool image_stands(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-// No name of it, and no part.
+// Returns whether neither the image nor a draft of it exists.
 static bool nothing_there(const char *name)
 {
 	char command[PATH_MAX + 64];
@@ -64,7 +64,7 @@ TEST(a_wish_to_stop_is_heeded_before_every_step_up_to_the_commit)
 		CHECK(nothing_there("stopped"));
 		check_goes_on(path_of("stop"));
 	}
-	// The image stands: too late to stop.
+	// The image is complete: it is too late to stop.
 	CHECK_INT(coordinate("dump", subject.pid, path_of("late"), "end", "stop"), 0);
 	CHECK(image_stands("late"));
 	end_subject(subject);
@@ -81,8 +81,8 @@ TEST(after_kill_9_at_any_step_there_is_a_way_back)
 		check_goes_on(path_of(rounds));
 		CHECK_INT(coordinate("dump", subject.pid, path_of(image), steps[i], "kill"), -SIGKILL);
 		CHECK_INT(image_stands(image), i >= COMMITTED);
-		CHECK_INT(state_of(subject.pid) == 'T', i > 3); // since host-out
-		if (i > 1) {					// a dump of what was left so says what to do
+		CHECK_INT(state_of(subject.pid) == 'T', i > 3); // from host-out on
+		if (i > 1) {					// a dump of such a process says what to do
 			CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("again")), 1);
 			CHECK_CONTAINS(said, i > 3 ? "refused (stopped)" : "refused (left-behind)");
 			CHECK_CONTAINS(said, "virgate recover --sim --pid");
@@ -106,7 +106,7 @@ TEST(a_process_that_ends_in_the_midst_leaves_no_image)
 		snprintf(rounds, sizeof rounds, "end%d", i);
 		struct subject subject = start_subject(path_of(rounds));
 		check_goes_on(path_of(rounds));
-		// What was written down already needs nobody any more.
+		// The image is complete: the processes are not needed any more.
 		bool written = strcmp(steps[i], "commit") == 0;
 		CHECK_INT(coordinate("dump", subject.pid, path_of("ended"), steps[i], "end"), written ? 0 : 1);
 		CHECK(written ? image_stands("ended") : nothing_there("ended"));
@@ -116,7 +116,7 @@ TEST(a_process_that_ends_in_the_midst_leaves_no_image)
 	}
 }
 
-// A CRIU that ends well and did not do its work: whoever believed it would end the process for nothing.
+// A CRIU that exits with 0 and has not done its work: the process would end for nothing.
 TEST(no_process_ends_for_an_image_that_is_not_whole)
 {
 	static const char *const lacks[][2] = {{"no-core\nno-pstree\nno-inventory\n", "core-"},
@@ -156,7 +156,7 @@ TEST(another_program_is_not_taken_for_criu)
 	end_subject(subject);
 }
 
-// What is left of a dump is taken back by the process that watches over it, here with the CRIU that kills its starter.
+// The guard process rolls back a dump that was killed, here by a CRIU that kills its parent.
 TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
 {
 	standin();
@@ -197,8 +197,8 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 		 "CUDA_ERROR_OUT_OF_MEMORY"},
 		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out",
 		 "is locked, not locked"},
-		// On the way back: the memory is somebody's for a moment, the state cannot be read, the last step
-		// fails.
+		// On the way back: the memory is used by another program for a moment, the state cannot be read, the
+		// last step fails.
 		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessGetState:2-3=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessUnlock:1=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
@@ -242,7 +242,7 @@ TEST(a_roll_back_that_fails_says_who_is_where_and_can_be_tried_again)
 	end_subject(subject);
 }
 
-// A step that failed for good: nobody is told to try again what cannot help.
+// After a step that failed for good, the message does not advise to try again.
 TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 {
 	standin();
@@ -261,7 +261,7 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 	CHECK(nothing_there("never"));
 	CHECK_INT(run("recover --pid %d", (int)subject.pid), 1);
 	CHECK_CONTAINS(said, "is failed, not running: the driver has given it up, and it can only be ended");
-	// It names the first on the machine, which may be one that another test has stopped.
+	// It names the first process on the machine, which another test may have stopped.
 	static const char advice[] = ": failed; end it, for the driver has given it up: kill -9 ";
 	for (int i = 0; i < 100 && !strstr(said, advice); i++, usleep(100000))
 		CHECK(run("doctor cuda") <= 1);
@@ -289,7 +289,7 @@ TEST(work_that_does_not_end_is_waited_for_no_longer_than_asked)
 	end_subject(subject);
 }
 
-// A lock goes on in the driver when who asked for it is gone: that is waited for, and taken back.
+// The driver goes on locking after the caller was killed. Recovery waits for the lock, and unlocks.
 TEST(a_dump_killed_while_it_waits_for_the_lock_leaves_nobody_locked)
 {
 	char pid[16];
@@ -305,7 +305,7 @@ TEST(a_dump_killed_while_it_waits_for_the_lock_leaves_nobody_locked)
 		      (char *)NULL);
 		_exit(127);
 	}
-	// Its calls wait as soon as the lock does.
+	// Its calls wait as soon as it is locked.
 	uint32_t round = 0;
 	for (int i = 0; i < 3000 && (round == 0 || round_of(path_of("waits")) != round); i++) {
 		round = round_of(path_of("waits"));
@@ -330,7 +330,7 @@ TEST(a_child_that_is_started_meanwhile_is_noticed)
 		CHECK_CONTAINS(said, "was started meanwhile");
 		CHECK(nothing_there("forked"));
 		check_goes_on(path_of(when[i]));
-		// Once it is known it is dumped with the others.
+		// Once the driver knows it, it is dumped with the others.
 		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid,
 			      path_of(i ? "with1" : "with0")),
 			  0);
@@ -359,7 +359,7 @@ TEST(a_process_that_becomes_another_program_is_noticed)
 
 // ---- ^C -----------------------------------------------------------------------------------------------------
 
-// To all of the terminal's foreground, as ^C is: neither CRIU nor the guard takes harm, and the step is ended first.
+// ^C sends SIGINT to the whole foreground group: CRIU and the guard ignore it, and the step ends first.
 TEST(an_interrupt_in_the_midst_of_a_step_rolls_back_behind_it)
 {
 	char pid[16];
@@ -381,7 +381,7 @@ TEST(an_interrupt_in_the_midst_of_a_step_rolls_back_behind_it)
 		usleep(10000);
 	CHECK_INT(kill(-dump, SIGINT), 0);
 	usleep(200000);
-	CHECK_INT(waitpid(dump, &status, WNOHANG), 0); // CRIU is not done
+	CHECK_INT(waitpid(dump, &status, WNOHANG), 0); // CRIU has not ended yet
 	unlink(path_of("slow"));
 	CHECK_INT(waitpid(dump, &status, 0), dump);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);

@@ -1,5 +1,5 @@
-// What does not fit is refused by name before anything is touched: an image whose description was changed, and sealed
-// again, stands for one of another machine. The stand-in for CRIU is asked for nothing.
+// An image that does not fit is refused by name before anything changes. A changed description, with a new checksum,
+// stands for an image of another machine. The stand-in for CRIU is never started.
 #include "checkpoint/image/text.h"
 #include "checkpoint/machine/build_id.h"
 #include "checkpoint/process/refusal.h"
@@ -13,7 +13,7 @@
 
 #include "checkpoint_test.h"
 
-// Of a subject that is gone.
+// Returns an image of a subject that has ended.
 static const char *image(void)
 {
 	static char path[PATH_MAX];
@@ -54,7 +54,7 @@ static void put(const json_t *changed)
 	free(text);
 }
 
-// A value in place of what stands at "gpus/0/name".
+// Replaces the value at a path such as "gpus/0/name".
 static void set(json_t *group, const char *path, json_t *value)
 {
 	char step[64];
@@ -97,7 +97,7 @@ static void with(const char *path, json_t *value, const char *name, const char *
 	json_decref(original);
 }
 
-// Unchanged, it comes as far as CRIU.
+// An unchanged image gets as far as CRIU.
 TEST(what_fits_is_restored)
 {
 	CHECK_INT(run("restore --dir %s --detach", image()), 125);
@@ -113,7 +113,7 @@ static const char *part(const char *name)
 	return path;
 }
 
-// Left with the mode `after`, in which nobody else can.
+// Makes others able to write, and checks the refusal. Leaves it with the mode `after`.
 static void check_written_to(const char *name, mode_t after, mode_t before)
 {
 	char wanted[64];
@@ -130,11 +130,11 @@ TEST(an_image_that_others_can_write_is_refused)
 	CHECK_INT(chmod(image(), 0770), 0);
 	check_refused("other-owner");
 	CHECK_CONTAINS(said, "mode 770");
-	CHECK_INT(symlink(image(), path_of("link")), 0); // what it leads to counts
+	CHECK_INT(symlink(image(), path_of("link")), 0); // the target of a link counts
 	CHECK_INT(run("restore --dir %s --detach", path_of("link")), 125);
 	CHECK_CONTAINS(said, "mode 770");
 	CHECK_INT(unlink(path_of("link")), 0);
-	CHECK_INT(chmod(image(), 0755), 0); // who may only read writes nothing
+	CHECK_INT(chmod(image(), 0755), 0); // others may read
 	check_written_to("", 0755, 0757);
 	check_written_to("/virgate.json", 0644, 0664);
 	check_written_to("/tree-0", 0755, 0777);
@@ -161,7 +161,7 @@ static void under_kernel(const char *release, bool warned)
 
 	set(changed, "kernel/release", json_string(release));
 	put(changed);
-	CHECK_INT(run("restore --dir %s --detach", image()), 125); // by the stand-in, which makes nobody
+	CHECK_INT(run("restore --dir %s --detach", image()), 125); // by the stand-in, which makes no process
 	CHECK(access(path_of("said"), F_OK) == 0);
 	CHECK(strstr(said, "refused") == NULL);
 	snprintf(words, sizeof words, "the image is of Linux %s, and here is the older ", release);
@@ -243,7 +243,7 @@ TEST(files_must_be_there_and_the_same)
 	with("mapped_files/0/build_id", json_string("00112233445566778899"), "other-build", "not 0011223344556677");
 	with("open_files/0/path", json_string("/nonexistent/data"), "file-missing", "put it back");
 	with("open_files/0/bytes", json_integer(123456), "file-changed", "had 123456");
-	// A pipe, which nobody writes to, is not waited for.
+	// Does not wait for a pipe without a writer.
 	char build[BUILD_ID_TEXT];
 	CHECK_INT(mkfifo(path_of("pipe"), 0600), 0);
 	alarm(60);
@@ -251,7 +251,7 @@ TEST(files_must_be_there_and_the_same)
 	alarm(0);
 	CHECK_STR(build, "");
 	with("mapped_files/0/path", json_string(path_of("pipe")), "other-build", "(none)");
-	// As it happens: the file has grown since.
+	// The file has grown since the dump.
 	image();
 	FILE *rounds = fopen(path_of("rounds"), "a");
 	CHECK(rounds && fputs("more", rounds) >= 0 && fclose(rounds) == 0);
@@ -294,7 +294,7 @@ TEST(the_mode_of_the_gpu_counts)
 	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B,mode=prohibited", 1);
 	check_refused("gpu-setting");
 	CHECK_CONTAINS(said, "prohibited");
-	// For one process: it fits while nobody else is there.
+	// In the mode for one process: it fits if no other process uses the GPU.
 	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B,mode=exclusive", 1);
 	CHECK_INT(run("restore --dir %s --detach", image()), 125);
 	CHECK(strstr(said, "refused") == NULL);
@@ -314,7 +314,7 @@ TEST(host_memory_must_be_available)
 	json_t *file;
 	size_t i;
 	json_array_foreach(json_object_get(changed, "files"), i, file)
-		if (json_object_get(file, "xxh3")) { // one without chunks, which have to add up
+		if (json_object_get(file, "xxh3")) { // a file without chunks, which would have to add up
 			json_object_set_new(file, "bytes", json_integer((json_int_t)1 << 40));
 			break;
 		}
@@ -326,7 +326,7 @@ TEST(host_memory_must_be_available)
 	json_decref(original);
 }
 
-// A GPU that was there and that nobody used need not be there.
+// A GPU that no process used need not exist.
 TEST(an_unused_gpu_matters_to_nobody)
 {
 	json_t *original = description(), *changed = json_deep_copy(original);
@@ -342,7 +342,7 @@ TEST(an_unused_gpu_matters_to_nobody)
 
 // ---- before a dump ------------------------------------------------------------------------------------
 
-// Holds device memory and does nothing.
+// Starts a program that holds device memory and does nothing.
 static pid_t start_weights(const char *file, const char *size)
 {
 	pid_t pid = fork();
@@ -362,7 +362,7 @@ static pid_t start_weights(const char *file, const char *size)
 	FAIL("%s is not ready", WEIGHTS);
 }
 
-// That it still runs: nothing was touched. What it holds it would take long to look at.
+// Checks that it still runs unchanged, without verifying all its memory, which takes long.
 static void end_weights(pid_t pid)
 {
 	char path[64], text[8192];
@@ -390,7 +390,7 @@ TEST(device_memory_must_fit_host_memory)
 	end_weights(pid);
 }
 
-// In a mount namespace of its own: whatever happens, nothing of it is left on the machine.
+// Runs in a mount namespace of its own, so that nothing stays on the machine.
 TEST(an_image_must_fit_the_disk)
 {
 	char image_path[PATH_MAX];

@@ -1,5 +1,5 @@
-// The description of an image, virgate.json: its keys are those of the table and of the manual page, and any other
-// content is refused with the name of the key.
+// The description of an image, virgate.json: its keys are those of the table and of the manual page, and other contents
+// are refused with the name of the key.
 #include "checkpoint/image/inspect.h"
 #include "checkpoint/image/schema.h"
 #include "checkpoint/image/text.h"
@@ -21,7 +21,7 @@ static const struct schema_row *row_of(const char *path)
 	return NULL;
 }
 
-// Every key of `value` stands in the table.
+// Checks that the table has every key of `value`.
 static void check_known(const json_t *value, const char *path)
 {
 	char inner[PATH_MAX];
@@ -62,7 +62,7 @@ TEST(the_page_names_every_key_with_its_type)
 			 row->may_be_unknown ? " or null" : "");
 		CHECK_CONTAINS(page, line);
 	}
-	// And no other.
+	// The page has no other keys.
 	for (char *at = page; (at = strstr(at, "\n*"));) {
 		char *end = strchr(++at + 1, '*');
 		if (!end || strncmp(end, "*, ", 3) != 0)
@@ -124,7 +124,7 @@ static json_t *slot(json_t *root, const char *path, char *ret_key)
 	return root;
 }
 
-// Something at that place, or nothing (NULL), in the schema's eyes.
+// Checks the schema with a value at that path, or without one (NULL).
 static enum vg_status with(const char *path, const char *text)
 {
 	json_t *changed = description();
@@ -186,7 +186,7 @@ TEST(whatever_is_no_description_is_refused_by_the_key)
 	CHECK_INT(with("host", NULL), VG_OK);
 }
 
-// Something at that place, in the eyes of who reads an image.
+// Reads the image with a value at that path.
 static enum vg_status read_with(const char *path, const char *text)
 {
 	json_t *changed = description(), *read = NULL;
@@ -244,7 +244,7 @@ TEST(no_process_is_made_twice)
 	"\"program\": \"00000000000000010000000000000002\", \"entered\": 1, \"undeclared\": 0, "                 \
 	"\"first_context\": false, \"host\": false, \"charged\": {" charged "}}"
 
-// A place in a vGPU is one tenant's, and what he is charged is of a kind that there is.
+// A slot in a vGPU belongs to one tenant, and charges are of known kinds.
 TEST(tenants_are_not_believed)
 {
 	static const struct {
@@ -279,7 +279,7 @@ TEST(tenants_are_not_believed)
 	}
 }
 
-// The share's limit and the class are missing in images of earlier versions.
+// Images of earlier versions lack the limit of the share and the class.
 TEST(terms_of_shares_are_read)
 {
 	static const struct {
@@ -349,7 +349,7 @@ TEST(every_root_has_a_tree_of_its_own)
 	}
 	json_decref(said_by);
 	CHECK(i >= 4);
-	// And no root has none.
+	// Each root has a tenant.
 	said_by = description();
 	list = json_object_get(said_by, "files");
 	json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "name", "tree-1/pstree.img", "bytes", 0, "xxh3",
@@ -368,14 +368,14 @@ TEST(a_processs_gpu_is_one_of_the_image)
 	CHECK_INT(read_with("gpus/0/uuid", "\"GPU-00000000-0000-0000-0000-000000000000\""), VG_INTEGRITY);
 	CHECK_INT(read_with("processes/0/gpus/0/uuid", "\"GPU-0\""), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "is on GPU-0, which is none of");
-	CHECK_INT(read_with("processes/0/gpus", "null"), VG_OK); // not known
+	CHECK_INT(read_with("processes/0/gpus", "null"), VG_OK); // unknown
 }
 
 // ---- and what of it comes past the table --------------------------------------------------------------
 
 static size_t values_left;
 
-// Puts `odd` in place of one value, counted over all. Of long lists the first items stand for the others.
+// Replaces the value with this number by `odd`. Takes only the first items of long lists.
 static bool replace_one(json_t *group, json_t *odd)
 {
 	const char *key;
@@ -399,7 +399,7 @@ static bool replace_one(json_t *group, json_t *odd)
 	return false;
 }
 
-// Whoever sealed it: nothing crashes, and what is whole is told from what is not. Under the sanitizers this shows more.
+// No description with a valid checksum crashes a reader. Sanitizers find more.
 TEST(no_description_crashes_its_readers)
 {
 	static const char *const odds[] = {"null",   "-1",   "9223372036854775807", "[]",
@@ -411,7 +411,7 @@ TEST(no_description_crashes_its_readers)
 	bool more = true;
 
 	json_object_del(original, "xxh3");
-	// No driver is loaded here: the comparison of drivers would be the end.
+	// No driver is loaded here, and the comparison of drivers would fail.
 	json_object_set_new(json_object_get(original, "driver"), "version", json_null());
 	for (size_t place = 0; more; place++)
 		for (size_t o = 0; o < sizeof odds / sizeof *odds; o++) {
@@ -439,7 +439,7 @@ TEST(no_description_crashes_its_readers)
 	json_decref(original);
 }
 
-// A working directory that is gone: nobody could put it back under its name, and nobody has to.
+// A working directory that was removed is not needed for a restore.
 TEST(a_folder_that_is_gone_is_not_asked_for)
 {
 	char here[PATH_MAX];

@@ -1,4 +1,4 @@
-// image list, inspect and verify: what they print, and that the text of an image cannot control the terminal.
+// image list, inspect and verify: their output, and that texts of an image cannot control the terminal.
 #include "checkpoint/image/text.h"
 
 #include "base/printable.h"
@@ -30,7 +30,7 @@ TEST(images_are_listed)
 	CHECK_INT(json_integer_value(json_object_get(json_array_get(images, 2), "cuda_processes")), 1);
 	CHECK(json_is_null(json_object_get(json_array_get(images, 0), "bytes")));
 	json_decref(listed);
-	// The path of an image, an empty directory, and a path that does not exist.
+	// Paths of an image, of an empty directory, and of nothing.
 	CHECK_INT(run("image list %s", image()), 0);
 	CHECK_CONTAINS(said, "/images/one\n");
 	CHECK_INT(mkdir(path_of("empty"), 0700), 0);
@@ -122,7 +122,7 @@ TEST(control_characters_stay_where_they_are)
 	"\033[31m\xc2\x9b" \
 	"2J\177\n\xe2\x80\xaex"
 
-// Makes every text hostile but those of the list of files, which restrict what they may be.
+// Makes every text hostile, except in the list of files, whose names are restricted.
 static void make_hostile(json_t *value)
 {
 	const char *key;

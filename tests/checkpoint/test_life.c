@@ -1,4 +1,4 @@
-// The whole life of an image, with the CRIU of this machine: out, gone, back, and nobody noticed.
+// The whole life of an image, with the CRIU of this machine: dump, end, restore, and the program goes on.
 #include <dirent.h>
 
 #include "checkpoint_test.h"
@@ -23,7 +23,7 @@ TEST(a_process_comes_back_again_and_again)
 			FAIL("restore %d: %s", i, said);
 		check_goes_on(path_of("rounds"));
 	}
-	// It looked at its memory in every round, and ends as it is told to.
+	// It checked its memory in every round, and exits on SIGTERM.
 	CHECK_INT(kill(subject.pid, SIGTERM), 0);
 	wait_gone(subject.pid);
 	char log[4096];
@@ -46,7 +46,7 @@ TEST(a_process_that_ran_on_can_be_dumped_again)
 	end_subject(subject);
 }
 
-// How many names beside the subject's file begin so, and do not end as they should.
+// Counts names beside the subject's file that begin with one text, and do not end with the other.
 static int count_names(const char *begin, const char *not_end)
 {
 	struct dirent *entry;
@@ -61,7 +61,7 @@ static int count_names(const char *begin, const char *not_end)
 	return count;
 }
 
-// Its descriptors 3 and 4: the file that has another name, and the one that has none.
+// Checks descriptors 3 and 4: the file with another name, and the one without any.
 static void check_lost_names(pid_t pid)
 {
 	struct stat open_one, named;
@@ -99,8 +99,8 @@ static void fail_dump(pid_t pid)
 	check_lost_names(pid);
 }
 
-// CRIU gives a file that lost its name another one beside it: no dump is in the next one's way, and every image has what
-// it needs as often as it is restored.
+// CRIU links a file that has lost its name once more. Dumps do not disturb each other, and every image can be restored
+// again and again.
 TEST(a_file_that_lost_its_name_is_there_for_every_image)
 {
 	need_criu();
@@ -117,7 +117,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 		if (i < 2)
 			check_goes_on(path_of("lost"));
 		if (i == 0)
-			fail_dump(subject.pid); // which takes nothing from the image that stands
+			fail_dump(subject.pid); // which removes nothing of the existing image
 		CHECK(count_names("link_remap.", ".virgate") > 0);
 	}
 	wait_gone(subject.pid);
@@ -128,7 +128,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 		check_lost_names_again(subject.pid, "lost2.image");
 	}
 	CHECK_INT(count_names("link_remap.", ""), count_names("link_remap.", ".virgate"));
-	// Without it the image is refused before anything is made.
+	// Without the link, the image is refused before anything is made.
 	char command[PATH_MAX + 32];
 	snprintf(command, sizeof command, "rm %s/link_remap.*", directory);
 	CHECK_INT(system(command), 0);
@@ -137,7 +137,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 	CHECK_CONTAINS(said, "link_remap.");
 }
 
-// virgate restore in the background of this test: its exit code is said by end_of().
+// Starts virgate restore in the background; end_of() returns its exit code.
 static pid_t start_restore(const char *image, const char *more)
 {
 	fflush(stdout);
@@ -172,20 +172,20 @@ TEST(restore_waits_and_passes_signals_on)
 	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("waits")), 0);
 	wait_gone(subject.pid);
 	waitpid(subject.guard, NULL, 0);
-	// SIGTERM reaches it, and it ends with 0 if its memory was right.
+	// SIGTERM reaches it, and it exits with 0 if its memory was right.
 	pid_t restore = start_restore(path_of("waits"), NULL);
 	check_goes_on(path_of("rounds3"));
 	CHECK_INT(kill(restore, SIGTERM), 0);
 	CHECK_INT(end_of(restore), 0);
 	CHECK_INT(kill(subject.pid, 0), -1);
-	// A signal that ends it is told as a shell would.
+	// A signal that ends it is reported as by a shell.
 	restore = start_restore(path_of("waits2"), NULL);
 	check_goes_on(path_of("rounds3"));
 	CHECK_INT(kill(subject.pid, SIGKILL), 0);
 	CHECK_INT(end_of(restore), 128 + SIGKILL);
 }
 
-// A second GPU takes the place of the first, and the other way round.
+// The first and the second GPU are exchanged.
 TEST(restore_takes_a_map_of_gpus)
 {
 	need_criu();
@@ -239,7 +239,7 @@ static pid_t start_far_side(bool apart)
 	return pid;
 }
 
-// A process counts on over there with all its memory right, and its end is what the far side ends with.
+// Checks that a process continues on the receiver with all its memory, and that the receiver exits with its exit code.
 static void check_migration(const char *name, bool apart, const char *more)
 {
 	char rounds[PATH_MAX];
@@ -258,7 +258,7 @@ static void check_migration(const char *name, bool apart, const char *more)
 	check_goes_on(rounds);
 	CHECK(round_of(rounds) > before);
 	CHECK_INT(kill(subject.pid, 0) == 0, !apart);
-	// unshare does not pass signals on: its child is the far side.
+	// unshare does not forward signals: the receiver is its child.
 	char path[64], child[32] = "";
 	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)far, (int)far);
 	CHECK(!apart || vg_file_read(path, child, sizeof child) > 0);

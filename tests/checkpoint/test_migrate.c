@@ -1,5 +1,5 @@
-// Who has the processes when: a migration against another side that fails at each of its steps, with the stand-in for
-// CRIU on both sides.
+// Which side has the processes at each step of a migration, against another side that fails at each step, with the
+// stand-in for CRIU on both sides.
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
 #include "migrate_test.h"
@@ -122,7 +122,7 @@ TEST(another_users_socket_gets_nothing)
 	fflush(stdout);
 	pid_t other = fork();
 	if (other == 0) {
-		// Who listens is who is seen.
+		// The credentials of the listener are those that the peer sees.
 		if (setresuid(NOBODY, NOBODY, NOBODY) || listen(listener, 1))
 			_exit(1);
 		close(accept(listener, NULL, NULL));
@@ -141,7 +141,7 @@ TEST(another_users_socket_gets_nothing)
 
 enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES, INVENTS, IS_SILENT };
 
-// Does everything up to `last` rightly, and closes then; READS: after so many frames.
+// Does every step up to `last`, and then closes the connection; READS: after so many frames.
 static void play_far_side(int fd, enum last last, uint64_t count)
 {
 	struct frames frames = {.in = fd, .out = fd};
@@ -199,7 +199,7 @@ TEST(a_connection_that_is_cut_leaves_it_here)
 		CHECK_CONTAINS(said, "closed the connection");
 		check_untouched();
 	}
-	// Of a small image there are few frames.
+	// A small image has few frames.
 	for (uint64_t count = 1; count < 9; count++) {
 		pid_t player = start_player(READS, count);
 		CHECK_INT(migrate(), 1);
@@ -234,7 +234,7 @@ TEST(who_was_handed_over_is_not_made_twice)
 	}
 }
 
-// Who says nothing to the very end need not be waited for: ^C, and a while.
+// ^C and a short wait end the wait for a receiver that says nothing.
 TEST(a_far_side_that_falls_silent_can_be_left)
 {
 	char command[3 * PATH_MAX];
@@ -243,7 +243,7 @@ TEST(a_far_side_that_falls_silent_can_be_left)
 	pid_t player = start_player(IS_SILENT, 0);
 	snprintf(command, sizeof command, "timeout -s INT 2 %s migrate --pid %d --cpu-only --to unix:%s >%s 2>&1",
 		 VIRGATE, (int)idle.pid, path_of("socket"), path_of("left"));
-	CHECK_INT(WEXITSTATUS(system(command)), 124); // timeout's own, after the program has ended
+	CHECK_INT(WEXITSTATUS(system(command)), 124); // the exit code of timeout, after the program has ended
 	CHECK_INT(end_of(player), 0);
 	CHECK_CONTAINS(text_of("left"), "the other side does not answer, after the processes had ended here");
 	CHECK_CONTAINS(text_of("left"), "only if it does not, restore its image here");
@@ -275,12 +275,12 @@ static void play_sender(const char *dir, uint64_t count)
 	enum frame_type type;
 
 	for (int i = 0; i < 100 && connect(fd, (struct sockaddr *)&where, sizeof where) < 0; i++)
-		usleep(10000); // it is bound before somebody listens
+		usleep(10000); // it is bound before it listens
 	struct frames wire = {.in = fd, .out = fd};
 	CHECK_INT(stream_begin(&wire, true, false), VG_OK);
 	CHECK_INT(frame_read(&wire, &type), VG_OK);
 	CHECK_INT(type, FRAME_READY);
-	// All of it through a file, of which the first frames go on.
+	// Writes all of it to a file, whose first frames are forwarded.
 	ends[0] = open(path_of("frames"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct frames file = {.in = ends[0], .out = ends[0]};
 	struct image_dir image;
@@ -302,7 +302,7 @@ static void play_sender(const char *dir, uint64_t count)
 	close(fd);
 }
 
-// The far side of an image's stream that lies in a file.
+// Starts the receiver of a stream that is in a file.
 static pid_t start_from_file(const char *image)
 {
 	int fd = open(path_of("stream"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -324,7 +324,7 @@ static pid_t start_from_file(const char *image)
 	return pid;
 }
 
-// Its image goes with the next command, and nobody else's.
+// The next command removes its image, and no other one.
 TEST(a_far_side_that_is_killed_is_cleared_away)
 {
 	char command[PATH_MAX + 64], image[PATH_MAX];
@@ -334,11 +334,11 @@ TEST(a_far_side_that_is_killed_is_cleared_away)
 	snprintf(image, sizeof image, "%s", path_of("image-for-two"));
 	CHECK_INT(run("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image), 0);
 	end_idle();
-	write_text("far/fail", "slow\n"); // its CRIU begins, and does not end
+	write_text("far/fail", "slow\n"); // its CRIU begins and never ends
 	pid_t far = start_from_file(image);
 	wait_for_file("far/slow");
 	CHECK(!no_scratch());
-	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125); // the other one is at work
+	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125); // the other one is still running
 	snprintf(command, sizeof command, "%s/virgate-arrival.*/image/virgate.json", path_of("tmp"));
 	CHECK_INT(glob(command, 0, NULL, &found), 0);
 	CHECK_INT(found.gl_pathc, 1);
@@ -346,11 +346,11 @@ TEST(a_far_side_that_is_killed_is_cleared_away)
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);
 	unlink(path_of("far/again"));
-	unlink(path_of("far/slow")); // and its CRIU ends, and leaves no process
+	unlink(path_of("far/slow")); // its CRIU ends, and leaves no process
 	CHECK_INT(mkdir(path_of("tmp/virgate-arrival.abcdef"), 0700), 0);
 	write_text("tmp/virgate-arrival.abcdef/notes", "mine");
 	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125);
-	CHECK_INT(access(path_of("tmp/virgate-arrival.abcdef/notes"), F_OK), 0); // no image
+	CHECK_INT(access(path_of("tmp/virgate-arrival.abcdef/notes"), F_OK), 0); // not an image
 	snprintf(command, sizeof command, "rm -r %s/virgate-arrival.abcdef", path_of("tmp"));
 	CHECK_INT(system(command), 0);
 	CHECK(no_scratch());

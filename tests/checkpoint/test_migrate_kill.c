@@ -1,4 +1,4 @@
-// A migration that is interrupted or killed, or whose other side is or says nothing: the process runs on, or its image
+// A migration that is interrupted or killed, or whose other side is silent or gone: the process runs on, or its image
 // stays.
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
@@ -48,7 +48,7 @@ TEST(what_lies_where_the_image_shall_lie_stays)
 	CHECK_CONTAINS(said, "mine exists: name another directory");
 	CHECK_INT(access(path_of("mine/data"), F_OK), 0);
 	check_untouched();
-	// One that comes to lie there later is not the migration's either.
+	// A directory that is made there later does not belong to the migration.
 	pid_t near = start_migration(path_of("later"));
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	usleep(300000);
@@ -96,7 +96,7 @@ TEST(a_migration_that_is_killed_while_they_end_keeps_the_image)
 TEST(a_killed_migration_lets_it_run_on)
 {
 	set_up();
-	// Nobody reads what is sent; the process stands still when CRIU has written it down.
+	// The receiver reads nothing; the process is stopped after CRIU has dumped it.
 	_cleanup_close_ int listener = start_silent();
 	pid_t near = start_migration(NULL);
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -122,7 +122,7 @@ TEST(a_killed_migration_lets_it_run_on)
 TEST(a_killed_far_side_changes_nothing_here)
 {
 	set_up();
-	write_text("far/fail", "slow\n"); // its CRIU would take for ever, but is not come to
+	write_text("far/fail", "slow\n"); // its CRIU would never end, but is not started
 	pid_t far = start_far_side();
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);

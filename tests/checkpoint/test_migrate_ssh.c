@@ -1,4 +1,4 @@
-// A migration through ssh, of which a script takes the place: what it is asked for, and what comes of what it says.
+// A migration through ssh, for which a script stands in: its arguments, and the effect of its messages.
 #include "migrate_test.h"
 
 static void write_ssh(const char *body)

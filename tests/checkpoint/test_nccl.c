@@ -1,4 +1,4 @@
-// Whether ranks of NCCL jobs that are not suspended are found, with processes that have what a rank shows.
+// Finds ranks of NCCL jobs that are not suspended, with processes that look like ranks.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ __attribute__((constructor)) static void be_rank(void)
 	_exit(0);
 }
 
-// Variables are separated by blanks.
+// Variables are separated by spaces.
 static pid_t start_rank(const char *library, const char *variables)
 {
 	char text[256], number[16], byte, *rest = text;
@@ -51,7 +51,7 @@ static pid_t start_rank(const char *library, const char *variables)
 	return pid;
 }
 
-// Suspends processes with these variables, and checks how many ranks are said to be suspended; 0: no warning.
+// Suspends processes with these variables, and checks the number of suspended ranks in the warning; 0: no warning.
 static void check_warning(const char *const *variables, unsigned suspended)
 {
 	char directory[] = "/tmp/virgate-nccl.XXXXXX", library[64], text[512], wanted[64];

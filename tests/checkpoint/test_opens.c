@@ -1,5 +1,5 @@
-// What a process that is dumped, or an image, names may be anything by the time root opens it. A device or a FIFO is not
-// opened, not even for a moment: opening alone has effects, and may wait for ever.
+// A path in an image or of a dumped process may lead to anything when root opens it. Devices and FIFOs are not opened,
+// not even for a moment: opening alone has effects, and may never return.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/machine/build_id.h"
@@ -34,7 +34,7 @@ static void place_fifo(void)
 	CHECK_INT(mkfifo(path, 0600), 0);
 }
 
-// Counts how often what is at `path` was opened since the watch began.
+// Counts how often `path` was opened since the watch began.
 static unsigned count_opens(int watch)
 {
 	char events[4096];
@@ -56,12 +56,12 @@ static int watch_opens(void)
 	CHECK(watch >= 0);
 	CHECK(inotify_add_watch(watch, path, IN_OPEN) >= 0);
 	close(open(path, O_RDWR | O_CLOEXEC));
-	CHECK_INT(count_opens(watch), 1); // it is seen
+	CHECK_INT(count_opens(watch), 1); // the watch sees it
 	return watch;
 }
 
-// A process with a file mapped, to be written and shared, as a ledger is. The file is gone: the kernel calls it by the name
-// that the FIFO has.
+// A process with a shared writable mapping of a file, like a ledger. The file was removed: the kernel shows the name
+// that the FIFO has now.
 static pid_t start_mapper(void)
 {
 	char name[64];
@@ -96,7 +96,7 @@ TEST(a_fifo_in_the_place_of_a_mapped_file_is_not_opened)
 	struct tenants tenants;
 	int watch = watch_opens();
 
-	alarm(20); // instead of waiting for ever
+	alarm(20); // instead of waiting forever
 	enum vg_status status = tenants_find(&tree, &tenants);
 	alarm(0);
 	kill(pid, SIGKILL);
@@ -121,6 +121,6 @@ TEST(a_fifo_that_an_image_names_is_not_opened)
 	alarm(0);
 	CHECK_INT(count_opens(watch), 0);
 	close(watch);
-	CHECK_INT(build_id_read("/proc/self/exe", text), 0); // through the link that it is
+	CHECK_INT(build_id_read("/proc/self/exe", text), 0); // follows the link
 	CHECK(*text);
 }

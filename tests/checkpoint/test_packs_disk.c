@@ -1,4 +1,4 @@
-// Packs on a disk that is full or fails; and digests of blocks.
+// Packs on a full disk, sources that shrink, and digests of blocks.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -20,7 +20,7 @@ TEST(digests_are_blake3)
 		data[i] = (uint8_t)(i % 251);
 	digest_block(data, 16384, digest);
 	CHECK(memcmp(digest, published, sizeof digest) == 0);
-	// The host's own, which has all published vectors of the keyed hash as a test.
+	// vram_blake3(), whose own test has all published vectors of the keyed hash.
 	fill_random(data, 1);
 	memcpy(key, data, sizeof key);
 	for (size_t size = DIGEST_LEAST; size <= DIGEST_MOST; size *= 2) {
@@ -38,7 +38,7 @@ static int make_in_child(int (*prepare_child)(void), const char *path, const cha
 	static const unsigned kinds[] = {1, 2, 3, 4, 5, 6};
 	int status;
 
-	image(); // before the disk is small
+	image(); // before the disk is full
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {

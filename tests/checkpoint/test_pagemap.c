@@ -1,5 +1,4 @@
-// What CRIU is told of pages that hold nothing: no page that it needs is left out, and those that are zero by themselves
-// are not restored at all.
+// Pagemaps without pages of zeros: CRIU gets every page that it needs, and none that is zero anyway.
 #include "checkpoint/criu/pagemap.h"
 #include "checkpoint/data/chunk.h"
 
@@ -124,7 +123,7 @@ static uint64_t get_number(const unsigned char **at)
 	return value;
 }
 
-// The addresses of all pages that it tells of, in order.
+// Returns the addresses of all pages in the pagemap, in order.
 static size_t read_pages(const unsigned char *data, size_t length, uint32_t id, uint64_t *ret_pages)
 {
 	const unsigned char *at = data + 8, *end = data + length;
@@ -204,7 +203,7 @@ static void check_any(void)
 		add_area(begin, address, status, flags);
 		address += random_below(3) ? 0 : 16 * CHUNK_PAGE;
 	}
-	add_area(0x1000, 0x2000, 1 << 16, 0); // a guard, which is no area and lies behind all of them
+	add_area(0x1000, 0x2000, 1 << 16, 0); // a guard, which is not an area and comes after all of them
 	end_mm();
 	struct image_file file = file_of(count);
 	for (size_t i = 0; i < file.chunk_count; i++)
@@ -268,15 +267,15 @@ TEST(what_is_not_known_is_given_as_it_is)
 	memset(chunks, 0, sizeof chunks);
 	make_two();
 	CHECK_INT(thin(&file, &out, &length, &without), 0);
-	CHECK(without[0] && without[1] && length == 8 + 4 + 2); // the head alone
+	CHECK(without[0] && without[1] && length == 8 + 4 + 2); // only the head is left
 	free(out);
 	free(without);
 
-	refused(2 * CHUNK_PAGES - 1); // more pages than there are
+	refused(2 * CHUNK_PAGES - 1); // more pages than the file has
 	refused(2 * CHUNK_PAGES + 1);
 	file.chunk_bytes = CHUNK_PAGE / 2;
 	CHECK_INT(thin(&file, &out, &length, &without), -EBADMSG);
-	// Cut anywhere, it is none.
+	// A pagemap that is cut anywhere is invalid.
 	for (whole = pagemap.length--; pagemap.length > 0; pagemap.length--)
 		refused(2 * CHUNK_PAGES);
 	make_two();
@@ -306,7 +305,7 @@ TEST(what_is_not_known_is_given_as_it_is)
 	record.length = 0;
 	put_field(&record, 1, 0x400000);
 	put_field(&record, 2, 1);
-	put_field(&record, 3, 1); // it lies in an image before
+	put_field(&record, 3, 1); // it refers to a parent image
 	put_field(&record, 4, PRESENT);
 	put_record(&pagemap, &record);
 	refused(2 * CHUNK_PAGES + 1);
@@ -347,7 +346,7 @@ TEST(any_byte_may_be_another)
 
 // ---- the CRIU of this machine --------------------------------------------------------------------------------
 
-// What of the area that begins there is in memory, in KiB.
+// Returns how much of the area that begins there is in memory, in KiB.
 static long resident(pid_t pid, const char *begin)
 {
 	char path[64], line[512];
@@ -385,13 +384,13 @@ TEST(zeros_stay_zeros_and_are_not_restored)
 		wait_gone(subject.pid);
 		int r = run("restore --detach --dir %s", path_of(methods[i]));
 		if (vg_file_read(path_of("subject.log"), log, sizeof log) > 0)
-			FAIL("%s", log); // what it found
+			FAIL("%s", log); // the child's message
 		if (r)
 			FAIL("%s", said);
 		check_goes_on(path_of("subject.zeros"));
 		check_goes_on(path_of("subject.zeros.child"));
 	}
-	// It was looked at in the meantime, which needs no memory; a few chunks have pages that hold something.
+	// It was read meanwhile, which allocates no memory; a few chunks have pages with data.
 	long after = resident(subject.pid, begin);
 	printf("# %ld KiB of %ld KiB are in memory after it\n", after, before);
 	CHECK(after > 0 && after <= before / 2);

@@ -68,7 +68,8 @@ TEST(everything_comes_back_by_every_method)
 			FAIL("%s: %s", methods[method], vg_last_error()->text);
 		snprintf(command, sizeof command, "diff -rq %s %s", path_of("source"), path_of("target"));
 		CHECK_INT(system(command), 0);
-		// Five chunks of zeros take nothing, and of a third of the pages the image takes no more than that.
+		// Five chunks of zeros use no blocks, and a file with data in a third of its pages uses no more than
+		// that.
 		snprintf(path, sizeof path, "%s/tree-0/pages-80.img%s", path_of(name),
 			 image_compression_suffix((enum vg_compression)method));
 		CHECK_INT(blocks_of(path), 0);
@@ -179,7 +180,7 @@ TEST(a_file_too_many_or_too_few_is_found)
 	}
 }
 
-// Between verification and restore: what CRIU gets is looked at again.
+// Between verification and restore: files are checked again when CRIU gets them.
 TEST(a_file_that_changes_while_it_is_restored_is_found)
 {
 	char image[PATH_MAX], path[PATH_MAX + 64];
@@ -197,7 +198,7 @@ TEST(a_file_that_changes_while_it_is_restored_is_found)
 	flip(path, 100, 3);
 	CHECK_INT(restore(image), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "core-1.img has changed since it was looked at");
-	// CRIU had it all by then.
+	// CRIU had read everything before.
 	CHECK(made);
 	flip(path, 100, 3);
 	CHECK_INT(restore(image), VG_OK);
@@ -241,7 +242,7 @@ TEST(what_criu_says_is_put_in_words)
 	CHECK_STR(text, "Error (criu/cr-restore.c:1230): Can't fork for 29303: Cannot allocate memory");
 }
 
-// In a child, whose limits and mounts are its own. 0: it failed as it should.
+// Runs in a child with limits and mounts of its own. Returns 0 if it failed as expected.
 static int fail_in_child(int (*prepare)(const char *directory), const char *directory, const char *says, int method)
 {
 	pid_t pid = fork();
@@ -260,7 +261,7 @@ static int fail_in_child(int (*prepare)(const char *directory), const char *dire
 			_exit(1);
 		}
 		image_finish(&draft);
-		// Neither it nor a part of it.
+		// Neither the image nor a draft exists.
 		_exit(rmdir(directory) == 0 || errno == EBUSY ? 0 : 1);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -327,7 +328,7 @@ TEST(levels_and_threads_have_bounds)
 
 // ---- what is killed ----------------------------------------------------------------------------------
 
-// Killed at the system call `number` of the commit. False: it came to its end before.
+// Kills the commit at its system call `number`. Returns false if it ended before.
 static bool kill_at(const char *path, int number)
 {
 	pid_t pid = fork();
@@ -375,7 +376,7 @@ TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
 		none += status == VG_NOT_FOUND;
 		snprintf(command, sizeof command, "rm -rf %s", path);
 		CHECK_INT(system(command), 0);
-		// The next one of that name removes what was left.
+		// The next draft of that name removes the remains.
 		struct image_draft draft;
 		CHECK_INT(image_begin(path, &draft), VG_OK);
 		image_finish(&draft);
@@ -384,7 +385,7 @@ TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
 	CHECK(whole > 1 && none > 10);
 }
 
-// Whatever has such a name, and is none.
+// Files with such a name that are not drafts.
 TEST(what_only_looks_like_a_draft_is_left_alone)
 {
 	static const char *const makers[] = {

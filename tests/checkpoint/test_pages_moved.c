@@ -11,7 +11,7 @@ static bool target_has_source(void)
 	return system(command) == 0;
 }
 
-// Whoever may write to the directory above can put another image there after this one was looked at.
+// A user who may write to the parent directory can put another image there after this one was checked.
 TEST(what_was_opened_is_what_is_read)
 {
 	char path[PATH_MAX], aside[PATH_MAX], other[PATH_MAX];
@@ -83,7 +83,8 @@ TEST(a_draft_that_is_swapped_is_not_taken_for_the_image)
 
 enum { MOST_RECORD = 4096 };
 
-// A record of files.img: a regular file of that name, with CRIU's other fields about it; `mode` 0: without one.
+// Writes a record of files.img: a regular file of that name, with CRIU's other fields around it; `mode` 0: without a
+// mode.
 static size_t put_entry(unsigned char *out, unsigned id, const char *name, unsigned mode)
 {
 	unsigned char entry[MOST_RECORD], *at = entry;
@@ -168,7 +169,7 @@ TEST(files_at_other_paths_are_told_to_criu)
 	snprintf(path, sizeof path, "%s/files.img", path_of("target"));
 	CHECK_INT(vg_file_read(path, read, sizeof read), expected);
 	CHECK(memcmp(read, after, expected) == 0);
-	// What is no such list is not passed on unread.
+	// A damaged list is not passed on.
 	before[0] ^= 1;
 	write_source("files.img", before, length);
 	snprintf(path, sizeof path, "%s", path_of("image-no-list"));

@@ -1,5 +1,5 @@
-// Programs of evictable vGPUs are dumped after their device memory has left the GPU, and Virgate writes it itself. What
-// needs a real CRIU says so; the rest has the stand-in.
+// Programs of evictable vGPUs are dumped after their device memory has left the GPU, and Virgate writes it itself.
+// Tests that need a real CRIU say so; the others use the stand-in.
 #include <stdatomic.h>
 
 #include "evictable_test.h"
@@ -25,7 +25,7 @@ static json_t *description_of(const char *path)
 	return loaded;
 }
 
-// How much device memory the image has in packs.
+// Returns the bytes of device memory in the packs of the image.
 static json_int_t packed_bytes(const char *path)
 {
 	json_t *text = description_of(path);
@@ -69,7 +69,7 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 	check_charged("goes", 0);
 }
 
-// The driver saves what is left: its own copies are no part of what the program holds.
+// The driver saves the rest, and nothing of the program's memory.
 TEST(the_driver_saves_none_of_it)
 {
 	prepare(false);
@@ -115,7 +115,7 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 	CHECK_INT(count_files(program.pid), 0);
 }
 
-// Without room for it in the host it is the driver that moves it, as for other programs.
+// If the host has too little room, the driver moves the memory, as for other programs.
 TEST(memory_that_has_no_room_in_the_host_is_left_to_the_driver)
 {
 	prepare(false);
@@ -154,16 +154,16 @@ TEST(unchanged_memory_is_not_written_again)
 	snprintf(base, sizeof base, "--base %s", path_of("chain0"));
 	snprintf(command, sizeof command, "%s --leave-running", base);
 	dump_to("chain", "chain1", command);
-	CHECK_CONTAINS(said, "2.0 MiB of device memory in common with the base images"); // equal blocks are one
+	CHECK_CONTAINS(said, "2.0 MiB of device memory in common with the base images"); // equal blocks are stored once
 	CHECK_INT(stat(path_of("chain0/device/pack-0000"), &first), 0);
 	CHECK_INT(stat(path_of("chain1/device/pack-0000"), &second), 0);
 	CHECK_INT(first.st_ino, second.st_ino);
 	CHECK(access(path_of("chain1/device/pack-0001"), F_OK) < 0);
-	// Each is whole without the other.
+	// Each image is complete without the other.
 	snprintf(command, sizeof command, "rm -r %s", path_of("chain0"));
 	CHECK_INT(system(command), 0);
 	CHECK_INT(run("image verify %s", path_of("chain1")), 0);
-	// A base that is none is refused before anything happens.
+	// An invalid base is refused before anything happens.
 	CHECK_INT(run("dump --vgpu chain --dir %s %s", path_of("chain2"), base), 1);
 	CHECK_CONTAINS(said, "base image");
 	CHECK_CONTAINS(said, "is no image");
@@ -192,7 +192,7 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 		CHECK_INT(run("suspend %s", vgpu), 0);
 }
 
-// However a dump ends, whoever is killed: the memory is what it was, and where it was.
+// However a dump ends, the memory is unchanged and where it was.
 TEST(a_dump_that_is_stopped_or_killed_is_taken_back)
 {
 	prepare(false);
@@ -230,7 +230,7 @@ static struct pager_slot *slot_of(const char *vgpu, pid_t pid, struct vg_ledger 
 	return &vg_ledger_pager_slots(*ret_ledger)[place_of(vgpu, pid).slot];
 }
 
-// The dump without a guard is killed as soon as the program's memory has come as far as that.
+// Kills a dump without a guard when the program's memory has reached that state.
 static void kill_dump_at(const struct program *program, const struct pager_slot *slot, enum pager_state state)
 {
 	char pid[16];
@@ -259,7 +259,8 @@ TEST(a_dump_that_is_killed_while_memory_moves_is_taken_back)
 
 	prepare(false);
 	must("create moving --memory 1G --evictable");
-	struct program program = start("moving", "moving", "512", "32", "1024"); // enough to be caught at it
+	// large enough to be caught while it moves
+	struct program program = start("moving", "moving", "512", "32", "1024");
 	struct vg_ledger_tenant before = place_of("moving", program.pid);
 	const struct pager_slot *slot = slot_of("moving", program.pid, &ledger);
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
@@ -268,7 +269,7 @@ TEST(a_dump_that_is_killed_while_memory_moves_is_taken_back)
 			FAIL("recover from state %d: %s", (int)states[i], said);
 		check_is_whole(&program, "moving", &before, false);
 	}
-	// Nobody recovers it: it waits, and whoever dumps it again lets it go on.
+	// Without recovery it waits, and the next dump lets it continue.
 	kill_dump_at(&program, slot, PAGER_PARKED);
 	unsigned round = report_of(&program).round;
 	usleep(200000);
@@ -279,7 +280,7 @@ TEST(a_dump_that_is_killed_while_memory_moves_is_taken_back)
 	end(&program);
 }
 
-// A kernel that does not end keeps the memory where it is.
+// An endless kernel keeps the memory on the GPU.
 TEST(work_that_does_not_end_fails_the_dump)
 {
 	pid_t program, launcher;
@@ -299,7 +300,7 @@ TEST(work_that_does_not_end_fails_the_dump)
 	waitpid(launcher, NULL, 0);
 }
 
-// The disk becomes full while CRIU is at work.
+// The disk fills while CRIU runs.
 TEST(a_full_disk_fails_the_dump)
 {
 	char command[6 * PATH_MAX];
@@ -327,7 +328,7 @@ TEST(a_full_disk_fails_the_dump)
 	end(&program);
 }
 
-// The guard does what `virgate recover` does. CRIU's stand-in kills the dump when it begins.
+// The guard does what `virgate recover` does. CRIU's stand-in kills the dump when it starts.
 TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
 {
 	prepare(false);
@@ -347,7 +348,7 @@ TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
 	end(&program);
 }
 
-// A program that is killed leaves no file in the host's memory.
+// A program that is killed leaves no file in host memory.
 TEST(a_program_that_is_killed_meanwhile_leaves_nothing)
 {
 	prepare(false);
@@ -366,7 +367,7 @@ TEST(a_program_that_is_killed_meanwhile_leaves_nothing)
 	}
 }
 
-// Both are killed: the next command, or the daemon, removes what is left.
+// Both are killed: the next command, or the daemon, removes the file.
 TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
 {
 	prepare(false);
@@ -381,7 +382,7 @@ TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
 	check_charged("both", 0);
 }
 
-// The daemon is not needed for any of it.
+// No step needs the daemon.
 TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 {
 	prepare(false);
@@ -393,7 +394,7 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 		snprintf(name, sizeof name, "alone%d", i);
 		setenv("COORDINATED", "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)", 1);
 		CHECK_INT(coordinate("dump", program.pid, path_of(name), steps[i], "run"), 0);
-		// It ends the program: it is started again.
+		// It ends the program, which is started again.
 		CHECK_INT(run("image verify %s", path_of(name)), 0);
 		await_end(program.pid);
 		waitpid(program.run, NULL, 0);
@@ -488,7 +489,7 @@ TEST(a_damaged_pack_restores_nothing)
 	check_charged("damaged", 0);
 }
 
-// Whoever restores is killed: the process has no place, and its file goes with it.
+// The restore is killed: the process has no slot, and its file is removed with it.
 TEST(a_restore_that_is_killed_leaves_nothing_behind)
 {
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};

@@ -1,5 +1,5 @@
-// migrate --precopy: device memory goes over in rounds while the program runs, and what arrives in the end is what the
-// program had when it stood still. With the stand-in for CRIU, and a far side that the test plays.
+// migrate --precopy: device memory is transferred in rounds while the program runs, and the receiver ends with the
+// memory that the program had when it stopped. With the stand-in for CRIU, and a receiver that the test plays.
 #include <glob.h>
 
 #include "base/status.h"
@@ -28,7 +28,7 @@ static void check_no_scratch(void)
 	char pattern[PATH_MAX];
 
 	snprintf(pattern, sizeof pattern, "%s/virgate-*", path_of("tmp"));
-	for (int i = 0; i < 500; i++) { // a guard may be at it
+	for (int i = 0; i < 500; i++) { // a guard may still use it
 		glob_t found = {0};
 		bool none = glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
 		globfree(&found);
@@ -54,7 +54,7 @@ static int migrate(const char *vgpu, const char *more)
 
 // ---- what arrives ----------------------------------------------------------------------------------------
 
-// It changes blocks all the time, from before the first round until it stands still.
+// It changes blocks all the time, from before the first round until it is stopped.
 TEST(what_arrives_is_what_the_program_had_at_last)
 {
 	static const char *const how[] = {"", "--compress lz4"};
@@ -90,7 +90,7 @@ TEST(memory_that_does_not_change_goes_over_once)
 	end(&program);
 }
 
-// The whole way, where there is a CRIU.
+// The whole migration, if there is a CRIU.
 TEST(a_program_goes_over_and_continues)
 {
 	char from[PATH_MAX + 8];
@@ -120,8 +120,9 @@ TEST(a_program_goes_over_and_continues)
 	await_end(program.pid);
 }
 
-// A whole far side, with the stand-in: what CRIU makes there and here again is no tenant, so both fail in the end. Until
-// then the host memory that was filled ahead has become the file of the process, and goes with it.
+// A real receiver with the stand-in: the process that CRIU makes, there and here again, is not a tenant, so both
+// restores fail in the end. Until then the filled host memory has become the file of the process, and is removed with
+// it.
 TEST(memory_that_was_filled_ahead_goes_with_a_restore_that_fails)
 {
 	char from[PATH_MAX + 8], pid[16], *image;
@@ -166,7 +167,7 @@ TEST(memory_that_was_filled_ahead_goes_with_a_restore_that_fails)
 
 // ---- whether it helps ------------------------------------------------------------------------------------
 
-// All of it changes all the time. The result is asked of the library, since the far side refuses.
+// All its memory changes all the time. The result comes from the library, since the receiver refuses.
 TEST(a_program_that_changes_too_much_is_told)
 {
 	struct vg_checkpoint_result result = {0};
@@ -243,7 +244,7 @@ TEST(a_connection_that_is_cut_leaves_the_program_here)
 	end(&program);
 }
 
-// Nobody reads, so that it is in the middle of a round for as long as the test wants.
+// The receiver reads nothing, so the round lasts as long as the test needs.
 TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
 {
 	char to[PATH_MAX + 8];
@@ -280,7 +281,7 @@ TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
 	end(&program);
 }
 
-// All blocks change, so that the second round uses no pack of the first one.
+// All blocks change, so the second round uses no pack of the first one.
 TEST(the_sender_closes_packs_that_the_last_round_does_not_use)
 {
 	const struct vg_dump_options dump = {.size = sizeof dump, .vgpu = "closing", .dir = path_of("near.image")};
@@ -377,7 +378,7 @@ static void play_empty_index(struct frames *frames)
 	stream_send_index(frames, NULL, 0);
 }
 
-// An index of a pack that did not come.
+// An index of a pack that was not sent.
 static void play_index_without_pack(struct frames *frames)
 {
 	struct device_memory memory = {.pid = 1, .bytes = DEVICE_BLOCK};
@@ -390,7 +391,7 @@ static void play_index_without_pack(struct frames *frames)
 	free(data);
 }
 
-// The pack is there, and is shorter.
+// The pack was sent, and is shorter.
 static void play_index_of_short_pack(struct frames *frames)
 {
 	send_pack(frames, 0);
@@ -398,7 +399,7 @@ static void play_index_of_short_pack(struct frames *frames)
 	play_index_without_pack(frames);
 }
 
-// It is long enough, and has other bytes than the index says.
+// The pack is long enough, and has other bytes than the index says.
 static void play_index_of_other_bytes(struct frames *frames)
 {
 	send_pack(frames, 0);

@@ -1,4 +1,4 @@
-// The line that says how far a dump has come: on a terminal only, not too often, and gone at the end.
+// The progress line of a dump: on a terminal only, not too often, and removed at the end.
 #include <poll.h>
 
 #include "checkpoint_test.h"
@@ -31,7 +31,7 @@ static unsigned count_of(const char *text)
 	return count;
 }
 
-// A dump whose CRIU takes its time, on a terminal.
+// Starts a slow dump on a terminal.
 static pid_t start_dump(pid_t subject, int *ret_terminal)
 {
 	char pid[16];
@@ -76,7 +76,7 @@ TEST(a_terminal_shows_how_far_it_has_come)
 	collect(terminal, 2000);
 	CHECK_INT(waitpid(dump, &status, 0), dump);
 	CHECK_INT(status, 0);
-	// It makes room for the result, and does not come again.
+	// The line is cleared for the result, and does not come again.
 	const char *last = strstr(shown, "\r\033[K");
 	for (const char *next; (next = strstr(last + 1, "\r\033[K"));)
 		last = next;

@@ -1,4 +1,4 @@
-// What is not dumped, by name: each reason is made, and the process goes on as if nobody had asked.
+// Each reason for a refusal is made, by name, and the process goes on unchanged.
 #include "checkpoint_test.h"
 
 #include <linux/capability.h>
@@ -13,7 +13,7 @@ static void standin(void)
 	unlink(path_of("fail"));
 }
 
-// A dump of it is refused under that name, with these words, and leaves nothing.
+// Checks that a dump is refused with that name and text, and leaves nothing.
 static void refused(pid_t pid, const char *name, const char *words)
 {
 	char wanted[64];
@@ -72,7 +72,7 @@ TEST(a_thread_of_the_kernels_is_no_program)
 	CHECK(access(path_of("never"), F_OK) != 0);
 }
 
-// By somebody else: who that is setpriv is told. Ends it.
+// The same as another user, by options of setpriv. Ends the process.
 static void refused_as(const char *who, pid_t idle, const char *words)
 {
 	char command[PATH_MAX + 256];
@@ -105,7 +105,7 @@ TEST(whoever_lacks_the_right_to_look_into_it_is_told_which)
 	if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
 		SKIP("it takes a right that this user has not");
 	standin();
-	// CAP_PERFMON (38), which CAP_SYS_ADMIN has in it, lets newer kernels look, too.
+	// CAP_PERFMON (38), which CAP_SYS_ADMIN includes, also suffices on newer kernels.
 	refused_as("--bounding-set -sys_ptrace,-sys_admin,-cap_38", start_idle(), "that takes CAP_SYS_PTRACE");
 }
 
@@ -123,7 +123,7 @@ TEST(who_dumps_is_not_among_the_dumped)
 	char command[256];
 
 	standin();
-	// The shell stays, and so is what virgate descends from.
+	// The shell stays the parent, so virgate descends from it.
 	snprintf(command, sizeof command, "%s dump --pid $$ --dir %s --cpu-only 2>&1; true", VIRGATE, path_of("never"));
 	FILE *output = popen(command, "re");
 	CHECK(output != NULL);
@@ -157,7 +157,7 @@ TEST(a_child_that_has_ended_does_not_hinder)
 	end_subject(subject);
 }
 
-// The driver's thread is stopped with all others: whoever asks it would wait for ever.
+// The driver's thread is stopped, too: a call to the driver would never return.
 TEST(a_stopped_process_is_refused_and_not_waited_for)
 {
 	standin();
@@ -199,7 +199,7 @@ TEST(who_leads_a_terminals_session_is_refused)
 	pid_t pid = fork();
 	if (pid == 0) {
 		setsid();
-		open(ptsname(master), O_RDWR); // its own from now on
+		open(ptsname(master), O_RDWR); // its controlling terminal from now on
 		for (;;)
 			pause();
 	}
@@ -257,7 +257,7 @@ TEST(managed_memory_is_refused_where_the_driver_does_not_take_it)
 	check_kind_refused("managed", "managed-memory", "cuMemAllocManaged");
 }
 
-// What NVML says of a GPU that is divided: the process is found on a part of it.
+// NVML reports the process on a MIG device.
 TEST(a_process_on_a_part_of_a_gpu_is_refused)
 {
 	standin();
@@ -285,7 +285,7 @@ TEST(an_image_of_a_whole_gpu_is_not_restored_on_a_divided_one)
 	CHECK_CONTAINS(said, GPU_NAME ") has MIG on, and had it off: nvidia-smi -mig 0");
 }
 
-// The driver moves work to another GPU of one model only.
+// The driver moves work only to a GPU of the same model.
 TEST(a_map_leads_to_gpus_that_are_here_and_of_the_model)
 {
 	static const struct {
@@ -311,7 +311,7 @@ TEST(a_map_leads_to_gpus_that_are_here_and_of_the_model)
 	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
 }
 
-// The driver says so when it is to be locked. Nobody is left locked: nothing is there to be taken back.
+// The driver refuses the lock. No process is locked, so nothing is rolled back.
 TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 {
 	standin();
@@ -328,7 +328,7 @@ TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 	end_subject(client);
 }
 
-// Its parent is locked before it, and let go again.
+// Its parent is locked before it, and unlocked again.
 TEST(a_client_of_mps_takes_nobody_else_along)
 {
 	standin();
@@ -358,7 +358,7 @@ TEST(memory_that_others_have_opened_does_not_hinder)
 	end_subject(exporter);
 }
 
-// The driver takes it off the GPU, and not back: that is known afterwards only, where nothing shows it.
+// The driver takes it off the GPU and cannot return it. Nothing shows that before.
 TEST(who_had_opened_memory_of_others_is_lost_and_that_is_said)
 {
 	standin();
@@ -375,7 +375,7 @@ TEST(who_had_opened_memory_of_others_is_lost_and_that_is_said)
 	end_subject(exporter);
 }
 
-// The signs of it that there are: the driver's file of shared events.
+// The one sign of it: the driver's file of shared events.
 TEST(cuda_ipc_is_refused_where_it_shows)
 {
 	char name[64];
@@ -395,7 +395,7 @@ TEST(cuda_ipc_is_refused_where_it_shows)
 	end_idle(idle);
 }
 
-// Files that are named as devices are: there is no device on this machine.
+// Files with the names of devices stand in for devices, which this machine lacks.
 TEST(a_device_that_stays_open_is_named_with_who_has_it)
 {
 	char name[64];
@@ -421,7 +421,7 @@ TEST(a_device_that_stays_open_is_named_with_who_has_it)
 	end_subject(two);
 }
 
-// The page by which the daemon tells who has memory from the broker, in a process that maps one.
+// The page by which the daemon publishes leases of the broker, in a process that maps one.
 TEST(a_lease_of_the_broker_is_refused)
 {
 	standin();

@@ -1,5 +1,5 @@
-// A restore fails once at every step, in each of the ways it can, with the CRIU of this machine: nobody is left, or can
-// be brought back, and the image is as it was.
+// A restore fails once at every step, in each possible way, with the CRIU of this machine: no process is left, or it
+// can be recovered, and the image is unchanged.
 #include "virgate/checkpoint.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@ static void setup(void)
 	unsetenv("VIRGATE_SIM_FAULT");
 }
 
-// A subject that has gone into an image.
+// Dumps a subject, and ends it.
 static struct subject dumped(const char *rounds, const char *image, const char *kinds)
 {
 	struct subject subject = start_subject_with(path_of(rounds), kinds);
@@ -39,7 +39,7 @@ static int coordinate(pid_t pid, const char *image, const char *phase, const cha
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// That the image was not harmed: it goes on from there, where it was.
+// Checks that the image is unharmed: the subject continues from it.
 static void check_image(struct subject subject, const char *rounds, const char *image)
 {
 	if (run("restore --detach --dir %s", path_of(image)))
@@ -61,7 +61,7 @@ TEST(a_wish_to_stop_is_heeded_as_long_as_nobody_is_made)
 		CHECK(is_gone(subject.pid));
 		check_image(subject, "stop", "stopped");
 	}
-	// Later it is not asked any more.
+	// Later steps cannot be stopped.
 	CHECK_INT(coordinate(subject.pid, "stopped", "device-in", "stop"), 0);
 	check_goes_on(path_of("stop"));
 	end_subject(subject);
@@ -130,7 +130,7 @@ TEST(a_process_that_ends_in_the_midst_leaves_nobody)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// A CRIU that does its work, and what `after` says then.
+// A CRIU that does its work, and then runs `after`.
 static void wrap_criu(const char *after)
 {
 	const char *criu = getenv("VIRGATE_CRIU");
@@ -163,8 +163,7 @@ TEST(a_criu_that_fails_leaves_nobody)
 	if (kept)
 		setenv("VIRGATE_CRIU", kept, 1);
 	check_image(subject, "criu-fails", "unmade");
-	// The coordinator dies while CRIU is at work, which ends it: the processes stand still, and can be brought
-	// back.
+	// The coordinator dies while CRIU runs, which ends CRIU: the processes are stopped, and can be recovered.
 	wrap_criu("kill -9 $PPID");
 	CHECK_INT(run("restore --detach --dir %s", path_of("unmade")), 128 + SIGKILL);
 	CHECK_INT(kill(subject.pid, 0), 0);
@@ -180,7 +179,7 @@ TEST(a_criu_that_fails_leaves_nobody)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// What it has started by then may have left its session.
+// Its children may have left its session.
 TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 {
 	setup();
@@ -196,7 +195,7 @@ TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 	uint64_t start = vg_clock_monotonic_ns();
 	snprintf(command, sizeof command, "timeout -s INT 1 %s restore --detach --dir %s >%s 2>&1", VIRGATE,
 		 path_of("hung"), path_of("hung.log"));
-	CHECK_INT(WEXITSTATUS(system(command)), 124); // timeout's own, after the program has ended
+	CHECK_INT(WEXITSTATUS(system(command)), 124); // the exit code of timeout, after the program has ended
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(60000000000));
 	CHECK_CONTAINS(text_of("hung.log"), "step host-in: stopped while CRIU was at work, as asked");
 	CHECK(is_gone(atoi(text_of("straggler"))));
@@ -209,7 +208,7 @@ TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// The driver maps GPUs only for who sees them all; it says so when it is late, and nobody is left half way.
+// The driver maps GPUs only for processes that see all of them. It reports that late, and no process is left halfway.
 TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 {
 	setup();
@@ -233,9 +232,9 @@ TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 
 // ---- an image that is damaged --------------------------------------------------------------------------
 
-// A chunk of an image: the last one with anything in it, of the last file that has chunks.
+// A chunk of an image: the last one with data in it, of the last file with chunks.
 struct place {
-	char file[PATH_MAX], words[160]; // what the refusal says of it
+	char file[PATH_MAX], words[160]; // the text of its refusal
 	uint64_t byte;
 };
 
@@ -289,14 +288,14 @@ static struct place last_place(const char *image)
 	bool plain = strcmp(json_string_value(json_object_get(file, "compression")), "none") == 0;
 	const char *leaf = json_string_value(json_object_get(file, "name"));
 
-	CHECK(count > 1); // or nothing would have been given to CRIU before
+	CHECK(count > 1); // else CRIU would get nothing before it
 	while (last > 0 && strcmp(strchr(json_string_value(json_array_get(chunks, last - 1)), ' '), " 0") == 0)
 		last--;
 	CHECK(last > 1);
 	snprintf(place.file, sizeof place.file, "%.2000s/%.200s", image, leaf);
 	if (plain && last * chunk < end)
 		end = last * chunk;
-	// Zeros of an uncompressed file may be a hole's, which nobody reads.
+	// Zeros of an uncompressed file may be a hole, which is not read.
 	for (place.byte = end - 1; plain && byte_at(place.file, place.byte) == 0; place.byte--)
 		CHECK(place.byte > (last - 1) * chunk);
 	snprintf(place.words, sizeof place.words, "%.80s is damaged: chunk %zu of %zu", leaf, last - 1, count);
@@ -304,7 +303,7 @@ static struct place last_place(const char *image)
 	return place;
 }
 
-// What is looked at before, and must be the same after, a restore that is refused.
+// The state before a restore that is refused, which must be the same after it.
 struct world {
 	uint32_t round[2];
 	struct timespec written[2];
@@ -338,12 +337,12 @@ static struct world look_around(const char *rounds)
 	return world;
 }
 
-// Nobody is there, nobody ran, and nothing is on the GPU or on the books.
+// Checks that no process exists or ran, and that neither the GPU nor a ledger has its memory.
 static void check_nothing_happened(const char *rounds, const struct world *before, pid_t pid)
 {
 	struct world now = look_around(rounds);
 
-	wait_gone(pid); // CRIU has killed them; to be gone takes a moment
+	wait_gone(pid); // CRIU has killed them; their end takes a moment
 	for (int i = 0; i < 2; i++) {
 		CHECK_INT(now.round[i], before->round[i]);
 		CHECK_INT(now.written[i].tv_sec, before->written[i].tv_sec);
@@ -369,7 +368,7 @@ static void check_comes_back(const char *rounds, const char *how, const char *im
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
 	wait_gone(pid);
-	// The daemon refunds what a dead process had within moments.
+	// The daemon refunds a dead process after a moment.
 	for (int i = 0; i < 500 && (now.charged || now.device); i++) {
 		usleep(10000);
 		now = look_around(rounds);
@@ -377,7 +376,7 @@ static void check_comes_back(const char *rounds, const char *how, const char *im
 	CHECK(!now.charged && !now.device);
 }
 
-// The way in that is named; the image or stream is in `image`.
+// `how`: the option for the image or stream in `image`.
 static void check_refused(const char *rounds, const char *how, const char *image, pid_t pid, const char *step,
 			  const char *words)
 {
@@ -391,7 +390,7 @@ static void check_refused(const char *rounds, const char *how, const char *image
 	check_nothing_happened(rounds, &before, pid);
 }
 
-// Into an image, and no more than that.
+// Dumps a subject, and removes everything else.
 static pid_t put_away(const char *rounds, const char *image, const char *method)
 {
 	pid_t runs, pid = start_in_vgpu("flip", rounds, "cuda-child", &runs);
@@ -403,13 +402,13 @@ static pid_t put_away(const char *rounds, const char *image, const char *method)
 	return pid;
 }
 
-// CRIU has made them by then, stopped, and had all the pages but the last.
+// By then CRIU has made the processes, stopped, and has read all pages but the last.
 TEST(a_flipped_bit_in_the_last_chunk_lets_nobody_run)
 {
 	static const char *const methods[] = {"none", "lz4", "zstd"};
 
 	setup();
-	unsetenv("VIRGATE_LIBDIR"); // which is the coordinator's: the interposer lies elsewhere
+	unsetenv("VIRGATE_LIBDIR"); // it is the coordinator's: the interposer is elsewhere
 	with_vgpu("flip");
 	for (int i = 0; i < 3; i++) {
 		char rounds[PATH_MAX], image[PATH_MAX], name[32];
@@ -420,7 +419,7 @@ TEST(a_flipped_bit_in_the_last_chunk_lets_nobody_run)
 		pid_t pid = put_away(rounds, image, methods[i]);
 		struct place place = last_place(image);
 		flip(&place);
-		// A step before the driver is asked for anything.
+		// A step before the first call to the driver.
 		check_refused(rounds, "--dir", image, pid, "step host-in", place.words);
 		flip(&place);
 		check_comes_back(rounds, "--dir", image, pid);
@@ -450,14 +449,14 @@ static void send_to_file(const char *image, const char *file)
 		FAIL("%s", vg_last_error()->text);
 }
 
-// Nothing is made of what did not come in whole.
+// Nothing is made of an incomplete stream.
 TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
 {
 	char rounds[PATH_MAX], image[PATH_MAX], stream[PATH_MAX];
 	struct stat info;
 
 	setup();
-	unsetenv("VIRGATE_LIBDIR"); // which is the coordinator's: the interposer lies elsewhere
+	unsetenv("VIRGATE_LIBDIR"); // it is the coordinator's: the interposer is elsewhere
 	with_vgpu("flip");
 	CHECK_INT(mkdir(path_of("tmp"), 0700), 0);
 	setenv("TMPDIR", path_of("tmp"), 1);
@@ -483,7 +482,7 @@ TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
 	run("shutdown");
 }
 
-// Root is not needed, but the rights that the doctor names are. CAP_SETPCAP: this machine may be a container.
+// Root is not needed, only the capabilities that the doctor names. CAP_SETPCAP, since this machine may be a container.
 TEST(whoever_has_the_rights_dumps_and_restores)
 {
 	static const char script[] =

@@ -1,4 +1,4 @@
-// The order of the steps, and what is taken back: against a stand-in for CRIU that does as it is told.
+// The order of the steps, and what a failure rolls back, with a stand-in for CRIU that does as it is told.
 #include "checkpoint_test.h"
 
 static void standin(void)
@@ -23,7 +23,7 @@ static bool exists(const char *name)
 	return access(path_of(name), F_OK) == 0;
 }
 
-// No half of an image is left beside it.
+// Checks that no draft of the image is left.
 static void check_no_parts(const char *name)
 {
 	char command[PATH_MAX + 64];
@@ -53,7 +53,7 @@ TEST(a_dump_ends_the_process_and_leaves_an_image)
 	CHECK_INT(info.st_mode & 0777, 0700);
 	CHECK_INT(stat(path_of("image/tree-0/pages-1.img"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0600);
-	// There is something there now, and it stays.
+	// The name is used now, and the image stays.
 	CHECK_INT(run("dump --pid %d --dir %s", (int)getpid(), path_of("image")), 1);
 	end_subject(subject);
 }
@@ -73,13 +73,13 @@ TEST(a_dump_may_leave_it_running)
 	end_subject(subject);
 }
 
-// A name that means an image on its way would be the next dump's to clear away.
+// The next dump would remove an image with the name of a draft.
 TEST(what_a_gpu_holds_is_never_left_out)
 {
 	standin();
 	struct subject subject = start_subject(path_of("with-cuda"));
 
-	check_goes_on(path_of("with-cuda")); // it has a GPU now
+	check_goes_on(path_of("with-cuda")); // it uses a GPU now
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running --json", (int)subject.pid, path_of("both")),
 		  0);
 	CHECK_CONTAINS(said, "\"cuda_processes\": 1");
@@ -121,7 +121,7 @@ TEST(a_criu_that_fails_costs_nothing)
 	end_subject(subject);
 }
 
-// Each driver call of the way out is refused once: whatever was done before is taken back.
+// Each driver call of the way out fails once: all steps before it are rolled back.
 TEST(a_driver_that_refuses_costs_nothing)
 {
 	static const char *const calls[] = {"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint"};
@@ -172,7 +172,7 @@ TEST(what_cannot_be_dumped_is_named)
 	CHECK_INT(run("dump --pid 0 --dir %s", path_of("x")), 2);
 	CHECK_INT(run("dump --pid %d", (int)getpid()), 2);
 	CHECK_INT(run("dump --dir %s", path_of("x")), 2);
-	// A process without CUDA: one that does nothing.
+	// A process without CUDA that does nothing.
 	pid_t idle = fork();
 	if (idle == 0) {
 		pause();
@@ -183,7 +183,7 @@ TEST(what_cannot_be_dumped_is_named)
 	CHECK_CONTAINS(said, "--cpu-only");
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running", (int)idle, path_of("cpu")), 0);
 	CHECK(exists("cpu/virgate.json"));
-	// Nor is there an image where none can be.
+	// A directory that does not exist is refused.
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only", (int)idle, path_of("nowhere/x")), 1);
 	CHECK_CONTAINS(said, "/nowhere/x: No such file or directory: create its parent directory first");
 	CHECK_INT(run("dump --pid %d --dir %s/%0250d --cpu-only", (int)idle, directory, 0), 1);
@@ -219,7 +219,7 @@ static void flip(const char *path)
 	CHECK_INT(pwrite(fd, &byte, 1, 2), 1);
 }
 
-// Nothing of what is refused asks CRIU for anything.
+// CRIU is not started for a refused image.
 TEST(an_image_that_is_not_whole_is_not_restored)
 {
 	standin();
@@ -233,7 +233,7 @@ TEST(an_image_that_is_not_whole_is_not_restored)
 	snprintf(pid, sizeof pid, "pid %d", (int)subject.pid);
 	CHECK_CONTAINS(said, pid);
 	CHECK_CONTAINS(said, "is taken, by subject");
-	// A parent that does not wait leaves its name behind.
+	// The pid stays used until the parent has reaped it.
 	kill(subject.guard, SIGSTOP);
 	CHECK_INT(waitpid(subject.guard, NULL, WUNTRACED), subject.guard);
 	kill(subject.pid, SIGKILL);

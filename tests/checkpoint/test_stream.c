@@ -1,4 +1,4 @@
-// Images as streams: whole on the other side, or nothing, whatever comes in.
+// Images as streams: complete on the receiver or not there, whatever the stream contains.
 #include <glob.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ static void check_status(enum vg_status status, enum vg_status wanted, const cha
 }
 #define CHECK_STATUS(call, wanted) check_status(call, wanted, #call)
 
-// An image of a process that does nothing.
+// Returns an image of an idle process.
 static const char *image(void)
 {
 	static char path[PATH_MAX];
@@ -39,7 +39,7 @@ static const char *image(void)
 	return path;
 }
 
-// The whole stream, in memory.
+// Returns the whole stream, in memory.
 static const char *stream(size_t *ret_length)
 {
 	static char *bytes;
@@ -86,7 +86,7 @@ static enum vg_status receive(const void *bytes, size_t length, const char *name
 	return vg_checkpoint_receive(fd, path_of(name));
 }
 
-// What is refused leaves nothing. Returns the status.
+// Checks that a refused stream leaves nothing. Returns the status.
 static enum vg_status refused(const void *bytes, size_t length)
 {
 	enum vg_status status = receive(bytes, length, "refused");
@@ -127,7 +127,7 @@ TEST(an_image_arrives_as_it_was_sent)
 	CHECK_INT(info.st_mode & 0777, 0700);
 	CHECK_INT(stat(path_of("arrived/virgate.json"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0600);
-	// What is there already stays.
+	// Existing files stay.
 	size_t length;
 	const char *bytes = stream(&length);
 	CHECK_STATUS(receive(bytes, length, "arrived"), VG_EXISTS);
@@ -149,7 +149,7 @@ TEST(holes_are_not_sent)
 	struct stat info;
 	char name[PATH_MAX + 32];
 
-	// All of the stand-in's pages are zeros.
+	// All pages of the stand-in are zeros.
 	snprintf(name, sizeof name, "%s/tree-0/pages-1.img", image());
 	_cleanup_close_ int fd = open(name, O_RDWR | O_CLOEXEC), out = memfd_create("stream", MFD_CLOEXEC);
 	CHECK_INT(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 81920), 0);
@@ -178,8 +178,7 @@ TEST(a_byte_that_is_another_is_found)
 	const char *bytes = stream(&length);
 	char *copy = malloc(length);
 
-	// Not what the header says of the sender's machine, which no checksum covers and this receiver does not ask
-	// for.
+	// Skips the sender's machine in the header, which has no checksum and which this receiver ignores.
 	for (size_t at = 0; at < length; at += at < 8 || at > 64 ? 1 + length / 400 : 1) {
 		if (at >= 12 && at < 64)
 			continue;
@@ -306,7 +305,7 @@ TEST(a_stream_in_disorder_is_refused)
 	refuse_it("does not belong there");
 }
 
-// The description without one of its files.
+// Lists the files without one of them.
 static void describe_without(const char *name)
 {
 	char path[PATH_MAX + 32];
@@ -329,7 +328,7 @@ static void describe_without(const char *name)
 	json_decref(description);
 }
 
-// All of it arrives, each file as it is, and CRIU could make nothing of it: who sends processes must not end them.
+// All files arrive unchanged, but CRIU could not restore them: the sender must not end its processes.
 TEST(an_image_that_lacks_what_criu_needs_is_refused)
 {
 	begin(), describe_without("tree-0/inventory.img");

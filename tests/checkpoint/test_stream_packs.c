@@ -1,4 +1,4 @@
-// Packs that are transferred before their image: what the receiver verifies, when, and how much room it gives them.
+// Packs that are transferred before their image: what the receiver verifies and when, and how much room it gives them.
 #include <signal.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -15,10 +15,10 @@
 
 enum { MOST_ROUNDS = 3 };
 
-// What a sender sends: the packs of an image in each precopy round, and then an image.
+// What the sender sends: the packs of an image in each precopy round, and then an image.
 struct sending {
-	const char *rounds[MOST_ROUNDS], *image; // NULL: the last of these
-	uint64_t empty_bytes;			 // of another memory in each index, which consists of zeroes
+	const char *rounds[MOST_ROUNDS], *image; // NULL: the last round's
+	uint64_t empty_bytes;			 // of another memory in each index, with zeroes only
 };
 
 // ---- the sender ------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ static pid_t start_sender(const struct sending *sending, int *ret_fd)
 
 // ---- the receiver ----------------------------------------------------------------------------------------
 
-static const char *arrived = "arrived"; // the name of the image there
+static const char *arrived = "arrived"; // the name of the received image
 
 struct receiving {
 	struct image_draft store, draft;
@@ -169,7 +169,7 @@ static void make_image(char path[PATH_MAX], const char *name, const unsigned *ki
 	must_make(path, kinds, count, NULL, VG_COMPRESSION_NONE, NULL);
 }
 
-// More than the receiver gives to memory that it fills ahead.
+// Returns more bytes than the receiver has room for.
 static uint64_t too_many_bytes(void)
 {
 	struct statvfs info;
@@ -180,7 +180,7 @@ static uint64_t too_many_bytes(void)
 
 // ---- tests -----------------------------------------------------------------------------------------------
 
-// Whether the receiver fills memory ahead or has no room for it: it finds damage before it says that all has arrived.
+// Whether or not the receiver has room to fill memory ahead, it finds damage before it says that everything arrived.
 TEST(a_damaged_pack_is_found_when_the_image_arrives)
 {
 	static const unsigned kinds[] = {1, 2, 3, 4};
@@ -198,7 +198,7 @@ TEST(a_damaged_pack_is_found_when_the_image_arrives)
 	check_received(&small, true, VG_INTEGRITY, VG_INTEGRITY);
 }
 
-// The receiver has the bytes of the block, but the image has them from the other pack.
+// The receiver has the bytes of the block, but the image has them in the other pack.
 TEST(a_block_that_is_transferred_again_is_verified_again)
 {
 	static const unsigned kinds[][2] = {{1, 2}, {1, 3}};
@@ -267,7 +267,7 @@ TEST(packs_that_are_not_used_any_more_are_removed)
 	receive_image(&receiving);
 	CHECK_INT(receiving.status, VG_OK);
 	end_receiving(&receiving);
-	// A sender that uses it nevertheless: in a round, and in the image.
+	// The sender uses it nevertheless: in a round, and in the image.
 	const struct sending round = {.rounds = {one, other, one}}, image = {.rounds = {one, other}, .image = one};
 	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
 	check_received(&image, true, VG_OK, VG_INTEGRITY);
@@ -368,7 +368,7 @@ TEST(filling_memory_ahead_can_be_stopped)
 	snprintf(store.directory, sizeof store.directory, "%s", path);
 	struct phase phase = {.progress = stop, .user = &bytes, .result = &result, .since = 1, .bytes = 7};
 	CHECK_INT(prefill_round(&prefill, data, length, &phase), VG_STATE);
-	CHECK_INT(bytes, 7); // the phase counts what is received
+	CHECK_INT(bytes, 7); // the phase counts received bytes
 	CHECK(!is_checked[0]);
 	prefill_finish(&prefill);
 	device_index_free(&index);

@@ -1,5 +1,5 @@
-// Programs of vGPUs are dumped and restored: with the quota they had, and a ledger that is exact at every moment. What
-// needs a real CRIU says so; the rest has the stand-in.
+// Programs of vGPUs are dumped and restored with their quota, and the ledger is exact at every moment. Tests that need
+// a real CRIU say so; the others use the stand-in.
 #include "pager/page.h"
 #include "tenants_test.h"
 
@@ -16,7 +16,7 @@ TEST(virgate_run_says_what_became_of_its_program)
 	CHECK_INT(run("dump --pid %d --dir %s", (int)program.pid, path_of("told.image")), 0);
 	CHECK_INT(await_run(&program), 75);
 	check_charged("told", 0);
-	// Its log is the program's own, and stays as it was; somebody who reads along is told.
+	// The log belongs to the program, and is unchanged; the user gets a message.
 	struct stat info;
 	CHECK_INT(stat(path_of("told.log"), &info), 0);
 	CHECK_INT(info.st_size, 0);
@@ -24,7 +24,7 @@ TEST(virgate_run_says_what_became_of_its_program)
 	CHECK(vg_file_read(path_of("told.image/virgate.json"), text, 1 << 20) > 0);
 	CHECK_CONTAINS(text, vgpu);
 	free(text);
-	// One that is killed by anybody else is not.
+	// A process that another program kills is not reported as dumped.
 	program = start("told", "told2", "64", "32", "512");
 	kill(program.pid, SIGKILL);
 	CHECK_INT(await_run(&program), 128 + SIGKILL);
@@ -53,7 +53,7 @@ TEST(who_runs_on_keeps_its_place)
 	check_charged("kept", 0);
 }
 
-// However the dump fails, whoever it is that takes it back, the place is the one it was.
+// However the dump fails, and whatever rolls it back, the slot is the same.
 TEST(who_is_brought_back_has_its_place)
 {
 	static const char *const phases[] = {"lock", "device-out", "host-out", "commit"};
@@ -125,8 +125,7 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	return ledger;
 }
 
-// As the daemon has it when a tenant opens what a program of another vGPU has exported, and as tenants of one vGPU have
-// it.
+// As the daemon records an export that another vGPU's tenant has opened, and as tenants of one vGPU share memory.
 TEST(memory_in_common_with_others_is_refused)
 {
 	prepare(false);
@@ -156,7 +155,7 @@ TEST(memory_in_common_with_others_is_refused)
 	CHECK(access(path_of("x"), F_OK) < 0);
 }
 
-// The wish of its user holds, also if it comes while the program is written down. test_park.c has the rest.
+// A request to suspend is kept, also during a dump. test_park.c has the rest.
 TEST(a_program_that_is_suspended_meanwhile_stays_so)
 {
 	prepare(false);
@@ -190,7 +189,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	CHECK(!criu_was_asked_to_restore());
 	CHECK_INT(charged_now("full"), charged);
 	check_quota(&other);
-	// With what it says, the next step is CRIU's, and its failure gives all back.
+	// With the limit of the message, the next step is CRIU's, and its failure refunds everything.
 	CHECK_INT(run("set full --memory 288M"), 0);
 	write_text("fail", "restore\n");
 	CHECK_INT(run("restore --detach --dir %s", path_of("full.image")), 125);
@@ -200,7 +199,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	check_charged("full", 0);
 }
 
-// Its user truncates it while CRIU is at work: whoever restores has written in it, and gives back what it took.
+// The user truncates it while CRIU runs. The restore has changed the ledger, and frees what it has reserved.
 TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 {
 	char script[3 * PATH_MAX];
@@ -267,7 +266,7 @@ TEST(a_tenant_comes_back_with_its_quota)
 			CHECK_INT(await_run(&program), 75);
 		await_end(program.pid);
 		check_charged("life", 0);
-		// Somebody is where it was.
+		// Another process uses its old slot.
 		struct program other = start("life", "other-life", "16", "8", "512");
 		uint64_t others = charged_now("life");
 		unsigned round = report_of(&program).round;
@@ -285,7 +284,7 @@ TEST(a_tenant_comes_back_with_its_quota)
 		end(&other);
 		check_charged("life", before.used);
 	}
-	// And it is refunded like anybody else.
+	// It is refunded like any other process.
 	kill(program.pid, SIGKILL);
 	check_charged("life", 0);
 	CHECK(!ps_shows("life", program.pid));
@@ -306,7 +305,7 @@ TEST(all_of_a_vgpu_come_back)
 	CHECK_INT(await_run(&right), 75);
 	check_charged("all", 0);
 	unsigned rounds[2] = {report_of(&left).round, report_of(&right).round};
-	// One whose pid is taken keeps all away.
+	// One taken pid fails the restore of all.
 	if (run("restore --detach --dir %s", path_of("all.image")))
 		FAIL("restore: %s", said);
 	await_round(&left, rounds[0] + 2);
@@ -319,7 +318,7 @@ TEST(all_of_a_vgpu_come_back)
 	check_charged("all", 0);
 }
 
-// Whoever is brought back has its place, or is not brought back.
+// Checks that a recovered process has its slot, or stays off the GPU.
 static void check_recovery(const struct program *program, const char *vgpu, uint64_t charged)
 {
 	if (kill(program->pid, 0) < 0)
@@ -333,7 +332,7 @@ static void check_recovery(const struct program *program, const char *vgpu, uint
 	}
 }
 
-// What is left is ended, and everything is refunded: no slot stays with nobody.
+// The remains are ended and refunded: no slot stays reserved.
 TEST(a_restore_that_is_killed_costs_no_quota)
 {
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};
@@ -348,7 +347,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
 		CHECK_INT(coordinate("restore", 0, path_of("torn.image"), phases[i], "kill"), -SIGKILL);
 		check_recovery(&program, "torn", charged);
-		kill(program.pid, SIGKILL); // it may have come as far as that
+		kill(program.pid, SIGKILL); // it may exist by now
 		await_end(program.pid);
 		check_charged("torn", 0);
 	}
@@ -360,7 +359,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	end(&program);
 }
 
-// Killed between CRIU's end and the place: the process is there, stopped, with nothing charged.
+// Killed after CRIU and before the slots are handed over: the process exists, stopped, and nothing is charged.
 TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
 {
 	char script[PATH_MAX * 2], real[PATH_MAX];
@@ -393,7 +392,7 @@ TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
 	end(&program);
 }
 
-// A driver that refuses to take it back: what was made is ended, and the quota is free again.
+// The driver refuses to restore it: what was made is ended, and the quota is free again.
 TEST(a_restore_that_fails_costs_no_quota)
 {
 	prepare(true);

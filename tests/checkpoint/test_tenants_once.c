@@ -1,4 +1,4 @@
-// Restores of programs whose vGPU `virgate run` had made for one run, or that go into another vGPU than before.
+// Restores of programs from ephemeral vGPUs of `virgate run`, or into another vGPU than before.
 #include "tenants_test.h"
 
 static bool vgpu_exists(const char *name)
@@ -14,7 +14,7 @@ static void await_no_vgpu(const char *name)
 		FAIL("vGPU %s is still there: %s", name, said);
 }
 
-// Returns the program, which is gone, with its image at NAME.image.
+// Dumps a program, which ends. Its image is NAME.image.
 static struct program write_down_once(const char *name)
 {
 	struct program program = start_once(name, name);
@@ -28,7 +28,7 @@ static struct program write_down_once(const char *name)
 	return program;
 }
 
-// What it said since is in a file that it has open, which must be as it was.
+// Restores the size of its log, which it has open, and which must be unchanged.
 static void empty_log(const struct program *program)
 {
 	char log[PATH_MAX + 8];
@@ -37,7 +37,7 @@ static void empty_log(const struct program *program)
 	CHECK_INT(truncate(log, 0), 0);
 }
 
-// With another `value` (NULL: without it) for a key of its one vGPU.
+// Sets a key of the image's only vGPU to `value` (NULL: removes it).
 static void edit_image(const char *image, const char *key, json_t *value)
 {
 	char path[PATH_MAX];
@@ -68,10 +68,10 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK(criu_was_asked_to_restore());
 	CHECK(!vgpu_exists("brief"));
-	// The library's caller lives on, and has it no more either.
+	// The library's caller runs on, and the vGPU is removed nevertheless.
 	CHECK_INT(coordinate("restore", 0, path_of("brief.image"), "host-in", "stop"), 1);
 	CHECK(!vgpu_exists("brief"));
-	// Images of earlier versions do not say whose it was.
+	// Images of earlier versions have no owner.
 	edit_image("brief.image", "owner", NULL);
 	edit_image("brief.image", "group", NULL);
 	edit_image("brief.image", "share_limit", NULL);
@@ -79,7 +79,7 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	unlink(path_of("said"));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK(criu_was_asked_to_restore());
-	// As root for somebody else: only the system's daemon has vGPUs of several users.
+	// As root for another user: only the system's daemon has vGPUs of several users.
 	edit_image("brief.image", "group", json_integer(4294967294));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK_CONTAINS(said, "group 4294967294, which does not exist here");
@@ -137,7 +137,7 @@ TEST(another_vgpu_of_that_name_is_not_taken_for_it)
 	end(&other);
 	await_no_vgpu("taken");
 	if (geteuid() != 0)
-		return; // only root has pages of others
+		return; // only root has ledgers of other users
 	other = start_once("taken", "other-taken");
 	snprintf(path, sizeof path, "%s/taken", path_of("run/ledgers"));
 	CHECK_INT(chown(path, 60001, (gid_t)-1), 0);
@@ -189,14 +189,14 @@ TEST(a_program_of_one_run_comes_back_with_its_quota)
 		check_charged("once", place_of("once", program.pid).used);
 		CHECK(charged_now("once") >= 64 * MIB);
 		check_quota(&program);
-		// It goes with the program, as before.
+		// It is removed with the program, as before.
 		end(&program);
 		await_no_vgpu("once");
 		empty_log(&program);
 	}
 }
 
-// An evictable one of a run is made again as it was. Images of earlier versions know of none.
+// An evictable ephemeral vGPU is made again with its settings. Images of earlier versions have none.
 TEST(an_evictable_vgpu_of_one_run_is_made_again)
 {
 	prepare(true);
@@ -220,7 +220,7 @@ TEST(an_evictable_vgpu_of_one_run_is_made_again)
 	empty_log(&program);
 }
 
-// The vGPU as it is while a restore fails.
+// Inspects the vGPU during a restore that fails.
 static void inspect_in_restore(const char *image, const char *name, char text[4096])
 {
 	char command[2 * PATH_MAX];
@@ -233,7 +233,7 @@ static void inspect_in_restore(const char *image, const char *name, char text[40
 	CHECK(length > 0);
 }
 
-// What is made, without a CRIU that could restore it.
+// The vGPUs that a restore makes, without a CRIU that could restore the program.
 TEST(evictable_vgpus_are_told_from_others)
 {
 	char text[4096];
@@ -249,7 +249,7 @@ TEST(evictable_vgpus_are_told_from_others)
 	await_no_vgpu("plain");
 	edit_image("plain.image", "evictable", json_true());
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
-	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves"); // no swap, and no fixed part
+	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves"); // neither swap nor a fixed part
 	edit_image("plain.image", "fixed", json_integer(64 * (json_int_t)MIB));
 	edit_image("plain.image", "swap", json_integer(1ll << 50));
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
@@ -282,7 +282,7 @@ TEST(a_restore_that_fails_late_leaves_no_vgpu)
 	CHECK(!vgpu_exists("undone"));
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
 		CHECK_INT(coordinate("restore", 0, path_of("undone.image"), phases[i], "kill"), -SIGKILL);
-		kill(program.pid, SIGKILL); // it may have come as far as that
+		kill(program.pid, SIGKILL); // it may exist by now
 		await_end(program.pid);
 		await_no_vgpu("undone");
 	}
@@ -303,7 +303,7 @@ TEST(a_program_goes_into_another_vgpu)
 	check_charged("into-another-one", used);
 	CHECK(used >= 64 * MIB);
 	check_quota(&program);
-	// From there it is written down as one of that vGPU.
+	// A dump from there has it as a tenant of that vGPU.
 	CHECK_INT(run("dump --vgpu into-another-one --dir %s", path_of("into.image")), 0);
 	await_end(program.pid);
 	check_charged("into-another-one", 0);
@@ -314,7 +314,7 @@ TEST(a_program_goes_into_another_vgpu)
 	check_charged("into-another-one", used);
 	end(&program);
 	check_charged("into-another-one", 0);
-	// Where it does not fit, nothing comes of it.
+	// Where it does not fit, nothing is made.
 	empty_log(&program);
 	CHECK_INT(run("set into-another-one --memory 32M"), 0);
 	CHECK_INT(run("restore --detach --vgpu into-another-one --dir %s", path_of("from.image")), 125);
@@ -322,7 +322,7 @@ TEST(a_program_goes_into_another_vgpu)
 	CHECK_INT(run("rm into-another-one"), 0);
 }
 
-// The shell's two children are in a vGPU each.
+// The shell's two children are in different vGPUs.
 static pid_t start_two(struct program programs[2])
 {
 	static const char script[] =

@@ -1,11 +1,11 @@
-// A job of a shell, which hangs on a terminal: out with --shell-job, and back onto the terminal of whoever restores it.
+// A shell job on a terminal: dumped with --shell-job, and restored on the terminal of the restore.
 #include <pty.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "checkpoint_test.h"
 
-// On a terminal of its own, which it leads; what is written there is thrown away.
+// Runs it as leader of a new terminal, whose output is discarded.
 static pid_t on_terminal(void (*work)(const char *), const char *argument)
 {
 	int terminal;
@@ -71,13 +71,13 @@ TEST(a_job_of_a_terminal_comes_back_on_another)
 	CHECK_INT(run("dump --pid %d --dir %s --shell-job", (int)pid, path_of("image")), 0);
 	waitpid(guard, NULL, 0);
 	CHECK(run("restore --dir %s --detach", path_of("image")) != 0);
-	while (waitpid(pid, NULL, 0) == pid) // what CRIU had begun
+	while (waitpid(pid, NULL, 0) == pid) // the remains of CRIU's work
 		;
 	CHECK(strstr(said, "it hangs on a terminal: restore it from one, and without --detach") != NULL);
 
 	pid_t restorer = on_terminal(restore, path_of("image"));
 	check_goes_on(path_of("rounds"));
-	// SIGTERM goes on to it, and its exit status comes out.
+	// SIGTERM is forwarded to it, and its exit status is returned.
 	CHECK_INT(kill(restorer, SIGTERM), 0);
 	int status;
 	CHECK_INT(waitpid(restorer, &status, 0), restorer);

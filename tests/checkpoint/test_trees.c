@@ -1,9 +1,9 @@
-// Trees, threads and what CRIU refuses: with the CRIU of this machine. And several trees at once, whom one restore waits
-// for.
+// Trees, threads and what CRIU refuses, with the CRIU of this machine; and several trees in one image, for which one
+// restore waits.
 #include "checkpoint/image/text.h"
 #include "checkpoint_test.h"
 
-// Five times, with all that one process can have; it looks at its memory in every round.
+// Five times, with all that one process can have. It checks its memory in every round.
 TEST(a_process_with_threads_and_children_comes_back_five_times)
 {
 	need_criu();
@@ -25,7 +25,7 @@ TEST(a_process_with_threads_and_children_comes_back_five_times)
 	}
 	int status;
 	CHECK_INT(kill(subject.pid, SIGTERM), 0);
-	CHECK_INT(waitpid(subject.pid, &status, 0), subject.pid); // whose parent CRIU was
+	CHECK_INT(waitpid(subject.pid, &status, 0), subject.pid); // CRIU was its parent
 	CHECK_INT(status, 0);
 	kill(-subject.pid, SIGKILL);
 	wait_gone(subject.pid);
@@ -34,7 +34,7 @@ TEST(a_process_with_threads_and_children_comes_back_five_times)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// The one between uses no CUDA.
+// The process in the middle uses no CUDA.
 TEST(a_tree_of_three_comes_back)
 {
 	need_criu();
@@ -53,7 +53,7 @@ TEST(a_tree_of_three_comes_back)
 	end_subject(subject);
 }
 
-// In words, with what to do; and the process runs on.
+// The message says what to do, and the process runs on.
 TEST(what_criu_refuses_is_said)
 {
 	need_criu();
@@ -70,7 +70,7 @@ TEST(what_criu_refuses_is_said)
 
 // ---- several roots -----------------------------------------------------------------------------------
 
-// virgate restore in the background. What it says comes out of a pipe: to a file it would not say everything.
+// virgate restore in the background. Its output is a pipe: to a file it would print less.
 struct waiting {
 	pid_t pid;
 	int words;
@@ -96,7 +96,7 @@ static struct waiting start_restore(const char *image)
 	return waiting;
 }
 
-// Its exit code; in `said` its words.
+// Returns its exit code; `said` has its output.
 static int end_of(struct waiting waiting)
 {
 	int status = 0;
@@ -122,7 +122,7 @@ static void await_alive(pid_t pid, bool alive)
 	CHECK_INT(kill(pid, 0) == 0, alive);
 }
 
-// Which of the two CRIU writes first is the vGPU's order.
+// The order of the vGPU decides which root CRIU writes first.
 static void read_roots(const char *image, pid_t ret_roots[2])
 {
 	char name[PATH_MAX + 16];
@@ -154,7 +154,7 @@ static void check_pair(const char *image)
 	if (end_of(restore))
 		FAIL("not 0: %s", said);
 	CHECK(kill(roots[0], 0) < 0 && kill(roots[1], 0) < 0);
-	// The end of one is not the end; which one failed is told.
+	// When one ends, the other goes on; the message names the one that failed.
 	for (int i = 0; i < 2; i++) {
 		restore = start_restore(image);
 		check_both_go_on();
@@ -168,7 +168,7 @@ static void check_pair(const char *image)
 		CHECK_CONTAINS(said, wanted);
 		CHECK(kill(roots[!i], 0) < 0);
 	}
-	// And if both are written down again, that is no failure of theirs.
+	// Another dump of both is not a failure.
 	restore = start_restore(image);
 	check_both_go_on();
 	if (run("dump --vgpu pair --dir %s", path_of("pair.again")))
@@ -179,7 +179,7 @@ static void check_pair(const char *image)
 	CHECK_CONTAINS(said, "pair.again");
 }
 
-// The first one's files again, with the core of the second root.
+// Adds the first tree's files again, with the core of the second root.
 static void add_second_tree(json_t *files, const char *image, const pid_t roots[2])
 {
 	char command[3 * PATH_MAX], name[64];
@@ -199,7 +199,7 @@ static void add_second_tree(json_t *files, const char *image, const pid_t roots[
 	}
 }
 
-// An image of one idle program says that it has two: the stand-in makes both, each by its number.
+// Makes the image of one idle program list two: the stand-in makes both, each by its number.
 static void make_image_of_two(const char *image, pid_t roots[2])
 {
 	char name[PATH_MAX + 16];
@@ -217,7 +217,7 @@ static void make_image_of_two(const char *image, pid_t roots[2])
 			_exit(127);
 		}
 	}
-	usleep(200000); // until it is sleep
+	usleep(200000); // until it has called exec
 	if (run("dump --cpu-only --pid %d --dir %s", (int)roots[0], image))
 		FAIL("dump: %s", said);
 	kill(roots[1], SIGKILL);
@@ -264,7 +264,7 @@ TEST(whoever_there_are_is_waited_for)
 	snprintf(image, sizeof image, "%s", path_of("two"));
 	make_criu_of_two();
 	make_image_of_two(image, roots);
-	// `i`: who is killed first; the other one ends with 7 when the signal is passed on.
+	// `i`: which one is killed first; the other one exits with 7 on the forwarded signal.
 	for (int i = 0; i < 3; i++) {
 		snprintf(text, sizeof text, "%d\n%d\n", (int)roots[0], (int)roots[1]);
 		write_text("next", text);
@@ -278,7 +278,7 @@ TEST(whoever_there_are_is_waited_for)
 			check_waits(restore);
 		}
 		CHECK_INT(kill(restore.pid, SIGTERM), 0);
-		// The first one counts, whatever the other's end was, and whichever was earlier.
+		// The first root's exit code counts, in whatever order they end.
 		CHECK_INT(end_of(restore), i == 0 ? 128 + SIGKILL : 7);
 		snprintf(wanted, sizeof wanted, "process %d %s", (int)roots[0],
 			 i == 0 ? "was ended by signal 9" : "ended with exit status 7");

@@ -55,7 +55,7 @@ static const char kernels[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
 
 struct part {
 	CUdeviceptr memory;
-	uint64_t words, mask; // the mask is 0 where the memory was never written
+	uint64_t words, mask; // the mask is 0 if the memory was never written
 };
 
 static struct gpu {
@@ -99,7 +99,7 @@ static uint64_t count_wrong(void)
 	return all;
 }
 
-// In MiB, taken in small pieces and given back.
+// Returns the MiB that it can allocate, in small pieces, and frees them.
 static unsigned count_granted(void)
 {
 	static CUdeviceptr taken[MOST_PIECES];
@@ -153,7 +153,7 @@ static void change(void)
 	MUST(cuCtxSynchronize());
 }
 
-// Waits for a signal, and changes memory meanwhile if it was asked to.
+// Waits for a signal, and meanwhile changes memory if asked to.
 static int next_signal(const sigset_t *signals)
 {
 	const struct timespec most = {.tv_nsec = CHANGE_NS};
