@@ -75,7 +75,7 @@ static enum vg_status take_in(struct arrival *arrival)
 	json_t *description = NULL;
 
 	arrival->frames.phase = &phase;
-	arrival->frames.heed = true;
+	arrival->frames.may_stop = true;
 	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_RECEIVE);
 	if (status)
 		goto finish;
@@ -148,7 +148,7 @@ static void send_outcome(struct arrival *arrival, enum vg_status status)
 
 	if (arrival->frames.out < 0)
 		return;
-	arrival->frames.heed = false;
+	arrival->frames.may_stop = false;
 	if (status == VG_OK) {
 		(void)frame_write(&arrival->frames, FRAME_RUNNING, &running, sizeof running, NULL, 0);
 		return;
@@ -180,7 +180,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 					  .user = &arrival,
 					  .image = &arrival.image,
 					  .prefill = &arrival.prefill,
-					  .places_later = arrival.header.answers && arrival.header.same_processes};
+					  .is_late = arrival.header.answers && arrival.header.same_processes};
 	if (status == VG_OK)
 		status = restore_run(&arrival.options, &gate, &arrival.result);
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)

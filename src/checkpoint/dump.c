@@ -132,7 +132,7 @@ static enum vg_status check_processes(struct dump *dump)
 		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu);
 	if (status)
 		return status;
-	return tenants_refuse_shares(&dump->tenants);
+	return tenants_refuse_shared(&dump->tenants);
 }
 
 static enum vg_status begin_image(struct dump *dump)
@@ -194,8 +194,8 @@ static enum vg_status park_memory(struct dump *dump)
 		return status;
 	dump->touched = true;
 	dump_open_gates(&dump->tenants, timeout_ms);
-	status = parking_take(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms, .limit = "--timeout"},
-			      &dump->phase, &dump->parking);
+	status = parking_begin(&dump->evicted, &(struct parking_wish){.drain_ms = timeout_ms, .limit = "--timeout"},
+			       &dump->phase, &dump->parking);
 	tenants_open_gates(&dump->tenants, 0);
 	return status ? status : write_device(dump);
 }
@@ -314,11 +314,11 @@ static enum vg_status write_image(struct dump *dump)
 }
 
 // Continues the processes. CRIU may have stopped more than the tree has.
-static enum vg_status run_on(struct dump *dump)
+static enum vg_status continue_processes(struct dump *dump)
 {
 	struct tree now;
 
-	tenants_put_back(&dump->tenants);
+	tenants_restore_slots(&dump->tenants);
 	tree_signal(&dump->tree, SIGCONT);
 	for (size_t i = 0; i < dump->tree.root_count; i++)
 		if (tree_find(&dump->tree.processes[i].pid, 1, &now) == VG_OK) {
@@ -339,13 +339,13 @@ static void notify_parents(const struct dump *dump)
 	for (size_t i = 0; i < count && pids; i++) {
 		pid_t parent = dump->tree.processes[i].parent;
 		size_t siblings = 0;
-		bool told = false;
-		for (size_t before = 0; before < i && !told; before++)
-			told = dump->tree.processes[before].parent == parent;
-		for (size_t k = i; k < count && !told; k++)
+		bool is_done = false;
+		for (size_t before = 0; before < i && !is_done; before++)
+			is_done = dump->tree.processes[before].parent == parent;
+		for (size_t k = i; k < count && !is_done; k++)
 			if (dump->tree.processes[k].parent == parent)
 				pids[siblings++] = dump->tree.processes[k].pid;
-		if (!told)
+		if (!is_done)
 			notice_send(parent, pids, siblings, dump->gate ? "" : dump->draft.final);
 	}
 	free(pids);
@@ -357,7 +357,7 @@ static enum vg_status end_processes(struct dump *dump)
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
 	if (dump->options.leave_running) {
 		char text[512];
-		enum vg_status status = run_on(dump);
+		enum vg_status status = continue_processes(dump);
 		int code = vg_last_error()->code;
 		snprintf(text, sizeof text, "%s", vg_last_error()->text);
 		return status ? vg_fail(status, code, "the image stands at %s, but %s", dump->draft.final, text)
@@ -380,7 +380,7 @@ static const char *describe_outcome(const struct tree *tree)
 }
 
 // Rolls back. The failure stays the last error; the outcome of the roll back is added to it.
-static enum vg_status take_back(struct dump *dump, enum vg_status status)
+static enum vg_status roll_back(struct dump *dump, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 	const char *phase = vg_checkpoint_phase_name(dump->phase.now);
@@ -401,7 +401,7 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 		vg_fail_amounts(need, have);
 		return status;
 	}
-	if (run_on(dump) == VG_OK)
+	if (continue_processes(dump) == VG_OK)
 		return vg_fail(status, code, "step %s: %s; %s", phase, text, describe_outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
 	return vg_fail(VG_STATE, code,
@@ -459,7 +459,7 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 		return status;
 	pager_file_sweep(); // old files use memory
 	status = make_image(&dump);
-	status = status ? take_back(&dump, status) : end_processes(&dump);
+	status = status ? roll_back(&dump, status) : end_processes(&dump);
 	remaps_put_back(&dump.remaps);
 	phase_end(&dump.phase);
 	image_finish(&dump.draft);

@@ -88,7 +88,7 @@ static enum vg_status check_receiver(struct migration *migration)
 	if (status)
 		return status;
 	frames->phase = &phase;
-	frames->heed = true;
+	frames->may_stop = true;
 	frames->deadline = vg_clock_monotonic_ns() + GREETING_NS;
 	status = stream_begin(frames, true, migration->options.precopy != 0);
 	status = status ? add_complaint(migration, status) : wait_for_frame(migration, FRAME_READY);
@@ -108,7 +108,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 		return VG_OK;
 	*precopy = (struct precopy){.dump = &migration->dump, .phase = &phase, .frames = frames};
 	frames->phase = &phase;
-	frames->heed = true;
+	frames->may_stop = true;
 	enum vg_status status = precopy_run(precopy);
 	// The receiver may have closed the connection after a refusal.
 	if (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET) {
@@ -144,7 +144,7 @@ static enum vg_status send_image(void *user, struct phase *phase, const struct i
 	struct frames *frames = &migration->frames;
 
 	frames->phase = phase;
-	frames->heed = true;
+	frames->may_stop = true;
 	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND);
 	if (status == VG_OK)
 		status = stream_send(frames, dir, true);
@@ -160,7 +160,7 @@ static enum vg_status send_image(void *user, struct phase *phase, const struct i
 }
 
 // Restores the processes here. They have ended, and certainly do not run on the receiver.
-static enum vg_status bring_back(struct migration *migration, enum vg_status status)
+static enum vg_status restore_here(struct migration *migration, enum vg_status status)
 {
 	const struct vg_restore_options options = {.size = sizeof options,
 						   .dir = migration->dump.dir,
@@ -171,7 +171,7 @@ static enum vg_status bring_back(struct migration *migration, enum vg_status sta
 	char reason[512], problem[512];
 
 	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
-	const struct restore_gate anyhow = {.places_later = true};
+	const struct restore_gate anyhow = {.is_late = true};
 	if (restore_run(&options, &anyhow, NULL)) {
 		snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
 		return vg_fail(VG_STATE, code,
@@ -183,16 +183,16 @@ static enum vg_status bring_back(struct migration *migration, enum vg_status sta
 	return vg_fail(status, code, "%s; they run here again, as children of init", reason);
 }
 
-static enum vg_status nobody_knows(struct migration *migration)
+static enum vg_status fail_unknown(struct migration *migration)
 {
 	char reason[512];
 
 	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
-	return vg_fail(
-		VG_STATE, 0,
-		"%s, after the processes had ended here and the other side was told to make them: look there whether "
-		"process %d runs; only if it does not, restore its image here, which is %s",
-		reason, (int)migration->result.pid, migration->dump.dir);
+	return vg_fail(VG_STATE, 0,
+		       "%s, after the processes had ended here and the other side was is_sent to make them: look there "
+		       "whether "
+		       "process %d runs; only if it does not, restore its image here, which is %s",
+		       reason, (int)migration->result.pid, migration->dump.dir);
 }
 
 // Tells the receiver to make the processes, which have ended here.
@@ -205,13 +205,13 @@ static enum vg_status hand_over(struct migration *migration)
 
 	phase_go_on(&phase, VG_CHECKPOINT_HANDOVER);
 	frames->phase = &phase;
-	frames->heed = false;
+	frames->may_stop = false;
 	// An incomplete frame has no effect on the receiver.
 	enum vg_status status = frame_write(frames, FRAME_GO, NULL, 0, NULL, 0);
-	bool told = status == VG_OK;
-	frames->heed = true;
+	bool is_sent = status == VG_OK;
+	frames->may_stop = true;
 	frames->patience = PATIENCE_NS;
-	if (told)
+	if (is_sent)
 		status = wait_for_frame(migration, FRAME_RUNNING);
 	frames->phase = NULL;
 	phase_end(&phase);
@@ -224,7 +224,7 @@ static enum vg_status hand_over(struct migration *migration)
 		image_remove(migration->dump.dir);
 		return VG_OK;
 	}
-	return !told || migration->refused ? bring_back(migration, status) : nobody_knows(migration);
+	return !is_sent || migration->refused ? restore_here(migration, status) : fail_unknown(migration);
 }
 
 static enum vg_status check_options(const struct migration *migration)

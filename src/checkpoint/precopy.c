@@ -44,7 +44,7 @@ static enum vg_status find_processes(const struct precopy *precopy, struct snaps
 	status = tenants_refuse_deep(&snapshot->tenants);
 	if (status)
 		return status;
-	status = tenants_refuse_shares(&snapshot->tenants);
+	status = tenants_refuse_shared(&snapshot->tenants);
 	if (status)
 		return status;
 	if (!parking_concerns(&snapshot->tenants))
@@ -62,7 +62,7 @@ static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snap
 	const struct parking_wish wish = {.drain_ms = dump_timeout(precopy->dump), .limit = "--timeout"};
 
 	dump_open_gates(&snapshot->tenants, wish.drain_ms);
-	enum vg_status status = parking_take(&snapshot->tenants, &wish, precopy->phase, &snapshot->parking);
+	enum vg_status status = parking_begin(&snapshot->tenants, &wish, precopy->phase, &snapshot->parking);
 	dump_open_gates(&snapshot->tenants, 0);
 	if (status == VG_OK)
 		status = parking_open(&snapshot->parking, ret_sources);

@@ -17,7 +17,7 @@ enum { WAIT_MS = 600000 };
 
 // Continues stopped processes, which could not answer the driver. Also cancels a stop that is requested and does not
 // show yet.
-static size_t let_go_on(const struct tree *tree)
+static size_t continue_processes(const struct tree *tree)
 {
 	size_t stopped = 0;
 
@@ -39,7 +39,7 @@ static size_t count_held_back(const struct tree *tree)
 	return count;
 }
 
-static enum vg_status bring_back(struct tree *tree, struct vg_recovery *recovery)
+static enum vg_status restore_here(struct tree *tree, struct vg_recovery *recovery)
 {
 	struct tenants tenants;
 
@@ -47,11 +47,11 @@ static enum vg_status bring_back(struct tree *tree, struct vg_recovery *recovery
 	enum vg_status found = tenants_find(tree, &tenants);
 	if (found)
 		return found;
-	tenants_put_back(&tenants);
-	recovery->stopped = let_go_on(tree);
+	tenants_restore_slots(&tenants);
+	recovery->stopped = continue_processes(tree);
 	enum vg_status status = tree_find_cuda(tree);
 	if (status == VG_OK)
-		status = tenants_refuse_placeless(&tenants, tree);
+		status = tenants_refuse_slotless(&tenants, tree);
 	// Without a driver no process can be locked.
 	if (status == VG_OK) {
 		recovery->held_back = count_held_back(tree);
@@ -85,7 +85,7 @@ enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery
 	recovery.processes = tree.count;
 	status = hold_tree(&tree, WAIT_MS);
 	if (status == VG_OK)
-		status = bring_back(&tree, &recovery);
+		status = restore_here(&tree, &recovery);
 	tree_free(&tree);
 	if (ret_recovery)
 		*ret_recovery = recovery;

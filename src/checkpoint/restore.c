@@ -71,7 +71,7 @@ static enum vg_status read_roots(struct restore *restore)
 }
 
 // Finds vGPUs before files are checked, since ledgers are among the files.
-static enum vg_status look_for_vgpus(struct restore *restore)
+static enum vg_status find_vgpus(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
 	struct tenant_way way = {.gpus = restore->map.pairs,
@@ -122,7 +122,7 @@ static enum vg_status check_device(struct restore *restore)
 	return parking_check_room(bytes - filled);
 }
 
-static enum vg_status take_places(struct restore *restore)
+static enum vg_status take_slots_and_pids(struct restore *restore)
 {
 	enum vg_status status = fit_pids(restore->description);
 
@@ -131,12 +131,12 @@ static enum vg_status take_places(struct restore *restore)
 
 // Waits for what the sender of a migration used until now. A process that has ended keeps its pid until its parent has
 // reaped it, and its slot until the driver has freed its memory.
-static enum vg_status wait_for_places(struct restore *restore)
+static enum vg_status wait_for_slots_and_pids(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
 	enum vg_status status;
 
-	while (((status = take_places(restore)) == VG_EXISTS || status == VG_INSUFFICIENT) &&
+	while (((status = take_slots_and_pids(restore)) == VG_EXISTS || status == VG_INSUFFICIENT) &&
 	       vg_clock_monotonic_ns() < end) {
 		phase_tick(&restore->phase);
 		usleep(PAUSE_US);
@@ -144,48 +144,78 @@ static enum vg_status wait_for_places(struct restore *restore)
 	return status;
 }
 
-static enum vg_status verify_image(struct restore *restore)
+static enum vg_status read_image(struct restore *restore)
 {
-	const struct vg_restore_options *options = &restore->options;
 	const struct restore_gate *gate = restore->gate;
-	bool later = gate && gate->places_later;
 	struct image_files files = {0};
 
-	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY);
-	if (status == VG_OK)
-		status = criu_find(&restore->criu);
-	if (status == VG_OK)
-		status = gate && gate->image ? image_open_again(gate->image, &restore->image)
-					     : image_open(options->dir, &restore->image);
-	if (status == VG_OK)
-		status = image_check_owner(&restore->image);
-	if (status == VG_OK)
-		status = inspect_read(&restore->image, &restore->description, &files);
+	enum vg_status status = gate && gate->image ? image_open_again(gate->image, &restore->image)
+						    : image_open(restore->options.dir, &restore->image);
+	if (status)
+		return status;
+	status = image_check_owner(&restore->image);
+	if (status)
+		return status;
+	status = inspect_read(&restore->image, &restore->description, &files);
+	if (status)
+		return status;
 	restore->result.bytes = files.stored;
 	restore->result.raw_bytes = files.raw;
-	if (status == VG_OK)
-		status = device_index_read(&restore->image, &files, &restore->device);
+	status = device_index_read(&restore->image, &files, &restore->device);
 	image_files_free(&files);
-	if (status == VG_OK)
-		fit_kernel_is_older(restore->description, restore->result.warning, sizeof restore->result.warning);
-	if (status == VG_OK)
-		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, &restore->map);
-	if (status == VG_OK)
-		status = look_for_vgpus(restore);
-	if (status == VG_OK)
-		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
-				     &restore->tenants);
-	if (status == VG_OK)
-		status = check_device(restore);
-	if (status == VG_OK && !later)
-		status = take_places(restore);
-	if (status == VG_OK && !(gate && gate->image))
+	return status;
+}
+
+// Checks that this machine fits the image.
+static enum vg_status check_machine(struct restore *restore)
+{
+	const struct vg_restore_options *options = &restore->options;
+
+	fit_kernel_is_older(restore->description, restore->result.warning, sizeof restore->result.warning);
+	enum vg_status status = gpu_map_make(restore->description, options->gpus, options->gpu_count, &restore->map);
+	if (status)
+		return status;
+	status = find_vgpus(restore);
+	if (status)
+		return status;
+	status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
+			     &restore->tenants);
+	return status ? status : check_device(restore);
+}
+
+static enum vg_status verify_image(struct restore *restore)
+{
+	const struct restore_gate *gate = restore->gate;
+	bool is_late = gate && gate->is_late;
+
+	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY);
+	if (status)
+		return status;
+	status = criu_find(&restore->criu);
+	if (status)
+		return status;
+	status = read_image(restore);
+	if (status)
+		return status;
+	status = check_machine(restore);
+	if (status)
+		return status;
+	if (!is_late)
+		status = take_slots_and_pids(restore);
+	if (status)
+		return status;
+	if (!(gate && gate->image))
 		status = image_check(&restore->image, restore->description, &restore->phase, NULL);
-	if (status == VG_OK)
-		status = read_roots(restore);
-	if (status == VG_OK && gate && gate->pass)
+	if (status)
+		return status;
+	status = read_roots(restore);
+	if (status)
+		return status;
+	if (gate && gate->pass)
 		status = gate->pass(gate->user, &restore->phase);
-	return status == VG_OK && later ? wait_for_places(restore) : status;
+	if (status)
+		return status;
+	return is_late ? wait_for_slots_and_pids(restore) : VG_OK;
 }
 
 static bool is_known(const struct tree *tree, json_int_t pid)
@@ -271,14 +301,14 @@ static enum vg_status fill_device(struct restore *restore)
 	return status;
 }
 
-static enum vg_status let_go_on(struct restore *restore)
+static enum vg_status continue_processes(struct restore *restore)
 {
 	enum vg_status status = tenants_hand_over(&restore->tenants);
 
 	if (status)
 		return status;
 	if (restore->node)
-		tenants_tell(&restore->tenants, restore->node);
+		tenants_register(&restore->tenants, restore->node);
 	tree_signal(&restore->tree, SIGCONT);
 	status = find_cuda(restore); // not while they are stopped: they would not answer the driver
 	restore->result.processes = restore->tree.count;
@@ -359,10 +389,10 @@ static enum vg_status make_processes(struct restore *restore)
 	if (status)
 		return status;
 	status = fill_device(restore);
-	return status ? status : let_go_on(restore);
+	return status ? status : continue_processes(restore);
 }
 
-static enum vg_status onto_the_gpu(struct restore *restore)
+static enum vg_status move_to_gpu(struct restore *restore)
 {
 	phase_go_on(&restore->phase, VG_CHECKPOINT_DEVICE_IN);
 	enum vg_status status = gpu_restore(&restore->tree, restore->map.pairs, restore->map.count, &restore->phase);
@@ -373,7 +403,7 @@ static enum vg_status onto_the_gpu(struct restore *restore)
 }
 
 // Kills what cannot continue: the image still exists.
-static enum vg_status end_what_was_made(struct restore *restore, enum vg_status status)
+static enum vg_status end_processes(struct restore *restore, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 	const char *phase = vg_checkpoint_phase_name(restore->phase.now);
@@ -393,7 +423,7 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	return status;
 }
 
-static void tell_roots(const struct restore *restore)
+static void report_roots(const struct restore *restore)
 {
 	size_t count = restore->options.root_capacity < restore->root_count ? restore->options.root_capacity
 									    : restore->root_count;
@@ -413,11 +443,11 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 	if (status == VG_OK)
 		status = make_processes(&restore);
 	if (status == VG_OK)
-		status = onto_the_gpu(&restore);
+		status = move_to_gpu(&restore);
 	if (status)
-		status = end_what_was_made(&restore, status);
+		status = end_processes(&restore, status);
 	else
-		tell_roots(&restore);
+		report_roots(&restore);
 	phase_end(&restore.phase);
 	if (ret_result)
 		*ret_result = restore.result;

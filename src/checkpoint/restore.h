@@ -11,7 +11,7 @@ struct restore_gate {
 	// an image whose files were verified already; NULL: the restore opens and verifies one
 	const struct image_dir *image;
 	struct prefill *prefill; // host memory that was filled before; may be NULL. The restore takes its files.
-	bool places_later;	 // pids and slots in vGPUs become free only when the gate has passed
+	bool is_late;		 // pids and slots in vGPUs become free only when the gate has passed
 };
 // Runs vg_checkpoint_restore(). `gate` may be NULL.
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,

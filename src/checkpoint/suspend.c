@@ -30,7 +30,7 @@ struct suspension {
 	struct vg_checkpoint_result times; // of the phases
 	struct block *block;
 	const struct vg_vgpu_info *vgpu; // before the operation
-	pid_t *pids;			 // of the processes that are asked
+	pid_t *pids;			 // of the processes to move
 	size_t count;
 };
 

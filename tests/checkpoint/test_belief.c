@@ -33,7 +33,7 @@ static enum vg_status read_files(const char *text)
 	"\", \"chunk_bytes\": " chunk ", \"chunks\": [" chunks "]}]"
 #define C(stored) "\"0123456789abcdef " stored "\""
 
-TEST(a_list_of_files_is_not_believed)
+TEST(an_invalid_list_of_files_is_refused)
 {
 	static const char *const wrong[] = {
 		"{}",
@@ -111,7 +111,7 @@ TEST(a_list_of_files_is_not_believed)
 	}
 }
 
-TEST(a_description_that_is_none_is_refused)
+TEST(an_invalid_description_is_refused)
 {
 	static const struct {
 		const char *text;
@@ -240,7 +240,7 @@ TEST(a_description_of_a_terabyte_is_refused_unread)
 }
 
 // A chunk whose contents do not have its length is refused, and nothing is written after the buffer's end.
-TEST(a_chunk_is_not_believed)
+TEST(an_invalid_chunk_is_refused)
 {
 	enum { LENGTH = 10 * CHUNK_PAGE + 7, GUARD = 64 };
 	static unsigned char data[LENGTH + GUARD], out[LENGTH + 64], back[LENGTH + GUARD];

@@ -296,7 +296,7 @@ TEST(damage_is_found_wherever_it_is)
 	CHECK_INT(vg_image_verify(hurt, NULL), VG_OK);
 }
 
-TEST(a_description_that_was_damaged_and_sealed_harms_nobody)
+TEST(a_damaged_description_with_a_valid_checksum_does_no_harm)
 {
 	read_files();
 	sweep(&files[0], true);
@@ -336,7 +336,7 @@ static void check_other(const char *as_before)
 	CHECK_INT(run_soundly("ps", ""), 0);
 }
 
-TEST(verbs_refuse_a_damaged_image_and_serve_the_others)
+TEST(verbs_refuse_only_the_damaged_image)
 {
 	static char as_before[sizeof said], plain[sizeof said];
 
@@ -370,7 +370,7 @@ TEST(verbs_refuse_a_damaged_image_and_serve_the_others)
 	CHECK_STR(said, plain);
 }
 
-TEST(zz_the_daemon_goes)
+TEST(zz_shut_down_the_daemon)
 {
 	run("shutdown");
 }

@@ -29,7 +29,7 @@ static int move_at(const char *verb, const char *vgpu, const char *phase, const 
 
 // ---- there and back --------------------------------------------------------------------------------------
 
-TEST(a_program_leaves_the_gpu_altogether_and_comes_back)
+TEST(deep_suspension_and_resume_keep_a_program)
 {
 	prepare(false);
 	struct program program = start_evictable("deep", "");
@@ -86,7 +86,7 @@ TEST(one_process_is_suspended_deep)
 	end(&second);
 }
 
-TEST(the_driver_moves_what_is_not_evictable)
+TEST(the_driver_moves_memory_that_is_not_evictable)
 {
 	prepare(false);
 	create_vgpu("plain", "256M");
@@ -183,7 +183,7 @@ TEST(the_host_memory_stays_in_place)
 
 // ---- refusals --------------------------------------------------------------------------------------------
 
-TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
+TEST(a_suspended_program_is_neither_suspended_again_nor_dumped)
 {
 	prepare(false);
 	struct program program = start_evictable("twice", "");
@@ -206,7 +206,7 @@ TEST(what_is_suspended_is_neither_suspended_again_nor_dumped)
 }
 
 // A suspended process was not left behind. Other tests may leave some meanwhile.
-TEST(doctor_does_not_report_it)
+TEST(doctor_does_not_report_suspended_programs)
 {
 	char pid[32];
 
@@ -279,7 +279,7 @@ static struct program fill_device(void)
 }
 
 // If other programs have used the room, nothing changes until there is enough.
-TEST(a_gpu_without_room_is_told_before_the_driver_is_asked)
+TEST(a_full_gpu_is_reported_before_the_driver_is_called)
 {
 	prepare(false);
 	struct program program = start_evictable("room", "");
@@ -323,7 +323,7 @@ TEST(a_suspension_that_is_stopped_or_killed_leaves_the_program_whole)
 	end(&program);
 }
 
-TEST(recover_brings_a_program_back_to_where_it_was)
+TEST(recover_restores_the_state_of_a_program)
 {
 	prepare(false);
 	struct program program = start_evictable("saved", "");
@@ -372,7 +372,7 @@ TEST(a_resumption_that_is_killed_is_repeated)
 }
 
 // The guard of the verb does what resume and recover do.
-TEST(a_suspension_that_is_killed_is_taken_back_by_its_guard)
+TEST(the_guard_rolls_back_a_killed_suspension)
 {
 	struct program program;
 
@@ -508,7 +508,7 @@ TEST(many_cycles_lose_nothing)
 
 // ---- ranks of NCCL jobs --------------------------------------------------------------------------------------
 
-TEST(one_rank_of_a_job_is_told)
+TEST(suspending_one_rank_of_a_job_warns)
 {
 	prepare(false);
 	must("create rank --memory 256M --evictable");
@@ -541,7 +541,7 @@ TEST(one_rank_of_a_job_is_told)
 	end(&program);
 }
 
-TEST(ranks_with_common_memory_are_told)
+TEST(ranks_with_common_memory_warn)
 {
 	char shared[64], text[64];
 
@@ -567,7 +567,7 @@ TEST(ranks_with_common_memory_are_told)
 	end(&two);
 }
 
-TEST(zz_the_daemon_goes)
+TEST(zz_shut_down_the_daemon)
 {
 	prepare(false);
 	run("shutdown");

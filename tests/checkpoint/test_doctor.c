@@ -68,7 +68,7 @@ static bool stop_late(void *user)
 }
 
 // A program that has already exited was not interrupted, and its result counts.
-TEST(a_wish_to_stop_comes_too_late_for_who_has_ended)
+TEST(stopping_an_ended_program_is_too_late)
 {
 	useconds_t wait = 500000;
 	const char *argv[] = {script("ends", "exit 7"), NULL};
@@ -160,7 +160,7 @@ TEST(another_program_is_no_criu_whatever_its_version)
 	CHECK_INT(report.count, 1);
 }
 
-TEST(a_criu_that_is_not_there_says_so)
+TEST(a_missing_criu_is_reported)
 {
 	static struct doctor_report report;
 
@@ -189,7 +189,7 @@ TEST(an_older_kernel_takes_an_older_criu)
 	CHECK_CONTAINS(check->fix, "this kernel takes CRIU 4.0 or later");
 }
 
-TEST(crius_cuda_plugin_is_not_in_the_way)
+TEST(the_cuda_plugin_of_criu_is_disabled)
 {
 	char plugin[PATH_MAX];
 
@@ -211,7 +211,7 @@ TEST(crius_cuda_plugin_is_not_in_the_way)
 static const char broken_kernel[] = "case $1 in --version) echo Version: 4.2;; check) echo 'Error (x.c:1): Kernel "
 				    "lacks y'; echo more; exit 1;; esac";
 
-TEST(what_criu_misses_in_the_kernel_is_passed_on)
+TEST(missing_kernel_features_are_reported)
 {
 	if (geteuid() != 0)
 		SKIP("CRIU is asked only by who has the rights that it needs");
@@ -287,7 +287,7 @@ static void look_with_admin(struct doctor_report *report)
 	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_FAILED);
 }
 
-TEST(capabilities_are_looked_at_one_by_one)
+TEST(capabilities_are_checked_one_by_one)
 {
 	with_capabilities(0, 0, look_without_rights);
 	with_capabilities(1u << CAP_SYS_PTRACE, 1u << (CAP_CHECKPOINT_RESTORE - 32), look_with_both);
@@ -304,7 +304,7 @@ static struct doctor_check driver(unsigned branch, unsigned minor)
 	return check;
 }
 
-TEST(drivers_are_told_apart)
+TEST(driver_versions_are_distinguished)
 {
 	struct doctor_check check = driver(565, 57);
 
@@ -321,7 +321,7 @@ TEST(drivers_are_told_apart)
 	CHECK_STR(check.fix, "");
 }
 
-TEST(what_is_on_the_gpus_must_fit)
+TEST(device_memory_must_fit)
 {
 	static struct doctor_report report;
 
@@ -339,7 +339,7 @@ TEST(what_is_on_the_gpus_must_fit)
 	CHECK_INT(check_of(&report, "disk")->verdict, DOCTOR_FAILED);
 }
 
-TEST(too_many_checks_do_not_pass_silently)
+TEST(too_many_checks_fail)
 {
 	static struct doctor_report report;
 

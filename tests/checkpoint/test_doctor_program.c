@@ -35,7 +35,7 @@ static int run(const char *environment, const char *words)
 	return virgate(environment, all);
 }
 
-TEST(the_program_ends_with_what_failed)
+TEST(the_exit_code_reports_failed_checks)
 {
 	char environment[PATH_MAX + 32];
 
@@ -86,7 +86,7 @@ static void make_directory(const char *name)
 }
 
 // A toolkit with one program. Tools of other toolkits are not used, since each path is set.
-TEST(what_a_toolkit_lacks_is_named)
+TEST(missing_tools_of_a_toolkit_are_named)
 {
 	static const char none[] =
 		"VIRGATE_NVRTC=/nonexistent VIRGATE_NVVM=/nonexistent VIRGATE_NVJITLINK=/nonexistent";
@@ -146,7 +146,7 @@ TEST(a_warning_is_no_failure)
 	CHECK_CONTAINS(line_of("interposer"), "there is no program true in PATH; add ");
 }
 
-TEST(what_the_driver_and_the_gpu_are_is_said)
+TEST(the_driver_and_the_gpu_are_described)
 {
 	CHECK(run("VIRGATE_SIM=memory=1G", "cuda") <= 1);
 	CHECK_STR(line_of("driver"), "ok       580.00: restores also onto another GPU");
@@ -162,7 +162,7 @@ TEST(what_the_driver_and_the_gpu_are_is_said)
 						     "nvidia-smi -pm 1, or run nvidia-persistenced");
 }
 
-TEST(a_machine_without_a_driver_is_told_what_to_do)
+TEST(a_machine_without_a_driver_gets_advice)
 {
 	CHECK_INT(virgate("env -u VIRGATE_SIM LD_LIBRARY_PATH=" SIM, "doctor cuda"), 1);
 	CHECK_CONTAINS(line_of("driver"), "failed   ");
@@ -222,7 +222,7 @@ TEST(an_interposer_that_does_not_load_fails)
 	CHECK_CONTAINS(line_of("interposer"), "; install Virgate for this machine's C library");
 }
 
-TEST(the_daemon_and_its_ledgers_are_looked_at)
+TEST(the_daemon_and_its_ledgers_are_checked)
 {
 	char ledger[PATH_MAX];
 
@@ -304,7 +304,7 @@ static void check_whole(const char *environment, const char *words)
 	json_decref(report);
 }
 
-TEST(each_check_is_whole)
+TEST(each_check_has_all_columns)
 {
 	check_whole("", "--json");
 	check_whole("VIRGATE_CRIU=/nonexistent VIRGATE_LIBDIR=/nonexistent", "--json");
@@ -312,7 +312,7 @@ TEST(each_check_is_whole)
 	check_whole("PATH=/nonexistent", "--json");
 }
 
-TEST(the_program_speaks_json)
+TEST(the_program_prints_json)
 {
 	CHECK_INT(run("", "quota --json"), 0);
 	CHECK_CONTAINS(said, "\"schema\": 1");

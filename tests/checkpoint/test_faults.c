@@ -51,7 +51,7 @@ static char state_of(pid_t pid)
 	return strstr(text, "\nState:\t")[8];
 }
 
-TEST(a_wish_to_stop_is_heeded_before_every_step_up_to_the_commit)
+TEST(a_dump_can_be_stopped_before_each_step_up_to_the_commit)
 {
 	standin();
 	struct subject subject = start_subject(path_of("stop"));
@@ -70,7 +70,7 @@ TEST(a_wish_to_stop_is_heeded_before_every_step_up_to_the_commit)
 	end_subject(subject);
 }
 
-TEST(after_kill_9_at_any_step_there_is_a_way_back)
+TEST(recover_works_after_a_dump_is_killed_at_any_step)
 {
 	standin();
 	for (int i = 0; i < STEPS; i++) {
@@ -157,7 +157,7 @@ TEST(another_program_is_not_taken_for_criu)
 }
 
 // The guard process rolls back a dump that was killed, here by a CRIU that kills its parent.
-TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
+TEST(the_guard_rolls_back_a_killed_dump)
 {
 	standin();
 	write_text("fail", "kill-starter\n");
@@ -221,7 +221,7 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 	end_subject(subject);
 }
 
-TEST(a_roll_back_that_fails_says_who_is_where_and_can_be_tried_again)
+TEST(a_failed_roll_back_reports_states_and_can_be_repeated)
 {
 	standin();
 	write_text("fail", "dump\n");
@@ -271,7 +271,7 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 
 // ---- what the process does meanwhile -----------------------------------------------------------------------
 
-TEST(work_that_does_not_end_is_waited_for_no_longer_than_asked)
+TEST(the_wait_for_endless_work_has_a_timeout)
 {
 	standin();
 	struct subject subject = start_subject_with(path_of("busy"), "endless");
@@ -290,7 +290,7 @@ TEST(work_that_does_not_end_is_waited_for_no_longer_than_asked)
 }
 
 // The driver goes on locking after the caller was killed. Recovery waits for the lock, and unlocks.
-TEST(a_dump_killed_while_it_waits_for_the_lock_leaves_nobody_locked)
+TEST(a_dump_killed_during_the_lock_leaves_no_process_locked)
 {
 	char pid[16];
 
@@ -360,7 +360,7 @@ TEST(a_process_that_becomes_another_program_is_noticed)
 // ---- ^C -----------------------------------------------------------------------------------------------------
 
 // ^C sends SIGINT to the whole foreground group: CRIU and the guard ignore it, and the step ends first.
-TEST(an_interrupt_in_the_midst_of_a_step_rolls_back_behind_it)
+TEST(an_interrupt_rolls_back_after_the_current_step)
 {
 	char pid[16];
 	int status;

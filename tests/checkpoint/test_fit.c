@@ -98,7 +98,7 @@ static void with(const char *path, json_t *value, const char *name, const char *
 }
 
 // An unchanged image gets as far as CRIU.
-TEST(what_fits_is_restored)
+TEST(a_fitting_image_is_restored)
 {
 	CHECK_INT(run("restore --dir %s --detach", image()), 125);
 	CHECK(access(path_of("said"), F_OK) == 0);
@@ -172,7 +172,7 @@ static void under_kernel(const char *release, bool warned)
 	json_decref(original);
 }
 
-TEST(an_older_kernel_is_warned_of)
+TEST(an_older_kernel_gets_a_warning)
 {
 	struct utsname here;
 	char release[64];
@@ -327,7 +327,7 @@ TEST(host_memory_must_be_available)
 }
 
 // A GPU that no process used need not exist.
-TEST(an_unused_gpu_matters_to_nobody)
+TEST(an_unused_gpu_may_be_missing)
 {
 	json_t *original = description(), *changed = json_deep_copy(original);
 

@@ -74,7 +74,7 @@ TEST(the_page_names_every_key_with_its_type)
 	}
 }
 
-TEST(what_is_known_is_said)
+TEST(known_values_are_described)
 {
 	json_t *said_by = description(), *gpu, *process;
 	const char *text;
@@ -144,7 +144,7 @@ static enum vg_status with(const char *path, const char *text)
 	return status;
 }
 
-TEST(whatever_is_no_description_is_refused_by_the_key)
+TEST(invalid_descriptions_are_refused_with_the_key)
 {
 	static const char *const odd[] = {"null", "-1", "1e300", "[]", "{}", "\"\"", "true", "4194305", "[[[[]]]]"};
 	static const struct {
@@ -207,7 +207,7 @@ static enum vg_status read_with(const char *path, const char *text)
 	return status;
 }
 
-TEST(nobody_is_named_whom_the_image_does_not_make)
+TEST(pids_outside_the_image_are_refused)
 {
 	static const char tenant[] =
 		"[{\"pid\": %d, \"vgpu\": \"v\", \"slot\": 1, \"address\": 4096, \"command\": \"c\", "
@@ -245,7 +245,7 @@ TEST(no_process_is_made_twice)
 	"\"first_context\": false, \"host\": false, \"charged\": {" charged "}}"
 
 // A slot in a vGPU belongs to one tenant, and charges are of known kinds.
-TEST(tenants_are_not_believed)
+TEST(invalid_tenants_are_refused)
 {
 	static const struct {
 		const char *tenants;
@@ -280,7 +280,7 @@ TEST(tenants_are_not_believed)
 }
 
 // Images of earlier versions lack the limit of the share and the class.
-TEST(terms_of_shares_are_read)
+TEST(terms_of_compute_shares_are_read)
 {
 	static const struct {
 		const char *fields;
@@ -440,7 +440,7 @@ TEST(no_description_crashes_its_readers)
 }
 
 // A working directory that was removed is not needed for a restore.
-TEST(a_folder_that_is_gone_is_not_asked_for)
+TEST(a_removed_working_directory_is_not_needed)
 {
 	char here[PATH_MAX];
 	json_t *loaded, *directory_of_it;

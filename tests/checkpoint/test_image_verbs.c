@@ -60,7 +60,7 @@ static void flip(const char *path, off_t at)
 	CHECK_INT(pwrite(fd, &byte, 1, at), 1);
 }
 
-TEST(a_bit_that_is_another_is_found)
+TEST(a_flipped_bit_is_found)
 {
 	char core[64], path[PATH_MAX + 64];
 
@@ -93,7 +93,7 @@ TEST(a_bit_that_is_another_is_found)
 
 // ---- control characters ----------------------------------------------------------------------------------
 
-TEST(control_characters_stay_where_they_are)
+TEST(control_characters_are_escaped)
 {
 	json_t *changed = description();
 
@@ -148,7 +148,7 @@ static void run_clean(const char *words, const char *dir)
 			FAIL("%s puts character %x out: %s", words, character, said);
 }
 
-TEST(a_hostile_image_does_not_reach_the_terminal)
+TEST(a_hostile_image_cannot_control_the_terminal)
 {
 	char dir[PATH_MAX], name[PATH_MAX + 32];
 	json_t *changed = description(), *one;

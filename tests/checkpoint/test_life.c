@@ -3,7 +3,7 @@
 
 #include "checkpoint_test.h"
 
-TEST(a_process_comes_back_again_and_again)
+TEST(a_process_is_restored_again_and_again)
 {
 	need_criu();
 	struct subject subject = start_subject(path_of("rounds"));

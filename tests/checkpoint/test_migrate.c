@@ -7,7 +7,7 @@
 
 enum { NOBODY = 65534 };
 
-TEST(a_process_goes_over)
+TEST(a_process_migrates)
 {
 	struct stat info;
 	char wanted[64];
@@ -31,7 +31,7 @@ TEST(a_process_goes_over)
 	end_idle();
 }
 
-TEST(who_fits_not_over_there_stays)
+TEST(a_process_that_does_not_fit_stays)
 {
 	set_up();
 	write_text("far/version", "3.17.1");
@@ -46,7 +46,7 @@ TEST(who_fits_not_over_there_stays)
 	end_idle();
 }
 
-TEST(who_cannot_be_made_over_there_comes_back)
+TEST(a_process_that_fails_on_the_receiver_is_restored_here)
 {
 	need_pids();
 	set_up();
@@ -61,7 +61,7 @@ TEST(who_cannot_be_made_over_there_comes_back)
 	end_idle();
 }
 
-TEST(who_can_be_made_nowhere_is_kept)
+TEST(the_image_stays_if_both_restores_fail)
 {
 	char *image, command[PATH_MAX + 64];
 
@@ -82,7 +82,7 @@ TEST(who_can_be_made_nowhere_is_kept)
 	end_idle();
 }
 
-TEST(nothing_is_touched_without_another_side)
+TEST(nothing_changes_without_a_receiver)
 {
 	set_up();
 	CHECK_INT(migrate(), 1);
@@ -188,7 +188,7 @@ static pid_t start_player(enum last last, uint64_t count)
 	return pid;
 }
 
-TEST(a_connection_that_is_cut_leaves_it_here)
+TEST(a_cut_connection_leaves_the_process_here)
 {
 	set_up();
 	static const enum last lasts[] = {CLOSES, GREETS};
@@ -211,7 +211,7 @@ TEST(a_connection_that_is_cut_leaves_it_here)
 	end_idle();
 }
 
-TEST(who_was_handed_over_is_not_made_twice)
+TEST(a_process_that_was_handed_over_is_not_made_twice)
 {
 	static const enum last lasts[] = {TAKES, LIES, INVENTS};
 	char command[PATH_MAX + 64];
@@ -235,7 +235,7 @@ TEST(who_was_handed_over_is_not_made_twice)
 }
 
 // ^C and a short wait end the wait for a receiver that says nothing.
-TEST(a_far_side_that_falls_silent_can_be_left)
+TEST(the_wait_for_a_silent_receiver_can_be_interrupted)
 {
 	char command[3 * PATH_MAX];
 
@@ -252,7 +252,7 @@ TEST(a_far_side_that_falls_silent_can_be_left)
 	end_idle();
 }
 
-TEST(who_is_refused_after_all_comes_back)
+TEST(a_late_refusal_restores_the_process_here)
 {
 	need_pids();
 	set_up();
@@ -325,7 +325,7 @@ static pid_t start_from_file(const char *image)
 }
 
 // The next command removes its image, and no other one.
-TEST(a_far_side_that_is_killed_is_cleared_away)
+TEST(the_image_of_a_killed_receiver_is_removed)
 {
 	char command[PATH_MAX + 64], image[PATH_MAX];
 	glob_t found = {0};
@@ -356,7 +356,7 @@ TEST(a_far_side_that_is_killed_is_cleared_away)
 	CHECK(no_scratch());
 }
 
-TEST(a_sender_that_goes_leaves_nothing_there)
+TEST(a_lost_sender_leaves_nothing_on_the_receiver)
 {
 	char image[PATH_MAX];
 

@@ -22,7 +22,7 @@ static pid_t start_migration(const char *dir)
 	return near;
 }
 
-TEST(who_does_not_answer_is_not_waited_for_by_force)
+TEST(a_silent_receiver_can_be_interrupted)
 {
 	set_up();
 	_cleanup_close_ int listener = start_silent();
@@ -36,7 +36,7 @@ TEST(who_does_not_answer_is_not_waited_for_by_force)
 	end_idle();
 }
 
-TEST(what_lies_where_the_image_shall_lie_stays)
+TEST(an_existing_path_stays)
 {
 	set_up();
 	mkdir(path_of("mine"), 0700);
@@ -119,7 +119,7 @@ TEST(a_killed_migration_lets_it_run_on)
 	end_idle();
 }
 
-TEST(a_killed_far_side_changes_nothing_here)
+TEST(a_killed_receiver_changes_nothing_here)
 {
 	set_up();
 	write_text("far/fail", "slow\n"); // its CRIU would never end, but is not started

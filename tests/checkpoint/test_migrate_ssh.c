@@ -11,7 +11,7 @@ static void write_ssh(const char *body)
 	setenv("VIRGATE_SSH", path_of("ssh.sh"), 1);
 }
 
-TEST(a_process_goes_through_ssh)
+TEST(a_process_migrates_through_ssh)
 {
 	char body[PATH_MAX];
 
@@ -32,7 +32,7 @@ TEST(a_process_goes_through_ssh)
 	end_idle();
 }
 
-TEST(what_ssh_complains_of_is_said)
+TEST(errors_of_ssh_are_reported)
 {
 	set_up();
 	write_ssh("echo 'Warning: x' >&2; echo 'there: Permission denied (publickey).' >&2; exit 255");

@@ -15,7 +15,7 @@ static enum vg_status verify(const char *path)
 	return vg_image_verify(path, NULL);
 }
 
-TEST(memory_comes_back_as_it_was)
+TEST(memory_is_restored_unchanged)
 {
 	static const unsigned kinds[] = {1, 0, 2, 1001, 1001, 3, 1, 0, 1002, 4, 0};
 	enum { COUNT = sizeof kinds / sizeof *kinds, KINDS = 6 };
@@ -46,7 +46,7 @@ TEST(memory_of_zeroes_has_no_pack)
 	CHECK_INT(verify(path_of("zeroes")), VG_OK);
 }
 
-TEST(random_memory_comes_back)
+TEST(random_memory_is_restored)
 {
 	unsigned kinds[40];
 
@@ -235,7 +235,7 @@ TEST(only_changed_blocks_are_written)
 	check_holds(path_of("same"), chain[2], CHAIN_BLOCKS);
 }
 
-TEST(a_pack_of_which_little_is_used_is_written_anew)
+TEST(a_pack_with_few_used_blocks_is_written_again)
 {
 	static const unsigned before[] = {1, 2, 3, 4, 5, 6, 7, 8}, half[] = {1, 2, 3, 4, 105, 106, 107, 108},
 			      less[] = {1, 2, 3, 104, 105, 106, 107, 108};
@@ -327,7 +327,7 @@ static const char *index_of(const char *path)
 	return name;
 }
 
-TEST(a_base_that_is_no_sound_image_is_refused)
+TEST(an_invalid_base_is_refused)
 {
 	check_refused(path_of("nowhere"), VG_NOT_FOUND, "is no image");
 	const char *path = fresh("base1");
@@ -452,7 +452,7 @@ static const char *parse(const struct raw_index *raw, size_t length)
 		CHECK_CONTAINS(wrong, why);                           \
 	} while (0)
 
-TEST(an_index_that_somebody_made_up_is_not_believed)
+TEST(a_forged_index_is_refused)
 {
 	struct raw_index sound = sound_index();
 

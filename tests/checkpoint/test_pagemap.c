@@ -228,7 +228,7 @@ static void check_any(void)
 	free(without);
 }
 
-TEST(no_page_that_is_needed_is_left_out_and_no_other_stays)
+TEST(only_needed_pages_stay)
 {
 	for (int i = 0; i < 3000; i++)
 		check_any();
@@ -257,7 +257,7 @@ static void refused(size_t pages)
 	CHECK_INT(thin(&file, &out, &length, &without), -EBADMSG);
 }
 
-TEST(what_is_not_known_is_given_as_it_is)
+TEST(unknown_contents_are_passed_on_unchanged)
 {
 	struct image_file file = file_of(2 * CHUNK_PAGES);
 	unsigned char *out;
@@ -317,7 +317,7 @@ TEST(what_is_not_known_is_given_as_it_is)
 	refused(2 * CHUNK_PAGES);
 }
 
-TEST(any_byte_may_be_another)
+TEST(any_byte_may_be_damaged)
 {
 	static const unsigned char bits[] = {1, 0x10, 0x80, 0xff};
 	struct image_file file = file_of(2 * CHUNK_PAGES);

@@ -52,7 +52,7 @@ static void check_no_parts(void)
 	CHECK(system(command) != 0);
 }
 
-TEST(everything_comes_back_by_every_method)
+TEST(every_compression_restores_everything)
 {
 	char command[3 * PATH_MAX], name[64], path[PATH_MAX];
 
@@ -229,7 +229,7 @@ TEST(a_criu_that_fails_says_why_and_leaves_nothing)
 	CHECK(access(path_of("escaped"), F_OK) < 0);
 }
 
-TEST(what_criu_says_is_put_in_words)
+TEST(errors_of_criu_are_explained)
 {
 	char text[512];
 
@@ -386,7 +386,7 @@ TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
 }
 
 // Files with such a name that are not drafts.
-TEST(what_only_looks_like_a_draft_is_left_alone)
+TEST(files_with_names_of_drafts_stay)
 {
 	static const char *const makers[] = {
 		"mkdir -m 755 %s.part-000001 && mkdir %s.part-000001/tree-0",
@@ -413,7 +413,7 @@ TEST(what_only_looks_like_a_draft_is_left_alone)
 		CHECK_INT(lstat(path_of(kept[i]), &info), 0);
 }
 
-TEST(a_draft_that_somebody_writes_is_left_alone)
+TEST(a_draft_in_use_stays)
 {
 	struct image_draft first, second;
 

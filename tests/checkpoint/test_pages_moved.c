@@ -12,7 +12,7 @@ static bool target_has_source(void)
 }
 
 // A user who may write to the parent directory can put another image there after this one was checked.
-TEST(what_was_opened_is_what_is_read)
+TEST(an_open_image_is_read_after_it_is_replaced)
 {
 	char path[PATH_MAX], aside[PATH_MAX], other[PATH_MAX];
 	struct image_dir dir;
@@ -142,7 +142,7 @@ static void write_source(const char *name, const unsigned char *data, size_t len
 	CHECK_INT(vg_file_write_atomic(path, (const char *)data, length, 0600), 0);
 }
 
-TEST(files_at_other_paths_are_told_to_criu)
+TEST(criu_gets_the_new_paths_of_files)
 {
 	static unsigned char before[8 * MOST_RECORD], after[8 * MOST_RECORD];
 	char far[200] = "/run/far/", path[PATH_MAX];

@@ -116,7 +116,7 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 }
 
 // If the host has too little room, the driver moves the memory, as for other programs.
-TEST(memory_that_has_no_room_in_the_host_is_left_to_the_driver)
+TEST(the_driver_moves_memory_without_room_in_the_host)
 {
 	prepare(false);
 	struct program program = start_evictable("narrow", "--swap 32M");
@@ -193,7 +193,7 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 }
 
 // However a dump ends, the memory is unchanged and where it was.
-TEST(a_dump_that_is_stopped_or_killed_is_taken_back)
+TEST(a_stopped_or_killed_dump_is_rolled_back)
 {
 	prepare(false);
 	struct program program = start_evictable("back", "");
@@ -252,7 +252,7 @@ static void kill_dump_at(const struct program *program, const struct pager_slot 
 	CHECK(WIFSIGNALED(status));
 }
 
-TEST(a_dump_that_is_killed_while_memory_moves_is_taken_back)
+TEST(a_dump_killed_while_memory_moves_is_rolled_back)
 {
 	static const enum pager_state states[] = {PAGER_PREPARING, PAGER_LEAVING, PAGER_PARKED};
 	struct vg_ledger *ledger;
@@ -329,7 +329,7 @@ TEST(a_full_disk_fails_the_dump)
 }
 
 // The guard does what `virgate recover` does. CRIU's stand-in kills the dump when it starts.
-TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
+TEST(the_guard_rolls_back_a_killed_dump)
 {
 	prepare(false);
 	struct program program = start_evictable("guarded", "");
@@ -427,7 +427,7 @@ static void check_comes_back(struct program *program, const char *vgpu, const ch
 	check_quota(program);
 }
 
-TEST(a_program_comes_back_with_its_memory)
+TEST(a_program_is_restored_with_its_memory)
 {
 	prepare(true);
 	struct program program = start_evictable("life", "");
@@ -454,7 +454,7 @@ TEST(a_program_comes_back_with_its_memory)
 	check_charged("life", 0);
 }
 
-TEST(a_suspended_image_comes_to_the_gpu_of_a_vgpu_that_runs)
+TEST(a_suspended_image_returns_to_the_gpu_in_a_running_vgpu)
 {
 	prepare(true);
 	struct program program = start_evictable("wakes", "");
@@ -513,7 +513,7 @@ TEST(a_restore_that_is_killed_leaves_nothing_behind)
 	await_end(program.pid);
 }
 
-TEST(zz_the_daemon_goes)
+TEST(zz_shut_down_the_daemon)
 {
 	prepare(false);
 	run("shutdown");

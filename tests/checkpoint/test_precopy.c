@@ -55,7 +55,7 @@ static int migrate(const char *vgpu, const char *more)
 // ---- what arrives ----------------------------------------------------------------------------------------
 
 // It changes blocks all the time, from before the first round until it is stopped.
-TEST(what_arrives_is_what_the_program_had_at_last)
+TEST(the_receiver_has_the_memory_of_the_stop)
 {
 	static const char *const how[] = {"", "--compress lz4"};
 
@@ -76,7 +76,7 @@ TEST(what_arrives_is_what_the_program_had_at_last)
 	end(&program);
 }
 
-TEST(memory_that_does_not_change_goes_over_once)
+TEST(unchanged_memory_is_sent_once)
 {
 	prepare(false);
 	struct program program = start_changing("constant", NULL);
@@ -91,7 +91,7 @@ TEST(memory_that_does_not_change_goes_over_once)
 }
 
 // The whole migration, if there is a CRIU.
-TEST(a_program_goes_over_and_continues)
+TEST(a_program_migrates_and_continues)
 {
 	char from[PATH_MAX + 8];
 
@@ -123,7 +123,7 @@ TEST(a_program_goes_over_and_continues)
 // A real receiver with the stand-in: the process that CRIU makes, there and here again, is not a tenant, so both
 // restores fail in the end. Until then the filled host memory has become the file of the process, and is removed with
 // it.
-TEST(memory_that_was_filled_ahead_goes_with_a_restore_that_fails)
+TEST(filled_memory_is_removed_with_a_failed_restore)
 {
 	char from[PATH_MAX + 8], pid[16], *image;
 
@@ -168,7 +168,7 @@ TEST(memory_that_was_filled_ahead_goes_with_a_restore_that_fails)
 // ---- whether it helps ------------------------------------------------------------------------------------
 
 // All its memory changes all the time. The result comes from the library, since the receiver refuses.
-TEST(a_program_that_changes_too_much_is_told)
+TEST(a_program_that_changes_too_much_gets_a_warning)
 {
 	struct vg_checkpoint_result result = {0};
 	char to[PATH_MAX + 8];
@@ -200,7 +200,7 @@ TEST(a_program_that_changes_too_much_is_told)
 	end(&calm);
 }
 
-TEST(what_cannot_go_ahead_is_refused_or_told)
+TEST(programs_without_precopy_are_refused_or_warned)
 {
 	prepare(false);
 	create_vgpu("fixed", "256M");
@@ -314,7 +314,7 @@ TEST(the_sender_closes_packs_that_the_last_round_does_not_use)
 	end(&program);
 }
 
-// ---- what a far side is told ----------------------------------------------------------------------------
+// ---- what a far side receives ----------------------------------------------------------------------------
 
 // Writes frames as a hostile sender would, and receives them as packs.
 static enum vg_status receive_hostile(void (*play)(struct frames *frames))
@@ -450,7 +450,7 @@ static void play_silence(struct frames *frames)
 	send_pack(frames, 0);
 }
 
-TEST(packs_that_make_no_sense_are_refused)
+TEST(invalid_packs_are_refused)
 {
 	static void (*const plays[])(struct frames * frames) = {play_gap,
 								play_twice,
@@ -473,7 +473,7 @@ TEST(packs_that_make_no_sense_are_refused)
 	CHECK_CONTAINS(vg_last_error()->text, "stops before its end");
 }
 
-TEST(zz_the_daemon_goes)
+TEST(zz_shut_down_the_daemon)
 {
 	prepare(false);
 	run("shutdown");

@@ -54,7 +54,7 @@ static pid_t start_dump(pid_t subject, int *ret_terminal)
 	return dump;
 }
 
-TEST(a_terminal_shows_how_far_it_has_come)
+TEST(a_terminal_shows_the_progress)
 {
 	int terminal, status;
 
@@ -85,7 +85,7 @@ TEST(a_terminal_shows_how_far_it_has_come)
 	end_subject(subject);
 }
 
-TEST(elsewhere_nothing_is_shown)
+TEST(no_progress_without_a_terminal)
 {
 	unlink(path_of("fail"));
 	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);

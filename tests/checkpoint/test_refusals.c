@@ -43,7 +43,7 @@ static void end_idle(pid_t pid)
 
 // ---- who is named ---------------------------------------------------------------------------------------
 
-TEST(a_thread_is_named_by_its_process)
+TEST(a_thread_is_refused_with_its_process)
 {
 	standin();
 	struct subject subject = start_subject_with(path_of("thread"), "threads");
@@ -60,7 +60,7 @@ TEST(a_thread_is_named_by_its_process)
 	end_subject(subject);
 }
 
-TEST(a_thread_of_the_kernels_is_no_program)
+TEST(a_kernel_thread_is_refused)
 {
 	char text[64];
 
@@ -90,7 +90,7 @@ static void refused_as(const char *who, pid_t idle, const char *words)
 	CHECK_CONTAINS(said, words);
 }
 
-TEST(another_users_process_is_not_ours_to_dump)
+TEST(a_process_of_another_user_is_refused)
 {
 	if (geteuid() != 0)
 		SKIP("it takes root to be two users");
@@ -100,7 +100,7 @@ TEST(another_users_process_is_not_ours_to_dump)
 	refused_as("--reuid 65534 --clear-groups", idle, "refused (other-user): ");
 }
 
-TEST(whoever_lacks_the_right_to_look_into_it_is_told_which)
+TEST(missing_rights_are_named)
 {
 	if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
 		SKIP("it takes a right that this user has not");
@@ -109,7 +109,7 @@ TEST(whoever_lacks_the_right_to_look_into_it_is_told_which)
 	refused_as("--bounding-set -sys_ptrace,-sys_admin,-cap_38", start_idle(), "that takes CAP_SYS_PTRACE");
 }
 
-TEST(a_process_without_cuda_is_for_criu_alone)
+TEST(a_process_without_cuda_is_refused)
 {
 	standin();
 	pid_t idle = start_idle();
@@ -118,7 +118,7 @@ TEST(a_process_without_cuda_is_for_criu_alone)
 	end_idle(idle);
 }
 
-TEST(who_dumps_is_not_among_the_dumped)
+TEST(a_process_cannot_dump_itself)
 {
 	char command[256];
 
@@ -134,7 +134,7 @@ TEST(who_dumps_is_not_among_the_dumped)
 
 // ---- what state it is in ---------------------------------------------------------------------------------
 
-TEST(a_process_that_has_ended_is_said_to_have)
+TEST(an_ended_process_is_refused)
 {
 	standin();
 	pid_t idle = start_idle();
@@ -146,7 +146,7 @@ TEST(a_process_that_has_ended_is_said_to_have)
 	waitpid(idle, NULL, 0);
 }
 
-TEST(a_child_that_has_ended_does_not_hinder)
+TEST(a_zombie_child_is_allowed)
 {
 	standin();
 	struct subject subject = start_subject_with(path_of("zombie"), "zombie");
@@ -190,7 +190,7 @@ TEST(a_traced_process_is_refused)
 	end_subject(subject);
 }
 
-TEST(who_leads_a_terminals_session_is_refused)
+TEST(the_leader_of_a_terminal_is_refused)
 {
 	standin();
 	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -286,7 +286,7 @@ TEST(an_image_of_a_whole_gpu_is_not_restored_on_a_divided_one)
 }
 
 // The driver moves work only to a GPU of the same model.
-TEST(a_map_leads_to_gpus_that_are_here_and_of_the_model)
+TEST(a_map_needs_gpus_of_the_same_model)
 {
 	static const struct {
 		const char *map, *words;
@@ -329,7 +329,7 @@ TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 }
 
 // Its parent is locked before it, and unlocked again.
-TEST(a_client_of_mps_takes_nobody_else_along)
+TEST(a_client_of_mps_leaves_its_parent_unlocked)
 {
 	standin();
 	setenv("SUBJECT_CHILD_SIM", "mps=1", 1);
@@ -343,7 +343,7 @@ TEST(a_client_of_mps_takes_nobody_else_along)
 	end_subject(parent);
 }
 
-TEST(memory_that_others_have_opened_does_not_hinder)
+TEST(memory_opened_by_others_is_allowed)
 {
 	standin();
 	struct subject exporter = start_subject_with(path_of("exporter"), "ipc-export pool-export");
@@ -359,7 +359,7 @@ TEST(memory_that_others_have_opened_does_not_hinder)
 }
 
 // The driver takes it off the GPU and cannot return it. Nothing shows that before.
-TEST(who_had_opened_memory_of_others_is_lost_and_that_is_said)
+TEST(a_process_with_imported_memory_is_lost_with_a_message)
 {
 	standin();
 	struct subject exporter = start_subject_with(path_of("exporter2"), "ipc-export");
@@ -396,7 +396,7 @@ TEST(cuda_ipc_is_refused_where_it_shows)
 }
 
 // Files with the names of devices stand in for devices, which this machine lacks.
-TEST(a_device_that_stays_open_is_named_with_who_has_it)
+TEST(an_open_device_is_refused_with_its_process)
 {
 	char name[64];
 

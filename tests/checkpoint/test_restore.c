@@ -49,7 +49,7 @@ static void check_image(struct subject subject, const char *rounds, const char *
 	wait_gone(subject.pid);
 }
 
-TEST(a_wish_to_stop_is_heeded_as_long_as_nobody_is_made)
+TEST(a_restore_can_be_stopped_until_processes_exist)
 {
 	static const char *const steps[] = {"verify", "host-in"};
 
@@ -67,7 +67,7 @@ TEST(a_wish_to_stop_is_heeded_as_long_as_nobody_is_made)
 	end_subject(subject);
 }
 
-TEST(after_kill_9_nobody_is_left_or_can_be_brought_back)
+TEST(a_killed_restore_leaves_no_process_or_recovers)
 {
 	static const char *const steps[] = {"verify", "host-in", "device-in", "unlock"};
 
@@ -90,7 +90,7 @@ TEST(after_kill_9_nobody_is_left_or_can_be_brought_back)
 	waitpid(subject.guard, NULL, 0);
 }
 
-TEST(each_call_of_the_driver_fails_once_and_nobody_is_left)
+TEST(each_driver_call_fails_once_and_no_process_is_left)
 {
 	static const struct {
 		const char *fault, *step, *text;
@@ -119,7 +119,7 @@ TEST(each_call_of_the_driver_fails_once_and_nobody_is_left)
 	waitpid(subject.guard, NULL, 0);
 }
 
-TEST(a_process_that_ends_in_the_midst_leaves_nobody)
+TEST(a_process_that_ends_meanwhile_fails_the_restore)
 {
 	setup();
 	struct subject subject = dumped("ends", "ended", "child");
@@ -143,7 +143,7 @@ static void wrap_criu(const char *after)
 	setenv("VIRGATE_CRIU", path_of("criu"), 1);
 }
 
-TEST(a_criu_that_fails_leaves_nobody)
+TEST(a_failing_criu_leaves_no_process)
 {
 	setup();
 	const char *before = getenv("VIRGATE_CRIU");
@@ -403,7 +403,7 @@ static pid_t put_away(const char *rounds, const char *image, const char *method)
 }
 
 // By then CRIU has made the processes, stopped, and has read all pages but the last.
-TEST(a_flipped_bit_in_the_last_chunk_lets_nobody_run)
+TEST(a_flipped_bit_in_the_last_chunk_lets_no_process_run)
 {
 	static const char *const methods[] = {"none", "lz4", "zstd"};
 
@@ -450,7 +450,7 @@ static void send_to_file(const char *image, const char *file)
 }
 
 // Nothing is made of an incomplete stream.
-TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
+TEST(a_cut_or_damaged_stream_lets_no_process_run)
 {
 	char rounds[PATH_MAX], image[PATH_MAX], stream[PATH_MAX];
 	struct stat info;
@@ -483,7 +483,7 @@ TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
 }
 
 // Root is not needed, only the capabilities that the doctor names. CAP_SETPCAP, since this machine may be a container.
-TEST(whoever_has_the_rights_dumps_and_restores)
+TEST(the_named_capabilities_suffice)
 {
 	static const char script[] =
 		"cd $1 && umask 077 && mkdir run state node\n"

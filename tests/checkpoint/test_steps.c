@@ -1,4 +1,4 @@
-// The order of the steps, and what a failure rolls back, with a stand-in for CRIU that does as it is told.
+// The order of the steps, and what a failure rolls back, with a stand-in for CRIU that the test controls.
 #include "checkpoint_test.h"
 
 static void standin(void)
@@ -58,7 +58,7 @@ TEST(a_dump_ends_the_process_and_leaves_an_image)
 	end_subject(subject);
 }
 
-TEST(a_dump_may_leave_it_running)
+TEST(a_dump_can_leave_the_process_running)
 {
 	standin();
 	struct subject subject = start_subject(path_of("rounds2"));
@@ -74,7 +74,7 @@ TEST(a_dump_may_leave_it_running)
 }
 
 // The next dump would remove an image with the name of a draft.
-TEST(what_a_gpu_holds_is_never_left_out)
+TEST(device_memory_is_never_left_out)
 {
 	standin();
 	struct subject subject = start_subject(path_of("with-cuda"));
@@ -88,7 +88,7 @@ TEST(what_a_gpu_holds_is_never_left_out)
 	end_subject(subject);
 }
 
-TEST(an_image_has_no_name_that_is_cleared_away)
+TEST(an_image_cannot_have_the_name_of_a_draft)
 {
 	standin();
 	struct subject subject = start_subject(path_of("named"));
@@ -145,7 +145,7 @@ TEST(a_driver_that_refuses_costs_nothing)
 	end_subject(subject);
 }
 
-TEST(what_is_asked_makes_sense_or_is_a_mistake)
+TEST(invalid_options_are_refused)
 {
 	static const char *const levels[] = {"zstd:99", "zstd:-1", "lz4:1", "zstd:", "zstd:x", "none:9999999999"};
 
@@ -164,7 +164,7 @@ TEST(what_is_asked_makes_sense_or_is_a_mistake)
 	CHECK_CONTAINS(said, "give one of them");
 }
 
-TEST(what_cannot_be_dumped_is_named)
+TEST(missing_processes_are_named)
 {
 	standin();
 	CHECK_INT(run("dump --pid 4194304 --dir %s", path_of("x")), 1);

@@ -134,7 +134,7 @@ TEST(an_image_arrives_as_it_was_sent)
 	CHECK(same_directories(image(), path_of("arrived")));
 }
 
-TEST(an_image_arrives_under_no_name_that_is_cleared_away)
+TEST(a_received_image_cannot_have_the_name_of_a_draft)
 {
 	size_t length;
 	const char *bytes = stream(&length);
@@ -162,7 +162,7 @@ TEST(holes_are_not_sent)
 	CHECK(info.st_size > 90000 && info.st_blocks * 512 < 60000);
 }
 
-TEST(a_stream_that_is_cut_is_no_image)
+TEST(a_cut_stream_leaves_no_image)
 {
 	size_t length;
 	const char *bytes = stream(&length);
@@ -172,7 +172,7 @@ TEST(a_stream_that_is_cut_is_no_image)
 	CHECK_STATUS(receive(bytes, length, "uncut"), VG_OK);
 }
 
-TEST(a_byte_that_is_another_is_found)
+TEST(a_damaged_byte_is_found)
 {
 	size_t length;
 	const char *bytes = stream(&length);
@@ -191,7 +191,7 @@ TEST(a_byte_that_is_another_is_found)
 	free(copy);
 }
 
-TEST(what_comes_behind_the_end_is_refused)
+TEST(bytes_after_the_end_are_refused)
 {
 	size_t length;
 	const char *bytes = stream(&length);
@@ -203,7 +203,7 @@ TEST(what_comes_behind_the_end_is_refused)
 	free(more);
 }
 
-TEST(garbage_is_no_image)
+TEST(garbage_is_refused)
 {
 	char garbage[4096];
 
@@ -366,7 +366,7 @@ TEST(names_that_lead_elsewhere_are_refused)
 	refuse_it("no name of a file");
 }
 
-TEST(who_reads_no_further_ends_the_sending)
+TEST(a_closed_reader_ends_the_sending)
 {
 	int ends[2];
 

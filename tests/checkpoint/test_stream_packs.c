@@ -250,7 +250,7 @@ TEST(a_disk_keeps_a_reserve)
 	umount2(path_of("small"), MNT_DETACH);
 }
 
-TEST(packs_that_are_not_used_any_more_are_removed)
+TEST(unused_packs_are_removed)
 {
 	static const unsigned kinds[][2] = {{1, 2}, {3, 4}};
 	char one[PATH_MAX], other[PATH_MAX];
@@ -303,7 +303,7 @@ TEST(a_sender_sends_a_pack_again_that_it_has_closed)
 }
 
 // A restore that cannot use the file needs its room for another one.
-TEST(memory_that_was_filled_ahead_is_taken_once)
+TEST(filled_memory_is_used_once)
 {
 	static const unsigned kinds[] = {1, 0, 2};
 	const struct device_block *have = NULL;

@@ -5,7 +5,7 @@
 
 // ---- the way out, with the stand-in ------------------------------------------------------------------
 
-TEST(virgate_run_says_what_became_of_its_program)
+TEST(virgate_run_reports_the_dump_of_its_program)
 {
 	prepare(false);
 	create_vgpu("told", "256M");
@@ -30,7 +30,7 @@ TEST(virgate_run_says_what_became_of_its_program)
 	CHECK_INT(await_run(&program), 128 + SIGKILL);
 }
 
-TEST(who_runs_on_keeps_its_place)
+TEST(a_running_program_keeps_its_slot)
 {
 	prepare(false);
 	create_vgpu("kept", "512M");
@@ -54,7 +54,7 @@ TEST(who_runs_on_keeps_its_place)
 }
 
 // However the dump fails, and whatever rolls it back, the slot is the same.
-TEST(who_is_brought_back_has_its_place)
+TEST(a_recovered_program_has_its_slot)
 {
 	static const char *const phases[] = {"lock", "device-out", "host-out", "commit"};
 
@@ -82,7 +82,7 @@ TEST(who_is_brought_back_has_its_place)
 	end(&program);
 }
 
-TEST(who_allocates_all_the_time_is_stopped_between_two)
+TEST(a_program_is_stopped_between_two_allocations)
 {
 	prepare(false);
 	create_vgpu("busy", "512M");
@@ -103,7 +103,7 @@ TEST(who_allocates_all_the_time_is_stopped_between_two)
 	CHECK(charged >= 64 * MIB);
 }
 
-TEST(vgpus_that_nobody_runs_in_are_refused)
+TEST(empty_vgpus_are_refused)
 {
 	prepare(false);
 	CHECK_INT(run("dump --vgpu nosuch --dir %s", path_of("x")), 1);
@@ -126,7 +126,7 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 }
 
 // As the daemon records an export that another vGPU's tenant has opened, and as tenants of one vGPU share memory.
-TEST(memory_in_common_with_others_is_refused)
+TEST(shared_memory_is_refused)
 {
 	prepare(false);
 	create_vgpu("guest", "256M");
@@ -223,7 +223,7 @@ TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 	CHECK_INT(run("rm --force short"), 0);
 }
 
-TEST(a_vgpu_that_is_gone_is_asked_for)
+TEST(a_missing_vgpu_is_reported)
 {
 	prepare(false);
 	CHECK_INT(run("create gone --memory 256M --share 20 --limit --class latency"), 0);
@@ -250,7 +250,7 @@ TEST(a_vgpu_that_is_gone_is_asked_for)
 
 // ---- the whole life ----------------------------------------------------------------------------------
 
-TEST(a_tenant_comes_back_with_its_quota)
+TEST(a_tenant_is_restored_with_its_quota)
 {
 	prepare(true);
 	create_vgpu("life", "512M");
@@ -291,7 +291,7 @@ TEST(a_tenant_comes_back_with_its_quota)
 	await_end(program.pid);
 }
 
-TEST(all_of_a_vgpu_come_back)
+TEST(all_tenants_of_a_vgpu_are_restored)
 {
 	prepare(true);
 	create_vgpu("all", "512M");
@@ -360,7 +360,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 }
 
 // Killed after CRIU and before the slots are handed over: the process exists, stopped, and nothing is charged.
-TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
+TEST(a_process_without_a_slot_stays_off_the_gpu)
 {
 	char script[PATH_MAX * 2], real[PATH_MAX];
 
@@ -408,7 +408,7 @@ TEST(a_restore_that_fails_costs_no_quota)
 	check_charged("late", 0);
 }
 
-TEST(zz_the_daemon_goes)
+TEST(zz_shut_down_the_daemon)
 {
 	prepare(false);
 	run("shutdown");

@@ -85,7 +85,7 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	CHECK_CONTAINS(said, "group 4294967294, which does not exist here");
 }
 
-TEST(a_vgpu_of_one_run_is_made_for_whom_it_was)
+TEST(an_ephemeral_vgpu_is_made_for_its_owner)
 {
 	prepare(false);
 	if (geteuid() != 0)
@@ -113,7 +113,7 @@ TEST(a_vgpu_of_one_run_must_fit)
 	CHECK_INT(run("rm hog"), 0);
 }
 
-TEST(another_vgpu_of_that_name_is_not_taken_for_it)
+TEST(another_vgpu_of_that_name_is_refused)
 {
 	char path[PATH_MAX];
 
@@ -148,7 +148,7 @@ TEST(another_vgpu_of_that_name_is_not_taken_for_it)
 	end(&other);
 }
 
-TEST(the_vgpus_that_are_chosen_must_make_sense)
+TEST(invalid_choices_of_vgpus_are_refused)
 {
 	prepare(false);
 	write_down_once("odd");
@@ -170,7 +170,7 @@ TEST(the_vgpus_that_are_chosen_must_make_sense)
 	CHECK(!vgpu_exists("odd"));
 }
 
-TEST(a_program_of_one_run_comes_back_with_its_quota)
+TEST(a_program_of_an_ephemeral_vgpu_keeps_its_quota)
 {
 	prepare(true);
 	struct program program = write_down_once("once");
@@ -234,7 +234,7 @@ static void inspect_in_restore(const char *image, const char *name, char text[40
 }
 
 // The vGPUs that a restore makes, without a CRIU that could restore the program.
-TEST(evictable_vgpus_are_told_from_others)
+TEST(evictable_vgpus_are_distinguished)
 {
 	char text[4096];
 
@@ -405,7 +405,7 @@ TEST(an_image_of_several_vgpus)
 	check_charged("two-c", 0);
 }
 
-TEST(zz_the_daemon_goes)
+TEST(zz_shut_down_the_daemon)
 {
 	prepare(false);
 	run("shutdown");

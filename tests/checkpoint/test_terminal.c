@@ -62,7 +62,7 @@ static pid_t job_of_shell(void)
 	FAIL("the shell started nothing");
 }
 
-TEST(a_job_of_a_terminal_comes_back_on_another)
+TEST(a_shell_job_is_restored_on_another_terminal)
 {
 	need_criu();
 	pid_t guard = on_terminal(shell, path_of("rounds")), pid = job_of_shell();

@@ -4,7 +4,7 @@
 #include "checkpoint_test.h"
 
 // Five times, with all that one process can have. It checks its memory in every round.
-TEST(a_process_with_threads_and_children_comes_back_five_times)
+TEST(a_process_with_threads_and_children_is_restored_five_times)
 {
 	need_criu();
 	struct subject subject = start_subject_with(path_of("many"), "threads child zombie cuda-child");
@@ -35,7 +35,7 @@ TEST(a_process_with_threads_and_children_comes_back_five_times)
 }
 
 // The process in the middle uses no CUDA.
-TEST(a_tree_of_three_comes_back)
+TEST(a_tree_of_three_is_restored)
 {
 	need_criu();
 	struct subject subject = start_subject_with(path_of("three"), "three");
@@ -54,7 +54,7 @@ TEST(a_tree_of_three_comes_back)
 }
 
 // The message says what to do, and the process runs on.
-TEST(what_criu_refuses_is_said)
+TEST(refusals_of_criu_are_reported)
 {
 	need_criu();
 	struct subject subject = start_subject_with(path_of("socket"), "socket");
@@ -253,7 +253,7 @@ static void make_criu_of_two(void)
 	setenv("VIRGATE_CRIU", path_of("criu"), 1);
 }
 
-TEST(whoever_there_are_is_waited_for)
+TEST(restore_waits_for_all_processes)
 {
 	char image[PATH_MAX], text[64], wanted[80], kept[PATH_MAX] = "";
 	pid_t roots[2];
@@ -290,7 +290,7 @@ TEST(whoever_there_are_is_waited_for)
 		setenv("VIRGATE_CRIU", kept, 1);
 }
 
-TEST(all_of_a_vgpu_are_waited_for)
+TEST(restore_waits_for_all_of_a_vgpu)
 {
 	char image[PATH_MAX];
 	pid_t runs[2];

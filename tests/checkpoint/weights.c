@@ -2,7 +2,7 @@
 //   weights FILE SIZE[+UNTOUCHED] [SIZE[+UNTOUCHED] of the next GPU]…      sizes in MiB
 // It writes "ready" to the file; at SIGUSR1 it compares every word with what it had been given, on the GPU, and writes
 // "right" or how many are wrong; at SIGUSR2 it writes how much more the first GPU grants; at SIGTERM it compares and
-// ends, with 0 if all was right. With WEIGHTS_CHANGE=SIZE it holds that much more on the first GPU, and writes it anew
+// ends, with 0 if all was right. With WEIGHTS_CHANGE=SIZE it holds that much more on the first GPU, and writes it again
 // five times a second.
 #include <cuda.h>
 

@@ -33,7 +33,7 @@ struct doctor_report {
 struct doctor_options {
 	unsigned sets;		// of enum doctor_set
 	const char *directory;	// for images; NULL: the current directory
-	struct vg_node *node;	// its daemon is asked, but not started; for DOCTOR_QUOTA
+	struct vg_node *node;	// its daemon answers, and is not started; for DOCTOR_QUOTA
 	const char *libdir;	// has the interposer; "": the usual places
 	const char *mps_origin; // where the mode mps is set, such as "virgate.conf:3"; NULL: it is not set
 };

@@ -39,7 +39,7 @@ static bool find_nvcc(char ret_path[PATH_MAX])
 	return false;
 }
 
-// Returns the CUDA_VERSION of the headers beside bin/nvcc, or 0 if there are none.
+// Returns the CUDA_VERSION of the headers beside bin/nvcc, or 0 if they are missing.
 static int version_of(const char *nvcc)
 {
 	char path[PATH_MAX + 32], line[512];

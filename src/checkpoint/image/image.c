@@ -171,7 +171,7 @@ static int write_description(const struct image_draft *draft, json_t *descriptio
 	return r;
 }
 
-// Checks that the name leads to this draft: who may write to the parent directory could have replaced it.
+// Checks that the name leads to this draft: a user who may write to the parent directory could have replaced it.
 static int check_name(const struct image_draft *draft)
 {
 	struct stat ours, there;

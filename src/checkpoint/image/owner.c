@@ -1,4 +1,4 @@
-// Checks who owns an image: who can write to it chooses the code that runs as the user who restores it.
+// Checks the owner of an image: a user who can write to it chooses the code that runs as the user who restores it.
 #include "base/status.h"
 #include "checkpoint/image/directory.h"
 #include "checkpoint/image/image.h"

@@ -48,7 +48,7 @@ static enum vg_status fail_connection(const struct frames *frames, int error)
 // Returns whether to stop: the phase wants to, and the patience for the other side has ended.
 static bool must_stop(struct frames *frames)
 {
-	if (!frames->phase || !frames->heed || !frames->phase->stop)
+	if (!frames->phase || !frames->may_stop || !frames->phase->stop)
 		return false;
 	if (frames->patience && !frames->deadline)
 		frames->deadline = vg_clock_monotonic_ns() + frames->patience;

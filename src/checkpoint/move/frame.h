@@ -34,7 +34,7 @@ enum { FRAME_MOST = (1 << 20) + 8 };
 struct frames {
 	int in, out;		// may be the same; -1: not used
 	struct phase *phase;	// ticks during a wait; may be NULL
-	bool heed;		// stop if the phase wants to
+	bool may_stop;		// stop if the phase wants to
 	uint64_t patience;	// ns of further waiting after the phase wants to stop
 	uint64_t deadline;	// ns, at which a wait ends; 0: none
 	uint64_t read, written; // frames so far

@@ -28,7 +28,7 @@ static void report_progress(struct phase *phase, uint64_t now)
 							.bytes = phase->bytes,
 							.total = phase->total};
 
-	phase->told = now;
+	phase->reported = now;
 	if (phase->progress && phase->progress(phase->user, &progress))
 		phase->stop = true;
 }
@@ -56,6 +56,6 @@ void phase_tick(void *user)
 	struct phase *phase = user;
 	uint64_t now = vg_clock_monotonic_ns();
 
-	if (phase->since && now - phase->told >= TICK_NS)
+	if (phase->since && now - phase->reported >= TICK_NS)
 		report_progress(phase, now);
 }

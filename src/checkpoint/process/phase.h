@@ -11,7 +11,7 @@ struct phase {
 	struct vg_checkpoint_result *result;
 	enum vg_checkpoint_phase now;
 	uint64_t since;		// ns; 0: no phase has begun
-	uint64_t told;		// ns, of the last call of `progress`
+	uint64_t reported;	// ns, of the last call of `progress`
 	_Atomic uint64_t bytes; // done in this phase; any thread may add to it
 	uint64_t total;		// of this phase; 0: unknown
 	bool stop;		// the progress function has asked to stop

@@ -37,7 +37,7 @@ enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)
 
 enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 {
-	enum vg_status status = tenants_refuse_shares(&deep->tenants);
+	enum vg_status status = tenants_refuse_shared(&deep->tenants);
 
 	if (status)
 		return status;
@@ -60,7 +60,7 @@ static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
 	struct parking parking; // has files only of processes that were parked by a dump that was killed
 
 	tenants_open_gates(&deep->tenants, open_ms);
-	enum vg_status status = parking_take(&deep->tenants, &wish, deep->phase, &parking);
+	enum vg_status status = parking_begin(&deep->tenants, &wish, deep->phase, &parking);
 	parking_finish(&parking);
 	if (status == VG_OK)
 		status = phase_begin(deep->phase, VG_CHECKPOINT_LOCK);
@@ -84,7 +84,7 @@ enum vg_status deep_return(struct deep *deep)
 	return status;
 }
 
-static enum vg_status take_back(struct deep *deep, enum vg_status status)
+static enum vg_status roll_back(struct deep *deep, enum vg_status status)
 {
 	const char *phase = vg_checkpoint_phase_name(deep->phase->now);
 	char text[512], problem[256];
@@ -104,7 +104,7 @@ enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms)
 {
 	enum vg_status status = take_off(deep, timeout_ms);
 	if (status)
-		return take_back(deep, status);
+		return roll_back(deep, status);
 	parking_mark_deep(&deep->tenants);
 	return VG_OK;
 }

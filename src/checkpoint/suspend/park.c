@@ -333,8 +333,8 @@ static enum vg_status wait_for_parking(const struct tenants *tenants, struct vg_
 	return status;
 }
 
-enum vg_status parking_take(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
-			    struct parking *ret_parking)
+enum vg_status parking_begin(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
+			     struct parking *ret_parking)
 {
 	struct vg_ledger **ledgers = open_ledgers(tenants);
 

@@ -33,8 +33,8 @@ struct parking_wish {
 // Asks the processes to park, and waits until they have. A process for which there is too little host memory stays on
 // the GPU, and moves nothing until parking_release(), which is needed after every outcome. NOT_READY (its work does not
 // end within `drain_ms`), SUSPENDED, HOST_FILE, DRIVER, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
-enum vg_status parking_take(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
-			    struct parking *ret_parking);
+enum vg_status parking_begin(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
+			     struct parking *ret_parking);
 // Records that the driver has taken processes with a deep wish off the GPU.
 void parking_mark_deep(const struct tenants *tenants);
 // Opens the files for reading. SYSTEM; INTEGRITY (a file does not belong to its process).
@@ -42,7 +42,7 @@ enum vg_status parking_open(const struct parking *parking, struct device_source 
 // Ends the parking: the processes use their memory again, and move it to the GPU unless they are suspended. Returns the
 // number of processes that were parked or asked to park. Also for processes that a killed dump has left parked.
 size_t parking_release(const struct tenants *tenants);
-// The same, but not for processes with a deep wish. If the driver could not bring them back, they must keep it, so that
+// The same, but not for processes with a deep wish. If the driver could not restore them, they must keep it, so that
 // their pagers stay idle and the next attempt finds them.
 void parking_release_dumped(const struct tenants *tenants);
 // Removes the files of processes that have ended, and frees the list.

@@ -223,7 +223,7 @@ static int by_process(const void *a, const void *b)
 }
 
 // Returns whether each slot has one tenant, and each tenant one slot.
-static bool have_places(const struct tenants *tenants)
+static bool have_slots(const struct tenants *tenants)
 {
 	int (*const orders[])(const void *, const void *) = {by_place, by_process};
 	const struct tenant **sorted = calloc(tenants->count + 1, sizeof *sorted);
@@ -256,7 +256,7 @@ enum vg_status tenants_read(const json_t *description, struct tenants *ret_tenan
 		sound = read_vgpu(json_array_get(vgpus, tenants.vgpu_count), &tenants.vgpus[tenants.vgpu_count]);
 	for (; sound && tenants.count < json_array_size(list); tenants.count++)
 		sound = read_tenant(json_array_get(list, tenants.count), &tenants, &tenants.list[tenants.count]);
-	if (!sound || !have_places(&tenants)) {
+	if (!sound || !have_slots(&tenants)) {
 		tenants_free(&tenants);
 		return vg_fail(VG_INTEGRITY, 0,
 			       IMAGE_DESCRIPTION " describes vGPUs or tenants by halves, or some of them twice");

@@ -83,7 +83,7 @@ enum vg_status tenants_reserve(struct tenants *tenants)
 	for (size_t i = 0; i < tenants->count && status == VG_OK; i++)
 		status = keep_place(tenants, &tenants->list[i]);
 	if (status)
-		tenants_give_back(tenants);
+		tenants_release_slots(tenants);
 	return status;
 }
 
@@ -117,7 +117,7 @@ enum vg_status tenants_hand_over(struct tenants *tenants)
 	return status;
 }
 
-void tenants_tell(const struct tenants *tenants, struct vg_node *node)
+void tenants_register(const struct tenants *tenants, struct vg_node *node)
 {
 	for (size_t i = 0; i < tenants->count; i++) {
 		const struct tenant *tenant = &tenants->list[i];

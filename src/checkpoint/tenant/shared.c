@@ -55,7 +55,7 @@ static enum vg_status look_beside(const struct tenants *tenants, const struct te
 	return status;
 }
 
-enum vg_status tenants_refuse_shares(const struct tenants *tenants)
+enum vg_status tenants_refuse_shared(const struct tenants *tenants)
 {
 	enum vg_status status = VG_OK;
 

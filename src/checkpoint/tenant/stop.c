@@ -68,7 +68,7 @@ static const struct tenant *lift_all(const struct tenants *tenants)
 	return NULL;
 }
 
-void tenants_put_back(const struct tenants *tenants)
+void tenants_restore_slots(const struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++)
 		(void)vg_ledger_put_back(&tenants->list[i].slot, tenants->list[i].pid);
@@ -111,7 +111,7 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct t
 		if (status == VG_OK)
 			status = tenants_find(tree, tenants);
 		if (status == VG_OK)
-			status = tenants_refuse_shares(tenants);
+			status = tenants_refuse_shared(tenants);
 		if (status == VG_OK)
 			status = tenants_refuse_suspended(tenants);
 		if (status)
@@ -123,7 +123,7 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct t
 			return vg_fail(VG_NOT_READY, 0, // the caller rolls back, which gives them their slots again
 				       "process %d (%s) was in the midst of an allocation whenever it was stopped",
 				       (int)busy->pid, busy->slot.command);
-		tenants_put_back(tenants);
+		tenants_restore_slots(tenants);
 		tree_signal(tree, SIGCONT);
 		usleep(LET_RUN_US);
 	}

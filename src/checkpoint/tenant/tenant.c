@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void tenants_give_back(struct tenants *tenants)
+void tenants_release_slots(struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++) {
 		struct vg_ledger *stand_in = tenants->list[i].stand_in;
@@ -28,11 +28,11 @@ void tenants_give_back(struct tenants *tenants)
 
 void tenants_free(struct tenants *tenants)
 {
-	tenants_give_back(tenants);
+	tenants_release_slots(tenants);
 	for (size_t i = 0; i < tenants->vgpu_count; i++)
 		vg_ledger_close(tenants->vgpus[i].ledger);
 	free(tenants->list);
-	free(tenants->placeless);
+	free(tenants->slotless);
 	free(tenants->vgpus);
 	*tenants = (struct tenants){0};
 }
@@ -147,12 +147,12 @@ static enum vg_status add_tenant(struct tenants *tenants, const struct tenant *t
 
 static enum vg_status add_placeless(struct tenants *tenants, pid_t pid)
 {
-	pid_t *grown = realloc(tenants->placeless, (tenants->placeless_count + 1) * sizeof *grown);
+	pid_t *grown = realloc(tenants->slotless, (tenants->slotless_count + 1) * sizeof *grown);
 
 	if (!grown)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for another process");
-	tenants->placeless = grown;
-	grown[tenants->placeless_count++] = pid;
+	tenants->slotless = grown;
+	grown[tenants->slotless_count++] = pid;
 	return VG_OK;
 }
 
@@ -231,13 +231,13 @@ enum vg_status tenants_check_roots(const struct tenants *tenants, const struct t
 	return VG_OK;
 }
 
-enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree)
+enum vg_status tenants_refuse_slotless(const struct tenants *tenants, const struct tree *tree)
 {
 	enum vg_process_state state;
 
 	for (size_t i = 0; i < tree->count; i++)
-		for (size_t k = 0; k < tenants->placeless_count && tree->processes[i].cuda; k++)
-			if (tenants->placeless[k] == tree->processes[i].pid &&
+		for (size_t k = 0; k < tenants->slotless_count && tree->processes[i].cuda; k++)
+			if (tenants->slotless[k] == tree->processes[i].pid &&
 			    vg_process_state(tree->processes[i].cuda, &state) == VG_OK &&
 			    state == VG_PROCESS_CHECKPOINTED)
 				return refuse(REFUSE_NO_PLACE, 0,

@@ -42,11 +42,11 @@ struct tenants {
 	struct tenant *list;
 	size_t count;
 	struct vg_node *node; // of a restore
-	pid_t *placeless;     // processes that have a ledger mapped, and no slot in it
-	size_t placeless_count;
+	pid_t *slotless;      // processes that have a ledger mapped, and no slot in it
+	size_t slotless_count;
 };
-void tenants_give_back(struct tenants *tenants); // Frees reserved slots that no process has got.
-void tenants_free(struct tenants *tenants);	 // The same, and frees the lists.
+void tenants_release_slots(struct tenants *tenants); // Frees reserved slots that no process has got.
+void tenants_free(struct tenants *tenants);	     // The same, and frees the lists.
 
 // ---- a dump ----------------------------------------------------------------------------------------
 
@@ -57,10 +57,10 @@ enum vg_status tenant_pids(struct vg_node *node, const char *name, pid_t **ret_p
 enum vg_status tenants_find(const struct tree *tree, struct tenants *ret_tenants);
 // Checks that each root has a slot in the vGPU `name`. STATE: the daemon's pids belong to another namespace.
 enum vg_status tenants_check_roots(const struct tenants *tenants, const struct tree *tree, const char *name);
-// NO_PLACE: a process without a slot is off the GPU. A restore would bring its memory back uncharged.
-enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree);
+// NO_PLACE: a process without a slot is off the GPU. A restore would not charge its memory.
+enum vg_status tenants_refuse_slotless(const struct tenants *tenants, const struct tree *tree);
 // SHARED: a tenant shares memory with other processes.
-enum vg_status tenants_refuse_shares(const struct tenants *tenants);
+enum vg_status tenants_refuse_shared(const struct tenants *tenants);
 // SUSPENDED: memory of a tenant is in the host, or moves, and is not parked (suspend/park.h).
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants);
 // SUSPENDED: a tenant is suspended with --deep, or about to be.
@@ -70,7 +70,7 @@ enum vg_status tenants_refuse_deep(const struct tenants *tenants);
 // some tenants may have forgotten their slots then.
 enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct tenants *tenants);
 // Gives the tenants their slots again, before they continue. Skips tenants that know their slots.
-void tenants_put_back(const struct tenants *tenants);
+void tenants_restore_slots(const struct tenants *tenants);
 // Asks the daemons for settings of the vGPUs that are not in the ledgers. They stay unknown if a daemon does not
 // answer.
 void tenants_ask_terms(struct tenants *tenants);
@@ -107,4 +107,4 @@ enum vg_status tenants_hand_over(struct tenants *tenants);
 // Fills in a process as ledgers describe it. Returns 0 or -errno.
 int tenant_owner(pid_t pid, struct vg_ledger_owner *ret_owner);
 // Registers the processes with the daemon, as they do themselves when they start.
-void tenants_tell(const struct tenants *tenants, struct vg_node *node);
+void tenants_register(const struct tenants *tenants, struct vg_node *node);

@@ -256,7 +256,7 @@ void tenants_undo(struct tenants *tenants)
 	struct vg_kept_error kept;
 
 	vg_error_keep(&kept);
-	tenants_give_back(tenants);
+	tenants_release_slots(tenants);
 	for (size_t i = 0; i < tenants->vgpu_count; i++) {
 		// After that time the daemon removes it when this process ends.
 		while (tenants->vgpus[i].made && vg_vgpu_remove(tenants->node, tenants->vgpus[i].name) == VG_BUSY &&
