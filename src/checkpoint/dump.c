@@ -41,7 +41,7 @@ struct dump {
 	struct image_draft draft;
 	struct remaps remaps;
 	struct device_bases bases;
-	struct tenants evicted; // the tenants that were asked to park
+	struct tenants evicted; // the tenants that had to park
 	struct parking parking;
 	struct device_out *device; // writes the parked memory; NULL: no memory is parked
 	bool aside;		   // names may have been made by CRIU (criu/remap.h)

@@ -39,7 +39,7 @@ static size_t count_held_back(const struct tree *tree)
 	return count;
 }
 
-static enum vg_status restore_here(struct tree *tree, struct vg_recovery *recovery)
+static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recovery)
 {
 	struct tenants tenants;
 
@@ -85,7 +85,7 @@ enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery
 	recovery.processes = tree.count;
 	status = hold_tree(&tree, WAIT_MS);
 	if (status == VG_OK)
-		status = restore_here(&tree, &recovery);
+		status = resume_tree(&tree, &recovery);
 	tree_free(&tree);
 	if (ret_recovery)
 		*ret_recovery = recovery;

@@ -432,6 +432,15 @@ static void report_roots(const struct restore *restore)
 		memcpy(restore->options.roots, restore->roots, count * sizeof *restore->roots);
 }
 
+static enum vg_status run_steps(struct restore *restore)
+{
+	enum vg_status status = verify_image(restore);
+	if (status)
+		return status;
+	status = make_processes(restore);
+	return status ? status : move_to_gpu(restore);
+}
+
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
 			   struct vg_checkpoint_result *ret_result)
 {
@@ -439,11 +448,7 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 
 	restore.phase = (struct phase){
 		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
-	enum vg_status status = verify_image(&restore);
-	if (status == VG_OK)
-		status = make_processes(&restore);
-	if (status == VG_OK)
-		status = move_to_gpu(&restore);
+	enum vg_status status = run_steps(&restore);
 	if (status)
 		status = end_processes(&restore, status);
 	else

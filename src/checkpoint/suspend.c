@@ -294,14 +294,21 @@ static enum vg_status leave_deep(struct suspension *suspension)
 		return refuse_repetition(suspension);
 	if (suspension->count)
 		status = deep_find(&deep, suspension->pids, suspension->count);
-	if (status == VG_OK && suspension->count)
+	if (status)
+		goto finish;
+	if (suspension->count)
 		status = deep_check_leaving(&deep, bytes);
-	if (status == VG_OK)
-		status = move_first(suspension);
-	if (status == VG_OK && suspension->count)
+	if (status)
+		goto finish;
+	status = move_first(suspension);
+	if (status)
+		goto finish;
+	if (suspension->count)
 		status = deep_leave(&deep, options->drain_ms ? options->drain_ms : DRAIN_MS);
-	if (status == VG_OK)
-		mark_deep(suspension, &deep);
+	if (status)
+		goto finish;
+	mark_deep(suspension, &deep);
+finish:
 	deep_finish(&deep);
 	return status;
 }
@@ -316,10 +323,12 @@ static enum vg_status return_deep(struct suspension *suspension, struct deep *de
 		return VG_OK;
 	deep->vgpu = suspension->vgpu->name;
 	enum vg_status status = deep_find(deep, suspension->pids, suspension->count);
-	if (status == VG_OK)
-		status = deep_check_return(deep, suspension->vgpu->uuid, bytes);
-	if (status == VG_OK)
-		status = phase_begin(&suspension->phase, VG_CHECKPOINT_DEVICE_IN);
+	if (status)
+		return status;
+	status = deep_check_return(deep, suspension->vgpu->uuid, bytes);
+	if (status)
+		return status;
+	status = phase_begin(&suspension->phase, VG_CHECKPOINT_DEVICE_IN);
 	return status ? status : deep_return(deep);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands in for CRIU: says what it was asked in $STANDIN/said, stops the process for "dump", fails where
-# $STANDIN/fail names the verb, and restores nothing, or a process that does nothing with the pid in $STANDIN/again.
+# Stands in for CRIU: writes its arguments to $STANDIN/said, stops the process for "dump", and fails if $STANDIN/fail
+# names the verb. Restores nothing, or an idle process with the pid in $STANDIN/again.
 # "no-pstree" there: it says that it has written everything, and has not written that; "empty-pstree": nothing in it.
 say() { echo "$*" >>"$STANDIN/said"; }
 verb=$1

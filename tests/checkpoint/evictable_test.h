@@ -1,5 +1,5 @@
-// Programs in evictable vGPUs, what the daemon lists of them, and their files of host memory. Include in exactly one file
-// per program. One thread.
+// Programs in evictable vGPUs, what the daemon lists of them, and their files of host memory. Include in exactly one
+// file per program. One thread.
 #pragma once
 #include <dirent.h>
 

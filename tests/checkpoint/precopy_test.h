@@ -1,5 +1,5 @@
-// The receiver of a migration with precopy, played by the test: it verifies what arrives. Include in exactly one file per
-// program. One thread.
+// The receiver of a migration with precopy, played by the test: it verifies what arrives. Include in exactly one file
+// per program. One thread.
 #pragma once
 #include <sys/prctl.h>
 #include <sys/socket.h>

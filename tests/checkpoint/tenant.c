@@ -1,8 +1,8 @@
-// A program for a vGPU: tenant FILE HOLD SMALL BIG, in MiB. It holds memory and looks at it again and again; at SIGUSR1
-// it asks for SMALL and for BIG more, and gives them back; at SIGUSR2 it asks for BIG without end, on a thread. FILE
-// says what became of it. With HOLD 0 it takes all free memory but 8 MiB, and does not look at it. It maps the file that
-// TENANT_MAPS names. With TENANT_CHANGES it does not look at its memory, but fills each block of 2 MiB with another
-// number at first, and so many of them with yet another one in each round.
+// A program for a vGPU: tenant FILE HOLD SMALL BIG, in MiB. It allocates HOLD and checks it again and again. On SIGUSR1
+// it allocates SMALL and BIG, and frees them; on SIGUSR2 a thread tries to allocate BIG without end. FILE has the
+// results. With HOLD 0 it allocates all free memory but 8 MiB, and does not check it. It maps the file that TENANT_MAPS
+// names. With TENANT_CHANGES it does not check its memory: it fills each block of 2 MiB with another number at first,
+// and so many blocks with a new one in each round.
 #include <cuda.h>
 
 #include <fcntl.h>

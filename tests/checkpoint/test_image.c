@@ -107,7 +107,7 @@ TEST(known_values_are_described)
 	json_decref(said_by);
 }
 
-// ---- what anybody may have written --------------------------------------------------------------------
+// ---- descriptions of an attacker --------------------------------------------------------------------
 
 static json_t *slot(json_t *root, const char *path, char *ret_key)
 {

@@ -8,9 +8,9 @@
 enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
 			       const struct criu_work *work, pid_t root);
 // Has CRIU restore tree number `tree`. Ignores the directory of `work`. Adds the bytes that CRIU has read to
-// `progress`, which may be NULL. Returns what criu_restore() returns, and INTEGRITY if a chunk is damaged: CRIU did not get it, and
-// has ended the processes that it had made. *ret_made: the processes exist and are stopped. That can be true with
-// INTEGRITY, too, if a file changed after CRIU had read it.
+// `progress`, which may be NULL. Returns what criu_restore() returns, and INTEGRITY if a chunk is damaged: CRIU did not
+// get it, and has ended the processes that it had made. *ret_made: the processes exist and are stopped. That can be
+// true with INTEGRITY, too, if a file changed after CRIU had read it.
 enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *description, unsigned tree,
 				  const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
 				  bool *ret_made);

@@ -135,11 +135,14 @@ enum vg_status fit_restore(const json_t *description, const struct criu *criu, c
 {
 	enum vg_status status = fit_machine(description, criu);
 
-	if (status == VG_OK)
-		status = fit_processes(description);
-	if (status == VG_OK)
-		status = fit_files(description, tenants);
-	if (status == VG_OK)
-		status = fit_gpus(description, gpus, gpu_count);
+	if (status)
+		return status;
+	status = fit_processes(description);
+	if (status)
+		return status;
+	status = fit_files(description, tenants);
+	if (status)
+		return status;
+	status = fit_gpus(description, gpus, gpu_count);
 	return status ? status : fit_host_memory(description);
 }

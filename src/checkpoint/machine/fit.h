@@ -1,4 +1,4 @@
-// Checks that there is room, and that this machine fits an image. Refuses before anything changes, with what was asked,
+// Checks that there is room, and that this machine fits an image. Refuses before anything changes, with what is needed,
 // what is available, and what to do. One thread.
 #pragma once
 #include "checkpoint/criu/criu.h"

@@ -62,9 +62,12 @@ enum vg_status fit_dump(const struct tree *tree, const json_t *description, cons
 			host += bytes;
 	enum vg_status status =
 		host_memory_check(tree->processes[0].pid, device, "the device memory goes to host memory and takes");
-	if (status == VG_OK)
-		status = fit_disk(directory, device + host + parked, compression, &memory);
-	if (status == VG_OK && memory)
+	if (status)
+		return status;
+	status = fit_disk(directory, device + host + parked, compression, &memory);
+	if (status)
+		return status;
+	if (memory)
 		status = host_memory_check(getpid(), device + memory,
 					   "the device memory goes to host memory, and the image, too: they take");
 	return status;

@@ -151,16 +151,21 @@ static enum vg_status fit_mapped(const json_t *file)
 
 enum vg_status fit_files(const json_t *description, const struct tenants *tenants)
 {
-	enum vg_status status = VG_OK;
 	json_t *file;
 	size_t i;
 
-	json_array_foreach(json_object_get(description, "mapped_files"), i, file)
-		if (status == VG_OK && !tenants_have_page(tenants, text_of(file, "path")))
-			status = fit_mapped(file);
-	json_array_foreach(json_object_get(description, "open_files"), i, file)
-		if (status == VG_OK)
-			status = fit_size(text_of(file, "path"), json_integer_value(json_object_get(file, "bytes")),
-					  "the open file");
-	return status;
+	json_array_foreach(json_object_get(description, "mapped_files"), i, file) {
+		if (tenants_have_page(tenants, text_of(file, "path")))
+			continue;
+		enum vg_status status = fit_mapped(file);
+		if (status)
+			return status;
+	}
+	json_array_foreach(json_object_get(description, "open_files"), i, file) {
+		enum vg_status status = fit_size(text_of(file, "path"),
+						 json_integer_value(json_object_get(file, "bytes")), "the open file");
+		if (status)
+			return status;
+	}
+	return VG_OK;
 }

@@ -401,13 +401,15 @@ enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs)
 		status = stream_failed(frames, errno, packs->store->directory, DEVICE_DIRECTORY);
 	while (status == VG_OK && type != FRAME_PACKED) {
 		status = frame_read(frames, &type);
-		if (status == VG_OK && type == FRAME_PACK)
+		if (status)
+			break;
+		if (type == FRAME_PACK)
 			status = begin_pack(frames, packs, &fd);
-		else if (status == VG_OK && type == FRAME_DATA)
+		else if (type == FRAME_DATA)
 			status = take_pack_data(frames, packs, fd);
-		else if (status == VG_OK && type == FRAME_INDEX)
+		else if (type == FRAME_INDEX)
 			status = take_index(frames, packs, &index);
-		else if (status == VG_OK && type != FRAME_PACKED)
+		else if (type != FRAME_PACKED)
 			status = no_pack(frames, "of a kind that does not belong there");
 	}
 	free(index.bytes);

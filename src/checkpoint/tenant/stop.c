@@ -108,12 +108,15 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct t
 	for (;;) {
 		enum vg_status status = stop_tree(tree, end);
 		tenants_free(tenants);
-		if (status == VG_OK)
-			status = tenants_find(tree, tenants);
-		if (status == VG_OK)
-			status = tenants_refuse_shared(tenants);
-		if (status == VG_OK)
-			status = tenants_refuse_suspended(tenants);
+		if (status)
+			return status;
+		status = tenants_find(tree, tenants);
+		if (status)
+			return status;
+		status = tenants_refuse_shared(tenants);
+		if (status)
+			return status;
+		status = tenants_refuse_suspended(tenants);
 		if (status)
 			return status;
 		busy = lift_all(tenants);
