@@ -105,21 +105,22 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 // Syncs the packs, too: the image will have them, and the stopped processes need not wait for it.
 static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
 {
-	enum vg_status status = VG_OK;
 	uint64_t bytes;
 	char name[32];
 
-	for (unsigned i = 0; i < base->index.pack_count && status == VG_OK; i++) {
+	for (unsigned i = 0; i < base->index.pack_count; i++) {
 		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, i);
 		int fd = image_open_file(base->dir.fd, name);
 		if (fd < 0)
 			return vg_fail(VG_SYSTEM, -fd, "%s/%s: %s", base->dir.path, name, strerror(-fd));
-		status = stream_send_pack(precopy->frames, &precopy->packs, fd, &numbers[i], &bytes);
-		if (status == VG_OK && bytes && fsync(fd) < 0)
-			status = vg_fail(VG_SYSTEM, errno, "%s/%s: %s", base->dir.path, name, strerror(errno));
+		enum vg_status status = stream_send_pack(precopy->frames, &precopy->packs, fd, &numbers[i], &bytes);
 		precopy->sent_bytes += bytes;
+		if (status)
+			return status;
+		if (bytes && fsync(fd) < 0)
+			return vg_fail(VG_SYSTEM, errno, "%s/%s: %s", base->dir.path, name, strerror(errno));
 	}
-	return status;
+	return VG_OK;
 }
 
 // Sends the index, with which the receiver fills host memory before the processes arrive.
@@ -188,17 +189,22 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 		for (size_t i = 0; i < count; i++)
 			close(sources[i].fd);
 	free(sources);
-	if (status == VG_OK)
-		status = device_out_finish_base(out, precopy->phase, ret_written, &base);
-	if (status == VG_OK) {
-		precopy->phase->bytes = 0; // count the bytes that are sent from here on
-		precopy->phase->total = ret_written->new_bytes;
-		status = send_round(precopy, &base);
-	}
-	if (status == VG_OK)
-		status = keep_round(precopy, &base);
+	if (status)
+		goto finish;
+	status = device_out_finish_base(out, precopy->phase, ret_written, &base);
+	if (status)
+		goto finish;
+	precopy->phase->bytes = 0; // count the bytes that are sent from here on
+	precopy->phase->total = ret_written->new_bytes;
+	status = send_round(precopy, &base);
+	if (status)
+		goto finish;
+	status = keep_round(precopy, &base);
+	if (status)
+		goto finish;
+	precopy->rounds++;
+finish:
 	device_base_close(&base);
-	precopy->rounds += status == VG_OK;
 	return status;
 }
 
@@ -241,27 +247,29 @@ enum vg_status precopy_run(struct precopy *precopy)
 
 	precopy->base.dir.fd = -1;
 	enum vg_status status = phase_begin(precopy->phase, VG_CHECKPOINT_PRECOPY);
+	if (status)
+		return status;
 	do {
 		uint64_t now_ns = vg_clock_monotonic_ns();
 		seconds = began_ns ? (double)(now_ns - began_ns) / 1e9 : 0;
 		began_ns = now_ns;
 		before = written;
-		if (status == VG_OK)
-			status = run_round(precopy, &written);
-		if (status == VG_OK && precopy->phase->stop)
-			status = vg_fail(VG_STATE, 0, "stopped before the processes were, as asked");
-	} while (status == VG_OK && written.bytes && is_worth_another(precopy, &before, &written));
-	if (status == VG_OK && !precopy->rounds)
+		status = run_round(precopy, &written);
+		if (status)
+			return status;
+		if (precopy->phase->stop)
+			return vg_fail(VG_STATE, 0, "stopped before the processes were, as asked");
+	} while (written.bytes && is_worth_another(precopy, &before, &written));
+	if (!precopy->rounds)
 		warn_of_host(precopy);
-	else if (status == VG_OK)
+	else
 		warn_of_changes(precopy, &written, seconds);
-	if (status == VG_OK)
-		status = stream_end_packs(precopy->frames);
-	if (status == VG_OK && precopy->bases.count) {
-		precopy->base = precopy->bases.list[0];
-		precopy->bases.list[0] = (struct device_base){.dir.fd = -1};
-	}
-	return status;
+	status = stream_end_packs(precopy->frames);
+	if (status || !precopy->bases.count)
+		return status;
+	precopy->base = precopy->bases.list[0];
+	precopy->bases.list[0] = (struct device_base){.dir.fd = -1};
+	return VG_OK;
 }
 
 void precopy_finish(struct precopy *precopy)

@@ -9,7 +9,7 @@
 
 #include "checkpoint_test.h"
 
-// ---- a process that does nothing ---------------------------------------------------------------------
+// ---- an idle process ---------------------------------------------------------------------------------
 
 static struct subject idle;
 static uint64_t idle_since;

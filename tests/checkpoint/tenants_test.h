@@ -152,7 +152,7 @@ static inline void end(const struct program *program)
 	waitpid(program->run, NULL, 0);
 }
 
-// ---- its vGPU's books --------------------------------------------------------------------------------
+// ---- charges of its vGPU -----------------------------------------------------------------------------
 
 static inline uint64_t charged_now(const char *vgpu)
 {

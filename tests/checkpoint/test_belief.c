@@ -151,7 +151,7 @@ TEST(an_invalid_description_is_refused)
 	free(text);
 }
 
-// ---- a description that would take the machine's memory --------------------------------------------------
+// ---- descriptions that would use too much memory ---------------------------------------------------------
 
 enum { PADDING = 20 << 20 }; // as "{}," in an array, it takes 16 GiB when parsed
 

@@ -92,7 +92,7 @@ static void need_images(void)
 	write_down("hurt", hurt, "--compress lz4");
 }
 
-// ---- what is damaged ------------------------------------------------------------------------------------
+// ---- damage ---------------------------------------------------------------------------------------------
 
 struct file {
 	char name[NAME_MAX + 32], path[PATH_MAX + NAME_MAX];
@@ -200,7 +200,7 @@ static void seal_again(const struct file *file)
 	free(data);
 }
 
-// ---- what is said of it ---------------------------------------------------------------------------------
+// ---- reports of damage ----------------------------------------------------------------------------------
 
 static void check_text(enum vg_status status)
 {

@@ -27,7 +27,7 @@ static int move_at(const char *verb, const char *vgpu, const char *phase, const 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// ---- there and back --------------------------------------------------------------------------------------
+// ---- suspend and resume ----------------------------------------------------------------------------------
 
 TEST(deep_suspension_and_resume_keep_a_program)
 {

@@ -269,7 +269,7 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 	end_subject(subject);
 }
 
-// ---- what the process does meanwhile -----------------------------------------------------------------------
+// ---- changes of the process meanwhile ----------------------------------------------------------------------
 
 TEST(the_wait_for_endless_work_has_a_timeout)
 {

@@ -371,7 +371,7 @@ TEST(a_processs_gpu_is_one_of_the_image)
 	CHECK_INT(read_with("processes/0/gpus", "null"), VG_OK); // unknown
 }
 
-// ---- and what of it comes past the table --------------------------------------------------------------
+// ---- values that pass the table -----------------------------------------------------------------------
 
 static size_t values_left;
 

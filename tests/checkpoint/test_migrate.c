@@ -137,7 +137,7 @@ TEST(another_users_socket_gets_nothing)
 	end_idle();
 }
 
-// ---- a far side that is cut off, at every frame ------------------------------------------------------
+// ---- a receiver that closes after each frame ---------------------------------------------------------
 
 enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES, INVENTS, IS_SILENT };
 
@@ -265,7 +265,7 @@ TEST(a_late_refusal_restores_the_process_here)
 	end_idle();
 }
 
-// ---- a sender that is cut off ------------------------------------------------------------------------
+// ---- a sender that closes ----------------------------------------------------------------------------
 
 // Connects, sends the image of `dir` up to `count` frames, and closes.
 static void play_sender(const char *dir, uint64_t count)

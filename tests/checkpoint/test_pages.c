@@ -8,7 +8,7 @@
 
 static const char *const methods[] = {"none", "lz4", "zstd"};
 
-// ---- what is written ---------------------------------------------------------------------------------
+// ---- round trip --------------------------------------------------------------------------------------
 
 static void make_many(void)
 {
@@ -79,7 +79,7 @@ TEST(every_compression_restores_everything)
 	}
 }
 
-// ---- what is found -----------------------------------------------------------------------------------
+// ---- damage ------------------------------------------------------------------------------------------
 
 static void flip(const char *path, uint64_t byte, int bit)
 {
@@ -204,7 +204,7 @@ TEST(a_file_that_changes_while_it_is_restored_is_found)
 	CHECK_INT(restore(image), VG_OK);
 }
 
-// ---- what fails --------------------------------------------------------------------------------------
+// ---- failures ----------------------------------------------------------------------------------------
 
 TEST(a_criu_that_fails_says_why_and_leaves_nothing)
 {
@@ -326,7 +326,7 @@ TEST(levels_and_threads_have_bounds)
 	CHECK_INT(image_check_threads(257), VG_INVALID);
 }
 
-// ---- what is killed ----------------------------------------------------------------------------------
+// ---- killed commits ----------------------------------------------------------------------------------
 
 // Kills the commit at its system call `number`. Returns false if it ended before.
 static bool kill_at(const char *path, int number)

@@ -41,7 +41,7 @@ static void dump_to(const char *vgpu, const char *name, const char *more)
 		FAIL("dump to %s: %s", name, said);
 }
 
-// ---- what is written -----------------------------------------------------------------------------------
+// ---- contents of images --------------------------------------------------------------------------------
 
 TEST(the_memory_is_in_packs_and_the_program_goes_on)
 {

@@ -8,7 +8,7 @@
 #include "precopy_test.h"
 #include "virgate/image.h"
 
-// ---- the near side ---------------------------------------------------------------------------------------
+// ---- the sender ------------------------------------------------------------------------------------------
 
 static struct program start_changing(const char *vgpu, const char *changes)
 {
@@ -52,7 +52,7 @@ static int migrate(const char *vgpu, const char *more)
 	return run("migrate --vgpu %s --precopy --to unix:%s %s", vgpu, path_of("socket"), more);
 }
 
-// ---- what arrives ----------------------------------------------------------------------------------------
+// ---- memory on the receiver ------------------------------------------------------------------------------
 
 // It changes blocks all the time, from before the first round until it is stopped.
 TEST(the_receiver_has_the_memory_of_the_stop)
@@ -165,7 +165,7 @@ TEST(filled_memory_is_removed_with_a_failed_restore)
 	unlink(path_of("again"));
 }
 
-// ---- whether it helps ------------------------------------------------------------------------------------
+// ---- warnings --------------------------------------------------------------------------------------------
 
 // All its memory changes all the time. The result comes from the library, since the receiver refuses.
 TEST(a_program_that_changes_too_much_gets_a_warning)
@@ -314,7 +314,7 @@ TEST(the_sender_closes_packs_that_the_last_round_does_not_use)
 	end(&program);
 }
 
-// ---- what a far side receives ----------------------------------------------------------------------------
+// ---- hostile senders -------------------------------------------------------------------------------------
 
 // Writes frames as a hostile sender would, and receives them as packs.
 static enum vg_status receive_hostile(void (*play)(struct frames *frames))

@@ -41,7 +41,7 @@ static void end_idle(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-// ---- who is named ---------------------------------------------------------------------------------------
+// ---- named processes ------------------------------------------------------------------------------------
 
 TEST(a_thread_is_refused_with_its_process)
 {
@@ -132,7 +132,7 @@ TEST(a_process_cannot_dump_itself)
 	CHECK_CONTAINS(said, "refused (own-process): ");
 }
 
-// ---- what state it is in ---------------------------------------------------------------------------------
+// ---- states of the process -------------------------------------------------------------------------------
 
 TEST(an_ended_process_is_refused)
 {
@@ -239,7 +239,7 @@ TEST(two_dumps_of_one_process_are_kept_apart)
 	end_subject(subject);
 }
 
-// ---- what it has ------------------------------------------------------------------------------------------
+// ---- resources of the process -----------------------------------------------------------------------------
 
 static void check_kind_refused(const char *kinds, const char *name, const char *words)
 {

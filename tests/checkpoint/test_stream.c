@@ -217,7 +217,7 @@ TEST(garbage_is_refused)
 	CHECK_STATUS(vg_checkpoint_send(path_of("none"), 1), VG_NOT_FOUND);
 }
 
-// ---- frames that are in order, and say what they must not ----
+// ---- valid frames with invalid contents ----------------------
 
 static struct frames out;
 

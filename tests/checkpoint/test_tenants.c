@@ -3,7 +3,7 @@
 #include "pager/page.h"
 #include "tenants_test.h"
 
-// ---- the way out, with the stand-in ------------------------------------------------------------------
+// ---- dumps with the stand-in -------------------------------------------------------------------------
 
 TEST(virgate_run_reports_the_dump_of_its_program)
 {
@@ -170,7 +170,7 @@ TEST(a_program_that_is_suspended_meanwhile_stays_so)
 	vg_ledger_close(ledger);
 }
 
-// ---- what is refused before anything is made ---------------------------------------------------------
+// ---- refused restores --------------------------------------------------------------------------------
 
 TEST(a_vgpu_without_room_is_refused_with_figures)
 {

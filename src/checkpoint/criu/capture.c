@@ -130,7 +130,7 @@ static void on_broken(void *user, int error)
 	intake_fail(capture->intake, "CRIU's stream", 0, -error);
 }
 
-// ---- all of it ---------------------------------------------------------------------------------------
+// ---- the whole capture -------------------------------------------------------------------------------
 
 static void free_capture(struct capture *capture)
 {

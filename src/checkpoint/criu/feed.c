@@ -239,7 +239,7 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 	return status;
 }
 
-// ---- what all of them share -------------------------------------------------------------------------
+// ---- the feed ---------------------------------------------------------------------------------------
 
 void feed_destroy(struct feed *feed)
 {

@@ -226,7 +226,7 @@ void intake_file_finish(struct intake_file *file)
 	free(file->chunks);
 }
 
-// ---- all of it ---------------------------------------------------------------------------------------
+// ---- the workers -------------------------------------------------------------------------------------
 
 static int make_workers(struct intake *intake)
 {

@@ -22,7 +22,7 @@ static bool is_remap(const char *leaf)
 	return *leaf && leaf[strspn(leaf, "0123456789")] == '\0';
 }
 
-// ---- finding them --------------------------------------------------------------------------------------
+// ---- find names ----------------------------------------------------------------------------------------
 
 // Opens the nearest directory above that still exists, as CRIU does.
 static DIR *open_directory(const char *path, char ret_directory[PATH_MAX])
@@ -109,7 +109,7 @@ static void visit_tree(const struct tree *tree, visit_fn *visit, void *user)
 	}
 }
 
-// ---- what is done with them ----------------------------------------------------------------------------
+// ---- rename and restore --------------------------------------------------------------------------------
 
 static bool set_name_aside(struct remaps *remaps, const char *name)
 {

@@ -287,7 +287,7 @@ static void on_broken(void *user, int error)
 		keep_error(serve, vg_fail(VG_SYSTEM, -error, "CRIU's stream: %s", strerror(-error)));
 }
 
-// ---- all of it --------------------------------------------------------------------------------------
+// ---- begin and end ----------------------------------------------------------------------------------
 
 static void free_server(struct serve *serve)
 {

@@ -75,7 +75,7 @@ json_t *describe_process(const struct tree_process *process)
 			 built ? json_string(build) : json_null(), "cuda", process->cuda != NULL);
 }
 
-// ---- once it is stopped --------------------------------------------------------------------------------
+// ---- stopped processes ---------------------------------------------------------------------------------
 
 bool describe_host_memory(pid_t pid, uint64_t *ret_bytes)
 {

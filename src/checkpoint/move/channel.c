@@ -214,7 +214,7 @@ const char *channel_complaint(const struct channel *channel, char *text, size_t 
 	return line ? line + 1 : text;
 }
 
-// ---- both ----------------------------------------------------------------------------------------------
+// ---- sockets and ssh -----------------------------------------------------------------------------------
 
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
 			    const char *simulate, struct channel *ret_channel)

@@ -72,7 +72,7 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 	return VG_OK;
 }
 
-// ---- what a dump asks --------------------------------------------------------------------------------
+// ---- requests of a dump ------------------------------------------------------------------------------
 
 // Finds the daemon by the directory of the vGPU's ledger.
 static enum vg_status open_node(const struct tenant_vgpu *vgpu, struct vg_node **ret_node)
@@ -130,7 +130,7 @@ void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
 	vg_error_restore(&kept);
 }
 
-// ---- those that are there ------------------------------------------------------------------------------
+// ---- existing vGPUs ------------------------------------------------------------------------------------
 
 static enum vg_status fail_missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu)
 {
@@ -208,7 +208,7 @@ static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant
 	return status;
 }
 
-// ---- those that are made -------------------------------------------------------------------------------
+// ---- create vGPUs --------------------------------------------------------------------------------------
 
 // Root creates it for the user of the programs, which open the ledger.
 static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *gpu)
@@ -267,7 +267,7 @@ void tenants_undo(struct tenants *tenants)
 	vg_error_restore(&kept);
 }
 
-// ---- all of them ---------------------------------------------------------------------------------------
+// ---- all vGPUs -----------------------------------------------------------------------------------------
 
 // `chosen`: the user named it. It may belong to another user then.
 static enum vg_status check_owner(const struct tenant_vgpu *vgpu, bool chosen)
