@@ -16,7 +16,7 @@ enum { PREFIX = 4, ENTRY = 64 }; // "GPU-"; the longest entry that can name a GP
 
 struct visible {
 	struct vg_node *node;
-	const char *function, *text; // the variable's value
+	const char *text; // the variable's value
 	struct vg_device_list *devices;
 	// The GPUs in the order in which this process counts them. Read when an entry needs it.
 	bool counted;
