@@ -1,6 +1,6 @@
 // What the driver refused, in words.
 #pragma once
-#include "base/status.h"
+#include "core/return.h"
 #include "core/scope.h"
 
 // Sets the thread's last error to VG_DRIVER with "CALL: CUDA_ERROR_X: explanation; …", `format` saying what was
@@ -30,19 +30,3 @@ static inline const char *core_see_log(const char *log)
 {
 	return log && *log ? "; see the log" : "";
 }
-
-// Returns from a public function when a driver call fails: CORE_CALL(cuEventRecord, event, stream).
-#define CORE_CALL(entry, ...)                                                 \
-	do {                                                                  \
-		CUresult result_ = core_driver->entry(__VA_ARGS__);           \
-		if (__builtin_expect(result_ != CUDA_SUCCESS, 0))             \
-			return core_driver_failed(result_, #entry, "%s", ""); \
-	} while (0)
-// Enters `context` for the rest of the block, or returns from the public function.
-#define CORE_ENTER(scope, context)                                                         \
-	CORE_SCOPE scope = {false};                                                        \
-	do {                                                                               \
-		CUresult entered_ = core_enter(&scope, context);                           \
-		if (__builtin_expect(entered_ != CUDA_SUCCESS, 0))                         \
-			return core_driver_failed(entered_, "cuCtxPushCurrent", "%s", ""); \
-	} while (0)

@@ -3,7 +3,6 @@
 
 #include "core/device.h"
 #include "core/object.h"
-#include "system/gpu.h"
 
 #include <string.h>
 
@@ -12,7 +11,7 @@ enum vg_status vg_gpu_of_device(struct vg_device *device, struct vg_gpu **ret_gp
 	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_gpu);
-	return gpu_by_uuid(device->uuid_text, ret_gpu);
+	return vg_gpu_by_uuid(device->uuid_text, ret_gpu);
 }
 
 enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device **ret_device)

@@ -80,7 +80,7 @@ enum vg_status vg_graph_definition_instantiate(struct vg_graph_definition *defin
 					       const struct vg_graph_options *options, struct vg_graph **ret_graph)
 {
 	VG_ENTRY();
-	CORE_GRAPH_USABLE(definition);
+	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(ret_graph);
 	if (definition != definition->root)
 		return vg_fail(VG_INVALID, 0, "the graph definition is part of another: instantiate that");

@@ -90,7 +90,7 @@ enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
 	VG_ENTRY();
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC));
 	enum vg_status status = read_params(node, &params);
 	if (status)
 		return status;
@@ -119,7 +119,7 @@ enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct 
 	VG_ENTRY();
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC));
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(peers);
@@ -158,7 +158,7 @@ enum vg_status vg_graph_node_get_free(const struct vg_graph_node *node, vg_addre
 	VG_ENTRY();
 	CUdeviceptr address;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEM_FREE);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_MEM_FREE));
 	CORE_NEEDED(ret_address);
 	CORE_CALL(cuGraphMemFreeNodeGetParams, node->handle, &address);
 	*ret_address = address;

@@ -111,7 +111,7 @@ enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_
 	if (builder->stream->builder)
 		return vg_fail(VG_STATE, 0, "another graph builder is capturing the stream: end that first");
 	if (builder->body) {
-		CORE_GRAPH_USABLE(builder->definition);
+		CORE_TRY(core_graph_check(builder->definition, "builder->definition"));
 		return begin(builder, builder->definition, mode);
 	}
 	enum vg_status status = vg_graph_definition_create(builder->stream->context, &definition);

@@ -77,7 +77,7 @@ enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_gra
 	VG_ENTRY();
 	CUgraph handle;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_GRAPH));
 	CORE_NEEDED(ret_child);
 	if (!node->inner) {
 		CORE_CALL(cuGraphChildGraphNodeGetGraph, node->handle, &handle);

@@ -37,7 +37,7 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 	{                                                                                                              \
 		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
-		CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_##KIND);                                                         \
+		CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_##KIND));                                                         \
 		enum vg_status status = describe_##kind(node->definition, kind, &spec);                                \
 		return status ? status : core_graph_node_set(node, &spec);                                             \
 	}                                                                                                              \
@@ -47,7 +47,7 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
 		CORE_USABLE(graph, "graph");                                                                           \
-		CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_##KIND);                                                         \
+		CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_##KIND));                                                         \
 		enum vg_status status = describe_##kind(node->definition, kind, &spec);                                \
 		return status ? status : core_graph_exec_set(graph, node, &spec);                                      \
 	}
@@ -101,7 +101,7 @@ enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct
 	VG_ENTRY();
 	CUDA_MEMSET_NODE_PARAMS_v1 params;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_MEMSET));
 	CORE_NEEDED(ret_memset);
 	CORE_CALL(cuGraphMemsetNodeGetParams, node->handle, &params);
 	*ret_memset = (struct vg_graph_memset){
@@ -169,7 +169,7 @@ enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct
 	VG_ENTRY();
 	CUDA_MEMCPY3D copy;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_MEMCPY));
 	CORE_NEEDED(ret_memcpy);
 	CORE_CALL(cuGraphMemcpyNodeGetParams, node->handle, &copy);
 	*ret_memcpy = (struct vg_graph_memcpy){

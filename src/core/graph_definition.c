@@ -155,7 +155,7 @@ enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *
 	struct vg_graph_condition_options o;
 	CUgraphConditionalHandle handle;
 
-	CORE_GRAPH_USABLE(definition);
+	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(ret_condition);
 	CORE_OPTIONS(o, options);
 	CORE_ENTER(scope, definition->context->handle);
@@ -181,7 +181,7 @@ enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, c
 	struct vg_graph_dot_options o;
 	unsigned flags = 0;
 
-	CORE_GRAPH_USABLE(definition);
+	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(path);
 	CORE_OPTIONS(o, options);
 	// The structure has the driver's order: a field is a bit.

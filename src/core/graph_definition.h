@@ -44,19 +44,6 @@ struct vg_graph_definition {
 // VG_OK, or INVALID for NULL, or CLOSED.
 enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name);
 enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name);
-// In a public function: returns from it unless the definition or the node can be used.
-#define CORE_GRAPH_USABLE(definition)                                               \
-	do {                                                                        \
-		enum vg_status usable_ = core_graph_check(definition, #definition); \
-		if (usable_)                                                        \
-			return usable_;                                             \
-	} while (0)
-#define CORE_NODE_OF(node, kind)                                                 \
-	do {                                                                     \
-		enum vg_status usable_ = core_graph_node_check_type(node, kind); \
-		if (usable_)                                                     \
-			return usable_;                                          \
-	} while (0)
 // Likewise, and INVALID for a node of another kind.
 enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type);
 // As messages say it: "event wait".

@@ -37,7 +37,7 @@ enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*fun
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
 	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
 	return status ? status : core_graph_node_set(node, &spec);
 }
@@ -49,7 +49,7 @@ enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_nod
 	struct core_graph_spec spec;
 
 	CORE_USABLE(graph, "graph");
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
 	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
 	return status ? status : core_graph_exec_set(graph, node, &spec);
 }
@@ -60,7 +60,7 @@ enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void
 	VG_ENTRY();
 	CUDA_HOST_NODE_PARAMS_v1 params;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
 	CORE_CALL(cuGraphHostNodeGetParams, node->handle, &params);
 	if (ret_function)
 		*ret_function = params.fn;

@@ -164,7 +164,7 @@ enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct
 	VG_ENTRY();
 	CUDA_KERNEL_NODE_PARAMS params;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
 	enum vg_status status = read_params(node, &params);
 	if (status)
 		return status;
@@ -181,7 +181,7 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 	CUDA_KERNEL_NODE_PARAMS params;
 	struct vg_launch_config config = {.size = sizeof config};
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
 	CORE_NEEDED(ret_config);
 	enum vg_status status = read_params(node, &params);
 	if (status == VG_OK)
@@ -225,7 +225,7 @@ enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct
 	VG_ENTRY();
 	struct description d;
 
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
 	enum vg_status status = describe(node->definition, kernel, &d);
 	if (status == VG_OK)
 		status = check_same(node, &d);
@@ -243,7 +243,7 @@ enum vg_status vg_graph_set_kernel(struct vg_graph *graph, struct vg_graph_node 
 	struct description d;
 
 	CORE_USABLE(graph, "graph");
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_KERNEL);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
 	enum vg_status status = describe(node->definition, kernel, &d);
 	if (status == VG_OK)
 		status = check_same(node, &d);

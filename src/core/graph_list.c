@@ -27,7 +27,7 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 	VG_ENTRY();
 	size_t count = 0;
 
-	CORE_GRAPH_USABLE(definition);
+	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(nodes);
@@ -80,7 +80,7 @@ enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition,
 	VG_ENTRY();
 	size_t count = 0;
 
-	CORE_GRAPH_USABLE(definition);
+	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(edges);

@@ -101,7 +101,7 @@ enum vg_status vg_graph_update(struct vg_graph *graph, struct vg_graph_definitio
 {
 	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
-	CORE_GRAPH_USABLE(source);
+	CORE_TRY(core_graph_check(source, "source"));
 	if (source->root->captures)
 		return vg_fail(VG_STATE, 0, "the source graph has not finished building");
 	return update(graph, source);
@@ -184,8 +184,8 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 {
 	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
-	CORE_GRAPH_USABLE(child);
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_GRAPH));
+	CORE_TRY(core_graph_check(child, "child"));
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_GRAPH,
 				       .asked = "the new child graph must have the same nodes and edges"};
 	spec.native.graph.graph = child->handle;

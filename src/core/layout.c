@@ -49,11 +49,11 @@ static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_si
 
 enum vg_status core_layout_check(const struct vg_layout *layout)
 {
-	int64_t least = layout->offset, greatest = layout->offset, reach, bytes;
+	int64_t reach, bytes;
 
-	enum vg_status status = check_shape(layout->rank, layout->shape, layout->item_size);
-	if (status)
-		return status;
+	CORE_NEEDED(layout);
+	CORE_TRY(check_shape(layout->rank, layout->shape, layout->item_size));
+	int64_t least = layout->offset, greatest = layout->offset;
 	for (int i = 0; i < layout->rank; i++) {
 		int64_t last = layout->shape[i] > 1 ? layout->shape[i] - 1 : 0;
 		if (layout->strides[i] == INT64_MIN || __builtin_mul_overflow(last, layout->strides[i], &reach) ||
@@ -159,7 +159,7 @@ static enum vg_status check_axis(const struct vg_layout *layout, int axis)
 enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes, struct vg_layout *ret_layout)
 {
 	VG_ENTRY();
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(axes);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
@@ -176,7 +176,7 @@ enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes
 enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layout *ret_layout)
 {
 	VG_ENTRY();
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	result.rank = 0;
@@ -191,7 +191,7 @@ enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layou
 enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, struct vg_layout *ret_layout)
 {
 	VG_ENTRY();
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	if (axis < 0 || axis > layout->rank || layout->rank == VG_LAYOUT_RANK)
@@ -212,7 +212,7 @@ enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, con
 				   struct vg_layout *ret_layout)
 {
 	VG_ENTRY();
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
 	enum vg_status status = check_shape(rank, shape, layout->item_size);
@@ -236,7 +236,7 @@ enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t
 			       struct vg_layout *ret_layout)
 {
 	VG_ENTRY();
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	enum vg_status status = check_axis(layout, axis);

@@ -7,14 +7,6 @@
 
 // What every constructor asks: ranks, extents and strides such that no count or offset in bytes overflows.
 enum vg_status core_layout_check(const struct vg_layout *layout);
-// In a public function: returns from it unless a layout, which a program may have filled by hand, is one.
-#define CORE_LAYOUT(layout)                                         \
-	do {                                                        \
-		CORE_NEEDED(layout);                                \
-		enum vg_status layout_ = core_layout_check(layout); \
-		if (layout_)                                        \
-			return layout_;                             \
-	} while (0)
 // For those that cannot refuse: none is none.
 static inline bool core_layout_is_none(const struct vg_layout *layout)
 {

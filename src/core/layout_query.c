@@ -35,7 +35,7 @@ enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *r
 	VG_ENTRY();
 	int64_t least, greatest;
 
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_bytes);
 	vg_layout_bounds(layout, &least, &greatest);
 	if (least < 0)

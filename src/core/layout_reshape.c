@@ -106,7 +106,7 @@ enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const
 				 struct vg_layout *ret_layout)
 {
 	VG_ENTRY();
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	return reshape(layout, rank, shape, ret_layout);
 }
@@ -117,7 +117,7 @@ enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int 
 	int64_t shape[VG_LAYOUT_RANK], extent = 1;
 	int rank = 0;
 
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	if (first < 0 || last < first || last >= layout->rank)
 		return vg_fail(VG_INVALID, 0, "axes %d to %d: the layout has %d, counted from 0", first, last,
@@ -178,7 +178,7 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 	VG_ENTRY();
 	struct vg_layout result;
 
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	enum vg_status status = check_repack_axis(layout, axis);
 	if (status)
@@ -205,7 +205,7 @@ enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis,
 	struct vg_layout unused;
 	size_t largest;
 
-	CORE_LAYOUT(layout);
+	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_item_size);
 	enum vg_status status = check_repack_axis(layout, axis);
 	if (status)

@@ -19,12 +19,6 @@ static enum vg_status check_managed(const struct vg_buffer *buffer)
 	return vg_fail(VG_INVALID, 0,
 		       "the buffer is not a managed-memory allocation: it neither moves nor takes advice");
 }
-#define CHECK_MANAGED(buffer)                                    \
-	do {                                                     \
-		enum vg_status managed_ = check_managed(buffer); \
-		if (managed_)                                    \
-			return managed_;                         \
-	} while (0)
 
 // HOST_NUMA and HOST_NUMA_CURRENT only where `nodes`.
 static enum vg_status check_location(struct vg_memory_location location, bool nodes)
@@ -91,7 +85,7 @@ static enum vg_status ask(const struct vg_buffer *buffer, CUmem_range_attribute 
 enum vg_status vg_buffer_set_read_mostly(struct vg_buffer *buffer, int read_mostly)
 {
 	VG_ENTRY();
-	CHECK_MANAGED(buffer);
+	CORE_TRY(check_managed(buffer));
 	return advise(buffer, read_mostly ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY,
 		      (struct vg_memory_location){VG_LOCATION_HOST, 0});
 }
@@ -101,7 +95,7 @@ enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_re
 	VG_ENTRY();
 	int value = 0;
 
-	CHECK_MANAGED(buffer);
+	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_read_mostly);
 	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, &value);
 	if (status == VG_OK)
@@ -112,7 +106,7 @@ enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_re
 enum vg_status vg_buffer_set_preferred_location(struct vg_buffer *buffer, struct vg_memory_location location)
 {
 	VG_ENTRY();
-	CHECK_MANAGED(buffer);
+	CORE_TRY(check_managed(buffer));
 	if (location.type == VG_LOCATION_NONE)
 		return advise(buffer, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
 			      (struct vg_memory_location){VG_LOCATION_HOST, 0});
@@ -125,7 +119,7 @@ enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, stru
 	VG_ENTRY();
 	int type = 0, id = 0;
 
-	CHECK_MANAGED(buffer);
+	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_location);
 	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, &type);
 	if (status == VG_OK && (type == VG_LOCATION_DEVICE || type == VG_LOCATION_HOST_NUMA))
@@ -138,7 +132,7 @@ enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, stru
 enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_memory_location location, int accessed)
 {
 	VG_ENTRY();
-	CHECK_MANAGED(buffer);
+	CORE_TRY(check_managed(buffer));
 	enum vg_status status = check_location(location, false);
 	return status ? status
 		      : advise(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY,
@@ -171,7 +165,7 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 	size_t count = 0;
 	int device_count;
 
-	CHECK_MANAGED(buffer);
+	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(ret_locations);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "core/return.h"
 
 struct core_object;
 
@@ -49,26 +49,3 @@ static inline enum vg_status core_object_check(const struct core_object *object,
 
 // LIMIT: there are more than the program's array takes.
 enum vg_status core_no_room(size_t count, size_t capacity, const char *what);
-
-// In a public function: returns from it unless the object can be used. Objects name their
-// struct core_object `object`, as their first member.
-#define CORE_USABLE(pointer, name)                                                                       \
-	do {                                                                                             \
-		enum vg_status usable_ = core_object_check((const struct core_object *)(pointer), name); \
-		if (usable_)                                                                             \
-			return usable_;                                                                  \
-	} while (0)
-// Likewise for arguments that may not be NULL, outputs above all.
-#define CORE_NEEDED(pointer)                                                   \
-	do {                                                                   \
-		if (!(pointer))                                                \
-			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
-	} while (0)
-// An options structure of the program: NULL for all defaults, or one whose size we know. Copies
-// what the program's header had; what this library does not know must be zero.
-#define CORE_OPTIONS(copy, options)                                                          \
-	do {                                                                                 \
-		enum vg_status options_ = vg_options_copy(&(copy), sizeof(copy), (options)); \
-		if (options_)                                                                \
-			return options_;                                                     \
-	} while (0)

@@ -86,6 +86,16 @@ struct core_pool *core_pool_of(const struct vg_memory_resource *resource)
 	return resource && core_resource_class(resource)->allocate == allocate ? (struct core_pool *)resource : NULL;
 }
 
+enum vg_status core_pool_check(const struct vg_memory_resource *resource, struct core_pool **ret_pool)
+{
+	CORE_USABLE(resource, "pool");
+	struct core_pool *pool = core_pool_of(resource);
+	if (!pool)
+		return vg_fail(VG_INVALID, 0, "a %s is not a memory pool", vg_memory_resource_name(resource));
+	*ret_pool = pool;
+	return VG_OK;
+}
+
 struct core_pool *core_pool_new(const struct core_resource_class *class, struct vg_device *device)
 {
 	struct core_pool *pool = calloc(1, sizeof *pool);
@@ -136,7 +146,9 @@ enum vg_status vg_memory_pool_location(const struct vg_memory_resource *resource
 				       struct vg_memory_location *ret_location)
 {
 	VG_ENTRY();
-	CORE_POOL(pool, resource);
+	struct core_pool *pool;
+
+	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(ret_location);
 	*ret_location = (struct vg_memory_location){(enum vg_location_type)pool->location.type, pool->location.id};
 	return VG_OK;
@@ -166,9 +178,10 @@ enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *resour
 					 struct vg_memory_pool_attributes *ret_attributes)
 {
 	VG_ENTRY();
+	struct core_pool *pool;
 	struct vg_memory_pool_attributes a;
 
-	CORE_POOL(pool, resource);
+	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(ret_attributes);
 	if (pool->foreign)
 		return vg_fail(VG_STATE, 0, "the pool was imported: the process that created it can ask");

@@ -35,14 +35,8 @@ extern const struct core_resource_class core_device_pool, core_pinned_pool, core
 struct core_pool *core_pool_new(const struct core_resource_class *class, struct vg_device *device);
 // The pool that a resource is, or NULL.
 struct core_pool *core_pool_of(const struct vg_memory_resource *resource);
-// In a public function: returns from it unless `resource` is a usable pool.
-#define CORE_POOL(pool, resource)                                                                                      \
-	CORE_USABLE(resource, "pool");                                                                                 \
-	struct core_pool *pool = core_pool_of(resource);                                                               \
-	do {                                                                                                           \
-		if (!pool)                                                                                             \
-			return vg_fail(VG_INVALID, 0, "a %s is not a memory pool", vg_memory_resource_name(resource)); \
-	} while (0)
+// Finds the pool that a resource is. INVALID for NULL and for other resources, CLOSED.
+enum vg_status core_pool_check(const struct vg_memory_resource *resource, struct core_pool **ret_pool);
 
 // Lets the device reach host memory, unless it can already.
 CUresult core_pool_let(struct core_pool *pool, struct vg_device *device);

@@ -218,9 +218,10 @@ enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struc
 				size_t descriptor_size, struct vg_stream *stream, struct vg_buffer **ret_buffer)
 {
 	VG_ENTRY();
+	struct core_pool *pool;
 	struct core_import *import;
 
-	CORE_POOL(pool, resource);
+	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(descriptor);
 	CORE_NEEDED(ret_buffer);
 	if (descriptor_size < sizeof *descriptor)

@@ -107,13 +107,14 @@ void core_pool_revoke(struct core_pool *pool)
 	(void)change(pool, NULL, 0, WITHOUT, WITHOUT);
 }
 
-// Managed memory has its own ways (memory advice).
-#define PEER_POOL(pool, resource)                                                                              \
-	CORE_POOL(pool, resource);                                                                             \
-	do {                                                                                                   \
-		if (pool->resource.properties.managed)                                                         \
-			return vg_fail(VG_INVALID, 0, "a managed pool has no peers: every device reaches it"); \
-	} while (0)
+// Finds the pool, whose access can be changed unless it is of managed memory.
+static enum vg_status find_peer_pool(const struct vg_memory_resource *resource, struct core_pool **ret_pool)
+{
+	CORE_TRY(core_pool_check(resource, ret_pool));
+	if (resource->properties.managed)
+		return vg_fail(VG_INVALID, 0, "a managed pool has no peers: every device reaches it");
+	return VG_OK;
+}
 
 // All of them, before anything is written.
 static enum vg_status find_peers(struct core_pool *pool, struct vg_device **found, int device_count, size_t *ret_count)
@@ -142,10 +143,11 @@ enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, s
 				    size_t capacity, size_t *ret_count)
 {
 	VG_ENTRY();
+	struct core_pool *pool;
 	int device_count;
 	size_t count = 0;
 
-	PEER_POOL(pool, resource);
+	CORE_TRY(find_peer_pool(resource, &pool));
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(ret_peers);
@@ -170,7 +172,9 @@ enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *resource, str
 					size_t count)
 {
 	VG_ENTRY();
-	PEER_POOL(pool, resource);
+	struct core_pool *pool;
+
+	CORE_TRY(find_peer_pool(resource, &pool));
 	return change(pool, peers, count, WITH, WITHOUT);
 }
 
@@ -178,7 +182,9 @@ enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *resource, str
 					size_t count)
 {
 	VG_ENTRY();
-	PEER_POOL(pool, resource);
+	struct core_pool *pool;
+
+	CORE_TRY(find_peer_pool(resource, &pool));
 	return change(pool, peers, count, WITH, AS_IT_IS);
 }
 
@@ -186,6 +192,8 @@ enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *resource, 
 					   size_t count)
 {
 	VG_ENTRY();
-	PEER_POOL(pool, resource);
+	struct core_pool *pool;
+
+	CORE_TRY(find_peer_pool(resource, &pool));
 	return change(pool, peers, count, WITHOUT, AS_IT_IS);
 }

@@ -9,9 +9,10 @@
 enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *ret_descriptor)
 {
 	VG_ENTRY();
+	struct core_pool *pool;
 	int descriptor;
 
-	CORE_POOL(pool, resource);
+	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(ret_descriptor);
 	if (pool->foreign)
 		return vg_fail(VG_STATE, 0, "the pool was imported: the process that created it exports it");
@@ -166,7 +167,9 @@ void core_pool_forget(struct core_pool *pool)
 enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *resource, unsigned char ret_uuid[16])
 {
 	VG_ENTRY();
-	CORE_POOL(pool, resource);
+	struct core_pool *pool;
+
+	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(ret_uuid);
 	vg_mutex_take(&registry_lock);
 	bool has = pool->has_uuid;
@@ -182,7 +185,9 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 				       struct vg_memory_resource **ret_pool)
 {
 	VG_ENTRY();
-	CORE_POOL(pool, resource);
+	struct core_pool *pool;
+
+	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
 	if (!pool->shareable)

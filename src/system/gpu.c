@@ -169,12 +169,15 @@ static bool is_uuid(const char *text)
 	return text[36] == '\0';
 }
 
-enum vg_status gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
+enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
 {
+	VG_ENTRY();
 	char asked[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 
+	SYSTEM_NEEDED(uuid);
+	SYSTEM_NEEDED(ret_gpu);
 	bool prefixed = strncmp(uuid, "GPU-", 4) == 0;
 	// A MIG device's may also be of the old form, MIG-GPU-<UUID>/<instance>/<instance>.
 	bool mig = strncmp(uuid, "MIG-", 4) == 0 && strlen(uuid) < sizeof asked;
@@ -191,14 +194,6 @@ enum vg_status gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
 	if (result)
 		return system_nvml_failed(result, "nvmlDeviceGetHandleByUUID", "%s", asked);
 	return gpu_of_handle(nvml, handle, ret_gpu);
-}
-
-enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
-{
-	VG_ENTRY();
-	SYSTEM_NEEDED(uuid);
-	SYSTEM_NEEDED(ret_gpu);
-	return gpu_by_uuid(uuid, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu)

@@ -24,21 +24,6 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call);
 // The object of a handle of this process; made if it is the first time.
 enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu);
 
-// In a public function of `gpu`: declares `call`, or returns.
-#define GPU_CALL(gpu)         \
-	struct gpu_call call; \
-	SYSTEM_TRY(gpu_call_begin(gpu, &call))
-// Asks NVML of the GPU, GPU_ASK(nvmlDeviceGetIndex, &index), or returns.
-#define GPU_ASK(entry, ...)                                                         \
-	do {                                                                        \
-		nvmlReturn_t asked_ = call.nvml->entry(call.handle, __VA_ARGS__);   \
-		if (asked_)                                                         \
-			return system_nvml_failed(asked_, #entry, "%s", gpu->uuid); \
-	} while (0)
-
-// As vg_gpu_by_uuid(), in another function's name.
-enum vg_status gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu);
-
 // For functions that fill an array of the caller: true if `have` go into it; otherwise the function returns
 // *ret_status, which is VG_OK where only the count was asked for.
 bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, size_t *ret_count,
@@ -47,8 +32,6 @@ bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *
 // One figure of a group: -1 where there is none to know. VG_OK, or what else went wrong.
 enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
 			  int *ret_figure);
-#define GPU_FIGURE(ret_figure, value, entry, ...) \
-	SYSTEM_TRY(gpu_figure(call.nvml->entry(call.handle, __VA_ARGS__), &(value), gpu, #entry, ret_figure))
 
 // Public functions that ask for one number: of our type, in NVML's.
 #define GPU_NUMBER(name, type, entry, nvml_type)                  \

@@ -5,16 +5,35 @@
 
 #include <stdlib.h>
 
-// A text of a group: "" where there is none to know.
-static enum vg_status text_of(nvmlReturn_t result, const struct vg_gpu *gpu, const char *entry, char *text)
+// Makes a text of a group "" where NVML does not know it.
+static enum vg_status check_text(nvmlReturn_t result, const struct vg_gpu *gpu, const char *entry, char *text)
 {
 	if (result == NVML_SUCCESS)
 		return VG_OK;
 	text[0] = '\0';
 	return system_nvml_unknown(result) ? VG_OK : system_nvml_failed(result, entry, "%s", gpu->uuid);
 }
-#define GPU_TEXT(text, entry, ...) \
-	SYSTEM_TRY(text_of(call.nvml->entry(call.handle, __VA_ARGS__ text, sizeof text), gpu, #entry, text))
+
+static enum vg_status read_versions(const struct vg_gpu *gpu, const struct gpu_call *call, struct vg_gpu_inforom *inforom)
+{
+	const struct {
+		nvmlInforomObject_t object;
+		char *text;
+		unsigned capacity;
+	} versions[] = {
+		{NVML_INFOROM_OEM, inforom->oem_version, sizeof inforom->oem_version},
+		{NVML_INFOROM_ECC, inforom->ecc_version, sizeof inforom->ecc_version},
+		{NVML_INFOROM_POWER, inforom->power_version, sizeof inforom->power_version},
+		{NVML_INFOROM_DEN, inforom->den_version, sizeof inforom->den_version},
+	};
+
+	for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+		nvmlReturn_t result = call->nvml->nvmlDeviceGetInforomVersion(
+			call->handle, versions[i].object, versions[i].text, versions[i].capacity);
+		SYSTEM_TRY(check_text(result, gpu, "nvmlDeviceGetInforomVersion", versions[i].text));
+	}
+	return VG_OK;
+}
 
 enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom)
 {
@@ -26,13 +45,14 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_inforom);
-	GPU_TEXT(got.oem_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_OEM, );
-	GPU_TEXT(got.ecc_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_ECC, );
-	GPU_TEXT(got.power_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_POWER, );
-	GPU_TEXT(got.den_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_DEN, );
-	GPU_TEXT(got.image_version, nvmlDeviceGetInforomImageVersion, );
-	GPU_TEXT(got.board_part_number, nvmlDeviceGetBoardPartNumber, );
-	nvmlReturn_t result = call.nvml->nvmlDeviceGetInforomConfigurationChecksum(call.handle, &got.checksum);
+	SYSTEM_TRY(read_versions(gpu, &call, &got));
+	nvmlReturn_t result =
+		call.nvml->nvmlDeviceGetInforomImageVersion(call.handle, got.image_version, sizeof got.image_version);
+	SYSTEM_TRY(check_text(result, gpu, "nvmlDeviceGetInforomImageVersion", got.image_version));
+	result = call.nvml->nvmlDeviceGetBoardPartNumber(call.handle, got.board_part_number,
+							 sizeof got.board_part_number);
+	SYSTEM_TRY(check_text(result, gpu, "nvmlDeviceGetBoardPartNumber", got.board_part_number));
+	result = call.nvml->nvmlDeviceGetInforomConfigurationChecksum(call.handle, &got.checksum);
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetInforomConfigurationChecksum", &known));
 	got.checksum_known = known > 0;
 	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);

@@ -1,6 +1,7 @@
 // NVML in use: initialised, and its results in words. Any thread; also in a child after fork.
 #pragma once
 #include "driver/nvml.h"
+#include "system/return.h"
 #include "virgate/status.h"
 
 // Loads and initialises NVML unless this process has done so; a failure is not remembered.
@@ -25,16 +26,3 @@ static inline bool system_nvml_unknown(nvmlReturn_t result)
 	       result == NVML_ERROR_NO_PERMISSION || result == NVML_ERROR_NO_DATA ||
 	       result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH || result == NVML_ERROR_INVALID_ARGUMENT;
 }
-
-// In a public function.
-#define SYSTEM_NEEDED(pointer)                                                 \
-	do {                                                                   \
-		if (!(pointer))                                                \
-			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
-	} while (0)
-#define SYSTEM_TRY(expression)                      \
-	do {                                        \
-		enum vg_status try_ = (expression); \
-		if (try_)                           \
-			return try_;                \
-	} while (0)

@@ -1,0 +1,42 @@
+// The macros of this room that may return from the function that contains them: these six and no others. Each is a
+// statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory and
+// locks that the function has acquired before one of them need a cleanup attribute.
+//
+// Includes of this header come with "core/object.h" and "core/error.h"; CORE_CALL and CORE_ENTER need the latter.
+#pragma once
+#include "base/status.h"
+
+// Returns the expression's status unless that is VG_OK.
+#define CORE_TRY(expression)                              \
+	do {                                              \
+		enum vg_status tried_ = (expression);     \
+		if (__builtin_expect(tried_ != VG_OK, 0)) \
+			return tried_;                    \
+	} while (0)
+// Returns INVALID if an argument is NULL, outputs above all.
+#define CORE_NEEDED(pointer)                                                   \
+	do {                                                                   \
+		if (!(pointer))                                                \
+			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
+	} while (0)
+// Returns INVALID if the object is NULL, and CLOSED if the program has closed it. Objects have their struct core_object
+// as their first member.
+#define CORE_USABLE(pointer, name) CORE_TRY(core_object_check((const struct core_object *)(pointer), name))
+// Copies an options structure of the program: NULL for all defaults, or one that begins with its size. Returns INVALID
+// or UNSUPPORTED as vg_options_copy() does.
+#define CORE_OPTIONS(copy, options) CORE_TRY(vg_options_copy(&(copy), sizeof(copy), (options)))
+// Calls an entry of the driver, and returns DRIVER if that fails: CORE_CALL(cuEventRecord, event, stream).
+#define CORE_CALL(entry, ...)                                                 \
+	do {                                                                  \
+		CUresult result_ = core_driver->entry(__VA_ARGS__);           \
+		if (__builtin_expect(result_ != CUDA_SUCCESS, 0))             \
+			return core_driver_failed(result_, #entry, "%s", ""); \
+	} while (0)
+// Makes `context` current until the end of the block, or returns DRIVER.
+#define CORE_ENTER(scope, context)                                                         \
+	CORE_SCOPE scope = {false};                                                        \
+	do {                                                                               \
+		CUresult entered_ = core_enter(&scope, context);                           \
+		if (__builtin_expect(entered_ != CUDA_SUCCESS, 0))                         \
+			return core_driver_failed(entered_, "cuCtxPushCurrent", "%s", ""); \
+	} while (0)

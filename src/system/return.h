@@ -1,0 +1,36 @@
+// The macros of this room that may return from the function that contains them: these five and no others. Each is a
+// statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory that
+// the function has acquired before one of them must be freed by a cleanup attribute.
+//
+// GPU_CALL, GPU_ASK and GPU_FIGURE are for functions of "system/gpu.h" with a parameter `gpu`.
+#pragma once
+#include "base/status.h"
+
+// Returns the expression's status unless that is VG_OK.
+#define SYSTEM_TRY(expression)                        \
+	do {                                          \
+		enum vg_status tried_ = (expression); \
+		if (tried_)                           \
+			return tried_;                \
+	} while (0)
+// Returns INVALID if an argument is NULL.
+#define SYSTEM_NEEDED(pointer)                                                 \
+	do {                                                                   \
+		if (!(pointer))                                                \
+			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
+	} while (0)
+// Declares `call`, which the next two use: NVML's entries, and its handle of `gpu`. Returns INVALID for NULL, or why NVML
+// cannot be used.
+#define GPU_CALL(gpu)         \
+	struct gpu_call call; \
+	SYSTEM_TRY(gpu_call_begin(gpu, &call))
+// Asks NVML about `gpu`, or returns its failure: GPU_ASK(nvmlDeviceGetIndex, &index).
+#define GPU_ASK(entry, ...)                                                         \
+	do {                                                                        \
+		nvmlReturn_t asked_ = call.nvml->entry(call.handle, __VA_ARGS__);   \
+		if (asked_)                                                         \
+			return system_nvml_failed(asked_, #entry, "%s", gpu->uuid); \
+	} while (0)
+// The same for one figure of a group, which is -1 where NVML does not know it: see gpu_figure().
+#define GPU_FIGURE(ret_figure, value, entry, ...) \
+	SYSTEM_TRY(gpu_figure(call.nvml->entry(call.handle, __VA_ARGS__), &(value), gpu, #entry, ret_figure))
