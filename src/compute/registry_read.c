@@ -127,7 +127,7 @@ static enum vg_status list_handles(struct vg_object_code *code, CUkernel **ret_h
 	CUlibrary library;
 	unsigned count;
 
-	enum vg_status status = core_object_code_load(code, &library);
+	enum vg_status status = vg_object_code_handle(code, &library);
 	if (status)
 		return status;
 	CUresult r = core_driver->cuLibraryGetKernelCount(&count, library);

@@ -51,14 +51,15 @@ struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct
 	return buffer;
 }
 
-enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				  struct vg_buffer **ret_buffer)
+enum vg_status vg_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				struct vg_buffer **ret_buffer)
 {
+	VG_ENTRY();
 	struct vg_allocation allocation;
 
-	enum vg_status status = core_resource_allocate(resource, size, stream, &allocation);
-	if (status)
-		return status;
+	CORE_USABLE(resource, "resource");
+	CORE_NEEDED(ret_buffer);
+	CORE_TRY(core_resource_allocate(resource, size, stream, &allocation));
 	struct vg_buffer *buffer = core_buffer_new(&allocation, resource, stream);
 	if (!buffer) {
 		core_resource_deallocate(resource, &allocation, stream);
@@ -66,15 +67,6 @@ enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t si
 	}
 	*ret_buffer = buffer;
 	return VG_OK;
-}
-
-enum vg_status vg_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				struct vg_buffer **ret_buffer)
-{
-	VG_ENTRY();
-	CORE_USABLE(resource, "resource");
-	CORE_NEEDED(ret_buffer);
-	return core_buffer_create(resource, size, stream, ret_buffer);
 }
 
 enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg_buffer_borrow_options *options,

@@ -20,8 +20,5 @@ struct vg_buffer {
 // memory on the host, and the allocation is still the caller's.
 struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct vg_memory_resource *resource,
 				  struct vg_stream *stream);
-// vg_buffer_create() for a function of that name.
-enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-				  struct vg_buffer **ret_buffer);
 // A reference to the stream on which the buffer will be freed, or NULL: another thread may change it meanwhile.
 struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer);

@@ -36,16 +36,13 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 		return vg_fail(VG_INVALID, 0,
 			       "the buffer was borrowed and has no memory resource: create one of its size, and "
 			       "vg_buffer_copy()");
-	CORE_USABLE(from->resource, "resource");
-	enum vg_status status = core_buffer_create(from->resource, from->size, stream, &made);
-	if (status)
-		return status;
+	CORE_TRY(vg_buffer_create(from->resource, from->size, stream, &made));
 	CORE_SCOPE scope = {false};
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = copy(made->address, from->address, from->size, stream);
 	if (r) {
-		status = core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", from->size);
+		enum vg_status status = core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", from->size);
 		vg_buffer_destroy(made);
 		return status;
 	}

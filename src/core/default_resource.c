@@ -80,7 +80,7 @@ enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct 
 	enum vg_status status = find(device, &resource);
 	if (status)
 		return status;
-	status = core_buffer_create(resource, size, stream, ret_buffer);
+	status = vg_buffer_create(resource, size, stream, ret_buffer);
 	vg_memory_resource_destroy(resource);
 	return status;
 }

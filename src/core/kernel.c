@@ -104,15 +104,10 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_kernel);
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	CORE_CALL(cuKernelGetLibrary, &its, handle);
 	if (code) {
-		CORE_USABLE(code, "code");
-		status = core_object_code_load(code, &library);
-		if (status)
-			return status;
+		CORE_TRY(vg_object_code_handle(code, &library));
 		if (its != library)
 			return vg_fail(VG_INVALID, 0,
 				       "the kernel belongs to another library than %s: give the code that it was got "
@@ -120,9 +115,7 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 				       code->title);
 	}
 	CORE_CALL(cuKernelGetName, &name, handle);
-	status = core_kernel_create(handle, code, name, ret_kernel);
-	if (status)
-		return status;
+	CORE_TRY(core_kernel_create(handle, code, name, ret_kernel));
 	(*ret_kernel)->owner = owner;
 	(*ret_kernel)->release = release;
 	return VG_OK;

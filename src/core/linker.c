@@ -75,16 +75,14 @@ static enum vg_status choose_backend(struct vg_linker *linker, enum vg_backend a
 	return linker->backend == VG_BACKEND_DRIVER ? core_open() : VG_OK;
 }
 
-static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code *const *codes, size_t count,
-				 bool with_lto)
+static enum vg_status retain_codes(struct vg_linker *linker, struct vg_object_code *const *codes, size_t count,
+				   bool with_lto)
 {
 	linker->codes = calloc(count, sizeof(struct vg_object_code *));
 	if (!linker->codes)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu object codes", count);
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_object_check((struct core_object *)codes[i], "an object code");
-		if (status)
-			return status;
+		CORE_USABLE(codes[i], "an object code");
 		if (codes[i]->type == VG_CODE_LTOIR && linker->backend == VG_BACKEND_DRIVER)
 			return vg_fail(VG_INVALID, 0,
 				       "object code %zu (%s) is LTO-IR, which the driver's linker does not take: "
@@ -101,27 +99,17 @@ static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code
 	return VG_OK;
 }
 
-enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t count,
-				  const struct vg_linker_options *options, struct vg_linker **ret_linker)
+// What is still missing in a new linker. On failure the caller releases it.
+static enum vg_status fill_linker(struct vg_linker *linker, struct vg_object_code *const *codes, size_t count,
+				  const struct vg_linker_options *options)
 {
-	struct vg_linker *linker = calloc(1, sizeof *linker);
-
-	if (!linker)
-		return vg_fail(VG_NO_MEMORY, 0, "no memory for a linker");
-	core_object_init(&linker->object, &linker_class);
 	linker->device = options->device;
 	linker->name = strdup(options->name ? options->name : "<default linker>");
-	enum vg_status status = linker->name ? choose_backend(linker, options->backend)
-					     : vg_fail(VG_NO_MEMORY, 0, "no memory for a linker");
-	if (status == VG_OK)
-		status = hold_codes(linker, codes, count, options->link_time_optimization != 0);
-	if (status == VG_OK)
-		status = core_linker_options(linker, options);
-	if (status)
-		core_object_release(&linker->object);
-	else
-		*ret_linker = linker;
-	return status;
+	if (!linker->name)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a linker");
+	CORE_TRY(choose_backend(linker, options->backend));
+	CORE_TRY(retain_codes(linker, codes, count, options->link_time_optimization != 0));
+	return core_linker_options(linker, options);
 }
 
 enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
@@ -136,7 +124,17 @@ enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code
 		return vg_fail(VG_INVALID, 0, "there is no object code to link: at least one is needed");
 	if (o.name && !*o.name)
 		return vg_fail(VG_INVALID, 0, "option name is empty");
-	return core_linker_create(codes, code_count, &o, ret_linker);
+	struct vg_linker *linker = calloc(1, sizeof *linker);
+	if (!linker)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for a linker");
+	core_object_init(&linker->object, &linker_class);
+	enum vg_status status = fill_linker(linker, codes, code_count, &o);
+	if (status) {
+		core_object_release(&linker->object);
+		return status;
+	}
+	*ret_linker = linker;
+	return VG_OK;
 }
 
 enum vg_status vg_linker_close(struct vg_linker *linker)

@@ -27,9 +27,6 @@ struct vg_linker {
 	struct core_arguments shown; // by vg_linker_arguments()
 };
 
-// What vg_linker_create() does with options that were copied, in another public function's name.
-enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t count,
-				  const struct vg_linker_options *options, struct vg_linker **ret_linker);
 // Checks every option and makes nvJitLink's arguments or the driver's options. The back end is known. INVALID,
 // NO_DRIVER, NO_MEMORY.
 enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options);

@@ -240,38 +240,12 @@ static enum vg_status load_locked(struct vg_object_code *code, CUlibrary *ret_li
 	return core_code_failed(code, r, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", code->title);
 }
 
-enum vg_status core_object_code_load(struct vg_object_code *code, CUlibrary *ret_library)
-{
-	CUlibrary library = atomic_load_explicit(&code->library, memory_order_acquire);
-	enum vg_status status = VG_OK;
-
-	if (code->type != VG_CODE_CUBIN && code->type != VG_CODE_PTX && code->type != VG_CODE_FATBIN)
-		return vg_fail(VG_UNSUPPORTED, 0, "%s cannot be loaded: only cubin, PTX and fatbin can; link it first",
-			       code->title);
-	if (!library) {
-		status = core_open();
-		if (status)
-			return status;
-		vg_mutex_take(&code->loading);
-		library = atomic_load(&code->library);
-		if (!library)
-			status = load_locked(code, &library);
-		if (status == VG_OK)
-			atomic_store(&code->library, library);
-		vg_mutex_give(&code->loading);
-	}
-	if (status == VG_OK)
-		*ret_library = library;
-	return status;
-}
-
 enum vg_status vg_object_code_load(struct vg_object_code *code)
 {
 	VG_ENTRY();
 	CUlibrary library;
 
-	CORE_USABLE(code, "code");
-	return core_object_code_load(code, &library);
+	return vg_object_code_handle(code, &library);
 }
 
 enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_st **ret_handle)
@@ -279,7 +253,23 @@ enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_s
 	VG_ENTRY();
 	CORE_USABLE(code, "code");
 	CORE_NEEDED(ret_handle);
-	return core_object_code_load(code, ret_handle);
+	if (code->type != VG_CODE_CUBIN && code->type != VG_CODE_PTX && code->type != VG_CODE_FATBIN)
+		return vg_fail(VG_UNSUPPORTED, 0, "%s cannot be loaded: only cubin, PTX and fatbin can; link it first",
+			       code->title);
+	CUlibrary library = atomic_load_explicit(&code->library, memory_order_acquire);
+	if (!library) {
+		CORE_TRY(core_open());
+		vg_mutex_take(&code->loading);
+		library = atomic_load(&code->library);
+		enum vg_status status = library ? VG_OK : load_locked(code, &library);
+		if (status == VG_OK)
+			atomic_store(&code->library, library);
+		vg_mutex_give(&code->loading);
+		if (status)
+			return status;
+	}
+	*ret_handle = library;
+	return VG_OK;
 }
 
 enum vg_code_type vg_object_code_type(const struct vg_object_code *code)

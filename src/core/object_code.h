@@ -42,8 +42,6 @@ const char *core_code_type_name(enum vg_code_type type);
 // The failure of a driver call about the code or a part of it, `what`, with the log of the driver's compiler, if it
 // wrote one.
 enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *call, const char *what);
-// What vg_object_code_load() does, in another public function's name.
-enum vg_status core_object_code_load(struct vg_object_code *code, CUlibrary *ret_library);
 // Whether bytes are what `type` says and whole: the driver is told no size, and would read on behind a file cut short.
 enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size);
 // The name expression of a symbol, or the symbol itself if it has none.

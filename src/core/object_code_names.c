@@ -58,9 +58,7 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	CORE_USABLE(code, "code");
 	CORE_NEEDED(name);
 	CORE_NEEDED(ret_kernel);
-	enum vg_status status = core_object_code_load(code, &library);
-	if (status)
-		return status;
+	CORE_TRY(vg_object_code_handle(code, &library));
 	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, symbol_of(code, name));
 	if (r == CUDA_ERROR_NOT_FOUND) {
 		core_log_skip();
@@ -98,15 +96,11 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 	char what[512];
 	size_t size;
 
-	enum vg_status status = core_object_check((const struct core_object *)code, "code");
-	if (status == VG_OK)
-		status = core_object_check((const struct core_object *)context, "context");
-	if (status == VG_OK && (!name || !ret_address))
-		status = vg_fail(VG_INVALID, 0, "%s is NULL", name ? "ret_address" : "name");
-	if (status == VG_OK)
-		status = core_object_code_load(code, &library);
-	if (status)
-		return status;
+	CORE_USABLE(code, "code");
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(name);
+	CORE_NEEDED(ret_address);
+	CORE_TRY(vg_object_code_handle(code, &library));
 	CUresult r = core_enter(&scope, context->handle);
 	if (r)
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");

@@ -112,7 +112,7 @@ static enum vg_status create_linker(struct vg_program *program, const struct vg_
 	if (status)
 		return status;
 	link.name = program->name;
-	status = core_linker_create(&ptx, 1, &link, &program->linker);
+	status = vg_linker_create(&ptx, 1, &link, &program->linker);
 	vg_object_code_destroy(ptx);
 	return status;
 }

@@ -34,7 +34,7 @@ static enum vg_status allocate(struct vram_scratch_list *list, size_t size, stru
 
 	if (!scratch)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a note of scratch memory");
-	enum vg_status status = core_buffer_create(list->resource, size, NULL, &scratch->buffer);
+	enum vg_status status = vg_buffer_create(list->resource, size, NULL, &scratch->buffer);
 	if (status)
 		free(scratch);
 	else
