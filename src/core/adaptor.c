@@ -28,10 +28,7 @@ static void free_adaptor(struct core_object *object)
 static enum vg_status create(const struct core_resource_class *class, size_t size, struct vg_memory_resource *upstream,
 			     struct adaptor **ret_adaptor)
 {
-	enum vg_status status = core_object_check((struct core_object *)upstream, "upstream");
-
-	if (status)
-		return status;
+	CORE_USABLE(upstream, "upstream");
 	struct adaptor *adaptor = calloc(1, size);
 	if (!adaptor)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", class->object.name);
@@ -136,9 +133,7 @@ enum vg_status vg_limiting_resource_create(struct vg_memory_resource *upstream, 
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&limiting_class, sizeof(struct limiting), upstream, &adaptor);
-	if (status)
-		return status;
+	CORE_TRY(create(&limiting_class, sizeof(struct limiting), upstream, &adaptor));
 	((struct limiting *)adaptor)->limit = limit;
 	*ret_resource = &adaptor->resource;
 	return VG_OK;
@@ -213,9 +208,7 @@ enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&statistics_class, sizeof(struct statistics), upstream, &adaptor);
-	if (status)
-		return status;
+	CORE_TRY(create(&statistics_class, sizeof(struct statistics), upstream, &adaptor));
 	*ret_resource = &adaptor->resource;
 	return VG_OK;
 }
@@ -289,9 +282,7 @@ enum vg_status vg_logging_resource_create(struct vg_memory_resource *upstream, v
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&logging_class, sizeof(struct logging), upstream, &adaptor);
-	if (status)
-		return status;
+	CORE_TRY(create(&logging_class, sizeof(struct logging), upstream, &adaptor));
 	((struct logging *)adaptor)->callback = callback;
 	((struct logging *)adaptor)->user = user;
 	*ret_resource = &adaptor->resource;
@@ -347,9 +338,7 @@ enum vg_status vg_retrying_resource_create(struct vg_memory_resource *upstream, 
 
 	CORE_NEEDED(callback);
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = create(&retrying_class, sizeof(struct retrying), upstream, &adaptor);
-	if (status)
-		return status;
+	CORE_TRY(create(&retrying_class, sizeof(struct retrying), upstream, &adaptor));
 	((struct retrying *)adaptor)->callback = callback;
 	((struct retrying *)adaptor)->user = user;
 	*ret_resource = &adaptor->resource;

@@ -105,9 +105,7 @@ enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,
 
 	CORE_USABLE(cache, "cache");
 	CORE_NEEDED(ret_statistics);
-	enum vg_status status = trim(cache, UINT64_MAX, &sum);
-	if (status)
-		return status;
+	CORE_TRY(trim(cache, UINT64_MAX, &sum));
 	*ret_statistics = (struct vg_compile_cache_statistics){.hits = cache->hits,
 							       .misses = cache->misses,
 							       .damaged = cache->damaged,

@@ -53,9 +53,7 @@ static enum vg_status add_tool(struct core_cache_key *key, const struct vg_progr
 	const struct vg_nvvm *nvvm;
 	char path[4096], problem[1000];
 
-	enum vg_status status = vg_toolchain_find(program->backend, &tool);
-	if (status)
-		return status;
+	CORE_TRY(vg_toolchain_find(program->backend, &tool));
 	add_number(key, program->backend);
 	add_number(key, (uint64_t)tool.major * 1000 + (uint64_t)tool.minor);
 	add_file(key, tool.path);
@@ -166,11 +164,8 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 			       "program \"%s\" includes files, whose contents the cache cannot know: give a digest of "
 			       "them, or no cache",
 			       program->name);
-	enum vg_status status = add_environment(key, program, options);
-	if (status == VG_OK)
-		status = add_tool(key, program);
-	if (status)
-		return status;
+	CORE_TRY(add_environment(key, program, options));
+	CORE_TRY(add_tool(key, program));
 	key->of_a_moment = program->type == VG_SOURCE_CXX && tells_time(program->source);
 	for (size_t i = 0; i < arguments->count && !arguments->failed; i++) // a macro's definition
 		key->of_a_moment |= tells_time(arguments->texts[i]);

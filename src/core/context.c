@@ -65,10 +65,8 @@ enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_context);
-	enum vg_status status = create(device, &context);
-	if (status)
-		return status;
-	status = hold_primary(context);
+	CORE_TRY(create(device, &context));
+	enum vg_status status = hold_primary(context);
 	if (status) {
 		core_object_release(&context->object);
 		return status;
@@ -89,9 +87,7 @@ static enum vg_status check_resources(const struct vg_device *device, const stru
 		return vg_fail(VG_INVALID, 0, "%zu SM resources: %d at most", o->sm_count, MOST_RESOURCES);
 	for (size_t i = 0; i < o->sm_count; i++) {
 		const struct vg_sm_resource *sm = o->sms[i];
-		enum vg_status status = core_object_check((const struct core_object *)sm, "an SM resource");
-		if (status)
-			return status;
+		CORE_USABLE(sm, "an SM resource");
 		if (sm->dry_run)
 			return vg_fail(VG_INVALID, 0, "resource %zu is a dry-run SM resource: split without .dry_run",
 				       i);
@@ -124,9 +120,7 @@ static enum vg_status make_green(struct vg_context *context, const struct vg_con
 	if (r)
 		return core_driver_failed(r, "cuDevResourceGenerateDesc", "of %u resources", count);
 	// Held first: else the driver would bring the primary context up and down by itself.
-	enum vg_status status = hold_primary(context);
-	if (status)
-		return status;
+	CORE_TRY(hold_primary(context));
 	CUgreenCtx green;
 	r = core_driver->cuGreenCtxCreate(&green, description, context->device->handle, CU_GREEN_CTX_DEFAULT_STREAM);
 	if (r)
@@ -146,12 +140,9 @@ enum vg_status vg_context_create(struct vg_device *device, const struct vg_conte
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_context);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check_resources(device, &o);
-	if (status == VG_OK)
-		status = create(device, &context);
-	if (status)
-		return status;
-	status = make_green(context, &o);
+	CORE_TRY(check_resources(device, &o));
+	CORE_TRY(create(device, &context));
+	enum vg_status status = make_green(context, &o);
 	if (status)
 		core_object_release(&context->object);
 	else
@@ -208,10 +199,9 @@ enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_context **re
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_context);
-	enum vg_status status = core_open();
-	if (status == VG_OK)
-		status = find_green(handle, &green);
-	return status ? status : core_context_borrow(handle, green, ret_context);
+	CORE_TRY(core_open());
+	CORE_TRY(find_green(handle, &green));
+	return core_context_borrow(handle, green, ret_context);
 }
 
 void vg_context_destroy(struct vg_context *context)
@@ -260,9 +250,7 @@ enum vg_status vg_context_set_current(struct vg_context *context, struct CUctx_s
 	VG_ENTRY();
 	CUcontext previous = NULL;
 
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	if (context)
 		CORE_USABLE(context, "context");
 	if (ret_previous)
@@ -276,9 +264,7 @@ enum vg_status vg_context_set_current(struct vg_context *context, struct CUctx_s
 enum vg_status vg_context_restore(struct CUctx_st *previous)
 {
 	VG_ENTRY();
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	CORE_CALL(cuCtxSetCurrent, previous);
 	return VG_OK;
 }
@@ -287,9 +273,7 @@ enum vg_status vg_context_current(struct CUctx_st **ret_handle)
 {
 	VG_ENTRY();
 	CORE_NEEDED(ret_handle);
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	CORE_CALL(cuCtxGetCurrent, ret_handle);
 	return VG_OK;
 }

@@ -54,12 +54,8 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 static enum vg_status check_part(const struct vg_buffer *buffer, size_t offset, const void *host, size_t size,
 				 struct vg_stream *stream)
 {
-	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer");
-
-	if (status == VG_OK)
-		status = core_object_check((const struct core_object *)stream, "stream");
-	if (status)
-		return status;
+	CORE_USABLE(buffer, "buffer");
+	CORE_USABLE(stream, "stream");
 	if (size && !host)
 		return vg_fail(VG_INVALID, 0, "the host's address is NULL");
 	if (offset > buffer->size || size > buffer->size - offset)
@@ -72,10 +68,7 @@ enum vg_status vg_buffer_write(struct vg_buffer *buffer, size_t offset, const vo
 			       struct vg_stream *stream)
 {
 	VG_ENTRY();
-	enum vg_status status = check_part(buffer, offset, from, size, stream);
-
-	if (status)
-		return status;
+	CORE_TRY(check_part(buffer, offset, from, size, stream));
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = copy(buffer->address + offset, (CUdeviceptr)(uintptr_t)from, size, stream);
 	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
@@ -85,10 +78,7 @@ enum vg_status vg_buffer_read(const struct vg_buffer *buffer, size_t offset, voi
 			      struct vg_stream *stream)
 {
 	VG_ENTRY();
-	enum vg_status status = check_part(buffer, offset, to, size, stream);
-
-	if (status)
-		return status;
+	CORE_TRY(check_part(buffer, offset, to, size, stream));
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = copy((CUdeviceptr)(uintptr_t)to, buffer->address + offset, size, stream);
 	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;

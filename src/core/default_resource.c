@@ -13,15 +13,11 @@ static enum vg_status choose(struct vg_device *device, struct vg_memory_resource
 	struct vg_context *context;
 	int pools;
 
-	enum vg_status status = vg_device_property(device, VG_DEVICE_MEMORY_POOLS_SUPPORTED, &pools);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_property(device, VG_DEVICE_MEMORY_POOLS_SUPPORTED, &pools));
 	if (pools)
 		return vg_device_pool_current(device, ret_resource);
-	status = vg_context_primary(device, &context);
-	if (status)
-		return status;
-	status = vg_synchronous_resource_create(context, ret_resource);
+	CORE_TRY(vg_context_primary(device, &context));
+	enum vg_status status = vg_synchronous_resource_create(context, ret_resource);
 	vg_context_destroy(context);
 	return status;
 }
@@ -77,10 +73,8 @@ enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct 
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_buffer);
-	enum vg_status status = find(device, &resource);
-	if (status)
-		return status;
-	status = vg_buffer_create(resource, size, stream, ret_buffer);
+	CORE_TRY(find(device, &resource));
+	enum vg_status status = vg_buffer_create(resource, size, stream, ret_buffer);
 	vg_memory_resource_destroy(resource);
 	return status;
 }

@@ -72,19 +72,16 @@ enum vg_status vg_device_count(int *ret_count)
 {
 	VG_ENTRY();
 	CORE_NEEDED(ret_count);
-	enum vg_status status = core_open();
-	if (status == VG_OK)
-		*ret_count = device_count;
-	return status;
+	CORE_TRY(core_open());
+	*ret_count = device_count;
+	return VG_OK;
 }
 
 enum vg_status vg_device_get(int ordinal, struct vg_device **ret_device)
 {
 	VG_ENTRY();
 	CORE_NEEDED(ret_device);
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	if (ordinal < 0 || ordinal >= device_count)
 		return vg_fail(VG_INVALID, 0, "device %d: there are %d, counted from 0", ordinal, device_count);
 	*ret_device = &devices[ordinal];
@@ -98,9 +95,7 @@ enum vg_status vg_device_current(struct vg_device **ret_device)
 	CUdevice handle;
 
 	CORE_NEEDED(ret_device);
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	CORE_CALL(cuCtxGetCurrent, &context);
 	if (!context)
 		return vg_device_get(0, ret_device);

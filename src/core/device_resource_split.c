@@ -162,16 +162,13 @@ enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struc
 	CORE_NEEDED(ret_groups);
 	CORE_NEEDED(ret_count);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check_from(resource, count);
-	if (status == VG_OK)
-		status = check(groups, count);
-	if (status == VG_OK && core_driver_version() >= CORE_DRIVER_13_1)
-		status = core_newer("cuDevSmResourceSplit", CORE_DRIVER_13_1, (void **)&entry);
-	if (status)
-		return status;
+	CORE_TRY(check_from(resource, count));
+	CORE_TRY(check(groups, count));
+	if (core_driver_version() >= CORE_DRIVER_13_1)
+		CORE_TRY(core_newer("cuDevSmResourceSplit", CORE_DRIVER_13_1, (void **)&entry));
 	struct split split = {resource, count, o.dry_run != 0, natives, {0}, 0};
-	status = entry ? by_groups(&split, entry, groups) : by_equal_count(&split, groups);
-	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
+	CORE_TRY(entry ? by_groups(&split, entry, groups) : by_equal_count(&split, groups));
+	return wrap(&split, ret_groups, ret_count, ret_remainder);
 }
 
 enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags,
@@ -185,15 +182,13 @@ enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, in
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_groups);
 	CORE_NEEDED(ret_count);
-	enum vg_status status = check_from(resource, capacity);
-	if (status)
-		return status;
+	CORE_TRY(check_from(resource, capacity));
 	if (sm_count < 0)
 		return vg_fail(VG_INVALID, 0,
 			       "groups of %d SMs: the count must be non-negative; 0 is the fewest possible", sm_count);
 	if (flags & ~known)
 		return vg_fail(VG_INVALID, 0, "flags 0x%x: only 0x%x are known", flags, known);
 	struct split split = {resource, capacity, false, natives, {0}, 0};
-	status = by_count(&split, (unsigned)sm_count, flags);
-	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
+	CORE_TRY(by_count(&split, (unsigned)sm_count, flags));
+	return wrap(&split, ret_groups, ret_count, ret_remainder);
 }

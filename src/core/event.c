@@ -91,10 +91,8 @@ enum vg_status vg_stream_record(struct vg_stream *stream, const struct vg_event_
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_event);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = create(stream->context, &o, &event);
-	if (status)
-		return status;
-	status = record(event, stream);
+	CORE_TRY(create(stream->context, &o, &event));
+	enum vg_status status = record(event, stream);
 	if (status)
 		core_object_release(&event->object);
 	else
@@ -138,8 +136,8 @@ enum vg_status vg_event_record(struct vg_event *event, struct vg_stream *stream)
 	VG_ENTRY();
 	CORE_USABLE(event, "event");
 	CORE_USABLE(stream, "stream");
-	enum vg_status status = check_record(event, stream->context);
-	return status ? status : record(event, stream);
+	CORE_TRY(check_record(event, stream->context));
+	return record(event, stream);
 }
 
 enum vg_status vg_context_record(struct vg_context *context, struct vg_event *event)
@@ -147,9 +145,7 @@ enum vg_status vg_context_record(struct vg_context *context, struct vg_event *ev
 	VG_ENTRY();
 	CORE_USABLE(context, "context");
 	CORE_USABLE(event, "event");
-	enum vg_status status = check_record(event, context);
-	if (status)
-		return status;
+	CORE_TRY(check_record(event, context));
 	if (!context->green) {
 		CORE_CALL(cuCtxRecordEvent, context->identity, event->handle);
 	} else {

@@ -49,11 +49,9 @@ static enum vg_status instantiate(struct vg_graph_definition *definition, const 
 	struct vg_graph_options o;
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 
-	enum vg_status status = vg_options_copy(&o, sizeof o, options);
-	if (status == VG_OK && o.upload_stream)
-		status = core_object_check(&o.upload_stream->object, "upload_stream");
-	if (status)
-		return status;
+	CORE_TRY(vg_options_copy(&o, sizeof o, options));
+	if (o.upload_stream)
+		CORE_USABLE(o.upload_stream, "upload_stream");
 	params.flags = (o.auto_free_on_launch ? CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH : 0) |
 		       (o.device_launch ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0) |
 		       (o.use_node_priority ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0) |

@@ -9,9 +9,7 @@ enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg
 	uint64_t mark = ++definition->root->mark;
 
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_graph_node_check(nodes[i], "a node of the list");
-		if (status)
-			return status;
+		CORE_TRY(core_graph_node_check(nodes[i], "a node of the list"));
 		if (nodes[i]->definition != definition)
 			return vg_fail(VG_INVALID, 0, "node %zu of the list belongs to another graph definition", i);
 		if (nodes[i]->mark == mark)
@@ -71,17 +69,15 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 			  struct core_graph_spec *spec, struct vg_graph_node **ret_node)
 {
 	struct vg_graph_node *node;
-	enum vg_status status = core_graph_check(definition, "definition");
 
-	if (status)
-		return status;
+	CORE_TRY(core_graph_check(definition, "definition"));
 	if (count && !after)
 		return vg_fail(VG_INVALID, 0, "after is NULL, and count is %zu", count);
 	core_graph_keep_drain();
 	CUgraphNode *handles = calloc(count + !count, sizeof *handles);
 	if (!handles)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
-	status = core_graph_list(definition, after, count, handles);
+	enum vg_status status = core_graph_list(definition, after, count, handles);
 	if (status == VG_OK)
 		status = core_graph_add_native(definition, handles, NULL, count, spec, &node);
 	free(handles);

@@ -17,9 +17,7 @@ static enum vg_status check(const struct vg_graph_allocation *a)
 		return core_needs_driver(13000, "managed memory of a graph");
 	if (a->peer_count && !a->peers)
 		return vg_fail(VG_INVALID, 0, "peers is NULL, and peer_count is %zu", a->peer_count);
-	enum vg_status status = vg_device_count(&device_count);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_count(&device_count));
 	if (a->peer_count > (size_t)device_count)
 		return vg_fail(VG_INVALID, 0, "peer_count is %zu: there are %d devices", a->peer_count, device_count);
 	for (size_t i = 0; i < a->peer_count; i++)
@@ -46,11 +44,8 @@ enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition, s
 	struct vg_graph_allocation a;
 
 	CORE_NEEDED(ret_address);
-	enum vg_status status = core_graph_options(definition, &a, sizeof a, allocation, "allocation");
-	if (status == VG_OK)
-		status = check(&a);
-	if (status)
-		return status;
+	CORE_TRY(core_graph_options(definition, &a, sizeof a, allocation, "allocation"));
+	CORE_TRY(check(&a));
 	CUmemAccessDesc *access = list_access(&a);
 	if (!access)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu peers", a.peer_count);
@@ -65,7 +60,7 @@ enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition, s
 	params->accessDescs = a.peer_count ? access : NULL;
 	params->accessDescCount = a.peer_count;
 	params->bytesize = a.bytes;
-	status = core_graph_add(definition, after, count, &spec, ret_node);
+	enum vg_status status = core_graph_add(definition, after, count, &spec, ret_node);
 	free(access);
 	if (status == VG_OK)
 		*ret_address = params->dptr;
@@ -91,9 +86,7 @@ enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC));
-	enum vg_status status = read_params(node, &params);
-	if (status)
-		return status;
+	CORE_TRY(read_params(node, &params));
 	bool on_device = params.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 	struct vg_device *device = NULL;
 	if (on_device)

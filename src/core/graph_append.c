@@ -69,8 +69,7 @@ enum vg_status vg_graph_builder_callback(struct vg_graph_builder *builder, void 
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	enum vg_status status = core_builder_building(builder, "is not building");
-	if (status == VG_OK)
-		status = core_graph_host_spec(function, data, size, &spec);
-	return status ? status : core_builder_append(builder, &spec, NULL);
+	CORE_TRY(core_builder_building(builder, "is not building"));
+	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	return core_builder_append(builder, &spec, NULL);
 }

@@ -12,12 +12,9 @@ static enum vg_status embed(struct vg_graph_builder *builder, struct vg_graph_de
 {
 	struct core_graph_spec spec;
 
-	enum vg_status status = core_builder_building(builder, "is not being built: begin the parent first");
-	if (status == VG_OK)
-		status = core_graph_child_spec(builder->origin->definition, child, &spec);
-	if (status)
-		return status;
-	status = core_builder_append(builder, &spec, NULL);
+	CORE_TRY(core_builder_building(builder, "is not being built: begin the parent first"));
+	CORE_TRY(core_graph_child_spec(builder->origin->definition, child, &spec));
+	enum vg_status status = core_builder_append(builder, &spec, NULL);
 	return core_graph_child_failed(child, status);
 }
 
@@ -41,10 +38,8 @@ enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builde
 						 struct vg_graph_condition *ret_condition)
 {
 	VG_ENTRY();
-	enum vg_status status = core_builder_building(builder, not_building);
-
-	return status ? status
-		      : vg_graph_definition_create_condition(builder->origin->definition, options, ret_condition);
+	CORE_TRY(core_builder_building(builder, not_building));
+	return vg_graph_definition_create_condition(builder->origin->definition, options, ret_condition);
 }
 
 // ---- conditional nodes ----------------------------------------------------------------------
@@ -94,14 +89,10 @@ static enum vg_status add_conditional(struct vg_graph_builder *builder, struct v
 	struct vg_graph_builder **bodies;
 	struct vg_graph_node *node;
 
-	enum vg_status status = core_builder_building(builder, not_building);
-	if (status)
-		return status;
+	CORE_TRY(core_builder_building(builder, not_building));
 	struct vg_graph_definition *definition = builder->origin->definition;
-	status = core_graph_conditional_init(&conditional, definition, condition, type, count);
-	if (status)
-		return status;
-	status = new_bodies(builder, count, &bodies);
+	CORE_TRY(core_graph_conditional_init(&conditional, definition, condition, type, count));
+	enum vg_status status = new_bodies(builder, count, &bodies);
 	if (status == VG_OK) {
 		status = core_builder_append(builder, &conditional.spec, &node);
 		if (status)
@@ -127,9 +118,7 @@ enum vg_status vg_graph_builder_switch(struct vg_graph_builder *builder, struct 
 	struct vg_graph_builder **bodies;
 
 	CORE_NEEDED(ret_branches);
-	enum vg_status status = add_conditional(builder, condition, VG_GRAPH_SWITCH, count, &bodies);
-	if (status)
-		return status;
+	CORE_TRY(add_conditional(builder, condition, VG_GRAPH_SWITCH, count, &bodies));
 	for (unsigned i = 0; i < count; i++)
 		ret_branches[i] = bodies[i];
 	free(bodies);
@@ -144,9 +133,7 @@ enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct
 
 	CORE_NEEDED(ret_then);
 	CORE_NEEDED(ret_else);
-	enum vg_status status = add_conditional(builder, condition, VG_GRAPH_IF, 2, &bodies);
-	if (status)
-		return status;
+	CORE_TRY(add_conditional(builder, condition, VG_GRAPH_IF, 2, &bodies));
 	*ret_then = bodies[0];
 	*ret_else = bodies[1];
 	free(bodies);
@@ -158,9 +145,7 @@ static enum vg_status add_one(struct vg_graph_builder *builder, struct vg_graph_
 {
 	struct vg_graph_builder **bodies;
 
-	enum vg_status status = add_conditional(builder, condition, type, 1, &bodies);
-	if (status)
-		return status;
+	CORE_TRY(add_conditional(builder, condition, type, 1, &bodies));
 	*ret_body = bodies[0];
 	free(bodies);
 	return VG_OK;

@@ -41,10 +41,8 @@ enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_gra
 
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_builder);
-	enum vg_status status = vg_stream_create(context, NULL, &stream);
-	if (status)
-		return status;
-	status = vg_graph_builder_create_on(stream, ret_builder);
+	CORE_TRY(vg_stream_create(context, NULL, &stream));
+	enum vg_status status = vg_graph_builder_create_on(stream, ret_builder);
 	vg_stream_destroy(stream);
 	return status;
 }
@@ -68,11 +66,10 @@ enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_gr
 
 enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed)
 {
-	enum vg_status status = core_object_check(builder ? &builder->object : NULL, "builder");
-
-	if (status == VG_OK && (builder->origin->state != CORE_BUILDER_BUILDING || builder->joined))
-		status = vg_fail(VG_STATE, 0, "the graph builder %s", needed);
-	return status;
+	CORE_USABLE(builder, "builder");
+	if (builder->origin->state != CORE_BUILDER_BUILDING || builder->joined)
+		return vg_fail(VG_STATE, 0, "the graph builder %s", needed);
+	return VG_OK;
 }
 
 static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_definition *definition,
@@ -114,10 +111,8 @@ enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_
 		CORE_TRY(core_graph_check(builder->definition, "builder->definition"));
 		return begin(builder, builder->definition, mode);
 	}
-	enum vg_status status = vg_graph_definition_create(builder->stream->context, &definition);
-	if (status)
-		return status;
-	status = begin(builder, definition, mode);
+	CORE_TRY(vg_graph_definition_create(builder->stream->context, &definition));
+	enum vg_status status = begin(builder, definition, mode);
 	if (status)
 		vg_graph_definition_destroy(definition);
 	return status;
@@ -175,10 +170,7 @@ static CUresult end_capture(struct vg_graph_builder *builder)
 enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 {
 	VG_ENTRY();
-	enum vg_status status = core_builder_building(builder, "is not building");
-
-	if (status)
-		return status;
+	CORE_TRY(core_builder_building(builder, "is not building"));
 	if (builder->origin != builder)
 		return vg_fail(VG_STATE, 0, "the graph builder was split off: join it, and end the one that began");
 	if (builder->unjoined)
@@ -192,7 +184,7 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	if (r)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
 	// A body of it may be lost, while its own capture is not.
-	status = core_graph_check(builder->definition, "");
+	enum vg_status status = core_graph_check(builder->definition, "");
 	if (status)
 		builder->state = CORE_BUILDER_FAILED;
 	return status;

@@ -33,12 +33,8 @@ static enum vg_status refuse_child(struct vg_graph_definition *child, enum vg_st
 enum vg_status core_graph_child_spec(const struct vg_graph_definition *definition, struct vg_graph_definition *child,
 				     struct core_graph_spec *ret_spec)
 {
-	enum vg_status status = core_graph_check(definition, "definition");
-
-	if (status == VG_OK)
-		status = core_graph_check(child, "child");
-	if (status)
-		return status;
+	CORE_TRY(core_graph_check(definition, "definition"));
+	CORE_TRY(core_graph_check(child, "child"));
 	if (child == definition || child == definition->root)
 		return vg_fail(VG_INVALID, 0, "the graph definition cannot be its own child%s",
 			       child == definition ? "" : ", nor that of a graph inside it");
@@ -65,10 +61,8 @@ enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	enum vg_status status = core_graph_child_spec(definition, child, &spec);
-	if (status)
-		return status;
-	status = core_graph_add(definition, after, count, &spec, ret_node);
+	CORE_TRY(core_graph_child_spec(definition, child, &spec));
+	enum vg_status status = core_graph_add(definition, after, count, &spec, ret_node);
 	return core_graph_child_failed(child, status);
 }
 

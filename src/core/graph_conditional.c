@@ -25,9 +25,7 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 	if (!condition.handle)
 		return vg_fail(VG_INVALID, 0,
 			       "the condition is empty: vg_graph_definition_create_condition() makes one");
-	enum vg_status status = core_condition_check(definition, condition.handle, "the condition");
-	if (status)
-		return status;
+	CORE_TRY(core_condition_check(definition, condition.handle, "the condition"));
 	if (!count)
 		return vg_fail(VG_INVALID, 0, "a switch of 0 branches: it needs 1 or more");
 	if (count > MOST_BRANCHES)
@@ -71,13 +69,9 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 	struct core_graph_conditional conditional;
 	struct vg_graph_node *node;
 
-	enum vg_status status = core_graph_check(definition, "definition");
-	if (status)
-		return status;
-	status = core_graph_conditional_init(&conditional, definition, condition, type, branches);
-	if (status)
-		return status;
-	status = core_graph_add(definition, after, count, &conditional.spec, &node);
+	CORE_TRY(core_graph_check(definition, "definition"));
+	CORE_TRY(core_graph_conditional_init(&conditional, definition, condition, type, branches));
+	enum vg_status status = core_graph_add(definition, after, count, &conditional.spec, &node);
 	if (status) {
 		core_graph_conditional_finish(&conditional);
 		return status;
@@ -120,23 +114,19 @@ enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struc
 
 static enum vg_status check_known(const struct vg_graph_node *node)
 {
-	enum vg_status status = core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_CONDITIONAL);
-
-	if (status == VG_OK && node->condition_type < 0)
-		status = vg_fail(
+	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_CONDITIONAL));
+	if (node->condition_type < 0)
+		return vg_fail(
 			VG_UNSUPPORTED, 0,
 			"the conditional node was not made by this library, and the driver does not tell about it");
-	return status;
+	return VG_OK;
 }
 
 enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node, struct vg_graph_condition *ret_condition,
 					     enum vg_graph_conditional_type *ret_type, unsigned *ret_branches)
 {
 	VG_ENTRY();
-	enum vg_status status = check_known(node);
-
-	if (status)
-		return status;
+	CORE_TRY(check_known(node));
 	if (ret_condition)
 		*ret_condition = node->condition;
 	if (ret_type)
@@ -150,10 +140,7 @@ enum vg_status vg_graph_node_get_body(struct vg_graph_node *node, unsigned branc
 				      struct vg_graph_definition **ret_body)
 {
 	VG_ENTRY();
-	enum vg_status status = check_known(node);
-
-	if (status)
-		return status;
+	CORE_TRY(check_known(node));
 	CORE_NEEDED(ret_body);
 	if (branch >= node->inner_count)
 		return vg_fail(VG_INVALID, 0, "branch %u: the %s node has %u, counted from 0", branch,

@@ -37,7 +37,7 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 	{                                                                                                              \
 		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
-		CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_##KIND));                                                         \
+		CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_##KIND));                                 \
 		enum vg_status status = describe_##kind(node->definition, kind, &spec);                                \
 		return status ? status : core_graph_node_set(node, &spec);                                             \
 	}                                                                                                              \
@@ -47,7 +47,7 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 		VG_ENTRY();                                                                                            \
 		struct core_graph_spec spec;                                                                           \
 		CORE_USABLE(graph, "graph");                                                                           \
-		CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_##KIND));                                                         \
+		CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_##KIND));                                 \
 		enum vg_status status = describe_##kind(node->definition, kind, &spec);                                \
 		return status ? status : core_graph_exec_set(graph, node, &spec);                                      \
 	}
@@ -76,11 +76,8 @@ static enum vg_status describe_memset(const struct vg_graph_definition *definiti
 {
 	struct vg_graph_memset m;
 
-	enum vg_status status = core_graph_options(definition, &m, sizeof m, memset, "memset");
-	if (status == VG_OK)
-		status = check_memset(&m);
-	if (status)
-		return status;
+	CORE_TRY(core_graph_options(definition, &m, sizeof m, memset, "memset"));
+	CORE_TRY(check_memset(&m));
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_MEMSET};
 	ret_spec->native.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
 		.dst = m.destination,
@@ -133,13 +130,9 @@ static enum vg_status describe_memcpy(const struct vg_graph_definition *definiti
 {
 	struct vg_graph_memcpy m;
 
-	enum vg_status status = core_graph_options(definition, &m, sizeof m, memcpy, "memcpy");
-	if (status == VG_OK)
-		status = check_buffer(m.destination_buffer, "destination_buffer");
-	if (status == VG_OK)
-		status = check_buffer(m.source_buffer, "source_buffer");
-	if (status)
-		return status;
+	CORE_TRY(core_graph_options(definition, &m, sizeof m, memcpy, "memcpy"));
+	CORE_TRY(check_buffer(m.destination_buffer, "destination_buffer"));
+	CORE_TRY(check_buffer(m.source_buffer, "source_buffer"));
 	if (!m.bytes)
 		return vg_fail(VG_INVALID, 0, "a copy of 0 bytes: there is nothing to copy");
 	if (!m.destination || !m.source)

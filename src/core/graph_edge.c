@@ -46,20 +46,17 @@ static enum vg_status list(const struct vg_graph_node *node, bool before, struct
 {
 	SIDE side = {0};
 
-	enum vg_status status = core_graph_node_check(node, "node");
-	if (status)
-		return status;
+	CORE_TRY(core_graph_node_check(node, "node"));
 	if (!ret_count || (capacity && !nodes))
 		return vg_fail(VG_INVALID, 0, "%s is NULL", ret_count ? "nodes" : "ret_count");
 	CORE_ENTER(scope, node->definition->context->handle);
-	status = side_read(&side, node, before);
-	if (status == VG_OK && capacity && side.count > capacity)
-		status = core_no_room(side.count, capacity, "nodes");
-	if (status == VG_OK && capacity)
-		status = core_graph_nodes_of(node->definition, side.nodes, side.count, nodes);
-	if (status == VG_OK)
-		*ret_count = side.count;
-	return status;
+	CORE_TRY(side_read(&side, node, before));
+	if (capacity && side.count > capacity)
+		return core_no_room(side.count, capacity, "nodes");
+	if (capacity)
+		CORE_TRY(core_graph_nodes_of(node->definition, side.nodes, side.count, nodes));
+	*ret_count = side.count;
+	return VG_OK;
 }
 
 enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
@@ -89,12 +86,8 @@ static size_t position(const struct side *side, const struct vg_graph_node *node
 
 static enum vg_status check_pair(const struct vg_graph_node *from, const struct vg_graph_node *to)
 {
-	enum vg_status status = core_graph_node_check(from, "from");
-
-	if (status == VG_OK)
-		status = core_graph_node_check(to, "to");
-	if (status)
-		return status;
+	CORE_TRY(core_graph_node_check(from, "from"));
+	CORE_TRY(core_graph_node_check(to, "to"));
 	if (from == to)
 		return vg_fail(VG_INVALID, 0, "a node cannot wait for itself");
 	if (from->definition != to->definition)
@@ -107,13 +100,11 @@ enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_nod
 	VG_ENTRY();
 	SIDE side = {0};
 
-	enum vg_status status = check_pair(from, to);
-	if (status)
-		return status;
+	CORE_TRY(check_pair(from, to));
 	CORE_ENTER(scope, to->definition->context->handle);
-	status = side_read(&side, to, true);
-	if (status || position(&side, from) < side.count)
-		return status;
+	CORE_TRY(side_read(&side, to, true));
+	if (position(&side, from) < side.count)
+		return VG_OK;
 	CORE_CALL(cuGraphAddDependencies_v2, to->definition->handle, &from->handle, &to->handle, NULL, 1);
 	return VG_OK;
 }
@@ -123,14 +114,12 @@ enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_
 	VG_ENTRY();
 	SIDE side = {0};
 
-	enum vg_status status = check_pair(from, to);
-	if (status)
-		return status;
+	CORE_TRY(check_pair(from, to));
 	CORE_ENTER(scope, to->definition->context->handle);
-	status = side_read(&side, to, true);
-	size_t at = status ? 0 : position(&side, from);
-	if (status || at == side.count)
-		return status;
+	CORE_TRY(side_read(&side, to, true));
+	size_t at = position(&side, from);
+	if (at == side.count)
+		return VG_OK;
 	CORE_CALL(cuGraphRemoveDependencies_v2, to->definition->handle, &from->handle, &to->handle, &side.data[at], 1);
 	return VG_OK;
 }
@@ -164,9 +153,7 @@ static enum vg_status compare(const struct side *have, struct vg_graph_node *con
 	struct vg_graph_node *node;
 
 	for (size_t i = 0; i < have->count; i++) {
-		enum vg_status status = core_graph_node_of(definition, have->nodes[i], &node);
-		if (status)
-			return status;
+		CORE_TRY(core_graph_node_of(definition, have->nodes[i], &node));
 		if (node->mark != mark) {
 			ret_old->data[ret_old->count] = have->data[i];
 			ret_old->nodes[ret_old->count++] = node->handle;
@@ -193,24 +180,18 @@ static enum vg_status assign(struct vg_graph_node *node, bool before, struct vg_
 	SIDE go = {0};
 
 	CORE_ENTER(scope, node->definition->context->handle);
-	enum vg_status status = side_read(&have, node, before);
-	if (status == VG_OK)
-		status = side_room(&come, count);
-	if (status == VG_OK)
-		status = side_room(&go, have.count);
-	if (status == VG_OK)
-		status = core_graph_list(node->definition, wanted, count, come.nodes);
-	if (status == VG_OK)
-		status = compare(&have, wanted, count, node->definition, &come, &go);
-	if (status)
-		return status;
+	CORE_TRY(side_read(&have, node, before));
+	CORE_TRY(side_room(&come, count));
+	CORE_TRY(side_room(&go, have.count));
+	CORE_TRY(core_graph_list(node->definition, wanted, count, come.nodes));
+	CORE_TRY(compare(&have, wanted, count, node->definition, &come, &go));
 	CUresult r = come.count ? change(node, before, &come, true) : CUDA_SUCCESS;
 	if (r)
 		return core_driver_failed(r, "cuGraphAddDependencies", "%s", "");
 	r = go.count ? change(node, before, &go, false) : CUDA_SUCCESS;
 	if (r == CUDA_SUCCESS)
 		return VG_OK;
-	status = core_driver_failed(r, "cuGraphRemoveDependencies", "%s", "");
+	enum vg_status status = core_driver_failed(r, "cuGraphRemoveDependencies", "%s", "");
 	if (come.count)
 		change(node, before, &come, false);
 	return status;
@@ -232,16 +213,14 @@ enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct
 					      size_t count)
 {
 	VG_ENTRY();
-	enum vg_status status = check_side(node, nodes, count);
-
-	return status ? status : assign(node, true, nodes, count);
+	CORE_TRY(check_side(node, nodes, count));
+	return assign(node, true, nodes, count);
 }
 
 enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
 					    size_t count)
 {
 	VG_ENTRY();
-	enum vg_status status = check_side(node, nodes, count);
-
-	return status ? status : assign(node, false, nodes, count);
+	CORE_TRY(check_side(node, nodes, count));
+	return assign(node, false, nodes, count);
 }

@@ -4,10 +4,7 @@
 
 static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, struct core_graph_spec *ret_spec)
 {
-	enum vg_status status = core_object_check(event ? &event->object : NULL, "event");
-
-	if (status)
-		return status;
+	CORE_USABLE(event, "event");
 	*ret_spec = (struct core_graph_spec){.native.type = type};
 	if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
 		ret_spec->native.eventRecord.event = event->handle;
@@ -21,9 +18,9 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 			  CUgraphNodeType type, struct vg_event *event, struct vg_graph_node **ret_node)
 {
 	struct core_graph_spec spec;
-	enum vg_status status = describe(type, event, &spec);
 
-	return status ? status : core_graph_add(definition, after, count, &spec, ret_node);
+	CORE_TRY(describe(type, event, &spec));
+	return core_graph_add(definition, after, count, &spec, ret_node);
 }
 
 enum vg_status vg_graph_add_event_record(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
@@ -54,10 +51,9 @@ enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_eve
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	enum vg_status status = check_event_node(node);
-	if (status == VG_OK)
-		status = describe(node->type, event, &spec);
-	return status ? status : core_graph_node_set(node, &spec);
+	CORE_TRY(check_event_node(node));
+	CORE_TRY(describe(node->type, event, &spec));
+	return core_graph_node_set(node, &spec);
 }
 
 enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *node, struct vg_event *event)
@@ -66,10 +62,9 @@ enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *
 	struct core_graph_spec spec;
 
 	CORE_USABLE(graph, "graph");
-	enum vg_status status = check_event_node(node);
-	if (status == VG_OK)
-		status = describe(node->type, event, &spec);
-	return status ? status : core_graph_exec_set(graph, node, &spec);
+	CORE_TRY(check_event_node(node));
+	CORE_TRY(describe(node->type, event, &spec));
+	return core_graph_exec_set(graph, node, &spec);
 }
 
 enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
@@ -78,9 +73,7 @@ enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct 
 	VG_ENTRY();
 	CUevent handle;
 
-	enum vg_status status = check_event_node(node);
-	if (status)
-		return status;
+	CORE_TRY(check_event_node(node));
 	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
 		CORE_CALL(cuGraphEventRecordNodeGetEvent, node->handle, &handle);
 	else

@@ -109,9 +109,7 @@ int vg_graph_builder_is_join_required(const struct vg_graph_builder *builder)
 static enum vg_status check_join(struct vg_graph_builder *const *builders, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_builder_building(builders[i], "must be building before it can be joined");
-		if (status)
-			return status;
+		CORE_TRY(core_builder_building(builders[i], "must be building before it can be joined"));
 		if (builders[i]->origin != builders[0]->origin)
 			return vg_fail(VG_INVALID, 0, "graph builders 0 and %zu belong to different captures", i);
 		for (size_t j = 0; j < i; j++)
@@ -130,9 +128,7 @@ enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, s
 	CORE_NEEDED(builders);
 	if (count < 2)
 		return vg_fail(VG_INVALID, 0, "must join 2 or more graph builders, got %zu", count);
-	enum vg_status status = check_join(builders, count);
-	if (status)
-		return status;
+	CORE_TRY(check_join(builders, count));
 	struct vg_graph_builder *root = builders[0];
 	for (size_t i = 0; i < count; i++)
 		if (builders[i]->origin == builders[i])

@@ -26,9 +26,9 @@ enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition, str
 {
 	VG_ENTRY();
 	struct core_graph_spec spec;
-	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
 
-	return status ? status : core_graph_add(definition, after, count, &spec, ret_node);
+	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	return core_graph_add(definition, after, count, &spec, ret_node);
 }
 
 enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data), const void *data,
@@ -38,8 +38,8 @@ enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*fun
 	struct core_graph_spec spec;
 
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
-	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
-	return status ? status : core_graph_node_set(node, &spec);
+	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	return core_graph_node_set(node, &spec);
 }
 
 enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_node *node, void (*function)(void *data),
@@ -50,8 +50,8 @@ enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_nod
 
 	CORE_USABLE(graph, "graph");
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
-	enum vg_status status = core_graph_host_spec(function, data, size, &spec);
-	return status ? status : core_graph_exec_set(graph, node, &spec);
+	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	return core_graph_exec_set(graph, node, &spec);
 }
 
 enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void (**ret_function)(void *data),

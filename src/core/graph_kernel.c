@@ -29,27 +29,18 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 	struct vg_launch_config config;
 	struct vg_context *context = definition->context;
 
-	enum vg_status status = core_object_check(k->kernel ? &k->kernel->object : NULL, "kernel");
-	if (status == VG_OK && !k->config)
-		status = vg_fail(VG_INVALID, 0, "config is NULL");
-	if (status == VG_OK)
-		status = vg_options_copy(&config, sizeof config, k->config);
-	if (status == VG_OK)
-		status = core_launch_config(&d->launch, &config, context->device);
-	if (status == VG_OK)
-		status = refuse_serialization(&d->launch);
-	if (status)
-		return status;
+	CORE_USABLE(k->kernel, "kernel");
+	if (!k->config)
+		return vg_fail(VG_INVALID, 0, "config is NULL");
+	CORE_TRY(vg_options_copy(&config, sizeof config, k->config));
+	CORE_TRY(core_launch_config(&d->launch, &config, context->device));
+	CORE_TRY(refuse_serialization(&d->launch));
 	d->values = calloc(k->kernel->parameter_count + 1, sizeof *d->values);
 	if (!d->values)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u arguments", k->kernel->parameter_count);
-	status = core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values);
-	if (status)
-		return status;
+	CORE_TRY(core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values));
 	// Some drivers take any shape for a node, and refuse it when the graph is instantiated.
-	status = core_launch_limits(&d->launch, k->kernel, context->device);
-	if (status)
-		return status;
+	CORE_TRY(core_launch_limits(&d->launch, k->kernel, context->device));
 	CORE_ENTER(scope, context->handle);
 	return core_launch_cooperative(&d->launch, k->kernel, context);
 }
@@ -60,11 +51,8 @@ static enum vg_status describe(const struct vg_graph_definition *definition, con
 	struct vg_graph_kernel k;
 
 	memset(ret_description, 0, sizeof *ret_description);
-	enum vg_status status = core_graph_options(definition, &k, sizeof k, kernel, "kernel");
-	if (status == VG_OK)
-		status = check_launch(definition, &k, ret_description);
-	if (status)
-		return status;
+	CORE_TRY(core_graph_options(definition, &k, sizeof k, kernel, "kernel"));
+	CORE_TRY(check_launch(definition, &k, ret_description));
 	const CUlaunchConfig *native = &ret_description->launch.native;
 	ret_description->kernel = k.kernel;
 	ret_description->spec.native.type = CU_GRAPH_NODE_TYPE_KERNEL;
@@ -165,9 +153,7 @@ enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct
 	CUDA_KERNEL_NODE_PARAMS params;
 
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
-	enum vg_status status = read_params(node, &params);
-	if (status)
-		return status;
+	CORE_TRY(read_params(node, &params));
 	if (ret_kernel)
 		*ret_kernel = node->keep ? (struct vg_kernel *)node->keep->objects[0] : NULL;
 	if (ret_handle)
@@ -183,11 +169,8 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
 	CORE_NEEDED(ret_config);
-	enum vg_status status = read_params(node, &params);
-	if (status == VG_OK)
-		status = read_cluster(node->handle, config.cluster, &config.cooperative);
-	if (status)
-		return status;
+	CORE_TRY(read_params(node, &params));
+	CORE_TRY(read_cluster(node->handle, config.cluster, &config.cooperative));
 	memcpy(config.grid, (unsigned[]){params.gridDimX, params.gridDimY, params.gridDimZ}, sizeof config.grid);
 	memcpy(config.block, (unsigned[]){params.blockDimX, params.blockDimY, params.blockDimZ}, sizeof config.block);
 	config.shared_memory = params.sharedMemBytes;
@@ -206,9 +189,7 @@ static enum vg_status check_same(const struct vg_graph_node *node, const struct 
 	int cooperative;
 
 	CORE_ENTER(scope, node->definition->context->handle);
-	enum vg_status status = read_cluster(node->handle, cluster, &cooperative);
-	if (status)
-		return status;
+	CORE_TRY(read_cluster(node->handle, cluster, &cooperative));
 	const unsigned *asked = d->launch.cluster;
 	bool none = asked[0] * asked[1] * asked[2] <= 1;
 	bool same = none ? !cluster[0] : memcmp(cluster, asked, sizeof cluster) == 0;

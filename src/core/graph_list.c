@@ -11,9 +11,7 @@ enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const
 	// Twice: what cannot fail any more writes.
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
-			enum vg_status status = core_graph_node_of(definition, handles[i], &node);
-			if (status)
-				return status;
+			CORE_TRY(core_graph_node_of(definition, handles[i], &node));
 			if (write)
 				ret_nodes[i] = node;
 		}
@@ -62,11 +60,8 @@ static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNo
 		return core_driver_failed(r, "cuGraphGetEdges", "%s", "");
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
-			enum vg_status status = core_graph_node_of(definition, from[i], &edge.from);
-			if (status == VG_OK)
-				status = core_graph_node_of(definition, to[i], &edge.to);
-			if (status)
-				return status;
+			CORE_TRY(core_graph_node_of(definition, from[i], &edge.from));
+			CORE_TRY(core_graph_node_of(definition, to[i], &edge.to));
 			if (write)
 				ret_edges[i] = edge;
 		}

@@ -114,22 +114,20 @@ const char *core_graph_type_name(CUgraphNodeType type)
 
 enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type)
 {
-	enum vg_status status = core_graph_node_check(node, "node");
-
-	if (status == VG_OK && node->type != type)
-		status = vg_fail(VG_INVALID, 0, "the graph node is of kind %s: this is for %s nodes",
-				 core_graph_type_name(node->type), core_graph_type_name(type));
-	return status;
+	CORE_TRY(core_graph_node_check(node, "node"));
+	if (node->type != type)
+		return vg_fail(VG_INVALID, 0, "the graph node is of kind %s: this is for %s nodes",
+			       core_graph_type_name(node->type), core_graph_type_name(type));
+	return VG_OK;
 }
 
 enum vg_status core_graph_options(const struct vg_graph_definition *definition, void *copy, size_t size,
 				  const void *options, const char *name)
 {
-	enum vg_status status = core_graph_check(definition, "definition");
-
-	if (status == VG_OK && !options)
-		status = vg_fail(VG_INVALID, 0, "%s is NULL", name);
-	return status ? status : vg_options_copy(copy, size, options);
+	CORE_TRY(core_graph_check(definition, "definition"));
+	if (!options)
+		return vg_fail(VG_INVALID, 0, "%s is NULL", name);
+	return vg_options_copy(copy, size, options);
 }
 
 int vg_graph_node_type(const struct vg_graph_node *node)

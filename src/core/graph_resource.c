@@ -100,9 +100,7 @@ enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memo
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = vg_device_property(device, VG_DEVICE_MEMORY_POOLS_SUPPORTED, &pools);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_property(device, VG_DEVICE_MEMORY_POOLS_SUPPORTED, &pools));
 	if (!pools)
 		return vg_fail(VG_UNSUPPORTED, 0, "device %d has no memory pools, and graphs cannot allocate on it",
 			       device->ordinal);

@@ -147,9 +147,7 @@ static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, st
 	core_graph_keep_drain();
 	CORE_ENTER(scope, graph->context->handle);
 	if (spec->keep) {
-		enum vg_status status = prepare(graph);
-		if (status)
-			return status;
+		CORE_TRY(prepare(graph));
 		change = malloc(sizeof *change);
 		if (!change)
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for the change of a node");
@@ -201,9 +199,7 @@ enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node
 {
 	VG_ENTRY();
 	CORE_USABLE(graph, "graph");
-	enum vg_status status = core_graph_node_check(node, "node");
-	if (status)
-		return status;
+	CORE_TRY(core_graph_node_check(node, "node"));
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphNodeSetEnabled(graph->handle, node->handle, enabled != 0);
 	return r ? core_driver_failed(
@@ -220,9 +216,7 @@ enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph
 
 	CORE_USABLE(graph, "graph");
 	CORE_NEEDED(ret_enabled);
-	enum vg_status status = core_graph_node_check(node, "node");
-	if (status)
-		return status;
+	CORE_TRY(core_graph_node_check(node, "node"));
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphNodeGetEnabled(graph->handle, node->handle, &enabled);
 	if (r)

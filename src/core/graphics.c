@@ -38,9 +38,7 @@ static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct
 
 static enum vg_status unregister_locked(struct vg_graphics_resource *resource, struct vg_stream *stream)
 {
-	enum vg_status status = resource->mapped ? unmap_locked(resource, stream) : VG_OK;
-	if (status)
-		return status;
+	CORE_TRY(resource->mapped ? unmap_locked(resource, stream) : VG_OK);
 	CORE_ENTER(scope, resource->context->handle);
 	CUresult r = core_driver->cuGraphicsUnregisterResource(resource->handle);
 	if (r)
@@ -107,11 +105,10 @@ static enum vg_status new_resource(struct vg_context *context, bool image, struc
 static enum vg_status prepare(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
 			      bool image, struct vg_graphics_resource **ret_resource)
 {
-	enum vg_status status = check_flags(flags);
-
-	if (status == VG_OK && !find_entry(entry, ret_entry))
-		status = vg_fail(VG_UNSUPPORTED, 0, "the driver has no %s", entry);
-	return status ? status : new_resource(context, image, ret_resource);
+	CORE_TRY(check_flags(flags));
+	if (!find_entry(entry, ret_entry))
+		return vg_fail(VG_UNSUPPORTED, 0, "the driver has no %s", entry);
+	return new_resource(context, image, ret_resource);
 }
 
 enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, unsigned buffer, unsigned flags,
@@ -124,9 +121,7 @@ enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, uns
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status = prepare(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, &resource);
-	if (status)
-		return status;
+	CORE_TRY(prepare(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, &resource));
 	CUresult r = enroll(&resource->handle, buffer, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
@@ -146,9 +141,7 @@ enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsi
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status = prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, &resource);
-	if (status)
-		return status;
+	CORE_TRY(prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, &resource));
 	CUresult r = enroll(&resource->handle, image, target, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
@@ -230,13 +223,11 @@ static enum vg_status wrap_locked(struct vg_graphics_resource *resource, struct 
 		return core_driver_failed(r, "cuGraphicsResourceGetMappedPointer", "%s", "");
 	own.properties = (struct vg_memory_properties){.device = vg_device_ordinal(resource->context->device),
 						       .device_accessible = 1};
-	enum vg_status status = vg_memory_resource_create(&own, resource, &memory);
-	if (status)
-		return status;
+	CORE_TRY(vg_memory_resource_create(&own, resource, &memory));
 	core_object_retain(&resource->object);
 	struct vg_buffer_borrow_options options = {
 		.size = sizeof options, .resource = memory, .stream = resource->stream};
-	status = vg_buffer_borrow(address, size, &options, &resource->buffer);
+	enum vg_status status = vg_buffer_borrow(address, size, &options, &resource->buffer);
 	vg_memory_resource_destroy(memory);
 	if (status == VG_OK)
 		*ret_buffer = resource->buffer;

@@ -73,9 +73,7 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 	CUresult r = core_enter_some(&some, true);
 	if (r)
 		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
-	enum vg_status status = count_parameters(handle, code, &count);
-	if (status)
-		return status;
+	CORE_TRY(count_parameters(handle, code, &count));
 	core_symbol_title(code ? core_code_expression(code, name) : name, title);
 	struct vg_kernel *kernel = vg_lines(sizeof *kernel + 2 * count * sizeof *kernel->sizes + strlen(title) + 1);
 	if (!kernel)
@@ -87,7 +85,7 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 	kernel->code = code;
 	if (code)
 		core_object_retain(&code->object);
-	status = read_parameters(kernel);
+	enum vg_status status = read_parameters(kernel);
 	if (status)
 		core_object_release(&kernel->object);
 	else
@@ -193,9 +191,7 @@ enum vg_status vg_kernel_get_attribute(const struct vg_kernel *kernel, struct vg
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_value);
-	enum vg_status status = check_attribute((int)attribute);
-	if (status)
-		return status;
+	CORE_TRY(check_attribute((int)attribute));
 	CUresult r = core_driver->cuKernelGetAttribute(ret_value, (CUfunction_attribute)attribute, kernel->handle,
 						       device->handle);
 	return r ? attribute_failed(r, "cuKernelGetAttribute", kernel, device, (int)attribute) : VG_OK;
@@ -207,9 +203,7 @@ enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_devic
 	VG_ENTRY();
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(device);
-	enum vg_status status = check_attribute((int)attribute);
-	if (status)
-		return status;
+	CORE_TRY(check_attribute((int)attribute));
 	bool settable = attribute == VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
 			attribute == VG_KERNEL_PREFERRED_SHARED_MEMORY_CARVEOUT ||
 			(attribute >= VG_KERNEL_REQUIRED_CLUSTER_WIDTH &&

@@ -34,13 +34,9 @@ static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stre
 	struct vg_launch_config c;
 	struct core_launch launch;
 
-	enum vg_status status = vg_options_copy(&c, sizeof c, config);
-	if (status == VG_OK)
-		status = core_launch_config(&launch, &c, stream->context->device);
-	if (status == VG_OK)
-		status = core_launch_cooperative(&launch, kernel, stream->context);
-	if (status)
-		return status;
+	CORE_TRY(vg_options_copy(&c, sizeof c, config));
+	CORE_TRY(core_launch_config(&launch, &c, stream->context->device));
+	CORE_TRY(core_launch_cooperative(&launch, kernel, stream->context));
 	launch.native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&launch.native, (CUfunction)kernel->handle, values, NULL);
 	if (r)
@@ -65,11 +61,8 @@ launch_within(struct vg_stream *stream, const struct vg_launch_config *config, s
 	CUlaunchConfig native;
 
 	CORE_ENTER(scope, stream->context->handle);
-	if (stream->builder) {
-		enum vg_status status = core_builder_keep(stream->builder, &kernel->object);
-		if (status)
-			return status;
-	}
+	if (stream->builder)
+		CORE_TRY(core_builder_keep(stream->builder, &kernel->object));
 	if (!set_plain(&native, config))
 		return launch_configured(stream, config, kernel, values);
 	native.hStream = stream->handle;
@@ -99,8 +92,8 @@ VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch
 	CORE_NEEDED(config);
 	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
-	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, values);
-	return status ? status : launch(stream, config, kernel, (CUfunction)kernel->handle, values);
+	CORE_TRY(core_launch_arguments(kernel, arguments, argument_count, values));
+	return launch(stream, config, kernel, (CUfunction)kernel->handle, values);
 }
 
 // ---- arguments that were checked before --------------------------------------------------
@@ -150,10 +143,9 @@ enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index,
 {
 	VG_ENTRY();
 	CORE_USABLE(list, "list");
-	enum vg_status status = core_launch_argument(list->kernel, index, value, size);
-	if (status == VG_OK)
-		list->values[index] = (void *)value;
-	return status;
+	CORE_TRY(core_launch_argument(list->kernel, index, value, size));
+	list->values[index] = (void *)value;
+	return VG_OK;
 }
 
 enum vg_status vg_argument_list_close(struct vg_argument_list *list)

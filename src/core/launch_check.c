@@ -56,9 +56,7 @@ static enum vg_status set_cluster(struct core_launch *launch, const unsigned ask
 {
 	unsigned *cluster = launch->cluster;
 
-	enum vg_status status = fill_dimension(cluster, asked, "cluster");
-	if (status)
-		return status;
+	CORE_TRY(fill_dimension(cluster, asked, "cluster"));
 	if (device->compute_major < 9)
 		return vg_fail(VG_UNSUPPORTED, 0,
 			       "thread block clusters are not supported: device %d (%s) has compute capability %d.%d, "
@@ -85,15 +83,12 @@ enum vg_status core_launch_config(struct core_launch *launch, const struct vg_la
 	launch->native = (CUlaunchConfig){0};
 	launch->cooperative = config->cooperative != 0;
 	launch->cluster[0] = launch->cluster[1] = launch->cluster[2] = 0;
-	enum vg_status status = fill_dimension(grid, config->grid, "grid");
-	if (status == VG_OK)
-		status = fill_dimension(block, config->block, "block");
-	if (status == VG_OK && (config->attribute_count || config->attributes))
-		status = copy_attributes(launch, config);
-	if (status == VG_OK && (config->cluster[0] | config->cluster[1] | config->cluster[2]))
-		status = set_cluster(launch, config->cluster, grid, device);
-	if (status)
-		return status;
+	CORE_TRY(fill_dimension(grid, config->grid, "grid"));
+	CORE_TRY(fill_dimension(block, config->block, "block"));
+	if (config->attribute_count || config->attributes)
+		CORE_TRY(copy_attributes(launch, config));
+	if (config->cluster[0] | config->cluster[1] | config->cluster[2])
+		CORE_TRY(set_cluster(launch, config->cluster, grid, device));
 	if (config->shared_memory > UINT_MAX)
 		return vg_fail(VG_INVALID, 0, "%zu bytes of dynamic shared memory: no device has as much",
 			       config->shared_memory);

@@ -69,9 +69,7 @@ static enum vg_status check_cluster(const struct core_launch *launch, const stru
 {
 	const unsigned *asked = launch->cluster;
 
-	enum vg_status status = check_made_cluster(launch, kernel, device);
-	if (status)
-		return status;
+	CORE_TRY(check_made_cluster(launch, kernel, device));
 	if ((uint64_t)asked[0] * asked[1] * asked[2] > PORTABLE_CLUSTER &&
 	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
 		return vg_fail(VG_INVALID, 0,

@@ -103,10 +103,8 @@ enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_lau
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_launch);
 	CORE_OPTIONS(c, config);
-	enum vg_status status = create_prepared(context, kernel, &launch);
-	if (status)
-		return status;
-	status = check_prepared(launch, &c, arguments, argument_count);
+	CORE_TRY(create_prepared(context, kernel, &launch));
+	enum vg_status status = check_prepared(launch, &c, arguments, argument_count);
 	if (status) {
 		core_object_release(&launch->object);
 		return status;
@@ -122,10 +120,9 @@ enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t 
 	VG_ENTRY();
 	CORE_USABLE(launch, "launch");
 	CORE_NEEDED(value);
-	enum vg_status status = core_launch_argument(launch->kernel, index, value, size);
-	if (status == VG_OK)
-		set_argument(launch, index, value);
-	return status;
+	CORE_TRY(core_launch_argument(launch->kernel, index, value, size));
+	set_argument(launch, index, value);
+	return VG_OK;
 }
 
 static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const struct vg_stream *stream)
@@ -152,11 +149,8 @@ static __attribute__((noinline)) enum vg_status run_within(struct vg_prepared_la
 							   const CUlaunchConfig *native)
 {
 	CORE_ENTER(scope, stream->context->handle);
-	if (stream->builder) {
-		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object);
-		if (status)
-			return status;
-	}
+	if (stream->builder)
+		CORE_TRY(core_builder_keep(stream->builder, &launch->kernel->object));
 	CUresult r = core_driver->cuLaunchKernelEx(native, launch->handle, launch->values, NULL);
 	return r ? run_failed(r, launch) : VG_OK;
 }

@@ -26,9 +26,7 @@ static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_si
 {
 	int64_t volume = 1, bytes;
 
-	enum vg_status status = check_rank(rank);
-	if (status)
-		return status;
+	CORE_TRY(check_rank(rank));
 	if (rank && !shape)
 		return vg_fail(VG_INVALID, 0, "shape is NULL, and the rank is %d", rank);
 	if (item_size == 0)
@@ -71,11 +69,9 @@ enum vg_status core_layout_check(const struct vg_layout *layout)
 
 static enum vg_status finish(const struct vg_layout *layout, struct vg_layout *ret_layout)
 {
-	enum vg_status status = core_layout_check(layout);
-
-	if (status == VG_OK)
-		*ret_layout = *layout;
-	return status;
+	CORE_TRY(core_layout_check(layout));
+	*ret_layout = *layout;
+	return VG_OK;
 }
 
 static enum vg_status check_axes(int rank, const int *axes)
@@ -121,9 +117,7 @@ enum vg_status vg_layout_dense(int rank, const int64_t *shape, size_t item_size,
 	VG_ENTRY();
 	int axes[VG_LAYOUT_RANK];
 
-	enum vg_status status = check_rank(rank);
-	if (status)
-		return status;
+	CORE_TRY(check_rank(rank));
 	if (order != VG_ORDER_C && order != VG_ORDER_F)
 		return vg_fail(VG_INVALID, 0, "order %d: it is VG_ORDER_C or VG_ORDER_F", order);
 	for (int i = 0; i < rank; i++)
@@ -138,9 +132,7 @@ enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *
 	struct vg_layout layout = {.rank = rank, .item_size = item_size};
 
 	CORE_NEEDED(ret_layout);
-	enum vg_status status = check_shape(rank, shape, item_size);
-	if (status)
-		return status;
+	CORE_TRY(check_shape(rank, shape, item_size));
 	memcpy(layout.shape, shape ? shape : layout.shape, (size_t)rank * sizeof *shape);
 	if (strides)
 		memcpy(layout.strides, strides, (size_t)rank * sizeof *strides);
@@ -163,9 +155,7 @@ enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes
 	CORE_NEEDED(axes);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
-	enum vg_status status = check_axes(layout->rank, axes);
-	if (status)
-		return status;
+	CORE_TRY(check_axes(layout->rank, axes));
 	for (int i = 0; i < layout->rank; i++) {
 		result.shape[i] = layout->shape[axes[i]];
 		result.strides[i] = layout->strides[axes[i]];
@@ -215,9 +205,7 @@ enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, con
 	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
-	enum vg_status status = check_shape(rank, shape, layout->item_size);
-	if (status)
-		return status;
+	CORE_TRY(check_shape(rank, shape, layout->item_size));
 	int added = rank - layout->rank;
 	if (added < 0)
 		return vg_fail(VG_INVALID, 0, "%d axes cannot become %d", layout->rank, rank);
@@ -239,9 +227,7 @@ enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t
 	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
-	enum vg_status status = check_axis(layout, axis);
-	if (status)
-		return status;
+	CORE_TRY(check_axis(layout, axis));
 	int64_t extent = layout->shape[axis];
 	if (step == 0 || step == INT64_MIN)
 		return vg_fail(VG_INVALID, 0, "a step of %lld", (long long)step);

@@ -88,18 +88,15 @@ static enum vg_status reshape(const struct vg_layout *layout, int rank, const in
 	if (rank < 0 || rank > VG_LAYOUT_RANK || (rank && !shape))
 		return vg_fail(VG_INVALID, 0, "rank %d: a layout has 0 to %d axes, and a shape", rank, VG_LAYOUT_RANK);
 	memcpy(result.shape, shape ? shape : result.shape, (size_t)rank * sizeof *shape);
-	enum vg_status status = infer(layout, &result);
-	if (status)
-		return status;
+	CORE_TRY(infer(layout, &result));
 	coalesce(layout, &merged);
 	if (vg_layout_volume(layout) == 0)
 		core_layout_fill_c(&result);
 	else if (!cut(&merged, &result))
 		return vg_fail(VG_UNSUPPORTED, 0, "the layout has gaps where the new shape has none: copy it first");
-	status = core_layout_check(&result);
-	if (status == VG_OK)
-		*ret_layout = result;
-	return status;
+	CORE_TRY(core_layout_check(&result));
+	*ret_layout = result;
+	return VG_OK;
 }
 
 enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
@@ -180,9 +177,7 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 
 	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
-	enum vg_status status = check_repack_axis(layout, axis);
-	if (status)
-		return status;
+	CORE_TRY(check_repack_axis(layout, axis));
 	if (item_size == 0 || item_size > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, "elements of %zu bytes", item_size);
 	int uneven = repack(layout, axis, item_size, &result);
@@ -192,10 +187,9 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 		return vg_fail(VG_INVALID, 0, "axis %d: %lld elements of %zu bytes are no multiple of %zu bytes",
 			       uneven, (long long)(uneven == axis ? layout->shape[uneven] : layout->strides[uneven]),
 			       layout->item_size, item_size);
-	status = core_layout_check(&result);
-	if (status == VG_OK)
-		*ret_layout = result;
-	return status;
+	CORE_TRY(core_layout_check(&result));
+	*ret_layout = result;
+	return VG_OK;
 }
 
 enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis, vg_address address, size_t limit,
@@ -207,9 +201,7 @@ enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis,
 
 	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_item_size);
-	enum vg_status status = check_repack_axis(layout, axis);
-	if (status)
-		return status;
+	CORE_TRY(check_repack_axis(layout, axis));
 	largest = layout->item_size;
 	for (size_t size = 1; size <= limit && size <= (size_t)1 << 62 && address % size == 0; size *= 2)
 		if (size > largest && repack(layout, axis, size, &unused) == -1)

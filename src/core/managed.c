@@ -97,10 +97,9 @@ enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_re
 
 	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_read_mostly);
-	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, &value);
-	if (status == VG_OK)
-		*ret_read_mostly = value != 0;
-	return status;
+	CORE_TRY(ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, &value));
+	*ret_read_mostly = value != 0;
+	return VG_OK;
 }
 
 enum vg_status vg_buffer_set_preferred_location(struct vg_buffer *buffer, struct vg_memory_location location)
@@ -110,8 +109,8 @@ enum vg_status vg_buffer_set_preferred_location(struct vg_buffer *buffer, struct
 	if (location.type == VG_LOCATION_NONE)
 		return advise(buffer, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
 			      (struct vg_memory_location){VG_LOCATION_HOST, 0});
-	enum vg_status status = check_location(location, true);
-	return status ? status : advise(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location);
+	CORE_TRY(check_location(location, true));
+	return advise(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location);
 }
 
 enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, struct vg_memory_location *ret_location)
@@ -121,22 +120,19 @@ enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, stru
 
 	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_location);
-	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, &type);
-	if (status == VG_OK && (type == VG_LOCATION_DEVICE || type == VG_LOCATION_HOST_NUMA))
-		status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, &id);
-	if (status == VG_OK)
-		*ret_location = (struct vg_memory_location){(enum vg_location_type)type, id};
-	return status;
+	CORE_TRY(ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, &type));
+	if (type == VG_LOCATION_DEVICE || type == VG_LOCATION_HOST_NUMA)
+		CORE_TRY(ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, &id));
+	*ret_location = (struct vg_memory_location){(enum vg_location_type)type, id};
+	return VG_OK;
 }
 
 enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_memory_location location, int accessed)
 {
 	VG_ENTRY();
 	CORE_TRY(check_managed(buffer));
-	enum vg_status status = check_location(location, false);
-	return status ? status
-		      : advise(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY,
-			       location);
+	CORE_TRY(check_location(location, false));
+	return advise(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY, location);
 }
 
 // Of what the driver lists (-2: nothing), devices in ascending order, then the host. NULL: only counts.
@@ -169,13 +165,11 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(ret_locations);
-	enum vg_status status = vg_device_count(&device_count);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_count(&device_count));
 	int room = device_count + 1, *users = calloc((size_t)room, sizeof *users);
 	if (!users)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %d locations", room);
-	status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, users);
+	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, users);
 	if (status == VG_OK)
 		count = sort_users(users, room, NULL);
 	if (status == VG_OK && capacity && count > capacity)
@@ -209,11 +203,9 @@ static enum vg_status fill_batch(struct batch *batch, struct vg_buffer *const *b
 				 const struct vg_memory_location *locations, size_t location_count)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = check_managed(buffers[i]);
-		if (status == VG_OK && locations)
-			status = check_location(locations[location_count == 1 ? 0 : i], true);
-		if (status)
-			return status;
+		CORE_TRY(check_managed(buffers[i]));
+		if (locations)
+			CORE_TRY(check_location(locations[location_count == 1 ? 0 : i], true));
 		if (buffers[i]->size == 0)
 			continue;
 		batch->addresses[batch->count] = buffers[i]->address;
@@ -231,10 +223,7 @@ static enum vg_status start_batch(struct batch *batch, struct vg_buffer *const *
 				  const struct vg_memory_location *locations, size_t location_count,
 				  struct vg_stream *stream)
 {
-	enum vg_status status = core_object_check((const struct core_object *)stream, "stream");
-
-	if (status)
-		return status;
+	CORE_USABLE(stream, "stream");
 	if (count && !buffers)
 		return vg_fail(VG_INVALID, 0, "buffers is NULL, and count %zu", count);
 	if (count > SIZE_MAX / sizeof(CUmemLocation))

@@ -105,9 +105,7 @@ static enum vg_status plan_access(struct core_memory_plan *plan, const struct vg
 			return vg_fail(VG_INVALID, 0, "peers[%zu] is NULL", i);
 		if (peer == plan->device)
 			continue;
-		enum vg_status status = vg_device_can_access_peer(peer, plan->device, &can);
-		if (status)
-			return status;
+		CORE_TRY(vg_device_can_access_peer(peer, plan->device, &can));
 		if (!can)
 			return vg_fail(VG_INVALID, 0, "device %d cannot access peer device %d", peer->ordinal,
 				       plan->device->ordinal);
@@ -167,9 +165,7 @@ enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtua
 
 	if (options->peer_count && !options->peers)
 		return vg_fail(VG_INVALID, 0, "peers is NULL, and peer_count %zu", options->peer_count);
-	enum vg_status status = vg_device_count(&device_count);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_count(&device_count));
 	if (options->peer_count > (size_t)device_count)
 		return vg_fail(VG_INVALID, 0, "peer_count is %zu: there are %d devices", options->peer_count,
 			       device_count);
@@ -177,7 +173,7 @@ enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtua
 	if (!plan)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for the options");
 	plan->device = device;
-	status = fill(plan, options);
+	enum vg_status status = fill(plan, options);
 	if (status) {
 		free(plan);
 		return status;

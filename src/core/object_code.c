@@ -159,15 +159,11 @@ enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path
 	CORE_OPTIONS(o, options);
 	if (!core_code_type_name(type))
 		return vg_fail(VG_INVALID, 0, "there is no code type %d", (int)type);
-	enum vg_status status = check_symbols(o.symbols, o.symbol_count);
-	if (status)
-		return status;
+	CORE_TRY(check_symbols(o.symbols, o.symbol_count));
 	if (access(path, R_OK))
 		return vg_fail(errno == EACCES ? VG_DENIED : VG_NOT_FOUND, errno, "cannot read %s %s: %s",
 			       core_code_type_name(type), path, strerror(errno));
-	status = create(type, path, 0, &o, &code);
-	if (status)
-		return status;
+	CORE_TRY(create(type, path, 0, &o, &code));
 	code->path = strdup(path);
 	if (!code->path) {
 		core_object_release(&code->object);

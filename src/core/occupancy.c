@@ -23,9 +23,7 @@ enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_c
 	CORE_USABLE(kernel, "kernel");
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_blocks);
-	enum vg_status status = check_block(block_threads, shared_memory);
-	if (status)
-		return status;
+	CORE_TRY(check_block(block_threads, shared_memory));
 	CORE_ENTER(scope, context->handle);
 	CORE_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, (CUfunction)kernel->handle, (int)block_threads,
 		  shared_memory);
@@ -56,9 +54,7 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 	CORE_OPTIONS(o, options);
 	if (o.shared_memory && o.shared_memory_of)
 		return vg_fail(VG_INVALID, 0, "shared_memory and shared_memory_of are both given: use one of them");
-	enum vg_status status = check_block(o.block_limit ? o.block_limit : 1, o.shared_memory);
-	if (status)
-		return status;
+	CORE_TRY(check_block(o.block_limit ? o.block_limit : 1, o.shared_memory));
 	CORE_ENTER(scope, context->handle);
 	const struct vg_block_size_options *outer = asking; // a callback may ask for itself
 	asking = &o;
@@ -82,9 +78,7 @@ enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struc
 	CORE_USABLE(kernel, "kernel");
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_bytes);
-	enum vg_status status = check_block(block_threads, 0);
-	if (status)
-		return status;
+	CORE_TRY(check_block(block_threads, 0));
 	CORE_ENTER(scope, context->handle);
 	CORE_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &most, (CUfunction)kernel->handle, (int)block_threads,
 		  0);
@@ -125,9 +119,7 @@ enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, st
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_blocks);
-	enum vg_status status = check_clusters(stream, config, &launch);
-	if (status)
-		return status;
+	CORE_TRY(check_clusters(stream, config, &launch));
 	CORE_ENTER(scope, stream->context->handle);
 	CORE_CALL(cuOccupancyMaxPotentialClusterSize, &blocks, (CUfunction)kernel->handle, &launch.native);
 	*ret_blocks = (unsigned)blocks;
@@ -145,9 +137,7 @@ enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_clusters);
-	enum vg_status status = check_clusters(stream, config, &launch);
-	if (status)
-		return status;
+	CORE_TRY(check_clusters(stream, config, &launch));
 	if (!launch.cluster[0])
 		return vg_fail(VG_INVALID, 0, "the configuration names no cluster: set its field cluster");
 	CORE_ENTER(scope, stream->context->handle);

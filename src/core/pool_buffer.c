@@ -230,15 +230,11 @@ enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struc
 	if (!pool->foreign)
 		return vg_fail(VG_STATE, 0, "the pool was not imported: buffers of this process need no import");
 	CORE_USABLE(stream, "stream");
-	enum vg_status status = core_resource_check(resource, stream);
-	if (status)
-		return status;
+	CORE_TRY(core_resource_check(resource, stream));
 	if (descriptor->size == 0)
 		return vg_fail(VG_INVALID, 0, "the descriptor is of 0 bytes: such a buffer is not exported");
 	CORE_ENTER(scope, stream->context->handle);
-	status = find_or_map(pool->foreign, descriptor, stream, &import);
-	if (status)
-		return status;
+	CORE_TRY(find_or_map(pool->foreign, descriptor, stream, &import));
 	const struct vg_allocation allocation = {import->address, descriptor->size, import};
 	struct vg_buffer *buffer =
 		descriptor->size <= import->size ? core_buffer_new(&allocation, resource, stream) : NULL;

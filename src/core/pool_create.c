@@ -150,9 +150,7 @@ static enum vg_status find_node(struct vg_device *device, int *ret_node)
 {
 	int node = -1;
 
-	enum vg_status status = vg_device_property(device, VG_DEVICE_HOST_NUMA_ID, &node);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_property(device, VG_DEVICE_HOST_NUMA_ID, &node));
 	if (node < 0)
 		return vg_fail(VG_UNSUPPORTED, 0,
 			       "cannot determine the host NUMA node of device %d: name one (location HOST_NUMA)",
@@ -231,11 +229,10 @@ static enum vg_status make_managed(struct vg_device *device, CUmemLocation locat
 {
 	const struct recipe recipe = {
 		&core_managed_pool, device, {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location}};
-	enum vg_status status = make(&recipe, current, ret_pool);
 
-	if (status == VG_OK)
-		warn_once(device);
-	return status;
+	CORE_TRY(make(&recipe, current, ret_pool));
+	warn_once(device);
+	return VG_OK;
 }
 
 enum vg_status vg_managed_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool)

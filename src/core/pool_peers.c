@@ -124,9 +124,7 @@ static enum vg_status find_peers(struct core_pool *pool, struct vg_device **foun
 	bool has;
 
 	for (int i = 0; i < device_count; i++) {
-		enum vg_status status = vg_device_get(i, &device);
-		if (status)
-			return status;
+		CORE_TRY(vg_device_get(i, &device));
 		if (device == pool->device)
 			continue;
 		CUresult r = read_access(pool, device, &has);
@@ -151,13 +149,11 @@ enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, s
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(ret_peers);
-	enum vg_status status = vg_device_count(&device_count);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_count(&device_count));
 	struct vg_device **found = calloc((size_t)device_count, sizeof *found);
 	if (!found)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %d devices", device_count);
-	status = find_peers(pool, found, device_count, &count);
+	enum vg_status status = find_peers(pool, found, device_count, &count);
 	if (status == VG_OK && capacity && count > capacity)
 		status = core_no_room(count, capacity, "peers");
 	for (size_t i = 0; capacity && i < count && status == VG_OK; i++)

@@ -26,9 +26,7 @@ enum vg_status vg_process_open(pid_t pid, struct vg_process **ret_process)
 	CORE_NEEDED(ret_process);
 	if (pid < 1)
 		return vg_fail(VG_INVALID, 0, "pid %d: a process has a positive one", (int)pid);
-	enum vg_status status = core_open();
-	if (status)
-		return status;
+	CORE_TRY(core_open());
 	if (core_driver_version() < 12080 || core_driver->missing[VG_ENTRY_cuCheckpointProcessLock])
 		return core_needs_driver(12080, "process checkpoints");
 	struct vg_process *process = calloc(1, sizeof *process);
@@ -168,11 +166,8 @@ static enum vg_status read_uuid(const char *text, CUuuid *ret_uuid)
 static enum vg_status read_pairs(const struct vg_process_gpu_pair *pairs, size_t count, CUcheckpointGpuPair *ret_pairs)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = read_uuid(pairs[i].old_uuid, &ret_pairs[i].oldUuid);
-		if (status == VG_OK)
-			status = read_uuid(pairs[i].new_uuid, &ret_pairs[i].newUuid);
-		if (status)
-			return status;
+		CORE_TRY(read_uuid(pairs[i].old_uuid, &ret_pairs[i].oldUuid));
+		CORE_TRY(read_uuid(pairs[i].new_uuid, &ret_pairs[i].newUuid));
 		for (size_t j = 0; j < i; j++)
 			if (memcmp(&ret_pairs[i].oldUuid, &ret_pairs[j].oldUuid, sizeof(CUuuid)) == 0 ||
 			    memcmp(&ret_pairs[i].newUuid, &ret_pairs[j].newUuid, sizeof(CUuuid)) == 0)

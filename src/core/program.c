@@ -79,11 +79,8 @@ static enum vg_status copy_modules(struct vg_program *program, const struct vg_p
 	program->modules = calloc(options->extra_source_count, sizeof *program->modules);
 	for (size_t i = 0; program->modules && i < options->extra_source_count; i++) {
 		const struct vg_source *source = &options->extra_sources[i];
-		enum vg_status status = source->name
-						? check_source(VG_SOURCE_NVVM, source->name, source->data, source->size)
-						: vg_fail(VG_INVALID, 0, "extra_sources[%zu] has no name", i);
-		if (status)
-			return status;
+		CORE_TRY(source->name ? check_source(VG_SOURCE_NVVM, source->name, source->data, source->size)
+				      : vg_fail(VG_INVALID, 0, "extra_sources[%zu] has no name", i));
 		struct core_program_module *module = &program->modules[program->module_count++];
 		module->name = strdup(source->name);
 		module->data = copy(source->data, source->size);
@@ -108,9 +105,7 @@ static enum vg_status create_linker(struct vg_program *program, const struct vg_
 	text.data = copy(program->source, text.size);
 	if (!text.data)
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of PTX", text.size);
-	status = core_object_code_adopt(status, VG_CODE_PTX, program->name, &text, &ptx);
-	if (status)
-		return status;
+	CORE_TRY(core_object_code_adopt(status, VG_CODE_PTX, program->name, &text, &ptx));
 	link.name = program->name;
 	status = vg_linker_create(&ptx, 1, &link, &program->linker);
 	vg_object_code_destroy(ptx);

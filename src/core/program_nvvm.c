@@ -109,9 +109,7 @@ enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type t
 	if (r)
 		return failed(program, r, "nvvmCreateProgram");
 	program->native = native;
-	enum vg_status status = add_modules(program);
-	if (status)
-		return status;
+	CORE_TRY(add_modules(program));
 	r = nvvm->nvvmVerifyProgram(native, count, texts);
 	if (r)
 		return failed(program, r, "nvvmVerifyProgram");

@@ -139,11 +139,9 @@ enum vg_status core_program_options(struct vg_program *program, const struct vg_
 {
 	char arch[CORE_ARCHITECTURE];
 
-	enum vg_status status = check(program, options);
-	if (status == VG_OK && program->type != VG_SOURCE_PTX)
-		status = core_architecture(options->arch, options->device, arch);
-	if (status)
-		return status;
+	CORE_TRY(check(program, options));
+	if (program->type != VG_SOURCE_PTX)
+		CORE_TRY(core_architecture(options->arch, options->device, arch));
 	if (program->type == VG_SOURCE_CXX)
 		nvrtc_arguments(&program->arguments, options, arch);
 	else if (program->type == VG_SOURCE_NVVM)

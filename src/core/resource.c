@@ -75,14 +75,11 @@ enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_
 {
 	struct vg_allocation allocation = {.size = size};
 
-	enum vg_status status = stream ? core_object_check(&stream->object, "stream") : VG_OK;
-	if (status == VG_OK)
-		status = core_resource_check(resource, stream);
-	if (status == VG_OK)
-		status = core_resource_class(resource)->allocate(resource, size, stream, &allocation);
-	if (status == VG_OK)
-		*ret_allocation = allocation;
-	return status;
+	CORE_TRY(stream ? core_object_check(&stream->object, "stream") : VG_OK);
+	CORE_TRY(core_resource_check(resource, stream));
+	CORE_TRY(core_resource_class(resource)->allocate(resource, size, stream, &allocation));
+	*ret_allocation = allocation;
+	return VG_OK;
 }
 
 enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,

@@ -83,15 +83,13 @@ enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stre
 	if (o.blocking && context->green)
 		return vg_fail(VG_INVALID, 0, "a green context's streams must be non-blocking: leave .blocking at 0");
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status = check_priority(o.priority);
-	if (status)
-		return status;
+	CORE_TRY(check_priority(o.priority));
 	unsigned flags = o.blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
 	CUresult r = create_native(context, flags, o.priority, &handle);
 	if (r)
 		return core_driver_failed(r, context->green ? "cuGreenCtxStreamCreate" : "cuStreamCreateWithPriority",
 					  "%s", "");
-	status = core_stream_wrap(context, handle, false, &stream);
+	enum vg_status status = core_stream_wrap(context, handle, false, &stream);
 	if (status) {
 		core_driver->cuStreamDestroy_v2(handle);
 		return status;
@@ -167,9 +165,7 @@ enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream 
 
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(other, "other");
-	enum vg_status status = mark(other, &event);
-	if (status)
-		return status;
+	CORE_TRY(mark(other, &event));
 	CORE_SCOPE scope = {false};
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)

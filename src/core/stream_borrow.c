@@ -20,10 +20,8 @@ static enum vg_status borrow(struct vg_context *context, CUstream handle, struct
 {
 	struct vg_stream *stream;
 
-	enum vg_status status = core_stream_wrap(context, handle, true, &stream);
-	if (status)
-		return status;
-	status = ask(stream);
+	CORE_TRY(core_stream_wrap(context, handle, true, &stream));
+	enum vg_status status = ask(stream);
 	if (status)
 		core_object_release(&stream->object);
 	else
@@ -80,12 +78,9 @@ enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*
 			VG_INVALID, 0,
 			"%p is a default stream, another one in each context: get a context's with vg_stream_default()",
 			(void *)handle);
-	enum vg_status status = core_open();
-	if (status == VG_OK)
-		status = context_of(handle, &context);
-	if (status)
-		return status;
-	status = borrow(context, handle, &stream);
+	CORE_TRY(core_open());
+	CORE_TRY(context_of(handle, &context));
+	enum vg_status status = borrow(context, handle, &stream);
 	core_object_release(&context->object); // the stream has it
 	if (status)
 		return status;

@@ -181,14 +181,11 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 	if (layout->rank < least_rank || layout->rank > VG_TENSOR_MAP_RANK)
 		return vg_fail(VG_INVALID, 0, "rank %d: rank must be between %d and %d", layout->rank, least_rank,
 			       VG_TENSOR_MAP_RANK);
-	enum vg_status status = check_options(options);
-	if (status == VG_OK)
-		status = choose_type(view, options->type, &tensor->type);
-	if (status == VG_OK)
-		status = check_place(context, view);
-	if (status == VG_OK)
-		status = describe_axes(layout, tensor);
-	return status ? status : describe_steps(options, layout->rank, tensor);
+	CORE_TRY(check_options(options));
+	CORE_TRY(choose_type(view, options->type, &tensor->type));
+	CORE_TRY(check_place(context, view));
+	CORE_TRY(describe_axes(layout, tensor));
+	return describe_steps(options, layout->rank, tensor);
 }
 
 // What all kinds of maps ask first: their arguments, and the tensor in the driver's words.
@@ -198,15 +195,11 @@ static enum vg_status prepare(const struct vg_context *context, const struct vg_
 {
 	struct vg_tensor_map_options o;
 
-	enum vg_status status = core_object_check(context ? &context->object : NULL, "context");
-	if (status == VG_OK)
-		status = core_object_check(view ? &view->object : NULL, "view");
-	if (status == VG_OK && !box)
-		status = vg_fail(VG_INVALID, 0, "box is NULL");
-	if (status == VG_OK)
-		status = vg_options_copy(&o, sizeof o, options);
-	if (status)
-		return status;
+	CORE_USABLE(context, "context");
+	CORE_USABLE(view, "view");
+	if (!box)
+		return vg_fail(VG_INVALID, 0, "box is NULL");
+	CORE_TRY(vg_options_copy(&o, sizeof o, options));
 	if (o.swizzle == VG_SWIZZLE_DEFAULT)
 		o.swizzle = swizzle;
 	return describe(context, view, &o, least_rank, tensor);
@@ -240,9 +233,7 @@ enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *v
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 1, &t);
-	if (status)
-		return status;
+	CORE_TRY(prepare(context, view, box, options, VG_SWIZZLE_NONE, 1, &t));
 	for (cuuint32_t i = 0; i < t.rank; i++) {
 		unsigned axis = t.rank - 1 - i;
 		if (box[axis] < 1 || box[axis] > 256)
@@ -265,9 +256,7 @@ enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 3, &t);
-	if (status)
-		return status;
+	CORE_TRY(prepare(context, view, box, options, VG_SWIZZLE_NONE, 3, &t));
 	for (int i = 0, corners = (int)t.rank - 2; i < corners; i++) {
 		lower[i] = box->lower[corners - 1 - i];
 		upper[i] = box->upper[corners - 1 - i];
@@ -298,11 +287,8 @@ enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_v
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_128B, 3, &t);
-	if (status == VG_OK)
-		status = check_wide(context->device, box);
-	if (status)
-		return status;
+	CORE_TRY(prepare(context, view, box, options, VG_SWIZZLE_128B, 3, &t));
+	CORE_TRY(check_wide(context->device, box));
 	CORE_ENTER(scope, context->handle);
 	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(
 		&map, t.type, t.rank, t.address, t.dims, t.strides, box->lower_w, box->upper_w, box->channels_per_pixel,
@@ -327,11 +313,8 @@ enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct v
 	VG_ENTRY();
 	CORE_NEEDED(map);
 	CORE_USABLE(view, "view");
-	enum vg_status status = check_place(map->context, view);
-	if (status == VG_OK)
-		status = check_alike(&map->view->layout, &view->layout);
-	if (status)
-		return status;
+	CORE_TRY(check_place(map->context, view));
+	CORE_TRY(check_alike(&map->view->layout, &view->layout));
 	CORE_ENTER(scope, map->context->handle);
 	CORE_CALL(cuTensorMapReplaceAddress, &map->map, (void *)(uintptr_t)first_element(view));
 	core_object_retain(&view->object);

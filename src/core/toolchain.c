@@ -32,9 +32,7 @@ enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *r
 			*ret_toolchain = (struct vg_toolchain){nvjitlink->path, nvjitlink->major, nvjitlink->minor};
 		break;
 	case VG_BACKEND_DRIVER: {
-		enum vg_status status = core_open();
-		if (status)
-			return status;
+		CORE_TRY(core_open());
 		int version = core_driver_version();
 		*ret_toolchain = (struct vg_toolchain){core_driver->path, version / 1000, version % 1000 / 10};
 		break;

@@ -35,11 +35,8 @@ static enum vg_status check_type(const struct vg_layout *layout, struct vg_data_
 enum vg_status core_view_new(vg_address address, const struct vg_layout *layout, struct vg_data_type type,
 			     struct vg_view **ret_view)
 {
-	enum vg_status status = core_layout_check(layout);
-	if (status == VG_OK)
-		status = check_type(layout, type);
-	if (status)
-		return status;
+	CORE_TRY(core_layout_check(layout));
+	CORE_TRY(check_type(layout, type));
 	struct vg_view *view = calloc(1, sizeof *view);
 	if (!view)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a view");
@@ -89,17 +86,11 @@ enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layou
 	CORE_USABLE(buffer, "buffer");
 	CORE_NEEDED(layout);
 	CORE_NEEDED(ret_view);
-	enum vg_status status = core_layout_check(layout);
-	if (status == VG_OK)
-		status = check_size(layout, vg_buffer_size(buffer));
-	if (status == VG_OK)
-		status = vg_buffer_properties(buffer, &properties);
-	if (status == VG_OK)
-		status = kind_of(&properties, &kind);
-	if (status == VG_OK)
-		status = core_view_new(vg_buffer_address(buffer), layout, type, &view);
-	if (status)
-		return status;
+	CORE_TRY(core_layout_check(layout));
+	CORE_TRY(check_size(layout, vg_buffer_size(buffer)));
+	CORE_TRY(vg_buffer_properties(buffer, &properties));
+	CORE_TRY(kind_of(&properties, &kind));
+	CORE_TRY(core_view_new(vg_buffer_address(buffer), layout, type, &view));
 	view->kind = kind;
 	view->device = kind == VG_MEMORY_HOST ? -1 : properties.device;
 	view->read_only = read_only;
@@ -121,9 +112,7 @@ enum vg_status vg_view_create(vg_address address, const struct vg_layout *layout
 	enum vg_memory_kind kind = o.kind ? o.kind : VG_MEMORY_HOST;
 	if (kind != VG_MEMORY_HOST && kind != VG_MEMORY_DEVICE && kind != VG_MEMORY_PINNED && kind != VG_MEMORY_MANAGED)
 		return vg_fail(VG_INVALID, 0, "memory kind %d: it is one of enum vg_memory_kind", kind);
-	enum vg_status status = core_view_new(address, layout, type, &view);
-	if (status)
-		return status;
+	CORE_TRY(core_view_new(address, layout, type, &view));
 	if (!address && vg_layout_volume(layout) > 0) {
 		vg_view_destroy(view);
 		return vg_fail(VG_INVALID, 0, "%lld elements at address 0", (long long)vg_layout_volume(layout));
@@ -168,18 +157,14 @@ enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout 
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_view);
 	struct vg_data_type wanted = type ? *type : view->type;
-	enum vg_status status = layout ? core_layout_check(layout) : retype(view, wanted, &retyped);
-	if (status)
-		return status;
+	CORE_TRY(layout ? core_layout_check(layout) : retype(view, wanted, &retyped));
 	layout = layout ? layout : &retyped;
 	byte_range(&view->layout, &first, &end);
 	byte_range(layout, &new_first, &new_end);
 	if (vg_layout_volume(layout) && (new_first < first || new_end > end))
 		return vg_fail(VG_INVALID, 0, "bytes %lld to %lld: the view spans %lld to %lld", (long long)new_first,
 			       (long long)new_end, (long long)first, (long long)end);
-	status = core_view_new(view->address, layout, wanted, &result);
-	if (status)
-		return status;
+	CORE_TRY(core_view_new(view->address, layout, wanted, &result));
 	core_object_retain(&view->object);
 	result->base = view;
 	result->buffer = vg_buffer_retain(view->buffer);

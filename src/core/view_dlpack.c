@@ -28,20 +28,15 @@ static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, struct 
 	struct vg_layout layout;
 	struct vg_view *view;
 
-	enum vg_status status = check_tensor(tensor);
-	if (status == VG_OK)
-		status = vg_layout_strided(tensor->rank, tensor->shape, tensor->strides,
-					   (size_t)type.bits * type.lanes / 8, &layout);
-	if (status)
-		return status;
+	CORE_TRY(check_tensor(tensor));
+	CORE_TRY(vg_layout_strided(tensor->rank, tensor->shape, tensor->strides, (size_t)type.bits * type.lanes / 8,
+				   &layout));
 	if (__builtin_add_overflow(address, tensor->byte_offset, &address))
 		return vg_fail(VG_INVALID, 0, "byte_offset %llu leads beyond the address space",
 			       (unsigned long long)tensor->byte_offset);
 	if (!tensor->data && vg_layout_volume(&layout) > 0)
 		return vg_fail(VG_INVALID, 0, "%lld elements at address 0", (long long)vg_layout_volume(&layout));
-	status = core_view_new(address, &layout, type, &view);
-	if (status)
-		return status;
+	CORE_TRY(core_view_new(address, &layout, type, &view));
 	view->kind = (enum vg_memory_kind)tensor->device.type;
 	view->device = view->kind == VG_MEMORY_HOST ? -1 : tensor->device.id;
 	*ret_view = view;
@@ -69,9 +64,7 @@ enum vg_status vg_view_import(struct DLManagedTensor *tensor, struct vg_view **r
 	VG_ENTRY();
 	CORE_NEEDED(tensor);
 	CORE_NEEDED(ret_view);
-	enum vg_status status = view_of_tensor(&tensor->tensor, ret_view);
-	if (status)
-		return status;
+	CORE_TRY(view_of_tensor(&tensor->tensor, ret_view));
 	(*ret_view)->owner = tensor;
 	(*ret_view)->release = drop_tensor;
 	return VG_OK;
@@ -85,9 +78,7 @@ enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor,
 	if (tensor->version.major != DLPACK_MAJOR)
 		return vg_fail(VG_UNSUPPORTED, 0, "a tensor of DLPack %u.%u: %d is known", tensor->version.major,
 			       tensor->version.minor, DLPACK_MAJOR);
-	enum vg_status status = view_of_tensor(&tensor->tensor, ret_view);
-	if (status)
-		return status;
+	CORE_TRY(view_of_tensor(&tensor->tensor, ret_view));
 	(*ret_view)->read_only = tensor->flags & DLPACK_READ_ONLY;
 	(*ret_view)->owner = tensor;
 	(*ret_view)->release = drop_versioned;

@@ -66,10 +66,8 @@ enum vg_status vg_physical_memory_create(struct vg_device *device, size_t size,
 	CORE_OPTIONS(o, options);
 	if (size == 0)
 		return vg_fail(VG_INVALID, 0, "size is 0: physical memory has at least one granule");
-	enum vg_status status = core_memory_plan(device, &o, &plan);
-	if (status)
-		return status;
-	status = core_memory_plan_round(plan, size, &size);
+	CORE_TRY(core_memory_plan(device, &o, &plan));
+	enum vg_status status = core_memory_plan_round(plan, size, &size);
 	if (status == VG_OK)
 		status = core_physical_memory_create(plan, size, ret_memory);
 	free(plan);
@@ -175,8 +173,8 @@ enum vg_status vg_address_range_create(size_t size, size_t alignment, vg_address
 		return vg_fail(VG_INVALID, 0, "%zu bytes of addresses: they come in multiples of %d", size, PAGE);
 	if (alignment & (alignment - 1))
 		return vg_fail(VG_INVALID, 0, "alignment is %zu: it must be a power of two", alignment);
-	enum vg_status status = core_open();
-	return status ? status : core_address_range_create(size, alignment, hint, ret_range);
+	CORE_TRY(core_open());
+	return core_address_range_create(size, alignment, hint, ret_range);
 }
 
 void vg_address_range_destroy(struct vg_address_range *range)

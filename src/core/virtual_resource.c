@@ -59,10 +59,8 @@ static enum vg_status append(struct row *row, const struct core_memory_plan *pla
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;
 
-	enum vg_status status = core_physical_memory_create(plan, size, &memory);
-	if (status)
-		return status;
-	status = core_mapping_create(range, offset, memory, &mapping);
+	CORE_TRY(core_physical_memory_create(plan, size, &memory));
+	enum vg_status status = core_mapping_create(range, offset, memory, &mapping);
 	vg_physical_memory_destroy(memory);
 	if (status)
 		return status;
@@ -84,13 +82,11 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 
 	if (size == 0)
 		return VG_OK;
-	enum vg_status status = core_memory_plan_round(plan, size, &size);
-	if (status)
-		return status;
+	CORE_TRY(core_memory_plan_round(plan, size, &size));
 	struct row *row = new_row(1);
 	if (!row)
 		return VG_NO_MEMORY;
-	status = core_address_range_create(size, plan->alignment, plan->hint, &range);
+	enum vg_status status = core_address_range_create(size, plan->alignment, plan->hint, &range);
 	if (status == VG_OK) {
 		status = append(row, plan, size, range, 0);
 		vg_address_range_destroy(range);
@@ -139,9 +135,7 @@ enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_resource);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = core_memory_plan(device, &o, &plan);
-	if (status)
-		return status;
+	CORE_TRY(core_memory_plan(device, &o, &plan));
 	struct virtual_resource *it = calloc(1, sizeof *it);
 	if (!it) {
 		free(plan);
@@ -174,9 +168,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	// The options may ask for other steps than those the buffer was made in.
 	if (end % plan->granularity || buffer->address % plan->alignment)
 		return VG_OK;
-	enum vg_status status = core_address_range_create(more, plan->granularity, end, &range);
-	if (status)
-		return status;
+	CORE_TRY(core_address_range_create(more, plan->granularity, end, &range));
 	if (range->address != end) {
 		vg_address_range_destroy(range);
 		return VG_OK;
@@ -190,7 +182,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 		row->mappings[row->count] = before->mappings[row->count];
 		core_object_retain(&row->mappings[row->count]->object);
 	}
-	status = append(row, plan, more, range, 0);
+	enum vg_status status = append(row, plan, more, range, 0);
 	vg_address_range_destroy(range);
 	if (status)
 		undo_row(row);
@@ -259,10 +251,9 @@ static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_pl
 	size_t more;
 
 	if (size <= buffer->size) {
-		status = new_access ? set_access(buffer, plan) : VG_OK;
-		if (status == VG_OK)
-			*ret_buffer = vg_buffer_retain(buffer);
-		return status;
+		CORE_TRY(new_access ? set_access(buffer, plan) : VG_OK);
+		*ret_buffer = vg_buffer_retain(buffer);
+		return VG_OK;
 	}
 	status = core_memory_plan_round(plan, size - buffer->size, &more);
 	if (status == VG_OK && more > SIZE_MAX - buffer->size)

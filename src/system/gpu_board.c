@@ -14,7 +14,8 @@ static enum vg_status check_text(nvmlReturn_t result, const struct vg_gpu *gpu, 
 	return system_nvml_unknown(result) ? VG_OK : system_nvml_failed(result, entry, "%s", gpu->uuid);
 }
 
-static enum vg_status read_versions(const struct vg_gpu *gpu, const struct gpu_call *call, struct vg_gpu_inforom *inforom)
+static enum vg_status read_versions(const struct vg_gpu *gpu, const struct gpu_call *call,
+				    struct vg_gpu_inforom *inforom)
 {
 	const struct {
 		nvmlInforomObject_t object;
@@ -28,8 +29,8 @@ static enum vg_status read_versions(const struct vg_gpu *gpu, const struct gpu_c
 	};
 
 	for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-		nvmlReturn_t result = call->nvml->nvmlDeviceGetInforomVersion(
-			call->handle, versions[i].object, versions[i].text, versions[i].capacity);
+		nvmlReturn_t result = call->nvml->nvmlDeviceGetInforomVersion(call->handle, versions[i].object,
+									      versions[i].text, versions[i].capacity);
 		SYSTEM_TRY(check_text(result, gpu, "nvmlDeviceGetInforomVersion", versions[i].text));
 	}
 	return VG_OK;
