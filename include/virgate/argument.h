@@ -1,16 +1,16 @@
-/* A launch's arguments: where each value lies, and its size in bytes. */
+/* The arguments of a launch: the address of each value, and its size in bytes. */
 #ifndef VIRGATE_ARGUMENT_H
 #define VIRGATE_ARGUMENT_H
 
 #include <stddef.h>
 
-/* One argument of a launch. Its size must be that of the kernel's parameter. The call that takes it copies the
+/* One argument of a launch. Its size must be that of the kernel's parameter. The call that gets it copies the
  * value. */
 struct vg_argument {
 	const void *value;
 	size_t size;
 };
-/* One argument that is read again at each launch (vg_argument_list_create()): the place of a variable. */
+/* One argument that is read again at each launch (vg_argument_list_create()): the address of a variable. */
 struct vg_variable {
 	struct vg_argument place;
 };
@@ -23,7 +23,7 @@ struct vg_variable {
  * VG_ARGUMENT(n): one such argument, for an array of them. In C any expression, with the same lifetime. In C++ a
  * variable, to which it points; a temporary value does not compile, since it would be gone at the launch.
  *
- * VG_VARIABLE(n): the place of a variable, which must last as long as the argument list. */
+ * VG_VARIABLE(n): the address of a variable, which must last as long as the argument list. */
 /* clang-format off */
 #ifdef __cplusplus
 #ifdef __clang__
@@ -64,8 +64,8 @@ template <typename... T> char (&vg_argument_count_of(const T &...))[sizeof...(T)
 	((struct vg_argument[]){VG_EACH_ITEM(__VA_ARGS__)(__VA_ARGS__)}), VG_COUNT(__VA_ARGS__)
 #define VG_ARGUMENT(...) ((struct vg_argument)VG_ITEM((__VA_ARGS__)))
 #define VG_VARIABLE(variable) ((struct vg_variable){{&(variable), sizeof(variable)}})
-/* What they are made of. The comma operator turns an array into a pointer to it, and promotes nothing: if it changes
- * the type, the expression is an array. */
+/* Parts of the macros above. The comma operator turns an array into a pointer to it, and promotes nothing: if it
+ * changes the type, the expression is an array. */
 #define VG_DECAYED(x) __typeof__(((void)0, x))
 #define VG_ITEM(x) \
 	{__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(x), VG_DECAYED(x)), (VG_DECAYED(x)[1]){x}, x), \

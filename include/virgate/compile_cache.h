@@ -1,4 +1,4 @@
-/* A cache of compiled programs on disk, shared by the processes of a user. */
+/* A cache of compiled programs on disk, for all processes of a user. */
 #ifndef VIRGATE_COMPILE_CACHE_H
 #define VIRGATE_COMPILE_CACHE_H
 
@@ -17,7 +17,7 @@ struct vg_compile_cache;
 struct vg_compile_cache_options {
 	size_t size;	  /* sizeof(struct vg_compile_cache_options) */
 	const char *path; /* a directory, created if missing; NULL: virgate/programs in XDG_CACHE_HOME or ~/.cache */
-	uint64_t bytes;	  /* limit of all entries; the longest unused are removed first. 0: 256 MiB */
+	uint64_t bytes;	  /* limit of all entries; the least recently used are removed first. 0: 256 MiB */
 };
 
 /* Opens the cache in a directory. An entry is found by everything that the result depends on: source, options, target,
@@ -28,9 +28,9 @@ struct vg_compile_cache_options {
  * number of processes. */
 VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
 					       struct vg_compile_cache **ret_cache);
-/* No further use by the program. Closing twice is fine. Any thread. */
+/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_close(struct vg_compile_cache *cache);
-/* Drops the caller's reference; the files stay. NULL is fine. Any thread. */
+/* Drops the caller's reference; the files are kept. NULL is fine. Any thread. */
 VG_PUBLIC void vg_compile_cache_destroy(struct vg_compile_cache *cache);
 /* Removes all its entries. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
@@ -41,7 +41,7 @@ struct vg_compile_cache_statistics {
 	uint64_t hits, misses, damaged, failed; /* of this object; failed: entries that could not be written */
 	uint64_t entries, bytes;		/* in the directory now */
 };
-/* CLOSED, SYSTEM. Any thread. */
+/* Reads the figures. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,
 							 struct vg_compile_cache_statistics *ret_statistics);
 

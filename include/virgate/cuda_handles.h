@@ -1,5 +1,5 @@
-/* CUDA's own handles, named without CUDA's headers: the types are the same ones, so a CUstream
- * goes where a struct CUstream_st * is asked for, and a program that includes <cuda.h> casts nothing. */
+/* The types of CUDA's handles, without CUDA's headers. They are the same types: a CUstream is a
+ * struct CUstream_st *, and a program that includes <cuda.h> needs no casts. */
 #ifndef VIRGATE_CUDA_HANDLES_H
 #define VIRGATE_CUDA_HANDLES_H
 
@@ -19,7 +19,7 @@ struct CUlib_st;
 struct CUmemPoolHandle_st;
 struct CUstream_st;
 
-/* CUdeviceptr's value: a device address, or a host address where the driver maps the two alike. */
+/* The value of a CUdeviceptr: a device address, or a host address that is the same on the device. */
 typedef uint64_t vg_address;
 
 #endif

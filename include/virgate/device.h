@@ -1,6 +1,6 @@
 /* The GPUs that this process may use.
  *
- * A device is found, never created: it lives as long as the process, and needs no release. */
+ * A device object lives as long as the process, and is never created or destroyed by the program. */
 #ifndef VIRGATE_DEVICE_H
 #define VIRGATE_DEVICE_H
 
@@ -16,14 +16,14 @@ extern "C" {
 
 struct vg_device;
 
-/* How many there are, CUDA_VISIBLE_DEVICES respected. The first call loads the driver. NO_DRIVER,
+/* Returns the number of devices that CUDA_VISIBLE_DEVICES permits. The first call loads the driver. NO_DRIVER,
  * NOT_FOUND (no device), DRIVER. Any thread. Source: cuInit, cuDeviceGetCount. */
 VG_PUBLIC enum vg_status vg_device_count(int *ret_count);
-/* The device of an ordinal from 0 up; the same object each time. INVALID outside the range, and as
+/* Returns the device of an ordinal, counted from 0; always the same object. INVALID for other ordinals, and as
  * vg_device_count(). Any thread. Source: cuDeviceGet. */
 VG_PUBLIC enum vg_status vg_device_get(int ordinal, struct vg_device **ret_device);
 
-/* The device of the calling thread's current context; device 0 if it has none. As vg_device_get(). Any thread.
+/* Returns the device of the calling thread's current context; device 0 if it has none. As vg_device_get(). Any thread.
  * Source: cuCtxGetDevice. */
 VG_PUBLIC enum vg_status vg_device_current(struct vg_device **ret_device);
 
@@ -36,23 +36,23 @@ VG_PUBLIC const char *vg_device_uuid(const struct vg_device *device);
 VG_PUBLIC const char *vg_device_pci_bus_id(const struct vg_device *device);
 /* 9 and 0 of 9.0; both 0 for NULL. Outputs may be NULL. */
 VG_PUBLIC void vg_device_compute_capability(const struct vg_device *device, int *ret_major, int *ret_minor);
-/* "90": what follows "sm_" and "compute_". Valid as long as the process. */
+/* "90", the number after "sm_" and "compute_". Valid as long as the process. */
 VG_PUBLIC const char *vg_device_arch(const struct vg_device *device);
 
-/* One of VG_DEVICE_…, of device_property.h. What does not change is asked for once. INVALID (no such property),
- * DRIVER. Any thread. Source: cuDeviceGetAttribute. */
+/* Reads a property, VG_DEVICE_… of device_property.h. Values that do not change are read once. INVALID (no such
+ * property), DRIVER. Any thread. Source: cuDeviceGetAttribute. */
 VG_PUBLIC enum vg_status vg_device_property(struct vg_device *device, enum vg_device_property property, int *ret_value);
-/* Likewise by its name: "warp_size". */
+/* The same by name: "warp_size". */
 VG_PUBLIC enum vg_status vg_device_property_by_name(struct vg_device *device, const char *name, int *ret_value);
 
-/* Whether kernels on `device` can reach memory of `peer`: 1 or 0; 1 for the device itself. INVALID, DRIVER. Any
+/* Whether kernels on `device` can access memory of `peer`: 1 or 0; 1 for the device itself. INVALID, DRIVER. Any
  * thread. Source: cuDeviceCanAccessPeer. */
 VG_PUBLIC enum vg_status vg_device_can_access_peer(struct vg_device *device, struct vg_device *peer, int *ret_can);
-/* Bytes that are free, and that there are; inside a vGPU: of its quota. Outputs may be NULL. A primary context
- * is brought up for the question if the process has none. INVALID, DRIVER. Any thread. Source: cuMemGetInfo. */
+/* Returns the free and the total bytes; inside a vGPU those of its limit. Outputs may be NULL. Creates the primary
+ * context for this call if the process has none. INVALID, DRIVER. Any thread. Source: cuMemGetInfo. */
 VG_PUBLIC enum vg_status vg_device_memory_info(struct vg_device *device, size_t *ret_free, size_t *ret_total);
-/* Waits until the device has done all that this process queued in its primary context and in green contexts.
- * INVALID, DRIVER (also what an earlier kernel did wrong). Any thread. Source: cuCtxSynchronize. */
+/* Waits for all work that this process queued in the device's primary context and in green contexts.
+ * INVALID, DRIVER (also for the error of an earlier kernel). Any thread. Source: cuCtxSynchronize. */
 VG_PUBLIC enum vg_status vg_device_sync(struct vg_device *device);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* What the driver says of a device, a number a property.
+/* The properties of a device, each one number.
  *
- * X(NAME, name, number, kind, fallback): the number is the driver's (CU_DEVICE_ATTRIBUTE_NAME); kind is
- * NUMBER or FLAG (0 or 1), or LIVE_NUMBER or LIVE_FLAG where it changes while the device runs and is asked
- * for each time; the fallback is what a driver that does not know the property is taken to have said. */
+ * X(NAME, name, number, kind, fallback): `number` is the driver's CU_DEVICE_ATTRIBUTE_NAME. `kind` is NUMBER or
+ * FLAG (0 or 1), or LIVE_NUMBER or LIVE_FLAG if the value may change and is read each time. `fallback` is the
+ * value if the driver does not know the property. */
 #ifndef VIRGATE_DEVICE_PROPERTY_H
 #define VIRGATE_DEVICE_PROPERTY_H
 
@@ -165,11 +165,11 @@ enum vg_device_property {
 #undef X
 };
 
-/* "warp_size"; NULL for a number that is no property. Any thread. */
+/* Returns a property's name, "warp_size"; NULL for an invalid property. Any thread. */
 VG_PUBLIC const char *vg_device_property_name(enum vg_device_property property);
-/* Of a name in either case; 0 for one that is no property. Any thread. */
+/* Finds a property by its name, in upper or lower case; 0 if there is none. Any thread. */
 VG_PUBLIC enum vg_device_property vg_device_property_find(const char *name);
-/* 1 for those that only say yes or no. Any thread. */
+/* 1 for properties that are 0 or 1. Any thread. */
 VG_PUBLIC int vg_device_property_is_flag(enum vg_device_property property);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* What a green context gets of a device: multiprocessors (SMs), and work queues.
+/* The parts of a device for a green context: multiprocessors (SMs), and work queues.
  *
- * A resource is a description: nothing is taken from the device until a context is made of it with
- * vg_context_create(). */
+ * A resource is a description: it reserves nothing on the device until vg_context_create() makes a context of
+ * it. */
 #ifndef VIRGATE_DEVICE_RESOURCE_H
 #define VIRGATE_DEVICE_RESOURCE_H
 
@@ -20,16 +20,16 @@ struct vg_sm_resource;
 struct vg_stream;
 struct vg_workqueue_resource;
 
-/* The SMs of a device, of a context (a green one has its share) or of a stream's context. The caller owns
+/* Returns the SMs of a device, of a context (of a green one its own) or of a stream's context. The caller owns
  * *ret_resource and ends it with vg_sm_resource_destroy(). INVALID, CLOSED, NO_MEMORY, DRIVER. Any thread.
  * Source: cuDeviceGetDevResource, cuCtxGetDevResource, cuGreenCtxGetDevResource. */
 VG_PUBLIC enum vg_status vg_device_sm_resource(struct vg_device *device, struct vg_sm_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_context_sm_resource(struct vg_context *context, struct vg_sm_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_stream_sm_resource(struct vg_stream *stream, struct vg_sm_resource **ret_resource);
-/* NULL is fine. Contexts made of it stay. Any thread. */
+/* NULL is fine. Contexts made of it are not affected. Any thread. */
 VG_PUBLIC void vg_sm_resource_destroy(struct vg_sm_resource *resource);
 
-/* SMs in it; the fewest that a group can have; of how many that are scheduled together it is a multiple; the
+/* The number of SMs; the minimum size of a group; the alignment of SMs that are scheduled together; the
  * driver's flags (0 before driver 13.1). 0 for NULL. */
 VG_PUBLIC unsigned vg_sm_resource_count(const struct vg_sm_resource *resource);
 VG_PUBLIC unsigned vg_sm_resource_min_partition_size(const struct vg_sm_resource *resource);
@@ -38,28 +38,28 @@ VG_PUBLIC unsigned vg_sm_resource_flags(const struct vg_sm_resource *resource);
 /* 1 for a group of a dry run: it has sizes, but no context can be made of it. */
 VG_PUBLIC int vg_sm_resource_is_dry_run(const struct vg_sm_resource *resource);
 VG_PUBLIC struct vg_device *vg_sm_resource_device(const struct vg_sm_resource *resource);
-/* The driver's CUdevResource; belongs to the resource. */
+/* The driver's CUdevResource, owned by the resource. */
 VG_PUBLIC const void *vg_sm_resource_handle(const struct vg_sm_resource *resource);
 
-/* One group of a split; all 0: the driver chooses its size. What is not 0 but for `sm_count`, and groups of different
+/* One group of a split; all 0: the driver chooses its size. Fields other than `sm_count`, and groups of different
  * sizes, need driver 13.1. */
 struct vg_sm_group {
 	int sm_count;			    /* 0: the driver chooses */
 	int coscheduled_sm_count;	    /* SMs that a cluster needs together; 0: the driver's default */
-	int preferred_coscheduled_sm_count; /* likewise, where it can be had; 0: no preference */
-	int backfill;			    /* nonzero: SMs that miss that may fill the group up */
+	int preferred_coscheduled_sm_count; /* the same, if possible; 0: no preference */
+	int backfill;			    /* nonzero: SMs that cannot be scheduled together may fill up the group */
 };
 
 struct vg_sm_split_options {
 	size_t size; /* sizeof(struct vg_sm_split_options) */
-	int dry_run; /* nonzero: says what the sizes would be; no contexts can be made of the groups */
+	int dry_run; /* nonzero: computes the sizes only; no contexts can be made of the groups */
 };
 
-/* Splits off `count` groups, and what remains; the resource itself stays as it is. `ret_groups` has room for `count`
- * groups, of which *ret_count are made: fewer than asked if a driver before 13.1 has no more. `ret_remainder` may be
- * NULL; *ret_remainder is NULL if nothing remains. The caller owns all of them. `options` may be NULL.
- * INVALID (a negative number, no groups), UNSUPPORTED (needs driver 13.1), CLOSED, NO_MEMORY, DRIVER (does not fit;
- * says what there is). Any thread. Source: cuDevSmResourceSplit; before 13.1 cuDevSmResourceSplitByCount. */
+/* Splits the SMs into `count` groups and a remainder; the resource itself is unchanged. `ret_groups` has room for
+ * `count` groups, of which *ret_count are created: a driver before 13.1 may create fewer. `ret_remainder` may be
+ * NULL; *ret_remainder is NULL if nothing remains. The caller owns all of them. `options` may be NULL. INVALID (a
+ * negative number, no groups), UNSUPPORTED (needs driver 13.1), CLOSED, NO_MEMORY, DRIVER (does not fit; the text
+ * says how many SMs there are). Any thread. Source: cuDevSmResourceSplit; before 13.1 cuDevSmResourceSplitByCount. */
 VG_PUBLIC enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struct vg_sm_group *groups,
 					      size_t count, const struct vg_sm_split_options *options,
 					      struct vg_sm_resource **ret_groups, size_t *ret_count,
@@ -70,20 +70,21 @@ enum vg_sm_split_flag {
 	VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER = 2,
 };
 
-/* As many groups of at least `sm_count` SMs (0: the fewest possible) as there are, `capacity` at most. `flags` is a sum
- * of vg_sm_split_flag. Otherwise as vg_sm_resource_split(), on every driver. Source: cuDevSmResourceSplitByCount. */
+/* Splits into as many groups of at least `sm_count` SMs (0: the minimum) as possible, at most `capacity`. `flags` is
+ * a sum of vg_sm_split_flag. Otherwise as vg_sm_resource_split(), on every driver. Source:
+ * cuDevSmResourceSplitByCount. */
 VG_PUBLIC enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags,
 						       size_t capacity, struct vg_sm_resource **ret_groups,
 						       size_t *ret_count, struct vg_sm_resource **ret_remainder);
 
 enum vg_workqueue_scope {
 	VG_WORKQUEUE_SCOPE_UNCHANGED,
-	VG_WORKQUEUE_SCOPE_DEVICE,	   /* queues are shared by all contexts of the device */
-	VG_WORKQUEUE_SCOPE_GREEN_BALANCED, /* green contexts share where they must, evenly */
+	VG_WORKQUEUE_SCOPE_DEVICE,	   /* all contexts of the device use the same queues */
+	VG_WORKQUEUE_SCOPE_GREEN_BALANCED, /* green contexts have common queues only if necessary, evenly */
 };
 
 /* The work queues of a device, a context or a stream's context. As vg_device_sm_resource(), and UNSUPPORTED before
- * driver 13.1: the text says which driver it needs and which there is. */
+ * driver 13.1: the text has both versions. */
 VG_PUBLIC enum vg_status vg_device_workqueue_resource(struct vg_device *device,
 						      struct vg_workqueue_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_context_workqueue_resource(struct vg_context *context,
@@ -94,19 +95,19 @@ VG_PUBLIC void vg_workqueue_resource_destroy(struct vg_workqueue_resource *resou
 
 /* VG_WORKQUEUE_SCOPE_UNCHANGED for NULL. */
 VG_PUBLIC enum vg_workqueue_scope vg_workqueue_resource_scope(const struct vg_workqueue_resource *resource);
-/* How many streams with work of their own run beside each other. 0 for NULL. */
+/* The number of streams whose work can run concurrently. 0 for NULL. */
 VG_PUBLIC unsigned vg_workqueue_resource_concurrency_limit(const struct vg_workqueue_resource *resource);
 VG_PUBLIC struct vg_device *vg_workqueue_resource_device(const struct vg_workqueue_resource *resource);
-/* The driver's CUdevResource; belongs to the resource. */
+/* The driver's CUdevResource, owned by the resource. */
 VG_PUBLIC const void *vg_workqueue_resource_handle(const struct vg_workqueue_resource *resource);
 
 struct vg_workqueue_options {
 	size_t size; /* sizeof(struct vg_workqueue_options) */
 	enum vg_workqueue_scope scope;
-	int concurrency_limit; /* from 1 up; 0: unchanged */
+	int concurrency_limit; /* 1 or more; 0: unchanged */
 };
 
-/* Changes what contexts made of it later will have. `options` NULL or 0 throughout changes nothing. INVALID, CLOSED.
+/* Changes the queues of contexts that are made of it later. `options` NULL or all 0 changes nothing. INVALID, CLOSED.
  * Not while another thread uses the resource. */
 VG_PUBLIC enum vg_status vg_workqueue_resource_configure(struct vg_workqueue_resource *resource,
 							 const struct vg_workqueue_options *options);

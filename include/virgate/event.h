@@ -1,4 +1,4 @@
-/* Events: marks in a stream, to wait for and to measure with. */
+/* Events: marks in a stream, to wait for and to measure time. */
 #ifndef VIRGATE_EVENT_H
 #define VIRGATE_EVENT_H
 
@@ -20,46 +20,46 @@ struct vg_event;
 struct vg_event_options {
 	size_t size;	   /* sizeof(struct vg_event_options) */
 	int timing;	   /* nonzero: vg_event_elapsed() can use it; 0: cheaper */
-	int blocking_sync; /* nonzero: vg_event_sync() sleeps; 0: it spins */
+	int blocking_sync; /* nonzero: vg_event_sync() sleeps; 0: it polls */
 	int ipc;	   /* nonzero: for other processes, vg_event_export(); not with timing */
 };
 
-/* An event of a context, not recorded yet. `options` may be NULL. One for other processes belongs to the record it
- * is made for: vg_stream_record(). The caller owns *ret_event and ends it with vg_event_destroy().
+/* Creates an event of a context, not recorded yet. `options` may be NULL. vg_stream_record() creates events for other
+ * processes, since these are recorded once. The caller owns *ret_event and ends it with vg_event_destroy().
  * INVALID, CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuEventCreate. */
 VG_PUBLIC enum vg_status vg_event_create(struct vg_context *context, const struct vg_event_options *options,
 					 struct vg_event **ret_event);
-/* A new event, recorded on the stream: as vg_event_create() and vg_event_record(), or nothing. */
+/* Creates an event and records it on the stream, as vg_event_create() and vg_event_record(). */
 VG_PUBLIC enum vg_status vg_stream_record(struct vg_stream *stream, const struct vg_event_options *options,
 					  struct vg_event **ret_event);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_event_destroy(struct vg_event *event);
-/* No further use; says whether the driver took the event back. Twice is fine. DRIVER. */
+/* Closes it: the program may not use it any more. Closing twice is fine. DRIVER: the driver did not destroy it. */
 VG_PUBLIC enum vg_status vg_event_close(struct vg_event *event);
 
-/* The event now stands for all work queued in the stream so far, whatever it stood for before. INVALID (another
+/* Records the event: it completes with all work queued on the stream so far. It may be recorded again. INVALID (another
  * context's stream, or an event for other processes, which is recorded once), CLOSED, DRIVER. Any
  * thread; allocates nothing. Source: cuEventRecord. */
 VG_PUBLIC enum vg_status vg_event_record(struct vg_event *event, struct vg_stream *stream);
-/* 1 if that work is done, or the event was never recorded; else 0. CLOSED, DRIVER (also what an earlier kernel did
- * wrong). Any thread; allocates nothing. Source: cuEventQuery. */
+/* 1 if that work is done, or the event was never recorded; else 0. CLOSED, DRIVER (also for the
+ * error of an earlier kernel). Any thread; allocates nothing. Source: cuEventQuery. */
 VG_PUBLIC enum vg_status vg_event_query(struct vg_event *event, int *ret_done);
-/* Waits for it. CLOSED, DRIVER. Any thread. Source: cuEventSynchronize. */
+/* Waits for that work. CLOSED, DRIVER. Any thread. Source: cuEventSynchronize. */
 VG_PUBLIC enum vg_status vg_event_sync(struct vg_event *event);
-/* Milliseconds from `start` to `end`; negative if they completed the other way round. INVALID (an event without
+/* Milliseconds from `start` to `end`; negative if they completed in the other order. INVALID (an event without
  * timing, or events of different contexts), STATE (one was never recorded, or is being captured into a graph),
  * NOT_READY (one has not completed), CLOSED, DRIVER. Any thread. Source: cuEventElapsedTime. */
 VG_PUBLIC enum vg_status vg_event_elapsed(struct vg_event *start, struct vg_event *end, float *ret_milliseconds);
 
-/* An event as plain bytes, for another process of the same machine to import while the event exists. */
+/* An exported event: plain bytes that another process on this machine can import while the event exists. */
 struct vg_event_descriptor {
 	unsigned char handle[64];
 	uint32_t blocking_sync;
 };
-/* INVALID (made without .ipc), CLOSED, DRIVER. Any thread. Source: cuIpcGetEventHandle. */
+/* Exports it. INVALID (created without .ipc), CLOSED, DRIVER. Any thread. Source: cuIpcGetEventHandle. */
 VG_PUBLIC enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descriptor *ret_descriptor);
-/* The other process's event, to wait for. `size` is how many bytes arrived. The caller owns *ret_event. INVALID
- * (too few bytes), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuIpcOpenEventHandle. */
+/* Imports another process's event, to wait for it. `size` is the number of bytes received. The caller owns
+ * *ret_event. INVALID (too few bytes), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuIpcOpenEventHandle. */
 VG_PUBLIC enum vg_status vg_event_import(struct vg_context *context, const void *descriptor, size_t size,
 					 struct vg_event **ret_event);
 

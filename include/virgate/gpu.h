@@ -1,7 +1,7 @@
-/* The machine's GPUs as NVML knows them: all of them, without a CUDA context. Errors as system.h says.
+/* The machine's GPUs as NVML describes them: all of them, without a CUDA context. Errors as in system.h.
  *
- * A GPU is found, never created: the same one is the same object each time, which lives as long as the process, also
- * in a child after fork, and needs no release. Any thread. "Not known" is said, never 0. */
+ * There is one object for each GPU, which lives as long as the process, also in a child after fork; the program never
+ * creates or destroys it. Any thread. Unknown values are marked as unknown, never 0. */
 #ifndef VIRGATE_GPU_H
 #define VIRGATE_GPU_H
 
@@ -21,22 +21,23 @@ struct vg_device;
 
 /* ---- finding ---- */
 
-/* How many there are. Source: nvmlDeviceGetCount. */
+/* Returns the number of GPUs. Source: nvmlDeviceGetCount. */
 VG_PUBLIC enum vg_status vg_gpu_count(unsigned *ret_count);
-/* By NVML's index, which follows the PCI bus and is not CUDA's ordinal. INVALID: there are not so many. Source:
+/* Finds a GPU by NVML's index, which follows the PCI bus and is not CUDA's ordinal. INVALID: no such index. Source:
  * nvmlDeviceGetHandleByIndex. */
 VG_PUBLIC enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu);
-/* "GPU-…", "MIG-…", or a GPU's without the prefix, as CUDA has it. INVALID (no UUID at all), NOT_FOUND. Source:
+/* Finds a GPU by "GPU-…", "MIG-…", or a UUID without prefix, as in CUDA. INVALID (not a UUID), NOT_FOUND. Source:
  * nvmlDeviceGetHandleByUUID. */
 VG_PUBLIC enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu);
-/* "00000000:3B:00.0" or shorter, "3b:00.0". INVALID, NOT_FOUND. Source: nvmlDeviceGetHandleByPciBusId. */
+/* Finds a GPU by "00000000:3B:00.0" or "3b:00.0". INVALID, NOT_FOUND. Source: nvmlDeviceGetHandleByPciBusId. */
 VG_PUBLIC enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu);
-/* All of them by index. *ret_count is how many there are; with `capacity` 0, `gpus` may be NULL, and only the count
- * is told. LIMIT: more than `capacity`; nothing is written then. All functions below that fill an array do so too. */
+/* Lists all GPUs by index. *ret_count is their number; with `capacity` 0, `gpus` may be NULL, and only the count is
+ * returned. LIMIT: more than `capacity`; nothing is written then. The same holds for all functions that fill an
+ * array. */
 VG_PUBLIC enum vg_status vg_gpu_all(struct vg_gpu **gpus, size_t capacity, size_t *ret_count);
 
-/* The GPU that a CUDA device is, and the CUDA device that a GPU is: the one of the same UUID. NOT_FOUND: this process
- * may not use it with CUDA (CUDA_VISIBLE_DEVICES), or NVML may not see it. The second one loads the CUDA driver. */
+/* Finds the GPU of a CUDA device, and the CUDA device of a GPU, by the UUID. NOT_FOUND: this process cannot use it with
+ * CUDA (CUDA_VISIBLE_DEVICES), or NVML does not list it. The second function loads the CUDA driver. */
 VG_PUBLIC enum vg_status vg_gpu_of_device(struct vg_device *device, struct vg_gpu **ret_gpu);
 VG_PUBLIC enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device **ret_device);
 
@@ -49,8 +50,8 @@ VG_PUBLIC const char *vg_gpu_uuid_without_prefix(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_name(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_pci_bus_id(const struct vg_gpu *gpu);
 
-/* NVML's index; the minor number of /dev/nvidiaN; the place on the board, from 0 on; the host's NUMA node. UNSUPPORTED
- * where there is none. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId,
+/* NVML's index; the minor number of /dev/nvidiaN; the position on the board, from 0; the host's NUMA node. UNSUPPORTED
+ * if there is none. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId,
  * nvmlDeviceGetNumaNodeId. */
 VG_PUBLIC enum vg_status vg_gpu_index(struct vg_gpu *gpu, unsigned *ret_index);
 VG_PUBLIC enum vg_status vg_gpu_minor_number(struct vg_gpu *gpu, unsigned *ret_number);
@@ -58,13 +59,13 @@ VG_PUBLIC enum vg_status vg_gpu_module_id(struct vg_gpu *gpu, unsigned *ret_id);
 VG_PUBLIC enum vg_status vg_gpu_numa_node(struct vg_gpu *gpu, unsigned *ret_node);
 /* The number printed on the board. LIMIT: 30 bytes are enough. Source: nvmlDeviceGetSerial. */
 VG_PUBLIC enum vg_status vg_gpu_serial(struct vg_gpu *gpu, char *ret_serial, size_t capacity);
-/* "Tesla", "GeForce RTX", "NVIDIA RTX", …; "Unknown". The text is the library's. Source: nvmlDeviceGetBrand. */
+/* "Tesla", "GeForce RTX", "NVIDIA RTX", …; "Unknown". The library owns the text. Source: nvmlDeviceGetBrand. */
 VG_PUBLIC enum vg_status vg_gpu_brand(struct vg_gpu *gpu, const char **ret_brand);
 /* 9 and 0 of 9.0. Outputs may be NULL. Source: nvmlDeviceGetCudaComputeCapability. */
 VG_PUBLIC enum vg_status vg_gpu_compute_capability(struct vg_gpu *gpu, int *ret_major, int *ret_minor);
 
 enum vg_gpu_architecture {
-	VG_GPU_ARCHITECTURE_UNKNOWN = -1, /* younger than this library */
+	VG_GPU_ARCHITECTURE_UNKNOWN = -1, /* newer than this library */
 	VG_GPU_ARCHITECTURE_KEPLER = 2,
 	VG_GPU_ARCHITECTURE_MAXWELL,
 	VG_GPU_ARCHITECTURE_PASCAL,
@@ -81,18 +82,18 @@ VG_PUBLIC enum vg_status vg_gpu_architecture(struct vg_gpu *gpu, enum vg_gpu_arc
 VG_PUBLIC const char *vg_gpu_architecture_name(enum vg_gpu_architecture architecture);
 
 enum vg_gpu_addressing {
-	VG_GPU_ADDRESSING_NONE, /* kernels see no pageable memory */
-	VG_GPU_ADDRESSING_HMM,	/* they do, through the kernel's heterogeneous memory management */
-	VG_GPU_ADDRESSING_ATS	/* they do, through address translation services */
+	VG_GPU_ADDRESSING_NONE, /* kernels cannot access pageable memory */
+	VG_GPU_ADDRESSING_HMM,	/* they can, by Linux's heterogeneous memory management */
+	VG_GPU_ADDRESSING_ATS	/* they can, by address translation services */
 };
 /* Source: nvmlDeviceGetAddressingMode. */
 VG_PUBLIC enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode);
-/* 1 or 0: joined to the processor by chip-to-chip links; a display is connected; one is driven. Source:
+/* 1 or 0: connected to the processor by chip-to-chip links; a display is connected; a display is active. Source:
  * nvmlDeviceGetC2cModeInfoV, nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive. */
 VG_PUBLIC enum vg_status vg_gpu_c2c_enabled(struct vg_gpu *gpu, int *ret_enabled);
 VG_PUBLIC enum vg_status vg_gpu_display_connected(struct vg_gpu *gpu, int *ret_connected);
 VG_PUBLIC enum vg_status vg_gpu_display_active(struct vg_gpu *gpu, int *ret_active);
-/* Whether the driver stays loaded while nobody uses the GPU. Setting it needs root: DENIED. Source:
+/* Whether the driver stays loaded while no process uses the GPU. Setting it needs root: DENIED. Source:
  * nvmlDeviceGetPersistenceMode, nvmlDeviceSetPersistenceMode. */
 VG_PUBLIC enum vg_status vg_gpu_persistence_mode(struct vg_gpu *gpu, int *ret_enabled);
 VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int enabled);
@@ -100,21 +101,21 @@ VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int ena
 enum vg_gpu_compute_mode {
 	VG_GPU_COMPUTE_DEFAULT = 0,
 	VG_GPU_COMPUTE_PROHIBITED = 2,	       /* no process may have a context */
-	VG_GPU_COMPUTE_EXCLUSIVE_PROCESS = 3 /* one process may */
+	VG_GPU_COMPUTE_EXCLUSIVE_PROCESS = 3 /* only one process may */
 };
 /* Source: nvmlDeviceGetComputeMode. */
 VG_PUBLIC enum vg_status vg_gpu_compute_mode(struct vg_gpu *gpu, enum vg_gpu_compute_mode *ret_mode);
 /* "default", "prohibited", "exclusive-process"; "unknown". */
 VG_PUBLIC const char *vg_gpu_compute_mode_name(enum vg_gpu_compute_mode mode);
-/* 1 or 0: whether its memory corrects errors, now and after the next reset. Outputs may be NULL. Source:
+/* 1 or 0: whether ECC is on, now and after the next reset. Outputs may be NULL. Source:
  * nvmlDeviceGetEccMode. */
 VG_PUBLIC enum vg_status vg_gpu_ecc_mode(struct vg_gpu *gpu, int *ret_enabled, int *ret_pending);
 
-/* ---- memory, and who uses it ---- */
+/* ---- memory, and processes that use it ---- */
 
 struct vg_gpu_memory {
 	uint64_t total, free, used;
-	uint64_t reserved; /* by the driver and the firmware, if reserved_known; `used` has it in otherwise */
+	uint64_t reserved; /* by the driver and the firmware, if reserved_known; otherwise `used` includes it */
 	int reserved_known;
 };
 /* Bytes. Source: nvmlDeviceGetMemoryInfo. */
@@ -123,7 +124,7 @@ VG_PUBLIC enum vg_status vg_gpu_memory(struct vg_gpu *gpu, struct vg_gpu_memory 
 struct vg_gpu_bar1 {
 	uint64_t total, free, used;
 };
-/* Bytes of the window through which the processor and other devices see the GPU's memory. Source:
+/* Bytes of the window through which the processor and other devices access the GPU's memory. Source:
  * nvmlDeviceGetBAR1MemoryInfo. */
 VG_PUBLIC enum vg_status vg_gpu_bar1(struct vg_gpu *gpu, struct vg_gpu_bar1 *ret_bar1);
 
@@ -131,38 +132,38 @@ struct vg_gpu_process {
 	pid_t pid;
 	uint64_t memory; /* bytes, if memory_known */
 	int memory_known;
-	int in_instance; /* on a MIG device: the two below are its instances */
+	int in_instance; /* nonzero: on a MIG device, whose instances are the next two */
 	unsigned gpu_instance, compute_instance;
 };
-/* The processes that have a CUDA context on it. An array, as vg_gpu_all(). Source:
+/* Lists the processes that have a CUDA context on it, in an array as vg_gpu_all(). Source:
  * nvmlDeviceGetComputeRunningProcesses. */
 VG_PUBLIC enum vg_status vg_gpu_processes(struct vg_gpu *gpu, struct vg_gpu_process *processes, size_t capacity,
 					  size_t *ret_count);
 
 struct vg_gpu_utilization {
-	unsigned gpu, memory; /* percent of the last sample's time in which kernels ran, memory was read or written */
+	unsigned gpu, memory; /* percent of the last sample's time with kernels, with memory accesses */
 };
 /* Source: nvmlDeviceGetUtilizationRates. */
 VG_PUBLIC enum vg_status vg_gpu_utilization(struct vg_gpu *gpu, struct vg_gpu_utilization *ret_utilization);
 
-/* ---- MIG: parts of a GPU that are devices of their own ---- */
+/* ---- MIG: parts of a GPU as devices ---- */
 
 struct vg_gpu_mig {
-	int is_device;	   /* 1: it is a part, and what follows is of the GPU that it is a part of */
+	int is_device;	   /* 1: it is a MIG device; the rest is about its GPU */
 	int mode, pending; /* 1 or 0, now and after the next reset; -1: the GPU has no MIG */
-	int most_devices;  /* how many parts there may be; -1: not known */
+	int most_devices;  /* maximum number of MIG devices; -1: unknown */
 };
 /* Source: nvmlDeviceIsMigDeviceHandle, nvmlDeviceGetMigMode, nvmlDeviceGetMaxMigDeviceCount. */
 VG_PUBLIC enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig);
 /* Turns MIG on or off; needs root and an idle GPU. DENIED, UNSUPPORTED; BUSY and others: the mode is set and takes
- * effect with the next reset. Source: nvmlDeviceSetMigMode. */
+ * effect at the next reset. Source: nvmlDeviceSetMigMode. */
 VG_PUBLIC enum vg_status vg_gpu_set_mig_mode(struct vg_gpu *gpu, int enabled);
-/* The GPU that a part belongs to. INVALID: it is no part. Source: nvmlDeviceGetDeviceHandleFromMigDeviceHandle. */
+/* Returns the GPU of a MIG device. INVALID: not a MIG device. Source: nvmlDeviceGetDeviceHandleFromMigDeviceHandle. */
 VG_PUBLIC enum vg_status vg_gpu_mig_parent(struct vg_gpu *gpu, struct vg_gpu **ret_parent);
-/* The part of an index below most_devices. NOT_FOUND: none has it. INVALID, UNSUPPORTED. Source:
- * nvmlDeviceGetMigDeviceHandleByIndex. */
+/* Finds the MIG device of an index below most_devices. NOT_FOUND: no device has this index. INVALID, UNSUPPORTED.
+ * Source: nvmlDeviceGetMigDeviceHandleByIndex. */
 VG_PUBLIC enum vg_status vg_gpu_mig_device(struct vg_gpu *gpu, unsigned index, struct vg_gpu **ret_device);
-/* All parts; none where MIG is off or unknown. An array, as vg_gpu_all(). */
+/* Lists all MIG devices, in an array as vg_gpu_all(); none if MIG is off or unknown. */
 VG_PUBLIC enum vg_status vg_gpu_mig_devices(struct vg_gpu *gpu, struct vg_gpu **devices, size_t capacity,
 					    size_t *ret_count);
 
@@ -172,7 +173,7 @@ struct vg_gpu_attributes {
 	unsigned gpu_instance_slices, compute_instance_slices;
 	uint64_t memory_mib;
 };
-/* What a MIG device is made of. UNSUPPORTED for whole GPUs. Source: nvmlDeviceGetAttributes. */
+/* Reads the parts of a MIG device. UNSUPPORTED for whole GPUs. Source: nvmlDeviceGetAttributes. */
 VG_PUBLIC enum vg_status vg_gpu_attributes(struct vg_gpu *gpu, struct vg_gpu_attributes *ret_attributes);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Waiting for what happens to GPUs. Errors as system.h says. A set of events is one thread's at a time, and the
- * process's that made it. */
+/* Events of GPUs. Errors as in system.h. One thread at a time may use a set of events, and only in the process that
+ * created it. */
 #ifndef VIRGATE_GPU_EVENT_H
 #define VIRGATE_GPU_EVENT_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Bits, NVML's. */
+/* NVML's bits. */
 enum vg_gpu_event_type {
 	VG_GPU_EVENT_NONE = 0,
 	VG_GPU_EVENT_SINGLE_BIT_ECC_ERROR = 0x1,
@@ -29,15 +29,15 @@ enum vg_gpu_event_type {
 };
 /* "xid_critical_error" for one bit, "none" for 0; "unknown". */
 VG_PUBLIC const char *vg_gpu_event_type_name(uint64_t type);
-/* The bits that a GPU can tell. Source: nvmlDeviceGetSupportedEventTypes. */
+/* Returns the events that a GPU can report. Source: nvmlDeviceGetSupportedEventTypes. */
 VG_PUBLIC enum vg_status vg_gpu_supported_events(struct vg_gpu *gpu, uint64_t *ret_types);
 
 struct vg_gpu_events;
 
-/* A set that waits for `types` on a GPU. The caller owns *ret_events. UNSUPPORTED: the GPU does not tell all of these.
+/* Creates a set that waits for `types` on a GPU. The caller owns *ret_events. UNSUPPORTED: the GPU cannot report all.
  * Source: nvmlEventSetCreate, nvmlDeviceRegisterEvents. */
 VG_PUBLIC enum vg_status vg_gpu_events_create(struct vg_gpu *gpu, uint64_t types, struct vg_gpu_events **ret_events);
-/* Waits for another GPU's too. */
+/* Adds events of another GPU. */
 VG_PUBLIC enum vg_status vg_gpu_events_add(struct vg_gpu_events *events, struct vg_gpu *gpu, uint64_t types);
 /* NULL is fine. Source: nvmlEventSetFree. */
 VG_PUBLIC void vg_gpu_events_destroy(struct vg_gpu_events *events);
@@ -45,33 +45,33 @@ VG_PUBLIC void vg_gpu_events_destroy(struct vg_gpu_events *events);
 struct vg_gpu_event {
 	struct vg_gpu *gpu;
 	uint64_t type;	 /* one bit */
-	uint64_t data;	 /* of an XID: its number */
-	int in_instance; /* of an XID on a part of a GPU: the two below are its instances */
+	uint64_t data;	 /* the number of an XID */
+	int in_instance; /* nonzero: an XID on a MIG device, whose instances are the next two */
 	unsigned gpu_instance, compute_instance;
 };
-/* The next event. `timeout_ms` 0: waits for ever. NOT_READY: nothing in this time. STATE: made by another process,
+/* Waits for the next event. `timeout_ms` 0: for ever. NOT_READY: timeout. STATE: another process created the set,
  * before fork. Source: nvmlEventSetWait. */
 VG_PUBLIC enum vg_status vg_gpu_events_wait(struct vg_gpu_events *events, unsigned timeout_ms,
 					    struct vg_gpu_event *ret_event);
 
-/* ---- of the machine: drivers that take GPUs and let them go ---- */
+/* ---- of the machine: GPUs that are bound to a driver, and unbound ---- */
 
 enum vg_system_event_type { VG_SYSTEM_EVENT_UNBIND = 1, VG_SYSTEM_EVENT_BIND = 2 }; /* bits */
 
 struct vg_system_events;
 
-/* UNSUPPORTED: the NVML of an older driver has none. The caller owns *ret_events. Source: nvmlSystemEventSetCreate,
- * nvmlSystemRegisterEvents. */
+/* Creates a set. UNSUPPORTED: the driver's NVML is too old. The caller owns *ret_events. Source:
+ * nvmlSystemEventSetCreate, nvmlSystemRegisterEvents. */
 VG_PUBLIC enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events **ret_events);
 /* NULL is fine. Source: nvmlSystemEventSetFree. */
 VG_PUBLIC void vg_system_events_destroy(struct vg_system_events *events);
 
 struct vg_system_event {
 	uint64_t type;	    /* one bit */
-	unsigned id;	    /* the GPU's number for the kernel driver: domain << 16 | bus << 8 | device */
-	struct vg_gpu *gpu; /* NULL: NVML does not show it, as after UNBIND */
+	unsigned id;	    /* the kernel driver's number of the GPU: domain << 16 | bus << 8 | device */
+	struct vg_gpu *gpu; /* NULL: NVML does not list it, as after UNBIND */
 };
-/* What has happened, up to `capacity` events at once; at least one. `timeout_ms` and errors as vg_gpu_events_wait().
+/* Waits for at least one event, and returns up to `capacity`. `timeout_ms` and errors as vg_gpu_events_wait().
  * Source: nvmlSystemEventSetWait. */
 VG_PUBLIC enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned timeout_ms,
 					       struct vg_system_event *events_seen, size_t capacity, size_t *ret_count);

@@ -1,5 +1,5 @@
-/* Where a GPU is: on the PCI bus, at the other ends of its NVLinks, and near which processors, memory and other GPUs.
- * Errors as system.h says; arrays as vg_gpu_all() of gpu.h. Any thread. */
+/* The location of a GPU: on the PCI bus, its NVLinks, and the processors, memory nodes and other GPUs near it.
+ * Errors as in system.h; arrays as vg_gpu_all() in gpu.h. Any thread. */
 #ifndef VIRGATE_GPU_PLACE_H
 #define VIRGATE_GPU_PLACE_H
 
@@ -12,27 +12,27 @@ extern "C" {
 struct vg_gpu_pci {
 	unsigned domain, bus, device;
 	unsigned vendor_id, device_id; /* 0x10de is NVIDIA */
-	unsigned subsystem_id;	       /* the board's maker's */
-	int base_class, sub_class;     /* 3 and 2: a 3D controller; -1: not known */
+	unsigned subsystem_id;	       /* of the board */
+	int base_class, sub_class;     /* 3 and 2: a 3D controller; -1: unknown */
 	char bus_id[32];	       /* "00000000:3B:00.0" */
 };
-/* UNSUPPORTED: a MIG device has no place of its own; ask vg_gpu_mig_parent(). So do the three below. Source:
+/* UNSUPPORTED: a MIG device has no PCI device; use vg_gpu_mig_parent(). The same for the next three. Source:
  * nvmlDeviceGetPciInfoExt, nvmlDeviceGetPciInfo. */
 VG_PUBLIC enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci);
 
-/* -1: not known. */
+/* -1: unknown. */
 struct vg_gpu_pci_link {
-	int generation, width;	       /* now: an idle link may be slower than it can be */
+	int generation, width;	       /* now: an idle link may be slower */
 	int max_generation, max_width; /* of this GPU in this slot */
-	int gpu_max_generation;	       /* of this GPU in the best of slots */
+	int gpu_max_generation;	       /* of this GPU in any slot */
 };
 /* Source: nvmlDeviceGetCurrPcieLinkGeneration, …Width, nvmlDeviceGetMaxPcieLinkGeneration, …Width,
  * nvmlDeviceGetGpuMaxPcieLinkGeneration. */
 VG_PUBLIC enum vg_status vg_gpu_pci_link(struct vg_gpu *gpu, struct vg_gpu_pci_link *ret_link);
-/* KB/s to and from the GPU, measured for 20 ms each; an output that is NULL is not measured. Source:
+/* Measures KB/s to and from the GPU, for 20 ms each; outputs that are NULL are not measured. Source:
  * nvmlDeviceGetPcieThroughput. */
 VG_PUBLIC enum vg_status vg_gpu_pci_throughput(struct vg_gpu *gpu, unsigned *ret_received, unsigned *ret_sent);
-/* How often the link had to send something again. Source: nvmlDeviceGetPcieReplayCounter. */
+/* The number of retransmissions on the link. Source: nvmlDeviceGetPcieReplayCounter. */
 VG_PUBLIC enum vg_status vg_gpu_pci_replays(struct vg_gpu *gpu, unsigned *ret_count);
 
 /* ---- NVLink ---- */
@@ -41,34 +41,34 @@ enum { VG_GPU_NVLINKS = 18 }; /* no GPU has more */
 
 struct vg_gpu_nvlink {
 	int active;			  /* 1 or 0 */
-	int version_major, version_minor; /* 4 and 0; -1: not known */
+	int version_major, version_minor; /* 4 and 0; -1: unknown */
 };
-/* How many links the GPU has. Source: the field NVLINK_LINK_COUNT of nvmlDeviceGetFieldValues. */
+/* The number of links of the GPU. Source: the field NVLINK_LINK_COUNT of nvmlDeviceGetFieldValues. */
 VG_PUBLIC enum vg_status vg_gpu_nvlink_count(struct vg_gpu *gpu, unsigned *ret_count);
-/* One link, from 0 on. INVALID: VG_GPU_NVLINKS or more. UNSUPPORTED: the GPU has none of that number. Source:
+/* Reads one link, counted from 0. INVALID: VG_GPU_NVLINKS or more. UNSUPPORTED: the GPU has no such link. Source:
  * nvmlDeviceGetNvLinkState, nvmlDeviceGetNvLinkVersion. */
 VG_PUBLIC enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct vg_gpu_nvlink *ret_link);
 
-/* ---- near what ---- */
+/* ---- processors and GPUs near it ---- */
 
 enum vg_gpu_affinity_scope {
 	VG_GPU_AFFINITY_NODE,  /* in the same NUMA node */
 	VG_GPU_AFFINITY_SOCKET /* on the same socket */
 };
-/* Numbers of the processors, and of the NUMA nodes with memory, that are near. Source:
+/* Lists the numbers of the processors, and of the NUMA nodes with memory, near the GPU. Source:
  * nvmlDeviceGetCpuAffinityWithinScope, nvmlDeviceGetMemoryAffinity. */
 VG_PUBLIC enum vg_status vg_gpu_cpu_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *cpus,
 					     size_t capacity, size_t *ret_count);
 VG_PUBLIC enum vg_status vg_gpu_memory_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *nodes,
 						size_t capacity, size_t *ret_count);
-/* Lets the calling thread run on the processors near the GPU only, and on all again. Source:
+/* Restricts the calling thread to the processors near the GPU, or removes the restriction. Source:
  * nvmlDeviceSetCpuAffinity, nvmlDeviceClearCpuAffinity. */
 VG_PUBLIC enum vg_status vg_gpu_set_thread_affinity(struct vg_gpu *gpu);
 VG_PUBLIC enum vg_status vg_gpu_clear_thread_affinity(struct vg_gpu *gpu);
-/* The GPUs near a processor. INVALID: there is no such processor. Source: nvmlSystemGetTopologyGpuSet. */
+/* Lists the GPUs near a processor. INVALID: no such processor. Source: nvmlSystemGetTopologyGpuSet. */
 VG_PUBLIC enum vg_status vg_gpu_near_cpu(unsigned cpu, struct vg_gpu **gpus, size_t capacity, size_t *ret_count);
 
-/* What two GPUs share on the way to each other, the nearest first. NVML's values. */
+/* The common ancestor of two GPUs, the nearest first. NVML's values. */
 enum vg_gpu_topology {
 	VG_GPU_TOPOLOGY_INTERNAL = 0,	 /* a board */
 	VG_GPU_TOPOLOGY_SINGLE = 10,	 /* one PCI switch */
@@ -82,11 +82,11 @@ VG_PUBLIC const char *vg_gpu_topology_name(enum vg_gpu_topology topology);
 /* Source: nvmlDeviceGetTopologyCommonAncestor. */
 VG_PUBLIC enum vg_status vg_gpu_common_ancestor(struct vg_gpu *gpu, struct vg_gpu *other,
 						enum vg_gpu_topology *ret_topology);
-/* The other GPUs that share exactly this. Source: nvmlDeviceGetTopologyNearestGpus. */
+/* Lists the other GPUs with exactly this common ancestor. Source: nvmlDeviceGetTopologyNearestGpus. */
 VG_PUBLIC enum vg_status vg_gpu_nearest(struct vg_gpu *gpu, enum vg_gpu_topology topology, struct vg_gpu **gpus,
 					size_t capacity, size_t *ret_count);
 
-/* What one GPU may do with another's memory. NVML's values. */
+/* Kinds of access to another GPU's memory. NVML's values. */
 enum vg_gpu_p2p { VG_GPU_P2P_READ, VG_GPU_P2P_WRITE, VG_GPU_P2P_NVLINK, VG_GPU_P2P_ATOMICS, VG_GPU_P2P_PCI };
 enum vg_gpu_p2p_status {
 	VG_GPU_P2P_OK,

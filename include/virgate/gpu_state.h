@@ -1,5 +1,5 @@
-/* How a GPU is doing: clocks, performance states, temperatures, fans, and the records of its board. Errors as system.h
- * says; arrays as vg_gpu_all() of gpu.h. Any thread. */
+/* The state of a GPU: clocks, performance states, temperatures, fans, and the InfoROM of its board. Errors as in
+ * system.h; arrays as vg_gpu_all() in gpu.h. Any thread. */
 #ifndef VIRGATE_GPU_STATE_H
 #define VIRGATE_GPU_STATE_H
 
@@ -14,7 +14,7 @@ extern "C" {
 enum vg_gpu_clock { VG_GPU_CLOCK_GRAPHICS, VG_GPU_CLOCK_SM, VG_GPU_CLOCK_MEMORY, VG_GPU_CLOCK_VIDEO };
 enum vg_gpu_clock_id {
 	VG_GPU_CLOCK_CURRENT = 0,
-	VG_GPU_CLOCK_CUSTOMER_BOOST_MAX = 3 /* the highest that the board's maker set */
+	VG_GPU_CLOCK_CUSTOMER_BOOST_MAX = 3 /* the highest clock that the board vendor permits */
 };
 /* INVALID, UNSUPPORTED. Source: nvmlDeviceGetClock, nvmlDeviceGetMaxClockInfo, nvmlDeviceGetMaxCustomerBoostClock. */
 VG_PUBLIC enum vg_status vg_gpu_clock(struct vg_gpu *gpu, enum vg_gpu_clock clock, enum vg_gpu_clock_id id,
@@ -33,11 +33,11 @@ struct vg_gpu_clock_offsets {
 /* Source: nvmlDeviceGetClockOffsets. */
 VG_PUBLIC enum vg_status vg_gpu_clock_offsets(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
 					      struct vg_gpu_clock_offsets *ret_offsets);
-/* 1 or 0: whether the GPU raises its clocks by itself, now and by default. Outputs may be NULL. Source:
+/* 1 or 0: whether auto boost is on, now and by default. Outputs may be NULL. Source:
  * nvmlDeviceGetAutoBoostedClocksEnabled. */
 VG_PUBLIC enum vg_status vg_gpu_auto_boost(struct vg_gpu *gpu, int *ret_enabled, int *ret_default);
 
-/* Why clocks are not higher: bits, NVML's. */
+/* Why clocks are not higher: NVML's bits. */
 enum vg_gpu_clock_reason {
 	VG_GPU_CLOCK_REASON_NONE = 0,
 	VG_GPU_CLOCK_REASON_GPU_IDLE = 0x1,
@@ -52,14 +52,14 @@ enum vg_gpu_clock_reason {
 };
 /* "sw_power_cap" for one bit, "none" for 0; "unknown". */
 VG_PUBLIC const char *vg_gpu_clock_reason_name(uint64_t reason);
-/* Those of now, and those that this GPU can give. Source: nvmlDeviceGetCurrentClocksEventReasons,
+/* The current reasons, and those that this GPU supports. Source: nvmlDeviceGetCurrentClocksEventReasons,
  * nvmlDeviceGetSupportedClocksEventReasons. */
 VG_PUBLIC enum vg_status vg_gpu_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
 VG_PUBLIC enum vg_status vg_gpu_supported_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
 
 /* ---- performance states: 0 is the fastest, 15 the slowest ---- */
 
-/* -1: not known. Source: nvmlDeviceGetPerformanceState. */
+/* -1: unknown. Source: nvmlDeviceGetPerformanceState. */
 VG_PUBLIC enum vg_status vg_gpu_performance_state(struct vg_gpu *gpu, int *ret_state);
 /* Source: nvmlDeviceGetSupportedPerformanceStates. */
 VG_PUBLIC enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned *states, size_t capacity,
@@ -69,7 +69,7 @@ enum { VG_GPU_DOMAINS = 8 };
 struct vg_gpu_dynamic_states {
 	struct {
 		int is_present;
-		unsigned percentage;		       /* of the last second in which it was busy */
+		unsigned percentage;		       /* of the last second, busy */
 		unsigned inc_threshold, dec_threshold; /* above and below which the state changes */
 	} domain[VG_GPU_DOMAINS];		       /* 0: the GPU, 1: its memory, 2: video, 3: the bus */
 };
@@ -79,7 +79,7 @@ VG_PUBLIC enum vg_status vg_gpu_dynamic_states(struct vg_gpu *gpu, struct vg_gpu
 /* ---- temperatures, in degrees Celsius ---- */
 
 enum vg_gpu_threshold {
-	VG_GPU_THRESHOLD_SHUTDOWN, /* this one and the next three: before Ada only, as a rule */
+	VG_GPU_THRESHOLD_SHUTDOWN, /* this one and the next three: usually only before Ada */
 	VG_GPU_THRESHOLD_SLOWDOWN,
 	VG_GPU_THRESHOLD_MEM_MAX,
 	VG_GPU_THRESHOLD_GPU_MAX,
@@ -88,7 +88,7 @@ enum vg_gpu_threshold {
 	VG_GPU_THRESHOLD_ACOUSTIC_MAX,
 	VG_GPU_THRESHOLD_GPS_CURR
 };
-/* The GPU's; one of its thresholds; how far it is from slowing down. Source: nvmlDeviceGetTemperatureV,
+/* The temperature; one of its thresholds; the margin to the slowdown. Source: nvmlDeviceGetTemperatureV,
  * nvmlDeviceGetTemperatureThreshold, nvmlDeviceGetMarginTemperature. */
 VG_PUBLIC enum vg_status vg_gpu_temperature(struct vg_gpu *gpu, int *ret_celsius);
 VG_PUBLIC enum vg_status vg_gpu_temperature_threshold(struct vg_gpu *gpu, enum vg_gpu_threshold threshold,
@@ -108,11 +108,11 @@ enum vg_gpu_thermal_target {
 	VG_GPU_THERMAL_ALL = 15
 };
 struct vg_gpu_thermal_sensor {
-	int controller; /* NVML's number of the chip that measures; 1: the GPU itself */
+	int controller; /* NVML's number of the controller; 1: the GPU itself */
 	int default_min_celsius, default_max_celsius, celsius;
 	enum vg_gpu_thermal_target target; /* what it measures */
 };
-/* The sensors, three at most, of a target. An array. Source: nvmlDeviceGetThermalSettings. */
+/* Lists the sensors of a target, at most three. Source: nvmlDeviceGetThermalSettings. */
 VG_PUBLIC enum vg_status vg_gpu_thermal_sensors(struct vg_gpu *gpu, enum vg_gpu_thermal_target target,
 						struct vg_gpu_thermal_sensor *sensors, size_t capacity,
 						size_t *ret_count);
@@ -127,33 +127,33 @@ enum vg_gpu_cooler_target { /* bits */
 			    VG_GPU_COOLS_POWER_SUPPLY = 8
 };
 struct vg_gpu_cooler {
-	enum vg_gpu_cooler_signal signal; /* none, on or off, or by degrees */
+	enum vg_gpu_cooler_signal signal; /* none, on and off, or variable */
 	unsigned targets;		  /* VG_GPU_COOLS_… */
 };
-/* UNSUPPORTED where the housing cools. Source: nvmlDeviceGetCoolerInfo. */
+/* UNSUPPORTED if the chassis has the fans. Source: nvmlDeviceGetCoolerInfo. */
 VG_PUBLIC enum vg_status vg_gpu_cooler(struct vg_gpu *gpu, struct vg_gpu_cooler *ret_cooler);
 /* Source: nvmlDeviceGetNumFans. */
 VG_PUBLIC enum vg_status vg_gpu_fan_count(struct vg_gpu *gpu, unsigned *ret_count);
 
 enum vg_gpu_fan_policy { VG_GPU_FAN_UNKNOWN = -1, VG_GPU_FAN_TEMPERATURE_CONTROLLED, VG_GPU_FAN_MANUAL };
-/* -1: not known. */
+/* -1: unknown. */
 struct vg_gpu_fan {
 	int speed, target_speed;  /* percent of the fan's nominal speed */
 	int min_speed, max_speed; /* percent that can be set */
 	int rpm;
 	enum vg_gpu_fan_policy policy;
 };
-/* A fan, from 0 on. INVALID: there are not so many. UNSUPPORTED: the GPU has none. Source: nvmlDeviceGetFanSpeed,
+/* Reads a fan, counted from 0. INVALID: no such fan. UNSUPPORTED: the GPU has none. Source: nvmlDeviceGetFanSpeed,
  * nvmlDeviceGetTargetFanSpeed, nvmlDeviceGetMinMaxFanSpeed, nvmlDeviceGetFanSpeedRPM, nvmlDeviceGetFanControlPolicy. */
 VG_PUBLIC enum vg_status vg_gpu_fan(struct vg_gpu *gpu, unsigned fan, struct vg_gpu_fan *ret_fan);
-/* Sets it by hand, 0 to 100, until it is set back to the default: no temperature raises it meanwhile. INVALID, DENIED,
+/* Sets a fixed speed, 0 to 100, or the default. A fixed speed does not rise with the temperature. INVALID, DENIED,
  * UNSUPPORTED. Source: nvmlDeviceSetFanSpeed, nvmlDeviceSetDefaultFanSpeed. */
 VG_PUBLIC enum vg_status vg_gpu_set_fan_speed(struct vg_gpu *gpu, unsigned fan, unsigned percent);
 VG_PUBLIC enum vg_status vg_gpu_set_default_fan_speed(struct vg_gpu *gpu, unsigned fan);
 
-/* ---- the board's records ---- */
+/* ---- the board's InfoROM ---- */
 
-/* "": not known. */
+/* "": unknown. */
 struct vg_gpu_inforom {
 	char oem_version[16], ecc_version[16], power_version[16], den_version[16];
 	char image_version[16];
@@ -161,16 +161,16 @@ struct vg_gpu_inforom {
 	int checksum_known;
 	unsigned checksum; /* of the configuration */
 	int flush_known;
-	uint64_t flush_time, flush_duration_us; /* the black box's last: microseconds since 1970 */
+	uint64_t flush_time, flush_duration_us; /* of the black box: microseconds since 1970 */
 };
 /* Source: nvmlDeviceGetInforomVersion, nvmlDeviceGetInforomImageVersion, nvmlDeviceGetBoardPartNumber,
  * nvmlDeviceGetInforomConfigurationChecksum, nvmlDeviceGetLastBBXFlushTime. */
 VG_PUBLIC enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom);
-/* Reads all of it. NVML with the code CORRUPTED_INFOROM where it is damaged. Source: nvmlDeviceValidateInforom. */
+/* Verifies it. NVML with the code CORRUPTED_INFOROM if it is damaged. Source: nvmlDeviceValidateInforom. */
 VG_PUBLIC enum vg_status vg_gpu_validate_inforom(struct vg_gpu *gpu);
 
 struct vg_gpu_repair {
-	int channel_pending, tpc_pending; /* 1: memory channels, or SMs, are replaced with the next reset */
+	int channel_pending, tpc_pending; /* 1: memory channels, or SMs, are replaced at the next reset */
 };
 /* Source: nvmlDeviceGetRepairStatus. */
 VG_PUBLIC enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair);
@@ -179,10 +179,10 @@ VG_PUBLIC enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair 
 
 enum vg_gpu_field_type { VG_GPU_FIELD_REAL, VG_GPU_FIELD_UNSIGNED, VG_GPU_FIELD_SIGNED };
 struct vg_gpu_field {
-	unsigned id, scope;	  /* asked: NVML_FI_…, and which link or instance; else 0 */
-	enum vg_status status;	  /* of this field alone; what follows is told where it is VG_OK */
-	int code;		  /* the nvmlReturn behind it */
-	int64_t time, latency_us; /* microseconds since 1970; how long reading it took */
+	unsigned id, scope;	  /* input: NVML_FI_…, and a link or instance, or 0 */
+	enum vg_status status;	  /* of this field; the rest is valid if it is VG_OK */
+	int code;		  /* its nvmlReturn */
+	int64_t time, latency_us; /* microseconds since 1970; microseconds of the read */
 	enum vg_gpu_field_type type;
 	union {
 		double real;
@@ -190,12 +190,12 @@ struct vg_gpu_field {
 		int64_t signed_number;
 	} value;
 };
-/* Fills `count` fields, 1 to 4096, by their id and scope; a field that fails does not fail the call. INVALID, NVML.
+/* Reads `count` fields, 1 to 4096, by their id and scope; a field that fails does not fail the call. INVALID, NVML.
  * Source: nvmlDeviceGetFieldValues. */
 VG_PUBLIC enum vg_status vg_gpu_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count);
-/* Sets counters back to 0 likewise; `value` is not touched. Source: nvmlDeviceClearFieldValues. */
+/* Resets counters to 0 in the same way; `value` is unchanged. Source: nvmlDeviceClearFieldValues. */
 VG_PUBLIC enum vg_status vg_gpu_clear_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count);
-/* VG_OK, or the first field's failure as the thread's last error. */
+/* Returns VG_OK, or the first failure of a field, and sets it as the thread's last error. */
 VG_PUBLIC enum vg_status vg_gpu_check_fields(const struct vg_gpu_field *fields, size_t count);
 
 #ifdef __cplusplus

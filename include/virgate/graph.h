@@ -1,4 +1,4 @@
-/* Executable graphs: launched as often as wanted, at the cost of one launch. */
+/* Executable graphs: each launch of all nodes costs one call. */
 #ifndef VIRGATE_GRAPH_H
 #define VIRGATE_GRAPH_H
 
@@ -20,45 +20,45 @@ struct vg_graph_builder;
 
 struct vg_graph_options {
 	size_t size;			 /* sizeof(struct vg_graph_options) */
-	int auto_free_on_launch;	 /* nonzero: memory that the last launch left allocated is freed by the next */
+	int auto_free_on_launch;	 /* nonzero: each launch frees the memory that the last one left allocated */
 	int device_launch;		 /* nonzero: kernels can launch it */
 	int use_node_priority;		 /* nonzero: nodes run at their own priorities, not the stream's */
-	struct vg_stream *upload_stream; /* not NULL: uploaded there at once */
+	struct vg_stream *upload_stream; /* not NULL: uploads the graph on this stream */
 };
 
-/* An executable graph, which needs neither the definition nor its nodes any more. `options` may be
+/* Creates an executable graph, which does not need the definition and its nodes any more. `options` may be
  * NULL. The caller owns *ret_graph and ends it with vg_graph_destroy(). INVALID for a body or child graph;
- * STATE while the definition is being captured; CLOSED, NO_MEMORY; DRIVER, with what is wrong with the graph in words.
+ * STATE while the definition is being captured; CLOSED, NO_MEMORY; DRIVER, with the reason in the text.
  * Source: cuGraphInstantiateWithParams. */
 VG_PUBLIC enum vg_status vg_graph_definition_instantiate(struct vg_graph_definition *definition,
 							 const struct vg_graph_options *options,
 							 struct vg_graph **ret_graph);
-/* Ends the executable; launches in flight complete. Twice is fine. DRIVER. Source: cuGraphExecDestroy. */
+/* Closes the executable; queued launches complete. Closing twice is fine. DRIVER. Source: cuGraphExecDestroy. */
 VG_PUBLIC enum vg_status vg_graph_close(struct vg_graph *graph);
 /* Drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_graph_destroy(struct vg_graph *graph);
 
-/* Queues one run of the graph. It starts when the stream's earlier work is done, and this graph's own
- * earlier launches are. STATE if a graph builder captures the stream: that takes definitions
+/* Queues one run of the graph. It starts after the earlier work of the stream and the earlier launches
+ * of this graph. STATE if a graph builder captures the stream: embed the definition
  * (vg_graph_builder_embed_definition()). CLOSED, DRIVER. One thread at a time per graph. Source: cuGraphLaunch. */
 VG_PUBLIC enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream);
-/* Does ahead of the first launch what it would have to do. CLOSED, DRIVER. Source: cuGraphUpload. */
+/* Prepares the first launch on the device, so that it starts faster. CLOSED, DRIVER. Source: cuGraphUpload. */
 VG_PUBLIC enum vg_status vg_graph_upload(struct vg_graph *graph, struct vg_stream *stream);
 
-/* Takes over what the nodes of `source` do, which must have the same nodes and edges as what the graph was made from.
- * STATE (the source is being captured), CLOSED; DRIVER with the reason: the graph is then unchanged. Source:
- * cuGraphExecUpdate. */
+/* Takes over the parameters of the nodes of `source`, which must have the same nodes and edges as the graph's
+ * definition. STATE (the source is being captured), CLOSED; DRIVER with the reason: the graph is then unchanged.
+ * Source: cuGraphExecUpdate. */
 VG_PUBLIC enum vg_status vg_graph_update(struct vg_graph *graph, struct vg_graph_definition *source);
 VG_PUBLIC enum vg_status vg_graph_update_from_builder(struct vg_graph *graph, struct vg_graph_builder *builder);
 
-/* Changes what one node does in this graph's launches from now on; `node` is of the definition it was made from,
- * which stays as it is. What a launch in flight uses is kept for it. INVALID, CLOSED, NO_MEMORY, DRIVER; the graph is
+/* Changes the parameters of one node for later launches of this graph. `node` is of the graph's definition, which is
+ * not changed. Objects that a queued launch uses are kept for it. INVALID, CLOSED, NO_MEMORY, DRIVER; the graph is
  * unchanged then. Source: cuGraphExecNodeSetParams. */
 VG_PUBLIC enum vg_status vg_graph_set_memset(struct vg_graph *graph, struct vg_graph_node *node,
 					     const struct vg_graph_memset *memset);
 VG_PUBLIC enum vg_status vg_graph_set_memcpy(struct vg_graph *graph, struct vg_graph_node *node,
 					     const struct vg_graph_memcpy *memcpy);
-/* UNSUPPORTED if the cluster, or whether it is cooperative, would change. */
+/* UNSUPPORTED if the cluster or `cooperative` would change. */
 VG_PUBLIC enum vg_status vg_graph_set_kernel(struct vg_graph *graph, struct vg_graph_node *node,
 					     const struct vg_graph_kernel *kernel);
 VG_PUBLIC enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_node *node,

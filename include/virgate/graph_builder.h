@@ -112,7 +112,7 @@ VG_PUBLIC enum vg_status vg_graph_builder_definition(struct vg_graph_builder *bu
 VG_PUBLIC enum vg_status vg_graph_builder_dot(struct vg_graph_builder *builder, const char *path,
 					      const struct vg_graph_dot_options *options);
 
-/* The stream whose work is captured. The builder holds it. NULL once closed. */
+/* The stream whose work is captured. The builder has a reference. NULL once closed. */
 VG_PUBLIC struct vg_stream *vg_graph_builder_stream(const struct vg_graph_builder *builder);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* OpenGL's buffers and images, used by CUDA.
+/* Buffers and images of OpenGL, for use by CUDA.
  *
  * Register once, map for each use, unmap before OpenGL uses it again. An OpenGL context must be current on the
  * thread where the driver's calls are made; OpenGL's headers are not needed. */
@@ -31,17 +31,17 @@ VG_PUBLIC enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *co
 VG_PUBLIC enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsigned image, unsigned target,
 							  unsigned flags, struct vg_graphics_resource **ret_resource);
 
-/* Maps a buffer, in the order of `stream`, as memory of the device. Closing or destroying *ret_buffer unmaps it; views
- * of it are dead then. STATE (mapped already), UNSUPPORTED (an image has no address), CLOSED, INVALID, DRIVER. Any
- * thread. Source: cuGraphicsMapResources, cuGraphicsResourceGetMappedPointer. */
+/* Maps a buffer, in the order of `stream`, as memory of the device. Closing or destroying *ret_buffer unmaps it;
+ * views of it may not be used then. STATE (mapped already), UNSUPPORTED (an image has no address), CLOSED, INVALID,
+ * DRIVER. Any thread. Source: cuGraphicsMapResources, cuGraphicsResourceGetMappedPointer. */
 VG_PUBLIC enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, struct vg_stream *stream,
 						  struct vg_buffer **ret_buffer);
-/* Maps an image, and gives the array of one layer and mipmap level; it is the driver's, and valid until
+/* Maps an image, and returns the array of one layer and mipmap level. The driver owns the array; it is valid until
  * vg_graphics_resource_unmap(). As above; UNSUPPORTED for a buffer. Source: cuGraphicsSubResourceGetMappedArray. */
 VG_PUBLIC enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream,
 							unsigned layer, unsigned level, struct CUarray_st **ret_array);
-/* Unmaps it in the order of `stream` (NULL: of the one that it was mapped on); the mapped buffer is closed by it,
- * whoever holds it. STATE (not mapped), CLOSED, INVALID, DRIVER. Any thread. Source: cuGraphicsUnmapResources. */
+/* Unmaps it in the order of `stream` (NULL: of the one that it was mapped on), and closes the mapped buffer, whoever
+ * has references to it. STATE (not mapped), CLOSED, INVALID, DRIVER. Any thread. Source: cuGraphicsUnmapResources. */
 VG_PUBLIC enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource, struct vg_stream *stream);
 
 /* Unmaps it if it is mapped, as above, and unregisters it at once. Closing twice is fine. INVALID, DRIVER. Any

@@ -18,7 +18,7 @@ struct vg_launch_config;
 struct vg_object_code;
 struct vg_stream;
 
-/* What a kernel is and may use, on a device. The values are CUfunction_attribute's. */
+/* Attributes of a kernel on a device. The values are CUfunction_attribute's. */
 enum vg_kernel_attribute {
 	VG_KERNEL_MAX_THREADS_PER_BLOCK = 0,
 	VG_KERNEL_SHARED_SIZE_BYTES = 1, /* static shared memory of a block */
@@ -28,7 +28,7 @@ enum vg_kernel_attribute {
 	VG_KERNEL_PTX_VERSION = 5,	/* 90 for 9.0 */
 	VG_KERNEL_BINARY_VERSION = 6,
 	VG_KERNEL_CACHE_MODE_CA = 7,
-	VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,	/* settable: what a launch may ask for */
+	VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,	/* settable: the maximum for a launch */
 	VG_KERNEL_PREFERRED_SHARED_MEMORY_CARVEOUT = 9, /* settable: percent, -1 for no preference */
 	VG_KERNEL_CLUSTER_SIZE_MUST_BE_SET = 10,
 	VG_KERNEL_REQUIRED_CLUSTER_WIDTH = 11, /* settable, with the next two */
@@ -38,39 +38,40 @@ enum vg_kernel_attribute {
 	VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 15, /* settable: 0 default, 1 spread, 2 load balancing */
 };
 
-/* A driver's kernel that somebody else got; it is never unloaded by this object. `code` is the object
- * code it belongs to and is kept, or NULL; `release` is called with `owner` once nobody holds the object any more, or
- * is NULL. INVALID (NULL, a kernel of other code), CLOSED, NO_MEMORY, DRIVER; the owner then stays the caller's. Any
+/* Wraps a kernel that the program got from the driver; this object never unloads it. `code` is the object code that it
+ * belongs to, and is kept; it may be NULL. `release`, unless NULL, is called with `owner` when the object is freed.
+ * INVALID (NULL, a kernel of other code), CLOSED, NO_MEMORY, DRIVER; `release` is not called after a failure. Any
  * thread. */
 VG_PUBLIC enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code *code, void *owner,
 					  void (*release)(void *owner), struct vg_kernel **ret_kernel);
-/* No further use by the program. Closing twice is fine. Any thread. */
+/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
 VG_PUBLIC enum vg_status vg_kernel_close(struct vg_kernel *kernel);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_kernel_destroy(struct vg_kernel *kernel);
 
-/* The driver's handle; NULL once closed. A CUfunction is asked for in places: cast it. */
+/* The driver's handle; NULL once closed. Cast it where the driver wants a CUfunction. */
 VG_PUBLIC struct CUkern_st *vg_kernel_handle(const struct vg_kernel *kernel);
 /* The symbol, as the driver knows it; "" once closed. */
 VG_PUBLIC const char *vg_kernel_name(const struct vg_kernel *kernel);
-/* What it was got from; NULL for a borrowed kernel without. */
+/* Its object code; NULL for a borrowed kernel without. */
 VG_PUBLIC struct vg_object_code *vg_kernel_code(const struct vg_kernel *kernel);
-/* How many parameters it takes, and where each lies in the block of parameters, in bytes. INVALID (no such
- * parameter), CLOSED. Any thread. Source: cuKernelGetParamInfo, asked once. */
+/* The number of parameters; the offset and the size of one, in bytes. Outputs may be NULL. INVALID (no such
+ * parameter), CLOSED. Any thread. Source: cuKernelGetParamInfo, called once. */
 VG_PUBLIC size_t vg_kernel_parameter_count(const struct vg_kernel *kernel);
 VG_PUBLIC enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index, size_t *ret_offset,
 					     size_t *ret_size);
 
-/* An attribute on a device. INVALID (no such attribute), CLOSED, DRIVER. Any thread. Source: cuKernelGetAttribute. */
+/* Reads an attribute on a device. INVALID (no such attribute), CLOSED, DRIVER. Any thread. Source:
+ * cuKernelGetAttribute. */
 VG_PUBLIC enum vg_status vg_kernel_get_attribute(const struct vg_kernel *kernel, struct vg_device *device,
 						 enum vg_kernel_attribute attribute, int *ret_value);
-/* Sets one of the settable. INVALID (not settable, a value that the device refuses), CLOSED, DRIVER. Any thread; two
- * threads that set the same kernel's must agree. Source: cuKernelSetAttribute. */
+/* Sets a settable attribute. INVALID (not settable, a value that the device refuses), CLOSED, DRIVER. Any thread; if
+ * several threads set the same attribute of a kernel, the last value counts. Source: cuKernelSetAttribute. */
 VG_PUBLIC enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_device *device,
 						 enum vg_kernel_attribute attribute, int value);
 
-/* How many blocks of so many threads, and bytes of dynamic shared memory each, fit on one multiprocessor; 0 if
- * none does. INVALID, CLOSED, DRIVER, as for all five. Any thread. Source: cuOccupancyMaxActiveBlocksPerMultiprocessor.
+/* Returns the number of blocks with these threads and bytes of dynamic shared memory that fit on one multiprocessor.
+ * INVALID, CLOSED, DRIVER, as for all five. Any thread. Source: cuOccupancyMaxActiveBlocksPerMultiprocessor.
  */
 VG_PUBLIC enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_context *context,
 						     unsigned block_threads, size_t shared_memory,
@@ -78,26 +79,26 @@ VG_PUBLIC enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, s
 
 struct vg_block_size_options {
 	size_t size;	      /* sizeof(struct vg_block_size_options) */
-	size_t shared_memory; /* dynamic shared memory of a block, whatever its threads, or: */
-	size_t (*shared_memory_of)(int block_threads, void *user); /* what a block of so many threads needs */
+	size_t shared_memory; /* dynamic shared memory of a block of any size, or: */
+	size_t (*shared_memory_of)(int block_threads, void *user); /* returns that of a block of this size */
 	void *user;
-	unsigned block_limit; /* no more threads than this; 0: the device's limit */
+	unsigned block_limit; /* maximum number of threads; 0: the device's limit */
 };
-/* The block size that keeps the most threads resident, and the least grid that fills the device with such blocks.
+/* Returns the block size that keeps the most threads resident, and the smallest grid that fills the device.
  * `options` may be NULL. Source: cuOccupancyMaxPotentialBlockSize. */
 VG_PUBLIC enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, struct vg_context *context,
 							    const struct vg_block_size_options *options,
 							    unsigned *ret_minimum_grid, unsigned *ret_block_threads);
-/* How much dynamic shared memory a block may have if so many of them shall fit on one multiprocessor. Source:
+/* Returns the dynamic shared memory that a block can have if `blocks` of them fit on one multiprocessor. Source:
  * cuOccupancyAvailableDynamicSMemPerBlock. */
 VG_PUBLIC enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struct vg_context *context,
 							   unsigned blocks, unsigned block_threads, size_t *ret_bytes);
-/* How many blocks a cluster of such a launch may have at most; the configuration's own cluster is left aside. Source:
+/* Returns the maximum number of blocks in a cluster of such a launch; ignores the cluster of `config`. Source:
  * cuOccupancyMaxPotentialClusterSize. */
 VG_PUBLIC enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, struct vg_stream *stream,
 							      const struct vg_launch_config *config,
 							      unsigned *ret_blocks);
-/* How many clusters of such a launch are resident at once; the configuration must name its cluster. Source:
+/* Returns the number of clusters of such a launch that can be resident at once; `config` must have a cluster. Source:
  * cuOccupancyMaxActiveClusters. */
 VG_PUBLIC enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg_stream *stream,
 						       const struct vg_launch_config *config, unsigned *ret_clusters);

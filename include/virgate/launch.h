@@ -24,8 +24,8 @@ struct vg_launch_config {
 	unsigned block[3];		       /* threads of a block */
 	unsigned cluster[3];		       /* blocks of a cluster; all 0: no clusters */
 	size_t shared_memory;		       /* dynamic shared memory, bytes a block */
-	int cooperative;		       /* nonzero: all blocks resident at once, or refused */
-	int programmatic_stream_serialization; /* nonzero: may start before the kernel ahead of it ends */
+	int cooperative;		       /* nonzero: all blocks must be resident at once */
+	int programmatic_stream_serialization; /* nonzero: may start before the previous kernel ends */
 	const void *attributes;		       /* further CUlaunchAttribute of <cuda.h>, borrowed for the call */
 	unsigned attribute_count;
 };

@@ -1,4 +1,4 @@
-/* Linkers: several object codes become one. */
+/* Linkers: make one object code of several. */
 #ifndef VIRGATE_LINKER_H
 #define VIRGATE_LINKER_H
 
@@ -16,12 +16,12 @@ extern "C" {
 
 struct vg_linker;
 
-/* What is 0 is not passed on. Behind each stands nvJitLink's option; [D] the driver's linker has it too, [W] it ignores
- * it with a warning to the log, the others it refuses. */
+/* Fields that are 0 are not passed on. Each comment has nvJitLink's option. [D]: the driver's linker has it too. [W]:
+ * it ignores the option with a warning in the log. It refuses the others. */
 struct vg_linker_options {
 	size_t size;			/* sizeof(struct vg_linker_options) */
 	const char *name;		/* of the object code; NULL: "<default linker>" */
-	struct vg_device *device;	/* whose architecture it is for, where arch is NULL; NULL: device 0 [D] */
+	struct vg_device *device;	/* for its architecture, if arch is NULL; NULL: device 0 [D] */
 	const char *arch;		/* -arch= "sm_90" … [D] */
 	int max_register_count;		/* -maxrregcount= [D] */
 	int time;			/* -time: in the information log */
@@ -47,37 +47,37 @@ struct vg_linker_options {
 /* Optimisation level 0. */
 #define VG_OPTIMIZE_NOT (-1)
 
-/* A linker of object codes, which it holds. `options` may be NULL. The caller owns *ret_linker and ends it with
- * vg_linker_destroy(). INVALID (no object code; an option that is out of shape or that the back end has not: named;
+/* Creates a linker of object codes, which it keeps. `options` may be NULL. The caller owns *ret_linker and ends it with
+ * vg_linker_destroy(). INVALID (no object code; an option that is invalid or that the back end does not have;
  * LTO-IR for the driver's linker, or without link_time_optimization), NOT_FOUND (nvJitLink was asked for and is not
  * installed), NO_DRIVER, CLOSED, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
 					  const struct vg_linker_options *options, struct vg_linker **ret_linker);
-/* No further use by the program, but of its logs. Closing twice is fine. Any thread. */
+/* Closes it: the program may use only its logs. Closing twice is fine. Any thread. */
 VG_PUBLIC enum vg_status vg_linker_close(struct vg_linker *linker);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_linker_destroy(struct vg_linker *linker);
 
 /* Links to a cubin, or to PTX (nvJitLink with link-time optimisation). The caller owns *ret_code. INVALID (another
- * target), UNSUPPORTED (PTX from the driver's linker), TOOLCHAIN with the tool's code and log, DRIVER likewise, STATE
- * (in a forked child: a thread that it does not have was at it), CLOSED, NO_MEMORY. Any thread; links of one linker
+ * target), UNSUPPORTED (PTX from the driver's linker), TOOLCHAIN or DRIVER with the tool's code and log, STATE
+ * (in a forked child, if another thread was linking), CLOSED, NO_MEMORY. Any thread; links of one linker
  * wait for each other. Source: nvJitLinkComplete, cuLinkComplete. */
 VG_PUBLIC enum vg_status vg_linker_link(struct vg_linker *linker, enum vg_code_type target,
 					struct vg_object_code **ret_code);
 
-/* Which one it is; 0 for NULL. */
+/* The back end; 0 for NULL. */
 VG_PUBLIC enum vg_backend vg_linker_backend(const struct vg_linker *linker);
-/* Which one a linker is unless told. Loads nvJitLink if it is there. */
+/* The back end of linkers without the option. Loads nvJitLink if it is installed. */
 VG_PUBLIC enum vg_backend vg_linker_default_backend(void);
-/* What the last link said; "" before. Valid until the next link, also when closed; not while another thread links. */
+/* The logs of the last link; "" before. Valid until the next link, also when closed; not while another thread links. */
 VG_PUBLIC const char *vg_linker_error_log(const struct vg_linker *linker);
 VG_PUBLIC const char *vg_linker_info_log(const struct vg_linker *linker);
 /* The tool's arguments for a target, of nvJitLink; *ret_arguments is valid until the next call. 0 and NULL for the
  * driver's. Not while another thread links. */
 VG_PUBLIC size_t vg_linker_arguments(struct vg_linker *linker, enum vg_code_type target,
 				     const char *const **ret_arguments);
-/* nvJitLink's own handle of the last link, an nvJitLinkHandle, valid until the next one; NULL before, and of the
- * driver's linker, which is done with when the link is. */
+/* nvJitLink's own handle of the last link, an nvJitLinkHandle, valid until the next one; NULL before, and for
+ * the driver's linker, which is destroyed after each link. */
 VG_PUBLIC void *vg_linker_handle(const struct vg_linker *linker);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* Object code: the output of a compiler or linker, which the driver loads or a linker takes.
  *
  * Code is loaded when the program first asks for a kernel or a variable. It is unloaded when neither the program nor a
- * kernel holds the object any more. One load serves every device. */
+ * kernel has a reference any more. One load serves every device. */
 #ifndef VIRGATE_OBJECT_CODE_H
 #define VIRGATE_OBJECT_CODE_H
 

@@ -1,7 +1,7 @@
 /* Programs: source that is compiled at run time to object code.
  *
- * CUDA C++ goes to NVRTC, NVVM IR to libNVVM, PTX to a linker (linker.h). The tools are found at run time
- * (toolchain.h); no GPU is needed, where the architecture is named. */
+ * NVRTC compiles CUDA C++, libNVVM compiles NVVM IR, and a linker compiles PTX (linker.h). The tools are found at run
+ * time (toolchain.h); no GPU is needed if the architecture is given. */
 #ifndef VIRGATE_PROGRAM_H
 #define VIRGATE_PROGRAM_H
 
@@ -32,12 +32,12 @@ struct vg_source {
 	size_t size;
 };
 
-/* What is 0 is not passed on: the tool's default. Behind each stands NVRTC's option; [V] NVVM has it too, [P] PTX too.
- * Others than CUDA C++ refuse what they do not have. */
+/* Fields that are 0 are not passed on: the tool's default. Each comment has NVRTC's option. [V]: NVVM IR has it too.
+ * [P]: PTX has it too. Other options are refused for NVVM IR and PTX. */
 struct vg_program_options {
 	size_t size;		  /* sizeof(struct vg_program_options) */
 	const char *name;	  /* of source and object code; NULL: "default_program" */
-	struct vg_device *device; /* whose architecture it is for, where arch is NULL; NULL: device 0 [V][P] */
+	struct vg_device *device; /* for its architecture, if arch is NULL; NULL: device 0 [V][P] */
 	const char *arch;	  /* -arch= "sm_90", "compute_90", "sm_90a" … [V][P] */
 	enum vg_choice relocatable_device_code;	     /* --relocatable-device-code= */
 	int extensible_whole_program;		     /* --extensible-whole-program */
@@ -73,11 +73,11 @@ struct vg_program_options {
 	struct vg_numbers diag_suppress;	     /* --diag-suppress= each */
 	struct vg_numbers diag_warn;		     /* --diag-warn= each */
 	enum vg_choice brief_diagnostics;	     /* --brief-diagnostics= */
-	const char *time;			     /* --time= a file; of PTX: the linker's log says it [P] */
+	const char *time;			     /* --time= a file; for PTX: the linker's log has it [P] */
 	int split_compile;			     /* --split-compile= threads, or VG_SPLIT_ALL [P] */
 	int fdevice_syntax_only;		     /* --fdevice-syntax-only */
 	int minimal;				     /* --minimal */
-	int no_cache;				     /* --no-cache, the tool's own [P] */
+	int no_cache;				     /* --no-cache: without the tool's cache [P] */
 	const char *fdevice_time_trace;		     /* --fdevice-time-trace= a file */
 	const char *frandom_seed;		     /* --frandom-seed= */
 	const char *ofast_compile;		     /* --Ofast-compile= "0", "min", "mid", "max" */
@@ -94,52 +94,52 @@ struct vg_program_options {
 	int use_libdevice; /* NVVM alone: its mathematical functions [V] */
 };
 
-/* A program of source, which is copied with the options; `options` may be NULL. The caller owns *ret_program and ends
- * it with vg_program_destroy(). INVALID (an option that is out of shape, or that this back end has not: named),
- * NOT_FOUND (the tool is not installed: says what to install), NO_DRIVER (the architecture is a device's, and there is
- * none), NO_MEMORY. Any thread. */
+/* Creates a program. The source and the options are copied; `options` may be NULL. The caller owns *ret_program and
+ * ends it with vg_program_destroy(). INVALID (an option that is invalid, or that this back end does not have),
+ * NOT_FOUND (the tool is not installed: the text says what to install), NO_DRIVER (no architecture is given, and
+ * there is no device), NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_program_create(enum vg_source_type type, const void *source, size_t source_size,
 					   const struct vg_program_options *options, struct vg_program **ret_program);
-/* No further use by the program; what was compiled stays. Closing twice is fine. Any thread. */
+/* Closes it: it may not be used any more. Object code is not affected. Closing twice is fine. Any thread. */
 VG_PUBLIC enum vg_status vg_program_close(struct vg_program *program);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_program_destroy(struct vg_program *program);
 
 struct vg_compile_options {
 	size_t size;			  /* sizeof(struct vg_compile_options) */
-	struct vg_texts name_expressions; /* CUDA C++: whose symbols vg_object_code_symbol() shall know */
+	struct vg_texts name_expressions; /* CUDA C++: names for vg_object_code_symbol() */
 	struct vg_compile_cache *cache;	  /* NULL: none */
-	const void *digest; /* for the cache: whatever tells apart the contents of files that the compiler reads */
+	const void *digest; /* for the cache: identifies the contents of files that the compiler reads */
 	size_t digest_size;
 };
 /* Compiles: CUDA C++ to PTX, cubin or LTO-IR; NVVM IR to PTX or LTO-IR; PTX to cubin, or PTX again with link-time
- * optimisation. `options` may be NULL. The caller owns *ret_code. INVALID (no such target: says which there are; a
- * cache where files are read and no digest is given), TOOLCHAIN with the tool's code and log, STATE (in a forked child:
- * a thread that it does not have was at it), CLOSED, NO_MEMORY. Any thread; compilations of one program wait for each
+ * optimisation. `options` may be NULL. The caller owns *ret_code. INVALID (invalid target; a
+ * cache without a digest although files are read), TOOLCHAIN with the tool's code and log, STATE (in a forked child, if
+ * another thread was compiling), CLOSED, NO_MEMORY. Any thread; compilations of one program wait for each
  * other. Source: nvrtcCompileProgram, nvvmCompileProgram, nvJitLinkComplete, cuLinkComplete. */
 VG_PUBLIC enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type target,
 					    const struct vg_compile_options *options, struct vg_object_code **ret_code);
 
 /* 0 for NULL. */
 VG_PUBLIC enum vg_backend vg_program_backend(const struct vg_program *program);
-/* What the tool said in the last compilation, warnings also of one that succeeded; "" if nothing, or if the cache had
- * it. Valid until the next one; not while another thread compiles. */
+/* The tool's log of the last compilation, also warnings; "" if it is empty, or if the result came from the cache. Valid
+ * until the next one; not while another thread compiles. */
 VG_PUBLIC const char *vg_program_log(const struct vg_program *program);
 
 enum vg_pch_status {
 	VG_PCH_NONE, /* not asked for, not NVRTC, or not compiled yet */
 	VG_PCH_CREATED,
-	VG_PCH_NOT_ATTEMPTED, /* there was one already, or no place for one */
+	VG_PCH_NOT_ATTEMPTED, /* there was one already, or no room for one */
 	VG_PCH_FAILED,
 };
-/* What became of the precompiled header in the last compilation. */
+/* The result for the precompiled header in the last compilation. */
 VG_PUBLIC enum vg_pch_status vg_program_pch_status(const struct vg_program *program);
-/* The tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL where there are none. Not
+/* The tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL if there are none. Not
  * while another thread compiles. */
 VG_PUBLIC size_t vg_program_arguments(struct vg_program *program, enum vg_code_type target,
 				      const char *const **ret_arguments);
 /* The tool's own handle of the last compilation, an nvrtcProgram or nvvmProgram, valid until the next one; NULL before,
- * of PTX, and where a cache had it. */
+ * for PTX, and if the result came from the cache. */
 VG_PUBLIC void *vg_program_handle(const struct vg_program *program);
 
 #ifdef __cplusplus

@@ -18,44 +18,44 @@ struct vg_stream;
 
 struct vg_stream_options {
 	size_t size;  /* sizeof(struct vg_stream_options) */
-	int blocking; /* nonzero: waits for and holds up the legacy default stream; 0: does not */
-	int priority; /* in the device's range, lower numbers first; 0: the least */
+	int blocking; /* nonzero: it and the legacy default stream wait for each other */
+	int priority; /* in the device's range; lower numbers run first; 0: the lowest priority */
 };
 
-/* A new stream of a context; of a green one it runs on that context's SMs, and cannot be blocking. `options` may be
- * NULL. The caller owns *ret_stream and ends it with vg_stream_destroy(). INVALID (priority out of range, says the
- * range), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority, cuGreenCtxStreamCreate. */
+/* Creates a stream of a context; of a green one it runs on that context's SMs, and cannot be blocking. `options` may
+ * be NULL. The caller owns *ret_stream and ends it with vg_stream_destroy(). INVALID (priority out of range), CLOSED,
+ * NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority, cuGreenCtxStreamCreate. */
 VG_PUBLIC enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stream_options *options,
 					  struct vg_stream **ret_stream);
 
 enum vg_default_stream {
 	VG_DEFAULT_STREAM_CHOSEN, /* per thread if VIRGATE_PER_THREAD_DEFAULT_STREAM is set and not 0, else legacy */
 	VG_DEFAULT_STREAM_LEGACY, /* one for all threads; blocking streams wait for it, and it for them */
-	VG_DEFAULT_STREAM_PER_THREAD, /* another one in each thread that uses the object */
+	VG_DEFAULT_STREAM_PER_THREAD, /* a different one in each thread that uses the object */
 };
 
 /* A default stream of an ordinary context, never destroyed. The caller owns the object. INVALID (a green context: its
  * default stream is there only while it is current), CLOSED, NO_MEMORY, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which,
 					   struct vg_stream **ret_stream);
-/* An object for somebody else's stream, never destroyed by it; its context is the stream's, whoever made that one.
- * `release`, unless NULL, is called with `owner` when the object is gone; not if this fails. INVALID (a default
+/* Wraps a stream that the program created itself, which this object never destroys, with the stream's context.
+ * `release`, unless NULL, is called with `owner` when the object is freed; not if this fails. INVALID (a default
  * stream's handle: vg_stream_default()), NO_MEMORY, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*release)(void *owner),
 					  struct vg_stream **ret_stream);
 
 /* Drops the caller's reference; work that was queued completes. NULL is fine. Any thread. */
 VG_PUBLIC void vg_stream_destroy(struct vg_stream *stream);
-/* No further use; says whether the driver took the stream back. Twice is fine. DRIVER. */
+/* Closes it: the program may not use it any more. Closing twice is fine. DRIVER: the driver did not destroy it. */
 VG_PUBLIC enum vg_status vg_stream_close(struct vg_stream *stream);
 
-/* Waits until all work queued so far is done. CLOSED, DRIVER (also what an earlier kernel did
- * wrong). Any thread. Source: cuStreamSynchronize. */
+/* Waits until all work queued so far is done. CLOSED, DRIVER (also for the error of an
+ * earlier kernel). Any thread. Source: cuStreamSynchronize. */
 VG_PUBLIC enum vg_status vg_stream_sync(struct vg_stream *stream);
 /* 1 if all work queued so far is done, else 0. CLOSED, DRIVER. Any thread; allocates nothing. Source: cuStreamQuery. */
 VG_PUBLIC enum vg_status vg_stream_query(struct vg_stream *stream, int *ret_done);
-/* What is queued from here on waits for the event, or for all that is queued in `other` now; both may be of other
- * contexts and devices. CLOSED, DRIVER. Any thread. Source: cuStreamWaitEvent. */
+/* Makes work queued later wait for the event, or for all work queued on `other` now. Both may be of other contexts and
+ * devices. CLOSED, DRIVER. Any thread. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *event);
 VG_PUBLIC enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream *other);
 

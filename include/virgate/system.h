@@ -1,10 +1,10 @@
-/* The machine's NVIDIA driver as NVML knows it: versions, processes, and NVML's own errors. No CUDA context is ever
- * created for these questions; NVML is initialised with the first of them, once per process, and again after fork. A
- * fork while another thread asks is safe for this library; NVML itself does not promise it.
+/* The machine's NVIDIA driver as NVML describes it: versions, processes, and NVML's own errors. No function creates a
+ * CUDA context. The first call initialises NVML, once in each process, and again after fork. A fork while another
+ * thread is in a call is safe for this library, but NVML does not guarantee it.
  *
- * Failures of NVML: UNSUPPORTED (this GPU, driver or library has no such thing), DENIED, NOT_FOUND, NOT_READY (a time
- * ran out), BUSY, NO_DRIVER (no library, or no driver behind it), and NVML for all others; vg_last_error()->code is
- * the nvmlReturn in each case. */
+ * Failures of NVML: UNSUPPORTED (by this GPU, driver or library), DENIED, NOT_FOUND, NOT_READY (timeout), BUSY,
+ * NO_DRIVER (no library, or no driver behind it), and NVML for all others; vg_last_error()->code is the nvmlReturn in
+ * each case. */
 #ifndef VIRGATE_SYSTEM_H
 #define VIRGATE_SYSTEM_H
 
@@ -57,26 +57,26 @@ enum vg_nvml_error {
 	VG_NVML_ERROR_LIST(X)
 #undef X
 };
-/* "NVML_ERROR_GPU_IS_LOST"; "NVML_SUCCESS" for 0; "an unknown NVML error" for what the list lacks. Any thread. */
+/* "NVML_ERROR_GPU_IS_LOST"; "NVML_SUCCESS" for 0; "an unknown NVML error" for other codes. Any thread. */
 VG_PUBLIC const char *vg_nvml_error_name(int code);
 
-/* A version taken apart: 580.65.06 is {3, {580, 65, 6}}. */
+/* A version: 580.65.06 is {3, {580, 65, 6}}. */
 struct vg_system_version {
 	unsigned count; /* of parts */
 	unsigned part[6];
 };
 
-/* 13 and 0 of CUDA 13.0: the newest CUDA that the driver serves. Outputs may be NULL. Any thread. Source:
+/* 13 and 0 of CUDA 13.0, the newest version that the driver supports. Outputs may be NULL. Any thread. Source:
  * nvmlSystemGetCudaDriverVersion. */
 VG_PUBLIC enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor);
 /* The driver's own, 580.65.06. INVALID. Any thread. Source: nvmlSystemGetDriverVersion. */
 VG_PUBLIC enum vg_status vg_system_kernel_driver_version(struct vg_system_version *ret_version);
 /* NVML's, 13.580.65.06. INVALID. Any thread. Source: nvmlSystemGetNVMLVersion. */
 VG_PUBLIC enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version);
-/* The branch of releases that the driver is from, "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
+/* The driver's release branch, "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
  * thread. Source: nvmlSystemGetDriverBranch. */
 VG_PUBLIC enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity);
-/* What the process is called. The GPUs' lists of processes are read first: NVML may know a process only then. LIMIT:
+/* The name of a process. Reads the GPUs' lists of processes first, since NVML may know a process only then. LIMIT:
  * `capacity` bytes are too few; 4096 are enough. INVALID (a pid below 1), NOT_FOUND (NVML knows no such process). Any
  * thread. Source: nvmlSystemGetProcessName. */
 VG_PUBLIC enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity);

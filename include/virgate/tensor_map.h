@@ -1,7 +1,7 @@
-/* Tensor maps: what the Tensor Memory Accelerator needs to know of a tensor in memory (compute capability 9.0).
+/* Tensor maps: descriptions of tensors in memory for the Tensor Memory Accelerator (compute capability 9.0).
  *
- * Shapes, boxes, strides and corners are given with the outermost axis first, as layouts are; the driver,
- * which counts from the innermost, gets them turned around. The innermost axis must have a stride of 1. */
+ * Shapes, boxes, strides and corners have the outermost axis first, as in layouts; the driver, which has the innermost
+ * axis first, gets them reversed. The innermost axis must have a stride of 1. */
 #ifndef VIRGATE_TENSOR_MAP_H
 #define VIRGATE_TENSOR_MAP_H
 
@@ -16,7 +16,7 @@ enum { VG_TENSOR_MAP_RANK = 5, VG_TENSOR_MAP_BYTES = 128 };
 
 struct vg_tensor_map;
 
-/* One more than the driver's values, so that 0 stands for the default. */
+/* One more than the driver's values; 0 is the default. */
 enum vg_tensor_type {
 	VG_TENSOR_DEFAULT = 0, /* from the view's type */
 	VG_TENSOR_UINT8,
@@ -34,7 +34,7 @@ enum vg_tensor_type {
 	VG_TENSOR_TFLOAT32_FTZ
 };
 enum vg_tensor_swizzle {
-	VG_SWIZZLE_DEFAULT = 0, /* none; of wide maps 128 bytes */
+	VG_SWIZZLE_DEFAULT = 0, /* none; for wide maps 128 bytes */
 	VG_SWIZZLE_NONE,
 	VG_SWIZZLE_32B,
 	VG_SWIZZLE_64B,
@@ -43,7 +43,7 @@ enum vg_tensor_swizzle {
 /* The driver's values. */
 enum vg_tensor_interleave { VG_INTERLEAVE_NONE, VG_INTERLEAVE_16B, VG_INTERLEAVE_32B };
 enum vg_tensor_promotion { VG_PROMOTION_NONE, VG_PROMOTION_64B, VG_PROMOTION_128B, VG_PROMOTION_256B };
-enum vg_tensor_fill { VG_FILL_ZERO, VG_FILL_NAN }; /* what is read outside the tensor */
+enum vg_tensor_fill { VG_FILL_ZERO, VG_FILL_NAN }; /* the value of elements outside the tensor */
 enum vg_tensor_wide_mode { VG_WIDE_W, VG_WIDE_W128 };
 
 struct vg_tensor_map_options {
@@ -56,16 +56,16 @@ struct vg_tensor_map_options {
 	enum vg_tensor_fill fill;
 };
 
-/* A map by tiles: a copy moves a box of `box[i]` elements of axis i, 1 to 256 each, as many entries as the
- * view has axes (1 to 5). The view is kept alive. `options` may be NULL. The caller owns *ret_map. INVALID (rank, box,
- * strides, an address that is not a multiple of 16, elements that a map cannot hold), UNSUPPORTED (host
- * memory, another device's memory, a driver without maps), CLOSED, NO_MEMORY, DRIVER. Any thread. Source:
+/* Creates a map of tiles: a copy moves a box of `box[i]` elements of axis i, 1 to 256 each, with one entry for each
+ * axis of the view (1 to 5). The map keeps the view. `options` may be NULL. The caller owns *ret_map. INVALID (rank,
+ * box, strides, an address that is not a multiple of 16, elements that a map cannot hold), UNSUPPORTED (host memory,
+ * another device's memory, a driver without maps), CLOSED, NO_MEMORY, DRIVER. Any thread. Source:
  * cuTensorMapEncodeTiled. */
 VG_PUBLIC enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *view, const unsigned *box,
 					     const struct vg_tensor_map_options *options,
 					     struct vg_tensor_map **ret_map);
 
-/* Of images with axes N, [D, [H,]] W, C: views of rank 3 to 5; corners have rank - 2 entries. */
+/* For images with axes N, [D, [H,]] W, C: views of rank 3 to 5; corners have rank - 2 entries. */
 struct vg_im2col {
 	int lower[VG_TENSOR_MAP_RANK - 2], upper[VG_TENSOR_MAP_RANK - 2]; /* of the box, from the image's edges */
 	unsigned channels_per_pixel, pixels_per_column;
@@ -86,8 +86,8 @@ VG_PUBLIC enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, s
 						   const struct vg_tensor_map_options *options,
 						   struct vg_tensor_map **ret_map);
 
-/* The same map over other memory of the same device; shape and strides stay, so `view` must span as many bytes.
- * The old view is let go only after success. Not while another thread uses the map. INVALID, CLOSED, UNSUPPORTED,
+/* Replaces the memory of the map by other memory of the same device. The view must have the same shape and strides.
+ * The map drops the old view only after success. Not while another thread uses the map. INVALID, CLOSED, UNSUPPORTED,
  * DRIVER. Source: cuTensorMapReplaceAddress. */
 VG_PUBLIC enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct vg_view *view);
 
@@ -95,7 +95,7 @@ VG_PUBLIC enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map
 VG_PUBLIC void vg_tensor_map_destroy(struct vg_tensor_map *map);
 
 /* The VG_TENSOR_MAP_BYTES bytes, aligned to 64, that a kernel takes by value:
- * (struct vg_argument){vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES}. Valid until the map goes or is changed. */
+ * (struct vg_argument){vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES}. Valid until the map is destroyed or changed. */
 VG_PUBLIC const void *vg_tensor_map_value(const struct vg_tensor_map *map);
 VG_PUBLIC struct vg_device *vg_tensor_map_device(const struct vg_tensor_map *map);
 

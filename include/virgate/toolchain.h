@@ -1,4 +1,4 @@
-/* The tools that compile and link, found at run time, and words that their options share. */
+/* The tools that compile and link, found at run time, and types of their options. */
 #ifndef VIRGATE_TOOLCHAIN_H
 #define VIRGATE_TOOLCHAIN_H
 
@@ -24,11 +24,11 @@ struct vg_toolchain {
 };
 /* Returns the library of a back end, and loads it if it is not loaded. It is the file that VIRGATE_NVRTC, VIRGATE_NVVM
  * or VIRGATE_NVJITLINK names; otherwise the first one that is new enough of the toolkit at CUDA_HOME or CUDA_PATH, the
- * dynamic linker's directories, and /usr/local/cuda. INVALID, NOT_FOUND (says what was found and why it cannot be used,
- * and what to install), NO_DRIVER. Any thread. */
+ * dynamic linker's directories, and /usr/local/cuda. INVALID, NOT_FOUND (the text says why a library that was found
+ * cannot be used, and what to install), NO_DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *ret_toolchain);
 
-/* An option that a tool has a default of its own for. */
+/* An option for which the tool has a default. */
 enum vg_choice { VG_CHOICE_DEFAULT, VG_CHOICE_ON, VG_CHOICE_OFF };
 /* Options that may be given several times. */
 struct vg_texts {
@@ -39,7 +39,7 @@ struct vg_numbers {
 	const int *values;
 	size_t count;
 };
-/* VG_TEXTS("a", "b"); the same of integers. They last as long as the block they stand in. */
+/* VG_TEXTS("a", "b"), and the same for integers. They exist until the end of the enclosing block. */
 #define VG_TEXTS(...)                                                                                                  \
 	{                                                                                                              \
 		(const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)  \
