@@ -1,4 +1,4 @@
-// Finding GPUs.
+// Finds GPUs by index, UUID and bus id.
 #include "system/gpu.h"
 
 #include <ctype.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-// Objects are only ever added, at the front: readers need no lock.
+// A list to which objects are only added, at the front, so that readers need no lock.
 static struct vg_gpu *_Atomic gpus;
 
-static struct vg_gpu *known(const char *uuid)
+static struct vg_gpu *find_known(const char *uuid)
 {
 	struct vg_gpu *gpu = atomic_load(&gpus);
 
@@ -20,7 +20,7 @@ static struct vg_gpu *known(const char *uuid)
 	return gpu;
 }
 
-static enum vg_status describe(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu *gpu)
+static enum vg_status describe_gpu(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu *gpu)
 {
 	nvmlPciInfo_t pci;
 
@@ -34,13 +34,13 @@ static enum vg_status describe(const struct vg_nvml *nvml, nvmlDevice_t handle, 
 	return VG_OK;
 }
 
-// Two threads may describe the same GPU at once: the first one's object stays.
-static struct vg_gpu *add(struct vg_gpu *gpu)
+// Adds an object to the list. If another thread has added the same GPU meanwhile, frees `gpu` and returns that one.
+static struct vg_gpu *add_gpu(struct vg_gpu *gpu)
 {
 	struct vg_gpu *first = atomic_load(&gpus), *other;
 
 	do {
-		other = known(gpu->uuid);
+		other = find_known(gpu->uuid);
 		if (other) {
 			free(gpu);
 			return other;
@@ -50,25 +50,25 @@ static struct vg_gpu *add(struct vg_gpu *gpu)
 	return gpu;
 }
 
-enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu)
+enum vg_status gpu_find(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu)
 {
 	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 
 	nvmlReturn_t result = nvml->nvmlDeviceGetUUID(handle, uuid, sizeof uuid);
 	if (result)
 		return system_nvml_failed(result, "nvmlDeviceGetUUID", "%s", "");
-	struct vg_gpu *gpu = known(uuid);
+	struct vg_gpu *gpu = find_known(uuid);
 	if (!gpu) {
 		gpu = calloc(1, sizeof *gpu);
 		if (!gpu)
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for a GPU's description");
 		snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
-		enum vg_status status = describe(nvml, handle, gpu);
+		enum vg_status status = describe_gpu(nvml, handle, gpu);
 		if (status) {
 			free(gpu);
 			return status;
 		}
-		gpu = add(gpu);
+		gpu = add_gpu(gpu);
 	}
 	*ret_gpu = gpu;
 	return VG_OK;
@@ -81,7 +81,7 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call)
 	if (!gpu)
 		return vg_fail(VG_INVALID, 0, "gpu is NULL");
 	SYSTEM_TRY(system_nvml_open(&ret_call->nvml));
-	if (atomic_load(&gpu->found_by) != getpid()) { // a child after fork
+	if (atomic_load(&gpu->found_by) != getpid()) { // in a child after fork
 		nvmlReturn_t result = ret_call->nvml->nvmlDeviceGetHandleByUUID(gpu->uuid, &handle);
 		if (result)
 			return system_nvml_failed(result, "nvmlDeviceGetHandleByUUID", "%s", gpu->uuid);
@@ -95,7 +95,7 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call)
 enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
 			  int *ret_figure)
 {
-	if (result && !system_nvml_unknown(result))
+	if (result && !system_nvml_is_unknown(result))
 		return system_nvml_failed(result, entry, "%s", gpu->uuid);
 	*ret_figure = result ? -1 : (int)*value;
 	return VG_OK;
@@ -135,14 +135,14 @@ enum vg_status vg_gpu_count(unsigned *ret_count)
 	return count_gpus(&nvml, ret_count);
 }
 
-static enum vg_status of_index(const struct vg_nvml *nvml, unsigned index, struct vg_gpu **ret_gpu)
+static enum vg_status find_by_index(const struct vg_nvml *nvml, unsigned index, struct vg_gpu **ret_gpu)
 {
 	nvmlDevice_t handle;
 
 	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByIndex_v2(index, &handle);
 	if (result)
 		return system_nvml_failed(result, "nvmlDeviceGetHandleByIndex", "GPU %u", index);
-	return gpu_of_handle(nvml, handle, ret_gpu);
+	return gpu_find(nvml, handle, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu)
@@ -155,10 +155,10 @@ enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu)
 	SYSTEM_TRY(count_gpus(&nvml, &count));
 	if (index >= count)
 		return vg_fail(VG_INVALID, 0, "there is no GPU %u: the machine has %u, from 0 on", index, count);
-	return of_index(nvml, index, ret_gpu);
+	return find_by_index(nvml, index, ret_gpu);
 }
 
-// Whether it has the form 8-4-4-4-12.
+// Whether a text has the form 8-4-4-4-12.
 static bool is_uuid(const char *text)
 {
 	for (int i = 0; i < 36; i++) {
@@ -179,7 +179,7 @@ enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
 	SYSTEM_NEEDED(uuid);
 	SYSTEM_NEEDED(ret_gpu);
 	bool prefixed = strncmp(uuid, "GPU-", 4) == 0;
-	// A MIG device's may also be of the old form, MIG-GPU-<UUID>/<instance>/<instance>.
+	// A MIG device may have the old form, MIG-GPU-<UUID>/<instance>/<instance>.
 	bool mig = strncmp(uuid, "MIG-", 4) == 0 && strlen(uuid) < sizeof asked;
 	if (!mig && !is_uuid(prefixed ? uuid + 4 : uuid))
 		return vg_fail(
@@ -193,7 +193,7 @@ enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
 		return vg_fail(VG_NOT_FOUND, result, "there is no %s on this machine", asked);
 	if (result)
 		return system_nvml_failed(result, "nvmlDeviceGetHandleByUUID", "%s", asked);
-	return gpu_of_handle(nvml, handle, ret_gpu);
+	return gpu_find(nvml, handle, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu)
@@ -213,7 +213,7 @@ enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu)
 			bus_id);
 	if (result)
 		return system_nvml_failed(result, "nvmlDeviceGetHandleByPciBusId", "there is no GPU at %.60s", bus_id);
-	return gpu_of_handle(nvml, handle, ret_gpu);
+	return gpu_find(nvml, handle, ret_gpu);
 }
 
 enum vg_status vg_gpu_all(struct vg_gpu **array, size_t capacity, size_t *ret_count)
@@ -228,7 +228,7 @@ enum vg_status vg_gpu_all(struct vg_gpu **array, size_t capacity, size_t *ret_co
 	if (!gpu_list_fits(array, capacity, count, "GPUs", ret_count, &status))
 		return status;
 	for (unsigned i = 0; i < count; i++)
-		SYSTEM_TRY(of_index(nvml, i, &array[i]));
+		SYSTEM_TRY(find_by_index(nvml, i, &array[i]));
 	return VG_OK;
 }
 

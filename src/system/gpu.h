@@ -1,4 +1,4 @@
-// A GPU, as this room sees it: known by its UUID, so that it is found again in a child after fork.
+// The GPU object. Its UUID identifies it, so that a child after fork finds it again. Any thread.
 #pragma once
 #include "base/status.h"
 #include "system/nvml.h"
@@ -9,31 +9,32 @@
 struct vg_gpu {
 	struct vg_gpu *next;
 	_Atomic(nvmlDevice_t) handle;
-	_Atomic(pid_t) found_by; // the process whose handle that is
+	_Atomic(pid_t) found_by; // the process in which `handle` is valid
 	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
 	char pci_bus_id[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
 };
 
-// What a question about a GPU needs.
+// What a call of NVML about a GPU needs.
 struct gpu_call {
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 };
+// Initialises NVML if necessary, and finds the GPU's handle in this process. INVALID for NULL.
 enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call);
-// The object of a handle of this process; made if it is the first time.
-enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu);
+// Finds the object of a handle of this process, or creates it.
+enum vg_status gpu_find(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu);
 
-// For functions that fill an array of the caller: true if `have` go into it; otherwise the function returns
-// *ret_status, which is VG_OK where only the count was asked for.
+// For functions that fill an array of the caller: sets *ret_count, and returns true if the array has room for `have`
+// elements. On false the function returns *ret_status, which is VG_OK if only the count was asked for.
 bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, size_t *ret_count,
 		   enum vg_status *ret_status);
 
-// One figure of a group: -1 where there is none to know. VG_OK, or what else went wrong.
+// Converts one figure of a group: -1 if NVML does not know it. VG_OK, or the status of another failure.
 enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
 			  int *ret_figure);
 
-// Public functions that ask for one number: of our type, in NVML's.
+// Defines a public function that reads one number: `type` is the public type, `nvml_type` NVML's.
 #define GPU_NUMBER(name, type, entry, nvml_type)                  \
 	enum vg_status name(struct vg_gpu *gpu, type *ret_number) \
 	{                                                         \
@@ -47,8 +48,8 @@ enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const stru
 		return VG_OK;                                     \
 	}
 
-// Public functions that only tell NVML to do something.
-#define GPU_ORDER(name, entry)                                                               \
+// Defines a public function that makes one call of NVML without arguments.
+#define GPU_COMMAND(name, entry)                                                             \
 	enum vg_status name(struct vg_gpu *gpu)                                              \
 	{                                                                                    \
 		VG_ENTRY();                                                                  \
@@ -57,8 +58,8 @@ enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const stru
 		return result ? system_nvml_failed(result, #entry, "%s", gpu->uuid) : VG_OK; \
 	}
 
-// A part of a GPU.
-static inline bool gpu_is_part(const struct vg_gpu *gpu)
+// Whether it is a MIG device, not a whole GPU.
+static inline bool gpu_is_mig_device(const struct vg_gpu *gpu)
 {
 	return gpu->uuid[0] == 'M';
 }

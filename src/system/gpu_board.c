@@ -1,4 +1,4 @@
-// The records that a board keeps, and figures by number.
+// The InfoROM of a board, and fields by number.
 #include "system/gpu.h"
 #include "virgate/gpu_state.h"
 #include "virgate/system.h"
@@ -11,7 +11,7 @@ static enum vg_status check_text(nvmlReturn_t result, const struct vg_gpu *gpu, 
 	if (result == NVML_SUCCESS)
 		return VG_OK;
 	text[0] = '\0';
-	return system_nvml_unknown(result) ? VG_OK : system_nvml_failed(result, entry, "%s", gpu->uuid);
+	return system_nvml_is_unknown(result) ? VG_OK : system_nvml_failed(result, entry, "%s", gpu->uuid);
 }
 
 static enum vg_status read_versions(const struct vg_gpu *gpu, const struct gpu_call *call,
@@ -57,7 +57,7 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetInforomConfigurationChecksum", &known));
 	got.checksum_known = known > 0;
 	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);
-	if (result == NVML_ERROR_NOT_READY) // as an H200 that has never flushed says
+	if (result == NVML_ERROR_NOT_READY) // an H200 that has never flushed returns this
 		result = NVML_ERROR_NOT_SUPPORTED;
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetLastBBXFlushTime", &known));
 	got.flush_known = known > 0;
@@ -67,7 +67,7 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 	return VG_OK;
 }
 
-GPU_ORDER(vg_gpu_validate_inforom, nvmlDeviceValidateInforom)
+GPU_COMMAND(vg_gpu_validate_inforom, nvmlDeviceValidateInforom)
 
 enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair)
 {
@@ -81,9 +81,9 @@ enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repai
 	return VG_OK;
 }
 
-// ---- fields ----
+// ---- fields -------------------------------------------------------------------------------------
 
-static void read_value(const nvmlFieldValue_t *from, struct vg_gpu_field *to)
+static void convert_value(const nvmlFieldValue_t *from, struct vg_gpu_field *to)
 {
 	to->type = VG_GPU_FIELD_UNSIGNED;
 	switch (from->valueType) {
@@ -112,10 +112,10 @@ static void read_value(const nvmlFieldValue_t *from, struct vg_gpu_field *to)
 		to->value.number = from->value.usVal;
 		return;
 	}
-	to->status = VG_UNSUPPORTED; // of a type that is younger than this library
+	to->status = VG_UNSUPPORTED; // the type is newer than this library
 }
 
-static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count, bool clear)
+static enum vg_status access_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count, bool clear)
 {
 	struct gpu_call call;
 
@@ -136,7 +136,7 @@ static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields,
 		fields[i].time = values[i].timestamp;
 		fields[i].latency_us = values[i].latencyUsec;
 		if (!clear && values[i].nvmlReturn == NVML_SUCCESS)
-			read_value(&values[i], &fields[i]);
+			convert_value(&values[i], &fields[i]);
 	}
 	free(values);
 	return result ? system_nvml_failed(result, clear ? "nvmlDeviceClearFieldValues" : "nvmlDeviceGetFieldValues",
@@ -147,13 +147,13 @@ static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields,
 enum vg_status vg_gpu_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count)
 {
 	VG_ENTRY();
-	return fields_of(gpu, fields, count, false);
+	return access_fields(gpu, fields, count, false);
 }
 
 enum vg_status vg_gpu_clear_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count)
 {
 	VG_ENTRY();
-	return fields_of(gpu, fields, count, true);
+	return access_fields(gpu, fields, count, true);
 }
 
 enum vg_status vg_gpu_check_fields(const struct vg_gpu_field *fields, size_t count)

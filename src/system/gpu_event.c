@@ -1,4 +1,4 @@
-// What happens to GPUs.
+// Events of GPUs, such as errors.
 #include "virgate/gpu_event.h"
 
 #include "system/gpu.h"
@@ -10,7 +10,7 @@
 struct vg_gpu_events {
 	const struct vg_nvml *nvml;
 	nvmlEventSet_t set;
-	pid_t maker;
+	pid_t creator;
 };
 
 const char *vg_gpu_event_type_name(uint64_t type)
@@ -64,7 +64,7 @@ enum vg_status vg_gpu_events_create(struct vg_gpu *gpu, uint64_t types, struct v
 	struct vg_gpu_events *events = calloc(1, sizeof *events);
 	if (!events)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of events");
-	*events = (struct vg_gpu_events){.nvml = call.nvml, .maker = getpid()};
+	*events = (struct vg_gpu_events){.nvml = call.nvml, .creator = getpid()};
 	nvmlReturn_t result = call.nvml->nvmlEventSetCreate(&events->set);
 	enum vg_status status = result ? system_nvml_failed(result, "nvmlEventSetCreate", "%s", "")
 				       : register_events(gpu, types, events->set);
@@ -82,13 +82,13 @@ enum vg_status vg_gpu_events_add(struct vg_gpu_events *events, struct vg_gpu *gp
 {
 	VG_ENTRY();
 	SYSTEM_NEEDED(events);
-	SYSTEM_TRY(system_check_maker(events->maker));
+	SYSTEM_TRY(system_check_creator(events->creator));
 	return register_events(gpu, types, events->set);
 }
 
 void vg_gpu_events_destroy(struct vg_gpu_events *events)
 {
-	if (events && events->maker == getpid())
+	if (events && events->creator == getpid())
 		events->nvml->nvmlEventSetFree(events->set);
 	free(events);
 }
@@ -116,12 +116,12 @@ enum vg_status vg_gpu_events_wait(struct vg_gpu_events *events, unsigned timeout
 
 	SYSTEM_NEEDED(events);
 	SYSTEM_NEEDED(ret_event);
-	SYSTEM_TRY(system_check_maker(events->maker));
+	SYSTEM_TRY(system_check_creator(events->creator));
 	struct waiting waiting = {events, {.gpuInstanceId = NVML_NO_INSTANCE, .computeInstanceId = NVML_NO_INSTANCE}};
 	nvmlReturn_t result = system_wait(timeout_ms, wait_slice, &waiting);
 	if (result)
 		return system_nvml_failed(result, "nvmlEventSetWait", "waited %u ms", timeout_ms);
-	SYSTEM_TRY(gpu_of_handle(events->nvml, waiting.data.device, &gpu));
+	SYSTEM_TRY(gpu_find(events->nvml, waiting.data.device, &gpu));
 	bool instance = waiting.data.eventType == VG_GPU_EVENT_XID_CRITICAL_ERROR &&
 			waiting.data.gpuInstanceId != NVML_NO_INSTANCE;
 	*ret_event = (struct vg_gpu_event){gpu,

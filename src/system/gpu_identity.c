@@ -1,4 +1,4 @@
-// What a GPU is.
+// The identity of a GPU: numbers, names, modes.
 #include "system/gpu.h"
 
 GPU_NUMBER(vg_gpu_index, unsigned, nvmlDeviceGetIndex, unsigned)
@@ -37,7 +37,7 @@ enum vg_status vg_gpu_serial(struct vg_gpu *gpu, char *ret_serial, size_t capaci
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_serial);
 	GPU_ASK(nvmlDeviceGetSerial, serial, sizeof serial);
-	return system_text(ret_serial, capacity, serial);
+	return system_copy_text(ret_serial, capacity, serial);
 }
 
 enum vg_status vg_gpu_brand(struct vg_gpu *gpu, const char **ret_brand)
@@ -70,7 +70,7 @@ enum vg_status vg_gpu_compute_capability(struct vg_gpu *gpu, int *ret_major, int
 	return VG_OK;
 }
 
-static bool known_architecture(int architecture)
+static bool is_known_architecture(int architecture)
 {
 	return architecture >= VG_GPU_ARCHITECTURE_KEPLER && architecture <= VG_GPU_ARCHITECTURE_BLACKWELL;
 }
@@ -84,7 +84,7 @@ enum vg_status vg_gpu_architecture(struct vg_gpu *gpu, enum vg_gpu_architecture 
 	SYSTEM_NEEDED(ret_architecture);
 	GPU_ASK(nvmlDeviceGetArchitecture, &value);
 	*ret_architecture =
-		known_architecture((int)value) ? (enum vg_gpu_architecture)value : VG_GPU_ARCHITECTURE_UNKNOWN;
+		is_known_architecture((int)value) ? (enum vg_gpu_architecture)value : VG_GPU_ARCHITECTURE_UNKNOWN;
 	return VG_OK;
 }
 
@@ -93,7 +93,7 @@ const char *vg_gpu_architecture_name(enum vg_gpu_architecture architecture)
 	static const char *const names[] = {"kepler", "maxwell", "pascal", "volta",    "turing",
 					    "ampere", "ada",	 "hopper", "blackwell"};
 
-	return known_architecture(architecture) ? names[architecture - VG_GPU_ARCHITECTURE_KEPLER] : "unknown";
+	return is_known_architecture(architecture) ? names[architecture - VG_GPU_ARCHITECTURE_KEPLER] : "unknown";
 }
 
 enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode)
@@ -105,7 +105,7 @@ enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing
 	SYSTEM_NEEDED(ret_mode);
 	GPU_ASK(nvmlDeviceGetAddressingMode, &mode);
 	if (mode.value > VG_GPU_ADDRESSING_ATS)
-		return vg_fail(VG_UNSUPPORTED, 0, "%s: addressing mode %u is younger than this library", gpu->uuid,
+		return vg_fail(VG_UNSUPPORTED, 0, "%s: addressing mode %u is newer than this library", gpu->uuid,
 			       mode.value);
 	*ret_mode = (enum vg_gpu_addressing)mode.value;
 	return VG_OK;

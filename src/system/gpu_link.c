@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-static enum vg_status whole(const struct vg_gpu *gpu)
+static enum vg_status check_whole(const struct vg_gpu *gpu)
 {
-	if (gpu && gpu_is_part(gpu))
+	if (gpu && gpu_is_mig_device(gpu))
 		return vg_fail(VG_UNSUPPORTED, 0,
 			       "%s is a MIG device and has no PCI link of its own: ask vg_gpu_mig_parent()", gpu->uuid);
 	return VG_OK;
 }
 
-static void name_ids(struct vg_gpu_pci *pci, unsigned ids, unsigned subsystem, const char *bus_id)
+static void set_ids(struct vg_gpu_pci *pci, unsigned ids, unsigned subsystem, const char *bus_id)
 {
 	pci->vendor_id = ids & 0xffff;
 	pci->device_id = ids >> 16;
@@ -28,11 +28,11 @@ enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci)
 	struct vg_gpu_pci pci = {0};
 	nvmlPciInfo_t plain;
 
-	SYSTEM_TRY(whole(gpu));
+	SYSTEM_TRY(check_whole(gpu));
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_pci);
 	nvmlReturn_t result = call.nvml->nvmlDeviceGetPciInfoExt(call.handle, &info);
-	if (result && !system_nvml_unknown(result))
+	if (result && !system_nvml_is_unknown(result))
 		return system_nvml_failed(result, "nvmlDeviceGetPciInfoExt", "%s", gpu->uuid);
 	if (result == NVML_SUCCESS) {
 		pci = (struct vg_gpu_pci){.domain = info.domain,
@@ -40,7 +40,7 @@ enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci)
 					  .device = info.device,
 					  .base_class = (int)info.baseClass,
 					  .sub_class = (int)info.subClass};
-		name_ids(&pci, info.pciDeviceId, info.pciSubSystemId, info.busId);
+		set_ids(&pci, info.pciDeviceId, info.pciSubSystemId, info.busId);
 	} else {
 		GPU_ASK(nvmlDeviceGetPciInfo_v3, &plain);
 		pci = (struct vg_gpu_pci){.domain = plain.domain,
@@ -48,7 +48,7 @@ enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci)
 					  .device = plain.device,
 					  .base_class = -1,
 					  .sub_class = -1};
-		name_ids(&pci, plain.pciDeviceId, plain.pciSubSystemId, plain.busId);
+		set_ids(&pci, plain.pciDeviceId, plain.pciSubSystemId, plain.busId);
 	}
 	*ret_pci = pci;
 	return VG_OK;
@@ -60,7 +60,7 @@ enum vg_status vg_gpu_pci_link(struct vg_gpu *gpu, struct vg_gpu_pci_link *ret_l
 	struct vg_gpu_pci_link link;
 	unsigned value = 0;
 
-	SYSTEM_TRY(whole(gpu));
+	SYSTEM_TRY(check_whole(gpu));
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_link);
 	GPU_FIGURE(&link.generation, value, nvmlDeviceGetCurrPcieLinkGeneration, &value);
@@ -77,7 +77,7 @@ enum vg_status vg_gpu_pci_throughput(struct vg_gpu *gpu, unsigned *ret_received,
 	VG_ENTRY();
 	unsigned received = 0, sent = 0;
 
-	SYSTEM_TRY(whole(gpu));
+	SYSTEM_TRY(check_whole(gpu));
 	GPU_CALL(gpu);
 	if (ret_received)
 		GPU_ASK(nvmlDeviceGetPcieThroughput, NVML_PCIE_UTIL_RX_BYTES, &received);
@@ -95,7 +95,7 @@ enum vg_status vg_gpu_pci_replays(struct vg_gpu *gpu, unsigned *ret_count)
 	VG_ENTRY();
 	unsigned count;
 
-	SYSTEM_TRY(whole(gpu));
+	SYSTEM_TRY(check_whole(gpu));
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
 	GPU_ASK(nvmlDeviceGetPcieReplayCounter, &count);
@@ -120,7 +120,7 @@ enum vg_status vg_gpu_nvlink_count(struct vg_gpu *gpu, unsigned *ret_count)
 enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct vg_gpu_nvlink *ret_link)
 {
 	VG_ENTRY();
-	// By NVML's number of the version.
+	// By NVML's number for the version.
 	static const struct {
 		int major, minor;
 	} versions[] = {{-1, -1}, {1, 0}, {2, 0}, {2, 2}, {3, 0}, {3, 1}, {4, 0}, {5, 0}, {6, 0}};

@@ -1,4 +1,4 @@
-// A GPU's memory, and who uses it.
+// The memory of a GPU, and the processes that use it.
 #include "system/gpu.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum vg_status vg_gpu_memory(struct vg_gpu *gpu, struct vg_gpu_memory *ret_memor
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_memory);
 	nvmlReturn_t result = call.nvml->nvmlDeviceGetMemoryInfo_v2(call.handle, &memory);
-	if (result && !system_nvml_unknown(result))
+	if (result && !system_nvml_is_unknown(result))
 		return system_nvml_failed(result, "nvmlDeviceGetMemoryInfo_v2", "%s", gpu->uuid);
 	if (result == NVML_SUCCESS) {
 		*ret_memory = (struct vg_gpu_memory){memory.total, memory.free, memory.used, memory.reserved, 1};
@@ -35,7 +35,7 @@ enum vg_status vg_gpu_bar1(struct vg_gpu *gpu, struct vg_gpu_bar1 *ret_bar1)
 	return VG_OK;
 }
 
-static nvmlReturn_t ask_processes(const struct gpu_call *call, unsigned *count, nvmlProcessInfo_t *infos)
+static nvmlReturn_t query_processes(const struct gpu_call *call, unsigned *count, nvmlProcessInfo_t *infos)
 {
 	nvmlReturn_t result = call->nvml->nvmlDeviceGetComputeRunningProcesses_v3(call->handle, count, infos);
 
@@ -44,12 +44,7 @@ static nvmlReturn_t ask_processes(const struct gpu_call *call, unsigned *count, 
 	return result;
 }
 
-static enum vg_status no_memory(unsigned count)
-{
-	return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u processes", count);
-}
-
-// Processes come and go between two questions: NVML is asked until its list fits.
+// Lists the processes. Their number may change between two calls, so it tries until the list fits.
 static enum vg_status list_processes(struct vg_gpu *gpu, const struct gpu_call *call, nvmlProcessInfo_t **ret_infos,
 				     unsigned *ret_count)
 {
@@ -61,9 +56,9 @@ static enum vg_status list_processes(struct vg_gpu *gpu, const struct gpu_call *
 		free(infos);
 		infos = calloc(room, sizeof *infos);
 		if (!infos)
-			return no_memory(room);
+			return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u processes", room);
 		count = room;
-		result = ask_processes(call, &count, infos);
+		result = query_processes(call, &count, infos);
 		room = 2 * (count > room ? count : room);
 	}
 	if (result) {

@@ -1,4 +1,4 @@
-// Parts of GPUs.
+// MIG devices.
 #include "system/gpu.h"
 
 enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig)
@@ -10,7 +10,7 @@ enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig)
 
 	SYSTEM_NEEDED(gpu);
 	SYSTEM_NEEDED(ret_mig);
-	mig.is_device = gpu_is_part(gpu);
+	mig.is_device = gpu_is_mig_device(gpu);
 	if (mig.is_device)
 		SYSTEM_TRY(vg_gpu_mig_parent(gpu, &whole));
 	GPU_CALL(whole);
@@ -41,18 +41,18 @@ enum vg_status vg_gpu_mig_parent(struct vg_gpu *gpu, struct vg_gpu **ret_parent)
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_parent);
-	if (!gpu_is_part(gpu))
+	if (!gpu_is_mig_device(gpu))
 		return vg_fail(VG_INVALID, 0, "%s is a whole GPU, not a MIG device", gpu->uuid);
 	GPU_ASK(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, &parent);
-	return gpu_of_handle(call.nvml, parent, ret_parent);
+	return gpu_find(call.nvml, parent, ret_parent);
 }
 
-// How many parts there may be; none where there is no MIG.
-static enum vg_status most_parts(struct vg_gpu *gpu, const struct gpu_call *call, unsigned *ret_most)
+// Reads the maximum number of MIG devices; 0 without MIG.
+static enum vg_status read_max_devices(struct vg_gpu *gpu, const struct gpu_call *call, unsigned *ret_most)
 {
 	int most = 0;
 
-	if (!gpu_is_part(gpu)) {
+	if (!gpu_is_mig_device(gpu)) {
 		unsigned count = 0;
 		nvmlReturn_t result = call->nvml->nvmlDeviceGetMaxMigDeviceCount(call->handle, &count);
 		SYSTEM_TRY(gpu_figure(result, &count, gpu, "nvmlDeviceGetMaxMigDeviceCount", &most));
@@ -69,7 +69,7 @@ enum vg_status vg_gpu_mig_device(struct vg_gpu *gpu, unsigned index, struct vg_g
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_device);
-	SYSTEM_TRY(most_parts(gpu, &call, &most));
+	SYSTEM_TRY(read_max_devices(gpu, &call, &most));
 	if (index >= most)
 		return vg_fail(most ? VG_INVALID : VG_UNSUPPORTED, 0,
 			       "%s can have %u MIG devices: there is no number %u", gpu->uuid, most, index);
@@ -77,7 +77,7 @@ enum vg_status vg_gpu_mig_device(struct vg_gpu *gpu, unsigned index, struct vg_g
 	if (result)
 		return system_nvml_failed(result, "nvmlDeviceGetMigDeviceHandleByIndex", "%s has no MIG device %u",
 					  gpu->uuid, index);
-	return gpu_of_handle(call.nvml, part, ret_device);
+	return gpu_find(call.nvml, part, ret_device);
 }
 
 enum vg_status vg_gpu_mig_devices(struct vg_gpu *gpu, struct vg_gpu **devices, size_t capacity, size_t *ret_count)
@@ -89,18 +89,18 @@ enum vg_status vg_gpu_mig_devices(struct vg_gpu *gpu, struct vg_gpu **devices, s
 
 	GPU_CALL(gpu);
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(most_parts(gpu, &call, &most));
+	SYSTEM_TRY(read_max_devices(gpu, &call, &most));
 	for (unsigned i = 0; i < most && count < 64; i++) {
 		nvmlReturn_t result = call.nvml->nvmlDeviceGetMigDeviceHandleByIndex(call.handle, i, &parts[count]);
 		if (result == NVML_SUCCESS)
 			count++;
-		else if (result != NVML_ERROR_NOT_FOUND && !system_nvml_unknown(result))
+		else if (result != NVML_ERROR_NOT_FOUND && !system_nvml_is_unknown(result))
 			return system_nvml_failed(result, "nvmlDeviceGetMigDeviceHandleByIndex", "%s", gpu->uuid);
 	}
 	if (!gpu_list_fits(devices, capacity, count, "MIG devices", ret_count, &status))
 		return status;
 	for (unsigned i = 0; i < count; i++)
-		SYSTEM_TRY(gpu_of_handle(call.nvml, parts[i], &devices[i]));
+		SYSTEM_TRY(gpu_find(call.nvml, parts[i], &devices[i]));
 	return VG_OK;
 }
 

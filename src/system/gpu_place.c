@@ -1,4 +1,4 @@
-// What a GPU is near.
+// Processors, memory nodes and other GPUs near a GPU.
 #include "system/gpu.h"
 #include "virgate/gpu_place.h"
 
@@ -7,9 +7,9 @@
 
 enum { WORDS = 256, WORD_BITS = 8 * sizeof(unsigned long) }; // 16384 processors or nodes
 
-// The numbers of the bits that are set.
-static enum vg_status unpack(const unsigned long *set, const char *what, unsigned *numbers, size_t capacity,
-			     size_t *ret_count)
+// Lists the numbers of the bits that are set.
+static enum vg_status list_bits(const unsigned long *set, const char *what, unsigned *numbers, size_t capacity,
+				size_t *ret_count)
 {
 	size_t have = 0, at = 0;
 	enum vg_status status;
@@ -41,7 +41,7 @@ enum vg_status vg_gpu_cpu_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scop
 	SYSTEM_NEEDED(ret_count);
 	SYSTEM_TRY(check_scope(scope));
 	GPU_ASK(nvmlDeviceGetCpuAffinityWithinScope, WORDS, set, (nvmlAffinityScope_t)scope);
-	return unpack(set, "processors", cpus, capacity, ret_count);
+	return list_bits(set, "processors", cpus, capacity, ret_count);
 }
 
 enum vg_status vg_gpu_memory_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *nodes,
@@ -54,50 +54,50 @@ enum vg_status vg_gpu_memory_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_s
 	SYSTEM_NEEDED(ret_count);
 	SYSTEM_TRY(check_scope(scope));
 	GPU_ASK(nvmlDeviceGetMemoryAffinity, WORDS, set, (nvmlAffinityScope_t)scope);
-	return unpack(set, "nodes", nodes, capacity, ret_count);
+	return list_bits(set, "nodes", nodes, capacity, ret_count);
 }
 
-GPU_ORDER(vg_gpu_set_thread_affinity, nvmlDeviceSetCpuAffinity)
-GPU_ORDER(vg_gpu_clear_thread_affinity, nvmlDeviceClearCpuAffinity)
+GPU_COMMAND(vg_gpu_set_thread_affinity, nvmlDeviceSetCpuAffinity)
+GPU_COMMAND(vg_gpu_clear_thread_affinity, nvmlDeviceClearCpuAffinity)
 
-// ---- other GPUs ----
+// ---- other GPUs ---------------------------------------------------------------------------------
 
-// A question whose answer is a set of GPUs: first how many, then which.
-struct question {
+// A query for a set of GPUs, which is called for their number first.
+struct topology_query {
 	const struct vg_nvml *nvml;
-	nvmlDevice_t of; // NULL: of a processor
+	nvmlDevice_t of; // the GPUs near this one; NULL: near a processor
 	unsigned argument;
 	const char *entry;
 };
 
-static nvmlReturn_t ask(const struct question *question, unsigned *count, nvmlDevice_t *handles)
+static nvmlReturn_t query_topology(const struct topology_query *topology_query, unsigned *count, nvmlDevice_t *handles)
 {
-	if (question->of)
-		return question->nvml->nvmlDeviceGetTopologyNearestGpus(
-			question->of, (nvmlGpuTopologyLevel_t)question->argument, count, handles);
-	return question->nvml->nvmlSystemGetTopologyGpuSet(question->argument, count, handles);
+	if (topology_query->of)
+		return topology_query->nvml->nvmlDeviceGetTopologyNearestGpus(
+			topology_query->of, (nvmlGpuTopologyLevel_t)topology_query->argument, count, handles);
+	return topology_query->nvml->nvmlSystemGetTopologyGpuSet(topology_query->argument, count, handles);
 }
 
-static enum vg_status set_of_gpus(const struct question *question, struct vg_gpu **gpus, size_t capacity,
-				  size_t *ret_count)
+static enum vg_status list_gpus(const struct topology_query *topology_query, struct vg_gpu **gpus, size_t capacity,
+				size_t *ret_count)
 {
 	nvmlDevice_t *handles = NULL;
 	enum vg_status status;
 	unsigned count = 0;
 
-	nvmlReturn_t result = ask(question, &count, NULL);
+	nvmlReturn_t result = query_topology(topology_query, &count, NULL);
 	if (result == NVML_SUCCESS && count) {
 		handles = calloc(count, sizeof *handles);
 		if (!handles)
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u GPUs", count);
-		result = ask(question, &count, handles);
+		result = query_topology(topology_query, &count, handles);
 	}
 	if (result)
-		status = system_nvml_failed(result, question->entry, "%s %u", question->of ? "topology" : "processor",
-					    question->argument);
+		status = system_nvml_failed(result, topology_query->entry, "%s %u",
+					    topology_query->of ? "topology" : "processor", topology_query->argument);
 	else if (gpu_list_fits(gpus, capacity, count, "GPUs", ret_count, &status))
 		for (unsigned i = 0; i < count && status == VG_OK; i++)
-			status = gpu_of_handle(question->nvml, handles[i], &gpus[i]);
+			status = gpu_find(topology_query->nvml, handles[i], &gpus[i]);
 	free(handles);
 	return status;
 }
@@ -112,8 +112,8 @@ enum vg_status vg_gpu_near_cpu(unsigned cpu, struct vg_gpu **gpus, size_t capaci
 	if (cpus > 0 && cpu >= (unsigned long)cpus)
 		return vg_fail(VG_INVALID, 0, "there is no processor %u: the machine has %ld, from 0 on", cpu, cpus);
 	SYSTEM_TRY(system_nvml_open(&nvml));
-	struct question question = {nvml, NULL, cpu, "nvmlSystemGetTopologyGpuSet"};
-	return set_of_gpus(&question, gpus, capacity, ret_count);
+	struct topology_query topology_query = {nvml, NULL, cpu, "nvmlSystemGetTopologyGpuSet"};
+	return list_gpus(&topology_query, gpus, capacity, ret_count);
 }
 
 const char *vg_gpu_topology_name(enum vg_gpu_topology topology)
@@ -131,8 +131,8 @@ enum vg_status vg_gpu_nearest(struct vg_gpu *gpu, enum vg_gpu_topology topology,
 	SYSTEM_NEEDED(ret_count);
 	if ((unsigned)topology > VG_GPU_TOPOLOGY_SYSTEM || topology % 10)
 		return vg_fail(VG_INVALID, 0, "%d is no topology: they are 0 to 50 in tens", topology);
-	struct question question = {call.nvml, call.handle, topology, "nvmlDeviceGetTopologyNearestGpus"};
-	return set_of_gpus(&question, gpus, capacity, ret_count);
+	struct topology_query topology_query = {call.nvml, call.handle, topology, "nvmlDeviceGetTopologyNearestGpus"};
+	return list_gpus(&topology_query, gpus, capacity, ret_count);
 }
 
 enum vg_status vg_gpu_common_ancestor(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_topology *ret_topology)
@@ -173,8 +173,7 @@ enum vg_status vg_gpu_p2p_status(struct vg_gpu *gpu, struct vg_gpu *other, enum 
 	SYSTEM_NEEDED(other);
 	SYSTEM_NEEDED(ret_status);
 	if ((unsigned)what > VG_GPU_P2P_PCI)
-		return vg_fail(VG_INVALID, 0, "%d is nothing that one GPU does with another: 0 to %d are", what,
-			       VG_GPU_P2P_PCI);
+		return vg_fail(VG_INVALID, 0, "%d is no access between GPUs: 0 to %d are", what, VG_GPU_P2P_PCI);
 	SYSTEM_TRY(gpu_call_begin(other, &with));
 	GPU_ASK(nvmlDeviceGetP2PStatus, with.handle, (nvmlGpuP2PCapsIndex_t)what, &status);
 	*ret_status = (unsigned)status < VG_GPU_P2P_UNKNOWN ? (enum vg_gpu_p2p_status)status : VG_GPU_P2P_UNKNOWN;

@@ -13,21 +13,21 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct vg_nvml *_Atomic nvml; // once set, the same for ever
+static const struct vg_nvml *_Atomic nvml; // never changes once it is set
 static _Atomic(pid_t) initialised_by;	   // NVML's state does not survive fork
 
-// A child must not find the lock taken by a thread that it does not have.
-static void take_lock(void)
+// Fork handlers: a child must not inherit a lock that is held by a thread which it does not have.
+static void lock_nvml(void)
 {
 	pthread_mutex_lock(&lock);
 }
-static void give_lock(void)
+static void unlock_nvml(void)
 {
 	pthread_mutex_unlock(&lock);
 }
-__attribute__((constructor)) static void follow_forks(void)
+__attribute__((constructor)) static void register_fork_handlers(void)
 {
-	pthread_atfork(take_lock, give_lock, give_lock);
+	pthread_atfork(lock_nvml, unlock_nvml, unlock_nvml);
 }
 
 static enum vg_status open_locked(void)
@@ -44,7 +44,7 @@ static enum vg_status open_locked(void)
 			       "reload the module "
 			       "or restart the machine",
 			       vg_nvml_error_name(result));
-	// The interposer's NVML is there, and looks for the driver's only now.
+	// The interposer's NVML loads the driver's NVML only now.
 	const char *named = result == NVML_ERROR_LIBRARY_NOT_FOUND ? secure_getenv("VIRGATE_NVML") : NULL;
 	if (named && *named)
 		return vg_fail(VG_NO_DRIVER, result,
@@ -62,10 +62,10 @@ enum vg_status system_nvml_open(const struct vg_nvml **ret_nvml)
 	enum vg_status status = VG_OK;
 
 	if (atomic_load(&initialised_by) != getpid()) {
-		take_lock();
+		lock_nvml();
 		if (atomic_load(&initialised_by) != getpid())
 			status = open_locked();
-		give_lock();
+		unlock_nvml();
 	}
 	if (status == VG_OK)
 		*ret_nvml = atomic_load(&nvml);
@@ -133,7 +133,7 @@ enum vg_status system_nvml_failed(nvmlReturn_t result, const char *call, const c
 		       asked[0] ? "; " : "", asked);
 }
 
-enum vg_status system_text(char *to, size_t capacity, const char *text)
+enum vg_status system_copy_text(char *to, size_t capacity, const char *text)
 {
 	size_t needed = strlen(text) + 1;
 

@@ -19,8 +19,8 @@
 		if (!(pointer))                                                \
 			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
-// Declares `call`, which the next two use: NVML's entries, and its handle of `gpu`. Returns INVALID for NULL, or why NVML
-// cannot be used.
+// Declares `call`, which the next two use: NVML's entries, and its handle of `gpu`. Returns INVALID for NULL, or why
+// NVML cannot be used.
 #define GPU_CALL(gpu)         \
 	struct gpu_call call; \
 	SYSTEM_TRY(gpu_call_begin(gpu, &call))

@@ -135,7 +135,7 @@ const struct vg_system_device *vg_system_device(const struct vg_system *system, 
 	return &system->devices[index];
 }
 
-static int ready(struct vg_system *system, size_t index)
+static int check_ready(struct vg_system *system, size_t index)
 {
 	if (system->initialised_by != getpid() && initialise(system) != NVML_SUCCESS)
 		return -EIO;
@@ -146,7 +146,7 @@ int vg_system_memory_used(struct vg_system *system, size_t index, uint64_t *ret_
 {
 	nvmlMemory_t memory;
 
-	if (ready(system, index) < 0 ||
+	if (check_ready(system, index) < 0 ||
 	    system->nvml->nvmlDeviceGetMemoryInfo(system->handles[index], &memory) != NVML_SUCCESS)
 		return -EIO;
 	*ret_used = memory.used;
@@ -160,7 +160,7 @@ static void add_process(struct vg_system_process *processes, size_t *count, cons
 	for (size_t i = 0; i < *count; i++) {
 		if (processes[i].pid != info->pid)
 			continue;
-		// Both a compute and a graphics process: each entry is of all its memory.
+		// A compute and graphics process: each of its two entries has all its memory.
 		if (known && (!processes[i].memory_known || info->usedGpuMemory > processes[i].memory))
 			processes[i] = (struct vg_system_process){info->pid, true, info->usedGpuMemory};
 		return;
@@ -174,7 +174,7 @@ int vg_system_processes(struct vg_system *system, size_t index,
 	nvmlProcessInfo_t infos[VG_SYSTEM_PROCESSES / 2];
 	size_t count = 0;
 
-	if (ready(system, index) < 0)
+	if (check_ready(system, index) < 0)
 		return -EIO;
 	for (int graphics = 0; graphics < 2; graphics++) {
 		unsigned int got = VG_SYSTEM_PROCESSES / 2;

@@ -1,5 +1,5 @@
-// What NVML says of this machine. One thread at a time per system; after fork, the child's first
-// call initialises NVML anew.
+// The GPUs of this machine and their processes, for the daemon. One thread at a time for each system. In a child after
+// fork, the first call initialises NVML again.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct vg_system_device {
 	char uuid_text[VG_SYSTEM_UUID_TEXT]; // "GPU-…"
 	char name[96];
 	uint64_t memory;
-	int compute_major, compute_minor; // 0: not known
+	int compute_major, compute_minor; // 0: unknown
 };
 
 struct vg_system_process {
@@ -24,25 +24,25 @@ struct vg_system_process {
 	uint64_t memory;
 };
 
-// 0, or 1 with a sentence for people in `problem`: no NVML, or no GPU.
+// Returns 0, or 1 with a message for users in `problem`: no NVML, or no GPU.
 int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity);
 void vg_system_close(struct vg_system *system);
 
 bool vg_system_simulated(const struct vg_system *system);
-// Of the simulated node, absolute; "" where the GPUs are real, or it cannot be told.
+// Returns the absolute path of the simulated node's directory; "" if the GPUs are real, or if it is unknown.
 const char *vg_system_simulated_directory(const struct vg_system *system);
 const char *vg_system_driver_version(const struct vg_system *system);
-// Fixed while the system is open.
+// The list does not change while the system is open.
 size_t vg_system_device_count(const struct vg_system *system);
 const struct vg_system_device *vg_system_device(const struct vg_system *system, size_t index);
 
-// 0, or -EIO where NVML does not say.
+// Returns 0, or -EIO if NVML does not say.
 int vg_system_memory_used(struct vg_system *system, size_t index, uint64_t *ret_used);
-// Everybody with a context on the device, each pid once. Returns 0 or -EIO; more than fit are
-// -ENOBUFS.
+// Lists the processes with a context on the device, each once. Returns 0, -EIO, or -ENOBUFS if there are more than the
+// array can hold.
 int vg_system_processes(struct vg_system *system, size_t index,
 			struct vg_system_process ret_processes[VG_SYSTEM_PROCESSES], size_t *ret_count);
 
-// "GPU-8-4-4-4-12" hexadecimal digits. False: it is not one.
+// Parses "GPU-" and 8-4-4-4-12 hexadecimal digits. False: not a UUID of a GPU.
 bool vg_system_uuid_parse(const char *text, uint8_t ret_uuid[16]);
 void vg_system_uuid_format(const uint8_t uuid[16], char ret_text[VG_SYSTEM_UUID_TEXT]);

@@ -1,4 +1,4 @@
-// GPUs that drivers take and let go.
+// Events of GPUs that are bound to a driver, and unbound.
 #include "system/gpu.h"
 #include "system/wait.h"
 #include "virgate/gpu_event.h"
@@ -9,7 +9,7 @@
 struct vg_system_events {
 	const struct vg_nvml *nvml;
 	nvmlSystemEventSet_t set;
-	pid_t maker;
+	pid_t creator;
 };
 
 static void free_set(const struct vg_nvml *nvml, nvmlSystemEventSet_t set)
@@ -53,13 +53,13 @@ enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events *
 
 void vg_system_events_destroy(struct vg_system_events *events)
 {
-	if (events && events->maker == getpid())
+	if (events && events->creator == getpid())
 		free_set(events->nvml, events->set);
 	free(events);
 }
 
-// The GPU at a place on the PCI bus; NULL if NVML shows none there.
-static struct vg_gpu *gpu_at(const struct vg_nvml *nvml, unsigned id)
+// Finds the GPU with a PCI id of NVML; NULL if NVML lists none.
+static struct vg_gpu *find_gpu_at(const struct vg_nvml *nvml, unsigned id)
 {
 	struct vg_gpu *gpu = NULL;
 	nvmlDevice_t handle;
@@ -70,7 +70,7 @@ static struct vg_gpu *gpu_at(const struct vg_nvml *nvml, unsigned id)
 	for (unsigned i = 0; i < count; i++)
 		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &handle) == NVML_SUCCESS &&
 		    nvml->nvmlDeviceGetPciInfo_v3(handle, &pci) == NVML_SUCCESS &&
-		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id && gpu_of_handle(nvml, handle, &gpu) == VG_OK)
+		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id && gpu_find(nvml, handle, &gpu) == VG_OK)
 			break;
 	return gpu;
 }
@@ -95,7 +95,7 @@ enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned t
 	SYSTEM_NEEDED(events);
 	SYSTEM_NEEDED(events_seen);
 	SYSTEM_NEEDED(ret_count);
-	SYSTEM_TRY(system_check_maker(events->maker));
+	SYSTEM_TRY(system_check_creator(events->creator));
 	if (capacity == 0 || capacity > 4096)
 		return vg_fail(VG_INVALID, 0, "an array of %zu events: 1 to 4096 can be asked for at once", capacity);
 	nvmlSystemEventData_v1_t *data = calloc(capacity, sizeof *data);
@@ -109,8 +109,8 @@ enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned t
 	nvmlReturn_t result = system_wait(timeout_ms, wait_slice, &waiting);
 	size_t count = waiting.request.numEvent < capacity ? waiting.request.numEvent : capacity;
 	for (size_t i = 0; i < count && result == NVML_SUCCESS; i++)
-		events_seen[i] =
-			(struct vg_system_event){data[i].eventType, data[i].gpuId, gpu_at(events->nvml, data[i].gpuId)};
+		events_seen[i] = (struct vg_system_event){data[i].eventType, data[i].gpuId,
+							  find_gpu_at(events->nvml, data[i].gpuId)};
 	free(data);
 	if (result)
 		return system_nvml_failed(result, "nvmlSystemEventSetWait", "waited %u ms", timeout_ms);

@@ -1,4 +1,4 @@
-// What NVML tells of the machine.
+// Versions of the driver and of NVML, and names of processes.
 #include "base/status.h"
 #include "system/nvml.h"
 #include "virgate/system.h"
@@ -22,7 +22,7 @@ enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor)
 	return VG_OK;
 }
 
-static enum vg_status take_apart(const char *text, struct vg_system_version *ret_version)
+static enum vg_status parse_version(const char *text, struct vg_system_version *ret_version)
 {
 	struct vg_system_version version = {0};
 	const char *at = text;
@@ -50,7 +50,7 @@ enum vg_status vg_system_kernel_driver_version(struct vg_system_version *ret_ver
 	nvmlReturn_t result = nvml->nvmlSystemGetDriverVersion(text, sizeof text);
 	if (result)
 		return system_nvml_failed(result, "nvmlSystemGetDriverVersion", "%s", "");
-	return take_apart(text, ret_version);
+	return parse_version(text, ret_version);
 }
 
 enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version)
@@ -64,7 +64,7 @@ enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version)
 	nvmlReturn_t result = nvml->nvmlSystemGetNVMLVersion(text, sizeof text);
 	if (result)
 		return system_nvml_failed(result, "nvmlSystemGetNVMLVersion", "%s", "");
-	return take_apart(text, ret_version);
+	return parse_version(text, ret_version);
 }
 
 enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity)
@@ -78,10 +78,10 @@ enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity)
 	nvmlReturn_t result = nvml->nvmlSystemGetDriverBranch(&info, sizeof info.branch);
 	if (result)
 		return system_nvml_failed(result, "nvmlSystemGetDriverBranch", "%s", "");
-	return system_text(ret_branch, capacity, info.branch);
+	return system_copy_text(ret_branch, capacity, info.branch);
 }
 
-// NVML names a process that it has listed before; what cannot be listed does not matter.
+// Lists the processes, since NVML knows the names of processes that it has listed before. Failures do not matter.
 static void list_processes(const struct vg_nvml *nvml)
 {
 	nvmlProcessInfo_t infos[512];
@@ -109,10 +109,10 @@ enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity
 		return vg_fail(VG_INVALID, 0, "a name of 0 bytes: there is no room for its end");
 	SYSTEM_TRY(system_nvml_open(&nvml));
 	list_processes(nvml);
-	// NVML cuts what does not fit, and does not say so.
+	// NVML cuts a longer name without an error.
 	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, name, sizeof name);
 	if (result)
 		return system_nvml_failed(result, "nvmlSystemGetProcessName", "process %d", (int)pid);
 	name[sizeof name - 1] = '\0';
-	return system_text(ret_name, capacity, name);
+	return system_copy_text(ret_name, capacity, name);
 }

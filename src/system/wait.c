@@ -28,9 +28,10 @@ nvmlReturn_t system_wait(unsigned timeout_ms, nvmlReturn_t (*wait)(void *context
 	return result;
 }
 
-enum vg_status system_check_maker(pid_t maker)
+enum vg_status system_check_creator(pid_t creator)
 {
-	if (maker != getpid())
-		return vg_fail(VG_STATE, 0, "process %d made this set of events: after fork, make another", (int)maker);
+	if (creator != getpid())
+		return vg_fail(VG_STATE, 0, "process %d created this set of events: after fork, create another",
+			       (int)creator);
 	return VG_OK;
 }
