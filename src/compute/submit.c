@@ -82,10 +82,10 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	pthread_mutex_unlock(&compute->lock);
 	if (known && !n->numAttrs)
 		return VG_OK;
-	enum vg_status status = core_launch_limits(launch, kernel, compute->device);
+	enum vg_status status = core_launch_check_limits(launch, kernel, compute->device);
 	if (status == VG_OK && launch->cooperative) {
 		CORE_ENTER(scope, compute->context->handle);
-		status = core_launch_cooperative(launch, kernel, compute->context);
+		status = core_launch_check_cooperative(launch, kernel, compute->context);
 	}
 	if (status)
 		return status;
@@ -104,9 +104,9 @@ static enum vg_status fill_launch(struct vg_execution *execution, const struct v
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
 
 	config.size = sizeof config;
-	enum vg_status status = core_launch_config(&launch, &config, device);
+	enum vg_status status = core_launch_configure(&launch, &config, device);
 	if (status == VG_OK)
-		status = core_launch_arguments(kernel, work->arguments, work->argument_count, values);
+		status = core_launch_check_arguments(kernel, work->arguments, work->argument_count, values);
 	if (status == VG_OK)
 		status = check_limits(execution, &launch);
 	if (status == VG_OK)

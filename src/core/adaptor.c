@@ -1,4 +1,4 @@
-// Memory resources around another one.
+// Memory resources that add something to another one: a limit, statistics, a log, retries.
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/size.h"
@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// What each has of its own follows.
+// The first member of each.
 struct adaptor {
 	struct vg_memory_resource resource;
-	struct vg_memory_resource *upstream; // held
+	struct vg_memory_resource *upstream; // owns a reference
 };
 
-static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream)
+static enum vg_status check_upstream_stream(struct vg_memory_resource *resource, struct vg_stream *stream)
 {
 	return core_resource_check(((struct adaptor *)resource)->upstream, stream);
 }
@@ -25,8 +25,8 @@ static void free_adaptor(struct core_object *object)
 	free(object);
 }
 
-static enum vg_status create(const struct core_resource_class *class, size_t size, struct vg_memory_resource *upstream,
-			     struct adaptor **ret_adaptor)
+static enum vg_status create_adaptor(const struct core_resource_class *class, size_t size,
+				     struct vg_memory_resource *upstream, struct adaptor **ret_adaptor)
 {
 	CORE_USABLE(upstream, "upstream");
 	struct adaptor *adaptor = calloc(1, size);
@@ -35,20 +35,20 @@ static enum vg_status create(const struct core_resource_class *class, size_t siz
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
-	adaptor->resource.keeps_notes = true; // it would count memory that it never gave
+	adaptor->resource.keeps_notes = true; // the figures would count memory that it never allocated
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;
 	return VG_OK;
 }
 
-// A callback may use the library, and fail at that; the failure that the caller hears of is the buffer's.
+// The error of an allocation, kept while a callback uses the library, which may set another one.
 struct failure {
 	enum vg_status status;
 	int code;
 	char text[1024];
 };
 
-static void keep(struct failure *failure, enum vg_status status)
+static void keep_failure(struct failure *failure, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 
@@ -57,12 +57,12 @@ static void keep(struct failure *failure, enum vg_status status)
 	snprintf(failure->text, sizeof failure->text, "%s", status ? error->text : "");
 }
 
-static enum vg_status restore(const struct failure *failure)
+static enum vg_status restore_failure(const struct failure *failure)
 {
 	return failure->status ? vg_fail(failure->status, failure->code, "%s", failure->text) : VG_OK;
 }
 
-// ---- limiting --------------------------------------------------------------------------------------
+// ---- limiting -----------------------------------------------------------------------------------
 
 struct limiting {
 	struct adaptor adaptor;
@@ -70,7 +70,7 @@ struct limiting {
 	atomic_size_t used;
 };
 
-static bool charge(struct limiting *it, size_t size)
+static bool try_charge(struct limiting *it, size_t size)
 {
 	size_t used = atomic_load(&it->used);
 
@@ -81,7 +81,7 @@ static bool charge(struct limiting *it, size_t size)
 	return true;
 }
 
-static enum vg_status over_limit(struct limiting *it, size_t size)
+static enum vg_status fail_over_limit(struct limiting *it, size_t size)
 {
 	char asked[VG_SIZE_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
 
@@ -95,18 +95,18 @@ static enum vg_status limiting_allocate(struct vg_memory_resource *resource, siz
 	struct limiting *it = (struct limiting *)resource;
 	struct vg_allocation allocation;
 
-	if (!charge(it, size))
-		return over_limit(it, size);
+	if (!try_charge(it, size))
+		return fail_over_limit(it, size);
 	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, &allocation);
 	if (status) {
 		atomic_fetch_sub(&it->used, size);
 		return status;
 	}
-	// It may have been rounded up.
-	if (!charge(it, allocation.size - size)) {
+	// The size may have been rounded up.
+	if (!try_charge(it, allocation.size - size)) {
 		core_resource_deallocate(it->adaptor.upstream, &allocation, stream);
 		atomic_fetch_sub(&it->used, size);
-		return over_limit(it, allocation.size);
+		return fail_over_limit(it, allocation.size);
 	}
 	*ret_allocation = allocation;
 	return VG_OK;
@@ -122,7 +122,7 @@ static enum vg_status limiting_deallocate(struct vg_memory_resource *resource, c
 }
 
 static const struct core_resource_class limiting_class = {.object = {"limiting resource", NULL, free_adaptor},
-							  .check = check_stream,
+							  .check = check_upstream_stream,
 							  .allocate = limiting_allocate,
 							  .deallocate = limiting_deallocate};
 
@@ -133,7 +133,7 @@ enum vg_status vg_limiting_resource_create(struct vg_memory_resource *upstream, 
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	CORE_TRY(create(&limiting_class, sizeof(struct limiting), upstream, &adaptor));
+	CORE_TRY(create_adaptor(&limiting_class, sizeof(struct limiting), upstream, &adaptor));
 	((struct limiting *)adaptor)->limit = limit;
 	*ret_resource = &adaptor->resource;
 	return VG_OK;
@@ -150,7 +150,7 @@ enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resour
 	return VG_OK;
 }
 
-// ---- statistics ------------------------------------------------------------------------------------
+// ---- statistics ---------------------------------------------------------------------------------
 
 struct statistics {
 	struct adaptor adaptor;
@@ -158,7 +158,7 @@ struct statistics {
 	struct vg_memory_statistics figures; // under it
 };
 
-static void count(uint64_t add, uint64_t *current, uint64_t *peak, uint64_t *total)
+static void count_amount(uint64_t add, uint64_t *current, uint64_t *peak, uint64_t *total)
 {
 	*current += add;
 	*total += add;
@@ -177,8 +177,8 @@ static enum vg_status statistics_allocate(struct vg_memory_resource *resource, s
 	if (status) {
 		f->failures++;
 	} else {
-		count(ret_allocation->size, &f->bytes, &f->peak_bytes, &f->total_bytes);
-		count(1, &f->buffers, &f->peak_buffers, &f->total_buffers);
+		count_amount(ret_allocation->size, &f->bytes, &f->peak_bytes, &f->total_bytes);
+		count_amount(1, &f->buffers, &f->peak_buffers, &f->total_buffers);
 	}
 	vg_mutex_give(&it->lock);
 	return status;
@@ -197,7 +197,7 @@ static enum vg_status statistics_deallocate(struct vg_memory_resource *resource,
 }
 
 static const struct core_resource_class statistics_class = {.object = {"statistics resource", NULL, free_adaptor},
-							    .check = check_stream,
+							    .check = check_upstream_stream,
 							    .allocate = statistics_allocate,
 							    .deallocate = statistics_deallocate};
 
@@ -208,7 +208,7 @@ enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	CORE_TRY(create(&statistics_class, sizeof(struct statistics), upstream, &adaptor));
+	CORE_TRY(create_adaptor(&statistics_class, sizeof(struct statistics), upstream, &adaptor));
 	*ret_resource = &adaptor->resource;
 	return VG_OK;
 }
@@ -228,7 +228,7 @@ enum vg_status vg_statistics_resource_read(const struct vg_memory_resource *reso
 	return VG_OK;
 }
 
-// ---- logging ----------------------------------------------------------------------------------------
+// ---- logging ------------------------------------------------------------------------------------
 
 struct logging {
 	struct adaptor adaptor;
@@ -236,15 +236,15 @@ struct logging {
 	void *user;
 };
 
-static enum vg_status report(struct logging *it, const struct vg_memory_event *event)
+static enum vg_status report_event(struct logging *it, const struct vg_memory_event *event)
 {
 	struct failure failure;
 	char size[VG_SIZE_TEXT];
 
 	if (it->callback) {
-		keep(&failure, event->status);
+		keep_failure(&failure, event->status);
 		it->callback(it->user, event);
-		return restore(&failure);
+		return restore_failure(&failure);
 	}
 	vg_log(VG_LOG_INFO, "%s: %s %s at 0x%llx: %s", vg_memory_resource_name(it->adaptor.upstream),
 	       event->freed ? "freed" : "allocated", vg_size_format(event->size, size),
@@ -258,7 +258,8 @@ static enum vg_status logging_allocate(struct vg_memory_resource *resource, size
 	struct logging *it = (struct logging *)resource;
 
 	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, ret_allocation);
-	return report(it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status});
+	return report_event(
+		it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status});
 }
 
 static enum vg_status logging_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
@@ -267,11 +268,11 @@ static enum vg_status logging_deallocate(struct vg_memory_resource *resource, co
 	struct logging *it = (struct logging *)resource;
 
 	enum vg_status status = core_resource_deallocate(it->adaptor.upstream, allocation, stream);
-	return report(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status});
+	return report_event(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status});
 }
 
 static const struct core_resource_class logging_class = {.object = {"logging resource", NULL, free_adaptor},
-							 .check = check_stream,
+							 .check = check_upstream_stream,
 							 .allocate = logging_allocate,
 							 .deallocate = logging_deallocate};
 
@@ -282,14 +283,14 @@ enum vg_status vg_logging_resource_create(struct vg_memory_resource *upstream, v
 	struct adaptor *adaptor;
 
 	CORE_NEEDED(ret_resource);
-	CORE_TRY(create(&logging_class, sizeof(struct logging), upstream, &adaptor));
+	CORE_TRY(create_adaptor(&logging_class, sizeof(struct logging), upstream, &adaptor));
 	((struct logging *)adaptor)->callback = callback;
 	((struct logging *)adaptor)->user = user;
 	*ret_resource = &adaptor->resource;
 	return VG_OK;
 }
 
-// ---- retrying ---------------------------------------------------------------------------------------
+// ---- retrying -----------------------------------------------------------------------------------
 
 struct retrying {
 	struct adaptor adaptor;
@@ -297,7 +298,7 @@ struct retrying {
 	void *user;
 };
 
-static bool out_of_memory(enum vg_status status)
+static bool is_out_of_memory(enum vg_status status)
 {
 	return status == VG_LIMIT || status == VG_NO_MEMORY ||
 	       (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY);
@@ -311,11 +312,11 @@ static enum vg_status retrying_allocate(struct vg_memory_resource *resource, siz
 
 	for (;;) {
 		enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, ret_allocation);
-		if (!out_of_memory(status))
+		if (!is_out_of_memory(status))
 			return status;
-		keep(&failure, status);
+		keep_failure(&failure, status);
 		if (!it->callback(it->user, size))
-			return restore(&failure);
+			return restore_failure(&failure);
 	}
 }
 
@@ -326,7 +327,7 @@ static enum vg_status retrying_deallocate(struct vg_memory_resource *resource, c
 }
 
 static const struct core_resource_class retrying_class = {.object = {"retrying resource", NULL, free_adaptor},
-							  .check = check_stream,
+							  .check = check_upstream_stream,
 							  .allocate = retrying_allocate,
 							  .deallocate = retrying_deallocate};
 
@@ -338,7 +339,7 @@ enum vg_status vg_retrying_resource_create(struct vg_memory_resource *upstream, 
 
 	CORE_NEEDED(callback);
 	CORE_NEEDED(ret_resource);
-	CORE_TRY(create(&retrying_class, sizeof(struct retrying), upstream, &adaptor));
+	CORE_TRY(create_adaptor(&retrying_class, sizeof(struct retrying), upstream, &adaptor));
 	((struct retrying *)adaptor)->callback = callback;
 	((struct retrying *)adaptor)->user = user;
 	*ret_resource = &adaptor->resource;

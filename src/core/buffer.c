@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static struct vg_mutex stream_lock; // of the streams of buffers that have several holders
+static struct vg_mutex stream_lock; // of the streams of all buffers, which several threads may use
 
 static enum vg_status close_buffer(struct core_object *object)
 {
@@ -94,8 +94,7 @@ enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg
 	if (o.resource && o.resource->needs_stream && !o.stream)
 		return vg_fail(VG_INVALID, 0, "options.stream is NULL: a %s frees in the order of a stream",
 			       vg_memory_resource_name(o.resource));
-	if (core_open()) // for the driver's answers about the address
-		return vg_last_error()->status;
+	CORE_TRY(core_open()); // for vg_buffer_properties()
 	struct vg_buffer *buffer = core_buffer_new(&(struct vg_allocation){address, size, NULL}, o.resource, o.stream);
 	if (!buffer)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a buffer");
@@ -127,7 +126,7 @@ static void change_stream(struct vg_buffer *buffer, struct vg_stream *stream)
 	vg_stream_destroy(before);
 }
 
-struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer)
+struct vg_stream *core_buffer_retain_stream(const struct vg_buffer *buffer)
 {
 	vg_mutex_take(&stream_lock);
 	struct vg_stream *stream = buffer->stream;
@@ -152,21 +151,22 @@ enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *strea
 	CORE_NEEDED(buffer);
 	if (atomic_load(&buffer->object.closed))
 		return VG_OK;
-	// What can be refused is refused before anything changes.
-	enum vg_status status = stream ? core_object_check(&stream->object, "stream") : VG_OK;
-	if (status == VG_OK && buffer->resource && buffer->address) {
-		struct vg_stream *own = stream ? NULL : core_buffer_hold_stream(buffer);
-		status = core_resource_check(buffer->resource, stream ? stream : own);
+	// Everything is checked before anything changes.
+	if (stream)
+		CORE_USABLE(stream, "stream");
+	if (buffer->resource && buffer->address) {
+		struct vg_stream *own = stream ? NULL : core_buffer_retain_stream(buffer);
+		enum vg_status status = core_resource_check(buffer->resource, stream ? stream : own);
 		vg_stream_destroy(own);
+		if (status)
+			return status;
 	}
-	if (status)
-		return status;
 	if (stream)
 		change_stream(buffer, stream);
 	return core_object_close(&buffer->object);
 }
 
-// ---- what it is ------------------------------------------------------------------------------
+// ---- properties ---------------------------------------------------------------------------------
 
 static bool is_open(const struct vg_buffer *buffer)
 {
@@ -205,7 +205,7 @@ int vg_buffer_equal(const struct vg_buffer *buffer, const struct vg_buffer *othe
 
 uint64_t vg_buffer_hash(const struct vg_buffer *buffer)
 {
-	// Addresses end in zeros: the multiplications (by odd constants) move what differs up, the shifts down again.
+	// Addresses end in zeros: multiplications by odd constants mix the high bits, and shifts bring them down.
 	uint64_t hash = vg_buffer_address(buffer) * 0x9e3779b97f4a7c15 ^ vg_buffer_size(buffer);
 
 	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
@@ -216,7 +216,7 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 {
 	VG_ENTRY();
 	CUmemorytype type = 0;
-	unsigned managed = 0; // NVIDIA documents a boolean: the driver writes four bytes
+	unsigned managed = 0; // documented as a Boolean, but the driver writes four bytes
 	int device = -1;
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
@@ -228,13 +228,13 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 		*ret_properties = buffer->resource->properties;
 		return VG_OK;
 	}
-	// Memory of pools in host memory counts as the current context's.
+	// The driver attributes memory of host pools to the current context.
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
-	CUresult r = core_enter_some(&some, false);
+	CUresult r = core_enter_active(&some);
 	if (r)
 		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
 	CORE_CALL(cuPointerGetAttributes, 3, attributes, answers, buffer->address);
-	// Type 0 is memory that the driver does not know.
+	// Type 0: the driver does not know the memory.
 	bool device_memory = type == CU_MEMORYTYPE_DEVICE && !managed;
 	*ret_properties = (struct vg_memory_properties){.device = type ? device : -1,
 							.device_accessible = type != 0,

@@ -1,4 +1,4 @@
-// A buffer, as this room sees it.
+// The buffer object. Any thread.
 #pragma once
 #include "core/object.h"
 #include "core/stream.h"
@@ -8,17 +8,18 @@ struct vg_buffer {
 	struct core_object object;
 	CUdeviceptr address;
 	size_t size;
-	void *note;			     // the resource's, for its deallocate
-	struct vg_memory_resource *resource; // held; NULL: the address was borrowed
-	struct vg_stream *stream;	     // held; where it is freed; NULL: no stream takes part; under a lock
+	void *note;			     // vg_allocation.user, for the resource's deallocate
+	struct vg_memory_resource *resource; // owns a reference; NULL: the address was borrowed
+	struct vg_stream *stream;	     // owns a reference; orders the deallocation; NULL: none; under a lock
 	bool mapped;			     // imported from another process
-	void *owner;			     // of a borrowed address; kept until `release`
+	void *owner;			     // of a borrowed address; passed to `release` in the end
 	void (*release)(void *owner);
 };
 
-// A buffer of memory that the resource gave; takes the resource's and the stream's references itself. NULL: no
-// memory on the host, and the allocation is still the caller's.
+// Creates the buffer of an allocation, with references of its own to the resource and the stream. Returns NULL if there
+// is no host memory; the allocation is still the caller's then.
 struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct vg_memory_resource *resource,
 				  struct vg_stream *stream);
-// A reference to the stream on which the buffer will be freed, or NULL: another thread may change it meanwhile.
-struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer);
+// Returns a new reference to the stream on which the buffer will be freed, or NULL. Another thread may change the
+// buffer's stream meanwhile.
+struct vg_stream *core_buffer_retain_stream(const struct vg_buffer *buffer);

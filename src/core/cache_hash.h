@@ -1,4 +1,4 @@
-// A hash of bytes, against accidents: entries hold their whole key, so that a name shared by two does no harm.
+// A hash of bytes that detects accidental damage. Entries contain their whole key, so that a collision does no harm.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ static inline uint64_t core_cache_hash(const void *data, size_t size, uint64_t s
 	for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
 		memcpy(&word, bytes, sizeof word);
 		hash = core_cache_mix(hash ^ word, 0xd6e8feb86659fd93) + (hash >> 32) +
-		       1; // no word can erase what came before
+		       1; // so that no word can cancel the words before it
 	}
 	word = 0;
 	memcpy(&word, bytes, size);

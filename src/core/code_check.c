@@ -1,4 +1,4 @@
-// Whether bytes can be the code they are said to be.
+// Checks whether bytes can be code of the type that the program says.
 #include "abi/fatbin.h"
 #include "core/error.h"
 #include "core/object_code.h"
@@ -25,7 +25,7 @@ const char *core_code_type_name(enum vg_code_type type)
 	return NULL;
 }
 
-static enum vg_status cut_short(const char *what, uint64_t needed, size_t size)
+static enum vg_status fail_truncated(const char *what, uint64_t needed, size_t size)
 {
 	return vg_fail(VG_INVALID, 0, "the %s is cut short: it says that it has %llu bytes or more, and %zu are there",
 		       what, (unsigned long long)needed, size);
@@ -46,16 +46,16 @@ static enum vg_status check_cubin(const void *data, size_t size)
 			       size);
 	uint64_t end = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
 	if (header.e_phoff > size || end > size)
-		return cut_short("cubin", end, size);
+		return fail_truncated("cubin", end, size);
 	end = header.e_shoff + (uint64_t)header.e_shnum * sizeof section;
 	if (header.e_shoff > size || end > size)
-		return cut_short("cubin", end, size);
+		return fail_truncated("cubin", end, size);
 	for (unsigned i = 0; i < header.e_shnum; i++) {
 		memcpy(&section, (const char *)data + header.e_shoff + i * sizeof section, sizeof section);
 		if (section.sh_type == SHT_NOBITS || section.sh_type == SHT_NULL)
 			continue;
 		if (section.sh_offset > size || section.sh_size > size - section.sh_offset)
-			return cut_short("cubin", section.sh_offset + section.sh_size, size);
+			return fail_truncated("cubin", section.sh_offset + section.sh_size, size);
 	}
 	return VG_OK;
 }
@@ -69,7 +69,7 @@ static enum vg_status check_fatbin(const void *data, size_t size)
 	if (size < sizeof header || header.magic != FATBIN_MAGIC || header.header_size < sizeof header)
 		return vg_fail(VG_INVALID, 0, "%zu bytes are no fatbin: one begins with 0x%x", size, FATBIN_MAGIC);
 	if (header.header_size > size || header.size > size - header.header_size)
-		return cut_short("fatbin", header.size + header.header_size, size);
+		return fail_truncated("fatbin", header.size + header.header_size, size);
 	return VG_OK;
 }
 

@@ -1,7 +1,7 @@
 #include "core/compile_cache.h"
 
 #include "base/log.h"
-#include "core/cache_folder.h"
+#include "core/cache_directory.h"
 #include "core/cache_hash.h"
 #include "core/error.h"
 
@@ -20,7 +20,7 @@
 // An entry: this, the key, the code, and the symbols as pairs of terminated texts.
 struct header {
 	uint64_t magic;
-	uint64_t check; // of all behind it
+	uint64_t check; // hash of everything after this field
 	uint64_t key_size, data_size, symbols_size, symbol_count;
 };
 
@@ -28,8 +28,8 @@ static void free_cache(struct core_object *object)
 {
 	struct vg_compile_cache *cache = (struct vg_compile_cache *)object;
 
-	if (cache->folder >= 0)
-		close(cache->folder);
+	if (cache->directory >= 0)
+		close(cache->directory);
 	free(cache->path);
 	free(cache);
 }
@@ -53,10 +53,10 @@ enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *opti
 	if (!cache)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a cache");
 	core_object_init(&cache->object, &cache_class);
-	cache->folder = -1;
+	cache->directory = -1;
 	cache->limit = o.bytes ? o.bytes : DEFAULT_LIMIT;
-	cache->path = o.path ? strdup(o.path) : core_cache_folder_default();
-	enum vg_status status = cache->path ? core_cache_folder_open(cache)
+	cache->path = o.path ? strdup(o.path) : core_cache_directory_default();
+	enum vg_status status = cache->path ? core_cache_directory_open(cache)
 				: o.path    ? vg_fail(VG_NO_MEMORY, 0, "no memory for a path")
 					    : vg_last_error()->status;
 	if (status)
@@ -78,9 +78,9 @@ void vg_compile_cache_destroy(struct vg_compile_cache *cache)
 	core_object_release(cache ? &cache->object : NULL);
 }
 
-static enum vg_status trim(struct vg_compile_cache *cache, uint64_t most, struct core_cache_sum *ret_sum)
+static enum vg_status trim_cache(struct vg_compile_cache *cache, uint64_t most, struct core_cache_sum *ret_sum)
 {
-	int r = core_cache_folder_trim(cache, most, ret_sum);
+	int r = core_cache_directory_trim(cache, most, ret_sum);
 
 	return r ? vg_fail(VG_SYSTEM, -r, "%s: %s", cache->path, strerror(-r)) : VG_OK;
 }
@@ -89,7 +89,7 @@ enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache)
 {
 	VG_ENTRY();
 	CORE_USABLE(cache, "cache");
-	return trim(cache, 0, NULL);
+	return trim_cache(cache, 0, NULL);
 }
 
 const char *vg_compile_cache_path(const struct vg_compile_cache *cache)
@@ -105,7 +105,7 @@ enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,
 
 	CORE_USABLE(cache, "cache");
 	CORE_NEEDED(ret_statistics);
-	CORE_TRY(trim(cache, UINT64_MAX, &sum));
+	CORE_TRY(trim_cache(cache, UINT64_MAX, &sum));
 	*ret_statistics = (struct vg_compile_cache_statistics){.hits = cache->hits,
 							       .misses = cache->misses,
 							       .damaged = cache->damaged,
@@ -121,10 +121,10 @@ static void name_entry(const struct core_cache_key *key, char ret_name[40])
 		 (unsigned long long)core_cache_hash(key->data, key->size, 2));
 }
 
-// The whole file and a moment of use; NULL if it is not there or cannot be read.
-static char *read_entry(int folder, const char *name, size_t *ret_size)
+// Reads the whole file, and updates its time of use. NULL if it does not exist or cannot be read.
+static char *read_entry(int directory, const char *name, size_t *ret_size)
 {
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // not to wait for a pipe
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // does not wait for a FIFO
 	struct stat status;
 	char *data = NULL;
 	size_t size = 0;
@@ -133,7 +133,7 @@ static char *read_entry(int folder, const char *name, size_t *ret_size)
 	if (fd < 0)
 		return NULL;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (data = malloc((size_t)status.st_size + 1))) {
-		// One read gives 2 GiB at most. What is short in the end fails its check.
+		// One read() returns 2 GiB at most. A file that is too short fails its check later.
 		while (size < (size_t)status.st_size &&
 		       (got = read(fd, data + size, (size_t)status.st_size - size)) > 0)
 			size += (size_t)got;
@@ -144,7 +144,7 @@ static char *read_entry(int folder, const char *name, size_t *ret_size)
 	return data;
 }
 
-// As many as there have to be, each with its end.
+// Whether there are `count` texts, each with its zero byte.
 static bool has_texts(const char *texts, size_t size, uint64_t count)
 {
 	uint64_t ends = 0;
@@ -170,7 +170,7 @@ static bool is_whole(const char *entry, size_t size, struct header *ret_header)
 			 2 * ret_header->symbol_count);
 }
 
-// The texts stand behind one another; what was checked has as many as it says.
+// Reads a table from texts that has_texts() has checked.
 static struct vg_symbol *read_symbols(const char *texts, size_t count)
 {
 	struct vg_symbol *table = calloc(count + 1, sizeof *table);
@@ -185,7 +185,7 @@ static struct vg_symbol *read_symbols(const char *texts, size_t count)
 	return symbols;
 }
 
-static bool unpack(const char *entry, const struct header *header, struct core_compiled *compiled)
+static bool unpack_entry(const char *entry, const struct header *header, struct core_compiled *compiled)
 {
 	const char *data = entry + sizeof *header + header->key_size;
 	struct core_compiled got = {.size = header->data_size, .symbol_count = header->symbol_count};
@@ -212,13 +212,13 @@ bool core_cache_get(struct vg_compile_cache *cache, const struct core_cache_key 
 	bool hit = false;
 
 	name_entry(key, name);
-	char *entry = read_entry(cache->folder, name, &size);
+	char *entry = read_entry(cache->directory, name, &size);
 	if (entry && !is_whole(entry, size, &header)) {
 		vg_log(VG_LOG_WARNING, "%s/%s is damaged: it is compiled again", cache->path, name);
 		cache->damaged++;
-		unlinkat(cache->folder, name, 0);
+		unlinkat(cache->directory, name, 0);
 	} else if (entry && header.key_size == key->size && memcmp(entry + sizeof header, key->data, key->size) == 0) {
-		hit = unpack(entry, &header, ret_compiled);
+		hit = unpack_entry(entry, &header, ret_compiled);
 	}
 	free(entry);
 	if (hit)
@@ -228,8 +228,8 @@ bool core_cache_get(struct vg_compile_cache *cache, const struct core_cache_key 
 	return hit;
 }
 
-// Header, key, code and symbols in one block; NULL if there is no memory.
-static char *pack(const struct core_cache_key *key, const struct core_compiled *compiled, size_t *ret_size)
+// Puts header, key, code and symbols into one block; NULL: no memory.
+static char *pack_entry(const struct core_cache_key *key, const struct core_compiled *compiled, size_t *ret_size)
 {
 	struct header header = {.magic = MAGIC,
 				.key_size = key->size,
@@ -257,7 +257,7 @@ static char *pack(const struct core_cache_key *key, const struct core_compiled *
 	return entry;
 }
 
-// Under another name first: who looks for it finds all of it or nothing.
+// Writes a temporary file and renames it, so that other processes find a whole entry or none.
 static int write_entry(struct vg_compile_cache *cache, const char *name, const char *entry, size_t size)
 {
 	uint64_t number;
@@ -268,7 +268,7 @@ static int write_entry(struct vg_compile_cache *cache, const char *name, const c
 	if (getrandom(&number, sizeof number, 0) != sizeof number)
 		return -errno;
 	snprintf(temporary, sizeof temporary, "new-%016llx", (unsigned long long)number);
-	int fd = openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = openat(cache->directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	while (done < size && (written = write(fd, entry + done, size - done)) > 0)
@@ -276,10 +276,10 @@ static int write_entry(struct vg_compile_cache *cache, const char *name, const c
 	int r = done < size ? -(errno ? errno : EIO) : 0;
 	if (close(fd) && r == 0)
 		r = -errno;
-	if (r == 0 && renameat(cache->folder, temporary, cache->folder, name))
+	if (r == 0 && renameat(cache->directory, temporary, cache->directory, name))
 		r = -errno;
 	if (r)
-		unlinkat(cache->folder, temporary, 0);
+		unlinkat(cache->directory, temporary, 0);
 	return r;
 }
 
@@ -291,7 +291,7 @@ void core_cache_put(struct vg_compile_cache *cache, const struct core_cache_key 
 	int r;
 
 	name_entry(key, name);
-	char *entry = pack(key, compiled, &size);
+	char *entry = pack_entry(key, compiled, &size);
 	if (!entry)
 		r = -ENOMEM;
 	else if (size > cache->limit)
@@ -300,7 +300,7 @@ void core_cache_put(struct vg_compile_cache *cache, const struct core_cache_key 
 		r = write_entry(cache, name, entry, size);
 	free(entry);
 	if (r == 0)
-		r = core_cache_folder_trim(cache, cache->limit, NULL);
+		r = core_cache_directory_trim(cache, cache->limit, NULL);
 	if (r) {
 		cache->failed++;
 		vg_log(VG_LOG_WARNING, "%s: a compiled program is not kept: %s", cache->path, strerror(-r));

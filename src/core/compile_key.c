@@ -1,4 +1,4 @@
-// What a compilation's result depends on.
+// Keys of the compile cache: everything that the result of a compilation depends on.
 #include "core/compile_cache.h"
 #include "core/error.h"
 #include "core/linker.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Each piece with its size before it, so that no two lists of pieces give the same bytes.
-static void add(struct core_cache_key *key, const void *data, size_t size)
+// Adds a piece with its size before it, so that different lists of pieces never have the same bytes.
+static void add_bytes(struct core_cache_key *key, const void *data, size_t size)
 {
 	unsigned char *grown = key->failed ? NULL : realloc(key->data, key->size + sizeof size + size);
 
@@ -27,15 +27,15 @@ static void add(struct core_cache_key *key, const void *data, size_t size)
 
 static void add_text(struct core_cache_key *key, const char *text)
 {
-	add(key, text, strlen(text));
+	add_bytes(key, text, strlen(text));
 }
 
 static void add_number(struct core_cache_key *key, uint64_t number)
 {
-	add(key, &number, sizeof number);
+	add_bytes(key, &number, sizeof number);
 }
 
-// A tool's file is told apart from another by name, size and time: versions say no more than 13.0.
+// Adds the name, size and time of a tool's file, which identify it better than a version such as 13.0.
 static void add_file(struct core_cache_key *key, const char *path)
 {
 	struct stat status;
@@ -66,7 +66,7 @@ static enum vg_status add_tool(struct core_cache_key *key, const struct vg_progr
 	return VG_OK;
 }
 
-// NVRTC takes further options from there, which may name files.
+// Adds the environment variables from which NVRTC takes more options, which may name files.
 static enum vg_status add_environment(struct core_cache_key *key, const struct vg_program *program,
 				      const struct vg_compile_options *options)
 {
@@ -99,11 +99,11 @@ static void add_linker(struct core_cache_key *key, const struct vg_linker *linke
 	core_linker_arguments(linker, target, &arguments);
 	add_arguments(key, &arguments);
 	core_arguments_finish(&arguments);
-	add(key, linker->jit, linker->jit_count * sizeof *linker->jit);
+	add_bytes(key, linker->jit, linker->jit_count * sizeof *linker->jit);
 }
 
-// Whether a source may ask for another file; a comment that looks like it counts as well.
-static bool includes(const char *source)
+// Whether a source may include another file. A comment that looks like it counts as well.
+static bool reads_other_files(const char *source)
 {
 	static const char *const words[] = {"include", "embed", "import"};
 
@@ -115,9 +115,9 @@ static bool includes(const char *source)
 			continue;
 		while (isspace((unsigned char)*word) || (*word == '\\' && word[1] == '\n'))
 			word++;
-		if (*word == '/') // a comment between the two
+		if (*word == '/') // a comment between the # and the word
 			return true;
-		if (word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] == '\\') // goes on in the next line
+		if (word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] == '\\') // continues on the next line
 			return true;
 		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 			if (strncmp(word, words[i], strlen(words[i])) == 0)
@@ -126,8 +126,8 @@ static bool includes(const char *source)
 	return false;
 }
 
-// Whether a word begins here, also where it goes on in the next line.
-static bool begins(const char *text, const char *word)
+// Whether `text` begins with a word, which may continue on the next line after a backslash.
+static bool begins_with(const char *text, const char *word)
 {
 	while (*word && *text == *word) {
 		text++;
@@ -138,11 +138,11 @@ static bool begins(const char *text, const char *word)
 	return !*word;
 }
 
-// A text that is another one whenever it is compiled.
-static bool tells_time(const char *text)
+// Whether a text contains a macro for the time of compilation.
+static bool contains_time(const char *text)
 {
 	for (const char *p = text; (p = strchr(p, '_')); p++)
-		if (begins(p, "__DATE__") || begins(p, "__TIME__") || begins(p, "__TIMESTAMP__"))
+		if (begins_with(p, "__DATE__") || begins_with(p, "__TIME__") || begins_with(p, "__TIMESTAMP__"))
 			return true;
 	return false;
 }
@@ -159,16 +159,16 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 			       "know: give a digest "
 			       "of them, or no cache",
 			       program->reads_files);
-	if (!options->digest_size && program->type == VG_SOURCE_CXX && includes(program->source))
+	if (!options->digest_size && program->type == VG_SOURCE_CXX && reads_other_files(program->source))
 		return vg_fail(VG_INVALID, 0,
 			       "program \"%s\" includes files, whose contents the cache cannot know: give a digest of "
 			       "them, or no cache",
 			       program->name);
 	CORE_TRY(add_environment(key, program, options));
 	CORE_TRY(add_tool(key, program));
-	key->of_a_moment = program->type == VG_SOURCE_CXX && tells_time(program->source);
+	key->has_time = program->type == VG_SOURCE_CXX && contains_time(program->source);
 	for (size_t i = 0; i < arguments->count && !arguments->failed; i++) // a macro's definition
-		key->of_a_moment |= tells_time(arguments->texts[i]);
+		key->has_time |= contains_time(arguments->texts[i]);
 	add_number(key, program->type);
 	add_number(key, target);
 	add_text(key, program->name);
@@ -178,12 +178,12 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 	add_number(key, options->name_expressions.count);
 	for (size_t i = 0; i < options->name_expressions.count; i++)
 		add_text(key, options->name_expressions.values[i]);
-	add(key, program->source, program->source_size);
+	add_bytes(key, program->source, program->source_size);
 	for (size_t i = 0; i < program->module_count; i++) {
 		add_text(key, program->modules[i].name);
-		add(key, program->modules[i].data, program->modules[i].size);
+		add_bytes(key, program->modules[i].data, program->modules[i].size);
 	}
-	add(key, options->digest, options->digest_size);
+	add_bytes(key, options->digest, options->digest_size);
 	return key->failed ? vg_fail(VG_NO_MEMORY, 0, "no memory for a key of %zu bytes", key->size) : VG_OK;
 }
 

@@ -11,7 +11,7 @@ static enum vg_status close_green(struct vg_context *context)
 {
 	CUcontext current;
 
-	// The thread must not be left with a context that is no more.
+	// The thread must not keep a destroyed context as its current one.
 	if (core_driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context->identity)
 		core_driver->cuCtxSetCurrent(NULL);
 	CUresult r = core_driver->cuGreenCtxDestroy(context->green);
@@ -35,7 +35,7 @@ static void free_context(struct core_object *object)
 
 static const struct core_class context_class = {"context", close_context, free_context};
 
-static enum vg_status create(struct vg_device *device, struct vg_context **ret_context)
+static enum vg_status create_context(struct vg_device *device, struct vg_context **ret_context)
 {
 	struct vg_context *context = calloc(1, sizeof *context);
 
@@ -47,8 +47,8 @@ static enum vg_status create(struct vg_device *device, struct vg_context **ret_c
 	return VG_OK;
 }
 
-// The primary context as the one to enter, held until the context is closed.
-static enum vg_status hold_primary(struct vg_context *context)
+// Retains the primary context, as the one to make current, until the object is closed.
+static enum vg_status retain_primary(struct vg_context *context)
 {
 	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&context->handle, context->device->handle);
 
@@ -65,8 +65,8 @@ enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_context);
-	CORE_TRY(create(device, &context));
-	enum vg_status status = hold_primary(context);
+	CORE_TRY(create_context(device, &context));
+	enum vg_status status = retain_primary(context);
 	if (status) {
 		core_object_release(&context->object);
 		return status;
@@ -78,7 +78,6 @@ enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **
 
 static enum vg_status check_resources(const struct vg_device *device, const struct vg_context_options *o)
 {
-
 	if (!o->sms || o->sm_count == 0)
 		return vg_fail(VG_INVALID, 0,
 			       "resources must be provided: .sms, which vg_sm_resource_split() makes of "
@@ -101,7 +100,7 @@ static enum vg_status check_resources(const struct vg_device *device, const stru
 	return VG_OK;
 }
 
-// Fills `context`; what it got so far is given back with the object.
+// Creates the green context. On failure the release of `context` destroys what was created so far.
 static enum vg_status make_green(struct vg_context *context, const struct vg_context_options *o)
 {
 	CUdevResource natives[MOST_RESOURCES + 2];
@@ -119,8 +118,8 @@ static enum vg_status make_green(struct vg_context *context, const struct vg_con
 	CUresult r = core_driver->cuDevResourceGenerateDesc(&description, natives, count);
 	if (r)
 		return core_driver_failed(r, "cuDevResourceGenerateDesc", "of %u resources", count);
-	// Held first: else the driver would bring the primary context up and down by itself.
-	CORE_TRY(hold_primary(context));
+	// Retained first: otherwise the driver would create and destroy the primary context itself.
+	CORE_TRY(retain_primary(context));
 	CUgreenCtx green;
 	r = core_driver->cuGreenCtxCreate(&green, description, context->device->handle, CU_GREEN_CTX_DEFAULT_STREAM);
 	if (r)
@@ -141,7 +140,7 @@ enum vg_status vg_context_create(struct vg_device *device, const struct vg_conte
 	CORE_NEEDED(ret_context);
 	CORE_OPTIONS(o, options);
 	CORE_TRY(check_resources(device, &o));
-	CORE_TRY(create(device, &context));
+	CORE_TRY(create_context(device, &context));
 	enum vg_status status = make_green(context, &o);
 	if (status)
 		core_object_release(&context->object);
@@ -158,7 +157,7 @@ static enum vg_status find_device(CUcontext identity, struct vg_device **ret_dev
 	CUresult r = core_driver->cuCtxGetDevice(&handle);
 	if (r)
 		return core_driver_failed(r, "cuCtxGetDevice", "%s", "");
-	*ret_device = core_device_of(handle);
+	*ret_device = core_device_find(handle);
 	return VG_OK;
 }
 
@@ -167,16 +166,12 @@ enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct 
 	struct vg_device *device = NULL;
 	struct vg_context *context = NULL;
 
-	enum vg_status status = find_device(identity, &device);
-	if (status == VG_OK)
-		status = create(device, &context);
-	if (status)
-		return status;
+	CORE_TRY(find_device(identity, &device));
+	CORE_TRY(create_context(device, &context));
 	context->identity = context->handle = identity;
 	context->green = green;
 	context->borrowed = true;
-	if (green)
-		status = hold_primary(context);
+	enum vg_status status = green ? retain_primary(context) : VG_OK;
 	if (status)
 		core_object_release(&context->object);
 	else
@@ -184,7 +179,7 @@ enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct 
 	return status;
 }
 
-// Its default stream is green where the context is.
+// Finds the green context that a context belongs to, by its default stream.
 static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
 {
 	CORE_ENTER(scope, identity);

@@ -1,4 +1,4 @@
-// A context, as this room sees it.
+// The context object. Any thread.
 #pragma once
 
 #include "base/mutex.h"
@@ -9,16 +9,15 @@
 struct vg_context {
 	struct core_object object;
 	struct vg_device *device;
-	// Entered for the driver's calls. Of a green context it is the device's primary context, since a green
-	// one may be current to one thread at a time; what makes work green are its streams.
+	// Made current for driver calls. For a green context this is the device's primary context, since a green
+	// context can be current to one thread only; its streams are what limits the work to its SMs.
 	CUcontext handle;
-	CUcontext identity;	    // as the program knows it
+	CUcontext identity;	    // the handle that the program sees
 	CUgreenCtx green;	    // NULL: an ordinary context
-	struct vg_mutex green_lock; // the driver does not serialise calls on a green context
-	bool primary;		    // the device's primary context was retained, to be released
-	bool borrowed;		    // nothing else is ours to destroy
+	struct vg_mutex green_lock; // around driver calls on `green`, which the driver does not serialise
+	bool primary;		    // the device's primary context was retained and is to be released
+	bool borrowed;		    // destroyed by its creator, not by this object
 };
 
-// Of the program's thread or a stream: a context that somebody else made. `green` NULL for an ordinary one, whose
-// handle is `identity`.
+// Wraps a context that the program created itself. `green` is NULL for an ordinary context, whose handle is `identity`.
 enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct vg_context **ret_context);

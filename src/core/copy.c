@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size, struct vg_stream *stream)
+static CUresult queue_copy(CUdeviceptr to, CUdeviceptr from, size_t size, struct vg_stream *stream)
 {
 	return size ? core_driver->cuMemcpyAsync(to, from, size, stream->handle) : CUDA_SUCCESS;
 }
@@ -19,7 +19,7 @@ enum vg_status vg_buffer_copy(struct vg_buffer *to, const struct vg_buffer *from
 		return vg_fail(VG_INVALID, 0, "a buffer of %zu bytes into one of %zu: their sizes must be the same",
 			       from->size, to->size);
 	CORE_ENTER(scope, stream->context->handle);
-	CUresult r = copy(to->address, from->address, from->size, stream);
+	CUresult r = queue_copy(to->address, from->address, from->size, stream);
 	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", from->size) : VG_OK;
 }
 
@@ -40,7 +40,7 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 	CORE_SCOPE scope = {false};
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
-		r = copy(made->address, from->address, from->size, stream);
+		r = queue_copy(made->address, from->address, from->size, stream);
 	if (r) {
 		enum vg_status status = core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", from->size);
 		vg_buffer_destroy(made);
@@ -50,9 +50,9 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 	return VG_OK;
 }
 
-// The part of the buffer that a host copy is about.
-static enum vg_status check_part(const struct vg_buffer *buffer, size_t offset, const void *host, size_t size,
-				 struct vg_stream *stream)
+// Checks the part of the buffer that a copy from or to the host names.
+static enum vg_status check_range(const struct vg_buffer *buffer, size_t offset, const void *host, size_t size,
+				  struct vg_stream *stream)
 {
 	CORE_USABLE(buffer, "buffer");
 	CORE_USABLE(stream, "stream");
@@ -68,9 +68,9 @@ enum vg_status vg_buffer_write(struct vg_buffer *buffer, size_t offset, const vo
 			       struct vg_stream *stream)
 {
 	VG_ENTRY();
-	CORE_TRY(check_part(buffer, offset, from, size, stream));
+	CORE_TRY(check_range(buffer, offset, from, size, stream));
 	CORE_ENTER(scope, stream->context->handle);
-	CUresult r = copy(buffer->address + offset, (CUdeviceptr)(uintptr_t)from, size, stream);
+	CUresult r = queue_copy(buffer->address + offset, (CUdeviceptr)(uintptr_t)from, size, stream);
 	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
 }
 
@@ -78,13 +78,13 @@ enum vg_status vg_buffer_read(const struct vg_buffer *buffer, size_t offset, voi
 			      struct vg_stream *stream)
 {
 	VG_ENTRY();
-	CORE_TRY(check_part(buffer, offset, to, size, stream));
+	CORE_TRY(check_range(buffer, offset, to, size, stream));
 	CORE_ENTER(scope, stream->context->handle);
-	CUresult r = copy((CUdeviceptr)(uintptr_t)to, buffer->address + offset, size, stream);
+	CUresult r = queue_copy((CUdeviceptr)(uintptr_t)to, buffer->address + offset, size, stream);
 	return r ? core_driver_failed(r, "cuMemcpyAsync", "%zu bytes", size) : VG_OK;
 }
 
-static CUresult fill(CUdeviceptr address, size_t size, const void *pattern, size_t width, CUstream stream)
+static CUresult queue_fill(CUdeviceptr address, size_t size, const void *pattern, size_t width, CUstream stream)
 {
 	unsigned char byte;
 	unsigned short half;
@@ -103,8 +103,7 @@ static CUresult fill(CUdeviceptr address, size_t size, const void *pattern, size
 	}
 }
 
-static enum vg_status fill_checked(struct vg_buffer *buffer, const void *pattern, size_t width,
-				   struct vg_stream *stream)
+static enum vg_status fill_buffer(struct vg_buffer *buffer, const void *pattern, size_t width, struct vg_stream *stream)
 {
 	CORE_SCOPE scope = {false};
 
@@ -117,7 +116,7 @@ static enum vg_status fill_checked(struct vg_buffer *buffer, const void *pattern
 		return VG_OK;
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
-		r = fill(buffer->address, buffer->size, pattern, width, stream->handle);
+		r = queue_fill(buffer->address, buffer->size, pattern, width, stream->handle);
 	return r ? core_driver_failed(r, "cuMemsetAsync", "%zu bytes", buffer->size) : VG_OK;
 }
 
@@ -129,7 +128,7 @@ enum vg_status vg_buffer_fill(struct vg_buffer *buffer, const void *pattern, siz
 	CORE_NEEDED(pattern);
 	if (width != 1 && width != 2 && width != 4)
 		return vg_fail(VG_INVALID, 0, "a pattern of %zu bytes: a buffer is filled with 1, 2 or 4", width);
-	return fill_checked(buffer, pattern, width, stream);
+	return fill_buffer(buffer, pattern, width, stream);
 }
 
 enum vg_status vg_buffer_fill_byte(struct vg_buffer *buffer, int value, struct vg_stream *stream)
@@ -139,5 +138,5 @@ enum vg_status vg_buffer_fill_byte(struct vg_buffer *buffer, int value, struct v
 	CORE_USABLE(stream, "stream");
 	if (value < 0 || value > UINT8_MAX)
 		return vg_fail(VG_INVALID, 0, "%d is not a byte: 0 to 255", value);
-	return fill_checked(buffer, &(unsigned char){(unsigned char)value}, 1, stream);
+	return fill_buffer(buffer, &(unsigned char){(unsigned char)value}, 1, stream);
 }

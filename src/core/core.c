@@ -11,19 +11,19 @@ const struct vg_driver *core_driver;
 struct core_launching core_launching;
 bool core_forked;
 static int driver_version;
-static struct vg_driver refusing; // what a forked child has in the driver's place
+static struct vg_driver refusing_driver; // the table of a forked child
 
 static void note_fork(void)
 {
 	core_forked = core_driver != NULL;
 	if (!core_forked)
 		return;
-	core_driver = &refusing;
-	core_launching.launch = refusing.cuLaunchKernelEx;
+	core_driver = &refusing_driver;
+	core_launching.launch = refusing_driver.cuLaunchKernelEx;
 }
 
-// core_driver_failed() takes a driver that started.
-static enum vg_status start_failed(const struct vg_driver *driver, CUresult result)
+// Sets the error of a driver that did not start, for which core_driver_failed() cannot be used.
+static enum vg_status fail_start(const struct vg_driver *driver, CUresult result)
 {
 	const char *name = NULL;
 
@@ -44,14 +44,14 @@ static enum vg_status open_locked(void)
 		return vg_fail(VG_NO_DRIVER, 0, "%s", problem);
 	CUresult r = driver->cuInit(0);
 	if (r)
-		return start_failed(driver, r);
+		return fail_start(driver, r);
 	core_driver = driver;
 	core_launching = (struct core_launching){driver->cuLaunchKernelEx, __builtin_cpu_supports("avx2")};
 	CUresult version = driver->cuDriverGetVersion(&driver_version);
 	enum vg_status status =
 		version ? core_driver_failed(version, "cuDriverGetVersion", "%s", "") : core_devices_open();
-	vg_driver_refuse(driver, &refusing);
-	core_log_skip(); // what others did before
+	vg_driver_refuse(driver, &refusing_driver);
+	core_log_skip(); // of earlier users of the driver
 	if (status)
 		core_driver = NULL;
 	else
@@ -67,8 +67,8 @@ enum vg_status core_open(void)
 
 	if (open)
 		return VG_OK;
-	bool whole = vg_mutex_take(&lock);
-	if (!whole && !open)
+	bool consistent = vg_mutex_take(&lock);
+	if (!consistent && !open)
 		status = vg_fail(
 			VG_STATE, 0,
 			"another thread was opening the driver when this process was forked: open it before, or "
@@ -92,7 +92,7 @@ enum vg_status core_needs_driver(int version, const char *what)
 		       version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
 }
 
-enum vg_status core_newer(const char *entry, int version, void **ret_entry)
+enum vg_status core_find_entry(const char *entry, int version, void **ret_entry)
 {
 	CUdriverProcAddressQueryResult found;
 	void *address = NULL;

@@ -1,4 +1,4 @@
-// The memory resource of a device, for allocations that name none.
+// The default memory resource of a device, for allocations that do not name one.
 #include "base/mutex.h"
 #include "core/buffer.h"
 #include "core/device.h"
@@ -8,7 +8,7 @@
 
 static struct vg_mutex lock; // of every device's memory_resource
 
-static enum vg_status choose(struct vg_device *device, struct vg_memory_resource **ret_resource)
+static enum vg_status choose_resource(struct vg_device *device, struct vg_memory_resource **ret_resource)
 {
 	struct vg_context *context;
 	int pools;
@@ -22,19 +22,19 @@ static enum vg_status choose(struct vg_device *device, struct vg_memory_resource
 	return status;
 }
 
-// The caller's reference in *ret_resource.
-static enum vg_status find(struct vg_device *device, struct vg_memory_resource **ret_resource)
+// Returns a new reference to the device's resource, which is chosen at the first call.
+static enum vg_status find_resource(struct vg_device *device, struct vg_memory_resource **ret_resource)
 {
 	enum vg_status status = VG_OK;
 	struct vg_memory_resource *closed = NULL;
 
 	vg_mutex_take(&lock);
 	if (device->memory_resource && atomic_load(&device->memory_resource->object.closed)) {
-		closed = device->memory_resource; // the program closed what it got from us
+		closed = device->memory_resource; // the program closed the default resource
 		device->memory_resource = NULL;
 	}
 	if (!device->memory_resource)
-		status = choose(device, &device->memory_resource);
+		status = choose_resource(device, &device->memory_resource);
 	if (status == VG_OK)
 		*ret_resource = vg_memory_resource_retain(device->memory_resource);
 	vg_mutex_give(&lock);
@@ -47,7 +47,7 @@ enum vg_status vg_device_memory_resource(struct vg_device *device, struct vg_mem
 	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_resource);
-	return find(device, ret_resource);
+	return find_resource(device, ret_resource);
 }
 
 enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg_memory_resource *resource)
@@ -73,7 +73,7 @@ enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct 
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_buffer);
-	CORE_TRY(find(device, &resource));
+	CORE_TRY(find_resource(device, &resource));
 	enum vg_status status = vg_buffer_create(resource, size, stream, ret_buffer);
 	vg_memory_resource_destroy(resource);
 	return status;

@@ -18,7 +18,7 @@ static void format_uuid(const CUuuid *uuid, char ret_text[37])
 		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-static CUresult describe(struct vg_device *device, int ordinal)
+static CUresult describe_device(struct vg_device *device, int ordinal)
 {
 	device->ordinal = ordinal;
 	CUresult r = core_driver->cuDeviceGet(&device->handle, ordinal);
@@ -50,7 +50,7 @@ enum vg_status core_devices_open(void)
 	if (!table)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a table of %d devices", count);
 	for (int i = 0; i < count && r == CUDA_SUCCESS; i++)
-		r = describe(&table[i], i);
+		r = describe_device(&table[i], i);
 	if (r) {
 		free(table);
 		return core_driver_failed(r, "cuDeviceGetUuid", "%s", "");
@@ -60,7 +60,7 @@ enum vg_status core_devices_open(void)
 	return VG_OK;
 }
 
-struct vg_device *core_device_of(CUdevice handle)
+struct vg_device *core_device_find(CUdevice handle)
 {
 	for (int i = 0; i < device_count; i++)
 		if (devices[i].handle == handle)
@@ -100,7 +100,7 @@ enum vg_status vg_device_current(struct vg_device **ret_device)
 	if (!context)
 		return vg_device_get(0, ret_device);
 	CORE_CALL(cuCtxGetDevice, &handle);
-	*ret_device = core_device_of(handle);
+	*ret_device = core_device_find(handle);
 	return VG_OK;
 }
 
@@ -150,8 +150,8 @@ enum vg_status vg_device_can_access_peer(struct vg_device *device, struct vg_dev
 	return VG_OK;
 }
 
-// Does `call` in the device's primary context, which it holds meanwhile.
-static CUresult in_primary(struct vg_device *device, CUresult (*call)(void *), void *argument)
+// Makes a call in the device's primary context, which is retained meanwhile.
+static CUresult call_in_primary(struct vg_device *device, CUresult (*call)(void *), void *argument)
 {
 	CUcontext primary;
 
@@ -172,7 +172,7 @@ struct memory_info {
 	size_t free, total;
 };
 
-static CUresult ask_memory(void *info_)
+static CUresult query_memory(void *info_)
 {
 	struct memory_info *info = info_;
 
@@ -185,7 +185,7 @@ enum vg_status vg_device_memory_info(struct vg_device *device, size_t *ret_free,
 	struct memory_info info;
 
 	CORE_NEEDED(device);
-	CUresult r = in_primary(device, ask_memory, &info);
+	CUresult r = call_in_primary(device, query_memory, &info);
 	if (r)
 		return core_driver_failed(r, "cuMemGetInfo", "device %d", device->ordinal);
 	if (ret_free)
@@ -195,7 +195,7 @@ enum vg_status vg_device_memory_info(struct vg_device *device, size_t *ret_free,
 	return VG_OK;
 }
 
-static CUresult synchronize(void *nothing)
+static CUresult synchronize_context(void *nothing)
 {
 	(void)nothing;
 	return core_driver->cuCtxSynchronize();
@@ -209,6 +209,7 @@ enum vg_status vg_device_sync(struct vg_device *device)
 
 	CORE_NEEDED(device);
 	CORE_CALL(cuDevicePrimaryCtxGetState, device->handle, &flags, &active);
-	CUresult r = active ? in_primary(device, synchronize, NULL) : CUDA_SUCCESS; // not active: nothing was queued
+	CUresult r = active ? call_in_primary(device, synchronize_context, NULL)
+			    : CUDA_SUCCESS; // not active: no work was queued
 	return r ? core_driver_failed(r, "cuCtxSynchronize", "device %d", device->ordinal) : VG_OK;
 }

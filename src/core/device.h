@@ -1,4 +1,4 @@
-// A device, as this room sees it. Devices are as many as the driver has, and live as long as the process.
+// The device object: one for each device of the driver, for the lifetime of the process. Any thread.
 #pragma once
 #include <stdatomic.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 struct vg_memory_resource;
 
-enum { CORE_PROPERTIES = 148 }; // numbers below it
+enum { CORE_PROPERTIES = 148 }; // property numbers are smaller
 #define CORE_PROPERTY_KNOWN (1ull << 32)
 
 struct vg_device {
@@ -19,12 +19,13 @@ struct vg_device {
 	char name[256];
 	char pci_bus_id[16], arch[8];
 	int compute_major, compute_minor;
-	// By number: what was asked once, with CORE_PROPERTY_KNOWN.
+	// Cached values by property number, with CORE_PROPERTY_KNOWN; 0: not asked yet.
 	_Atomic uint64_t properties[CORE_PROPERTIES];
-	struct vg_memory_resource *memory_resource; // held, under a lock of default_resource.c; NULL: not chosen yet
+	struct vg_memory_resource
+		*memory_resource; // owns a reference; under the lock of default_resource.c; NULL: not chosen yet
 };
 
-// Fills the table; called by core_open() under its lock.
+// Fills the table of devices. Called by core_open() under its lock.
 enum vg_status core_devices_open(void);
-// The device of a driver handle; NULL if there is none.
-struct vg_device *core_device_of(CUdevice handle);
+// Returns the device of a driver handle, or NULL.
+struct vg_device *core_device_find(CUdevice handle);

@@ -1,4 +1,4 @@
-// Properties of a device: the one list, as a table, with what the driver said kept beside the device.
+// Properties of a device, from the one list in the header. Values are cached in the device object.
 #include "base/status.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -45,7 +45,7 @@ enum vg_device_property vg_device_property_find(const char *name)
 	return 0;
 }
 
-static enum vg_status ask(struct vg_device *device, enum vg_device_property property, int *ret_value)
+static enum vg_status query_property(struct vg_device *device, enum vg_device_property property, int *ret_value)
 {
 	int value;
 
@@ -72,7 +72,7 @@ enum vg_status vg_device_property(struct vg_device *device, enum vg_device_prope
 			       property);
 	uint64_t known = atomic_load_explicit(&device->properties[property], memory_order_relaxed);
 	if (!known)
-		return ask(device, property, ret_value);
+		return query_property(device, property, ret_value);
 	*ret_value = (int)(uint32_t)known;
 	return VG_OK;
 }

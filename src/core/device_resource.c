@@ -14,7 +14,7 @@ static void free_resource(struct core_object *object)
 
 static const struct core_class resource_class = {"SM resource", NULL, free_resource};
 
-CUresult core_resource_ask(struct vg_device *device, struct vg_context *context, int type, CUdevResource *ret_native)
+CUresult core_resource_query(struct vg_device *device, struct vg_context *context, int type, CUdevResource *ret_native)
 {
 	memset(ret_native, 0, sizeof *ret_native);
 	if (!context)
@@ -41,7 +41,7 @@ struct vg_sm_resource *core_sm_resource_new(struct vg_device *device)
 void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native,
 			   const struct vg_sm_resource *parent)
 {
-	unsigned step = resource->device->compute_major >= 9 ? 8 : 2; // where the driver does not say
+	unsigned step = resource->device->compute_major >= 9 ? 8 : 2; // if the driver does not say
 	union core_resource_fields fields;
 
 	resource->native = *native;
@@ -56,14 +56,15 @@ void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource 
 		resource->coscheduled_alignment = parent ? parent->coscheduled_alignment : step;
 }
 
-static enum vg_status query(struct vg_device *device, struct vg_context *context, struct vg_sm_resource **ret_resource)
+static enum vg_status query_sm(struct vg_device *device, struct vg_context *context,
+			       struct vg_sm_resource **ret_resource)
 {
 	struct vg_sm_resource *resource = core_sm_resource_new(device);
 	CUdevResource native;
 
 	if (!resource)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for an SM resource");
-	CUresult r = core_resource_ask(device, context, CU_DEV_RESOURCE_TYPE_SM, &native);
+	CUresult r = core_resource_query(device, context, CU_DEV_RESOURCE_TYPE_SM, &native);
 	if (r) {
 		core_object_release(&resource->object);
 		return core_driver_failed(r, "cuDeviceGetDevResource", "the SMs of device %d", device->ordinal);

@@ -1,5 +1,5 @@
-// Device resources, as this room sees them, and what CUDA 13.1 added to the driver's structures: the
-// header that this is compiled with may be older than the driver.
+// The device resource objects, and the fields that CUDA 13.1 added to the driver's structures, since the driver may be
+// newer than the header that this is compiled with. Any thread.
 #pragma once
 #include "core/device.h"
 #include "core/object.h"
@@ -12,11 +12,11 @@ struct vg_sm_resource {
 	struct vg_device *device;
 	CUdevResource native;
 	unsigned count, min_partition_size, coscheduled_alignment, flags;
-	bool group; // of a split: to be split again only as a context's
-	bool dry_run;
+	bool group;   // the result of a split: only a green context made of it can split it again
+	bool dry_run; // has sizes only
 };
 
-// A work queue's configuration and the queue go to the driver side by side.
+// The driver takes a work queue's configuration and the queue together.
 struct vg_workqueue_resource {
 	struct core_object object;
 	struct vg_device *device;
@@ -25,7 +25,7 @@ struct vg_workqueue_resource {
 
 enum { CORE_RESOURCE_WORKQUEUE_CONFIG = 1000, CORE_RESOURCE_WORKQUEUE = 10000 };
 
-// What the driver keeps in a resource's 48 public bytes, by type.
+// The 48 public bytes of a driver resource, by type.
 union core_resource_fields {
 	struct {
 		unsigned count, min_partition_size, coscheduled_alignment, flags;
@@ -40,16 +40,17 @@ union core_resource_fields {
 _Static_assert(sizeof(union core_resource_fields) == sizeof(((CUdevResource *)0)->_oversize), "as the driver has it");
 _Static_assert(sizeof(CUdevResource) == 144, "the same in every version");
 
-// Where resources are asked of: a context, or else the device.
 struct vg_context;
-CUresult core_resource_ask(struct vg_device *device, struct vg_context *context, int type, CUdevResource *ret_native);
-// NULL if there is no memory.
+// Asks the driver for a resource of the context, or of the device if `context` is NULL.
+CUresult core_resource_query(struct vg_device *device, struct vg_context *context, int type, CUdevResource *ret_native);
+// Creates an empty SM resource. NULL: no memory.
 struct vg_sm_resource *core_sm_resource_new(struct vg_device *device);
-// With what the driver answered; `parent` NULL: of no split.
+// Fills an SM resource from the driver's. `parent` is the one that was split, or NULL.
 void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native,
 			   const struct vg_sm_resource *parent);
 
-// Of a device, of a context, of a stream's context: what all kinds of resources have, given query().
+// Defines the three public functions that get a resource of a kind: of a device, of a context, and of a stream's
+// context. The file has query_KIND().
 #define CORE_RESOURCE_GETTERS(kind)                                                             \
 	enum vg_status vg_device_##kind##_resource(struct vg_device *device,                    \
 						   struct vg_##kind##_resource **ret_resource)  \
@@ -57,7 +58,7 @@ void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource 
 		VG_ENTRY();                                                                     \
 		CORE_NEEDED(device);                                                            \
 		CORE_NEEDED(ret_resource);                                                      \
-		return query(device, NULL, ret_resource);                                       \
+		return query_##kind(device, NULL, ret_resource);                                \
 	}                                                                                       \
 	enum vg_status vg_context_##kind##_resource(struct vg_context *context,                 \
 						    struct vg_##kind##_resource **ret_resource) \
@@ -65,7 +66,7 @@ void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource 
 		VG_ENTRY();                                                                     \
 		CORE_USABLE(context, "context");                                                \
 		CORE_NEEDED(ret_resource);                                                      \
-		return query(context->device, context, ret_resource);                           \
+		return query_##kind(context->device, context, ret_resource);                    \
 	}                                                                                       \
 	enum vg_status vg_stream_##kind##_resource(struct vg_stream *stream,                    \
 						   struct vg_##kind##_resource **ret_resource)  \
@@ -73,5 +74,5 @@ void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource 
 		VG_ENTRY();                                                                     \
 		CORE_USABLE(stream, "stream");                                                  \
 		CORE_NEEDED(ret_resource);                                                      \
-		return query(stream->context->device, stream->context, ret_resource);           \
+		return query_##kind(stream->context->device, stream->context, ret_resource);    \
 	}

@@ -1,4 +1,4 @@
-// Splitting SMs: into groups of any sizes by the entry that CUDA 13.1 brought, into equal ones by the older one.
+// Splits SMs into groups: of any sizes with the entry of CUDA 13.1, of equal sizes with the older one.
 #include "base/status.h"
 #include "core/device_resource.h"
 #include "core/error.h"
@@ -9,10 +9,10 @@
 
 enum { BACKFILL = 1, MOST_GROUPS = 256 };
 
-// What the program asked for, and what there is room for.
+// A split that the program asked for, and its results.
 struct split {
 	struct vg_sm_resource *from;
-	size_t capacity; // groups
+	size_t capacity; // of `natives`, in groups
 	bool dry_run;
 	CUdevResource *natives, remainder;
 	unsigned made;
@@ -25,15 +25,15 @@ struct native_group {
 typedef CUresult(CUDAAPI *split_groups)(CUdevResource *result, unsigned count, const CUdevResource *input,
 					CUdevResource *remainder, unsigned flags, struct native_group *groups);
 
-static void drop(struct vg_sm_resource **groups, size_t count)
+static void release_groups(struct vg_sm_resource **groups, size_t count)
 {
 	while (count > 0)
 		core_object_release(&groups[--count]->object);
 }
 
-// Objects of what the driver made: all, or none.
-static enum vg_status wrap(const struct split *split, struct vg_sm_resource **ret_groups, size_t *ret_count,
-			   struct vg_sm_resource **ret_remainder)
+// Creates the objects of the groups that the driver made: all, or none.
+static enum vg_status create_groups(const struct split *split, struct vg_sm_resource **ret_groups, size_t *ret_count,
+				    struct vg_sm_resource **ret_remainder)
 {
 	bool remains =
 		ret_remainder && split->remainder.type == CU_DEV_RESOURCE_TYPE_SM && split->remainder.sm.smCount > 0;
@@ -50,7 +50,7 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 		made[count]->dry_run = split->dry_run;
 	}
 	if (!made || count < wanted) {
-		drop(made, count);
+		release_groups(made, count);
 		free(made);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu SM resources", wanted);
 	}
@@ -62,7 +62,7 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 	return VG_OK;
 }
 
-static enum vg_status refused(const struct split *split, CUresult r, const char *call, const char *asked)
+static enum vg_status fail_split(const struct split *split, CUresult r, const char *call, const char *asked)
 {
 	const struct vg_sm_resource *from = split->from;
 
@@ -73,7 +73,7 @@ static enum vg_status refused(const struct split *split, CUresult r, const char 
 			    : "");
 }
 
-static enum vg_status by_count(struct split *split, unsigned sm_count, unsigned flags)
+static enum vg_status split_by_count(struct split *split, unsigned sm_count, unsigned flags)
 {
 	char asked[80];
 
@@ -81,11 +81,11 @@ static enum vg_status by_count(struct split *split, unsigned sm_count, unsigned 
 	CUresult r = core_driver->cuDevSmResourceSplitByCount(split->natives, &split->made, &split->from->native,
 							      &split->remainder, flags, sm_count);
 	snprintf(asked, sizeof asked, "%zu groups of %u SMs", split->capacity, sm_count);
-	return r ? refused(split, r, "cuDevSmResourceSplitByCount", asked) : VG_OK;
+	return r ? fail_split(split, r, "cuDevSmResourceSplitByCount", asked) : VG_OK;
 }
 
-// The driver before 13.1 knows one size for all groups.
-static enum vg_status by_equal_count(struct split *split, const struct vg_sm_group *groups)
+// Splits with a driver before 13.1, which has one size for all groups.
+static enum vg_status split_equally(struct split *split, const struct vg_sm_group *groups)
 {
 	for (size_t i = 0; i < split->capacity; i++) {
 		if (groups[i].coscheduled_sm_count || groups[i].preferred_coscheduled_sm_count)
@@ -95,10 +95,10 @@ static enum vg_status by_equal_count(struct split *split, const struct vg_sm_gro
 		if (groups[i].sm_count != groups[0].sm_count)
 			return core_needs_driver(CORE_DRIVER_13_1, "groups of different sizes");
 	}
-	return by_count(split, (unsigned)groups[0].sm_count, 0);
+	return split_by_count(split, (unsigned)groups[0].sm_count, 0);
 }
 
-static enum vg_status by_groups(struct split *split, split_groups entry, const struct vg_sm_group *groups)
+static enum vg_status split_into_groups(struct split *split, split_groups entry, const struct vg_sm_group *groups)
 {
 	struct native_group natives[MOST_GROUPS] = {0};
 	unsigned total = 0;
@@ -115,9 +115,10 @@ static enum vg_status by_groups(struct split *split, split_groups entry, const s
 			   &split->remainder, 0, natives);
 	snprintf(asked, sizeof asked, "%zu groups of %u SMs together", split->capacity, total);
 	if (r)
-		return refused(split, r, "cuDevSmResourceSplit", asked);
+		return fail_split(split, r, "cuDevSmResourceSplit", asked);
 	split->made = (unsigned)split->capacity;
-	for (size_t i = 0; split->dry_run && i < split->capacity; i++) { // their sizes are in the parameters
+	for (size_t i = 0; split->dry_run && i < split->capacity;
+	     i++) { // the driver returns their sizes in the parameters
 		split->natives[i].type = CU_DEV_RESOURCE_TYPE_SM;
 		split->natives[i].sm.smCount = natives[i].sm_count;
 		split->natives[i].sm.smCoscheduledAlignment = natives[i].coscheduled;
@@ -125,7 +126,7 @@ static enum vg_status by_groups(struct split *split, split_groups entry, const s
 	return VG_OK;
 }
 
-static enum vg_status check(const struct vg_sm_group *groups, size_t count)
+static enum vg_status check_groups(const struct vg_sm_group *groups, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct vg_sm_group *group = &groups[i];
@@ -139,7 +140,7 @@ static enum vg_status check(const struct vg_sm_group *groups, size_t count)
 	return VG_OK;
 }
 
-static enum vg_status check_from(const struct vg_sm_resource *resource, size_t count)
+static enum vg_status check_split(const struct vg_sm_resource *resource, size_t count)
 {
 	if (count == 0 || count > MOST_GROUPS)
 		return vg_fail(VG_INVALID, 0, "a split into %zu groups: 1 to %d are possible", count, MOST_GROUPS);
@@ -162,13 +163,13 @@ enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struc
 	CORE_NEEDED(ret_groups);
 	CORE_NEEDED(ret_count);
 	CORE_OPTIONS(o, options);
-	CORE_TRY(check_from(resource, count));
-	CORE_TRY(check(groups, count));
+	CORE_TRY(check_split(resource, count));
+	CORE_TRY(check_groups(groups, count));
 	if (core_driver_version() >= CORE_DRIVER_13_1)
-		CORE_TRY(core_newer("cuDevSmResourceSplit", CORE_DRIVER_13_1, (void **)&entry));
+		CORE_TRY(core_find_entry("cuDevSmResourceSplit", CORE_DRIVER_13_1, (void **)&entry));
 	struct split split = {resource, count, o.dry_run != 0, natives, {0}, 0};
-	CORE_TRY(entry ? by_groups(&split, entry, groups) : by_equal_count(&split, groups));
-	return wrap(&split, ret_groups, ret_count, ret_remainder);
+	CORE_TRY(entry ? split_into_groups(&split, entry, groups) : split_equally(&split, groups));
+	return create_groups(&split, ret_groups, ret_count, ret_remainder);
 }
 
 enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags,
@@ -182,13 +183,13 @@ enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, in
 	CORE_USABLE(resource, "resource");
 	CORE_NEEDED(ret_groups);
 	CORE_NEEDED(ret_count);
-	CORE_TRY(check_from(resource, capacity));
+	CORE_TRY(check_split(resource, capacity));
 	if (sm_count < 0)
 		return vg_fail(VG_INVALID, 0,
 			       "groups of %d SMs: the count must be non-negative; 0 is the fewest possible", sm_count);
 	if (flags & ~known)
 		return vg_fail(VG_INVALID, 0, "flags 0x%x: only 0x%x are known", flags, known);
 	struct split split = {resource, capacity, false, natives, {0}, 0};
-	CORE_TRY(by_count(&split, (unsigned)sm_count, flags));
-	return wrap(&split, ret_groups, ret_count, ret_remainder);
+	CORE_TRY(split_by_count(&split, (unsigned)sm_count, flags));
+	return create_groups(&split, ret_groups, ret_count, ret_remainder);
 }

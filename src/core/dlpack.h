@@ -1,5 +1,5 @@
-// DLPack's structures as its specification lays them out, 0.8 and 1.x. A program's own
-// <dlpack/dlpack.h> declares the same ones.
+// The structures of DLPack 0.8 and 1.x, with the layout of its specification. <dlpack/dlpack.h>, which a program may
+// include, declares the same ones.
 #pragma once
 #include <stdint.h>
 
@@ -22,7 +22,7 @@ struct dlpack_tensor {
 struct DLManagedTensor {
 	struct dlpack_tensor tensor;
 	void *manager;
-	void (*deleter)(struct DLManagedTensor *self); // NULL: nothing to do
+	void (*deleter)(struct DLManagedTensor *self); // may be NULL
 };
 
 enum { DLPACK_MAJOR = 1, DLPACK_MINOR = 0, DLPACK_READ_ONLY = 1, DLPACK_COPIED = 2 };

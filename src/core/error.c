@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// The driver keeps a log of its errors, one for all threads of the process. What it wrote since the last look belongs
-// to the failure at hand; the failure of another thread at the same time may stand in it, too.
+// The driver has one log of errors for all threads of the process. What it wrote since the last read belongs to the
+// current failure. It may also contain the failure of another thread at the same time.
 static struct vg_mutex lock;
 static CUlogIterator seen;
 
@@ -29,7 +29,7 @@ void core_log_skip(void)
 	if (core_forked)
 		return;
 	vg_mutex_take(&lock);
-	(void)core_driver->cuLogsCurrent(&seen, 0); // a driver without a log leaves it alone
+	(void)core_driver->cuLogsCurrent(&seen, 0); // a driver without a log does not change `seen`
 	vg_mutex_give(&lock);
 }
 
@@ -39,7 +39,7 @@ enum vg_status core_driver_failed(CUresult result, const char *call, const char 
 	char asked[512], log[4096];
 	va_list arguments;
 
-	read_driver_log(log, sizeof log); // first: the driver may refuse the calls below, and log that
+	read_driver_log(log, sizeof log); // first, since the driver may log failures of the calls below
 	va_start(arguments, format);
 	vsnprintf(asked, sizeof asked, format, arguments);
 	va_end(arguments);

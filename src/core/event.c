@@ -37,7 +37,8 @@ enum vg_status core_event_wrap(struct vg_context *context, CUevent handle, unsig
 	return VG_OK;
 }
 
-static enum vg_status create(struct vg_context *context, const struct vg_event_options *o, struct vg_event **ret_event)
+static enum vg_status create_event(struct vg_context *context, const struct vg_event_options *o,
+				   struct vg_event **ret_event)
 {
 	unsigned flags = (o->timing ? 0 : CU_EVENT_DISABLE_TIMING) | (o->blocking_sync ? CU_EVENT_BLOCKING_SYNC : 0) |
 			 (o->ipc ? CU_EVENT_INTERPROCESS : 0);
@@ -68,10 +69,10 @@ enum vg_status vg_event_create(struct vg_context *context, const struct vg_event
 		return vg_fail(
 			VG_INVALID, 0,
 			"an event for other processes must be bound to a stream: make it with vg_stream_record()");
-	return create(context, &o, ret_event);
+	return create_event(context, &o, ret_event);
 }
 
-static enum vg_status record(struct vg_event *event, struct vg_stream *stream)
+static enum vg_status record_event(struct vg_event *event, struct vg_stream *stream)
 {
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = core_driver->cuEventRecord(event->handle, stream->handle);
@@ -91,8 +92,8 @@ enum vg_status vg_stream_record(struct vg_stream *stream, const struct vg_event_
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_event);
 	CORE_OPTIONS(o, options);
-	CORE_TRY(create(stream->context, &o, &event));
-	enum vg_status status = record(event, stream);
+	CORE_TRY(create_event(stream->context, &o, &event));
+	enum vg_status status = record_event(event, stream);
 	if (status)
 		core_object_release(&event->object);
 	else
@@ -137,7 +138,7 @@ enum vg_status vg_event_record(struct vg_event *event, struct vg_stream *stream)
 	CORE_USABLE(event, "event");
 	CORE_USABLE(stream, "stream");
 	CORE_TRY(check_record(event, stream->context));
-	return record(event, stream);
+	return record_event(event, stream);
 }
 
 enum vg_status vg_context_record(struct vg_context *context, struct vg_event *event)
@@ -196,10 +197,9 @@ enum vg_status vg_event_sync(struct vg_event *event)
 	return VG_OK;
 }
 
-// The driver says no more than "invalid handle" or "not ready": which of the two it was, and why.
+// Explains the driver's "invalid handle" or "not ready": which of the two events, and why.
 static enum vg_status refuse_elapsed(const struct vg_event *start, const struct vg_event *end, CUresult r)
 {
-
 	if (r == CUDA_ERROR_NOT_READY) {
 		CORE_RELAXED relaxed = core_relax();
 		core_log_skip();

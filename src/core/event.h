@@ -1,15 +1,15 @@
-// An event, as this room sees it.
+// The event object. Any thread.
 #pragma once
 #include "core/stream.h"
 #include "virgate/event.h"
 
 struct vg_event {
 	struct core_object object;
-	struct vg_context *context; // held
+	struct vg_context *context; // owns a reference
 	CUevent handle;
 	unsigned flags;	      // CU_EVENT_…
-	atomic_bool recorded; // by this object's calls
+	atomic_bool recorded; // at least once, by calls on this object
 };
 
-// Takes the handle over if it succeeds.
+// Creates the object of a driver's event, which it owns on success.
 enum vg_status core_event_wrap(struct vg_context *context, CUevent handle, unsigned flags, struct vg_event **ret_event);

@@ -1,4 +1,4 @@
-// Events that cross to another process, as plain bytes.
+// Events for other processes, exported as plain bytes.
 #include "core/error.h"
 #include "core/event.h"
 
@@ -16,7 +16,7 @@ enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descripto
 	CORE_ENTER(scope, event->context->handle);
 	CORE_CALL(cuIpcGetEventHandle, &handle, event->handle);
 	memset(ret_descriptor, 0, sizeof *ret_descriptor);
-	_Static_assert(sizeof ret_descriptor->handle == sizeof handle.reserved, "what another process needs");
+	_Static_assert(sizeof ret_descriptor->handle == sizeof handle.reserved, "the size of the driver's handle");
 	memcpy(ret_descriptor->handle, handle.reserved, sizeof handle.reserved);
 	ret_descriptor->blocking_sync = (event->flags & CU_EVENT_BLOCKING_SYNC) != 0;
 	return VG_OK;

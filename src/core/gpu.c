@@ -1,4 +1,4 @@
-// A CUDA device and what NVML knows of the same GPU.
+// Finds the NVML object of a CUDA device, and the reverse.
 #include "virgate/gpu.h"
 
 #include "core/device.h"
@@ -22,16 +22,14 @@ enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device **ret_devic
 
 	CORE_NEEDED(gpu);
 	CORE_NEEDED(ret_device);
-	enum vg_status status = vg_device_count(&count);
-	for (int i = 0; status == VG_OK && i < count; i++) {
-		status = vg_device_get(i, &device);
-		if (status == VG_OK && strcmp(vg_device_uuid(device), vg_gpu_uuid_without_prefix(gpu)) == 0) {
+	CORE_TRY(vg_device_count(&count));
+	for (int i = 0; i < count; i++) {
+		CORE_TRY(vg_device_get(i, &device));
+		if (strcmp(vg_device_uuid(device), vg_gpu_uuid_without_prefix(gpu)) == 0) {
 			*ret_device = device;
 			return VG_OK;
 		}
 	}
-	if (status)
-		return status;
 	return vg_fail(
 		VG_NOT_FOUND, 0,
 		"%s is none of the %d devices that CUDA shows this process: is it hidden by CUDA_VISIBLE_DEVICES?",

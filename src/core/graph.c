@@ -10,7 +10,7 @@ static enum vg_status close_graph(struct core_object *object)
 	struct vg_graph *graph = (struct vg_graph *)object;
 	CORE_SCOPE scope = {false};
 
-	core_enter(&scope, graph->context->handle); // if it cannot be, the driver may do without
+	core_enter(&scope, graph->context->handle); // on failure, tries without a current context
 	CUresult r = core_driver->cuGraphExecDestroy(graph->handle);
 	core_graph_changes_finish(graph);
 	core_graph_keep_drain();
@@ -27,7 +27,7 @@ static void free_graph(struct core_object *object)
 
 static const struct core_class graph_class = {"graph", close_graph, free_graph};
 
-static const char *result_text(CUgraphInstantiateResult result)
+static const char *explain_result(CUgraphInstantiateResult result)
 {
 	switch (result) {
 	case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:
@@ -65,7 +65,7 @@ static enum vg_status instantiate(struct vg_graph_definition *definition, const 
 	CUresult r = core_driver->cuGraphInstantiateWithParams(&graph->handle, definition->handle, &params);
 	if (r) {
 		free(graph);
-		return core_driver_failed(r, "cuGraphInstantiate", "%s", result_text(params.result_out));
+		return core_driver_failed(r, "cuGraphInstantiate", "%s", explain_result(params.result_out));
 	}
 	core_object_init(&graph->object, &graph_class);
 	core_object_retain(&definition->context->object);
@@ -107,14 +107,15 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 	CORE_USABLE(graph, "graph");
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
-	if (__builtin_expect(stream->builder != NULL, 0)) // before the driver's refusal spoils the capture
+	if (__builtin_expect(stream->builder != NULL,
+			     0)) // checked here: the driver's refusal would invalidate the capture
 		return vg_fail(
 			VG_STATE, 0,
 			"a graph builder is capturing the stream, and launches of graphs are not captured: embed "
 			"the graph's definition");
 	CORE_CALL(cuGraphLaunch, graph->handle, stream->handle);
 	if (__builtin_expect(graph->launched != NULL, 0))
-		core_graph_launched(graph, stream->handle);
+		core_graph_mark_launch(graph, stream->handle);
 	return VG_OK;
 }
 

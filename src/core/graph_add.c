@@ -1,10 +1,10 @@
-// How a node is added to its definition, and changed in it.
+// Adds nodes to a graph definition, and sets their parameters.
 #include <stdlib.h>
 
 #include "core/graph.h"
 
-enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes, size_t count,
-			       CUgraphNode *ret_handles)
+enum vg_status core_graph_check_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes,
+				     size_t count, CUgraphNode *ret_handles)
 {
 	uint64_t mark = ++definition->root->mark;
 
@@ -38,7 +38,7 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	if (!node)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 	node->keep = spec->keep;
-	spec->keep = NULL; // it is the graph's, or gone
+	spec->keep = NULL; // consumed by the next call
 	CUresult r = core_graph_keep_attach(node->keep, root);
 	if (r) {
 		free(node);
@@ -56,7 +56,7 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	return VG_OK;
 }
 
-void core_graph_undo(struct vg_graph_node *node)
+void core_graph_remove_added(struct vg_graph_node *node)
 {
 	struct vg_kept_error kept;
 
@@ -65,8 +65,8 @@ void core_graph_undo(struct vg_graph_node *node)
 	vg_error_restore(&kept);
 }
 
-static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  struct core_graph_spec *spec, struct vg_graph_node **ret_node)
+static enum vg_status add_node(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			       struct core_graph_spec *spec, struct vg_graph_node **ret_node)
 {
 	struct vg_graph_node *node;
 
@@ -77,7 +77,7 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 	CUgraphNode *handles = calloc(count + !count, sizeof *handles);
 	if (!handles)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
-	enum vg_status status = core_graph_list(definition, after, count, handles);
+	enum vg_status status = core_graph_check_list(definition, after, count, handles);
 	if (status == VG_OK)
 		status = core_graph_add_native(definition, handles, NULL, count, spec, &node);
 	free(handles);
@@ -89,19 +89,19 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
 			      struct core_graph_spec *spec, struct vg_graph_node **ret_node)
 {
-	enum vg_status status = add(definition, after, count, spec, ret_node);
+	enum vg_status status = add_node(definition, after, count, spec, ret_node);
 
-	core_graph_spec_finish(spec); // it may not have come so far
+	core_graph_spec_finish(spec); // unless it was consumed
 	return status;
 }
 
-static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *spec)
+static enum vg_status set_node(struct vg_graph_node *node, struct core_graph_spec *spec)
 {
 	CUgraph root = node->definition->root->handle;
 
 	CORE_ENTER(scope, node->definition->context->handle);
 	struct core_graph_keep *keep = spec->keep, *before = node->keep;
-	spec->keep = NULL; // it is the graph's, or gone
+	spec->keep = NULL; // consumed by the next call
 	CUresult r = core_graph_keep_attach(keep, root);
 	if (r)
 		return core_driver_failed(r, "cuGraphRetainUserObject", "%s", "");
@@ -115,9 +115,9 @@ static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *sp
 
 enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec)
 {
-	enum vg_status status = set(node, spec);
+	enum vg_status status = set_node(node, spec);
 
-	core_graph_spec_finish(spec); // it may not have come so far
+	core_graph_spec_finish(spec); // unless it was consumed
 	core_graph_keep_drain();
 	return status;
 }

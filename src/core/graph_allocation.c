@@ -4,7 +4,7 @@
 #include "core/device.h"
 #include "core/graph.h"
 
-static enum vg_status check(const struct vg_graph_allocation *a)
+static enum vg_status check_allocation(const struct vg_graph_allocation *a)
 {
 	int device_count;
 
@@ -45,7 +45,7 @@ enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition, s
 
 	CORE_NEEDED(ret_address);
 	CORE_TRY(core_graph_options(definition, &a, sizeof a, allocation, "allocation"));
-	CORE_TRY(check(&a));
+	CORE_TRY(check_allocation(&a));
 	CUmemAccessDesc *access = list_access(&a);
 	if (!access)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu peers", a.peer_count);
@@ -116,20 +116,18 @@ enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct 
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(peers);
-	enum vg_status status = read_params(node, &params);
-	if (status == VG_OK && capacity && params.accessDescCount > capacity)
-		status = core_no_room(params.accessDescCount, capacity, "peers");
-	// Twice: what cannot fail any more writes.
+	CORE_TRY(read_params(node, &params));
+	if (capacity && params.accessDescCount > capacity)
+		return core_no_room(params.accessDescCount, capacity, "peers");
+	// Two passes: the second one, which writes, cannot fail.
 	for (int write = 0; write < 2 && capacity; write++) {
 		struct vg_device *device;
-		for (size_t i = 0; i < params.accessDescCount && status == VG_OK; i++) {
-			status = vg_device_get(params.accessDescs[i].location.id, &device);
-			if (write && status == VG_OK)
+		for (size_t i = 0; i < params.accessDescCount; i++) {
+			CORE_TRY(vg_device_get(params.accessDescs[i].location.id, &device));
+			if (write)
 				peers[i] = device;
 		}
 	}
-	if (status)
-		return status;
 	*ret_count = params.accessDescCount;
 	return VG_OK;
 }

@@ -1,10 +1,10 @@
-// What a builder adds to the graph beside the stream's own work.
+// Nodes and references that a builder adds to its graph besides the captured work of the stream.
 #include "core/graph.h"
 #include "core/graph_builder.h"
 #include "core/stream.h"
 
-static enum vg_status append(struct vg_graph_builder *builder, struct core_graph_spec *spec,
-			     struct vg_graph_node **ret_node)
+static enum vg_status append_node(struct vg_graph_builder *builder, struct core_graph_spec *spec,
+				  struct vg_graph_node **ret_node)
 {
 	CUstream stream = builder->stream->handle;
 	struct vg_graph_definition *definition = builder->origin->definition;
@@ -20,7 +20,7 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 	if (r)
 		return core_driver_failed(r, "cuStreamGetCaptureInfo", "%s", "");
 	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return vg_fail(VG_STATE, 0, "the capture was spoilt: close the graph builder");
+		return vg_fail(VG_STATE, 0, "the capture was invalidated: close the graph builder");
 	enum vg_status added = core_graph_add_native(definition, after, data, count, spec, &node);
 	if (added)
 		return added;
@@ -29,7 +29,7 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 							      CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	if (r) {
 		added = core_driver_failed(r, "cuStreamUpdateCaptureDependencies", "%s", "");
-		core_graph_undo(node);
+		core_graph_remove_added(node);
 		return added;
 	}
 	if (ret_node)
@@ -40,9 +40,9 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec,
 				   struct vg_graph_node **ret_node)
 {
-	enum vg_status status = append(builder, spec, ret_node);
+	enum vg_status status = append_node(builder, spec, ret_node);
 
-	core_graph_spec_finish(spec); // it may not have come so far
+	core_graph_spec_finish(spec); // unless it was consumed
 	return status;
 }
 
@@ -50,12 +50,12 @@ enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_o
 {
 	struct vg_graph_builder *origin = builder->origin;
 
-	// Mostly the same kernel many times over: once is enough.
+	// Usually the same kernel many times: once is enough.
 	if (origin->kept == object)
 		return VG_OK;
 	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);
 	if (!keep)
-		return vg_fail(VG_NO_MEMORY, 0, "no memory for what the graph keeps");
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for the references of a graph");
 	CUresult r = core_graph_keep_attach(keep, origin->definition->root->handle);
 	if (r)
 		return core_driver_failed(r, "cuGraphRetainUserObject", "%s", "");
@@ -69,7 +69,7 @@ enum vg_status vg_graph_builder_callback(struct vg_graph_builder *builder, void 
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	CORE_TRY(core_builder_building(builder, "is not building"));
-	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	CORE_TRY(core_builder_check(builder, "is not building"));
+	CORE_TRY(core_graph_describe_host(function, data, size, &spec));
 	return core_builder_append(builder, &spec, NULL);
 }

@@ -1,5 +1,4 @@
-// What a builder puts into its graph beside the stream's own work: child graphs, and conditional nodes whose bodies are
-// builders.
+// Nodes that contain graphs, added by a builder: child graphs, and conditional nodes whose bodies are builders.
 #include <stdlib.h>
 
 #include "core/graph.h"
@@ -8,14 +7,14 @@
 
 static const char not_building[] = "is not building: begin first";
 
-static enum vg_status embed(struct vg_graph_builder *builder, struct vg_graph_definition *child)
+static enum vg_status embed_graph(struct vg_graph_builder *builder, struct vg_graph_definition *child)
 {
 	struct core_graph_spec spec;
 
-	CORE_TRY(core_builder_building(builder, "is not being built: begin the parent first"));
-	CORE_TRY(core_graph_child_spec(builder->origin->definition, child, &spec));
+	CORE_TRY(core_builder_check(builder, "is not being built: begin the parent first"));
+	CORE_TRY(core_graph_describe_child(builder->origin->definition, child, &spec));
 	enum vg_status status = core_builder_append(builder, &spec, NULL);
-	return core_graph_child_failed(child, status);
+	return core_graph_explain_child(child, status);
 }
 
 enum vg_status vg_graph_builder_embed(struct vg_graph_builder *builder, struct vg_graph_builder *child)
@@ -24,13 +23,13 @@ enum vg_status vg_graph_builder_embed(struct vg_graph_builder *builder, struct v
 	CORE_USABLE(child, "child");
 	if (child->origin != child || child->state != CORE_BUILDER_ENDED)
 		return vg_fail(VG_STATE, 0, "the child graph has not finished building");
-	return embed(builder, child->definition);
+	return embed_graph(builder, child->definition);
 }
 
 enum vg_status vg_graph_builder_embed_definition(struct vg_graph_builder *builder, struct vg_graph_definition *child)
 {
 	VG_ENTRY();
-	return embed(builder, child);
+	return embed_graph(builder, child);
 }
 
 enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builder,
@@ -38,13 +37,13 @@ enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builde
 						 struct vg_graph_condition *ret_condition)
 {
 	VG_ENTRY();
-	CORE_TRY(core_builder_building(builder, not_building));
+	CORE_TRY(core_builder_check(builder, not_building));
 	return vg_graph_definition_create_condition(builder->origin->definition, options, ret_condition);
 }
 
-// ---- conditional nodes ----------------------------------------------------------------------
+// ---- conditional nodes --------------------------------------------------------------------------
 
-static enum vg_status new_body(struct vg_graph_builder *builder, struct vg_graph_builder **ret_body)
+static enum vg_status create_body(struct vg_graph_builder *builder, struct vg_graph_builder **ret_body)
 {
 	struct vg_stream *stream;
 
@@ -52,51 +51,54 @@ static enum vg_status new_body(struct vg_graph_builder *builder, struct vg_graph
 	if (status)
 		return status;
 	*ret_body = core_builder_new(stream, &status);
-	vg_stream_destroy(stream); // the builder's now, if there is one
+	vg_stream_destroy(stream); // the builder has its own reference
 	if (*ret_body)
 		(*ret_body)->body = true;
 	return status;
 }
 
-static void bodies_destroy(struct vg_graph_builder **bodies, unsigned count)
+static void destroy_bodies(struct vg_graph_builder **bodies, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		vg_graph_builder_destroy(bodies[i]);
 	free(bodies);
 }
 
-static enum vg_status new_bodies(struct vg_graph_builder *builder, unsigned count,
-				 struct vg_graph_builder ***ret_bodies)
+static enum vg_status create_bodies(struct vg_graph_builder *builder, unsigned count,
+				    struct vg_graph_builder ***ret_bodies)
 {
 	struct vg_graph_builder **bodies = calloc(count, sizeof(struct vg_graph_builder *));
-	enum vg_status status = bodies ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for %u graph builders", count);
 
-	for (unsigned i = 0; i < count && status == VG_OK; i++)
-		status = new_body(builder, &bodies[i]);
-	if (status)
-		bodies_destroy(bodies, bodies ? count : 0);
-	else
-		*ret_bodies = bodies;
-	return status;
+	if (!bodies)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u graph builders", count);
+	for (unsigned i = 0; i < count; i++) {
+		enum vg_status status = create_body(builder, &bodies[i]);
+		if (status) {
+			destroy_bodies(bodies, count);
+			return status;
+		}
+	}
+	*ret_bodies = bodies;
+	return VG_OK;
 }
 
-// The bodies are `count` builders, in an array that the caller frees.
+// Adds a conditional node, and creates `count` builders for its bodies, in an array that the caller frees.
 static enum vg_status add_conditional(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 				      enum vg_graph_conditional_type type, unsigned count,
 				      struct vg_graph_builder ***ret_bodies)
 {
 	struct core_graph_conditional conditional;
-	struct vg_graph_builder **bodies;
+	struct vg_graph_builder **bodies = NULL;
 	struct vg_graph_node *node;
 
-	CORE_TRY(core_builder_building(builder, not_building));
+	CORE_TRY(core_builder_check(builder, not_building));
 	struct vg_graph_definition *definition = builder->origin->definition;
 	CORE_TRY(core_graph_conditional_init(&conditional, definition, condition, type, count));
-	enum vg_status status = new_bodies(builder, count, &bodies);
+	enum vg_status status = create_bodies(builder, count, &bodies);
 	if (status == VG_OK) {
 		status = core_builder_append(builder, &conditional.spec, &node);
 		if (status)
-			bodies_destroy(bodies, count);
+			destroy_bodies(bodies, count);
 	}
 	if (status) {
 		core_graph_conditional_finish(&conditional);
@@ -115,7 +117,7 @@ enum vg_status vg_graph_builder_switch(struct vg_graph_builder *builder, struct 
 				       unsigned count, struct vg_graph_builder **ret_branches)
 {
 	VG_ENTRY();
-	struct vg_graph_builder **bodies;
+	struct vg_graph_builder **bodies = NULL;
 
 	CORE_NEEDED(ret_branches);
 	CORE_TRY(add_conditional(builder, condition, VG_GRAPH_SWITCH, count, &bodies));
@@ -129,7 +131,7 @@ enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct
 					struct vg_graph_builder **ret_then, struct vg_graph_builder **ret_else)
 {
 	VG_ENTRY();
-	struct vg_graph_builder **bodies;
+	struct vg_graph_builder **bodies = NULL;
 
 	CORE_NEEDED(ret_then);
 	CORE_NEEDED(ret_else);
@@ -140,10 +142,10 @@ enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct
 	return VG_OK;
 }
 
-static enum vg_status add_one(struct vg_graph_builder *builder, struct vg_graph_condition condition,
-			      enum vg_graph_conditional_type type, struct vg_graph_builder **ret_body)
+static enum vg_status add_with_one_body(struct vg_graph_builder *builder, struct vg_graph_condition condition,
+					enum vg_graph_conditional_type type, struct vg_graph_builder **ret_body)
 {
-	struct vg_graph_builder **bodies;
+	struct vg_graph_builder **bodies = NULL;
 
 	CORE_TRY(add_conditional(builder, condition, type, 1, &bodies));
 	*ret_body = bodies[0];
@@ -156,7 +158,7 @@ enum vg_status vg_graph_builder_if_then(struct vg_graph_builder *builder, struct
 {
 	VG_ENTRY();
 	CORE_NEEDED(ret_then);
-	return add_one(builder, condition, VG_GRAPH_IF, ret_then);
+	return add_with_one_body(builder, condition, VG_GRAPH_IF, ret_then);
 }
 
 enum vg_status vg_graph_builder_while_loop(struct vg_graph_builder *builder, struct vg_graph_condition condition,
@@ -164,5 +166,5 @@ enum vg_status vg_graph_builder_while_loop(struct vg_graph_builder *builder, str
 {
 	VG_ENTRY();
 	CORE_NEEDED(ret_body);
-	return add_one(builder, condition, VG_GRAPH_WHILE, ret_body);
+	return add_with_one_body(builder, condition, VG_GRAPH_WHILE, ret_body);
 }

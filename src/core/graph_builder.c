@@ -62,9 +62,9 @@ enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_gr
 	return status;
 }
 
-// ---- the capture --------------------------------------------------------------------------
+// ---- the capture --------------------------------------------------------------------------------
 
-enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed)
+enum vg_status core_builder_check(const struct vg_graph_builder *builder, const char *needed)
 {
 	CORE_USABLE(builder, "builder");
 	if (builder->origin->state != CORE_BUILDER_BUILDING || builder->joined)
@@ -72,14 +72,14 @@ enum vg_status core_builder_building(const struct vg_graph_builder *builder, con
 	return VG_OK;
 }
 
-static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_definition *definition,
-			    enum vg_graph_capture_mode mode)
+static enum vg_status begin_capture(struct vg_graph_builder *builder, struct vg_graph_definition *definition,
+				    enum vg_graph_capture_mode mode)
 {
 	CORE_ENTER(scope, builder->stream->context->handle);
-	core_pending_hold();
+	core_pending_lock();
 	CUresult r = core_driver->cuStreamBeginCaptureToGraph(builder->stream->handle, definition->handle, NULL, NULL,
 							      0, (CUstreamCaptureMode)mode);
-	core_pending_go_on();
+	core_pending_unlock();
 	if (r)
 		return core_driver_failed(r, "cuStreamBeginCapture", "%s", "");
 	definition->capturing = true;
@@ -109,10 +109,10 @@ enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_
 		return vg_fail(VG_STATE, 0, "another graph builder is capturing the stream: end that first");
 	if (builder->body) {
 		CORE_TRY(core_graph_check(builder->definition, "builder->definition"));
-		return begin(builder, builder->definition, mode);
+		return begin_capture(builder, builder->definition, mode);
 	}
 	CORE_TRY(vg_graph_definition_create(builder->stream->context, &definition));
-	enum vg_status status = begin(builder, definition, mode);
+	enum vg_status status = begin_capture(builder, definition, mode);
 	if (status)
 		vg_graph_definition_destroy(definition);
 	return status;
@@ -131,20 +131,20 @@ enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, in
 	if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		return vg_fail(
 			VG_STATE, 0,
-			"the capture was spoilt by something that cannot be part of it: close the graph builder");
+			"the capture was invalidated by something that cannot be part of it: close the graph builder");
 	*ret_building = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	return VG_OK;
 }
 
-// The capture is over, whatever came of it.
-static void capture_over(struct vg_graph_builder *builder, enum core_builder_state state)
+// Resets the state of the definition, the streams and the forks after a capture has ended or failed.
+static void finish_capture(struct vg_graph_builder *builder, enum core_builder_state state)
 {
 	builder->state = state;
 	builder->stream->builder = NULL;
 	builder->definition->capturing = false;
 	builder->definition->root->captures--;
 	if (state == CORE_BUILDER_FAILED)
-		core_graph_lost(builder->definition);
+		core_graph_mark_lost(builder->definition);
 	for (struct vg_graph_builder *fork = builder->forks, *next; fork; fork = next) {
 		next = fork->next_fork;
 		fork->stream->builder = NULL;
@@ -160,17 +160,17 @@ static CUresult end_capture(struct vg_graph_builder *builder)
 	CUgraph graph;
 	CUresult r = core_driver->cuStreamEndCapture(builder->stream->handle, &graph);
 
-	// Some refusals leave the capture as it is, for the thread that may end it.
+	// After some failures the capture goes on, and the thread that began it can end it.
 	if (r == CUDA_SUCCESS || core_driver->cuStreamIsCapturing(builder->stream->handle, &status) ||
 	    status == CU_STREAM_CAPTURE_STATUS_NONE)
-		capture_over(builder, r ? CORE_BUILDER_FAILED : CORE_BUILDER_ENDED);
+		finish_capture(builder, r ? CORE_BUILDER_FAILED : CORE_BUILDER_ENDED);
 	return r;
 }
 
 enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 {
 	VG_ENTRY();
-	CORE_TRY(core_builder_building(builder, "is not building"));
+	CORE_TRY(core_builder_check(builder, "is not building"));
 	if (builder->origin != builder)
 		return vg_fail(VG_STATE, 0, "the graph builder was split off: join it, and end the one that began");
 	if (builder->unjoined)
@@ -183,60 +183,56 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	CUresult r = end_capture(builder);
 	if (r)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
-	// A body of it may be lost, while its own capture is not.
+	// The graph may have lost a body although its own capture succeeded.
 	enum vg_status status = core_graph_check(builder->definition, "");
 	if (status)
 		builder->state = CORE_BUILDER_FAILED;
 	return status;
 }
 
-// Nothing of a body's capture stays in its graph, which is the conditional node's.
-static enum vg_status empty_body(struct vg_graph_definition *body)
+// Removes all nodes of a discarded capture from a body, whose graph belongs to the conditional node.
+static enum vg_status remove_nodes(struct vg_graph_definition *body)
 {
 	size_t count;
 
-	enum vg_status status = vg_graph_definition_nodes(body, NULL, 0, &count);
-	if (status || !count)
-		return status;
+	CORE_TRY(vg_graph_definition_nodes(body, NULL, 0, &count));
+	if (!count)
+		return VG_OK;
 	struct vg_graph_node **nodes = calloc(count, sizeof *nodes);
 	if (!nodes)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
-	status = vg_graph_definition_nodes(body, nodes, count, &count);
+	enum vg_status status = vg_graph_definition_nodes(body, nodes, count, &count);
 	for (size_t i = 0; i < count && status == VG_OK; i++)
 		status = vg_graph_node_remove(nodes[i]);
 	free(nodes);
 	return status;
 }
 
-static enum vg_status discard(struct vg_graph_builder *builder)
+static enum vg_status discard_capture(struct vg_graph_builder *builder)
 {
 	CORE_SCOPE scope = {false};
 
-	core_enter(&scope, builder->stream->context->handle); // if it cannot be, the driver may do without
+	core_enter(&scope, builder->stream->context->handle); // on failure, tries without a current context
 	CUresult r = end_capture(builder);
 	if (builder->state == CORE_BUILDER_BUILDING)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
 	builder->state = CORE_BUILDER_FAILED;
 	if (!builder->body || !vg_graph_definition_handle(builder->definition))
 		return VG_OK;
-	return empty_body(builder->definition);
+	return remove_nodes(builder->definition);
 }
 
 enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
 {
 	VG_ENTRY();
-	enum vg_status status = VG_OK;
-
 	CORE_NEEDED(builder);
 	if (atomic_load(&builder->object.closed))
 		return VG_OK;
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		status = discard(builder);
+		CORE_TRY(discard_capture(builder));
 	else if (builder->origin != builder && !builder->joined && builder->origin->state == CORE_BUILDER_BUILDING)
-		builder->origin->unjoined--; // the driver knows whether work of it is missing
-	if (status == VG_OK)
-		status = core_object_close(&builder->object);
-	return status;
+		builder->origin->unjoined--; // at the end the driver finds out whether work of it is missing
+	return core_object_close(&builder->object);
 }
 
 void vg_graph_builder_destroy(struct vg_graph_builder *builder)
@@ -249,11 +245,11 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 	vg_graph_builder_close(builder);
 	vg_error_restore(&kept);
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		capture_over(builder, CORE_BUILDER_FAILED); // another thread's: it ends with the stream
+		finish_capture(builder, CORE_BUILDER_FAILED); // another thread's capture, which ends with the stream
 	core_object_release(&builder->object);
 }
 
-// ---- what came of it -------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------
 
 enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const struct vg_graph_options *options,
 					 struct vg_graph **ret_graph)
@@ -264,7 +260,7 @@ enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const
 	if (builder->origin != builder || builder->body)
 		return vg_fail(VG_STATE, 0, "the graph builder fills a part of a graph: complete the one that began");
 	if (builder->state == CORE_BUILDER_FAILED)
-		return vg_fail(VG_STATE, 0, "the capture was spoilt, and there is no graph");
+		return vg_fail(VG_STATE, 0, "the capture was invalidated, and there is no graph");
 	if (builder->state != CORE_BUILDER_ENDED)
 		return vg_fail(VG_STATE, 0, "the graph builder has not finished building: end it first");
 	return vg_graph_definition_instantiate(builder->definition, options, ret_graph);
@@ -281,7 +277,7 @@ enum vg_status vg_graph_builder_definition(struct vg_graph_builder *builder,
 	if (builder->state == CORE_BUILDER_BUILDING)
 		return vg_fail(VG_STATE, 0, "the graph builder is still building: end it first");
 	if (builder->state == CORE_BUILDER_FAILED)
-		return vg_fail(VG_STATE, 0, "the capture was spoilt, and there is no graph");
+		return vg_fail(VG_STATE, 0, "the capture was invalidated, and there is no graph");
 	if (!builder->definition)
 		return vg_fail(VG_STATE, 0, "the graph builder has not begun: there is no graph yet");
 	core_object_retain(&builder->definition->root->object);

@@ -1,12 +1,10 @@
-// Graphs in graphs: child graph and conditional nodes.
+// Child graph nodes.
 #include <stdlib.h>
 
 #include "core/graph.h"
 
-// ---- child graphs -------------------------------------------------------------------------
-
-// Why the driver refused to copy the graph, if this is why.
-static enum vg_status refuse_child(struct vg_graph_definition *child, enum vg_status status)
+// Sets a better error than the driver's if the child graph has a node that cannot be embedded.
+static enum vg_status explain_refusal(struct vg_graph_definition *child, enum vg_status status)
 {
 	size_t count;
 
@@ -20,8 +18,8 @@ static enum vg_status refuse_child(struct vg_graph_definition *child, enum vg_st
 			    type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
 				continue;
 			status = vg_fail(VG_UNSUPPORTED, 0,
-					 "the child graph has a node of kind %s: graphs that allocate, free or decide "
-					 "are not embedded",
+					 "the child graph has a node of kind %s: graphs with allocation, free or "
+					 "conditional nodes cannot be embedded",
 					 core_graph_type_name(type));
 			break;
 		}
@@ -30,8 +28,8 @@ static enum vg_status refuse_child(struct vg_graph_definition *child, enum vg_st
 	return status;
 }
 
-enum vg_status core_graph_child_spec(const struct vg_graph_definition *definition, struct vg_graph_definition *child,
-				     struct core_graph_spec *ret_spec)
+enum vg_status core_graph_describe_child(const struct vg_graph_definition *definition,
+					 struct vg_graph_definition *child, struct core_graph_spec *ret_spec)
 {
 	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_TRY(core_graph_check(child, "child"));
@@ -50,9 +48,9 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 	return VG_OK;
 }
 
-enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status)
+enum vg_status core_graph_explain_child(struct vg_graph_definition *child, enum vg_status status)
 {
-	return status == VG_DRIVER ? refuse_child(child, status) : status;
+	return status == VG_DRIVER ? explain_refusal(child, status) : status;
 }
 
 enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
@@ -61,9 +59,9 @@ enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	CORE_TRY(core_graph_child_spec(definition, child, &spec));
+	CORE_TRY(core_graph_describe_child(definition, child, &spec));
 	enum vg_status status = core_graph_add(definition, after, count, &spec, ret_node);
-	return core_graph_child_failed(child, status);
+	return core_graph_explain_child(child, status);
 }
 
 enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_graph_definition **ret_child)
@@ -77,7 +75,7 @@ enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_gra
 		CORE_CALL(cuGraphChildGraphNodeGetGraph, node->handle, &handle);
 		struct vg_graph_definition **inner = calloc(1, sizeof *inner);
 		if (inner)
-			inner[0] = core_graph_inner(node->definition, handle);
+			inner[0] = core_graph_create_inner(node->definition, handle);
 		if (!inner || !inner[0]) {
 			free(inner);
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph definition");

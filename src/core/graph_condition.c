@@ -1,5 +1,5 @@
-// Which graph definition each condition belongs to. The drivers take a condition in a node of any graph, which
-// then never sees what is set.
+// Which graph definition each condition belongs to. The driver accepts a condition in a node of any graph, but a graph
+// never sees the values of another graph's condition.
 #include "core/graph_condition.h"
 
 #include <inttypes.h>
@@ -23,8 +23,7 @@ struct core_condition *core_condition_create(void)
 	return calloc(1, sizeof(struct core_condition));
 }
 
-void core_condition_made(struct core_condition *condition, uint64_t handle,
-			 const struct vg_graph_definition *definition)
+void core_condition_add(struct core_condition *condition, uint64_t handle, const struct vg_graph_definition *definition)
 {
 	condition->handle = handle;
 	condition->definition = definition;
@@ -35,7 +34,7 @@ void core_condition_made(struct core_condition *condition, uint64_t handle,
 	vg_mutex_give(&lock);
 }
 
-void core_conditions_gone(const struct vg_graph_definition *root)
+void core_conditions_remove(const struct vg_graph_definition *root)
 {
 	if (!count)
 		return;
@@ -53,8 +52,8 @@ void core_conditions_gone(const struct vg_graph_definition *root)
 	vg_mutex_give(&lock);
 }
 
-// The definition that a condition belongs to, one of `root` if there is one; NULL for a condition that this library did
-// not make.
+// Finds the definition of a condition, preferably one below `root`. NULL for a condition that this library did not
+// create.
 static const struct vg_graph_definition *find_definition(uint64_t handle, const struct vg_graph_definition *root)
 {
 	const struct vg_graph_definition *definition = NULL;

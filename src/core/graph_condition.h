@@ -1,15 +1,16 @@
-// Conditions of graph definitions. Any thread.
+// Which graph definition each condition belongs to. Any thread.
 #pragma once
 #include "core/graph_definition.h"
 
 struct core_condition;
 
-// An entry for a condition that is about to be made; NULL: no memory. Freed with free() if it is not made.
+// Allocates an entry before the driver creates the condition. NULL: no memory. Call free() if the driver fails.
 struct core_condition *core_condition_create(void);
-void core_condition_made(struct core_condition *condition, uint64_t handle,
-			 const struct vg_graph_definition *definition);
-// Forgets all conditions of the definition and what is inside it.
-void core_conditions_gone(const struct vg_graph_definition *root);
+// Adds the entry of a condition that the driver has created.
+void core_condition_add(struct core_condition *condition, uint64_t handle,
+			const struct vg_graph_definition *definition);
+// Removes the conditions of a root definition and of the definitions inside it.
+void core_conditions_remove(const struct vg_graph_definition *root);
 
-// INVALID for a condition of another root, which is given as `what` to a node of the definition.
+// INVALID for a condition of another root definition. `what` is its name in the message.
 enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what);

@@ -33,7 +33,7 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 			       MOST_BRANCHES);
 	conditional->bodies = calloc(count, sizeof *conditional->bodies);
 	for (unsigned i = 0; conditional->bodies && i < count; i++) {
-		conditional->bodies[i] = core_graph_inner(definition, NULL);
+		conditional->bodies[i] = core_graph_create_inner(definition, NULL);
 		if (!conditional->bodies[i])
 			core_graph_conditional_finish(conditional);
 	}
@@ -62,9 +62,10 @@ void core_graph_conditional_added(struct core_graph_conditional *conditional, st
 	conditional->bodies = NULL;
 }
 
-static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  struct vg_graph_condition condition, enum vg_graph_conditional_type type, unsigned branches,
-			  struct vg_graph_node **ret_node)
+static enum vg_status add_conditional(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				      size_t count, struct vg_graph_condition condition,
+				      enum vg_graph_conditional_type type, unsigned branches,
+				      struct vg_graph_node **ret_node)
 {
 	struct core_graph_conditional conditional;
 	struct vg_graph_node *node;
@@ -86,14 +87,14 @@ enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition, stru
 				    size_t count, struct vg_graph_condition condition, struct vg_graph_node **ret_node)
 {
 	VG_ENTRY();
-	return add(definition, after, count, condition, VG_GRAPH_IF, 1, ret_node);
+	return add_conditional(definition, after, count, condition, VG_GRAPH_IF, 1, ret_node);
 }
 
 enum vg_status vg_graph_add_if_else(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				    size_t count, struct vg_graph_condition condition, struct vg_graph_node **ret_node)
 {
 	VG_ENTRY();
-	return add(definition, after, count, condition, VG_GRAPH_IF, 2, ret_node);
+	return add_conditional(definition, after, count, condition, VG_GRAPH_IF, 2, ret_node);
 }
 
 enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
@@ -101,7 +102,7 @@ enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *definition, s
 				       struct vg_graph_node **ret_node)
 {
 	VG_ENTRY();
-	return add(definition, after, count, condition, VG_GRAPH_WHILE, 1, ret_node);
+	return add_conditional(definition, after, count, condition, VG_GRAPH_WHILE, 1, ret_node);
 }
 
 enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
@@ -109,16 +110,15 @@ enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struc
 				   struct vg_graph_node **ret_node)
 {
 	VG_ENTRY();
-	return add(definition, after, count, condition, VG_GRAPH_SWITCH, branches, ret_node);
+	return add_conditional(definition, after, count, condition, VG_GRAPH_SWITCH, branches, ret_node);
 }
 
 static enum vg_status check_known(const struct vg_graph_node *node)
 {
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_CONDITIONAL));
 	if (node->condition_type < 0)
-		return vg_fail(
-			VG_UNSUPPORTED, 0,
-			"the conditional node was not made by this library, and the driver does not tell about it");
+		return vg_fail(VG_UNSUPPORTED, 0,
+			       "the conditional node was not made by this library, and the driver has no query for it");
 	return VG_OK;
 }
 

@@ -1,8 +1,8 @@
-// Nodes that set and copy memory.
+// Memset and memcpy nodes.
 #include "core/buffer.h"
 #include "core/graph.h"
 
-// A buffer's part of the options: NULL, or one that can be kept.
+// Checks a buffer of the parameters, which may be NULL.
 static enum vg_status check_buffer(const struct vg_buffer *buffer, const char *name)
 {
 	return buffer ? core_object_check(&buffer->object, name) : VG_OK;
@@ -16,12 +16,12 @@ static enum vg_status keep_buffers(struct core_graph_spec *spec, struct vg_buffe
 	return spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 }
 
-static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
+static struct vg_buffer *kept_buffer(const struct vg_graph_node *node, int which)
 {
 	return node->keep ? (struct vg_buffer *)node->keep->objects[which] : NULL;
 }
 
-// The three ways that a node of either kind comes to be what it is, given describe_KIND(): made, changed, changed in an
+// Defines the three public functions that use describe_KIND(): add a node, set its parameters, and set them in an
 // executable.
 #define COPY_NODE(kind, KIND)                                                                                          \
 	enum vg_status vg_graph_add_##kind(struct vg_graph_definition *definition, struct vg_graph_node *const *after, \
@@ -52,7 +52,7 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 		return status ? status : core_graph_exec_set(graph, node, &spec);                                      \
 	}
 
-// ---- memset -------------------------------------------------------------------------------
+// ---- memset -------------------------------------------------------------------------------------
 
 static enum vg_status check_memset(struct vg_graph_memset *m)
 {
@@ -109,14 +109,14 @@ enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct
 		.width = params.width,
 		.height = params.height,
 		.pitch = params.pitch,
-		.destination_buffer = kept(node, 0),
+		.destination_buffer = kept_buffer(node, 0),
 	};
 	return VG_OK;
 }
 
-// ---- memcpy -------------------------------------------------------------------------------
+// ---- memcpy -------------------------------------------------------------------------------------
 
-// What the driver does not know is ordinary memory of the host.
+// Memory that the driver does not know is ordinary host memory.
 static CUmemorytype memory_type(vg_address address)
 {
 	CUmemorytype type;
@@ -170,8 +170,8 @@ enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct
 		.destination = copy.dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)copy.dstHost : copy.dstDevice,
 		.source = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)copy.srcHost : copy.srcDevice,
 		.bytes = copy.WidthInBytes * copy.Height * copy.Depth,
-		.destination_buffer = kept(node, 0),
-		.source_buffer = kept(node, 1),
+		.destination_buffer = kept_buffer(node, 0),
+		.source_buffer = kept_buffer(node, 1),
 	};
 	return VG_OK;
 }

@@ -6,7 +6,7 @@
 
 enum { FIRST_BUCKETS = 16 };
 
-void core_graph_lost(struct vg_graph_definition *definition)
+void core_graph_mark_lost(struct vg_graph_definition *definition)
 {
 	definition->root->lost = true;
 }
@@ -16,9 +16,9 @@ static enum vg_status close_definition(struct core_object *object)
 	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
 	CORE_SCOPE scope = {false};
 
-	core_conditions_gone(definition);
-	core_enter(&scope, definition->context->handle); // if it cannot be, the driver may do without
-	// A graph that has lost a body cannot be destroyed: the driver crashes. What is left of it stays.
+	core_conditions_remove(definition);
+	core_enter(&scope, definition->context->handle); // on failure, tries without a current context
+	// The driver crashes if a graph that has lost a body is destroyed: its rest leaks.
 	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();
@@ -35,7 +35,7 @@ static void free_definition(struct core_object *object)
 
 static const struct core_class definition_class = {"graph definition", close_definition, free_definition};
 
-static struct vg_graph_definition *new_definition(CUgraph handle)
+static struct vg_graph_definition *create_definition(CUgraph handle)
 {
 	struct vg_graph_definition *definition = calloc(1, sizeof *definition);
 
@@ -53,9 +53,9 @@ static struct vg_graph_definition *new_definition(CUgraph handle)
 	return definition;
 }
 
-struct vg_graph_definition *core_graph_inner(struct vg_graph_definition *outer, CUgraph handle)
+struct vg_graph_definition *core_graph_create_inner(struct vg_graph_definition *outer, CUgraph handle)
 {
-	struct vg_graph_definition *definition = new_definition(handle);
+	struct vg_graph_definition *definition = create_definition(handle);
 
 	if (definition) {
 		definition->root = outer->root;
@@ -93,7 +93,7 @@ enum vg_status core_graph_check(const struct vg_graph_definition *definition, co
 	if (definition->root->lost)
 		return vg_fail(VG_STATE, 0,
 			       "the driver destroyed a graph of this definition with a capture into it that was "
-			       "spoilt: build it again");
+			       "invalidated: build it again");
 	if (!definition->handle)
 		return vg_fail(VG_CLOSED, 0, "the graph definition went with its node, which has been removed");
 	return VG_OK;
@@ -108,7 +108,7 @@ enum vg_status vg_graph_definition_create(struct vg_context *context, struct vg_
 	CORE_NEEDED(ret_definition);
 	core_graph_keep_drain();
 	CORE_ENTER(scope, context->handle);
-	struct vg_graph_definition *definition = new_definition(NULL);
+	struct vg_graph_definition *definition = create_definition(NULL);
 	if (!definition)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph definition");
 	CUresult r = core_driver->cuGraphCreate(&handle, 0);
@@ -169,7 +169,7 @@ enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *
 		free(condition);
 		return core_driver_failed(r, "cuGraphConditionalHandleCreate", "%s", "");
 	}
-	core_condition_made(condition, handle, definition);
+	core_condition_add(condition, handle, definition);
 	*ret_condition = (struct vg_graph_condition){handle};
 	return VG_OK;
 }
@@ -184,11 +184,11 @@ enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, c
 	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(path);
 	CORE_OPTIONS(o, options);
-	// The structure has the driver's order: a field is a bit.
+	// The fields have the order of the driver's flags: field n is bit n.
 	_Static_assert(offsetof(struct vg_graph_dot_options, conditional_node_parameters) -
 				       offsetof(struct vg_graph_dot_options, verbose) ==
 			       15 * sizeof(int),
-		       "a field a bit");
+		       "one field for each bit");
 	const int *fields = &o.verbose;
 	for (unsigned bit = 0; bit <= 15; bit++)
 		flags |= fields[bit] ? 1u << bit : 0;

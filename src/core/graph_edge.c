@@ -1,35 +1,35 @@
-// Edges of a node, as sets that live in the driver.
+// Edges of a node. The driver has the only copy: each call reads them from it.
 #include <stdlib.h>
 
 #include "core/graph.h"
 
-// The nodes on one side of a node, and what the edges to them carry.
+// The predecessors or the successors of a node, and the data of their edges.
 struct side {
 	CUgraphNode *nodes;
 	CUgraphEdgeData *data;
 	size_t count;
 };
 
-static CUresult ask(const struct vg_graph_node *node, bool before, CUgraphNode *nodes, CUgraphEdgeData *data,
-		    size_t *count)
+static CUresult query_side(const struct vg_graph_node *node, bool before, CUgraphNode *nodes, CUgraphEdgeData *data,
+			   size_t *count)
 {
 	return before ? core_driver->cuGraphNodeGetDependencies_v2(node->handle, nodes, data, count)
 		      : core_driver->cuGraphNodeGetDependentNodes_v2(node->handle, nodes, data, count);
 }
 
-static void side_finish(struct side *side)
+static void finish_side(struct side *side)
 {
 	free(side->nodes);
 	free(side->data);
 }
-#define SIDE __attribute__((cleanup(side_finish))) struct side
+#define SIDE __attribute__((cleanup(finish_side))) struct side
 
-static enum vg_status side_read(struct side *side, const struct vg_graph_node *node, bool before)
+static enum vg_status read_side(struct side *side, const struct vg_graph_node *node, bool before)
 {
 	const char *call = before ? "cuGraphNodeGetDependencies" : "cuGraphNodeGetDependentNodes";
 
 	*side = (struct side){0};
-	CUresult r = ask(node, before, NULL, NULL, &side->count);
+	CUresult r = query_side(node, before, NULL, NULL, &side->count);
 	if (r)
 		return core_driver_failed(r, call, "%s", "");
 	side->nodes = calloc(side->count + 1, sizeof *side->nodes);
@@ -37,12 +37,12 @@ static enum vg_status side_read(struct side *side, const struct vg_graph_node *n
 	if (!side->nodes || !side->data)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", side->count);
 	if (side->count)
-		r = ask(node, before, side->nodes, side->data, &side->count);
+		r = query_side(node, before, side->nodes, side->data, &side->count);
 	return r ? core_driver_failed(r, call, "%s", "") : VG_OK;
 }
 
-static enum vg_status list(const struct vg_graph_node *node, bool before, struct vg_graph_node **nodes, size_t capacity,
-			   size_t *ret_count)
+static enum vg_status list_side(const struct vg_graph_node *node, bool before, struct vg_graph_node **nodes,
+				size_t capacity, size_t *ret_count)
 {
 	SIDE side = {0};
 
@@ -50,11 +50,11 @@ static enum vg_status list(const struct vg_graph_node *node, bool before, struct
 	if (!ret_count || (capacity && !nodes))
 		return vg_fail(VG_INVALID, 0, "%s is NULL", ret_count ? "nodes" : "ret_count");
 	CORE_ENTER(scope, node->definition->context->handle);
-	CORE_TRY(side_read(&side, node, before));
+	CORE_TRY(read_side(&side, node, before));
 	if (capacity && side.count > capacity)
 		return core_no_room(side.count, capacity, "nodes");
 	if (capacity)
-		CORE_TRY(core_graph_nodes_of(node->definition, side.nodes, side.count, nodes));
+		CORE_TRY(core_graph_find_nodes(node->definition, side.nodes, side.count, nodes));
 	*ret_count = side.count;
 	return VG_OK;
 }
@@ -63,19 +63,19 @@ enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, stru
 					  size_t capacity, size_t *ret_count)
 {
 	VG_ENTRY();
-	return list(node, true, nodes, capacity, ret_count);
+	return list_side(node, true, nodes, capacity, ret_count);
 }
 
 enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes, size_t capacity,
 					size_t *ret_count)
 {
 	VG_ENTRY();
-	return list(node, false, nodes, capacity, ret_count);
+	return list_side(node, false, nodes, capacity, ret_count);
 }
 
-// ---- one edge -----------------------------------------------------------------------------
+// ---- one edge -----------------------------------------------------------------------------------
 
-static size_t position(const struct side *side, const struct vg_graph_node *node)
+static size_t find_position(const struct side *side, const struct vg_graph_node *node)
 {
 	size_t i = 0;
 
@@ -102,8 +102,8 @@ enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_nod
 
 	CORE_TRY(check_pair(from, to));
 	CORE_ENTER(scope, to->definition->context->handle);
-	CORE_TRY(side_read(&side, to, true));
-	if (position(&side, from) < side.count)
+	CORE_TRY(read_side(&side, to, true));
+	if (find_position(&side, from) < side.count)
 		return VG_OK;
 	CORE_CALL(cuGraphAddDependencies_v2, to->definition->handle, &from->handle, &to->handle, NULL, 1);
 	return VG_OK;
@@ -116,17 +116,17 @@ enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_
 
 	CORE_TRY(check_pair(from, to));
 	CORE_ENTER(scope, to->definition->context->handle);
-	CORE_TRY(side_read(&side, to, true));
-	size_t at = position(&side, from);
+	CORE_TRY(read_side(&side, to, true));
+	size_t at = find_position(&side, from);
 	if (at == side.count)
 		return VG_OK;
 	CORE_CALL(cuGraphRemoveDependencies_v2, to->definition->handle, &from->handle, &to->handle, &side.data[at], 1);
 	return VG_OK;
 }
 
-// ---- a whole side --------------------------------------------------------------------------
+// ---- a whole side -------------------------------------------------------------------------------
 
-static CUresult change(const struct vg_graph_node *node, bool before, const struct side *side, bool present)
+static CUresult change_edges(const struct vg_graph_node *node, bool before, const struct side *side, bool present)
 {
 	CUgraph graph = node->definition->handle;
 	CUgraphNode *self = calloc(side->count + 1, sizeof(CUgraphNode));
@@ -145,20 +145,20 @@ static CUresult change(const struct vg_graph_node *node, bool before, const stru
 	return r;
 }
 
-// Sorts what there is into what stays and what goes, and what is wanted into what is there and what comes.
-static enum vg_status compare(const struct side *have, struct vg_graph_node *const *wanted, size_t count,
-			      struct vg_graph_definition *definition, struct side *ret_new, struct side *ret_old)
+// Lists the existing edges that are not wanted in `ret_old`, and the wanted ones that do not exist in `ret_new`.
+static enum vg_status compare_sides(const struct side *have, struct vg_graph_node *const *wanted, size_t count,
+				    struct vg_graph_definition *definition, struct side *ret_new, struct side *ret_old)
 {
-	uint64_t mark = definition->root->mark; // every wanted node has it
+	uint64_t mark = definition->root->mark; // every wanted node has this mark
 	struct vg_graph_node *node;
 
 	for (size_t i = 0; i < have->count; i++) {
-		CORE_TRY(core_graph_node_of(definition, have->nodes[i], &node));
+		CORE_TRY(core_graph_find_node(definition, have->nodes[i], &node));
 		if (node->mark != mark) {
 			ret_old->data[ret_old->count] = have->data[i];
 			ret_old->nodes[ret_old->count++] = node->handle;
 		}
-		node->mark = 0; // those left with it are new
+		node->mark = 0; // wanted nodes that keep the mark are new
 	}
 	for (size_t i = 0; i < count; i++)
 		if (wanted[i]->mark == mark)
@@ -166,47 +166,47 @@ static enum vg_status compare(const struct side *have, struct vg_graph_node *con
 	return VG_OK;
 }
 
-static enum vg_status side_room(struct side *side, size_t count)
+static enum vg_status allocate_side(struct side *side, size_t count)
 {
 	side->nodes = calloc(count + 1, sizeof *side->nodes);
 	side->data = calloc(count + 1, sizeof *side->data);
 	return side->nodes && side->data ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
 }
 
-static enum vg_status assign(struct vg_graph_node *node, bool before, struct vg_graph_node *const *wanted, size_t count)
+static enum vg_status assign_side(struct vg_graph_node *node, bool before, struct vg_graph_node *const *wanted,
+				  size_t count)
 {
 	SIDE have = {0};
 	SIDE come = {0};
 	SIDE go = {0};
 
 	CORE_ENTER(scope, node->definition->context->handle);
-	CORE_TRY(side_read(&have, node, before));
-	CORE_TRY(side_room(&come, count));
-	CORE_TRY(side_room(&go, have.count));
-	CORE_TRY(core_graph_list(node->definition, wanted, count, come.nodes));
-	CORE_TRY(compare(&have, wanted, count, node->definition, &come, &go));
-	CUresult r = come.count ? change(node, before, &come, true) : CUDA_SUCCESS;
+	CORE_TRY(read_side(&have, node, before));
+	CORE_TRY(allocate_side(&come, count));
+	CORE_TRY(allocate_side(&go, have.count));
+	CORE_TRY(core_graph_check_list(node->definition, wanted, count, come.nodes));
+	CORE_TRY(compare_sides(&have, wanted, count, node->definition, &come, &go));
+	CUresult r = come.count ? change_edges(node, before, &come, true) : CUDA_SUCCESS;
 	if (r)
 		return core_driver_failed(r, "cuGraphAddDependencies", "%s", "");
-	r = go.count ? change(node, before, &go, false) : CUDA_SUCCESS;
+	r = go.count ? change_edges(node, before, &go, false) : CUDA_SUCCESS;
 	if (r == CUDA_SUCCESS)
 		return VG_OK;
 	enum vg_status status = core_driver_failed(r, "cuGraphRemoveDependencies", "%s", "");
 	if (come.count)
-		change(node, before, &come, false);
+		change_edges(node, before, &come, false);
 	return status;
 }
 
 static enum vg_status check_side(const struct vg_graph_node *node, struct vg_graph_node *const *nodes, size_t count)
 {
-	enum vg_status status = core_graph_node_check(node, "node");
-
-	if (status == VG_OK && count && !nodes)
-		status = vg_fail(VG_INVALID, 0, "nodes is NULL, and count is %zu", count);
-	for (size_t i = 0; i < count && status == VG_OK; i++)
+	CORE_TRY(core_graph_node_check(node, "node"));
+	if (count && !nodes)
+		return vg_fail(VG_INVALID, 0, "nodes is NULL, and count is %zu", count);
+	for (size_t i = 0; i < count; i++)
 		if (nodes[i] == node)
-			status = vg_fail(VG_INVALID, 0, "a node cannot wait for itself");
-	return status;
+			return vg_fail(VG_INVALID, 0, "a node cannot wait for itself");
+	return VG_OK;
 }
 
 enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
@@ -214,7 +214,7 @@ enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct
 {
 	VG_ENTRY();
 	CORE_TRY(check_side(node, nodes, count));
-	return assign(node, true, nodes, count);
+	return assign_side(node, true, nodes, count);
 }
 
 enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
@@ -222,5 +222,5 @@ enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct v
 {
 	VG_ENTRY();
 	CORE_TRY(check_side(node, nodes, count));
-	return assign(node, false, nodes, count);
+	return assign_side(node, false, nodes, count);
 }

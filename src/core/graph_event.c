@@ -1,8 +1,8 @@
-// Nodes that record events and wait for them.
+// Event record and event wait nodes.
 #include "core/event.h"
 #include "core/graph.h"
 
-static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, struct core_graph_spec *ret_spec)
+static enum vg_status describe_event(CUgraphNodeType type, struct vg_event *event, struct core_graph_spec *ret_spec)
 {
 	CORE_USABLE(event, "event");
 	*ret_spec = (struct core_graph_spec){.native.type = type};
@@ -14,12 +14,13 @@ static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, str
 	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 }
 
-static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  CUgraphNodeType type, struct vg_event *event, struct vg_graph_node **ret_node)
+static enum vg_status add_event_node(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				     size_t count, CUgraphNodeType type, struct vg_event *event,
+				     struct vg_graph_node **ret_node)
 {
 	struct core_graph_spec spec;
 
-	CORE_TRY(describe(type, event, &spec));
+	CORE_TRY(describe_event(type, event, &spec));
 	return core_graph_add(definition, after, count, &spec, ret_node);
 }
 
@@ -27,17 +28,17 @@ enum vg_status vg_graph_add_event_record(struct vg_graph_definition *definition,
 					 size_t count, struct vg_event *event, struct vg_graph_node **ret_node)
 {
 	VG_ENTRY();
-	return add(definition, after, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, ret_node);
+	return add_event_node(definition, after, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, ret_node);
 }
 
 enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 				       size_t count, struct vg_event *event, struct vg_graph_node **ret_node)
 {
 	VG_ENTRY();
-	return add(definition, after, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, ret_node);
+	return add_event_node(definition, after, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, ret_node);
 }
 
-// Either kind.
+// Checks that a node is an event record or an event wait node.
 static enum vg_status check_event_node(const struct vg_graph_node *node)
 {
 	bool waits = node && node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
@@ -52,7 +53,7 @@ enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_eve
 	struct core_graph_spec spec;
 
 	CORE_TRY(check_event_node(node));
-	CORE_TRY(describe(node->type, event, &spec));
+	CORE_TRY(describe_event(node->type, event, &spec));
 	return core_graph_node_set(node, &spec);
 }
 
@@ -63,7 +64,7 @@ enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *
 
 	CORE_USABLE(graph, "graph");
 	CORE_TRY(check_event_node(node));
-	CORE_TRY(describe(node->type, event, &spec));
+	CORE_TRY(describe_event(node->type, event, &spec));
 	return core_graph_exec_set(graph, node, &spec);
 }
 

@@ -1,4 +1,4 @@
-// Builders of one capture: split off and joined.
+// Builders that are split off from a capture, and joined again.
 #include <stdlib.h>
 
 #include "core/graph_builder.h"
@@ -8,15 +8,15 @@ enum { MOST_FORKS = 1 << 12 };
 
 static const char not_building[] = "must be building before it can be split";
 
-// `to` comes after what `from` has captured so far.
-static CUresult follow(CUstream to, CUstream from, CUevent event)
+// Makes `to` wait for what `from` has captured so far.
+static CUresult wait_for_stream(CUstream to, CUstream from, CUevent event)
 {
 	CUresult r = core_driver->cuEventRecord(event, from);
 
 	return r ? r : core_driver->cuStreamWaitEvent(to, event, CU_EVENT_WAIT_DEFAULT);
 }
 
-static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, struct vg_graph_builder **ret_fork)
+static enum vg_status create_fork(struct vg_graph_builder *builder, CUevent event, struct vg_graph_builder **ret_fork)
 {
 	struct vg_stream *stream;
 
@@ -24,7 +24,7 @@ static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, 
 	if (status)
 		return status;
 	struct vg_graph_builder *fork = core_builder_new(stream, &status);
-	vg_stream_destroy(stream); // the builder's now, if there is one
+	vg_stream_destroy(stream); // the builder has its own reference
 	if (!fork)
 		return status;
 	CUresult r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
@@ -36,7 +36,7 @@ static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, 
 	stream->builder = fork;
 	fork->origin = origin;
 	core_object_retain(&origin->object);
-	// Its stream takes part in the capture until that ends, whatever becomes of the builder.
+	// Its stream takes part in the capture until that ends, even if the program destroys the builder.
 	core_object_retain(&fork->object);
 	fork->next_fork = origin->forks;
 	origin->forks = fork;
@@ -45,8 +45,8 @@ static enum vg_status new_fork(struct vg_graph_builder *builder, CUevent event, 
 	return VG_OK;
 }
 
-static enum vg_status split(struct vg_graph_builder *builder, unsigned count, CUevent event,
-			    struct vg_graph_builder **forks)
+static enum vg_status create_forks(struct vg_graph_builder *builder, unsigned count, CUevent event,
+				   struct vg_graph_builder **forks)
 {
 	enum vg_status status = VG_OK;
 	unsigned made = 0;
@@ -55,10 +55,10 @@ static enum vg_status split(struct vg_graph_builder *builder, unsigned count, CU
 	if (r)
 		return core_driver_failed(r, "cuEventRecord", "%s", "");
 	while (made < count && status == VG_OK) {
-		status = new_fork(builder, event, &forks[made]);
+		status = create_fork(builder, event, &forks[made]);
 		made += status == VG_OK;
 	}
-	// Those made so far captured nothing: the capture can end without them.
+	// The forks created so far captured nothing: the capture can end without them.
 	for (unsigned i = 0; status && i < made; i++)
 		vg_graph_builder_destroy(forks[i]);
 	return status;
@@ -70,7 +70,7 @@ enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned
 	VG_ENTRY();
 	CUevent event;
 
-	enum vg_status status = core_builder_building(builder, not_building);
+	enum vg_status status = core_builder_check(builder, not_building);
 	if (status)
 		return status;
 	CORE_NEEDED(ret_builders);
@@ -87,7 +87,7 @@ enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned
 	if (r) {
 		status = core_driver_failed(r, "cuEventCreate", "%s", "");
 	} else {
-		status = split(builder, count - 1, event, forks);
+		status = create_forks(builder, count - 1, event, forks);
 		core_driver->cuEventDestroy_v2(event);
 	}
 	if (status == VG_OK) {
@@ -104,12 +104,12 @@ int vg_graph_builder_is_join_required(const struct vg_graph_builder *builder)
 	return builder && builder->origin != builder && !builder->joined && !builder->object.closed;
 }
 
-// ---- joining ------------------------------------------------------------------------------
+// ---- joining ------------------------------------------------------------------------------------
 
 static enum vg_status check_join(struct vg_graph_builder *const *builders, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		CORE_TRY(core_builder_building(builders[i], "must be building before it can be joined"));
+		CORE_TRY(core_builder_check(builders[i], "must be building before it can be joined"));
 		if (builders[i]->origin != builders[0]->origin)
 			return vg_fail(VG_INVALID, 0, "graph builders 0 and %zu belong to different captures", i);
 		for (size_t j = 0; j < i; j++)
@@ -139,9 +139,9 @@ enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, s
 		return core_driver_failed(r, "cuEventCreate", "%s", "");
 	for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
 		if (builders[i] != root)
-			r = follow(root->stream->handle, builders[i]->stream->handle, event);
+			r = wait_for_stream(root->stream->handle, builders[i]->stream->handle, event);
 	core_driver->cuEventDestroy_v2(event);
-	// All are waited for, or none is closed: what was waited for already does no harm.
+	// On failure no builder is closed; the waits queued so far do no harm.
 	if (r)
 		return core_driver_failed(r, "cuStreamWaitEvent", "%s", "");
 	for (size_t i = 0; i < count; i++) {

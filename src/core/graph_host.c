@@ -1,8 +1,8 @@
-// Nodes that call a function of the program.
+// Host nodes, which call a function of the program.
 #include "core/graph.h"
 
-enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *data, size_t size,
-				    struct core_graph_spec *ret_spec)
+enum vg_status core_graph_describe_host(void (*callback)(void *data), const void *data, size_t size,
+					struct core_graph_spec *ret_spec)
 {
 	if (!callback)
 		return vg_fail(VG_INVALID, 0, "the callback is NULL");
@@ -27,7 +27,7 @@ enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition, str
 	VG_ENTRY();
 	struct core_graph_spec spec;
 
-	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	CORE_TRY(core_graph_describe_host(function, data, size, &spec));
 	return core_graph_add(definition, after, count, &spec, ret_node);
 }
 
@@ -38,7 +38,7 @@ enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*fun
 	struct core_graph_spec spec;
 
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
-	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	CORE_TRY(core_graph_describe_host(function, data, size, &spec));
 	return core_graph_node_set(node, &spec);
 }
 
@@ -50,7 +50,7 @@ enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_nod
 
 	CORE_USABLE(graph, "graph");
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_HOST));
-	CORE_TRY(core_graph_host_spec(function, data, size, &spec));
+	CORE_TRY(core_graph_describe_host(function, data, size, &spec));
 	return core_graph_exec_set(graph, node, &spec);
 }
 

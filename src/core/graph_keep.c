@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pushed by whatever thread the driver chooses, taken as a whole by ours.
+// A list: any thread of the driver adds one, core_graph_keep_drain() removes all.
 static _Atomic(struct core_graph_keep *) dropped;
 
-static void CUDA_CB drop(void *data)
+static void CUDA_CB queue_dropped(void *data)
 {
 	struct core_graph_keep *keep = data;
 
@@ -44,8 +44,8 @@ CUresult core_graph_keep_attach(struct core_graph_keep *keep, CUgraph graph)
 {
 	if (!keep)
 		return CUDA_SUCCESS;
-	CUresult r =
-		core_driver->cuUserObjectCreate(&keep->user_object, keep, drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	CUresult r = core_driver->cuUserObjectCreate(&keep->user_object, keep, queue_dropped, 1,
+						     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
 	if (r) {
 		core_graph_keep_destroy(keep);
 		return r;
@@ -58,7 +58,7 @@ CUresult core_graph_keep_attach(struct core_graph_keep *keep, CUgraph graph)
 
 void core_graph_keep_detach(struct core_graph_keep *keep, CUgraph graph)
 {
-	// A failure leaves it to the graph's own end.
+	// On failure the references are released with the graph.
 	if (keep)
 		core_driver->cuGraphReleaseUserObject(graph, keep->user_object, 1);
 }

@@ -1,4 +1,4 @@
-// Kernel nodes. What a launch says in attributes is set one by one, when the node is there.
+// Kernel nodes. The attributes of the launch are set one by one after the node was added.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ struct description {
 	struct core_graph_spec spec;
 	struct core_launch launch;
 	struct vg_kernel *kernel;
-	void **values; // into the program's; owned
+	void **values; // addresses of the program's values; owned
 };
 
 static enum vg_status refuse_serialization(const struct core_launch *launch)
@@ -33,20 +33,20 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 	if (!k->config)
 		return vg_fail(VG_INVALID, 0, "config is NULL");
 	CORE_TRY(vg_options_copy(&config, sizeof config, k->config));
-	CORE_TRY(core_launch_config(&d->launch, &config, context->device));
+	CORE_TRY(core_launch_configure(&d->launch, &config, context->device));
 	CORE_TRY(refuse_serialization(&d->launch));
 	d->values = calloc(k->kernel->parameter_count + 1, sizeof *d->values);
 	if (!d->values)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %u arguments", k->kernel->parameter_count);
-	CORE_TRY(core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values));
-	// Some drivers take any shape for a node, and refuse it when the graph is instantiated.
-	CORE_TRY(core_launch_limits(&d->launch, k->kernel, context->device));
+	CORE_TRY(core_launch_check_arguments(k->kernel, k->arguments, k->argument_count, d->values));
+	// Some drivers accept any launch in a node, and refuse to instantiate the graph.
+	CORE_TRY(core_launch_check_limits(&d->launch, k->kernel, context->device));
 	CORE_ENTER(scope, context->handle);
-	return core_launch_cooperative(&d->launch, k->kernel, context);
+	return core_launch_check_cooperative(&d->launch, k->kernel, context);
 }
 
-static enum vg_status describe(const struct vg_graph_definition *definition, const struct vg_graph_kernel *kernel,
-			       struct description *ret_description)
+static enum vg_status describe_kernel(const struct vg_graph_definition *definition,
+				      const struct vg_graph_kernel *kernel, struct description *ret_description)
 {
 	struct vg_graph_kernel k;
 
@@ -84,8 +84,8 @@ static CUresult set_attributes(CUgraphNode node, const struct core_launch *launc
 	return r;
 }
 
-static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-			  struct description *d, struct vg_graph_node **ret_node)
+static enum vg_status add_kernel_node(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				      size_t count, struct description *d, struct vg_graph_node **ret_node)
 {
 	struct vg_graph_node *node;
 
@@ -97,7 +97,7 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 	if (r) {
 		status = core_launch_failed(r, &d->launch, d->kernel, definition->context->device,
 					    "cuGraphKernelNodeSetAttribute");
-		core_graph_undo(node);
+		core_graph_remove_added(node);
 		return status;
 	}
 	if (ret_node)
@@ -111,14 +111,14 @@ enum vg_status vg_graph_add_kernel(struct vg_graph_definition *definition, struc
 	VG_ENTRY();
 	struct description d;
 
-	enum vg_status status = describe(definition, kernel, &d);
+	enum vg_status status = describe_kernel(definition, kernel, &d);
 	if (status == VG_OK)
-		status = add(definition, after, count, &d, ret_node);
+		status = add_kernel_node(definition, after, count, &d, ret_node);
 	free(d.values);
 	return status;
 }
 
-// ---- what a node was told -----------------------------------------------------------------
+// ---- reading parameters -------------------------------------------------------------------------
 
 static enum vg_status read_cluster(CUgraphNode node, unsigned ret_cluster[3], int *ret_cooperative)
 {
@@ -127,7 +127,7 @@ static enum vg_status read_cluster(CUgraphNode node, unsigned ret_cluster[3], in
 	CUresult r = core_driver->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value);
 	if (r)
 		return core_driver_failed(r, "cuGraphKernelNodeGetAttribute", "%s", "");
-	// None, and clusters of one block, are the same.
+	// No cluster and a cluster of one block are the same.
 	bool none = value.clusterDim.x * value.clusterDim.y * value.clusterDim.z <= 1;
 	ret_cluster[0] = none ? 0 : value.clusterDim.x;
 	ret_cluster[1] = none ? 0 : value.clusterDim.y;
@@ -174,16 +174,17 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 	memcpy(config.grid, (unsigned[]){params.gridDimX, params.gridDimY, params.gridDimZ}, sizeof config.grid);
 	memcpy(config.block, (unsigned[]){params.blockDimX, params.blockDimY, params.blockDimZ}, sizeof config.block);
 	config.shared_memory = params.sharedMemBytes;
-	for (int i = 0; i < 3 && config.cluster[0]; i++) // ours counts clusters
+	for (int i = 0; i < 3 && config.cluster[0]; i++) // our grid counts clusters
 		config.grid[i] /= config.cluster[i];
 	*ret_config = config;
 	return VG_OK;
 }
 
-// ---- changing it --------------------------------------------------------------------------
+// ---- setting them -------------------------------------------------------------------------------
 
-// The driver changes no attributes with the parameters, and of an executable none at all.
-static enum vg_status check_same(const struct vg_graph_node *node, const struct description *d)
+// Checks that new parameters have the node's attributes, which the driver does not change with the parameters, and
+// cannot change in an executable.
+static enum vg_status check_same_attributes(const struct vg_graph_node *node, const struct description *d)
 {
 	unsigned cluster[3];
 	int cooperative;
@@ -207,9 +208,9 @@ enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct
 	struct description d;
 
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
-	enum vg_status status = describe(node->definition, kernel, &d);
+	enum vg_status status = describe_kernel(node->definition, kernel, &d);
 	if (status == VG_OK)
-		status = check_same(node, &d);
+		status = check_same_attributes(node, &d);
 	if (status == VG_OK)
 		status = core_graph_node_set(node, &d.spec);
 	core_graph_spec_finish(&d.spec);
@@ -225,9 +226,9 @@ enum vg_status vg_graph_set_kernel(struct vg_graph *graph, struct vg_graph_node 
 
 	CORE_USABLE(graph, "graph");
 	CORE_TRY(core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_KERNEL));
-	enum vg_status status = describe(node->definition, kernel, &d);
+	enum vg_status status = describe_kernel(node->definition, kernel, &d);
 	if (status == VG_OK)
-		status = check_same(node, &d);
+		status = check_same_attributes(node, &d);
 	if (status == VG_OK)
 		status = core_graph_exec_set(graph, node, &d.spec);
 	core_graph_spec_finish(&d.spec);

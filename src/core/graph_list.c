@@ -1,17 +1,17 @@
-// Nodes and edges, listed by the driver: the count is asked for first, so that nothing is cut off.
+// Lists of nodes and edges from the driver. The count is read first, so that a list is never cut.
 #include <stdlib.h>
 
 #include "core/graph_definition.h"
 
-enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
-				   struct vg_graph_node **ret_nodes)
+enum vg_status core_graph_find_nodes(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
+				     struct vg_graph_node **ret_nodes)
 {
 	struct vg_graph_node *node;
 
-	// Twice: what cannot fail any more writes.
+	// Two passes: the second one, which writes, cannot fail.
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
-			CORE_TRY(core_graph_node_of(definition, handles[i], &node));
+			CORE_TRY(core_graph_find_node(definition, handles[i], &node));
 			if (write)
 				ret_nodes[i] = node;
 		}
@@ -39,7 +39,7 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu nodes", count);
 		CUresult r = core_driver->cuGraphGetNodes(definition->handle, handles, &count);
 		enum vg_status status = r ? core_driver_failed(r, "cuGraphGetNodes", "%s", "")
-					  : core_graph_nodes_of(definition, handles, count, nodes);
+					  : core_graph_find_nodes(definition, handles, count, nodes);
 		free(handles);
 		if (status)
 			return status;
@@ -48,8 +48,8 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 	return VG_OK;
 }
 
-static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNode *from, CUgraphNode *to,
-			       CUgraphEdgeData *data, size_t count, struct vg_graph_edge *ret_edges)
+static enum vg_status list_edges(struct vg_graph_definition *definition, CUgraphNode *from, CUgraphNode *to,
+				 CUgraphEdgeData *data, size_t count, struct vg_graph_edge *ret_edges)
 {
 	struct vg_graph_edge edge;
 
@@ -60,8 +60,8 @@ static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNo
 		return core_driver_failed(r, "cuGraphGetEdges", "%s", "");
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
-			CORE_TRY(core_graph_node_of(definition, from[i], &edge.from));
-			CORE_TRY(core_graph_node_of(definition, to[i], &edge.to));
+			CORE_TRY(core_graph_find_node(definition, from[i], &edge.from));
+			CORE_TRY(core_graph_find_node(definition, to[i], &edge.to));
 			if (write)
 				ret_edges[i] = edge;
 		}
@@ -86,7 +86,7 @@ enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition,
 	if (capacity && count) {
 		CUgraphNode *from = calloc(count, sizeof *from), *to = calloc(count, sizeof *to);
 		CUgraphEdgeData *data = calloc(count, sizeof *data);
-		enum vg_status status = edges_of(definition, from, to, data, count, edges);
+		enum vg_status status = list_edges(definition, from, to, data, count, edges);
 		free(from);
 		free(to);
 		free(data);

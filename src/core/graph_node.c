@@ -4,15 +4,15 @@
 
 #include "core/graph.h"
 
-// ---- nodes by their handle ----------------------------------------------------------------
+// ---- nodes by their handle ----------------------------------------------------------------------
 
 static size_t bucket_of(const struct vg_graph_definition *definition, CUgraphNode handle)
 {
-	// Handles are addresses: their low bits say nothing.
+	// Handles are addresses, whose low bits are zero.
 	return (size_t)((uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) & (definition->bucket_count - 1);
 }
 
-static struct vg_graph_node *find(const struct vg_graph_definition *definition, CUgraphNode handle)
+static struct vg_graph_node *find_node(const struct vg_graph_definition *definition, CUgraphNode handle)
 {
 	struct vg_graph_node *node = definition->buckets[bucket_of(definition, handle)];
 
@@ -21,7 +21,7 @@ static struct vg_graph_node *find(const struct vg_graph_definition *definition, 
 	return node;
 }
 
-static void insert(struct vg_graph_definition *definition, struct vg_graph_node *node)
+static void insert_node(struct vg_graph_definition *definition, struct vg_graph_node *node)
 {
 	struct vg_graph_node **bucket = &definition->buckets[bucket_of(definition, node->handle)];
 
@@ -29,8 +29,8 @@ static void insert(struct vg_graph_definition *definition, struct vg_graph_node 
 	*bucket = node;
 }
 
-// Without memory the buckets just fill.
-static void grow(struct vg_graph_definition *definition)
+// Doubles the number of buckets. Without memory the lists just become longer.
+static void grow_buckets(struct vg_graph_definition *definition)
 {
 	size_t count = definition->bucket_count;
 	struct vg_graph_node **before = definition->buckets, **buckets = calloc(count * 2, sizeof *buckets);
@@ -42,7 +42,7 @@ static void grow(struct vg_graph_definition *definition)
 	for (size_t i = 0; i < count; i++) {
 		for (struct vg_graph_node *node = before[i], *next; node; node = next) {
 			next = node->next;
-			insert(definition, node);
+			insert_node(definition, node);
 		}
 	}
 	free(before);
@@ -56,14 +56,14 @@ void core_graph_register(struct vg_graph_definition *definition, struct vg_graph
 	node->type = type;
 	node->condition_type = -1;
 	if (++definition->node_count > definition->bucket_count)
-		grow(definition);
-	insert(definition, node);
+		grow_buckets(definition);
+	insert_node(definition, node);
 }
 
-enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle,
-				  struct vg_graph_node **ret_node)
+enum vg_status core_graph_find_node(struct vg_graph_definition *definition, CUgraphNode handle,
+				    struct vg_graph_node **ret_node)
 {
-	struct vg_graph_node *node = find(definition, handle);
+	struct vg_graph_node *node = find_node(definition, handle);
 	CUgraphNodeType type;
 
 	if (!node) {
@@ -79,7 +79,7 @@ enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgrap
 	return VG_OK;
 }
 
-// ---- what every node has ------------------------------------------------------------------
+// ---- all nodes ----------------------------------------------------------------------------------
 
 enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name)
 {
@@ -150,30 +150,30 @@ int vg_graph_node_is_valid(const struct vg_graph_node *node)
 	return vg_graph_node_handle(node) != NULL;
 }
 
-// ---- removing -----------------------------------------------------------------------------
+// ---- removing -----------------------------------------------------------------------------------
 
-static void definition_gone(struct vg_graph_definition *definition)
+static void drop_definition(struct vg_graph_definition *definition)
 {
 	definition->handle = NULL;
 	for (size_t i = 0; i < definition->bucket_count; i++) {
 		for (struct vg_graph_node *node = definition->buckets[i]; node; node = node->next) {
-			core_graph_node_gone(node);
+			core_graph_node_drop(node);
 			node->handle = NULL;
 		}
 	}
 }
 
-void core_graph_node_gone(struct vg_graph_node *node)
+void core_graph_node_drop(struct vg_graph_node *node)
 {
 	for (unsigned i = 0; i < node->inner_count; i++)
-		definition_gone(node->inner[i]);
+		drop_definition(node->inner[i]);
 	if (!node->definition->root->copied)
 		core_graph_keep_detach(node->keep, node->definition->root->handle);
 	node->keep = NULL;
 }
 
-// Whether a builder captures into a graph inside the node, which the driver would not survive losing.
-static bool captured_into(const struct vg_graph_node *node)
+// Whether a builder captures into a graph inside the node: the driver would crash if such a graph were removed.
+static bool has_capture(const struct vg_graph_node *node)
 {
 	for (unsigned i = 0; i < node->inner_count; i++) {
 		const struct vg_graph_definition *inner = node->inner[i];
@@ -181,14 +181,14 @@ static bool captured_into(const struct vg_graph_node *node)
 			return true;
 		for (size_t k = 0; k < inner->bucket_count; k++)
 			for (const struct vg_graph_node *one = inner->buckets[k]; one; one = one->next)
-				if (captured_into(one))
+				if (has_capture(one))
 					return true;
 	}
 	return false;
 }
 
-// Why the driver does not remove a node of the definition; "" if that is not known.
-static const char *reason_to_keep(struct vg_graph_definition *definition)
+// Returns why the driver does not remove a node of the definition; "" if unknown.
+static const char *explain_removal(struct vg_graph_definition *definition)
 {
 	const char *reason = "";
 	size_t count;
@@ -213,23 +213,23 @@ enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 	CORE_NEEDED(node);
 	if (!vg_graph_node_is_valid(node))
 		return VG_OK;
-	if (node->definition->root->captures && captured_into(node))
-		return vg_fail(VG_STATE, 0, "a graph builder is at work inside the graph node: end it first");
+	if (node->definition->root->captures && has_capture(node))
+		return vg_fail(VG_STATE, 0, "a graph builder captures into a graph of the node: end it first");
 	struct vg_graph_definition *definition = node->definition;
 	CORE_ENTER(scope, definition->context->handle);
 	CUresult r = core_driver->cuGraphDestroyNode(node->handle);
 	if (r)
-		return core_driver_failed(r, "cuGraphDestroyNode", "%s", reason_to_keep(definition));
+		return core_driver_failed(r, "cuGraphDestroyNode", "%s", explain_removal(definition));
 	struct vg_graph_node **link = &definition->buckets[bucket_of(definition, node->handle)];
 	while (*link != node)
 		link = &(*link)->next;
 	*link = node->next;
 	definition->node_count--;
-	// The program may still point to it.
+	// The program may still have pointers to the node.
 	node->next = definition->removed;
 	definition->removed = node;
 	node->handle = NULL;
-	core_graph_node_gone(node);
+	core_graph_node_drop(node);
 	core_graph_keep_drain();
 	return VG_OK;
 }

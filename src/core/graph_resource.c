@@ -1,4 +1,4 @@
-// Memory that graphs allocate: one resource a device.
+// The resource of the memory that captured graphs allocate: one for each device.
 #include "base/mutex.h"
 #include "core/device.h"
 #include "core/resource.h"
@@ -12,7 +12,7 @@ struct graph_resource {
 	struct graph_resource *next;
 };
 
-// It never captures itself.
+// Whether it is the legacy default stream, which cannot be captured.
 static bool is_legacy(const struct vg_stream *stream)
 {
 	return !stream->handle || stream->handle == CU_STREAM_LEGACY;
@@ -30,8 +30,8 @@ static enum vg_status check_stream(struct vg_memory_resource *resource, struct v
 		"a graph memory resource cannot perform memory operations on a non-capturing stream (consider a pool)");
 }
 
-static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-			       struct vg_allocation *ret_allocation)
+static enum vg_status allocate_in_graph(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+					struct vg_allocation *ret_allocation)
 {
 	CUdeviceptr address;
 	CORE_SCOPE scope = {false};
@@ -47,13 +47,13 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	return VG_OK;
 }
 
-static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream)
+static enum vg_status free_in_graph(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				    struct vg_stream *stream)
 {
 	bool capturing = false;
 	CORE_SCOPE scope = {false};
 
-	// Once the capture has ended, the memory lives and dies with the graph.
+	// After the capture the memory belongs to the graph.
 	if (!allocation->address || is_legacy(stream) || core_stream_is_capturing(stream, &capturing) || !capturing)
 		return VG_OK;
 	CUresult r = core_enter(&scope, stream->context->handle);
@@ -65,11 +65,11 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 static const struct core_resource_class graph_class = {.object = {"graph memory resource", NULL, NULL},
 						       .permanent = true,
 						       .check = check_stream,
-						       .allocate = allocate,
-						       .deallocate = deallocate};
+						       .allocate = allocate_in_graph,
+						       .deallocate = free_in_graph};
 
-// The list holds a reference for ever, as devices live for ever.
-static struct graph_resource *find(struct vg_device *device)
+// Returns a new reference to the device's resource. The list keeps one for ever, since devices live for ever.
+static struct graph_resource *find_resource(struct vg_device *device)
 {
 	static struct vg_mutex lock;
 	static struct graph_resource *list;
@@ -104,14 +104,14 @@ enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memo
 	if (!pools)
 		return vg_fail(VG_UNSUPPORTED, 0, "device %d has no memory pools, and graphs cannot allocate on it",
 			       device->ordinal);
-	struct graph_resource *it = find(device);
+	struct graph_resource *it = find_resource(device);
 	if (!it)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph memory resource");
 	*ret_resource = &it->resource;
 	return VG_OK;
 }
 
-// ---- the device's account ----------------------------------------------------------------------------
+// ---- figures of a device ------------------------------------------------------------------------
 
 enum vg_status vg_graph_memory_attributes(struct vg_device *device, struct vg_graph_memory_attributes *ret_attributes)
 {
@@ -129,7 +129,8 @@ enum vg_status vg_graph_memory_attributes(struct vg_device *device, struct vg_gr
 	return VG_OK;
 }
 
-static enum vg_status reset(struct vg_device *device, CUgraphMem_attribute attribute, uint64_t value, const char *name)
+static enum vg_status reset_attribute(struct vg_device *device, CUgraphMem_attribute attribute, uint64_t value,
+				      const char *name)
 {
 	cuuint64_t zero = 0;
 
@@ -145,13 +146,13 @@ static enum vg_status reset(struct vg_device *device, CUgraphMem_attribute attri
 enum vg_status vg_graph_memory_set_reserved_mem_high(struct vg_device *device, uint64_t value)
 {
 	VG_ENTRY();
-	return reset(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, value, "reserved_mem_high");
+	return reset_attribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, value, "reserved_mem_high");
 }
 
 enum vg_status vg_graph_memory_set_used_mem_high(struct vg_device *device, uint64_t value)
 {
 	VG_ENTRY();
-	return reset(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, value, "used_mem_high");
+	return reset_attribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, value, "used_mem_high");
 }
 
 enum vg_status vg_graph_memory_trim(struct vg_device *device)

@@ -1,12 +1,12 @@
-// Changes to executables: all of it from another graph, or one node.
+// Changes of executables: the whole graph from another one, or one node.
 #include <stdlib.h>
 
 #include "core/graph.h"
 #include "core/graph_builder.h"
 
-// ---- what changed nodes need ------------------------------------------------------------------
+// ---- references of changed nodes ----------------------------------------------------------------
 
-static void changes_free(struct core_graph_change **list)
+static void free_changes(struct core_graph_change **list)
 {
 	for (struct core_graph_change *change = *list, *next; change; change = next) {
 		next = change->next;
@@ -16,20 +16,20 @@ static void changes_free(struct core_graph_change **list)
 	*list = NULL;
 }
 
-// Lets go of what only launches before the marked one used, once that has run.
-static void sweep(struct vg_graph *graph)
+// Releases what outdated changes need, once the last launch has run.
+static void free_outdated(struct vg_graph *graph)
 {
 	CORE_RELAXED relaxed = core_relax();
 
 	if (graph->outdated && core_driver->cuEventQuery(graph->launched) == CUDA_SUCCESS)
-		changes_free(&graph->outdated);
+		free_changes(&graph->outdated);
 }
 
-void core_graph_launched(struct vg_graph *graph, CUstream stream)
+void core_graph_mark_launch(struct vg_graph *graph, CUstream stream)
 {
-	sweep(graph);
+	free_outdated(graph);
 	CORE_RELAXED relaxed = core_relax();
-	// A stream of another context cannot be marked with our event: wait instead.
+	// The event cannot be recorded on a stream of another context: wait instead.
 	if (core_driver->cuEventRecord(graph->launched, stream))
 		core_driver->cuStreamSynchronize(stream);
 }
@@ -40,11 +40,11 @@ void core_graph_changes_finish(struct vg_graph *graph)
 		core_driver->cuEventSynchronize(graph->launched);
 		core_driver->cuEventDestroy_v2(graph->launched);
 	}
-	changes_free(&graph->outdated);
-	changes_free(&graph->changes);
+	free_changes(&graph->outdated);
+	free_changes(&graph->changes);
 }
 
-static void outdate(struct vg_graph *graph, struct core_graph_change **link)
+static void outdate_change(struct vg_graph *graph, struct core_graph_change **link)
 {
 	struct core_graph_change *change = *link;
 
@@ -53,9 +53,9 @@ static void outdate(struct vg_graph *graph, struct core_graph_change **link)
 	graph->outdated = change;
 }
 
-// ---- from another graph ---------------------------------------------------------------------
+// ---- from another graph -------------------------------------------------------------------------
 
-static const char *update_text(CUgraphExecUpdateResult result)
+static const char *explain_update(CUgraphExecUpdateResult result)
 {
 	switch (result) {
 	case CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED:
@@ -80,7 +80,7 @@ static const char *update_text(CUgraphExecUpdateResult result)
 	}
 }
 
-static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition *source)
+static enum vg_status update_graph(struct vg_graph *graph, struct vg_graph_definition *source)
 {
 	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 
@@ -89,11 +89,11 @@ static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition 
 	CUresult r = core_driver->cuGraphExecUpdate_v2(graph->handle, source->handle, &info);
 	if (r)
 		return core_driver_failed(r, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
-					  update_text(info.result));
-	// What the nodes need now is the source's, of which the driver has references.
+					  explain_update(info.result));
+	// The nodes now need the references of the source, which the driver has as user objects.
 	while (graph->changes)
-		outdate(graph, &graph->changes);
-	sweep(graph);
+		outdate_change(graph, &graph->changes);
+	free_outdated(graph);
 	return VG_OK;
 }
 
@@ -104,7 +104,7 @@ enum vg_status vg_graph_update(struct vg_graph *graph, struct vg_graph_definitio
 	CORE_TRY(core_graph_check(source, "source"));
 	if (source->root->captures)
 		return vg_fail(VG_STATE, 0, "the source graph has not finished building");
-	return update(graph, source);
+	return update_graph(graph, source);
 }
 
 enum vg_status vg_graph_update_from_builder(struct vg_graph *graph, struct vg_graph_builder *builder)
@@ -116,12 +116,12 @@ enum vg_status vg_graph_update_from_builder(struct vg_graph *graph, struct vg_gr
 		return vg_fail(VG_CLOSED, 0, "the source graph builder has been closed");
 	if (builder->origin != builder || builder->state != CORE_BUILDER_ENDED || builder->definition->root->captures)
 		return vg_fail(VG_STATE, 0, "the source graph builder has not finished building");
-	return update(graph, builder->definition);
+	return update_graph(graph, builder->definition);
 }
 
-// ---- one node -------------------------------------------------------------------------------
+// ---- one node -----------------------------------------------------------------------------------
 
-static enum vg_status prepare(struct vg_graph *graph)
+static enum vg_status create_launched_event(struct vg_graph *graph)
 {
 	if (graph->launched)
 		return VG_OK;
@@ -139,7 +139,7 @@ static CUresult set_native(struct vg_graph *graph, const struct vg_graph_node *n
 	return core_driver->cuGraphExecChildGraphNodeSetParams(graph->handle, node->handle, spec->native.graph.graph);
 }
 
-static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec)
+static enum vg_status set_node(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec)
 {
 	struct core_graph_change **link = &graph->changes, *change = NULL;
 	const char *call, *asked = "the node must be of the definition that the graph was made from";
@@ -147,7 +147,7 @@ static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, st
 	core_graph_keep_drain();
 	CORE_ENTER(scope, graph->context->handle);
 	if (spec->keep) {
-		CORE_TRY(prepare(graph));
+		CORE_TRY(create_launched_event(graph));
 		change = malloc(sizeof *change);
 		if (!change)
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for the change of a node");
@@ -160,21 +160,21 @@ static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, st
 	while (*link && (*link)->node != node->handle)
 		link = &(*link)->next;
 	if (*link)
-		outdate(graph, link);
+		outdate_change(graph, link);
 	if (change) {
 		*change = (struct core_graph_change){graph->changes, node->handle, spec->keep};
 		graph->changes = change;
 		spec->keep = NULL;
 	}
-	sweep(graph);
+	free_outdated(graph);
 	return VG_OK;
 }
 
 enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec)
 {
-	enum vg_status status = set(graph, node, spec);
+	enum vg_status status = set_node(graph, node, spec);
 
-	core_graph_spec_finish(spec); // not taken
+	core_graph_spec_finish(spec); // unless it was consumed
 	return status;
 }
 
@@ -187,7 +187,7 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_GRAPH,
 				       .asked = "the new child graph must have the same nodes and edges"};
 	spec.native.graph.graph = child->handle;
-	// The executable has no references to what the new child's nodes use: the child has.
+	// The new child owns the references that its nodes need, so the executable keeps the child.
 	child->root->copied = true;
 	spec.keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
 	if (!spec.keep)

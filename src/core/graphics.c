@@ -10,13 +10,13 @@
 
 struct vg_graphics_resource {
 	struct core_object object;
-	struct vg_context *context; // held
+	struct vg_context *context; // owns a reference
 	CUgraphicsResource handle;
 	bool image;
-	struct vg_mutex lock; // for what follows, and the driver's calls that change it
+	struct vg_mutex lock; // protects the rest, and is held during the driver calls that change it
 	bool mapped;
-	struct vg_stream *stream; // held while mapped: where it was mapped
-	struct vg_buffer *buffer; // while mapped as one; it holds us, not we it
+	struct vg_stream *stream; // on which it was mapped; owns a reference while mapped
+	struct vg_buffer *buffer; // of the mapping; has a reference to the resource, not the reverse
 };
 
 static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream)
@@ -27,7 +27,7 @@ static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct
 	CUresult r = core_driver->cuGraphicsUnmapResources(1, &resource->handle, handle);
 	if (r)
 		return core_driver_failed(r, "cuGraphicsUnmapResources", "%s", "");
-	if (resource->buffer) // there is no memory behind it any more
+	if (resource->buffer) // its memory is not mapped any more
 		atomic_store(&resource->buffer->object.closed, true);
 	resource->mapped = false;
 	resource->buffer = NULL;
@@ -87,7 +87,8 @@ static enum vg_status check_flags(unsigned flags)
 			      : VG_OK;
 }
 
-static enum vg_status new_resource(struct vg_context *context, bool image, struct vg_graphics_resource **ret_resource)
+static enum vg_status create_resource(struct vg_context *context, bool image,
+				      struct vg_graphics_resource **ret_resource)
 {
 	struct vg_graphics_resource *resource = calloc(1, sizeof *resource);
 
@@ -101,14 +102,14 @@ static enum vg_status new_resource(struct vg_context *context, bool image, struc
 	return VG_OK;
 }
 
-// A resource that is not registered yet, and the driver's entry that will do it.
-static enum vg_status prepare(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
-			      bool image, struct vg_graphics_resource **ret_resource)
+// Creates a resource without a handle, and finds the driver's entry that registers it.
+static enum vg_status prepare_resource(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
+				       bool image, struct vg_graphics_resource **ret_resource)
 {
 	CORE_TRY(check_flags(flags));
 	if (!find_entry(entry, ret_entry))
 		return vg_fail(VG_UNSUPPORTED, 0, "the driver has no %s", entry);
-	return new_resource(context, image, ret_resource);
+	return create_resource(context, image, ret_resource);
 }
 
 enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, unsigned buffer, unsigned flags,
@@ -121,7 +122,7 @@ enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, uns
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	CORE_TRY(prepare(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, &resource));
+	CORE_TRY(prepare_resource(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, &resource));
 	CUresult r = enroll(&resource->handle, buffer, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
@@ -141,7 +142,7 @@ enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsi
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	CORE_TRY(prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, &resource));
+	CORE_TRY(prepare_resource(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, &resource));
 	CUresult r = enroll(&resource->handle, image, target, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
@@ -166,7 +167,7 @@ static enum vg_status map_locked(struct vg_graphics_resource *resource, struct v
 	return VG_OK;
 }
 
-// After a mapping that nobody got. The error is set already, and stays.
+// Undoes a mapping after a failure, whose error is kept.
 static void undo_map_locked(struct vg_graphics_resource *resource)
 {
 	if (core_driver->cuGraphicsUnmapResources(1, &resource->handle, resource->stream->handle))
@@ -176,9 +177,9 @@ static void undo_map_locked(struct vg_graphics_resource *resource)
 	resource->stream = NULL;
 }
 
-// The mapped buffer comes from a memory resource of its own, whose one deallocation unmaps.
-static enum vg_status allocate_nothing(void *user, size_t size, struct vg_stream *stream,
-				       struct vg_allocation *ret_allocation)
+// The mapped buffer has a memory resource of its own, which cannot allocate. Its deallocation unmaps.
+static enum vg_status refuse_allocation(void *user, size_t size, struct vg_stream *stream,
+					struct vg_allocation *ret_allocation)
 {
 	return vg_fail(VG_UNSUPPORTED, 0, "a graphics resource has no memory but the mapped buffer's");
 }
@@ -189,16 +190,16 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	enum vg_status status = VG_OK;
 
 	vg_mutex_take(&resource->lock);
-	// Unmapped meanwhile, and perhaps mapped again: then it is another buffer's.
+	// If it was unmapped and mapped again meanwhile, the mapping belongs to another buffer.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
-	if (status) // mapped still, and the buffer may be gone before it is tried again
+	if (status) // still mapped, and the buffer may be freed before the next attempt
 		resource->buffer = NULL;
 	vg_mutex_give(&resource->lock);
 	return status;
 }
 
-static void drop_resource(void *user)
+static void release_resource(void *user)
 {
 	core_object_release(user);
 }
@@ -208,9 +209,9 @@ static enum vg_status wrap_locked(struct vg_graphics_resource *resource, struct 
 	static const struct vg_memory_resource_operations operations = {
 		.size = sizeof operations,
 		.name = "graphics mapping",
-		.allocate = allocate_nothing,
+		.allocate = refuse_allocation,
 		.deallocate = unmap_buffer,
-		.destroy = drop_resource,
+		.destroy = release_resource,
 		.needs_stream = 1,
 	};
 	struct vg_memory_resource_operations own = operations;
@@ -229,9 +230,10 @@ static enum vg_status wrap_locked(struct vg_graphics_resource *resource, struct 
 		.size = sizeof options, .resource = memory, .stream = resource->stream};
 	enum vg_status status = vg_buffer_borrow(address, size, &options, &resource->buffer);
 	vg_memory_resource_destroy(memory);
-	if (status == VG_OK)
-		*ret_buffer = resource->buffer;
-	return status;
+	if (status)
+		return status;
+	*ret_buffer = resource->buffer;
+	return VG_OK;
 }
 
 enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, struct vg_stream *stream,

@@ -21,8 +21,8 @@ static void free_kernel(struct core_object *object)
 
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
-// The driver may compile the code only now.
-static enum vg_status parameter_failed(CUresult r, const struct vg_object_code *code, unsigned index)
+// Sets the error of a query about a parameter. The driver may have compiled the code only now.
+static enum vg_status fail_parameter(CUresult r, const struct vg_object_code *code, unsigned index)
 {
 	char what[32];
 
@@ -31,7 +31,7 @@ static enum vg_status parameter_failed(CUresult r, const struct vg_object_code *
 		    : core_driver_failed(r, "cuKernelGetParamInfo", "%s", what);
 }
 
-// The driver does not tell the number of parameters: asks until it refuses.
+// Counts the parameters by asking for each until the driver refuses: there is no query for their number.
 static enum vg_status count_parameters(CUkernel handle, const struct vg_object_code *code, unsigned *ret_count)
 {
 	size_t offset, size;
@@ -41,7 +41,7 @@ static enum vg_status count_parameters(CUkernel handle, const struct vg_object_c
 	while ((r = core_driver->cuKernelGetParamInfo(handle, count, &offset, &size)) == CUDA_SUCCESS)
 		count++;
 	if (r != CUDA_ERROR_INVALID_VALUE)
-		return parameter_failed(r, code, count);
+		return fail_parameter(r, code, count);
 	core_log_skip();
 	*ret_count = count;
 	return VG_OK;
@@ -55,7 +55,7 @@ static enum vg_status read_parameters(struct vg_kernel *kernel)
 	for (unsigned i = 0; i < kernel->parameter_count; i++) {
 		CUresult r = core_driver->cuKernelGetParamInfo(kernel->handle, i, &offset, &size);
 		if (r)
-			return parameter_failed(r, kernel->code, i);
+			return fail_parameter(r, kernel->code, i);
 		offsets[i] = (uint16_t)offset;
 		kernel->sizes[i] = (uint16_t)size;
 		kernel->parameter_bytes = (unsigned)(offset + size);
@@ -70,7 +70,7 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 	char title[CORE_TITLE];
 	unsigned count = 0;
 
-	CUresult r = core_enter_some(&some, true);
+	CUresult r = core_enter_some(&some);
 	if (r)
 		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
 	CORE_TRY(count_parameters(handle, code, &count));
@@ -97,16 +97,16 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 				void (*release)(void *owner), struct vg_kernel **ret_kernel)
 {
 	VG_ENTRY();
-	CUlibrary library, its;
+	CUlibrary library, own;
 	const char *name;
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_kernel);
 	CORE_TRY(core_open());
-	CORE_CALL(cuKernelGetLibrary, &its, handle);
+	CORE_CALL(cuKernelGetLibrary, &own, handle);
 	if (code) {
 		CORE_TRY(vg_object_code_handle(code, &library));
-		if (its != library)
+		if (own != library)
 			return vg_fail(VG_INVALID, 0,
 				       "the kernel belongs to another library than %s: give the code that it was got "
 				       "from, or NULL",
@@ -169,8 +169,8 @@ enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index,
 	return VG_OK;
 }
 
-static enum vg_status attribute_failed(CUresult r, const char *call, const struct vg_kernel *kernel,
-				       const struct vg_device *device, int attribute)
+static enum vg_status fail_attribute(CUresult r, const char *call, const struct vg_kernel *kernel,
+				     const struct vg_device *device, int attribute)
 {
 	return core_driver_failed(r, call, "attribute %d of kernel \"%s\" on device %d", attribute,
 				  core_kernel_title(kernel), device->ordinal);
@@ -194,7 +194,7 @@ enum vg_status vg_kernel_get_attribute(const struct vg_kernel *kernel, struct vg
 	CORE_TRY(check_attribute((int)attribute));
 	CUresult r = core_driver->cuKernelGetAttribute(ret_value, (CUfunction_attribute)attribute, kernel->handle,
 						       device->handle);
-	return r ? attribute_failed(r, "cuKernelGetAttribute", kernel, device, (int)attribute) : VG_OK;
+	return r ? fail_attribute(r, "cuKernelGetAttribute", kernel, device, (int)attribute) : VG_OK;
 }
 
 enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_device *device,
@@ -217,5 +217,5 @@ enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_devic
 	if (r == CUDA_ERROR_INVALID_VALUE)
 		return core_explained(vg_fail(VG_INVALID, r, "device %d refuses %d for attribute %d of kernel \"%s\"",
 					      device->ordinal, value, (int)attribute, core_kernel_title(kernel)));
-	return r ? attribute_failed(r, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
+	return r ? fail_attribute(r, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
 }

@@ -1,4 +1,4 @@
-// A kernel, as this room sees it.
+// The kernel object. Any thread.
 #pragma once
 #include <stdint.h>
 
@@ -8,16 +8,16 @@
 
 struct vg_object_code;
 
-// Aligned to a line of the processor's cache: a launch reads the first one, and those of the sizes behind it.
+// Aligned to a cache line: a launch reads the first line, and the lines with the sizes behind it.
 struct vg_kernel {
 	struct core_object object;
-	CUkernel handle; // of no context: a launch's stream says where it runs
+	CUkernel handle; // of no context: the stream of a launch determines where it runs
 	unsigned parameter_count;
 	unsigned parameter_bytes;    // of all, padding included
-	struct vg_object_code *code; // held; NULL: borrowed from somebody else's library
-	void *owner;		     // of a borrowed kernel; kept until `release`
+	struct vg_object_code *code; // owns a reference; NULL: borrowed from a library of the program
+	void *owner;		     // of a borrowed kernel; passed to `release` in the end
 	void (*release)(void *owner);
-	uint16_t sizes[]; // of each parameter, all of which have 32,764 bytes at most; behind them offsets and title
+	uint16_t sizes[]; // of each parameter, at most 32,764 bytes together; then the offsets and the title
 };
 
 static inline const uint16_t *core_kernel_offsets(const struct vg_kernel *kernel)
@@ -25,18 +25,18 @@ static inline const uint16_t *core_kernel_offsets(const struct vg_kernel *kernel
 	return kernel->sizes + kernel->parameter_count;
 }
 
-// What messages call the kernel: as the program did, or by its C++ name.
+// Returns the kernel's name for messages: as the program asked for it, or its C++ name.
 static inline const char *core_kernel_title(const struct vg_kernel *kernel)
 {
 	return (const char *)(kernel->sizes + 2 * kernel->parameter_count);
 }
 
 enum { CORE_TITLE = 256 };
-// "scale<float>" for "_Z5scaleIfEvPT_": without parameters. What is no symbol of C++, or one that cannot be read, stays
-// as it is, cut to the buffer, which is returned.
+// Writes the C++ name of a symbol without parameters, "scale<float>" for "_Z5scaleIfEvPT_", and returns `buffer`. Other
+// symbols, and those that it cannot parse, are copied. What does not fit is cut.
 const char *core_symbol_title(const char *symbol, char buffer[CORE_TITLE]);
 
-// A kernel of object code, which it holds if that is not NULL. `name` is the program's or the symbol. Asks the driver
-// for the parameters.
+// Creates a kernel object, and asks the driver for the parameters. `code` may be NULL; `name` is the program's name for
+// the kernel, or the symbol.
 enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name,
 				  struct vg_kernel **ret_kernel);

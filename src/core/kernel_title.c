@@ -1,7 +1,7 @@
-// What messages call a kernel: the name that the program gave, or the C++ name of the symbol, without parameters.
+// The name of a kernel for messages: as the program gave it, or the C++ name of the symbol without parameters.
 //
-// A symbol of C++ is "_Z" and then, for what a kernel can be: N parts E, or one part; a part is a length and so many
-// letters, with template arguments as I types and numbers E. What has other things in it stays as it is.
+// The mangled name of a kernel is "_Z" and "N" parts "E", or "_Z" and one part. A part is a length and so many letters,
+// and template arguments as "I", types and numbers, "E". A symbol with anything else is not changed.
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct reader {
 	int depth;
 };
 
-static bool put(struct reader *reader, const char *text, size_t length)
+static bool put_bytes(struct reader *reader, const char *text, size_t length)
 {
 	if (length >= reader->capacity - reader->used)
 		return false;
@@ -31,10 +31,10 @@ static bool put(struct reader *reader, const char *text, size_t length)
 
 static bool put_text(struct reader *reader, const char *text)
 {
-	return put(reader, text, strlen(text));
+	return put_bytes(reader, text, strlen(text));
 }
 
-static bool take(struct reader *reader, char letter)
+static bool read_letter(struct reader *reader, char letter)
 {
 	if (*reader->at != letter)
 		return false;
@@ -49,7 +49,7 @@ static bool read_part(struct reader *reader)
 	static const char unnamed[] = "_GLOBAL__N_"; // and a hash
 	char *end;
 
-	take(reader, 'L'); // of this file alone
+	read_letter(reader, 'L'); // internal linkage
 	if (!isdigit((unsigned char)*reader->at))
 		return false;
 	size_t length = strtoul(reader->at, &end, 10);
@@ -58,16 +58,16 @@ static bool read_part(struct reader *reader)
 	reader->at = end + length;
 	if (strncmp(end, unnamed, sizeof unnamed - 1) == 0)
 		return put_text(reader, "(anonymous namespace)");
-	return put(reader, end, length) && (*reader->at != 'I' || read_arguments(reader));
+	return put_bytes(reader, end, length) && (*reader->at != 'I' || read_arguments(reader));
 }
 
 static bool read_name(struct reader *reader)
 {
-	if (!take(reader, 'N'))
+	if (!read_letter(reader, 'N'))
 		return read_part(reader);
 	if (!read_part(reader))
 		return false;
-	while (!take(reader, 'E'))
+	while (!read_letter(reader, 'E'))
 		if (!put_text(reader, "::") || !read_part(reader))
 			return false;
 	return true;
@@ -98,15 +98,15 @@ static bool read_type(struct reader *reader)
 		return put_text(reader, builtin);
 	}
 	reader->depth++;
-	bool read = take(reader, 'P')	? read_type(reader) && put_text(reader, "*")
-		    : take(reader, 'R') ? read_type(reader) && put_text(reader, "&")
-		    : take(reader, 'K') ? read_type(reader) && put_text(reader, " const")
-					: read_name(reader);
+	bool read = read_letter(reader, 'P')   ? read_type(reader) && put_text(reader, "*")
+		    : read_letter(reader, 'R') ? read_type(reader) && put_text(reader, "&")
+		    : read_letter(reader, 'K') ? read_type(reader) && put_text(reader, " const")
+					       : read_name(reader);
 	reader->depth--;
 	return read;
 }
 
-// A number, as "Li128E".
+// Reads a number after its "L", such as "i128E".
 static bool read_number(struct reader *reader)
 {
 	bool truth = *reader->at == 'b';
@@ -114,23 +114,23 @@ static bool read_number(struct reader *reader)
 	if (!builtin_type(*reader->at))
 		return false;
 	reader->at++;
-	if (take(reader, 'n') && !put_text(reader, "-"))
+	if (read_letter(reader, 'n') && !put_text(reader, "-"))
 		return false;
 	size_t length = strspn(reader->at, "0123456789");
 	const char *digits = reader->at;
 	reader->at += length;
-	return length && take(reader, 'E') &&
-	       (truth ? put_text(reader, *digits == '0' ? "false" : "true") : put(reader, digits, length));
+	return length && read_letter(reader, 'E') &&
+	       (truth ? put_text(reader, *digits == '0' ? "false" : "true") : put_bytes(reader, digits, length));
 }
 
 static bool read_arguments(struct reader *reader)
 {
 	const char *before = "<";
 
-	if (!take(reader, 'I') || ++reader->depth >= DEEPEST)
+	if (!read_letter(reader, 'I') || ++reader->depth >= DEEPEST)
 		return false;
-	while (!take(reader, 'E')) {
-		if (!put_text(reader, before) || !(take(reader, 'L') ? read_number(reader) : read_type(reader)))
+	while (!read_letter(reader, 'E')) {
+		if (!put_text(reader, before) || !(read_letter(reader, 'L') ? read_number(reader) : read_type(reader)))
 			return false;
 		before = ", ";
 	}

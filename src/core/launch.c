@@ -9,8 +9,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-// The usual launch, of a grid and a block and nothing else. False: core_launch_config() does it, or says what is wrong.
-VG_HOT static inline bool set_plain(CUlaunchConfig *native, const struct vg_launch_config *c)
+// Fills in a launch that has a grid and a block only, the usual case. False: call core_launch_configure(), which also
+// reports errors.
+VG_HOT static inline bool fill_plain(CUlaunchConfig *native, const struct vg_launch_config *c)
 {
 	if (c->size != sizeof *c || !c->grid[0] || !c->block[0] || c->shared_memory > UINT_MAX || c->attributes ||
 	    (c->cluster[0] | c->cluster[1] | c->cluster[2] | c->attribute_count | (unsigned)c->cooperative |
@@ -26,61 +27,62 @@ VG_HOT static inline bool set_plain(CUlaunchConfig *native, const struct vg_laun
 	return true;
 }
 
-// With clusters, cooperation or attributes, or of a program built with an older header.
+// Launches with clusters, cooperation or attributes, or for a program that was built with an older header.
 static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stream *stream,
 								  const struct vg_launch_config *config,
 								  struct vg_kernel *kernel, void **values)
 {
 	struct vg_launch_config c;
-	struct core_launch launch;
+	struct core_launch launch_kernel;
 
 	CORE_TRY(vg_options_copy(&c, sizeof c, config));
-	CORE_TRY(core_launch_config(&launch, &c, stream->context->device));
-	CORE_TRY(core_launch_cooperative(&launch, kernel, stream->context));
-	launch.native.hStream = stream->handle;
-	CUresult r = core_driver->cuLaunchKernelEx(&launch.native, (CUfunction)kernel->handle, values, NULL);
+	CORE_TRY(core_launch_configure(&launch_kernel, &c, stream->context->device));
+	CORE_TRY(core_launch_check_cooperative(&launch_kernel, kernel, stream->context));
+	launch_kernel.native.hStream = stream->handle;
+	CUresult r = core_driver->cuLaunchKernelEx(&launch_kernel.native, (CUfunction)kernel->handle, values, NULL);
 	if (r)
-		return core_launch_failed(r, &launch, kernel, stream->context->device, "cuLaunchKernelEx");
+		return core_launch_failed(r, &launch_kernel, kernel, stream->context->device, "cuLaunchKernelEx");
 	return VG_OK;
 }
 
-static __attribute__((noinline)) enum vg_status plain_failed(CUresult result, const struct vg_stream *stream,
-							     const struct vg_launch_config *config,
-							     const struct vg_kernel *kernel)
+static __attribute__((noinline)) enum vg_status fail_plain(CUresult result, const struct vg_stream *stream,
+							   const struct vg_launch_config *config,
+							   const struct vg_kernel *kernel)
 {
-	struct core_launch launch;
+	struct core_launch launch_kernel;
 
-	core_launch_config(&launch, config, stream->context->device);
-	return core_launch_failed(result, &launch, kernel, stream->context->device, "cuLaunchKernelEx");
+	core_launch_configure(&launch_kernel, config, stream->context->device);
+	return core_launch_failed(result, &launch_kernel, kernel, stream->context->device, "cuLaunchKernelEx");
 }
 
-// In a graph that is built on the stream, on a stream that goes by the current context, or of what is not plain.
-static __attribute__((noinline)) enum vg_status
-launch_within(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel, void **values)
+// Launches on a stream that a builder captures or that needs its context current, and launches that are not plain.
+static __attribute__((noinline)) enum vg_status launch_in_context(struct vg_stream *stream,
+								  const struct vg_launch_config *config,
+								  struct vg_kernel *kernel, void **values)
 {
 	CUlaunchConfig native;
 
 	CORE_ENTER(scope, stream->context->handle);
 	if (stream->builder)
 		CORE_TRY(core_builder_keep(stream->builder, &kernel->object));
-	if (!set_plain(&native, config))
+	if (!fill_plain(&native, config))
 		return launch_configured(stream, config, kernel, values);
 	native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)kernel->handle, values, NULL);
-	return r ? plain_failed(r, stream, config, kernel) : VG_OK;
+	return r ? fail_plain(r, stream, config, kernel) : VG_OK;
 }
 
-// Without a look at the current context if it does not matter: the stream says where a kernel of no context runs.
-VG_HOT static inline enum vg_status launch(struct vg_stream *stream, const struct vg_launch_config *config,
-					   struct vg_kernel *kernel, CUfunction handle, void **values)
+// Does not look at the current context unless it matters: the stream determines where a kernel of no context runs.
+VG_HOT static inline enum vg_status launch_kernel(struct vg_stream *stream, const struct vg_launch_config *config,
+						  struct vg_kernel *kernel, CUfunction handle, void **values)
 {
 	CUlaunchConfig native;
 
-	if (__builtin_expect(stream->by_context || stream->builder || !set_plain(&native, config), 0))
-		return launch_within(stream, config, kernel, values);
+	if (__builtin_expect(stream->by_context || stream->builder || !fill_plain(&native, config), 0))
+		return launch_in_context(stream, config, kernel, values);
 	native.hStream = stream->handle;
 	CUresult r = core_launching.launch(&native, handle, values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel);
+	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : fail_plain(r, stream, config, kernel);
 }
 
 VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
@@ -90,19 +92,19 @@ VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(config);
-	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
+	// At most 256 KiB: the parameters of a kernel have at most 32,764 bytes, and each at least one.
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
-	CORE_TRY(core_launch_arguments(kernel, arguments, argument_count, values));
-	return launch(stream, config, kernel, (CUfunction)kernel->handle, values);
+	CORE_TRY(core_launch_check_arguments(kernel, arguments, argument_count, values));
+	return launch_kernel(stream, config, kernel, (CUfunction)kernel->handle, values);
 }
 
-// ---- arguments that were checked before --------------------------------------------------
+// ---- lists of arguments, checked once -----------------------------------------------------------
 
 struct vg_argument_list {
 	struct core_object object;
-	struct vg_kernel *kernel; // held
-	CUfunction handle;	  // the kernel's: a launch does without a line of the cache for it
-	void *values[];		  // the program's
+	struct vg_kernel *kernel; // owns a reference
+	CUfunction handle;	  // the kernel's, so that a launch reads one cache line less
+	void *values[];		  // addresses of the program's values
 };
 
 static void free_list(struct core_object *object)
@@ -125,8 +127,8 @@ enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg
 	if (!list)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %u arguments", kernel->parameter_count);
 	_Static_assert(sizeof *arguments == sizeof arguments->place, "an array of variables is one of arguments");
-	enum vg_status status =
-		core_launch_arguments(kernel, (const struct vg_argument *)arguments, argument_count, list->values);
+	enum vg_status status = core_launch_check_arguments(kernel, (const struct vg_argument *)arguments,
+							    argument_count, list->values);
 	if (status) {
 		free(list);
 		return status;
@@ -143,7 +145,7 @@ enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index,
 {
 	VG_ENTRY();
 	CORE_USABLE(list, "list");
-	CORE_TRY(core_launch_argument(list->kernel, index, value, size));
+	CORE_TRY(core_launch_check_argument(list->kernel, index, value, size));
 	list->values[index] = (void *)value;
 	return VG_OK;
 }
@@ -167,5 +169,5 @@ VG_HOT enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_l
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(list, "list");
 	CORE_NEEDED(config);
-	return launch(stream, config, list->kernel, list->handle, list->values);
+	return launch_kernel(stream, config, list->kernel, list->handle, list->values);
 }

@@ -1,11 +1,11 @@
-// What of a launch is checked before the driver sees it; also for kernel nodes of graphs.
+// Checks of a launch before the driver is called, also for kernel nodes of graphs. Any thread.
 #pragma once
 #include "core/kernel.h"
 #include "virgate/launch.h"
 
-enum { CORE_LAUNCH_ATTRIBUTES = 32 }; // a program's own; the driver knows fewer
+enum { CORE_LAUNCH_ATTRIBUTES = 32 }; // of the program; the driver knows fewer
 
-// A configuration in the driver's words. It points into itself: not to be copied without core_launch_point().
+// A configuration in the driver's form. It points into itself: after a copy call core_launch_point().
 struct core_launch {
 	CUlaunchConfig native; // without its stream
 	unsigned cluster[3];   // 0: none
@@ -18,23 +18,23 @@ static inline void core_launch_point(struct core_launch *launch)
 	launch->native.attrs = launch->attributes;
 }
 
-// Checks a configuration, already copied by CORE_OPTIONS, by itself and by what `device` can do, without a driver call.
-// INVALID, UNSUPPORTED.
-enum vg_status core_launch_config(struct core_launch *launch, const struct vg_launch_config *config,
-				  const struct vg_device *device);
-// Checks number and sizes, and fills as many pointers as the kernel has parameters. `ret_values` must have room
-// for them. INVALID, naming the argument.
-enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count,
-				     void **ret_values);
-// One argument by itself. INVALID: no such parameter, another size, no address.
-enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size);
-// For a cooperative launch, whether its grid can be resident at once; others are OK. `context` is current. LIMIT,
-// UNSUPPORTED, DRIVER.
-enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
-				       struct vg_context *context);
-// What of the device's and the kernel's limits a launch misses, in words. INVALID, or OK if nothing is found.
-enum vg_status core_launch_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
-				  const struct vg_device *device);
-// The driver refused: core_launch_limits() if that finds out why, else the driver's words.
+// Converts a configuration that CORE_OPTIONS has copied, and checks it against what `device` supports, without a driver
+// call. INVALID, UNSUPPORTED.
+enum vg_status core_launch_configure(struct core_launch *launch, const struct vg_launch_config *config,
+				     const struct vg_device *device);
+// Checks the number, the sizes and the addresses of the arguments, and stores the addresses in `ret_values`, which has
+// room for all parameters of the kernel. INVALID, naming the argument.
+enum vg_status core_launch_check_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments,
+					   size_t count, void **ret_values);
+// Checks one argument. INVALID: no such parameter, another size, no address.
+enum vg_status core_launch_check_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size);
+// Checks that the grid of a cooperative launch can be resident at once; other launches are OK. `context` is current.
+// LIMIT, UNSUPPORTED, DRIVER.
+enum vg_status core_launch_check_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
+					     struct vg_context *context);
+// Checks a launch against the limits of the device and of the kernel. INVALID, saying which one it exceeds.
+enum vg_status core_launch_check_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
+					const struct vg_device *device);
+// Sets the error of a launch that the driver refused: what core_launch_check_limits() finds, else the driver's error.
 enum vg_status core_launch_failed(CUresult result, const struct core_launch *launch, const struct vg_kernel *kernel,
 				  const struct vg_device *device, const char *call);

@@ -1,18 +1,18 @@
-// Arguments against a kernel's parameters: their number, their sizes, and that each has an address.
+// Checks arguments against the parameters of a kernel: their number, their sizes and their addresses.
 #include "base/hot.h"
 #include "core/error.h"
 #include "core/launch.h"
 
 #include <immintrin.h>
 
-enum { FEW = 8 }; // below, the short loop is the faster one
+enum { FEW = 8 }; // for fewer arguments the simple loop is faster
 
 static bool is_address(const void *value)
 {
 	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half
 }
 
-enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size)
+enum vg_status core_launch_check_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size)
 {
 	if (index >= kernel->parameter_count)
 		return vg_fail(VG_INVALID, 0, "argument %zu: kernel \"%s\" takes %u, counted from 0", index,
@@ -28,16 +28,14 @@ enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index
 	return VG_OK;
 }
 
-static VG_COLD enum vg_status name_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments)
+static VG_COLD enum vg_status find_wrong_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments)
 {
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < kernel->parameter_count && status == VG_OK; i++)
-		status = core_launch_argument(kernel, i, arguments[i].value, arguments[i].size);
-	return status;
+	for (size_t i = 0; i < kernel->parameter_count; i++)
+		CORE_TRY(core_launch_check_argument(kernel, i, arguments[i].value, arguments[i].size));
+	return VG_OK;
 }
 
-static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_t count)
+static VG_COLD enum vg_status fail_count(const struct vg_kernel *kernel, size_t count)
 {
 	if (count == kernel->parameter_count)
 		return vg_fail(VG_INVALID, 0, "arguments is NULL, but argument_count is %zu", count);
@@ -45,23 +43,23 @@ static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_
 		       core_kernel_title(kernel), kernel->parameter_count);
 }
 
-// Copies the addresses; 0 if all arguments from `i` on are good. Without a branch for each: hundreds are common, wrong
-// ones are not.
-static inline size_t take_rest(size_t i, size_t count, const struct vg_argument *arguments, const uint16_t *sizes,
+// Copies the addresses, and returns 0 if all arguments from `i` on are valid. It has no branch for each argument, since
+// hundreds are common and wrong ones are not.
+static inline size_t copy_rest(size_t i, size_t count, const struct vg_argument *arguments, const uint16_t *sizes,
 			       void **ret_values)
 {
 	size_t wrong = 0, lowest = 0;
 
 	for (; i < count; i++) {
 		wrong |= arguments[i].size ^ sizes[i];
-		lowest |= (size_t)arguments[i].value - 1; // is_address() of all of them
+		lowest |= (size_t)arguments[i].value - 1; // is_address() for all arguments
 		ret_values[i] = (void *)arguments[i].value;
 	}
 	return wrong | lowest >> 63;
 }
 
 // The same, four at a time.
-static __attribute__((target("avx2"))) VG_HOT size_t take_many(size_t count, const struct vg_argument *arguments,
+static __attribute__((target("avx2"))) VG_HOT size_t copy_many(size_t count, const struct vg_argument *arguments,
 							       const uint16_t *sizes, void **ret_values)
 {
 	typedef size_t lanes __attribute__((vector_size(32), aligned(8), may_alias));
@@ -77,15 +75,15 @@ static __attribute__((target("avx2"))) VG_HOT size_t take_many(size_t count, con
 		*(lanes *)&ret_values[i] = values;
 	}
 	wrong |= lowest >> 63;
-	return wrong[0] | wrong[1] | wrong[2] | wrong[3] | take_rest(i, count, arguments, sizes, ret_values);
+	return wrong[0] | wrong[1] | wrong[2] | wrong[3] | copy_rest(i, count, arguments, sizes, ret_values);
 }
 
-VG_HOT enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments,
-					    size_t count, void **ret_values)
+VG_HOT enum vg_status core_launch_check_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments,
+						  size_t count, void **ret_values)
 {
 	if (__builtin_expect(count != kernel->parameter_count || (count && !arguments), 0))
-		return refuse_count(kernel, count);
-	size_t wrong = count >= FEW && core_launching.avx2 ? take_many(count, arguments, kernel->sizes, ret_values)
-							   : take_rest(0, count, arguments, kernel->sizes, ret_values);
-	return __builtin_expect(wrong != 0, 0) ? name_argument(kernel, arguments) : VG_OK;
+		return fail_count(kernel, count);
+	size_t wrong = count >= FEW && core_launching.avx2 ? copy_many(count, arguments, kernel->sizes, ret_values)
+							   : copy_rest(0, count, arguments, kernel->sizes, ret_values);
+	return __builtin_expect(wrong != 0, 0) ? find_wrong_argument(kernel, arguments) : VG_OK;
 }

@@ -50,7 +50,7 @@ static enum vg_status copy_attributes(struct core_launch *launch, const struct v
 	return VG_OK;
 }
 
-// The grid counts clusters: the driver's counts blocks.
+// Sets the cluster, and multiplies the grid, which counts clusters, since the driver's grid counts blocks.
 static enum vg_status set_cluster(struct core_launch *launch, const unsigned asked[3], unsigned grid[3],
 				  const struct vg_device *device)
 {
@@ -75,8 +75,8 @@ static enum vg_status set_cluster(struct core_launch *launch, const unsigned ask
 	return VG_OK;
 }
 
-enum vg_status core_launch_config(struct core_launch *launch, const struct vg_launch_config *config,
-				  const struct vg_device *device)
+enum vg_status core_launch_configure(struct core_launch *launch, const struct vg_launch_config *config,
+				     const struct vg_device *device)
 {
 	unsigned grid[3], block[3];
 
@@ -108,8 +108,8 @@ enum vg_status core_launch_config(struct core_launch *launch, const struct vg_la
 	return VG_OK;
 }
 
-enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
-				       struct vg_context *context)
+enum vg_status core_launch_check_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
+					     struct vg_context *context)
 {
 	const CUlaunchConfig *native = &launch->native;
 	CUdevResource resource;
@@ -135,7 +135,7 @@ enum vg_status core_launch_cooperative(const struct core_launch *launch, const s
 		return core_driver_failed(r, "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel \"%s\"",
 					  core_kernel_title(kernel));
 	// A green context has its own SMs.
-	r = core_resource_ask(context->device, context, CU_DEV_RESOURCE_TYPE_SM, &resource);
+	r = core_resource_query(context->device, context, CU_DEV_RESOURCE_TYPE_SM, &resource);
 	if (r)
 		return core_driver_failed(r, context->green ? "cuGreenCtxGetDevResource" : "cuCtxGetDevResource", "%s",
 					  "");

@@ -1,13 +1,13 @@
-// Why a device cannot run a launch, looked for once the driver refused it, or before a launch is prepared.
+// Finds the limit that a launch exceeds: after the driver refused it, or when a launch is prepared.
 #include "core/error.h"
 #include "core/launch.h"
 #include "core/object_code.h"
 
 #include <stdio.h>
 
-enum { PORTABLE_CLUSTER = 8 }; // blocks of a cluster that every device with clusters takes
+enum { PORTABLE_CLUSTER = 8 }; // blocks in a cluster that every device with clusters supports
 
-static unsigned device_limit(const struct vg_device *device, CUdevice_attribute attribute)
+static unsigned read_device_limit(const struct vg_device *device, CUdevice_attribute attribute)
 {
 	int value;
 
@@ -16,8 +16,9 @@ static unsigned device_limit(const struct vg_device *device, CUdevice_attribute 
 		       : (unsigned)value;
 }
 
-// Less than 0 if the driver does not say.
-static int kernel_limit(const struct vg_kernel *kernel, const struct vg_device *device, CUfunction_attribute attribute)
+// Returns less than 0 if the driver does not say.
+static int read_kernel_limit(const struct vg_kernel *kernel, const struct vg_device *device,
+			     CUfunction_attribute attribute)
 {
 	int value;
 
@@ -29,7 +30,7 @@ static enum vg_status check_dimensions(const char *name, const unsigned asked[3]
 				       const struct vg_device *device)
 {
 	for (int i = 0; i < 3; i++) {
-		unsigned most = device_limit(device, limits[i]);
+		unsigned most = read_device_limit(device, limits[i]);
 		if (asked[i] > most)
 			return vg_fail(VG_INVALID, 0,
 				       "a %s of %u x %u x %u: device %d takes at most %u in dimension %c", name,
@@ -38,17 +39,17 @@ static enum vg_status check_dimensions(const char *name, const unsigned asked[3]
 	return VG_OK;
 }
 
-// Against what the source says of a cluster's size, if it does.
-static enum vg_status check_made_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
-					 const struct vg_device *device)
+// Checks a cluster against the size that the kernel's source requires, if it does.
+static enum vg_status check_required_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
+					     const struct vg_device *device)
 {
 	const unsigned *asked = launch->cluster;
 	const unsigned grid[] = {launch->native.gridDimX, launch->native.gridDimY, launch->native.gridDimZ};
 	int made[3];
 
 	for (int i = 0; i < 3; i++)
-		made[i] = kernel_limit(kernel, device,
-				       (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i));
+		made[i] = read_kernel_limit(kernel, device,
+					    (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i));
 	for (int i = 0; i < 3 && made[0] > 0 && made[1] > 0 && made[2] > 0; i++) {
 		if (asked[0] && asked[i] != (unsigned)made[i])
 			return vg_fail(VG_INVALID, 0,
@@ -69,16 +70,16 @@ static enum vg_status check_cluster(const struct core_launch *launch, const stru
 {
 	const unsigned *asked = launch->cluster;
 
-	CORE_TRY(check_made_cluster(launch, kernel, device));
+	CORE_TRY(check_required_cluster(launch, kernel, device));
 	if ((uint64_t)asked[0] * asked[1] * asked[2] > PORTABLE_CLUSTER &&
-	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
+	    !read_kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
 		return vg_fail(VG_INVALID, 0,
 			       "a cluster of %u x %u x %u blocks: kernel \"%s\" takes %d unless "
 			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED "
 			       "is set",
 			       asked[0], asked[1], asked[2], core_kernel_title(kernel), PORTABLE_CLUSTER);
-	if (!asked[0] && kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) <= 0 &&
-	    kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
+	if (!asked[0] && read_kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) <= 0 &&
+	    read_kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
 		return vg_fail(VG_INVALID, 0, "kernel \"%s\" must be launched with a cluster: set the field cluster",
 			       core_kernel_title(kernel));
 	return VG_OK;
@@ -90,23 +91,23 @@ static enum vg_status check_kernel(const struct core_launch *launch, const struc
 	const CUlaunchConfig *native = &launch->native;
 	uint64_t threads = (uint64_t)native->blockDimX * native->blockDimY * native->blockDimZ;
 
-	int most = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	int most = read_kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	if (most >= 0 && threads > (uint64_t)most)
 		return vg_fail(VG_INVALID, 0, "a block of %llu threads: kernel \"%s\" takes at most %d on device %d",
 			       (unsigned long long)threads, core_kernel_title(kernel), most, device->ordinal);
-	int shared = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+	int shared = read_kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 	if (shared >= 0 && native->sharedMemBytes > (unsigned)shared)
 		return vg_fail(
 			VG_INVALID, 0,
 			"%u bytes of dynamic shared memory: kernel \"%s\" may use %d on device %d; raise that with "
 			"vg_kernel_set_attribute(VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES), the device has up to %u",
 			native->sharedMemBytes, core_kernel_title(kernel), shared, device->ordinal,
-			device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+			read_device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
 	return check_cluster(launch, kernel, device);
 }
 
-enum vg_status core_launch_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
-				  const struct vg_device *device)
+enum vg_status core_launch_check_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
+					const struct vg_device *device)
 {
 	static const CUdevice_attribute of_grid[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
 						     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
@@ -115,17 +116,15 @@ enum vg_status core_launch_limits(const struct core_launch *launch, const struct
 						      CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
 						      CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
 	const CUlaunchConfig *native = &launch->native;
+	const unsigned grid[] = {native->gridDimX, native->gridDimY, native->gridDimZ};
+	const unsigned block[] = {native->blockDimX, native->blockDimY, native->blockDimZ};
 
-	enum vg_status status = check_dimensions(
-		"grid", (unsigned[]){native->gridDimX, native->gridDimY, native->gridDimZ}, of_grid, device);
-	if (status == VG_OK)
-		status =
-			check_dimensions("block", (unsigned[]){native->blockDimX, native->blockDimY, native->blockDimZ},
-					 of_block, device);
-	return status ? status : check_kernel(launch, kernel, device);
+	CORE_TRY(check_dimensions("grid", grid, of_grid, device));
+	CORE_TRY(check_dimensions("block", block, of_block, device));
+	return check_kernel(launch, kernel, device);
 }
 
-// The driver may compile code for a device at its first launch there.
+// Whether a launch failed because of its code, which the driver may compile at the first launch on a device.
 static bool is_about_code(CUresult result)
 {
 	switch (result) {
@@ -145,7 +144,6 @@ enum vg_status core_launch_failed(CUresult result, const struct core_launch *lau
 				  const struct vg_device *device, const char *call)
 {
 	const CUlaunchConfig *native = &launch->native;
-
 	char what[400];
 
 	snprintf(what, sizeof what,
@@ -157,6 +155,6 @@ enum vg_status core_launch_failed(CUresult result, const struct core_launch *lau
 					: core_driver_failed(result, call, "%s", what);
 	bool by_shape = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
 			result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	enum vg_status limit = by_shape ? core_launch_limits(launch, kernel, device) : VG_OK;
+	enum vg_status limit = by_shape ? core_launch_check_limits(launch, kernel, device) : VG_OK;
 	return limit ? limit : status;
 }

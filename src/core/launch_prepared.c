@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAMETER_ALIGNMENT = 64 }; // a tensor map's, the largest that a parameter needs
+enum { PARAMETER_ALIGNMENT = 64 }; // of a tensor map, the largest alignment of a parameter
 
-// Aligned to a line of the processor's cache: to run it takes the first one, and the beginning of `launch`.
+// Aligned to a cache line: a run reads the first line, and the beginning of `launch`.
 struct vg_prepared_launch {
 	struct core_object object;
 	CUfunction handle; // the kernel's
-	void **values;	   // into the parameters; NULL: never set
+	void **values;	   // addresses in `parameters`; NULL: never set
 	struct vg_device *device;
 	size_t unset;
 	struct core_launch launch;
-	unsigned char *parameters;  // copies of the values, as the kernel lays them out
-	struct vg_context *context; // held
-	struct vg_kernel *kernel;   // held
+	unsigned char *parameters;  // copies of the values, with the kernel's offsets
+	struct vg_context *context; // owns a reference
+	struct vg_kernel *kernel;   // owns a reference
 };
 
 static void free_prepared(struct core_object *object)
@@ -71,23 +71,21 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 	return VG_OK;
 }
 
-// Everything that can be said before it runs.
+// Makes every check that is possible before a run.
 static enum vg_status check_prepared(struct vg_prepared_launch *launch, const struct vg_launch_config *config,
 				     const struct vg_argument *arguments, size_t count)
 {
 	struct vg_device *device = launch->context->device;
 
-	enum vg_status status = core_launch_config(&launch->launch, config, device);
-	if (status == VG_OK && (arguments || count)) {
-		status = core_launch_arguments(launch->kernel, arguments, count, launch->values);
+	CORE_TRY(core_launch_configure(&launch->launch, config, device));
+	if (arguments || count) {
+		CORE_TRY(core_launch_check_arguments(launch->kernel, arguments, count, launch->values));
+		// These were the program's addresses: no value is set yet.
 		memset(launch->values, 0, launch->kernel->parameter_count * sizeof *launch->values);
 	}
-	if (status == VG_OK)
-		status = core_launch_limits(&launch->launch, launch->kernel, device);
-	if (status)
-		return status;
+	CORE_TRY(core_launch_check_limits(&launch->launch, launch->kernel, device));
 	CORE_ENTER(scope, launch->context->handle);
-	return core_launch_cooperative(&launch->launch, launch->kernel, launch->context);
+	return core_launch_check_cooperative(&launch->launch, launch->kernel, launch->context);
 }
 
 enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
@@ -120,12 +118,12 @@ enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t 
 	VG_ENTRY();
 	CORE_USABLE(launch, "launch");
 	CORE_NEEDED(value);
-	CORE_TRY(core_launch_argument(launch->kernel, index, value, size));
+	CORE_TRY(core_launch_check_argument(launch->kernel, index, value, size));
 	set_argument(launch, index, value);
 	return VG_OK;
 }
 
-static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const struct vg_stream *stream)
+static enum vg_status fail_run(const struct vg_prepared_launch *launch, const struct vg_stream *stream)
 {
 	size_t i = 0;
 
@@ -139,20 +137,20 @@ static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const 
 		       core_kernel_title(launch->kernel));
 }
 
-static __attribute__((noinline)) enum vg_status run_failed(CUresult result, const struct vg_prepared_launch *launch)
+static __attribute__((noinline)) enum vg_status fail_launch(CUresult result, const struct vg_prepared_launch *launch)
 {
 	return core_launch_failed(result, &launch->launch, launch->kernel, launch->device, "cuLaunchKernelEx");
 }
 
-// In a graph that is built on the stream, or on a stream that goes by the current context.
-static __attribute__((noinline)) enum vg_status run_within(struct vg_prepared_launch *launch, struct vg_stream *stream,
-							   const CUlaunchConfig *native)
+// Launches on a stream that a builder captures or that needs its context current.
+static __attribute__((noinline)) enum vg_status run_in_context(struct vg_prepared_launch *launch,
+							       struct vg_stream *stream, const CUlaunchConfig *native)
 {
 	CORE_ENTER(scope, stream->context->handle);
 	if (stream->builder)
 		CORE_TRY(core_builder_keep(stream->builder, &launch->kernel->object));
 	CUresult r = core_driver->cuLaunchKernelEx(native, launch->handle, launch->values, NULL);
-	return r ? run_failed(r, launch) : VG_OK;
+	return r ? fail_launch(r, launch) : VG_OK;
 }
 
 VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
@@ -161,13 +159,13 @@ VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg
 	CORE_USABLE(launch, "launch");
 	CORE_USABLE(stream, "stream");
 	if (__builtin_expect(launch->unset || stream->device != launch->device, 0))
-		return refuse_run(launch, stream);
+		return fail_run(launch, stream);
 	CUlaunchConfig native = launch->launch.native;
 	native.hStream = stream->handle;
 	if (__builtin_expect(stream->by_context || stream->builder, 0))
-		return run_within(launch, stream, &native);
+		return run_in_context(launch, stream, &native);
 	CUresult r = core_launching.launch(&native, launch->handle, launch->values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : run_failed(r, launch);
+	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : fail_launch(r, launch);
 }
 
 enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch)

@@ -8,7 +8,7 @@ void core_layout_fill_c(struct vg_layout *layout)
 {
 	int64_t stride = 1;
 
-	// A shape without elements has strides all the same, as if its empty axes had one.
+	// Empty axes count as one element, so that a shape without elements has strides too.
 	for (int i = layout->rank; i-- > 0;) {
 		layout->strides[i] = stride;
 		stride *= layout->shape[i] > 1 ? layout->shape[i] : 1;
@@ -35,7 +35,7 @@ static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_si
 		if (shape[i] < 0)
 			return vg_fail(VG_INVALID, 0, "shape[%d] is %lld: an extent is 0 or more", i,
 				       (long long)shape[i]);
-		// Empty axes count as one, so that strides are safe as well.
+		// Empty axes count as one, so that the strides cannot overflow either.
 		if (__builtin_mul_overflow(volume, shape[i] > 1 ? shape[i] : 1, &volume))
 			return vg_fail(VG_INVALID, 0, "the shape has more than 2^63 elements");
 	}
@@ -59,7 +59,7 @@ enum vg_status core_layout_check(const struct vg_layout *layout)
 			return vg_fail(VG_INVALID, 0, "strides[%d] is %lld: elements would lie beyond 2^63", i,
 				       (long long)layout->strides[i]);
 	}
-	// The element behind the last one must have an offset in bytes too.
+	// The end of the last element must have a valid offset in bytes too.
 	if (least == INT64_MIN || __builtin_add_overflow(greatest, 1, &greatest) ||
 	    __builtin_mul_overflow(greatest, (int64_t)layout->item_size, &bytes) ||
 	    __builtin_mul_overflow(least, (int64_t)layout->item_size, &bytes))
@@ -67,7 +67,7 @@ enum vg_status core_layout_check(const struct vg_layout *layout)
 	return VG_OK;
 }
 
-static enum vg_status finish(const struct vg_layout *layout, struct vg_layout *ret_layout)
+static enum vg_status return_layout(const struct vg_layout *layout, struct vg_layout *ret_layout)
 {
 	CORE_TRY(core_layout_check(layout));
 	*ret_layout = *layout;
@@ -95,20 +95,17 @@ enum vg_status vg_layout_dense_axes(int rank, const int64_t *shape, size_t item_
 	int64_t stride = 1;
 
 	CORE_NEEDED(ret_layout);
-	enum vg_status status = check_shape(rank, shape, item_size);
-	if (status == VG_OK && rank && !axes)
+	CORE_TRY(check_shape(rank, shape, item_size));
+	if (rank && !axes)
 		return vg_fail(VG_INVALID, 0, "axes is NULL");
-	if (status == VG_OK)
-		status = check_axes(rank, axes);
-	if (status)
-		return status;
+	CORE_TRY(check_axes(rank, axes));
 	for (int i = rank; i-- > 0;) {
 		int axis = axes[i];
 		layout.shape[axis] = shape[axis];
 		layout.strides[axis] = stride;
 		stride *= shape[axis] > 1 ? shape[axis] : 1;
 	}
-	return finish(&layout, ret_layout);
+	return return_layout(&layout, ret_layout);
 }
 
 enum vg_status vg_layout_dense(int rank, const int64_t *shape, size_t item_size, enum vg_order order,
@@ -138,7 +135,7 @@ enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *
 		memcpy(layout.strides, strides, (size_t)rank * sizeof *strides);
 	else
 		core_layout_fill_c(&layout);
-	return finish(&layout, ret_layout);
+	return return_layout(&layout, ret_layout);
 }
 
 static enum vg_status check_axis(const struct vg_layout *layout, int axis)
@@ -160,7 +157,7 @@ enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes
 		result.shape[i] = layout->shape[axes[i]];
 		result.strides[i] = layout->strides[axes[i]];
 	}
-	return finish(&result, ret_layout);
+	return return_layout(&result, ret_layout);
 }
 
 enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layout *ret_layout)
@@ -175,7 +172,7 @@ enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layou
 			result.shape[result.rank] = layout->shape[i];
 			result.strides[result.rank++] = layout->strides[i];
 		}
-	return finish(&result, ret_layout);
+	return return_layout(&result, ret_layout);
 }
 
 enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, struct vg_layout *ret_layout)
@@ -193,9 +190,9 @@ enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, str
 	result.shape[axis] = 1;
 	if (axis == layout->rank ||
 	    __builtin_mul_overflow(layout->shape[axis], layout->strides[axis], &result.strides[axis]))
-		result.strides[axis] = 1; // an axis of one element: any will do
+		result.strides[axis] = 1; // an axis of one element: any stride is valid
 	result.rank++;
-	return finish(&result, ret_layout);
+	return return_layout(&result, ret_layout);
 }
 
 enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, const int64_t *shape,
@@ -217,7 +214,7 @@ enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, con
 		result.shape[i] = shape[i];
 		result.strides[i] = extent == shape[i] && i >= added ? layout->strides[i - added] : 0;
 	}
-	return finish(&result, ret_layout);
+	return return_layout(&result, ret_layout);
 }
 
 enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t start, int64_t stop, int64_t step,
@@ -238,8 +235,8 @@ enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t
 	int64_t distance = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
 	result.shape[axis] = distance / stride + (distance % stride != 0);
 	if (__builtin_mul_overflow(layout->strides[axis], step, &result.strides[axis]))
-		result.strides[axis] = 0; // such a step leaves one element
+		result.strides[axis] = 0; // such a large step leaves one element
 	if (result.shape[axis] > 0)
 		result.offset += start * layout->strides[axis];
-	return finish(&result, ret_layout);
+	return return_layout(&result, ret_layout);
 }

@@ -6,7 +6,7 @@ int64_t vg_layout_volume(const struct vg_layout *layout)
 {
 	int64_t volume = 1;
 
-	if (core_layout_is_none(layout))
+	if (core_layout_is_invalid(layout))
 		return 0;
 	for (int i = 0; i < layout->rank; i++)
 		volume *= layout->shape[i];
@@ -44,7 +44,7 @@ enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *r
 	return VG_OK;
 }
 
-static int64_t magnitude(int64_t stride)
+static int64_t absolute_stride(int64_t stride)
 {
 	return stride < 0 ? -stride : stride;
 }
@@ -57,15 +57,17 @@ int core_layout_sorted_axes(const struct vg_layout *layout, int ret_axes[VG_LAYO
 		if (layout->shape[i] <= 1)
 			continue;
 		int at = count++;
-		for (; at > 0 && magnitude(layout->strides[ret_axes[at - 1]]) < magnitude(layout->strides[i]); at--)
+		for (;
+		     at > 0 && absolute_stride(layout->strides[ret_axes[at - 1]]) < absolute_stride(layout->strides[i]);
+		     at--)
 			ret_axes[at] = ret_axes[at - 1];
 		ret_axes[at] = i;
 	}
 	return count;
 }
 
-// Axes of extent 1 may have any stride: there is nothing to step to.
-static bool without_gaps(const struct vg_layout *layout, const int *axes, int count)
+// Whether the axes, the last one innermost, have no gaps between elements. Axes of extent 1 may have any stride.
+static bool has_no_gaps(const struct vg_layout *layout, const int *axes, int count)
 {
 	int64_t stride = 1;
 
@@ -80,47 +82,47 @@ static bool without_gaps(const struct vg_layout *layout, const int *axes, int co
 	return true;
 }
 
-static int in_order(const struct vg_layout *layout, enum vg_order order)
+static int is_contiguous(const struct vg_layout *layout, enum vg_order order)
 {
 	int axes[VG_LAYOUT_RANK];
 
-	if (core_layout_is_none(layout))
+	if (core_layout_is_invalid(layout))
 		return 0;
 	for (int i = 0; i < layout->rank; i++)
 		axes[i] = order == VG_ORDER_C ? i : layout->rank - 1 - i;
-	return vg_layout_volume(layout) == 0 || without_gaps(layout, axes, layout->rank);
+	return vg_layout_volume(layout) == 0 || has_no_gaps(layout, axes, layout->rank);
 }
 
 int vg_layout_is_contiguous_c(const struct vg_layout *layout)
 {
-	return in_order(layout, VG_ORDER_C);
+	return is_contiguous(layout, VG_ORDER_C);
 }
 
 int vg_layout_is_contiguous_f(const struct vg_layout *layout)
 {
-	return in_order(layout, VG_ORDER_F);
+	return is_contiguous(layout, VG_ORDER_F);
 }
 
 int vg_layout_is_contiguous(const struct vg_layout *layout)
 {
 	int axes[VG_LAYOUT_RANK];
 
-	if (core_layout_is_none(layout))
+	if (core_layout_is_invalid(layout))
 		return 0;
-	return vg_layout_volume(layout) == 0 || without_gaps(layout, axes, core_layout_sorted_axes(layout, axes));
+	return vg_layout_volume(layout) == 0 || has_no_gaps(layout, axes, core_layout_sorted_axes(layout, axes));
 }
 
 int vg_layout_is_unique(const struct vg_layout *layout)
 {
 	int axes[VG_LAYOUT_RANK];
-	int64_t covered = 0; // from an element to the furthest one that the inner axes reach
+	int64_t covered = 0; // distance to the furthest element that the inner axes reach
 
-	if (core_layout_is_none(layout))
+	if (core_layout_is_invalid(layout))
 		return 0;
 	if (vg_layout_volume(layout) == 0)
 		return 1;
 	for (int i = core_layout_sorted_axes(layout, axes); i-- > 0;) {
-		int64_t stride = magnitude(layout->strides[axes[i]]);
+		int64_t stride = absolute_stride(layout->strides[axes[i]]);
 		if (stride <= covered)
 			return 0;
 		covered += stride * (layout->shape[axes[i]] - 1);

@@ -5,24 +5,24 @@
 
 #include <string.h>
 
-// The stride of an axis outside one of this extent and stride; 0 where it would not fit, which no
-// axis of elements has.
-static int64_t stride_around(int64_t extent, int64_t stride)
+// Returns the stride of an axis directly around one of this extent and stride; 0, which no axis with elements has, on
+// overflow.
+static int64_t outer_stride(int64_t extent, int64_t stride)
 {
 	int64_t around;
 
 	return __builtin_mul_overflow(extent, stride, &around) ? 0 : around;
 }
 
-// Axes of `layout` that lie behind each other without a gap become one; axes of extent 1 go.
-static void coalesce(const struct vg_layout *layout, struct vg_layout *ret_merged)
+// Merges neighbouring axes without a gap into one, and drops axes of extent 1.
+static void merge_axes(const struct vg_layout *layout, struct vg_layout *ret_merged)
 {
 	*ret_merged = (struct vg_layout){.offset = layout->offset, .item_size = layout->item_size};
 	for (int i = 0; i < layout->rank; i++) {
 		int last = ret_merged->rank - 1;
 		if (layout->shape[i] == 1)
 			continue;
-		if (last >= 0 && ret_merged->strides[last] == stride_around(layout->shape[i], layout->strides[i])) {
+		if (last >= 0 && ret_merged->strides[last] == outer_stride(layout->shape[i], layout->strides[i])) {
 			ret_merged->shape[last] *= layout->shape[i];
 			ret_merged->strides[last] = layout->strides[i];
 		} else {
@@ -32,9 +32,8 @@ static void coalesce(const struct vg_layout *layout, struct vg_layout *ret_merge
 	}
 }
 
-// Cuts the merged axes into the wanted ones, from the innermost outwards. False: one would cross
-// a gap.
-static bool cut(const struct vg_layout *merged, struct vg_layout *result)
+// Splits the merged axes into the wanted ones, from the innermost outwards. False: one of them would cross a gap.
+static bool split_axes(const struct vg_layout *merged, struct vg_layout *result)
 {
 	int from = merged->rank - 1;
 	int64_t left = from >= 0 ? merged->shape[from] : 1, stride = from >= 0 ? merged->strides[from] : 1;
@@ -52,13 +51,13 @@ static bool cut(const struct vg_layout *merged, struct vg_layout *result)
 		if (left % result->shape[i])
 			return false;
 		result->strides[i] = stride;
-		stride = stride_around(result->shape[i], stride);
+		stride = outer_stride(result->shape[i], stride);
 		left /= result->shape[i];
 	}
 	return true;
 }
 
-static enum vg_status infer(const struct vg_layout *layout, struct vg_layout *result)
+static enum vg_status infer_extent(const struct vg_layout *layout, struct vg_layout *result)
 {
 	int64_t volume = vg_layout_volume(layout), known = 1;
 	int unknown = -1;
@@ -80,19 +79,19 @@ static enum vg_status infer(const struct vg_layout *layout, struct vg_layout *re
 	return VG_OK;
 }
 
-static enum vg_status reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
-			      struct vg_layout *ret_layout)
+static enum vg_status reshape_layout(const struct vg_layout *layout, int rank, const int64_t *shape,
+				     struct vg_layout *ret_layout)
 {
 	struct vg_layout merged, result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
 
 	if (rank < 0 || rank > VG_LAYOUT_RANK || (rank && !shape))
 		return vg_fail(VG_INVALID, 0, "rank %d: a layout has 0 to %d axes, and a shape", rank, VG_LAYOUT_RANK);
 	memcpy(result.shape, shape ? shape : result.shape, (size_t)rank * sizeof *shape);
-	CORE_TRY(infer(layout, &result));
-	coalesce(layout, &merged);
+	CORE_TRY(infer_extent(layout, &result));
+	merge_axes(layout, &merged);
 	if (vg_layout_volume(layout) == 0)
 		core_layout_fill_c(&result);
-	else if (!cut(&merged, &result))
+	else if (!split_axes(&merged, &result))
 		return vg_fail(VG_UNSUPPORTED, 0, "the layout has gaps where the new shape has none: copy it first");
 	CORE_TRY(core_layout_check(&result));
 	*ret_layout = result;
@@ -105,7 +104,7 @@ enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const
 	VG_ENTRY();
 	CORE_TRY(core_layout_check(layout));
 	CORE_NEEDED(ret_layout);
-	return reshape(layout, rank, shape, ret_layout);
+	return reshape_layout(layout, rank, shape, ret_layout);
 }
 
 enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int last, struct vg_layout *ret_layout)
@@ -128,7 +127,7 @@ enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int 
 		if (i == last)
 			shape[rank++] = extent;
 	}
-	return reshape(layout, rank, shape, ret_layout);
+	return reshape_layout(layout, rank, shape, ret_layout);
 }
 
 static enum vg_status check_repack_axis(const struct vg_layout *layout, int axis)
@@ -141,8 +140,8 @@ static enum vg_status check_repack_axis(const struct vg_layout *layout, int axis
 	return VG_OK;
 }
 
-// In units of the other size; false where the bytes do not come out even.
-static bool convert(int64_t elements, size_t from, size_t to, int64_t *ret_elements)
+// Converts a number of elements into elements of another size. False: the bytes are not a multiple of it.
+static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret_elements)
 {
 	int64_t bytes = elements * (int64_t)from;
 
@@ -150,18 +149,18 @@ static bool convert(int64_t elements, size_t from, size_t to, int64_t *ret_eleme
 	return bytes % (int64_t)to == 0;
 }
 
-// The axis whose units do not come out even; -1: none; -2: the offset.
-static int repack(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
+// Returns -1 on success, -2 if the offset is not a multiple of the new size, else the axis that is not.
+static int repack_layout(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
 {
 	struct vg_layout result = *layout;
 
 	result.item_size = item_size;
-	if (!convert(layout->offset, layout->item_size, item_size, &result.offset))
+	if (!convert_units(layout->offset, layout->item_size, item_size, &result.offset))
 		return -2;
 	for (int i = 0; i < layout->rank; i++) {
-		if (i == axis ? !convert(layout->shape[i], layout->item_size, item_size, &result.shape[i])
-			      : layout->shape[i] > 1 &&
-					!convert(layout->strides[i], layout->item_size, item_size, &result.strides[i]))
+		if (i == axis ? !convert_units(layout->shape[i], layout->item_size, item_size, &result.shape[i])
+			      : layout->shape[i] > 1 && !convert_units(layout->strides[i], layout->item_size, item_size,
+								       &result.strides[i]))
 			return i;
 	}
 	result.strides[axis] = 1;
@@ -180,7 +179,7 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 	CORE_TRY(check_repack_axis(layout, axis));
 	if (item_size == 0 || item_size > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, "elements of %zu bytes", item_size);
-	int uneven = repack(layout, axis, item_size, &result);
+	int uneven = repack_layout(layout, axis, item_size, &result);
 	if (uneven == -2)
 		return vg_fail(VG_INVALID, 0, "the first element does not lie on a multiple of %zu bytes", item_size);
 	if (uneven >= 0)
@@ -204,7 +203,7 @@ enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis,
 	CORE_TRY(check_repack_axis(layout, axis));
 	largest = layout->item_size;
 	for (size_t size = 1; size <= limit && size <= (size_t)1 << 62 && address % size == 0; size *= 2)
-		if (size > largest && repack(layout, axis, size, &unused) == -1)
+		if (size > largest && repack_layout(layout, axis, size, &unused) == -1)
 			largest = size;
 	*ret_item_size = largest;
 	return VG_OK;

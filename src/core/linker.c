@@ -21,7 +21,7 @@ static enum vg_status close_linker(struct core_object *object)
 {
 	struct vg_linker *linker = (struct vg_linker *)object;
 
-	// What a tool was at when this process was forked, it cannot give back.
+	// If another thread was linking when this process was forked, the tool's state is not usable.
 	if (vg_mutex_take(&linker->linking))
 		drop_native(linker);
 	vg_mutex_give(&linker->linking);
@@ -45,7 +45,7 @@ static void free_linker(struct core_object *object)
 
 static const struct core_class linker_class = {"linker", close_linker, free_linker};
 
-static bool nvjitlink_serves(char *problem, size_t capacity)
+static bool has_nvjitlink(char *problem, size_t capacity)
 {
 	const struct vg_nvjitlink *nvjitlink;
 
@@ -56,9 +56,9 @@ enum vg_backend vg_linker_default_backend(void)
 {
 	char problem[1000];
 
-	if (nvjitlink_serves(problem, sizeof problem))
+	if (has_nvjitlink(problem, sizeof problem))
 		return VG_BACKEND_NVJITLINK;
-	vg_log(VG_LOG_WARNING, "the driver's linker serves instead of nvJitLink: %s", problem);
+	vg_log(VG_LOG_WARNING, "the driver's linker is used instead of nvJitLink: %s", problem);
 	return VG_BACKEND_DRIVER;
 }
 
@@ -69,7 +69,7 @@ static enum vg_status choose_backend(struct vg_linker *linker, enum vg_backend a
 	if (asked && asked != VG_BACKEND_NVJITLINK && asked != VG_BACKEND_DRIVER)
 		return vg_fail(VG_INVALID, 0, "option backend: %d does not link: nvJitLink and the driver do",
 			       (int)asked);
-	if (asked == VG_BACKEND_NVJITLINK && !nvjitlink_serves(problem, sizeof problem))
+	if (asked == VG_BACKEND_NVJITLINK && !has_nvjitlink(problem, sizeof problem))
 		return vg_fail(VG_NOT_FOUND, 0, "%s", problem);
 	linker->backend = asked ? asked : vg_linker_default_backend();
 	return linker->backend == VG_BACKEND_DRIVER ? core_open() : VG_OK;
@@ -88,7 +88,7 @@ static enum vg_status retain_codes(struct vg_linker *linker, struct vg_object_co
 				       "object code %zu (%s) is LTO-IR, which the driver's linker does not take: "
 				       "nvJitLink does",
 				       i, codes[i]->title);
-		// nvJitLink would leave it out, and answer success.
+		// nvJitLink would ignore it, and report success.
 		if (codes[i]->type == VG_CODE_LTOIR && !with_lto)
 			return vg_fail(VG_INVALID, 0,
 				       "object code %zu (%s) is LTO-IR: set link_time_optimization to link it", i,
@@ -99,7 +99,7 @@ static enum vg_status retain_codes(struct vg_linker *linker, struct vg_object_co
 	return VG_OK;
 }
 
-// What is still missing in a new linker. On failure the caller releases it.
+// Fills in a new linker. On failure the caller releases it.
 static enum vg_status fill_linker(struct vg_linker *linker, struct vg_object_code *const *codes, size_t count,
 				  const struct vg_linker_options *options)
 {
@@ -159,7 +159,7 @@ static enum vg_status check_target(const struct vg_linker *linker, enum vg_code_
 	if (target == VG_CODE_PTX && linker->backend == VG_BACKEND_DRIVER)
 		return vg_fail(VG_UNSUPPORTED, 0, "the driver's linker makes cubins only: nvJitLink makes PTX");
 	if (target == VG_CODE_PTX && !linker->link_time_optimization)
-		return vg_fail(VG_INVALID, 0, "PTX comes of link-time optimisation only: set link_time_optimization");
+		return vg_fail(VG_INVALID, 0, "PTX is made by link-time optimisation only: set link_time_optimization");
 	if (target == VG_CODE_CUBIN && linker->ptx)
 		return vg_fail(VG_INVALID, 0, "option ptx is set: this linker makes PTX, no cubin");
 	return VG_OK;

@@ -1,41 +1,41 @@
-// A linker, as this room sees it.
+// The linker object, and its two back ends. Any thread.
 #pragma once
 #include "base/mutex.h"
 #include "core/program.h"
 #include "virgate/linker.h"
 
-enum { CORE_LINKER_JIT = 16 }; // options of the driver's, at most
+enum { CORE_LINKER_JIT = 16 }; // maximum number of the driver's options
 
 struct vg_linker {
 	struct core_object object;
 	enum vg_backend backend;
 	char *name;
-	struct vg_object_code **codes; // held
+	struct vg_object_code **codes; // owns a reference
 	size_t code_count;
-	struct vg_device *device; // whose driver's linker it is
+	struct vg_device *device; // in whose context the driver links; NULL: the first device
 	bool link_time_optimization, ptx;
-	struct core_arguments arguments; // nvJitLink's
-	struct core_jit {		 // the driver's
+	struct core_arguments arguments; // for nvJitLink
+	struct core_jit {		 // for the driver
 		unsigned option;	 // CUjit_option
 		unsigned value;
 	} jit[CORE_LINKER_JIT];
 	unsigned jit_count;
 
-	struct vg_mutex linking; // what follows is of the last link
+	struct vg_mutex linking; // protects the rest, which is of the last link
 	char *error_log, *info_log;
 	void *native;
-	struct core_arguments shown; // by vg_linker_arguments()
+	struct core_arguments shown; // returned by vg_linker_arguments()
 };
 
-// Checks every option and makes nvJitLink's arguments or the driver's options. The back end is known. INVALID,
+// Checks every option, and makes nvJitLink's arguments or the driver's options. The back end is set. INVALID,
 // NO_DRIVER, NO_MEMORY.
 enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options);
 void core_linker_arguments(const struct vg_linker *linker, enum vg_code_type target,
 			   struct core_arguments *ret_arguments);
-// What vg_linker_link() does, but for the object.
+// Links without creating an object.
 enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, struct core_compiled *ret_compiled);
 
-// Links into `native` and the logs; the linker is locked.
+// The back ends. They set `native` and the logs; `linking` is locked.
 enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target,
 				   struct core_compiled *ret_compiled);
 void core_nvjitlink_drop(struct vg_linker *linker);

@@ -1,4 +1,4 @@
-// Linking by the driver.
+// Links with the driver's linker.
 #include "core/context.h"
 #include "core/error.h"
 #include "core/linker.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_SIZE = 4 << 20 }; // of each; what is longer the driver cuts
+enum { LOG_SIZE = 4 << 20 }; // of each log; the driver cuts longer ones
 
 void core_driver_link_drop(struct vg_linker *linker)
 {
@@ -17,9 +17,9 @@ void core_driver_link_drop(struct vg_linker *linker)
 	linker->native = NULL;
 }
 
-// With `code`: an input that was refused.
-static enum vg_status failed(const struct vg_linker *linker, const struct vg_object_code *code, CUresult r,
-			     const char *call)
+// Sets the error of a failed call. `code` is the input that was refused, or NULL.
+static enum vg_status fail_call(const struct vg_linker *linker, const struct vg_object_code *code, CUresult r,
+				const char *call)
 {
 	const char *log = vg_linker_error_log(linker);
 
@@ -30,7 +30,7 @@ static enum vg_status failed(const struct vg_linker *linker, const struct vg_obj
 	return status;
 }
 
-static CUresult add(const struct vg_linker *linker, const struct vg_object_code *code)
+static CUresult add_input(const struct vg_linker *linker, const struct vg_object_code *code)
 {
 	static const CUjitInputType inputs[] = {
 		[VG_CODE_CUBIN] = CU_JIT_INPUT_CUBIN,	   [VG_CODE_PTX] = CU_JIT_INPUT_PTX,
@@ -40,13 +40,13 @@ static CUresult add(const struct vg_linker *linker, const struct vg_object_code 
 
 	if (code->path)
 		return core_driver->cuLinkAddFile_v2(linker->native, inputs[code->type], code->path, 0, NULL, NULL);
-	// PTX with its terminator
+	// The size of PTX includes its zero byte.
 	return core_driver->cuLinkAddData_v2(linker->native, inputs[code->type], code->data,
 					     code->size + (code->type == VG_CODE_PTX), core_code_label(code), 0, NULL,
 					     NULL);
 }
 
-// With the context current and both logs there. The result belongs to the native linker.
+// Links, and copies the result, which the driver's linker owns. The context is current, both logs are allocated.
 static enum vg_status link_all(struct vg_linker *linker, struct core_compiled *compiled)
 {
 	CUjit_option options[CORE_LINKER_JIT + 4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
@@ -63,17 +63,17 @@ static enum vg_status link_all(struct vg_linker *linker, struct core_compiled *c
 	}
 	CUresult r = core_driver->cuLinkCreate_v2(4 + linker->jit_count, options, values, &native);
 	if (r)
-		return failed(linker, NULL, r, "cuLinkCreate");
+		return fail_call(linker, NULL, r, "cuLinkCreate");
 	linker->native = native;
 	for (size_t i = 0; i < linker->code_count; i++) {
-		r = add(linker, linker->codes[i]);
+		r = add_input(linker, linker->codes[i]);
 		if (r)
-			return failed(linker, linker->codes[i], r,
-				      linker->codes[i]->path ? "cuLinkAddFile" : "cuLinkAddData");
+			return fail_call(linker, linker->codes[i], r,
+					 linker->codes[i]->path ? "cuLinkAddFile" : "cuLinkAddData");
 	}
 	r = core_driver->cuLinkComplete(native, &cubin, &size);
 	if (r)
-		return failed(linker, NULL, r, "cuLinkComplete");
+		return fail_call(linker, NULL, r, "cuLinkComplete");
 	compiled->data = malloc(size + 1);
 	if (!compiled->data)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of code", size);
@@ -83,8 +83,8 @@ static enum vg_status link_all(struct vg_linker *linker, struct core_compiled *c
 	return VG_OK;
 }
 
-// Gives back what the log does not need.
-static char *shrink(char *log)
+// Frees the unused part of a log.
+static char *shrink_log(char *log)
 {
 	char *shorter = log ? realloc(log, strlen(log) + 1) : NULL;
 
@@ -96,11 +96,10 @@ enum vg_status core_driver_link(struct vg_linker *linker, struct core_compiled *
 	struct vg_device *device = linker->device;
 	struct vg_context *context;
 
-	enum vg_status status = device ? VG_OK : vg_device_get(0, &device);
-	if (status == VG_OK)
-		status = vg_context_primary(device, &context);
-	if (status)
-		return status;
+	if (!device)
+		CORE_TRY(vg_device_get(0, &device));
+	CORE_TRY(vg_context_primary(device, &context));
+	enum vg_status status;
 	linker->info_log = calloc(1, LOG_SIZE);
 	linker->error_log = calloc(1, LOG_SIZE);
 	if (!linker->info_log || !linker->error_log) {
@@ -109,11 +108,11 @@ enum vg_status core_driver_link(struct vg_linker *linker, struct core_compiled *
 		CORE_SCOPE scope = {false};
 		CUresult r = core_enter(&scope, context->handle);
 		status = r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : link_all(linker, ret_compiled);
-		// The native linker writes to its logs as long as it is there.
+		// The driver's linker writes to its logs until it is destroyed.
 		core_driver_link_drop(linker);
 	}
 	vg_context_destroy(context);
-	linker->info_log = shrink(linker->info_log);
-	linker->error_log = shrink(linker->error_log);
+	linker->info_log = shrink_log(linker->info_log);
+	linker->error_log = shrink_log(linker->error_log);
 	return status;
 }

@@ -1,4 +1,4 @@
-// Linking by nvJitLink.
+// Links with nvJitLink.
 #include "core/error.h"
 #include "core/linker.h"
 #include "core/object_code.h"
@@ -37,8 +37,8 @@ static const char *result_name(nvJitLinkResult r)
 	return "an unknown result";
 }
 
-// It was loaded when the linker was made.
-static const struct vg_nvjitlink *loaded(void)
+// Returns nvJitLink, which was loaded when the linker was created.
+static const struct vg_nvjitlink *get_nvjitlink(void)
 {
 	const struct vg_nvjitlink *nvjitlink = NULL;
 	char problem[8];
@@ -52,7 +52,7 @@ void core_nvjitlink_drop(struct vg_linker *linker)
 	nvJitLinkHandle native = linker->native;
 
 	if (native)
-		loaded()->nvJitLinkDestroy(&native);
+		get_nvjitlink()->nvJitLinkDestroy(&native);
 	linker->native = NULL;
 }
 
@@ -70,9 +70,9 @@ static char *read_log(nvJitLinkHandle native, nvJitLinkResult (*get_size)(nvJitL
 	return log;
 }
 
-// With `code`: an input that was refused.
-static enum vg_status failed(const struct vg_linker *linker, const struct vg_object_code *code, nvJitLinkResult r,
-			     const char *call)
+// Sets the error of a failed call. `code` is the input that was refused, or NULL.
+static enum vg_status fail_call(const struct vg_linker *linker, const struct vg_object_code *code, nvJitLinkResult r,
+				const char *call)
 {
 	const char *log = vg_linker_error_log(linker);
 
@@ -82,8 +82,8 @@ static enum vg_status failed(const struct vg_linker *linker, const struct vg_obj
 	return status;
 }
 
-static nvJitLinkResult add(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle native,
-			   const struct vg_object_code *code)
+static nvJitLinkResult add_input(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle native,
+				 const struct vg_object_code *code)
 {
 	static const nvJitLinkInputType inputs[] = {
 		[VG_CODE_CUBIN] = NVJITLINK_INPUT_CUBIN,   [VG_CODE_PTX] = NVJITLINK_INPUT_PTX,
@@ -96,8 +96,8 @@ static nvJitLinkResult add(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle
 	return nvjitlink->nvJitLinkAddData(native, inputs[code->type], code->data, code->size, core_code_label(code));
 }
 
-static nvJitLinkResult get_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle native, enum vg_code_type target,
-				struct core_compiled *compiled)
+static nvJitLinkResult read_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle native, enum vg_code_type target,
+				 struct core_compiled *compiled)
 {
 	bool ptx = target == VG_CODE_PTX;
 
@@ -111,7 +111,7 @@ static nvJitLinkResult get_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkH
 	r = ptx ? nvjitlink->nvJitLinkGetLinkedPtx(native, compiled->data)
 		: nvjitlink->nvJitLinkGetLinkedCubin(native, compiled->data);
 	while (ptx && compiled->size && !compiled->data[compiled->size - 1])
-		compiled->size--; // its terminator was counted
+		compiled->size--; // the size includes the zero byte
 	compiled->data[compiled->size] = '\0';
 	return r;
 }
@@ -119,10 +119,10 @@ static nvJitLinkResult get_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkH
 enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target,
 				   struct core_compiled *ret_compiled)
 {
-	const struct vg_nvjitlink *nvjitlink = loaded();
+	const struct vg_nvjitlink *nvjitlink = get_nvjitlink();
 	struct core_arguments arguments = {0};
 	const char *call = "nvJitLinkCreate";
-	const struct vg_object_code *code = NULL; // the input that the call is about
+	const struct vg_object_code *code = NULL; // the input of the call
 	nvJitLinkHandle native = NULL;
 
 	core_linker_arguments(linker, target, &arguments);
@@ -137,7 +137,7 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	for (size_t i = 0; i < linker->code_count && r == NVJITLINK_SUCCESS; i++) {
 		call = "nvJitLinkAddData";
 		code = linker->codes[i];
-		r = add(nvjitlink, native, code);
+		r = add_input(nvjitlink, native, code);
 	}
 	if (r == NVJITLINK_SUCCESS) {
 		call = "nvJitLinkComplete";
@@ -148,13 +148,13 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	linker->info_log = read_log(native, nvjitlink->nvJitLinkGetInfoLogSize, nvjitlink->nvJitLinkGetInfoLog);
 	if (r == NVJITLINK_SUCCESS) {
 		call = target == VG_CODE_PTX ? "nvJitLinkGetLinkedPtx" : "nvJitLinkGetLinkedCubin";
-		r = get_code(nvjitlink, native, target, ret_compiled);
+		r = read_code(nvjitlink, native, target, ret_compiled);
 	}
 	if (r)
-		return failed(linker, code, r, call);
-	// It answers success where it left out an input that it could not take.
+		return fail_call(linker, code, r, call);
+	// nvJitLink reports success although it ignored an invalid input.
 	if (linker->error_log && strstr(linker->error_log, "ERROR"))
-		return failed(linker, NULL, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, "nvJitLinkComplete");
+		return fail_call(linker, NULL, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, "nvJitLinkComplete");
 	return ret_compiled->data ? VG_OK
 				  : vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of code", ret_compiled->size);
 }

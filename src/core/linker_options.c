@@ -1,4 +1,4 @@
-// The table of a linker's options, and what each back end makes of it.
+// The table of a linker's options, and the arguments that each back end gets.
 #include "base/log.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NVJITLINK = 1, DRIVER = 2, IGNORED = 4 }; // IGNORED: the driver's linker once had it
+enum { NVJITLINK = 1, DRIVER = 2, IGNORED = 4 }; // IGNORED: older drivers' linkers had the option
 
-// nvJitLink hands ftz and its neighbours to NVVM as they are, and that knows 1 and 0 only: with true or false
-// every link-time optimisation fails.
+// nvJitLink passes ftz, prec_div, prec_sqrt and fma to NVVM, which accepts 1 and 0 only: with true or false every
+// link-time optimisation fails.
 #define ROW(field, kind, traits, argument)                                                         \
 	{                                                                                          \
 #field, offsetof(struct vg_linker_options, field), OPTION_##kind, traits, argument \
@@ -43,8 +43,8 @@ static void add_jit(struct vg_linker *linker, CUjit_option option, unsigned valu
 	linker->jit[linker->jit_count++] = (struct core_jit){option, value};
 }
 
-// 90 of "sm_90", with the driver's flags of "sm_90a" and "sm_100f".
-static unsigned jit_target(const char *arch)
+// Returns the driver's target of an architecture: 90 for "sm_90", with flags for "sm_90a" and "sm_100f".
+static unsigned find_jit_target(const char *arch)
 {
 	char *suffix;
 	unsigned number = (unsigned)strtoul(strchr(arch, '_') + 1, &suffix, 10);
@@ -54,9 +54,9 @@ static unsigned jit_target(const char *arch)
 					  : 0);
 }
 
-static void make_jit(struct vg_linker *linker, const struct vg_linker_options *o, const char *arch)
+static void add_jit_options(struct vg_linker *linker, const struct vg_linker_options *o, const char *arch)
 {
-	add_jit(linker, CU_JIT_TARGET, jit_target(arch));
+	add_jit(linker, CU_JIT_TARGET, find_jit_target(arch));
 	if (o->max_register_count)
 		add_jit(linker, CU_JIT_MAX_REGISTERS, (unsigned)o->max_register_count);
 	if (o->verbose)
@@ -81,23 +81,17 @@ static void make_jit(struct vg_linker *linker, const struct vg_linker_options *o
 enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options)
 {
 	char arch[CORE_ARCHITECTURE];
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < ROWS && status == VG_OK; i++)
-		status = core_option_check(&table[i], options);
-	if (status == VG_OK && linker->backend == VG_BACKEND_DRIVER)
-		status = core_options_refuse(table, ROWS, options, DRIVER | IGNORED, "the driver's linker");
-	if (status == VG_OK && options->ptx && !options->link_time_optimization)
-		status = vg_fail(VG_INVALID, 0,
-				 "option ptx: it comes of link-time optimisation: set link_time_optimization");
-	if (status == VG_OK)
-		status = core_architecture(options->arch, options->device, arch);
-	if (status)
-		return status;
+	for (size_t i = 0; i < ROWS; i++)
+		CORE_TRY(core_option_check(&table[i], options));
+	if (linker->backend == VG_BACKEND_DRIVER)
+		CORE_TRY(core_options_refuse(table, ROWS, options, DRIVER | IGNORED, "the driver's linker"));
+	if (options->ptx && !options->link_time_optimization)
+		return vg_fail(VG_INVALID, 0, "option ptx needs link-time optimisation: set link_time_optimization");
+	CORE_TRY(core_find_architecture(options->arch, options->device, arch));
 	linker->link_time_optimization = options->link_time_optimization != 0;
 	linker->ptx = options->ptx != 0;
 	if (linker->backend == VG_BACKEND_DRIVER) {
-		make_jit(linker, options, arch);
+		add_jit_options(linker, options, arch);
 		return VG_OK;
 	}
 	core_arguments_add(&linker->arguments, "-arch=%s", arch);

@@ -1,4 +1,4 @@
-// Advice on managed memory, and its moves.
+// Managed memory: advice, prefetches and discards.
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/resource.h"
@@ -11,16 +11,14 @@ static enum vg_status check_managed(const struct vg_buffer *buffer)
 {
 	struct vg_memory_properties properties;
 
-	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer");
-	if (status == VG_OK)
-		status = vg_buffer_properties(buffer, &properties);
-	if (status || properties.managed)
-		return status;
+	CORE_TRY(vg_buffer_properties(buffer, &properties));
+	if (properties.managed)
+		return VG_OK;
 	return vg_fail(VG_INVALID, 0,
 		       "the buffer is not a managed-memory allocation: it neither moves nor takes advice");
 }
 
-// HOST_NUMA and HOST_NUMA_CURRENT only where `nodes`.
+// HOST_NUMA and HOST_NUMA_CURRENT are valid only if `nodes` is true.
 static enum vg_status check_location(struct vg_memory_location location, bool nodes)
 {
 	int count = 0;
@@ -49,33 +47,33 @@ static enum vg_status check_location(struct vg_memory_location location, bool no
 		       nodes ? ", or one of its nodes" : "");
 }
 
-static CUmemLocation of(struct vg_memory_location location)
+static CUmemLocation convert_location(struct vg_memory_location location)
 {
 	bool counted = location.type == VG_LOCATION_DEVICE || location.type == VG_LOCATION_HOST_NUMA;
 
 	return (CUmemLocation){.type = (CUmemLocationType)location.type, .id = counted ? location.id : 0};
 }
 
-// ---- advice ----------------------------------------------------------------------------------------------
+// ---- advice -------------------------------------------------------------------------------------
 
-static enum vg_status advise(struct vg_buffer *buffer, CUmem_advise advice, struct vg_memory_location location)
+static enum vg_status give_advice(struct vg_buffer *buffer, CUmem_advise advice, struct vg_memory_location location)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 
-	CUresult r = core_enter_some(&some, true);
+	CUresult r = core_enter_some(&some);
 	if (r == CUDA_SUCCESS && buffer->size)
-		r = core_driver->cuMemAdvise_v2(buffer->address, buffer->size, advice, of(location));
+		r = core_driver->cuMemAdvise_v2(buffer->address, buffer->size, advice, convert_location(location));
 	return r ? core_driver_failed(r, "cuMemAdvise", "advice %d, location %d of type %d", advice, location.id,
 				      location.type)
 		 : VG_OK;
 }
 
-static enum vg_status ask(const struct vg_buffer *buffer, CUmem_range_attribute attribute, size_t count,
-			  int *ret_values)
+static enum vg_status query_attribute(const struct vg_buffer *buffer, CUmem_range_attribute attribute, size_t count,
+				      int *ret_values)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 
-	CUresult r = core_enter_some(&some, true);
+	CUresult r = core_enter_some(&some);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemRangeGetAttribute(ret_values, count * sizeof *ret_values, attribute,
 							buffer->address, buffer->size);
@@ -86,8 +84,8 @@ enum vg_status vg_buffer_set_read_mostly(struct vg_buffer *buffer, int read_most
 {
 	VG_ENTRY();
 	CORE_TRY(check_managed(buffer));
-	return advise(buffer, read_mostly ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY,
-		      (struct vg_memory_location){VG_LOCATION_HOST, 0});
+	return give_advice(buffer, read_mostly ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY,
+			   (struct vg_memory_location){VG_LOCATION_HOST, 0});
 }
 
 enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_read_mostly)
@@ -97,7 +95,7 @@ enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_re
 
 	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_read_mostly);
-	CORE_TRY(ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, &value));
+	CORE_TRY(query_attribute(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, &value));
 	*ret_read_mostly = value != 0;
 	return VG_OK;
 }
@@ -107,10 +105,10 @@ enum vg_status vg_buffer_set_preferred_location(struct vg_buffer *buffer, struct
 	VG_ENTRY();
 	CORE_TRY(check_managed(buffer));
 	if (location.type == VG_LOCATION_NONE)
-		return advise(buffer, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
-			      (struct vg_memory_location){VG_LOCATION_HOST, 0});
+		return give_advice(buffer, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
+				   (struct vg_memory_location){VG_LOCATION_HOST, 0});
 	CORE_TRY(check_location(location, true));
-	return advise(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location);
+	return give_advice(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location);
 }
 
 enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, struct vg_memory_location *ret_location)
@@ -120,9 +118,9 @@ enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, stru
 
 	CORE_TRY(check_managed(buffer));
 	CORE_NEEDED(ret_location);
-	CORE_TRY(ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, &type));
+	CORE_TRY(query_attribute(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, &type));
 	if (type == VG_LOCATION_DEVICE || type == VG_LOCATION_HOST_NUMA)
-		CORE_TRY(ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, &id));
+		CORE_TRY(query_attribute(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, &id));
 	*ret_location = (struct vg_memory_location){(enum vg_location_type)type, id};
 	return VG_OK;
 }
@@ -132,15 +130,17 @@ enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_mem
 	VG_ENTRY();
 	CORE_TRY(check_managed(buffer));
 	CORE_TRY(check_location(location, false));
-	return advise(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY, location);
+	return give_advice(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY,
+			   location);
 }
 
-// Of what the driver lists (-2: nothing), devices in ascending order, then the host. NULL: only counts.
+// Lists the locations that the driver returned (-2: unused): devices in ascending order, then the host. Counts them
+// only if `ret_locations` is NULL.
 static size_t sort_users(const int *users, int room, struct vg_memory_location *ret_locations)
 {
 	size_t count = 0;
 
-	for (int device = 0; device < room; device++) // the host is the last
+	for (int device = 0; device < room; device++) // the last turn is the host's
 		for (int i = 0; i < room; i++) {
 			bool host = device == room - 1;
 			if (users[i] != (host ? CU_DEVICE_CPU : device))
@@ -158,7 +158,6 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 				     size_t capacity, size_t *ret_count)
 {
 	VG_ENTRY();
-	size_t count = 0;
 	int device_count;
 
 	CORE_TRY(check_managed(buffer));
@@ -169,26 +168,30 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 	int room = device_count + 1, *users = calloc((size_t)room, sizeof *users);
 	if (!users)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %d locations", room);
-	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, users);
-	if (status == VG_OK)
-		count = sort_users(users, room, NULL);
-	if (status == VG_OK && capacity && count > capacity)
-		status = core_no_room(count, capacity, "locations");
-	if (status == VG_OK && capacity)
+	enum vg_status status = query_attribute(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, users);
+	if (status) {
+		free(users);
+		return status;
+	}
+	size_t count = sort_users(users, room, NULL);
+	if (capacity && count > capacity) {
+		free(users);
+		return core_no_room(count, capacity, "locations");
+	}
+	if (capacity)
 		sort_users(users, room, ret_locations);
 	free(users);
-	if (status == VG_OK)
-		*ret_count = count;
-	return status;
+	*ret_count = count;
+	return VG_OK;
 }
 
-// ---- moves -----------------------------------------------------------------------------------------------
+// ---- prefetches and discards --------------------------------------------------------------------
 
 struct batch {
 	CUdeviceptr *addresses;
-	size_t *sizes, *indices; // of the location that each begins
+	size_t *sizes, *indices; // indices: of the first range for each location
 	CUmemLocation *locations;
-	size_t count; // of those that are not empty
+	size_t count; // of buffers that are not empty
 };
 
 static void finish_batch(struct batch *batch)
@@ -212,13 +215,13 @@ static enum vg_status fill_batch(struct batch *batch, struct vg_buffer *const *b
 		batch->sizes[batch->count] = buffers[i]->size;
 		batch->indices[batch->count] = batch->count;
 		if (locations)
-			batch->locations[batch->count] = of(locations[location_count == 1 ? 0 : i]);
+			batch->locations[batch->count] = convert_location(locations[location_count == 1 ? 0 : i]);
 		batch->count++;
 	}
 	return VG_OK;
 }
 
-// `locations` NULL: none are needed.
+// Checks the arguments and allocates the batch. `locations` is NULL if none are needed.
 static enum vg_status start_batch(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
 				  const struct vg_memory_location *locations, size_t location_count,
 				  struct vg_stream *stream)

@@ -1,9 +1,9 @@
-// The options of virtual memory, checked and in the driver's terms.
+// Checks the options of virtual memory, and converts them to the driver's form.
 #include "core/virtual_memory.h"
 
 #include <stdlib.h>
 
-static enum vg_status needs(struct vg_device *device, enum vg_device_property property, const char *what)
+static enum vg_status require_property(struct vg_device *device, enum vg_device_property property, const char *what)
 {
 	int value;
 
@@ -26,17 +26,19 @@ static enum vg_status plan_location(struct core_memory_plan *plan, const struct 
 			return vg_fail(VG_INVALID, 0, "location.id is %d: the memory is of device %d", asked->id,
 				       device->ordinal);
 		*location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal};
-		return needs(device, VG_DEVICE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "the CUDA virtual memory API");
+		return require_property(device, VG_DEVICE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+					"the CUDA virtual memory API");
 	case VG_LOCATION_HOST:
 		*location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
-		return needs(device, VG_DEVICE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "virtual memory at the host");
+		return require_property(device, VG_DEVICE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+					"virtual memory at the host");
 	case VG_LOCATION_HOST_NUMA:
 		if (asked->id < 0)
 			return vg_fail(VG_INVALID, 0, "location.id is %d: a NUMA node is 0 or more", asked->id);
 		*location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = asked->id};
 		break;
 	case VG_LOCATION_HOST_NUMA_CURRENT:
-		// The driver takes no such location; the node is looked up for each allocation.
+		// The driver does not support this location; each allocation looks up the node.
 		*location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA};
 		plan->current_node = true;
 		break;
@@ -44,8 +46,8 @@ static enum vg_status plan_location(struct core_memory_plan *plan, const struct 
 		return vg_fail(VG_INVALID, 0, "location.type is %d: DEVICE, HOST, HOST_NUMA or HOST_NUMA_CURRENT",
 			       asked->type);
 	}
-	return needs(device, VG_DEVICE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-		     "virtual memory on a node of the host");
+	return require_property(device, VG_DEVICE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+				"virtual memory on a node of the host");
 }
 
 static enum vg_status plan_handle(struct core_memory_plan *plan, enum vg_handle_type type)
@@ -67,11 +69,11 @@ static enum vg_status plan_handle(struct core_memory_plan *plan, enum vg_handle_
 			return vg_fail(VG_INVALID, 0,
 				       "memory at HOST has no handles: take a HOST_NUMA node, or VG_HANDLE_NONE");
 		plan->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-		return needs(plan->device, VG_DEVICE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-			     "a descriptor as handle");
+		return require_property(plan->device, VG_DEVICE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+					"a descriptor as handle");
 	case VG_HANDLE_FABRIC:
 		plan->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
-		return needs(plan->device, VG_DEVICE_HANDLE_TYPE_FABRIC_SUPPORTED, "a fabric handle");
+		return require_property(plan->device, VG_DEVICE_HANDLE_TYPE_FABRIC_SUPPORTED, "a fabric handle");
 	case VG_HANDLE_WIN32:
 	case VG_HANDLE_WIN32_KMT:
 		return vg_fail(VG_UNSUPPORTED, 0, "handle_type %d is Windows': on Linux POSIX_FD, FABRIC or NONE",
@@ -80,7 +82,7 @@ static enum vg_status plan_handle(struct core_memory_plan *plan, enum vg_handle_
 	return vg_fail(VG_INVALID, 0, "handle_type is %d: DEFAULT, POSIX_FD, FABRIC or NONE", type);
 }
 
-static void allow(struct core_memory_plan *plan, CUmemLocation location, enum vg_access access)
+static void add_access(struct core_memory_plan *plan, CUmemLocation location, enum vg_access access)
 {
 	if (access != VG_ACCESS_NONE)
 		plan->access[plan->access_count++] =
@@ -96,9 +98,9 @@ static enum vg_status plan_access(struct core_memory_plan *plan, const struct vg
 	if ((unsigned)o->self_access > VG_ACCESS_NONE || (unsigned)o->peer_access > VG_ACCESS_NONE)
 		return vg_fail(VG_INVALID, 0, "self_access is %d and peer_access %d: READ_WRITE, READ or NONE",
 			       o->self_access, o->peer_access);
-	allow(plan, self, o->self_access);
+	add_access(plan, self, o->self_access);
 	if (plan->properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		allow(plan, plan->properties.location, o->self_access);
+		add_access(plan, plan->properties.location, o->self_access);
 	for (size_t i = 0; i < o->peer_count; i++) {
 		struct vg_device *peer = o->peers[i];
 		if (!peer)
@@ -109,7 +111,8 @@ static enum vg_status plan_access(struct core_memory_plan *plan, const struct vg
 		if (!can)
 			return vg_fail(VG_INVALID, 0, "device %d cannot access peer device %d", peer->ordinal,
 				       plan->device->ordinal);
-		allow(plan, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer->ordinal}, o->peer_access);
+		add_access(plan, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer->ordinal},
+			   o->peer_access);
 	}
 	return VG_OK;
 }
@@ -138,7 +141,7 @@ static enum vg_status plan_granularity(struct core_memory_plan *plan, const stru
 	return VG_OK;
 }
 
-static enum vg_status fill(struct core_memory_plan *plan, const struct vg_virtual_memory_options *o)
+static enum vg_status fill_plan(struct core_memory_plan *plan, const struct vg_virtual_memory_options *o)
 {
 	if ((unsigned)o->allocation_type > VG_ALLOCATION_MANAGED)
 		return vg_fail(VG_INVALID, 0, "allocation_type is %d: PINNED or MANAGED", o->allocation_type);
@@ -146,16 +149,15 @@ static enum vg_status fill(struct core_memory_plan *plan, const struct vg_virtua
 		return core_needs_driver(13000, "virtual memory of type MANAGED");
 	plan->properties.type = o->allocation_type == VG_ALLOCATION_MANAGED ? CU_MEM_ALLOCATION_TYPE_MANAGED
 									    : CU_MEM_ALLOCATION_TYPE_PINNED;
-	enum vg_status status = plan_location(plan, &o->location);
-	if (status == VG_OK)
-		status = plan_handle(plan, o->handle_type);
-	if (status == VG_OK && o->gpu_direct_rdma) {
-		status = needs(plan->device, VG_DEVICE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, "GPU Direct RDMA");
+	CORE_TRY(plan_location(plan, &o->location));
+	CORE_TRY(plan_handle(plan, o->handle_type));
+	if (o->gpu_direct_rdma) {
+		CORE_TRY(require_property(plan->device, VG_DEVICE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+					  "GPU Direct RDMA"));
 		plan->properties.allocFlags.gpuDirectRDMACapable = 1;
 	}
-	if (status == VG_OK)
-		status = plan_access(plan, o);
-	return status ? status : plan_granularity(plan, o);
+	CORE_TRY(plan_access(plan, o));
+	return plan_granularity(plan, o);
 }
 
 enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtual_memory_options *options,
@@ -173,7 +175,7 @@ enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtua
 	if (!plan)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for the options");
 	plan->device = device;
-	enum vg_status status = fill(plan, options);
+	enum vg_status status = fill_plan(plan, options);
 	if (status) {
 		free(plan);
 		return status;

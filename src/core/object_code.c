@@ -71,9 +71,9 @@ static char *make_title(enum vg_code_type type, const char *name, size_t bytes)
 	return length < 0 ? NULL : title;
 }
 
-// The object without its code, of `bytes`.
-static enum vg_status create(enum vg_code_type type, const char *name, size_t bytes,
-			     const struct vg_object_code_options *options, struct vg_object_code **ret_code)
+// Creates the object without its code, which has `bytes`.
+static enum vg_status create_code(enum vg_code_type type, const char *name, size_t bytes,
+				  const struct vg_object_code_options *options, struct vg_object_code **ret_code)
 {
 	struct vg_object_code *code = calloc(1, sizeof *code);
 
@@ -105,15 +105,11 @@ enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, s
 	CORE_OPTIONS(o, options);
 	if (!core_code_type_name(type))
 		return vg_fail(VG_INVALID, 0, "there is no code type %d", (int)type);
-	enum vg_status status = check_symbols(o.symbols, o.symbol_count);
-	if (status == VG_OK)
-		status = core_code_check(type, data, data_size);
-	while (status == VG_OK && type == VG_CODE_PTX && data_size && !((const char *)data)[data_size - 1])
-		data_size--; // the terminator, where it was counted
-	if (status == VG_OK)
-		status = create(type, "", data_size, &o, &code);
-	if (status)
-		return status;
+	CORE_TRY(check_symbols(o.symbols, o.symbol_count));
+	CORE_TRY(core_code_check(type, data, data_size));
+	while (type == VG_CODE_PTX && data_size && !((const char *)data)[data_size - 1])
+		data_size--; // the size may include the zero byte
+	CORE_TRY(create_code(type, "", data_size, &o, &code));
 	code->data = malloc(data_size + 1);
 	if (!code->data) {
 		core_object_release(&code->object);
@@ -133,7 +129,7 @@ enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type t
 	struct vg_object_code *code = NULL;
 
 	if (status == VG_OK)
-		status = create(type, name, compiled->size, &none, &code);
+		status = create_code(type, name, compiled->size, &none, &code);
 	if (status) {
 		free(compiled->data);
 		free(compiled->symbols);
@@ -163,7 +159,7 @@ enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path
 	if (access(path, R_OK))
 		return vg_fail(errno == EACCES ? VG_DENIED : VG_NOT_FOUND, errno, "cannot read %s %s: %s",
 			       core_code_type_name(type), path, strerror(errno));
-	CORE_TRY(create(type, path, 0, &o, &code));
+	CORE_TRY(create_code(type, path, 0, &o, &code));
 	code->path = strdup(path);
 	if (!code->path) {
 		core_object_release(&code->object);
@@ -185,9 +181,9 @@ void vg_object_code_destroy(struct vg_object_code *code)
 	core_object_release(code ? &code->object : NULL);
 }
 
-// PTX that does not compile loads well on hardware, and every use of it is refused then: what the compiler
-// wrote tells.
-static CUresult verdict(CUlibrary library, const char *log)
+// Finds out whether PTX compiled, if the compiler wrote a log: on hardware invalid PTX loads successfully, and every
+// use of it fails.
+static CUresult check_loaded(CUlibrary library, const char *log)
 {
 	CUkernel kernel;
 
@@ -226,7 +222,7 @@ static enum vg_status load_locked(struct vg_object_code *code, CUlibrary *ret_li
 		code->path ? core_driver->cuLibraryLoadFromFile(&library, code->path, options, values, 4, NULL, NULL, 0)
 			   : core_driver->cuLibraryLoadData(&library, code->data, options, values, 4, NULL, NULL, 0);
 	if (r == CUDA_SUCCESS) {
-		r = verdict(library, code->log);
+		r = check_loaded(library, code->log);
 		if (r == CUDA_SUCCESS) {
 			*ret_library = library;
 			return VG_OK;

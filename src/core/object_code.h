@@ -1,4 +1,4 @@
-// Object code, as this room sees it.
+// The object code object. Any thread.
 #pragma once
 
 #include "base/mutex.h"
@@ -6,11 +6,11 @@
 #include "core/object.h"
 #include "virgate/object_code.h"
 
-// What a tool made: to be adopted or freed.
+// The output of a compiler or linker, to be given to core_object_code_adopt() or freed.
 struct core_compiled {
-	char *data; // with a zero byte behind
+	char *data; // followed by a zero byte
 	size_t size;
-	struct vg_symbol *symbols; // in one block with their texts
+	struct vg_symbol *symbols; // one block with their texts
 	size_t symbol_count;
 };
 
@@ -18,36 +18,38 @@ struct vg_object_code {
 	struct core_object object;
 	enum vg_code_type type;
 	char *name;
-	char *title; // for messages: PTX "add.cu", or "PTX of 1.2 KiB" where it has no name
-	void *data;  // terminated by a zero byte that `size` leaves out, as the driver wants PTX; NULL: a file
+	char *title; // for messages: PTX "add.cu", or "PTX of 1.2 KiB" without a name
+	void *data;  // followed by a zero byte, which the driver needs after PTX; NULL: the code is in a file
 	size_t size;
 	char *path;
-	struct vg_symbol *symbols; // in one block with their texts
+	struct vg_symbol *symbols; // one block with their texts
 	size_t symbol_count;
-	struct vg_mutex loading;    // one thread loads
-	_Atomic(CUlibrary) library; // NULL until then
-	// The driver's compiler writes here, whenever it compiles for another device.
+	struct vg_mutex loading;    // around the loading
+	_Atomic(CUlibrary) library; // NULL: not loaded
+	// The driver's compiler writes here whenever it compiles the code for one more device.
 	char log[8192];	  // errors
-	char notes[4096]; // information, such as what a kernel lacks that the others of the code do without
+	char notes[4096]; // information, such as a function that a kernel calls and the code does not contain
 };
 
-// What a linker calls its input in its log.
+// Returns the name that a linker gives its input in its log.
 static inline const char *core_code_label(const struct vg_object_code *code)
 {
 	return *code->name ? code->name : code->title;
 }
 
-// "cubin", "PTX", …; NULL if there is no such type.
+// Returns "cubin", "PTX", …; NULL for an invalid type.
 const char *core_code_type_name(enum vg_code_type type);
-// The failure of a driver call about the code or a part of it, `what`, with the log of the driver's compiler, if it
-// wrote one.
+// Sets the error of a driver call about the code or a part of it, `what`, with the log of the driver's compiler if
+// there is one.
 enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *call, const char *what);
-// Whether bytes are what `type` says and whole: the driver is told no size, and would read on behind a file cut short.
+// Checks that bytes are complete code of that type: the driver is not told a size, and would read beyond a truncated
+// file.
 enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size);
-// The name expression of a symbol, or the symbol itself if it has none.
+// Returns the name expression of a symbol, or the symbol itself if it has none.
 const char *core_code_expression(const struct vg_object_code *code, const char *symbol);
-// One block for the table and its texts; NULL for none, and if there is no memory.
+// Copies the table and its texts into one block. NULL for an empty table, and if there is no memory.
 struct vg_symbol *core_symbols_copy(const struct vg_symbol *symbols, size_t count);
-// Object code of what a tool made, taken over as it is; frees it, and answers `status`, if that is a failure already.
+// Creates object code that owns the output of a tool. If `status` is a failure already, frees the output and returns
+// `status`.
 enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type type, const char *name,
 				      struct core_compiled *compiled, struct vg_object_code **ret_code);

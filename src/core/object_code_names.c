@@ -1,4 +1,4 @@
-// What loaded object code has under a name: kernels and variables.
+// Finds kernels and variables of loaded object code by name.
 #include "core/error.h"
 #include "core/kernel.h"
 #include "core/object_code.h"
@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *symbol_of(const struct vg_object_code *code, const char *name)
+static const char *find_symbol(const struct vg_object_code *code, const char *name)
 {
 	const char *symbol = vg_object_code_symbol(code, name);
 
 	return symbol ? symbol : name;
 }
 
-// A kernel by the name that the program may ask for, and by its C++ name.
-static int show_kernel(const struct vg_object_code *code, const char *symbol, char *to, size_t capacity)
+// Formats a kernel's name as the program can ask for it, with its C++ name if that is different.
+static int format_kernel(const struct vg_object_code *code, const char *symbol, char *to, size_t capacity)
 {
 	const char *name = core_code_expression(code, symbol);
 	char title[CORE_TITLE];
@@ -25,7 +25,7 @@ static int show_kernel(const struct vg_object_code *code, const char *symbol, ch
 					: snprintf(to, capacity, "%s (%s)", name, title);
 }
 
-// "add, _Z5scalePf (scale), …" of the code's library; "none" also if the driver does not say.
+// Lists the kernels of the library, "add, _Z5scalePf (scale), …"; "none" also if the driver does not list them.
 static void list_kernels(const struct vg_object_code *code, CUlibrary library, char *ret_text, size_t capacity)
 {
 	unsigned count = 0;
@@ -43,7 +43,7 @@ static void list_kernels(const struct vg_object_code *code, CUlibrary library, c
 			if (used)
 				used += (size_t)snprintf(ret_text + used, capacity - used, ", ");
 			if (used < capacity)
-				used += (size_t)show_kernel(code, name, ret_text + used, capacity - used);
+				used += (size_t)format_kernel(code, name, ret_text + used, capacity - used);
 		}
 	free(kernels);
 }
@@ -59,7 +59,7 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	CORE_NEEDED(name);
 	CORE_NEEDED(ret_kernel);
 	CORE_TRY(vg_object_code_handle(code, &library));
-	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, symbol_of(code, name));
+	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, find_symbol(code, name));
 	if (r == CUDA_ERROR_NOT_FOUND) {
 		core_log_skip();
 		list_kernels(code, library, there, sizeof there);
@@ -72,10 +72,10 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	return core_kernel_create(handle, code, name, ret_kernel);
 }
 
-// In the current context. A managed one is registered when the library is first loaded into a context, which getting
-// the module does.
-static CUresult ask_variable(CUlibrary library, bool managed, const char *symbol, CUdeviceptr *ret_address,
-			     size_t *ret_size)
+// Asks the driver, in the current context. A managed variable exists once the library is loaded into a context, which
+// cuLibraryGetModule() does.
+static CUresult query_variable(CUlibrary library, bool managed, const char *symbol, CUdeviceptr *ret_address,
+			       size_t *ret_size)
 {
 	CUmodule module;
 
@@ -104,7 +104,7 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 	CUresult r = core_enter(&scope, context->handle);
 	if (r)
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
-	r = ask_variable(library, managed, symbol_of(code, name), &address, &size);
+	r = query_variable(library, managed, find_symbol(code, name), &address, &size);
 	if (r == CUDA_ERROR_NOT_FOUND)
 		return core_explained(vg_fail(VG_NOT_FOUND, r, "%s has no %s variable \"%s\"", code->title,
 					      managed ? "managed" : "device", name));

@@ -31,12 +31,12 @@ enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_c
 	return VG_OK;
 }
 
-// The driver's callback has no user pointer; it runs on the thread that asks.
-static _Thread_local const struct vg_block_size_options *asking;
+// For the driver's callback, which has no user pointer and runs on the calling thread.
+static _Thread_local const struct vg_block_size_options *current_options;
 
 static size_t shared_memory_of(int block_threads)
 {
-	return asking->shared_memory_of(block_threads, asking->user);
+	return current_options->shared_memory_of(block_threads, current_options->user);
 }
 
 enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, struct vg_context *context,
@@ -56,12 +56,12 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 		return vg_fail(VG_INVALID, 0, "shared_memory and shared_memory_of are both given: use one of them");
 	CORE_TRY(check_block(o.block_limit ? o.block_limit : 1, o.shared_memory));
 	CORE_ENTER(scope, context->handle);
-	const struct vg_block_size_options *outer = asking; // a callback may ask for itself
-	asking = &o;
+	const struct vg_block_size_options *outer = current_options; // the callback may call this function
+	current_options = &o;
 	CUresult r = core_driver->cuOccupancyMaxPotentialBlockSize(&grid, &block, (CUfunction)kernel->handle,
 								   o.shared_memory_of ? shared_memory_of : NULL,
 								   o.shared_memory, (int)o.block_limit);
-	asking = outer;
+	current_options = outer;
 	if (r)
 		return core_driver_failed(r, "cuOccupancyMaxPotentialBlockSize", "%s", "");
 	*ret_minimum_grid = (unsigned)grid;
@@ -91,21 +91,20 @@ enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struc
 	return VG_OK;
 }
 
-static enum vg_status check_clusters(const struct vg_stream *stream, const struct vg_launch_config *config,
-				     struct core_launch *launch)
+static enum vg_status prepare_clusters(const struct vg_stream *stream, const struct vg_launch_config *config,
+				       struct core_launch *launch)
 {
+	const struct vg_device *device = stream->context->device;
 	struct vg_launch_config c;
 
-	enum vg_status status = vg_options_copy(&c, sizeof c, config);
-	if (status == VG_OK)
-		status = core_launch_config(launch, &c, stream->context->device);
+	CORE_OPTIONS(c, config);
+	CORE_TRY(core_launch_configure(launch, &c, device));
 	launch->native.hStream = stream->handle;
-	if (status == VG_OK && stream->context->device->compute_major < 9)
-		status = vg_fail(VG_UNSUPPORTED, 0,
-				 "thread block clusters need compute capability 9.0, device %d has %d.%d",
-				 stream->context->device->ordinal, stream->context->device->compute_major,
-				 stream->context->device->compute_minor);
-	return status;
+	if (device->compute_major < 9)
+		return vg_fail(VG_UNSUPPORTED, 0,
+			       "thread block clusters need compute capability 9.0, device %d has %d.%d",
+			       device->ordinal, device->compute_major, device->compute_minor);
+	return VG_OK;
 }
 
 enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, struct vg_stream *stream,
@@ -119,7 +118,7 @@ enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, st
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_blocks);
-	CORE_TRY(check_clusters(stream, config, &launch));
+	CORE_TRY(prepare_clusters(stream, config, &launch));
 	CORE_ENTER(scope, stream->context->handle);
 	CORE_CALL(cuOccupancyMaxPotentialClusterSize, &blocks, (CUfunction)kernel->handle, &launch.native);
 	*ret_blocks = (unsigned)blocks;
@@ -137,7 +136,7 @@ enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(config);
 	CORE_NEEDED(ret_clusters);
-	CORE_TRY(check_clusters(stream, config, &launch));
+	CORE_TRY(prepare_clusters(stream, config, &launch));
 	if (!launch.cluster[0])
 		return vg_fail(VG_INVALID, 0, "the configuration names no cluster: set its field cluster");
 	CORE_ENTER(scope, stream->context->handle);

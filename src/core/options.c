@@ -43,14 +43,14 @@ void core_arguments_finish(struct core_arguments *arguments)
 	*arguments = (struct core_arguments){0};
 }
 
-static const void *value_of(const struct core_option *option, const void *options)
+static const void *get_value(const struct core_option *option, const void *options)
 {
 	return (const char *)options + option->offset;
 }
 
 bool core_option_given(const struct core_option *option, const void *options)
 {
-	const void *value = value_of(option, options);
+	const void *value = get_value(option, options);
 
 	switch (option->kind) {
 	case OPTION_TEXT:
@@ -73,7 +73,7 @@ static enum vg_status check_text(const struct core_option *option, const char *t
 		return VG_OK;
 	size_t name = strcspn(text, "=");
 	bool fits = name > 0 && !isdigit((unsigned char)text[0]);
-	for (size_t i = 0; i < name && text[i] != '('; i++) // a macro may have parameters
+	for (size_t i = 0; i < name && text[i] != '('; i++) // stops at the parameters of a macro
 		fits &= text[i] == '_' || isalnum((unsigned char)text[i]);
 	return fits ? VG_OK
 		    : vg_fail(VG_INVALID, 0, "option %s: \"%s\" is neither NAME nor NAME=VALUE", option->field, text);
@@ -97,39 +97,37 @@ static enum vg_status check_number(const struct core_option *option, int value)
 
 enum vg_status core_option_check(const struct core_option *option, const void *options)
 {
-	const struct vg_texts *texts = value_of(option, options);
-	const struct vg_numbers *numbers = value_of(option, options);
-	enum vg_status status = VG_OK;
-
+	const struct vg_texts *texts = get_value(option, options);
+	const struct vg_numbers *numbers = get_value(option, options);
 	if (!core_option_given(option, options))
 		return VG_OK;
 	switch (option->kind) {
 	case OPTION_FLAG:
 		return VG_OK;
 	case OPTION_TEXT:
-		return check_text(option, *(const char *const *)value_of(option, options));
+		return check_text(option, *(const char *const *)get_value(option, options));
 	case OPTION_TEXTS:
 	case OPTION_MACROS:
 		if (!texts->values)
 			return vg_fail(VG_INVALID, 0, "option %s: %zu texts at NULL", option->field, texts->count);
-		for (size_t i = 0; i < texts->count && status == VG_OK; i++)
-			status = check_text(option, texts->values[i]);
-		return status;
+		for (size_t i = 0; i < texts->count; i++)
+			CORE_TRY(check_text(option, texts->values[i]));
+		return VG_OK;
 	case OPTION_NUMBERS:
 		if (!numbers->values)
 			return vg_fail(VG_INVALID, 0, "option %s: %zu numbers at NULL", option->field, numbers->count);
-		for (size_t i = 0; i < numbers->count && status == VG_OK; i++)
-			status = check_number(option, numbers->values[i]);
-		return status;
+		for (size_t i = 0; i < numbers->count; i++)
+			CORE_TRY(check_number(option, numbers->values[i]));
+		return VG_OK;
 	default:
-		return check_number(option, *(const int *)value_of(option, options));
+		return check_number(option, *(const int *)get_value(option, options));
 	}
 }
 
 void core_option_add(const struct core_option *option, const void *options, struct core_arguments *arguments)
 {
-	const struct vg_texts *texts = value_of(option, options);
-	const struct vg_numbers *numbers = value_of(option, options);
+	const struct vg_texts *texts = get_value(option, options);
+	const struct vg_numbers *numbers = get_value(option, options);
 
 	if (!core_option_given(option, options))
 		return;
@@ -139,15 +137,15 @@ void core_option_add(const struct core_option *option, const void *options, stru
 		break;
 	case OPTION_CHOICE:
 		core_arguments_add(arguments, "%s%s", option->argument,
-				   *(const int *)value_of(option, options) == VG_CHOICE_ON ? "true" : "false");
+				   *(const int *)get_value(option, options) == VG_CHOICE_ON ? "true" : "false");
 		break;
 	case OPTION_SWITCH:
 		core_arguments_add(arguments, "%s%d", option->argument,
-				   *(const int *)value_of(option, options) == VG_CHOICE_ON);
+				   *(const int *)get_value(option, options) == VG_CHOICE_ON);
 		break;
 	case OPTION_TEXT:
 		core_arguments_add(arguments, "%s%s", option->argument,
-				   *(const char *const *)value_of(option, options));
+				   *(const char *const *)get_value(option, options));
 		break;
 	case OPTION_TEXTS:
 	case OPTION_MACROS:
@@ -161,7 +159,7 @@ void core_option_add(const struct core_option *option, const void *options, stru
 	case OPTION_NUMBER:
 	case OPTION_LEVEL:
 	case OPTION_THREADS: {
-		int value = *(const int *)value_of(option, options);
+		int value = *(const int *)get_value(option, options);
 		core_arguments_add(arguments, "%s%d", option->argument, value < 0 ? 0 : value);
 		break;
 	}
@@ -190,12 +188,13 @@ static bool is_architecture(const char *arch)
 								 : "";
 	size_t count = strspn(digits, "0123456789");
 
-	if (digits[count] == 'a' || digits[count] == 'f') // of one architecture, of a family
+	if (digits[count] == 'a' || digits[count] == 'f') // features of one architecture, or of a family
 		return count >= 2 && count <= 4 && !digits[count + 1];
 	return count >= 2 && count <= 4 && !digits[count];
 }
 
-enum vg_status core_architecture(const char *arch, const struct vg_device *device, char ret_text[CORE_ARCHITECTURE])
+enum vg_status core_find_architecture(const char *arch, const struct vg_device *device,
+				      char ret_text[CORE_ARCHITECTURE])
 {
 	struct vg_device *first;
 	char problem[512];

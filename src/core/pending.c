@@ -6,14 +6,14 @@
 #include <stdlib.h>
 
 struct pending {
-	struct vg_memory_resource *resource; // held
-	struct vg_stream *stream;	     // held
+	struct vg_memory_resource *resource; // owns a reference
+	struct vg_stream *stream;	     // owns a reference
 	struct vg_allocation allocation;
 	struct pending *next;
 };
 
 static struct vg_mutex lock;
-// Taken before `lock`, by whoever frees what waited, and by whoever begins a capture.
+// Held while pending memory is freed, and while a capture begins. Lock order: this one, then `lock`.
 static struct vg_mutex freeing;
 static _Atomic(struct pending *) list; // changed under the lock
 
@@ -41,12 +41,12 @@ enum vg_status core_pending_add(struct vg_memory_resource *resource, const struc
 	return VG_OK;
 }
 
-void core_pending_hold(void)
+void core_pending_lock(void)
 {
 	vg_mutex_take(&freeing);
 }
 
-void core_pending_go_on(void)
+void core_pending_unlock(void)
 {
 	vg_mutex_give(&freeing);
 }
@@ -59,7 +59,7 @@ void core_pending_retry(void)
 	struct pending *waiting = atomic_exchange(&list, NULL);
 	vg_mutex_give(&lock);
 	CORE_RELAXED relaxed = core_relax();
-	// What still cannot be freed comes back to the list by itself.
+	// The deallocation adds memory that still cannot be freed to the list again.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;
 		vg_mutex_take(&freeing);

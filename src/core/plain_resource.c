@@ -1,4 +1,4 @@
-// Memory without the order of a stream: page-locked on the host, and of a device without pools.
+// Resources of memory that is not ordered by streams: page-locked host memory, and memory of devices without pools.
 #include "core/pending.h"
 #include "core/resource.h"
 #include "virgate/memory_resource.h"
@@ -7,7 +7,7 @@
 
 struct plain_resource {
 	struct vg_memory_resource resource;
-	struct vg_context *context; // held
+	struct vg_context *context; // owns a reference
 };
 
 static enum vg_status allocate_pinned(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
@@ -48,8 +48,8 @@ static enum vg_status allocate_device(struct vg_memory_resource *resource, size_
 
 static const struct core_resource_class pinned_class;
 
-static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream)
+static enum vg_status free_plain_memory(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+					struct vg_stream *stream)
 {
 	struct plain_resource *it = (struct plain_resource *)resource;
 	CORE_SCOPE scope = {false};
@@ -59,7 +59,7 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream);
 	if (stream)
-		core_stream_finish(stream);
+		core_stream_wait(stream);
 	CUresult r = core_enter(&scope, it->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_resource_class(resource) == &pinned_class
@@ -79,16 +79,16 @@ static void free_plain(struct core_object *object)
 }
 
 static const struct core_resource_class pinned_class = {.object = {"legacy pinned resource", NULL, free_plain},
-							.check = core_resource_check_at_once,
+							.check = core_resource_refuse_capture,
 							.allocate = allocate_pinned,
-							.deallocate = deallocate};
+							.deallocate = free_plain_memory};
 static const struct core_resource_class device_class = {.object = {"synchronous resource", NULL, free_plain},
-							.check = core_resource_check_at_once,
+							.check = core_resource_refuse_capture,
 							.allocate = allocate_device,
-							.deallocate = deallocate};
+							.deallocate = free_plain_memory};
 
-static enum vg_status create(const struct core_resource_class *class, struct vg_context *context,
-			     struct vg_memory_properties properties, struct vg_memory_resource **ret_resource)
+static enum vg_status create_resource(const struct core_resource_class *class, struct vg_context *context,
+				      struct vg_memory_properties properties, struct vg_memory_resource **ret_resource)
 {
 	struct plain_resource *it = calloc(1, sizeof *it);
 
@@ -107,9 +107,10 @@ enum vg_status vg_legacy_pinned_resource_create(struct vg_context *context, stru
 	VG_ENTRY();
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
-	return create(&pinned_class, context,
-		      (struct vg_memory_properties){.device = -1, .device_accessible = 1, .host_accessible = 1},
-		      ret_resource);
+	return create_resource(
+		&pinned_class, context,
+		(struct vg_memory_properties){.device = -1, .device_accessible = 1, .host_accessible = 1},
+		ret_resource);
 }
 
 enum vg_status vg_synchronous_resource_create(struct vg_context *context, struct vg_memory_resource **ret_resource)
@@ -117,7 +118,8 @@ enum vg_status vg_synchronous_resource_create(struct vg_context *context, struct
 	VG_ENTRY();
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
-	return create(&device_class, context,
-		      (struct vg_memory_properties){.device = context->device->ordinal, .device_accessible = 1},
-		      ret_resource);
+	return create_resource(
+		&device_class, context,
+		(struct vg_memory_properties){.device = context->device->ordinal, .device_accessible = 1},
+		ret_resource);
 }

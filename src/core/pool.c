@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- as a resource ---------------------------------------------------------------------------
+// ---- the resource -------------------------------------------------------------------------------
 
-static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-			       struct vg_allocation *ret_allocation)
+static enum vg_status allocate_from_pool(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+					 struct vg_allocation *ret_allocation)
 {
 	struct core_pool *pool = (struct core_pool *)resource;
 	CUdeviceptr address;
@@ -29,19 +29,19 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	return VG_OK;
 }
 
-static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream)
+static enum vg_status free_to_pool(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				   struct vg_stream *stream)
 {
 	struct core_pool *pool = (struct core_pool *)resource;
 	CORE_SCOPE scope = {false};
 
 	if (!allocation->address)
 		return VG_OK;
-	// A buffer may go while its stream captures, which is no reason to spoil the capture, nor to lose the memory.
+	// A buffer may be destroyed while its stream captures: that must not invalidate the capture or leak the memory.
 	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream);
 	if (allocation->user)
-		return core_import_drop(pool, allocation->user, stream);
+		return core_import_release(pool, allocation->user, stream);
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemFreeAsync(allocation->address, stream->handle);
@@ -54,13 +54,13 @@ static enum vg_status close_pool(struct core_object *object)
 {
 	struct core_pool *pool = (struct core_pool *)object;
 
-	core_pool_forget(pool);
+	core_pool_unregister(pool);
 	if (pool->foreign)
-		return core_foreign_drop(pool);
+		return core_foreign_pool_release(pool);
 	if (!pool->owned)
 		return VG_OK;
 	if (pool->device)
-		core_pool_revoke(pool); // some drivers destroy a pool that peers can reach badly
+		core_pool_revoke(pool); // some drivers fail to destroy a pool that peers have access to
 	CUresult r = core_driver->cuMemPoolDestroy(pool->handle);
 	return r ? core_driver_failed(r, "cuMemPoolDestroy", "%s", "") : VG_OK;
 }
@@ -72,10 +72,10 @@ static void free_pool(struct core_object *object)
 	free(pool);
 }
 
-#define POOL_CLASS(name)                                                                                             \
-	{                                                                                                            \
-		.object = {name, close_pool, free_pool}, .check = core_resource_check_at_once, .allocate = allocate, \
-		.deallocate = deallocate                                                                             \
+#define POOL_CLASS(name)                                                                        \
+	{                                                                                       \
+		.object = {name, close_pool, free_pool}, .check = core_resource_refuse_capture, \
+		.allocate = allocate_from_pool, .deallocate = free_to_pool                      \
 	}
 const struct core_resource_class core_device_pool = POOL_CLASS("device pool"),
 				 core_pinned_pool = POOL_CLASS("pinned pool"),
@@ -83,7 +83,8 @@ const struct core_resource_class core_device_pool = POOL_CLASS("device pool"),
 
 struct core_pool *core_pool_of(const struct vg_memory_resource *resource)
 {
-	return resource && core_resource_class(resource)->allocate == allocate ? (struct core_pool *)resource : NULL;
+	return resource && core_resource_class(resource)->allocate == allocate_from_pool ? (struct core_pool *)resource
+											 : NULL;
 }
 
 enum vg_status core_pool_check(const struct vg_memory_resource *resource, struct core_pool **ret_pool)
@@ -112,7 +113,7 @@ struct core_pool *core_pool_new(const struct core_resource_class *class, struct 
 	return pool;
 }
 
-// ---- what it is --------------------------------------------------------------------------------
+// ---- properties ---------------------------------------------------------------------------------
 
 struct CUmemPoolHandle_st *vg_memory_pool_handle(const struct vg_memory_resource *pool)
 {

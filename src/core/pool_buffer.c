@@ -1,8 +1,8 @@
-// Buffers between processes.
+// Buffers that are exported to other processes and imported from them.
 //
-// The driver maps an exported buffer once into a pool, and one free ends it, however often it was imported: what is
-// imported a second time shares the first one's mapping, which goes when the last of them is freed, in the order of
-// all the streams they were freed on.
+// The driver maps an exported buffer once into a pool, and one free ends the mapping, however often the buffer was
+// imported. So all imports of a buffer use one mapping, which is freed with the last of them, after the work on all the
+// streams on which the others were freed.
 #include "core/buffer.h"
 #include "core/pool.h"
 #include "core/some_context.h"
@@ -11,25 +11,25 @@
 #include <string.h>
 
 _Static_assert(sizeof(((struct vg_buffer_descriptor *)0)->payload) == sizeof(CUmemPoolPtrExportData),
-	       "a payload is the driver's");
+	       "a payload is the driver's structure");
 
 struct core_import {
 	CUmemPoolPtrExportData data;
 	CUdeviceptr address;
 	size_t size;	// of the memory there
-	unsigned users; // under the pool's lock, as all of it
-	CUevent freed;	// after the work of those users that have gone; NULL: none has
+	unsigned users; // buffers; like the rest under the pool's lock
+	CUevent freed;	// recorded when a user was freed; NULL: no user was freed yet
 	CUcontext freed_context;
 	struct core_import *next;
 };
 
-// ---- export ----------------------------------------------------------------------------------------
+// ---- export -------------------------------------------------------------------------------------
 
 enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer_descriptor *ret_descriptor)
 {
 	VG_ENTRY();
 	struct vg_buffer_descriptor descriptor;
-	CUmemPoolPtrExportData data = {0}; // the driver does not write all of it, and it goes to others
+	CUmemPoolPtrExportData data = {0}; // the driver does not write all bytes, and another process will see them
 
 	CORE_USABLE(buffer, "buffer");
 	CORE_NEEDED(ret_descriptor);
@@ -49,7 +49,7 @@ enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer
 	return VG_OK;
 }
 
-// ---- the end of an import -----------------------------------------------------------------------------
+// ---- the end of an import -----------------------------------------------------------------------
 
 static void unlink_import(struct core_foreign_pool *pool, struct core_import *import)
 {
@@ -70,18 +70,18 @@ static void free_import(struct core_import *import)
 	free(import);
 }
 
-// Queues behind what went before, so that whoever frees last frees after all others.
-static CUresult follow(struct core_import *import, struct vg_stream *stream)
+// Makes the stream wait for the streams on which other users were freed, so that the last free comes after all of them.
+static CUresult wait_for_earlier(struct core_import *import, struct vg_stream *stream)
 {
 	return import->freed ? core_driver->cuStreamWaitEvent(stream->handle, import->freed, 0) : CUDA_SUCCESS;
 }
 
-static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
+static CUresult record_freed(struct core_import *import, struct vg_stream *stream)
 {
 	CUresult r = CUDA_SUCCESS;
 
 	if (import->freed && import->freed_context != stream->context->handle) {
-		// An event is recorded in its own context alone; the wait for it is queued already.
+		// An event can be recorded in its own context only. The wait for this one is queued already.
 		(void)core_driver->cuEventDestroy_v2(import->freed);
 		import->freed = NULL;
 	}
@@ -92,9 +92,9 @@ static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
 	return r ? r : core_driver->cuEventRecord(import->freed, stream->handle);
 }
 
-// Where the driver refuses, the import stays in the pool's list, with or without users: the next import of the same
-// buffer finds the mapping again, and the pool's end gives it back.
-enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream)
+// If the driver fails, the import stays in the pool's list, with or without users. The next import of the same buffer
+// finds it again, and the end of the pool frees it.
+enum vg_status core_import_release(struct core_pool *pool, struct core_import *import, struct vg_stream *stream)
 {
 	struct core_foreign_pool *foreign = pool->foreign;
 	const char *call = "cuCtxPushCurrent";
@@ -105,13 +105,13 @@ enum vg_status core_import_drop(struct core_pool *pool, struct core_import *impo
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS) {
 		call = "cuStreamWaitEvent";
-		r = follow(import, stream);
+		r = wait_for_earlier(import, stream);
 	}
 	if (r == CUDA_SUCCESS) {
 		call = last ? "cuMemFreeAsync" : "cuEventRecord";
-		r = last ? core_driver->cuMemFreeAsync(import->address, stream->handle) : leave_mark(import, stream);
+		r = last ? core_driver->cuMemFreeAsync(import->address, stream->handle) : record_freed(import, stream);
 	}
-	if (r) // without a mark, nobody will wait for this stream's work later
+	if (r) // the event was not recorded, so that later frees cannot wait for this stream
 		(void)core_driver->cuStreamSynchronize(stream->handle);
 	last &= r == CUDA_SUCCESS;
 	if (last)
@@ -126,7 +126,7 @@ enum vg_status core_imports_unmap(struct core_foreign_pool *pool)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some = {0};
 	struct core_import *import;
-	CUresult result = CUDA_SUCCESS, r = pool->imports ? core_enter_some(&some, true) : CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS, r = pool->imports ? core_enter_some(&some) : CUDA_SUCCESS;
 
 	while (r == CUDA_SUCCESS && (import = pool->imports)) {
 		if (import->freed)
@@ -140,7 +140,7 @@ enum vg_status core_imports_unmap(struct core_foreign_pool *pool)
 	return result ? core_driver_failed(result, "cuMemFree", "a buffer that was imported") : VG_OK;
 }
 
-// ---- import ------------------------------------------------------------------------------------------
+// ---- import -------------------------------------------------------------------------------------
 
 static struct core_import *find_import(struct core_foreign_pool *pool, const void *payload)
 {
@@ -160,10 +160,10 @@ static struct core_import *find_address(struct core_foreign_pool *pool, CUdevice
 	return import;
 }
 
-// One more user of what is at its address: a new one in the pool's list, or the one that other data named.
-// With the pool's lock held, in the stream's context.
-static enum vg_status map(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
-			  struct vg_stream *stream, struct core_import **ret_import)
+// Maps the buffer, or adds a user to the import at the same address, which other data may have named. The pool's lock
+// is held, and the stream's context is current.
+static enum vg_status map_import(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
+				 struct vg_stream *stream, struct core_import **ret_import)
 {
 	struct core_import *import = calloc(1, sizeof *import);
 	const char *call = "cuMemPoolImportPointer";
@@ -207,7 +207,7 @@ static enum vg_status find_or_map(struct core_foreign_pool *pool, const struct v
 	if (import)
 		import->users++;
 	else
-		status = map(pool, descriptor, stream, &import);
+		status = map_import(pool, descriptor, stream, &import);
 	vg_mutex_give(&pool->lock);
 	if (status == VG_OK)
 		*ret_import = import;
@@ -244,7 +244,7 @@ enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struc
 		return VG_OK;
 	}
 	size_t size = import->size;
-	(void)core_import_drop(pool, import, stream);
+	(void)core_import_release(pool, import, stream);
 	return descriptor->size > size
 		       ? vg_fail(VG_INVALID, 0, "the descriptor claims %llu bytes, where the buffer has %zu",
 				 (unsigned long long)descriptor->size, size)

@@ -1,18 +1,18 @@
-// Where pools come from: the driver's current ones, and new ones.
+// Gets the driver's current pools, and creates new ones.
 #include "core/pool.h"
 
 #include "base/log.h"
 
 #include <sys/random.h>
 
-// A pool that is to be.
+// The parameters of a pool.
 struct recipe {
 	const struct core_resource_class *class;
-	struct vg_device *device; // that it is of, or that reaches it
+	struct vg_device *device; // of the memory; of host memory: that has access
 	CUmemPoolProps properties;
 };
 
-static int property(struct vg_device *device, enum vg_device_property which)
+static int read_property(struct vg_device *device, enum vg_device_property which)
 {
 	int value = 0;
 
@@ -20,7 +20,7 @@ static int property(struct vg_device *device, enum vg_device_property which)
 	return value;
 }
 
-static enum vg_status check(const struct recipe *recipe)
+static enum vg_status check_recipe(const struct recipe *recipe)
 {
 	bool on_device = recipe->class == &core_device_pool;
 	enum vg_device_property needed = VG_DEVICE_MEMORY_POOLS_SUPPORTED;
@@ -31,15 +31,16 @@ static enum vg_status check(const struct recipe *recipe)
 		needed = recipe->properties.location.type == CU_MEM_LOCATION_TYPE_HOST
 				 ? VG_DEVICE_HOST_MEMORY_POOLS_SUPPORTED
 				 : VG_DEVICE_HOST_NUMA_MEMORY_POOLS_SUPPORTED;
-	if (property(recipe->device, needed))
+	if (read_property(recipe->device, needed))
 		return VG_OK;
 	return vg_fail(VG_UNSUPPORTED, 0, "a %s: device %d has %s 0; use the %s resource", recipe->class->object.name,
 		       recipe->device->ordinal, vg_device_property_name(needed),
 		       on_device ? "synchronous" : "legacy pinned");
 }
 
-// A pool that gives everything back at each synchronisation is slower than none.
-static CUresult keep_memory(CUmemoryPool pool)
+// Sets the release threshold unless the program did: a pool that releases all memory at each synchronisation is slower
+// than no pool.
+static CUresult keep_freed_memory(CUmemoryPool pool)
 {
 	CORE_RELAXED relaxed = core_relax();
 	cuuint64_t threshold;
@@ -64,10 +65,10 @@ static CUresult find_current(struct core_pool *pool, const struct recipe *recipe
 	if (r)
 		return r;
 	*ret_call = "cuMemPoolSetAttribute";
-	return keep_memory(pool->handle);
+	return keep_freed_memory(pool->handle);
 }
 
-static CUresult create(struct core_pool *pool, const struct recipe *recipe, const char **ret_call)
+static CUresult create_pool(struct core_pool *pool, const struct recipe *recipe, const char **ret_call)
 {
 	*ret_call = "cuMemPoolCreate";
 	CUresult r = core_driver->cuMemPoolCreate(&pool->handle, &recipe->properties);
@@ -76,9 +77,9 @@ static CUresult create(struct core_pool *pool, const struct recipe *recipe, cons
 	return r;
 }
 
-static enum vg_status make(const struct recipe *recipe, bool current, struct vg_memory_resource **ret_pool)
+static enum vg_status make_pool(const struct recipe *recipe, bool current, struct vg_memory_resource **ret_pool)
 {
-	enum vg_status status = check(recipe);
+	enum vg_status status = check_recipe(recipe);
 	const char *call;
 
 	if (status)
@@ -88,10 +89,10 @@ static enum vg_status make(const struct recipe *recipe, bool current, struct vg_
 	if (!pool)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", recipe->class->object.name);
 	pool->location = recipe->properties.location;
-	CUresult r = current ? find_current(pool, recipe, &call) : create(pool, recipe, &call);
+	CUresult r = current ? find_current(pool, recipe, &call) : create_pool(pool, recipe, &call);
 	if (r == CUDA_SUCCESS && recipe->class == &core_pinned_pool) {
 		call = "cuMemPoolSetAccess";
-		r = core_pool_let(pool, recipe->device);
+		r = core_pool_allow(pool, recipe->device);
 	}
 	if (r) {
 		vg_memory_resource_destroy(&pool->resource);
@@ -106,9 +107,9 @@ static enum vg_status make(const struct recipe *recipe, bool current, struct vg_
 	return VG_OK;
 }
 
-// ---- of a device -----------------------------------------------------------------------------------
+// ---- of a device --------------------------------------------------------------------------------
 
-static struct recipe device_recipe(struct vg_device *device)
+static struct recipe make_device_recipe(struct vg_device *device)
 {
 	return (struct recipe){&core_device_pool,
 			       device,
@@ -121,8 +122,8 @@ enum vg_status vg_device_pool_current(struct vg_device *device, struct vg_memory
 	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	const struct recipe recipe = device_recipe(device);
-	return make(&recipe, true, ret_pool);
+	const struct recipe recipe = make_device_recipe(device);
+	return make_pool(&recipe, true, ret_pool);
 }
 
 enum vg_status vg_device_pool_create(struct vg_device *device, const struct vg_device_pool_options *options,
@@ -134,17 +135,17 @@ enum vg_status vg_device_pool_create(struct vg_device *device, const struct vg_d
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
 	CORE_OPTIONS(o, options);
-	if (o.shareable &&
-	    !(property(device, VG_DEVICE_MEMPOOL_SUPPORTED_HANDLE_TYPES) & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+	if (o.shareable && !(read_property(device, VG_DEVICE_MEMPOOL_SUPPORTED_HANDLE_TYPES) &
+			     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return vg_fail(VG_UNSUPPORTED, 0, "device %d cannot share pools between processes", device->ordinal);
-	struct recipe recipe = device_recipe(device);
+	struct recipe recipe = make_device_recipe(device);
 	recipe.properties.maxSize = o.max_size;
 	recipe.properties.handleTypes =
 		o.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
-	return make(&recipe, false, ret_pool);
+	return make_pool(&recipe, false, ret_pool);
 }
 
-// ---- of pinned host memory ---------------------------------------------------------------------------
+// ---- of pinned host memory ----------------------------------------------------------------------
 
 static enum vg_status find_node(struct vg_device *device, int *ret_node)
 {
@@ -168,7 +169,7 @@ enum vg_status vg_pinned_pool_current(struct vg_device *device, struct vg_memory
 		&core_pinned_pool,
 		device,
 		{.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST}};
-	return make(&recipe, true, ret_pool);
+	return make_pool(&recipe, true, ret_pool);
 }
 
 enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_pinned_pool_options *options,
@@ -190,7 +191,7 @@ enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_p
 		break;
 	case VG_LOCATION_NONE:
 	case VG_LOCATION_HOST:
-		if (o.shareable) { // only memory on one node can be
+		if (o.shareable) { // which needs memory on one NUMA node
 			location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 			status = find_node(device, &location.id);
 		}
@@ -208,16 +209,16 @@ enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_p
 		 .location = location,
 		 .maxSize = o.max_size,
 		 .handleTypes = o.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE}};
-	return make(&recipe, false, ret_pool);
+	return make_pool(&recipe, false, ret_pool);
 }
 
-// ---- of managed memory ---------------------------------------------------------------------------------
+// ---- of managed memory --------------------------------------------------------------------------
 
 static void warn_once(struct vg_device *device)
 {
 	static atomic_flag warned = ATOMIC_FLAG_INIT;
 
-	if (!property(device, VG_DEVICE_CONCURRENT_MANAGED_ACCESS) && !atomic_flag_test_and_set(&warned))
+	if (!read_property(device, VG_DEVICE_CONCURRENT_MANAGED_ACCESS) && !atomic_flag_test_and_set(&warned))
 		vg_log(VG_LOG_WARNING,
 		       "device %d and the host cannot use managed memory at the same time: synchronise before the host "
 		       "touches it",
@@ -230,7 +231,7 @@ static enum vg_status make_managed(struct vg_device *device, CUmemLocation locat
 	const struct recipe recipe = {
 		&core_managed_pool, device, {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location}};
 
-	CORE_TRY(make(&recipe, current, ret_pool));
+	CORE_TRY(make_pool(&recipe, current, ret_pool));
 	warn_once(device);
 	return VG_OK;
 }
@@ -283,9 +284,9 @@ enum vg_status vg_managed_pool_create(struct vg_device *device, const struct vg_
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check_preferred(&o.preferred_location);
+	CORE_TRY(check_preferred(&o.preferred_location));
 	CUmemLocation location = {.type = (CUmemLocationType)o.preferred_location.type, .id = o.preferred_location.id};
-	if (status == VG_OK && o.preferred_location.type == VG_LOCATION_HOST_NUMA && location.id == VG_NODE_OF_DEVICE)
-		status = find_node(device, &location.id);
-	return status ? status : make_managed(device, location, false, ret_pool);
+	if (o.preferred_location.type == VG_LOCATION_HOST_NUMA && location.id == VG_NODE_OF_DEVICE)
+		CORE_TRY(find_node(device, &location.id));
+	return make_managed(device, location, false, ret_pool);
 }

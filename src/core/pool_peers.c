@@ -1,4 +1,4 @@
-// Which other devices reach a pool's memory. The driver knows; nothing is kept here.
+// Which other devices have access to a pool. The driver has the only copy.
 #include "core/pool.h"
 
 #include <stdlib.h>
@@ -14,27 +14,27 @@ static CUresult read_access(struct core_pool *pool, struct vg_device *device, bo
 	return r;
 }
 
-static CUmemAccessDesc access_of(struct vg_device *device, bool access)
+static CUmemAccessDesc make_access(struct vg_device *device, bool access)
 {
 	return (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal},
 				 .flags = access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE};
 }
 
-CUresult core_pool_let(struct core_pool *pool, struct vg_device *device)
+CUresult core_pool_allow(struct core_pool *pool, struct vg_device *device)
 {
-	CUmemAccessDesc access = access_of(device, true);
+	CUmemAccessDesc access = make_access(device, true);
 	bool has = false;
 
 	CUresult r = read_access(pool, device, &has);
 	return r || has ? r : core_driver->cuMemPoolSetAccess(pool->handle, &access, 1);
 }
 
-// The wish for each device, by ordinal.
-enum wish { AS_IT_IS, WITH, WITHOUT };
+// The access that is wanted for each device, by ordinal.
+enum wish { UNCHANGED, WITH_ACCESS, WITHOUT_ACCESS };
 
-// One call of the driver for all that differs from what is, none if nothing does.
-static CUresult apply(struct core_pool *pool, const enum wish *wishes, CUmemAccessDesc *changes, int device_count,
-		      const char **ret_call)
+// Changes the access of all devices by one driver call, or by none if nothing changes.
+static CUresult apply_wishes(struct core_pool *pool, const enum wish *wishes, CUmemAccessDesc *changes,
+			     int device_count, const char **ret_call)
 {
 	struct vg_device *device;
 	size_t count = 0;
@@ -42,13 +42,13 @@ static CUresult apply(struct core_pool *pool, const enum wish *wishes, CUmemAcce
 
 	*ret_call = "cuMemPoolGetAccess";
 	for (int i = 0; i < device_count; i++) {
-		if (wishes[i] == AS_IT_IS || vg_device_get(i, &device) || device == pool->device)
+		if (wishes[i] == UNCHANGED || vg_device_get(i, &device) || device == pool->device)
 			continue;
 		CUresult r = read_access(pool, device, &has);
 		if (r)
 			return r;
-		if (has != (wishes[i] == WITH))
-			changes[count++] = access_of(device, !has);
+		if (has != (wishes[i] == WITH_ACCESS))
+			changes[count++] = make_access(device, !has);
 	}
 	*ret_call = "cuMemPoolSetAccess";
 	return count ? core_driver->cuMemPoolSetAccess(pool->handle, changes, count) : CUDA_SUCCESS;
@@ -70,20 +70,19 @@ static enum vg_status check_peer(struct core_pool *pool, struct vg_device *peer)
 		       peer->ordinal, pool->device->ordinal);
 }
 
-static enum vg_status change(struct core_pool *pool, struct vg_device *const *peers, size_t count, enum wish wish,
-			     enum wish others)
+static enum vg_status change_peers(struct core_pool *pool, struct vg_device *const *peers, size_t count, enum wish wish,
+				   enum wish others)
 {
 	int device_count;
 	const char *call;
-	enum vg_status status = vg_device_count(&device_count);
+	enum vg_status status = VG_OK;
 
 	if (count && !peers)
 		return vg_fail(VG_INVALID, 0, "peers is NULL, and count %zu", count);
-	for (size_t i = 0; i < count && status == VG_OK; i++)
-		if (wish == WITH || !peers[i])
-			status = check_peer(pool, peers[i]);
-	if (status)
-		return status;
+	CORE_TRY(vg_device_count(&device_count));
+	for (size_t i = 0; i < count; i++)
+		if (wish == WITH_ACCESS || !peers[i])
+			CORE_TRY(check_peer(pool, peers[i]));
 	enum wish *wishes = calloc((size_t)device_count, sizeof *wishes);
 	CUmemAccessDesc *changes = calloc((size_t)device_count, sizeof *changes);
 	if (wishes && changes) {
@@ -91,7 +90,7 @@ static enum vg_status change(struct core_pool *pool, struct vg_device *const *pe
 			wishes[i] = others;
 		for (size_t i = 0; i < count; i++)
 			wishes[peers[i]->ordinal] = wish;
-		CUresult r = apply(pool, wishes, changes, device_count, &call);
+		CUresult r = apply_wishes(pool, wishes, changes, device_count, &call);
 		if (r)
 			status = core_driver_failed(r, call, "%s", "");
 	} else {
@@ -104,7 +103,7 @@ static enum vg_status change(struct core_pool *pool, struct vg_device *const *pe
 
 void core_pool_revoke(struct core_pool *pool)
 {
-	(void)change(pool, NULL, 0, WITHOUT, WITHOUT);
+	(void)change_peers(pool, NULL, 0, WITHOUT_ACCESS, WITHOUT_ACCESS);
 }
 
 // Finds the pool, whose access can be changed unless it is of managed memory.
@@ -116,7 +115,7 @@ static enum vg_status find_peer_pool(const struct vg_memory_resource *resource, 
 	return VG_OK;
 }
 
-// All of them, before anything is written.
+// Lists all peers.
 static enum vg_status find_peers(struct core_pool *pool, struct vg_device **found, int device_count, size_t *ret_count)
 {
 	struct vg_device *device;
@@ -171,7 +170,7 @@ enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *resource, str
 	struct core_pool *pool;
 
 	CORE_TRY(find_peer_pool(resource, &pool));
-	return change(pool, peers, count, WITH, WITHOUT);
+	return change_peers(pool, peers, count, WITH_ACCESS, WITHOUT_ACCESS);
 }
 
 enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
@@ -181,7 +180,7 @@ enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *resource, str
 	struct core_pool *pool;
 
 	CORE_TRY(find_peer_pool(resource, &pool));
-	return change(pool, peers, count, WITH, AS_IT_IS);
+	return change_peers(pool, peers, count, WITH_ACCESS, UNCHANGED);
 }
 
 enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
@@ -191,5 +190,5 @@ enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *resource, 
 	struct core_pool *pool;
 
 	CORE_TRY(find_peer_pool(resource, &pool));
-	return change(pool, peers, count, WITHOUT, AS_IT_IS);
+	return change_peers(pool, peers, count, WITHOUT_ACCESS, UNCHANGED);
 }

@@ -1,4 +1,4 @@
-// Pools between processes: descriptors, and the registry of imported ones.
+// Pools that several processes use: export and import by descriptor, and the registry of pools by UUID.
 #include "core/pool.h"
 
 #include <fcntl.h>
@@ -26,12 +26,12 @@ enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *r
 	return VG_OK;
 }
 
-// ---- import --------------------------------------------------------------------------------------
+// ---- import -------------------------------------------------------------------------------------
 
-static struct vg_mutex foreign_lock; // over the driver's calls too: an import and an end are one after the other
+static struct vg_mutex foreign_lock; // held during driver calls, so that an import and an end do not overlap
 static struct core_foreign_pool *foreign_pools;
 
-static enum vg_status foreign_take(struct core_pool *pool, int descriptor)
+static enum vg_status import_handle(struct core_pool *pool, int descriptor)
 {
 	struct core_foreign_pool *made = calloc(1, sizeof *made), *foreign;
 
@@ -60,9 +60,9 @@ static enum vg_status foreign_take(struct core_pool *pool, int descriptor)
 	return r ? core_driver_failed(r, "cuMemPoolImportFromShareableHandle", "descriptor %d", descriptor) : VG_OK;
 }
 
-// The driver refuses to destroy a pool while there are pointers of it, which any of its users may have: the last one
-// does it for all.
-static enum vg_status foreign_end(struct core_pool *pool)
+// Destroys an imported pool with its last user: the driver refuses to destroy a pool while a pointer of it is imported,
+// by any user.
+static enum vg_status destroy_foreign(struct core_pool *pool)
 {
 	struct core_foreign_pool **link = &foreign_pools, *foreign = pool->foreign;
 	CUresult r = CUDA_SUCCESS;
@@ -79,17 +79,17 @@ static enum vg_status foreign_end(struct core_pool *pool)
 	return r ? core_driver_failed(r, "cuMemPoolDestroy", "%s", "") : status;
 }
 
-enum vg_status core_foreign_drop(struct core_pool *pool)
+enum vg_status core_foreign_pool_release(struct core_pool *pool)
 {
 	vg_mutex_take(&foreign_lock);
 	bool last = --pool->foreign->users == 0;
-	enum vg_status status = last ? foreign_end(pool) : VG_OK;
+	enum vg_status status = last ? destroy_foreign(pool) : VG_OK;
 	vg_mutex_give(&foreign_lock);
 	return status;
 }
 
-static enum vg_status import(const struct core_resource_class *class, struct vg_device *device, int descriptor,
-			     struct vg_memory_resource **ret_pool)
+static enum vg_status import_pool(const struct core_resource_class *class, struct vg_device *device, int descriptor,
+				  struct vg_memory_resource **ret_pool)
 {
 	if (fcntl(descriptor, F_GETFD) < 0)
 		return vg_fail(VG_INVALID, 0, "descriptor %d is not open", descriptor);
@@ -100,9 +100,9 @@ static enum vg_status import(const struct core_resource_class *class, struct vg_
 	pool->location = class == &core_device_pool
 				 ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}
 				 : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
-	enum vg_status status = foreign_take(pool, descriptor);
+	enum vg_status status = import_handle(pool, descriptor);
 	if (status == VG_OK && class == &core_pinned_pool) {
-		CUresult r = core_pool_let(pool, device);
+		CUresult r = core_pool_allow(pool, device);
 		status = r ? core_driver_failed(r, "cuMemPoolSetAccess", "descriptor %d", descriptor) : VG_OK;
 	}
 	if (status) {
@@ -118,7 +118,7 @@ enum vg_status vg_device_pool_import(struct vg_device *device, int descriptor, s
 	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	return import(&core_device_pool, device, descriptor, ret_pool);
+	return import_pool(&core_device_pool, device, descriptor, ret_pool);
 }
 
 enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool)
@@ -126,21 +126,21 @@ enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, s
 	VG_ENTRY();
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_pool);
-	return import(&core_pinned_pool, device, descriptor, ret_pool);
+	return import_pool(&core_pinned_pool, device, descriptor, ret_pool);
 }
 
-// ---- registry ------------------------------------------------------------------------------------
+// ---- registry -----------------------------------------------------------------------------------
 
 struct entry {
-	struct core_pool *pool; // not held: it takes itself out
+	struct core_pool *pool; // no reference: a pool that ends removes its entry
 	struct entry *next;
 };
 
 static struct vg_mutex registry_lock;
 static struct entry *registry;
 
-// A reference to the live pool of that name, or NULL. With the lock held.
-static struct core_pool *find(const unsigned char uuid[16])
+// Returns a new reference to the open pool with that UUID, or NULL. The lock is held.
+static struct core_pool *find_registered(const unsigned char uuid[16])
 {
 	for (struct entry *entry = registry; entry; entry = entry->next)
 		if (memcmp(entry->pool->uuid, uuid, 16) == 0 && !atomic_load(&entry->pool->resource.object.closed) &&
@@ -149,7 +149,7 @@ static struct core_pool *find(const unsigned char uuid[16])
 	return NULL;
 }
 
-void core_pool_forget(struct core_pool *pool)
+void core_pool_unregister(struct core_pool *pool)
 {
 	struct entry **link = &registry, *mine = NULL;
 
@@ -191,19 +191,19 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
 	if (!pool->shareable)
-		return vg_fail(VG_INVALID, 0, "the %s is not shareable: nobody looks for it",
+		return vg_fail(VG_INVALID, 0, "the %s is not shareable: only shareable pools can be registered",
 			       resource->object.class->name);
 	struct entry *entry = malloc(sizeof *entry);
 	if (!entry)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory to register a pool");
 	vg_mutex_take(&registry_lock);
-	if (atomic_load(&resource->object.closed)) { // meanwhile: it would stay in the registry for ever
+	if (atomic_load(&resource->object.closed)) { // meanwhile: the entry would never be removed
 		vg_mutex_give(&registry_lock);
 		free(entry);
 		CORE_USABLE(resource, "pool");
 	}
 	bool other_name = pool->has_uuid && memcmp(pool->uuid, uuid, sizeof pool->uuid) != 0;
-	struct core_pool *known = other_name ? NULL : find(uuid);
+	struct core_pool *known = other_name ? NULL : find_registered(uuid);
 	if (!other_name && !known) {
 		memcpy(pool->uuid, uuid, sizeof pool->uuid);
 		pool->has_uuid = true;
@@ -227,7 +227,7 @@ enum vg_status vg_memory_pool_find(const unsigned char uuid[16], struct vg_memor
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
 	vg_mutex_take(&registry_lock);
-	struct core_pool *pool = find(uuid);
+	struct core_pool *pool = find_registered(uuid);
 	vg_mutex_give(&registry_lock);
 	if (!pool)
 		return vg_fail(VG_NOT_FOUND, 0, "no pool of this UUID is registered: import it, and register it");

@@ -58,26 +58,25 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 	return r;
 }
 
-// A question to the driver that got no answer.
-static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *call)
+// Sets the error of a query that the driver refused.
+static enum vg_status fail_query(const struct vg_process *process, CUresult result, const char *call)
 {
 	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED &&
 	    result != CUDA_ERROR_OPERATING_SYSTEM)
-		return core_driver_failed(result, call, "what process %d is in is not known", (int)process->pid);
+		return core_driver_failed(result, call, "the state of process %d is unknown", (int)process->pid);
 	return core_explained(vg_fail(VG_NOT_FOUND, result,
 				      "process %d is not there, is another user's, or does not use CUDA",
 				      (int)process->pid));
 }
 
-// A step that the driver refused, in terms of the state that the process is in.
-static enum vg_status step_failed(const struct vg_process *process, CUresult result, const char *call,
-				  const char *wanted)
+// Sets the error of a step that the driver refused, with the state of the process.
+static enum vg_status fail_step(const struct vg_process *process, CUresult result, const char *call, const char *wanted)
 {
 	enum vg_process_state state;
 
 	CUresult r = read_state(process->pid, &state);
 	if (r)
-		return not_told(process, r, "cuCheckpointProcessGetState");
+		return fail_query(process, r, "cuCheckpointProcessGetState");
 	if (result == CUDA_ERROR_ILLEGAL_STATE)
 		return core_explained(vg_fail(VG_STATE, result, "process %d is %s, not %s", (int)process->pid,
 					      vg_process_state_name(state), wanted));
@@ -90,7 +89,7 @@ enum vg_status vg_process_state(struct vg_process *process, enum vg_process_stat
 	CORE_USABLE(process, "process");
 	CORE_NEEDED(ret_state);
 	CUresult r = read_state(process->pid, ret_state);
-	return r ? not_told(process, r, "cuCheckpointProcessGetState") : VG_OK;
+	return r ? fail_query(process, r, "cuCheckpointProcessGetState") : VG_OK;
 }
 
 const char *vg_process_state_name(enum vg_process_state state)
@@ -109,7 +108,7 @@ enum vg_status vg_process_restore_thread(struct vg_process *process, pid_t *ret_
 	CORE_NEEDED(ret_thread);
 	CUresult r = core_driver->cuCheckpointProcessGetRestoreThreadId(process->pid, &thread);
 	if (r)
-		return not_told(process, r, "cuCheckpointProcessGetRestoreThreadId");
+		return fail_query(process, r, "cuCheckpointProcessGetRestoreThreadId");
 	*ret_thread = thread;
 	return VG_OK;
 }
@@ -125,7 +124,7 @@ enum vg_status vg_process_lock(struct vg_process *process, unsigned timeout_ms)
 		return core_explained(vg_fail(VG_NOT_READY, r,
 					      "process %d was still busy after %u ms, and goes on running",
 					      (int)process->pid, timeout_ms));
-	return r ? step_failed(process, r, "cuCheckpointProcessLock", "running") : VG_OK;
+	return r ? fail_step(process, r, "cuCheckpointProcessLock", "running") : VG_OK;
 }
 
 enum vg_status vg_process_checkpoint(struct vg_process *process)
@@ -135,7 +134,7 @@ enum vg_status vg_process_checkpoint(struct vg_process *process)
 
 	CORE_USABLE(process, "process");
 	CUresult r = core_driver->cuCheckpointProcessCheckpoint(process->pid, &arguments);
-	return r ? step_failed(process, r, "cuCheckpointProcessCheckpoint", "locked") : VG_OK;
+	return r ? fail_step(process, r, "cuCheckpointProcessCheckpoint", "locked") : VG_OK;
 }
 
 static enum vg_status read_uuid(const char *text, CUuuid *ret_uuid)
@@ -197,7 +196,7 @@ enum vg_status vg_process_restore(struct vg_process *process, const struct vg_pr
 		arguments.gpuPairsCount = (unsigned)count;
 		CUresult r = core_driver->cuCheckpointProcessRestore(process->pid, &arguments);
 		if (r)
-			status = step_failed(process, r, "cuCheckpointProcessRestore", "checkpointed");
+			status = fail_step(process, r, "cuCheckpointProcessRestore", "checkpointed");
 	}
 	free(read);
 	return status;
@@ -210,5 +209,5 @@ enum vg_status vg_process_unlock(struct vg_process *process)
 
 	CORE_USABLE(process, "process");
 	CUresult r = core_driver->cuCheckpointProcessUnlock(process->pid, &arguments);
-	return r ? step_failed(process, r, "cuCheckpointProcessUnlock", "locked") : VG_OK;
+	return r ? fail_step(process, r, "cuCheckpointProcessUnlock", "locked") : VG_OK;
 }

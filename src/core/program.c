@@ -20,7 +20,7 @@ static enum vg_status close_program(struct core_object *object)
 {
 	struct vg_program *program = (struct vg_program *)object;
 
-	// What a tool was at when this process was forked, it cannot give back.
+	// If another thread was compiling when this process was forked, the tool's state is not usable.
 	if (vg_mutex_take(&program->compiling))
 		drop_native(program);
 	vg_mutex_give(&program->compiling);
@@ -47,8 +47,8 @@ static void free_program(struct core_object *object)
 
 static const struct core_class program_class = {"program", close_program, free_program};
 
-// With a zero byte behind; NULL if there is no memory.
-static char *copy(const void *data, size_t size)
+// Copies bytes, and adds a zero byte. NULL: no memory.
+static char *copy_bytes(const void *data, size_t size)
 {
 	char *result = malloc(size + 1);
 
@@ -83,7 +83,7 @@ static enum vg_status copy_modules(struct vg_program *program, const struct vg_p
 				      : vg_fail(VG_INVALID, 0, "extra_sources[%zu] has no name", i));
 		struct core_program_module *module = &program->modules[program->module_count++];
 		module->name = strdup(source->name);
-		module->data = copy(source->data, source->size);
+		module->data = copy_bytes(source->data, source->size);
 		module->size = source->size;
 		if (!module->name || !module->data)
 			return vg_fail(VG_NO_MEMORY, 0, "no memory for source \"%s\"", source->name);
@@ -91,7 +91,7 @@ static enum vg_status copy_modules(struct vg_program *program, const struct vg_p
 	return program->modules ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for sources");
 }
 
-// PTX: a linker of this one code.
+// Creates the linker that compiles a program of PTX, with the PTX as its only input.
 static enum vg_status create_linker(struct vg_program *program, const struct vg_program_options *options)
 {
 	struct vg_linker_options link = core_program_link_options(options);
@@ -101,8 +101,8 @@ static enum vg_status create_linker(struct vg_program *program, const struct vg_
 	enum vg_status status = core_code_check(VG_CODE_PTX, program->source, program->source_size);
 	if (status)
 		return status;
-	text.size = strlen(program->source); // a terminator may have been counted
-	text.data = copy(program->source, text.size);
+	text.size = strlen(program->source); // the size may include the zero byte
+	text.data = copy_bytes(program->source, text.size);
 	if (!text.data)
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of PTX", text.size);
 	CORE_TRY(core_object_code_adopt(status, VG_CODE_PTX, program->name, &text, &ptx));
@@ -114,16 +114,31 @@ static enum vg_status create_linker(struct vg_program *program, const struct vg_
 
 static enum vg_status find_backend(struct vg_program *program, const struct vg_program_options *options)
 {
-	enum vg_status status;
-
-	if (program->type == VG_SOURCE_PTX) {
-		status = create_linker(program, options);
-		program->backend = vg_linker_backend(program->linker);
-	} else {
-		status = program->type == VG_SOURCE_CXX ? core_nvrtc_find() : core_nvvm_find();
-		program->backend = program->type == VG_SOURCE_CXX ? VG_BACKEND_NVRTC : VG_BACKEND_NVVM;
+	if (program->type == VG_SOURCE_CXX) {
+		program->backend = VG_BACKEND_NVRTC;
+		return core_nvrtc_find();
 	}
-	return status;
+	if (program->type == VG_SOURCE_NVVM) {
+		program->backend = VG_BACKEND_NVVM;
+		return core_nvvm_find();
+	}
+	CORE_TRY(create_linker(program, options));
+	program->backend = vg_linker_backend(program->linker);
+	return VG_OK;
+}
+
+// Fills in a new program. On failure the caller releases it.
+static enum vg_status fill_program(struct vg_program *program, const char *name, const void *source, size_t size,
+				   const struct vg_program_options *options)
+{
+	program->name = strdup(name);
+	program->source = copy_bytes(source, size);
+	program->source_size = size;
+	if (!program->name || !program->source)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of source", size);
+	CORE_TRY(core_program_options(program, options));
+	CORE_TRY(copy_modules(program, options));
+	return find_backend(program, options);
 }
 
 enum vg_status vg_program_create(enum vg_source_type type, const void *source, size_t source_size,
@@ -141,25 +156,13 @@ enum vg_status vg_program_create(enum vg_source_type type, const void *source, s
 	if (o.name && !*o.name)
 		return vg_fail(VG_INVALID, 0, "option name is empty");
 	const char *name = o.name ? o.name : "default_program";
-	enum vg_status status = check_source(type, name, source, source_size);
-	if (status)
-		return status;
+	CORE_TRY(check_source(type, name, source, source_size));
 	struct vg_program *program = calloc(1, sizeof *program);
 	if (!program)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a program");
 	core_object_init(&program->object, &program_class);
 	program->type = type;
-	program->name = strdup(name);
-	program->source = copy(source, source_size);
-	program->source_size = source_size;
-	if (!program->name || !program->source)
-		status = vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of source", source_size);
-	if (status == VG_OK)
-		status = core_program_options(program, &o);
-	if (status == VG_OK)
-		status = copy_modules(program, &o);
-	if (status == VG_OK)
-		status = find_backend(program, &o);
+	enum vg_status status = fill_program(program, name, source, source_size, &o);
 	if (status)
 		core_object_release(&program->object);
 	else
@@ -211,31 +214,37 @@ static enum vg_status check_names(const struct vg_program *program, const struct
 	return VG_OK;
 }
 
-// The result in the cache's or the tool's words; the program is locked.
-static enum vg_status produce(struct vg_program *program, enum vg_code_type target,
-			      const struct vg_compile_options *options, struct core_compiled *compiled)
+static enum vg_status run_backend(struct vg_program *program, enum vg_code_type target,
+				  const struct core_arguments *arguments, const struct vg_texts *names,
+				  struct core_compiled *compiled)
 {
-	struct core_arguments arguments = {0};
-	struct core_cache_key key = {0};
+	if (program->linker)
+		return core_linker_link(program->linker, target, compiled);
+	if (program->type == VG_SOURCE_CXX)
+		return core_nvrtc_compile(program, target, arguments, names, compiled);
+	return core_nvvm_compile(program, target, arguments, compiled);
+}
+
+// Reads the result from the cache, or compiles and stores it. The program is locked.
+static enum vg_status compile_or_load(struct vg_program *program, enum vg_code_type target,
+				      const struct vg_compile_options *options, struct core_compiled *compiled)
+{
+	__attribute__((cleanup(core_arguments_finish))) struct core_arguments arguments = {0};
+	__attribute__((cleanup(core_cache_key_finish))) struct core_cache_key key = {0};
 
 	core_program_arguments(program, target, &arguments);
-	enum vg_status status = arguments.failed ? vg_fail(VG_NO_MEMORY, 0, "no memory for arguments") : VG_OK;
-	if (status == VG_OK && options->cache)
-		status = core_cache_key_make(program, target, &arguments, options, &key);
-	struct vg_compile_cache *cache = key.of_a_moment ? NULL : options->cache;
-	if (status == VG_OK && !(cache && core_cache_get(cache, &key, compiled))) {
-		if (program->linker)
-			status = core_linker_link(program->linker, target, compiled);
-		else if (program->type == VG_SOURCE_CXX)
-			status = core_nvrtc_compile(program, target, &arguments, &options->name_expressions, compiled);
-		else
-			status = core_nvvm_compile(program, target, &arguments, compiled);
-		if (status == VG_OK && cache)
-			core_cache_put(cache, &key, compiled);
-	}
-	core_cache_key_finish(&key);
-	core_arguments_finish(&arguments);
-	return status;
+	if (arguments.failed)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for arguments");
+	if (!options->cache)
+		return run_backend(program, target, &arguments, &options->name_expressions, compiled);
+	CORE_TRY(core_cache_key_make(program, target, &arguments, options, &key));
+	struct vg_compile_cache *cache = key.has_time ? NULL : options->cache;
+	if (cache && core_cache_get(cache, &key, compiled))
+		return VG_OK;
+	CORE_TRY(run_backend(program, target, &arguments, &options->name_expressions, compiled));
+	if (cache)
+		core_cache_put(cache, &key, compiled);
+	return VG_OK;
 }
 
 enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type target,
@@ -253,17 +262,15 @@ enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type 
 	if (!o.digest != !o.digest_size)
 		return vg_fail(VG_INVALID, 0, "digest has %zu bytes at %s", o.digest_size,
 			       o.digest ? "an address" : "NULL");
-	enum vg_status status = check_target(program, target);
-	if (status == VG_OK)
-		status = check_names(program, &o.name_expressions);
-	if (status)
-		return status;
+	CORE_TRY(check_target(program, target));
+	CORE_TRY(check_names(program, &o.name_expressions));
+	enum vg_status status;
 	if (vg_mutex_take(&program->compiling)) {
 		drop_native(program);
 		free(program->log);
 		program->log = NULL;
 		program->pch_status = VG_PCH_NONE;
-		status = produce(program, target, &o, &compiled);
+		status = compile_or_load(program, target, &o, &compiled);
 	} else {
 		status = vg_fail(VG_STATE, 0,
 				 "another thread was compiling program \"%s\" when this process was forked: create "

@@ -1,4 +1,4 @@
-// A program, as this room sees it.
+// The program object, and its back ends. Any thread.
 #pragma once
 
 #include "base/mutex.h"
@@ -13,7 +13,7 @@ struct vg_program {
 	enum vg_source_type type;
 	enum vg_backend backend;
 	char *name;
-	char *source; // terminated
+	char *source; // followed by a zero byte
 	size_t source_size;
 	struct core_program_module {
 		char *name, *data;
@@ -21,34 +21,34 @@ struct vg_program {
 	} * modules; // NVVM's extra sources
 	size_t module_count;
 	bool use_libdevice, link_time_optimization, pch;
-	const char *reads_files;	 // the field of an option that makes the compiler read files; NULL: none
-	struct core_arguments arguments; // whatever the target
-	struct vg_linker *linker;	 // of PTX: held
+	const char *reads_files;	 // an option that is set and makes the compiler read files, or NULL
+	struct core_arguments arguments; // for every target
+	struct vg_linker *linker;	 // of PTX; owns a reference
 
-	struct vg_mutex compiling; // what follows is of the last compilation
+	struct vg_mutex compiling; // protects the rest, which is of the last compilation
 	char *log;
 	enum vg_pch_status pch_status;
 	void *native;
-	struct core_arguments shown; // by vg_program_arguments()
+	struct core_arguments shown; // returned by vg_program_arguments()
 };
 
-// Checks every option and makes the arguments. `options` was copied by CORE_OPTIONS. INVALID, NO_DRIVER, NO_MEMORY.
+// Checks every option and makes the arguments. CORE_OPTIONS has copied `options`. INVALID, NO_DRIVER, NO_MEMORY.
 enum vg_status core_program_options(struct vg_program *program, const struct vg_program_options *options);
-// A linker's options for PTX, from a program's.
+// Returns the linker's options for a program of PTX.
 struct vg_linker_options core_program_link_options(const struct vg_program_options *options);
 
-// Whether the tool is there; and compilations with all arguments of the target. NOT_FOUND; TOOLCHAIN, NO_MEMORY. The
-// program is locked.
+// The back ends. find() loads the tool: NOT_FOUND. compile() gets all arguments for the target; `compiling` is locked:
+// TOOLCHAIN, NO_MEMORY. drop() destroys the tool's own program.
 enum vg_status core_nvrtc_find(void);
 enum vg_status core_nvrtc_compile(struct vg_program *program, enum vg_code_type target,
 				  const struct core_arguments *arguments, const struct vg_texts *names,
 				  struct core_compiled *ret_compiled);
-void core_nvrtc_drop(struct vg_program *program); // its native program
+void core_nvrtc_drop(struct vg_program *program);
 enum vg_status core_nvvm_find(void);
 enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type target,
 				 const struct core_arguments *arguments, struct core_compiled *ret_compiled);
 void core_nvvm_drop(struct vg_program *program);
 
-// The arguments for a target.
+// Makes the arguments for a target.
 void core_program_arguments(const struct vg_program *program, enum vg_code_type target,
 			    struct core_arguments *ret_arguments);

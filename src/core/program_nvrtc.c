@@ -1,4 +1,4 @@
-// CUDA C++ by NVRTC.
+// Compiles CUDA C++ with NVRTC.
 #include "base/log.h"
 #include "core/core.h"
 #include "core/error.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic(const struct vg_nvrtc *) nvrtc; // once a program was made
+static _Atomic(const struct vg_nvrtc *) nvrtc; // set by core_nvrtc_find()
 
 enum vg_status core_nvrtc_find(void)
 {
@@ -43,7 +43,7 @@ static void keep_log(struct vg_program *program)
 		program->log[0] = '\0';
 }
 
-static enum vg_status failed(const struct vg_program *program, nvrtcResult r, const char *call)
+static enum vg_status fail_call(const struct vg_program *program, nvrtcResult r, const char *call)
 {
 	const char *log = program->log ? program->log : "";
 
@@ -53,28 +53,28 @@ static enum vg_status failed(const struct vg_program *program, nvrtcResult r, co
 	return status;
 }
 
-// One compilation in a native program of its own, since names cannot be added to one that was compiled.
-static enum vg_status compile(struct vg_program *program, const struct core_arguments *arguments,
-			      const struct vg_texts *names)
+// Compiles with a new program of NVRTC, since names cannot be added to one that was compiled.
+static enum vg_status compile_once(struct vg_program *program, const struct core_arguments *arguments,
+				   const struct vg_texts *names)
 {
 	nvrtcProgram native;
 
 	core_nvrtc_drop(program);
 	nvrtcResult r = nvrtc->nvrtcCreateProgram(&native, program->source, program->name, 0, NULL, NULL);
 	if (r)
-		return failed(program, r, "nvrtcCreateProgram");
+		return fail_call(program, r, "nvrtcCreateProgram");
 	program->native = native;
 	for (size_t i = 0; i < names->count; i++) {
 		r = nvrtc->nvrtcAddNameExpression(native, names->values[i]);
 		if (r)
-			return failed(program, r, "nvrtcAddNameExpression");
+			return fail_call(program, r, "nvrtcAddNameExpression");
 	}
 	r = nvrtc->nvrtcCompileProgram(native, (int)arguments->count, (const char *const *)arguments->texts);
 	keep_log(program);
-	return r ? failed(program, r, "nvrtcCompileProgram") : VG_OK;
+	return r ? fail_call(program, r, "nvrtcCompileProgram") : VG_OK;
 }
 
-// *ret_again: the precompiled header did not fit, and there is more room now.
+// Sets *ret_again if the precompiled header did not fit into NVRTC's heap, which was enlarged for a second attempt.
 static void read_pch_status(struct vg_program *program, bool *ret_again)
 {
 	nvrtcResult r = nvrtc->nvrtcGetPCHCreateStatus(program->native);
@@ -88,8 +88,8 @@ static void read_pch_status(struct vg_program *program, bool *ret_again)
 									 : VG_PCH_FAILED;
 }
 
-static enum vg_status get_code(const struct vg_program *program, enum vg_code_type target,
-			       struct core_compiled *compiled)
+static enum vg_status read_code(const struct vg_program *program, enum vg_code_type target,
+				struct core_compiled *compiled)
 {
 	const struct {
 		nvrtcResult (*size)(nvrtcProgram, size_t *), (*get)(nvrtcProgram, char *);
@@ -114,15 +114,15 @@ static enum vg_status get_code(const struct vg_program *program, enum vg_code_ty
 		r = getters[target].get(program->native, compiled->data);
 	}
 	if (r)
-		return failed(program, r, getters[target].call);
+		return fail_call(program, r, getters[target].call);
 	if (target == VG_CODE_PTX)
-		compiled->size--; // its terminator was counted
+		compiled->size--; // the size includes the zero byte
 	compiled->data[compiled->size] = '\0';
 	return VG_OK;
 }
 
-static enum vg_status get_symbols(const struct vg_program *program, const struct vg_texts *names,
-				  struct core_compiled *compiled)
+static enum vg_status read_symbols(const struct vg_program *program, const struct vg_texts *names,
+				   struct core_compiled *compiled)
 {
 	struct vg_symbol *found = calloc(names->count + 1, sizeof *found);
 	nvrtcResult r = NVRTC_SUCCESS;
@@ -137,7 +137,7 @@ static enum vg_status get_symbols(const struct vg_program *program, const struct
 	}
 	free(found);
 	if (r)
-		return failed(program, r, "nvrtcGetLoweredName");
+		return fail_call(program, r, "nvrtcGetLoweredName");
 	return names->count && !compiled->symbols ? vg_fail(VG_NO_MEMORY, 0, "no memory for symbols") : VG_OK;
 }
 
@@ -147,22 +147,18 @@ enum vg_status core_nvrtc_compile(struct vg_program *program, enum vg_code_type 
 {
 	bool again = false;
 
-	enum vg_status status = compile(program, arguments, names);
-	if (status == VG_OK && program->pch)
+	CORE_TRY(compile_once(program, arguments, names));
+	if (program->pch)
 		read_pch_status(program, &again);
 	if (again) {
-		status = compile(program, arguments, names);
-		if (status == VG_OK)
-			read_pch_status(program, &again);
+		CORE_TRY(compile_once(program, arguments, names));
+		read_pch_status(program, &again);
 	}
-	if (status == VG_OK)
-		status = get_code(program, target, ret_compiled);
-	if (status == VG_OK)
-		status = get_symbols(program, names, ret_compiled);
-	if (status == VG_OK && target == VG_CODE_PTX && core_driver &&
-	    core_driver_version() < nvrtc->major * 1000 + nvrtc->minor * 10)
+	CORE_TRY(read_code(program, target, ret_compiled));
+	CORE_TRY(read_symbols(program, names, ret_compiled));
+	if (target == VG_CODE_PTX && core_driver && core_driver_version() < nvrtc->major * 1000 + nvrtc->minor * 10)
 		vg_log(VG_LOG_WARNING,
 		       "the driver knows CUDA %d.%d and may refuse the PTX of NVRTC %d.%d: compile to a cubin",
 		       core_driver_version() / 1000, core_driver_version() % 1000 / 10, nvrtc->major, nvrtc->minor);
-	return status;
+	return VG_OK;
 }

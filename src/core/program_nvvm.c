@@ -1,4 +1,4 @@
-// NVVM IR by libNVVM.
+// Compiles NVVM IR with libNVVM.
 #include "core/error.h"
 #include "core/program.h"
 #include "driver/toolchain.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic(const struct vg_nvvm *) nvvm; // once a program was made
+static _Atomic(const struct vg_nvvm *) nvvm; // set by core_nvvm_find()
 
 enum vg_status core_nvvm_find(void)
 {
@@ -30,7 +30,7 @@ void core_nvvm_drop(struct vg_program *program)
 	program->native = NULL;
 }
 
-static enum vg_status failed(struct vg_program *program, nvvmResult r, const char *call)
+static enum vg_status fail_call(struct vg_program *program, nvvmResult r, const char *call)
 {
 	const char *log;
 	size_t size = 0;
@@ -48,7 +48,7 @@ static enum vg_status failed(struct vg_program *program, nvvmResult r, const cha
 	return status;
 }
 
-// The whole file; NULL with errno.
+// Reads a whole file. NULL: see errno.
 static char *read_file(const char *path, size_t *ret_size)
 {
 	FILE *file = fopen(path, "re");
@@ -68,7 +68,7 @@ static char *read_file(const char *path, size_t *ret_size)
 	return data;
 }
 
-// Only what is used of it is linked.
+// Adds libdevice, of which only the functions that are used are linked.
 static enum vg_status add_libdevice(struct vg_program *program)
 {
 	char path[4096], problem[1000];
@@ -81,7 +81,7 @@ static enum vg_status add_libdevice(struct vg_program *program)
 		return vg_fail(VG_SYSTEM, errno, "cannot read %s: %s", path, strerror(errno));
 	nvvmResult r = nvvm->nvvmLazyAddModuleToProgram(program->native, data, size, "libdevice");
 	free(data);
-	return r ? failed(program, r, "nvvmLazyAddModuleToProgram") : VG_OK;
+	return r ? fail_call(program, r, "nvvmLazyAddModuleToProgram") : VG_OK;
 }
 
 static enum vg_status add_modules(struct vg_program *program)
@@ -93,7 +93,7 @@ static enum vg_status add_modules(struct vg_program *program)
 		r = nvvm->nvvmAddModuleToProgram(program->native, program->modules[i].data, program->modules[i].size,
 						 program->modules[i].name);
 	if (r)
-		return failed(program, r, "nvvmAddModuleToProgram");
+		return fail_call(program, r, "nvvmAddModuleToProgram");
 	return program->use_libdevice ? add_libdevice(program) : VG_OK;
 }
 
@@ -107,15 +107,15 @@ enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type t
 	core_nvvm_drop(program);
 	nvvmResult r = nvvm->nvvmCreateProgram(&native);
 	if (r)
-		return failed(program, r, "nvvmCreateProgram");
+		return fail_call(program, r, "nvvmCreateProgram");
 	program->native = native;
 	CORE_TRY(add_modules(program));
 	r = nvvm->nvvmVerifyProgram(native, count, texts);
 	if (r)
-		return failed(program, r, "nvvmVerifyProgram");
+		return fail_call(program, r, "nvvmVerifyProgram");
 	r = nvvm->nvvmCompileProgram(native, count, texts);
 	if (r)
-		return failed(program, r, "nvvmCompileProgram");
+		return fail_call(program, r, "nvvmCompileProgram");
 	r = nvvm->nvvmGetCompiledResultSize(native, &ret_compiled->size);
 	ret_compiled->data = r ? NULL : malloc(ret_compiled->size + 1);
 	if (!r && !ret_compiled->data)
@@ -123,9 +123,9 @@ enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type t
 	if (!r)
 		r = nvvm->nvvmGetCompiledResult(native, ret_compiled->data);
 	if (r)
-		return failed(program, r, "nvvmGetCompiledResult");
+		return fail_call(program, r, "nvvmGetCompiledResult");
 	while (target == VG_CODE_PTX && ret_compiled->size && !ret_compiled->data[ret_compiled->size - 1])
-		ret_compiled->size--; // its terminator was counted
+		ret_compiled->size--; // the size includes the zero byte
 	ret_compiled->data[ret_compiled->size] = '\0';
 	return VG_OK;
 }

@@ -1,4 +1,4 @@
-// The table of a program's options, and what each back end makes of it.
+// The table of a program's options, and the arguments that each back end gets.
 #include "core/error.h"
 #include "core/program.h"
 #include "virgate/linker.h"
@@ -64,7 +64,7 @@ static const struct core_option table[] = {
 	ROW(instantiate_templates_in_pch, CHOICE, NVRTC, "--instantiate-templates-in-pch="),
 	ROW(numba_debug, FLAG, NVRTC, "--numba-debug"),
 };
-// Their arguments are made by hand.
+// Options whose arguments the functions below make.
 static const struct core_option by_hand[] = {
 	ROW(device_code_optimize, CHOICE, NVRTC | NVVM, NULL),
 	ROW(use_libdevice, FLAG, NVVM, NULL),
@@ -80,23 +80,18 @@ static const struct {
 	[VG_SOURCE_NVVM] = {NVVM, "NVVM"},
 };
 
-static enum vg_status check(const struct vg_program *program, const struct vg_program_options *o)
+static enum vg_status check_options(const struct vg_program *program, const struct vg_program_options *o)
 {
 	static const char *const speeds[] = {"0", "min", "mid", "max"};
-	enum vg_status status = VG_OK;
 	bool known = !o->ofast_compile;
 
-	for (size_t i = 0; i < ROWS && status == VG_OK; i++)
-		status = core_option_check(&table[i], o);
-	for (size_t i = 0; i < ROWS_BY_HAND && status == VG_OK; i++)
-		status = core_option_check(&by_hand[i], o);
-	if (status == VG_OK)
-		status = core_options_refuse(table, ROWS, o, sources[program->type].trait, sources[program->type].who);
-	if (status == VG_OK)
-		status = core_options_refuse(by_hand, ROWS_BY_HAND, o, sources[program->type].trait,
-					     sources[program->type].who);
-	if (status)
-		return status;
+	for (size_t i = 0; i < ROWS; i++)
+		CORE_TRY(core_option_check(&table[i], o));
+	for (size_t i = 0; i < ROWS_BY_HAND; i++)
+		CORE_TRY(core_option_check(&by_hand[i], o));
+	CORE_TRY(core_options_refuse(table, ROWS, o, sources[program->type].trait, sources[program->type].who));
+	CORE_TRY(core_options_refuse(by_hand, ROWS_BY_HAND, o, sources[program->type].trait,
+				     sources[program->type].who));
 	for (size_t i = 0; !known && i < sizeof speeds / sizeof *speeds; i++)
 		known = strcmp(o->ofast_compile, speeds[i]) == 0;
 	if (!known)
@@ -108,7 +103,7 @@ static enum vg_status check(const struct vg_program *program, const struct vg_pr
 	return VG_OK;
 }
 
-static void nvrtc_arguments(struct core_arguments *arguments, const struct vg_program_options *o, const char *arch)
+static void add_nvrtc_arguments(struct core_arguments *arguments, const struct vg_program_options *o, const char *arch)
 {
 	core_arguments_add(arguments, "-arch=%s", arch);
 	for (size_t i = 0; i < ROWS; i++)
@@ -117,7 +112,7 @@ static void nvrtc_arguments(struct core_arguments *arguments, const struct vg_pr
 		core_arguments_add(arguments, "--dopt=on");
 }
 
-static void nvvm_arguments(struct core_arguments *arguments, const struct vg_program_options *o, const char *arch)
+static void add_nvvm_arguments(struct core_arguments *arguments, const struct vg_program_options *o, const char *arch)
 {
 	const struct {
 		const char *argument;
@@ -139,13 +134,13 @@ enum vg_status core_program_options(struct vg_program *program, const struct vg_
 {
 	char arch[CORE_ARCHITECTURE];
 
-	CORE_TRY(check(program, options));
+	CORE_TRY(check_options(program, options));
 	if (program->type != VG_SOURCE_PTX)
-		CORE_TRY(core_architecture(options->arch, options->device, arch));
+		CORE_TRY(core_find_architecture(options->arch, options->device, arch));
 	if (program->type == VG_SOURCE_CXX)
-		nvrtc_arguments(&program->arguments, options, arch);
+		add_nvrtc_arguments(&program->arguments, options, arch);
 	else if (program->type == VG_SOURCE_NVVM)
-		nvvm_arguments(&program->arguments, options, arch);
+		add_nvvm_arguments(&program->arguments, options, arch);
 	for (size_t i = 0; i < ROWS && !program->reads_files; i++)
 		if ((table[i].traits & FILES) && core_option_given(&table[i], options))
 			program->reads_files = table[i].field;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- all resources -----------------------------------------------------------------------
+// ---- all resources ------------------------------------------------------------------------------
 
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capturing)
 {
@@ -15,7 +15,7 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capt
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamIsCapturing(stream->handle, &capture);
-	// The legacy stream does not capture itself, but what it would do now spoils a capture that it is ordered with.
+	// The legacy stream is not captured itself, but work on it would invalidate a capture that waits for it.
 	if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
 		core_log_skip();
 		*ret_capturing = true;
@@ -27,7 +27,7 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capt
 	return VG_OK;
 }
 
-enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream)
+enum vg_status core_resource_refuse_capture(struct vg_memory_resource *resource, struct vg_stream *stream)
 {
 	bool capturing;
 
@@ -40,7 +40,7 @@ enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, 
 		vg_memory_resource_name(resource));
 }
 
-void core_stream_finish(struct vg_stream *stream)
+void core_stream_wait(struct vg_stream *stream)
 {
 	CORE_SCOPE scope = {false};
 
@@ -75,7 +75,8 @@ enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_
 {
 	struct vg_allocation allocation = {.size = size};
 
-	CORE_TRY(stream ? core_object_check(&stream->object, "stream") : VG_OK);
+	if (stream)
+		CORE_USABLE(stream, "stream");
 	CORE_TRY(core_resource_check(resource, stream));
 	CORE_TRY(core_resource_class(resource)->allocate(resource, size, stream, &allocation));
 	*ret_allocation = allocation;
@@ -119,7 +120,7 @@ enum vg_status vg_memory_resource_properties(const struct vg_memory_resource *re
 	return VG_OK;
 }
 
-// ---- a program's own -----------------------------------------------------------------------
+// ---- resources of programs ----------------------------------------------------------------------
 
 struct custom {
 	struct vg_memory_resource resource;
@@ -128,8 +129,8 @@ struct custom {
 	char name[]; // operations.name
 };
 
-// What a program's function returned: with its own words if it left any just now, else with ours.
-static enum vg_status judge(enum vg_status status, const char *name, const char *what, size_t size)
+// Returns the status of a program's function, and sets an error unless the function has set one.
+static enum vg_status check_result(enum vg_status status, const char *name, const char *what, size_t size)
 {
 	char bytes[VG_SIZE_TEXT];
 
@@ -147,10 +148,10 @@ static enum vg_status custom_allocate(struct vg_memory_resource *resource, size_
 	vg_fail(VG_OK, 0, "%s", "");
 	enum vg_status status = custom->operations.allocate(custom->user, size, stream, &allocation);
 	if (status)
-		return judge(status, custom->name, "could not allocate", size);
+		return check_result(status, custom->name, "could not allocate", size);
 	if (allocation.size < size || (size && !allocation.address)) {
 		custom->operations.deallocate(custom->user, &allocation, stream);
-		return vg_fail(VG_INVALID, 0, "%s gave %zu bytes at 0x%llx, where %zu were asked", custom->name,
+		return vg_fail(VG_INVALID, 0, "%s returned %zu bytes at 0x%llx, and %zu were asked for", custom->name,
 			       allocation.size, (unsigned long long)allocation.address, size);
 	}
 	*ret_allocation = allocation;
@@ -163,8 +164,8 @@ static enum vg_status custom_deallocate(struct vg_memory_resource *resource, con
 	struct custom *custom = (struct custom *)resource;
 
 	vg_fail(VG_OK, 0, "%s", "");
-	return judge(custom->operations.deallocate(custom->user, allocation, stream), custom->name, "could not free",
-		     allocation->size);
+	return check_result(custom->operations.deallocate(custom->user, allocation, stream), custom->name,
+			    "could not free", allocation->size);
 }
 
 static enum vg_status custom_close(struct core_object *object)

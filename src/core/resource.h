@@ -1,4 +1,4 @@
-// A memory resource, as this room sees it. Any thread.
+// The memory resource object. Any thread.
 #pragma once
 #include "core/error.h"
 #include "core/object.h"
@@ -7,9 +7,8 @@
 
 struct core_resource_class {
 	struct core_class object; // first: what the object's class pointer points to
-	bool permanent;		  // lives as long as the process: not to be closed
-	bool keeps_notes;	  // cannot free what it did not allocate
-	// Whether the stream suits it, for allocation and deallocation; NULL: every stream does.
+	bool permanent;		  // lives as long as the process, and is never closed
+	// Checks a stream, which is not NULL, for allocation and deallocation. May be NULL.
 	enum vg_status (*check)(struct vg_memory_resource *resource, struct vg_stream *stream);
 	enum vg_status (*allocate)(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 				   struct vg_allocation *ret_allocation);
@@ -20,7 +19,7 @@ struct core_resource_class {
 struct vg_memory_resource {
 	struct core_object object;
 	struct vg_memory_properties properties;
-	bool needs_stream; // refuses buffers without one
+	bool needs_stream; // refuses buffers without a stream
 	bool keeps_notes;  // frees only what it allocated itself
 };
 
@@ -29,19 +28,19 @@ static inline const struct core_resource_class *core_resource_class(const struct
 	return (const struct core_resource_class *)resource->object.class;
 }
 
-// What vg_buffer_create() and the adaptors do: checks the stream, allocates.
+// Checks the stream and allocates, for vg_buffer_create() and the adaptors.
 enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 				      struct vg_allocation *ret_allocation);
-// Whether the stream, which may be NULL, or closed by the program, suits the resource.
+// Checks that a stream suits the resource. `stream` may be NULL, or closed by the program.
 enum vg_status core_resource_check(struct vg_memory_resource *resource, struct vg_stream *stream);
 enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 					struct vg_stream *stream);
-// A driver's refusal to give memory, with what was asked and what there is. In the context that was asked.
+// Sets the error of a failed allocation, with the amounts asked for and available. In the context of the allocation.
 enum vg_status core_allocation_failed(CUresult result, const char *call, size_t size);
 
-// Whether work on the stream is being captured into a graph, or would spoil a capture of another stream.
+// Finds out whether work on the stream is captured into a graph, or would invalidate a capture of another stream.
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capturing);
-// A check for all resources but graphs': a capture has no place for what they do.
-enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream);
-// Waits for what is queued, so that nothing uses memory any more. If the stream failed, nothing does either.
-void core_stream_finish(struct vg_stream *stream);
+// The `check` of all resources but those of graphs: their calls cannot be captured. STATE.
+enum vg_status core_resource_refuse_capture(struct vg_memory_resource *resource, struct vg_stream *stream);
+// Waits for the work on the stream, so that nothing uses its memory any more. A stream that failed has no work.
+void core_stream_wait(struct vg_stream *stream);

@@ -1,4 +1,4 @@
-// A driver call in an object's own context, which leaves the thread's current context as it was.
+// Makes an object's own context current for driver calls, and restores the thread's current context. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -8,7 +8,7 @@ struct core_scope {
 	bool pushed;
 };
 
-// Costs one cuCtxGetCurrent when the context is current already, as it mostly is.
+// Costs one cuCtxGetCurrent if the context is current already, the usual case.
 static inline CUresult core_enter(struct core_scope *scope, CUcontext context)
 {
 	CUcontext current;
@@ -30,13 +30,14 @@ static inline void core_leave(struct core_scope *scope)
 		core_driver->cuCtxPopCurrent_v2(&popped);
 }
 
-// Ends by itself.
+// Restores the current context at the end of the block.
 #define CORE_SCOPE __attribute__((cleanup(core_leave))) struct core_scope
 
-// Many a call spoils a capture that the thread has begun, or another one's global one, with which it has nothing to do.
-// Giving back what a program no longer wants is no reason for that, nor what the library asks for itself.
+// Sets the thread's capture mode to relaxed until the end of a block. Otherwise many driver calls would invalidate a
+// capture that the thread, or another thread in global mode, has begun. Releasing objects, and the library's own
+// queries, must not do that.
 struct core_relaxed {
-	CUstreamCaptureMode mode; // the thread's before
+	CUstreamCaptureMode mode; // of the thread, to be restored
 	bool changed;
 };
 
@@ -44,7 +45,7 @@ static inline struct core_relaxed core_relax(void)
 {
 	struct core_relaxed relaxed = {CU_STREAM_CAPTURE_MODE_RELAXED, false};
 
-	// A program's own memory resource may do without the driver.
+	// The driver may not be open, if the program has its own memory resource.
 	relaxed.changed = core_driver && core_driver->cuThreadExchangeStreamCaptureMode(&relaxed.mode) == CUDA_SUCCESS;
 	return relaxed;
 }

@@ -2,8 +2,8 @@
 
 #include "core/device.h"
 
-// The first device whose primary context is active; NULL: none is.
-static struct vg_device *active_device(void)
+// Returns the first device whose primary context is active, or NULL.
+static struct vg_device *find_active_device(void)
 {
 	struct vg_device *device;
 	int count = 0, active = 0;
@@ -18,7 +18,9 @@ static struct vg_device *active_device(void)
 	return NULL;
 }
 
-CUresult core_enter_some(struct core_some_context *some, bool make)
+// Makes a primary context current if the thread has no context: that of `fallback` if none is active, or none at all
+// without a `fallback`.
+static CUresult enter_context(struct core_some_context *some, struct vg_device *fallback)
 {
 	CUcontext context;
 
@@ -26,11 +28,11 @@ CUresult core_enter_some(struct core_some_context *some, bool make)
 	CUresult r = core_driver->cuCtxGetCurrent(&context);
 	if (r || context)
 		return r;
-	struct vg_device *device = active_device();
-	if (!device && !make)
-		return CUDA_SUCCESS;
+	struct vg_device *device = find_active_device();
 	if (!device)
-		vg_device_get(0, &device);
+		device = fallback;
+	if (!device)
+		return CUDA_SUCCESS;
 	r = core_driver->cuDevicePrimaryCtxRetain(&context, device->handle);
 	if (r)
 		return r;
@@ -38,6 +40,19 @@ CUresult core_enter_some(struct core_some_context *some, bool make)
 	r = core_driver->cuCtxPushCurrent_v2(context);
 	some->pushed = r == CUDA_SUCCESS;
 	return r;
+}
+
+CUresult core_enter_some(struct core_some_context *some)
+{
+	struct vg_device *first = NULL;
+
+	vg_device_get(0, &first);
+	return enter_context(some, first);
+}
+
+CUresult core_enter_active(struct core_some_context *some)
+{
+	return enter_context(some, NULL);
 }
 
 void core_leave_some(struct core_some_context *some)

@@ -1,4 +1,4 @@
-// For calls that want a context current, whichever it is: the thread's own, or the primary one of a device.
+// For driver calls that need any current context: the thread's, or the primary one of a device. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -11,7 +11,9 @@ struct core_some_context {
 	bool pushed;
 };
 
-// Where the thread has no context: an active primary one; if there is none, the first device's is made, or, without
-// `make`, none is entered.
-CUresult core_enter_some(struct core_some_context *some, bool make);
+// Keeps the thread's current context. If there is none, makes an active primary context current. If no primary context
+// is active, creates the first device's.
+CUresult core_enter_some(struct core_some_context *some);
+// The same, but stays without a context if no primary context is active.
+CUresult core_enter_active(struct core_some_context *some);
 void core_leave_some(struct core_some_context *some);

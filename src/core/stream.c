@@ -144,8 +144,8 @@ enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *e
 	return VG_OK;
 }
 
-// An event on `other`, in its context; the caller's to destroy.
-static enum vg_status mark(struct vg_stream *other, CUevent *ret_event)
+// Records a new event on `other`, in its context. The caller destroys it.
+static enum vg_status record_mark(struct vg_stream *other, CUevent *ret_event)
 {
 	CORE_ENTER(scope, other->context->handle);
 	CUresult r = core_driver->cuEventCreate(ret_event, CU_EVENT_DISABLE_TIMING);
@@ -165,12 +165,12 @@ enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream 
 
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(other, "other");
-	CORE_TRY(mark(other, &event));
+	CORE_TRY(record_mark(other, &event));
 	CORE_SCOPE scope = {false};
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
-	core_driver->cuEventDestroy_v2(event); // the driver keeps what waits for it
+	core_driver->cuEventDestroy_v2(event); // which does not affect a queued wait
 	return r ? core_driver_failed(r, "cuStreamWaitEvent", "%s", "") : VG_OK;
 }
 

@@ -1,25 +1,25 @@
-// A stream, as this room sees it.
+// The stream object. Any thread.
 #pragma once
 #include "core/context.h"
 #include "virgate/stream.h"
 
 struct vg_graph_builder;
 
-// Aligned for launches: what they read is in the first line of the processor's cache.
+// Aligned to a cache line, whose first one has everything that a launch reads.
 struct vg_stream {
 	struct core_object object;
 	CUstream handle;
-	_Atomic(struct vg_graph_builder *) builder; // that captures what is queued; NULL: it runs
+	_Atomic(struct vg_graph_builder *) builder; // that captures the stream's work; NULL: the work runs
 	struct vg_device *device;
-	bool by_context; // launches need its context current: default streams, and by precaution those of green ones
-	bool borrowed;	 // not ours to destroy
+	bool by_context; // launches need its context current (default streams, streams of green contexts)
+	bool borrowed;	 // destroyed by its creator
 	unsigned flags;	 // CU_STREAM_…
 	int priority;
-	struct vg_context *context; // held
-	void *owner;		    // of a borrowed one, told by `release` when we are done
+	struct vg_context *context; // owns a reference
+	void *owner;		    // of a borrowed stream; passed to `release` in the end
 	void (*release)(void *owner);
 };
 
-// Takes the handle over if it succeeds, unless `borrowed`.
+// Creates the object of a driver's stream, which it owns on success unless `borrowed`.
 enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed,
 				struct vg_stream **ret_stream);

@@ -1,12 +1,12 @@
-// Streams that are not ours to destroy: default streams, and somebody else's.
+// Objects of streams that they do not destroy: default streams, and streams of the program.
 #include "core/error.h"
 #include "core/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// What the driver says of it, once.
-static enum vg_status ask(struct vg_stream *stream)
+// Reads the properties of the stream from the driver.
+static enum vg_status read_properties(struct vg_stream *stream)
 {
 	CORE_ENTER(scope, stream->context->handle);
 	CUresult r = core_driver->cuStreamGetFlags(stream->handle, &stream->flags);
@@ -16,12 +16,12 @@ static enum vg_status ask(struct vg_stream *stream)
 	return r ? core_driver_failed(r, "cuStreamGetPriority", "%s", "") : VG_OK;
 }
 
-static enum vg_status borrow(struct vg_context *context, CUstream handle, struct vg_stream **ret_stream)
+static enum vg_status wrap_borrowed(struct vg_context *context, CUstream handle, struct vg_stream **ret_stream)
 {
 	struct vg_stream *stream;
 
 	CORE_TRY(core_stream_wrap(context, handle, true, &stream));
-	enum vg_status status = ask(stream);
+	enum vg_status status = read_properties(stream);
 	if (status)
 		core_object_release(&stream->object);
 	else
@@ -47,14 +47,15 @@ enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_str
 		which = chosen && *chosen && strcmp(chosen, "0") != 0 ? VG_DEFAULT_STREAM_PER_THREAD
 								      : VG_DEFAULT_STREAM_LEGACY;
 	}
-	return borrow(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD, ret_stream);
+	return wrap_borrowed(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD,
+			     ret_stream);
 }
 
-// An object for the context that the stream is of.
-static enum vg_status context_of(CUstream handle, struct vg_context **ret_context)
+// Creates the object of the stream's context.
+static enum vg_status borrow_context(CUstream handle, struct vg_context **ret_context)
 {
 	CUcontext identity = NULL;
-	CUgreenCtx green = NULL; // the driver sets the one of the two that it is
+	CUgreenCtx green = NULL; // the driver sets one of the two
 
 	CUresult r = core_driver->cuStreamGetCtx_v2(handle, &identity, &green);
 	if (r)
@@ -79,9 +80,9 @@ enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*
 			"%p is a default stream, another one in each context: get a context's with vg_stream_default()",
 			(void *)handle);
 	CORE_TRY(core_open());
-	CORE_TRY(context_of(handle, &context));
-	enum vg_status status = borrow(context, handle, &stream);
-	core_object_release(&context->object); // the stream has it
+	CORE_TRY(borrow_context(handle, &context));
+	enum vg_status status = wrap_borrowed(context, handle, &stream);
+	core_object_release(&context->object); // the stream has its own reference
 	if (status)
 		return status;
 	stream->owner = owner;

@@ -9,8 +9,8 @@
 struct vg_tensor_map {
 	CUtensorMap map;
 	struct core_object object;
-	struct vg_context *context; // held
-	struct vg_view *view;	    // held
+	struct vg_context *context; // owns a reference
+	struct vg_view *view;	    // owns a reference
 };
 
 #define MAP_OF(object_) ((struct vg_tensor_map *)((char *)(object_)-offsetof(struct vg_tensor_map, object)))
@@ -26,7 +26,7 @@ static void free_map(struct core_object *object)
 
 static const struct core_class map_class = {"tensor map", NULL, free_map};
 
-// The tensor as the driver wants it: innermost axis first, strides in bytes from the second axis on.
+// The tensor in the driver's form: innermost axis first, strides in bytes from the second axis on.
 struct tensor {
 	CUtensorMapDataType type;
 	cuuint32_t rank;
@@ -59,8 +59,8 @@ static enum vg_status check_options(const struct vg_tensor_map_options *options)
 	return VG_OK;
 }
 
-// What a type of elements is called by the driver; VG_TENSOR_DEFAULT: it has no name for it.
-static enum vg_tensor_type type_of(struct vg_data_type type)
+// Returns the driver's type of elements, or VG_TENSOR_DEFAULT if it has none.
+static enum vg_tensor_type convert_type(struct vg_data_type type)
 {
 	static const struct {
 		struct vg_data_type type;
@@ -82,7 +82,7 @@ static enum vg_tensor_type type_of(struct vg_data_type type)
 	return VG_TENSOR_DEFAULT;
 }
 
-static unsigned bytes_of(enum vg_tensor_type type)
+static unsigned element_bytes(enum vg_tensor_type type)
 {
 	static const unsigned char bytes[] = {
 		[VG_TENSOR_UINT8] = 1,	      [VG_TENSOR_UINT16] = 2,	   [VG_TENSOR_UINT32] = 4,
@@ -97,14 +97,14 @@ static unsigned bytes_of(enum vg_tensor_type type)
 
 static enum vg_status choose_type(const struct vg_view *view, enum vg_tensor_type wanted, CUtensorMapDataType *ret_type)
 {
-	enum vg_tensor_type type = wanted ? wanted : type_of(view->type);
+	enum vg_tensor_type type = wanted ? wanted : convert_type(view->type);
 
 	if (!type)
 		return vg_fail(VG_INVALID, 0, "elements of DLPack type {%u, %u, %u}: name one in options.type",
 			       view->type.code, view->type.bits, view->type.lanes);
-	if (bytes_of(type) != view->layout.item_size)
-		return vg_fail(VG_INVALID, 0, "options.type has elements of %u bytes, the view has %zu", bytes_of(type),
-			       view->layout.item_size);
+	if (element_bytes(type) != view->layout.item_size)
+		return vg_fail(VG_INVALID, 0, "options.type has elements of %u bytes, the view has %zu",
+			       element_bytes(type), view->layout.item_size);
 	*ret_type = (CUtensorMapDataType)(type - 1);
 	return VG_OK;
 }
@@ -114,8 +114,8 @@ static vg_address first_element(const struct vg_view *view)
 	return view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size);
 }
 
-// Where a map may point, and from where.
-static enum vg_status check_place(const struct vg_context *context, const struct vg_view *view)
+// Checks that the context's device can read the view's memory, and that it is aligned.
+static enum vg_status check_memory(const struct vg_context *context, const struct vg_view *view)
 {
 	if (!vg_view_is_device_accessible(view))
 		return vg_fail(VG_UNSUPPORTED, 0, "the view is of host memory, which a device cannot reach");
@@ -167,8 +167,9 @@ static enum vg_status describe_steps(const struct vg_tensor_map_options *options
 	return VG_OK;
 }
 
-static enum vg_status describe(const struct vg_context *context, const struct vg_view *view,
-			       const struct vg_tensor_map_options *options, int least_rank, struct tensor *tensor)
+static enum vg_status describe_tensor(const struct vg_context *context, const struct vg_view *view,
+				      const struct vg_tensor_map_options *options, int least_rank,
+				      struct tensor *tensor)
 {
 	const struct vg_layout *layout = &view->layout;
 
@@ -183,15 +184,15 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 			       VG_TENSOR_MAP_RANK);
 	CORE_TRY(check_options(options));
 	CORE_TRY(choose_type(view, options->type, &tensor->type));
-	CORE_TRY(check_place(context, view));
+	CORE_TRY(check_memory(context, view));
 	CORE_TRY(describe_axes(layout, tensor));
 	return describe_steps(options, layout->rank, tensor);
 }
 
-// What all kinds of maps ask first: their arguments, and the tensor in the driver's words.
-static enum vg_status prepare(const struct vg_context *context, const struct vg_view *view, const void *box,
-			      const struct vg_tensor_map_options *options, enum vg_tensor_swizzle swizzle,
-			      int least_rank, struct tensor *tensor)
+// Checks the arguments that all kinds of maps have, and describes the tensor.
+static enum vg_status prepare_tensor(const struct vg_context *context, const struct vg_view *view, const void *box,
+				     const struct vg_tensor_map_options *options, enum vg_tensor_swizzle swizzle,
+				     int least_rank, struct tensor *tensor)
 {
 	struct vg_tensor_map_options o;
 
@@ -202,12 +203,12 @@ static enum vg_status prepare(const struct vg_context *context, const struct vg_
 	CORE_TRY(vg_options_copy(&o, sizeof o, options));
 	if (o.swizzle == VG_SWIZZLE_DEFAULT)
 		o.swizzle = swizzle;
-	return describe(context, view, &o, least_rank, tensor);
+	return describe_tensor(context, view, &o, least_rank, tensor);
 }
 
-// What the driver encoded becomes a map.
-static enum vg_status finish(CUresult result, const char *call, struct vg_context *context, struct vg_view *view,
-			     const CUtensorMap *encoded, struct vg_tensor_map **ret_map)
+// Creates the map object of what the driver encoded.
+static enum vg_status create_map(CUresult result, const char *call, struct vg_context *context, struct vg_view *view,
+				 const CUtensorMap *encoded, struct vg_tensor_map **ret_map)
 {
 	if (result)
 		return core_driver_failed(result, call, "%s", "");
@@ -233,7 +234,7 @@ enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *v
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	CORE_TRY(prepare(context, view, box, options, VG_SWIZZLE_NONE, 1, &t));
+	CORE_TRY(prepare_tensor(context, view, box, options, VG_SWIZZLE_NONE, 1, &t));
 	for (cuuint32_t i = 0; i < t.rank; i++) {
 		unsigned axis = t.rank - 1 - i;
 		if (box[axis] < 1 || box[axis] > 256)
@@ -244,7 +245,7 @@ enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *v
 	CUresult r =
 		core_driver->cuTensorMapEncodeTiled(&map, t.type, t.rank, t.address, t.dims, t.strides, turned,
 						    t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
-	return finish(r, "cuTensorMapEncodeTiled", context, view, &map, ret_map);
+	return create_map(r, "cuTensorMapEncodeTiled", context, view, &map, ret_map);
 }
 
 enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view, const struct vg_im2col *box,
@@ -256,7 +257,7 @@ enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	CORE_TRY(prepare(context, view, box, options, VG_SWIZZLE_NONE, 3, &t));
+	CORE_TRY(prepare_tensor(context, view, box, options, VG_SWIZZLE_NONE, 3, &t));
 	for (int i = 0, corners = (int)t.rank - 2; i < corners; i++) {
 		lower[i] = box->lower[corners - 1 - i];
 		upper[i] = box->upper[corners - 1 - i];
@@ -265,7 +266,7 @@ enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *
 	CUresult r = core_driver->cuTensorMapEncodeIm2col(
 		&map, t.type, t.rank, t.address, t.dims, t.strides, lower, upper, box->channels_per_pixel,
 		box->pixels_per_column, t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
-	return finish(r, "cuTensorMapEncodeIm2col", context, view, &map, ret_map);
+	return create_map(r, "cuTensorMapEncodeIm2col", context, view, &map, ret_map);
 }
 
 static enum vg_status check_wide(const struct vg_device *device, const struct vg_im2col_wide *box)
@@ -287,14 +288,14 @@ enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_v
 	CUtensorMap map;
 
 	CORE_NEEDED(ret_map);
-	CORE_TRY(prepare(context, view, box, options, VG_SWIZZLE_128B, 3, &t));
+	CORE_TRY(prepare_tensor(context, view, box, options, VG_SWIZZLE_128B, 3, &t));
 	CORE_TRY(check_wide(context->device, box));
 	CORE_ENTER(scope, context->handle);
 	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(
 		&map, t.type, t.rank, t.address, t.dims, t.strides, box->lower_w, box->upper_w, box->channels_per_pixel,
 		box->pixels_per_column, t.element_strides, t.interleave, (CUtensorMapIm2ColWideMode)box->mode,
 		t.swizzle, t.promotion, t.fill);
-	return finish(r, "cuTensorMapEncodeIm2colWide", context, view, &map, ret_map);
+	return create_map(r, "cuTensorMapEncodeIm2colWide", context, view, &map, ret_map);
 }
 
 static enum vg_status check_alike(const struct vg_layout *one, const struct vg_layout *other)
@@ -313,7 +314,7 @@ enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct v
 	VG_ENTRY();
 	CORE_NEEDED(map);
 	CORE_USABLE(view, "view");
-	CORE_TRY(check_place(map->context, view));
+	CORE_TRY(check_memory(map->context, view));
 	CORE_TRY(check_alike(&map->view->layout, &view->layout));
 	CORE_ENTER(scope, map->context->handle);
 	CORE_CALL(cuTensorMapReplaceAddress, &map->map, (void *)(uintptr_t)first_element(view));

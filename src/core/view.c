@@ -50,7 +50,7 @@ enum vg_status core_view_new(vg_address address, const struct vg_layout *layout,
 	return VG_OK;
 }
 
-static enum vg_status kind_of(const struct vg_memory_properties *properties, enum vg_memory_kind *ret_kind)
+static enum vg_status find_kind(const struct vg_memory_properties *properties, enum vg_memory_kind *ret_kind)
 {
 	if (properties->managed)
 		*ret_kind = VG_MEMORY_MANAGED;
@@ -63,7 +63,7 @@ static enum vg_status kind_of(const struct vg_memory_properties *properties, enu
 	return VG_OK;
 }
 
-// Whether a layout stays within `bytes`, counted from the pointer.
+// Checks that a layout stays within `bytes` from the pointer.
 static enum vg_status check_size(const struct vg_layout *layout, size_t bytes)
 {
 	size_t required;
@@ -89,7 +89,7 @@ enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layou
 	CORE_TRY(core_layout_check(layout));
 	CORE_TRY(check_size(layout, vg_buffer_size(buffer)));
 	CORE_TRY(vg_buffer_properties(buffer, &properties));
-	CORE_TRY(kind_of(&properties, &kind));
+	CORE_TRY(find_kind(&properties, &kind));
 	CORE_TRY(core_view_new(vg_buffer_address(buffer), layout, type, &view));
 	view->kind = kind;
 	view->device = kind == VG_MEMORY_HOST ? -1 : properties.device;
@@ -126,7 +126,7 @@ enum vg_status vg_view_create(vg_address address, const struct vg_layout *layout
 	return VG_OK;
 }
 
-static void byte_range(const struct vg_layout *layout, int64_t *ret_first, int64_t *ret_end)
+static void find_byte_range(const struct vg_layout *layout, int64_t *ret_first, int64_t *ret_end)
 {
 	int64_t least, greatest;
 
@@ -135,8 +135,8 @@ static void byte_range(const struct vg_layout *layout, int64_t *ret_first, int64
 	*ret_end = vg_layout_volume(layout) ? (greatest + 1) * (int64_t)layout->item_size : *ret_first;
 }
 
-// Without a layout only the type changes: along the innermost axis, if its bytes come out even.
-static enum vg_status retype(const struct vg_view *view, struct vg_data_type type, struct vg_layout *ret_layout)
+// Changes the type of the elements along the innermost axis, whose bytes must be a multiple of the new size.
+static enum vg_status retype_layout(const struct vg_view *view, struct vg_data_type type, struct vg_layout *ret_layout)
 {
 	size_t item_size = (size_t)type.bits * type.lanes / 8;
 
@@ -157,10 +157,10 @@ enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout 
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_view);
 	struct vg_data_type wanted = type ? *type : view->type;
-	CORE_TRY(layout ? core_layout_check(layout) : retype(view, wanted, &retyped));
+	CORE_TRY(layout ? core_layout_check(layout) : retype_layout(view, wanted, &retyped));
 	layout = layout ? layout : &retyped;
-	byte_range(&view->layout, &first, &end);
-	byte_range(layout, &new_first, &new_end);
+	find_byte_range(&view->layout, &first, &end);
+	find_byte_range(layout, &new_first, &new_end);
 	if (vg_layout_volume(layout) && (new_first < first || new_end > end))
 		return vg_fail(VG_INVALID, 0, "bytes %lld to %lld: the view spans %lld to %lld", (long long)new_first,
 			       (long long)new_end, (long long)first, (long long)end);

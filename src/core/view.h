@@ -1,4 +1,4 @@
-// A view, as this room sees it.
+// The view object. Any thread.
 #pragma once
 #include "core/object.h"
 #include "virgate/view.h"
@@ -9,14 +9,14 @@ struct vg_view {
 	struct vg_layout layout;
 	struct vg_data_type type;
 	enum vg_memory_kind kind;
-	int device; // -1: the host's memory
+	int device; // ordinal; -1: host memory
 	bool read_only;
-	struct vg_buffer *buffer; // held, or NULL
-	struct vg_view *base;	  // held, or NULL: what this one reinterprets
+	struct vg_buffer *buffer; // owns a reference, or NULL
+	struct vg_view *base;	  // that this one reinterprets; owns a reference, or NULL
 	void *owner;
 	void (*release)(void *owner);
 };
 
-// A view with these properties that keeps nothing yet; `layout` is checked against `type`.
+// Creates a view without references. `layout` is checked against `type`. INVALID, UNSUPPORTED, NO_MEMORY.
 enum vg_status core_view_new(vg_address address, const struct vg_layout *layout, struct vg_data_type type,
 			     struct vg_view **ret_view);

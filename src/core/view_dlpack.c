@@ -1,4 +1,4 @@
-// Views from and to DLPack.
+// Imports views from DLPack, and exports them.
 #include "core/dlpack.h"
 #include "core/layout.h"
 #include "core/view.h"
@@ -21,7 +21,7 @@ static enum vg_status check_tensor(const struct dlpack_tensor *tensor)
 	return VG_OK;
 }
 
-static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, struct vg_view **ret_view)
+static enum vg_status create_view(const struct dlpack_tensor *tensor, struct vg_view **ret_view)
 {
 	const struct vg_data_type type = {tensor->type.code, tensor->type.bits, tensor->type.lanes};
 	vg_address address = (vg_address)(uintptr_t)tensor->data;
@@ -43,7 +43,7 @@ static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, struct 
 	return VG_OK;
 }
 
-static void drop_tensor(void *owner)
+static void delete_imported(void *owner)
 {
 	struct DLManagedTensor *tensor = owner;
 
@@ -51,7 +51,7 @@ static void drop_tensor(void *owner)
 		tensor->deleter(tensor);
 }
 
-static void drop_versioned(void *owner)
+static void delete_imported_versioned(void *owner)
 {
 	struct DLManagedTensorVersioned *tensor = owner;
 
@@ -64,9 +64,9 @@ enum vg_status vg_view_import(struct DLManagedTensor *tensor, struct vg_view **r
 	VG_ENTRY();
 	CORE_NEEDED(tensor);
 	CORE_NEEDED(ret_view);
-	CORE_TRY(view_of_tensor(&tensor->tensor, ret_view));
+	CORE_TRY(create_view(&tensor->tensor, ret_view));
 	(*ret_view)->owner = tensor;
-	(*ret_view)->release = drop_tensor;
+	(*ret_view)->release = delete_imported;
 	return VG_OK;
 }
 
@@ -78,14 +78,14 @@ enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor,
 	if (tensor->version.major != DLPACK_MAJOR)
 		return vg_fail(VG_UNSUPPORTED, 0, "a tensor of DLPack %u.%u: %d is known", tensor->version.major,
 			       tensor->version.minor, DLPACK_MAJOR);
-	CORE_TRY(view_of_tensor(&tensor->tensor, ret_view));
+	CORE_TRY(create_view(&tensor->tensor, ret_view));
 	(*ret_view)->read_only = tensor->flags & DLPACK_READ_ONLY;
 	(*ret_view)->owner = tensor;
-	(*ret_view)->release = drop_versioned;
+	(*ret_view)->release = delete_imported_versioned;
 	return VG_OK;
 }
 
-// A tensor on its way out, with the arrays that it points to.
+// An exported tensor, with the arrays that it points to.
 struct exported {
 	union {
 		struct DLManagedTensor plain;
@@ -95,25 +95,25 @@ struct exported {
 	int64_t shape[VG_LAYOUT_RANK], strides[VG_LAYOUT_RANK];
 };
 
-static void end_exported(struct exported *exported)
+static void free_exported(struct exported *exported)
 {
 	vg_view_destroy(exported->view);
 	free(exported);
 }
 
-static void delete_tensor(struct DLManagedTensor *tensor)
+static void delete_exported(struct DLManagedTensor *tensor)
 {
 	if (tensor)
-		end_exported(tensor->manager);
+		free_exported(tensor->manager);
 }
 
-static void delete_versioned(struct DLManagedTensorVersioned *tensor)
+static void delete_exported_versioned(struct DLManagedTensorVersioned *tensor)
 {
 	if (tensor)
-		end_exported(tensor->manager);
+		free_exported(tensor->manager);
 }
 
-static struct exported *export_view(struct vg_view *view)
+static struct exported *create_exported(struct vg_view *view)
 {
 	struct exported *exported = calloc(1, sizeof *exported);
 
@@ -126,8 +126,8 @@ static struct exported *export_view(struct vg_view *view)
 	return exported;
 }
 
-// The offset goes into the pointer: consumers have been seen to ignore byte_offset.
-static struct dlpack_tensor describe(const struct vg_view *view, struct exported *exported)
+// Adds the offset to the pointer, since some consumers ignore byte_offset.
+static struct dlpack_tensor describe_view(const struct vg_view *view, struct exported *exported)
 {
 	int64_t offset = view->layout.offset * (int64_t)view->layout.item_size;
 
@@ -150,10 +150,10 @@ enum vg_status vg_view_export(struct vg_view *view, struct DLManagedTensor **ret
 		return vg_fail(
 			VG_UNSUPPORTED, 0,
 			"the view is read-only, which this form of DLPack cannot say: use vg_view_export_versioned()");
-	struct exported *exported = export_view(view);
+	struct exported *exported = create_exported(view);
 	if (!exported)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a tensor");
-	exported->plain = (struct DLManagedTensor){describe(view, exported), exported, delete_tensor};
+	exported->plain = (struct DLManagedTensor){describe_view(view, exported), exported, delete_exported};
 	*ret_tensor = &exported->plain;
 	return VG_OK;
 }
@@ -163,15 +163,15 @@ enum vg_status vg_view_export_versioned(struct vg_view *view, struct DLManagedTe
 	VG_ENTRY();
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_tensor);
-	struct exported *exported = export_view(view);
+	struct exported *exported = create_exported(view);
 	if (!exported)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a tensor");
 	exported->versioned = (struct DLManagedTensorVersioned){
 		.version = {DLPACK_MAJOR, DLPACK_MINOR},
 		.manager = exported,
-		.deleter = delete_versioned,
+		.deleter = delete_exported_versioned,
 		.flags = view->read_only ? DLPACK_READ_ONLY : 0,
-		.tensor = describe(view, exported),
+		.tensor = describe_view(view, exported),
 	};
 	*ret_tensor = &exported->versioned;
 	return VG_OK;

@@ -4,11 +4,11 @@
 #include <sched.h>
 #include <stdlib.h>
 
-// ---- physical memory ----------------------------------------------------------------------------------
+// ---- physical memory ----------------------------------------------------------------------------
 
 static enum vg_status close_memory(struct core_object *object)
 {
-	// While it is mapped the driver keeps the memory; the handle is ours to give back, and only once.
+	// The driver keeps the memory as long as it is mapped.
 	CUresult r = core_driver->cuMemRelease(((struct vg_physical_memory *)object)->handle);
 
 	return r ? core_driver_failed(r, "cuMemRelease", "%s", "") : VG_OK;
@@ -21,7 +21,7 @@ static void free_object(struct core_object *object)
 
 static const struct core_class memory_class = {"physical memory", close_memory, free_object};
 
-static struct vg_physical_memory *new_memory(size_t size)
+static struct vg_physical_memory *create_memory(size_t size)
 {
 	struct vg_physical_memory *memory = calloc(1, sizeof *memory);
 
@@ -35,7 +35,7 @@ static struct vg_physical_memory *new_memory(size_t size)
 enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size,
 					   struct vg_physical_memory **ret_memory)
 {
-	struct vg_physical_memory *memory = new_memory(size);
+	struct vg_physical_memory *memory = create_memory(size);
 	CUmemAllocationProp properties = plan->properties;
 	unsigned node;
 
@@ -100,7 +100,7 @@ enum vg_status vg_physical_memory_import(struct vg_device *device, int descripto
 		return vg_fail(VG_INVALID, 0, "size is 0: the exporter knows how many bytes there are");
 	if (fcntl(descriptor, F_GETFD) < 0)
 		return vg_fail(VG_INVALID, 0, "descriptor %d is not open", descriptor);
-	struct vg_physical_memory *memory = new_memory(size);
+	struct vg_physical_memory *memory = create_memory(size);
 	if (!memory)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for physical memory");
 	CUresult r = core_driver->cuMemImportFromShareableHandle(&memory->handle, (void *)(intptr_t)descriptor,
@@ -131,7 +131,7 @@ size_t vg_physical_memory_size(const struct vg_physical_memory *memory)
 	return memory && !atomic_load(&memory->object.closed) ? memory->size : 0;
 }
 
-// ---- addresses ------------------------------------------------------------------------------------------
+// ---- addresses ----------------------------------------------------------------------------------
 
 static enum vg_status close_range(struct core_object *object)
 {
@@ -199,7 +199,7 @@ size_t vg_address_range_size(const struct vg_address_range *range)
 	return range && !atomic_load(&range->object.closed) ? range->size : 0;
 }
 
-// ---- mappings -------------------------------------------------------------------------------------------
+// ---- mappings -----------------------------------------------------------------------------------
 
 static enum vg_status close_mapping(struct core_object *object)
 {
@@ -283,19 +283,16 @@ enum vg_status vg_mapping_set_access(struct vg_mapping *mapping, struct vg_devic
 	CORE_NEEDED(devices);
 	if ((unsigned)access > VG_ACCESS_NONE)
 		return vg_fail(VG_INVALID, 0, "access is %d: READ_WRITE, READ or NONE", access);
+	for (size_t i = 0; i < count; i++)
+		if (!devices[i])
+			return vg_fail(VG_INVALID, 0, "devices[%zu] is NULL", i);
 	CUmemAccessDesc *list = calloc(count, sizeof *list);
 	if (!list)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of %zu devices", count);
-	enum vg_status status = VG_OK;
-	for (size_t i = 0; i < count && status == VG_OK; i++) {
-		if (!devices[i])
-			status = vg_fail(VG_INVALID, 0, "devices[%zu] is NULL", i);
-		else
-			list[i] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = devices[i]->ordinal},
-						    flags[access]};
-	}
-	if (status == VG_OK)
-		status = core_mapping_set_access(mapping, list, count);
+	for (size_t i = 0; i < count; i++)
+		list[i] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = devices[i]->ordinal},
+					    flags[access]};
+	enum vg_status status = core_mapping_set_access(mapping, list, count);
 	free(list);
 	return status;
 }

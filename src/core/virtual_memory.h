@@ -1,4 +1,4 @@
-// Physical memory, addresses and mappings, as this room sees them.
+// The objects of virtual memory: physical memory, address ranges and mappings. Any thread.
 #pragma once
 #include "core/device.h"
 #include "core/resource.h"
@@ -8,36 +8,36 @@ struct vg_physical_memory {
 	struct core_object object;
 	CUmemGenericAllocationHandle handle;
 	size_t size;
-	bool shareable; // by descriptor
+	bool shareable; // can be exported as a descriptor
 };
 
 struct vg_address_range {
 	struct core_object object;
 	CUdeviceptr address;
-	size_t size; // exactly as reserved: it is freed as that
+	size_t size; // as reserved: the driver frees exactly that
 };
 
 struct vg_mapping {
 	struct core_object object;
-	struct vg_address_range *range;	   // held
-	struct vg_physical_memory *memory; // held
+	struct vg_address_range *range;	   // owns a reference
+	struct vg_physical_memory *memory; // owns a reference
 	CUdeviceptr address;
 };
 
-// What the options come to, for one device.
+// The options of virtual memory in the driver's form, for one device.
 struct core_memory_plan {
 	struct vg_device *device;
 	CUmemAllocationProp properties;
-	bool current_node; // of the thread that allocates
+	bool current_node; // allocate on the NUMA node of the calling thread
 	size_t granularity, alignment;
 	CUdeviceptr hint;
 	size_t access_count;
-	CUmemAccessDesc access[]; // the device's, the host's, the peers'
+	CUmemAccessDesc access[]; // of the device, the host and the peers
 };
-// Freed with free(). INVALID, UNSUPPORTED, NO_MEMORY, DRIVER.
+// Checks the options. The plan is freed with free(). INVALID, UNSUPPORTED, NO_MEMORY, DRIVER.
 enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtual_memory_options *options,
 				struct core_memory_plan **ret_plan);
-// INVALID where rounding up to the granularity does not fit.
+// Rounds up to a multiple of the granularity. INVALID: overflow.
 enum vg_status core_memory_plan_round(const struct core_memory_plan *plan, size_t size, size_t *ret_size);
 
 enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size,
@@ -46,6 +46,6 @@ enum vg_status core_address_range_create(size_t size, size_t alignment, CUdevice
 					 struct vg_address_range **ret_range);
 enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
 				   struct vg_mapping **ret_mapping);
-// Of neighbouring mappings, by one call. Nothing to set is no call.
+// Sets the access to neighbouring mappings by one driver call; by none if `count` is 0.
 enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count);
 enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count);

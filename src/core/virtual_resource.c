@@ -1,7 +1,7 @@
 // The memory resource of virtual memory.
 //
-// A buffer is a row of mappings without gaps. One that has grown shares the mappings of the one it grew from, or maps
-// the same physical memory again elsewhere; whoever goes last gives each of them back.
+// A buffer is a row of mappings without gaps. A buffer that was grown uses the mappings of the old buffer, or maps the
+// same physical memory again at other addresses. Reference counts free each mapping and each memory with its last user.
 #include "core/buffer.h"
 #include "core/pending.h"
 #include "core/virtual_memory.h"
@@ -13,13 +13,13 @@ struct virtual_resource {
 	struct core_memory_plan *plan;
 };
 
-// The note in an allocation.
+// The mappings of an allocation: its `user`.
 struct row {
 	size_t count;
-	struct vg_mapping *mappings[]; // held, in the order of their addresses
+	struct vg_mapping *mappings[]; // owns references; in the order of their addresses
 };
 
-static struct row *new_row(size_t capacity)
+static struct row *create_row(size_t capacity)
 {
 	struct row *row = calloc(1, sizeof *row + capacity * sizeof row->mappings[0]);
 
@@ -28,7 +28,7 @@ static struct row *new_row(size_t capacity)
 	return row;
 }
 
-// Gives back every mapping; the first failure is what comes back.
+// Closes every mapping, and returns the first failure.
 static enum vg_status free_row(struct row *row)
 {
 	enum vg_status result = VG_OK;
@@ -42,7 +42,7 @@ static enum vg_status free_row(struct row *row)
 	return result;
 }
 
-// After a failure, whose error stays.
+// Frees a row after a failure, whose error is kept.
 static void undo_row(struct row *row)
 {
 	struct vg_kept_error kept;
@@ -52,9 +52,9 @@ static void undo_row(struct row *row)
 	vg_error_restore(&kept);
 }
 
-// New physical memory at `offset` of the range, with access, as the row's last mapping.
-static enum vg_status append(struct row *row, const struct core_memory_plan *plan, size_t size,
-			     struct vg_address_range *range, size_t offset)
+// Maps new physical memory at `offset` of the range, sets its access, and adds it to the row.
+static enum vg_status append_mapping(struct row *row, const struct core_memory_plan *plan, size_t size,
+				     struct vg_address_range *range, size_t offset)
 {
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;
@@ -72,10 +72,10 @@ static enum vg_status append(struct row *row, const struct core_memory_plan *pla
 	return status;
 }
 
-// ---- as a resource ---------------------------------------------------------------------------------
+// ---- the resource -------------------------------------------------------------------------------
 
-static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
-			       struct vg_allocation *ret_allocation)
+static enum vg_status allocate_virtual(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				       struct vg_allocation *ret_allocation)
 {
 	const struct core_memory_plan *plan = ((struct virtual_resource *)resource)->plan;
 	struct vg_address_range *range;
@@ -83,12 +83,12 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	if (size == 0)
 		return VG_OK;
 	CORE_TRY(core_memory_plan_round(plan, size, &size));
-	struct row *row = new_row(1);
+	struct row *row = create_row(1);
 	if (!row)
 		return VG_NO_MEMORY;
 	enum vg_status status = core_address_range_create(size, plan->alignment, plan->hint, &range);
 	if (status == VG_OK) {
-		status = append(row, plan, size, range, 0);
+		status = append_mapping(row, plan, size, range, 0);
 		vg_address_range_destroy(range);
 	}
 	if (status) {
@@ -99,15 +99,15 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	return VG_OK;
 }
 
-static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
-				 struct vg_stream *stream)
+static enum vg_status free_virtual(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				   struct vg_stream *stream)
 {
 	if (!allocation->user)
 		return VG_OK;
 	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream);
-	if (stream) // unmapping does not wait for work on the memory
-		core_stream_finish(stream);
+	if (stream) // unmapping does not wait for work that uses the memory
+		core_stream_wait(stream);
 	return free_row(allocation->user);
 }
 
@@ -120,9 +120,9 @@ static void free_resource(struct core_object *object)
 }
 
 static const struct core_resource_class virtual_class = {.object = {"virtual memory resource", NULL, free_resource},
-							 .check = core_resource_check_at_once,
-							 .allocate = allocate,
-							 .deallocate = deallocate};
+							 .check = core_resource_refuse_capture,
+							 .allocate = allocate_virtual,
+							 .deallocate = free_virtual};
 
 enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 						 const struct vg_virtual_memory_options *options,
@@ -154,10 +154,10 @@ enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 	return VG_OK;
 }
 
-// ---- growth ----------------------------------------------------------------------------------------------
+// ---- growth -------------------------------------------------------------------------------------
 
-// The same mappings, and more memory at the addresses behind them. Leaves *ret_row alone where those are taken, or not
-// aligned as they have to be.
+// Makes a row of the same mappings and more memory at the addresses behind them. Does not set *ret_row if these are in
+// use, or not aligned as the options require.
 static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
 				    struct row **ret_row)
 {
@@ -165,7 +165,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	const CUdeviceptr end = buffer->address + buffer->size;
 	struct vg_address_range *range;
 
-	// The options may ask for other steps than those the buffer was made in.
+	// The options may require another granularity than the buffer's.
 	if (end % plan->granularity || buffer->address % plan->alignment)
 		return VG_OK;
 	CORE_TRY(core_address_range_create(more, plan->granularity, end, &range));
@@ -173,7 +173,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 		vg_address_range_destroy(range);
 		return VG_OK;
 	}
-	struct row *row = new_row(before->count + 1);
+	struct row *row = create_row(before->count + 1);
 	if (!row) {
 		vg_address_range_destroy(range);
 		return VG_NO_MEMORY;
@@ -182,7 +182,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 		row->mappings[row->count] = before->mappings[row->count];
 		core_object_retain(&row->mappings[row->count]->object);
 	}
-	enum vg_status status = append(row, plan, more, range, 0);
+	enum vg_status status = append_mapping(row, plan, more, range, 0);
 	vg_address_range_destroy(range);
 	if (status)
 		undo_row(row);
@@ -191,7 +191,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	return status;
 }
 
-// The same physical memory mapped once more, at other addresses, with more memory behind it.
+// Maps the same physical memory again at other addresses, with more memory behind it.
 static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
 				     struct row **ret_row)
 {
@@ -202,11 +202,11 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 
 	if (buffer->size % plan->granularity)
 		return vg_fail(VG_INVALID, 0,
-			       "the memory to be added comes in multiples of %zu bytes, and so do its addresses: none "
-			       "is right behind the buffer's %zu; create a buffer with these options, or ask for the "
+			       "the memory to be added comes in multiples of %zu bytes, and so do its addresses: they "
+			       "cannot follow the buffer's %zu; create a buffer with these options, or ask for the "
 			       "granularity of its own",
 			       plan->granularity, buffer->size);
-	struct row *row = new_row(before->count + 1);
+	struct row *row = create_row(before->count + 1);
 	if (!row)
 		return VG_NO_MEMORY;
 	if (alignment < own)
@@ -228,7 +228,7 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 		offset += memory->size;
 	}
 	if (status == VG_OK)
-		status = append(row, plan, more, range, offset);
+		status = append_mapping(row, plan, more, range, offset);
 	vg_address_range_destroy(range);
 	if (status)
 		undo_row(row);
@@ -237,40 +237,40 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 	return status;
 }
 
-// Of all mappings by one call, so that a failure changes none.
-static enum vg_status set_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan)
+// Sets the access to all mappings by one call, so that a failure changes none.
+static enum vg_status set_buffer_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan)
 {
 	return core_memory_set_access(buffer->address, buffer->size, plan->access, plan->access_count);
 }
 
-static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t size, bool new_access,
-			   struct vg_buffer **ret_buffer)
+static enum vg_status grow_buffer(struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t size,
+				  bool new_access, struct vg_buffer **ret_buffer)
 {
-	enum vg_status status = VG_OK;
 	struct row *row = NULL;
 	size_t more;
 
 	if (size <= buffer->size) {
-		CORE_TRY(new_access ? set_access(buffer, plan) : VG_OK);
+		if (new_access)
+			CORE_TRY(set_buffer_access(buffer, plan));
 		*ret_buffer = vg_buffer_retain(buffer);
 		return VG_OK;
 	}
-	status = core_memory_plan_round(plan, size - buffer->size, &more);
-	if (status == VG_OK && more > SIZE_MAX - buffer->size)
-		status = vg_fail(VG_INVALID, 0, "%zu bytes: rounded up to multiples of %zu they are too many", size,
-				 plan->granularity);
-	if (status == VG_OK)
-		status = grow_in_place(buffer, plan, more, &row);
-	if (status == VG_OK && !row)
-		status = grow_elsewhere(buffer, plan, more, &row);
-	else if (status == VG_OK && new_access)
-		status = set_access(buffer, plan);
-	if (status) {
-		undo_row(row);
-		return status;
+	CORE_TRY(core_memory_plan_round(plan, size - buffer->size, &more));
+	if (more > SIZE_MAX - buffer->size)
+		return vg_fail(VG_INVALID, 0, "%zu bytes: rounded up to multiples of %zu they are too many", size,
+			       plan->granularity);
+	CORE_TRY(grow_in_place(buffer, plan, more, &row));
+	if (!row) {
+		CORE_TRY(grow_elsewhere(buffer, plan, more, &row));
+	} else if (new_access) {
+		enum vg_status status = set_buffer_access(buffer, plan);
+		if (status) {
+			undo_row(row);
+			return status;
+		}
 	}
 	const struct vg_allocation allocation = {row->mappings[0]->address, buffer->size + more, row};
-	struct vg_stream *stream = core_buffer_hold_stream(buffer);
+	struct vg_stream *stream = core_buffer_retain_stream(buffer);
 	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, stream);
 	vg_stream_destroy(stream);
 	if (!grown) {
@@ -299,9 +299,9 @@ enum vg_status vg_buffer_grow(struct vg_buffer *buffer, size_t size, const struc
 	if (buffer->size == 0)
 		return vg_fail(VG_INVALID, 0, "the buffer has 0 bytes and no memory: create one of the size you need");
 	const struct core_memory_plan *plan = ((struct virtual_resource *)buffer->resource)->plan;
-	enum vg_status status = options ? core_memory_plan(plan->device, &o, &own) : VG_OK;
-	if (status == VG_OK)
-		status = grow(buffer, own ? own : plan, size, own, ret_buffer);
+	if (options)
+		CORE_TRY(core_memory_plan(plan->device, &o, &own));
+	enum vg_status status = grow_buffer(buffer, own ? own : plan, size, own, ret_buffer);
 	free(own);
 	return status;
 }

@@ -1,4 +1,4 @@
-// Work queues: a resource that CUDA 13.1 brought.
+// Work queues, a resource of CUDA 13.1.
 #include "core/context.h"
 #include "core/device_resource.h"
 #include "core/error.h"
@@ -14,16 +14,16 @@ static void free_resource(struct core_object *object)
 
 static const struct core_class resource_class = {"work queue resource", NULL, free_resource};
 
-static enum vg_status query(struct vg_device *device, struct vg_context *context,
-			    struct vg_workqueue_resource **ret_resource)
+static enum vg_status query_workqueue(struct vg_device *device, struct vg_context *context,
+				      struct vg_workqueue_resource **ret_resource)
 {
 	CUdevResource config, queue;
 
 	if (core_driver_version() < CORE_DRIVER_13_1)
 		return core_needs_driver(CORE_DRIVER_13_1, "work queues");
-	CUresult r = core_resource_ask(device, context, CORE_RESOURCE_WORKQUEUE_CONFIG, &config);
+	CUresult r = core_resource_query(device, context, CORE_RESOURCE_WORKQUEUE_CONFIG, &config);
 	if (r == CUDA_SUCCESS)
-		r = core_resource_ask(device, context, CORE_RESOURCE_WORKQUEUE, &queue);
+		r = core_resource_query(device, context, CORE_RESOURCE_WORKQUEUE, &queue);
 	if (r)
 		return core_driver_failed(r, "cuDeviceGetDevResource", "the work queues of device %d", device->ordinal);
 	struct vg_workqueue_resource *resource = calloc(1, sizeof *resource);
@@ -44,7 +44,7 @@ void vg_workqueue_resource_destroy(struct vg_workqueue_resource *resource)
 	core_object_release(resource ? &resource->object : NULL);
 }
 
-static union core_resource_fields fields_of(const struct vg_workqueue_resource *resource)
+static union core_resource_fields read_fields(const struct vg_workqueue_resource *resource)
 {
 	union core_resource_fields fields;
 
@@ -56,12 +56,12 @@ enum vg_workqueue_scope vg_workqueue_resource_scope(const struct vg_workqueue_re
 {
 	if (!resource)
 		return VG_WORKQUEUE_SCOPE_UNCHANGED;
-	return (enum vg_workqueue_scope)(fields_of(resource).workqueue.sharing_scope + VG_WORKQUEUE_SCOPE_DEVICE);
+	return (enum vg_workqueue_scope)(read_fields(resource).workqueue.sharing_scope + VG_WORKQUEUE_SCOPE_DEVICE);
 }
 
 unsigned vg_workqueue_resource_concurrency_limit(const struct vg_workqueue_resource *resource)
 {
-	return resource ? fields_of(resource).workqueue.concurrency_limit : 0;
+	return resource ? read_fields(resource).workqueue.concurrency_limit : 0;
 }
 
 struct vg_device *vg_workqueue_resource_device(const struct vg_workqueue_resource *resource)
@@ -89,7 +89,7 @@ enum vg_status vg_workqueue_resource_configure(struct vg_workqueue_resource *res
 	if (o.concurrency_limit < 0)
 		return vg_fail(VG_INVALID, 0, "concurrency limit %d: it must be at least 1, or 0 to stay as it is",
 			       o.concurrency_limit);
-	union core_resource_fields fields = fields_of(resource);
+	union core_resource_fields fields = read_fields(resource);
 	if (o.scope)
 		fields.workqueue.sharing_scope = (int)o.scope - VG_WORKQUEUE_SCOPE_DEVICE;
 	if (o.concurrency_limit)

@@ -203,7 +203,7 @@ static enum vg_status hash(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
 		return status;
 	status = hash_to_node(work, scratch->buffer->address, &root);
 	if (status) // something may have been queued all the same
-		core_stream_finish(work->stream);
+		core_stream_wait(work->stream);
 	else
 		memcpy(ret_root, &root, sizeof root);
 	vram_scratch_give(list, scratch);

@@ -189,7 +189,7 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 	static const struct {
 		const char *fault, *criu, *says, *code;
 	} cases[] = {
-		{"cuCheckpointProcessGetState:1=CUDA_ERROR_UNKNOWN", "", "is in is not known", "CUDA_ERROR_UNKNOWN"},
+		{"cuCheckpointProcessGetState:1=CUDA_ERROR_UNKNOWN", "", "is unknown", "CUDA_ERROR_UNKNOWN"},
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_UNKNOWN", "", "step lock", "CUDA_ERROR_UNKNOWN"},
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_READY", "", "was still busy after 10000 ms", "step lock"},
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_SUPPORTED", "", "refused (mps)", "CUDA_ERROR_NOT_SUPPORTED"},

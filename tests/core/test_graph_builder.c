@@ -348,13 +348,13 @@ TEST(a_spoilt_capture_is_told_and_goes_once)
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_graph_builder_callback(builder, count, &where, sizeof where));
 	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER); // cannot be captured
-	REFUSED(vg_graph_builder_is_building(builder, &building), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_is_building(builder, &building), VG_STATE, "invalidated");
 	CHECK_INT(building, 7);
-	REFUSED(vg_graph_builder_callback(builder, count, &where, sizeof where), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_callback(builder, count, &where, sizeof where), VG_STATE, "invalidated");
 	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED");
 	REFUSED(vg_graph_builder_end(builder), VG_STATE, "is not building");
-	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "spoilt");
-	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "invalidated");
+	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "invalidated");
 	OK(vg_graph_builder_close(builder));
 	vg_graph_builder_destroy(builder);
 	// Spoilt and never ended.

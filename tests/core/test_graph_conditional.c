@@ -310,8 +310,8 @@ TEST(a_spoilt_body_takes_the_whole_graph_along)
 	CHECK_INT(vg_graph_builder_end(then), VG_DRIVER);
 	REFUSED(vg_graph_builder_begin(otherwise, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "build it again");
 	REFUSED(vg_graph_builder_end(builder), VG_STATE, "build it again");
-	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "spoilt");
-	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "invalidated");
+	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "invalidated");
 	OK(vg_graph_builder_close(then));
 	OK(vg_graph_builder_close(otherwise));
 	OK(vg_graph_builder_close(builder));
@@ -338,7 +338,7 @@ TEST(a_node_stays_while_a_builder_is_inside)
 	OK(vg_graph_builder_definition(builder, &definition));
 	OK(vg_graph_definition_nodes(definition, &node, 1, &count));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
-	REFUSED(vg_graph_node_remove(node), VG_STATE, "a graph builder is at work inside");
+	REFUSED(vg_graph_node_remove(node), VG_STATE, "a graph builder captures into a graph");
 	OK(vg_graph_builder_end(body));
 	OK(vg_graph_node_remove(node));
 	vg_graph_definition_destroy(definition);

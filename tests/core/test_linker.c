@@ -292,7 +292,7 @@ TEST(options_that_cannot_be)
 	BAD("option name is empty", .name = "");
 	BAD("option backend: 1 does not link", .backend = VG_BACKEND_NVRTC);
 	BAD("option optimization_level: 4: there are 3 and VG_OPTIMIZE_NOT", .optimization_level = 4);
-	BAD("option ptx: it comes of link-time optimisation", .ptx = 1);
+	BAD("option ptx needs link-time optimisation", .ptx = 1);
 	BAD("option kernels_used: a text is empty", .kernels_used = VG_TEXTS(""));
 	BAD("the following options are not supported by the driver's linker: time, ptxas_options, split_compile, "
 	    "split_compile_extended",

@@ -1,4 +1,4 @@
-#include "core/cache_folder.h"
+#include "core/cache_directory.h"
 
 #include "core/error.h"
 
@@ -12,16 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-// Seconds: after which a file being written counts as left by a process that died; that clocks may differ.
+// Seconds after which a temporary file counts as abandoned by a killed process, and by which clocks may differ.
 enum { STALE = 3600, SKEW = 60 };
 
-char *core_cache_folder_default(void)
+char *core_cache_directory_default(void)
 {
 	const char *root = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	char *path = NULL;
 	int r;
 
-	if (root && *root == '/') // others are to be ignored, says the specification
+	if (root && *root == '/') // the specification says to ignore relative paths
 		r = asprintf(&path, "%s/virgate/programs", root);
 	else if (home && *home == '/')
 		r = asprintf(&path, "%s/.cache/virgate/programs", home);
@@ -36,7 +36,7 @@ char *core_cache_folder_default(void)
 	return NULL;
 }
 
-static int make_folders(const char *path)
+static int make_directories(const char *path)
 {
 	char *copy = strdup(path);
 
@@ -44,7 +44,7 @@ static int make_folders(const char *path)
 		return -ENOMEM;
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(copy, 0700); // the last one tells whether it worked
+		mkdir(copy, 0700); // the last mkdir() fails if one of these failed
 		*slash = '/';
 	}
 	int r = mkdir(copy, 0700) && errno != EEXIST ? -errno : 0;
@@ -52,18 +52,18 @@ static int make_folders(const char *path)
 	return r;
 }
 
-enum vg_status core_cache_folder_open(struct vg_compile_cache *cache)
+enum vg_status core_cache_directory_open(struct vg_compile_cache *cache)
 {
 	struct stat status;
 
-	int r = make_folders(cache->path);
+	int r = make_directories(cache->path);
 	if (r == 0) {
-		cache->folder = open(cache->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = cache->folder < 0 || fstat(cache->folder, &status) ? -errno : 0;
+		cache->directory = open(cache->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = cache->directory < 0 || fstat(cache->directory, &status) ? -errno : 0;
 	}
 	if (r)
 		return vg_fail(VG_SYSTEM, -r, "no cache in %s: %s", cache->path, strerror(-r));
-	// What lies here is run as code on the GPU.
+	// The entries are run as code on the GPU.
 	if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
 		return vg_fail(VG_DENIED, 0,
 			       "no cache in %s: others may write there (owner %u, mode %03o); it has to be yours alone",
@@ -77,7 +77,7 @@ struct entry {
 	char name[48];
 };
 
-static int by_use(const void *a, const void *b)
+static int compare_use(const void *a, const void *b)
 {
 	const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
 
@@ -86,28 +86,28 @@ static int by_use(const void *a, const void *b)
 	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-// "new-", 16 digits: as core_cache_put() names what it writes. Other files of such a folder are none of our business.
+// Whether core_cache_put() gave the name to a file that it writes: "new-" and 16 digits. Other files are left alone.
 static bool is_temporary(const char *name)
 {
 	return strncmp(name, "new-", 4) == 0 && strspn(name + 4, "0123456789abcdef") == 16 && !name[20];
 }
 
-// Whether a name in the folder is an entry; what was left half written long ago is removed.
-static bool is_entry(int folder, const char *name, struct stat *ret_status)
+// Whether a name in the directory is an entry. Removes abandoned temporary files.
+static bool check_entry(int directory, const char *name, struct stat *ret_status)
 {
 	size_t length = strlen(name);
 
-	if (length >= sizeof((struct entry *)0)->name || fstatat(folder, name, ret_status, AT_SYMLINK_NOFOLLOW) ||
+	if (length >= sizeof((struct entry *)0)->name || fstatat(directory, name, ret_status, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(ret_status->st_mode))
 		return false;
 	if (is_temporary(name) && time(NULL) - ret_status->st_mtim.tv_sec > STALE)
-		unlinkat(folder, name, 0);
+		unlinkat(directory, name, 0);
 	return length == 36 && strcmp(name + 32, ".vgc") == 0;
 }
 
-static int list(int folder, struct entry **ret_entries, size_t *ret_count)
+static int list_entries(int directory, struct entry **ret_entries, size_t *ret_count)
 {
-	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = again < 0 ? NULL : fdopendir(again);
 	struct entry *entries = NULL, *grown;
 	size_t count = 0, capacity = 0;
@@ -122,7 +122,7 @@ static int list(int folder, struct entry **ret_entries, size_t *ret_count)
 		return r;
 	}
 	while ((file = readdir(stream))) {
-		if (!is_entry(folder, file->d_name, &status))
+		if (!check_entry(directory, file->d_name, &status))
 			continue;
 		if (count == capacity) {
 			capacity = capacity ? 2 * capacity : 64;
@@ -135,7 +135,7 @@ static int list(int folder, struct entry **ret_entries, size_t *ret_count)
 			entries = grown;
 		}
 		entries[count].used = status.st_mtim;
-		if (status.st_mtim.tv_sec > now + SKEW) // of a clock since set back: nobody used it after that
+		if (status.st_mtim.tv_sec > now + SKEW) // the clock was set back since: counts as unused
 			entries[count].used = (struct timespec){0};
 		entries[count].size = (uint64_t)status.st_size;
 		strcpy(entries[count++].name, file->d_name);
@@ -146,23 +146,23 @@ static int list(int folder, struct entry **ret_entries, size_t *ret_count)
 	return 0;
 }
 
-int core_cache_folder_trim(const struct vg_compile_cache *cache, uint64_t most, struct core_cache_sum *ret_sum)
+int core_cache_directory_trim(const struct vg_compile_cache *cache, uint64_t most, struct core_cache_sum *ret_sum)
 {
 	struct core_cache_sum sum = {0};
 	struct entry *entries = NULL;
 	size_t count = 0;
 
-	int r = list(cache->folder, &entries, &count);
+	int r = list_entries(cache->directory, &entries, &count);
 	if (r)
 		return r;
 	sum.entries = count;
 	for (size_t i = 0; i < count; i++)
 		sum.bytes += entries[i].size;
 	if (sum.bytes > most)
-		qsort(entries, count, sizeof *entries, by_use);
-	// Another process may be at it as well: what it removed counts as removed.
+		qsort(entries, count, sizeof *entries, compare_use);
+	// Another process may trim at the same time: what it removed counts as removed.
 	for (size_t i = 0; i < count && sum.bytes > most; i++) {
-		if (unlinkat(cache->folder, entries[i].name, 0) && errno != ENOENT) {
+		if (unlinkat(cache->directory, entries[i].name, 0) && errno != ENOENT) {
 			r = -errno;
 			continue;
 		}
