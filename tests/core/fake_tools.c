@@ -1,6 +1,6 @@
-// NVRTC, NVVM and nvJitLink in one library for tests: they make text, count what is alive, and fail where they are
-// told. FAKE_FAIL=entry:N=result fails the Nth call of an entry; FAKE_PCH=small has a precompiled header not fit the
-// first time.
+// NVRTC, NVVM and nvJitLink in one library for tests. They make text, count live objects, and fail on demand:
+// FAKE_FAIL=entry:N=result fails the Nth call of an entry. With FAKE_PCH=small the first precompiled header does not
+// fit.
 #include <nvrtc.h>
 #include <nvvm.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-// Without the header: it has the entries under other names.
+// Declared here, since the header has the entries under other names.
 typedef int nvJitLinkResult, nvJitLinkInputType;
 typedef struct nvJitLink *nvJitLinkHandle;
 
@@ -25,7 +25,7 @@ int fake_alive(void)
 	return alive;
 }
 
-// The result of this call.
+// Returns the result of this call.
 static int result_of(const char *entry)
 {
 	static struct {
@@ -49,7 +49,7 @@ static int result_of(const char *entry)
 	int result_ = result_of(__func__); \
 	if (result_)                       \
 	return result_
-// An entry that does nothing but succeed, or fail where it is told.
+// An entry that only succeeds, or fails on demand.
 #define SUCCEEDS(result, name, ...)      \
 	PUBLIC result name(__VA_ARGS__); \
 	result name(__VA_ARGS__)         \
@@ -57,7 +57,7 @@ static int result_of(const char *entry)
 		ENTER;                   \
 		return 0;                \
 	}
-// NAMESize() and NAME() of a text.
+// NAMESize() and NAME() return a text.
 #define SIZE_OF(result, name, handle, text)                    \
 	PUBLIC result name##Size(handle native, size_t *size); \
 	result name##Size(handle native, size_t *size)         \
@@ -75,7 +75,7 @@ static int result_of(const char *entry)
 		memcpy(buffer, text, sizeof text);       \
 		return 0;                                \
 	}
-// What is made and unmade, and counted meanwhile.
+// Objects that are created and destroyed, and counted.
 #define CREATES(result, name, handle, bytes, ...)          \
 	PUBLIC result name(handle *native, ##__VA_ARGS__); \
 	result name(handle *native, ##__VA_ARGS__)         \
@@ -192,7 +192,7 @@ TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedCubin, nvJitLinkHandle, void, "cubin"
 TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedPtx, nvJitLinkHandle, char, "ptx")
 TEXT_OF(nvJitLinkResult, nvJitLinkGetInfoLog, nvJitLinkHandle, char, "the linker's words")
 
-// "ERROR" in it, although all succeeded, where the tests ask for that.
+// Contains "ERROR" on demand, although all calls succeeded.
 SIZE_OF(nvJitLinkResult, nvJitLinkGetErrorLog, nvJitLinkHandle, "ERROR of the linker")
 PUBLIC nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log);
 nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log)

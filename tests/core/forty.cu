@@ -1,2 +1,2 @@
-// What a linker takes from a host object, and from an archive of such.
+// Device code in a host object, and in an archive.
 extern "C" __device__ int forty(int v) { return v + 40; }

@@ -1,4 +1,4 @@
-// What the tests of graphs launch.
+// The kernels of the tests of graphs.
 #include <cuda_runtime.h>
 
 extern "C" {

@@ -1,4 +1,4 @@
-// What the object model's tests load and launch.
+// The kernels of the tests of the object model.
 #include <cooperative_groups.h>
 
 extern "C" {

@@ -1,5 +1,5 @@
-// A small NVML for what neither the simulator nor a data-centre GPU has: fans, MIG parts, events that come, links, a
-// GPU that is lost. It lacks most entries, as an older driver's library does; what it has, answers by the book.
+// A small NVML for features that neither the simulator nor a data-centre GPU has: fans, MIG devices, events, links, a
+// lost GPU. Like an older driver's library it lacks most entries.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	return NVML_SUCCESS;
 }
 
-// Kinds that our list has, and one that it has not.
+// Known values, and one that the library does not know.
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *type)
 {
 	*type = (nvmlBrandType_t)(device == &whole ? 15 : 77);
@@ -116,7 +116,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 	return NVML_SUCCESS;
 }
 
-// Always more than the last answer said, up to 100.
+// Always more than the last call returned, up to 100.
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
 						     nvmlProcessInfo_v2_t *infos)
 {
@@ -339,7 +339,7 @@ nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber,
 	return NVML_SUCCESS;
 }
 
-// It is older than some kinds of record.
+// Too old for some kinds of record.
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
 					 unsigned length)
 {
@@ -354,7 +354,7 @@ nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 	return NVML_ERROR_CORRUPTED_INFOROM;
 }
 
-// A field of every type: its id is the type.
+// Returns a field of every type: the id is the type.
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
 {
 	for (int i = 0; i < valuesCount; i++) {
@@ -399,7 +399,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 	return eventTypes & 1 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
-// An interrupt ends the wait early twice before anything comes.
+// Two waits end early, as after an interrupt, before the event comes.
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
 {
 	if (set->waited++ < 2)

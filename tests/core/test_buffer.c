@@ -70,7 +70,7 @@ TEST(buffer_fill_patterns)
 	close_bench(&b);
 }
 
-TEST(buffer_close_is_idempotent_and_final)
+TEST(buffer_is_closed_once)
 {
 	struct bench b = open_bench();
 	struct vg_buffer *buffer, *other;
@@ -119,7 +119,7 @@ TEST(buffer_sizes_must_match)
 	close_bench(&b);
 }
 
-TEST(buffer_of_no_bytes)
+TEST(empty_buffer)
 {
 	struct bench b = open_bench();
 	struct vg_buffer *empty, *copy;
@@ -135,7 +135,7 @@ TEST(buffer_of_no_bytes)
 	close_bench(&b);
 }
 
-TEST(buffer_equality_is_of_address_and_size)
+TEST(buffers_are_equal_by_address_and_size)
 {
 	struct vg_buffer *one, *same, *longer, *elsewhere;
 
@@ -207,7 +207,7 @@ TEST(buffer_borrow_refusals)
 	close_bench(&b);
 }
 
-TEST(buffer_adopted_by_a_resource_is_freed_by_it)
+TEST(borrowed_buffer_is_freed_by_the_given_resource)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
@@ -285,7 +285,7 @@ TEST(buffer_properties_come_from_resource_or_pointer)
 
 // ---- any order, any thread -------------------------------------------------------------------------
 
-TEST(buffer_outlives_pool_stream_and_context)
+TEST(buffer_keeps_pool_stream_and_context)
 {
 	struct bench b = open_bench();
 	struct vg_buffer *buffer;
@@ -319,13 +319,13 @@ static void end(int which, struct bench *b, struct vg_memory_resource *adaptor, 
 	}
 }
 
-TEST(buffer_and_all_it_needs_go_in_any_order)
+TEST(buffer_and_dependencies_are_destroyed_in_any_order)
 {
-	struct bench keep = open_bench(); // so that the context stays, and leaks would show
+	struct bench keep = open_bench(); // keeps the context, so that leaks are visible
 	size_t before = 0;
 
 	for (int order = 0; order < 5 * 4 * 3 * 2; order++) {
-		if (order == 1) // what the driver keeps of a first round stays
+		if (order == 1) // the driver keeps some memory of the first round
 			before = free_memory(keep.device);
 		struct bench b = open_bench();
 		struct vg_memory_resource *adaptor;
@@ -342,7 +342,7 @@ TEST(buffer_and_all_it_needs_go_in_any_order)
 	close_bench(&keep);
 }
 
-TEST(buffer_needs_no_current_context_to_be_freed)
+TEST(buffer_is_freed_without_a_current_context)
 {
 	struct bench b = open_bench();
 	struct vg_buffer *buffer;
@@ -374,7 +374,7 @@ static void *churn(void *data)
 	return NULL;
 }
 
-TEST(buffer_threads_share_a_pool_and_a_stream)
+TEST(threads_use_one_pool_and_stream)
 {
 	struct bench b = open_bench();
 	struct vg_memory_pool_attributes attributes;
@@ -393,7 +393,7 @@ TEST(buffer_threads_share_a_pool_and_a_stream)
 	close_bench(&b);
 }
 
-TEST(buffer_create_and_destroy_without_growth)
+TEST(buffers_are_created_and_destroyed_without_leaks)
 {
 	struct bench b = open_bench();
 	struct vg_memory_pool_attributes attributes;
@@ -413,7 +413,7 @@ TEST(buffer_create_and_destroy_without_growth)
 
 // ---- captures --------------------------------------------------------------------------------------
 
-TEST(buffer_destroyed_while_its_stream_captures_is_freed_afterwards)
+TEST(buffer_destroyed_during_a_capture_is_freed_after_it)
 {
 	struct bench b = open_bench();
 	struct vg_memory_pool_attributes attributes;
@@ -437,8 +437,8 @@ TEST(buffer_destroyed_while_its_stream_captures_is_freed_afterwards)
 	close_bench(&b);
 }
 
-// The legacy stream takes part in captures of blocking streams, and may not be used meanwhile.
-TEST(buffer_of_the_legacy_stream_waits_for_captures_of_others)
+// The legacy stream may not be used while a blocking stream is being captured.
+TEST(buffer_of_the_legacy_stream_waits_for_other_captures)
 {
 	struct bench b = open_bench();
 	struct vg_memory_pool_attributes attributes;
@@ -457,7 +457,7 @@ TEST(buffer_of_the_legacy_stream_waits_for_captures_of_others)
 	REFUSED(vg_buffer_create(graph_memory, 64, legacy, &next), VG_STATE, "on a non-capturing stream");
 	REFUSED(vg_buffer_close(buffer, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(buffer);
-	OK(vg_graph_builder_end(builder)); // the capture is whole
+	OK(vg_graph_builder_end(builder)); // the capture is valid
 	vg_graph_builder_destroy(builder);
 	OK(vg_buffer_create(b.pool, 0, b.stream, &next));
 	vg_buffer_destroy(next);

@@ -1,5 +1,4 @@
-// Launches take nothing from the heap; code, kernels, programs and linkers made and destroyed many times leave nothing
-// behind.
+// Launches allocate nothing. Code, kernels, programs and linkers that are created and destroyed many times do not leak.
 #include "core_heap.h"
 
 #include <sys/stat.h>
@@ -45,7 +44,7 @@ TEST(launches)
 	open_all();
 	OK(vg_argument_list_create(some, variables, 3, &list));
 	OK(vg_launch_prepare(context, &config, some, arguments, 3, &prepared));
-	for (int round = 0; round < 2; round++) { // entering the context, then finding it current
+	for (int round = 0; round < 2; round++) { // first with another context current, then with this one
 		HEAP_FREE(vg_launch(stream, &config, none, NULL, 0));
 		HEAP_FREE(vg_launch(stream, &config, some, arguments, 3));
 		HEAP_FREE(vg_launch(stream, &cooperative, some, arguments, 3));
@@ -116,9 +115,9 @@ TEST(programs_and_linkers)
 	CHECK_INT(system(command), 0);
 }
 
-TEST(all_is_given_back)
+TEST(nothing_leaks)
 {
-	// With the address sanitizer, what the tests above left is found.
+	// The address sanitizer reports what the tests above leaked.
 	vg_kernel_destroy(none);
 	vg_kernel_destroy(some);
 	vg_object_code_destroy(code);

@@ -1,4 +1,4 @@
-// Threads that share code, kernels, programs, linkers and a cache. For the thread sanitizer above all.
+// Threads that use the same code, kernels, programs, linkers and cache, mainly for the thread sanitizer.
 #include "core_test.h"
 
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void in_threads(void *(*run)(void *))
 	CHECK_INT(failures, 0);
 }
 
-// A failed check must not leave a thread: it is counted.
+// A failed check is counted, since it must not end the test in a thread.
 #define GOOD(call)                                                                 \
 	do {                                                                       \
 		if (call) {                                                        \
@@ -64,7 +64,7 @@ static void *load_and_launch(void *arg)
 	return NULL;
 }
 
-TEST(code_is_loaded_once_and_launched_by_all)
+TEST(threads_load_code_once_and_launch_it)
 {
 	context = first_context();
 	for (int i = 0; i < 5; i++) {
@@ -89,7 +89,7 @@ static void *compile_and_link(void *arg)
 	return NULL;
 }
 
-TEST(programs_and_linkers_are_shared)
+TEST(threads_use_one_program_and_linker)
 {
 	static const char source[] = "__global__ void k() {}";
 	struct vg_program_options options = {sizeof options, .arch = "sm_90"};

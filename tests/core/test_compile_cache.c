@@ -32,7 +32,7 @@ __attribute__((destructor)) static void remove_folder(void)
 		(void)!system(command);
 }
 
-// Compiles by the cache; the program's name tells entries apart.
+// Compiles with the cache; each program name has an entry of its own.
 static struct vg_object_code *compile(struct vg_compile_cache *cache, const char *name, enum vg_code_type target)
 {
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = name};
@@ -63,7 +63,7 @@ static void expect(struct vg_compile_cache *cache, uint64_t hits, uint64_t misse
 	CHECK_INT(statistics_of(cache).misses, misses);
 }
 
-TEST(a_hit_is_what_was_compiled)
+TEST(a_hit_returns_what_was_compiled)
 {
 	struct vg_compile_cache *cache = cache_of(0), *again = cache_of(0);
 	size_t size[2];
@@ -99,7 +99,7 @@ static bool hits(struct vg_compile_cache *cache, const struct vg_program_options
 	return statistics_of(cache).hits > before;
 }
 
-TEST(whatever_the_result_depends_on_tells_entries_apart)
+TEST(every_input_is_part_of_the_key)
 {
 	struct vg_compile_cache *cache = cache_of(0);
 	struct vg_program_options plain = {sizeof plain, .arch = "sm_90"}, other = plain;
@@ -135,7 +135,7 @@ TEST(whatever_the_result_depends_on_tells_entries_apart)
 	vg_compile_cache_destroy(cache);
 }
 
-// PTX and NVVM programs have other tools, and the cache serves them alike.
+// The cache works with the tools for PTX and NVVM IR as well.
 TEST(ptx_is_cached_too)
 {
 	struct vg_compile_cache *cache = cache_of(0);
@@ -200,7 +200,7 @@ TEST(files_that_the_compiler_reads_need_a_digest)
 	vg_compile_cache_destroy(cache);
 }
 
-// The only entry's path.
+// Returns the path of the only entry.
 static const char *entry(void)
 {
 	static char path[512];
@@ -226,7 +226,7 @@ static void flip(const char *path, off_t at)
 	close(fd);
 }
 
-TEST(damaged_entries_are_compiled_anew)
+TEST(damaged_entries_are_compiled_again)
 {
 	struct vg_compile_cache *cache = cache_of(0);
 	struct stat status;
@@ -254,7 +254,7 @@ TEST(damaged_entries_are_compiled_anew)
 	vg_compile_cache_destroy(cache);
 }
 
-// Whether the cache keeps such a program; its results of two seconds differ if it has the time in it.
+// Whether the cache stores a program with this macro. A program with the time has another result a second later.
 static void expect_of_time(struct vg_compile_cache *cache, const char *text, const char *macro, bool kept)
 {
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "t"};
@@ -283,11 +283,11 @@ static void expect_of_time(struct vg_compile_cache *cache, const char *text, con
 	vg_program_destroy(program);
 }
 
-TEST(programs_that_ask_for_the_time_are_not_kept)
+TEST(programs_with_the_time_are_not_stored)
 {
 	struct vg_compile_cache *cache = cache_of(0);
 
-	vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX)); // skips where there is no NVRTC
+	vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX)); // skips the test without NVRTC
 	expect_of_time(cache, "__device__ char t[] = __TIME__;", NULL, false);
 	expect_of_time(cache, "__device__ char t[] = __DATE__ __TI\\\nME__;", NULL, false);
 	expect_of_time(cache, "__device__ char t[] = NOW;", "NOW=__TIME__", false);
@@ -301,7 +301,7 @@ struct listener {
 	int heard;
 };
 
-// Uses what the words are about, and fails at something else.
+// A log callback that uses the program of the message, and makes a call that fails.
 static void compile_again(void *user, enum vg_log_level level, const char *text)
 {
 	struct vg_compile_options how = {sizeof how, .cache = ((struct listener *)user)->cache};
@@ -315,7 +315,7 @@ static void compile_again(void *user, enum vg_log_level level, const char *text)
 	CHECK_INT(vg_compile_cache_clear(NULL), VG_INVALID);
 }
 
-TEST(who_hears_the_log_may_use_the_program_it_is_about)
+TEST(log_callback_may_use_the_program)
 {
 	static const char text[] = "__global__ void k() {}";
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "listen"};
@@ -323,7 +323,7 @@ TEST(who_hears_the_log_may_use_the_program_it_is_about)
 	struct vg_compile_options how = {sizeof how, .cache = it.cache};
 	struct vg_object_code *code;
 
-	vg_object_code_destroy(compile(it.cache, "d", VG_CODE_PTX)); // skips where there is no NVRTC
+	vg_object_code_destroy(compile(it.cache, "d", VG_CODE_PTX)); // skips the test without NVRTC
 	OK(vg_compile_cache_clear(it.cache));
 	OK(vg_program_create(VG_SOURCE_CXX, text, strlen(text), &options, &it.program));
 	OK(vg_program_compile(it.program, VG_CODE_PTX, &how, &code));
@@ -331,12 +331,12 @@ TEST(who_hears_the_log_may_use_the_program_it_is_about)
 	flip(entry(), 0);
 	REFUSED(vg_program_compile(it.program, VG_CODE_PTX, &how, NULL), VG_INVALID, "ret_code is NULL");
 	vg_log_set(compile_again, &it);
-	alarm(60); // it would wait for itself
+	alarm(60); // ends a deadlock
 	OK(vg_program_compile(it.program, VG_CODE_PTX, &how, &code));
 	alarm(0);
 	vg_log_set(NULL, NULL);
 	CHECK_INT(it.heard, 1);
-	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL"); // not the callback's failure
+	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL"); // the callback's error was not kept
 	CHECK_INT(statistics_of(it.cache).damaged, 1);
 	vg_object_code_destroy(code);
 	vg_program_destroy(it.program);
@@ -350,7 +350,7 @@ static void age(const char *path, time_t seconds)
 	CHECK_INT(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-TEST(the_longest_unused_go_first)
+TEST(least_recently_used_entries_are_removed_first)
 {
 	struct vg_compile_cache *cache = cache_of(0);
 
@@ -359,10 +359,10 @@ TEST(the_longest_unused_go_first)
 	uint64_t one = statistics_of(cache).bytes;
 	age(entry(), 1000);
 	vg_compile_cache_destroy(cache);
-	cache = cache_of(one * 5 / 2); // room for two
+	cache = cache_of(one * 5 / 2); // room for two entries
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).entries, 2);
-	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX)); // a is used now
+	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX)); // a is now the most recently used
 	expect(cache, 1, 1);
 	usleep(20000);
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
@@ -372,17 +372,17 @@ TEST(the_longest_unused_go_first)
 	CHECK(statistics_of(cache).bytes <= one * 5 / 2);
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
 	expect(cache, 3, 2);
-	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX)); // it had to go
+	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX)); // it was removed
 	expect(cache, 3, 3);
 	vg_compile_cache_destroy(cache);
-	cache = cache_of(10); // nothing fits, and compiling works
+	cache = cache_of(10); // nothing fits, but compiling works
 	vg_object_code_destroy(compile(cache, "a2", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).failed, 1);
 	vg_compile_cache_destroy(cache);
 }
 
-// A clock that was set back leaves entries of the future: they must not take the room of all that is new.
-TEST(entries_of_the_future_go_first)
+// A clock that is set back leaves entries with future times: they must not be kept instead of new ones.
+TEST(entries_with_a_future_time_are_removed_first)
 {
 	struct vg_compile_cache *cache = cache_of(0);
 
@@ -391,7 +391,7 @@ TEST(entries_of_the_future_go_first)
 	uint64_t one = statistics_of(cache).bytes;
 	age(entry(), time(NULL) + 1000000);
 	vg_compile_cache_destroy(cache);
-	cache = cache_of(one * 3 / 2); // room for one
+	cache = cache_of(one * 3 / 2); // room for one entry
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).entries, 1);
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
@@ -399,7 +399,7 @@ TEST(entries_of_the_future_go_first)
 	vg_compile_cache_destroy(cache);
 }
 
-TEST(only_files_of_the_cache_are_removed)
+TEST(other_files_in_the_directory_are_kept)
 {
 	struct vg_compile_cache *cache = cache_of(0);
 	static const char *const names[] = {"new-ideas.txt", "new-0123456789abcdef.c", "new-0123456789abcdef"};
@@ -421,7 +421,7 @@ TEST(only_files_of_the_cache_are_removed)
 	vg_compile_cache_destroy(cache);
 }
 
-TEST(many_processes_at_once)
+TEST(many_processes_use_one_cache)
 {
 	enum { CHILDREN = 6, ROUNDS = 12 };
 	struct vg_compile_cache *cache = cache_of(0);
@@ -456,7 +456,7 @@ TEST(many_processes_at_once)
 	vg_compile_cache_destroy(cache);
 }
 
-TEST(folders)
+TEST(cache_directories)
 {
 	struct vg_compile_cache_options options = {sizeof options, .path = "cache"};
 	struct vg_compile_cache *cache = NULL;

@@ -12,7 +12,7 @@ static struct vg_device *first_device(void)
 	return device;
 }
 
-TEST(set_current_swaps_and_restore_puts_back)
+TEST(set_current_and_restore)
 {
 	struct vg_context *context = first_context();
 	struct CUctx_st *before = (void *)1, *now;
@@ -37,7 +37,7 @@ TEST(set_current_swaps_and_restore_puts_back)
 	vg_context_destroy(context);
 }
 
-TEST(calls_leave_the_current_context_alone)
+TEST(calls_keep_the_current_context)
 {
 	struct vg_context *context = first_context(), *green = green_context(8);
 	struct CUctx_st *now;
@@ -61,7 +61,7 @@ TEST(calls_leave_the_current_context_alone)
 	vg_context_destroy(context);
 }
 
-TEST(a_current_context_is_not_closed)
+TEST(a_current_context_cannot_be_closed)
 {
 	struct vg_context *context = green_context(8);
 
@@ -75,7 +75,7 @@ TEST(a_current_context_is_not_closed)
 	REFUSED(vg_context_close(NULL), VG_INVALID, "context is NULL");
 }
 
-TEST(a_destroyed_context_is_not_left_current)
+TEST(a_destroyed_context_is_not_current)
 {
 	struct vg_context *context = green_context(8);
 	struct CUctx_st *now;
@@ -86,7 +86,7 @@ TEST(a_destroyed_context_is_not_left_current)
 	CHECK(!now);
 }
 
-TEST(a_closed_context_refuses_and_its_streams_go_on)
+TEST(streams_work_after_their_context_is_closed)
 {
 	struct vg_context *context = green_context(16);
 	struct vg_sm_resource *resource;
@@ -130,7 +130,7 @@ TEST(green_contexts)
 		VG_INVALID, "must be non-blocking");
 	REFUSED(vg_stream_default(green, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID,
 		"green context's default stream");
-	OK(vg_stream_record(stream, NULL, &event)); // across streams of the device, green or not
+	OK(vg_stream_record(stream, NULL, &event)); // for any stream of the device, green or not
 	OK(vg_event_record(event, of_primary));
 	OK(vg_stream_wait_stream(of_primary, stream));
 	OK(vg_context_record(green, event));
@@ -173,7 +173,7 @@ TEST(a_context_needs_resources)
 	vg_sm_resource_destroy(all);
 }
 
-TEST(a_borrowed_context_is_the_same_and_stays)
+TEST(a_borrowed_context_is_not_destroyed)
 {
 	struct vg_context *context = first_context(), *green = green_context(8), *borrowed = NULL;
 	struct vg_sm_resource *resource;
@@ -184,7 +184,7 @@ TEST(a_borrowed_context_is_the_same_and_stays)
 	CHECK(vg_context_device(borrowed) == vg_context_device(context));
 	OK(vg_context_close(borrowed));
 	vg_context_destroy(borrowed);
-	OK(vg_stream_create(context, NULL, &stream)); // still there
+	OK(vg_stream_create(context, NULL, &stream)); // the context still exists
 	vg_stream_destroy(stream);
 	OK(vg_context_borrow(vg_context_handle(green), &borrowed));
 	CHECK(vg_context_equal(green, borrowed) && vg_context_is_green(borrowed));
@@ -204,7 +204,7 @@ TEST(a_borrowed_context_is_the_same_and_stays)
 	CHECK(!borrowed && !vg_context_equal(NULL, context));
 }
 
-TEST(an_event_of_a_context_stands_for_all_its_streams)
+TEST(an_event_of_a_context_covers_all_its_streams)
 {
 	struct vg_context *context = first_context(), *green = green_context(8);
 	struct vg_stream *first, *second, *primary;
@@ -238,7 +238,7 @@ TEST(an_event_of_a_context_stands_for_all_its_streams)
 	vg_context_destroy(context);
 }
 
-TEST(nothing_is_refused_by_name)
+TEST(null_arguments_are_named)
 {
 	struct vg_context *context = first_context();
 	struct vg_workqueue_resource *queues = NULL;
@@ -287,7 +287,7 @@ TEST(nothing_is_refused_by_name)
 	vg_context_destroy(context);
 }
 
-// Each finds the primary context as one that works, whether it is there, is being made, or is just ending.
+// Every thread gets a valid primary context, even while another thread creates or releases it.
 static void *come_and_go(void *status_)
 {
 	enum vg_status *status = status_;
@@ -296,7 +296,7 @@ static void *come_and_go(void *status_)
 	struct vg_device *device;
 
 	*status = vg_device_get(0, &device);
-	int rounds = getenv("VIRGATE_SIM") ? 2000 : 10; // hardware takes half a second for each context
+	int rounds = getenv("VIRGATE_SIM") ? 2000 : 10; // a context takes half a second on hardware
 	for (int i = 0; i < rounds && *status == VG_OK; i++) {
 		*status = vg_context_primary(device, &context);
 		if (*status)
@@ -311,7 +311,7 @@ static void *come_and_go(void *status_)
 	return NULL;
 }
 
-TEST(threads_come_and_go_with_the_primary_context)
+TEST(threads_create_and_release_the_primary_context)
 {
 	enum { THREADS = 2 };
 	enum vg_status statuses[THREADS];

@@ -10,7 +10,7 @@ static struct vg_device *device_number(int ordinal)
 	return device;
 }
 
-TEST(every_property_is_there_by_number_and_by_name)
+TEST(every_property_has_a_number_and_a_name)
 {
 	struct vg_device *device = device_number(0);
 	int count = 0;
@@ -33,7 +33,7 @@ TEST(every_property_is_there_by_number_and_by_name)
 	CHECK_INT(count, 143);
 }
 
-TEST(properties_say_what_the_device_is)
+TEST(properties_match_the_device)
 {
 	struct vg_device *device = device_number(0);
 	int warp, major, minor, by_property;
@@ -50,7 +50,7 @@ TEST(properties_say_what_the_device_is)
 	CHECK(!vg_device_property_is_flag(VG_DEVICE_WARP_SIZE));
 }
 
-TEST(what_is_no_property_is_refused)
+TEST(invalid_properties_are_refused)
 {
 	struct vg_device *device = device_number(0);
 	int value = 42;
@@ -70,7 +70,7 @@ TEST(what_is_no_property_is_refused)
 	CHECK(!vg_device_property_is_flag((enum vg_device_property) - 5));
 }
 
-TEST(devices_outside_the_range_are_refused_with_it)
+TEST(invalid_ordinals_are_refused_with_the_range)
 {
 	struct vg_device *device = NULL;
 	int count;
@@ -99,7 +99,7 @@ TEST(identity)
 	CHECK_STR(vg_device_arch(NULL), "");
 }
 
-TEST(a_thread_without_a_context_is_at_device_0)
+TEST(a_thread_without_a_context_has_device_0)
 {
 	struct vg_device *device;
 
@@ -124,7 +124,7 @@ TEST(peers)
 	}
 }
 
-TEST(memory_needs_no_context_of_the_program)
+TEST(memory_info_needs_no_context)
 {
 	struct vg_device *device = device_number(0);
 	size_t available = 0, total = 0;
@@ -135,7 +135,7 @@ TEST(memory_needs_no_context_of_the_program)
 	REFUSED(vg_device_memory_info(NULL, &available, &total), VG_INVALID, "device is NULL");
 }
 
-TEST(a_device_without_work_is_done_at_once)
+TEST(syncing_an_idle_device_returns_at_once)
 {
 	struct vg_device *device = device_number(0);
 

@@ -12,7 +12,7 @@ static struct vg_sm_resource *all_sms(void)
 	return all;
 }
 
-TEST(a_device_has_the_sms_it_says)
+TEST(sm_resource_has_the_sms_of_the_device)
 {
 	struct vg_sm_resource *all = all_sms(), *of_context;
 	struct vg_context *context = first_context();
@@ -32,7 +32,7 @@ TEST(a_device_has_the_sms_it_says)
 	CHECK_INT(vg_sm_resource_count(NULL), 0);
 }
 
-TEST(split_by_count_gives_groups_and_what_remains)
+TEST(split_by_count_returns_groups_and_remainder)
 {
 	struct vg_sm_resource *all = all_sms(), *groups[4], *rest;
 	unsigned total = vg_sm_resource_count(all), sum = 0;
@@ -53,7 +53,7 @@ TEST(split_by_count_gives_groups_and_what_remains)
 	vg_sm_resource_destroy(all);
 }
 
-TEST(groups_are_smaller_where_blocks_need_not_be_scheduled_together)
+TEST(groups_without_coscheduling_are_smaller)
 {
 	struct vg_sm_resource *all = all_sms(), *group = NULL, *small = NULL;
 	size_t made = 0;
@@ -73,7 +73,7 @@ TEST(groups_are_smaller_where_blocks_need_not_be_scheduled_together)
 	vg_sm_resource_destroy(all);
 }
 
-TEST(equal_groups_need_no_new_driver)
+TEST(equal_groups_work_with_old_drivers)
 {
 	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = NULL;
 	const struct vg_sm_group wanted[] = {{.sm_count = 16}, {.sm_count = 16}};
@@ -91,7 +91,7 @@ TEST(equal_groups_need_no_new_driver)
 	vg_sm_resource_destroy(all);
 }
 
-TEST(a_dry_run_says_sizes)
+TEST(a_dry_run_returns_sizes)
 {
 	struct vg_sm_resource *all = all_sms(), *group, *part;
 	const struct vg_sm_group wanted = {.sm_count = 16}, discover = {0};
@@ -109,7 +109,7 @@ TEST(a_dry_run_says_sizes)
 	vg_sm_resource_destroy(all);
 }
 
-TEST(splits_that_make_no_sense_are_refused)
+TEST(invalid_splits_are_refused)
 {
 	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = (void *)1;
 	struct vg_sm_group negative[] = {{.sm_count = 8}, {.sm_count = -8}}, huge = {.sm_count = 100000};
@@ -143,7 +143,7 @@ static int needs_13_1(void)
 	return status == VG_UNSUPPORTED;
 }
 
-TEST(what_needs_driver_13_1_says_so)
+TEST(features_of_driver_13_1_are_unsupported_before)
 {
 	struct vg_sm_resource *all, *groups[2] = {0};
 	const struct vg_sm_group sizes[] = {{.sm_count = 8}, {.sm_count = 16}};
@@ -173,7 +173,7 @@ TEST(what_needs_driver_13_1_says_so)
 	vg_context_destroy(context);
 }
 
-TEST(a_group_is_split_again_as_a_contexts)
+TEST(a_group_is_split_again_in_a_green_context)
 {
 	struct vg_sm_resource *all = all_sms(), *group, *again, *part = NULL;
 	struct vg_device *device = vg_sm_resource_device(all);
@@ -225,7 +225,8 @@ TEST(groups_of_different_sizes)
 	}
 	REFUSED(vg_sm_resource_split(all, &(struct vg_sm_group){.sm_count = 3}, 1, NULL, groups, &made, &rest),
 		VG_DRIVER, "cuDevSmResourceSplit: ");
-	OK(vg_sm_resource_split(all, &(struct vg_sm_group){0}, 1, NULL, groups, &made, &rest)); // as many as there are
+	OK(vg_sm_resource_split(all, &(struct vg_sm_group){0}, 1, NULL, groups, &made,
+				&rest)); // as many SMs as there are
 	CHECK(made == 1 && vg_sm_resource_count(groups[0]) + vg_sm_resource_count(rest) == total);
 	vg_sm_resource_destroy(groups[0]);
 	vg_sm_resource_destroy(rest);

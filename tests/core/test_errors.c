@@ -1,4 +1,4 @@
-// What failures leave behind: who refused, in which words, for which thread, and what that costs those who do not fail.
+// Errors: who reports them, their text, the thread that gets them, and their cost for calls that succeed.
 #include "core_child.h"
 
 #include <cuda.h>
@@ -6,7 +6,7 @@
 
 static const char nonsense[] = ".version 7.0\n.target sm_75\n.address_size 64\nthis is not PTX\n";
 
-// Nothing that a program holds names this much memory.
+// More memory than any device has.
 static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_memory_resource *pool;
@@ -19,9 +19,9 @@ static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream 
 	return status;
 }
 
-// ---- in children: faults are counted per process, and this one has not used the driver yet ------------
+// ---- in children: faults are counted for each process, before this one uses the driver -----------------
 
-// The third time that somebody reads the driver's log, the simulated device is lost.
+// The simulated device is lost at the third read of the driver's log.
 static void read_the_log(void)
 {
 	struct vg_context *context = first_context();
@@ -36,7 +36,7 @@ static void read_the_log(void)
 		OK(vg_event_query(event, &done));
 		OK(vg_stream_query(stream, &done));
 		OK(vg_stream_sync(stream));
-		CHECK_INT(vg_stream_sync(NULL), VG_INVALID); // the library's own refusals do not ask the driver
+		CHECK_INT(vg_stream_sync(NULL), VG_INVALID); // errors of the library do not read the driver's log
 	}
 	for (int i = 0; i < 2; i++) {
 		CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
@@ -44,12 +44,12 @@ static void read_the_log(void)
 		vg_stream_destroy(another);
 	}
 	CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
-	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the failure itself is what is told
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the error of the call itself
 	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
-	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN); // lost: it was read once more, and no more than that
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN); // lost: exactly one more read
 }
 
-TEST(the_drivers_log_is_read_once_a_failure_and_never_else)
+TEST(driver_log_is_read_once_for_each_failure)
 {
 	in_child(read_the_log, "VIRGATE_SIM_FAULT", "lost@cuLogsDumpToMemory:3");
 }
@@ -64,7 +64,7 @@ static void without_a_log(void)
 	CHECK_STR(vg_last_error()->log, "");
 }
 
-TEST(a_driver_without_a_log_is_no_failure)
+TEST(drivers_without_a_log_work)
 {
 	in_child(without_a_log, "VIRGATE_SIM_FAULT", "cuLogsDumpToMemory=CUDA_ERROR_NOT_SUPPORTED");
 }
@@ -88,41 +88,41 @@ static void destroy_in_vain(void)
 	CHECK_CONTAINS(warning, "1: destroying a stream: ");
 	CHECK_CONTAINS(warning, "CUDA_ERROR_OPERATING_SYSTEM");
 	CHECK_INT(vg_last_error()->status,
-		  VG_INVALID); // why the program gave up, and not what went wrong on the way out
+		  VG_INVALID); // the first error, not that of the cleanup
 	CHECK_CONTAINS(vg_last_error()->text, "context is NULL");
 	OK(vg_stream_create(context, NULL, &stream));
-	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM"); // who asks is told
+	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM"); // an explicit close reports it
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 }
 
-TEST(destroy_says_its_failures_to_the_log_alone)
+TEST(failures_of_destroy_go_to_the_log)
 {
 	in_child(destroy_in_vain, "VIRGATE_SIM_FAULT", "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// ---- here --------------------------------------------------------------------------------------------
+// ---- in this process ---------------------------------------------------------------------------------
 
-TEST(the_library_and_the_driver_refuse_apart)
+TEST(errors_of_library_and_driver_are_separate)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream = NULL;
 	int value;
 
-	// The library: no code, no log.
+	// An error of the library has no code and no log.
 	REFUSED(vg_stream_create(NULL, NULL, &stream), VG_INVALID, "context is NULL");
 	CHECK_INT(vg_last_error()->code, 0);
 	CHECK_STR(vg_last_error()->function, "vg_stream_create");
 	CHECK_STR(vg_last_error()->log, "");
 	CHECK(stream == NULL);
 
-	// The driver: its code and its name in the text, with what was asked.
+	// An error of the driver has its code, and in the text its name and the arguments.
 	OK(vg_stream_create(context, NULL, &stream));
 	REFUSED(ask_too_much(context, stream), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY: ");
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_STR(vg_last_error()->function, "vg_buffer_create");
 
-	// The library again: nothing of the driver's failure is left.
+	// The next error of the library has nothing of the driver's error.
 	REFUSED(vg_device_property(vg_context_device(context), 100000, &value), VG_INVALID, "100000");
 	CHECK_INT(vg_last_error()->code, 0);
 	CHECK_STR(vg_last_error()->log, "");
@@ -130,7 +130,7 @@ TEST(the_library_and_the_driver_refuse_apart)
 	vg_context_destroy(context);
 }
 
-TEST(what_the_driver_noted_is_in_the_log)
+TEST(driver_log_is_in_the_error)
 {
 	struct vg_object_code *code;
 
@@ -145,7 +145,7 @@ static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			      ".visible .entry one(.param .u64 a) { ret; }\n"
 			      ".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
 
-// Calls that make the driver refuse something, which the library expects and explains.
+// Calls that fail in the driver as the library expects, so that it sets its own error.
 static void expect_refusals(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_graph_definition *definition;
@@ -200,7 +200,7 @@ static int lines_of_the_log(struct vg_context *context, struct vg_stream *stream
 	return lines;
 }
 
-TEST(the_log_is_of_the_call_that_failed_alone)
+TEST(the_log_belongs_to_the_failed_call_only)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream;
@@ -216,7 +216,7 @@ TEST(the_log_is_of_the_call_that_failed_alone)
 	vg_context_destroy(context);
 }
 
-TEST(success_leaves_the_last_failure_and_so_does_destroy)
+TEST(success_and_destroy_keep_the_last_error)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream, *none = NULL;
@@ -235,7 +235,7 @@ TEST(success_leaves_the_last_failure_and_so_does_destroy)
 	CHECK_STR(vg_last_error()->text, text);
 }
 
-TEST(each_status_has_a_text_of_its_own)
+TEST(each_status_has_its_own_text)
 {
 	enum { STATUSES = VG_POLICY + 1 };
 
@@ -253,7 +253,7 @@ TEST(each_status_has_a_text_of_its_own)
 
 struct thread {
 	pthread_barrier_t *both;
-	int bytes; // of options, in each thread other ones
+	int bytes; // size of the options, different in each thread
 	char problem[256];
 };
 
@@ -289,7 +289,7 @@ static void *fail_in_thread(void *thread_)
 
 TEST(each_thread_has_its_own_last_error)
 {
-	struct vg_context *kept = first_context(); // hardware takes half a second to make it anew
+	struct vg_context *kept = first_context(); // creating it again takes half a second on hardware
 	pthread_barrier_t both;
 	struct thread threads[2] = {{&both, 1, ""}, {&both, 2, ""}};
 	pthread_t ids[2];
@@ -303,7 +303,7 @@ TEST(each_thread_has_its_own_last_error)
 	pthread_barrier_destroy(&both);
 	CHECK_STR(threads[0].problem, "");
 	CHECK_STR(threads[1].problem, "");
-	CHECK_CONTAINS(vg_last_error()->text, "stream is NULL"); // this thread's, untouched
+	CHECK_CONTAINS(vg_last_error()->text, "stream is NULL"); // the error of this thread is unchanged
 	vg_context_destroy(kept);
 }
 
@@ -323,7 +323,7 @@ static void after_fork(struct vg_context *context, struct vg_stream *stream)
 	vg_context_destroy(context);
 }
 
-TEST(a_forked_child_is_told_and_does_not_crash)
+TEST(calls_in_a_forked_child_fail)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream;
@@ -338,7 +338,7 @@ TEST(a_forked_child_is_told_and_does_not_crash)
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	OK(vg_stream_sync(stream)); // and here nothing has changed
+	OK(vg_stream_sync(stream)); // nothing has changed in the parent
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 }

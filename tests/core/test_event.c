@@ -12,7 +12,7 @@ static struct vg_stream *new_stream(struct vg_context *context)
 	return stream;
 }
 
-TEST(an_event_is_done_once_its_stream_has_got_there)
+TEST(an_event_completes_with_its_stream)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream = new_stream(context);
@@ -26,13 +26,13 @@ TEST(an_event_is_done_once_its_stream_has_got_there)
 	OK(vg_event_sync(event));
 	OK(vg_event_query(event, &done));
 	CHECK_INT(done, 1);
-	vg_context_destroy(context); // all orders are fine
+	vg_context_destroy(context); // in any order
 	vg_stream_destroy(stream);
 	OK(vg_event_query(event, &done));
 	vg_event_destroy(event);
 }
 
-TEST(options_are_what_the_event_says_of_itself)
+TEST(an_event_has_the_options_it_was_created_with)
 {
 	struct vg_context *context = first_context();
 	struct vg_event *plain, *timed;
@@ -67,7 +67,7 @@ TEST(elapsed_time)
 	vg_context_destroy(context);
 }
 
-TEST(elapsed_time_says_which_event_is_at_fault)
+TEST(elapsed_time_errors_name_the_event)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream = new_stream(context);
@@ -142,7 +142,7 @@ TEST(events_for_other_processes)
 	vg_context_destroy(context);
 }
 
-TEST(options_of_an_unknown_size_are_refused)
+TEST(options_without_a_size_are_refused)
 {
 	struct vg_context *context = first_context();
 	struct vg_event *event = NULL;
@@ -152,7 +152,7 @@ TEST(options_of_an_unknown_size_are_refused)
 	vg_context_destroy(context);
 }
 
-TEST(an_event_is_not_done_before_its_stream_gets_there)
+TEST(an_event_does_not_complete_before_its_stream)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream = new_stream(context), *later = new_stream(context);
@@ -170,7 +170,7 @@ TEST(an_event_is_not_done_before_its_stream_gets_there)
 	char words[256];
 	snprintf(words, sizeof words, "%s", vg_last_error()->text);
 	enum vg_status backwards = vg_event_elapsed(end, start, &time);
-	hold_end(&hold); // before a check can leave the test
+	hold_end(&hold); // before a failed check ends the test
 	CHECK_INT(queried, VG_OK);
 	CHECK_INT(done, 0);
 	CHECK_INT(elapsed, VG_NOT_READY);
@@ -188,7 +188,7 @@ TEST(an_event_is_not_done_before_its_stream_gets_there)
 	vg_context_destroy(context);
 }
 
-TEST(an_event_may_go_before_its_work)
+TEST(an_event_can_be_destroyed_before_its_work)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream = new_stream(context), *later = new_stream(context);

@@ -1,5 +1,5 @@
-// An event of one process that another one waits for. The other one is started before this process has used the driver,
-// which a forked child could not do any more.
+// A process waits for an event of another one. It is forked before this process uses the driver, since a forked child
+// cannot use it afterwards.
 #include "core_test.h"
 
 #include <sys/wait.h>
@@ -59,7 +59,7 @@ TEST(another_process_waits_for_an_event)
 	vg_context_destroy(context);
 }
 
-TEST(bytes_that_are_no_event_are_refused)
+TEST(invalid_descriptors_are_refused)
 {
 	struct vg_event_descriptor descriptor = {.handle = {1, 2, 3}};
 	struct vg_context *context = first_context();

@@ -1,4 +1,4 @@
-// Contexts, streams, events and resources, when the driver fails at any call of their constructors.
+// Failures of every driver call that creates contexts, streams, events and resources.
 #include "core_fault.h"
 
 static struct vg_device *device;
@@ -167,7 +167,7 @@ TEST(events)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
 }
 
-// The first two questions are the table of devices': the compute capability.
+// The first two queries are for the compute capability, when the table of devices is made.
 static void with_fault(const char *fault, void (*body)(struct vg_device *))
 {
 	int status;
@@ -203,7 +203,7 @@ static void check_kept(struct vg_device *asked)
 						       VG_DEVICE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO};
 	int value = -1;
 
-	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value)); // the third question, the last that is answered
+	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value)); // the third query, the last one that succeeds
 	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value));
 	CHECK_INT(value, 32);
 	for (size_t i = 0; i < sizeof live / sizeof *live; i++)
@@ -236,7 +236,7 @@ static void count_warning(void *part, enum vg_log_level level, const char *text)
 	warnings += level == VG_LOG_WARNING && strstr(text, part);
 }
 
-// What the driver does not take back: _close says so, and destroying goes on, with a word to whoever listens.
+// If the driver does not destroy a handle, _close returns the failure, and destroy writes it to the log.
 static void check_close(struct vg_device *of)
 {
 	OK(vg_context_primary(of, &context));
@@ -259,10 +259,10 @@ static void check_destroy(struct vg_device *of)
 	vg_context_destroy(context);
 	vg_stream_destroy(stream);
 	CHECK_INT(warnings, 1);
-	CHECK_INT(fault_primary_is_active(), 0); // and the context went with it
+	CHECK_INT(fault_primary_is_active(), 0); // the context was released all the same
 }
 
-TEST(what_the_driver_does_not_take_back)
+TEST(handles_that_the_driver_does_not_destroy)
 {
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("faults are injected by the simulated driver");

@@ -1,5 +1,5 @@
-// Contexts, streams and events made and destroyed many times, in any order and by several threads, leave nothing
-// behind.
+// Contexts, streams and events that are created and destroyed many times, in any order and by several threads, do not
+// leak.
 #include "core_heap.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ TEST(contexts)
 
 enum { THREADS = 4 };
 
-// Each with streams and events of its own, of contexts that all share.
+// Each thread has its own streams and events; all use the same contexts.
 static void *work(void *green)
 {
 	for (int i = 0; i < 200; i++) {
@@ -73,7 +73,7 @@ static void *work(void *green)
 	return NULL;
 }
 
-TEST(threads_share_contexts)
+TEST(threads_use_one_context)
 {
 	pthread_t threads[THREADS];
 	struct vg_context *green;
@@ -98,7 +98,7 @@ static void *destroy(void *event)
 	return NULL;
 }
 
-TEST(threads_drop_what_hangs_together)
+TEST(threads_destroy_dependent_objects)
 {
 	for (int round = 0; round < 100; round++) {
 		pthread_t thread;

@@ -1,7 +1,7 @@
-// What programs call all the time takes nothing from the heap.
+// Functions that programs call frequently allocate nothing.
 #include "core_heap.h"
 
-TEST(the_count_sees_what_the_library_allocates)
+TEST(allocations_of_the_library_are_counted)
 {
 	struct vg_context *context;
 	struct vg_event *event;
@@ -18,7 +18,7 @@ TEST(the_count_sees_what_the_library_allocates)
 	vg_context_destroy(context);
 }
 
-TEST(events_streams_contexts_and_properties)
+TEST(frequent_calls_allocate_nothing)
 {
 	struct vg_context *context = first_context();
 	struct vg_event_options timing = {.size = sizeof timing, .timing = 1};
@@ -33,7 +33,7 @@ TEST(events_streams_contexts_and_properties)
 	OK(vg_stream_record(stream, &timing, &event));
 	OK(vg_stream_record(stream, &timing, &later));
 	heap_open();
-	for (int round = 0; round < 2; round++) { // entering the context, then finding it current
+	for (int round = 0; round < 2; round++) { // first with another context current, then with this one
 		HEAP_FREE(vg_event_record(event, stream));
 		HEAP_FREE(vg_event_record(later, stream));
 		HEAP_FREE(vg_event_query(event, &done));

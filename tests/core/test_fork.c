@@ -1,4 +1,4 @@
-// Forks while other threads are inside the library: the child has none of them, and must not wait for what they held.
+// Forks while other threads are inside the library: the child does not have them, and must not wait for their locks.
 #include "memory_test.h"
 
 #include <cuda.h>
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
-enum { FORKS = 40, LONGEST = 20 }; // seconds that a child may take
+enum { FORKS = 40, LONGEST = 20 }; // time limit of a child in seconds
 
 static atomic_bool over;
 
@@ -21,7 +21,7 @@ struct shared {
 	unsigned char uuid[16];
 };
 
-// One after the other, each with a lock of its own; the statuses are what the driver makes of them.
+// Calls with different locks, one after the other. Their statuses do not matter.
 static void use_all(struct shared *s)
 {
 	struct vg_memory_statistics statistics;
@@ -55,7 +55,7 @@ static void *keep_using(void *data)
 	return NULL;
 }
 
-// What the child did within its time; it ends by itself, or by SIGALRM.
+// Returns the result of the child, which exits, or is killed by SIGALRM after its time limit.
 static int in_child(void (*run)(void *data), void *data)
 {
 	int status;
@@ -107,10 +107,10 @@ static struct shared open_shared(void)
 	return s;
 }
 
-TEST(a_child_is_refused_whatever_other_threads_were_at)
+TEST(calls_fail_in_a_child_forked_during_calls)
 {
 	enum { THREADS = 3 };
-	static struct shared s; // also where the test has failed and the threads go on
+	static struct shared s; // static, since the threads go on after a failure
 	pthread_t threads[THREADS];
 	int failed = 0;
 
@@ -124,7 +124,7 @@ TEST(a_child_is_refused_whatever_other_threads_were_at)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_INT(failed, 0);
-	OK(vg_stream_sync(s.b.stream)); // and here nothing has changed
+	OK(vg_stream_sync(s.b.stream)); // nothing has changed in the parent
 	vg_event_destroy(s.event);
 	vg_buffer_destroy(s.buffer);
 	vg_memory_resource_destroy(s.counted);
@@ -148,7 +148,7 @@ static void *keep_compiling(void *unused)
 	return unused;
 }
 
-// 1: refused, since the thread was at it; 0: it was not.
+// 1: refused, since the other thread was compiling; 0: it was not.
 static void compile_in_child(void *unused)
 {
 	struct vg_object_code *code = NULL;
@@ -163,7 +163,7 @@ static void compile_in_child(void *unused)
 	_exit(status == VG_STATE ? 3 : status == VG_OK ? 0 : 1);
 }
 
-TEST(a_child_does_not_wait_for_a_compilation)
+TEST(a_child_does_not_wait_for_a_compiling_thread)
 {
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "busy"};
 	static const char source[] = "template <int n> __device__ int sum(int x) { return sum<n - 1>(x * n) + x; }\n"

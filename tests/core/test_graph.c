@@ -1,4 +1,4 @@
-// Definitions: what each kind of node does, and what is read back of it.
+// Graph definitions: the work of each kind of node, and its parameters as read back.
 #include "graph_test.h"
 
 TEST(memory_is_allocated_set_copied_and_freed_by_nodes)
@@ -24,7 +24,7 @@ TEST(memory_is_allocated_set_copied_and_freed_by_nodes)
 	bench_close(&bench);
 }
 
-TEST(what_a_memset_node_does_is_read_back)
+TEST(memset_parameters_are_read_back)
 {
 	struct bench bench = bench_open();
 	vg_address address = words(bench.context, 256);
@@ -60,7 +60,7 @@ TEST(what_a_memset_node_does_is_read_back)
 	bench_close(&bench);
 }
 
-TEST(a_memset_pattern_is_1_2_or_4_bytes_and_fits)
+TEST(invalid_memset_patterns_are_refused)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *d = bench.definition;
@@ -92,7 +92,7 @@ TEST(a_memset_pattern_is_1_2_or_4_bytes_and_fits)
 	bench_close(&bench);
 }
 
-TEST(a_copy_finds_out_where_its_memory_is)
+TEST(memcpy_nodes_detect_memory_types)
 {
 	struct bench bench = bench_open();
 	vg_address device = words(bench.context, 64);
@@ -128,7 +128,7 @@ TEST(a_copy_finds_out_where_its_memory_is)
 	bench_close(&bench);
 }
 
-TEST(allocations_say_what_was_asked)
+TEST(allocation_parameters_are_read_back)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *d = bench.definition;
@@ -166,7 +166,7 @@ TEST(allocations_say_what_was_asked)
 	bench_close(&bench);
 }
 
-TEST(graphs_allocate_managed_memory_and_none_of_the_host)
+TEST(graphs_allocate_managed_but_no_host_memory)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_node *node, *set;
@@ -188,7 +188,7 @@ TEST(graphs_allocate_managed_memory_and_none_of_the_host)
 	OK(vg_graph_add_memset(bench.definition, &node, 1, MEMSET(.destination = address, .value = 10, .width = 64),
 			       &set));
 	struct vg_graph *graph = bench_run(&bench);
-	unsigned char last = 0; // by the driver: an H200's host does not reach it
+	unsigned char last = 0; // copied by the driver: the host cannot access managed memory of graphs on an H200
 	read_words(bench.context, &last, address + 63, 1);
 	CHECK_INT(last, 10);
 	bench_free(&bench, address);
@@ -247,7 +247,7 @@ TEST(event_nodes_record_and_wait_and_keep_the_event)
 	OK(vg_graph_node_set_event(record, second));
 	OK(vg_graph_node_get_event(record, &read, &handle));
 	CHECK(read == second && handle == vg_event_handle(second));
-	vg_event_destroy(first); // the wait node has it
+	vg_event_destroy(first); // the wait node keeps it
 	struct vg_graph *graph = bench_run(&bench);
 	OK(vg_event_query(second, &done));
 	CHECK_INT(done, 1);
@@ -255,13 +255,13 @@ TEST(event_nodes_record_and_wait_and_keep_the_event)
 	OK(vg_event_close(second));
 	REFUSED(vg_graph_node_set_event(wait, second), VG_CLOSED, "the event has been closed");
 	vg_event_destroy(second);
-	OK(vg_graph_launch(graph, bench.stream)); // and the executable
+	OK(vg_graph_launch(graph, bench.stream)); // the executable keeps it too
 	OK(vg_stream_sync(bench.stream));
 	vg_graph_destroy(graph);
 	bench_close(&bench);
 }
 
-TEST(a_child_graph_is_copied_and_can_be_looked_into)
+TEST(a_child_graph_is_a_readable_copy)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
@@ -272,7 +272,7 @@ TEST(a_child_graph_is_copied_and_can_be_looked_into)
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL));
 	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &node));
-	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL)); // not in the copy
+	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL)); // not copied any more
 	vg_graph_definition_destroy(child);
 	OK(vg_graph_node_get_child(node, &copy));
 	OK(vg_graph_node_get_child(node, &again));
@@ -291,7 +291,7 @@ TEST(a_child_graph_is_copied_and_can_be_looked_into)
 	bench_close(&bench);
 }
 
-TEST(graphs_that_allocate_or_decide_are_not_embedded)
+TEST(graphs_with_allocations_or_conditions_cannot_be_embedded)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *child;
@@ -312,7 +312,7 @@ TEST(graphs_that_allocate_or_decide_are_not_embedded)
 	bench_close(&bench);
 }
 
-TEST(graphs_of_nodes_are_not_embedded)
+TEST(graphs_inside_nodes_cannot_be_embedded)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *child, *other, *own[2];
@@ -337,9 +337,9 @@ TEST(graphs_of_nodes_are_not_embedded)
 		REFUSED(vg_graph_add_child(own[i], NULL, 0, own[i], NULL), VG_INVALID, "its own child");
 		REFUSED(vg_graph_builder_embed_definition(builder, own[i]), VG_UNSUPPORTED, "is a node's own");
 		REFUSED(vg_graph_add_child(own[i], NULL, 0, bench.definition, NULL), VG_INVALID, "its own child, nor");
-		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // nodes have graphs with others inside, though
+		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // but graphs in nodes can contain others
 	}
-	OK(vg_graph_builder_end(builder)); // not spoilt
+	OK(vg_graph_builder_end(builder)); // still valid
 	OK(vg_graph_definition_nodes(other, NULL, 0, &count));
 	CHECK_INT(count, 0);
 	vg_graph_destroy(bench_run(&bench));

@@ -1,4 +1,4 @@
-// Graphs by capture.
+// Graphs made by capture.
 #include "graph_test.h"
 
 #include <limits.h>
@@ -27,7 +27,7 @@ static int word_at(struct bench *bench, vg_address address)
 	return value;
 }
 
-// Ends, completes, launches once; the builder goes.
+// Ends and completes the builder, launches the graph once, destroys the builder.
 static struct vg_graph *finish(struct bench *bench, struct vg_graph_builder *builder)
 {
 	OK(vg_graph_builder_end(builder));
@@ -61,7 +61,7 @@ TEST(a_captured_callback_runs_at_each_launch)
 	bench_close(&bench);
 }
 
-TEST(each_state_has_its_own_refusal)
+TEST(calls_in_the_wrong_state_are_refused)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder, *two[2];
@@ -107,7 +107,7 @@ TEST(each_state_has_its_own_refusal)
 	bench_close(&bench);
 }
 
-TEST(captured_kernels_are_kept_by_the_graph)
+TEST(a_graph_keeps_captured_kernels)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
@@ -146,7 +146,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	launch_affine(both[1], affine, b, 1, 7);
 	REFUSED(vg_graph_builder_end(both[1]), VG_STATE, "was split off");
 	REFUSED(vg_graph_builder_end(builder), VG_STATE, "1 graph builder split off has not been joined");
-	// The order of the list does not matter: what began goes on.
+	// In any order of the list, the builder that began goes on.
 	OK(vg_graph_builder_join((struct vg_graph_builder *[]){both[1], both[0]}, 2, &root));
 	CHECK(root == builder);
 	REFUSED(vg_graph_builder_callback(both[1], count, NULL, 0), VG_CLOSED, "has been closed");
@@ -158,7 +158,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_definition(builder, &definition));
 	OK(vg_graph_definition_edges(definition, edges, 4, &found));
-	CHECK_INT(found, 4); // one to each side, and back
+	CHECK_INT(found, 4); // one edge to each side, and back
 	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);
 	vg_graph_definition_destroy(definition);
@@ -170,7 +170,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	bench_close(&bench);
 }
 
-TEST(many_builders_are_joined_at_once_or_by_twos)
+TEST(many_builders_are_joined_together_or_in_pairs)
 {
 	enum { MANY = 6 };
 	struct bench bench = bench_open();
@@ -181,7 +181,7 @@ TEST(many_builders_are_joined_at_once_or_by_twos)
 	OK(vg_graph_builder_split(builder, MANY, all));
 	for (int i = 0; i < MANY; i++)
 		launch_one(all[i], kernel, word);
-	// Two that were split off: the first goes on, and still has to be joined.
+	// Of two builders that were split off the first goes on, and still has to be joined.
 	OK(vg_graph_builder_join(&all[4], 2, &root));
 	CHECK(root == all[4]);
 	CHECK_INT(vg_graph_builder_is_join_required(root), 1);
@@ -196,7 +196,7 @@ TEST(many_builders_are_joined_at_once_or_by_twos)
 	bench_close(&bench);
 }
 
-TEST(joins_that_make_no_sense_leave_all_builders_as_they_were)
+TEST(invalid_joins_change_nothing)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *first = builder_begun(&bench), *second = builder_begun(&bench), *split[2],
@@ -225,7 +225,7 @@ TEST(joins_that_make_no_sense_leave_all_builders_as_they_were)
 	bench_close(&bench);
 }
 
-TEST(streams_that_wait_for_a_builder_take_part)
+TEST(streams_that_wait_for_a_builder_are_captured)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
@@ -246,7 +246,7 @@ TEST(streams_that_wait_for_a_builder_take_part)
 	OK(vg_stream_wait_stream(stream, other));
 	vg_graph_destroy(finish(&bench, builder));
 	CHECK_INT(word_at(&bench, word), 1);
-	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word))); // it runs again
+	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word))); // the stream runs work again
 	OK(vg_stream_sync(other));
 	CHECK_INT(word_at(&bench, word), 2);
 	vg_stream_destroy(other);
@@ -275,7 +275,7 @@ TEST(an_embedded_graph_is_a_copy)
 	bench_close(&bench);
 }
 
-TEST(a_definition_behind_an_ended_builder_is_shared)
+TEST(an_ended_builder_returns_its_definition)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
@@ -305,7 +305,7 @@ TEST(a_definition_behind_an_ended_builder_is_shared)
 	bench_close(&bench);
 }
 
-TEST(closing_during_a_capture_discards_it_and_frees_the_stream)
+TEST(closing_a_builder_discards_its_capture)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder, *split[3];
@@ -320,13 +320,13 @@ TEST(closing_during_a_capture_discards_it_and_frees_the_stream)
 	REFUSED(vg_graph_builder_callback(split[1], count, &where, 0), VG_STATE, "is not building");
 	OK(vg_graph_builder_is_building(split[2], &done));
 	CHECK_INT(done, 0);
-	OK(vg_stream_sync(bench.stream)); // it captures nothing any more
+	OK(vg_stream_sync(bench.stream)); // it does not capture any more
 	OK(vg_stream_query(bench.stream, &done));
 	CHECK_INT(ran, 0);
 	vg_graph_builder_destroy(split[2]);
 	vg_graph_builder_destroy(builder);
 	vg_graph_builder_destroy(split[1]);
-	// A builder that is destroyed while it builds does the same, whoever is left.
+	// Destroying a builder that is building does the same, also while builders are split off.
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_graph_builder_split(builder, 2, split));
@@ -336,7 +336,7 @@ TEST(closing_during_a_capture_discards_it_and_frees_the_stream)
 	bench_close(&bench);
 }
 
-TEST(a_spoilt_capture_is_told_and_goes_once)
+TEST(an_invalidated_capture_is_reported_and_closed)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder;
@@ -357,7 +357,7 @@ TEST(a_spoilt_capture_is_told_and_goes_once)
 	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "invalidated");
 	OK(vg_graph_builder_close(builder));
 	vg_graph_builder_destroy(builder);
-	// Spoilt and never ended.
+	// Invalidated, and destroyed without an end.
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER);
@@ -366,7 +366,7 @@ TEST(a_spoilt_capture_is_told_and_goes_once)
 	bench_close(&bench);
 }
 
-TEST(work_of_a_builder_that_was_closed_unjoined_is_missed)
+TEST(work_of_an_unjoined_builder_fails_the_end)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder, *split[2];
@@ -382,10 +382,10 @@ TEST(work_of_a_builder_that_was_closed_unjoined_is_missed)
 	vg_graph_builder_destroy(builder);
 	builder = builder_begun(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
-	vg_graph_builder_destroy(split[1]); // it captured nothing
+	vg_graph_builder_destroy(split[1]); // which captured nothing
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
-	// A node that the builder added itself is no work of its stream: it is a part of the graph.
+	// A node that the builder added itself is part of the graph, not captured work of its stream.
 	builder = builder_begun(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	OK(vg_graph_builder_callback(split[1], count, &where, sizeof where));
@@ -397,7 +397,7 @@ TEST(work_of_a_builder_that_was_closed_unjoined_is_missed)
 	bench_close(&bench);
 }
 
-TEST(default_streams_are_not_captured)
+TEST(default_streams_cannot_be_captured)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder = NULL, *second;
@@ -424,7 +424,7 @@ static void *end_elsewhere(void *builder)
 	return NULL;
 }
 
-TEST(a_capture_of_one_thread_is_ended_by_that_thread)
+TEST(a_thread_local_capture_is_ended_by_its_thread)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder;
@@ -434,13 +434,13 @@ TEST(a_capture_of_one_thread_is_ended_by_that_thread)
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
 	pthread_create(&thread, NULL, end_elsewhere, builder);
 	pthread_join(thread, NULL);
-	OK(vg_graph_builder_end(builder)); // which has spoilt nothing
+	OK(vg_graph_builder_end(builder)); // the capture is still valid
 	vg_graph_builder_destroy(builder);
 	OK(vg_stream_sync(bench.stream));
 	bench_close(&bench);
 }
 
-TEST(what_is_given_back_spoils_no_capture)
+TEST(releasing_objects_invalidates_no_capture)
 {
 	struct bench bench = bench_open();
 	struct vg_device *device = vg_context_device(bench.context);
@@ -470,14 +470,14 @@ TEST(what_is_given_back_spoils_no_capture)
 	vg_kernel_destroy(kernel);
 	vg_object_code_destroy(code);
 	vg_stream_destroy(other);
-	OK(vg_device_pool_current(device, &pool)); // nor what the library wants to know
+	OK(vg_device_pool_current(device, &pool)); // nor do the library's own queries
 	vg_memory_resource_destroy(pool);
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
 	bench_close(&bench);
 }
 
-TEST(launching_a_changed_graph_spoils_no_capture)
+TEST(launching_a_changed_graph_invalidates_no_capture)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);
@@ -501,7 +501,7 @@ TEST(launching_a_changed_graph_spoils_no_capture)
 	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .width = 16)));
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
-	OK(vg_graph_launch(graph, other)); // which lets go of what the launches before needed
+	OK(vg_graph_launch(graph, other)); // which releases objects of earlier launches
 	vg_graph_destroy(graph);
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
@@ -513,12 +513,12 @@ TEST(launching_a_changed_graph_spoils_no_capture)
 static void *destroy_elsewhere(void *builder)
 {
 	CHECK_INT(vg_stream_sync(NULL), VG_INVALID);
-	vg_graph_builder_destroy(builder); // the capture cannot end here, which is not what the program asked about
+	vg_graph_builder_destroy(builder); // the end of the capture fails on this thread
 	CHECK_CONTAINS(vg_last_error()->text, "stream is NULL");
 	return NULL;
 }
 
-TEST(destroying_a_builder_that_captures_leaves_the_last_error)
+TEST(destroying_a_capturing_builder_keeps_the_last_error)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder;
@@ -531,7 +531,7 @@ TEST(destroying_a_builder_that_captures_leaves_the_last_error)
 	bench_close(&bench);
 }
 
-TEST(a_graph_is_not_launched_into_a_capture)
+TEST(a_graph_cannot_be_launched_into_a_capture)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
@@ -540,7 +540,7 @@ TEST(a_graph_is_not_launched_into_a_capture)
 	struct vg_graph *inner = bench_run(&bench);
 	struct vg_graph_builder *builder = builder_begun(&bench);
 	REFUSED(vg_graph_launch(inner, vg_graph_builder_stream(builder)), VG_STATE, "embed the graph's definition");
-	OK(vg_graph_builder_embed_definition(builder, bench.definition)); // the capture is not spoilt
+	OK(vg_graph_builder_embed_definition(builder, bench.definition)); // the capture is still valid
 	vg_graph_destroy(inner);
 	vg_graph_destroy(finish(&bench, builder));
 	CHECK_INT(ran, 2);

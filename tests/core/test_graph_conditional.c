@@ -1,4 +1,4 @@
-// Conditional nodes, captured and defined. Their bodies run only where kernels do.
+// Conditional nodes, captured and added. Their bodies run only if kernels can run.
 #include "graph_test.h"
 
 #define CONDITION(...)                                                         \
@@ -102,7 +102,7 @@ TEST(while_runs_its_body_until_the_condition_is_0)
 	struct vg_graph *graph = bench_run(&bench);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 5);
-	OK(vg_graph_launch(graph, bench.stream)); // the default is there again
+	OK(vg_graph_launch(graph, bench.stream)); // starts with the default again
 	OK(vg_stream_sync(bench.stream));
 	read_all(&bench, &w);
 	CHECK_INT(w.values[1], 10);
@@ -149,7 +149,7 @@ TEST(switch_runs_the_branch_of_that_number_or_none)
 	bench_close(&bench);
 }
 
-TEST(conditions_serve_one_node_of_their_definition)
+TEST(a_condition_is_for_one_node_of_its_definition)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_condition condition, none = {0};
@@ -190,7 +190,7 @@ static void launch_on(struct vg_graph_builder *builder, struct vg_kernel *kernel
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, arguments, count));
 }
 
-TEST(bodies_are_captured_by_builders_of_their_own)
+TEST(builders_capture_bodies)
 {
 	struct bench bench = bench_open();
 	struct words w = {words(bench.context, sizeof w.values), {0}};
@@ -206,7 +206,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	launch_on(builder, set, VG_ARGUMENTS(condition, one));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
-	OK(vg_graph_builder_definition(then, &body)); // before its capture
+	OK(vg_graph_builder_definition(then, &body)); // before the capture of the body
 	OK(vg_graph_builder_begin(then, VG_GRAPH_CAPTURE_RELAXED));
 	REFUSED(vg_graph_builder_definition(then, &same), VG_STATE, "is still building");
 	launch_on(then, add, VG_ARGUMENTS(w.address));
@@ -216,7 +216,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	REFUSED(vg_graph_builder_complete(then, NULL, &graph), VG_STATE, "fills a part of a graph");
 	OK(vg_graph_builder_begin(otherwise, VG_GRAPH_CAPTURE_RELAXED));
 	launch_on(otherwise, add, VG_ARGUMENTS(second));
-	launch_on(builder, add, VG_ARGUMENTS(third)); // comes after the node
+	launch_on(builder, add, VG_ARGUMENTS(third)); // depends on the node
 	OK(vg_graph_builder_end(builder));
 	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE,
 		"still being captured by 1 builder: end it first");
@@ -224,7 +224,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	OK(vg_graph_builder_definition(builder, &definition));
 
-	// The conditional node is known to the definition.
+	// The definition lists the conditional node.
 	struct vg_graph_node *nodes[3], *conditional = NULL;
 	size_t found;
 	OK(vg_graph_definition_nodes(definition, nodes, 3, &found));
@@ -237,7 +237,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	vg_graph_builder_destroy(then);
 	vg_graph_builder_destroy(otherwise);
 	vg_graph_builder_destroy(builder);
-	for (int i = 0; i < 3; i++) // one for each that was got
+	for (int i = 0; i < 3; i++) // one for each reference
 		vg_graph_definition_destroy(i ? body : definition);
 
 	launch_and_read(&bench, graph, &w);
@@ -249,7 +249,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	bench_close(&bench);
 }
 
-TEST(loops_and_switches_are_captured_and_nested)
+TEST(builders_capture_nested_loops_and_switches)
 {
 	struct bench bench = bench_open();
 	struct words w = {words(bench.context, sizeof w.values), {0}};
@@ -278,7 +278,7 @@ TEST(loops_and_switches_are_captured_and_nested)
 	OK(vg_graph_builder_end(loop));
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
-	vg_graph_builder_destroy(builder); // in an order that nobody would choose
+	vg_graph_builder_destroy(builder); // in an unusual order
 	for (int i = 0; i < 3; i++)
 		vg_graph_builder_destroy(branches[i]);
 	vg_graph_builder_destroy(loop);
@@ -293,8 +293,8 @@ TEST(loops_and_switches_are_captured_and_nested)
 	bench_close(&bench);
 }
 
-// The driver loses the body, and with it everything around.
-TEST(a_spoilt_body_takes_the_whole_graph_along)
+// The driver destroys the body, and the graph with it.
+TEST(an_invalidated_body_destroys_the_whole_graph)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_builder *builder, *then, *otherwise;
@@ -322,7 +322,7 @@ TEST(a_spoilt_body_takes_the_whole_graph_along)
 	bench_close(&bench);
 }
 
-TEST(a_node_stays_while_a_builder_is_inside)
+TEST(a_node_cannot_be_removed_during_a_capture_inside)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *definition;
@@ -370,7 +370,7 @@ TEST(a_discarded_body_is_empty)
 	vg_graph_destroy(graph);
 	vg_graph_builder_destroy(body);
 	vg_graph_builder_destroy(builder);
-	// The whole is discarded while a body is being captured.
+	// Discards the whole graph while a body is being captured.
 	builder = builder_begun(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));

@@ -1,4 +1,4 @@
-// Graphs on a machine of two devices.
+// Graphs on a machine with two devices.
 #include "graph_test.h"
 
 static struct bench second_bench(void)
@@ -17,7 +17,7 @@ static struct bench second_bench(void)
 	return bench;
 }
 
-TEST(a_definition_is_of_its_own_device)
+TEST(a_definition_has_its_own_device)
 {
 	struct bench bench = second_bench();
 	struct vg_graph_allocation read;
@@ -26,7 +26,7 @@ TEST(a_definition_is_of_its_own_device)
 	vg_address address;
 	size_t peers;
 
-	// Whatever is current.
+	// With any current context.
 	struct vg_context *first = first_context();
 	OK(vg_context_set_current(first, NULL));
 	OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64), &address, &node));
@@ -37,7 +37,7 @@ TEST(a_definition_is_of_its_own_device)
 	OK(vg_context_set_current(NULL, &before));
 	CHECK(before == vg_context_handle(first));
 
-	// Another device's, and one that both may use.
+	// Memory of the other device, and memory that both can access.
 	OK(vg_graph_definition_close(bench.definition));
 	vg_graph_definition_destroy(bench.definition);
 	OK(vg_graph_definition_create(first, &bench.definition));

@@ -1,7 +1,7 @@
-// Nodes as objects, and the edges between them.
+// Node objects, and edges.
 #include "graph_test.h"
 
-TEST(nodes_are_the_same_objects_however_found)
+TEST(every_node_has_one_object)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *definition = bench.definition;
@@ -29,7 +29,7 @@ TEST(nodes_are_the_same_objects_however_found)
 	bench_close(&bench);
 }
 
-TEST(nothing_is_cut_off_in_large_graphs)
+TEST(lists_of_large_graphs_are_complete)
 {
 	enum { MANY = 1000 };
 	struct bench bench = bench_open();
@@ -68,18 +68,18 @@ TEST(edges_are_added_removed_and_assigned)
 	OK(vg_graph_add_empty(bench.definition, NULL, 0, &c));
 	OK(vg_graph_add_empty(bench.definition, NULL, 0, &d));
 	OK(vg_graph_edge_add(a, d));
-	OK(vg_graph_edge_add(a, d)); // a set
+	OK(vg_graph_edge_add(a, d)); // edges are a set
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK(count == 1 && found[0] == a);
 	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){b, c}, 2));
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK_INT(count, 2);
 	CHECK((found[0] == b && found[1] == c) || (found[0] == c && found[1] == b));
-	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){a, c}, 2)); // one stays
+	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){a, c}, 2)); // one edge is kept
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK_INT(count, 2);
 	OK(vg_graph_edge_remove(a, d));
-	OK(vg_graph_edge_remove(a, d)); // not there: fine
+	OK(vg_graph_edge_remove(a, d)); // does not exist: OK
 	OK(vg_graph_node_set_successors(b, (struct vg_graph_node *[]){a, c, d}, 3));
 	OK(vg_graph_node_successors(b, found, 4, &count));
 	CHECK_INT(count, 3);
@@ -91,7 +91,7 @@ TEST(edges_are_added_removed_and_assigned)
 	bench_close(&bench);
 }
 
-TEST(edges_that_cannot_be_are_refused_and_change_nothing)
+TEST(invalid_edges_are_refused)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *other;
@@ -120,7 +120,7 @@ TEST(edges_that_cannot_be_are_refused_and_change_nothing)
 	bench_close(&bench);
 }
 
-TEST(a_removed_node_is_refused_and_its_edges_go)
+TEST(removing_a_node_removes_its_edges)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_node *a, *b, *found[1];
@@ -148,7 +148,7 @@ TEST(a_removed_node_is_refused_and_its_edges_go)
 	bench_close(&bench);
 }
 
-TEST(a_cycle_is_found_when_it_is_instantiated)
+TEST(a_cycle_fails_the_instantiation)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_node *a, *b;

@@ -1,4 +1,4 @@
-// Executable graphs: instantiation, launches, changes, and what they keep.
+// Executable graphs: instantiation, launches, changes, and references.
 #include "graph_test.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static void launch_and_wait(struct bench *bench, struct vg_graph *graph)
 	OK(vg_stream_sync(bench->stream));
 }
 
-TEST(options_of_an_executable)
+TEST(executable_options)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_node *node;
@@ -25,7 +25,8 @@ TEST(options_of_an_executable)
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	OK(vg_graph_upload(graph, bench.stream));
 	launch_and_wait(&bench, graph);
-	REFUSED(vg_graph_launch(graph, bench.stream), VG_DRIVER, "cuGraphLaunch"); // its memory is still allocated
+	REFUSED(vg_graph_launch(graph, bench.stream), VG_DRIVER,
+		"cuGraphLaunch"); // the memory of the last launch is still allocated
 	bench_free(&bench, address);
 	launch_and_wait(&bench, graph);
 	bench_free(&bench, address);
@@ -93,7 +94,7 @@ TEST(closed_and_missing_graphs_are_refused)
 	bench_close(&bench);
 }
 
-TEST(an_update_takes_over_or_changes_nothing)
+TEST(an_update_succeeds_or_changes_nothing)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 8);
@@ -143,7 +144,7 @@ TEST(an_update_takes_over_or_changes_nothing)
 	bench_close(&bench);
 }
 
-TEST(an_update_keeps_what_the_new_nodes_need)
+TEST(an_update_keeps_objects_of_the_new_nodes)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *other;
@@ -162,7 +163,7 @@ TEST(an_update_keeps_what_the_new_nodes_need)
 	bench_close(&bench);
 }
 
-TEST(nodes_of_an_executable_are_changed_and_switched_one_by_one)
+TEST(nodes_of_an_executable_are_changed_and_disabled)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);
@@ -188,7 +189,7 @@ TEST(nodes_of_an_executable_are_changed_and_switched_one_by_one)
 	CHECK(seen[0] == 2 && seen[1] == 6);
 	CHECK(ran == 1 && out == 1);
 	OK(vg_graph_node_get_memset(set, &read));
-	CHECK_INT(read.value, 1); // the definition is as it was
+	CHECK_INT(read.value, 1); // the definition is unchanged
 	OK(vg_graph_is_enabled(graph, set, &enabled));
 	CHECK_INT(enabled, 1);
 	OK(vg_graph_set_enabled(graph, set, 0));
@@ -241,7 +242,7 @@ TEST(child_graphs_of_an_executable_are_replaced)
 
 // ---- kernels --------------------------------------------------------------------------------
 
-TEST(kernel_nodes_run_and_tell_what_they_run)
+TEST(kernel_nodes_run_and_return_their_kernel)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
@@ -267,7 +268,7 @@ TEST(kernel_nodes_run_and_tell_what_they_run)
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
 	OK(vg_graph_set_kernel(graph, node, KERNEL(add, CONFIG(1, 5), VG_ARGUMENT(word))));
-	vg_kernel_destroy(add); // the executable has it
+	vg_kernel_destroy(add); // the executable keeps it
 	launch_and_wait(&bench, graph);
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 8);
@@ -278,7 +279,7 @@ TEST(kernel_nodes_run_and_tell_what_they_run)
 	bench.code = NULL;
 	launch_and_wait(&bench, graph);
 	vg_graph_destroy(graph);
-	graph = bench_run(&bench); // and the definition
+	graph = bench_run(&bench); // the definition keeps it too
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
 	vg_graph_destroy(graph);
@@ -286,7 +287,7 @@ TEST(kernel_nodes_run_and_tell_what_they_run)
 	bench_close(&bench);
 }
 
-TEST(launches_are_checked_before_they_become_nodes)
+TEST(kernel_nodes_are_checked_before_they_are_added)
 {
 	struct bench bench = bench_open();
 	struct vg_graph_definition *d = bench.definition;
@@ -325,7 +326,7 @@ TEST(launches_are_checked_before_they_become_nodes)
 	bench_close(&bench);
 }
 
-TEST(clusters_and_cooperation_are_attributes_of_the_node)
+TEST(kernel_nodes_have_cluster_and_cooperative_attributes)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
@@ -360,7 +361,7 @@ TEST(a_grid_of_clusters_counts_clusters)
 	struct vg_graph_node *node;
 	int value;
 
-	// Of one block, which needs no hardware.
+	// Clusters of one block need no hardware.
 	OK(vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {1}), VG_ARGUMENT(word)),
 			       &node));
 	OK(vg_graph_node_get_launch_config(node, &config));
@@ -389,7 +390,7 @@ TEST(a_grid_of_clusters_counts_clusters)
 		SKIP("%s", why);
 }
 
-TEST(a_picture_is_drawn_with_every_flag)
+TEST(dot_files_with_every_flag)
 {
 	struct bench bench = bench_open();
 	char path[64], line[256];
@@ -415,7 +416,7 @@ TEST(a_picture_is_drawn_with_every_flag)
 		if (flag == 0 || flag == 16)
 			lines[flag == 16] = (int)length;
 	}
-	CHECK(lines[0] > lines[1]); // verbose says more than nothing
+	CHECK(lines[0] > lines[1]); // verbose writes more
 	remove(path);
 	free_words(bench.context, word);
 	REFUSED(vg_graph_definition_dot(bench.definition, NULL, NULL), VG_INVALID, "path is NULL");

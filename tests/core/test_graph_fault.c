@@ -1,4 +1,4 @@
-// Graphs, when the driver fails at any call of what makes them.
+// Failures of every driver call that creates graphs.
 #include "core_fault.h"
 #include "graph_test.h"
 
@@ -47,7 +47,7 @@ static enum vg_status open_definition(void)
 	return make_definition();
 }
 
-// Nothing is added when it fails.
+// A failure adds nothing.
 static enum vg_status unchanged(enum vg_status status)
 {
 	struct vg_error error = *vg_last_error();
@@ -145,7 +145,7 @@ TEST(definitions_and_nodes)
 			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_kernel, clean}), "cuUserObjectCreate",
 			 "cuGraphRetainUserObject", "cuGraphAddNode_v2", "cuGraphKernelNodeSetAttribute");
-	// What fails on the way out is not what is said.
+	// A failure of the cleanup does not replace the error.
 	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_stubborn_kernel, clean}),
 			 "cuGraphDestroyNode=CUDA_ERROR_INVALID_VALUE;cuGraphKernelNodeSetAttribute");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_definition, add_switch, clean}),
@@ -163,7 +163,7 @@ static enum vg_status open_edge(void)
 	return vg_graph_add_empty(definition, &nodes[0], 1, &nodes[2]);
 }
 
-// The edge is the other one then, or still the same.
+// The edge is the new one on success, else the old one.
 static enum vg_status assign(void)
 {
 	struct vg_graph_node *before;
@@ -217,7 +217,7 @@ static enum vg_status open_capture(void)
 	return begin();
 }
 
-// A failure leaves the capture as it was, to be ended.
+// After a failure the capture is unchanged and can end.
 static enum vg_status still_building(enum vg_status status)
 {
 	struct vg_graph_definition *captured;
@@ -253,7 +253,7 @@ static enum vg_status join(void)
 	enum vg_status status = vg_graph_builder_join(made_builders, 3, NULL);
 
 	if (status) {
-		// All are still there, and can be joined after all.
+		// All builders are unchanged, and can be joined.
 		struct vg_error error = *vg_last_error();
 		CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
 		OK(vg_graph_builder_join(made_builders, 3, NULL));
@@ -327,7 +327,7 @@ TEST(builders)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_ended, complete, clean}), "cuGraphInstantiateWithParams");
 }
 
-TEST(what_builders_add)
+TEST(nodes_added_by_builders)
 {
 	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, callback, clean}), "cuStreamGetCaptureInfo_v3",
 			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2",

@@ -1,4 +1,4 @@
-// Graphs made, launched and destroyed many times, in any order and by several threads, leave nothing behind.
+// Graphs that are created, launched and destroyed many times, in any order and by several threads, do not leak.
 #include "core_heap.h"
 #include "graph_test.h"
 
@@ -27,7 +27,7 @@ TEST(definitions_nodes_and_executables)
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, nothing, text, sizeof text, &node));
 	HEAP_STEADY(OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph)); vg_graph_destroy(graph););
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
-	// What a node was changed to goes when the next change comes.
+	// Each change of a node releases the objects of the last one.
 	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text)););
 	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text));
 		    OK(vg_graph_launch(graph, bench.stream)); OK(vg_stream_sync(bench.stream)););
@@ -71,7 +71,7 @@ TEST(builders)
 		    OK(vg_graph_builder_callback(builder, nothing, &bench, sizeof bench));
 		    OK(vg_graph_builder_end(builder)); OK(vg_graph_builder_complete(builder, NULL, &graph));
 		    vg_graph_builder_destroy(builder); vg_graph_destroy(graph););
-	// Discarded in the middle, and destroyed in whatever order.
+	// Discarded during the capture, and destroyed in any order.
 	int round = 0;
 	HEAP_STEADY(OK(vg_graph_builder_create_on(bench.stream, &builder));
 		    OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
@@ -106,11 +106,11 @@ TEST(launches_and_uploads_allocate_nothing)
 	bench_close(&bench);
 }
 
-// Everything that hangs together, destroyed in an order that a number says.
+// Dependent objects, destroyed in the order that a number encodes.
 TEST(any_order_of_destruction)
 {
 	enum { OBJECTS = 6 };
-	// A real GPU takes a tenth of a second for a context: there it stays.
+	// Keeps the context on a real GPU, where it takes a tenth of a second to create.
 	struct vg_context *kept = getenv("VIRGATE_SIM") ? NULL : first_context();
 
 	for (unsigned order = 0; order < 720; order++) {
@@ -163,7 +163,7 @@ TEST(any_order_of_destruction)
 
 enum { THREADS = 4 };
 
-// Each with graphs of its own. What the driver drops on its threads is released by whoever comes by.
+// Each thread has its own graphs. References that the driver drops on its threads are released by any of them.
 static void *work(void *context)
 {
 	for (int i = 0; i < 100; i++) {
@@ -183,7 +183,7 @@ static void *work(void *context)
 		vg_event_destroy(event);
 		vg_graph_definition_destroy(definition);
 		if (i % 2)
-			vg_graph_destroy(graph); // in flight
+			vg_graph_destroy(graph); // still running
 		vg_stream_destroy(stream);
 		if (i % 2 == 0)
 			vg_graph_destroy(graph);

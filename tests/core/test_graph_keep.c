@@ -1,11 +1,11 @@
-// What nodes use lives as long as a graph or a launch can use it, and is let go of on the program's threads.
+// Objects of nodes live as long as a graph or a launch can use them, and are released on the program's threads.
 #include "graph_test.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
-// A buffer that tells when it is let go of, and by whom.
+// A buffer that counts its releases, and notes their thread.
 struct witness {
 	atomic_int dropped;
 	pthread_t by;
@@ -28,7 +28,7 @@ static void witness_open(struct witness *witness, vg_address address)
 			    &witness->buffer));
 }
 
-// A node that sets a byte; it alone keeps the witness.
+// Adds a node that sets a byte, and has the only reference to the witness.
 static void add_witness(struct vg_graph_definition *definition, vg_address byte, unsigned value,
 			struct witness *witness)
 {
@@ -61,7 +61,7 @@ static struct vg_graph_node *add_gate(struct bench *bench, struct gate *gate)
 	return node;
 }
 
-// Any call about graphs releases what the driver let go of.
+// Any call about graphs releases the objects that the driver has dropped.
 static void come_by(struct bench *bench)
 {
 	struct vg_graph_definition *definition;
@@ -70,7 +70,7 @@ static void come_by(struct bench *bench)
 	vg_graph_definition_destroy(definition);
 }
 
-// The driver may take its time.
+// Waits, since the driver drops them later.
 static int dropped(struct bench *bench, struct witness *witness)
 {
 	for (int i = 0; i < 1000 && !witness->dropped; i++) {
@@ -80,7 +80,7 @@ static int dropped(struct bench *bench, struct witness *witness)
 	return witness->dropped;
 }
 
-TEST(a_launch_in_flight_keeps_what_it_uses)
+TEST(a_running_launch_keeps_its_objects)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);
@@ -96,12 +96,12 @@ TEST(a_launch_in_flight_keeps_what_it_uses)
 	vg_buffer_destroy(witness.buffer);
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	OK(vg_graph_definition_close(bench.definition));
-	CHECK_INT(witness.dropped, 0); // the executable has it
+	CHECK_INT(witness.dropped, 0); // the executable keeps it
 	OK(vg_graph_launch(graph, bench.stream));
 	sem_wait(&gate.reached);
 	vg_graph_destroy(graph);
 	come_by(&bench);
-	CHECK_INT(witness.dropped, 0); // the launch
+	CHECK_INT(witness.dropped, 0); // the launch keeps it
 	sem_post(&gate.open);
 	OK(vg_stream_sync(bench.stream));
 	CHECK_INT(dropped(&bench, &witness), 1);
@@ -110,7 +110,7 @@ TEST(a_launch_in_flight_keeps_what_it_uses)
 	bench_close(&bench);
 }
 
-TEST(a_removed_node_keeps_nothing)
+TEST(a_removed_node_releases_its_objects)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);
@@ -135,7 +135,7 @@ TEST(a_removed_node_keeps_nothing)
 	bench_close(&bench);
 }
 
-TEST(a_refused_change_lets_go_of_the_new_and_keeps_the_old)
+TEST(a_refused_change_keeps_the_old_objects)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);
@@ -161,7 +161,7 @@ TEST(a_refused_change_lets_go_of_the_new_and_keeps_the_old)
 	bench_close(&bench);
 }
 
-TEST(a_changed_node_of_an_executable_keeps_its_needs_until_launches_are_done)
+TEST(old_objects_of_a_changed_node_are_kept_until_launches_end)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);
@@ -180,12 +180,12 @@ TEST(a_changed_node_of_an_executable_keeps_its_needs_until_launches_are_done)
 					      .destination_buffer = witness[i].buffer)));
 		vg_buffer_destroy(witness[i].buffer);
 		if (i == 1) {
-			CHECK_INT(witness[0].dropped, 1); // never launched
+			CHECK_INT(witness[0].dropped, 1); // was never launched
 			OK(vg_graph_launch(graph, bench.stream));
 			sem_wait(&gate.reached);
 		}
 	}
-	CHECK_INT(witness[1].dropped, 0); // in flight
+	CHECK_INT(witness[1].dropped, 0); // still running
 	sem_post(&gate.open);
 	OK(vg_stream_sync(bench.stream));
 	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .width = 16)));
@@ -264,7 +264,7 @@ TEST(a_new_child_of_an_executable_is_kept)
 	bench_close(&bench);
 }
 
-TEST(a_spoilt_capture_lets_go_of_what_its_graph_kept)
+TEST(an_invalidated_capture_releases_its_objects)
 {
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 16);

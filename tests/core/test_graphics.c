@@ -1,4 +1,4 @@
-// The states of a graphics resource, on the simulated driver, which serves OpenGL objects without OpenGL.
+// The states of a graphics resource, on the simulated driver, which simulates OpenGL objects.
 #include "core_test.h"
 
 static struct vg_context *context;
@@ -44,7 +44,7 @@ TEST(closing_the_mapped_buffer_unmaps)
 	vg_graphics_resource_destroy(resource);
 }
 
-TEST(unmapping_closes_the_buffer_whoever_holds_it)
+TEST(unmapping_closes_the_buffer_with_any_references)
 {
 	struct vg_graphics_resource *resource;
 	struct vg_buffer *buffer, *later;
@@ -57,7 +57,7 @@ TEST(unmapping_closes_the_buffer_whoever_holds_it)
 	CHECK_INT(vg_buffer_address(buffer), 0);
 	REFUSED(vg_buffer_fill(buffer, &(unsigned char){5}, 1, stream), VG_CLOSED, "buffer has been closed");
 	OK(vg_graphics_resource_map(resource, stream, &later));
-	vg_buffer_destroy(buffer); // the dead one's end leaves the new mapping alone
+	vg_buffer_destroy(buffer); // destroying the old buffer does not affect the new mapping
 	vg_buffer_destroy(held);
 	CHECK(vg_graphics_resource_is_mapped(resource));
 	CHECK_INT(vg_buffer_size(later), 65536);
@@ -105,14 +105,14 @@ TEST(images_map_as_arrays)
 	OK(vg_graphics_resource_of_gl_image(context, 2, 0x0de1, VG_GRAPHICS_READ_ONLY, &resource));
 	REFUSED(vg_graphics_resource_map(resource, stream, &buffer), VG_UNSUPPORTED, "an image has no address");
 	REFUSED(vg_graphics_resource_map_array(resource, stream, 5, 0, &array), VG_DRIVER, "layer 5");
-	CHECK(!vg_graphics_resource_is_mapped(resource)); // the failure left nothing mapped
+	CHECK(!vg_graphics_resource_is_mapped(resource)); // not mapped after the failure
 	OK(vg_graphics_resource_map_array(resource, stream, 0, 0, &array));
 	CHECK(array != NULL);
 	OK(vg_graphics_resource_unmap(resource, NULL));
 	vg_graphics_resource_destroy(resource);
 }
 
-TEST(what_is_not_there_is_refused)
+TEST(missing_objects_are_refused)
 {
 	struct vg_graphics_resource *resource = NULL;
 
@@ -127,7 +127,7 @@ TEST(what_is_not_there_is_refused)
 	vg_graphics_resource_destroy(NULL);
 }
 
-TEST(flags_may_be_combined)
+TEST(flags_can_be_combined)
 {
 	const unsigned all = VG_GRAPHICS_READ_ONLY | VG_GRAPHICS_SURFACE_LOAD_STORE | VG_GRAPHICS_TEXTURE_GATHER;
 	static const unsigned flags[] = {0, VG_GRAPHICS_READ_ONLY, VG_GRAPHICS_WRITE_DISCARD};
@@ -142,7 +142,7 @@ TEST(flags_may_be_combined)
 	vg_graphics_resource_destroy(resource);
 }
 
-TEST(mapping_refuses_streams_that_are_not_and_buffers_as_arrays)
+TEST(invalid_mappings_are_refused)
 {
 	struct vg_graphics_resource *resource;
 	struct CUarray_st *array = NULL;
@@ -156,13 +156,13 @@ TEST(mapping_refuses_streams_that_are_not_and_buffers_as_arrays)
 	REFUSED(vg_graphics_resource_map_array(resource, stream, 0, 0, &array), VG_UNSUPPORTED, "a buffer is no array");
 	OK(vg_stream_create(context, NULL, &own));
 	OK(vg_graphics_resource_map(resource, own, &buffer));
-	OK(vg_stream_close(own)); // the mapping holds it: unmapping without a name goes there
+	OK(vg_stream_close(own)); // the mapping keeps it, for an unmap without a stream
 	REFUSED(vg_graphics_resource_unmap(resource, own), VG_CLOSED, "stream has been closed");
 	CHECK(vg_graphics_resource_is_mapped(resource));
 	OK(vg_graphics_resource_unmap(resource, NULL));
 	vg_stream_destroy(own);
 	vg_buffer_destroy(buffer);
-	OK(vg_graphics_resource_close(resource, stream)); // not mapped: the stream is of no use
+	OK(vg_graphics_resource_close(resource, stream)); // not mapped: the stream is ignored
 	REFUSED(vg_graphics_resource_unmap(resource, stream), VG_CLOSED, "closed");
 	CHECK(!vg_graphics_resource_is_mapped(resource) && !vg_graphics_resource_is_mapped(NULL));
 	vg_graphics_resource_destroy(resource);

@@ -1,10 +1,10 @@
-// A graphics resource of a real OpenGL buffer, where EGL and OpenGL are present: what CUDA writes, OpenGL reads.
+// A graphics resource of a real OpenGL buffer, if EGL and OpenGL are present: OpenGL reads what CUDA has written.
 #include "core_test.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
 
-// EGL and OpenGL as far as they are needed: their headers are not.
+// Declarations of EGL and OpenGL, so that their headers are not needed.
 enum {
 	EGL_NONE = 0x3038,
 	EGL_SURFACE_TYPE = 0x3033,
@@ -33,7 +33,7 @@ static void *egl(const char *name)
 	return found;
 }
 
-// The display of the first CUDA device's GPU.
+// Returns the display of the first CUDA device.
 static void *display_of_device(void)
 {
 	unsigned (*query_devices)(int, void **, int *) = egl("eglQueryDevicesEXT");
@@ -77,7 +77,7 @@ static void make_current(void)
 		SKIP("no OpenGL: no context without a surface");
 }
 
-TEST(what_cuda_writes_opengl_reads)
+TEST(opengl_reads_what_cuda_writes)
 {
 	struct vg_graphics_resource *resource;
 	struct vg_stream *stream;

@@ -1,10 +1,10 @@
-// Memory, copies, code and launches on a green context's stream: all of the primary context's, on some of the device's
-// SMs.
+// Memory, copies, code and launches on a stream of a green context: they belong to the primary context, and run on some
+// of the device's SMs.
 #include "code_test.h"
 
 enum { BLOCKS = 1024, SMS = 16 };
 
-// Each block says on which SM it ran, after it was there long enough for all SMs to get some.
+// Each block writes the SM on which it ran, and runs long enough for all SMs to get blocks.
 static const char where_text[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 				 ".visible .entry where(.param .u64 out, .param .u64 spin) {\n"
 				 ".reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<8>;\n"
@@ -27,7 +27,7 @@ static int distinct(const unsigned *sms)
 	return count;
 }
 
-// On how many SMs the blocks of a launch ran.
+// Returns the number of SMs on which the blocks of a launch ran.
 static int spread(struct vg_stream *stream, struct vg_kernel *kernel, struct vg_buffer *buffer)
 {
 	static unsigned sms[BLOCKS];
@@ -61,7 +61,7 @@ TEST(work_of_a_green_context_stays_on_its_sms)
 	CHECK(spread(everywhere, kernel, buffer) > SMS);
 	OK(vg_context_current(&now));
 	CHECK(!now);
-	vg_context_destroy(green); // any order
+	vg_context_destroy(green); // in any order
 	vg_context_destroy(context);
 	vg_memory_resource_destroy(pool);
 	vg_buffer_destroy(buffer);

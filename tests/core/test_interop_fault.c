@@ -1,4 +1,4 @@
-// Tensor maps, graphics resources and process objects, when the driver fails at any call of theirs.
+// Failures of every driver call of tensor maps, graphics resources and process objects.
 #include "core_fault.h"
 
 static const struct vg_data_type f32 = {VG_TYPE_FLOAT, 32, 1};
@@ -60,7 +60,7 @@ static enum vg_status make_tiled(void)
 	return vg_tensor_map_tiled(context, view, (unsigned[]){16, 32}, NULL, &map);
 }
 
-TEST(a_tiled_map_leaves_nothing_behind)
+TEST(tiled_maps)
 {
 	static const struct fault_subject subject = {open_views, make_tiled, clean};
 
@@ -74,7 +74,7 @@ static enum vg_status make_im2col(void)
 	return vg_tensor_map_im2col(context, image, &pixels, NULL, &map);
 }
 
-TEST(an_im2col_map_leaves_nothing_behind)
+TEST(im2col_maps)
 {
 	static const struct fault_subject subject = {open_views, make_im2col, clean};
 
@@ -93,12 +93,12 @@ static enum vg_status replace(void)
 
 	memcpy(before, vg_tensor_map_value(map), sizeof before);
 	enum vg_status status = vg_tensor_map_replace_address(map, other);
-	if (status) // the map is as it was
+	if (status) // the map is unchanged
 		CHECK(memcmp(before, vg_tensor_map_value(map), sizeof before) == 0);
 	return status;
 }
 
-TEST(a_map_keeps_its_address_when_it_gets_no_other)
+TEST(a_failed_replacement_keeps_the_address)
 {
 	static const struct fault_subject subject = {open_map, replace, clean};
 
@@ -111,7 +111,7 @@ static enum vg_status open_resource(void)
 	return vg_graphics_resource_of_gl_buffer(context, 1, 0, &resource);
 }
 
-// What failed can be done again: nothing stayed mapped.
+// A failed map can be repeated: nothing is mapped.
 static enum vg_status map_buffer(void)
 {
 	enum vg_status status = vg_graphics_resource_map(resource, stream, &mapped);
@@ -123,12 +123,12 @@ static enum vg_status map_buffer(void)
 		vg_buffer_destroy(mapped);
 		mapped = NULL;
 		CHECK(!vg_graphics_resource_is_mapped(resource));
-		CHECK_INT(vg_last_error()->code, code); // success leaves the last error
+		CHECK_INT(vg_last_error()->code, code); // success keeps the last error
 	}
 	return status;
 }
 
-TEST(a_buffer_that_could_not_be_mapped_is_not)
+TEST(a_failed_map_leaves_the_buffer_unmapped)
 {
 	static const struct fault_subject subject = {open_resource, map_buffer, clean};
 
@@ -150,7 +150,7 @@ static enum vg_status map_image(void)
 	return status;
 }
 
-TEST(an_image_that_could_not_be_mapped_is_not)
+TEST(a_failed_map_leaves_the_image_unmapped)
 {
 	static const struct fault_subject subject = {open_image, map_image, clean};
 
@@ -163,7 +163,7 @@ static enum vg_status open_mapping(void)
 	return vg_graphics_resource_map(resource, stream, &mapped);
 }
 
-// Mapped still, and the memory is good: the program may try again.
+// Still mapped, with valid memory: the program can try again.
 static enum vg_status unmap(void)
 {
 	enum vg_status status = vg_graphics_resource_unmap(resource, stream);
@@ -173,7 +173,7 @@ static enum vg_status unmap(void)
 	return status;
 }
 
-TEST(a_resource_that_could_not_be_unmapped_is_mapped)
+TEST(a_failed_unmap_keeps_the_mapping)
 {
 	static const struct fault_subject subject = {open_mapping, unmap, clean};
 
@@ -185,7 +185,7 @@ static enum vg_status close_buffer(void)
 	enum vg_status status = vg_buffer_close(mapped, stream);
 
 	CHECK_INT(vg_graphics_resource_is_mapped(resource), status != VG_OK);
-	if (status) { // the mapping outlives its buffer, and can be ended
+	if (status) { // the mapping exists without its buffer, and can be unmapped
 		vg_buffer_destroy(mapped);
 		mapped = NULL;
 		OK(vg_graphics_resource_unmap(resource, stream));
@@ -193,7 +193,7 @@ static enum vg_status close_buffer(void)
 	return status;
 }
 
-TEST(a_mapping_that_could_not_be_closed_is_there)
+TEST(a_failed_close_keeps_the_mapping)
 {
 	static const struct fault_subject subject = {open_mapping, close_buffer, clean};
 
@@ -205,7 +205,7 @@ static enum vg_status close_resource(void)
 	return vg_graphics_resource_close(resource, NULL);
 }
 
-TEST(closing_a_mapped_resource_says_what_failed)
+TEST(closing_a_mapped_resource_reports_the_failure)
 {
 	static const struct fault_subject subject = {open_mapping, close_resource, clean};
 

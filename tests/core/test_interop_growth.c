@@ -1,5 +1,5 @@
-// Views, tensor maps, graphics resources and process objects made and destroyed many times, in any order and by several
-// threads, leave nothing behind.
+// Views, tensor maps, graphics resources and process objects that are created and destroyed many times, in any order and
+// by several threads, do not leak.
 #include "core_heap.h"
 
 #include <pthread.h>
@@ -122,7 +122,7 @@ static void drop(void *owner)
 	atomic_fetch_add(&dropped, 1);
 }
 
-// Views of one buffer and of one owner, which all share; a graphics resource of each thread's own.
+// All threads make views of one buffer and of one owner; each has its own graphics resource.
 static void *work(void *number)
 {
 	static float memory[64 * 128];
@@ -158,7 +158,7 @@ static void *work(void *number)
 	return NULL;
 }
 
-TEST(threads_share_what_they_look_at)
+TEST(threads_use_one_buffer_and_owner)
 {
 	static unsigned names[THREADS] = {1, 2, 3, 4};
 	pthread_t threads[THREADS];
@@ -176,7 +176,7 @@ TEST(threads_share_what_they_look_at)
 	end();
 }
 
-// Two threads map and unmap one resource: one of them wins each time, and the other is told.
+// Two threads map and unmap one resource: each time one succeeds and the other gets an error.
 static void *map_and_unmap(void *resource)
 {
 	for (int i = 0; i < ROUNDS; i++) {

@@ -122,7 +122,7 @@ TEST(occupancy_of_clusters)
 	vg_kernel_destroy(kernel);
 }
 
-// Symbols and what c++filt makes of them, without results and parameters.
+// Symbols and the names that c++filt returns, without result types and parameters.
 static const struct {
 	const char *symbol, *title;
 } titles[] = {
@@ -136,7 +136,7 @@ static const struct {
 	{"_Z3addIN4math6vectorIdEERjEvv", "add<math::vector<double>, unsigned int&>"},
 	{"_Z3subILin5EEvv", "sub<-5>"},
 	{"_ZL5localv", "local"},
-	// What is not read: an expression, a back reference, nothing, and less than was promised.
+	// Symbols that are not parsed: an expression, a back reference, an empty name, and truncated ones.
 	{"_Z3addIXadL_Z1fvEEEvv", "_Z3addIXadL_Z1fvEEEvv"},
 	{"_Z3addIS_Evv", "_Z3addIS_Evv"},
 	{"_Z", "_Z"},
@@ -144,7 +144,7 @@ static const struct {
 };
 enum { TITLES = sizeof titles / sizeof *titles };
 
-TEST(messages_call_kernels_by_their_names_in_the_source)
+TEST(messages_have_the_source_names_of_kernels)
 {
 	const struct vg_symbol symbols[] = {{"scale<float>", "_Z5scaleIfEvPT_"}, {"the::own", "_Z3addIS_Evv"}};
 	struct vg_object_code_options named = {sizeof named, .symbols = symbols, .symbol_count = 2};
@@ -171,7 +171,7 @@ TEST(messages_call_kernels_by_their_names_in_the_source)
 	}
 	REFUSED(vg_object_code_kernel(own, "scale", &kernel), VG_NOT_FOUND, "_Z5scaleIfEvPT_ (scale<float>)");
 	vg_object_code_destroy(own);
-	// A name expression goes before all.
+	// A name expression has priority.
 	OK(vg_object_code_create(VG_CODE_PTX, ptx, (size_t)used, &named, &own));
 	REFUSED(vg_object_code_kernel(own, "own", &kernel), VG_NOT_FOUND, "the::own");
 	OK(vg_object_code_kernel(own, "the::own", &kernel));
@@ -212,9 +212,9 @@ TEST(borrowed_kernels)
 	vg_object_code_destroy(other);
 }
 
-TEST(all_is_given_back)
+TEST(nothing_leaks)
 {
-	// With the address sanitizer, what the tests above left is found.
+	// The address sanitizer reports what the tests above leaked.
 	vg_object_code_destroy(code);
 	vg_context_destroy(context);
 	context = NULL;

@@ -58,7 +58,7 @@ TEST(arguments_are_checked_in_number_and_size)
 	vg_kernel_destroy(empty);
 }
 
-// `count` parameters of 8 bytes that are added up, the last of them of `last` bits.
+// A kernel that adds `count` parameters of 8 bytes, the last one of `last` bits.
 static struct vg_kernel *adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
 {
 	static char ptx[1024 + 512 * 128];
@@ -90,7 +90,7 @@ TEST(each_of_many_arguments_is_checked)
 
 	vg_kernel_destroy(kernel_of("empty"));
 	where = words(context, 8);
-	// Numbers about those that are looked at together.
+	// Counts around those that are checked together.
 	for (unsigned count = 1; count <= MOST; count += count < 12 ? 1 : 7) {
 		struct vg_kernel *kernel = adder(count, 32, &own);
 
@@ -121,9 +121,9 @@ TEST(each_of_many_arguments_is_checked)
 	free_words(context, where);
 }
 
-// A list is for hundreds of arguments, or for the same variables again and again; vg_launch() for what comes together
-// at the launch, a prepared launch for a configuration that stays as well.
-TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
+// An argument list is for many arguments, or for the same variables in every launch; vg_launch() for values that are
+// known at the launch; a prepared launch for a fixed configuration.
+TEST(argument_lists_are_checked_once_and_read_at_each_launch)
 {
 	enum { COUNT = 512 };
 	static uint64_t data[COUNT], other = 100000;
@@ -149,7 +149,7 @@ TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
 	CHECK(list == NULL);
 	arguments[COUNT].place.size = 8;
 	OK(vg_argument_list_create(kernel, arguments, COUNT + 1, &list));
-	memset(arguments, 0, sizeof arguments); // the list has what it needs of them
+	memset(arguments, 0, sizeof arguments); // the list has copied them
 	vg_kernel_destroy(kernel);
 	for (unsigned round = 1; round <= 3; round++) {
 		sum = 0;
@@ -183,7 +183,7 @@ TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
 	vg_object_code_destroy(own);
 }
 
-TEST(configurations_that_cannot_be)
+TEST(invalid_configurations_are_refused)
 {
 	struct vg_kernel *kernel = kernel_of("empty");
 
@@ -205,7 +205,7 @@ TEST(configurations_that_cannot_be)
 	vg_kernel_destroy(kernel);
 }
 
-TEST(what_the_device_refuses_is_explained)
+TEST(errors_of_the_device_are_explained)
 {
 	struct vg_kernel *kernel = kernel_of("empty"), *bound = kernel_of("meet");
 
@@ -227,7 +227,7 @@ TEST(what_the_device_refuses_is_explained)
 	vg_kernel_destroy(bound);
 }
 
-TEST(shape_of_the_grid)
+TEST(grid_dimensions)
 {
 	struct vg_kernel *kernel = kernel_of("shape");
 	vg_address where = words(context, 6 * sizeof(unsigned));
@@ -260,7 +260,7 @@ TEST(the_grid_counts_clusters)
 	vg_kernel_destroy(kernel);
 }
 
-TEST(clusters_that_the_source_fixes)
+TEST(clusters_fixed_by_the_source)
 {
 	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 				  ".visible .entry pair() .reqnctapercluster 2, 1, 1 { ret; }\n";
@@ -276,7 +276,7 @@ TEST(clusters_that_the_source_fixes)
 	OK(vg_launch(stream, CONFIG(3, 32, .cluster = {2}), pair, NULL, 0));
 	REFUSED(vg_launch(stream, CONFIG(3, 32, .cluster = {4}), pair, NULL, 0), VG_INVALID,
 		"a cluster of 4 x 1 x 1 blocks: kernel \"pair\" is made for 2 x 1 x 1");
-	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // blocks, since no cluster is named
+	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // in blocks, since no cluster is given
 	REFUSED(vg_launch(stream, CONFIG(3, 32), pair, NULL, 0), VG_INVALID,
 		"a grid of 3 x 1 x 1 blocks: kernel \"pair\" is made for clusters of 2 x 1 x 1, and needs whole ones");
 	OK(vg_stream_sync(stream));
@@ -340,7 +340,7 @@ TEST(cooperative_launches_in_a_green_context)
 	vg_kernel_destroy(kernel);
 }
 
-TEST(further_attributes_reach_the_driver)
+TEST(attributes_are_passed_to_the_driver)
 {
 	struct vg_kernel *kernel = kernel_of("empty");
 	CUlaunchAttribute priority = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0};
@@ -393,7 +393,7 @@ TEST(a_prepared_launch_runs_many_times)
 	free_words(context, where);
 }
 
-// With no context current: a stream says where a launch runs, a default one because the library says it.
+// Without a current context: the stream determines where a launch runs; for a default stream the library does.
 static void launch_without_context(struct vg_stream *on)
 {
 	struct vg_kernel *kernel = kernel_of("store");
@@ -471,9 +471,9 @@ TEST(a_launch_is_checked_when_it_is_prepared)
 	vg_kernel_destroy(kernel);
 }
 
-TEST(all_is_given_back)
+TEST(nothing_leaks)
 {
-	// With the address sanitizer, what the tests above left is found.
+	// The address sanitizer reports what the tests above leaked.
 	vg_object_code_destroy(code);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);

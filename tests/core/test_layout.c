@@ -1,4 +1,4 @@
-// Layouts against a slow but simple idea of them: the list of the offsets of all elements, in C order.
+// Layouts, compared with a slow but simple model: the list of the offsets of all elements, in C order.
 #include "core_test.h"
 
 #include <stdbool.h>
@@ -50,7 +50,7 @@ static int below(int limit)
 	return (int)(seed >> 8) % limit;
 }
 
-// Dense in a random order of axes, then sliced and sometimes broadcast.
+// A dense layout with a random order of axes, then sliced and sometimes broadcast.
 static struct vg_layout random_layout(void)
 {
 	struct vg_layout layout;
@@ -73,7 +73,7 @@ static struct vg_layout random_layout(void)
 	return layout;
 }
 
-TEST(reshape_keeps_the_elements_in_order_or_says_that_it_cannot)
+TEST(reshape_keeps_the_order_or_is_unsupported)
 {
 	int reshaped = 0, refused = 0;
 
@@ -87,7 +87,7 @@ TEST(reshape_keeps_the_elements_in_order_or_says_that_it_cannot)
 
 		enum vg_status status = vg_layout_reshape(&layout, 3, shape, &flat);
 		if (status == VG_UNSUPPORTED) {
-			// Then no stride would do: the innermost axis does not step evenly, or the outer one.
+			// No stride fits: the steps of the innermost or of the outer axis are uneven.
 			struct elements all = elements_of(&layout);
 			int64_t inner = volume / outer;
 			bool even = true;
@@ -111,7 +111,7 @@ TEST(reshape_keeps_the_elements_in_order_or_says_that_it_cannot)
 	CHECK(reshaped > 500 && refused > 50);
 }
 
-TEST(permute_squeeze_and_unsqueeze_rename_indices_only)
+TEST(permute_squeeze_and_unsqueeze_change_indices_only)
 {
 	for (int round = 0; round < 1000; round++) {
 		struct vg_layout layout = random_layout(), other, back;
@@ -138,7 +138,7 @@ TEST(permute_squeeze_and_unsqueeze_rename_indices_only)
 	}
 }
 
-TEST(questions_are_answered_as_the_list_of_elements_would)
+TEST(queries_match_the_list_of_elements)
 {
 	for (int round = 0; round < 3000; round++) {
 		struct vg_layout layout = random_layout();
@@ -155,7 +155,7 @@ TEST(questions_are_answered_as_the_list_of_elements_would)
 		CHECK_INT(least, low);
 		CHECK_INT(greatest, high);
 		CHECK_INT(vg_layout_is_contiguous_c(&layout), c_order);
-		CHECK_INT(vg_layout_is_unique(&layout), 1); // slices of dense layouts are
+		CHECK_INT(vg_layout_is_unique(&layout), 1); // true for slices of dense layouts
 		int reversed[4];
 		struct vg_layout transposed;
 		for (int i = 0; i < layout.rank; i++)
@@ -167,7 +167,7 @@ TEST(questions_are_answered_as_the_list_of_elements_would)
 	}
 }
 
-TEST(any_order_of_axes_is_contiguous_and_gaps_are_not)
+TEST(layouts_are_contiguous_in_any_order_without_gaps)
 {
 	struct vg_layout layout;
 
@@ -178,7 +178,7 @@ TEST(any_order_of_axes_is_contiguous_and_gaps_are_not)
 	CHECK(!vg_layout_is_contiguous(&layout));
 }
 
-TEST(broadcast_repeats_and_is_not_unique)
+TEST(broadcast_layouts_are_not_unique)
 {
 	struct vg_layout layout;
 
@@ -193,7 +193,7 @@ TEST(broadcast_repeats_and_is_not_unique)
 	REFUSED(vg_layout_broadcast(&layout, 2, (int64_t[]){3, 4}, &layout), VG_INVALID, "3 axes cannot become 2");
 }
 
-TEST(repack_changes_units_where_the_bytes_come_out_even)
+TEST(repack_needs_a_multiple_of_the_new_size)
 {
 	struct vg_layout layout, other;
 	size_t most;
@@ -215,12 +215,12 @@ TEST(repack_changes_units_where_the_bytes_come_out_even)
 	CHECK_INT(most, 16);
 	OK(vg_layout_max_item_size(&layout, 1, 4096 + 8, 16, &most));
 	CHECK_INT(most, 8);
-	OK(vg_layout_slice(&layout, 1, 1, 7, 1, &layout)); // the first element is 4 bytes on
+	OK(vg_layout_slice(&layout, 1, 1, 7, 1, &layout)); // the first element is at offset 4
 	OK(vg_layout_max_item_size(&layout, 1, 4096, 16, &most));
 	CHECK_INT(most, 4);
 }
 
-TEST(what_makes_no_sense_is_refused_and_changes_nothing)
+TEST(invalid_arguments_are_refused_and_change_nothing)
 {
 	struct vg_layout layout = {.rank = 7}, dense;
 	int64_t huge[] = {INT64_MAX, 2}, shape[] = {4, 5};
@@ -252,7 +252,7 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	CHECK_INT(layout.rank, 7);
 }
 
-TEST(the_size_that_is_needed_reaches_to_the_last_element)
+TEST(required_size_includes_the_last_element)
 {
 	struct vg_layout layout;
 	size_t bytes;
@@ -270,7 +270,7 @@ TEST(the_size_that_is_needed_reaches_to_the_last_element)
 	CHECK_INT(bytes, 4);
 }
 
-TEST(flattening_makes_one_axis_of_several)
+TEST(flatten_merges_axes)
 {
 	struct vg_layout layout, flat;
 
@@ -285,14 +285,14 @@ TEST(flattening_makes_one_axis_of_several)
 	OK(vg_layout_flatten(&layout, 2, 2, &flat));
 	CHECK_INT(flat.rank, 4);
 	check_same(&layout, &flat);
-	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout)); // rows end early: axes 1 and 2 step unevenly now
+	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout)); // shorter rows: the steps of axes 1 and 2 are uneven
 	REFUSED(vg_layout_flatten(&layout, 1, 2, &flat), VG_UNSUPPORTED, "");
 	OK(vg_layout_flatten(&layout, 2, 3, &flat));
 	check_same(&layout, &flat);
 }
 
-// A layout is a structure that a program may fill by itself.
-TEST(what_is_no_layout_is_refused)
+// A program may fill in the structure itself.
+TEST(invalid_layouts_are_refused)
 {
 	struct vg_layout odd = {.rank = VG_LAYOUT_RANK + 1, .item_size = 4}, result = {.rank = 7};
 	size_t size = 77;

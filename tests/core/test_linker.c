@@ -46,9 +46,9 @@ TEST(nvjitlink_links_ptx_to_a_cubin)
 	size_t size;
 
 	CHECK(vg_linker_handle(linker) == NULL);
-	vg_object_code_destroy(codes[0]); // the linker holds them
+	vg_object_code_destroy(codes[0]); // the linker keeps them
 	vg_object_code_destroy(codes[1]);
-	for (int i = 0; i < 2; i++) { // a linker links as often as it is asked
+	for (int i = 0; i < 2; i++) { // a linker can link several times
 		OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
 		CHECK_STR(vg_object_code_name(linked), "both");
 		CHECK_INT(vg_object_code_type(linked), VG_CODE_CUBIN);
@@ -62,7 +62,7 @@ TEST(nvjitlink_links_ptx_to_a_cubin)
 	OK(vg_linker_close(linker));
 	OK(vg_linker_close(linker));
 	CHECK(vg_linker_handle(linker) == NULL);
-	CHECK_CONTAINS(vg_linker_info_log(linker), "store"); // logs outlive it
+	CHECK_CONTAINS(vg_linker_info_log(linker), "store"); // logs are valid after the close
 	REFUSED(vg_linker_link(linker, VG_CODE_CUBIN, &linked), VG_CLOSED, "the linker has been closed");
 	vg_linker_destroy(linker);
 }
@@ -85,7 +85,7 @@ TEST(the_drivers_linker_links_ptx)
 	vg_object_code_destroy(codes[1]);
 }
 
-TEST(what_is_missing_stands_in_the_log)
+TEST(missing_symbols_are_in_the_log)
 {
 	struct vg_object_code *code = ptx_of(caller, "caller"), *linked = NULL;
 	struct vg_linker *linker = linker_of(&code, 1, OPTIONS(.name = "half", .backend = VG_BACKEND_NVJITLINK));
@@ -118,7 +118,7 @@ TEST(files_are_linked)
 	vg_object_code_destroy(code);
 }
 
-// What nvcc makes for hosts: an object with code of the device in it, and an archive of such.
+// The output of nvcc for hosts: an object with device code, and an archive of it.
 TEST(objects_and_libraries_are_linked)
 {
 	const struct {
@@ -128,7 +128,7 @@ TEST(objects_and_libraries_are_linked)
 
 	if (access(built_path("forty.o"), R_OK) != 0)
 		NO_BUILT_FILE("forty.o");
-	for (int i = 0; i < 4; i++) { // as files, as bytes
+	for (int i = 0; i < 4; i++) { // from files, and from memory
 		struct vg_object_code *codes[2] = {ptx_of(caller, "caller")}, *linked;
 		const char *path = built_path(parts[i % 2].file);
 		char *data = NULL;
@@ -143,7 +143,7 @@ TEST(objects_and_libraries_are_linked)
 		REFUSED(vg_object_code_load(codes[1]), VG_UNSUPPORTED, "only cubin, PTX and fatbin can; link it first");
 		struct vg_linker *linker = linker_of(codes, 2, OPTIONS(.backend = VG_BACKEND_NVJITLINK));
 		OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
-		if (!getenv("VIRGATE_SIM")) // which runs no cubin
+		if (!getenv("VIRGATE_SIM")) // which cannot run cubins
 			CHECK_INT(run_kernel_once(linked, "store", 2), 42);
 		vg_object_code_destroy(linked);
 		vg_linker_destroy(linker);
@@ -223,8 +223,8 @@ TEST(every_option_of_nvjitlink)
 	vg_object_code_destroy(code);
 }
 
-// It takes what the table says, each option by itself.
-TEST(nvjitlink_knows_the_options)
+// nvJitLink accepts each option of the table alone.
+TEST(nvjitlink_accepts_the_options)
 {
 	static const char source[] = "extern \"C\" __global__ void store(int *p, int v) { *p = v; }";
 	struct vg_program_options compile = {sizeof compile, .arch = "sm_90"};
@@ -276,13 +276,13 @@ static void note(void *user, enum vg_log_level level, const char *text)
 }
 
 #define BAD(part, ...) REFUSED(vg_linker_create(&code, 1, OPTIONS(__VA_ARGS__), &linker), VG_INVALID, part)
-TEST(options_that_cannot_be)
+TEST(invalid_options_are_refused)
 {
 	struct vg_object_code *code = ptx_of(callee, "callee"), *ltoir, *linked = NULL;
 	struct vg_linker *linker = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without it, the driver links
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without it the driver links
 		SKIP("%s", vg_last_error()->text);
 
 	REFUSED(vg_linker_create(NULL, 0, NULL, &linker), VG_INVALID, "at least one is needed");
@@ -321,7 +321,7 @@ TEST(options_that_cannot_be)
 	CHECK_INT(vg_linker_backend(NULL), 0);
 }
 
-TEST(what_the_driver_ignores_is_logged)
+TEST(options_ignored_by_the_driver_are_logged)
 {
 	struct vg_object_code *code = ptx_of(callee, "callee");
 

@@ -1,4 +1,4 @@
-// Advice on managed memory, and its moves.
+// Advice on managed memory, prefetches and discards.
 #include "memory_test.h"
 
 static const struct vg_memory_location host = {VG_LOCATION_HOST, 0}, device0 = {VG_LOCATION_DEVICE, 0},
@@ -30,7 +30,7 @@ static void close_scene(struct scene *s)
 	close_bench(&s->b);
 }
 
-// Of the last prefetch, as the driver noted it.
+// The location of the last prefetch, from the driver.
 static int last_prefetch(const struct scene *s, struct vg_buffer *buffer)
 {
 	struct CUctx_st *before;
@@ -43,7 +43,7 @@ static int last_prefetch(const struct scene *s, struct vg_buffer *buffer)
 	return type;
 }
 
-// Pools say themselves where their memory lives: advice is for what cuMemAllocManaged gave.
+// Pools set the location of their memory themselves: advice is for memory of cuMemAllocManaged.
 static struct vg_buffer *open_advised(struct vg_context *context)
 {
 	struct vg_buffer *buffer;
@@ -57,7 +57,7 @@ static struct vg_buffer *open_advised(struct vg_context *context)
 	return buffer;
 }
 
-TEST(managed_advice_is_given_and_read)
+TEST(advice_is_set_and_read)
 {
 	struct scene s = open_scene();
 	struct vg_memory_location location, users[2];
@@ -107,7 +107,7 @@ TEST(managed_advice_is_given_and_read)
 	close_scene(&s);
 }
 
-TEST(managed_memory_moves)
+TEST(managed_memory_is_prefetched_and_discarded)
 {
 	struct scene s = open_scene();
 	const struct vg_memory_location each[] = {host, device0, host};

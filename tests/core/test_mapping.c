@@ -1,7 +1,7 @@
-// What virtual memory is made of: physical memory, addresses, mappings.
+// The parts of virtual memory: physical memory, addresses, mappings.
 #include "memory_test.h"
 
-TEST(one_memory_at_several_addresses)
+TEST(memory_is_mapped_at_several_addresses)
 {
 	struct bench b = open_bench();
 	struct vg_physical_memory *memory;
@@ -24,7 +24,7 @@ TEST(one_memory_at_several_addresses)
 	REFUSED(vg_mapping_create(range, 0, memory, &none), VG_DRIVER, "cuMemMap");
 	OK(vg_mapping_set_access(first, &b.device, 1, VG_ACCESS_READ_WRITE));
 	OK(vg_mapping_set_access(second, &b.device, 1, VG_ACCESS_READ));
-	// The parts may go first: a mapping keeps them.
+	// The parts can be destroyed first: a mapping keeps them.
 	vg_physical_memory_destroy(memory);
 	vg_address_range_destroy(range);
 	CHECK_INT(before - free_memory(b.device), granule);
@@ -44,12 +44,12 @@ TEST(one_memory_at_several_addresses)
 	vg_mapping_destroy(first);
 	OK(vg_buffer_read(two, 0, &word, 4, b.stream));
 	OK(vg_stream_sync(b.stream));
-	vg_buffer_destroy(two); // and the mapping with it
+	vg_buffer_destroy(two); // frees the mapping too
 	CHECK_INT(free_memory(b.device), before);
 	close_bench(&b);
 }
 
-TEST(parts_of_virtual_memory_refuse)
+TEST(invalid_virtual_memory_calls_are_refused)
 {
 	struct bench b = open_bench();
 	struct vg_physical_memory *memory = NULL;
@@ -98,7 +98,7 @@ TEST(parts_of_virtual_memory_refuse)
 	close_bench(&b);
 }
 
-TEST(physical_memory_by_descriptor)
+TEST(physical_memory_is_exported_and_imported)
 {
 	struct bench b = open_bench();
 	struct vg_physical_memory *memory, *imported;
@@ -112,7 +112,7 @@ TEST(physical_memory_by_descriptor)
 	OK(vg_physical_memory_export(memory, &descriptor));
 	OK(vg_physical_memory_import(b.device, descriptor, 2 * granule, &imported));
 	OK(vg_address_range_create(2 * granule, 0, 0, &range));
-	REFUSED(vg_mapping_create(range, 0, imported, &mapping), VG_DRIVER, "cuMemMap"); // a false claim
+	REFUSED(vg_mapping_create(range, 0, imported, &mapping), VG_DRIVER, "cuMemMap"); // a wrong size
 	CHECK(!mapping);
 	vg_physical_memory_destroy(imported);
 	OK(vg_physical_memory_import(b.device, descriptor, granule, &imported));

@@ -1,7 +1,7 @@
-// Adaptors: limit, figures, log, another try.
+// Adaptors: limit, statistics, log, retries.
 #include "memory_test.h"
 
-TEST(limit_refuses_and_counts)
+TEST(limit_is_enforced)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *limited, *virtual, *limited_virtual;
@@ -22,7 +22,7 @@ TEST(limit_refuses_and_counts)
 	REFUSED(vg_buffer_create(limited, SIZE_MAX, b.stream, &first), VG_LIMIT, "400 B of this");
 	REFUSED(vg_limiting_resource_used(b.pool, &used), VG_INVALID, "a device pool has no limit");
 	vg_buffer_destroy(second);
-	// What is rounded up counts, and what the resource below refuses does not.
+	// Rounded sizes count, and failed allocations do not.
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &virtual));
 	OK(vg_limiting_resource_create(virtual, 3 << 20, &limited_virtual));
 	OK(vg_buffer_create(limited_virtual, 1 << 20, NULL, &first));
@@ -42,7 +42,7 @@ TEST(limit_refuses_and_counts)
 	close_bench(&b);
 }
 
-TEST(adaptors_keep_what_is_below)
+TEST(adaptors_keep_their_upstream)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *limited, *counted;
@@ -105,7 +105,7 @@ static int event_count;
 static void note(void *user, const struct vg_memory_event *event)
 {
 	CHECK(user == events);
-	vg_stream_sync(NULL); // a failure of its own does not hide the buffer's
+	vg_stream_sync(NULL); // an error of the callback does not replace the buffer's
 	events[event_count++] = *event;
 }
 
@@ -139,7 +139,7 @@ static void keep_line(void *user, enum vg_log_level level, const char *text)
 	strncat(lines, "\n", sizeof lines - strlen(lines) - 1);
 }
 
-TEST(log_of_lines)
+TEST(log_as_text)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *logged;
@@ -157,10 +157,10 @@ TEST(log_of_lines)
 	close_bench(&b);
 }
 
-// ---- another try -------------------------------------------------------------------------------------
+// ---- retries -----------------------------------------------------------------------------------------
 
 struct reserve {
-	struct vg_buffer *spare; // given up when memory is short
+	struct vg_buffer *spare; // freed when memory runs out
 	int asked;
 	size_t size;
 };
@@ -172,7 +172,7 @@ static int give_up_spare(void *user, size_t size)
 
 	reserve->asked++;
 	reserve->size = size;
-	vg_stream_sync(NULL); // a failure of its own does not hide the buffer's
+	vg_stream_sync(NULL); // an error of the callback does not replace the buffer's
 	reserve->spare = NULL;
 	vg_buffer_destroy(spare);
 	return spare != NULL;
@@ -195,7 +195,7 @@ TEST(retry_when_out_of_memory)
 	REFUSED(vg_buffer_create(retrying, 2000, b.stream, &buffer), VG_LIMIT, "asked for 2.0 KiB");
 	CHECK_INT(reserve.asked, 2);
 	vg_memory_resource_destroy(retrying);
-	// The device's own memory; and only that: other failures come back at once.
+	// For device memory too, but not for other failures, which are returned at once.
 	OK(vg_retrying_resource_create(b.pool, give_up_spare, &reserve, &retrying));
 	REFUSED(vg_buffer_create(retrying, (size_t)1 << 50, b.stream, &buffer), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY");
 	CHECK_INT(reserve.asked, 3);

@@ -1,4 +1,4 @@
-// Memory, when the driver fails at any call of what makes it, or lacks what it takes.
+// Failures of every driver call that creates memory objects, and drivers without some features.
 #include "code_test.h"
 #include "core_fault.h"
 
@@ -69,7 +69,7 @@ static enum vg_status new_managed(void)
 	return vg_managed_pool_create(device, NULL, &made_resource);
 }
 
-TEST(pools_that_fail)
+TEST(failures_of_pools)
 {
 	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, current_pool, clean}), "cuDeviceGetMemPool",
 			 "cuMemPoolGetAttribute", "cuMemPoolSetAttribute");
@@ -103,7 +103,7 @@ static enum vg_status duplicate(void)
 	return vg_buffer_duplicate(buffer, stream, &made_buffer);
 }
 
-TEST(buffers_that_fail)
+TEST(failures_of_buffers)
 {
 	FAULT_EVERY_CALL((&(struct fault_subject){open_pool, new_buffer, clean}), "cuStreamIsCapturing",
 			 "cuMemAllocFromPoolAsync");
@@ -154,7 +154,7 @@ static enum vg_status import_pinned(void)
 	return vg_pinned_pool_import(device, descriptor, &made_resource);
 }
 
-TEST(imports_that_fail)
+TEST(failures_of_imports)
 {
 	FAULT_EVERY_CALL((&(struct fault_subject){export_buffer, import_pool, clean}),
 			 "cuMemPoolImportFromShareableHandle");
@@ -188,7 +188,7 @@ static enum vg_status grow(void)
 	return vg_buffer_grow(buffer, 8 << 20, NULL, &made_buffer);
 }
 
-// Where the addresses behind the buffer are taken.
+// With the addresses behind the buffer in use.
 static enum vg_status open_walled_buffer(void)
 {
 	TRY(open_virtual_buffer());
@@ -215,7 +215,7 @@ static enum vg_status grow_with_other_access(void)
 			      &made_buffer);
 }
 
-TEST(virtual_memory_that_fails)
+TEST(failures_of_virtual_memory)
 {
 	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_virtual_resource, clean}),
 			 "cuMemGetAllocationGranularity");
@@ -223,7 +223,7 @@ TEST(virtual_memory_that_fails)
 			 "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess");
 }
 
-TEST(growth_that_fails)
+TEST(failures_of_growth)
 {
 	const struct fault_subject cases[] = {{open_virtual_buffer, grow, clean},
 					      {open_walled_buffer, grow, clean},
@@ -264,7 +264,7 @@ static enum vg_status new_mapping(void)
 	return vg_mapping_create(range, 0, memory, &made_mapping);
 }
 
-TEST(parts_that_fail)
+TEST(failures_of_mappings)
 {
 	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_memory, clean}), "cuMemGetAllocationGranularity",
 			 "cuMemCreate");
@@ -274,9 +274,9 @@ TEST(parts_that_fail)
 	FAULT_EVERY_CALL((&(struct fault_subject){open_memory, new_mapping, clean}), "cuMemMap");
 }
 
-// ---- what a device may lack -----------------------------------------------------------------------------
+// ---- missing features of a device -----------------------------------------------------------------------
 
-// In a process of its own, with this variable.
+// Runs in a child with this variable.
 static void run_with(void (*run)(void), const char *variable, const char *value)
 {
 	int status;
@@ -319,7 +319,7 @@ static void without_properties(void)
 	REFUSED(vg_physical_memory_create(device, 1, NULL, &made_memory), VG_UNSUPPORTED,
 		"the CUDA virtual memory API");
 	CHECK(!made_resource && !made_memory);
-	// What is left is cuMemAlloc.
+	// Only cuMemAlloc is left.
 	OK(vg_device_memory_resource(device, &resource));
 	CHECK_STR(vg_memory_resource_name(resource), "synchronous resource");
 	OK(vg_device_allocate(device, 1 << 20, stream, &buffer));
@@ -331,7 +331,7 @@ static void without_properties(void)
 
 TEST(device_without_pools_and_virtual_memory)
 {
-	// The first two ask for the compute capability; a property that the driver does not know is 0.
+	// The first two queries are for the compute capability; an unknown property is 0.
 	run_with(without_properties, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3+=CUDA_ERROR_INVALID_VALUE");
 }
 
@@ -354,12 +354,12 @@ static void old_driver(void)
 	clean();
 }
 
-TEST(driver_before_pools_of_the_host)
+TEST(driver_without_host_pools)
 {
 	run_with(old_driver, "VIRGATE_SIM", "driver=12080");
 }
 
-// An import that fails after the driver has mapped the buffer unmaps it: else it could not be imported again.
+// An import that fails after the driver has mapped the buffer unmaps it, so that it can be imported again.
 static void import_twice(void)
 {
 	OK(prepare_import());
@@ -369,12 +369,12 @@ static void import_twice(void)
 	clean();
 }
 
-TEST(import_that_failed_can_be_repeated)
+TEST(a_failed_import_can_be_repeated)
 {
 	run_with(import_twice, "VIRGATE_SIM_FAULT", "cuPointerGetAttribute:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// What the driver does not take back is not lost: the mapping is found again, and goes with the pool at the latest.
+// A mapping that the driver does not free is not lost: it is found again, or freed with the pool.
 static void free_twice(void)
 {
 	size_t before;
@@ -387,7 +387,7 @@ static void free_twice(void)
 		REFUSED(vg_buffer_close(made_buffer, NULL), VG_DRIVER, getenv("REFUSED_CALL"));
 		vg_buffer_destroy(made_buffer);
 		if (i)
-			break; // and the pool's end takes it
+			break; // and the end of the pool frees it
 		OK(import_buffer());
 		CHECK(vg_buffer_address(made_buffer) == address);
 		OK(vg_buffer_close(made_buffer, NULL));
@@ -397,19 +397,19 @@ static void free_twice(void)
 	vg_memory_resource_destroy(made_resource);
 	made_resource = NULL;
 	OK(import_pool());
-	OK(import_buffer()); // nothing is mapped any more
+	OK(import_buffer()); // it is not mapped any more
 	clean();
 	CHECK_INT(fault_primary_is_active(), 0);
 }
 
-TEST(an_import_that_is_not_taken_back_is_not_lost)
+TEST(an_import_that_cannot_be_freed_is_kept)
 {
 	setenv("REFUSED_CALL", "cuMemFreeAsync: CUDA_ERROR_OPERATING_SYSTEM", 1);
 	run_with(free_twice, "VIRGATE_SIM_FAULT",
 		 "cuMemFreeAsync:1=CUDA_ERROR_OPERATING_SYSTEM;cuMemFreeAsync:3=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Two users of one mapping: the first one's mark cannot be left.
+// Two users of one mapping: the event for the first one cannot be recorded.
 static void leave_no_mark(void)
 {
 	struct vg_buffer *second;
@@ -420,14 +420,14 @@ static void leave_no_mark(void)
 	CHECK(vg_buffer_address(second) == vg_buffer_address(made_buffer));
 	REFUSED(vg_buffer_close(second, NULL), VG_DRIVER, "cuEventRecord: CUDA_ERROR_OPERATING_SYSTEM");
 	vg_buffer_destroy(second);
-	OK(vg_buffer_close(made_buffer, NULL)); // the last one frees all the same
+	OK(vg_buffer_close(made_buffer, NULL)); // the last one frees it all the same
 	OK(vg_stream_sync(stream));
 	OK(vg_buffer_import(made_resource, &exported, sizeof exported, stream, &second));
 	vg_buffer_destroy(second);
 	clean();
 }
 
-TEST(an_import_whose_users_leave_no_mark_is_freed_by_the_last)
+TEST(an_import_is_freed_last_without_recorded_events)
 {
 	run_with(leave_no_mark, "VIRGATE_SIM_FAULT", "cuEventRecord:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
@@ -449,13 +449,13 @@ static void managed_without_concurrency(void)
 	clean();
 }
 
-TEST(managed_memory_that_is_not_concurrent_is_warned_of_once)
+TEST(non_concurrent_managed_memory_is_logged_once)
 {
-	// The third question is for pools, the fourth for concurrent access.
+	// The third query is for pools, the fourth for concurrent access.
 	run_with(managed_without_concurrency, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:4=CUDA_ERROR_INVALID_VALUE");
 }
 
-// Some drivers destroy a pool badly that peers can reach: what fails after it finds the peers gone.
+// Some drivers fail to destroy a pool with peers: when the destruction fails here, the peers were removed before.
 static void keep_the_pool(void)
 {
 	CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
@@ -481,7 +481,7 @@ static void keep_the_pool_of_two(void)
 	keep_the_pool();
 }
 
-TEST(peers_lose_a_pool_before_it_is_destroyed)
+TEST(peer_access_is_removed_before_a_pool_is_destroyed)
 {
 	run_with(keep_the_pool_of_two, "VIRGATE_SIM_FAULT", "cuMemPoolDestroy:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
@@ -497,9 +497,9 @@ static void no_shared_pools(void)
 	clean();
 }
 
-TEST(a_device_whose_pools_cannot_be_shared)
+TEST(a_device_without_exportable_pools)
 {
-	// The first two ask for the compute capability, the third for the types of handles.
+	// The first two queries are for the compute capability, the third for the types of handles.
 	run_with(no_shared_pools, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3=CUDA_ERROR_INVALID_VALUE");
 }
 
@@ -515,7 +515,7 @@ static void alone_among_many(void)
 		"device 1 cannot access peer device 0, which the pool is of: nothing was changed");
 	REFUSED(vg_memory_pool_set_peers(resource, &one, 1), VG_INVALID, "cannot access peer");
 	OK(vg_memory_pool_remove_peers(resource, &one, 1));
-	OK(vg_memory_pool_set_peers(resource, &device, 1)); // itself
+	OK(vg_memory_pool_set_peers(resource, &device, 1)); // its own device
 	OK(vg_memory_pool_peers(resource, NULL, 0, &count));
 	CHECK_INT(count, 0);
 	REFUSED(vg_virtual_memory_resource_create(
@@ -524,17 +524,17 @@ static void alone_among_many(void)
 				.size = sizeof(struct vg_virtual_memory_options), .peers = &one, .peer_count = 1},
 			&made_resource),
 		VG_INVALID, "device 1 cannot access peer device 0");
-	OK(vg_pinned_pool_create(device, NULL, &made_resource)); // host memory is within reach of all
+	OK(vg_pinned_pool_create(device, NULL, &made_resource)); // all devices can access host memory
 	OK(vg_memory_pool_add_peers(made_resource, &one, 1));
 	clean();
 }
 
-TEST(devices_out_of_each_others_reach)
+TEST(devices_without_peer_access)
 {
 	run_with(alone_among_many, "VIRGATE_SIM", "devices=2,peers=0");
 }
 
-// The first of two peers is let in by one call, and nothing changes without a need.
+// One driver call adds both peers, and none is made if nothing changes.
 static void one_call_each(void)
 {
 	struct vg_device *peers[3];
@@ -543,14 +543,14 @@ static void one_call_each(void)
 	for (int i = 0; i < 3; i++)
 		OK(vg_device_get(i, &peers[i]));
 	OK(vg_device_pool_create(device, NULL, &resource));
-	OK(vg_memory_pool_set_peers(resource, peers, 3)); // the first call, which works
-	OK(vg_memory_pool_set_peers(resource, peers, 3)); // nothing to change: no call
+	OK(vg_memory_pool_set_peers(resource, peers, 3)); // the first driver call, which succeeds
+	OK(vg_memory_pool_set_peers(resource, peers, 3)); // nothing changes: no call
 	OK(vg_memory_pool_add_peers(resource, peers + 1, 1));
 	REFUSED(vg_memory_pool_set_peers(resource, NULL, 0), VG_DRIVER, "cuMemPoolSetAccess");
 	clean();
 }
 
-TEST(peers_change_by_one_call_each)
+TEST(peer_changes_need_one_driver_call)
 {
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("the simulated driver alone counts calls");

@@ -1,15 +1,15 @@
-// Memory resources besides the pools: a program's own, graph memory, without streams, a device's default.
+// Memory resources other than pools: custom ones, graph memory, memory without streams, the default of a device.
 #include "memory_test.h"
 
-// ---- a program's own -------------------------------------------------------------------------------
+// ---- custom resources ------------------------------------------------------------------------------
 
-// Counts what it gives out; its memory is the host's.
+// A resource of host memory that counts its allocations.
 struct arena {
 	int allocations, deallocations, destroyed;
 	struct vg_stream *last_stream;
-	enum vg_status answer; // of allocate
-	size_t more;	       // beyond what is asked
-	int nothing;	       // gives no address
+	enum vg_status answer; // returned by allocate
+	size_t more;	       // more than was asked for
+	int nothing;	       // returns no address
 	enum vg_status on_free;
 };
 
@@ -54,7 +54,7 @@ static struct vg_memory_resource_operations arena_operations(void)
 						      .properties = {.device = -1, .host_accessible = 1}};
 }
 
-TEST(own_resource_is_asked_once_for_each_buffer)
+TEST(custom_resource_is_called_once_for_each_buffer)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource_operations operations = arena_operations();
@@ -68,14 +68,14 @@ TEST(own_resource_is_asked_once_for_each_buffer)
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
 	CHECK_STR(vg_memory_resource_name(resource), "arena");
 	OK(vg_buffer_create(resource, 61, NULL, &buffer));
-	CHECK_INT(vg_buffer_size(buffer), 64); // as it rounds
+	CHECK_INT(vg_buffer_size(buffer), 64); // rounded up
 	OK(vg_buffer_properties(buffer, &p));
 	CHECK(p.device == -1 && p.host_accessible && !p.device_accessible && !p.managed);
 	OK(vg_buffer_close(buffer, NULL));
 	CHECK(arena.deallocations == 1 && !arena.last_stream);
 	vg_buffer_destroy(buffer);
 	CHECK_INT(arena.deallocations, 1);
-	// The stream it was allocated on, unless another is named.
+	// Freed on the stream that it was allocated on, unless another one is given.
 	OK(vg_buffer_create(resource, 61, b.stream, &buffer));
 	vg_buffer_destroy(buffer);
 	CHECK(arena.last_stream == b.stream);
@@ -85,7 +85,7 @@ TEST(own_resource_is_asked_once_for_each_buffer)
 	CHECK(arena.last_stream == second);
 	OK(vg_buffer_create(resource, 61, b.stream, &buffer));
 	OK(vg_buffer_set_deallocation_stream(buffer, second));
-	// A buffer that somebody still holds keeps the resource, and frees on the stream it was closed on.
+	// A closed buffer with another reference keeps the resource, and is freed on the stream it was closed on.
 	other = vg_buffer_retain(buffer);
 	OK(vg_buffer_close(buffer, NULL));
 	vg_buffer_destroy(buffer);
@@ -108,7 +108,7 @@ static enum vg_status refuse_in_words(void *user, size_t size, struct vg_stream 
 	return vg_buffer_borrow(0, 16, NULL, &buffer);
 }
 
-TEST(own_resource_says_why_it_refuses)
+TEST(custom_resource_sets_the_error)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource_operations operations = arena_operations();
@@ -117,7 +117,7 @@ TEST(own_resource_says_why_it_refuses)
 	struct vg_buffer *buffer = NULL;
 
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
-	// Without words of its own, and with those of another failure before it, the library says it.
+	// If the function sets no error, the library does, also if an older error is set.
 	REFUSED(vg_stream_sync(NULL), VG_INVALID, "stream is NULL");
 	REFUSED(vg_buffer_create(resource, 1 << 20, NULL, &buffer), VG_LIMIT,
 		"arena: could not allocate 1.0 MiB: over a limit");
@@ -125,7 +125,7 @@ TEST(own_resource_says_why_it_refuses)
 	arena.nothing = 1;
 	REFUSED(vg_buffer_create(resource, 64, NULL, &buffer), VG_INVALID,
 		"arena gave 64 bytes at 0x0, where 64 were asked");
-	CHECK_INT(arena.deallocations, 1); // of what it gave
+	CHECK_INT(arena.deallocations, 1); // of that allocation
 	vg_memory_resource_destroy(resource);
 	operations.allocate = refuse_in_words;
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
@@ -143,7 +143,7 @@ TEST(own_resource_says_why_it_refuses)
 	close_bench(&b);
 }
 
-TEST(own_resource_needs_its_functions)
+TEST(custom_resource_needs_its_functions)
 {
 	struct vg_memory_resource_operations operations = arena_operations();
 	struct vg_memory_resource *resource = NULL;
@@ -202,7 +202,7 @@ TEST(legacy_pinned_memory)
 	OK(vg_buffer_fill_byte(buffer, 7, b.stream));
 	OK(vg_stream_sync(b.stream));
 	CHECK_INT(*(unsigned char *)(uintptr_t)vg_buffer_address(buffer), 7);
-	// With a stream, closing waits for it.
+	// With a stream, closing waits for its work.
 	atomic_int hold = 1;
 	pthread_t thread;
 	int done;
@@ -246,8 +246,8 @@ TEST(synchronous_memory)
 	close_bench(&b);
 }
 
-// They work at once, and a capture would not notice: refused, and what goes meanwhile goes later.
-TEST(plain_memory_and_captures)
+// Their calls cannot be captured: they are refused, and buffers that are destroyed meanwhile are freed later.
+TEST(memory_without_streams_during_captures)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *pinned, *device;
@@ -266,9 +266,9 @@ TEST(plain_memory_and_captures)
 	REFUSED(vg_buffer_close(two, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(one);
 	vg_buffer_destroy(two);
-	vg_buffer_destroy(three); // of no stream, and freed at once
+	vg_buffer_destroy(three); // without a stream: freed at once
 	vg_buffer_destroy(four);
-	OK(vg_graph_builder_end(builder)); // the capture is whole
+	OK(vg_graph_builder_end(builder)); // the capture is valid
 	OK(vg_buffer_create(b.pool, 0, b.stream, &new_one));
 	vg_buffer_destroy(new_one);
 	CHECK_INT(free_memory(b.device), before);
@@ -280,7 +280,7 @@ TEST(plain_memory_and_captures)
 
 // ---- of graphs ---------------------------------------------------------------------------------------
 
-TEST(graph_memory_is_one_resource_a_device)
+TEST(each_device_has_one_graph_memory_resource)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource, *again;
@@ -319,7 +319,7 @@ TEST(graph_memory_becomes_nodes)
 	OK(vg_graph_builder_end(builder));
 	REFUSED(vg_buffer_close(kept, b.stream), VG_STATE, "on a non-capturing stream");
 	vg_address kept_address = vg_buffer_address(kept);
-	vg_buffer_destroy(kept); // the graph's from now on
+	vg_buffer_destroy(kept); // its memory belongs to the graph
 	vg_buffer_destroy(buffer);
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	OK(vg_graph_launch(graph, b.stream));
@@ -328,7 +328,7 @@ TEST(graph_memory_becomes_nodes)
 	CHECK_INT(word, 4711);
 	OK(vg_graph_memory_attributes(b.device, &a));
 	CHECK(a.reserved_mem_current > 0 && a.reserved_mem_high >= a.reserved_mem_current && a.used_mem_high > 0);
-	// What the graph allocated and does not free is freed like memory of a pool.
+	// Memory that the graph allocated and does not free is freed like memory of a pool.
 	OK(vg_buffer_borrow(kept_address, 4,
 			    &(struct vg_buffer_borrow_options){.size = sizeof(struct vg_buffer_borrow_options),
 							       .resource = b.pool,
@@ -359,9 +359,9 @@ TEST(graph_memory_becomes_nodes)
 	close_bench(&b);
 }
 
-// ---- a device's own ----------------------------------------------------------------------------------
+// ---- the default of a device -------------------------------------------------------------------------
 
-TEST(device_has_a_memory_resource)
+TEST(device_has_a_default_memory_resource)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource, *again;
@@ -380,7 +380,7 @@ TEST(device_has_a_memory_resource)
 	OK(vg_device_allocate(b.device, 64, b.stream, &buffer));
 	CHECK(vg_buffer_memory_resource(buffer) == b.pool);
 	vg_buffer_destroy(buffer);
-	// Closed by the program: the device finds another one.
+	// If the program closes it, the device chooses another one.
 	OK(vg_memory_resource_close(b.pool));
 	REFUSED(vg_device_set_memory_resource(b.device, b.pool), VG_CLOSED, "the device pool has been closed");
 	OK(vg_device_allocate(b.device, 64, b.stream, &buffer));

@@ -1,4 +1,4 @@
-// Several threads at the same memory objects; the thread sanitizer watches.
+// Several threads use the same memory objects, mainly for the thread sanitizer.
 #include "memory_test.h"
 
 enum { THREADS = 4, ROUNDS = 100 };
@@ -24,7 +24,7 @@ static void run_threads(void *(*body)(void *), struct shared *shared)
 	}
 }
 
-// In a thread: what failed goes to the one that waits, which ends the test.
+// For threads: a failure is passed to the waiting thread, which ends the test.
 static void *failed(const char *call)
 {
 	const struct vg_error *error = vg_last_error();
@@ -53,7 +53,7 @@ static void *use_default_resource(void *data)
 	return NULL;
 }
 
-TEST(threads_share_a_devices_memory_resource)
+TEST(threads_use_the_default_memory_resource)
 {
 	struct shared s = {.b = open_bench()};
 
@@ -76,7 +76,7 @@ static void *use_adaptors(void *data)
 	return NULL;
 }
 
-TEST(threads_share_adaptors)
+TEST(threads_use_one_adaptor)
 {
 	struct shared s = {.b = open_bench()};
 	struct vg_memory_statistics statistics;
@@ -111,7 +111,7 @@ static void *grow(void *data)
 		DO(vg_buffer_grow(larger, 6 << 20, NULL, &largest));
 		vg_buffer_destroy(larger);
 		DO(vg_buffer_fill_byte(largest, i, s->b.stream));
-		DO(vg_buffer_close(largest, s->b.stream)); // where it was used
+		DO(vg_buffer_close(largest, s->b.stream)); // on the stream where it was used
 		vg_buffer_destroy(largest);
 	}
 	return NULL;
@@ -123,7 +123,7 @@ TEST(threads_grow_one_buffer)
 	size_t before = 0;
 
 	OK(vg_virtual_memory_resource_create(s.b.device, NULL, &s.resource));
-	for (int i = 0; i < 2; i++) { // the driver keeps page tables of the first round
+	for (int i = 0; i < 2; i++) { // the driver keeps the page tables of the first round
 		before = free_memory(s.b.device);
 		OK(vg_buffer_create(s.resource, 2 << 20, s.b.stream, &s.buffer));
 		run_threads(grow, &s);
@@ -194,7 +194,7 @@ static void *drop_while_capturing(void *data)
 	return NULL;
 }
 
-TEST(threads_drop_buffers_while_their_streams_capture)
+TEST(threads_destroy_buffers_during_captures)
 {
 	struct shared s = {.b = open_bench()};
 	struct vg_memory_pool_attributes attributes;

@@ -25,7 +25,7 @@ static void bump_once(struct vg_object_code *code, struct vg_context *context)
 	vg_stream_destroy(stream);
 }
 
-TEST(ptx_and_fatbin_from_bytes_run)
+TEST(ptx_and_fatbin_run_from_memory)
 {
 	struct vg_context *context = first_context();
 	const struct {
@@ -121,7 +121,7 @@ TEST(the_last_reference_unloads)
 	struct CUlib_st *handle, *again;
 	OK(vg_object_code_handle(code, &handle));
 	OK(vg_object_code_handle(code, &again));
-	CHECK(handle && handle == again); // one load
+	CHECK(handle && handle == again); // loaded once
 	REFUSED(vg_object_code_handle(code, NULL), VG_INVALID, "ret_handle is NULL");
 	REFUSED(vg_object_code_handle(NULL, &handle), VG_INVALID, "code is NULL");
 	vg_object_code_destroy(code);
@@ -132,7 +132,7 @@ TEST(the_last_reference_unloads)
 	vg_context_destroy(context);
 }
 
-TEST(symbols_are_looked_up_first)
+TEST(name_expressions_are_looked_up_first)
 {
 	struct vg_symbol symbols[] = {{"ns::increase<int>", "bump"}, {"counter", "results"}};
 	struct vg_object_code_options options = {sizeof options, .name = "mapped", .symbols = symbols,
@@ -165,7 +165,7 @@ TEST(symbols_are_looked_up_first)
 	vg_context_destroy(context);
 }
 
-TEST(names_that_are_not_there)
+TEST(missing_names_are_refused)
 {
 	struct vg_context *context = first_context();
 	struct vg_object_code *code = built_code(VG_CODE_PTX, "kernels.ptx");
@@ -189,7 +189,7 @@ TEST(names_that_are_not_there)
 	vg_context_destroy(context);
 }
 
-TEST(managed_variables_have_one_address_for_all)
+TEST(managed_variables_have_one_address)
 {
 	static const char ptx[] =
 		".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -218,7 +218,7 @@ TEST(managed_variables_have_one_address_for_all)
 	vg_context_destroy(context);
 }
 
-TEST(only_what_the_driver_takes_is_loaded)
+TEST(only_loadable_types_are_loaded)
 {
 	struct vg_object_code *code;
 	struct vg_kernel *kernel;
@@ -229,7 +229,7 @@ TEST(only_what_the_driver_takes_is_loaded)
 	vg_object_code_destroy(code);
 }
 
-TEST(what_is_cut_short_or_something_else_never_reaches_the_driver)
+TEST(truncated_or_foreign_code_is_refused)
 {
 	struct vg_object_code *code = NULL;
 	size_t size;
@@ -251,8 +251,8 @@ TEST(what_is_cut_short_or_something_else_never_reaches_the_driver)
 	CHECK(code == NULL);
 }
 
-// No field of a header leads out of the bytes; for the address sanitizer.
-TEST(headers_that_lie)
+// No field of a header leads to an access outside the bytes; for the address sanitizer.
+TEST(invalid_headers_are_refused)
 {
 	struct vg_object_code *code;
 	size_t size;
@@ -276,7 +276,7 @@ TEST(headers_that_lie)
 	}
 }
 
-TEST(the_drivers_compiler_says_what_is_wrong)
+TEST(compiler_errors_are_in_the_log)
 {
 	struct vg_context *context = first_context();
 	struct vg_object_code *code;
@@ -301,8 +301,8 @@ static void check_what_lacks(enum vg_status status)
 	CHECK_CONTAINS(vg_last_error()->log, "mma.sync");
 }
 
-// Without a word in the environment.
-TEST(what_the_simulated_gpu_cannot_run_is_in_the_error)
+// Without any environment variable.
+TEST(unsupported_instructions_are_in_the_error)
 {
 	struct vg_linker_options of_the_driver = {sizeof of_the_driver, .backend = VG_BACKEND_DRIVER};
 	struct vg_context *context = first_context();

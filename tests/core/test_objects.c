@@ -1,4 +1,4 @@
-// What all objects have in common: closing, destroying, options.
+// Common properties of all objects: close, destroy, options.
 #include "core_test.h"
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ static void begin(void)
 	OK(vg_stream_create(context, NULL, &stream));
 }
 
-// Closed twice without complaint; then calls say so and the handle is gone; and the object still is one to destroy.
+// Closing twice is OK. Then calls return CLOSED and the handle is NULL. The object can still be destroyed.
 #define CLOSES(type, object, close, gone, use)     \
 	do {                                       \
 		OK(close);                         \
@@ -131,13 +131,13 @@ TEST(graphs_close)
 	       vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 }
 
-TEST(options_of_other_headers_are_taken_as_far_as_they_are_known)
+TEST(options_of_older_and_newer_headers)
 {
 	struct {
 		struct vg_stream_options known;
 		int younger;
 	} longer = {{.size = sizeof longer}, 0};
-	// All that an older header had: what lies behind it is not the library's business.
+	// The fields of an older header: the library does not read beyond them.
 	struct vg_stream_options shorter = {
 		.size = offsetof(struct vg_stream_options, priority), .blocking = 1, .priority = 12345};
 	struct vg_stream *own = NULL;
@@ -156,8 +156,8 @@ TEST(options_of_other_headers_are_taken_as_far_as_they_are_known)
 		"size is 0: set it to sizeof the structure");
 }
 
-// A chain of holders, destroyed from its root on: each link goes with the last that needs it.
-TEST(what_somebody_needs_stays)
+// A chain of references, destroyed from its root: each object is freed with its last user.
+TEST(objects_keep_their_dependencies)
 {
 	struct vg_context *own;
 	struct vg_stream *queue;

@@ -1,4 +1,4 @@
-// Pools: of devices, of pinned and managed memory; attributes; peers. On four simulated devices.
+// Pools of devices, of pinned and of managed memory; attributes; peers. On four simulated devices.
 #include "memory_test.h"
 
 __attribute__((constructor)) static void four_devices(void)
@@ -32,7 +32,7 @@ static struct vg_memory_pool_attributes attributes_of(struct vg_memory_resource 
 	return attributes;
 }
 
-TEST(current_pool_is_shared_and_keeps_memory)
+TEST(current_pool_keeps_memory)
 {
 	struct vg_device *device = device_of(0);
 	struct vg_memory_resource *pool, *again;
@@ -47,7 +47,7 @@ TEST(current_pool_is_shared_and_keeps_memory)
 	CHECK(!vg_memory_pool_is_owned(pool) && !vg_memory_pool_is_shareable(pool) && !vg_memory_pool_is_mapped(pool));
 	CHECK(attributes_of(pool).release_threshold == UINT64_MAX);
 	vg_memory_resource_destroy(pool);
-	// A threshold that somebody chose is left alone.
+	// A threshold that the program has set is not changed.
 	DRIVER(cuMemPoolSetAttribute, (struct CUmemPoolHandle_st *, int, void *), handle, 4, &some);
 	OK(vg_device_pool_current(device, &again));
 	CHECK_INT(attributes_of(again).release_threshold, some);
@@ -56,7 +56,7 @@ TEST(current_pool_is_shared_and_keeps_memory)
 	vg_context_destroy(context);
 }
 
-TEST(own_pool_has_attributes_and_a_place)
+TEST(new_pool_has_attributes_and_a_location)
 {
 	struct bench b = open_bench();
 	struct vg_memory_location location;
@@ -76,7 +76,7 @@ TEST(own_pool_has_attributes_and_a_place)
 	CHECK_INT(a.used_mem_current, 1 << 20);
 	CHECK_INT(a.used_mem_high, 1 << 20);
 	CHECK(a.reserved_mem_current >= 1 << 20 && a.reserved_mem_high >= a.reserved_mem_current);
-	// What shows attributes keeps the pool.
+	// The buffer keeps the pool.
 	OK(vg_memory_resource_close(b.pool));
 	REFUSED(vg_memory_pool_attributes(b.pool, &a), VG_CLOSED, "the device pool has been closed");
 	CHECK(!vg_memory_pool_handle(b.pool));
@@ -168,7 +168,7 @@ static void check_peers(struct vg_memory_resource *pool, const char *expected)
 	CHECK_STR(text, expected);
 }
 
-TEST(peers_are_a_live_set_in_ascending_order)
+TEST(peers_are_read_from_the_driver_in_order)
 {
 	need_devices(4);
 	struct bench b = open_bench();
@@ -177,7 +177,7 @@ TEST(peers_are_a_live_set_in_ascending_order)
 	size_t count;
 
 	check_peers(b.pool, "");
-	OK(vg_memory_pool_set_peers(b.pool, list, 4)); // its own device and a double one
+	OK(vg_memory_pool_set_peers(b.pool, list, 4)); // its own device, and one device twice
 	check_peers(b.pool, "13");
 	OK(vg_memory_pool_add_peers(b.pool, &two, 1));
 	check_peers(b.pool, "123");
@@ -202,7 +202,7 @@ TEST(peers_are_a_live_set_in_ascending_order)
 	close_bench(&b);
 }
 
-TEST(peers_of_the_current_pool_are_seen_by_all_its_objects)
+TEST(objects_of_the_current_pool_have_the_same_peers)
 {
 	need_devices(2);
 	struct vg_device *device = device_of(0), *one = device_of(1);
@@ -212,13 +212,13 @@ TEST(peers_of_the_current_pool_are_seen_by_all_its_objects)
 	OK(vg_device_pool_current(device, &second));
 	OK(vg_memory_pool_add_peers(first, &one, 1));
 	check_peers(second, "1");
-	vg_memory_resource_destroy(first); // not ours to take the access away
+	vg_memory_resource_destroy(first); // keeps the access, which is not its own
 	check_peers(second, "1");
 	OK(vg_memory_pool_set_peers(second, NULL, 0));
 	vg_memory_resource_destroy(second);
 }
 
-TEST(peers_reach_the_memory)
+TEST(peers_access_the_memory)
 {
 	need_devices(2);
 	struct bench b = open_bench();
@@ -282,7 +282,7 @@ TEST(virtual_memory_for_peers)
 
 // ---- host and managed memory -----------------------------------------------------------------------
 
-// Pinned and managed memory are the host's too.
+// The host can access pinned and managed memory too.
 static void use_from_both_sides(struct vg_memory_resource *pool, struct vg_stream *stream, int managed)
 {
 	struct vg_memory_properties p;
@@ -349,7 +349,7 @@ TEST(pinned_pools)
 	OK(vg_pinned_pool_create(b.device, PINNED(.location = {VG_LOCATION_HOST_NUMA, 0}), &pool));
 	check_location(pool, VG_LOCATION_HOST_NUMA, 0);
 	use_from_both_sides(pool, b.stream, 0);
-	OK(vg_pinned_pool_create(b.device, PINNED(.shareable = 1), &pool)); // on the device's node
+	OK(vg_pinned_pool_create(b.device, PINNED(.shareable = 1), &pool)); // on the device's NUMA node
 	check_location(pool, VG_LOCATION_HOST_NUMA, 0);
 	CHECK(vg_memory_pool_is_shareable(pool));
 	use_from_both_sides(pool, b.stream, 0);
@@ -364,7 +364,7 @@ TEST(pinned_pools)
 	close_bench(&b);
 }
 
-TEST(pinned_pool_is_reached_by_devices_that_are_let)
+TEST(pinned_pool_has_the_peers_that_were_added)
 {
 	need_devices(3);
 	struct bench b = open_bench();
@@ -411,7 +411,7 @@ TEST(managed_pools)
 	close_bench(&b);
 }
 
-TEST(managed_pool_refuses_places_that_are_none)
+TEST(managed_pool_refuses_invalid_locations)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *pool = NULL;
@@ -432,7 +432,7 @@ TEST(managed_pool_refuses_places_that_are_none)
 	close_bench(&b);
 }
 
-TEST(pools_are_created_and_destroyed_without_growth)
+TEST(pools_are_created_and_destroyed_without_leaks)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *pool;

@@ -1,5 +1,5 @@
-// Pools and buffers of one process in another: descriptors over a socket. Both are children of this one, which itself
-// never uses the driver: a forked child could not do so any more.
+// Pools and buffers that are sent to another process, by descriptors over a socket. Both processes are children of this
+// one, which never uses the driver, since forked children could not use it then.
 #include "memory_test.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 enum { SIZE = 1 << 20 };
 
-// What goes over the socket, with a pool's descriptor or another one.
+// A message on the socket, with a descriptor of a pool or of something else.
 struct message {
 	unsigned char uuid[16];
 	struct vg_buffer_descriptor buffer;
@@ -42,7 +42,7 @@ static int receive_message(int socket, struct message *ret_message)
 	return descriptor;
 }
 
-// Waits for a byte of the other side, or sends one.
+// Waits for a byte of the other process, or sends one.
 static void meet(int socket, int wait)
 {
 	char byte = 0;
@@ -92,7 +92,7 @@ static enum vg_status import_pool(int pinned, struct vg_device *device, int desc
 		      : vg_device_pool_import(device, descriptor, ret_pool);
 }
 
-// The last buffer of an import is let go after the work of all its streams, also of one that was closed earlier.
+// The last buffer of an import is freed after the work of all its streams, also of one that was closed earlier.
 static void free_in_order(struct message *m, int descriptor, int pinned, struct bench *b, struct vg_stream *busy)
 {
 	struct vg_memory_resource *pool;
@@ -117,7 +117,7 @@ static void free_in_order(struct message *m, int descriptor, int pinned, struct 
 	vg_memory_resource_destroy(pool);
 }
 
-// One name, one pool.
+// Each UUID has one pool.
 static void check_registry(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again)
 {
 	struct vg_memory_resource *known;
@@ -139,7 +139,7 @@ static void check_registry(struct message *m, struct vg_memory_resource *pool, s
 	REFUSED(vg_memory_pool_register(pool, (unsigned char[16]){1}, &known), VG_INVALID, "another UUID already");
 }
 
-// What a descriptor says is not believed.
+// Descriptors are checked.
 static void check_claims(struct message *m, struct vg_memory_resource *pool, struct bench *b)
 {
 	struct vg_buffer_descriptor claim = m->buffer;
@@ -147,7 +147,7 @@ static void check_claims(struct message *m, struct vg_memory_resource *pool, str
 
 	REFUSED(vg_buffer_import(pool, &m->buffer, 8, b->stream, &buffer), VG_INVALID,
 		"the descriptor is 8 bytes; expected at least 72");
-	if (getenv("VIRGATE_SIM")) { // which is exact
+	if (getenv("VIRGATE_SIM")) { // which checks exactly
 		claim.size = SIZE + 1;
 		REFUSED(vg_buffer_import(pool, &claim, sizeof claim, b->stream, &buffer), VG_INVALID,
 			"the descriptor claims 1048577 bytes, where the buffer has 1048576");
@@ -172,7 +172,7 @@ static void check_claims(struct message *m, struct vg_memory_resource *pool, str
 	CHECK(!buffer);
 }
 
-// Imported again it is the same place, and it stays until all have gone, whatever their streams.
+// A second import has the same address, which exists until all imports are freed, on any streams.
 static void use_buffer(struct message *m, struct vg_memory_resource *pool, struct bench *b, struct vg_stream *stream)
 {
 	struct vg_buffer *first, *second, *more;
@@ -182,7 +182,7 @@ static void use_buffer(struct message *m, struct vg_memory_resource *pool, struc
 	CHECK_INT(vg_buffer_size(first), SIZE);
 	CHECK_INT(read_word(first, b->stream), m->word);
 	REFUSED(vg_buffer_export(first, &(struct vg_buffer_descriptor){0}), VG_STATE, "the buffer was imported");
-	int last = dup(0); // a descriptor that leaked would take its place
+	int last = dup(0); // shows a leaked descriptor, which would get this number
 	for (int i = 0; i < (getenv("VIRGATE_TEST_FULL") ? 100000 : 1000); i++) {
 		OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &more));
 		vg_buffer_destroy(more);
@@ -198,13 +198,13 @@ static void use_buffer(struct message *m, struct vg_memory_resource *pool, struc
 	OK(vg_buffer_fill(second, &(unsigned){(unsigned)m->word + 1}, 4, stream));
 	OK(vg_stream_sync(stream));
 	vg_buffer_destroy(more);
-	vg_memory_resource_destroy(pool); // kept by the buffer
+	vg_memory_resource_destroy(pool); // the buffer keeps it
 	CHECK_INT(read_word(second, stream), m->word + 1);
 	vg_buffer_destroy(second);
 	OK(vg_stream_sync(stream));
 }
 
-// Two of one address: whichever goes first, the other is there; and when both have gone it can be imported again.
+// Two imports of one address: either can be freed first. After both are freed it can be imported again.
 static void check_any_order(struct message *m, struct vg_memory_resource *pool, struct bench *b)
 {
 	struct vg_buffer *both[2];
@@ -219,8 +219,7 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 		vg_buffer_destroy(both[!first]);
 		OK(vg_stream_sync(b->stream));
 	}
-	// The simulator looks at the first words of the data alone. The driver does not import twice what is on the
-	// host.
+	// The simulator reads the first words of the data only. The driver does not import host memory twice.
 	struct vg_memory_properties properties;
 	OK(vg_memory_resource_properties(pool, &properties));
 	if (!getenv("VIRGATE_SIM") || properties.host_accessible)
@@ -237,7 +236,7 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 	OK(vg_stream_sync(b->stream));
 }
 
-// One pool imported as two: a buffer that both have is there until both have let go of it, and so is the pool.
+// One pool, imported twice: the pool and its buffer exist until both imports have freed them.
 static void check_two_pools(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again,
 			    struct bench *b)
 {
@@ -313,7 +312,7 @@ static void use_import(int socket, int pinned)
 	OK(vg_stream_create(b.context, NULL, &stream));
 	OK(import_pool(pinned, b.device, descriptor, &pool));
 	OK(import_pool(pinned, b.device, descriptor, &again));
-	CHECK(fcntl(descriptor, F_GETFD) >= 0); // still ours
+	CHECK(fcntl(descriptor, F_GETFD) >= 0); // still open
 	CHECK(vg_memory_pool_is_mapped(pool) && vg_memory_pool_is_shareable(pool) && vg_memory_pool_is_owned(pool));
 	check_registry(&m, pool, again);
 	check_two_pools(&m, pool, again, &b);
@@ -497,7 +496,7 @@ static void refusals(int socket)
 	OK(vg_buffer_create(shareable, 0, b.stream, &buffer));
 	REFUSED(vg_buffer_export(buffer, &descriptor), VG_INVALID, "the buffer has 0 bytes");
 	vg_buffer_destroy(buffer);
-	// Its own name it knows; registering makes it known to others in the process.
+	// A pool has its UUID; after registration others in the process find it.
 	OK(vg_memory_pool_uuid(shareable, uuid));
 	OK(vg_memory_pool_register(shareable, uuid, &pool));
 	CHECK(pool == shareable);
@@ -508,7 +507,7 @@ static void refusals(int socket)
 	close_bench(&b);
 }
 
-TEST(sharing_refusals)
+TEST(invalid_exports_and_imports_are_refused)
 {
 	run_both(refusals, refusals);
 }

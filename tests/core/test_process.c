@@ -13,7 +13,7 @@ static char hear(int descriptor)
 	return read(descriptor, &word, 1) == 1 ? word : 0;
 }
 
-// Before this process itself uses CUDA: a child of fork could not.
+// Called before this process uses CUDA, since a forked child could not use it then.
 static void subject(void)
 {
 	struct vg_context *context = first_context();
@@ -39,7 +39,7 @@ static void subject(void)
 	_exit(0);
 }
 
-// In upper case and without hyphens: it is the same one.
+// The same UUID in upper case and without hyphens.
 static const char *plain_uuid(struct vg_device *device)
 {
 	static char plain[64];
@@ -52,7 +52,7 @@ static const char *plain_uuid(struct vg_device *device)
 	return plain;
 }
 
-TEST(a_process_goes_through_all_states_and_back)
+TEST(a_process_passes_all_states)
 {
 	struct vg_process *process;
 	enum vg_process_state state;
@@ -109,7 +109,7 @@ TEST(a_process_goes_through_all_states_and_back)
 	vg_process_destroy(process);
 }
 
-TEST(who_uses_no_cuda_is_not_found)
+TEST(a_process_without_cuda_is_not_found)
 {
 	struct vg_process *process = NULL;
 	enum vg_process_state state;

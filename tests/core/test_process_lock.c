@@ -1,5 +1,5 @@
-// Locking a process that works, and what an older driver cannot. Each process here is a child that is forked before
-// this one has used the driver.
+// Locking a busy process, and missing features of an older driver. Each process is a child that is forked before this
+// one uses the driver.
 #include "core_child.h"
 #include "core_hold.h"
 
@@ -16,7 +16,7 @@ static void restore_elsewhere(void)
 	vg_process_destroy(process);
 }
 
-TEST(before_13_0_processes_go_back_to_their_own_gpus)
+TEST(before_13_0_processes_are_restored_on_the_same_gpus)
 {
 	in_child(restore_elsewhere, "VIRGATE_SIM", "driver=12080");
 }
@@ -24,7 +24,7 @@ TEST(before_13_0_processes_go_back_to_their_own_gpus)
 static int to_child[2], from_child[2];
 static struct hold hold;
 
-// Calls nothing of CUDA: those calls wait while the process is locked.
+// Makes no CUDA calls, which wait while the process is locked.
 static void *wait_for_word(void *nothing)
 {
 	char word;
@@ -51,7 +51,7 @@ static void work(void)
 	_exit(0);
 }
 
-TEST(a_process_that_works_is_locked_when_it_is_done)
+TEST(a_busy_process_is_locked_after_its_work)
 {
 	enum vg_process_state state;
 	struct vg_process *process;

@@ -19,7 +19,7 @@ static struct vg_program *program_of(enum vg_source_type type, const char *sourc
 	return program;
 }
 
-TEST(cxx_to_ptx_runs_and_names_its_symbols)
+TEST(cxx_to_ptx_runs_and_has_symbols)
 {
 	struct vg_program *program =
 		program_of(VG_SOURCE_CXX, store, OPTIONS(.name = "stores", .define_macro = VG_TEXTS("ADD=40")));
@@ -70,7 +70,7 @@ TEST(cxx_to_cubin_and_ltoir)
 	vg_program_destroy(program);
 }
 
-TEST(the_compilers_log_stands_in_the_error)
+TEST(compiler_log_is_in_the_error)
 {
 	struct vg_program *program =
 		program_of(VG_SOURCE_CXX, "__global__ void k() { undeclared = 1; }", OPTIONS(.name = "wrong.cu"));
@@ -219,8 +219,8 @@ TEST(every_option_of_nvrtc)
 			 (const char *[]){"-arch=sm_90", "--dlink-time-opt", NULL});
 }
 
-// NVRTC takes what the table says: each option by itself, but those of later releases.
-TEST(nvrtc_knows_the_options)
+// NVRTC accepts each option of the table alone, except those of later releases.
+TEST(nvrtc_accepts_the_options)
 {
 	struct vg_program_options forms[] = {
 		*OPTIONS(.relocatable_device_code = VG_CHOICE_ON),
@@ -262,7 +262,7 @@ TEST(nvrtc_knows_the_options)
 	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, PLAIN_OPTIONS(.arch = name), &program), VG_INVALID, part)
 #define BAD(part, ...) \
 	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, OPTIONS(__VA_ARGS__), &program), VG_INVALID, part)
-TEST(options_out_of_shape)
+TEST(invalid_options_are_refused)
 {
 	struct vg_program *program = NULL;
 
@@ -289,7 +289,7 @@ TEST(options_out_of_shape)
 	CHECK(program == NULL);
 }
 
-TEST(options_of_other_back_ends)
+TEST(options_of_other_back_ends_are_refused)
 {
 	struct vg_source source = {"more", "x", 1};
 	struct vg_program *program = NULL;
@@ -319,7 +319,7 @@ TEST(options_of_other_back_ends)
 	CHECK(program == NULL);
 }
 
-TEST(sources_and_targets_that_cannot_be)
+TEST(invalid_sources_and_targets_are_refused)
 {
 	struct vg_program *program = NULL;
 	struct vg_object_code *code = NULL;
@@ -365,7 +365,7 @@ TEST(sources_and_targets_that_cannot_be)
 	CHECK_INT(vg_program_backend(NULL), 0);
 }
 
-TEST(the_architecture_is_the_devices_unless_it_is_named)
+TEST(the_default_architecture_is_the_devices)
 {
 	struct vg_program_options options = {.size = sizeof options};
 	struct vg_program *program = program_of(VG_SOURCE_CXX, "x", &options);
@@ -443,7 +443,7 @@ TEST(every_option_of_nvvm)
 			 (const char *[]){"-arch=compute_90", "-opt=3", NULL});
 }
 
-TEST(ptx_goes_to_a_linker)
+TEST(ptx_is_compiled_by_a_linker)
 {
 	size_t size;
 	char *ptx = built("kernels.ptx", &size);
@@ -451,7 +451,7 @@ TEST(ptx_goes_to_a_linker)
 	struct vg_object_code *code = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without it, the driver links
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without it the driver links
 		SKIP("%s", vg_last_error()->text);
 	OK(vg_program_create(VG_SOURCE_PTX, ptx, size,
 			     OPTIONS(.name = "linked", .max_register_count = 64, .lineinfo = 1), &program));

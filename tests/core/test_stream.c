@@ -1,6 +1,6 @@
 #include "core_hold.h"
 
-TEST(stream_outlives_its_context_object)
+TEST(stream_keeps_its_context)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream;
@@ -39,7 +39,7 @@ TEST(null_arguments_are_refused)
 
 #define OPTIONS(...) (&(struct vg_stream_options){.size = sizeof(struct vg_stream_options), __VA_ARGS__})
 
-TEST(a_stream_says_what_it_was_made_with)
+TEST(a_stream_has_the_options_it_was_created_with)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *plain, *blocking;
@@ -78,7 +78,7 @@ TEST(streams_wait_for_events_and_for_each_other)
 	OK(vg_stream_wait_event(two, event));
 	OK(vg_stream_wait_stream(two, one));
 	OK(vg_stream_wait_stream(one, one));
-	vg_event_destroy(event); // what waits for it goes on
+	vg_event_destroy(event); // queued waits are not affected
 	OK(vg_stream_sync(two));
 	REFUSED(vg_stream_wait_event(two, NULL), VG_INVALID, "event is NULL");
 	REFUSED(vg_stream_wait_stream(two, NULL), VG_INVALID, "other is NULL");
@@ -87,7 +87,7 @@ TEST(streams_wait_for_events_and_for_each_other)
 	vg_context_destroy(context);
 }
 
-TEST(default_streams_are_there_and_stay)
+TEST(default_streams_are_not_destroyed)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *legacy, *per_thread, *chosen, *again = NULL;
@@ -107,7 +107,7 @@ TEST(default_streams_are_there_and_stay)
 	OK(vg_stream_wait_stream(legacy, per_thread));
 	OK(vg_stream_sync(legacy));
 	OK(vg_stream_close(legacy));
-	OK(vg_stream_default(context, VG_DEFAULT_STREAM_LEGACY, &again)); // closing it destroyed nothing
+	OK(vg_stream_default(context, VG_DEFAULT_STREAM_LEGACY, &again)); // the close destroyed nothing
 	OK(vg_stream_sync(again));
 	REFUSED(vg_stream_default(context, (enum vg_default_stream)7, &again), VG_INVALID, "default stream 7");
 	vg_stream_destroy(legacy);
@@ -122,7 +122,7 @@ static void count_release(void *count)
 	++*(int *)count;
 }
 
-TEST(a_borrowed_stream_knows_its_context_and_is_not_destroyed)
+TEST(a_borrowed_stream_has_its_context_and_is_not_destroyed)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream, *borrowed, *other = NULL;

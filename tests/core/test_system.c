@@ -1,4 +1,4 @@
-// GPUs as NVML knows them. On a real GPU too: what is asserted holds on any machine that has one.
+// GPUs as NVML describes them. Runs on a real GPU too: the checks hold on any machine with a GPU.
 #include "core_test.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static struct vg_gpu *first_gpu(void)
 	return gpu;
 }
 
-// Runs `body` in a child, which fails the test by ending otherwise than with 0.
+// Runs `body` in a child, and fails the test unless it exits with 0.
 static void in_child(void (*body)(void))
 {
 	int status;
@@ -41,14 +41,14 @@ static void ask_without_library(void)
 	CHECK_INT(count, 77);
 	CHECK(gpu == (void *)1);
 	if (getenv("VIRGATE_LEDGER"))
-		return; // inside a vGPU the interposer looks once
-	// The failure is not remembered.
+		return; // inside a vGPU the interposer looks for NVML once only
+	// The next call tries again.
 	unsetenv("VIRGATE_NVML");
 	OK(vg_gpu_count(&count));
 	CHECK(count > 0 && count != 77);
 }
 
-// Before any other: later ones have the library loaded.
+// The first test, since the others load the library.
 TEST(no_library)
 {
 	in_child(ask_without_library);
@@ -163,8 +163,8 @@ static bool listed(struct vg_gpu *gpu, pid_t pid)
 	return false;
 }
 
-// Nothing of the above has made a context: the process is on no GPU's list, though CUDA's device is found.
-TEST(no_context)
+// The tests above created no context: no GPU lists this process.
+TEST(calls_create_no_context)
 {
 	struct vg_device *device;
 	struct vg_gpu *same;
@@ -197,7 +197,7 @@ TEST(processes)
 	OK(vg_gpu_of_device(device, &gpu));
 	OK(vg_gpu_processes(gpu, NULL, 0, &count));
 	CHECK(count > 0);
-	if (listed(gpu, getpid())) { // in a PID namespace of its own, NVML may name it by another number
+	if (listed(gpu, getpid())) { // in a PID namespace, NVML may have another number for it
 		OK(vg_system_process_name(getpid(), name, sizeof name));
 		CHECK_CONTAINS(name, "test-core-system");
 		strcpy(name + 20, "untouched");
@@ -211,7 +211,7 @@ TEST(processes)
 	REFUSED(vg_system_process_name(-5, name, sizeof name), VG_INVALID, "pid -5");
 	REFUSED(vg_system_process_name(1, NULL, sizeof name), VG_INVALID, "NULL");
 	REFUSED(vg_system_process_name(1, name, 0), VG_INVALID, "0 bytes");
-	enum vg_status status = vg_system_process_name(0x7ffffff0, name, sizeof name); // of nobody
+	enum vg_status status = vg_system_process_name(0x7ffffff0, name, sizeof name); // no such process
 	CHECK(status == VG_NOT_FOUND || status == VG_NVML);
 	vg_context_destroy(context);
 }
@@ -278,7 +278,7 @@ TEST(threads)
 	threads_ask();
 }
 
-// In a child all begin by initialising NVML anew.
+// In a child all threads initialise NVML again.
 TEST(threads_of_a_child)
 {
 #ifdef __SANITIZE_THREAD__

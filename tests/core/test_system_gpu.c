@@ -1,5 +1,5 @@
-// Every question about a GPU. Also on a real one, where what a GPU has not got is refused as unsupported; nothing here
-// changes a GPU's settings.
+// Every query about a GPU. Runs on a real one too, where missing features are UNSUPPORTED. Nothing here changes the
+// settings of a GPU.
 #include "core_test.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 static struct vg_gpu *gpu;
 
-// Whether NVML answered; what it does not tell of this GPU is printed, and must be NVML's own refusal.
+// Whether the call succeeded. A failure is printed, and must be an error of NVML.
 static bool told(enum vg_status status)
 {
 	if (status == VG_OK)
@@ -92,7 +92,7 @@ TEST(mig)
 	CHECK_CONTAINS(vg_last_error()->text, "there is no number 1000");
 	if (mig.mode != 1)
 		CHECK(vg_gpu_mig_device(gpu, 0, &other) != VG_OK);
-	if (told(vg_gpu_attributes(gpu, &attributes))) // of parts, as a rule
+	if (told(vg_gpu_attributes(gpu, &attributes))) // usually for MIG devices only
 		CHECK(attributes.multiprocessors > 0);
 	CHECK(!other);
 }
@@ -137,7 +137,7 @@ TEST(nvlink)
 	REFUSED(vg_gpu_nvlink(gpu, -1u, &link), VG_INVALID, "no link");
 }
 
-TEST(places)
+TEST(locations)
 {
 	unsigned cpus[4096], nodes[64];
 	struct vg_gpu *gpus[64];
@@ -162,7 +162,7 @@ TEST(places)
 	REFUSED(vg_gpu_near_cpu(1u << 30, gpus, 64, &count), VG_INVALID, "there is no processor");
 }
 
-// Of the calling thread only, and given back.
+// Changes the affinity of the calling thread only, and restores it.
 TEST(thread_affinity)
 {
 	cpu_set_t before, now;
@@ -305,7 +305,7 @@ TEST(board)
 
 TEST(fields)
 {
-	struct vg_gpu_field fields[3] = {{.id = 186}, {.id = 99999}, {.id = 91}}; // power, none such, links
+	struct vg_gpu_field fields[3] = {{.id = 186}, {.id = 99999}, {.id = 91}}; // power, invalid, links
 
 	begin();
 	OK(vg_gpu_fields(gpu, fields, 3));
@@ -323,7 +323,7 @@ TEST(fields)
 	REFUSED(vg_gpu_fields(NULL, fields, 1), VG_INVALID, "gpu is NULL");
 }
 
-// What needs no more than the GPU and somewhere to put the answer.
+// Functions with the parameters `gpu` and one output.
 TEST(null)
 {
 	unsigned number;
@@ -420,7 +420,7 @@ TEST(events)
 	REFUSED(vg_system_events_wait(NULL, 1, seen, 4, &count), VG_INVALID, "NULL");
 }
 
-// Settings are left alone where the GPU is real.
+// Does not change settings of a real GPU.
 TEST(setters)
 {
 	if (!getenv("VIRGATE_SIM"))

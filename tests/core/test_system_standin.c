@@ -1,5 +1,5 @@
-// What the stand-in NVML beside this program answers: fans, MIG parts, events that come, a GPU that is lost, entries
-// that an older library lacks.
+// Queries to the stand-in NVML of nvml_standin.c: fans, MIG devices, events, a lost GPU, entries that an older library
+// lacks.
 #include "core_test.h"
 
 #include <pthread.h>
@@ -87,7 +87,7 @@ static void fork_while_nvml_starts(void)
 	CHECK_INT(failed, 0);
 }
 
-// A child that is made while another thread starts NVML finds no lock taken.
+// A child that is forked while another thread initialises NVML finds the lock free.
 TEST(fork_beside_a_start)
 {
 	int status;
@@ -121,7 +121,7 @@ TEST(versions)
 	CHECK(version.count == 3 && version.part[0] == 550);
 }
 
-// An entry that is missing fails its own question only, or another entry stands in.
+// A missing entry fails its own query only, or an older entry is used.
 TEST(missing_entries)
 {
 	struct vg_gpu_repair repair = {7, 7};
@@ -146,7 +146,7 @@ TEST(missing_entries)
 	CHECK(link.generation == 4 && link.width == -1 && link.max_generation == -1 && link.gpu_max_generation == -1);
 }
 
-TEST(kinds_that_are_new)
+TEST(values_newer_than_the_library)
 {
 	enum vg_gpu_architecture architecture;
 	enum vg_gpu_addressing mode;
@@ -239,7 +239,7 @@ TEST(settings)
 	REFUSED(vg_gpu_set_default_fan_speed(gpu, -1u), VG_INVALID, "2 fans");
 }
 
-TEST(places)
+TEST(locations)
 {
 	enum vg_gpu_topology topology;
 	enum vg_gpu_p2p_status status;
@@ -253,9 +253,9 @@ TEST(places)
 	CHECK(link.active == 1 && link.version_major == 4 && link.version_minor == 0);
 	OK(vg_gpu_nvlink(gpu, 1, &link));
 	CHECK(link.version_major == 2 && link.version_minor == 2);
-	OK(vg_gpu_nvlink(gpu, 2, &link)); // of a version that is new
+	OK(vg_gpu_nvlink(gpu, 2, &link)); // a version newer than the library
 	CHECK(link.active == 0 && link.version_major == -1);
-	OK(vg_gpu_nvlink(gpu, 3, &link)); // of none
+	OK(vg_gpu_nvlink(gpu, 3, &link)); // no version
 	CHECK_INT(link.version_major, -1);
 	REFUSED(vg_gpu_nvlink(gpu, 4, &link), VG_UNSUPPORTED, "nvmlDeviceGetNvLinkState");
 	OK(vg_gpu_cpu_affinity(gpu, VG_GPU_AFFINITY_NODE, cpus, 8, &count));
@@ -309,7 +309,7 @@ TEST(board)
 	CHECK_STR(inforom.den_version, "");
 	CHECK(!inforom.checksum_known && inforom.flush_known && inforom.flush_time == 1234567);
 	CHECK_INT(inforom.flush_duration_us, 89);
-	// A group does not hide that the GPU is lost.
+	// A group of figures reports that the GPU is lost.
 	REFUSED(vg_gpu_inforom(part, &inforom), VG_NVML, "NVML_ERROR_GPU_IS_LOST");
 	REFUSED(vg_gpu_validate_inforom(gpu), VG_NVML, "NVML_ERROR_CORRUPTED_INFOROM");
 }
@@ -360,7 +360,7 @@ TEST(events)
 	begin();
 	OK(vg_gpu_events_create(gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR, &events));
 	wait_in_child(events);
-	OK(vg_gpu_events_wait(events, 0, &event)); // for ever, across waits that end early
+	OK(vg_gpu_events_wait(events, 0, &event)); // waits for ever, although NVML's waits end early
 	CHECK(event.gpu == gpu && event.type == VG_GPU_EVENT_XID_CRITICAL_ERROR && event.data == 79);
 	CHECK(event.in_instance && event.gpu_instance == 3 && event.compute_instance == 1);
 	OK(vg_gpu_events_add(events, part, VG_GPU_EVENT_CLOCK));
@@ -383,7 +383,7 @@ TEST(system_events)
 	REFUSED(vg_system_events_wait(events, 0, seen, 0, &count), VG_INVALID, "0 events");
 	OK(vg_system_events_wait(events, 0, seen, 4, &count));
 	CHECK_INT(count, 2);
-	CHECK_INT(vg_last_error()->status, VG_INVALID); // success leaves the last error alone
+	CHECK_INT(vg_last_error()->status, VG_INVALID); // success keeps the last error
 	CHECK(seen[0].type == VG_SYSTEM_EVENT_UNBIND && seen[0].id == 0x9900 && !seen[0].gpu);
 	CHECK(seen[1].type == VG_SYSTEM_EVENT_BIND && seen[1].gpu == gpu);
 	OK(vg_system_events_wait(events, 5, seen, 1, &count));
@@ -393,8 +393,8 @@ TEST(system_events)
 	CHECK(!none);
 }
 
-// Sets made and destroyed many times leave nothing behind: the sanitizers' builds look for what is lost.
-TEST(growth)
+// Sets are created and destroyed many times; the sanitizers report leaks.
+TEST(events_do_not_leak)
 {
 	struct vg_gpu_events *events;
 	struct vg_gpu *same;

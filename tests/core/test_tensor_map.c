@@ -1,4 +1,4 @@
-// Tensor maps are checked and encoded here; that a kernel copies by one is tested on hardware.
+// Tensor maps are checked and encoded here; copies by a kernel are tested on hardware.
 #include "code_test.h"
 
 #include <cuda.h>
@@ -44,10 +44,10 @@ TEST(a_tiled_map_is_aligned_and_keeps_its_view)
 	vg_tensor_map_destroy(map);
 }
 
-TEST(the_driver_gets_the_axes_turned_around)
+TEST(the_driver_gets_the_axes_reversed)
 {
-	// A box whose innermost extent is not a multiple of 16 bytes is the driver's to refuse: turned the wrong way it
-	// would accept the first and refuse the second.
+	// The driver refuses a box whose innermost extent is not a multiple of 16 bytes. With the axes reversed it would
+	// accept the first box and refuse the second.
 	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32);
 	struct vg_tensor_map *map;
 
@@ -57,7 +57,7 @@ TEST(the_driver_gets_the_axes_turned_around)
 	vg_view_destroy(view);
 }
 
-TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
+TEST(invalid_tiled_maps_are_refused)
 {
 	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32), *other;
 	struct vg_tensor_map *map = NULL;
@@ -81,7 +81,7 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 								    .type = VG_TENSOR_FLOAT16},
 				    &map),
 		VG_INVALID, "elements of 2 bytes, the view has 4");
-	OK(vg_layout_slice(&layout, 1, 1, 128, 1, &layout)); // 4 bytes on
+	OK(vg_layout_slice(&layout, 1, 1, 128, 1, &layout)); // at offset 4
 	OK(vg_view_reinterpret(view, &layout, NULL, &other));
 	REFUSED(vg_tensor_map_tiled(context, other, (unsigned[]){4, 4}, NULL, &map), VG_INVALID, "aligned to 16 bytes");
 	vg_view_destroy(other);
@@ -106,8 +106,8 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 	CHECK(map == NULL);
 }
 
-// The same words as a direct call gives, and each option changes them.
-TEST(options_reach_the_driver)
+// The map has the same words as after a direct call, and each option changes them.
+TEST(options_are_passed_to_the_driver)
 {
 	static CUtensorMap direct __attribute__((aligned(64)));
 	static const cuuint64_t shape[] = {32, 16, 64}, strides[] = {32 * 2, 16 * 32 * 2};
@@ -144,7 +144,7 @@ TEST(options_reach_the_driver)
 			less.fill = VG_FILL_ZERO;
 		else
 			less.type = VG_TENSOR_FLOAT16;
-		if (without == 1) // which goes without swizzling
+		if (without == 1) // interleaving without swizzling
 			less.swizzle = VG_SWIZZLE_NONE;
 		OK(vg_tensor_map_tiled(context, view, (unsigned[]){2, 4, 16}, &less, &other));
 		CHECK(memcmp(vg_tensor_map_value(other), &direct, sizeof direct) != 0);
@@ -179,7 +179,7 @@ TEST(host_memory_is_refused)
 	vg_view_destroy(view);
 }
 
-TEST(im2col_maps_take_ranks_3_to_5)
+TEST(im2col_maps_have_ranks_3_to_5)
 {
 	struct vg_view *image = view_of(4, (int64_t[]){2, 16, 16, 32}, f32),
 		       *flat = view_of(2, (int64_t[]){64, 128}, f32);
@@ -209,7 +209,7 @@ TEST(wide_maps_need_a_newer_device)
 	vg_view_destroy(image);
 }
 
-TEST(another_address_takes_the_place_of_the_first)
+TEST(replacing_the_address)
 {
 	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32), *other,
 		       *narrow = view_of(2, (int64_t[]){32, 128}, f32);
@@ -270,7 +270,7 @@ TEST(every_type_of_elements_has_a_map)
 	static const struct {
 		enum vg_tensor_type type;
 		unsigned bits;
-		uint8_t code; // of the view whose default it is; VG_TYPE_OPAQUE: of none
+		uint8_t code; // type of views with this default; VG_TYPE_OPAQUE: none
 	} types[] = {
 		{VG_TENSOR_UINT8, 8, VG_TYPE_UINT},	      {VG_TENSOR_UINT16, 16, VG_TYPE_UINT},
 		{VG_TENSOR_UINT32, 32, VG_TYPE_UINT},	      {VG_TENSOR_INT32, 32, VG_TYPE_INT},
@@ -303,7 +303,7 @@ TEST(every_type_of_elements_has_a_map)
 	}
 }
 
-TEST(ranks_boxes_and_steps_reach_to_their_ends)
+TEST(limits_of_ranks_boxes_and_steps)
 {
 	static const int64_t shape[] = {2, 2, 2, 4, 256};
 	static const unsigned box[] = {1, 2, 1, 2, 256}, steps[] = {1, 8, 2, 1, 1};
@@ -322,9 +322,9 @@ TEST(ranks_boxes_and_steps_reach_to_their_ends)
 	}
 }
 
-// What the program says of memory is believed: device 1's is not for a context of device 0, and where both sides reach
-// it, the device does not matter.
-TEST(device_memory_must_be_the_contexts_own)
+// The device of the view counts: a context of device 0 refuses memory of device 1. For memory that both sides can access
+// the device does not matter.
+TEST(device_memory_must_be_of_the_contexts_device)
 {
 	struct vg_view_options options = {.size = sizeof options, .kind = VG_MEMORY_DEVICE, .device = 1};
 	struct vg_memory_resource *pinned;
@@ -350,11 +350,11 @@ TEST(device_memory_must_be_the_contexts_own)
 	vg_view_destroy(view);
 	vg_buffer_destroy(host);
 	vg_memory_resource_destroy(pinned);
-	vg_tensor_map_destroy(map); // it kept them all
+	vg_tensor_map_destroy(map); // the map kept them all
 	vg_view_destroy(good);
 }
 
-TEST(replacing_refuses_what_is_missing_and_a_map_may_be_the_last_to_go)
+TEST(invalid_replacements_are_refused)
 {
 	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32);
 	struct vg_context *own;
@@ -365,7 +365,7 @@ TEST(replacing_refuses_what_is_missing_and_a_map_may_be_the_last_to_go)
 	vg_context_destroy(own);
 	REFUSED(vg_tensor_map_replace_address(map, NULL), VG_INVALID, "view is NULL");
 	REFUSED(vg_tensor_map_replace_address(NULL, view), VG_INVALID, "map is NULL");
-	OK(vg_tensor_map_replace_address(map, view)); // by itself
+	OK(vg_tensor_map_replace_address(map, view)); // by the same view
 	vg_view_destroy(view);
 	CHECK(vg_tensor_map_value(NULL) == NULL && vg_tensor_map_device(NULL) == NULL);
 	vg_tensor_map_destroy(map);

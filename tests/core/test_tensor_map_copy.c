@@ -1,4 +1,4 @@
-// A kernel that copies by a tensor map: only hardware of compute capability 9.0 does.
+// A kernel that copies with a tensor map, which needs hardware of compute capability 9.0.
 #include "code_test.h"
 
 #include <stdbool.h>
@@ -72,7 +72,7 @@ static void check_box(struct vg_tensor_map *map, int row, int column, float firs
 	vg_buffer_destroy(out);
 }
 
-TEST(a_kernel_copies_boxes_and_finds_zeros_outside)
+TEST(a_kernel_copies_boxes_with_zeros_outside)
 {
 	static float values[ROWS * COLUMNS];
 	struct vg_tensor_map *map;

@@ -1,5 +1,5 @@
-// What programs and linkers do when a tool fails at any of its calls, and what real tools seldom do. The tools are
-// fake_tools.c; each case has a process of its own.
+// Failures of every call of a tool in programs and linkers, and rare results of real tools. The tools are fake_tools.c;
+// each case runs in a process of its own.
 #include "code_test.h"
 
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ static void in_child(void (*run)(void), const char *variable, const char *value)
 		setenv("VIRGATE_NVRTC", built_path("libfake-tools.so"), 1);
 		setenv("VIRGATE_NVVM", built_path("libfake-tools.so"), 1);
 		setenv("VIRGATE_NVJITLINK", built_path("libfake-tools.so"), 1);
-		setenv("VIRGATE_LIBDEVICE", built_path("libfake-tools.so"), 1); // which the tools do not read
+		setenv("VIRGATE_LIBDEVICE", built_path("libfake-tools.so"), 1); // the fake tools do not read it
 		setenv(variable, value, 1);
 		run();
 		CHECK_INT(alive(), 0);
@@ -58,11 +58,11 @@ static void expect_failure(struct vg_program *program, enum vg_code_type target,
 	CHECK(code == NULL);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, ":"), entry);
-	// Sizes are asked for with what they are sizes of.
+	// The query for a size belongs to the query for its data.
 	if (strlen(name) > 4 && strcmp(name + strlen(name) - 4, "Size") == 0)
 		name[strlen(name) - 4] = '\0';
 	CHECK_CONTAINS(vg_last_error()->text, name);
-	OK(vg_program_compile(program, target, how, &code)); // only one call failed
+	OK(vg_program_compile(program, target, how, &code)); // only one call fails
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
 }
@@ -96,7 +96,7 @@ static void fail_nvjitlink(void)
 		       strstr(getenv("FAKE_FAIL"), "Ptx") ? VG_CODE_PTX : VG_CODE_CUBIN, NULL);
 }
 
-TEST(every_call_of_a_tool_may_fail)
+TEST(failures_of_every_call_of_a_tool)
 {
 	static const struct {
 		void (*run)(void);
@@ -147,7 +147,7 @@ static void expect_pch(enum vg_pch_status expected)
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_NONE);
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
 	CHECK_INT(vg_program_pch_status(program), expected);
-	CHECK_INT(alive(), 1); // the first native program is gone
+	CHECK_INT(alive(), 1); // the first native program was destroyed
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
 }
@@ -167,7 +167,7 @@ static void expect_not_attempted(void)
 	expect_pch(VG_PCH_NOT_ATTEMPTED);
 }
 
-TEST(a_precompiled_header_that_does_not_fit_is_tried_once_more)
+TEST(a_precompiled_header_that_does_not_fit_is_retried)
 {
 	in_child(expect_created, "FAKE_PCH", "small");
 	in_child(expect_failed, "FAKE_PCH", "never");
@@ -193,7 +193,7 @@ static void warn_of_newer_ptx(void)
 	vg_program_destroy(program);
 }
 
-TEST(ptx_that_is_newer_than_the_driver_is_warned_of)
+TEST(ptx_newer_than_the_driver_is_logged)
 {
 	in_child(warn_of_newer_ptx, "UNUSED", "");
 }
@@ -209,7 +209,7 @@ static void link_with_an_error_log(void)
 	vg_program_destroy(program);
 }
 
-TEST(success_with_errors_in_the_log_is_none)
+TEST(success_with_errors_in_the_log_is_a_failure)
 {
 	in_child(link_with_an_error_log, "UNUSED", "");
 }
@@ -221,7 +221,7 @@ static void no_version(void)
 	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, &tool), VG_NOT_FOUND,
 		"libfake-tools.so does not say its version: NVRTC of CUDA 12.8 or later is needed");
 	unsetenv("FAKE_FAIL");
-	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool)); // it is asked again
+	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool)); // the version is read again
 	CHECK_INT(tool.major, 99);
 	CHECK_STR(tool.path, built_path("libfake-tools.so"));
 }

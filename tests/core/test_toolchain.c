@@ -1,4 +1,4 @@
-// Tools and drivers that are there, or not: each case in a child, since what was found once is kept.
+// Present and missing tools and drivers. Each case runs in a child, since a library that was found stays loaded.
 #include "core_test.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ static struct vg_program_options options = {sizeof(struct vg_program_options)};
 
 static char child_said[4096];
 
-// Returns the child's status; what it wrote to standard error is in child_said.
+// Returns the child's status; child_said has its standard error.
 static int status_of_child(void (*run)(void), const char *variable, const char *value)
 {
 	size_t length = 0;
@@ -62,7 +62,7 @@ static void find_a_device(void)
 	CHECK_INT(vg_last_error()->code, 1);
 }
 
-TEST(a_driver_that_does_not_start_is_refused_with_the_name_of_its_error)
+TEST(a_driver_that_does_not_start_is_an_error)
 {
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("only the simulated driver fails to start when asked");
@@ -89,7 +89,7 @@ static void compile_without_a_driver(void)
 	vg_program_destroy(program);
 }
 
-TEST(no_driver_is_needed_to_compile)
+TEST(compiling_needs_no_driver)
 {
 	in_child(compile_without_a_driver, "VIRGATE_DRIVER", "/nowhere/driver.so");
 }
@@ -113,7 +113,7 @@ static void find_all(void)
 	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, NULL), VG_INVALID, "ret_toolchain is NULL");
 }
 
-TEST(tools_say_where_they_are_and_their_versions)
+TEST(tools_have_paths_and_versions)
 {
 	in_child(find_all, "UNUSED", "");
 }
@@ -124,7 +124,7 @@ static void find_in_cuda_home(void)
 
 	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool));
 	CHECK(strncmp(tool.path, getenv("CUDA_HOME"), strlen(getenv("CUDA_HOME"))) == 0);
-	// What NVRTC opens by name when it compiles was loaded from the same toolkit.
+	// The library that NVRTC opens by name when it compiles comes from the same toolkit.
 	struct link_map *map;
 	char name[64];
 	snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", tool.major, tool.minor);
@@ -134,7 +134,7 @@ static void find_in_cuda_home(void)
 	CHECK_CONTAINS(map->l_name, getenv("CUDA_HOME"));
 }
 
-TEST(a_toolkit_that_is_named_comes_first)
+TEST(the_given_toolkit_is_searched_first)
 {
 	char home[] = "/tmp/test-toolkit-XXXXXX", path[64];
 
@@ -156,7 +156,7 @@ static void find_elsewhere(void)
 		CHECK(strncmp(tool.path, getenv("CUDA_HOME"), strlen(getenv("CUDA_HOME"))) != 0);
 		return;
 	}
-	// What was found is said, in the order of the search.
+	// The text lists the libraries in the order of the search.
 	CHECK_CONTAINS(vg_last_error()->text, "no NVRTC of CUDA 12.8 or later: ");
 	CHECK_CONTAINS(vg_last_error()->text, "libnvrtc.so.13: file too short; ");
 	CHECK_CONTAINS(vg_last_error()->text, " has no nvrtcGetErrorString");
@@ -164,8 +164,8 @@ static void find_elsewhere(void)
 	SKIP("%s", vg_last_error()->text);
 }
 
-// As a toolkit that is too old has them: the files are there, and lack entries.
-TEST(a_named_toolkit_that_does_not_serve_ends_no_search)
+// Like a toolkit that is too old: the files exist, but lack entries.
+TEST(the_search_continues_after_an_unusable_toolkit)
 {
 	char home[] = "/tmp/test-toolkit-XXXXXX", folder[64], old[128], broken[128];
 
@@ -205,7 +205,7 @@ static void refuse_another(void)
 		"its file in VIRGATE_NVRTC");
 }
 
-TEST(tools_that_are_not_there)
+TEST(missing_tools)
 {
 	in_child(miss_nvrtc, "VIRGATE_NVRTC", "/nowhere/libnvrtc.so.13");
 	in_child(refuse_another, "VIRGATE_NVRTC", "libc.so.6");
@@ -228,7 +228,7 @@ static void miss_libdevice(void)
 	vg_program_destroy(program);
 }
 
-TEST(libdevice_that_is_not_there)
+TEST(missing_libdevice)
 {
 	in_child(miss_libdevice, "VIRGATE_LIBDEVICE", "/nowhere/libdevice.10.bc");
 }
@@ -249,7 +249,7 @@ static void link_by_the_driver(void)
 	vg_object_code_destroy(code);
 }
 
-TEST(without_nvjitlink_the_driver_links)
+TEST(the_driver_links_without_nvjitlink)
 {
 	in_child(link_by_the_driver, "VIRGATE_NVJITLINK", "/nowhere/libnvJitLink.so.13");
 }

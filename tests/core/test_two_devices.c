@@ -1,4 +1,4 @@
-// What belongs to one device and is offered to another, or to another context of the same one.
+// Objects of one device that are used with another device, or with another context of the same device.
 #include "core_test.h"
 
 #include <cuda.h>
@@ -24,7 +24,7 @@ static struct vg_context *context_of(int ordinal)
 	return context;
 }
 
-TEST(each_device_has_its_own)
+TEST(each_device_has_its_own_context)
 {
 	struct vg_device *first = device_number(0), *second = device_number(1), *current;
 	struct vg_context *context = context_of(1);
@@ -105,8 +105,8 @@ TEST(resources_stay_with_their_device)
 	vg_sm_resource_destroy(all);
 }
 
-// A context that the library did not make, and a stream in it.
-TEST(somebody_elses_context_is_used_as_it_is)
+// A context that the program created itself, and a stream in it.
+TEST(a_context_of_the_program_is_used)
 {
 	struct vg_context *primary = context_of(0), *foreign;
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -120,7 +120,7 @@ TEST(somebody_elses_context_is_used_as_it_is)
 	CUcontext context;
 	CUstream handle;
 
-	CHECK_INT(create(&context, NULL, 0, 0), CUDA_SUCCESS); // and current
+	CHECK_INT(create(&context, NULL, 0, 0), CUDA_SUCCESS); // it is current then
 	CHECK_INT(make_stream(&handle, 0), CUDA_SUCCESS);
 	OK(vg_context_set_current(NULL, NULL));
 	OK(vg_stream_borrow(handle, NULL, NULL, &stream));
@@ -141,12 +141,12 @@ TEST(somebody_elses_context_is_used_as_it_is)
 	vg_event_destroy(event);
 	vg_stream_destroy(stream);
 	CHECK_INT(end_stream(handle), CUDA_SUCCESS);
-	CHECK_INT(end(context), CUDA_SUCCESS); // it was not destroyed with its object
+	CHECK_INT(end(context), CUDA_SUCCESS); // the object did not destroy it
 	vg_context_destroy(primary);
 	dlclose(driver);
 }
 
-TEST(one_load_of_code_serves_both)
+TEST(code_is_loaded_once_for_both)
 {
 	static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 				  ".visible .global .align 4 .u32 count = 0;\n"
@@ -168,7 +168,7 @@ TEST(one_load_of_code_serves_both)
 			OK(vg_launch(streams[i], &config, kernel, NULL, 0));
 		OK(vg_object_code_global(code, contexts[i], "count", &counts[i], NULL));
 	}
-	for (int i = 0; i < 2; i++) { // each device has a variable of its own
+	for (int i = 0; i < 2; i++) { // each device has its own variable
 		struct vg_buffer *buffer;
 		unsigned count;
 		OK(vg_buffer_borrow(counts[i], sizeof count, NULL, &buffer));
@@ -193,7 +193,7 @@ TEST(one_load_of_code_serves_both)
 	}
 }
 
-// One launch there, from a thread that is at the other device.
+// Launches on this device from a thread whose current device is the other one.
 static void launch_beside(struct vg_context *other, struct vg_stream *stream, struct vg_kernel *kernel,
 			  const struct vg_argument *argument)
 {
@@ -207,7 +207,7 @@ static void launch_beside(struct vg_context *other, struct vg_stream *stream, st
 	OK(vg_context_set_current(NULL, NULL));
 }
 
-TEST(launches_run_where_their_stream_is)
+TEST(launches_run_on_the_device_of_their_stream)
 {
 	static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 				  ".visible .entry add(.param .u64 p) { .reg .b32 %r<2>; .reg .b64 %d<2>;\n"

@@ -1,6 +1,6 @@
 #include "core_test.h"
 
-// The structures of DLPack, as a program that has <dlpack/dlpack.h> sees them.
+// The structures of DLPack, as in <dlpack/dlpack.h>.
 #include "../../src/core/dlpack.h"
 
 static const struct vg_data_type f32 = {VG_TYPE_FLOAT, 32, 1};
@@ -13,7 +13,7 @@ static struct vg_layout matrix(int64_t rows, int64_t columns)
 	return layout;
 }
 
-// A tensor of somebody else's, that counts how often it is deleted.
+// A foreign tensor that counts the calls of its deleter.
 struct foreign {
 	struct DLManagedTensorVersioned versioned;
 	struct DLManagedTensor plain;
@@ -57,7 +57,7 @@ static void make_foreign(struct foreign *foreign)
 	};
 }
 
-TEST(a_view_keeps_its_buffer_alive_and_within_its_size)
+TEST(a_view_keeps_its_buffer_and_fits_in_it)
 {
 	struct vg_context *context = first_context();
 	struct vg_memory_resource *pool;
@@ -78,7 +78,7 @@ TEST(a_view_keeps_its_buffer_alive_and_within_its_size)
 	CHECK_INT(vg_view_device(view), 0);
 	CHECK(vg_view_is_device_accessible(view) && !vg_view_is_host_accessible(view));
 	CHECK(vg_view_address(view) != 0);
-	OK(vg_buffer_close(buffer, stream)); // the view's reference: the memory stays until the view goes
+	OK(vg_buffer_close(buffer, stream)); // the view has a reference: the memory exists until the view is destroyed
 	REFUSED(vg_view_of_buffer(buffer, &fits, f32, 0, &view), VG_CLOSED, "buffer has been closed");
 	vg_view_destroy(view);
 	vg_memory_resource_destroy(pool);
@@ -93,7 +93,7 @@ TEST(an_imported_tensor_is_deleted_once_with_the_last_view_of_it)
 
 	make_foreign(&foreign);
 	OK(vg_view_import(&foreign.plain, &view));
-	CHECK(vg_view_address(view) == (uintptr_t)foreign.data + 4); // byte_offset counts
+	CHECK(vg_view_address(view) == (uintptr_t)foreign.data + 4); // includes byte_offset
 	CHECK_INT(vg_view_layout(view)->strides[1], 4);
 	CHECK_INT(vg_view_device(view), -1);
 	CHECK(!vg_view_is_read_only(view) && vg_view_is_host_accessible(view) && !vg_view_is_device_accessible(view));
@@ -111,7 +111,7 @@ TEST(an_imported_tensor_is_deleted_once_with_the_last_view_of_it)
 	CHECK_INT(foreign.deleted, 1);
 }
 
-TEST(a_refused_tensor_stays_the_callers)
+TEST(a_refused_tensor_is_not_deleted)
 {
 	struct foreign foreign;
 	struct vg_view *view = NULL;
@@ -156,7 +156,7 @@ static void count_drop(void *owner)
 	dropped++;
 }
 
-TEST(an_exported_tensor_keeps_the_view_and_has_its_offset_in_the_pointer)
+TEST(an_exported_tensor_keeps_the_view_and_includes_the_offset)
 {
 	const struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .release = count_drop};
 	static float data[64];
@@ -190,7 +190,7 @@ TEST(an_exported_tensor_keeps_the_view_and_has_its_offset_in_the_pointer)
 	versioned->deleter(versioned);
 }
 
-TEST(a_view_comes_back_as_it_went_out)
+TEST(exported_views_are_imported_unchanged)
 {
 	static float data[64];
 	struct vg_layout layout = matrix(4, 16);
@@ -210,7 +210,7 @@ TEST(a_view_comes_back_as_it_went_out)
 	vg_view_destroy(back);
 }
 
-TEST(reinterpreting_stays_within_the_bytes_of_the_view)
+TEST(reinterpreted_views_stay_within_the_bytes)
 {
 	static float data[64];
 	const struct vg_data_type f64 = {VG_TYPE_FLOAT, 64, 1}, f32x4 = {VG_TYPE_FLOAT, 32, 4};
@@ -234,7 +234,7 @@ TEST(reinterpreting_stays_within_the_bytes_of_the_view)
 	vg_view_destroy(view);
 }
 
-TEST(views_refuse_what_makes_no_sense)
+TEST(invalid_views_are_refused)
 {
 	struct vg_layout layout = matrix(2, 2);
 	struct vg_view *view = NULL;
@@ -266,7 +266,7 @@ static enum vg_status take_back(void *user, const struct vg_allocation *allocati
 	return VG_OK;
 }
 
-TEST(memory_out_of_everybodys_reach_has_no_view)
+TEST(inaccessible_memory_has_no_view)
 {
 	struct vg_memory_resource_operations operations = {.size = sizeof operations,
 							   .name = "nowhere",
@@ -283,7 +283,7 @@ TEST(memory_out_of_everybodys_reach_has_no_view)
 	again = vg_memory_resource_retain(resource);
 	CHECK(again == resource && !vg_memory_resource_retain(NULL));
 	vg_memory_resource_destroy(resource);
-	OK(vg_buffer_create(again, sizeof memory, NULL, &buffer)); // the second reference is good
+	OK(vg_buffer_create(again, sizeof memory, NULL, &buffer)); // the second reference is valid
 	REFUSED(vg_view_of_buffer(buffer, &layout, f32, 0, &view), VG_UNSUPPORTED,
 		"neither the host nor a device can reach the buffer");
 	CHECK(!view);
@@ -305,7 +305,7 @@ static struct vg_memory_resource *pool_of(enum vg_memory_kind kind, struct vg_co
 	return resource;
 }
 
-TEST(each_kind_of_memory_goes_out_and_comes_back_as_what_it_is)
+TEST(exported_views_keep_the_kind_of_memory)
 {
 	static const enum vg_memory_kind kinds[] = {VG_MEMORY_DEVICE, VG_MEMORY_PINNED, VG_MEMORY_MANAGED};
 	struct vg_context *context = first_context();
@@ -332,13 +332,13 @@ TEST(each_kind_of_memory_goes_out_and_comes_back_as_what_it_is)
 		vg_memory_resource_destroy(resource);
 		vg_buffer_destroy(buffer);
 		vg_view_destroy(view);
-		vg_view_destroy(back); // the last one that needs the memory
+		vg_view_destroy(back); // the last user of the memory
 	}
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 }
 
-TEST(the_hosts_own_memory_is_the_hosts)
+TEST(views_of_host_memory)
 {
 	static float data[64];
 	struct vg_context *context = first_context();
@@ -353,14 +353,14 @@ TEST(the_hosts_own_memory_is_the_hosts)
 	CHECK(vg_view_is_read_only(view) && vg_view_is_host_accessible(view) && !vg_view_is_device_accessible(view));
 	struct vg_view *part;
 	OK(vg_view_reinterpret(view, NULL, NULL, &part));
-	CHECK(vg_view_is_read_only(part)); // whatever is made of it is
+	CHECK(vg_view_is_read_only(part)); // inherited by derived views
 	vg_view_destroy(part);
 	vg_view_destroy(view);
 	vg_buffer_destroy(buffer);
 	vg_context_destroy(context);
 }
 
-TEST(a_tensor_without_strides_is_in_c_order_and_without_a_deleter_nobodys)
+TEST(tensors_without_strides_and_without_deleter)
 {
 	struct foreign foreign;
 	struct vg_view *view;
@@ -380,7 +380,7 @@ TEST(a_tensor_without_strides_is_in_c_order_and_without_a_deleter_nobodys)
 	vg_view_destroy(view);
 	make_foreign(&foreign);
 	foreign.shape[1] = 0;
-	foreign.plain.tensor.data = NULL; // nothing is nowhere
+	foreign.plain.tensor.data = NULL; // an empty tensor may have no address
 	OK(vg_view_import(&foreign.plain, &view));
 	CHECK_INT(vg_layout_volume(vg_view_layout(view)), 0);
 	vg_view_destroy(view);

@@ -32,7 +32,7 @@ static void check(struct vg_buffer *buffer, unsigned from_mib, unsigned to_mib, 
 
 // ---- the resource -----------------------------------------------------------------------------------
 
-TEST(virtual_buffer_is_rounded_and_given_back)
+TEST(virtual_buffer_is_rounded_and_freed)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
@@ -50,7 +50,7 @@ TEST(virtual_buffer_is_rounded_and_given_back)
 	OK(vg_buffer_fill_byte(buffer, 1, b.stream));
 	OK(vg_stream_sync(b.stream));
 	OK(vg_buffer_close(buffer, NULL));
-	CHECK_INT(free_memory(b.device), before); // all of it, at once
+	CHECK_INT(free_memory(b.device), before); // all memory is freed at once
 	vg_buffer_destroy(buffer);
 	OK(vg_buffer_create(resource, 0, NULL, &buffer));
 	CHECK(vg_buffer_size(buffer) == 0 && vg_buffer_address(buffer) == 0);
@@ -69,7 +69,7 @@ TEST(virtual_buffer_is_unmapped_after_the_work_of_its_stream)
 	for (int i = 0; i < 20; i++) {
 		OK(vg_buffer_create(resource, 64 * MIB, b.stream, &buffer));
 		OK(vg_buffer_fill_byte(buffer, i, b.stream));
-		vg_buffer_destroy(buffer); // what the stream still writes would fault
+		vg_buffer_destroy(buffer); // waits for the stream, whose writes would fault
 	}
 	OK(vg_stream_sync(b.stream));
 	vg_memory_resource_destroy(resource);
@@ -106,7 +106,7 @@ TEST(virtual_memory_hint_and_alignment)
 	struct vg_buffer *buffer;
 	size_t granule = granularity(b.device);
 
-	// A place that was free a moment ago.
+	// An address that was free just now.
 	OK(vg_address_range_create(4 * granule, 0, 0, &range));
 	vg_address place = vg_address_range_address(range);
 	vg_address_range_destroy(range);
@@ -171,7 +171,7 @@ TEST(virtual_memory_options_out_of_range)
 	close_bench(&b);
 }
 
-TEST(virtual_memory_what_the_device_cannot)
+TEST(virtual_memory_unsupported_by_the_device)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource = NULL;
@@ -239,7 +239,7 @@ TEST(virtual_memory_access)
 	close_bench(&b);
 }
 
-TEST(virtual_memory_at_the_host)
+TEST(virtual_host_memory)
 {
 	static const enum vg_location_type places[] = {VG_LOCATION_HOST, VG_LOCATION_HOST_NUMA,
 						       VG_LOCATION_HOST_NUMA_CURRENT};
@@ -269,7 +269,7 @@ TEST(virtual_memory_at_the_host)
 
 // ---- growth -------------------------------------------------------------------------------------------
 
-// Whether the next range is reserved at these addresses. The simulated driver takes every hint; others promise nothing.
+// Whether the driver reserves a range at this address. The simulated driver follows every hint; others need not.
 static bool reserves_at(vg_address place, size_t size)
 {
 	struct vg_address_range *range;
@@ -280,7 +280,7 @@ static bool reserves_at(vg_address place, size_t size)
 	return there || !getenv("VIRGATE_SIM");
 }
 
-TEST(buffer_grows_in_place_where_it_can)
+TEST(buffer_grows_in_place)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
@@ -303,17 +303,17 @@ TEST(buffer_grows_in_place_where_it_can)
 	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
 	vg_buffer_destroy(small);
 	check(larger, 0, 10, 200, b.stream);
-	vg_buffer_destroy(larger); // the newest first
+	vg_buffer_destroy(larger); // destroys the newest first
 	check(large, 0, 10, 200, b.stream);
 	CHECK_INT(before - free_memory(b.device), 10 * MIB);
 	vg_buffer_destroy(large);
 	CHECK_INT(free_memory(b.device), before);
-	CHECK(reserves_at(place, 12 * MIB)); // nothing holds the addresses either
+	CHECK(reserves_at(place, 12 * MIB)); // the addresses are free too
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
 }
 
-TEST(buffer_grows_elsewhere_where_it_must)
+TEST(buffer_grows_at_another_address)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
@@ -325,22 +325,22 @@ TEST(buffer_grows_elsewhere_where_it_must)
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
 	vg_address place = vg_buffer_address(small);
 	OK(vg_address_range_create(4 * MIB, 0, place + 4 * MIB, &wall));
-	// If the wall is not there, something else is, or the buffer may as well stay.
+	// If the addresses behind the buffer are free, it grows in place.
 	bool walled = vg_address_range_address(wall) == place + 4 * MIB;
 	CHECK(walled || !getenv("VIRGATE_SIM"));
 	put(small, 100, b.stream);
 	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
 	CHECK(!walled || vg_buffer_address(large) != place);
-	CHECK_INT(before - free_memory(b.device), 10 * MIB); // the old memory once
+	CHECK_INT(before - free_memory(b.device), 10 * MIB); // counts the old memory once
 	check(large, 0, 4, 100, b.stream);
-	check(small, 0, 4, 100, b.stream); // at its own address too
+	check(small, 0, 4, 100, b.stream); // still valid at its own address
 	put(large, 300, b.stream);
 	check(small, 0, 4, 300, b.stream);
 	vg_address_range_destroy(wall);
 	vg_buffer_destroy(small);
 	check(large, 0, 10, 300, b.stream);
 	CHECK_INT(before - free_memory(b.device), 10 * MIB);
-	// Once more, with several pieces.
+	// Grows again, with several mappings.
 	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
 	vg_address_range_destroy(NULL);
 	vg_buffer_destroy(large);
@@ -352,7 +352,7 @@ TEST(buffer_grows_elsewhere_where_it_must)
 	close_bench(&b);
 }
 
-TEST(growth_by_other_steps)
+TEST(growth_with_another_granularity)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
@@ -362,7 +362,7 @@ TEST(growth_by_other_steps)
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
 	vg_address place = vg_buffer_address(small);
 	put(small, 100, b.stream);
-	// Where it stands is not aligned as it is asked for now: it must go elsewhere.
+	// The address does not have the alignment that is asked for now: another address is necessary.
 	size_t alignment = 4 * MIB;
 	while (place % alignment == 0)
 		alignment *= 2;
@@ -371,7 +371,7 @@ TEST(growth_by_other_steps)
 	CHECK_INT(vg_buffer_size(large), 6 * MIB);
 	check(large, 0, 4, 100, b.stream);
 	vg_buffer_destroy(large);
-	// Where it is, it may stay.
+	// The address has the alignment: it can grow in place.
 	OK(vg_buffer_grow(small, 6 * MIB, OPTIONS(.alignment = alignment / 2), &large));
 	CHECK(vg_buffer_address(large) == place || !getenv("VIRGATE_SIM"));
 	check(large, 0, 4, 100, b.stream);
@@ -381,7 +381,7 @@ TEST(growth_by_other_steps)
 	close_bench(&b);
 }
 
-TEST(growth_that_is_none_and_new_access)
+TEST(growth_to_a_smaller_size_and_new_access)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
@@ -427,7 +427,7 @@ TEST(growth_that_is_none_and_new_access)
 	close_bench(&b);
 }
 
-TEST(virtual_memory_without_growth_of_anything)
+TEST(virtual_memory_does_not_leak)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;

@@ -1,4 +1,4 @@
-// A box of a matrix into shared memory by the Tensor Memory Accelerator, and from there into `out`.
+// Copies a box of a matrix to shared memory with the Tensor Memory Accelerator, and from there to `out`.
 #include <cuda.h>
 #include <cstdint>
 
