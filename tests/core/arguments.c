@@ -12,7 +12,7 @@ struct pair {
 
 static int failures;
 
-static struct pair pair_of(int a, float b)
+static struct pair make_pair(int a, float b)
 {
 	struct pair pair = {a, b};
 
@@ -20,7 +20,7 @@ static struct pair pair_of(int a, float b)
 }
 
 /* Takes what a launch takes: each value is read here, after the arguments were made. */
-static void expect(int line, const struct vg_argument *arguments, size_t count, const void *bytes, size_t size)
+static void expect_bytes(int line, const struct vg_argument *arguments, size_t count, const void *bytes, size_t size)
 {
 	const char *at = (const char *)bytes;
 	size_t whole = 0;
@@ -65,25 +65,25 @@ static void check_types(void)
 	wanted = {12,	  7,	  &number,   &number,	       5,     7, -1, 0, true, false, 0.5f, 2.5,
 		  {6, 7}, {8, 9}, {1, 2, 3}, {{1, 2}, {3, 4}}, "abc", 0};
 
-	expect(__LINE__,
-	       VG_ARGUMENTS(number * 4, 7u, &number, pointer, fixed, changing, character, character + 1, flag,
-			    (bool)!flag, 0.5f, 2.5, pair, pair_of(8, 9), row, matrix, "abc", calls++),
-	       &wanted, sizeof wanted);
+	expect_bytes(__LINE__,
+		     VG_ARGUMENTS(number * 4, 7u, &number, pointer, fixed, changing, character, character + 1, flag,
+				  (bool)!flag, 0.5f, 2.5, pair, make_pair(8, 9), row, matrix, "abc", calls++),
+		     &wanted, sizeof wanted);
 	if (calls != 1)
 		failures += printf("FAIL line %d: an argument was evaluated %d times\n", __LINE__, calls) > 0;
-	expect(__LINE__, VG_ARGUMENTS(pair), &wanted.pair, sizeof wanted.pair);
+	expect_bytes(__LINE__, VG_ARGUMENTS(pair), &wanted.pair, sizeof wanted.pair);
 }
 
-static void check_the_most(void)
+static void check_most_arguments(void)
 {
 	int wanted[32];
 
 	for (int i = 0; i < 32; i++)
 		wanted[i] = i;
-	expect(__LINE__,
-	       VG_ARGUMENTS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-			    25, 26, 27, 28, 29, 30, 31),
-	       wanted, sizeof wanted);
+	expect_bytes(__LINE__,
+		     VG_ARGUMENTS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+				  24, 25, 26, 27, 28, 29, 30, 31),
+		     wanted, sizeof wanted);
 }
 
 static void check_arrays_of_arguments(void)
@@ -102,31 +102,31 @@ static void check_arrays_of_arguments(void)
 		int next;
 	} work = {.arguments = VG_ARGUMENTS(number, other, product), .next = 1};
 
-	expect(__LINE__, work.arguments, work.argument_count, wanted, sizeof wanted);
+	expect_bytes(__LINE__, work.arguments, work.argument_count, wanted, sizeof wanted);
 	arguments[1] = VG_ARGUMENT(other + 0);
 #endif
-	expect(__LINE__, arguments, 3, wanted, sizeof wanted);
+	expect_bytes(__LINE__, arguments, 3, wanted, sizeof wanted);
 	number = 8;
-	expect(__LINE__, &variable.place, 1, &number, sizeof number);
+	expect_bytes(__LINE__, &variable.place, 1, &number, sizeof number);
 }
 
 int main(void)
 {
 	check_types();
-	check_the_most();
+	check_most_arguments();
 	check_arrays_of_arguments();
 #if REFUSED == 1 && defined(__cplusplus)
 	struct vg_argument arguments[] = {VG_ARGUMENT(failures * 4)};
-	expect(__LINE__, arguments, 1, &failures, sizeof failures);
+	expect_bytes(__LINE__, arguments, 1, &failures, sizeof failures);
 #elif REFUSED == 2
 	struct vg_variable variable = VG_VARIABLE(failures * 4);
-	expect(__LINE__, &variable.place, 1, &failures, sizeof failures);
+	expect_bytes(__LINE__, &variable.place, 1, &failures, sizeof failures);
 #elif REFUSED == 3 && defined(__clang__) && defined(__cplusplus)
 	struct {
 		const struct vg_argument *arguments;
 		size_t argument_count;
 	} work = {VG_ARGUMENTS(failures)};
-	expect(__LINE__, work.arguments, work.argument_count, &failures, sizeof failures);
+	expect_bytes(__LINE__, work.arguments, work.argument_count, &failures, sizeof failures);
 #elif REFUSED
 #error "nothing to refuse in this language"
 #endif

@@ -1,10 +1,10 @@
-// What the tests of code and launches share: built kernels, and device memory straight from the driver.
+// Shared by the tests of code and launches: built kernels, and device memory of the driver.
 #pragma once
 #include "core_test.h"
 
 #include <dlfcn.h>
 
-// Files that were built for the tests stand beside the program, also in a bundle.
+// Returns the path of a file that was built for the tests. It is in the directory of the program, also in a bundle.
 __attribute__((unused)) static const char *built_path(const char *name)
 {
 	static char path[4096];
@@ -16,7 +16,7 @@ __attribute__((unused)) static const char *built_path(const char *name)
 	return path;
 }
 
-__attribute__((unused)) static char *built(const char *name, size_t *ret_size)
+__attribute__((unused)) static char *read_built_file(const char *name, size_t *ret_size)
 {
 	const char *path = built_path(name);
 	FILE *file = fopen(path, "r");
@@ -33,14 +33,14 @@ __attribute__((unused)) static struct vg_object_code *built_code(enum vg_code_ty
 {
 	struct vg_object_code *code;
 	size_t size;
-	char *data = built(name, &size);
+	char *data = read_built_file(name, &size);
 
 	OK(vg_object_code_create(type, data, size, NULL, &code));
 	free(data);
 	return code;
 }
 
-// An entry of the driver that the library loaded.
+// Returns an entry of the driver that the library loaded.
 __attribute__((unused)) static void *driver_entry(const char *name)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -58,7 +58,7 @@ __attribute__((unused)) static void *driver_entry(const char *name)
 			FAIL("%s:%d: %s answers %d", __FILE__, __LINE__, #name, result_); \
 	} while (0)
 
-// Zeroed device memory of a context, which is current only meanwhile.
+// Allocates zeroed device memory of a context. The current context stays the same.
 __attribute__((unused)) static vg_address words(struct vg_context *context, size_t bytes)
 {
 	struct CUctx_st *before;
@@ -89,14 +89,14 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 }
 
-// sizeof, grid and block; more fields may follow.
+// A configuration of a size, a grid and a block; more fields may follow.
 #define CONFIG(blocks, threads, ...)                                                                       \
 	&(struct vg_launch_config)                                                                         \
 	{                                                                                                  \
 		.size = sizeof(struct vg_launch_config), .grid = {blocks}, .block = {threads}, __VA_ARGS__ \
 	}
 
-// Launches NAME(int *where, int argument) once, and gives back what it stored.
+// Launches NAME(int *where, int argument) once, and returns what it stored.
 __attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, const char *name, int argument)
 {
 	struct vg_context *context = first_context();
@@ -117,7 +117,7 @@ __attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, 
 	return got;
 }
 
-// A tool's arguments; `expected` ends with NULL.
+// Checks a tool's arguments; `expected` ends with NULL.
 __attribute__((unused)) static void check_arguments(const char *const *arguments, size_t count,
 						    const char *const *expected)
 {

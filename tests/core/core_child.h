@@ -1,5 +1,5 @@
-// A test in a process of its own, whose simulated driver is told something else by a variable. Faults are counted per
-// process, and no fork has use of a driver that its parent used: so before this process uses it.
+// Runs a test in a child process, whose simulated driver is configured by a variable. Faults are counted per process,
+// and a child cannot use a driver that its parent used, so that this process must not use it before.
 #pragma once
 #include "core_test.h"
 
@@ -10,7 +10,7 @@ static inline void in_child(void (*run)(void), const char *variable, const char 
 	int status;
 
 	if (!getenv("VIRGATE_SIM"))
-		SKIP("%s is for the simulated driver", variable);
+		SKIP("%s configures the simulated driver only", variable);
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
@@ -20,5 +20,5 @@ static inline void in_child(void (*run)(void), const char *variable, const char 
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	if (status)
-		FAIL("%s=%s: the child says more", variable, value);
+		FAIL("%s=%s: see the output of the child", variable, value);
 }

@@ -1,7 +1,6 @@
-// Every driver call of a constructor fails in turn, and nothing may be left behind: no memory of the device, no hold on
-// its primary context, and (with the address sanitizer) nothing on the heap. Each failure has a process of its own,
-// since the simulated driver counts calls per process; so a test program that uses this does nothing with the driver
-// itself.
+// Makes every driver call of a constructor fail in turn. Nothing may leak: no device memory, no reference to a primary
+// context, and (with the address sanitizer) no heap memory. Each failure is tested in a child process, since the
+// simulated driver counts calls per process. A test program that uses this must not use the driver itself.
 #pragma once
 #include "core_test.h"
 
@@ -10,12 +9,12 @@
 #include <sys/wait.h>
 
 struct fault_subject {
-	enum vg_status (*prepare)(void);   // what the constructor needs; may be NULL
+	enum vg_status (*prepare)(void);   // makes what the constructor needs; may be NULL
 	enum vg_status (*construct)(void); // on failure it must leave its output NULL
-	void (*clean)(void);		   // drops all that either of them made
+	void (*clean)(void);		   // destroys what both of them made
 };
 
-// In prepare: the first failure ends it.
+// For prepare functions: returns on a failure.
 #define TRY(call)                                \
 	do {                                     \
 		enum vg_status status_ = (call); \
@@ -78,7 +77,8 @@ static inline int fault_at(const struct fault_subject *subject, const char *entr
 	return WEXITSTATUS(status);
 }
 
-// `entries`: what the constructor calls, as exported, ended by NULL. One that it does not call fails the test.
+// `entries`: the exported names of the driver calls of the constructor, ended by NULL. If it does not call one of them,
+// the test fails.
 static inline void fault_every_call(const struct fault_subject *subject, const char *const *entries)
 {
 	if (!getenv("VIRGATE_SIM"))
@@ -88,7 +88,7 @@ static inline void fault_every_call(const struct fault_subject *subject, const c
 		for (int call = 1; call <= FAULT_CALLS && result != FAULT_MISSED; call++) {
 			result = fault_at(subject, *entries, call);
 			if (result != FAULT_MISSED && result != FAULT_EARLIER && result != FAULT_HIT)
-				FAIL("%s, call %d failed: the check in the child says more", *entries, call);
+				FAIL("%s, call %d failed: see the output of the child", *entries, call);
 			hits += result == FAULT_HIT;
 		}
 		if (hits == 0 || result != FAULT_MISSED)

@@ -1,5 +1,5 @@
-// Counts what the library asks of the heap: the program's malloc and the like stand in for libc's, and look whether the
-// call comes from libvirgate. The driver's own allocations do not count. For one file per program.
+// Counts the heap allocations of the library: the program replaces malloc and related functions of libc, and checks
+// whether the call comes from libvirgate. Allocations of the driver are not counted. For one file per program.
 #pragma once
 #include "core_test.h"
 
@@ -12,7 +12,7 @@
 
 static uintptr_t heap_library_begin, heap_library_end;
 static atomic_size_t heap_calls; // allocations
-static atomic_long heap_live;	 // less what was freed
+static atomic_long heap_live;	 // allocations that were not freed
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEAP_IS_TAKEN 1
@@ -25,8 +25,8 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 void __libc_free(void *memory);
 
-// What the library holds: its addresses, wherever the hash puts them; 1 where one was. A call of free at the end of a
-// function does not say where it comes from, so that the address has to.
+// A hash table of the addresses that the library allocated; 1 is a removed entry. The caller of free is not known when
+// free is the last call of a function, so that frees are found by address.
 enum { HEAP_SLOTS = 1 << 14 };
 static atomic_uintptr_t heap_held[HEAP_SLOTS];
 
@@ -102,8 +102,8 @@ HEAP_PUBLIC void free(void *memory)
 #endif
 
 #ifdef __SANITIZE_THREAD__
-// The C library frees what an ended thread had of a library's thread-local memory when it gives the thread's stack to
-// the next; the sanitizer sees the two threads, and not the lock between them.
+// The C library frees the thread-local memory of an ended thread when a new thread takes its stack. The sanitizer does
+// not see the lock between the two threads.
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)
@@ -128,18 +128,18 @@ static inline int heap_find(struct dl_phdr_info *object, size_t size, void *addr
 	return 0;
 }
 
-// At the begin of each test that counts.
+// Called at the start of each test that counts.
 static inline void heap_open(void)
 {
 	if (HEAP_IS_TAKEN)
-		return; // the sanitizer has malloc: it finds leaks by itself, and a count of 0 says nothing
-	// All code of the library lies in one part of its file.
+		return; // the sanitizer replaces malloc itself, and finds leaks
+	// All code of the library is in one segment.
 	CHECK(dl_iterate_phdr(heap_find, dlsym(RTLD_DEFAULT, "vg_last_error")) == 1);
 	atomic_store(&heap_calls, 0);
 	atomic_store(&heap_live, 0);
 }
 
-// The call allocates nothing, however often it is made; once before, since the first may have something to learn.
+// Checks that a repeated call allocates nothing. The first call may allocate.
 #define HEAP_FREE(call)                                                                                     \
 	do {                                                                                                \
 		OK(call);                                                                                   \
@@ -151,14 +151,14 @@ static inline void heap_open(void)
 			FAIL("%s:%d: %s: %zu allocations in 1000 calls", __FILE__, __LINE__, #call, made_); \
 	} while (0)
 
-// 10^3 times; 10^5 where time does not matter; fewer where a sanitizer tells of what is left of a single one.
+// Returns the number of repetitions: 10^3, or 10^5 in the slow suite; fewer with a sanitizer, which finds single leaks.
 static inline int heap_times(void)
 {
 	return getenv("VIRGATE_TEST_FULL") ? 100000 : HEAP_IS_TAKEN ? 100 : 1000;
 }
 
-// Whatever the statements make they unmake, however often: neither the library's heap nor device memory grows. (What
-// the simulated driver keeps on the heap for itself does not count.)
+// Checks that repeating the statements increases neither the library's heap memory nor device memory. Memory of the
+// simulated driver itself is not counted.
 #define HEAP_STEADY(...)                                                                        \
 	do {                                                                                    \
 		struct vg_device *device_;                                                      \

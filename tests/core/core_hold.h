@@ -1,4 +1,4 @@
-// Work that takes as long as a test wants: a host function in a stream that waits for the test, on every driver.
+// Blocks a stream until the test continues it: a host function in the stream waits. It works with every driver.
 #pragma once
 #include "core_test.h"
 
@@ -15,7 +15,7 @@ static inline void hold_wait(void *hold)
 	sem_wait(&((struct hold *)hold)->go);
 }
 
-// From here on the stream waits.
+// Later work of the stream waits until hold_end.
 static inline void hold_stream(struct hold *hold, struct vg_stream *stream)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -1,10 +1,10 @@
-// What the object model's tests share.
+// Shared by the tests of the object model.
 #pragma once
 #include "library_test.h"
 
 #include <virgate/virgate.h>
 
-// The last error's log has `part`, and stands in the log alone.
+// Checks that the last error's log has `part`, and that the text repeats none of its lines.
 static inline void check_log(const char *part)
 {
 	const struct vg_error *error = vg_last_error();
@@ -22,13 +22,13 @@ static inline size_t free_on(struct vg_device *device)
 {
 	size_t free;
 
-	OK(vg_device_sync(device)); // pools give back what is over
+	OK(vg_device_sync(device)); // pools free unused memory
 	OK(vg_device_memory_info(device, &free, NULL));
 	return free;
 }
 
-// The statements leave as much device memory free as there was. A vGPU is charged for what the driver took for itself
-// when the daemon looks next, be it in the middle of them: what they themselves lose is lost every time.
+// Checks that the statements do not change the amount of free device memory. In a vGPU, memory that the driver uses for
+// itself is counted at the daemon's next measurement, which may be meanwhile; a leak appears every time.
 #define MEMORY_STEADY(device, ...)                                     \
 	do {                                                           \
 		size_t free_before_, free_after_;                      \
@@ -51,7 +51,7 @@ static inline struct vg_context *first_context(void)
 	return context;
 }
 
-// A green context of the first device with that many SMs.
+// Creates a green context of the first device with that many SMs.
 static inline struct vg_context *green_context(int sms)
 {
 	struct vg_context_options options = {.size = sizeof options, .sm_count = 1};

@@ -190,7 +190,7 @@ SUCCEEDS(nvJitLinkResult, nvJitLinkAddFile, nvJitLinkHandle handle, nvJitLinkInp
 SUCCEEDS(nvJitLinkResult, nvJitLinkComplete, nvJitLinkHandle handle)
 TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedCubin, nvJitLinkHandle, void, "cubin")
 TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedPtx, nvJitLinkHandle, char, "ptx")
-TEXT_OF(nvJitLinkResult, nvJitLinkGetInfoLog, nvJitLinkHandle, char, "the linker's words")
+TEXT_OF(nvJitLinkResult, nvJitLinkGetInfoLog, nvJitLinkHandle, char, "the linker's log")
 
 // Contains "ERROR" on demand, although all calls succeeded.
 SIZE_OF(nvJitLinkResult, nvJitLinkGetErrorLog, nvJitLinkHandle, "ERROR of the linker")

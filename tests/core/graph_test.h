@@ -1,10 +1,10 @@
-// What the tests of graphs share.
+// Shared by the tests of graphs.
 #pragma once
 #include "code_test.h"
 
 #define ADDRESS(pointer) ((vg_address)(uintptr_t)(pointer))
 
-// Everything that most tests need: a context, a stream, an empty definition, and kernels when asked for.
+// What most tests need: a context, a stream, an empty definition, and on demand kernels.
 struct bench {
 	struct vg_context *context;
 	struct vg_stream *stream;
@@ -39,7 +39,7 @@ static inline struct vg_kernel *kernel_of(struct bench *bench, const char *name)
 	return kernel;
 }
 
-// Instantiates, launches once, waits.
+// Instantiates the definition, launches the graph once, and waits.
 static inline struct vg_graph *bench_run(struct bench *bench)
 {
 	struct vg_graph *graph;
@@ -50,7 +50,7 @@ static inline struct vg_graph *bench_run(struct bench *bench)
 	return graph;
 }
 
-static inline struct vg_graph_builder *builder_begun(struct bench *bench)
+static inline struct vg_graph_builder *begin_builder(struct bench *bench)
 {
 	struct vg_graph_builder *builder;
 
@@ -59,7 +59,7 @@ static inline struct vg_graph_builder *builder_begun(struct bench *bench)
 	return builder;
 }
 
-// Of a builder that has ended: completes, launches once, waits.
+// Completes a builder that has ended, launches the graph once, and waits.
 static inline struct vg_graph *builder_run(struct bench *bench, struct vg_graph_builder *builder)
 {
 	struct vg_graph *graph;
@@ -70,7 +70,7 @@ static inline struct vg_graph *builder_run(struct bench *bench, struct vg_graph_
 	return graph;
 }
 
-// Frees memory that a graph allocated and left.
+// Frees memory that a graph allocated and did not free.
 static inline void bench_free(struct bench *bench, vg_address address)
 {
 	struct vg_graph_definition *definition = bench->definition;

@@ -1,4 +1,4 @@
-// What the tests of memory share: a device, a stream and a pool; captures; what is free.
+// Shared by the tests of memory: a device with a stream and a pool, captures, and mapped memory.
 #pragma once
 #include "code_test.h"
 
@@ -29,12 +29,7 @@ static inline void close_bench(struct bench *b)
 	vg_context_destroy(b->context);
 }
 
-static inline size_t free_memory(struct vg_device *device)
-{
-	return free_on(device);
-}
-
-// Holds a stream up for as long as *hold is set.
+// Blocks a stream until *hold is 0.
 __attribute__((unused)) static void wait_for_release(void *hold)
 {
 	while (atomic_load((atomic_int *)hold))
@@ -51,7 +46,7 @@ static inline void hold_up(struct vg_stream *stream, atomic_int *hold)
 	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 }
 
-// From here on, what is queued on the stream is captured.
+// Captures what is queued on the stream from now on.
 static inline struct vg_graph_builder *begin_capture(struct vg_stream *stream)
 {
 	struct vg_graph_builder *builder;
@@ -61,8 +56,8 @@ static inline struct vg_graph_builder *begin_capture(struct vg_stream *stream)
 	return builder;
 }
 
-// What sizes of mapped memory are multiples of.
-static inline size_t granularity(struct vg_device *device)
+// Returns the number of bytes that sizes of mapped memory are multiples of.
+static inline size_t get_granularity(struct vg_device *device)
 {
 	struct vg_physical_memory *memory;
 
@@ -72,7 +67,7 @@ static inline size_t granularity(struct vg_device *device)
 	return size;
 }
 
-// Of mapped memory, as the driver says: 0 none, 1 read, 3 read and write.
+// Returns the access to mapped memory from a device: 0 none, 1 read, 3 read and write.
 static inline int access_of(vg_address address, int device)
 {
 	struct {

@@ -36,7 +36,7 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 	return NVML_SUCCESS;
 }
 
-// ---- finding ----
+// ---- handles ----
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *deviceCount)
 {
@@ -179,7 +179,7 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
 	return NVML_SUCCESS;
 }
 
-// ---- links and places ----
+// ---- links and topology ----
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *currLinkGen)
 {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run-gpu.sh BUILD_OR_BUNDLE [NAME…]: the object model's tests, or with ROOM=vram those of another room, on the real
-# driver of this machine. Ends with the counts of all programs. With INSIDE=path/of/virgate each runs inside a vGPU of
-# 64 GiB.
+# run-gpu.sh BUILD_OR_BUNDLE [NAME…]: runs the object model's tests, or those of another room (ROOM=vram), with the real
+# driver of this machine, and prints the counts of all programs. With INSIDE=path/of/virgate each program runs in a vGPU
+# of 64 GiB.
 set -u
 root=$1
 shift

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run-sim.sh BUILD PROGRAM [ARGUMENT...]: the program on a simulated GPU of its own.
+# run-sim.sh BUILD PROGRAM [ARGUMENT...]: runs the program on a new simulated GPU.
 set -u
 build=$1
 shift
@@ -7,7 +7,7 @@ VIRGATE_SIM_DIR=$(mktemp -d) || exit 1
 trap 'rm -rf "$VIRGATE_SIM_DIR"' EXIT
 export XDG_CACHE_HOME="$VIRGATE_SIM_DIR/cache"
 export VIRGATE_SIM_DIR VIRGATE_SIM="${VIRGATE_SIM:-1}" VIRGATE_LIBDIR="$build"
-# Where the address sanitizer is built in, these programs leave nothing on the heap, whatever fails in them.
+# With the address sanitizer, these programs also check for leaks.
 here=$(dirname "$0")
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=1"
 export LSAN_OPTIONS="suppressions=$here/leaks.txt:print_suppressions=0"

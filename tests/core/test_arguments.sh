@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_arguments.sh INCLUDE SOURCE: arguments.c works as C11 and as C++17 by every compiler that is there, also under
-# the address sanitizer, which finds a value that is used after its lifetime; what must not compile does not.
+# test_arguments.sh INCLUDE SOURCE: checks that arguments.c works as C11 and as C++17 with every installed compiler and
+# with the address sanitizer, which finds values that are used after their lifetime, and that wrong statements do not
+# compile.
 set -u
 include=$1 source=$2
 folder=$(mktemp -d) || exit 1
@@ -16,7 +17,7 @@ bad() {
 	failed=$((failed + 1))
 }
 
-# refused NUMBER WORDS COMPILER...: the statement does not compile, and the compiler says why.
+# refused NUMBER WORDS COMPILER...: checks that the statement does not compile, with an error that contains the words.
 refused() {
 	number=$1 words=$2
 	shift 2
@@ -33,8 +34,12 @@ for compiler in "cc -x c -std=c11" "c++ -x c++ -std=c++17" "clang -x c -std=c11"
 	command -v "${compiler%% *}" >/dev/null || continue
 	set -- $compiler -Wall -Wextra -pedantic -Werror -I "$include"
 	for options in -O0 -O2 "-O1 -fsanitize=address -fsanitize-address-use-after-scope"; do
-		case $compiler$options in clang*sanitize*) continue ;; esac # its runtime is a package of its own
-		if "$@" $options "$source" -o "$folder/arguments" && "$folder/arguments"; then ok; else bad "$compiler $options"; fi
+		case $compiler$options in clang*sanitize*) continue ;; esac # its runtime is in another package
+		if "$@" $options "$source" -o "$folder/arguments" && "$folder/arguments"; then
+			ok
+		else
+			bad "$compiler $options"
+		fi
 	done
 	case $compiler in
 	*c++17) refused 1 "VG_ARGUMENT of a temporary value" "$@" ;;

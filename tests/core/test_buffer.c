@@ -214,15 +214,15 @@ TEST(borrowed_buffer_is_freed_by_the_given_resource)
 	struct vg_buffer *adopted;
 
 	OK(vg_synchronous_resource_create(b.context, &resource));
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 	OK(vg_buffer_borrow(words(b.context, 8 << 20), 8 << 20,
 			    &(struct vg_buffer_borrow_options){.size = sizeof(struct vg_buffer_borrow_options),
 							       .resource = resource},
 			    &adopted));
 	CHECK(vg_buffer_memory_resource(adopted) == resource);
-	CHECK(free_memory(b.device) < before);
+	CHECK(free_on(b.device) < before);
 	vg_buffer_destroy(adopted);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
 }
@@ -326,7 +326,7 @@ TEST(buffer_and_dependencies_are_destroyed_in_any_order)
 
 	for (int order = 0; order < 5 * 4 * 3 * 2; order++) {
 		if (order == 1) // the driver keeps some memory of the first round
-			before = free_memory(keep.device);
+			before = free_on(keep.device);
 		struct bench b = open_bench();
 		struct vg_memory_resource *adaptor;
 		struct vg_buffer *buffer;
@@ -338,7 +338,7 @@ TEST(buffer_and_dependencies_are_destroyed_in_any_order)
 			left[code % count] = left[count - 1];
 		}
 	}
-	CHECK_INT(free_memory(keep.device), before);
+	CHECK_INT(free_on(keep.device), before);
 	close_bench(&keep);
 }
 
@@ -358,7 +358,7 @@ TEST(buffer_is_freed_without_a_current_context)
 	close_bench(&b);
 }
 
-static void *churn(void *data)
+static void *create_and_destroy(void *data)
 {
 	struct bench *b = data;
 
@@ -382,7 +382,7 @@ TEST(threads_use_one_pool_and_stream)
 	void *problem;
 
 	for (int i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, churn, &b), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, create_and_destroy, &b), 0);
 	for (int i = 0; i < 4; i++) {
 		CHECK_INT(pthread_join(threads[i], &problem), 0);
 		CHECK(!problem);

@@ -18,7 +18,7 @@ static struct vg_linker *linker;
 static struct vg_compile_cache *cache;
 static atomic_int failures;
 
-static void in_threads(void *(*run)(void *))
+static void run_in_threads(void *(*run)(void *))
 {
 	pthread_t threads[THREADS];
 
@@ -69,7 +69,7 @@ TEST(threads_load_code_once_and_launch_it)
 	context = first_context();
 	for (int i = 0; i < 5; i++) {
 		OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx, NULL, &code));
-		in_threads(load_and_launch);
+		run_in_threads(load_and_launch);
 		vg_object_code_destroy(code);
 	}
 	vg_context_destroy(context);
@@ -104,7 +104,7 @@ TEST(threads_use_one_program_and_linker)
 	OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx, NULL, &code));
 	OK(vg_linker_create(&code, 1, &link, &linker));
 	OK(vg_compile_cache_open(&place, &cache));
-	in_threads(compile_and_link);
+	run_in_threads(compile_and_link);
 	vg_compile_cache_destroy(cache);
 	vg_linker_destroy(linker);
 	vg_object_code_destroy(code);

@@ -57,7 +57,7 @@ static struct vg_compile_cache_statistics statistics_of(struct vg_compile_cache 
 	return statistics;
 }
 
-static void expect(struct vg_compile_cache *cache, uint64_t hits, uint64_t misses)
+static void expect_counts(struct vg_compile_cache *cache, uint64_t hits, uint64_t misses)
 {
 	CHECK_INT(statistics_of(cache).hits, hits);
 	CHECK_INT(statistics_of(cache).misses, misses);
@@ -69,10 +69,10 @@ TEST(a_hit_returns_what_was_compiled)
 	size_t size[2];
 
 	struct vg_object_code *first = compile(cache, "a", VG_CODE_CUBIN);
-	expect(cache, 0, 1);
+	expect_counts(cache, 0, 1);
 	CHECK_INT(statistics_of(cache).entries, 1);
 	struct vg_object_code *second = compile(again, "a", VG_CODE_CUBIN);
-	expect(again, 1, 0);
+	expect_counts(again, 1, 0);
 	const void *data[] = {vg_object_code_data(first, &size[0]), vg_object_code_data(second, &size[1])};
 	CHECK(size[0] == size[1] && memcmp(data[0], data[1], size[0]) == 0);
 	CHECK_STR(vg_object_code_symbol(second, "set<int>"), vg_object_code_symbol(first, "set<int>"));
@@ -83,8 +83,8 @@ TEST(a_hit_returns_what_was_compiled)
 	vg_compile_cache_destroy(cache);
 }
 
-static bool hits(struct vg_compile_cache *cache, const struct vg_program_options *options,
-		 const struct vg_compile_options *how, const char *text, enum vg_code_type target)
+static bool is_hit(struct vg_compile_cache *cache, const struct vg_program_options *options,
+		   const struct vg_compile_options *how, const char *text, enum vg_code_type target)
 {
 	uint64_t before = statistics_of(cache).hits;
 	struct vg_compile_options cached = *how;
@@ -107,31 +107,31 @@ TEST(every_input_is_part_of_the_key)
 	static const char text[] = "__global__ void k() {}";
 
 	vg_object_code_destroy(compile(cache, "z", VG_CODE_PTX));
-	CHECK(!hits(cache, &plain, &none, text, VG_CODE_PTX));
-	CHECK(hits(cache, &plain, &none, text, VG_CODE_PTX));
-	CHECK(!hits(cache, &plain, &none, "__global__ void l() {}", VG_CODE_PTX));
-	CHECK(!hits(cache, &plain, &none, text, VG_CODE_CUBIN));
+	CHECK(!is_hit(cache, &plain, &none, text, VG_CODE_PTX));
+	CHECK(is_hit(cache, &plain, &none, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &plain, &none, "__global__ void l() {}", VG_CODE_PTX));
+	CHECK(!is_hit(cache, &plain, &none, text, VG_CODE_CUBIN));
 	other.arch = "sm_80";
-	CHECK(!hits(cache, &other, &none, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &other, &none, text, VG_CODE_PTX));
 	other = plain;
 	other.lineinfo = 1;
-	CHECK(!hits(cache, &other, &none, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &other, &none, text, VG_CODE_PTX));
 	other = plain;
 	other.name = "other";
-	CHECK(!hits(cache, &other, &none, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &other, &none, text, VG_CODE_PTX));
 	how.digest = "1";
 	how.digest_size = 1;
-	CHECK(!hits(cache, &plain, &how, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &plain, &how, text, VG_CODE_PTX));
 	how.digest = "2";
-	CHECK(!hits(cache, &plain, &how, text, VG_CODE_PTX));
-	CHECK(hits(cache, &plain, &how, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &plain, &how, text, VG_CODE_PTX));
+	CHECK(is_hit(cache, &plain, &how, text, VG_CODE_PTX));
 	how = none;
 	how.name_expressions = (struct vg_texts)VG_TEXTS("k");
-	CHECK(!hits(cache, &plain, &how, text, VG_CODE_PTX));
-	CHECK(hits(cache, &plain, &none, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &plain, &how, text, VG_CODE_PTX));
+	CHECK(is_hit(cache, &plain, &none, text, VG_CODE_PTX));
 	OK(vg_compile_cache_clear(cache));
 	CHECK_INT(statistics_of(cache).entries, 0);
-	CHECK(!hits(cache, &plain, &none, text, VG_CODE_PTX));
+	CHECK(!is_hit(cache, &plain, &none, text, VG_CODE_PTX));
 	vg_compile_cache_destroy(cache);
 }
 
@@ -145,7 +145,7 @@ TEST(ptx_is_cached_too)
 	struct vg_object_code *code;
 	size_t size;
 
-	char *ptx = built("kernels.ptx", &size);
+	char *ptx = read_built_file("kernels.ptx", &size);
 	enum vg_status status = vg_program_create(VG_SOURCE_PTX, ptx, size, &options, &program);
 	free(ptx);
 	if (status == VG_NOT_FOUND)
@@ -154,14 +154,14 @@ TEST(ptx_is_cached_too)
 	for (uint64_t i = 0; i < 2; i++) {
 		OK(vg_program_compile(program, VG_CODE_CUBIN, &how, &code));
 		vg_object_code_destroy(code);
-		expect(cache, i, 1);
+		expect_counts(cache, i, 1);
 	}
 	vg_program_destroy(program);
 	vg_compile_cache_destroy(cache);
 }
 
-static void refused_without_a_digest(struct vg_compile_cache *cache, const char *text,
-				     const struct vg_program_options *options, const char *part)
+static void refuse_without_digest(struct vg_compile_cache *cache, const char *text,
+				  const struct vg_program_options *options, const char *part)
 {
 	struct vg_compile_options how = {sizeof how, .cache = cache};
 	struct vg_program *program;
@@ -184,24 +184,23 @@ TEST(files_that_the_compiler_reads_need_a_digest)
 
 	vg_object_code_destroy(compile(cache = cache_of(0), "z", VG_CODE_PTX));
 	for (size_t i = 0; i < sizeof including / sizeof *including; i++)
-		refused_without_a_digest(cache, including[i], &options,
-					 "includes files, whose contents the cache cannot know");
+		refuse_without_digest(cache, including[i], &options,
+				      "includes files, whose contents the cache cannot know");
 	options.include_path = (struct vg_texts)VG_TEXTS("/nowhere");
-	refused_without_a_digest(cache, "x", &options,
-				 "the option include_path makes the compiler read or write files");
+	refuse_without_digest(cache, "x", &options, "the option include_path makes the compiler read or write files");
 	options = (struct vg_program_options){sizeof options, .arch = "sm_90", .pch = 1};
-	refused_without_a_digest(cache, "x", &options, "the option pch makes");
+	refuse_without_digest(cache, "x", &options, "the option pch makes");
 	options = (struct vg_program_options){sizeof options, .arch = "sm_90", .time = "t.csv"};
-	refused_without_a_digest(cache, "x", &options, "the option time makes");
+	refuse_without_digest(cache, "x", &options, "the option time makes");
 	options.time = NULL;
 	setenv("NVRTC_APPEND_FLAGS", "-I/", 1);
-	refused_without_a_digest(cache, "x", &options, "NVRTC_APPEND_FLAGS adds options to the compiler's");
+	refuse_without_digest(cache, "x", &options, "NVRTC_APPEND_FLAGS adds options to the compiler's");
 	unsetenv("NVRTC_APPEND_FLAGS");
 	vg_compile_cache_destroy(cache);
 }
 
 // Returns the path of the only entry.
-static const char *entry(void)
+static const char *find_entry(void)
 {
 	static char path[512];
 	DIR *stream = opendir(folder);
@@ -215,7 +214,7 @@ static const char *entry(void)
 	return path;
 }
 
-static void flip(const char *path, off_t at)
+static void flip_bit(const char *path, off_t at)
 {
 	unsigned char byte;
 	int fd = open(path, O_RDWR);
@@ -234,16 +233,16 @@ TEST(damaged_entries_are_compiled_again)
 
 	OK(vg_compile_cache_clear(cache));
 	vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX));
-	CHECK_INT(stat(entry(), &status), 0);
+	CHECK_INT(stat(find_entry(), &status), 0);
 	for (off_t at = 0; at < status.st_size; at += 1 + status.st_size / 40) {
-		flip(entry(), at);
+		flip_bit(find_entry(), at);
 		struct vg_object_code *code = compile(cache, "d", VG_CODE_PTX);
 		CHECK_CONTAINS(vg_object_code_data(code, NULL), ".entry");
 		vg_object_code_destroy(code);
 		CHECK_INT(statistics_of(cache).damaged, ++damaged);
 	}
 	for (off_t size = 0; size < status.st_size; size += 1 + status.st_size / 20) {
-		CHECK_INT(truncate(entry(), size), 0);
+		CHECK_INT(truncate(find_entry(), size), 0);
 		vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX));
 		CHECK_INT(statistics_of(cache).damaged, ++damaged);
 	}
@@ -328,7 +327,7 @@ TEST(log_callback_may_use_the_program)
 	OK(vg_program_create(VG_SOURCE_CXX, text, strlen(text), &options, &it.program));
 	OK(vg_program_compile(it.program, VG_CODE_PTX, &how, &code));
 	vg_object_code_destroy(code);
-	flip(entry(), 0);
+	flip_bit(find_entry(), 0);
 	REFUSED(vg_program_compile(it.program, VG_CODE_PTX, &how, NULL), VG_INVALID, "ret_code is NULL");
 	vg_log_set(compile_again, &it);
 	alarm(60); // ends a deadlock
@@ -343,7 +342,7 @@ TEST(log_callback_may_use_the_program)
 	vg_compile_cache_destroy(it.cache);
 }
 
-static void age(const char *path, time_t seconds)
+static void set_age(const char *path, time_t seconds)
 {
 	struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
 
@@ -357,13 +356,13 @@ TEST(least_recently_used_entries_are_removed_first)
 	OK(vg_compile_cache_clear(cache));
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
 	uint64_t one = statistics_of(cache).bytes;
-	age(entry(), 1000);
+	set_age(find_entry(), 1000);
 	vg_compile_cache_destroy(cache);
 	cache = cache_of(one * 5 / 2); // room for two entries
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).entries, 2);
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX)); // a is now the most recently used
-	expect(cache, 1, 1);
+	expect_counts(cache, 1, 1);
 	usleep(20000);
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
 	usleep(20000);
@@ -371,9 +370,9 @@ TEST(least_recently_used_entries_are_removed_first)
 	CHECK_INT(statistics_of(cache).entries, 2);
 	CHECK(statistics_of(cache).bytes <= one * 5 / 2);
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
-	expect(cache, 3, 2);
+	expect_counts(cache, 3, 2);
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX)); // it was removed
-	expect(cache, 3, 3);
+	expect_counts(cache, 3, 3);
 	vg_compile_cache_destroy(cache);
 	cache = cache_of(10); // nothing fits, but compiling works
 	vg_object_code_destroy(compile(cache, "a2", VG_CODE_PTX));
@@ -389,13 +388,13 @@ TEST(entries_with_a_future_time_are_removed_first)
 	OK(vg_compile_cache_clear(cache));
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
 	uint64_t one = statistics_of(cache).bytes;
-	age(entry(), time(NULL) + 1000000);
+	set_age(find_entry(), time(NULL) + 1000000);
 	vg_compile_cache_destroy(cache);
 	cache = cache_of(one * 3 / 2); // room for one entry
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).entries, 1);
 	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
-	expect(cache, 1, 1);
+	expect_counts(cache, 1, 1);
 	vg_compile_cache_destroy(cache);
 }
 
@@ -410,7 +409,7 @@ TEST(other_files_in_the_directory_are_kept)
 		int fd = open(path, O_WRONLY | O_CREAT, 0600);
 		CHECK(fd >= 0);
 		close(fd);
-		age(path, 1000);
+		set_age(path, 1000);
 	}
 	OK(vg_compile_cache_clear(cache));
 	for (int i = 0; i < 3; i++) {

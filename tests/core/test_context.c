@@ -288,7 +288,7 @@ TEST(null_arguments_are_named)
 }
 
 // Every thread gets a valid primary context, even while another thread creates or releases it.
-static void *come_and_go(void *status_)
+static void *create_and_release(void *status_)
 {
 	enum vg_status *status = status_;
 	struct vg_context *context;
@@ -318,7 +318,7 @@ TEST(threads_create_and_release_the_primary_context)
 	pthread_t threads[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, come_and_go, &statuses[i]), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, create_and_release, &statuses[i]), 0);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_join(threads[i], NULL), 0);
 	for (int i = 0; i < THREADS; i++)

@@ -2,7 +2,7 @@
 
 #define DRY_RUN (&(struct vg_sm_split_options){.size = sizeof(struct vg_sm_split_options), .dry_run = 1})
 
-static struct vg_sm_resource *all_sms(void)
+static struct vg_sm_resource *get_all_sms(void)
 {
 	struct vg_sm_resource *all;
 	struct vg_device *device;
@@ -14,7 +14,7 @@ static struct vg_sm_resource *all_sms(void)
 
 TEST(sm_resource_has_the_sms_of_the_device)
 {
-	struct vg_sm_resource *all = all_sms(), *of_context;
+	struct vg_sm_resource *all = get_all_sms(), *of_context;
 	struct vg_context *context = first_context();
 	int sms;
 
@@ -34,7 +34,7 @@ TEST(sm_resource_has_the_sms_of_the_device)
 
 TEST(split_by_count_returns_groups_and_remainder)
 {
-	struct vg_sm_resource *all = all_sms(), *groups[4], *rest;
+	struct vg_sm_resource *all = get_all_sms(), *groups[4], *rest;
 	unsigned total = vg_sm_resource_count(all), sum = 0;
 	size_t made = 0;
 
@@ -55,7 +55,7 @@ TEST(split_by_count_returns_groups_and_remainder)
 
 TEST(groups_without_coscheduling_are_smaller)
 {
-	struct vg_sm_resource *all = all_sms(), *group = NULL, *small = NULL;
+	struct vg_sm_resource *all = get_all_sms(), *group = NULL, *small = NULL;
 	size_t made = 0;
 
 	OK(vg_sm_resource_split_by_count(all, 2, 0, 1, &group, &made, NULL));
@@ -75,7 +75,7 @@ TEST(groups_without_coscheduling_are_smaller)
 
 TEST(equal_groups_work_with_old_drivers)
 {
-	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = NULL;
+	struct vg_sm_resource *all = get_all_sms(), *groups[2] = {0}, *rest = NULL;
 	const struct vg_sm_group wanted[] = {{.sm_count = 16}, {.sm_count = 16}};
 	size_t made = 0;
 
@@ -93,7 +93,7 @@ TEST(equal_groups_work_with_old_drivers)
 
 TEST(a_dry_run_returns_sizes)
 {
-	struct vg_sm_resource *all = all_sms(), *group, *part;
+	struct vg_sm_resource *all = get_all_sms(), *group, *part;
 	const struct vg_sm_group wanted = {.sm_count = 16}, discover = {0};
 	size_t made;
 
@@ -111,7 +111,7 @@ TEST(a_dry_run_returns_sizes)
 
 TEST(invalid_splits_are_refused)
 {
-	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = (void *)1;
+	struct vg_sm_resource *all = get_all_sms(), *groups[2] = {0}, *rest = (void *)1;
 	struct vg_sm_group negative[] = {{.sm_count = 8}, {.sm_count = -8}}, huge = {.sm_count = 100000};
 	size_t made = 42;
 
@@ -131,7 +131,7 @@ TEST(invalid_splits_are_refused)
 	vg_sm_resource_destroy(all);
 }
 
-static int needs_13_1(void)
+static int lacks_workqueues(void)
 {
 	struct vg_workqueue_resource *queues;
 	struct vg_device *device;
@@ -154,9 +154,9 @@ TEST(features_of_driver_13_1_are_unsupported_before)
 	struct vg_context *context;
 	size_t made = 42;
 
-	if (!needs_13_1())
+	if (!lacks_workqueues())
 		SKIP("the driver is 13.1 or later");
-	all = all_sms();
+	all = get_all_sms();
 	context = first_context();
 	REFUSED(vg_sm_resource_split(all, sizes, 2, NULL, groups, &made, NULL), VG_UNSUPPORTED,
 		"groups of different sizes: unsupported: needs driver 13.1, have 1");
@@ -175,7 +175,7 @@ TEST(features_of_driver_13_1_are_unsupported_before)
 
 TEST(a_group_is_split_again_in_a_green_context)
 {
-	struct vg_sm_resource *all = all_sms(), *group, *again, *part = NULL;
+	struct vg_sm_resource *all = get_all_sms(), *group, *again, *part = NULL;
 	struct vg_device *device = vg_sm_resource_device(all);
 	struct vg_context *context;
 	size_t made;
@@ -206,9 +206,9 @@ TEST(groups_of_different_sizes)
 	struct vg_sm_resource *all, *groups[3], *rest;
 	size_t made;
 
-	if (needs_13_1())
+	if (lacks_workqueues())
 		SKIP("needs driver 13.1");
-	all = all_sms();
+	all = get_all_sms();
 	unsigned total = vg_sm_resource_count(all);
 	for (int dry = 1; dry >= 0; dry--) {
 		OK(vg_sm_resource_split(all, wanted, 3, dry ? DRY_RUN : NULL, groups, &made, &rest));
@@ -243,9 +243,9 @@ TEST(a_context_with_work_queues)
 	struct vg_stream *stream;
 	size_t made;
 
-	if (needs_13_1())
+	if (lacks_workqueues())
 		SKIP("needs driver 13.1");
-	all = all_sms();
+	all = get_all_sms();
 	device = vg_sm_resource_device(all);
 	OK(vg_device_workqueue_resource(device, &queues));
 	OK(vg_workqueue_resource_configure(queues, &options));
@@ -272,7 +272,7 @@ TEST(work_queues)
 	struct vg_workqueue_resource *queues;
 	struct vg_context *context;
 
-	if (needs_13_1())
+	if (lacks_workqueues())
 		SKIP("needs driver 13.1");
 	context = first_context();
 	OK(vg_context_workqueue_resource(context, &queues));

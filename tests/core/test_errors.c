@@ -71,19 +71,19 @@ TEST(drivers_without_a_log_work)
 
 static char warning[512];
 
-static void note(void *user, enum vg_log_level level, const char *text)
+static void note_warning(void *user, enum vg_log_level level, const char *text)
 {
 	snprintf(warning, sizeof warning, "%d: %s", level, text);
 }
 
-static void destroy_in_vain(void)
+static void destroy_with_fault(void)
 {
 	struct vg_context *context = first_context();
 	struct vg_stream *stream;
 
 	OK(vg_stream_create(context, NULL, &stream));
 	CHECK_INT(vg_stream_create(NULL, NULL, &stream), VG_INVALID);
-	vg_log_set(note, NULL);
+	vg_log_set(note_warning, NULL);
 	vg_stream_destroy(stream);
 	CHECK_CONTAINS(warning, "1: destroying a stream: ");
 	CHECK_CONTAINS(warning, "CUDA_ERROR_OPERATING_SYSTEM");
@@ -98,7 +98,7 @@ static void destroy_in_vain(void)
 
 TEST(failures_of_destroy_go_to_the_log)
 {
-	in_child(destroy_in_vain, "VIRGATE_SIM_FAULT", "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(destroy_with_fault, "VIRGATE_SIM_FAULT", "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
 // ---- in this process ---------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ static void expect_refusals(struct vg_context *context, struct vg_stream *stream
 	vg_memory_resource_destroy(pool);
 }
 
-static int lines_of_the_log(struct vg_context *context, struct vg_stream *stream)
+static int count_log_lines(struct vg_context *context, struct vg_stream *stream)
 {
 	int lines = 0;
 
@@ -207,9 +207,9 @@ TEST(the_log_belongs_to_the_failed_call_only)
 
 	OK(vg_stream_create(context, NULL, &stream));
 	ask_too_much(context, stream);
-	int lines = lines_of_the_log(context, stream);
+	int lines = count_log_lines(context, stream);
 	expect_refusals(context, stream);
-	int after = lines_of_the_log(context, stream);
+	int after = count_log_lines(context, stream);
 	CHECK(!strstr(vg_last_error()->log, "outside of kernel parameter count"));
 	CHECK_INT(after, lines);
 	vg_stream_destroy(stream);
@@ -309,7 +309,7 @@ TEST(each_thread_has_its_own_last_error)
 
 // ---- fork -----------------------------------------------------------------------------------------
 
-static void after_fork(struct vg_context *context, struct vg_stream *stream)
+static void use_after_fork(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_stream *another = NULL;
 
@@ -333,7 +333,7 @@ TEST(calls_in_a_forked_child_fail)
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
-		after_fork(context, stream);
+		use_after_fork(context, stream);
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);

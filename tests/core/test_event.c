@@ -167,14 +167,14 @@ TEST(an_event_does_not_complete_before_its_stream)
 	OK(vg_stream_wait_event(later, end));
 	enum vg_status queried = vg_event_query(end, &done);
 	enum vg_status elapsed = vg_event_elapsed(start, end, &time);
-	char words[256];
-	snprintf(words, sizeof words, "%s", vg_last_error()->text);
+	char text[256];
+	snprintf(text, sizeof text, "%s", vg_last_error()->text);
 	enum vg_status backwards = vg_event_elapsed(end, start, &time);
 	hold_end(&hold); // before a failed check ends the test
 	CHECK_INT(queried, VG_OK);
 	CHECK_INT(done, 0);
 	CHECK_INT(elapsed, VG_NOT_READY);
-	CHECK_CONTAINS(words, "the end event has not completed");
+	CHECK_CONTAINS(text, "the end event has not completed");
 	CHECK_INT(backwards, VG_NOT_READY);
 	CHECK(time == 42);
 	OK(vg_stream_sync(later));

@@ -51,7 +51,7 @@ TEST(contexts)
 enum { THREADS = 4 };
 
 // Each thread has its own streams and events; all use the same contexts.
-static void *work(void *green)
+static void *use_contexts(void *green)
 {
 	for (int i = 0; i < 200; i++) {
 		struct vg_context *of = i & 1 ? green : context;
@@ -82,7 +82,7 @@ TEST(threads_use_one_context)
 	context = first_context();
 	green = green_context(8);
 	for (int i = 0; i < THREADS; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, work, green), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, use_contexts, green), 0);
 	for (int i = 0; i < THREADS; i++) {
 		CHECK_INT(pthread_join(threads[i], &problem), 0);
 		if (problem)

@@ -74,7 +74,7 @@ static int in_child(void (*run)(void *data), void *data)
 	return WEXITSTATUS(status);
 }
 
-static void be_refused(void *data)
+static void check_refused(void *data)
 {
 	struct shared *s = data;
 
@@ -119,7 +119,7 @@ TEST(calls_fail_in_a_child_forked_during_calls)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, keep_using, &s), 0);
 	for (int i = 0; i < FORKS && !failed; i++)
-		failed = in_child(be_refused, &s);
+		failed = in_child(check_refused, &s);
 	over = true;
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);

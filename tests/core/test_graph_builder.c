@@ -39,7 +39,7 @@ static struct vg_graph *finish(struct bench *bench, struct vg_graph_builder *bui
 TEST(a_captured_callback_runs_at_each_launch)
 {
 	struct bench bench = bench_open();
-	struct vg_graph_builder *builder = builder_begun(&bench);
+	struct vg_graph_builder *builder = begin_builder(&bench);
 	int ran = 0, *where = &ran, building = -1;
 
 	OK(vg_graph_builder_is_building(builder, &building));
@@ -112,7 +112,7 @@ TEST(a_graph_keeps_captured_kernels)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = builder_begun(&bench);
+	struct vg_graph_builder *builder = begin_builder(&bench);
 
 	for (int i = 0; i < 3; i++)
 		launch_one(builder, kernel, word);
@@ -134,7 +134,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 3 * sizeof(int));
 	struct vg_kernel *affine = kernel_of(&bench, "affine"), *combine = kernel_of(&bench, "combine");
-	struct vg_graph_builder *builder = builder_begun(&bench), *both[2], *root;
+	struct vg_graph_builder *builder = begin_builder(&bench), *both[2], *root;
 
 	launch_affine(builder, affine, word, 1, 3); // 3
 	OK(vg_graph_builder_split(builder, 2, both));
@@ -176,7 +176,7 @@ TEST(many_builders_are_joined_together_or_in_pairs)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = builder_begun(&bench), *all[MANY], *root;
+	struct vg_graph_builder *builder = begin_builder(&bench), *all[MANY], *root;
 
 	OK(vg_graph_builder_split(builder, MANY, all));
 	for (int i = 0; i < MANY; i++)
@@ -199,7 +199,7 @@ TEST(many_builders_are_joined_together_or_in_pairs)
 TEST(invalid_joins_change_nothing)
 {
 	struct bench bench = bench_open();
-	struct vg_graph_builder *first = builder_begun(&bench), *second = builder_begun(&bench), *split[2],
+	struct vg_graph_builder *first = begin_builder(&bench), *second = begin_builder(&bench), *split[2],
 				*root = NULL;
 	int building;
 
@@ -230,7 +230,7 @@ TEST(streams_that_wait_for_a_builder_are_captured)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = builder_begun(&bench);
+	struct vg_graph_builder *builder = begin_builder(&bench);
 	struct vg_stream *other, *stream = vg_graph_builder_stream(builder);
 
 	OK(vg_stream_create(bench.context, NULL, &other));
@@ -239,7 +239,7 @@ TEST(streams_that_wait_for_a_builder_are_captured)
 	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word)));
 	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
 	vg_graph_builder_destroy(builder);
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	stream = vg_graph_builder_stream(builder);
 	OK(vg_stream_wait_stream(other, stream));
 	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word)));
@@ -259,7 +259,7 @@ TEST(an_embedded_graph_is_a_copy)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
-	struct vg_graph_builder *child = builder_begun(&bench), *parent = builder_begun(&bench);
+	struct vg_graph_builder *child = begin_builder(&bench), *parent = begin_builder(&bench);
 
 	OK(vg_graph_builder_callback(child, count, &where, sizeof where));
 	REFUSED(vg_graph_builder_embed(parent, child), VG_STATE, "the child graph has not finished building");
@@ -279,7 +279,7 @@ TEST(an_ended_builder_returns_its_definition)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
-	struct vg_graph_builder *builder = builder_begun(&bench);
+	struct vg_graph_builder *builder = begin_builder(&bench);
 	struct vg_graph_definition *definition, *again;
 	struct vg_graph_node *node, *next;
 	struct vg_graph *graph;
@@ -374,19 +374,19 @@ TEST(work_of_an_unjoined_builder_fails_the_end)
 	struct vg_buffer *buffer;
 
 	OK(vg_buffer_borrow(words(bench.context, 4), 4, NULL, &buffer));
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	OK(vg_buffer_fill_byte(buffer, 7, vg_graph_builder_stream(split[1])));
 	vg_graph_builder_destroy(split[1]);
 	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
 	vg_graph_builder_destroy(builder);
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	vg_graph_builder_destroy(split[1]); // which captured nothing
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
 	// A node that the builder added itself is part of the graph, not captured work of its stream.
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	OK(vg_graph_builder_callback(split[1], count, &where, sizeof where));
 	vg_graph_builder_destroy(split[1]);
@@ -538,7 +538,7 @@ TEST(a_graph_cannot_be_launched_into_a_capture)
 
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, count, &where, sizeof where, NULL));
 	struct vg_graph *inner = bench_run(&bench);
-	struct vg_graph_builder *builder = builder_begun(&bench);
+	struct vg_graph_builder *builder = begin_builder(&bench);
 	REFUSED(vg_graph_launch(inner, vg_graph_builder_stream(builder)), VG_STATE, "embed the graph's definition");
 	OK(vg_graph_builder_embed_definition(builder, bench.definition)); // the capture is still valid
 	vg_graph_destroy(inner);

@@ -29,8 +29,8 @@ static void add_to(struct bench *bench, struct vg_graph_definition *body, struct
 	OK(vg_graph_add_kernel(body, NULL, 0, KERNEL(kernel, CONFIG(1, 1), VG_ARGUMENT(word)), NULL));
 }
 
-static void set_to(struct vg_graph_definition *definition, struct vg_kernel *kernel,
-		   struct vg_graph_condition condition, unsigned value, struct vg_graph_node **ret_node)
+static void add_set_condition(struct vg_graph_definition *definition, struct vg_kernel *kernel,
+			      struct vg_graph_condition condition, unsigned value, struct vg_graph_node **ret_node)
 {
 	OK(vg_graph_add_kernel(definition, NULL, 0,
 			       KERNEL(kernel, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(value)), ret_node));
@@ -48,7 +48,7 @@ TEST(if_runs_one_body_or_the_other)
 	unsigned branches;
 
 	OK(vg_graph_definition_create_condition(bench.definition, NULL, &condition));
-	set_to(bench.definition, set, condition, 1, &first);
+	add_set_condition(bench.definition, set, condition, 1, &first);
 	OK(vg_graph_add_if_else(bench.definition, &first, 1, condition, &node));
 	CHECK_INT(vg_graph_node_type(node), VG_GRAPH_NODE_CONDITIONAL);
 	OK(vg_graph_node_get_conditional(node, &read, &type, &branches));
@@ -123,7 +123,7 @@ TEST(switch_runs_the_branch_of_that_number_or_none)
 	struct vg_graph_node *first, *node;
 
 	OK(vg_graph_definition_create_condition(bench.definition, NULL, &condition));
-	set_to(bench.definition, set, condition, 2, &first);
+	add_set_condition(bench.definition, set, condition, 2, &first);
 	REFUSED(vg_graph_add_switch(bench.definition, &first, 1, condition, 0, &node), VG_INVALID,
 		"a switch of 0 branches");
 	REFUSED(vg_graph_add_switch(bench.definition, &first, 1, condition, 65537, &node), VG_INVALID,
@@ -202,7 +202,7 @@ TEST(builders_capture_bodies)
 	vg_address second = w.address + 4, third = w.address + 8;
 	struct vg_graph *graph;
 
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	launch_on(builder, set, VG_ARGUMENTS(condition, one));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
@@ -262,7 +262,7 @@ TEST(builders_capture_nested_loops_and_switches)
 	unsigned two = 2;
 	struct vg_graph *graph;
 
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	launch_on(builder, affine, VG_ARGUMENTS(w.address, m, b));
 	OK(vg_graph_builder_create_condition(builder, CONDITION(.assign_default = 1, .default_value = 1), &again));
 	OK(vg_graph_builder_while_loop(builder, again, &loop));
@@ -302,7 +302,7 @@ TEST(an_invalidated_body_destroys_the_whole_graph)
 	struct vg_graph_condition condition;
 	struct vg_graph *graph;
 
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
 	OK(vg_graph_builder_begin(then, VG_GRAPH_CAPTURE_RELAXED));
@@ -331,7 +331,7 @@ TEST(a_node_cannot_be_removed_during_a_capture_inside)
 	struct vg_graph_node *node;
 	size_t count;
 
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_end(builder));
@@ -356,7 +356,7 @@ TEST(a_discarded_body_is_empty)
 	struct vg_graph_condition condition;
 	struct vg_graph *graph;
 
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_create_condition(builder, CONDITION(.assign_default = 1, .default_value = 1), &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
@@ -371,7 +371,7 @@ TEST(a_discarded_body_is_empty)
 	vg_graph_builder_destroy(body);
 	vg_graph_builder_destroy(builder);
 	// Discards the whole graph while a body is being captured.
-	builder = builder_begun(&bench);
+	builder = begin_builder(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));

@@ -69,7 +69,7 @@ TEST(kernels_of_a_captured_graph_run_on_the_builder_s_device)
 	struct bench bench = second_bench();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = builder_begun(&bench);
+	struct vg_graph_builder *builder = begin_builder(&bench);
 	int value;
 
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 2), kernel, VG_ARGUMENTS(word)));

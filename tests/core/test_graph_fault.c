@@ -48,7 +48,7 @@ static enum vg_status open_definition(void)
 }
 
 // A failure adds nothing.
-static enum vg_status unchanged(enum vg_status status)
+static enum vg_status check_unchanged(enum vg_status status)
 {
 	struct vg_error error = *vg_last_error();
 	size_t count;
@@ -70,7 +70,7 @@ static enum vg_status open_event(void)
 
 static enum vg_status add_event(void)
 {
-	return unchanged(vg_graph_add_event_record(definition, NULL, 0, event, &made_node));
+	return check_unchanged(vg_graph_add_event_record(definition, NULL, 0, event, &made_node));
 }
 
 static enum vg_status open_kernel(void)
@@ -78,7 +78,7 @@ static enum vg_status open_kernel(void)
 	size_t size;
 
 	TRY(open_definition());
-	char *data = built("graph_kernels.ptx", &size);
+	char *data = read_built_file("graph_kernels.ptx", &size);
 	enum vg_status status = vg_object_code_create(VG_CODE_PTX, data, size, NULL, &code);
 	free(data);
 	return status ? status : vg_object_code_kernel(code, "add_one", &kernel);
@@ -94,15 +94,15 @@ static enum vg_status add_stubborn_kernel(void)
 
 static enum vg_status add_kernel(void)
 {
-	return unchanged(add_stubborn_kernel());
+	return check_unchanged(add_stubborn_kernel());
 }
 
 static enum vg_status add_switch(void)
 {
 	struct vg_graph_condition condition;
 
-	TRY(unchanged(vg_graph_definition_create_condition(definition, NULL, &condition)));
-	return unchanged(vg_graph_add_switch(definition, NULL, 0, condition, 3, &made_node));
+	TRY(check_unchanged(vg_graph_definition_create_condition(definition, NULL, &condition)));
+	return check_unchanged(vg_graph_add_switch(definition, NULL, 0, condition, 3, &made_node));
 }
 
 static enum vg_status open_child(void)
@@ -114,7 +114,7 @@ static enum vg_status open_child(void)
 
 static enum vg_status add_child(void)
 {
-	return unchanged(vg_graph_add_child(definition, NULL, 0, child, &made_node));
+	return check_unchanged(vg_graph_add_child(definition, NULL, 0, child, &made_node));
 }
 
 static enum vg_status instantiate(void)
@@ -218,7 +218,7 @@ static enum vg_status open_capture(void)
 }
 
 // After a failure the capture is unchanged and can end.
-static enum vg_status still_building(enum vg_status status)
+static enum vg_status check_still_building(enum vg_status status)
 {
 	struct vg_graph_definition *captured;
 	size_t count;
@@ -239,7 +239,7 @@ static enum vg_status still_building(enum vg_status status)
 
 static enum vg_status split(void)
 {
-	return still_building(vg_graph_builder_split(builder, 3, made_builders));
+	return check_still_building(vg_graph_builder_split(builder, 3, made_builders));
 }
 
 static enum vg_status open_split(void)
@@ -262,26 +262,26 @@ static enum vg_status join(void)
 	return status;
 }
 
-static void nothing(void *data)
+static void do_nothing(void *data)
 {
 }
 
 static enum vg_status callback(void)
 {
-	return still_building(vg_graph_builder_callback(builder, nothing, "text", 5));
+	return check_still_building(vg_graph_builder_callback(builder, do_nothing, "text", 5));
 }
 
 static enum vg_status stubborn_callback(void)
 {
-	return vg_graph_builder_callback(builder, nothing, "text", 5);
+	return vg_graph_builder_callback(builder, do_nothing, "text", 5);
 }
 
 static enum vg_status while_loop(void)
 {
 	struct vg_graph_condition condition;
 
-	TRY(still_building(vg_graph_builder_create_condition(builder, NULL, &condition)));
-	return still_building(vg_graph_builder_switch(builder, condition, 3, made_builders));
+	TRY(check_still_building(vg_graph_builder_create_condition(builder, NULL, &condition)));
+	return check_still_building(vg_graph_builder_switch(builder, condition, 3, made_builders));
 }
 
 static enum vg_status open_body(void)

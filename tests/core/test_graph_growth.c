@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-static void nothing(void *data)
+static void do_nothing(void *data)
 {
 }
 
@@ -20,16 +20,16 @@ TEST(definitions_nodes_and_executables)
 	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
 		    vg_graph_definition_destroy(definition););
 	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
-		    OK(vg_graph_add_callback(definition, NULL, 0, nothing, text, sizeof text, &node));
+		    OK(vg_graph_add_callback(definition, NULL, 0, do_nothing, text, sizeof text, &node));
 		    OK(vg_graph_add_empty(definition, &node, 1, &other));
-		    OK(vg_graph_node_set_callback(node, nothing, text, 50)); OK(vg_graph_node_remove(node));
+		    OK(vg_graph_node_set_callback(node, do_nothing, text, 50)); OK(vg_graph_node_remove(node));
 		    vg_graph_definition_destroy(definition););
-	OK(vg_graph_add_callback(bench.definition, NULL, 0, nothing, text, sizeof text, &node));
+	OK(vg_graph_add_callback(bench.definition, NULL, 0, do_nothing, text, sizeof text, &node));
 	HEAP_STEADY(OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph)); vg_graph_destroy(graph););
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	// Each change of a node releases the objects of the last one.
-	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text)););
-	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text));
+	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, do_nothing, text, sizeof text)););
+	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, do_nothing, text, sizeof text));
 		    OK(vg_graph_launch(graph, bench.stream)); OK(vg_stream_sync(bench.stream)););
 	HEAP_STEADY(OK(vg_graph_update(graph, bench.definition)););
 	vg_graph_destroy(graph);
@@ -45,7 +45,7 @@ TEST(children_and_bodies)
 	heap_open();
 	struct bench bench = bench_open();
 	OK(vg_graph_definition_create(bench.context, &child));
-	OK(vg_graph_add_callback(child, NULL, 0, nothing, &child, sizeof child, NULL));
+	OK(vg_graph_add_callback(child, NULL, 0, do_nothing, &child, sizeof child, NULL));
 	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
 		    OK(vg_graph_add_child(definition, NULL, 0, child, &node));
 		    OK(vg_graph_node_get_child(node, &inner)); vg_graph_definition_destroy(definition););
@@ -68,7 +68,7 @@ TEST(builders)
 	struct bench bench = bench_open();
 	HEAP_STEADY(OK(vg_graph_builder_create_on(bench.stream, &builder));
 		    OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-		    OK(vg_graph_builder_callback(builder, nothing, &bench, sizeof bench));
+		    OK(vg_graph_builder_callback(builder, do_nothing, &bench, sizeof bench));
 		    OK(vg_graph_builder_end(builder)); OK(vg_graph_builder_complete(builder, NULL, &graph));
 		    vg_graph_builder_destroy(builder); vg_graph_destroy(graph););
 	// Discarded during the capture, and destroyed in any order.
@@ -125,7 +125,7 @@ TEST(any_order_of_destruction)
 		OK(vg_event_create(context, NULL, &event));
 		OK(vg_graph_builder_create_on(stream, &builder));
 		OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-		OK(vg_graph_builder_callback(builder, nothing, &order, sizeof order));
+		OK(vg_graph_builder_callback(builder, do_nothing, &order, sizeof order));
 		OK(vg_graph_builder_end(builder));
 		OK(vg_graph_builder_definition(builder, &definition));
 		OK(vg_graph_add_event_record(definition, NULL, 0, event, NULL));
@@ -164,7 +164,7 @@ TEST(any_order_of_destruction)
 enum { THREADS = 4 };
 
 // Each thread has its own graphs. References that the driver drops on its threads are released by any of them.
-static void *work(void *context)
+static void *launch_graphs(void *context)
 {
 	for (int i = 0; i < 100; i++) {
 		struct vg_graph_definition *definition;
@@ -176,9 +176,9 @@ static void *work(void *context)
 		if (vg_stream_create(context, NULL, &stream) || vg_event_create(context, NULL, &event) ||
 		    vg_graph_definition_create(context, &definition) ||
 		    vg_graph_add_event_record(definition, NULL, 0, event, &node) ||
-		    vg_graph_add_callback(definition, &node, 1, nothing, &i, sizeof i, &node) ||
+		    vg_graph_add_callback(definition, &node, 1, do_nothing, &i, sizeof i, &node) ||
 		    vg_graph_definition_instantiate(definition, NULL, &graph) || vg_graph_launch(graph, stream) ||
-		    vg_graph_set_callback(graph, node, nothing, &i, sizeof i) || vg_graph_launch(graph, stream))
+		    vg_graph_set_callback(graph, node, do_nothing, &i, sizeof i) || vg_graph_launch(graph, stream))
 			return (void *)vg_last_error()->text;
 		vg_event_destroy(event);
 		vg_graph_definition_destroy(definition);
@@ -198,7 +198,7 @@ TEST(threads_with_graphs_of_their_own)
 
 	struct vg_context *context = first_context();
 	for (int i = 0; i < THREADS; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, work, context), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, launch_graphs, context), 0);
 	for (int i = 0; i < THREADS; i++) {
 		CHECK_INT(pthread_join(threads[i], &problem), 0);
 		if (problem)

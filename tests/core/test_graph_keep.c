@@ -43,7 +43,7 @@ struct gate {
 	sem_t reached, open;
 };
 
-static void pass(void *data)
+static void pass_gate(void *data)
 {
 	struct gate *gate = *(struct gate **)data;
 
@@ -57,12 +57,12 @@ static struct vg_graph_node *add_gate(struct bench *bench, struct gate *gate)
 
 	sem_init(&gate->reached, 0, 0);
 	sem_init(&gate->open, 0, 0);
-	OK(vg_graph_add_callback(bench->definition, NULL, 0, pass, &gate, sizeof gate, &node));
+	OK(vg_graph_add_callback(bench->definition, NULL, 0, pass_gate, &gate, sizeof gate, &node));
 	return node;
 }
 
 // Any call about graphs releases the objects that the driver has dropped.
-static void come_by(struct bench *bench)
+static void release_dropped(struct bench *bench)
 {
 	struct vg_graph_definition *definition;
 
@@ -71,11 +71,11 @@ static void come_by(struct bench *bench)
 }
 
 // Waits, since the driver drops them later.
-static int dropped(struct bench *bench, struct witness *witness)
+static int wait_for_drop(struct bench *bench, struct witness *witness)
 {
 	for (int i = 0; i < 1000 && !witness->dropped; i++) {
 		usleep(1000);
-		come_by(bench);
+		release_dropped(bench);
 	}
 	return witness->dropped;
 }
@@ -100,11 +100,11 @@ TEST(a_running_launch_keeps_its_objects)
 	OK(vg_graph_launch(graph, bench.stream));
 	sem_wait(&gate.reached);
 	vg_graph_destroy(graph);
-	come_by(&bench);
+	release_dropped(&bench);
 	CHECK_INT(witness.dropped, 0); // the launch keeps it
 	sem_post(&gate.open);
 	OK(vg_stream_sync(bench.stream));
-	CHECK_INT(dropped(&bench, &witness), 1);
+	CHECK_INT(wait_for_drop(&bench, &witness), 1);
 	CHECK(pthread_equal(witness.by, pthread_self()));
 	free_words(bench.context, word);
 	bench_close(&bench);
@@ -130,7 +130,7 @@ TEST(a_removed_node_releases_its_objects)
 	CHECK(read.destination_buffer == witness[0].buffer && read.source_buffer == witness[1].buffer);
 	CHECK_INT(witness[0].dropped + witness[1].dropped, 0);
 	OK(vg_graph_node_remove(node));
-	CHECK(dropped(&bench, &witness[0]) == 1 && dropped(&bench, &witness[1]) == 1);
+	CHECK(wait_for_drop(&bench, &witness[0]) == 1 && wait_for_drop(&bench, &witness[1]) == 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
@@ -154,9 +154,9 @@ TEST(a_refused_change_keeps_the_old_objects)
 				      MEMSET(.destination = 1, .width = 1, .destination_buffer = kept), NULL),
 		  VG_DRIVER);
 	vg_buffer_destroy(new.buffer);
-	CHECK(dropped(&bench, &new) == 1 && old.dropped == 0);
+	CHECK(wait_for_drop(&bench, &new) == 1 && old.dropped == 0);
 	OK(vg_graph_node_set_memset(node, MEMSET(.destination = word, .width = 2)));
-	CHECK_INT(dropped(&bench, &old), 1);
+	CHECK_INT(wait_for_drop(&bench, &old), 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
@@ -251,7 +251,7 @@ TEST(a_new_child_of_an_executable_is_kept)
 	add_witness(child, word, 4, &witness);
 	OK(vg_graph_set_child(graph, node, child));
 	vg_graph_definition_destroy(child);
-	come_by(&bench);
+	release_dropped(&bench);
 	CHECK_INT(witness.dropped, 0);
 	OK(vg_graph_launch(graph, bench.stream));
 	OK(vg_stream_sync(bench.stream));
@@ -259,7 +259,7 @@ TEST(a_new_child_of_an_executable_is_kept)
 	CHECK_INT(seen, 4);
 	CHECK_INT(witness.dropped, 0);
 	vg_graph_destroy(graph);
-	CHECK_INT(dropped(&bench, &witness), 1);
+	CHECK_INT(wait_for_drop(&bench, &witness), 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
@@ -278,11 +278,11 @@ TEST(an_invalidated_capture_releases_its_objects)
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_graph_builder_embed_definition(builder, child));
 	vg_graph_definition_destroy(child);
-	come_by(&bench);
+	release_dropped(&bench);
 	CHECK_INT(witness.dropped, 0);
 	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER);
 	CHECK_INT(vg_graph_builder_end(builder), VG_DRIVER);
-	CHECK_INT(dropped(&bench, &witness), 1); // the driver destroyed the graph
+	CHECK_INT(wait_for_drop(&bench, &witness), 1); // the driver destroyed the graph
 	vg_graph_builder_destroy(builder);
 	OK(vg_stream_sync(bench.stream));
 	free_words(bench.context, word);

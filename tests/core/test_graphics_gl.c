@@ -22,7 +22,7 @@ enum {
 static void *egl_library;
 static void *(*egl_address)(const char *name);
 
-static void *egl(const char *name)
+static void *egl_entry(const char *name)
 {
 	void *found = dlsym(egl_library, name);
 
@@ -36,9 +36,9 @@ static void *egl(const char *name)
 // Returns the display of the first CUDA device.
 static void *display_of_device(void)
 {
-	unsigned (*query_devices)(int, void **, int *) = egl("eglQueryDevicesEXT");
-	unsigned (*query_attribute)(void *, int, intptr_t *) = egl("eglQueryDeviceAttribEXT");
-	void *(*platform_display)(unsigned, void *, const int *) = egl("eglGetPlatformDisplayEXT");
+	unsigned (*query_devices)(int, void **, int *) = egl_entry("eglQueryDevicesEXT");
+	unsigned (*query_attribute)(void *, int, intptr_t *) = egl_entry("eglQueryDeviceAttribEXT");
+	void *(*platform_display)(unsigned, void *, const int *) = egl_entry("eglGetPlatformDisplayEXT");
 	void *devices[32];
 	intptr_t cuda;
 	int count = 0;
@@ -59,11 +59,11 @@ static void make_current(void)
 	if (!egl_library)
 		SKIP("no OpenGL: %s", dlerror());
 	egl_address = (void *(*)(const char *))dlsym(egl_library, "eglGetProcAddress");
-	unsigned (*initialize)(void *, int *, int *) = egl("eglInitialize");
-	unsigned (*choose)(void *, const int *, void **, int, int *) = egl("eglChooseConfig");
-	unsigned (*bind)(unsigned) = egl("eglBindAPI");
-	void *(*create)(void *, void *, void *, const int *) = egl("eglCreateContext");
-	unsigned (*current)(void *, void *, void *, void *) = egl("eglMakeCurrent");
+	unsigned (*initialize)(void *, int *, int *) = egl_entry("eglInitialize");
+	unsigned (*choose)(void *, const int *, void **, int, int *) = egl_entry("eglChooseConfig");
+	unsigned (*bind)(unsigned) = egl_entry("eglBindAPI");
+	void *(*create)(void *, void *, void *, const int *) = egl_entry("eglCreateContext");
+	unsigned (*current)(void *, void *, void *, void *) = egl_entry("eglMakeCurrent");
 	const int wanted[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT, EGL_NONE};
 	void *display = display_of_device(), *config;
 	int count = 0;
@@ -86,10 +86,10 @@ TEST(opengl_reads_what_cuda_writes)
 	unsigned name = 0;
 
 	make_current();
-	void (*gen)(int, unsigned *) = egl("glGenBuffers");
-	void (*bind)(unsigned, unsigned) = egl("glBindBuffer");
-	void (*data)(unsigned, intptr_t, const void *, unsigned) = egl("glBufferData");
-	void (*get)(unsigned, intptr_t, intptr_t, void *) = egl("glGetBufferSubData");
+	void (*gen)(int, unsigned *) = egl_entry("glGenBuffers");
+	void (*bind)(unsigned, unsigned) = egl_entry("glBindBuffer");
+	void (*data)(unsigned, intptr_t, const void *, unsigned) = egl_entry("glBufferData");
+	void (*get)(unsigned, intptr_t, intptr_t, void *) = egl_entry("glGetBufferSubData");
 	gen(1, &name);
 	bind(GL_ARRAY_BUFFER, name);
 	data(GL_ARRAY_BUFFER, SIZE, NULL, GL_DYNAMIC_DRAW);

@@ -14,7 +14,7 @@ static const char where_text[] = ".version 7.0\n.target sm_75\n.address_size 64\
 				 "mov.u32 %r1, %smid; mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd4, %r2, 4;\n"
 				 "add.u64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1; ret; }\n";
 
-static int distinct(const unsigned *sms)
+static int count_distinct(const unsigned *sms)
 {
 	char seen[1024] = {0};
 	int count = 0;
@@ -28,7 +28,7 @@ static int distinct(const unsigned *sms)
 }
 
 // Returns the number of SMs on which the blocks of a launch ran.
-static int spread(struct vg_stream *stream, struct vg_kernel *kernel, struct vg_buffer *buffer)
+static int count_sms_used(struct vg_stream *stream, struct vg_kernel *kernel, struct vg_buffer *buffer)
 {
 	static unsigned sms[BLOCKS];
 	unsigned long long spin = getenv("VIRGATE_SIM") ? 1 : 100000;
@@ -38,7 +38,7 @@ static int spread(struct vg_stream *stream, struct vg_kernel *kernel, struct vg_
 	OK(vg_launch(stream, CONFIG(BLOCKS, 32), kernel, VG_ARGUMENTS(address, spin)));
 	OK(vg_buffer_read(buffer, 0, sms, sizeof sms, stream));
 	OK(vg_stream_sync(stream));
-	return distinct(sms);
+	return count_distinct(sms);
 }
 
 TEST(work_of_a_green_context_stays_on_its_sms)
@@ -57,8 +57,8 @@ TEST(work_of_a_green_context_stays_on_its_sms)
 	OK(vg_buffer_create(pool, BLOCKS * sizeof(unsigned), stream, &buffer));
 	OK(vg_object_code_create(VG_CODE_PTX, where_text, sizeof where_text, NULL, &code));
 	OK(vg_object_code_kernel(code, "where", &kernel));
-	CHECK(spread(stream, kernel, buffer) <= SMS);
-	CHECK(spread(everywhere, kernel, buffer) > SMS);
+	CHECK(count_sms_used(stream, kernel, buffer) <= SMS);
+	CHECK(count_sms_used(everywhere, kernel, buffer) > SMS);
 	OK(vg_context_current(&now));
 	CHECK(!now);
 	vg_context_destroy(green); // in any order

@@ -67,7 +67,7 @@ TEST(attributes)
 	vg_kernel_destroy(bound);
 }
 
-static size_t four_each(int threads, void *user)
+static size_t four_bytes_per_thread(int threads, void *user)
 {
 	++*(int *)user;
 	return (size_t)threads * 4;
@@ -87,8 +87,8 @@ TEST(occupancy)
 	CHECK(blocks < most);
 	OK(vg_kernel_max_potential_block_size(bound, context, NULL, &grid, &block));
 	CHECK(block == 64 && grid >= 1);
-	struct vg_block_size_options options = {sizeof options, .shared_memory_of = four_each, .user = &calls,
-						.block_limit = 128};
+	struct vg_block_size_options options = {sizeof options, .shared_memory_of = four_bytes_per_thread,
+						.user = &calls, .block_limit = 128};
 	OK(vg_kernel_max_potential_block_size(kernel, context, &options, &grid, &block));
 	CHECK(block >= 1 && block <= 128 && calls > 0);
 	options.shared_memory = 4;

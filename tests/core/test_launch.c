@@ -59,7 +59,7 @@ TEST(arguments_are_checked_in_number_and_size)
 }
 
 // A kernel that adds `count` parameters of 8 bytes, the last one of `last` bits.
-static struct vg_kernel *adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
+static struct vg_kernel *get_adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
 {
 	static char ptx[1024 + 512 * 128];
 	struct vg_kernel *kernel;
@@ -92,7 +92,7 @@ TEST(each_of_many_arguments_is_checked)
 	where = words(context, 8);
 	// Counts around those that are checked together.
 	for (unsigned count = 1; count <= MOST; count += count < 12 ? 1 : 7) {
-		struct vg_kernel *kernel = adder(count, 32, &own);
+		struct vg_kernel *kernel = get_adder(count, 32, &own);
 
 		arguments[0] = (struct vg_argument){&where, sizeof where};
 		sum = 0;
@@ -133,7 +133,7 @@ TEST(argument_lists_are_checked_once_and_read_at_each_launch)
 	uint64_t got, sum;
 
 	vg_kernel_destroy(kernel_of("empty"));
-	struct vg_kernel *kernel = adder(COUNT, 64, &own);
+	struct vg_kernel *kernel = get_adder(COUNT, 64, &own);
 	vg_address where = words(context, 8);
 	arguments[0] = VG_VARIABLE(where);
 	for (unsigned i = 0; i < COUNT; i++)

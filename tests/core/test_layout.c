@@ -44,7 +44,7 @@ static void check_same(const struct vg_layout *one, const struct vg_layout *othe
 
 static unsigned int seed = 12345;
 
-static int below(int limit)
+static int random_below(int limit)
 {
 	seed = seed * 1664525 + 1013904223;
 	return (int)(seed >> 8) % limit;
@@ -55,20 +55,20 @@ static struct vg_layout random_layout(void)
 {
 	struct vg_layout layout;
 	int64_t shape[4];
-	int axes[4], rank = 1 + below(4);
+	int axes[4], rank = 1 + random_below(4);
 
 	for (int i = 0; i < rank; i++) {
-		shape[i] = 1 + below(5);
-		int at = below(i + 1);
+		shape[i] = 1 + random_below(5);
+		int at = random_below(i + 1);
 		axes[i] = axes[at];
 		axes[at] = i;
 	}
 	OK(vg_layout_dense_axes(rank, shape, 4, axes, &layout));
 	for (int i = 0; i < rank; i++)
-		if (below(3) == 0) {
-			int64_t start = below((int)layout.shape[i] + 1);
-			OK(vg_layout_slice(&layout, i, start, layout.shape[i], 1 + below(2), &layout));
-		} else if (below(4) == 0)
+		if (random_below(3) == 0) {
+			int64_t start = random_below((int)layout.shape[i] + 1);
+			OK(vg_layout_slice(&layout, i, start, layout.shape[i], 1 + random_below(2), &layout));
+		} else if (random_below(4) == 0)
 			OK(vg_layout_slice(&layout, i, layout.shape[i] - 1, -1, -1, &layout));
 	return layout;
 }
@@ -80,7 +80,7 @@ TEST(reshape_keeps_the_order_or_is_unsupported)
 	for (int round = 0; round < 3000; round++) {
 		struct vg_layout layout = random_layout(), flat, again;
 		int64_t volume = vg_layout_volume(&layout);
-		int64_t outer = volume ? 1 + below((int)volume) : 1;
+		int64_t outer = volume ? 1 + random_below((int)volume) : 1;
 		while (volume % outer)
 			outer--;
 		int64_t shape[3] = {volume ? outer : 0, 1, volume ? -1 : 3};
@@ -118,7 +118,7 @@ TEST(permute_squeeze_and_unsqueeze_change_indices_only)
 		int axes[4], inverse[4];
 
 		for (int i = 0; i < layout.rank; i++) {
-			int at = below(i + 1);
+			int at = random_below(i + 1);
 			axes[i] = axes[at];
 			axes[at] = i;
 		}
@@ -128,7 +128,7 @@ TEST(permute_squeeze_and_unsqueeze_change_indices_only)
 		CHECK_INT(vg_layout_volume(&other), vg_layout_volume(&layout));
 		OK(vg_layout_permute(&other, inverse, &back));
 		check_same(&layout, &back);
-		OK(vg_layout_unsqueeze(&layout, below(layout.rank + 1), &other));
+		OK(vg_layout_unsqueeze(&layout, random_below(layout.rank + 1), &other));
 		CHECK_INT(other.rank, layout.rank + 1);
 		check_same(&layout, &other);
 		OK(vg_layout_squeeze(&layout, &other));

@@ -137,7 +137,7 @@ TEST(objects_and_libraries_are_linked)
 		if (i < 2) {
 			OK(vg_object_code_from_file(parts[i].type, path, NULL, &codes[1]));
 		} else {
-			data = built(parts[i % 2].file, &size);
+			data = read_built_file(parts[i % 2].file, &size);
 			OK(vg_object_code_create(parts[i % 2].type, data, size, NULL, &codes[1]));
 		}
 		REFUSED(vg_object_code_load(codes[1]), VG_UNSUPPORTED, "only cubin, PTX and fatbin can; link it first");
@@ -270,7 +270,7 @@ TEST(nvjitlink_accepts_the_options)
 
 static char warnings[1024];
 
-static void note(void *user, enum vg_log_level level, const char *text)
+static void note_warning(void *user, enum vg_log_level level, const char *text)
 {
 	strncat(warnings, text, sizeof warnings - strlen(warnings) - 1);
 }
@@ -325,7 +325,7 @@ TEST(options_ignored_by_the_driver_are_logged)
 {
 	struct vg_object_code *code = ptx_of(callee, "callee");
 
-	vg_log_set(note, NULL);
+	vg_log_set(note_warning, NULL);
 	struct vg_linker *linker = linker_of(&code, 1,
 					     OPTIONS(.backend = VG_BACKEND_DRIVER, .name = "old", .fma = VG_CHOICE_OFF,
 						     .kernels_used = VG_TEXTS("a")));

@@ -9,10 +9,10 @@ TEST(memory_is_mapped_at_several_addresses)
 	struct vg_mapping *first, *second, *none = NULL;
 	struct vg_buffer *one, *two;
 	unsigned word = 0;
-	size_t granule = granularity(b.device), before = free_memory(b.device);
+	size_t granule = get_granularity(b.device), before = free_on(b.device);
 
 	OK(vg_physical_memory_create(b.device, granule, NULL, &memory));
-	CHECK_INT(before - free_memory(b.device), granule);
+	CHECK_INT(before - free_on(b.device), granule);
 	OK(vg_address_range_create(3 * granule, 0, 0, &range));
 	CHECK_INT(vg_address_range_size(range), 3 * granule);
 	OK(vg_mapping_create(range, 0, memory, &first));
@@ -27,7 +27,7 @@ TEST(memory_is_mapped_at_several_addresses)
 	// The parts can be destroyed first: a mapping keeps them.
 	vg_physical_memory_destroy(memory);
 	vg_address_range_destroy(range);
-	CHECK_INT(before - free_memory(b.device), granule);
+	CHECK_INT(before - free_on(b.device), granule);
 	OK(vg_buffer_borrow(vg_mapping_address(first), granule, NULL, &one));
 	struct vg_buffer_borrow_options options = {
 		.size = sizeof options, .owner = second, .release = (void (*)(void *))vg_mapping_destroy};
@@ -45,7 +45,7 @@ TEST(memory_is_mapped_at_several_addresses)
 	OK(vg_buffer_read(two, 0, &word, 4, b.stream));
 	OK(vg_stream_sync(b.stream));
 	vg_buffer_destroy(two); // frees the mapping too
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	close_bench(&b);
 }
 
@@ -55,7 +55,7 @@ TEST(invalid_virtual_memory_calls_are_refused)
 	struct vg_physical_memory *memory = NULL;
 	struct vg_address_range *range = NULL;
 	struct vg_mapping *mapping = NULL;
-	size_t granule = granularity(b.device);
+	size_t granule = get_granularity(b.device);
 
 	REFUSED(vg_physical_memory_create(b.device, 0, NULL, &memory), VG_INVALID, "size is 0");
 	REFUSED(vg_physical_memory_create(NULL, 1, NULL, &memory), VG_INVALID, "device is NULL");
@@ -106,7 +106,7 @@ TEST(physical_memory_is_exported_and_imported)
 	struct vg_mapping *mapping = NULL, *other;
 	unsigned word = 0;
 	int descriptor;
-	size_t granule = granularity(b.device), before = free_memory(b.device);
+	size_t granule = get_granularity(b.device), before = free_on(b.device);
 
 	OK(vg_physical_memory_create(b.device, granule, NULL, &memory));
 	OK(vg_physical_memory_export(memory, &descriptor));
@@ -135,6 +135,6 @@ TEST(physical_memory_is_exported_and_imported)
 	vg_address_range_destroy(range);
 	vg_physical_memory_destroy(memory);
 	vg_physical_memory_destroy(imported);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	close_bench(&b);
 }

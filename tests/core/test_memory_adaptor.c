@@ -165,7 +165,7 @@ struct reserve {
 	size_t size;
 };
 
-static int give_up_spare(void *user, size_t size)
+static int release_spare(void *user, size_t size)
 {
 	struct reserve *reserve = user;
 	struct vg_buffer *spare = reserve->spare;
@@ -186,7 +186,7 @@ TEST(retry_when_out_of_memory)
 	struct vg_buffer *buffer = NULL;
 
 	OK(vg_limiting_resource_create(b.pool, 1000, &limited));
-	OK(vg_retrying_resource_create(limited, give_up_spare, &reserve, &retrying));
+	OK(vg_retrying_resource_create(limited, release_spare, &reserve, &retrying));
 	OK(vg_buffer_create(limited, 900, b.stream, &reserve.spare));
 	OK(vg_buffer_create(retrying, 500, b.stream, &buffer));
 	CHECK(reserve.asked == 1 && reserve.size == 500 && !reserve.spare);
@@ -196,7 +196,7 @@ TEST(retry_when_out_of_memory)
 	CHECK_INT(reserve.asked, 2);
 	vg_memory_resource_destroy(retrying);
 	// For device memory too, but not for other failures, which are returned at once.
-	OK(vg_retrying_resource_create(b.pool, give_up_spare, &reserve, &retrying));
+	OK(vg_retrying_resource_create(b.pool, release_spare, &reserve, &retrying));
 	REFUSED(vg_buffer_create(retrying, (size_t)1 << 50, b.stream, &buffer), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY");
 	CHECK_INT(reserve.asked, 3);
 	REFUSED(vg_buffer_create(retrying, 64, NULL, &buffer), VG_INVALID, "stream is NULL");

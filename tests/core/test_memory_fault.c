@@ -189,7 +189,7 @@ static enum vg_status grow(void)
 }
 
 // With the addresses behind the buffer in use.
-static enum vg_status open_walled_buffer(void)
+static enum vg_status open_blocked_buffer(void)
 {
 	TRY(open_virtual_buffer());
 	return vg_address_range_create(2 << 20, 0, vg_buffer_address(buffer) + vg_buffer_size(buffer), &wall);
@@ -226,7 +226,7 @@ TEST(failures_of_virtual_memory)
 TEST(failures_of_growth)
 {
 	const struct fault_subject cases[] = {{open_virtual_buffer, grow, clean},
-					      {open_walled_buffer, grow, clean},
+					      {open_blocked_buffer, grow, clean},
 					      {open_grown_buffer, grow, clean}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -410,7 +410,7 @@ TEST(an_import_that_cannot_be_freed_is_kept)
 }
 
 // Two users of one mapping: the event for the first one cannot be recorded.
-static void leave_no_mark(void)
+static void close_without_event(void)
 {
 	struct vg_buffer *second;
 
@@ -429,7 +429,7 @@ static void leave_no_mark(void)
 
 TEST(an_import_is_freed_last_without_recorded_events)
 {
-	run_with(leave_no_mark, "VIRGATE_SIM_FAULT", "cuEventRecord:1=CUDA_ERROR_OPERATING_SYSTEM");
+	run_with(close_without_event, "VIRGATE_SIM_FAULT", "cuEventRecord:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
 static int warnings;
@@ -456,7 +456,7 @@ TEST(non_concurrent_managed_memory_is_logged_once)
 }
 
 // Some drivers fail to destroy a pool with peers: when the destruction fails here, the peers were removed before.
-static void keep_the_pool(void)
+static void fail_destroy_of_pool(void)
 {
 	CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
 	struct vg_device *peer;
@@ -475,18 +475,18 @@ static void keep_the_pool(void)
 	clean();
 }
 
-static void keep_the_pool_of_two(void)
+static void fail_destroy_of_two_devices(void)
 {
 	setenv("VIRGATE_SIM", "devices=2", 1);
-	keep_the_pool();
+	fail_destroy_of_pool();
 }
 
 TEST(peer_access_is_removed_before_a_pool_is_destroyed)
 {
-	run_with(keep_the_pool_of_two, "VIRGATE_SIM_FAULT", "cuMemPoolDestroy:1=CUDA_ERROR_OPERATING_SYSTEM");
+	run_with(fail_destroy_of_two_devices, "VIRGATE_SIM_FAULT", "cuMemPoolDestroy:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-static void no_shared_pools(void)
+static void check_no_shared_pools(void)
 {
 	OK(open_stream());
 	REFUSED(vg_device_pool_create(
@@ -500,10 +500,10 @@ static void no_shared_pools(void)
 TEST(a_device_without_exportable_pools)
 {
 	// The first two queries are for the compute capability, the third for the types of handles.
-	run_with(no_shared_pools, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3=CUDA_ERROR_INVALID_VALUE");
+	run_with(check_no_shared_pools, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3=CUDA_ERROR_INVALID_VALUE");
 }
 
-static void alone_among_many(void)
+static void refuse_unreachable_peers(void)
 {
 	struct vg_device *one;
 	size_t count;
@@ -531,11 +531,11 @@ static void alone_among_many(void)
 
 TEST(devices_without_peer_access)
 {
-	run_with(alone_among_many, "VIRGATE_SIM", "devices=2,peers=0");
+	run_with(refuse_unreachable_peers, "VIRGATE_SIM", "devices=2,peers=0");
 }
 
 // One driver call adds both peers, and none is made if nothing changes.
-static void one_call_each(void)
+static void check_peer_calls(void)
 {
 	struct vg_device *peers[3];
 
@@ -559,5 +559,5 @@ TEST(peer_changes_need_one_driver_call)
 	snprintf(other, sizeof other, "%s/three", folder);
 	setenv("VIRGATE_SIM", "devices=3", 1);
 	setenv("VIRGATE_SIM_DIR", other, 1);
-	run_with(one_call_each, "VIRGATE_SIM_FAULT", "cuMemPoolSetAccess:2-3=CUDA_ERROR_OPERATING_SYSTEM");
+	run_with(check_peer_calls, "VIRGATE_SIM_FAULT", "cuMemPoolSetAccess:2-3=CUDA_ERROR_OPERATING_SYSTEM");
 }

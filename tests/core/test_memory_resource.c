@@ -100,8 +100,8 @@ TEST(custom_resource_is_called_once_for_each_buffer)
 	close_bench(&b);
 }
 
-static enum vg_status refuse_in_words(void *user, size_t size, struct vg_stream *stream,
-				      struct vg_allocation *ret_allocation)
+static enum vg_status refuse_with_error(void *user, size_t size, struct vg_stream *stream,
+					struct vg_allocation *ret_allocation)
 {
 	struct vg_buffer *buffer;
 
@@ -124,10 +124,10 @@ TEST(custom_resource_sets_the_error)
 	arena.answer = VG_OK;
 	arena.nothing = 1;
 	REFUSED(vg_buffer_create(resource, 64, NULL, &buffer), VG_INVALID,
-		"arena gave 64 bytes at 0x0, where 64 were asked");
+		"arena returned 64 bytes at 0x0, and 64 were asked for");
 	CHECK_INT(arena.deallocations, 1); // of that allocation
 	vg_memory_resource_destroy(resource);
-	operations.allocate = refuse_in_words;
+	operations.allocate = refuse_with_error;
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
 	REFUSED(vg_buffer_create(resource, 64, NULL, &buffer), VG_INVALID, "16 bytes at 0x0");
 	CHECK(!buffer);
@@ -227,15 +227,15 @@ TEST(synchronous_memory)
 	struct vg_memory_resource *resource;
 	struct vg_memory_properties p;
 	struct vg_buffer *buffer = NULL;
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 
 	OK(vg_synchronous_resource_create(b.context, &resource));
 	OK(vg_memory_resource_properties(resource, &p));
 	CHECK(p.device == 0 && !p.host_accessible && p.device_accessible && !p.managed);
 	OK(vg_buffer_create(resource, 64 << 20, NULL, &buffer));
-	CHECK_INT(before - free_memory(b.device), 64 << 20);
+	CHECK_INT(before - free_on(b.device), 64 << 20);
 	vg_buffer_destroy(buffer);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	OK(vg_buffer_create(resource, 0, NULL, &buffer));
 	CHECK(vg_buffer_address(buffer) == 0);
 	vg_buffer_destroy(buffer);
@@ -252,7 +252,7 @@ TEST(memory_without_streams_during_captures)
 	struct bench b = open_bench();
 	struct vg_memory_resource *pinned, *device;
 	struct vg_buffer *one, *two, *three, *four, *new_one = NULL;
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 
 	OK(vg_legacy_pinned_resource_create(b.context, &pinned));
 	OK(vg_synchronous_resource_create(b.context, &device));
@@ -271,7 +271,7 @@ TEST(memory_without_streams_during_captures)
 	OK(vg_graph_builder_end(builder)); // the capture is valid
 	OK(vg_buffer_create(b.pool, 0, b.stream, &new_one));
 	vg_buffer_destroy(new_one);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	vg_graph_builder_destroy(builder);
 	vg_memory_resource_destroy(pinned);
 	vg_memory_resource_destroy(device);

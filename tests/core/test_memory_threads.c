@@ -25,7 +25,7 @@ static void run_threads(void *(*body)(void *), struct shared *shared)
 }
 
 // For threads: a failure is passed to the waiting thread, which ends the test.
-static void *failed(const char *call)
+static void *describe_failure(const char *call)
 {
 	const struct vg_error *error = vg_last_error();
 	char *text;
@@ -33,10 +33,10 @@ static void *failed(const char *call)
 	return asprintf(&text, "%s: %s: %s", call, vg_status_text(error->status), error->text) < 0 ? "no memory" : text;
 }
 
-#define DO(call)                              \
-	do {                                  \
-		if (call)                     \
-			return failed(#call); \
+#define DO(call)                                        \
+	do {                                            \
+		if (call)                               \
+			return describe_failure(#call); \
 	} while (0)
 
 static void *use_default_resource(void *data)
@@ -124,12 +124,12 @@ TEST(threads_grow_one_buffer)
 
 	OK(vg_virtual_memory_resource_create(s.b.device, NULL, &s.resource));
 	for (int i = 0; i < 2; i++) { // the driver keeps the page tables of the first round
-		before = free_memory(s.b.device);
+		before = free_on(s.b.device);
 		OK(vg_buffer_create(s.resource, 2 << 20, s.b.stream, &s.buffer));
 		run_threads(grow, &s);
 		vg_buffer_destroy(s.buffer);
 	}
-	CHECK_INT(free_memory(s.b.device), before);
+	CHECK_INT(free_on(s.b.device), before);
 	vg_memory_resource_destroy(s.resource);
 	close_bench(&s.b);
 }

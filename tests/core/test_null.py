@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""test_null.py LIBRARY HEADER...: no function of the library crashes, whatever is missing: each is called with nothing
-but zeros, and each that takes an object first with a good object and zeros behind it. A process a call."""
+"""test_null.py LIBRARY HEADER...: checks that no function of the library crashes when arguments are missing. Each is
+called with zeros only, and each whose first argument is an object also with a valid object and zeros after it. Every
+call has its own process."""
 
 import ctypes
 import os
@@ -22,7 +23,7 @@ def declared():
 
 
 class Objects:
-    """Makes an object of each kind when it is asked for."""
+    """Makes objects by the name of their kind."""
 
     def __init__(self, library):
         self.library = library
@@ -120,7 +121,7 @@ class Objects:
 
 
 def crash(name, first):
-    """Why the call's process did not end by itself; "" if it did."""
+    """Returns why the process of the call failed, or "" if it did not."""
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)
@@ -130,7 +131,7 @@ def crash(name, first):
             given = Objects(library).get(first) if first else ctypes.c_void_p(0)
             getattr(library, name)(given, *ZEROS[1:])
             status = 0
-        except BaseException as problem:  # whatever it is, the parent is told
+        except BaseException as problem:  # reported to the parent
             print(f"{name}: {problem}", flush=True)
         os._exit(status)
     _, status = os.waitpid(child, 0)

@@ -12,7 +12,7 @@ static int counter_of(struct vg_object_code *code, struct vg_context *context)
 	return value;
 }
 
-static void bump_once(struct vg_object_code *code, struct vg_context *context)
+static void launch_bump(struct vg_object_code *code, struct vg_context *context)
 {
 	struct vg_stream *stream;
 	struct vg_kernel *kernel;
@@ -37,7 +37,7 @@ TEST(ptx_and_fatbin_run_from_memory)
 		struct vg_object_code *code = built_code(forms[i].type, forms[i].file);
 		CHECK_INT(vg_object_code_type(code), forms[i].type);
 		CHECK_INT(counter_of(code, context), 5);
-		bump_once(code, context);
+		launch_bump(code, context);
 		CHECK_INT(counter_of(code, context), 5 + 32 * 3);
 		vg_object_code_destroy(code);
 	}
@@ -51,7 +51,7 @@ TEST(a_cubin_runs_on_hardware)
 	struct vg_context *context = first_context();
 	struct vg_object_code *code = built_code(VG_CODE_CUBIN, "kernels.cubin");
 
-	bump_once(code, context);
+	launch_bump(code, context);
 	CHECK_INT(counter_of(code, context), 5 + 32 * 3);
 	vg_object_code_destroy(code);
 	vg_context_destroy(context);
@@ -67,7 +67,7 @@ TEST(a_file_is_read_when_it_is_loaded)
 	CHECK_STR(vg_object_code_path(code), built_path("kernels.ptx"));
 	CHECK_STR(vg_object_code_name(code), built_path("kernels.ptx"));
 	CHECK(vg_object_code_data(code, &size) == NULL && size == 0);
-	bump_once(code, context);
+	launch_bump(code, context);
 	vg_object_code_destroy(code);
 	REFUSED(vg_object_code_from_file(VG_CODE_PTX, "/nowhere/kernels.ptx", NULL, &code), VG_NOT_FOUND,
 		"cannot read PTX /nowhere/kernels.ptx: No such file");
@@ -95,7 +95,7 @@ TEST(a_kernel_keeps_its_code_loaded)
 	vg_stream_destroy(stream);
 }
 
-static size_t free_memory(struct vg_context *context)
+static size_t read_free_memory(struct vg_context *context)
 {
 	size_t free;
 
@@ -111,12 +111,12 @@ TEST(the_last_reference_unloads)
 	vg_address address;
 	size_t size;
 
-	size_t before = free_memory(context);
+	size_t before = read_free_memory(context);
 	OK(vg_object_code_global(code, context, "ballast", &address, &size));
 	CHECK_INT(size, 8 << 20);
 	OK(vg_object_code_kernel(code, "empty", &kernel));
 	OK(vg_kernel_borrow(vg_kernel_handle(kernel), code, NULL, NULL, &borrowed));
-	size_t loaded = free_memory(context);
+	size_t loaded = read_free_memory(context);
 	CHECK(loaded <= before - size);
 	struct CUlib_st *handle, *again;
 	OK(vg_object_code_handle(code, &handle));
@@ -126,9 +126,9 @@ TEST(the_last_reference_unloads)
 	REFUSED(vg_object_code_handle(NULL, &handle), VG_INVALID, "code is NULL");
 	vg_object_code_destroy(code);
 	vg_kernel_destroy(kernel);
-	CHECK_INT(free_memory(context), loaded);
+	CHECK_INT(read_free_memory(context), loaded);
 	vg_kernel_destroy(borrowed);
-	CHECK(free_memory(context) >= loaded + size);
+	CHECK(read_free_memory(context) >= loaded + size);
 	vg_context_destroy(context);
 }
 
@@ -144,7 +144,7 @@ TEST(name_expressions_are_looked_up_first)
 	vg_address address;
 	size_t size;
 
-	char *data = built("kernels.ptx", &size);
+	char *data = read_built_file("kernels.ptx", &size);
 	OK(vg_object_code_create(VG_CODE_PTX, data, size, &options, &code));
 	free(data);
 	CHECK_INT(vg_object_code_symbols(code, &kept), 2);
@@ -236,7 +236,7 @@ TEST(truncated_or_foreign_code_is_refused)
 
 	for (int fatbin = 0; fatbin < 2; fatbin++) {
 		enum vg_code_type type = fatbin ? VG_CODE_FATBIN : VG_CODE_CUBIN;
-		char *data = built(fatbin ? "kernels.fatbin" : "kernels.cubin", &size);
+		char *data = read_built_file(fatbin ? "kernels.fatbin" : "kernels.cubin", &size);
 		for (size_t cut = 0; cut < size; cut += cut < 128 ? 1 : 97)
 			CHECK_INT(vg_object_code_create(type, data, cut, NULL, &code), VG_INVALID);
 		REFUSED(vg_object_code_create(type, data, size - 1, NULL, &code), VG_INVALID, "is cut short");
@@ -258,7 +258,7 @@ TEST(invalid_headers_are_refused)
 	size_t size;
 
 	for (int fatbin = 0; fatbin < 2; fatbin++) {
-		char *data = built(fatbin ? "kernels.fatbin" : "kernels.cubin", &size);
+		char *data = read_built_file(fatbin ? "kernels.fatbin" : "kernels.cubin", &size);
 		char *exact = malloc(size);
 		memcpy(exact, data, size);
 		free(data);
@@ -294,7 +294,7 @@ static const char lacking[] = ".version 8.0\n.target sm_75\n.address_size 64\n.v
 			      "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r4, %r5};\n"
 			      "ret;\n}\n";
 
-static void check_what_lacks(enum vg_status status)
+static void check_missing_mma(enum vg_status status)
 {
 	CHECK_INT(status, VG_DRIVER);
 	check_log("line 7");
@@ -321,10 +321,10 @@ TEST(unsupported_instructions_are_in_the_error)
 		vg_context_destroy(context);
 		SKIP("a GPU runs it");
 	}
-	check_what_lacks(status);
+	check_missing_mma(status);
 	OK(vg_linker_create(&code, 1, &of_the_driver, &linker));
 	status = vg_linker_link(linker, VG_CODE_CUBIN, &linked);
-	check_what_lacks(status ? status : vg_object_code_kernel(linked, "lacking", &kernel));
+	check_missing_mma(status ? status : vg_object_code_kernel(linked, "lacking", &kernel));
 	vg_object_code_destroy(linked);
 	vg_linker_destroy(linker);
 	vg_object_code_destroy(code);
@@ -333,7 +333,7 @@ TEST(unsupported_instructions_are_in_the_error)
 	close(file);
 	OK(vg_object_code_from_file(VG_CODE_PTX, path, NULL, &code));
 	status = vg_object_code_load(code);
-	check_what_lacks(status ? status : vg_object_code_kernel(code, "lacking", &kernel));
+	check_missing_mma(status ? status : vg_object_code_kernel(code, "lacking", &kernel));
 	vg_object_code_destroy(code);
 	unlink(path);
 	vg_context_destroy(context);

@@ -319,7 +319,7 @@ static void check_location(struct vg_memory_resource *pool, enum vg_location_typ
 		.size = sizeof(struct vg_managed_pool_options), .preferred_location = { type_, id_ } \
 	}
 
-static void need(struct vg_device *device, enum vg_device_property property)
+static void require_property(struct vg_device *device, enum vg_device_property property)
 {
 	int value;
 
@@ -333,7 +333,7 @@ TEST(pinned_pools)
 	struct bench b = open_bench();
 	struct vg_memory_resource *pool = NULL;
 
-	need(b.device, VG_DEVICE_HOST_MEMORY_POOLS_SUPPORTED);
+	require_property(b.device, VG_DEVICE_HOST_MEMORY_POOLS_SUPPORTED);
 	OK(vg_pinned_pool_current(b.device, &pool));
 	CHECK(!vg_memory_pool_is_owned(pool));
 	check_location(pool, VG_LOCATION_HOST, 0);
@@ -345,7 +345,7 @@ TEST(pinned_pools)
 	use_from_both_sides(pool, b.stream, 0);
 	OK(vg_pinned_pool_create(b.device, PINNED(.location = {VG_LOCATION_HOST, 0}, .max_size = 64 << 20), &pool));
 	use_from_both_sides(pool, b.stream, 0);
-	need(b.device, VG_DEVICE_HOST_NUMA_MEMORY_POOLS_SUPPORTED);
+	require_property(b.device, VG_DEVICE_HOST_NUMA_MEMORY_POOLS_SUPPORTED);
 	OK(vg_pinned_pool_create(b.device, PINNED(.location = {VG_LOCATION_HOST_NUMA, 0}), &pool));
 	check_location(pool, VG_LOCATION_HOST_NUMA, 0);
 	use_from_both_sides(pool, b.stream, 0);
@@ -371,7 +371,7 @@ TEST(pinned_pool_has_the_peers_that_were_added)
 	struct vg_memory_resource *pool;
 	struct vg_device *two = device_of(2);
 
-	need(b.device, VG_DEVICE_HOST_MEMORY_POOLS_SUPPORTED);
+	require_property(b.device, VG_DEVICE_HOST_MEMORY_POOLS_SUPPORTED);
 	OK(vg_pinned_pool_create(b.device, NULL, &pool));
 	check_peers(pool, "0");
 	OK(vg_memory_pool_add_peers(pool, &two, 1));

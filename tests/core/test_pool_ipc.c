@@ -43,7 +43,7 @@ static int receive_message(int socket, struct message *ret_message)
 }
 
 // Waits for a byte of the other process, or sends one.
-static void meet(int socket, int wait)
+static void signal_or_wait(int socket, int wait)
 {
 	char byte = 0;
 
@@ -140,7 +140,7 @@ static void check_registry(struct message *m, struct vg_memory_resource *pool, s
 }
 
 // Descriptors are checked.
-static void check_claims(struct message *m, struct vg_memory_resource *pool, struct bench *b)
+static void check_descriptor_claims(struct message *m, struct vg_memory_resource *pool, struct bench *b)
 {
 	struct vg_buffer_descriptor claim = m->buffer;
 	struct vg_buffer *buffer = NULL;
@@ -316,7 +316,7 @@ static void use_import(int socket, int pinned)
 	CHECK(vg_memory_pool_is_mapped(pool) && vg_memory_pool_is_shareable(pool) && vg_memory_pool_is_owned(pool));
 	check_registry(&m, pool, again);
 	check_two_pools(&m, pool, again, &b);
-	check_claims(&m, pool, &b);
+	check_descriptor_claims(&m, pool, &b);
 	check_any_order(&m, pool, &b);
 	check_threads(&m, pool, &b);
 	use_buffer(&m, pool, &b, stream);
@@ -325,7 +325,7 @@ static void use_import(int socket, int pinned)
 	close(descriptor);
 	vg_stream_destroy(stream);
 	close_bench(&b);
-	meet(socket, 0);
+	signal_or_wait(socket, 0);
 }
 
 static void use_device_import(int socket)
@@ -338,7 +338,7 @@ static void use_pinned_import(int socket)
 	use_import(socket, 1);
 }
 
-static void share(int socket, int pinned)
+static void share_pool(int socket, int pinned)
 {
 	int descriptor = -1;
 	struct bench b = open_bench();
@@ -369,7 +369,7 @@ static void share(int socket, int pinned)
 	CHECK_INT(m.buffer.size, SIZE);
 	send_message(socket, &m, descriptor);
 	close(descriptor);
-	meet(socket, 1);
+	signal_or_wait(socket, 1);
 	CHECK_INT(read_word(buffer, b.stream), 4712);
 	vg_buffer_destroy(buffer);
 	vg_memory_resource_destroy(pool);
@@ -378,12 +378,12 @@ static void share(int socket, int pinned)
 
 static void share_device(int socket)
 {
-	share(socket, 0);
+	share_pool(socket, 0);
 }
 
 static void share_pinned(int socket)
 {
-	share(socket, 1);
+	share_pool(socket, 1);
 }
 
 TEST(a_device_pool_and_its_buffer_in_another_process)
@@ -423,7 +423,7 @@ static void map_memory(int socket)
 	vg_buffer_destroy(buffer);
 	vg_mapping_destroy(mapping);
 	close_bench(&b);
-	meet(socket, 0);
+	signal_or_wait(socket, 0);
 }
 
 static void share_memory(int socket)
@@ -448,7 +448,7 @@ static void share_memory(int socket)
 	CHECK(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
 	send_message(socket, &m, descriptor);
 	close(descriptor);
-	meet(socket, 1);
+	signal_or_wait(socket, 1);
 	CHECK_INT(read_word(buffer, b.stream), 816);
 	vg_buffer_destroy(buffer);
 	vg_mapping_destroy(mapping);
@@ -464,7 +464,7 @@ TEST(physical_memory_in_another_process)
 
 // ---- refusals within one process -----------------------------------------------------------------------
 
-static void refusals(int socket)
+static void check_refusals(int socket)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *pool = NULL, *shareable, *plain;
@@ -509,5 +509,5 @@ static void refusals(int socket)
 
 TEST(invalid_exports_and_imports_are_refused)
 {
-	run_both(refusals, refusals);
+	run_both(check_refusals, check_refusals);
 }

@@ -6,7 +6,7 @@
 
 static int to_child[2], from_child[2];
 
-static char hear(int descriptor)
+static char read_byte(int descriptor)
 {
 	char word = 0;
 
@@ -28,7 +28,7 @@ static void subject(void)
 	OK(vg_buffer_fill(buffer, &(unsigned char){0x5a}, 1, stream));
 	OK(vg_stream_sync(stream));
 	CHECK_INT(write(from_child[1], "r", 1), 1);
-	CHECK(hear(to_child[0]) == 'g');
+	CHECK(read_byte(to_child[0]) == 'g');
 	struct vg_buffer *host;
 	OK(vg_buffer_borrow((uintptr_t)&byte, 1, NULL, &host));
 	struct vg_buffer *part;
@@ -65,7 +65,7 @@ TEST(a_process_passes_all_states)
 	pid_t child = fork();
 	if (child == 0)
 		subject();
-	CHECK(hear(from_child[0]) == 'r');
+	CHECK(read_byte(from_child[0]) == 'r');
 	OK(vg_process_open(child, &process));
 	CHECK_INT(vg_process_pid(process), child);
 	OK(vg_process_state(process, &state));

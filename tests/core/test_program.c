@@ -7,8 +7,8 @@
 static const char store[] = "extern \"C\" __global__ void store(int *p, int v) { *p = v + ADD; }\n"
 			    "template <typename T> __global__ void twice(T *p, T v) { *p = 2 * v; }\n";
 
-static struct vg_program *program_of(enum vg_source_type type, const char *source,
-				     const struct vg_program_options *options)
+static struct vg_program *make_program(enum vg_source_type type, const char *source,
+				       const struct vg_program_options *options)
 {
 	struct vg_program *program;
 
@@ -22,7 +22,7 @@ static struct vg_program *program_of(enum vg_source_type type, const char *sourc
 TEST(cxx_to_ptx_runs_and_has_symbols)
 {
 	struct vg_program *program =
-		program_of(VG_SOURCE_CXX, store, OPTIONS(.name = "stores", .define_macro = VG_TEXTS("ADD=40")));
+		make_program(VG_SOURCE_CXX, store, OPTIONS(.name = "stores", .define_macro = VG_TEXTS("ADD=40")));
 	struct vg_object_code *code;
 
 	CHECK_INT(vg_program_backend(program), VG_BACKEND_NVRTC);
@@ -48,7 +48,7 @@ TEST(cxx_to_ptx_runs_and_has_symbols)
 
 TEST(cxx_to_cubin_and_ltoir)
 {
-	struct vg_program *program = program_of(VG_SOURCE_CXX, store, OPTIONS(.define_macro = VG_TEXTS("ADD=40")));
+	struct vg_program *program = make_program(VG_SOURCE_CXX, store, OPTIONS(.define_macro = VG_TEXTS("ADD=40")));
 	struct vg_object_code *cubin, *ltoir, *linked;
 	size_t size;
 
@@ -73,7 +73,7 @@ TEST(cxx_to_cubin_and_ltoir)
 TEST(compiler_log_is_in_the_error)
 {
 	struct vg_program *program =
-		program_of(VG_SOURCE_CXX, "__global__ void k() { undeclared = 1; }", OPTIONS(.name = "wrong.cu"));
+		make_program(VG_SOURCE_CXX, "__global__ void k() { undeclared = 1; }", OPTIONS(.name = "wrong.cu"));
 	struct vg_object_code *code = NULL;
 
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_TOOLCHAIN,
@@ -83,7 +83,7 @@ TEST(compiler_log_is_in_the_error)
 	CHECK_CONTAINS(vg_program_log(program), "undeclared");
 	CHECK(code == NULL);
 	vg_program_destroy(program);
-	program = program_of(VG_SOURCE_CXX, "__global__ void k() { int unused; }", OPTIONS());
+	program = make_program(VG_SOURCE_CXX, "__global__ void k() { int unused; }", OPTIONS());
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
 	CHECK_CONTAINS(vg_program_log(program), "\"unused\" was declared but never referenced");
 	vg_object_code_destroy(code);
@@ -213,10 +213,11 @@ TEST(every_option_of_nvrtc)
 				  "--dopt=on",
 				  NULL};
 
-	expect_arguments(program_of(VG_SOURCE_CXX, "x", &options), VG_CODE_PTX, expected);
-	expect_arguments(program_of(VG_SOURCE_CXX, "x", OPTIONS()), VG_CODE_PTX, (const char *[]){"-arch=sm_90", NULL});
-	expect_arguments(program_of(VG_SOURCE_CXX, "x", OPTIONS(.device_code_optimize = VG_CHOICE_OFF)), VG_CODE_LTOIR,
-			 (const char *[]){"-arch=sm_90", "--dlink-time-opt", NULL});
+	expect_arguments(make_program(VG_SOURCE_CXX, "x", &options), VG_CODE_PTX, expected);
+	expect_arguments(make_program(VG_SOURCE_CXX, "x", OPTIONS()), VG_CODE_PTX,
+			 (const char *[]){"-arch=sm_90", NULL});
+	expect_arguments(make_program(VG_SOURCE_CXX, "x", OPTIONS(.device_code_optimize = VG_CHOICE_OFF)),
+			 VG_CODE_LTOIR, (const char *[]){"-arch=sm_90", "--dlink-time-opt", NULL});
 }
 
 // NVRTC accepts each option of the table alone, except those of later releases.
@@ -249,7 +250,7 @@ TEST(nvrtc_accepts_the_options)
 
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
 		struct vg_program *program =
-			program_of(VG_SOURCE_CXX, "__global__ void k(int *p) { *p = 1; }", &forms[i]);
+			make_program(VG_SOURCE_CXX, "__global__ void k(int *p) { *p = 1; }", &forms[i]);
 		struct vg_object_code *code;
 		if (vg_program_compile(program, VG_CODE_PTX, NULL, &code))
 			FAIL("form %zu: %s", i, vg_last_error()->text);
@@ -337,7 +338,7 @@ TEST(invalid_sources_and_targets_are_refused)
 		"option arch");
 	CHECK_STR(vg_last_error()->function, "vg_program_create");
 	CHECK(program == NULL);
-	program = program_of(VG_SOURCE_CXX, "x", OPTIONS());
+	program = make_program(VG_SOURCE_CXX, "x", OPTIONS());
 	REFUSED(vg_program_compile(program, VG_CODE_FATBIN, NULL, &code), VG_INVALID,
 		"unsupported target fatbin (4) for NVRTC: supported are PTX, cubin, LTO-IR");
 	REFUSED(vg_program_compile(program, (enum vg_code_type)0, NULL, &code), VG_INVALID,
@@ -349,14 +350,14 @@ TEST(invalid_sources_and_targets_are_refused)
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, NULL), VG_INVALID, "ret_code is NULL");
 	REFUSED(vg_program_compile(NULL, VG_CODE_PTX, NULL, &code), VG_INVALID, "program is NULL");
 	vg_program_destroy(program);
-	program = program_of(VG_SOURCE_CXX, "__global__ void k() {}", PLAIN_OPTIONS(.arch = "compute_90"));
+	program = make_program(VG_SOURCE_CXX, "__global__ void k() {}", PLAIN_OPTIONS(.arch = "compute_90"));
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
 		"an architecture that begins with sm_");
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, COMPILE(.name_expressions = VG_TEXTS("absent<int>")), &code),
 		VG_TOOLCHAIN, "nvrtcCompileProgram of program");
 	check_log("absent");
 	vg_program_destroy(program);
-	program = program_of(VG_SOURCE_CXX, "__global__ void k() {}", OPTIONS(.link_time_optimization = 1));
+	program = make_program(VG_SOURCE_CXX, "__global__ void k() {}", OPTIONS(.link_time_optimization = 1));
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_TOOLCHAIN, "there is LTO-IR only");
 	vg_program_destroy(program);
 	CHECK(code == NULL);
@@ -368,7 +369,7 @@ TEST(invalid_sources_and_targets_are_refused)
 TEST(the_default_architecture_is_the_devices)
 {
 	struct vg_program_options options = {.size = sizeof options};
-	struct vg_program *program = program_of(VG_SOURCE_CXX, "x", &options);
+	struct vg_program *program = make_program(VG_SOURCE_CXX, "x", &options);
 	struct vg_device *device;
 	const char *const *arguments;
 	char expected[32];
@@ -383,7 +384,7 @@ TEST(the_default_architecture_is_the_devices)
 	vg_program_destroy(program);
 }
 
-static const char *ir(const char *body)
+static const char *make_ir(const char *body)
 {
 	static char text[2048];
 
@@ -399,17 +400,17 @@ static const char *ir(const char *body)
 TEST(nvvm_with_extra_sources_and_libdevice)
 {
 	char more[2048];
-	strcpy(more, ir("define i32 @add(i32 %a) {\n %r = add i32 %a, 40\n ret i32 %r\n}\n"));
-	const char *main_source =
-		ir("declare i32 @add(i32)\ndeclare double @__nv_pow(double, double)\n"
-		   "define void @store(i32* %p, i32 %v) {\n %s = call i32 @add(i32 %v)\n %d = sitofp i32 %s to double\n"
-		   " %w = call double @__nv_pow(double %d, double 2.0)\n %i = fptosi double %w to i32\n"
-		   " store i32 %i, i32* %p\n ret void\n}\n"
-		   "!nvvm.annotations = !{!0}\n!0 = !{void (i32*, i32)* @store, !\"kernel\", i32 1}\n");
+	strcpy(more, make_ir("define i32 @add(i32 %a) {\n %r = add i32 %a, 40\n ret i32 %r\n}\n"));
+	const char *main_source = make_ir(
+		"declare i32 @add(i32)\ndeclare double @__nv_pow(double, double)\n"
+		"define void @store(i32* %p, i32 %v) {\n %s = call i32 @add(i32 %v)\n %d = sitofp i32 %s to double\n"
+		" %w = call double @__nv_pow(double %d, double 2.0)\n %i = fptosi double %w to i32\n"
+		" store i32 %i, i32* %p\n ret void\n}\n"
+		"!nvvm.annotations = !{!0}\n!0 = !{void (i32*, i32)* @store, !\"kernel\", i32 1}\n");
 	struct vg_source extra = {"more", more, strlen(more)};
 	struct vg_program *program =
-		program_of(VG_SOURCE_NVVM, main_source,
-			   OPTIONS(.extra_sources = &extra, .extra_source_count = 1, .use_libdevice = 1));
+		make_program(VG_SOURCE_NVVM, main_source,
+			     OPTIONS(.extra_sources = &extra, .extra_source_count = 1, .use_libdevice = 1));
 	struct vg_object_code *code;
 
 	CHECK_INT(vg_program_backend(program), VG_BACKEND_NVVM);
@@ -423,7 +424,7 @@ TEST(nvvm_with_extra_sources_and_libdevice)
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, COMPILE(.name_expressions = VG_TEXTS("a")), &code), VG_INVALID,
 		"name_expressions are of CUDA C++ only");
 	vg_program_destroy(program);
-	program = program_of(VG_SOURCE_NVVM, "define nonsense", OPTIONS());
+	program = make_program(VG_SOURCE_NVVM, "define nonsense", OPTIONS());
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_TOOLCHAIN,
 		"of program \"default_program\": NVVM_ERROR_");
 	check_log("");
@@ -433,20 +434,20 @@ TEST(nvvm_with_extra_sources_and_libdevice)
 TEST(every_option_of_nvvm)
 {
 	expect_arguments(
-		program_of(VG_SOURCE_NVVM, "x",
-			   OPTIONS(.debug = 1, .device_code_optimize = VG_CHOICE_OFF, .ftz = VG_CHOICE_ON,
-				   .prec_sqrt = VG_CHOICE_OFF, .prec_div = VG_CHOICE_ON, .fma = VG_CHOICE_OFF)),
+		make_program(VG_SOURCE_NVVM, "x",
+			     OPTIONS(.debug = 1, .device_code_optimize = VG_CHOICE_OFF, .ftz = VG_CHOICE_ON,
+				     .prec_sqrt = VG_CHOICE_OFF, .prec_div = VG_CHOICE_ON, .fma = VG_CHOICE_OFF)),
 		VG_CODE_LTOIR,
 		(const char *[]){"-arch=compute_90", "-g", "-opt=0", "-ftz=1", "-prec-sqrt=0", "-prec-div=1", "-fma=0",
 				 "-gen-lto", NULL});
-	expect_arguments(program_of(VG_SOURCE_NVVM, "x", OPTIONS(.device_code_optimize = VG_CHOICE_ON)), VG_CODE_PTX,
+	expect_arguments(make_program(VG_SOURCE_NVVM, "x", OPTIONS(.device_code_optimize = VG_CHOICE_ON)), VG_CODE_PTX,
 			 (const char *[]){"-arch=compute_90", "-opt=3", NULL});
 }
 
 TEST(ptx_is_compiled_by_a_linker)
 {
 	size_t size;
-	char *ptx = built("kernels.ptx", &size);
+	char *ptx = read_built_file("kernels.ptx", &size);
 	struct vg_program *program;
 	struct vg_object_code *code = NULL;
 	struct vg_toolchain tool;
@@ -464,7 +465,7 @@ TEST(ptx_is_compiled_by_a_linker)
 	REFUSED(vg_program_compile(program, VG_CODE_LTOIR, NULL, &code), VG_INVALID,
 		"unsupported target LTO-IR (3) for nvJitLink: supported are cubin, PTX");
 	vg_program_destroy(program);
-	program = program_of(VG_SOURCE_PTX, ".version 8.0\n.target sm_75\nnonsense\n", OPTIONS(.name = "bad"));
+	program = make_program(VG_SOURCE_PTX, ".version 8.0\n.target sm_75\nnonsense\n", OPTIONS(.name = "bad"));
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
 		"of PTX \"bad\" in \"bad\": NVJITLINK_ERROR_PTX_COMPILE");
 	check_log("");
@@ -488,7 +489,7 @@ TEST(precompiled_headers)
 					     .include_path = {paths, 1},
 					     .pch_dir = folder,
 					     .create_pch = "one.pch"};
-	struct vg_program *program = program_of(VG_SOURCE_CXX, source, &options);
+	struct vg_program *program = make_program(VG_SOURCE_CXX, source, &options);
 	struct vg_object_code *code;
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_CREATED);
@@ -498,7 +499,7 @@ TEST(precompiled_headers)
 	CHECK(access(path, R_OK) == 0);
 	options.create_pch = NULL;
 	options.use_pch = "one.pch";
-	program = program_of(VG_SOURCE_CXX, source, &options);
+	program = make_program(VG_SOURCE_CXX, source, &options);
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_NONE);
 	vg_object_code_destroy(code);

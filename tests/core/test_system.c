@@ -148,7 +148,7 @@ TEST(memory)
 	REFUSED(vg_gpu_utilization(gpu, NULL), VG_INVALID, "NULL");
 }
 
-static bool listed(struct vg_gpu *gpu, pid_t pid)
+static bool is_listed(struct vg_gpu *gpu, pid_t pid)
 {
 	struct vg_gpu_process processes[256];
 	size_t count;
@@ -173,12 +173,12 @@ TEST(calls_create_no_context)
 	OK(vg_gpu_count(&count));
 	for (unsigned i = 0; i < count; i++) {
 		OK(vg_gpu_by_index(i, &same));
-		CHECK(!listed(same, getpid()));
+		CHECK(!is_listed(same, getpid()));
 	}
 	OK(vg_device_get(0, &device));
 	OK(vg_gpu_of_device(device, &same));
 	CHECK_STR(vg_gpu_uuid_without_prefix(same), vg_device_uuid(device));
-	CHECK(!listed(same, getpid()));
+	CHECK(!is_listed(same, getpid()));
 	REFUSED(vg_gpu_of_device(NULL, &same), VG_INVALID, "device is NULL");
 	REFUSED(vg_gpu_of_device(device, NULL), VG_INVALID, "ret_gpu is NULL");
 }
@@ -197,7 +197,7 @@ TEST(processes)
 	OK(vg_gpu_of_device(device, &gpu));
 	OK(vg_gpu_processes(gpu, NULL, 0, &count));
 	CHECK(count > 0);
-	if (listed(gpu, getpid())) { // in a PID namespace, NVML may have another number for it
+	if (is_listed(gpu, getpid())) { // in a PID namespace, NVML may have another number for it
 		OK(vg_system_process_name(getpid(), name, sizeof name));
 		CHECK_CONTAINS(name, "test-core-system");
 		strcpy(name + 20, "untouched");
@@ -259,7 +259,7 @@ static void *ask_often(void *failed)
 	return NULL;
 }
 
-static void threads_ask(void)
+static void ask_in_threads(void)
 {
 	int failed[8] = {0};
 	pthread_t threads[8];
@@ -275,7 +275,7 @@ static void threads_ask(void)
 TEST(threads)
 {
 	before_fork = first_gpu();
-	threads_ask();
+	ask_in_threads();
 }
 
 // In a child all threads initialise NVML again.
@@ -285,7 +285,7 @@ TEST(threads_of_a_child)
 	SKIP("the thread sanitizer starts no threads after a fork beside threads");
 #endif
 	before_fork = first_gpu();
-	in_child(threads_ask);
+	in_child(ask_in_threads);
 }
 
 TEST(error_names)

@@ -8,7 +8,7 @@
 static struct vg_gpu *gpu;
 
 // Whether the call succeeded. A failure is printed, and must be an error of NVML.
-static bool told(enum vg_status status)
+static bool check_answer(enum vg_status status)
 {
 	if (status == VG_OK)
 		return true;
@@ -37,11 +37,11 @@ TEST(identity)
 	CHECK_INT(number, 0);
 	OK(vg_gpu_minor_number(gpu, &number));
 	CHECK(number < 256);
-	if (told(vg_gpu_module_id(gpu, &number)))
+	if (check_answer(vg_gpu_module_id(gpu, &number)))
 		CHECK(number < 256);
-	if (told(vg_gpu_numa_node(gpu, &number)))
+	if (check_answer(vg_gpu_numa_node(gpu, &number)))
 		CHECK(number < 1024);
-	if (told(vg_gpu_serial(gpu, serial, sizeof serial))) {
+	if (check_answer(vg_gpu_serial(gpu, serial, sizeof serial))) {
 		CHECK(serial[0]);
 		REFUSED(vg_gpu_serial(gpu, serial, 1), VG_LIMIT, "there are 1");
 	}
@@ -56,20 +56,20 @@ TEST(identity)
 	CHECK_STR(vg_gpu_architecture_name(VG_GPU_ARCHITECTURE_UNKNOWN), "unknown");
 	CHECK_STR(vg_gpu_architecture_name((enum vg_gpu_architecture)1), "unknown");
 	CHECK_STR(vg_gpu_architecture_name((enum vg_gpu_architecture)11), "unknown");
-	if (told(vg_gpu_addressing_mode(gpu, &mode)))
+	if (check_answer(vg_gpu_addressing_mode(gpu, &mode)))
 		CHECK((unsigned)mode <= VG_GPU_ADDRESSING_ATS);
-	if (told(vg_gpu_c2c_enabled(gpu, &flag)))
+	if (check_answer(vg_gpu_c2c_enabled(gpu, &flag)))
 		CHECK(flag == 0 || flag == 1);
-	if (told(vg_gpu_display_connected(gpu, &flag)))
+	if (check_answer(vg_gpu_display_connected(gpu, &flag)))
 		CHECK(flag == 0 || flag == 1);
-	if (told(vg_gpu_display_active(gpu, &flag)))
+	if (check_answer(vg_gpu_display_active(gpu, &flag)))
 		CHECK(flag == 0 || flag == 1);
-	if (told(vg_gpu_persistence_mode(gpu, &flag)))
+	if (check_answer(vg_gpu_persistence_mode(gpu, &flag)))
 		CHECK(flag == 0 || flag == 1);
-	if (told(vg_gpu_ecc_mode(gpu, &flag, NULL)))
+	if (check_answer(vg_gpu_ecc_mode(gpu, &flag, NULL)))
 		CHECK(flag == 0 || flag == 1);
 	enum vg_gpu_compute_mode compute;
-	if (told(vg_gpu_compute_mode(gpu, &compute)))
+	if (check_answer(vg_gpu_compute_mode(gpu, &compute)))
 		CHECK(strcmp(vg_gpu_compute_mode_name(compute), "unknown") != 0);
 	CHECK_STR(vg_gpu_compute_mode_name((enum vg_gpu_compute_mode)7), "unknown");
 }
@@ -92,7 +92,7 @@ TEST(mig)
 	CHECK_CONTAINS(vg_last_error()->text, "there is no number 1000");
 	if (mig.mode != 1)
 		CHECK(vg_gpu_mig_device(gpu, 0, &other) != VG_OK);
-	if (told(vg_gpu_attributes(gpu, &attributes))) // usually for MIG devices only
+	if (check_answer(vg_gpu_attributes(gpu, &attributes))) // usually for MIG devices only
 		CHECK(attributes.multiprocessors > 0);
 	CHECK(!other);
 }
@@ -115,10 +115,10 @@ TEST(pci)
 	CHECK(link.generation >= -1 && link.generation != 0 && link.width >= -1 && link.width != 0);
 	CHECK(link.max_generation == -1 || link.generation <= link.max_generation);
 	CHECK(link.max_width == -1 || link.width <= link.max_width);
-	told(vg_gpu_pci_throughput(gpu, &received, NULL));
-	told(vg_gpu_pci_throughput(gpu, NULL, &sent));
+	check_answer(vg_gpu_pci_throughput(gpu, &received, NULL));
+	check_answer(vg_gpu_pci_throughput(gpu, NULL, &sent));
 	OK(vg_gpu_pci_throughput(gpu, NULL, NULL));
-	told(vg_gpu_pci_replays(gpu, &replays));
+	check_answer(vg_gpu_pci_replays(gpu, &replays));
 }
 
 TEST(nvlink)
@@ -127,9 +127,9 @@ TEST(nvlink)
 	unsigned count = 0;
 
 	begin();
-	if (told(vg_gpu_nvlink_count(gpu, &count)))
+	if (check_answer(vg_gpu_nvlink_count(gpu, &count)))
 		CHECK(count <= VG_GPU_NVLINKS);
-	for (unsigned i = 0; i < VG_GPU_NVLINKS && told(vg_gpu_nvlink(gpu, i, &link)); i++) {
+	for (unsigned i = 0; i < VG_GPU_NVLINKS && check_answer(vg_gpu_nvlink(gpu, i, &link)); i++) {
 		CHECK(link.active == 0 || link.active == 1);
 		CHECK(link.version_major == -1 || link.version_major > 0);
 	}
@@ -151,12 +151,12 @@ TEST(locations)
 	OK(vg_gpu_cpu_affinity(gpu, VG_GPU_AFFINITY_NODE, NULL, 0, &count));
 	if (count > 1)
 		REFUSED(vg_gpu_cpu_affinity(gpu, VG_GPU_AFFINITY_NODE, cpus, 1, &count), VG_LIMIT, "processors");
-	if (told(vg_gpu_memory_affinity(gpu, VG_GPU_AFFINITY_NODE, nodes, 64, &count)))
+	if (check_answer(vg_gpu_memory_affinity(gpu, VG_GPU_AFFINITY_NODE, nodes, 64, &count)))
 		CHECK(count <= 64);
 	REFUSED(vg_gpu_cpu_affinity(gpu, (enum vg_gpu_affinity_scope)2, cpus, 4096, &count), VG_INVALID, "no scope");
 	REFUSED(vg_gpu_memory_affinity(gpu, (enum vg_gpu_affinity_scope) - 1, nodes, 64, &count), VG_INVALID,
 		"no scope");
-	if (told(vg_gpu_near_cpu(0, gpus, 64, &count)))
+	if (check_answer(vg_gpu_near_cpu(0, gpus, 64, &count)))
 		for (size_t i = 0; i < count; i++)
 			CHECK(vg_gpu_uuid(gpus[i])[0] == 'G');
 	REFUSED(vg_gpu_near_cpu(1u << 30, gpus, 64, &count), VG_INVALID, "there is no processor");
@@ -169,10 +169,10 @@ TEST(thread_affinity)
 
 	begin();
 	CHECK_INT(sched_getaffinity(0, sizeof before, &before), 0);
-	if (told(vg_gpu_set_thread_affinity(gpu))) {
+	if (check_answer(vg_gpu_set_thread_affinity(gpu))) {
 		CHECK_INT(sched_getaffinity(0, sizeof now, &now), 0);
 		CHECK(CPU_COUNT(&now) > 0);
-		told(vg_gpu_clear_thread_affinity(gpu));
+		check_answer(vg_gpu_clear_thread_affinity(gpu));
 	}
 	CHECK_INT(sched_setaffinity(0, sizeof before, &before), 0);
 }
@@ -187,14 +187,14 @@ TEST(other_gpus)
 	begin();
 	OK(vg_gpu_all(gpus, 64, &all));
 	for (size_t i = 0; i < all; i++) {
-		if (told(vg_gpu_common_ancestor(gpu, gpus[i], &topology)))
+		if (check_answer(vg_gpu_common_ancestor(gpu, gpus[i], &topology)))
 			CHECK(strcmp(vg_gpu_topology_name(topology), "unknown") != 0);
 		for (int what = VG_GPU_P2P_READ; what <= VG_GPU_P2P_PCI && gpus[i] != gpu; what++)
-			if (told(vg_gpu_p2p_status(gpu, gpus[i], (enum vg_gpu_p2p)what, &status)))
+			if (check_answer(vg_gpu_p2p_status(gpu, gpus[i], (enum vg_gpu_p2p)what, &status)))
 				CHECK(vg_gpu_p2p_status_name(status)[0]);
 	}
 	for (int level = 0; level <= VG_GPU_TOPOLOGY_SYSTEM; level += 10)
-		if (told(vg_gpu_nearest(gpu, (enum vg_gpu_topology)level, gpus, 64, &count)))
+		if (check_answer(vg_gpu_nearest(gpu, (enum vg_gpu_topology)level, gpus, 64, &count)))
 			CHECK(count < all || all == 1);
 	REFUSED(vg_gpu_nearest(gpu, (enum vg_gpu_topology)7, gpus, 64, &count), VG_INVALID, "no topology");
 	REFUSED(vg_gpu_nearest(gpu, (enum vg_gpu_topology)60, gpus, 64, &count), VG_INVALID, "no topology");
@@ -219,20 +219,20 @@ TEST(clocks)
 		OK(vg_gpu_clock(gpu, (enum vg_gpu_clock)clock, VG_GPU_CLOCK_CURRENT, &mhz));
 		OK(vg_gpu_clock_max(gpu, (enum vg_gpu_clock)clock, &most));
 		CHECK(mhz > 0 && mhz <= most);
-		told(vg_gpu_clock(gpu, (enum vg_gpu_clock)clock, VG_GPU_CLOCK_CUSTOMER_BOOST_MAX, &mhz));
-		told(vg_gpu_clock_customer_boost_max(gpu, (enum vg_gpu_clock)clock, &mhz));
-		if (told(vg_gpu_clock_limits(gpu, (enum vg_gpu_clock)clock, 0, &least, &most)))
+		check_answer(vg_gpu_clock(gpu, (enum vg_gpu_clock)clock, VG_GPU_CLOCK_CUSTOMER_BOOST_MAX, &mhz));
+		check_answer(vg_gpu_clock_customer_boost_max(gpu, (enum vg_gpu_clock)clock, &mhz));
+		if (check_answer(vg_gpu_clock_limits(gpu, (enum vg_gpu_clock)clock, 0, &least, &most)))
 			CHECK(least <= most);
-		told(vg_gpu_clock_limits(gpu, (enum vg_gpu_clock)clock, 0, NULL, NULL));
+		check_answer(vg_gpu_clock_limits(gpu, (enum vg_gpu_clock)clock, 0, NULL, NULL));
 	}
-	if (told(vg_gpu_clock_offsets(gpu, VG_GPU_CLOCK_GRAPHICS, 0, &offsets)))
+	if (check_answer(vg_gpu_clock_offsets(gpu, VG_GPU_CLOCK_GRAPHICS, 0, &offsets)))
 		CHECK(offsets.min_offset <= offsets.max_offset);
 	REFUSED(vg_gpu_clock(gpu, (enum vg_gpu_clock)4, VG_GPU_CLOCK_CURRENT, &mhz), VG_INVALID, "4 is no clock");
 	REFUSED(vg_gpu_clock(gpu, VG_GPU_CLOCK_SM, (enum vg_gpu_clock_id)1, &mhz), VG_INVALID, "no clock id");
 	REFUSED(vg_gpu_clock_max(gpu, (enum vg_gpu_clock) - 1, &mhz), VG_INVALID, "no clock");
 	REFUSED(vg_gpu_clock_limits(gpu, VG_GPU_CLOCK_SM, 16, &least, &most), VG_INVALID, "16 is no performance state");
 	REFUSED(vg_gpu_clock_offsets(gpu, VG_GPU_CLOCK_SM, 16, &offsets), VG_INVALID, "16 is no performance state");
-	if (told(vg_gpu_auto_boost(gpu, &flag, NULL)))
+	if (check_answer(vg_gpu_auto_boost(gpu, &flag, NULL)))
 		CHECK(flag == 0 || flag == 1);
 	OK(vg_gpu_supported_clock_reasons(gpu, &reasons));
 	CHECK(reasons != 0);
@@ -253,10 +253,10 @@ TEST(performance_states)
 	begin();
 	OK(vg_gpu_performance_state(gpu, &state));
 	CHECK(state >= -1 && state <= 15);
-	if (told(vg_gpu_supported_performance_states(gpu, states, 16, &count)))
+	if (check_answer(vg_gpu_supported_performance_states(gpu, states, 16, &count)))
 		for (size_t i = 0; i < count; i++)
 			CHECK(states[i] <= 15);
-	if (told(vg_gpu_dynamic_states(gpu, &dynamic)))
+	if (check_answer(vg_gpu_dynamic_states(gpu, &dynamic)))
 		for (int i = 0; i < VG_GPU_DOMAINS; i++)
 			CHECK(!dynamic.domain[i].is_present || dynamic.domain[i].percentage <= 100);
 }
@@ -276,14 +276,14 @@ TEST(temperatures_and_fans)
 	for (int i = VG_GPU_THRESHOLD_SHUTDOWN; i <= VG_GPU_THRESHOLD_GPS_CURR; i++)
 		(void)vg_gpu_temperature_threshold(gpu, (enum vg_gpu_threshold)i, &celsius);
 	REFUSED(vg_gpu_temperature_threshold(gpu, (enum vg_gpu_threshold)8, &celsius), VG_INVALID, "no threshold");
-	told(vg_gpu_temperature_margin(gpu, &celsius));
-	if (told(vg_gpu_thermal_sensors(gpu, VG_GPU_THERMAL_ALL, sensors, 3, &count)))
+	check_answer(vg_gpu_temperature_margin(gpu, &celsius));
+	if (check_answer(vg_gpu_thermal_sensors(gpu, VG_GPU_THERMAL_ALL, sensors, 3, &count)))
 		CHECK(count <= 3);
 	REFUSED(vg_gpu_thermal_sensors(gpu, (enum vg_gpu_thermal_target)16, sensors, 3, &count), VG_INVALID,
 		"no target");
-	if (told(vg_gpu_cooler(gpu, &cooler)))
+	if (check_answer(vg_gpu_cooler(gpu, &cooler)))
 		CHECK(cooler.targets != 0);
-	if (told(vg_gpu_fan_count(gpu, &fans)))
+	if (check_answer(vg_gpu_fan_count(gpu, &fans)))
 		for (unsigned i = 0; i < fans; i++)
 			OK(vg_gpu_fan(gpu, i, &fan));
 	CHECK(vg_gpu_fan(gpu, 1000, &fan) != VG_OK);
@@ -298,8 +298,8 @@ TEST(board)
 	OK(vg_gpu_inforom(gpu, &inforom));
 	CHECK(inforom.flush_known || inforom.flush_time == 0);
 	CHECK(strlen(inforom.image_version) < sizeof inforom.image_version);
-	told(vg_gpu_validate_inforom(gpu));
-	if (told(vg_gpu_repair(gpu, &repair)))
+	check_answer(vg_gpu_validate_inforom(gpu));
+	if (check_answer(vg_gpu_repair(gpu, &repair)))
 		CHECK((repair.channel_pending | repair.tpc_pending) <= 1);
 }
 
@@ -388,7 +388,7 @@ TEST(events)
 	OK(vg_gpu_supported_events(gpu, &types));
 	CHECK(types & VG_GPU_EVENT_XID_CRITICAL_ERROR);
 	OK(vg_gpu_events_create(gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR, &events));
-	told(vg_gpu_events_add(events, gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR));
+	check_answer(vg_gpu_events_add(events, gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR));
 	CHECK_INT(vg_gpu_events_wait(events, 20, &event), VG_NOT_READY);
 	CHECK_INT(vg_last_error()->code, VG_NVML_ERROR_TIMEOUT);
 	REFUSED(vg_gpu_events_wait(events, 1, NULL), VG_INVALID, "NULL");
@@ -407,9 +407,9 @@ TEST(events)
 	CHECK_STR(vg_gpu_event_type_name(VG_GPU_EVENT_GPU_RECOVERY_ACTION), "gpu_recovery_action");
 	CHECK_STR(vg_gpu_event_type_name(VG_GPU_EVENT_MIG_CONFIG_CHANGE), "mig_config_change");
 	CHECK_STR(vg_gpu_event_type_name(0x20), "unknown");
-	if (told(vg_system_events_create(VG_SYSTEM_EVENT_BIND | VG_SYSTEM_EVENT_UNBIND, &machine))) {
+	if (check_answer(vg_system_events_create(VG_SYSTEM_EVENT_BIND | VG_SYSTEM_EVENT_UNBIND, &machine))) {
 		enum vg_status status = vg_system_events_wait(machine, 20, seen, 4, &count);
-		CHECK(status == VG_NOT_READY || !told(status));
+		CHECK(status == VG_NOT_READY || !check_answer(status));
 		REFUSED(vg_system_events_wait(machine, 1, seen, 0, &count), VG_INVALID, "0 events");
 		REFUSED(vg_system_events_wait(machine, 1, NULL, 1, &count), VG_INVALID, "NULL");
 	}

@@ -30,7 +30,7 @@ static void begin(void)
 }
 
 // A child whose NVML does not start.
-static void start_with(const char *result, enum vg_status status, const char *text)
+static void expect_start_failure(const char *result, enum vg_status status, const char *text)
 {
 	int ended;
 
@@ -51,10 +51,10 @@ static void start_with(const char *result, enum vg_status status, const char *te
 
 TEST(start)
 {
-	start_with("9", VG_NO_DRIVER, "NVML_ERROR_DRIVER_NOT_LOADED");
-	start_with("18", VG_NO_DRIVER, "of different versions");
-	start_with("4", VG_DENIED, "NVML_ERROR_NO_PERMISSION");
-	start_with("999", VG_NVML, "NVML_ERROR_UNKNOWN");
+	expect_start_failure("9", VG_NO_DRIVER, "NVML_ERROR_DRIVER_NOT_LOADED");
+	expect_start_failure("18", VG_NO_DRIVER, "of different versions");
+	expect_start_failure("4", VG_DENIED, "NVML_ERROR_NO_PERMISSION");
+	expect_start_failure("999", VG_NVML, "NVML_ERROR_UNKNOWN");
 }
 
 static void *ask_once(void *failed)
@@ -343,7 +343,7 @@ static void wait_in_child(struct vg_gpu_events *events)
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
-		REFUSED(vg_gpu_events_wait(events, 1, &event), VG_STATE, "after fork, make another");
+		REFUSED(vg_gpu_events_wait(events, 1, &event), VG_STATE, "after fork, create another");
 		REFUSED(vg_gpu_events_add(events, gpu, 8), VG_STATE, "after fork");
 		vg_gpu_events_destroy(events);
 		_exit(0);

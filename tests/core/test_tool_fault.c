@@ -12,7 +12,7 @@ static void note(void *user, enum vg_log_level level, const char *text)
 	strncat(warnings, text, sizeof warnings - strlen(warnings) - 1);
 }
 
-static int alive(void)
+static int count_alive(void)
 {
 	void *fake = dlopen(built_path("libfake-tools.so"), RTLD_NOW | RTLD_NOLOAD);
 	int (*count)(void) = fake ? dlsym(fake, "fake_alive") : NULL;
@@ -33,15 +33,15 @@ static void in_child(void (*run)(void), const char *variable, const char *value)
 		setenv("VIRGATE_LIBDEVICE", built_path("libfake-tools.so"), 1); // the fake tools do not read it
 		setenv(variable, value, 1);
 		run();
-		CHECK_INT(alive(), 0);
+		CHECK_INT(count_alive(), 0);
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	if (status)
-		FAIL("%s=%s: the child says more", variable, value);
+		FAIL("%s=%s: see the output of the child", variable, value);
 }
 
-static struct vg_program *program_of(enum vg_source_type type, const struct vg_program_options *options)
+static struct vg_program *make_program(enum vg_source_type type, const struct vg_program_options *options)
 {
 	struct vg_program *program;
 
@@ -75,7 +75,7 @@ static void fail_nvrtc(void)
 				   : strstr(entry, "LTOIR") ? VG_CODE_LTOIR
 							    : VG_CODE_PTX;
 
-	expect_failure(program_of(VG_SOURCE_CXX, &plain), target, &how);
+	expect_failure(make_program(VG_SOURCE_CXX, &plain), target, &how);
 }
 
 static void fail_nvvm(void)
@@ -85,14 +85,14 @@ static void fail_nvvm(void)
 	plain.extra_sources = &extra;
 	plain.extra_source_count = 1;
 	plain.use_libdevice = 1;
-	expect_failure(program_of(VG_SOURCE_NVVM, &plain), VG_CODE_PTX, NULL);
+	expect_failure(make_program(VG_SOURCE_NVVM, &plain), VG_CODE_PTX, NULL);
 }
 
 static void fail_nvjitlink(void)
 {
 	setenv("FAKE_QUIET", "1", 1);
 	plain.link_time_optimization = 1;
-	expect_failure(program_of(VG_SOURCE_PTX, &plain),
+	expect_failure(make_program(VG_SOURCE_PTX, &plain),
 		       strstr(getenv("FAKE_FAIL"), "Ptx") ? VG_CODE_PTX : VG_CODE_CUBIN, NULL);
 }
 
@@ -123,7 +123,7 @@ TEST(failures_of_every_call_of_a_tool)
 
 static void compile_without_logs(void)
 {
-	struct vg_program *program = program_of(VG_SOURCE_CXX, &plain);
+	struct vg_program *program = make_program(VG_SOURCE_CXX, &plain);
 	struct vg_object_code *code;
 
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
@@ -141,13 +141,13 @@ TEST(a_log_that_cannot_be_read_is_empty)
 static void expect_pch(enum vg_pch_status expected)
 {
 	plain.pch = 1;
-	struct vg_program *program = program_of(VG_SOURCE_CXX, &plain);
+	struct vg_program *program = make_program(VG_SOURCE_CXX, &plain);
 	struct vg_object_code *code;
 
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_NONE);
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
 	CHECK_INT(vg_program_pch_status(program), expected);
-	CHECK_INT(alive(), 1); // the first native program was destroyed
+	CHECK_INT(count_alive(), 1); // the first native program was destroyed
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
 }
@@ -182,7 +182,7 @@ static void warn_of_newer_ptx(void)
 	struct vg_device *device;
 
 	OK(vg_device_get(0, &device));
-	program = program_of(VG_SOURCE_CXX, &plain);
+	program = make_program(VG_SOURCE_CXX, &plain);
 	vg_log_set(note, NULL);
 	OK(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code));
 	vg_object_code_destroy(code);
@@ -200,7 +200,7 @@ TEST(ptx_newer_than_the_driver_is_logged)
 
 static void link_with_an_error_log(void)
 {
-	struct vg_program *program = program_of(VG_SOURCE_PTX, &plain);
+	struct vg_program *program = make_program(VG_SOURCE_PTX, &plain);
 	struct vg_object_code *code = NULL;
 
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN, "nvJitLinkComplete of \"");
@@ -214,7 +214,7 @@ TEST(success_with_errors_in_the_log_is_a_failure)
 	in_child(link_with_an_error_log, "UNUSED", "");
 }
 
-static void no_version(void)
+static void find_without_version(void)
 {
 	struct vg_toolchain tool;
 
@@ -228,5 +228,5 @@ static void no_version(void)
 
 TEST(a_tool_without_a_version)
 {
-	in_child(no_version, "FAKE_FAIL", "nvrtcVersion:1=11");
+	in_child(find_without_version, "FAKE_FAIL", "nvrtcVersion:1=11");
 }

@@ -38,7 +38,7 @@ static int status_of_child(void (*run)(void), const char *variable, const char *
 	return status;
 }
 
-static void judge(int status)
+static void check_child_status(int status)
 {
 	const char *reason = strstr(child_said, "in a child: ");
 
@@ -51,7 +51,7 @@ static void judge(int status)
 
 static void in_child(void (*run)(void), const char *variable, const char *value)
 {
-	judge(status_of_child(run, variable, value));
+	check_child_status(status_of_child(run, variable, value));
 }
 
 static void find_a_device(void)
@@ -181,7 +181,7 @@ TEST(the_search_continues_after_an_unusable_toolkit)
 	unlink(broken);
 	rmdir(folder);
 	rmdir(home);
-	judge(status);
+	check_child_status(status);
 }
 
 static void miss_nvrtc(void)
@@ -196,7 +196,7 @@ static void miss_nvrtc(void)
 	CHECK(program == NULL);
 }
 
-static void refuse_another(void)
+static void refuse_missing_entry(void)
 {
 	struct vg_toolchain tool;
 
@@ -208,7 +208,7 @@ static void refuse_another(void)
 TEST(missing_tools)
 {
 	in_child(miss_nvrtc, "VIRGATE_NVRTC", "/nowhere/libnvrtc.so.13");
-	in_child(refuse_another, "VIRGATE_NVRTC", "libc.so.6");
+	in_child(refuse_missing_entry, "VIRGATE_NVRTC", "libc.so.6");
 }
 
 static void miss_libdevice(void)

@@ -254,14 +254,14 @@ TEST(invalid_views_are_refused)
 	CHECK(view == NULL);
 }
 
-static enum vg_status give_nowhere(void *user, size_t size, struct vg_stream *stream,
-				   struct vg_allocation *ret_allocation)
+static enum vg_status allocate_at_user(void *user, size_t size, struct vg_stream *stream,
+				       struct vg_allocation *ret_allocation)
 {
 	*ret_allocation = (struct vg_allocation){(uintptr_t)user, size, NULL};
 	return VG_OK;
 }
 
-static enum vg_status take_back(void *user, const struct vg_allocation *allocation, struct vg_stream *stream)
+static enum vg_status release_nothing(void *user, const struct vg_allocation *allocation, struct vg_stream *stream)
 {
 	return VG_OK;
 }
@@ -270,8 +270,8 @@ TEST(inaccessible_memory_has_no_view)
 {
 	struct vg_memory_resource_operations operations = {.size = sizeof operations,
 							   .name = "nowhere",
-							   .allocate = give_nowhere,
-							   .deallocate = take_back,
+							   .allocate = allocate_at_user,
+							   .deallocate = release_nothing,
 							   .properties = {.device = -1}};
 	static char memory[64];
 	struct vg_layout layout = matrix(2, 2);

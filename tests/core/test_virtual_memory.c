@@ -8,7 +8,7 @@
 enum { MIB = 1 << 20 };
 
 // Writes a word every MiB, counted from `first`.
-static void put(struct vg_buffer *buffer, unsigned first, struct vg_stream *stream)
+static void write_words(struct vg_buffer *buffer, unsigned first, struct vg_stream *stream)
 {
 	unsigned count = (unsigned)(vg_buffer_size(buffer) / MIB);
 
@@ -38,7 +38,7 @@ TEST(virtual_buffer_is_rounded_and_freed)
 	struct vg_memory_resource *resource;
 	struct vg_memory_properties p;
 	struct vg_buffer *buffer;
-	size_t granule = granularity(b.device), before = free_memory(b.device);
+	size_t granule = get_granularity(b.device), before = free_on(b.device);
 
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	CHECK_STR(vg_memory_resource_name(resource), "virtual memory resource");
@@ -46,11 +46,11 @@ TEST(virtual_buffer_is_rounded_and_freed)
 	CHECK(p.device == 0 && p.device_accessible && !p.host_accessible && !p.managed);
 	OK(vg_buffer_create(resource, granule + 1, NULL, &buffer));
 	CHECK_INT(vg_buffer_size(buffer), 2 * granule);
-	CHECK_INT(before - free_memory(b.device), 2 * granule);
+	CHECK_INT(before - free_on(b.device), 2 * granule);
 	OK(vg_buffer_fill_byte(buffer, 1, b.stream));
 	OK(vg_stream_sync(b.stream));
 	OK(vg_buffer_close(buffer, NULL));
-	CHECK_INT(free_memory(b.device), before); // all memory is freed at once
+	CHECK_INT(free_on(b.device), before); // all memory is freed at once
 	vg_buffer_destroy(buffer);
 	OK(vg_buffer_create(resource, 0, NULL, &buffer));
 	CHECK(vg_buffer_size(buffer) == 0 && vg_buffer_address(buffer) == 0);
@@ -81,7 +81,7 @@ TEST(virtual_buffer_on_a_capturing_stream)
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
 	struct vg_buffer *buffer, *none = NULL;
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	OK(vg_buffer_create(resource, 2 * MIB, b.stream, &buffer));
@@ -93,7 +93,7 @@ TEST(virtual_buffer_on_a_capturing_stream)
 	vg_graph_builder_destroy(builder);
 	OK(vg_buffer_create(b.pool, 0, b.stream, &none));
 	vg_buffer_destroy(none);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
 }
@@ -104,7 +104,7 @@ TEST(virtual_memory_hint_and_alignment)
 	struct vg_memory_resource *resource = NULL;
 	struct vg_address_range *range;
 	struct vg_buffer *buffer;
-	size_t granule = granularity(b.device);
+	size_t granule = get_granularity(b.device);
 
 	// An address that was free just now.
 	OK(vg_address_range_create(4 * granule, 0, 0, &range));
@@ -285,29 +285,29 @@ TEST(buffer_grows_in_place)
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
 	struct vg_buffer *small, *large, *larger;
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
 	vg_address place = vg_buffer_address(small);
-	put(small, 100, b.stream);
+	write_words(small, 100, b.stream);
 	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
 	CHECK(large != small);
 	CHECK(vg_buffer_address(large) == place || !getenv("VIRGATE_SIM"));
 	CHECK_INT(vg_buffer_size(large), 10 * MIB);
 	CHECK_INT(vg_buffer_size(small), 4 * MIB);
-	CHECK_INT(before - free_memory(b.device), 10 * MIB);
+	CHECK_INT(before - free_on(b.device), 10 * MIB);
 	check(large, 0, 4, 100, b.stream);
 	OK(vg_buffer_fill_byte(large, 0, b.stream));
-	put(large, 200, b.stream);
+	write_words(large, 200, b.stream);
 	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
 	vg_buffer_destroy(small);
 	check(larger, 0, 10, 200, b.stream);
 	vg_buffer_destroy(larger); // destroys the newest first
 	check(large, 0, 10, 200, b.stream);
-	CHECK_INT(before - free_memory(b.device), 10 * MIB);
+	CHECK_INT(before - free_on(b.device), 10 * MIB);
 	vg_buffer_destroy(large);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	CHECK(reserves_at(place, 12 * MIB)); // the addresses are free too
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
@@ -319,7 +319,7 @@ TEST(buffer_grows_at_another_address)
 	struct vg_memory_resource *resource;
 	struct vg_address_range *wall;
 	struct vg_buffer *small, *large, *larger;
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
@@ -328,25 +328,25 @@ TEST(buffer_grows_at_another_address)
 	// If the addresses behind the buffer are free, it grows in place.
 	bool walled = vg_address_range_address(wall) == place + 4 * MIB;
 	CHECK(walled || !getenv("VIRGATE_SIM"));
-	put(small, 100, b.stream);
+	write_words(small, 100, b.stream);
 	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
 	CHECK(!walled || vg_buffer_address(large) != place);
-	CHECK_INT(before - free_memory(b.device), 10 * MIB); // counts the old memory once
+	CHECK_INT(before - free_on(b.device), 10 * MIB); // counts the old memory once
 	check(large, 0, 4, 100, b.stream);
 	check(small, 0, 4, 100, b.stream); // still valid at its own address
-	put(large, 300, b.stream);
+	write_words(large, 300, b.stream);
 	check(small, 0, 4, 300, b.stream);
 	vg_address_range_destroy(wall);
 	vg_buffer_destroy(small);
 	check(large, 0, 10, 300, b.stream);
-	CHECK_INT(before - free_memory(b.device), 10 * MIB);
+	CHECK_INT(before - free_on(b.device), 10 * MIB);
 	// Grows again, with several mappings.
 	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
 	vg_address_range_destroy(NULL);
 	vg_buffer_destroy(large);
 	check(larger, 0, 10, 300, b.stream);
 	vg_buffer_destroy(larger);
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	CHECK(reserves_at(place, 12 * MIB));
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
@@ -361,7 +361,7 @@ TEST(growth_with_another_granularity)
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
 	vg_address place = vg_buffer_address(small);
-	put(small, 100, b.stream);
+	write_words(small, 100, b.stream);
 	// The address does not have the alignment that is asked for now: another address is necessary.
 	size_t alignment = 4 * MIB;
 	while (place % alignment == 0)
@@ -432,7 +432,7 @@ TEST(virtual_memory_does_not_leak)
 	struct bench b = open_bench();
 	struct vg_memory_resource *resource;
 	int rounds = getenv("VIRGATE_TEST_FULL") ? 100000 : 1000;
-	size_t before = free_memory(b.device);
+	size_t before = free_on(b.device);
 
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	for (int i = 0; i < rounds; i++) {
@@ -442,7 +442,7 @@ TEST(virtual_memory_does_not_leak)
 		vg_buffer_destroy(i % 2 ? small : large);
 		vg_buffer_destroy(i % 2 ? large : small);
 	}
-	CHECK_INT(free_memory(b.device), before);
+	CHECK_INT(free_on(b.device), before);
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
 }
