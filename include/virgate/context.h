@@ -20,8 +20,8 @@ extern "C" {
 struct vg_context;
 struct vg_event;
 
-/* Returns the device's primary context, the one that the CUDA runtime uses. It exists as long as somebody retains
- * it. The caller owns *ret_context and ends it with vg_context_destroy(). INVALID, NO_MEMORY, DRIVER. Any
+/* Returns the device's primary context, the one that the CUDA runtime uses. It exists as long as it is
+ * retained. The caller owns *ret_context and ends it with vg_context_destroy(). INVALID, NO_MEMORY, DRIVER. Any
  * thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **ret_context);
 /* Drops the caller's reference; objects that were created in the context keep it alive. NULL is fine. Any thread. */

@@ -51,7 +51,7 @@ VG_PUBLIC const char *vg_gpu_name(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_pci_bus_id(const struct vg_gpu *gpu);
 
 /* NVML's index; the minor number of /dev/nvidiaN; the position on the board, from 0; the host's NUMA node. UNSUPPORTED
- * if there is none. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId,
+ * if the GPU has no such number. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId,
  * nvmlDeviceGetNumaNodeId. */
 VG_PUBLIC enum vg_status vg_gpu_index(struct vg_gpu *gpu, unsigned *ret_index);
 VG_PUBLIC enum vg_status vg_gpu_minor_number(struct vg_gpu *gpu, unsigned *ret_number);

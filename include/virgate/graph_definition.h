@@ -60,7 +60,7 @@ VG_PUBLIC enum vg_status vg_graph_definition_edges(struct vg_graph_definition *d
 
 struct vg_graph_condition_options {
 	size_t size;	    /* sizeof(struct vg_graph_condition_options) */
-	int assign_default; /* nonzero: each launch starts with default_value; 0: with the value that the last one left */
+	int assign_default; /* nonzero: each launch starts with default_value; 0: with the last launch's value */
 	unsigned default_value;
 };
 

@@ -62,7 +62,7 @@ VG_PUBLIC enum vg_status vg_layout_slice(const struct vg_layout *layout, int axi
 VG_PUBLIC enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t item_size,
 					  struct vg_layout *ret_layout);
 /* Returns the largest power of two up to `limit` that vg_layout_repack() accepts for the axis and to which `address`
- * and every row are aligned; the item size itself if there is none. */
+ * and every row are aligned; the item size itself if no larger one is possible. */
 VG_PUBLIC enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis, vg_address address,
 						 size_t limit, size_t *ret_item_size);
 

@@ -20,7 +20,7 @@ extern "C" {
 struct vg_buffer;
 struct vg_memory_resource;
 
-/* Who can access memory. `device` is the ordinal of the device that it is bound to, -1 for none. */
+/* The access to memory. `device` is the ordinal of the device that it is bound to, -1 for none. */
 struct vg_memory_properties {
 	int device;
 	int device_accessible; /* nonzero: kernels may use it */

@@ -68,7 +68,7 @@ VG_PUBLIC const void *vg_object_code_data(const struct vg_object_code *code, siz
 VG_PUBLIC const char *vg_object_code_path(const struct vg_object_code *code);
 /* The names that it was created with; *ret_symbols is valid as long as the object. */
 VG_PUBLIC size_t vg_object_code_symbols(const struct vg_object_code *code, const struct vg_symbol **ret_symbols);
-/* The symbol of a name expression; NULL if there is none. */
+/* The symbol of a name expression; NULL if it is unknown. */
 VG_PUBLIC const char *vg_object_code_symbol(const struct vg_object_code *code, const char *expression);
 
 /* Loads the code if it is not loaded yet. UNSUPPORTED (only cubin, PTX and fatbin can be loaded), CLOSED, NO_DRIVER,

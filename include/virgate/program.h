@@ -134,7 +134,7 @@ enum vg_pch_status {
 };
 /* The result for the precompiled header in the last compilation. */
 VG_PUBLIC enum vg_pch_status vg_program_pch_status(const struct vg_program *program);
-/* The tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL if there are none. Not
+/* The tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL without arguments. Not
  * while another thread compiles. */
 VG_PUBLIC size_t vg_program_arguments(struct vg_program *program, enum vg_code_type target,
 				      const char *const **ret_arguments);

@@ -19,7 +19,7 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 				   struct core_cache_key *ret_key);
 void core_cache_key_finish(struct core_cache_key *key);
 
-// Reads an entry. False if there is none, or it is damaged.
+// Reads an entry. False if it is missing or damaged.
 bool core_cache_get(struct vg_compile_cache *cache, const struct core_cache_key *key,
 		    struct core_compiled *ret_compiled);
 // Stores an entry. A failure goes to the log and into the statistics: it does not fail the compilation.

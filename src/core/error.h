@@ -3,8 +3,8 @@
 #include "core/return.h"
 #include "core/scope.h"
 
-// Sets the thread's last error to DRIVER with "CALL: CUDA_ERROR_X: explanation; …". `format` says what was asked; "%s"
-// with "" adds nothing. Adds what the driver has logged since its log was last read or skipped. An entry that the
+// Sets the thread's last error to DRIVER with "CALL: CUDA_ERROR_X: explanation; …". `format` describes the request;
+// "%s" with "" adds nothing. Adds what the driver has logged since its log was last read or skipped. An entry that the
 // driver lacks returns CUDA_ERROR_NOT_SUPPORTED: check the version before calling a newer one.
 __attribute__((format(printf, 3, 4))) enum vg_status core_driver_failed(CUresult result, const char *call,
 									const char *format, ...);

@@ -68,7 +68,7 @@ void core_graph_node_drop(struct vg_graph_node *node);
 // Enters the object of a node that the driver has just added.
 void core_graph_register(struct vg_graph_definition *definition, struct vg_graph_node *node, CUgraphNode handle,
 			 CUgraphNodeType type);
-// Finds the object of a node of the definition; creates it if there is none yet.
+// Finds the object of a node of the definition; creates it if it does not exist yet.
 enum vg_status core_graph_find_node(struct vg_graph_definition *definition, CUgraphNode handle,
 				    struct vg_graph_node **ret_node);
 // The same for several handles. On failure nothing is written.

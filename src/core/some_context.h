@@ -11,7 +11,7 @@ struct core_some_context {
 	bool pushed;
 };
 
-// Keeps the thread's current context. If there is none, makes an active primary context current. If no primary context
+// Keeps the thread's current context. Without one, makes an active primary context current. If no primary context
 // is active, creates the first device's.
 CUresult core_enter_some(struct core_some_context *some);
 // The same, but stays without a context if no primary context is active.

@@ -10,8 +10,8 @@ enum vg_status system_nvml_open(const struct vg_nvml **ret_nvml);
 // Converts a result; VG_OK for NVML_SUCCESS.
 enum vg_status system_nvml_status(nvmlReturn_t result);
 
-// Sets the thread's last error from a result that is not NVML_SUCCESS. `format` says what was asked; "%s" with "" adds
-// nothing.
+// Sets the thread's last error from a result that is not NVML_SUCCESS. `format` describes the request; "%s" with ""
+// adds nothing.
 __attribute__((format(printf, 3, 4))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *call,
 									const char *format, ...);
 

@@ -4,8 +4,8 @@
 # compile.
 set -u
 include=$1 source=$2
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d) || exit 1
+trap 'rm -rf "$directory"' EXIT
 passed=0 failed=0
 
 ok() {
@@ -21,12 +21,12 @@ bad() {
 refused() {
 	number=$1 words=$2
 	shift 2
-	if "$@" -D "REFUSED=$number" -fsyntax-only "$source" 2>"$folder/words"; then
+	if "$@" -D "REFUSED=$number" -fsyntax-only "$source" 2>"$directory/words"; then
 		bad "$*: compiled statement $number"
-	elif grep -q -e "$words" "$folder/words"; then
+	elif grep -q -e "$words" "$directory/words"; then
 		ok
 	else
-		bad "$*: $(cat "$folder/words")"
+		bad "$*: $(cat "$directory/words")"
 	fi
 }
 
@@ -35,7 +35,7 @@ for compiler in "cc -x c -std=c11" "c++ -x c++ -std=c++17" "clang -x c -std=c11"
 	set -- $compiler -Wall -Wextra -pedantic -Werror -I "$include"
 	for options in -O0 -O2 "-O1 -fsanitize=address -fsanitize-address-use-after-scope"; do
 		case $compiler$options in clang*sanitize*) continue ;; esac # its runtime is in another package
-		if "$@" $options "$source" -o "$folder/arguments" && "$folder/arguments"; then
+		if "$@" $options "$source" -o "$directory/arguments" && "$directory/arguments"; then
 			ok
 		else
 			bad "$compiler $options"

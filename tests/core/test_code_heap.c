@@ -92,8 +92,8 @@ TEST(programs_and_linkers)
 	static const char source[] = "__global__ void k() {}";
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .define_macro = VG_TEXTS("A", "B=2")};
 	struct vg_compile_options how = {sizeof how, .name_expressions = VG_TEXTS("k")};
-	char folder[] = "/tmp/test-heap-XXXXXX", command[64];
-	struct vg_compile_cache_options place = {sizeof place, .path = mkdtemp(folder)};
+	char directory[] = "/tmp/test-heap-XXXXXX", command[64];
+	struct vg_compile_cache_options place = {sizeof place, .path = mkdtemp(directory)};
 	struct vg_program *program;
 	struct vg_linker *linker;
 	struct vg_object_code *made;
@@ -111,7 +111,7 @@ TEST(programs_and_linkers)
 		    vg_program_destroy(program););
 	HEAP_STEADY(OK(vg_linker_create(&code, 1, NULL, &linker)); vg_linker_destroy(linker););
 	HEAP_STEADY(OK(vg_compile_cache_open(&place, &how.cache)); vg_compile_cache_destroy(how.cache););
-	snprintf(command, sizeof command, "rm -r %s", folder);
+	snprintf(command, sizeof command, "rm -r %s", directory);
 	CHECK_INT(system(command), 0);
 }
 

@@ -94,8 +94,8 @@ TEST(threads_use_one_program_and_linker)
 	static const char source[] = "__global__ void k() {}";
 	struct vg_program_options options = {sizeof options, .arch = "sm_90"};
 	struct vg_linker_options link = {sizeof link, .arch = "sm_90"};
-	char folder[] = "/tmp/test-threads-XXXXXX", command[64];
-	struct vg_compile_cache_options place = {sizeof place, .path = mkdtemp(folder)};
+	char directory[] = "/tmp/test-threads-XXXXXX", command[64];
+	struct vg_compile_cache_options place = {sizeof place, .path = mkdtemp(directory)};
 
 	enum vg_status status = vg_program_create(VG_SOURCE_CXX, source, strlen(source), &options, &program);
 	if (status == VG_NOT_FOUND)
@@ -109,6 +109,6 @@ TEST(threads_use_one_program_and_linker)
 	vg_linker_destroy(linker);
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
-	snprintf(command, sizeof command, "rm -r %s", folder);
+	snprintf(command, sizeof command, "rm -r %s", directory);
 	CHECK_INT(system(command), 0);
 }

@@ -8,27 +8,27 @@
 #include <time.h>
 
 static const char source[] = "template <typename T> __global__ void set(T *p) { *p = 3; }\n";
-static char folder[64];
+static char directory[64];
 
 static struct vg_compile_cache *cache_of(uint64_t bytes)
 {
-	struct vg_compile_cache_options options = {sizeof options, .path = folder, .bytes = bytes};
+	struct vg_compile_cache_options options = {sizeof options, .path = directory, .bytes = bytes};
 	struct vg_compile_cache *cache;
 
-	if (!folder[0]) {
-		strcpy(folder, "/tmp/test-cache-XXXXXX");
-		CHECK(mkdtemp(folder) != NULL);
+	if (!directory[0]) {
+		strcpy(directory, "/tmp/test-cache-XXXXXX");
+		CHECK(mkdtemp(directory) != NULL);
 	}
 	OK(vg_compile_cache_open(&options, &cache));
 	return cache;
 }
 
-__attribute__((destructor)) static void remove_folder(void)
+__attribute__((destructor)) static void remove_directory(void)
 {
 	char command[128];
 
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	if (folder[0] && getpid() == test_pid)
+	snprintf(command, sizeof command, "rm -rf %s", directory);
+	if (directory[0] && getpid() == test_pid)
 		(void)!system(command);
 }
 
@@ -203,13 +203,13 @@ TEST(files_that_the_compiler_reads_need_a_digest)
 static const char *find_entry(void)
 {
 	static char path[512];
-	DIR *stream = opendir(folder);
+	DIR *stream = opendir(directory);
 	struct dirent *file;
 
 	path[0] = '\0';
 	while ((file = readdir(stream)))
 		if (file->d_name[0] != '.')
-			snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
+			snprintf(path, sizeof path, "%s/%s", directory, file->d_name);
 	closedir(stream);
 	return path;
 }
@@ -405,7 +405,7 @@ TEST(other_files_in_the_directory_are_kept)
 	char path[128];
 
 	for (int i = 0; i < 3; i++) {
-		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		snprintf(path, sizeof path, "%s/%s", directory, names[i]);
 		int fd = open(path, O_WRONLY | O_CREAT, 0600);
 		CHECK(fd >= 0);
 		close(fd);
@@ -413,7 +413,7 @@ TEST(other_files_in_the_directory_are_kept)
 	}
 	OK(vg_compile_cache_clear(cache));
 	for (int i = 0; i < 3; i++) {
-		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		snprintf(path, sizeof path, "%s/%s", directory, names[i]);
 		CHECK_INT(access(path, F_OK), i < 2 ? 0 : -1);
 		unlink(path);
 	}
@@ -469,9 +469,9 @@ TEST(cache_directories)
 	REFUSED(vg_compile_cache_open(NULL, NULL), VG_INVALID, "ret_cache is NULL");
 	CHECK(cache == NULL);
 	vg_compile_cache_destroy(cache_of(0));
-	CHECK_INT(setenv("XDG_CACHE_HOME", folder, 1), 0);
+	CHECK_INT(setenv("XDG_CACHE_HOME", directory, 1), 0);
 	OK(vg_compile_cache_open(NULL, &cache));
-	snprintf(path, sizeof path, "%s/virgate/programs", folder);
+	snprintf(path, sizeof path, "%s/virgate/programs", directory);
 	CHECK_STR(vg_compile_cache_path(cache), path);
 	CHECK_INT(access(path, F_OK), 0);
 	OK(vg_compile_cache_close(cache));
@@ -480,7 +480,7 @@ TEST(cache_directories)
 	vg_compile_cache_destroy(cache);
 	vg_compile_cache_destroy(NULL);
 	unsetenv("XDG_CACHE_HOME");
-	setenv("HOME", folder, 1);
+	setenv("HOME", directory, 1);
 	OK(vg_compile_cache_open(NULL, &cache));
 	CHECK_CONTAINS(vg_compile_cache_path(cache), "/.cache/virgate/programs");
 	vg_compile_cache_destroy(cache);

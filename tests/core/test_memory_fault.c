@@ -554,9 +554,9 @@ TEST(peer_changes_need_one_driver_call)
 {
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("the simulated driver alone counts calls");
-	char *folder = getenv("VIRGATE_SIM_DIR"), other[4096];
-	CHECK(folder != NULL);
-	snprintf(other, sizeof other, "%s/three", folder);
+	char *directory = getenv("VIRGATE_SIM_DIR"), other[4096];
+	CHECK(directory != NULL);
+	snprintf(other, sizeof other, "%s/three", directory);
 	setenv("VIRGATE_SIM", "devices=3", 1);
 	setenv("VIRGATE_SIM_DIR", other, 1);
 	run_with(check_peer_calls, "VIRGATE_SIM_FAULT", "cuMemPoolSetAccess:2-3=CUDA_ERROR_OPERATING_SYSTEM");

@@ -88,7 +88,7 @@ TEST(code_closes)
 	struct vg_program *program;
 	struct vg_linker *linker;
 	struct vg_kernel *kernel, *another;
-	char folder[] = "/tmp/virgate-test-XXXXXX";
+	char directory[] = "/tmp/virgate-test-XXXXXX";
 
 	begin();
 	OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx - 1, NULL, &code));
@@ -107,11 +107,11 @@ TEST(code_closes)
 	OK(vg_program_create(VG_SOURCE_PTX, ptx, sizeof ptx - 1, NULL, &program));
 	CLOSES(vg_program, program, vg_program_close(program), !vg_program_handle(program),
 	       vg_program_compile(program, VG_CODE_CUBIN, NULL, &none));
-	CHECK(mkdtemp(folder) != NULL);
-	place.path = folder;
+	CHECK(mkdtemp(directory) != NULL);
+	place.path = directory;
 	OK(vg_compile_cache_open(&place, &cache));
 	CLOSES(vg_compile_cache, cache, vg_compile_cache_close(cache), 1, vg_compile_cache_clear(cache));
-	CHECK_INT(rmdir(folder), 0);
+	CHECK_INT(rmdir(directory), 0);
 }
 
 TEST(graphs_close)

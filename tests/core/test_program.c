@@ -474,20 +474,20 @@ TEST(ptx_is_compiled_by_a_linker)
 
 TEST(precompiled_headers)
 {
-	char folder[] = "/tmp/test-pch-XXXXXX", source[256], path[128];
+	char directory[] = "/tmp/test-pch-XXXXXX", source[256], path[128];
 
-	CHECK(mkdtemp(folder) != NULL);
-	snprintf(path, sizeof path, "%s/header.h", folder);
+	CHECK(mkdtemp(directory) != NULL);
+	snprintf(path, sizeof path, "%s/header.h", directory);
 	FILE *file = fopen(path, "w");
 	fprintf(file, "template <typename T> struct box { T value; };\n");
 	fclose(file);
 	snprintf(source, sizeof source,
 		 "#include \"header.h\"\n#pragma nv_hdrstop\n__global__ void k(box<int> *p) { p->value = 3; }\n");
-	const char *paths[] = {folder};
+	const char *paths[] = {directory};
 	struct vg_program_options options = {.size = sizeof options,
 					     .arch = "sm_90",
 					     .include_path = {paths, 1},
-					     .pch_dir = folder,
+					     .pch_dir = directory,
 					     .create_pch = "one.pch"};
 	struct vg_program *program = make_program(VG_SOURCE_CXX, source, &options);
 	struct vg_object_code *code;
@@ -495,7 +495,7 @@ TEST(precompiled_headers)
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_CREATED);
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
-	snprintf(path, sizeof path, "%s/one.pch", folder);
+	snprintf(path, sizeof path, "%s/one.pch", directory);
 	CHECK(access(path, R_OK) == 0);
 	options.create_pch = NULL;
 	options.use_pch = "one.pch";
@@ -504,6 +504,6 @@ TEST(precompiled_headers)
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_NONE);
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
-	snprintf(path, sizeof path, "rm -r %s", folder);
+	snprintf(path, sizeof path, "rm -r %s", directory);
 	CHECK_INT(system(path), 0);
 }

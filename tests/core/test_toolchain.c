@@ -167,19 +167,19 @@ static void find_elsewhere(void)
 // Like a toolkit that is too old: the files exist, but lack entries.
 TEST(the_search_continues_after_an_unusable_toolkit)
 {
-	char home[] = "/tmp/test-toolkit-XXXXXX", folder[64], old[128], broken[128];
+	char home[] = "/tmp/test-toolkit-XXXXXX", directory[64], old[128], broken[128];
 
 	CHECK(mkdtemp(home) != NULL);
-	snprintf(folder, sizeof folder, "%s/lib64", home);
-	snprintf(old, sizeof old, "%s/libnvrtc.so.12", folder);
-	snprintf(broken, sizeof broken, "%s/libnvrtc.so.13", folder);
-	CHECK_INT(mkdir(folder, 0700), 0);
+	snprintf(directory, sizeof directory, "%s/lib64", home);
+	snprintf(old, sizeof old, "%s/libnvrtc.so.12", directory);
+	snprintf(broken, sizeof broken, "%s/libnvrtc.so.13", directory);
+	CHECK_INT(mkdir(directory, 0700), 0);
 	CHECK_INT(symlink("/lib/x86_64-linux-gnu/libm.so.6", old), 0);
 	fclose(fopen(broken, "w"));
 	int status = status_of_child(find_elsewhere, "CUDA_HOME", home);
 	unlink(old);
 	unlink(broken);
-	rmdir(folder);
+	rmdir(directory);
 	rmdir(home);
 	check_child_status(status);
 }
