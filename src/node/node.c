@@ -13,7 +13,7 @@
 #include "node/paths.h"
 #include "wire/wire.h"
 
-enum { USUAL_TIMEOUT = 20 };
+enum { DEFAULT_TIMEOUT = 20 }; // seconds
 
 const char *vg_version(void)
 {
@@ -25,7 +25,8 @@ static int take_text(char *buffer, size_t capacity, const char *text)
 	return snprintf(buffer, capacity, "%s", text ? text : "") < (int)capacity ? 0 : -ENAMETOOLONG;
 }
 
-// Does the system's daemon serve the simulated GPU that is wanted? A user who names the node's directory means that one.
+// Returns whether the system's daemon serves the requested simulated GPU, and copies its parameters to `system`. If
+// VIRGATE_SIM_DIR is set, the directory must be the same.
 static bool serves_simulation(struct vg_node *system)
 {
 	const char *named = secure_getenv("VIRGATE_SIM_DIR");
@@ -45,21 +46,21 @@ static bool serves_simulation(struct vg_node *system)
 	return serves;
 }
 
-// The system's daemon, where nobody named another directory: it serves real GPUs, or a simulated one for all users. A
-// socket that nobody listens on is of one that was killed and comes back: a daemon of the user's own would not know
-// its vGPUs. One that was told to end takes its socket away.
+// Chooses the system's daemon, which serves real GPUs or a simulated one for all users, unless the caller or the
+// environment names a runtime directory. A refused connection is of a system's daemon that was killed and will be
+// restarted; wait for it, since a daemon of the user would not know its vGPUs. A daemon that ends removes its socket.
 static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
-	const char *folder = secure_getenv("VIRGATE_SYSTEM_DIR");
+	const char *directory = secure_getenv("VIRGATE_SYSTEM_DIR");
 	struct vg_node system = *node;
 
 	node->own = true;
 	if (given && *given)
 		return;
-	folder = folder && *folder ? folder : "/run/virgate";
-	if (take_text(system.runtime_dir, sizeof system.runtime_dir, folder) < 0 ||
-	    snprintf(system.socket, sizeof system.socket, "%.4000s/virgated.sock", folder) >=
+	directory = directory && *directory ? directory : "/run/virgate";
+	if (take_text(system.runtime_dir, sizeof system.runtime_dir, directory) < 0 ||
+	    snprintf(system.socket, sizeof system.socket, "%.4000s/virgated.sock", directory) >=
 		    (int)sizeof((struct sockaddr_un *)NULL)->sun_path)
 		return;
 	_cleanup_close_ int fd = vg_node_connect(&system);
@@ -69,8 +70,8 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 	node->own = false;
 }
 
-// Anybody can make a directory of our usual name in /tmp and answer there.
-static bool is_anothers(const struct vg_node *node, const char *explicit_dir, unsigned *ret_owner)
+// Returns whether another user owns the default directory: any user can create one in /tmp with that name.
+static bool is_foreign(const struct vg_node *node, const char *explicit_dir, unsigned *ret_owner)
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
 	struct stat info;
@@ -88,14 +89,14 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	struct sockaddr_un address; // for the length of its path
 
 	VG_NEEDED(ret_node);
-	enum vg_status taken = vg_options_copy(&all, sizeof all, options);
-	if (taken)
-		return taken;
+	enum vg_status status = vg_options_copy(&all, sizeof all, options);
+	if (status)
+		return status;
 	struct vg_node *node = calloc(1, sizeof *node);
 	if (!node)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a node");
 	node->may_start = !all.no_start;
-	node->timeout = all.timeout ? all.timeout : USUAL_TIMEOUT;
+	node->timeout = all.timeout ? all.timeout : DEFAULT_TIMEOUT;
 	if (!all.simulate)
 		all.simulate = vg_simulation_wanted();
 	int r = take_text(node->simulate, sizeof node->simulate, all.simulate);
@@ -107,7 +108,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		free(node);
 		return vg_fail(VG_INVALID, -r, "a path or the simulation's specification is too long");
 	}
-	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working folders
+	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working directories
 		vg_fail(VG_INVALID, EINVAL, "the runtime directory \"%.200s\" must begin with '/'", node->runtime_dir);
 		free(node);
 		return VG_INVALID;
@@ -123,7 +124,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	}
 	choose_daemon(node, all.runtime_dir);
 	unsigned owner;
-	if (is_anothers(node, all.runtime_dir, &owner)) {
+	if (is_foreign(node, all.runtime_dir, &owner)) {
 		vg_fail(VG_DENIED, EPERM,
 			"%.200s belongs to another user (%u): remove it, or name a directory of yours in "
 			"VIRGATE_RUNTIME_DIR",

@@ -11,35 +11,35 @@ struct vg_node {
 	char runtime_dir[PATH_MAX];
 	char socket[PATH_MAX];
 	char simulate[1024];	     // "": a real GPU
-	char simulate_dir[PATH_MAX]; // of the simulated node if the system's daemon serves it; else ""
+	char simulate_dir[PATH_MAX]; // directory of the simulated GPU that the system's daemon serves; else ""
 	char libdir[PATH_MAX];	     // "": the usual places
 	bool may_start;
-	bool own; // a daemon of ours may listen there (not the system's)
+	bool own; // the socket is of a daemon of this user, not of the system's daemon
 	unsigned timeout;
 };
 
-// Returns from a public function where an argument is missing.
+// Returns INVALID from a public function if an argument is NULL.
 #define VG_NEEDED(pointer)                                                     \
 	do {                                                                   \
 		if (!(pointer))                                                \
 			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
 
-// One request, one reply; starts the daemon where allowed. `request` is consumed. On VG_OK the
-// reply is an object with "ok": true; otherwise the last error is set in `function`'s name.
+// Sends a request and waits for the reply; starts the daemon if allowed. Consumes `request`. The reply is an object
+// with "ok": true, and the caller's.
 enum vg_status vg_node_request(struct vg_node *node, json_t *request, json_t **ret_reply);
-// The same for requests of whose reply nothing is wanted.
+// The same, and drops the reply.
 enum vg_status vg_node_order(struct vg_node *node, json_t *request);
 
-// A connection to the daemon. The descriptor, -errno; -ENOENT and -ECONNREFUSED: nobody listens.
+// Connects to the daemon. Returns the descriptor, or -errno; -ENOENT and -ECONNREFUSED: no daemon listens.
 int vg_node_connect(const struct vg_node *node);
-// The same, starting a daemon where allowed. *ret_descriptor is the caller's; it is negative after a failure.
+// The same; starts a daemon if allowed. *ret_descriptor is the caller's; it is negative after a failure.
 enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor);
-// What a daemon's reply refuses, and what -errno of speaking to it means, as the last error.
+// Sets the last error from a reply that is a refusal, and from the -errno of a failed connection or request.
 enum vg_status vg_node_refused(const json_t *reply);
 enum vg_status vg_node_unreached(const struct vg_node *node, int r);
-// Starts a daemon of our own and waits, at most node->timeout, until one answers (ours, or one
-// that somebody else started meanwhile).
+// Starts a daemon of this user and waits, at most node->timeout, until it or one that another process started answers.
 enum vg_status vg_node_start(const struct vg_node *node);
 
+// Checks a name of a vGPU or a publication. INVALID.
 enum vg_status vg_check_name(const char *name);

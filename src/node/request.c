@@ -1,4 +1,4 @@
-// One request and its reply, in JSON.
+// Sends one request in JSON, and receives its reply.
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "node/node.h"
 #include "wire/wire.h"
 
-#define RESTART_NS 2000000000ull // how long the system's daemon may take to come back
+#define RESTART_NS 2000000000ull // time for which requests wait until the system's daemon was restarted
 
 static const struct {
 	const char *code;
@@ -32,19 +32,19 @@ enum vg_status vg_node_refused(const json_t *reply)
 	return vg_fail(VG_SYSTEM, 0, "%s", message ? message : "the daemon refused without saying why");
 }
 
-static bool nobody_listens(int r)
+static bool has_no_listener(int r)
 {
 	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
 enum vg_status vg_node_unreached(const struct vg_node *node, int r)
 {
-	if (nobody_listens(r) && !node->own)
+	if (has_no_listener(r) && !node->own)
 		return vg_fail(VG_NO_DAEMON, -r,
 			       "the system's daemon has ended and left %s: start it again (systemctl start "
 			       "virgated), or name a directory of your own in VIRGATE_RUNTIME_DIR",
 			       node->socket);
-	if (nobody_listens(r))
+	if (has_no_listener(r))
 		return vg_fail(VG_NO_DAEMON, -r,
 			       "no daemon listens on %s: start virgated, or allow it to start by itself", node->socket);
 	if (r == -EACCES)
@@ -52,8 +52,8 @@ enum vg_status vg_node_unreached(const struct vg_node *node, int r)
 	if (r == -EPERM)
 		return vg_fail(
 			VG_DENIED, EPERM,
-			"what listens on %s is another user's: only root's daemon and your own are asked; remove it, "
-			"or name a directory of yours in VIRGATE_RUNTIME_DIR",
+			"the process that listens on %s is of another user: only root's daemon and your own are used; "
+			"remove the socket, or name a directory of yours in VIRGATE_RUNTIME_DIR",
 			node->socket);
 	if (r == -EMSGSIZE)
 		return vg_fail(VG_INVALID, EMSGSIZE, "the request is longer than the protocol allows");
@@ -68,15 +68,15 @@ enum vg_status vg_node_unreached(const struct vg_node *node, int r)
 			node->socket, node->runtime_dir);
 	if (r == -EPROTO)
 		return vg_fail(VG_PROTOCOL, EPROTO,
-			       "what listens on %s does not speak this version's protocol: end it, and the next call "
-			       "starts another",
+			       "the process that listens on %s does not speak this version's protocol: end it, and the "
+			       "next call starts another",
 			       node->socket);
 	return vg_fail(VG_NO_DAEMON, -r, "the daemon on %s cannot be reached: %s", node->socket, strerror(-r));
 }
 
-// A daemon that was killed leaves whoever had connected without an answer. What only asks may be
-// asked again; what changes something may have been done.
-static bool only_asks(const json_t *request)
+// A daemon that is killed does not answer. A request that only reads may be sent again; one that changes something may
+// have been carried out.
+static bool is_read_only(const json_t *request)
 {
 	static const char *const ops[] = {"list", "inspect", "devices", "logs", "ping", "publications"};
 	const char *op = json_string_value(json_object_get(request, "op"));
@@ -87,40 +87,40 @@ static bool only_asks(const json_t *request)
 	return false;
 }
 
-// What is tried until a daemon listens: 0 or more, or -errno.
+// The arguments of an attempt: a connection or a request. It is repeated until a daemon listens.
 struct attempt {
 	const struct vg_node *node;
 	const char *request;
-	bool again; // also after the daemon died with it
+	bool may_repeat; // send the request again if the daemon ends before it answers
 	char *answer;
 };
 
-static int ask(struct attempt *attempt)
+static int send_request(struct attempt *attempt)
 {
 	int timeout_ms = (int)attempt->node->timeout * 1000;
 	int r = vg_wire_request(attempt->node->socket, attempt->request, timeout_ms, &attempt->answer);
 
-	if (attempt->again && (r == -ECONNRESET || r == -EPIPE))
+	if (attempt->may_repeat && (r == -ECONNRESET || r == -EPIPE))
 		r = vg_wire_request(attempt->node->socket, attempt->request, timeout_ms, &attempt->answer);
 	return r;
 }
 
-static int reach(struct attempt *attempt)
+static int connect_attempt(struct attempt *attempt)
 {
 	return vg_node_connect(attempt->node);
 }
 
-static enum vg_status try(int (*what)(struct attempt *), struct attempt *attempt, int *ret_result)
+static enum vg_status try_attempt(int (*what)(struct attempt *), struct attempt *attempt, int *ret_result)
 {
 	const struct vg_node *node = attempt->node;
 	int r = what(attempt);
 
 	uint64_t patience = vg_clock_monotonic_ns() + RESTART_NS;
-	while (nobody_listens(r) && !node->own && node->may_start && vg_clock_monotonic_ns() < patience) {
-		poll(NULL, 0, 50); // the system is about to start its daemon again
+	while (has_no_listener(r) && !node->own && node->may_start && vg_clock_monotonic_ns() < patience) {
+		poll(NULL, 0, 50); // systemd restarts its daemon
 		r = what(attempt);
 	}
-	if (nobody_listens(r) && node->own && node->may_start) {
+	if (has_no_listener(r) && node->own && node->may_start) {
 		enum vg_status status = vg_node_start(node);
 		if (status)
 			return status;
@@ -132,23 +132,23 @@ static enum vg_status try(int (*what)(struct attempt *), struct attempt *attempt
 
 enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor)
 {
-	return try(reach, &(struct attempt){.node = node}, ret_descriptor);
+	return try_attempt(connect_attempt, &(struct attempt){.node = node}, ret_descriptor);
 }
 
 enum vg_status vg_node_request(struct vg_node *node, json_t *request, json_t **ret_reply)
 {
-	bool again = only_asks(request);
+	bool may_repeat = is_read_only(request);
 	bool whole = request && json_object_set_new(request, "simulate", json_string(node->simulate)) == 0;
 	char *text = whole ? json_dumps(request, JSON_COMPACT) : NULL;
-	struct attempt attempt = {.node = node, .request = text, .again = again};
+	struct attempt attempt = {.node = node, .request = text, .may_repeat = may_repeat};
 	json_t *reply = NULL;
 	enum vg_status status;
 
 	json_decref(request);
-	if (!text) // jansson takes no string that is not UTF-8
+	if (!text) // jansson refuses strings that are not UTF-8
 		status = vg_fail(VG_INVALID, 0, "the request cannot be put in JSON: its names must be UTF-8");
 	else
-		status = try(ask, &attempt, &(int){0});
+		status = try_attempt(send_request, &attempt, &(int){0});
 	if (status == VG_OK) {
 		reply = json_loads(attempt.answer, JSON_REJECT_DUPLICATES, NULL);
 		if (!json_is_object(reply))

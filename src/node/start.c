@@ -1,4 +1,4 @@
-// Starts the daemon for this user, as the first use of it does.
+// Starts a daemon for this user, if the first request finds none.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ enum { READY_FD = 3, WORDS = 400 };
 struct start {
 	const struct vg_node *node;
 	char program[PATH_MAX], log[PATH_MAX], sim_nvml[PATH_MAX];
-	char own[3][PATH_MAX + 32]; // variables that are the daemon's own
+	char own[3][PATH_MAX + 32]; // variables that are set for the daemon
 };
 
 static bool is_dropped(const struct start *start, const char *variable)
@@ -39,8 +39,8 @@ static bool is_dropped(const struct start *start, const char *variable)
 	return *start->sim_nvml && strncmp(variable, "VIRGATE_NVML=", 13) == 0;
 }
 
-// The daemon's own environment: what describes the node, nothing of a tenant's.
-static char **daemon_environment(struct start *start)
+// Makes the daemon's environment: with the variables that describe the node, and without those of a tenant.
+static char **make_environment(struct start *start)
 {
 	const struct vg_node *node = start->node;
 	size_t count = 0, kept = 0;
@@ -64,9 +64,9 @@ static char **daemon_environment(struct start *start)
 	return result;
 }
 
-// What a shell handed down to the program that happens to start the daemon is not meant for the daemon, which serves
-// others too. As far as the kernel lets a user go back: a raised niceness stays.
-static void shed_inheritance(void)
+// Resets what the daemon inherits from the program that starts it, since it also serves other programs: signals, umask,
+// scheduling, affinity. An unprivileged process cannot lower its niceness, so that may stay.
+static void reset_inherited_state(void)
 {
 	cpu_set_t all;
 	sigset_t none;
@@ -78,7 +78,7 @@ static void shed_inheritance(void)
 	umask(077);
 	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
 	setpriority(PRIO_PROCESS, 0, 0);
-	syscall(SYS_ioprio_set, 1, 0, 0); // of this process: none of its own
+	syscall(SYS_ioprio_set, 1, 0, 0); // IOPRIO_WHO_PROCESS, this process, class none
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -86,7 +86,7 @@ static void shed_inheritance(void)
 	(void)unused;
 }
 
-// Of the hard limits: a daemon that hits one fails where nobody can see why.
+// Checks the hard limits: a daemon that reaches one fails later, with a reason only in its log.
 static enum vg_status check_limits(void)
 {
 	static const struct {
@@ -125,7 +125,7 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	char number[12];
 
 	setsid();
-	if (fork() != 0) // the daemon is nobody's child, so that nobody has to wait for it
+	if (fork() != 0) // init becomes the daemon's parent and reaps it
 		_exit(0);
 	int null_fd = open("/dev/null", O_RDWR);
 	int log_fd = open(start->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
@@ -136,10 +136,10 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	else
 		fcntl(READY_FD, F_SETFD, 0);
 	pid_t own = getpid();
-	if (write(READY_FD, &own, sizeof own) != sizeof own) // for lock_is_held()
+	if (write(READY_FD, &own, sizeof own) != sizeof own) // for is_lock_held()
 		_exit(1);
 	close_range(READY_FD + 1, ~0u, 0);
-	shed_inheritance();
+	reset_inherited_state();
 	if (chdir("/") < 0)
 		_exit(1);
 	snprintf(number, sizeof number, "%d", READY_FD);
@@ -148,8 +148,8 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	_exit(1);
 }
 
-// Until the daemon says it is ready or ends (both end the wait), or time is up.
-static void await_word(int fd, uint64_t deadline)
+// Waits until the daemon reports that it is ready, or ends, or the deadline has passed.
+static void wait_for_ready(int fd, uint64_t deadline)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	uint64_t now = vg_clock_monotonic_ns();
@@ -158,15 +158,16 @@ static void await_word(int fd, uint64_t deadline)
 		now = vg_clock_monotonic_ns();
 }
 
-static bool answers(const struct vg_node *node)
+static bool daemon_answers(const struct vg_node *node)
 {
 	_cleanup_close_ int fd = vg_node_connect(node);
 
 	return fd >= 0;
 }
 
-// Does a daemon other than our own hold the lock? It has written its number there. A zombie holds nothing any more.
-static bool lock_is_held(const struct vg_node *node, pid_t own)
+// Returns whether a daemon other than `own` has the lock file locked. The file has its process ID. A zombie has lost
+// the lock.
+static bool is_lock_held(const struct vg_node *node, pid_t own)
 {
 	char path[PATH_MAX + 32], text[64];
 
@@ -180,18 +181,18 @@ static bool lock_is_held(const struct vg_node *node, pid_t own)
 	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;
 }
 
-// A loser of the race for the daemon's lock ends at once: the winner may still be on its way, or
-// on its way out. *ret_lost: another daemon than our own held the lock, so that another try makes sense.
-static bool await_answer(const struct vg_node *node, pid_t own, uint64_t deadline, bool *ret_lost)
+// Waits until a daemon answers. If another daemon has the lock, ours ends at once, and the other may be starting or
+// ending. *ret_lost: another daemon had the lock, so a retry is useful.
+static bool wait_for_answer(const struct vg_node *node, pid_t own, uint64_t deadline, bool *ret_lost)
 {
 	uint64_t grace = vg_clock_monotonic_ns() + 200000000;
 
 	*ret_lost = false;
 	for (;;) {
-		if (answers(node))
+		if (daemon_answers(node))
 			return true;
 		uint64_t now = vg_clock_monotonic_ns();
-		bool held = lock_is_held(node, own);
+		bool held = is_lock_held(node, own);
 		*ret_lost |= held;
 		if (now >= deadline || (!held && (*ret_lost || now >= grace)))
 			return false;
@@ -199,15 +200,15 @@ static bool await_answer(const struct vg_node *node, pid_t own, uint64_t deadlin
 	}
 }
 
-static off_t log_end(const char *path)
+static off_t get_log_size(const char *path)
 {
 	struct stat info;
 
 	return stat(path, &info) == 0 ? info.st_size : 0;
 }
 
-// A line of the log without what names its writer: "virgate sim: " or "TIME virgated[PID]: ".
-static const char *without_name(const char *line)
+// Skips the writer's name in a line of the log: "virgate sim: " or "TIME virgated[PID]: ".
+static const char *skip_name(const char *line)
 {
 	const char *end = strstr(line, ": ");
 	bool named = end > line && (strncmp(line, "virgate sim:", 12) == 0 || end[-1] == ']');
@@ -215,9 +216,9 @@ static const char *without_name(const char *line)
 	return named ? end + 2 : line;
 }
 
-// What the daemon said from `start` on, for whoever could not start it: its lines, each once, without time and process,
-// with a semicolon between them. Others that start a daemon write into the same log.
-static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
+// Returns the lines of the log from `start` on, each once, without time and process, separated by semicolons. Other
+// processes that start a daemon write to the same log.
+static void read_log(const char *path, off_t start, char ret_words[WORDS])
 {
 	char text[4096], *rest = text, *line;
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -227,7 +228,7 @@ static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
 	*ret_words = '\0';
 	text[length > 0 ? length : 0] = '\0';
 	while (used < WORDS && (line = strsep(&rest, "\n"))) {
-		const char *words = without_name(line);
+		const char *words = skip_name(line);
 		if (*line && !strstr(ret_words, words))
 			used += (size_t)snprintf(ret_words + used, WORDS - used, "%s%s", used ? "; " : "", words);
 	}
@@ -261,8 +262,8 @@ static enum vg_status check_parts(struct start *start)
 	return VG_OK;
 }
 
-// *ret_daemon: its process; 0: there is none.
-static int launch(const struct start *start, char **environment, uint64_t deadline, pid_t *ret_daemon)
+// *ret_daemon: the daemon's process ID; 0: it was not started.
+static int launch_daemon(const struct start *start, char **environment, uint64_t deadline, pid_t *ret_daemon)
 {
 	int ready[2], status, error = 0;
 
@@ -279,7 +280,7 @@ static int launch(const struct start *start, char **environment, uint64_t deadli
 			;
 		while (read(ready[0], ret_daemon, sizeof *ret_daemon) < 0 && errno == EINTR)
 			;
-		await_word(ready[0], deadline);
+		wait_for_ready(ready[0], deadline);
 	}
 	close(ready[0]);
 	return -error;
@@ -301,21 +302,21 @@ enum vg_status vg_node_start(const struct vg_node *node)
 	if (result)
 		return result;
 	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
-	char **environment = daemon_environment(&start);
+	char **environment = make_environment(&start);
 	if (!environment)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the daemon's environment");
 	while (r == 0 && !answered && lost && vg_clock_monotonic_ns() < deadline) {
-		logged = log_end(start.log);
-		r = launch(&start, environment, deadline, &daemon);
+		logged = get_log_size(start.log);
+		r = launch_daemon(&start, environment, deadline, &daemon);
 		if (r == 0)
-			answered = await_answer(node, daemon, deadline, &lost);
+			answered = wait_for_answer(node, daemon, deadline, &lost);
 	}
 	free(environment);
 	if (answered)
 		return VG_OK;
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, "the daemon cannot be started: %s", strerror(-r));
-	words_of_log(start.log, logged, words);
+	read_log(start.log, logged, words);
 	return vg_fail(VG_NO_DAEMON, 0, "the daemon %.200s did not start%s%s (its log: %.200s)", start.program,
 		       *words ? ": " : "", words, start.log);
 }

@@ -40,7 +40,7 @@ enum vg_status share_channel_check_peer(const struct share_channel *channel)
 	socklen_t size = sizeof peer;
 
 	if (getsockopt(channel->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return vg_fail(VG_SYSTEM, errno, "whose the other end is cannot be found out: %s", strerror(errno));
+		return vg_fail(VG_SYSTEM, errno, "cannot find out the user of the other end: %s", strerror(errno));
 	if (peer.pid == 0 && peer.uid == (uid_t)-1)
 		return vg_fail(VG_INVALID, 0, "socket %d is not connected", channel->socket);
 	if (peer.uid == geteuid() || peer.uid == 0)
@@ -60,9 +60,9 @@ static enum vg_status fail_gone(const struct share_channel *channel, size_t done
 		       "the other end closed the connection before it sent or took %s: did its program end?", what);
 }
 
-// Until the socket is ready. `done` of `size` bytes have gone or come.
-static enum vg_status await(const struct share_channel *channel, short events, size_t done, size_t size,
-			    const char *what)
+// Waits until the socket is ready. `done` of `size` bytes of `what` were sent or received.
+static enum vg_status wait_for_socket(const struct share_channel *channel, short events, size_t done, size_t size,
+				      const char *what)
 {
 	struct pollfd ready = {.fd = channel->socket, .events = events};
 
@@ -91,8 +91,8 @@ static enum vg_status await(const struct share_channel *channel, short events, s
 
 // ---- sending --------------------------------------------------------------------------------------------
 
-// Takes `done` bytes off the front of two parts.
-static unsigned skip(const struct iovec from[2], size_t done, struct iovec ret_to[2])
+// Skips the first `done` bytes of two parts. Returns the number of parts that are left.
+static unsigned skip_bytes(const struct iovec from[2], size_t done, struct iovec ret_to[2])
 {
 	unsigned parts = 0;
 
@@ -113,7 +113,7 @@ static enum vg_status send_all(const struct share_channel *channel, const struct
 	struct iovec parts[2];
 
 	while (done < size) {
-		struct msghdr message = {.msg_iov = parts, .msg_iovlen = skip(whole, done, parts)};
+		struct msghdr message = {.msg_iov = parts, .msg_iovlen = skip_bytes(whole, done, parts)};
 		if (rights && done == 0) {
 			size_t bytes = sizeof(int) * rights->count;
 			message.msg_control = control;
@@ -121,7 +121,7 @@ static enum vg_status send_all(const struct share_channel *channel, const struct
 			*CMSG_FIRSTHDR(&message) = (struct cmsghdr){CMSG_LEN(bytes), SOL_SOCKET, SCM_RIGHTS};
 			memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), rights->descriptors, bytes);
 		}
-		enum vg_status status = await(channel, POLLOUT, done, size, what);
+		enum vg_status status = wait_for_socket(channel, POLLOUT, done, size, what);
 		if (status)
 			return status;
 		ssize_t sent = sendmsg(channel->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -158,7 +158,7 @@ void share_rights_close(struct share_rights *rights)
 		close(rights->descriptors[--rights->count]);
 }
 
-static void take_rights(struct msghdr *message, struct share_rights *rights)
+static void collect_rights(struct msghdr *message, struct share_rights *rights)
 {
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
@@ -176,7 +176,7 @@ static void take_rights(struct msghdr *message, struct share_rights *rights)
 	}
 }
 
-// What one recvmsg() brings; 0 bytes: the end.
+// Receives what one recvmsg() returns; 0 bytes: the peer closed the connection.
 static enum vg_status receive_some(const struct share_channel *channel, struct iovec *parts, size_t count, size_t done,
 				   size_t size, struct share_rights *rights, size_t *ret_got)
 {
@@ -185,7 +185,7 @@ static enum vg_status receive_some(const struct share_channel *channel, struct i
 	ssize_t got;
 
 	do {
-		enum vg_status status = await(channel, POLLIN, done, size, "its message");
+		enum vg_status status = wait_for_socket(channel, POLLIN, done, size, "its message");
 		if (status)
 			return status;
 		message = (struct msghdr){.msg_iov = parts,
@@ -197,7 +197,7 @@ static enum vg_status receive_some(const struct share_channel *channel, struct i
 	if (got < 0 && errno != ECONNRESET)
 		return vg_fail(VG_SYSTEM, errno, "nothing can be received: %s", strerror(errno));
 	if (got >= 0)
-		take_rights(&message, rights);
+		collect_rights(&message, rights);
 	if (got > 0 && (message.msg_flags & MSG_CTRUNC))
 		return vg_fail(VG_SYSTEM, EMFILE,
 			       "descriptors that came were lost: this process may open no more of them (ulimit -n)");
@@ -207,7 +207,7 @@ static enum vg_status receive_some(const struct share_channel *channel, struct i
 	return VG_OK;
 }
 
-// Exactly `size` bytes of a stream, behind `already` others of the same message.
+// Receives exactly `size` bytes of a stream, after `already` bytes of the same message.
 static enum vg_status receive_all(const struct share_channel *channel, void *bytes, size_t already, size_t size,
 				  struct share_rights *rights)
 {
@@ -234,13 +234,13 @@ static enum vg_status receive_stream(const struct share_channel *channel, struct
 {
 	enum vg_status status = receive_all(channel, &packet->header, 0, sizeof packet->header, &packet->rights);
 
-	if (status == VG_OK)
-		status = check_header(channel, packet);
+	if (status)
+		return status;
+	status = check_header(channel, packet);
 	SHARE_STEP("header received");
-	if (status == VG_OK)
-		status =
-			receive_all(channel, packet->body, sizeof packet->header, packet->header.size, &packet->rights);
-	return status;
+	if (status)
+		return status;
+	return receive_all(channel, packet->body, sizeof packet->header, packet->header.size, &packet->rights);
 }
 
 static enum vg_status receive_whole(const struct share_channel *channel, struct share_packet *packet)

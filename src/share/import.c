@@ -1,4 +1,4 @@
-// A range of an offer as a region of vram.h.
+// Imports a range of an offer as a region.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "vram/trust.h"
 #include "vram/vram.h"
 
-// The mapping keeps the addresses.
+// What an imported region needs to be freed. The mapping has a reference to its address range.
 struct import {
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;
 };
 
-static enum vg_status unmap(void *user)
+static enum vg_status unmap_import(void *user)
 {
 	struct import *import = user;
 	enum vg_status status = core_object_close(&import->mapping->object);
@@ -27,8 +27,8 @@ static enum vg_status unmap(void *user)
 	return status;
 }
 
-static enum vg_status check(const struct vg_vram *vram, const struct share_range *range, size_t index,
-			    const struct vg_share_import_options *options)
+static enum vg_status check_request(const struct vg_vram *vram, const struct share_range *range, size_t index,
+				    const struct vg_share_import_options *options)
 {
 	char there[SHARE_UUID_TEXT], here[SHARE_UUID_TEXT];
 	const uint8_t *own = (const uint8_t *)vg_vram_device(vram)->uuid.bytes;
@@ -64,8 +64,8 @@ static enum vg_status check(const struct vg_vram *vram, const struct share_range
 	return VG_OK;
 }
 
-// The driver refused what the peer told of, rather than something that is its own.
-static bool is_lie(enum vg_status status)
+// Returns whether the driver's error means that the peer's description is false, rather than a failure here.
+static bool is_false_claim(enum vg_status status)
 {
 	static const CUresult blamed[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE,
 					  CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED};
@@ -76,13 +76,13 @@ static bool is_lie(enum vg_status status)
 	return false;
 }
 
-// To a descriptor that is no export the driver says that it does not know.
+// Returns whether the descriptor is not one of exported memory; the driver may report that as CUDA_ERROR_UNKNOWN.
 static bool is_no_export(enum vg_status status)
 {
-	return is_lie(status) || (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_UNKNOWN);
+	return is_false_claim(status) || (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_UNKNOWN);
 }
 
-static enum vg_status insufficient(const struct share_range *range, size_t index)
+static enum vg_status fail_insufficient(const struct share_range *range, size_t index)
 {
 	size_t have, total;
 
@@ -95,8 +95,8 @@ static enum vg_status insufficient(const struct share_range *range, size_t index
 	return VG_INSUFFICIENT;
 }
 
-static enum vg_status take_memory(struct import *import, struct vg_vram *vram, const struct share_range *range,
-				  size_t index)
+static enum vg_status import_memory(struct import *import, struct vg_vram *vram, const struct share_range *range,
+				    size_t index)
 {
 	struct vg_device *device = vg_vram_device(vram);
 	CUmemAllocationProp properties = {0};
@@ -122,8 +122,8 @@ static enum vg_status take_memory(struct import *import, struct vg_vram *vram, c
 	return VG_OK;
 }
 
-static enum vg_status map(struct import *import, struct vg_vram *vram, const struct share_range *range, size_t index,
-			  const struct vg_share_import_options *options)
+static enum vg_status map_memory(struct import *import, struct vg_vram *vram, const struct share_range *range,
+				 size_t index, const struct vg_share_import_options *options)
 {
 	struct vg_device *device = vg_vram_device(vram);
 	vg_address asked = options->same_address ? range->address : options->address;
@@ -141,7 +141,7 @@ static enum vg_status map(struct import *import, struct vg_vram *vram, const str
 	if (status == VG_OK)
 		status = core_mapping_create(addresses, 0, import->memory, &import->mapping);
 	vg_address_range_destroy(addresses);
-	if (is_lie(status))
+	if (is_false_claim(status))
 		return vg_fail(
 			VG_PROTOCOL, vg_last_error()->code,
 			"the memory behind the descriptor of range %zu has another size than the %llu bytes that "
@@ -161,19 +161,19 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 	struct import *import = calloc(1, sizeof *import);
 	if (!import)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an import");
-	enum vg_status status = take_memory(import, vram, range, index);
+	enum vg_status status = import_memory(import, vram, range, index);
 	SHARE_STEP("memory imported");
 	if (status == VG_OK)
-		status = map(import, vram, range, index, options);
+		status = map_memory(import, vram, range, index, options);
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
-		status = insufficient(range, index);
+		status = fail_insufficient(range, index);
 	if (status == VG_OK) {
 		vg_address address = vg_mapping_address(import->mapping);
 		const struct vram_region region = {.address = address,
 						   .size = range->bytes,
 						   .base = address,
 						   .mapped = range->mapped,
-						   .import = {unmap, import, !options->writable}};
+						   .import = {unmap_import, import, !options->writable}};
 		status = vram_publish(vram, &region, ret_handle);
 	}
 	if (status) {
@@ -186,8 +186,8 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 	return status;
 }
 
-// The region is as sealed as the exporter's, and was verified; or it is freed again.
-static enum vg_status verify(struct vg_vram_handle handle, const struct share_range *range)
+// Seals the region with the exporter's seal, and verifies it. Frees it on failure.
+static enum vg_status verify_region(struct vg_vram_handle handle, const struct share_range *range)
 {
 	struct vg_kept_error kept;
 	struct vg_seal seal;
@@ -217,16 +217,16 @@ enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer
 	CORE_OPTIONS(o, options);
 	if (index >= offer->count)
 		return vg_fail(VG_INVALID, 0, "range %zu: the offer has %zu, from 0 up", index, offer->count);
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 	if (status == VG_OK)
-		status = check(vram, &offer->ranges[index], index, &o);
+		status = check_request(vram, &offer->ranges[index], index, &o);
 	if (status)
 		return status;
 	struct vg_vram_handle handle;
 	CORE_ENTER(scope, vram->context->handle);
 	status = import_range(vram, &offer->ranges[index], index, &o, &handle);
 	if (status == VG_OK && o.verify)
-		status = verify(handle, &offer->ranges[index]);
+		status = verify_region(handle, &offer->ranges[index]);
 	if (status == VG_OK)
 		*ret_handle = handle;
 	return status;

@@ -7,7 +7,7 @@
 
 #include "core/core.h"
 
-static const char *name_of(mode_t mode)
+static const char *name_kind(mode_t mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -22,7 +22,7 @@ static const char *name_of(mode_t mode)
 		return "a device";
 	case S_IFBLK:
 		return "a block device";
-	default: // epoll, eventfd, pidfd: the kernel's own
+	default: // an anonymous inode of the kernel: epoll, eventfd, pidfd
 		return "no memory";
 	}
 }
@@ -46,6 +46,6 @@ bool share_descriptor_is_memory(int descriptor, char *ret_what, size_t capacity)
 	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
 	ssize_t length = readlink(link, target, sizeof target - 1);
 	target[length > 0 ? length : 0] = '\0';
-	snprintf(ret_what, capacity, "%s (%s)", name_of(given.st_mode), target);
+	snprintf(ret_what, capacity, "%s (%s)", name_kind(given.st_mode), target);
 	return false;
 }

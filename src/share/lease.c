@@ -1,4 +1,4 @@
-// Leases: what a reader holds of a publication.
+// Leases: the right of a reader to one generation of a publication.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct vg_share_lease {
 	bool writable, lost;
 };
 
-static void destroy(struct vg_share_lease *lease)
+static void destroy_lease(struct vg_share_lease *lease)
 {
 	vg_share_offer_destroy(lease->offer);
 	share_link_finish(&lease->link);
@@ -25,21 +25,21 @@ static void destroy(struct vg_share_lease *lease)
 	free(lease);
 }
 
-static enum vg_status ask(struct vg_share_lease *lease, bool start)
+static enum vg_status request_lease(struct vg_share_lease *lease, enum share_start start)
 {
 	struct share_link *link = &lease->link;
 	json_t *request = json_pack("{s:s, s:s, s:s}", "op", "open", "name", link->name, "access",
 				    lease->writable ? "read-write" : "read");
 	json_t *reply;
 
-	if (request && link->generation) { // the one it had
+	if (request && link->generation) { // again, after the daemon was restarted
 		json_object_set_new(request, "generation", json_integer((json_int_t)link->generation));
 		json_object_set_new(request, "ticket", json_string(link->ticket));
 	}
 	enum vg_status status = share_link_begin(link, start, request, &reply);
 	if (status)
 		return status;
-	status = share_link_take(link, reply);
+	status = share_link_read_grant(link, reply);
 	json_decref(reply);
 	SHARE_STEP("granted");
 	return status;
@@ -57,7 +57,7 @@ enum vg_status vg_share_open(struct vg_node *node, const char *name, const struc
 	CORE_OPTIONS(o, options);
 	enum vg_status status = vg_check_name(name);
 	if (status == VG_OK)
-		status = core_open(); // nobody asks for memory that nothing here can use
+		status = core_open(); // without a driver, the memory could not be used
 	if (status)
 		return status;
 	struct vg_share_lease *lease = calloc(1, sizeof *lease);
@@ -66,12 +66,12 @@ enum vg_status vg_share_open(struct vg_node *node, const char *name, const struc
 	pthread_mutex_init(&lease->lock, NULL);
 	share_link_init(&lease->link, node, name);
 	lease->writable = o.writable;
-	status = ask(lease, true);
+	status = request_lease(lease, SHARE_MAY_START);
 	if (status == VG_OK)
 		status = vg_share_receive(lease->link.descriptor, NULL, &lease->offer);
 	SHARE_STEP("opened");
 	if (status)
-		destroy(lease);
+		destroy_lease(lease);
 	else
 		*ret_lease = lease;
 	return status;
@@ -99,10 +99,10 @@ int vg_share_lease_descriptor(const struct vg_share_lease *lease)
 	return lease ? lease->link.descriptor : -1;
 }
 
-// With the next daemon. The ranges are here already.
-static void open_again(struct vg_share_lease *lease)
+// Requests the same lease from a restarted daemon. The ranges are not sent again.
+static void reopen_lease(struct vg_share_lease *lease)
 {
-	enum vg_status status = ask(lease, false);
+	enum vg_status status = request_lease(lease, SHARE_NO_START);
 
 	if (status == VG_OK)
 		return;
@@ -118,7 +118,7 @@ enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publi
 
 	VG_NEEDED(lease);
 	VG_NEEDED(ret_view);
-	enum vg_status status = share_link_own(&lease->link);
+	enum vg_status status = share_link_check_process(&lease->link);
 	if (status)
 		return status;
 	if (ret_view->size < sizeof(size_t) || ret_view->size > 4096)
@@ -127,7 +127,7 @@ enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publi
 	share_link_drain(&lease->link);
 	if (lease->link.ended && !lease->lost) {
 		vg_error_keep(&kept); // a failure is a state here, not an error
-		open_again(lease);
+		reopen_lease(lease);
 		vg_error_restore(&kept);
 	}
 	share_link_view(&lease->link, &view);
@@ -144,5 +144,5 @@ enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publi
 void vg_share_lease_close(struct vg_share_lease *lease)
 {
 	if (lease)
-		destroy(lease);
+		destroy_lease(lease);
 }

@@ -23,23 +23,23 @@ void share_link_init(struct share_link *link, const struct vg_node *node, const 
 void share_link_finish(struct share_link *link)
 {
 	if (link->descriptor >= 0 && link->process == getpid())
-		shutdown(link->descriptor, SHUT_RDWR); // whoever was forked may have it too
+		shutdown(link->descriptor, SHUT_RDWR); // forked children may have it open too
 	if (link->descriptor >= 0)
 		close(link->descriptor);
 	if (link->page)
 		munmap((void *)link->page, VG_PAGE_SIZE);
 }
 
-enum vg_status share_link_own(const struct share_link *link)
+enum vg_status share_link_check_process(const struct share_link *link)
 {
 	if (link->process == getpid())
 		return VG_OK;
 	return vg_fail(VG_STATE, 0, "this is process %d's, and a forked child can only destroy it", (int)link->process);
 }
 
-// The descriptor of a page that came with a reply. It is not trusted to be one: a truncated file would fault. Another
-// thread may be reading the page before it, mostly the same file, whose place it takes.
-static void take_page(struct share_link *link, int descriptor)
+// Maps the page that came with a reply. Checks the file's type and size, since access to a truncated file would fault.
+// Replaces the old page at the same address, since another thread may be reading it; mostly it is the same file.
+static void map_page(struct share_link *link, int descriptor)
 {
 	void *before = (void *)link->page, *page = MAP_FAILED;
 	struct stat status;
@@ -50,7 +50,7 @@ static void take_page(struct share_link *link, int descriptor)
 		link->page = page;
 }
 
-enum vg_status share_link_hear(struct share_link *link, json_t **ret_reply)
+enum vg_status share_link_receive(struct share_link *link, json_t **ret_reply)
 {
 	struct vg_wire_message *message = malloc(sizeof *message);
 	json_t *reply = NULL;
@@ -60,12 +60,12 @@ enum vg_status share_link_hear(struct share_link *link, json_t **ret_reply)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the daemon's answer");
 	do
 		r = vg_wire_receive(link->descriptor, message);
-	while (r == 0 && message->type == VG_WIRE_EVENT); // the page has it
+	while (r == 0 && message->type == VG_WIRE_EVENT); // the page has the new state
 	if (r == 0 && message->type == VG_WIRE_REPLY)
 		reply = json_loads(message->text, JSON_REJECT_DUPLICATES, NULL);
 	for (unsigned i = 0; r == 0 && i < message->descriptor_count; i++) {
 		if (i == 0)
-			take_page(link, message->descriptors[i]);
+			map_page(link, message->descriptors[i]);
 		close(message->descriptors[i]);
 	}
 	free(message);
@@ -85,7 +85,7 @@ enum vg_status share_link_hear(struct share_link *link, json_t **ret_reply)
 	return status;
 }
 
-static enum vg_status say(int descriptor, const struct share_link *link, json_t *request)
+static enum vg_status send_request(int descriptor, const struct share_link *link, json_t *request)
 {
 	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
 
@@ -99,23 +99,23 @@ static enum vg_status say(int descriptor, const struct share_link *link, json_t 
 
 enum vg_status share_link_ask(struct share_link *link, json_t *request, json_t **ret_reply)
 {
-	enum vg_status status = say(link->descriptor, link, request);
+	enum vg_status status = send_request(link->descriptor, link, request);
 
-	return status ? status : share_link_hear(link, ret_reply);
+	return status ? status : share_link_receive(link, ret_reply);
 }
 
-enum vg_status share_link_begin(struct share_link *link, bool start, json_t *request, json_t **ret_reply)
+enum vg_status share_link_begin(struct share_link *link, enum share_start start, json_t *request, json_t **ret_reply)
 {
 	enum vg_status status;
 	int descriptor = -1;
 
-	link->node.may_start &= start;
+	link->node.may_start &= start == SHARE_MAY_START;
 	if (request)
 		json_object_set_new(request, "simulate", json_string(link->node.simulate));
 	status = vg_node_reach(&link->node, &descriptor);
 	SHARE_STEP("connected to the broker");
 	if (status == VG_OK) {
-		status = say(descriptor, link, request);
+		status = send_request(descriptor, link, request);
 		request = NULL;
 	}
 	json_decref(request);
@@ -124,17 +124,17 @@ enum vg_status share_link_begin(struct share_link *link, bool start, json_t *req
 			close(descriptor);
 		return status;
 	}
-	if (link->descriptor >= 0) { // whoever polls knows that number
+	if (link->descriptor >= 0) { // the program may poll that number
 		dup3(descriptor, link->descriptor, O_CLOEXEC);
 		close(descriptor);
 	} else {
 		link->descriptor = descriptor;
 	}
 	link->ended = false;
-	return share_link_hear(link, ret_reply);
+	return share_link_receive(link, ret_reply);
 }
 
-enum vg_status share_link_take(struct share_link *link, const json_t *reply)
+enum vg_status share_link_read_grant(struct share_link *link, const json_t *reply)
 {
 	const char *ticket = json_string_value(json_object_get(reply, "ticket"));
 	json_int_t generation = json_integer_value(json_object_get(reply, "generation"));

@@ -1,5 +1,5 @@
-// A connection to the broker that stands for a publication or a lease, and the page that goes with it. The caller's
-// lock keeps threads apart.
+// The connection to the broker that keeps a publication or a lease alive, and its page of shared state. One thread at a
+// time: the caller locks.
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -9,34 +9,38 @@
 #include "wire/page.h"
 
 struct share_link {
-	struct vg_node node; // a copy: the program may close its own
+	struct vg_node node; // a copy, since the program may close its node
 	int descriptor;
-	bool ended;    // the daemon has gone, or has closed it
-	pid_t process; // whose it is
+	bool ended;    // the daemon ended, or closed the connection
+	pid_t process; // that created the link
 	uint64_t generation;
 	const struct vg_wire_page *_Atomic page; // NULL: none yet
 	char name[VG_WIRE_NAME];
-	char id[2 * VG_PAGE_ID + 1], ticket[2 * 32 + 1]; // as the broker gave them
+	char id[2 * VG_PAGE_ID + 1], ticket[2 * 32 + 1]; // from the broker's replies
 };
 
-// Nothing is connected yet.
+// Sets the fields; does not connect.
 void share_link_init(struct share_link *link, const struct vg_node *node, const char *name);
-// Ends the connection, in every process that has it, unless this is a forked child.
+// Shuts the connection down for all processes that have it open; in a forked child, only closes it.
 void share_link_finish(struct share_link *link);
 
-// Connects and asks; a link that was connected keeps its descriptor's number. `request` is consumed, and the reply is
-// the caller's. With `start`, a daemon may be started. A page that comes is taken.
-enum vg_status share_link_begin(struct share_link *link, bool start, json_t *request, json_t **ret_reply);
-// A further request, and its reply.
+enum share_start {
+	SHARE_NO_START,
+	SHARE_MAY_START, // a daemon, if none listens
+};
+// Connects, sends the request, and maps the page that comes with the reply. A new connection of a link gets the same
+// descriptor number. Consumes `request`; the reply is the caller's.
+enum vg_status share_link_begin(struct share_link *link, enum share_start start, json_t *request, json_t **ret_reply);
+// Sends another request, and receives its reply.
 enum vg_status share_link_ask(struct share_link *link, json_t *request, json_t **ret_reply);
-// The reply to what was sent by other means.
-enum vg_status share_link_hear(struct share_link *link, json_t **ret_reply);
-// The generation and the ticket that a reply gives, the page having come with it; the same generation as before, if
-// there was one: other threads may be reading it. PROTOCOL.
-enum vg_status share_link_take(struct share_link *link, const json_t *reply);
-// Takes what the broker said unasked, without waiting; `ended` says whether it is still there.
+// Receives a reply to data that the caller sent on `descriptor`.
+enum vg_status share_link_receive(struct share_link *link, json_t **ret_reply);
+// Reads the generation and the ticket of a reply that came with a page. A generation that is known already must be the
+// same: other threads may be reading it. PROTOCOL.
+enum vg_status share_link_read_grant(struct share_link *link, const json_t *reply);
+// Reads and drops events of the broker, without waiting; sets `ended` if the connection was closed.
 void share_link_drain(struct share_link *link);
-// As the page has it.
+// Fills the view from the page.
 void share_link_view(const struct share_link *link, struct vg_publication_view *ret_view);
-// STATE in a forked child.
-enum vg_status share_link_own(const struct share_link *link);
+// Fails with STATE in a forked child.
+enum vg_status share_link_check_process(const struct share_link *link);

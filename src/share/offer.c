@@ -10,7 +10,7 @@
 #include "share/message.h"
 #include "vram/vram.h"
 
-static void range_finish(struct share_range *range)
+static void finish_range(struct share_range *range)
 {
 	free(range->seal);
 	close(range->descriptor);
@@ -32,7 +32,7 @@ int share_offer_append(struct vg_share_offer *offer, const struct share_range *r
 		}
 	}
 	if (r < 0)
-		range_finish(&copy);
+		finish_range(&copy);
 	else
 		offer->ranges[offer->count++] = copy;
 	return r;
@@ -54,7 +54,7 @@ void vg_share_offer_destroy(struct vg_share_offer *offer)
 	if (!offer)
 		return;
 	while (offer->count)
-		range_finish(&offer->ranges[--offer->count]);
+		finish_range(&offer->ranges[--offer->count]);
 	free(offer->ranges);
 	free(offer);
 }
@@ -66,7 +66,7 @@ enum vg_status share_seal_check(const struct share_range *range, enum vg_status 
 
 	if (vg_seal_decode(range->seal, strlen(range->seal), &seal)) {
 		snprintf(why, sizeof why, "%s", vg_last_error()->text);
-		return vg_fail(otherwise, 0, "the seal is none: %s", why);
+		return vg_fail(otherwise, 0, "the seal is invalid: %s", why);
 	}
 	if (seal.bytes != range->bytes || strcmp(seal.device, share_uuid_text(range->uuid, device)) != 0)
 		return vg_fail(otherwise, 0,
@@ -81,9 +81,9 @@ enum vg_status share_seal_check(const struct share_range *range, enum vg_status 
 	return VG_OK;
 }
 
-// What the pinned region is, with a descriptor of its memory.
-static enum vg_status describe(struct vram_region *region, const struct vg_share_range_options *options,
-			       struct share_range *ret_range)
+// Describes a pinned region, and exports its memory as a descriptor.
+static enum vg_status describe_region(struct vram_region *region, const struct vg_share_range_options *options,
+				      struct share_range *ret_range)
 {
 	struct share_range range = {.bytes = region->size,
 				    .mapped = region->mapped,
@@ -102,10 +102,10 @@ static enum vg_status describe(struct vram_region *region, const struct vg_share
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
-	// What was written reaches the memory before another process is told of it; what is written later, before the
-	// call that writes it returns.
+	// Earlier writes must be in memory before another process gets the region. Later writes see `shared`, and wait
+	// before they return.
 	atomic_store(&region->shared, true);
-	enum vg_status status = vram_settle(region);
+	enum vg_status status = vram_wait_for_writes(region);
 	if (status == VG_OK)
 		status = vg_physical_memory_export(region->memory, &range.descriptor);
 	if (status)
@@ -115,8 +115,8 @@ static enum vg_status describe(struct vram_region *region, const struct vg_share
 	return VG_OK;
 }
 
-// Adds it with a copy of the seal, or closes its descriptor.
-static enum vg_status append(struct vg_share_offer *offer, struct share_range *range, const char *seal)
+// Adds the range with a copy of the seal. Closes its descriptor on failure.
+static enum vg_status append_region(struct vg_share_offer *offer, struct share_range *range, const char *seal)
 {
 	enum vg_status status = VG_OK;
 	struct vg_seal record;
@@ -129,7 +129,7 @@ static enum vg_status append(struct vg_share_offer *offer, struct share_range *r
 	if (status == VG_OK && seal)
 		status = share_seal_check(range, VG_INVALID, NULL);
 	if (status) {
-		range_finish(range);
+		finish_range(range);
 		return status;
 	}
 	int r = share_offer_append(offer, range);
@@ -151,9 +151,9 @@ enum vg_status vg_share_offer_add(struct vg_share_offer *offer, struct vg_vram_h
 	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = describe(region, &o, &range);
+	status = describe_region(region, &o, &range);
 	vram_unpin(region, VRAM_READ);
-	return status ? status : append(offer, &range, o.seal);
+	return status ? status : append_region(offer, &range, o.seal);
 }
 
 size_t vg_share_offer_count(const struct vg_share_offer *offer)

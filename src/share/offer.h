@@ -1,5 +1,5 @@
-// What is offered, or was received: ranges of device memory with their descriptors. Not changed once it was sent or
-// received, so any thread may read it.
+// An offer: ranges of device memory with their descriptors. It does not change once it was sent or received; any thread
+// may read it then.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@ struct share_range {
 	uint64_t bytes, mapped, granularity, generation, address;
 	uint8_t uuid[16];
 	bool writable;
-	char *seal;	// its text; NULL: not sealed
-	int descriptor; // ours
+	char *seal;	// its text; NULL: no seal
+	int descriptor; // owned by the offer
 };
 
 struct vg_share_offer {
@@ -21,12 +21,12 @@ struct vg_share_offer {
 	struct share_range *ranges;
 };
 
-// Adds a range, whose seal and descriptor become the offer's also where it fails. 0 or -ENOMEM; -E2BIG: it is full.
+// Adds a range. Consumes its seal and descriptor, also on failure. -ENOMEM; -E2BIG: the offer is full.
 int share_offer_append(struct vg_share_offer *offer, const struct share_range *range);
 
-// Whether a range's seal is one, and of that range; `otherwise`, in `function`'s name, if not. *ret_seal may be NULL.
+// Returns `otherwise` unless the range's seal is valid, and of that range. `ret_seal` may be NULL.
 enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, struct vg_seal *ret_seal);
 
 enum { SHARE_UUID_TEXT = 41 };
-// "GPU-…" of 16 bytes.
+// Writes "GPU-…" for the 16 bytes of a UUID.
 const char *share_uuid_text(const uint8_t uuid[16], char ret_text[SHARE_UUID_TEXT]);

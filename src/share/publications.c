@@ -1,4 +1,4 @@
-// What is published, as the daemon lists it.
+// Lists publications and their readers.
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "virgate/broker.h"
 
 struct block {
-	json_t *reply; // whose strings the rows use
+	json_t *reply; // owns the strings of the rows
 	struct vg_publication_info *rows;
 	struct vg_reader_info *readers; // of all rows
 	struct vg_publication_list list;
@@ -39,7 +39,7 @@ static const char *read_row(const json_t *object, struct vg_publication_info *ro
 	row->name = vg_field_text(&fields, "name");
 	row->generation = vg_field_size(&fields, "generation");
 	row->state = vg_field_text(&fields, "state");
-	row->bytes = vg_field_known_size(&fields, "bytes", &known); // what is lost has none of these
+	row->bytes = vg_field_known_size(&fields, "bytes", &known); // a lost publication lacks this and the next two
 	row->ranges = (unsigned)vg_field_known_size(&fields, "ranges", &known);
 	row->device = (int)vg_field_known_size(&fields, "device", &device_known);
 	row->device = device_known ? row->device : -1;
@@ -61,7 +61,7 @@ static const char *read_row(const json_t *object, struct vg_publication_info *ro
 	return fields.wrong;
 }
 
-static int by_name(const void *left, const void *right)
+static int compare_rows(const void *left, const void *right)
 {
 	const struct vg_publication_info *a = left, *b = right;
 	int order = strcmp(a->name, b->name);
@@ -95,7 +95,7 @@ static enum vg_status read_all(struct block *block, const json_t *array)
 			return vg_fields_refuse(wrong);
 		readers += block->rows[i].reader_count;
 	}
-	qsort(block->rows, json_array_size(array), sizeof *block->rows, by_name);
+	qsort(block->rows, json_array_size(array), sizeof *block->rows, compare_rows);
 	block->list = (struct vg_publication_list){json_array_size(array), block->rows};
 	return VG_OK;
 }

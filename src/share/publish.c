@@ -1,4 +1,4 @@
-// Publishing, and publishing again where the daemon was replaced.
+// Publishes offers, and publishes them again after the daemon was restarted.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,13 +17,13 @@
 struct vg_publication {
 	pthread_mutex_t lock;
 	struct share_link link;
-	struct vg_share_offer *offer; // our own descriptors, to publish them again
+	struct vg_share_offer *offer; // a copy with its own descriptors, to publish it again
 	unsigned mode;
 	char *group; // NULL: none
 	bool withdrawn, lost;
 };
 
-static void destroy(struct vg_publication *publication)
+static void destroy_publication(struct vg_publication *publication)
 {
 	share_link_finish(&publication->link);
 	vg_share_offer_destroy(publication->offer);
@@ -32,7 +32,7 @@ static void destroy(struct vg_publication *publication)
 	free(publication);
 }
 
-// With descriptors of its own, to the same memory.
+// Copies the offer, with duplicates of its descriptors.
 static enum vg_status copy_offer(const struct vg_share_offer *offer, struct vg_share_offer **ret_copy)
 {
 	struct vg_share_offer *copy = calloc(1, sizeof *copy);
@@ -47,8 +47,8 @@ static enum vg_status copy_offer(const struct vg_share_offer *offer, struct vg_s
 				       strerror(error));
 		}
 		range.seal = range.seal ? strdup(range.seal) : NULL;
-		bool kept = !offer->ranges[i].seal || range.seal;
-		if (share_offer_append(copy, &range) < 0 || !kept) {
+		bool has_seal = !offer->ranges[i].seal || range.seal;
+		if (share_offer_append(copy, &range) < 0 || !has_seal) {
 			vg_share_offer_destroy(copy);
 			copy = NULL;
 		}
@@ -59,7 +59,7 @@ static enum vg_status copy_offer(const struct vg_share_offer *offer, struct vg_s
 	return VG_OK;
 }
 
-// All that this process has queued on the devices of the offer.
+// Waits for all work of this process on the devices of the offer.
 static enum vg_status wait_for_devices(const struct vg_share_offer *offer)
 {
 	int count = 0;
@@ -67,11 +67,11 @@ static enum vg_status wait_for_devices(const struct vg_share_offer *offer)
 
 	for (int i = 0; status == VG_OK && i < count; i++) {
 		struct vg_device *device;
-		bool wanted = false;
+		bool is_used = false;
 		status = vg_device_get(i, &device);
 		for (size_t j = 0; status == VG_OK && j < offer->count; j++)
-			wanted |= memcmp(offer->ranges[j].uuid, device->uuid.bytes, sizeof offer->ranges[j].uuid) == 0;
-		if (wanted)
+			is_used |= memcmp(offer->ranges[j].uuid, device->uuid.bytes, sizeof offer->ranges[j].uuid) == 0;
+		if (is_used)
 			status = vg_device_sync(device);
 	}
 	return status;
@@ -79,7 +79,7 @@ static enum vg_status wait_for_devices(const struct vg_share_offer *offer)
 
 // ---- the two steps ------------------------------------------------------------------------------------------
 
-static json_t *first_words(const struct vg_publication *publication)
+static json_t *make_publish_request(const struct vg_publication *publication)
 {
 	const struct share_link *link = &publication->link;
 	json_t *request = json_pack("{s:s, s:s, s:i, s:I}", "op", "publish", "name", link->name, "mode",
@@ -87,20 +87,20 @@ static json_t *first_words(const struct vg_publication *publication)
 
 	if (request && publication->group)
 		json_object_set_new(request, "group", json_string(publication->group));
-	if (request && link->generation) { // the one it had
+	if (request && link->generation) { // again, after the daemon was restarted
 		json_object_set_new(request, "generation", json_integer((json_int_t)link->generation));
 		json_object_set_new(request, "id", json_string(link->id));
 	}
 	return request;
 }
 
-// Name, rights and ranges: what can be refused is.
+// Sends name, rights and ranges. All that the broker can refuse, it refuses here.
 static enum vg_status register_ranges(struct vg_publication *publication)
 {
 	struct share_link *link = &publication->link;
 	json_t *reply;
 
-	enum vg_status status = share_link_begin(link, true, first_words(publication), &reply);
+	enum vg_status status = share_link_begin(link, SHARE_MAY_START, make_publish_request(publication), &reply);
 	if (status)
 		return status;
 	json_decref(reply);
@@ -108,14 +108,14 @@ static enum vg_status register_ranges(struct vg_publication *publication)
 	status = vg_share_send(link->descriptor, publication->offer, NULL);
 	if (status && status != VG_SYSTEM)
 		return status;
-	status = share_link_hear(link, &reply); // also why it would not take them
+	status = share_link_receive(link, &reply); // after SYSTEM, it has the reason for the refusal
 	if (status == VG_OK)
 		json_decref(reply);
 	SHARE_STEP("registered");
 	return status;
 }
 
-static enum vg_status commit(struct vg_publication *publication)
+static enum vg_status commit_generation(struct vg_publication *publication)
 {
 	struct share_link *link = &publication->link;
 	json_t *request = json_pack("{s:s}", "op", "commit"), *reply;
@@ -126,7 +126,7 @@ static enum vg_status commit(struct vg_publication *publication)
 	if (status)
 		return status;
 	const char *id = json_string_value(json_object_get(reply, "id"));
-	status = share_link_take(link, reply);
+	status = share_link_read_grant(link, reply);
 	if (status == VG_OK && id)
 		snprintf(link->id, sizeof link->id, "%s", id);
 	json_decref(reply);
@@ -134,8 +134,8 @@ static enum vg_status commit(struct vg_publication *publication)
 	return status;
 }
 
-static enum vg_status check(const char *name, const struct vg_share_offer *offer,
-			    const struct vg_publish_options *options)
+static enum vg_status check_publish(const char *name, const struct vg_share_offer *offer,
+				    const struct vg_publish_options *options)
 {
 	enum vg_status status = vg_check_name(name);
 
@@ -149,8 +149,9 @@ static enum vg_status check(const char *name, const struct vg_share_offer *offer
 	return VG_OK;
 }
 
-static enum vg_status create(struct vg_node *node, const char *name, const struct vg_share_offer *offer,
-			     const struct vg_publish_options *options, struct vg_publication **ret_publication)
+static enum vg_status create_publication(struct vg_node *node, const char *name, const struct vg_share_offer *offer,
+					 const struct vg_publish_options *options,
+					 struct vg_publication **ret_publication)
 {
 	struct vg_publication *publication = calloc(1, sizeof *publication);
 
@@ -164,7 +165,7 @@ static enum vg_status create(struct vg_node *node, const char *name, const struc
 	if (status == VG_OK && options->group && !publication->group)
 		status = vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a publication");
 	if (status)
-		destroy(publication);
+		destroy_publication(publication);
 	else
 		*ret_publication = publication;
 	return status;
@@ -182,9 +183,9 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 	VG_NEEDED(offer);
 	VG_NEEDED(ret_publication);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check(name, offer, &o);
+	enum vg_status status = check_publish(name, offer, &o);
 	if (status == VG_OK)
-		status = create(node, name, offer, &o, &publication);
+		status = create_publication(node, name, offer, &o, &publication);
 	if (status)
 		return status;
 	status = register_ranges(publication);
@@ -192,9 +193,9 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 		status = o.fence ? vg_stream_sync(o.fence) : wait_for_devices(offer);
 	SHARE_STEP("fence waited for");
 	if (status == VG_OK)
-		status = commit(publication);
+		status = commit_generation(publication);
 	if (status)
-		destroy(publication);
+		destroy_publication(publication);
 	else
 		*ret_publication = publication;
 	return status;
@@ -202,7 +203,7 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 
 // ---- afterwards ---------------------------------------------------------------------------------------------
 
-// Asked back, and not current any more: that was carried out, and is not undone because the daemon has ended since.
+// Returns whether the publication was revoked. A restart of the daemon does not undo that.
 static bool is_revoked(const struct share_link *link)
 {
 	const struct vg_wire_page *page = link->page;
@@ -210,13 +211,13 @@ static bool is_revoked(const struct share_link *link)
 	return page && page->asked >= link->generation && page->current != link->generation;
 }
 
-// With the next daemon, as the same generation. What it refuses for good is lost.
+// Publishes the same generation with a restarted daemon. A permanent refusal makes the publication lost.
 static void publish_again(struct vg_publication *publication)
 {
 	enum vg_status status = register_ranges(publication);
 
 	if (status == VG_OK)
-		status = commit(publication);
+		status = commit_generation(publication);
 	if (status == VG_OK)
 		return;
 	publication->link.ended = true;
@@ -232,7 +233,7 @@ enum vg_status vg_publication_look(struct vg_publication *publication, struct vg
 
 	VG_NEEDED(publication);
 	VG_NEEDED(ret_view);
-	enum vg_status status = share_link_own(&publication->link);
+	enum vg_status status = share_link_check_process(&publication->link);
 	if (status)
 		return status;
 	if (ret_view->size < sizeof(size_t) || ret_view->size > 4096)
@@ -275,7 +276,7 @@ enum vg_status vg_publication_withdraw(struct vg_publication *publication, unsig
 	json_t *reply;
 
 	VG_NEEDED(publication);
-	enum vg_status status = share_link_own(&publication->link);
+	enum vg_status status = share_link_check_process(&publication->link);
 	if (status)
 		return status;
 	pthread_mutex_lock(&publication->lock);
@@ -296,5 +297,5 @@ enum vg_status vg_publication_withdraw(struct vg_publication *publication, unsig
 void vg_publication_destroy(struct vg_publication *publication)
 {
 	if (publication)
-		destroy(publication);
+		destroy_publication(publication);
 }

@@ -1,4 +1,4 @@
-// Offers over a socket: cut into packets, and put together again.
+// Sends an offer over a socket in packets, and receives one.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static enum vg_status open_channel(int socket, const struct vg_share_socket_opti
 
 // ---- sending --------------------------------------------------------------------------------------------
 
-static void pack(const struct vg_share_offer *offer, size_t first, struct share_packet *packet)
+static void pack_ranges(const struct vg_share_offer *offer, size_t first, struct share_packet *packet)
 {
 	size_t left = offer->count - first, count = left < SHARE_PACKET_RANGES ? left : SHARE_PACKET_RANGES;
 
@@ -75,7 +75,7 @@ enum vg_status vg_share_send(int socket, const struct vg_share_offer *offer,
 		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for a packet");
 	for (size_t first = 0; first < offer->count && status == VG_OK; first += packet->rights.count) {
 		SHARE_STEP("before a packet is sent");
-		pack(offer, first, packet);
+		pack_ranges(offer, first, packet);
 		status = share_packet_send(&channel, packet);
 	}
 	SHARE_STEP("sent");
@@ -96,8 +96,8 @@ static enum vg_status check_kinds(const struct share_packet *packet)
 	return VG_OK;
 }
 
-// Takes the packet's ranges and descriptors; those that do not get into the offer are closed.
-static enum vg_status unpack(const struct share_packet *packet, struct vg_share_offer *offer)
+// Adds the packet's ranges to the offer. Consumes the descriptors, also on failure.
+static enum vg_status unpack_ranges(const struct share_packet *packet, struct vg_share_offer *offer)
 {
 	const char *seals = packet->body + packet->header.count * sizeof(struct share_entry);
 	bool short_of_memory = false;
@@ -120,14 +120,14 @@ static enum vg_status unpack(const struct share_packet *packet, struct vg_share_
 	return short_of_memory ? vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an offer") : VG_OK;
 }
 
-// The next packet, checked against those before it.
+// Receives the next packet, checks that it follows those before it, and adds its ranges to the offer.
 static enum vg_status receive_next(const struct share_channel *channel, struct share_packet *packet,
 				   struct vg_share_offer *offer, uint32_t *total)
 {
 	enum vg_status status = share_packet_receive(channel, packet);
 	const struct share_header *header = &packet->header;
 
-	// In the middle there is nothing that another call could wait for.
+	// After the first packet, a retry cannot succeed: return PROTOCOL.
 	if (offer->count && (status == VG_NOT_READY || (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET)))
 		return vg_fail(VG_PROTOCOL, vg_last_error()->code, "the other end %s after %zu of %u ranges",
 			       status == VG_SYSTEM ? "closed the connection" : "stopped", offer->count, *total);
@@ -142,7 +142,7 @@ static enum vg_status receive_next(const struct share_channel *channel, struct s
 		status = check_kinds(packet);
 	if (status)
 		share_rights_close(&packet->rights);
-	return status ? status : unpack(packet, offer);
+	return status ? status : unpack_ranges(packet, offer);
 }
 
 static enum vg_status receive_all(const struct share_channel *channel, struct vg_share_offer *offer)
@@ -170,7 +170,7 @@ enum vg_status vg_share_receive(int socket, const struct vg_share_socket_options
 
 	CORE_NEEDED(ret_offer);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = core_open(); // whose descriptors these must be
+	enum vg_status status = core_open(); // check_kinds() needs to know which driver is used
 	if (status == VG_OK)
 		status = open_channel(socket, &o, &channel);
 	if (status)

@@ -1,5 +1,4 @@
-// The steps of sharing, where a test that kills processes stops them: this room's sources are built with -DSHARE_STEPS
-// for it.
+// Points at which a test kills a process. The test builds this room's sources with -DSHARE_STEPS.
 #pragma once
 
 #ifdef SHARE_STEPS

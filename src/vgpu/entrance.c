@@ -1,4 +1,4 @@
-// The way into a vGPU: what the daemon answered, and the environment that makes a program a tenant.
+// Enters a vGPU: the daemon's reply, and the environment that makes a program a tenant.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum { MOST_VARIABLES = 11 };
 struct vg_entrance {
 	json_t *reply;
 	const char *name, *ledger, *uuid;
-	const char *mps_pipe;		     // NULL: its programs are no clients of MPS
-	const char *simulate, *simulate_dir; // as the daemon has it; NULL: it does not say
+	const char *mps_pipe;		     // NULL: the vGPU does not use MPS
+	const char *simulate, *simulate_dir; // from the daemon's reply; NULL: missing there
 	uint64_t memory;
 	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // by enum vg_part
 	struct vg_node *node;
@@ -25,7 +25,7 @@ struct vg_entrance {
 	size_t own_count;
 };
 
-// A library that the dynamic linker cannot preload is left out with a warning only: so look now.
+// Finds a library now: if it is missing later, the dynamic linker only warns, and the program runs without it.
 static enum vg_status find_part(const struct vg_node *node, enum vg_part part, char ret_path[PATH_MAX])
 {
 	const char *said = secure_getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
@@ -81,7 +81,7 @@ enum vg_status vg_enter_request(struct vg_node *node, const char *name, const st
 		return status ? status
 			      : vg_node_request(node, json_pack("{s:s, s:s}", "op", "enter", "vgpu", name), ret_reply);
 	}
-	status = vg_options_take(options, &all);
+	status = vg_options_check(options, &all);
 	if (status == VG_OK && all.name)
 		status = vg_check_name(all.name);
 	return status ? status : vg_visible_request(node, "enter", &all, ret_reply);
@@ -157,8 +157,8 @@ static const char *find_variable(char *const *base, const char *name)
 	return "";
 }
 
-// What was in LD_PRELOAD, without interposers: a vGPU entered from within another replaces it.
-static void other_preloads(const char *before, char *ret_text)
+// Copies the libraries in LD_PRELOAD, each after a colon, without interposers: entering a vGPU replaces an outer one.
+static void copy_other_preloads(const char *before, char *ret_text)
 {
 	char *end = ret_text;
 
@@ -175,7 +175,7 @@ static void other_preloads(const char *before, char *ret_text)
 	*end = '\0';
 }
 
-static bool add(struct vg_entrance *entrance, const char *name, const char *value)
+static bool add_variable(struct vg_entrance *entrance, const char *name, const char *value)
 {
 	char *text;
 
@@ -185,8 +185,9 @@ static bool add(struct vg_entrance *entrance, const char *name, const char *valu
 	return true;
 }
 
-// Puts the directory of our CUDA runtime library in front, once: NVIDIA's does not run on the simulated GPU.
-static bool add_runtime(struct vg_entrance *entrance, const char *before)
+// Puts the directory of Virgate's CUDA runtime library first in LD_LIBRARY_PATH, once: NVIDIA's does not run on the
+// simulated GPU.
+static bool add_runtime_directory(struct vg_entrance *entrance, const char *before)
 {
 	const char *library = entrance->parts[VG_PART_RUNTIME];
 	char *value;
@@ -198,12 +199,12 @@ static bool add_runtime(struct vg_entrance *entrance, const char *before)
 		before += length + (before[length] == ':');
 	if (asprintf(&value, "%.*s%s%s", length, library, *before ? ":" : "", before) < 0)
 		return false;
-	bool added = add(entrance, "LD_LIBRARY_PATH", value);
+	bool added = add_variable(entrance, "LD_LIBRARY_PATH", value);
 	free(value);
 	return added;
 }
 
-static bool make_own(struct vg_entrance *entrance, char *const *base)
+static bool make_variables(struct vg_entrance *entrance, char *const *base)
 {
 	const struct vg_node *node = entrance->node;
 	const char *before = find_variable(base, "LD_PRELOAD");
@@ -212,21 +213,24 @@ static bool make_own(struct vg_entrance *entrance, char *const *base)
 
 	bool made = preload && others;
 	if (made) {
-		other_preloads(before, others);
+		copy_other_preloads(before, others);
 		snprintf(preload, capacity, "%s:%s%s", entrance->parts[VG_PART_CUDA], entrance->parts[VG_PART_NVML],
 			 others);
-		made = add(entrance, "LD_PRELOAD", preload) && add(entrance, "VIRGATE_LEDGER", entrance->ledger) &&
-		       add(entrance, "VIRGATE_VGPU", entrance->name) && add(entrance, "VIRGATE_SOCKET", node->socket) &&
-		       add(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);
+		made = add_variable(entrance, "LD_PRELOAD", preload) &&
+		       add_variable(entrance, "VIRGATE_LEDGER", entrance->ledger) &&
+		       add_variable(entrance, "VIRGATE_VGPU", entrance->name) &&
+		       add_variable(entrance, "VIRGATE_SOCKET", node->socket) &&
+		       add_variable(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);
 	}
 	if (made && entrance->mps_pipe)
-		made = add(entrance, "CUDA_MPS_PIPE_DIRECTORY", entrance->mps_pipe);
+		made = add_variable(entrance, "CUDA_MPS_PIPE_DIRECTORY", entrance->mps_pipe);
 	if (made && *node->simulate)
-		made = add(entrance, "VIRGATE_SIM", entrance->simulate ? entrance->simulate : node->simulate) &&
-		       (!entrance->simulate_dir || add(entrance, "VIRGATE_SIM_DIR", entrance->simulate_dir)) &&
-		       add(entrance, "VIRGATE_DRIVER", entrance->parts[VG_PART_SIM_CUDA]) &&
-		       add(entrance, "VIRGATE_NVML", entrance->parts[VG_PART_SIM_NVML]) &&
-		       add_runtime(entrance, find_variable(base, "LD_LIBRARY_PATH"));
+		made = add_variable(entrance, "VIRGATE_SIM",
+				    entrance->simulate ? entrance->simulate : node->simulate) &&
+		       (!entrance->simulate_dir || add_variable(entrance, "VIRGATE_SIM_DIR", entrance->simulate_dir)) &&
+		       add_variable(entrance, "VIRGATE_DRIVER", entrance->parts[VG_PART_SIM_CUDA]) &&
+		       add_variable(entrance, "VIRGATE_NVML", entrance->parts[VG_PART_SIM_NVML]) &&
+		       add_runtime_directory(entrance, find_variable(base, "LD_LIBRARY_PATH"));
 	free(preload);
 	free(others);
 	return made;
@@ -239,7 +243,7 @@ static bool is_own(const struct vg_entrance *entrance, const char *variable)
 		if (strncmp(variable, entrance->own[i], length) == 0)
 			return true;
 	}
-	// A tenant of a real GPU must not reach the simulated one by what was left in the environment.
+	// A tenant of a real GPU must not use the simulated one because of an inherited variable.
 	return !*entrance->node->simulate && strncmp(variable, "VIRGATE_SIM=", 12) == 0;
 }
 
@@ -256,7 +260,7 @@ char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base)
 	while (base && base[count])
 		count++;
 	entrance->environment = calloc(count + MOST_VARIABLES + 1, sizeof *entrance->environment);
-	if (!entrance->environment || !make_own(entrance, base)) {
+	if (!entrance->environment || !make_variables(entrance, base)) {
 		vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the environment");
 		return NULL;
 	}

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "node/fields.h"
 
-// What every list begins with in memory, before its public face.
+// The first part of every list's memory; the public struct follows.
 struct block {
 	json_t *reply;
 	void *items;
@@ -33,7 +33,8 @@ struct refusal_block {
 
 #define BLOCK_OF(type, pointer) ((type *)((char *)(pointer)-offsetof(type, list)))
 
-// A block of `total` bytes and an array for each element of reply[key].
+// Allocates a block of `total` bytes, and an array of one `item` for each element of reply[key]. Consumes `reply` on
+// failure.
 static struct block *make_block(json_t *reply, const char *key, size_t total, size_t item, enum vg_status *ret_status)
 {
 	json_t *array = json_object_get(reply, key);
@@ -63,7 +64,7 @@ static void free_block(struct block *block)
 	free(block);
 }
 
-// An older daemon does not tell, and has no evictable vGPUs.
+// Reads the eviction state. An older daemon does not send it, and has no evictable vGPUs.
 static void read_eviction(struct vg_fields *tenant, const json_t *object, struct vg_eviction_info *eviction)
 {
 	struct vg_fields fields = {object, NULL};
@@ -86,13 +87,13 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 	eviction->waited_ns = vg_field_size(&fields, "waited_ns");
 	eviction->waiting = (unsigned)vg_field_size(&fields, "waiting");
 	eviction->moves = (unsigned)vg_field_size(&fields, "moves");
-	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // an older daemon does not tell
+	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // an older daemon does not send it
 	eviction->hash_error = (unsigned)vg_field_known_size(&fields, "hash_error", &unused);
 	if (fields.wrong)
 		tenant->wrong = "eviction";
 }
 
-// An older daemon does not tell.
+// Reads whether the process was suspended deeply. An older daemon does not send it.
 static enum vg_deep read_deep(struct vg_fields *fields)
 {
 	const char *text = vg_field_optional_text(fields, "deep");
@@ -117,7 +118,7 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	return fields.wrong;
 }
 
-// A figure of the ledger. That of a damaged one is not known: the daemon leaves it out, or says null.
+// Reads a figure of the ledger. For a damaged vGPU it is unknown: the daemon omits it or sends null.
 static uint64_t read_figure(struct vg_fields *fields, const char *key, const struct vg_vgpu_info *vgpu)
 {
 	return vgpu->damaged ? 0 : vg_field_size(fields, key);
@@ -155,7 +156,7 @@ static enum vg_scheduling_class read_class(struct vg_fields *fields)
 	return is_latency ? VG_CLASS_LATENCY : VG_CLASS_BATCH;
 }
 
-// An older daemon does not tell: it knows one mode.
+// Reads the sharing mode. An older daemon does not send it, and has only one.
 static enum vg_sharing_mode read_mode(struct vg_fields *fields)
 {
 	const char *text = vg_field_optional_text(fields, "mode");
@@ -227,7 +228,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	return fields.wrong;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct vg_vgpu_info *)a)->name, ((const struct vg_vgpu_info *)b)->name);
 }
@@ -262,7 +263,7 @@ enum vg_status vg_lists_vgpus(json_t *reply, struct vg_vgpu_list **ret_list)
 			return status;
 		}
 	}
-	qsort(items, block->block.count, sizeof *items, by_name);
+	qsort(items, block->block.count, sizeof *items, compare_names);
 	*ret_list = &block->list;
 	return VG_OK;
 }

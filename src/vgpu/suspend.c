@@ -28,7 +28,7 @@ static const char *read_process(const json_t *object, struct vg_suspend_process 
 	return fields.wrong;
 }
 
-// Returns the key that is missing or of another kind, or NULL.
+// Returns the key that is missing or of a wrong type, or NULL.
 static const char *read_list(struct vg_suspend_list *list, struct vg_suspend_process *processes)
 {
 	struct vg_fields fields = {list->reply, NULL};
@@ -41,7 +41,7 @@ static const char *read_list(struct vg_suspend_list *list, struct vg_suspend_pro
 	return wrong ? wrong : fields.wrong;
 }
 
-// Takes over `reply`.
+// Consumes `reply`.
 static enum vg_status make_list(json_t *reply, struct vg_suspend_list **ret_list)
 {
 	struct vg_suspend_list *list = calloc(1, sizeof *list);
@@ -65,9 +65,9 @@ static enum vg_status make_list(json_t *reply, struct vg_suspend_list **ret_list
 	return VG_OK;
 }
 
-// Takes over `request`.
-static enum vg_status ask(struct vg_node *node, json_t *request, const struct vg_suspend_target *target,
-			  struct vg_suspend_list **ret_list)
+// Completes the request with the target, and sends it. Consumes `request`.
+static enum vg_status request_list(struct vg_node *node, json_t *request, const struct vg_suspend_target *target,
+				   struct vg_suspend_list **ret_list)
 {
 	enum vg_status status = target->vgpu ? vg_check_name(target->vgpu) : VG_OK;
 	json_t *reply;
@@ -89,11 +89,11 @@ enum vg_status vg_suspend_request(struct vg_node *node, const struct vg_suspend_
 {
 	json_t *request = json_pack("{s:s, s:I}", "op", "suspend", "drain_ms", (json_int_t)drain_ms);
 
-	return ask(node, request, target, ret_list);
+	return request_list(node, request, target, ret_list);
 }
 
 enum vg_status vg_resume_request(struct vg_node *node, const struct vg_suspend_target *target,
 				 struct vg_suspend_list **ret_list)
 {
-	return ask(node, json_pack("{s:s}", "op", "resume"), target, ret_list);
+	return request_list(node, json_pack("{s:s}", "op", "resume"), target, ret_list);
 }

@@ -1,4 +1,4 @@
-// Asks the daemon to suspend or resume an evictable vGPU, or one process of it. Any thread.
+// Requests that suspend or resume an evictable vGPU, or one process of it. Any thread.
 #pragma once
 #include <jansson.h>
 
@@ -9,24 +9,24 @@ struct vg_suspend_target {
 	int64_t pid;	  // as the daemon sees it
 };
 
-// A process that was asked.
+// A process to which the daemon sent the request.
 struct vg_suspend_process {
 	int64_t pid;
-	double started; // with `pid` it tells the process from all others in a listing
+	double started; // with `pid`, identifies the process in a listing
 	const char *command;
-	uint64_t bytes, host; // as in struct vg_eviction_info, before
+	uint64_t bytes, host; // as in struct vg_eviction_info, before the request
 };
 
 struct vg_suspend_list {
 	const char *vgpu;
 	size_t count;
 	const struct vg_suspend_process *processes;
-	json_t *reply; // has the texts
+	json_t *reply; // owns the texts
 };
 
-// They return when the processes have been asked; listings tell what becomes of it. How long a process waits for its
-// threads and the GPU is `drain_ms`, 0: 10 s. NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is not evictable), BUSY (it is
-// so already), INVALID, NO_DAEMON, NO_MEMORY.
+// Both return when the daemon has sent the requests to the processes; listings show the progress. `drain_ms`: how long
+// a process waits for its threads and the GPU, in milliseconds; 0: 10 s. NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is
+// not evictable), BUSY (it is in that state already), INVALID, NO_DAEMON, NO_MEMORY.
 enum vg_status vg_suspend_request(struct vg_node *node, const struct vg_suspend_target *target, unsigned drain_ms,
 				  struct vg_suspend_list **ret_list);
 enum vg_status vg_resume_request(struct vg_node *node, const struct vg_suspend_target *target,

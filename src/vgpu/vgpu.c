@@ -1,4 +1,4 @@
-// The verbs as functions: each is one request.
+// The public functions for vGPUs: each sends one request.
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static enum vg_status check_modes(const struct vg_vgpu_options *options)
 	return status;
 }
 
-enum vg_status vg_options_take(const struct vg_vgpu_options *options, struct vg_vgpu_options *ret_all)
+enum vg_status vg_options_check(const struct vg_vgpu_options *options, struct vg_vgpu_options *ret_all)
 {
 	struct vg_vgpu_options all;
 
@@ -67,12 +67,12 @@ enum vg_status vg_options_take(const struct vg_vgpu_options *options, struct vg_
 	return status;
 }
 
-static const char *mode_text(enum vg_sharing_mode mode)
+static const char *get_mode_text(enum vg_sharing_mode mode)
 {
 	return mode == VG_MODE_MPS ? "mps" : "time";
 }
 
-// Of several modes of one GPU the last one holds.
+// If the options have several modes for one GPU, the last one counts.
 static int add_device_modes(json_t *request, const struct vg_vgpu_options *options)
 {
 	json_t *modes = json_object();
@@ -81,7 +81,7 @@ static int add_device_modes(json_t *request, const struct vg_vgpu_options *optio
 	for (size_t i = 0; i < options->device_mode_count; i++) {
 		const char *device = options->device_modes[i].device;
 		json_object_del(modes, device);
-		r |= json_object_set_new(modes, device, json_string(mode_text(options->device_modes[i].mode)));
+		r |= json_object_set_new(modes, device, json_string(get_mode_text(options->device_modes[i].mode)));
 	}
 	return r | json_object_set_new(request, "device_modes", modes);
 }
@@ -102,7 +102,7 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 	if (options->scheduling_class == VG_CLASS_LATENCY)
 		r |= json_object_set_new(request, "class", json_string("latency"));
 	if (options->mode == VG_MODE_MPS)
-		r |= json_object_set_new(request, "mode", json_string(mode_text(options->mode)));
+		r |= json_object_set_new(request, "mode", json_string(get_mode_text(options->mode)));
 	if (options->device_mode_count)
 		r |= add_device_modes(request, options);
 	if (options->device)
@@ -121,7 +121,7 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "idle_suspend", json_integer(options->idle_suspend));
 	if (r == 0)
 		return request;
-	json_decref(request); // a text that is not UTF-8 must not be left out
+	json_decref(request); // do not send a request without an option that is not UTF-8
 	return NULL;
 }
 
@@ -132,14 +132,17 @@ enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options
 	json_t *reply;
 
 	VG_NEEDED(node);
-	enum vg_status status = vg_options_take(options, &all);
-	if (status == VG_OK)
-		status = vg_check_name(all.name);
-	if (status == VG_OK)
-		status = vg_visible_request(node, "create", &all, &reply);
-	if (status == VG_OK)
-		json_decref(reply);
-	return status;
+	enum vg_status status = vg_options_check(options, &all);
+	if (status)
+		return status;
+	status = vg_check_name(all.name);
+	if (status)
+		return status;
+	status = vg_visible_request(node, "create", &all, &reply);
+	if (status)
+		return status;
+	json_decref(reply);
+	return VG_OK;
 }
 
 enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share)
@@ -193,8 +196,8 @@ enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal
 	return status;
 }
 
-// *ret_ending: how many programs have not ended yet; 0: the vGPU is removed.
-static enum vg_status ask_to_end(struct vg_node *node, const char *name, int *ret_ending)
+// Requests the end of the vGPU's programs. *ret_ending: number of programs that still run; 0: the vGPU is removed.
+static enum vg_status request_end(struct vg_node *node, const char *name, int *ret_ending)
 {
 	json_t *reply;
 	enum vg_status status =
@@ -216,13 +219,14 @@ enum vg_status vg_vgpu_end(struct vg_node *node, const char *name)
 	VG_NEEDED(node);
 	uint64_t deadline = now + node->timeout * 1000000000ull;
 	enum vg_status status = vg_check_name(name);
-	if (status == VG_OK)
-		status = ask_to_end(node, name, &ending);
+	if (status)
+		return status;
+	status = request_end(node, name, &ending);
 	while (status == VG_OK && ending && now < deadline) {
 		poll(NULL, 0, 10);
 		now = vg_clock_monotonic_ns();
-		status = ask_to_end(node, name, &ending);
-		if (status == VG_NOT_FOUND) // it went meanwhile
+		status = request_end(node, name, &ending);
+		if (status == VG_NOT_FOUND) // it was removed meanwhile
 			return VG_OK;
 	}
 	if (status == VG_OK && ending)
@@ -251,8 +255,9 @@ enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
 	enum vg_status status = vg_check_name(name);
-	if (status == VG_OK)
-		status = vg_node_request(node, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
+	if (status)
+		return status;
+	status = vg_node_request(node, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
 	if (status)
 		return status;
 	json_t *list = json_pack("{s:[O]}", "vgpus", json_object_get(reply, "vgpu"));
@@ -281,7 +286,8 @@ enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg
 	VG_NEEDED(node);
 	VG_NEEDED(ret_list);
 	enum vg_status status = vg_check_name(name);
-	if (status == VG_OK)
-		status = vg_node_request(node, json_pack("{s:s, s:s}", "op", "logs", "name", name), &reply);
+	if (status)
+		return status;
+	status = vg_node_request(node, json_pack("{s:s, s:s}", "op", "logs", "name", name), &reply);
 	return status ? status : vg_lists_refusals(reply, ret_list);
 }

@@ -89,9 +89,9 @@ static const char *find_counted(const struct visible *visible, const char *entry
 	return found;
 }
 
-// Marks the device of one entry. *ret_end: the list ends here, as the entry is invalid. A GPU that the daemon does not
-// serve is valid, and marks nothing.
-static enum vg_status take_entry(struct visible *visible, const char *entry, bool *ret_end)
+// Marks the device of one entry. Sets *ret_end if the entry is invalid, which ends the list. An entry for a GPU that
+// the daemon does not serve is valid, and marks none.
+static enum vg_status mark_entry(struct visible *visible, const char *entry, bool *ret_end)
 {
 	int device = find_device(visible, entry); // a whole UUID needs no counting
 
@@ -114,7 +114,7 @@ static enum vg_status take_entry(struct visible *visible, const char *entry, boo
 	}
 	if (device < 0)
 		return VG_OK;
-	if (visible->shown[device]) { // named twice: CUDA shows no device then
+	if (visible->shown[device]) { // named twice: CUDA then shows no device
 		memset(visible->shown, 0, sizeof visible->shown);
 		*ret_end = true;
 		return VG_OK;
@@ -139,7 +139,7 @@ static enum vg_status read_entries(struct visible *visible)
 		if (word == 0 || word >= sizeof entry)
 			break; // invalid
 		snprintf(entry, sizeof entry, "%.*s", (int)word, at + blank);
-		status = take_entry(visible, entry, &end);
+		status = mark_entry(visible, entry, &end);
 		if (!next)
 			break;
 		at = next;
@@ -164,8 +164,8 @@ static void close_list(struct visible *visible)
 	vg_device_list_free(visible->devices);
 }
 
-// "GPU 1", "GPU 0 and 2", "no GPU".
-static const char *shown_text(const struct visible *visible, char text[128])
+// Writes "GPU 1", "GPU 0 and 2", "no GPU".
+static const char *format_shown(const struct visible *visible, char text[128])
 {
 	size_t left = 0, length = (size_t)snprintf(text, 128, "GPU");
 
@@ -183,7 +183,7 @@ static const char *shown_text(const struct visible *visible, char text[128])
 	return text;
 }
 
-static enum vg_status refuse(const struct visible *visible, const char *what, int device)
+static enum vg_status fail_hidden(const struct visible *visible, const char *what, int device)
 {
 	char text[128], sim[VG_HINT_SIM];
 
@@ -191,10 +191,10 @@ static enum vg_status refuse(const struct visible *visible, const char *what, in
 		       "%s GPU %d (%s), and CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process %s: choose a GPU that "
 		       "it shows, or change it (`virgate devices%s` lists the numbers)",
 		       what, visible->devices->devices[device].index, visible->devices->devices[device].uuid,
-		       visible->text, shown_text(visible, text), vg_hint_sim(visible->node->simulate, sim));
+		       visible->text, format_shown(visible, text), vg_hint_sim(visible->node->simulate, sim));
 }
 
-// Checks the GPU that the options name. What names no GPU of the node is left for the daemon to refuse.
+// Checks that the GPU in the options is visible. A name of no GPU passes: the daemon refuses it.
 static enum vg_status check_named(const struct visible *visible, const char *name)
 {
 	char *end;
@@ -205,7 +205,7 @@ static enum vg_status check_named(const struct visible *visible, const char *nam
 	for (size_t i = 0; is_index && i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++)
 		if (visible->devices->devices[i].index == index)
 			device = (int)i;
-	return device < 0 || visible->shown[device] ? VG_OK : refuse(visible, "asked for", device);
+	return device < 0 || visible->shown[device] ? VG_OK : fail_hidden(visible, "asked for", device);
 }
 
 static enum vg_status list_shown(const struct visible *visible, json_t **ret_uuids)
@@ -261,7 +261,7 @@ static enum vg_status check_vgpu(const struct visible *visible, const char *vgpu
 		const char *uuid = json_string_value(json_object_get(one, "uuid"));
 		int device = name && uuid && strcmp(name, vgpu) == 0 ? find_device(visible, uuid) : -1;
 		if (device >= 0 && !visible->shown[device])
-			return refuse(visible, what, device);
+			return fail_hidden(visible, what, device);
 	}
 	return VG_OK;
 }
@@ -270,17 +270,16 @@ enum vg_status vg_visible_check(struct vg_node *node, const char *vgpu)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	struct visible visible;
-	json_t *reply;
+	json_t *reply = NULL;
 
 	if (!text)
 		return VG_OK;
 	enum vg_status status = read_list(node, text, &visible);
 	if (status == VG_OK)
 		status = vg_node_request(node, json_pack("{s:s}", "op", "list"), &reply);
-	if (status == VG_OK) {
+	if (status == VG_OK)
 		status = check_vgpu(&visible, vgpu, json_object_get(reply, "vgpus"));
-		json_decref(reply);
-	}
+	json_decref(reply);
 	close_list(&visible);
 	return status;
 }

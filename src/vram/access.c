@@ -1,24 +1,24 @@
-// What the host does with a region's contents.
+// Reads, writes, fills and copies regions from the host.
 //
-// Everything runs on the calling thread's default stream: that waits for the legacy one, and not for other threads', so
-// that readers do not wait for each other. Short writes alone are on the legacy stream, since the driver's synchronous
-// copy may return while the bytes are on their way from its own buffers: there all that comes later finds them.
+// All but short writes run on the per-thread default stream. It waits for the legacy default stream, and not for the
+// streams of other threads, so that readers do not wait for each other. Short writes run on the legacy stream: the
+// driver's synchronous copy may return before its internal buffer was copied, and later work waits for that stream.
 #include "core/error.h"
 #include "vram/staging.h"
 #include "vram/vram.h"
 
-// In the region's context.
-static enum vg_status settle(struct vram_region *region)
+// The region's context is current.
+static enum vg_status wait_for_legacy_stream(struct vram_region *region)
 {
 	CUresult r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
 
 	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
 }
 
-enum { LONG_WRITE = 1 << 20 }; // from here on a wait costs nothing
+enum { LONG_WRITE = 1 << 20 }; // bytes; for more, the time to wait for the stream is negligible
 
-// A GPU does one copy of a direction after the other, whatever their streams: what is long goes in pieces, so that
-// others' short ones get in between.
+// A GPU does the copies of one direction one after the other, also those of different streams. Long copies are cut into
+// pieces, so that short ones of other threads run in between.
 enum { PIECE = 32 << 20 };
 
 static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)
@@ -44,11 +44,11 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		return core_driver_failed(r, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
-	// In this order, against a loan or an offer that begins meanwhile: it counts first, then looks whether to wait.
-	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
-		atomic_store(&region->unsettled, true);
-	const bool seen = vram_table_loans(region) || atomic_load(&region->shared);
-	return seen ? settle(region) : VG_OK;
+	// Set the flag before reading the loans: a loan or offer that begins now is counted before it reads the flag.
+	if (!atomic_load_explicit(&region->write_pending, memory_order_relaxed))
+		atomic_store(&region->write_pending, true);
+	const bool is_visible = vram_table_count_loans(region) || atomic_load(&region->shared);
+	return is_visible ? wait_for_legacy_stream(region) : VG_OK;
 }
 
 static enum vg_status read_region(struct vram_region *region, size_t offset, void *to, size_t bytes)
@@ -63,7 +63,7 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 	return r ? core_driver_failed(r, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
-// On the calling thread's default stream, to the end.
+// Fills on the per-thread default stream, and waits for it.
 static enum vg_status fill_region(struct vram_region *region, size_t offset, int value, size_t bytes)
 {
 	CORE_SCOPE scope = {false};
@@ -77,14 +77,15 @@ static enum vg_status fill_region(struct vram_region *region, size_t offset, int
 	return r ? core_driver_failed(r, "cuMemsetD8", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
-// Likewise. Streams of two devices do not wait for each other's: what the source was written comes first.
+// Copies on the per-thread default stream, and waits for it. A stream does not wait for the legacy stream of another
+// device: wait for writes to the source first.
 static enum vg_status copy_region(struct vram_region *to, size_t to_offset, struct vram_region *from,
 				  size_t from_offset, size_t bytes)
 {
 	CUcontext here = to->vram->context->handle, there = from->vram->context->handle;
 	CORE_SCOPE scope = {false};
 
-	enum vg_status status = here == there ? VG_OK : vram_settle(from);
+	enum vg_status status = here == there ? VG_OK : vram_wait_for_writes(from);
 	if (status)
 		return status;
 	CUresult r = core_enter(&scope, here);
@@ -101,14 +102,14 @@ static enum vg_status copy_region(struct vram_region *to, size_t to_offset, stru
 		 : VG_OK;
 }
 
-enum vg_status vram_settle(struct vram_region *region)
+enum vg_status vram_wait_for_writes(struct vram_region *region)
 {
 	CORE_SCOPE scope = {false};
 
-	if (!atomic_load(&region->unsettled))
+	if (!atomic_load(&region->write_pending))
 		return VG_OK;
 	CUresult r = core_enter(&scope, region->vram->context->handle);
-	return r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : settle(region);
+	return r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : wait_for_legacy_stream(region);
 }
 
 enum vg_status vg_vram_write_at(struct vg_vram_handle handle, size_t offset, const void *from, size_t bytes)

@@ -1,4 +1,4 @@
-// What the driver says of a region's memory.
+// Attestations: the driver confirms what a region's memory is.
 #include "vram/seal.h"
 
 #include "base/clock.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-static void attestation_mac(const struct vg_attestation *attestation, const struct vram_keys *keys,
-			    uint8_t ret_mac[VRAM_MAC])
+static void compute_mac(const struct vg_attestation *attestation, const struct vram_keys *keys,
+			uint8_t ret_mac[VRAM_MAC])
 {
 	struct vram_mac mac;
 
@@ -24,7 +24,7 @@ static void attestation_mac(const struct vg_attestation *attestation, const stru
 	vram_mac_end(&mac, ret_mac);
 }
 
-static enum vg_status not_mapped(CUresult result, const char *call)
+static enum vg_status fail_unmapped(CUresult result, const char *call)
 {
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND)
 		return core_explained(
@@ -33,11 +33,11 @@ static enum vg_status not_mapped(CUresult result, const char *call)
 	return core_driver_failed(result, call, "%s", "what the region's memory is");
 }
 
-// What the memory at one byte is.
+// Checks that the driver knows the byte as memory of the region's device.
 static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemorytype type = 0;
-	unsigned managed = 0, mapped = 0; // of which some drivers write one byte
+	unsigned managed = 0, mapped = 0; // some drivers write only one byte of each
 	int ordinal = -1, own = region->vram->context->device->ordinal;
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MAPPED};
@@ -45,9 +45,9 @@ static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr a
 
 	CUresult r = core_driver->cuPointerGetAttributes(4, attributes, values, address);
 	if (r)
-		return not_mapped(r, "cuPointerGetAttributes");
+		return fail_unmapped(r, "cuPointerGetAttributes");
 	if (type == 0 || mapped == 0)
-		return not_mapped(CUDA_ERROR_INVALID_VALUE, "");
+		return fail_unmapped(CUDA_ERROR_INVALID_VALUE, "");
 	if (type != CU_MEMORYTYPE_DEVICE || managed)
 		return vg_fail(VG_INTEGRITY, 0, "the region is %s memory, not the device's own",
 			       managed ? "managed" : "host");
@@ -56,7 +56,8 @@ static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr a
 	return VG_OK;
 }
 
-// A range that is mapped by pieces says where they lie, beyond what it is accessed as.
+// Checks the location of physical memory that was mapped with cuMemMap: the pointer attributes say only which device
+// accesses it.
 static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemGenericAllocationHandle piece;
@@ -65,7 +66,7 @@ static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr 
 
 	CUresult r = core_driver->cuMemRetainAllocationHandle(&piece, (void *)address);
 	if (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED)
-		return core_explained(VG_OK); // not mapped by pieces: cuMemAlloc's
+		return core_explained(VG_OK); // allocated by cuMemAlloc
 	if (r)
 		return core_driver_failed(r, "cuMemRetainAllocationHandle", "%s", "");
 	r = core_driver->cuMemGetAllocationPropertiesFromHandle(&properties, piece);
@@ -96,7 +97,7 @@ static enum vg_status check_memory(const struct vram_region *region, uint64_t *r
 		return status;
 	r = core_driver->cuMemGetAddressRange_v2(&base, &size, first);
 	if (r)
-		return not_mapped(r, "cuMemGetAddressRange");
+		return fail_unmapped(r, "cuMemGetAddressRange");
 	if (first < base || last - base >= size)
 		return vg_fail(VG_INTEGRITY, 0, "of the region's %zu bytes the driver has %llu mapped in one piece",
 			       region->size, (unsigned long long)(first < base ? 0 : size - (first - base)));
@@ -104,8 +105,8 @@ static enum vg_status check_memory(const struct vram_region *region, uint64_t *r
 	return VG_OK;
 }
 
-static enum vg_status attest(struct vram_region *region, struct vg_vram_handle handle,
-			     struct vg_attestation *ret_attestation)
+static enum vg_status attest_region(struct vram_region *region, struct vg_vram_handle handle,
+				    struct vg_attestation *ret_attestation)
 {
 	struct vg_attestation attestation = {.size = sizeof attestation, .handle = handle.value, .bytes = region->size};
 
@@ -120,7 +121,7 @@ static enum vg_status attest(struct vram_region *region, struct vg_vram_handle h
 	attestation.generation = atomic_load(&region->sealed);
 	attestation.time_ns = vg_clock_realtime_ns();
 	memcpy(attestation.device, region->vram->device_name, sizeof attestation.device);
-	attestation_mac(&attestation, region->vram->keys, attestation.mac);
+	compute_mac(&attestation, region->vram->keys, attestation.mac);
 	status = vram_record(region, VRAM_EVENT_ATTESTED, NULL);
 	if (status == VG_OK)
 		*ret_attestation = attestation;
@@ -136,7 +137,7 @@ enum vg_status vg_vram_attest(struct vg_vram_handle handle, struct vg_attestatio
 	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = attest(region, handle, ret_attestation);
+	status = attest_region(region, handle, ret_attestation);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }
@@ -154,7 +155,7 @@ enum vg_status vg_attestation_check(struct vg_vram *vram, const struct vg_attest
 	enum vg_status status = vram_check_secret(vram);
 	if (status)
 		return status;
-	attestation_mac(attestation, vram->keys, mac);
+	compute_mac(attestation, vram->keys, mac);
 	if (sodium_memcmp(mac, attestation->mac, sizeof mac) != 0)
 		return vg_fail(VG_INTEGRITY, 0,
 			       "the attestation is not genuine: it was changed, or made with another secret or for "

@@ -1,6 +1,6 @@
-// Appending to the audit log: under a lock of the file, the record first, then the head. A writer that is killed
-// between the two leaves one record more than the head counts, and the next writer takes it in; one that is killed in
-// the middle of a record leaves an unfinished line, which the next writer takes off and says so in a record.
+// Appends to the audit log under a lock of the file: first the record, then the head. A writer that is killed between
+// the two leaves one record more than the head counts; the next writer adds it to the head. A writer that is killed
+// while it writes a record leaves an unfinished line; the next writer removes it, and records that.
 #include "vram/audit_file.h"
 
 #include "base/descriptor.h"
@@ -18,18 +18,18 @@
 #include <unistd.h>
 
 struct vram_audit {
-	pthread_mutex_t lock; // flock() does not keep threads apart
+	pthread_mutex_t lock; // flock() does not exclude threads that use the same descriptor
 	int log, head;
-	pid_t owner; // a child shares the descriptors, and with them the lock
+	pid_t owner; // a forked child has the same open files, and with them the same flock()
 	const struct vram_keys *keys;
-	uint64_t seen; // records: the log never has fewer
+	uint64_t seen; // number of records when we last looked: the log must never have fewer
 	char vgpu[64];
 	char path[PATH_MAX];
 };
 
 // ---- errors ----------------------------------------------------------------------------------------------
 
-static enum vg_status file_failed(int error, const char *path, const char *what)
+static enum vg_status fail_file(int error, const char *path, const char *what)
 {
 	enum vg_status status = error == EACCES || error == EPERM || error == ELOOP ? VG_DENIED
 				: error == ENOENT || error == ENOTDIR		    ? VG_NOT_FOUND
@@ -39,21 +39,21 @@ static enum vg_status file_failed(int error, const char *path, const char *what)
 		       error == ELOOP ? "it is a symbolic link" : strerror(error));
 }
 
-static enum vg_status damaged(const struct vram_audit *audit, const char *how)
+static enum vg_status fail_damaged(const struct vram_audit *audit, const char *how)
 {
 	return vg_fail(VG_INTEGRITY, 0, "audit log %s %s: nothing is added to it; virgate audit verify says more",
 		       audit->path, how);
 }
 
-// ---- where the chain stands ------------------------------------------------------------------------------
+// ---- the end of the chain --------------------------------------------------------------------------------
 
-// Still the file of that name: what is written to a file that was removed is lost.
-static enum vg_status check_place(const struct vram_audit *audit, int fd, const char *path, uint64_t *ret_bytes)
+// Checks that `fd` is still the file at `path`: records written to a removed file would be lost.
+static enum vg_status check_file(const struct vram_audit *audit, int fd, const char *path, uint64_t *ret_bytes)
 {
 	struct stat here, there;
 
 	if (fstat(fd, &here) < 0)
-		return file_failed(errno, path, "look at it");
+		return fail_file(errno, path, "look at it");
 	if (stat(path, &there) < 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev)
 		return vg_fail(VG_SYSTEM, 0,
 			       "audit log %s: %s was removed or replaced while it was open: open the context again",
@@ -70,10 +70,11 @@ static enum vg_status write_head(const struct vram_audit *audit, const struct au
 	ssize_t put = pwrite(audit->head, text, sizeof text, 0);
 	if (put == (ssize_t)sizeof text)
 		return VG_OK;
-	return file_failed(put < 0 ? errno : ENOSPC, audit->path, "write its head");
+	return fail_file(put < 0 ? errno : ENOSPC, audit->path, "write its head");
 }
 
-static enum vg_status append(const struct vram_audit *audit, const struct vram_event *event, struct audit_head *head)
+static enum vg_status append_record(const struct vram_audit *audit, const struct vram_event *event,
+				    struct audit_head *head)
 {
 	char line[AUDIT_LINE];
 	struct audit_head next = *head;
@@ -83,9 +84,10 @@ static enum vg_status append(const struct vram_audit *audit, const struct vram_e
 	ssize_t put = write(audit->log, line, length);
 	int error = put < 0 ? errno : ENOSPC;
 	enum vg_status status =
-		put == (ssize_t)length ? write_head(audit, &next) : file_failed(error, audit->path, "append a record");
+		put == (ssize_t)length ? write_head(audit, &next) : fail_file(error, audit->path, "append a record");
 	if (status) {
-		// A record that is not told of is none. Should that fail too, the next writer finds what is there.
+		// Remove the record, since the caller gets an error. If that fails too, the next
+		// writer handles the line.
 		if (ftruncate(audit->log, (off_t)head->bytes) < 0)
 			vg_log(VG_LOG_WARNING, "audit log %s: cannot take an unfinished record off: %s", audit->path,
 			       strerror(errno));
@@ -95,8 +97,9 @@ static enum vg_status append(const struct vram_audit *audit, const struct vram_e
 	return VG_OK;
 }
 
-// Takes in what a killed writer left behind the head: whole records are the log's; an unfinished one is taken off.
-static enum vg_status catch_up(struct vram_audit *audit, struct audit_head *head, uint64_t bytes)
+// Handles lines that a killed writer left after the end that the head states: counts complete records, and removes an
+// unfinished one.
+static enum vg_status read_past_head(struct vram_audit *audit, struct audit_head *head, uint64_t bytes)
 {
 	char line[AUDIT_LINE], time[AUDIT_TIME];
 	uint64_t number;
@@ -104,28 +107,29 @@ static enum vg_status catch_up(struct vram_audit *audit, struct audit_head *head
 	while (head->bytes < bytes) {
 		ssize_t got = vg_read_all(audit->log, line, sizeof line, (off_t)head->bytes);
 		if (got < 0)
-			return file_failed((int)-got, audit->path, "read it");
+			return fail_file((int)-got, audit->path, "read it");
 		const char *end = memchr(line, '\n', (size_t)got);
 		if (!end && (got == sizeof line || head->bytes + (uint64_t)got != bytes))
-			return damaged(audit, "has a line that is no record");
+			return fail_damaged(audit, "has a line that is no record");
 		if (!end)
 			break;
 		if (audit_line_check(line, (size_t)(end - line), audit->keys, &head->chain, &number, time))
-			return damaged(audit, "has a line behind what its head counts that is not the next record");
+			return fail_damaged(audit,
+					    "has a line behind what its head counts that is not the next record");
 		head->bytes += (uint64_t)(end - line) + 1;
 	}
 	if (head->bytes == bytes)
 		return VG_OK;
 	if (ftruncate(audit->log, (off_t)head->bytes) < 0)
-		return file_failed(errno, audit->path, "take an unfinished record off");
-	return append(audit,
-		      &(struct vram_event){.kind = VRAM_EVENT_RECOVERED,
-					   .bytes = bytes - head->bytes,
-					   .text = "an unfinished record was taken off the end"},
-		      head);
+		return fail_file(errno, audit->path, "take an unfinished record off");
+	return append_record(audit,
+			     &(struct vram_event){.kind = VRAM_EVENT_RECOVERED,
+						  .bytes = bytes - head->bytes,
+						  .text = "an unfinished record was taken off the end"},
+			     head);
 }
 
-// With the lock held.
+// The caller has locked the log.
 static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_head)
 {
 	char text[AUDIT_HEAD + 1], path[PATH_MAX];
@@ -133,20 +137,20 @@ static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_
 	uint64_t bytes, head_bytes;
 
 	audit_head_path(audit->path, path);
-	enum vg_status status = check_place(audit, audit->log, audit->path, &bytes);
+	enum vg_status status = check_file(audit, audit->log, audit->path, &bytes);
 	if (status == VG_OK)
-		status = check_place(audit, audit->head, path, &head_bytes);
+		status = check_file(audit, audit->head, path, &head_bytes);
 	if (status)
 		return status;
 	ssize_t got = vg_read_all(audit->head, text, sizeof text, 0);
 	if (got < 0)
-		return file_failed((int)-got, path, "read it");
-	// Both files may just have been made.
+		return fail_file((int)-got, path, "read it");
+	// Both files are empty if they were just created.
 	if ((got || bytes || audit->seen) && !audit_head_read(text, (size_t)got, audit->keys, &head))
-		return damaged(audit, got ? "has a head that was changed, or is of another key" : "has no head");
+		return fail_damaged(audit, got ? "has a head that was changed, or is of another key" : "has no head");
 	if (head.bytes > bytes || head.chain.count < audit->seen)
-		return damaged(audit, "is shorter than it was");
-	status = catch_up(audit, &head, bytes);
+		return fail_damaged(audit, "is shorter than it was");
+	status = read_past_head(audit, &head, bytes);
 	if (status == VG_OK)
 		*ret_head = head;
 	return status;
@@ -160,17 +164,17 @@ static enum vg_status check_owner(const struct vram_audit *audit)
 		       audit->path);
 }
 
-static enum vg_status lock(struct vram_audit *audit)
+static enum vg_status lock_log(struct vram_audit *audit)
 {
 	int r = audit_lock(audit->log, true);
 	if (r == -ETIMEDOUT)
 		return vg_fail(VG_BUSY, ETIMEDOUT,
 			       "audit log %s: another process has held its lock for %d seconds: fuser %s names it",
 			       audit->path, AUDIT_LOCK_MS / 1000, audit->path);
-	return r ? file_failed(-r, audit->path, "lock it") : VG_OK;
+	return r ? fail_file(-r, audit->path, "lock it") : VG_OK;
 }
 
-// ---- what others call ------------------------------------------------------------------------------------
+// ---- appending -------------------------------------------------------------------------------------------
 
 static bool is_synced(enum vram_event_kind kind)
 {
@@ -187,7 +191,7 @@ static enum vg_status sync_files(const struct vram_audit *audit)
 {
 	if (fdatasync(audit->log) == 0 && fdatasync(audit->head) == 0)
 		return VG_OK;
-	return file_failed(errno, audit->path, "bring it to the disk");
+	return fail_file(errno, audit->path, "bring it to the disk");
 }
 
 enum vg_status vram_audit_sync(struct vram_audit *audit)
@@ -195,32 +199,39 @@ enum vg_status vram_audit_sync(struct vram_audit *audit)
 	return audit ? sync_files(audit) : VG_OK;
 }
 
-enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *event)
+// The caller has locked the log.
+static enum vg_status append_locked(struct vram_audit *audit, const struct vram_event *event)
 {
 	struct audit_head head;
 
+	enum vg_status status = find_end(audit, &head);
+	if (status)
+		return status;
+	status = append_record(audit, event, &head);
+	if (status)
+		return status;
+	audit->seen = head.chain.count;
+	return is_synced(event->kind) ? sync_files(audit) : VG_OK;
+}
+
+enum vg_status vram_audit_append(struct vram_audit *audit, const struct vram_event *event)
+{
 	if (!audit)
 		return VG_OK;
-	enum vg_status status = check_owner(audit); // before its lock, which may never be given here
+	enum vg_status status = check_owner(audit); // first: in a forked child, `lock` may stay locked for ever
 	if (status)
 		return status;
 	pthread_mutex_lock(&audit->lock);
-	status = lock(audit);
+	status = lock_log(audit);
 	if (status == VG_OK) {
-		status = find_end(audit, &head);
-		if (status == VG_OK)
-			status = append(audit, event, &head);
-		if (status == VG_OK)
-			audit->seen = head.chain.count;
-		if (status == VG_OK && is_synced(event->kind))
-			status = sync_files(audit);
+		status = append_locked(audit, event);
 		flock(audit->log, LOCK_UN);
 	}
 	pthread_mutex_unlock(&audit->lock);
 	return status;
 }
 
-void vram_audit_failure(struct vram_audit *audit, const struct vram_event *event)
+void vram_audit_append_failure(struct vram_audit *audit, const struct vram_event *event)
 {
 	struct vg_kept_error kept;
 	struct vram_event with_text = *event;
@@ -230,8 +241,8 @@ void vram_audit_failure(struct vram_audit *audit, const struct vram_event *event
 	vg_error_keep(&kept);
 	if (!with_text.text)
 		with_text.text = kept.text;
-	if (vram_audit(audit, &with_text))
-		vg_log(VG_LOG_ERROR, "what failed could not be recorded: %s", vg_last_error()->text);
+	if (vram_audit_append(audit, &with_text))
+		vg_log(VG_LOG_ERROR, "a failed operation could not be recorded: %s", vg_last_error()->text);
 	vg_error_restore(&kept);
 }
 
@@ -243,31 +254,31 @@ static enum vg_status open_file(const char *path, int flags, int *ret_fd)
 
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0600);
 	if (fd < 0)
-		return file_failed(errno, path, "open it");
+		return fail_file(errno, path, "open it");
 	if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode)) {
 		close(fd);
 		return vg_fail(VG_INVALID, 0, "audit log %s: not a regular file", path);
 	}
 	fd = vg_fd_raise_consume(fd);
 	if (fd < 0)
-		return file_failed(-fd, path, "open it");
+		return fail_file(-fd, path, "open it");
 	*ret_fd = fd;
 	return VG_OK;
 }
 
-// The program may change its folder while the log is open.
+// The program may change its working directory while the log is open.
 static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 {
-	char folder[PATH_MAX] = "";
+	char directory[PATH_MAX] = "";
 
-	if (*path != '/' && !getcwd(folder, sizeof folder))
-		return file_failed(errno, path, "find the working directory, to which it is relative");
-	if (snprintf(ret_path, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", path) >= PATH_MAX)
+	if (*path != '/' && !getcwd(directory, sizeof directory))
+		return fail_file(errno, path, "find the working directory, to which it is relative");
+	if (snprintf(ret_path, PATH_MAX, "%s%s%s", directory, *directory ? "/" : "", path) >= PATH_MAX)
 		return vg_fail(VG_INVALID, 0, "audit_file is too long a path");
 	return VG_OK;
 }
 
-static void destroy(struct vram_audit *audit)
+static void destroy_audit(struct vram_audit *audit)
 {
 	vg_close_p(&audit->log);
 	vg_close_p(&audit->head);
@@ -275,12 +286,42 @@ static void destroy(struct vram_audit *audit)
 	free(audit);
 }
 
-enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu,
-			       struct vram_audit **ret_audit)
+static enum vg_status open_files(struct vram_audit *audit, const char *path)
 {
 	char head_path[PATH_MAX];
 	struct audit_head head;
 
+	enum vg_status status = make_absolute(path, audit->path);
+	if (status)
+		return status;
+	if (!audit_head_path(audit->path, head_path))
+		return vg_fail(VG_INVALID, 0, "audit_file is too long a path");
+	status = open_file(audit->path, O_APPEND, &audit->log);
+	if (status)
+		return status;
+	status = lock_log(audit); // on failure, closing the file unlocks it
+	if (status)
+		return status;
+	status = open_file(head_path, 0, &audit->head);
+	if (status)
+		return status;
+	status = find_end(audit, &head);
+	if (status)
+		return status;
+	status = write_head(audit, &head);
+	if (status)
+		return status;
+	status = sync_files(audit);
+	if (status)
+		return status;
+	flock(audit->log, LOCK_UN);
+	audit->seen = head.chain.count;
+	return VG_OK;
+}
+
+enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu,
+			       struct vram_audit **ret_audit)
+{
 	if (!*path)
 		return vg_fail(VG_INVALID, 0, "audit_file is empty");
 	struct vram_audit *audit = calloc(1, sizeof *audit);
@@ -289,29 +330,12 @@ enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, c
 	*audit = (struct vram_audit){.log = -1, .head = -1, .owner = getpid(), .keys = keys};
 	pthread_mutex_init(&audit->lock, NULL);
 	strncpy(audit->vgpu, vgpu, sizeof audit->vgpu - 1);
-	enum vg_status status = make_absolute(path, audit->path);
-	if (status == VG_OK && !audit_head_path(audit->path, head_path))
-		status = vg_fail(VG_INVALID, 0, "audit_file is too long a path");
-	if (status == VG_OK)
-		status = open_file(audit->path, O_APPEND, &audit->log);
-	if (status == VG_OK)
-		status = lock(audit);
-	if (status == VG_OK)
-		status = open_file(head_path, 0, &audit->head);
-	if (status == VG_OK)
-		status = find_end(audit, &head);
-	if (status == VG_OK)
-		status = write_head(audit, &head);
-	if (status == VG_OK)
-		status = sync_files(audit);
-	if (status) {
-		destroy(audit);
-		return status;
-	}
-	flock(audit->log, LOCK_UN);
-	audit->seen = head.chain.count;
-	*ret_audit = audit;
-	return VG_OK;
+	enum vg_status status = open_files(audit, path);
+	if (status)
+		destroy_audit(audit);
+	else
+		*ret_audit = audit;
+	return status;
 }
 
 void vram_audit_close(struct vram_audit *audit)
@@ -324,5 +348,5 @@ void vram_audit_close(struct vram_audit *audit)
 	if (sync_files(audit))
 		vg_log(VG_LOG_ERROR, "%s", vg_last_error()->text);
 	vg_error_restore(&kept);
-	destroy(audit);
+	destroy_audit(audit);
 }

@@ -1,8 +1,8 @@
-// The audit log's writing side. Any thread, and any number of processes with a log each on the same file.
+// Appends records to the audit log. Any thread; any number of processes may have the same file open.
 //
-// What happens when something cannot be recorded: the caller gets a status for it, so that an operation which is not in
-// the log is not done, or is undone; where that is not possible (memory that was freed, a verification that failed),
-// its own result stands and the log callback hears of the failure: vram_audit_failure().
+// If an operation cannot be recorded, the caller gets a status and does not do it, or rolls it back. Where that is
+// impossible (memory was freed, a verification failed), the operation keeps its own result, and
+// vram_audit_append_failure() reports to the log callback that the record is missing.
 #pragma once
 #include "vram/key.h"
 
@@ -18,7 +18,7 @@ struct vram_audit;
 	X(VERIFICATION_FAILED, "verification failed", true) \
 	X(ATTESTED, "attested", false)                      \
 	X(POLICY_VIOLATION, "policy violation", true)       \
-	X(RECOVERED, "recovered", true) /* the log itself: an unfinished line was taken off */
+	X(RECOVERED, "recovered", true) /* of the log itself: an unfinished line was removed */
 
 enum vram_event_kind {
 #define X(name, text, sync) VRAM_EVENT_##name,
@@ -33,23 +33,23 @@ struct vram_event {
 	uint64_t generation; // of a seal; 0: none
 	const char *device;  // "GPU-…"; NULL: none
 	const char *id;	     // of a seal; NULL: none
-	const char *text;    // more, such as an error's words; NULL: none
+	const char *text;    // details, such as the text of an error; NULL: none
 };
 
-// Makes the file and its head if they are not there, mode 0600. `keys` stay the caller's and outlive the log; `vgpu` is
-// copied. INTEGRITY (the head does not fit the file: virgate audit verify says more), DENIED, NOT_FOUND (the folder),
-// BUSY, SYSTEM, NO_MEMORY.
+// Opens the log; creates the file and its head with mode 0600 if they do not exist. `keys` stay the caller's and must
+// outlive the log; `vgpu` is copied. INTEGRITY (the head does not match the file: virgate audit verify says more),
+// DENIED, NOT_FOUND (the directory), BUSY, SYSTEM, NO_MEMORY.
 enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu,
 			       struct vram_audit **ret_audit);
-// Syncs it; what fails goes to the log callback. NULL is fine.
+// Syncs and closes the log; a failure goes to the log callback. NULL is fine.
 void vram_audit_close(struct vram_audit *audit);
 
-// All that was recorded is on the disk when it returns. VG_OK if `audit` is NULL; SYSTEM.
+// Writes all records to the disk. VG_OK if `audit` is NULL; SYSTEM.
 enum vg_status vram_audit_sync(struct vram_audit *audit);
 
-// Appends a record; failures are on disk when it returns. Nothing is done, and that is VG_OK, if `audit` is NULL. BUSY,
-// INTEGRITY, SYSTEM (a full disk, a file that was removed): then nothing was appended.
-enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *event);
-// For an operation whose result stands: the calling thread's last error stays what it is, and becomes the record's text
-// where the event has none; that it could not be recorded goes to the log callback.
-void vram_audit_failure(struct vram_audit *audit, const struct vram_event *event);
+// Appends a record, and syncs it if the event is a failure. Does nothing if `audit` is NULL. BUSY, INTEGRITY, SYSTEM (a
+// full disk, a file that was removed): then nothing was appended.
+enum vg_status vram_audit_append(struct vram_audit *audit, const struct vram_event *event);
+// Records an operation that keeps its own result. The thread's last error does not change; it becomes the record's text
+// if the event has none. If the record cannot be appended, the log callback gets a message.
+void vram_audit_append_failure(struct vram_audit *audit, const struct vram_event *event);

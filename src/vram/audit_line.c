@@ -1,4 +1,4 @@
-// Records as lines. docs/seals.md has their layout: keep the two the same.
+// Writes and parses records as lines. docs/seals.md describes the layout: keep the two the same.
 #include "vram/audit_file.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 #define END "\"}"
 enum { TAIL = sizeof MAC - 1 + 2 * VRAM_MAC + sizeof END - 1 };
 
-static const char *event_text(enum vram_event_kind kind)
+static const char *get_event_text(enum vram_event_kind kind)
 {
 	static const char *const texts[] = {
 #define X(name, text, sync) text,
@@ -26,7 +26,7 @@ static const char *event_text(enum vram_event_kind kind)
 }
 
 // "2026-01-31T12:00:00.123456789Z"
-static void time_text(uint64_t ns, char text[AUDIT_TIME])
+static void format_time(uint64_t ns, char text[AUDIT_TIME])
 {
 	time_t seconds = (time_t)(ns / 1000000000);
 	struct tm tm;
@@ -36,8 +36,8 @@ static void time_text(uint64_t ns, char text[AUDIT_TIME])
 	snprintf(text + length, AUDIT_TIME - length, ".%09uZ", (unsigned)(ns % 1000000000));
 }
 
-// As much of the text as fits, so that it is JSON whatever is in it.
-static void quote(const char *text, char *quoted, size_t capacity)
+// Writes as much of the text as fits, with escapes that make it a valid JSON string for any input.
+static void quote_text(const char *text, char *quoted, size_t capacity)
 {
 	size_t at = 0;
 
@@ -53,8 +53,8 @@ static void quote(const char *text, char *quoted, size_t capacity)
 	quoted[at] = '\0';
 }
 
-static void chain_mac(const char *body, size_t length, const struct vram_keys *keys, const struct audit_chain *before,
-		      uint8_t ret_mac[VRAM_MAC])
+static void compute_record_mac(const char *body, size_t length, const struct vram_keys *keys,
+			       const struct audit_chain *before, uint8_t ret_mac[VRAM_MAC])
 {
 	struct vram_mac mac;
 
@@ -69,20 +69,20 @@ size_t audit_line_make(char line[AUDIT_LINE], const struct vram_event *event, co
 {
 	char time[AUDIT_TIME], id[512], device[64], text[1536], name[128];
 
-	time_text(vg_clock_realtime_ns(), time);
-	quote(vgpu, name, sizeof name);
-	quote(event->id, id, sizeof id);
-	quote(event->device, device, sizeof device);
-	quote(event->text, text, sizeof text);
+	format_time(vg_clock_realtime_ns(), time);
+	quote_text(vgpu, name, sizeof name);
+	quote_text(event->id, id, sizeof id);
+	quote_text(event->device, device, sizeof device);
+	quote_text(event->text, text, sizeof text);
 	size_t length = (size_t)snprintf(
 		line, AUDIT_LINE,
 		NUMBER "%" PRIu64
 		       ",\"time\":\"%s\",\"pid\":%d,\"uid\":%u,\"vgpu\":\"%s\",\"event\":\"%s\",\"handle\":\"%" PRIx64
 		       "\",\"bytes\":%" PRIu64 ",\"device\":\"%s\",\"id\":\"%s\",\"generation\":%" PRIu64
 		       ",\"text\":\"%s\"",
-		chain->count + 1, time, (int)getpid(), (unsigned)geteuid(), name, event_text(event->kind),
+		chain->count + 1, time, (int)getpid(), (unsigned)geteuid(), name, get_event_text(event->kind),
 		event->handle, event->bytes, device, id, event->generation, text);
-	chain_mac(line, length, keys, chain, chain->mac);
+	compute_record_mac(line, length, keys, chain, chain->mac);
 	chain->count++;
 	length += (size_t)snprintf(line + length, AUDIT_LINE - length, MAC);
 	sodium_bin2hex(line + length, 2 * VRAM_MAC + 1, chain->mac, VRAM_MAC);
@@ -90,8 +90,8 @@ size_t audit_line_make(char line[AUDIT_LINE], const struct vram_event *event, co
 	return length + (size_t)snprintf(line + length, AUDIT_LINE - length, END "\n");
 }
 
-// Digits without leading zeros; their count, 0 if there is no number that fits.
-static size_t number_of(const char *text, size_t length, uint64_t *ret_number)
+// Parses a number without leading zeros. Returns the count of digits; 0 if there is no valid number.
+static size_t read_number(const char *text, size_t length, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 	size_t digits = 0;
@@ -102,7 +102,7 @@ static size_t number_of(const char *text, size_t length, uint64_t *ret_number)
 	return digits && text[0] != '0' ? digits : 0;
 }
 
-static bool mac_of(const char *text, uint8_t ret_mac[VRAM_MAC])
+static bool read_mac(const char *text, uint8_t ret_mac[VRAM_MAC])
 {
 	return sodium_hex2bin(ret_mac, VRAM_MAC, text, 2 * VRAM_MAC, NULL, NULL, NULL) == 0;
 }
@@ -118,15 +118,15 @@ enum audit_line audit_line_check(const char *line, size_t length, const struct v
 	if (length < START + 1 + TIME + AUDIT_TIME - 1 + TAIL || memcmp(line, NUMBER, START) != 0)
 		return AUDIT_LINE_GARBAGE;
 	const char *tail = line + length - TAIL, *end = line + length - (sizeof END - 1);
-	digits = number_of(line + START, length - TAIL - START, ret_number);
+	digits = read_number(line + START, length - TAIL - START, ret_number);
 	const char *rest = line + START + digits;
 	if (digits == 0 || (size_t)(tail - rest) < TIME + AUDIT_TIME - 1 || memcmp(rest, time, TIME) != 0 ||
 	    memcmp(tail, MAC, sizeof MAC - 1) != 0 || memcmp(end, END, sizeof END - 1) != 0 ||
-	    !mac_of(tail + sizeof MAC - 1, stated))
+	    !read_mac(tail + sizeof MAC - 1, stated))
 		return AUDIT_LINE_GARBAGE;
 	if (*ret_number != chain->count + 1)
 		return *ret_number > chain->count ? AUDIT_LINE_EARLY : AUDIT_LINE_LATE;
-	chain_mac(line, (size_t)(tail - line), keys, chain, due);
+	compute_record_mac(line, (size_t)(tail - line), keys, chain, due);
 	if (sodium_memcmp(stated, due, sizeof due) != 0)
 		return AUDIT_LINE_FALSE;
 	chain->count++;
@@ -138,7 +138,7 @@ enum audit_line audit_line_check(const char *line, size_t length, const struct v
 
 // ---- the head --------------------------------------------------------------------------------------------
 
-static void head_mac(const struct audit_head *head, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC])
+static void compute_head_mac(const struct audit_head *head, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC])
 {
 	struct vram_mac mac;
 
@@ -154,7 +154,7 @@ void audit_head_make(char text[AUDIT_HEAD], const struct audit_head *head, const
 	char last[2 * VRAM_MAC + 1], own[2 * VRAM_MAC + 1], made[AUDIT_HEAD];
 	uint8_t mac[VRAM_MAC];
 
-	head_mac(head, keys, mac);
+	compute_head_mac(head, keys, mac);
 	sodium_bin2hex(last, sizeof last, head->chain.mac, VRAM_MAC);
 	sodium_bin2hex(own, sizeof own, mac, VRAM_MAC);
 	int length = snprintf(made, sizeof made,
@@ -175,9 +175,9 @@ bool audit_head_read(const char *text, size_t length, const struct vram_keys *ke
 	memcpy(copy, text, AUDIT_HEAD);
 	if (sscanf(copy, "{\"count\":%" SCNu64 ",\"bytes\":%" SCNu64 ",\"last\":\"%64[0-9a-f]\"", &head.chain.count,
 		   &head.bytes, last) != 3 ||
-	    strlen(last) != 2 * VRAM_MAC || !mac_of(last, head.chain.mac))
+	    strlen(last) != 2 * VRAM_MAC || !read_mac(last, head.chain.mac))
 		return false;
-	// There is one text for one head.
+	// Each head has exactly one text.
 	audit_head_make(again, &head, keys);
 	if (sodium_memcmp(again, text, AUDIT_HEAD) != 0)
 		return false;

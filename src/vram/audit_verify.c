@@ -1,4 +1,4 @@
-// Whether an audit log is whole, and where it is not.
+// Verifies an audit log, and reports the first fault.
 #include "vram/audit_file.h"
 
 #include "base/descriptor.h"
@@ -19,11 +19,11 @@ struct verification {
 	const struct vram_keys *keys;
 	int log;
 	uint64_t bytes; // of the log
-	uint64_t line;	// the last that was read
+	uint64_t line;	// number of the last line that was read
 	struct audit_chain chain;
-	bool head_is_there, head_is_good;
+	bool has_head, head_is_valid;
 	struct audit_head head;
-	struct audit_chain expected; // count 0: nothing is expected
+	struct audit_chain expected; // count 0: the caller expects no certain record
 	struct vg_audit_report report;
 };
 
@@ -38,10 +38,10 @@ const char *vg_audit_fault_text(enum vg_audit_fault fault)
 	return fault >= 0 && fault < sizeof texts / sizeof *texts ? texts[fault] : "unknown";
 }
 
-// ---- what was found --------------------------------------------------------------------------------------
+// ---- faults ----------------------------------------------------------------------------------------------
 
-__attribute__((format(printf, 4, 5))) static enum vg_status found(struct verification *it, enum vg_audit_fault fault,
-								  uint64_t line, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static enum vg_status
+report_fault(struct verification *it, enum vg_audit_fault fault, uint64_t line, const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -54,69 +54,73 @@ __attribute__((format(printf, 4, 5))) static enum vg_status found(struct verific
 	return vg_fail(VG_INTEGRITY, 0, "audit log %.300s: %s", it->path, text);
 }
 
-static enum vg_status found_line(struct verification *it, enum audit_line how, uint64_t number)
+static enum vg_status report_line_fault(struct verification *it, enum audit_line how, uint64_t number)
 {
 	uint64_t line = it->line, due = it->chain.count + 1;
 
 	if (how == AUDIT_LINE_GARBAGE)
-		return found(it, VG_AUDIT_UNREADABLE, line, "line %" PRIu64 " is not a record", line);
+		return report_fault(it, VG_AUDIT_UNREADABLE, line, "line %" PRIu64 " is not a record", line);
 	if (how == AUDIT_LINE_EARLY)
-		return found(it, VG_AUDIT_MISSING, line,
-			     "line %" PRIu64 " is record %" PRIu64 " where %" PRIu64
-			     " is due: lines were taken away before it, or moved",
-			     line, number, due);
+		return report_fault(it, VG_AUDIT_MISSING, line,
+				    "line %" PRIu64 " is record %" PRIu64 " where %" PRIu64
+				    " is due: lines were taken away before it, or moved",
+				    line, number, due);
 	if (how == AUDIT_LINE_LATE)
-		return found(it, VG_AUDIT_REPEATED, line,
-			     "line %" PRIu64 " is record %" PRIu64 " again, where %" PRIu64 " is due", line, number,
-			     due);
-	if (line == 1 && it->head_is_there && !it->head_is_good)
-		return found(it, VG_AUDIT_KEY, line,
-			     "neither its first line nor its head is of this key: another key, or both were changed");
-	return found(it, VG_AUDIT_CHANGED, line, "line %" PRIu64 " was changed, or another put in its place", line);
+		return report_fault(it, VG_AUDIT_REPEATED, line,
+				    "line %" PRIu64 " is record %" PRIu64 " again, where %" PRIu64 " is due", line,
+				    number, due);
+	if (line == 1 && it->has_head && !it->head_is_valid)
+		return report_fault(
+			it, VG_AUDIT_KEY, line,
+			"neither its first line nor its head is of this key: another key, or both were changed");
+	return report_fault(it, VG_AUDIT_CHANGED, line, "line %" PRIu64 " was changed, or another put in its place",
+			    line);
 }
 
-// An anchor or the head names a record: is it this one?
+// Checks the MAC of the last record that was read, if the head or the caller names that record.
 static enum vg_status check_anchors(struct verification *it)
 {
 	if (it->chain.count == it->expected.count && it->expected.count &&
 	    sodium_memcmp(it->chain.mac, it->expected.mac, VRAM_MAC) != 0)
-		return found(it, VG_AUDIT_EXPECTED, it->line,
-			     "record %" PRIu64 " is not the one that was expected: this is another log",
-			     it->chain.count);
-	if (it->head_is_good && it->chain.count == it->head.chain.count &&
+		return report_fault(it, VG_AUDIT_EXPECTED, it->line,
+				    "record %" PRIu64 " is not the one that was expected: this is another log",
+				    it->chain.count);
+	if (it->head_is_valid && it->chain.count == it->head.chain.count &&
 	    sodium_memcmp(it->chain.mac, it->head.chain.mac, VRAM_MAC) != 0)
-		return found(it, VG_AUDIT_HEAD, it->line, "its head is another log's: record %" PRIu64 " differs",
-			     it->chain.count);
+		return report_fault(it, VG_AUDIT_HEAD, it->line,
+				    "its head is another log's: record %" PRIu64 " differs", it->chain.count);
 	return VG_OK;
 }
 
-// After the last line.
+// Checks the counts after the last line. `unfinished`: bytes after the last newline.
 static enum vg_status check_end(struct verification *it, size_t unfinished)
 {
 	uint64_t records = it->chain.count, line = it->line + 1;
 
-	if (it->head_is_good && it->head.chain.count > records)
-		return found(it, VG_AUDIT_CUT, line, "it ends after %" PRIu64 " records, and its head counts %" PRIu64,
-			     records, it->head.chain.count);
+	if (it->head_is_valid && it->head.chain.count > records)
+		return report_fault(it, VG_AUDIT_CUT, line,
+				    "it ends after %" PRIu64 " records, and its head counts %" PRIu64, records,
+				    it->head.chain.count);
 	if (unfinished)
-		return found(it, VG_AUDIT_CUT, line, "its last line, %" PRIu64 ", is unfinished: %s", line,
-			     it->head_is_good
-				     ? "all records that its head counts are there, so a writer was killed or the disk "
-				       "was full; the next record will take its place"
-				     : "the end was cut, or a writer was killed");
+		return report_fault(
+			it, VG_AUDIT_CUT, line, "its last line, %" PRIu64 ", is unfinished: %s", line,
+			it->head_is_valid
+				? "all records that its head counts are there, so a writer was killed or the disk "
+				  "was full; the next record will take its place"
+				: "the end was cut, or a writer was killed");
 	if (it->expected.count > records)
-		return found(it, VG_AUDIT_EXPECTED, line,
-			     "it ends after %" PRIu64 " records, and %" PRIu64
-			     " were expected: the log and its head were put back",
-			     records, it->expected.count);
-	if (!it->head_is_there)
-		return found(it, VG_AUDIT_HEAD, 0, "%.300s.head is missing: whether the end was cut cannot be told",
-			     it->path);
-	if (!it->head_is_good && records == 0)
-		return found(it, VG_AUDIT_KEY, 0, "its head was changed, or is of another key");
-	if (!it->head_is_good)
-		return found(it, VG_AUDIT_HEAD, 0, "%.300s.head was changed: whether the end was cut cannot be told",
-			     it->path);
+		return report_fault(it, VG_AUDIT_EXPECTED, line,
+				    "it ends after %" PRIu64 " records, and %" PRIu64
+				    " were expected: the log and its head were put back",
+				    records, it->expected.count);
+	if (!it->has_head)
+		return report_fault(it, VG_AUDIT_HEAD, 0,
+				    "%.300s.head is missing: whether the end was cut cannot be told", it->path);
+	if (!it->head_is_valid && records == 0)
+		return report_fault(it, VG_AUDIT_KEY, 0, "its head was changed, or is of another key");
+	if (!it->head_is_valid)
+		return report_fault(it, VG_AUDIT_HEAD, 0,
+				    "%.300s.head was changed: whether the end was cut cannot be told", it->path);
 	return VG_OK;
 }
 
@@ -130,7 +134,7 @@ static enum vg_status check_line(struct verification *it, const char *line, size
 	it->line++;
 	enum audit_line how = audit_line_check(line, length, it->keys, &it->chain, &number, time);
 	if (how)
-		return found_line(it, how, number);
+		return report_line_fault(it, how, number);
 	memcpy(it->report.last, time, sizeof time);
 	if (it->chain.count == 1)
 		memcpy(it->report.first, time, sizeof time);
@@ -157,7 +161,7 @@ static enum vg_status check_lines(struct verification *it)
 		at += begin;
 		if (begin == 0 && got == sizeof buffer) {
 			it->line++;
-			return found_line(it, AUDIT_LINE_GARBAGE, 0);
+			return report_line_fault(it, AUDIT_LINE_GARBAGE, 0);
 		}
 		if (begin == 0 || at == it->bytes)
 			return check_end(it, (size_t)got - begin);
@@ -176,12 +180,12 @@ static enum vg_status read_head(struct verification *it)
 	ssize_t got = fd < 0 ? fd : vg_read_all(fd, text, sizeof text, 0);
 	if (got < 0)
 		return vg_fail(VG_SYSTEM, (int)-got, "cannot read %s: %s", path, strerror((int)-got));
-	it->head_is_there = got > 0; // a writer may have been killed before it had written its first
-	it->head_is_good = audit_head_read(text, (size_t)got, it->keys, &it->head);
+	it->has_head = got > 0; // 0: a writer was killed before it wrote the first head
+	it->head_is_valid = audit_head_read(text, (size_t)got, it->keys, &it->head);
 	return VG_OK;
 }
 
-static enum vg_status verify(struct verification *it)
+static enum vg_status verify_log(struct verification *it)
 {
 	struct stat stat;
 
@@ -198,16 +202,16 @@ static enum vg_status verify(struct verification *it)
 	if (r)
 		return vg_fail(r == -ETIMEDOUT ? VG_BUSY : VG_SYSTEM, -r, "audit log %s: cannot lock it: %s", it->path,
 			       r == -ETIMEDOUT ? "a writer has held it for seconds" : strerror(-r));
-	fstat(log, &stat); // what writers added while we waited
+	fstat(log, &stat); // writers may have appended while we waited for the lock
 	it->log = log;
 	it->bytes = (uint64_t)stat.st_size;
 	enum vg_status status = read_head(it);
 	return status ? status : check_lines(it);
 }
 
-// ---- what is asked ---------------------------------------------------------------------------------------
+// ---- the public function ---------------------------------------------------------------------------------
 
-// "COUNT:MAC"
+// Parses "COUNT:MAC".
 static bool read_expected(const char *text, struct audit_chain *ret_chain)
 {
 	char digits[2 * VRAM_MAC + 1], again[VG_AUDIT_HEAD_MAX];
@@ -219,7 +223,7 @@ static bool read_expected(const char *text, struct audit_chain *ret_chain)
 	       strlen(digits) == 2 * VRAM_MAC;
 }
 
-static void report(const struct verification *it, struct vg_audit_report *ret_report)
+static void fill_report(const struct verification *it, struct vg_audit_report *ret_report)
 {
 	char mac[2 * VRAM_MAC + 1];
 	struct vg_audit_report report = it->report;
@@ -253,9 +257,9 @@ enum vg_status vg_audit_verify(const char *path, const struct vg_audit_options *
 	if (status)
 		return status;
 	it.keys = keys;
-	status = verify(&it);
+	status = verify_log(&it);
 	vram_keys_close(keys);
 	if (ret_report && (status == VG_OK || status == VG_INTEGRITY))
-		report(&it, ret_report);
+		fill_report(&it, ret_report);
 	return status;
 }

@@ -1,5 +1,5 @@
-// After the specification, https://github.com/BLAKE3-team/BLAKE3-specs: for a tree of chunks, no part of which is kept
-// but the subtrees that wait for their right neighbour.
+// Follows the specification, https://github.com/BLAKE3-team/BLAKE3-specs. Of the tree of chunks, only the roots of
+// subtrees that wait for their right neighbour are kept.
 #include "vram/blake3.h"
 
 #include <string.h>
@@ -22,12 +22,12 @@ static uint32_t rotate_right(uint32_t x, unsigned bits)
 	return x >> bits | x << (32 - bits);
 }
 
-static uint32_t load(const uint8_t *bytes)
+static uint32_t load_word(const uint8_t *bytes)
 {
 	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-static void mix(uint32_t v[16], const uint8_t at[4], uint32_t x, uint32_t y)
+static void mix_words(uint32_t v[16], const uint8_t at[4], uint32_t x, uint32_t y)
 {
 	uint32_t a = v[at[0]], b = v[at[1]], c = v[at[2]], d = v[at[3]];
 
@@ -45,7 +45,8 @@ static void mix(uint32_t v[16], const uint8_t at[4], uint32_t x, uint32_t y)
 	v[at[3]] = d;
 }
 
-static void compress(struct node *h, const uint8_t block[BLOCK_BYTES], uint64_t counter, uint32_t bytes, uint32_t flags)
+static void compress_block(struct node *h, const uint8_t block[BLOCK_BYTES], uint64_t counter, uint32_t bytes,
+			   uint32_t flags)
 {
 	uint32_t v[16], m[16], before[16];
 
@@ -56,10 +57,10 @@ static void compress(struct node *h, const uint8_t block[BLOCK_BYTES], uint64_t 
 	v[14] = bytes;
 	v[15] = flags | KEYED_HASH;
 	for (int i = 0; i < 16; i++)
-		m[i] = load(block + 4 * i);
+		m[i] = load_word(block + 4 * i);
 	for (int round = 0; round < 7; round++) {
 		for (int i = 0; i < 8; i++)
-			mix(v, mixed[i], m[2 * i], m[2 * i + 1]);
+			mix_words(v, mixed[i], m[2 * i], m[2 * i + 1]);
 		memcpy(before, m, sizeof m);
 		for (int i = 0; i < 16; i++)
 			m[i] = before[permutation[i]];
@@ -68,7 +69,7 @@ static void compress(struct node *h, const uint8_t block[BLOCK_BYTES], uint64_t 
 		h->word[i] = v[i] ^ v[i + 8];
 }
 
-static void store(const struct node *node, uint8_t bytes[32])
+static void store_node(const struct node *node, uint8_t bytes[32])
 {
 	for (int i = 0; i < 32; i++)
 		bytes[i] = (uint8_t)(node->word[i / 4] >> 8 * (i % 4));
@@ -80,24 +81,24 @@ static struct node hash_chunk(const struct node *key, const uint8_t *data, size_
 	struct node h = *key;
 
 	for (; size > BLOCK_BYTES; data += BLOCK_BYTES, size -= BLOCK_BYTES) {
-		compress(&h, data, counter, BLOCK_BYTES, flags);
+		compress_block(&h, data, counter, BLOCK_BYTES, flags);
 		flags = 0;
 	}
 	uint8_t last[BLOCK_BYTES] = {0};
 	if (size)
 		memcpy(last, data, size);
-	compress(&h, last, counter, (uint32_t)size, flags | CHUNK_END | root);
+	compress_block(&h, last, counter, (uint32_t)size, flags | CHUNK_END | root);
 	return h;
 }
 
-static struct node join(const struct node *key, const struct node *left, const struct node *right, uint32_t root)
+static struct node join_nodes(const struct node *key, const struct node *left, const struct node *right, uint32_t root)
 {
 	uint8_t block[BLOCK_BYTES];
 	struct node h = *key;
 
-	store(left, block);
-	store(right, block + 32);
-	compress(&h, block, 0, BLOCK_BYTES, PARENT | root);
+	store_node(left, block);
+	store_node(right, block + 32);
+	compress_block(&h, block, 0, BLOCK_BYTES, PARENT | root);
 	return h;
 }
 
@@ -109,19 +110,19 @@ void vram_blake3(const void *data, size_t size, const uint8_t key[VRAM_KEY_BYTES
 	int count = 0;
 
 	for (int i = 0; i < 8; i++)
-		root.word[i] = load(key + 4 * i);
+		root.word[i] = load_word(key + 4 * i);
 	const struct node key_words = root;
 	// A chunk completes as many subtrees as its number, counted from 1, has zero bits at the end.
 	for (; size > CHUNK_BYTES; bytes += CHUNK_BYTES, size -= CHUNK_BYTES) {
 		node = hash_chunk(&key_words, bytes, CHUNK_BYTES, chunk++, 0);
 		for (uint64_t number = chunk; number % 2 == 0; number /= 2)
-			node = join(&key_words, &waiting[--count], &node, 0);
+			node = join_nodes(&key_words, &waiting[--count], &node, 0);
 		waiting[count++] = node;
 	}
 	node = hash_chunk(&key_words, bytes, size, chunk, count ? 0 : ROOT);
 	while (count > 0) {
 		count--;
-		node = join(&key_words, &waiting[count], &node, count ? 0 : ROOT);
+		node = join_nodes(&key_words, &waiting[count], &node, count ? 0 : ROOT);
 	}
-	store(&node, ret_root);
+	store_node(&node, ret_root);
 }

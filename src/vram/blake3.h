@@ -1,4 +1,4 @@
-// BLAKE3's keyed hash of bytes on the host: plain C, one chunk after the other. Any thread.
+// The keyed BLAKE3 hash of host memory, in plain C: slow, for tests and tools. Any thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

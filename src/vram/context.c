@@ -24,21 +24,24 @@ static void free_vram(struct core_object *object)
 
 static const struct core_class vram_class = {"VRAM context", NULL, free_vram};
 
-static enum vg_status fill(struct vg_vram *vram, struct vg_device *device)
+static enum vg_status open_resources(struct vg_vram *vram, struct vg_device *device)
 {
 	struct vg_virtual_memory_options options = {.size = sizeof options, .handle_type = VG_HANDLE_NONE};
 
 	enum vg_status status = vg_context_primary(device, &vram->context);
-	if (status == VG_OK)
-		status = vg_synchronous_resource_create(vram->context, &vram->plain);
-	if (status == VG_OK)
-		status = vg_legacy_pinned_resource_create(vram->context, &vram->staging.resource);
-	if (status == VG_OK)
-		status = core_memory_plan(device, &options, &vram->guarded);
+	if (status)
+		return status;
+	status = vg_synchronous_resource_create(vram->context, &vram->plain);
+	if (status)
+		return status;
+	status = vg_legacy_pinned_resource_create(vram->context, &vram->staging.resource);
+	if (status)
+		return status;
+	status = core_memory_plan(device, &options, &vram->guarded);
+	if (status)
+		return status;
 	options.handle_type = VG_HANDLE_POSIX_FD;
-	if (status == VG_OK)
-		status = core_memory_plan(device, &options, &vram->shareable);
-	return status;
+	return core_memory_plan(device, &options, &vram->shareable);
 }
 
 enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vram **ret_vram)
@@ -48,7 +51,7 @@ enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vra
 
 	CORE_NEEDED(ret_vram);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 	if (status == VG_OK && !o.device)
 		status = vg_device_get(0, &o.device);
 	if (status)
@@ -58,7 +61,7 @@ enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vra
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a VRAM context");
 	core_object_init(&vram->object, &vram_class);
 	pthread_mutex_init(&vram->lock, NULL);
-	status = fill(vram, o.device);
+	status = open_resources(vram, o.device);
 	if (status == VG_OK)
 		status = vram_trust_open(vram, &o);
 	if (status)
@@ -80,7 +83,7 @@ enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *r
 
 	CORE_USABLE(vram, "vram");
 	CORE_NEEDED(ret_capacity);
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 	if (status)
 		return status;
 	CORE_ENTER(scope, vram->context->handle);
@@ -89,9 +92,9 @@ enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *r
 	return VG_OK;
 }
 
-// ---- the end ----------------------------------------------------------------------------------------
+// ---- closing ----------------------------------------------------------------------------------------
 
-// Frees one region of the context's, if the handle still names one. The last error is the region's, if it failed.
+// Frees the handle's region if it is of this context and still exists. Sets the last error if the driver fails.
 static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handle, struct vg_vram_report *report)
 {
 	struct vram_region *region;
@@ -100,16 +103,16 @@ static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handl
 	while ((status = vram_look(handle, &region)) == VG_BUSY)
 		sched_yield();
 	if (status)
-		return VG_OK; // somebody freed it meanwhile
-	bool own = region->vram == vram;
+		return VG_OK; // another thread has freed it
+	bool is_own = region->vram == vram;
 	size_t bytes = region->size;
 	vram_unpin(region, VRAM_READ);
-	if (!own || vram_close_handle(handle, true, &region))
+	if (!is_own || vram_close_handle(handle, VRAM_CLOSE_ALWAYS, &region))
 		return VG_OK;
 	report->regions++;
 	report->bytes += bytes;
-	report->loans += vram_table_loans(region);
-	status = vram_dispose(region, true);
+	report->loans += vram_table_count_loans(region);
+	status = vram_dispose(region, VRAM_DISPOSE_ALWAYS);
 	if (status == VG_OK)
 		return VG_OK;
 	report->failures++;
@@ -126,7 +129,8 @@ static enum vg_status free_all(struct vg_vram *vram, struct vg_vram_report *repo
 
 	pthread_mutex_lock(&vram->lock);
 	atomic_store(&vram->object.closed, true);
-	pthread_mutex_unlock(&vram->lock); // whoever publishes looks under it: nothing comes after this
+	pthread_mutex_unlock(
+		&vram->lock); // vram_publish() reads `closed` under the lock: no region is added after this
 	while (vram_table_next(&cursor, &handle)) {
 		enum vg_status status = free_one(vram, handle, report);
 		if (status && !result) {
@@ -145,7 +149,7 @@ enum vg_status vg_vram_close(struct vg_vram *vram, struct vg_vram_report *ret_re
 	struct vg_vram_report report = {0};
 
 	CORE_NEEDED(vram);
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 	if (status)
 		return status;
 	status = free_all(vram, &report);

@@ -12,24 +12,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-// 4 GiB: 16 MiB of scratch memory, and the blocks that end last leave the GPU idle for no more than a few per cent of
-// the time.
+// 4 GiB: takes 16 MiB of scratch memory. In smaller pieces, the GPU would be partly idle for longer while the last
+// blocks of each piece end; this loses a few percent at most.
 #define PIECE_CHUNKS ((uint64_t)4 << 20)
-// What a node of the second level stands for.
+// The chunks that a node of the second level covers.
 #define NODE_CHUNKS (HASH_NODE_GROUP * HASH_CHUNKS_PER_NODE)
 
 struct vram_hasher {
-	struct vg_context *context; // held
+	struct vg_context *context; // a reference
 	struct vram_scratch_list scratch;
 	struct vg_object_code *code;
 	struct vg_kernel *chunks, *nodes;
-	uint64_t piece; // chunks that share scratch memory with the next ones
+	uint64_t piece; // chunks that are hashed before the scratch memory is reused
 };
 
-enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher **ret_hasher)
+static enum vg_status load_kernels(struct vram_hasher *hasher)
 {
 	static const struct vg_object_code_options options = {.size = sizeof options, .name = "virgate hash"};
 
+	enum vg_status status = vram_scratch_list_init(&hasher->scratch, hasher->context);
+	if (status)
+		return status;
+	status = vg_object_code_create(VG_CODE_FATBIN, hash_fatbin, sizeof hash_fatbin - 1, &options, &hasher->code);
+	if (status)
+		return status;
+	status = vg_object_code_kernel(hasher->code, "virgate_hash_chunks", &hasher->chunks);
+	if (status)
+		return status;
+	return vg_object_code_kernel(hasher->code, "virgate_hash_nodes", &hasher->nodes);
+}
+
+enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher **ret_hasher)
+{
 	enum vg_status status = core_object_check((struct core_object *)context, "context");
 	if (status)
 		return status;
@@ -39,14 +53,7 @@ enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher
 	core_object_retain(&context->object);
 	hasher->context = context;
 	hasher->piece = PIECE_CHUNKS;
-	status = vram_scratch_list_init(&hasher->scratch, context);
-	if (status == VG_OK)
-		status = vg_object_code_create(VG_CODE_FATBIN, hash_fatbin, sizeof hash_fatbin - 1, &options,
-					       &hasher->code);
-	if (status == VG_OK)
-		status = vg_object_code_kernel(hasher->code, "virgate_hash_chunks", &hasher->chunks);
-	if (status == VG_OK)
-		status = vg_object_code_kernel(hasher->code, "virgate_hash_nodes", &hasher->nodes);
+	status = load_kernels(hasher);
 	if (status) {
 		vram_hasher_destroy(hasher);
 		return status;
@@ -72,40 +79,40 @@ void vram_hasher_set_piece(struct vram_hasher *hasher, size_t bytes)
 	hasher->piece = bytes / HASH_CHUNK_BYTES / NODE_CHUNKS * NODE_CHUNKS;
 }
 
-// What a hash works on.
+// One call of vram_hash().
 struct work {
 	struct vram_hasher *hasher;
 	struct vg_stream *stream;
 	struct hash_parameters parameters;
 	vg_address address;
 	size_t size;
-	uint64_t chunks, piece; // how many there are, and at most at a time
+	uint64_t chunks, piece; // chunks in all, and in one piece
 };
 
-static uint64_t groups_of(uint64_t count, unsigned group)
+static uint64_t count_groups(uint64_t count, unsigned group)
 {
 	return count / group + (count % group != 0);
 }
 
-// Scratch memory has room for the nodes that a piece leaves, for those that they are combined to, and for each level
-// above these, up to the root.
+// Scratch memory has room for the nodes of one piece, then for all nodes of the second level, then for each level above
+// it up to the root.
 static uint64_t count_piece_nodes(const struct work *work)
 {
-	return groups_of(work->piece, HASH_CHUNKS_PER_NODE);
+	return count_groups(work->piece, HASH_CHUNKS_PER_NODE);
 }
 
 static uint64_t count_nodes(const struct work *work)
 {
-	uint64_t level = groups_of(work->chunks, NODE_CHUNKS), sum = count_piece_nodes(work) + level;
+	uint64_t level = count_groups(work->chunks, NODE_CHUNKS), sum = count_piece_nodes(work) + level;
 
 	while (level > 1) {
-		level = groups_of(level, HASH_NODE_GROUP);
+		level = count_groups(level, HASH_NODE_GROUP);
 		sum += level;
 	}
 	return sum;
 }
 
-static enum vg_status failed(const struct work *work, CUresult result, const char *call)
+static enum vg_status fail_hash(const struct work *work, CUresult result, const char *call)
 {
 	char size[VG_SIZE_TEXT];
 
@@ -113,41 +120,42 @@ static enum vg_status failed(const struct work *work, CUresult result, const cha
 				  (unsigned long long)work->address);
 }
 
-static enum vg_status launch(const struct work *work, struct vg_kernel *kernel, unsigned threads, uint64_t blocks,
-			     void **arguments)
+static enum vg_status launch_kernel(const struct work *work, struct vg_kernel *kernel, unsigned threads,
+				    uint64_t blocks, void **arguments)
 {
 	CUresult r = core_driver->cuLaunchKernel((CUfunction)kernel->handle, (unsigned)blocks, 1, 1, threads, 1, 1, 0,
 						 work->stream->handle, arguments, NULL);
-	return r ? failed(work, r, "cuLaunchKernel") : VG_OK;
+	return r ? fail_hash(work, r, "cuLaunchKernel") : VG_OK;
 }
 
-// Combines `count` nodes to one for each group.
-static enum vg_status combine(struct work *work, CUdeviceptr from, uint64_t count, CUdeviceptr to)
+// Combines the `count` nodes at `from` into one node for each group, at `to`.
+static enum vg_status combine_nodes(struct work *work, CUdeviceptr from, uint64_t count, CUdeviceptr to)
 {
 	void *arguments[] = {&from, &count, &work->parameters, &to};
 
-	return launch(work, work->hasher->nodes, HASH_NODE_GROUP / 2, groups_of(count, HASH_NODE_GROUP), arguments);
+	return launch_kernel(work, work->hasher->nodes, HASH_NODE_GROUP / 2, count_groups(count, HASH_NODE_GROUP),
+			     arguments);
 }
 
-// The chunks from number `first` on, as many as a piece has, combined to a node for each NODE_CHUNKS.
+// Hashes the chunks of one piece, from number `first` on, and combines them into one node for each NODE_CHUNKS.
 static enum vg_status hash_piece(struct work *work, uint64_t first, CUdeviceptr scratch, CUdeviceptr to)
 {
 	uint64_t left = work->chunks - first, chunks = left < work->piece ? left : work->piece;
 	uint64_t offset = first * HASH_CHUNK_BYTES, bytes = work->size - offset;
-	uint64_t blocks = groups_of(chunks, HASH_CHUNK_GROUP), nodes = groups_of(chunks, HASH_CHUNKS_PER_NODE);
+	uint64_t blocks = count_groups(chunks, HASH_CHUNK_GROUP), nodes = count_groups(chunks, HASH_CHUNKS_PER_NODE);
 	CUdeviceptr from = work->address + offset, at = blocks == 1 ? to : scratch;
 	void *arguments[] = {&from, &bytes, &first, &work->parameters, &at};
 
 	if (bytes > chunks * HASH_CHUNK_BYTES)
 		bytes = chunks * HASH_CHUNK_BYTES;
-	enum vg_status status = launch(work, work->hasher->chunks, HASH_CHUNK_GROUP, blocks, arguments);
-	return status || blocks == 1 ? status : combine(work, scratch, nodes, to);
+	enum vg_status status = launch_kernel(work, work->hasher->chunks, HASH_CHUNK_GROUP, blocks, arguments);
+	return status || blocks == 1 ? status : combine_nodes(work, scratch, nodes, to);
 }
 
 static enum vg_status hash_to_node(struct work *work, CUdeviceptr scratch, struct hash_node *ret_root)
 {
 	CUdeviceptr level = scratch + count_piece_nodes(work) * sizeof *ret_root;
-	uint64_t count = groups_of(work->chunks, NODE_CHUNKS);
+	uint64_t count = count_groups(work->chunks, NODE_CHUNKS);
 	enum vg_status status = VG_OK;
 
 	work->parameters.root = count == 1;
@@ -156,20 +164,20 @@ static enum vg_status hash_to_node(struct work *work, CUdeviceptr scratch, struc
 	work->parameters.root = 1;
 	while (status == VG_OK && count > 1) {
 		CUdeviceptr above = level + count * sizeof *ret_root;
-		status = combine(work, level, count, above);
+		status = combine_nodes(work, level, count, above);
 		level = above;
-		count = groups_of(count, HASH_NODE_GROUP);
+		count = count_groups(count, HASH_NODE_GROUP);
 	}
 	if (status)
 		return status;
 	CUresult r = core_driver->cuMemcpyDtoHAsync_v2(ret_root, level, sizeof *ret_root, work->stream->handle);
 	if (r)
-		return failed(work, r, "cuMemcpyDtoHAsync");
+		return fail_hash(work, r, "cuMemcpyDtoHAsync");
 	r = core_driver->cuStreamSynchronize(work->stream->handle);
-	return r ? failed(work, r, "cuStreamSynchronize") : VG_OK;
+	return r ? fail_hash(work, r, "cuStreamSynchronize") : VG_OK;
 }
 
-static enum vg_status check(const struct work *work)
+static enum vg_status check_work(const struct work *work)
 {
 	bool capturing;
 
@@ -192,21 +200,21 @@ static enum vg_status check(const struct work *work)
 	return vg_fail(VG_STATE, 0, "the stream is being captured: a hash is computed at once, so take another stream");
 }
 
-static enum vg_status hash(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
+static enum vg_status hash_with_scratch(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
 {
 	struct vram_scratch_list *list = &work->hasher->scratch;
 	struct vram_scratch *scratch;
 	struct hash_node root;
 
-	enum vg_status status = vram_scratch_take(list, count_nodes(work) * sizeof root, &scratch);
+	enum vg_status status = vram_scratch_acquire(list, count_nodes(work) * sizeof root, &scratch);
 	if (status)
 		return status;
 	status = hash_to_node(work, scratch->buffer->address, &root);
-	if (status) // something may have been queued all the same
+	if (status) // kernels that were queued before the failure may still use the scratch memory
 		core_stream_wait(work->stream);
 	else
 		memcpy(ret_root, &root, sizeof root);
-	vram_scratch_give(list, scratch);
+	vram_scratch_release(list, scratch);
 	return status;
 }
 
@@ -216,21 +224,21 @@ enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, v
 	struct work work = {hasher, stream, .parameters.one = 1, .address = address, .size = size};
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-	work.chunks = groups_of(size, HASH_CHUNK_BYTES);
+	work.chunks = count_groups(size, HASH_CHUNK_BYTES);
 	work.piece = work.chunks < hasher->piece ? work.chunks : hasher->piece;
-	enum vg_status status = check(&work);
+	enum vg_status status = check_work(&work);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r)
-		return failed(&work, r, "cuCtxPushCurrent");
-	// Allocating and waiting are no reason to spoil the capture of another stream.
+		return fail_hash(&work, r, "cuCtxPushCurrent");
+	// In this mode, allocating and waiting do not invalidate the capture of another stream.
 	r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	if (r)
-		return failed(&work, r, "cuThreadExchangeStreamCaptureMode");
+		return fail_hash(&work, r, "cuThreadExchangeStreamCaptureMode");
 	memcpy(work.parameters.key, key, VRAM_KEY_BYTES);
-	status = hash(&work, ret_root);
+	status = hash_with_scratch(&work, ret_root);
 	explicit_bzero(work.parameters.key, VRAM_KEY_BYTES);
 	(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	return status;

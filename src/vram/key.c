@@ -13,16 +13,16 @@
 
 enum { DIGITS = 2 * VRAM_SECRET };
 
-// What is there while keys are derived: one block, so that one call wipes it.
+// Temporary values of the derivation, in one block that one call wipes.
 struct working {
-	char text[DIGITS + 2]; // the digits, and room to see that there are more
+	char text[DIGITS + 2]; // the digits, a newline, and one byte more to detect a longer text
 	uint8_t master[VRAM_SECRET];
 	uint8_t vgpu[VRAM_SECRET];
 };
 
 // ---- memory ----------------------------------------------------------------------------------------------
 
-static enum vg_status locked_failed(size_t size)
+static enum vg_status fail_locking(size_t size)
 {
 	struct rlimit limit = {0};
 	int error = errno;
@@ -36,16 +36,16 @@ static enum vg_status locked_failed(size_t size)
 		       size, (unsigned long long)limit.rlim_cur);
 }
 
-static enum vg_status locked_create(size_t size, void **ret_memory)
+static enum vg_status create_locked(size_t size, void **ret_memory)
 {
 	if (sodium_init() < 0)
 		return vg_fail(VG_SYSTEM, 0, "libsodium cannot start: the system gives it no random numbers");
 	void *memory = sodium_malloc(size);
 	if (!memory)
 		return vg_fail(VG_NO_MEMORY, errno, "no memory for keys: %s", strerror(errno));
-	// sodium_malloc() goes on without the lock where the system refuses it: we do not.
+	// sodium_malloc() succeeds also if the system refuses to lock the memory: lock it again to detect that.
 	if (sodium_mlock(memory, size)) {
-		enum vg_status status = locked_failed(size);
+		enum vg_status status = fail_locking(size);
 		sodium_free(memory);
 		return status;
 	}
@@ -53,14 +53,14 @@ static enum vg_status locked_create(size_t size, void **ret_memory)
 	return VG_OK;
 }
 
-static void locked_destroy(void *memory)
+static void destroy_locked(void *memory)
 {
-	sodium_free(memory); // wipes it
+	sodium_free(memory); // also wipes it
 }
 
-// ---- where the secret comes from -------------------------------------------------------------------------
+// ---- reading the secret ----------------------------------------------------------------------------------
 
-static enum vg_status file_check(int fd, const char *path)
+static enum vg_status check_file(int fd, const char *path)
 {
 	struct stat stat;
 
@@ -77,7 +77,7 @@ static enum vg_status file_check(int fd, const char *path)
 	return VG_OK;
 }
 
-static enum vg_status file_read(const char *path, struct working *working, size_t *ret_length)
+static enum vg_status read_file(const char *path, struct working *working, size_t *ret_length)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
@@ -89,7 +89,7 @@ static enum vg_status file_read(const char *path, struct working *working, size_
 	if (fd < 0)
 		return vg_fail(errno == EACCES || errno == EPERM ? VG_DENIED : VG_SYSTEM, errno,
 			       "cannot open key file %s: %s", path, strerror(errno));
-	enum vg_status status = file_check(fd, path);
+	enum vg_status status = check_file(fd, path);
 	if (status)
 		return status;
 	ssize_t length = vg_read_all(fd, working->text, sizeof working->text, -1);
@@ -99,7 +99,7 @@ static enum vg_status file_read(const char *path, struct working *working, size_
 	return VG_OK;
 }
 
-static enum vg_status ring_failed(const char *description)
+static enum vg_status fail_ring(const char *description)
 {
 	int error = errno;
 
@@ -117,26 +117,26 @@ static enum vg_status ring_failed(const char *description)
 	return vg_fail(VG_SYSTEM, error, "cannot read the key \"%s\" of the kernel: %s", description, strerror(error));
 }
 
-static enum vg_status ring_read(const char *description, struct working *working, size_t *ret_length)
+static enum vg_status read_ring(const char *description, struct working *working, size_t *ret_length)
 {
 	static const char type[] = "user";
 
-	// Thread's, process' and session keyring; the user's is not always linked into the session's.
+	// Searches the keyrings of the thread, process and session. The user's is not always linked into the session's.
 	long key = syscall(SYS_request_key, type, description, NULL, 0);
 	if (key < 0 && errno == ENOKEY)
 		key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, type, description, 0);
 	if (key < 0)
-		return ring_failed(description);
+		return fail_ring(description);
 	long length = syscall(SYS_keyctl, KEYCTL_READ, key, working->text, sizeof working->text);
 	if (length < 0)
-		return ring_failed(description);
-	*ret_length = (size_t)length; // more than fits, if it is longer
+		return fail_ring(description);
+	*ret_length = (size_t)length; // of the whole key, also if it did not fit
 	return VG_OK;
 }
 
-// ---- what is made of it ----------------------------------------------------------------------------------
+// ---- deriving the keys -----------------------------------------------------------------------------------
 
-static enum vg_status parse(struct working *working, size_t length, const char *where, const char *name)
+static enum vg_status parse_secret(struct working *working, size_t length, const char *where, const char *name)
 {
 	size_t made = 0;
 
@@ -152,13 +152,13 @@ static enum vg_status parse(struct working *working, size_t length, const char *
 	return VG_OK;
 }
 
-// The contexts of crypto_kdf are as long as this.
+// Contexts of crypto_kdf, which have a fixed length.
 #define OF_MASTER "virgate-"
 #define OF_VGPU "vg-vgpu-"
 enum { MASTER_VGPU = 1, MASTER_AUDIT };
 enum { VGPU_TREE = 1, VGPU_SEAL, VGPU_ATTESTATION };
 
-static void derive(struct working *working, const char *vgpu, struct vram_keys *keys)
+static void derive_keys(struct working *working, const char *vgpu, struct vram_keys *keys)
 {
 	struct vram_mac mac;
 
@@ -174,36 +174,46 @@ static void derive(struct working *working, const char *vgpu, struct vram_keys *
 
 _Static_assert(crypto_kdf_KEYBYTES == VRAM_SECRET && crypto_kdf_CONTEXTBYTES == sizeof OF_MASTER - 1 &&
 		       sizeof OF_VGPU == sizeof OF_MASTER && crypto_generichash_KEYBYTES == VRAM_SECRET,
-	       "what libsodium takes");
+	       "the sizes that libsodium requires");
+
+static enum vg_status fill_keys(const char *file, const char *ring, const char *vgpu, struct working *working,
+				struct vram_keys *keys)
+{
+	size_t length = 0;
+
+	enum vg_status status = file ? read_file(file, working, &length) : read_ring(ring, working, &length);
+	if (status)
+		return status;
+	status = parse_secret(working, length, file ? "key file" : "the kernel's key", file ? file : ring);
+	if (status)
+		return status;
+	derive_keys(working, vgpu, keys);
+	return VG_OK;
+}
 
 enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, struct vram_keys **ret_keys)
 {
-	void *working_ = NULL, *keys = NULL;
-	size_t length = 0;
+	void *working = NULL, *keys = NULL;
 
 	if (!file == !ring)
 		return vg_fail(VG_INVALID, 0,
 			       file ? "key_file and key_ring are both given: one secret is what keys come from"
 				    : "neither key_file nor key_ring is given: keys come from one of them");
-	enum vg_status status = locked_create(sizeof(struct working), &working_);
+	enum vg_status status = create_locked(sizeof(struct working), &working);
+	if (status)
+		return status;
+	status = create_locked(sizeof(struct vram_keys), &keys);
 	if (status == VG_OK)
-		status = locked_create(sizeof(struct vram_keys), &keys);
-	struct working *working = working_;
-	if (status == VG_OK)
-		status = file ? file_read(file, working, &length) : ring_read(ring, working, &length);
-	if (status == VG_OK)
-		status = parse(working, length, file ? "key file" : "the kernel's key", file ? file : ring);
-	if (status == VG_OK) {
-		derive(working, vgpu, keys);
+		status = fill_keys(file, ring, vgpu, working, keys);
+	destroy_locked(working);
+	if (status)
+		destroy_locked(keys);
+	else
 		*ret_keys = keys;
-		keys = NULL;
-	}
-	locked_destroy(keys);
-	locked_destroy(working);
 	return status;
 }
 
 void vram_keys_close(struct vram_keys *keys)
 {
-	locked_destroy(keys);
+	destroy_locked(keys);
 }

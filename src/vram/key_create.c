@@ -1,4 +1,4 @@
-// The key file that vram_keys_open() reads.
+// Makes the key file that vram_keys_open() reads.
 #include "vram/mac.h"
 
 #include "base/descriptor.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int fill(int fd)
+static int write_key(int fd)
 {
 	char text[2 * VRAM_SECRET + 1]; // with the terminator, which becomes the newline
 	uint8_t secret[VRAM_SECRET];
@@ -18,7 +18,7 @@ static int fill(int fd)
 	randombytes_buf(secret, sizeof secret);
 	sodium_bin2hex(text, sizeof text, secret, sizeof secret);
 	text[sizeof text - 1] = '\n';
-	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // whatever the umask takes away
+	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // regardless of the umask
 	if (r == 0)
 		r = vg_write_all(fd, text, sizeof text, -1);
 	if (r == 0 && fsync(fd) < 0)
@@ -48,7 +48,7 @@ enum vg_status vg_seal_key_create(const char *path)
 									    : VG_SYSTEM;
 		return vg_fail(status, error, "cannot make key file %s: %s", path, strerror(error));
 	}
-	int r = fill(fd);
+	int r = write_key(fd);
 	if (r == 0)
 		return VG_OK;
 	unlink(path);

@@ -1,4 +1,4 @@
-// Addresses for kernels, and their return.
+// Loans: the time for which a program has the raw address of a region.
 #include "vram/vram.h"
 
 #include "core/object.h"
@@ -6,58 +6,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A loan that is out.
-struct vram_loan_note {
-	struct vram_loan_note *next;
+// An active loan.
+struct vram_loan_record {
+	struct vram_loan_record *next;
 	uint64_t ticket;
 	enum vg_vram_access access;
 };
 
-// Of a region that the caller has pinned, and keeps pinned until the loan counts.
-static enum vg_status lend(struct vram_region *region, struct vram_loan_note *note)
+// The caller has the region pinned, and keeps it pinned until the loan is counted.
+static enum vg_status add_loan(struct vram_region *region, struct vram_loan_record *record)
 {
 	static _Atomic uint64_t tickets;
 
-	// First, so that whoever freezes the region when it is unpinned finds it.
-	if (note->access == VG_VRAM_READ_WRITE)
+	// Count it first: vram_freeze() reads the count after the caller has unpinned the region.
+	if (record->access == VG_VRAM_READ_WRITE)
 		atomic_fetch_add(&region->writing_loans, 1);
-	int outcome = vram_table_lend(region);
+	int outcome = vram_table_add_loan(region);
 	if (outcome) {
-		if (note->access == VG_VRAM_READ_WRITE)
+		if (record->access == VG_VRAM_READ_WRITE)
 			atomic_fetch_sub(&region->writing_loans, 1);
 		return outcome == VRAM_CROWDED ? vg_fail(VG_BUSY, 0, "255 loans of the region are out")
 					       : vg_fail(VG_STALE, 0, "the region is being freed");
 	}
 	atomic_store(&region->lent, true);
-	note->ticket = atomic_fetch_add(&tickets, 1) + 1;
+	record->ticket = atomic_fetch_add(&tickets, 1) + 1;
 	pthread_mutex_lock(&region->vram->lock);
-	note->next = region->loans;
-	region->loans = note;
+	record->next = region->loans;
+	region->loans = record;
 	pthread_mutex_unlock(&region->vram->lock);
 	return VG_OK;
 }
 
-// The note of a loan that is out, which is the caller's from then on; NULL: there is none.
-static struct vram_loan_note *take_note(struct vram_region *region, uint64_t ticket)
+// Removes the record of an active loan, which the caller then owns; NULL: not found.
+static struct vram_loan_record *remove_loan(struct vram_region *region, uint64_t ticket)
 {
-	struct vram_loan_note **link, *note;
+	struct vram_loan_record **link, *record;
 
 	pthread_mutex_lock(&region->vram->lock);
 	for (link = &region->loans; *link && (*link)->ticket != ticket; link = &(*link)->next)
 		;
-	note = *link;
-	if (note)
-		*link = note->next;
+	record = *link;
+	if (record)
+		*link = record->next;
 	pthread_mutex_unlock(&region->vram->lock);
-	return note;
+	return record;
 }
 
-static void end(struct vram_region *region, struct vram_loan_note *note)
+static void end_loan(struct vram_region *region, struct vram_loan_record *record)
 {
-	if (note->access == VG_VRAM_READ_WRITE)
+	if (record->access == VG_VRAM_READ_WRITE)
 		atomic_fetch_sub(&region->writing_loans, 1);
-	vram_table_take_back(region);
-	free(note);
+	vram_table_end_loan(region);
+	free(record);
 }
 
 enum vg_status vg_vram_borrow(struct vg_vram_handle handle, enum vg_vram_access access, struct vg_vram_loan *ret_loan)
@@ -72,22 +72,22 @@ enum vg_status vg_vram_borrow(struct vg_vram_handle handle, enum vg_vram_access 
 	enum vg_status status = vram_pin(handle, use, &region);
 	if (status)
 		return status;
-	struct vram_loan_note *note = calloc(1, sizeof *note);
-	if (!note) {
+	struct vram_loan_record *record = calloc(1, sizeof *record);
+	if (!record) {
 		vram_unpin(region, use);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a loan");
 	}
-	note->access = access;
-	status = lend(region, note);
+	record->access = access;
+	status = add_loan(region, record);
 	if (status) {
-		free(note);
+		free(record);
 		vram_unpin(region, use);
 		return status;
 	}
-	const struct vg_vram_loan loan = {handle, access, region->address, region->size, note->ticket};
-	status = vram_settle(region);
+	const struct vg_vram_loan loan = {handle, access, region->address, region->size, record->ticket};
+	status = vram_wait_for_writes(region);
 	if (status)
-		end(region, take_note(region, note->ticket));
+		end_loan(region, remove_loan(region, record->ticket));
 	else
 		*ret_loan = loan;
 	vram_unpin(region, use);
@@ -103,11 +103,11 @@ enum vg_status vg_vram_give_back(struct vg_vram_loan *loan)
 	enum vg_status status = vram_look(loan->handle, &region);
 	if (status)
 		return status;
-	struct vram_loan_note *note = take_note(region, loan->ticket);
-	if (note)
-		end(region, note);
+	struct vram_loan_record *record = remove_loan(region, loan->ticket);
+	if (record)
+		end_loan(region, record);
 	vram_unpin(region, VRAM_READ);
-	if (!note)
+	if (!record)
 		return vg_fail(VG_INVALID, 0, "loan %llu of the region is not out: it was given back before",
 			       (unsigned long long)loan->ticket);
 	memset(loan, 0, sizeof *loan);
@@ -116,10 +116,10 @@ enum vg_status vg_vram_give_back(struct vg_vram_loan *loan)
 
 void vram_forget_loans(struct vram_region *region)
 {
-	struct vram_loan_note *note;
+	struct vram_loan_record *record;
 
-	while ((note = region->loans)) {
-		region->loans = note->next;
-		free(note);
+	while ((record = region->loans)) {
+		region->loans = record->next;
+		free(record);
 	}
 }

@@ -1,6 +1,6 @@
-// A keyed BLAKE2b of 32 bytes over fields, each behind its length, so that no two lists of fields are the same bytes:
-// 64-bit little-endian length, then the field; a number is a field of 8 bytes, little-endian. After sodium_init(). Any
-// thread.
+// A keyed BLAKE2b of 32 bytes over a list of fields. Before each field stands its length, 64 bits, little-endian, so
+// that different lists never give the same bytes. A number is a field of 8 bytes, little-endian. sodium_init() was
+// called before. Any thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,10 +12,10 @@ struct vram_mac {
 	crypto_generichash_state state;
 };
 
-// `what` is the first field: what is authenticated, so that no MAC of one thing passes for one of another.
+// `what` becomes the first field: it names the kind of record, so that the MAC of one kind is not valid for another.
 void vram_mac_begin(struct vram_mac *mac, const uint8_t key[VRAM_SECRET], const char *what);
 void vram_mac_bytes(struct vram_mac *mac, const void *data, size_t size);
 void vram_mac_text(struct vram_mac *mac, const char *text);
 void vram_mac_number(struct vram_mac *mac, uint64_t number);
-// Wipes what the key left in it.
+// Finishes the MAC and wipes `mac`.
 void vram_mac_end(struct vram_mac *mac, uint8_t ret_mac[VRAM_MAC]);

@@ -1,9 +1,9 @@
-// The way from a handle to its region, with what refuses it in words.
+// Finds and pins the region of a handle, and sets the last error if that fails.
 #include "vram/trust.h"
 
 #include "core/error.h"
 
-static enum vg_status stale(struct vg_vram_handle handle)
+static enum vg_status fail_stale(struct vg_vram_handle handle)
 {
 	if (handle.value == 0)
 		return vg_fail(VG_INVALID, 0, "the handle is 0: none");
@@ -13,7 +13,7 @@ static enum vg_status stale(struct vg_vram_handle handle)
 		       (unsigned long long)handle.value);
 }
 
-static enum vg_status refuse(struct vg_vram_handle handle, int outcome)
+static enum vg_status fail_outcome(struct vg_vram_handle handle, int outcome)
 {
 	switch (outcome) {
 	case VRAM_FROZEN:
@@ -25,11 +25,11 @@ static enum vg_status refuse(struct vg_vram_handle handle, int outcome)
 	case VRAM_CROWDED:
 		return vg_fail(VG_BUSY, 0, "too many calls use the region at once: 1023 of a kind at most");
 	default:
-		return stale(handle);
+		return fail_stale(handle);
 	}
 }
 
-enum vg_status vram_usable(void)
+enum vg_status vram_check_process(void)
 {
 	if (__builtin_expect(core_forked, 0))
 		return vg_fail(VG_STATE, 0,
@@ -42,7 +42,7 @@ static void record_violation(struct vg_vram_handle handle, enum vg_status status
 {
 	struct vram_region *region;
 
-	if ((status != VG_POLICY && status != VG_INTEGRITY) || vram_table_look(handle, &region))
+	if ((status != VG_POLICY && status != VG_INTEGRITY) || vram_table_pin_any_state(handle, &region))
 		return;
 	vram_record_failure(region, VRAM_EVENT_POLICY_VIOLATION, NULL);
 	vram_unpin(region, VRAM_READ);
@@ -52,12 +52,12 @@ enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, struct 
 {
 	struct vram_region *region;
 
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 	if (status)
 		return status;
 	int outcome = vram_table_pin(handle, use, &region);
 	if (__builtin_expect(outcome, VRAM_OK)) {
-		status = refuse(handle, outcome);
+		status = fail_outcome(handle, outcome);
 		record_violation(handle, status);
 		return status;
 	}
@@ -73,24 +73,24 @@ enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, struct 
 
 enum vg_status vram_look(struct vg_vram_handle handle, struct vram_region **ret_region)
 {
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 
 	if (status)
 		return status;
-	int outcome = vram_table_look(handle, ret_region);
-	return outcome ? refuse(handle, outcome) : VG_OK;
+	int outcome = vram_table_pin_any_state(handle, ret_region);
+	return outcome ? fail_outcome(handle, outcome) : VG_OK;
 }
 
-enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region)
+enum vg_status vram_close_handle(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region)
 {
-	enum vg_status status = vram_usable();
+	enum vg_status status = vram_check_process();
 
 	if (status)
 		return status;
-	int outcome = vram_table_close(handle, with_loans, ret_region);
+	int outcome = vram_table_close(handle, how, ret_region);
 	if (outcome == VRAM_LENT)
 		return vg_fail(VG_BUSY, 0, "the region is on loan: give it back first, vg_vram_give_back()");
-	return outcome ? stale(handle) : VG_OK;
+	return outcome ? fail_stale(handle) : VG_OK;
 }
 
 enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes)

@@ -1,4 +1,4 @@
-// Where regions come from and go to.
+// Allocates, zeroes and frees regions.
 #include "vram/trust.h"
 
 #include "base/size.h"
@@ -10,25 +10,25 @@
 
 // ---- memory -----------------------------------------------------------------------------------------
 
-// All of it, padding included, whoever wrote there last. On the thread's own stream, which waits for what was written.
-static enum vg_status zero(const struct vram_region *region)
+// Zeroes all mapped bytes, including padding. The per-thread default stream waits for earlier writes on the legacy one.
+static enum vg_status zero_region(const struct vram_region *region)
 {
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r == CUDA_SUCCESS && atomic_load(&region->lent))
-		r = core_driver->cuCtxSynchronize(); // a kernel that is late must not write behind it
+		r = core_driver->cuCtxSynchronize(); // a kernel of a loan must not write after the zeroing
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemsetD8Async(region->base, 0, region->mapped, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (r)
-		(void)core_driver->cuCtxSynchronize(); // what was queued must not meet memory that is gone
+		(void)core_driver->cuCtxSynchronize(); // queued work must not use memory that was freed
 	return r ? core_driver_failed(r, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
 }
 
-// Ends its hold on the memory, whatever it was; the first failure is what comes back.
-static enum vg_status give_back(struct vram_region *region)
+// Frees or unmaps the region's memory.
+static enum vg_status free_memory(struct vram_region *region)
 {
 	enum vg_status status = VG_OK;
 
@@ -44,7 +44,7 @@ static enum vg_status give_back(struct vram_region *region)
 	return status;
 }
 
-static enum vg_status take_plain(struct vram_region *region, size_t bytes)
+static enum vg_status allocate_plain(struct vram_region *region, size_t bytes)
 {
 	enum vg_status status = core_resource_allocate(region->vram->plain, bytes, NULL, &region->plain);
 
@@ -55,27 +55,36 @@ static enum vg_status take_plain(struct vram_region *region, size_t bytes)
 	return VG_OK;
 }
 
-// With `guard`, a granule of addresses follows that nothing is ever mapped at, and the region ends before it.
-static enum vg_status take_mapped(struct vram_region *region, const struct core_memory_plan *plan, size_t bytes,
-				  bool guard)
+// Maps `region->memory` at new addresses, and reserves `guard` bytes of addresses after it.
+static enum vg_status map_memory(struct vram_region *region, const struct core_memory_plan *plan, size_t guard)
 {
-	const size_t behind = guard ? plan->granularity : 0;
 	struct vg_address_range *range;
 
-	enum vg_status status = core_memory_plan_round(plan, bytes, &region->mapped);
-	if (status == VG_OK && region->mapped > SIZE_MAX - behind)
-		status = vg_fail(VG_INVALID, 0, "%zu bytes: with a guard behind them they are too many", bytes);
-	if (status == VG_OK)
-		status = core_physical_memory_create(plan, region->mapped, &region->memory);
+	enum vg_status status = core_address_range_create(region->mapped + guard, plan->alignment, 0, &range);
 	if (status)
 		return status;
-	status = core_address_range_create(region->mapped + behind, plan->alignment, 0, &range);
-	if (status == VG_OK) {
-		status = core_mapping_create(range, 0, region->memory, &region->mapping);
-		vg_address_range_destroy(range);
-	}
-	if (status == VG_OK)
-		status = core_mapping_set_access(region->mapping, plan->access, plan->access_count);
+	status = core_mapping_create(range, 0, region->memory, &region->mapping);
+	vg_address_range_destroy(range);
+	if (status)
+		return status;
+	return core_mapping_set_access(region->mapping, plan->access, plan->access_count);
+}
+
+// With a `guard` of more than 0 bytes, that many addresses after the region stay unmapped, and the region ends directly
+// before them.
+static enum vg_status allocate_mapped(struct vram_region *region, const struct core_memory_plan *plan, size_t bytes,
+				      size_t guard)
+{
+	enum vg_status status = core_memory_plan_round(plan, bytes, &region->mapped);
+
+	if (status)
+		return status;
+	if (region->mapped > SIZE_MAX - guard)
+		return vg_fail(VG_INVALID, 0, "%zu bytes: with a guard behind them they are too many", bytes);
+	status = core_physical_memory_create(plan, region->mapped, &region->memory);
+	if (status)
+		return status;
+	status = map_memory(region, plan, guard);
 	if (status) {
 		vg_mapping_destroy(region->mapping);
 		vg_physical_memory_destroy(region->memory);
@@ -86,9 +95,9 @@ static enum vg_status take_mapped(struct vram_region *region, const struct core_
 	return VG_OK;
 }
 
-// A driver without memory left is worth another try, and says how much it takes. Rounded figures that read alike would
-// say nothing.
-static enum vg_status insufficient(const struct vram_region *region, size_t bytes)
+// Sets INSUFFICIENT with the bytes that are needed and free: the caller may try again later. Sizes that would be
+// rounded to the same text are written in bytes.
+static enum vg_status fail_insufficient(const struct vram_region *region, size_t bytes)
 {
 	const size_t need = region->mapped ? region->mapped : bytes;
 	char needed[VG_SIZE_TEXT + 8], available[VG_SIZE_TEXT + 8];
@@ -110,8 +119,8 @@ static enum vg_status insufficient(const struct vram_region *region, size_t byte
 
 // ---- handles ----------------------------------------------------------------------------------------
 
-// Its memory has gone back, or is somebody else's to give back.
-static void forget(struct vram_region *region)
+// Releases the table's entry and all else but the memory, which was freed already.
+static void forget_region(struct vram_region *region)
 {
 	struct vg_vram *vram = region->vram;
 
@@ -122,13 +131,14 @@ static void forget(struct vram_region *region)
 	core_object_release(&vram->object);
 }
 
-static enum vg_status record_end(struct vram_region *region, enum vg_status given)
+// `freed`: the status of freeing the memory.
+static enum vg_status record_end(struct vram_region *region, enum vg_status freed)
 {
 	struct vg_kept_error kept;
 
-	if (given) {
+	if (freed) {
 		vram_record_failure(region, VRAM_EVENT_DEALLOCATED, NULL);
-		return given;
+		return freed;
 	}
 	enum vg_status status = vram_record(region, VRAM_EVENT_DEALLOCATED, NULL);
 	if (status == VG_OK)
@@ -142,7 +152,7 @@ enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *desc
 {
 	struct vram_region *region;
 
-	int r = vram_table_take(&region);
+	int r = vram_table_allocate(&region);
 	if (r == -ENOSPC)
 		return vg_fail(VG_LIMIT, 0, "there are 4194304 regions: free some");
 	if (r)
@@ -171,47 +181,49 @@ enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *desc
 	return core_object_refuse(&vram->object, "vram");
 }
 
-enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate)
+enum vg_status vram_dispose(struct vram_region *region, enum vram_disposal how)
 {
 	struct vg_kept_error kept;
 
-	enum vg_status status = region->import.unmap ? VG_OK : zero(region);
-	if (status && !at_any_rate) {
+	enum vg_status status = region->import.unmap ? VG_OK : zero_region(region);
+	if (status && how == VRAM_DISPOSE_ZEROED) {
 		vram_table_reopen(region);
 		return status;
 	}
 	if (status)
 		vg_error_keep(&kept);
-	enum vg_status given = give_back(region);
+	enum vg_status freed = free_memory(region);
 	if (status)
 		vg_error_restore(&kept);
-	status = record_end(region, status ? status : given);
-	forget(region);
+	status = record_end(region, status ? status : freed);
+	forget_region(region);
 	return status;
 }
 
-static enum vg_status allocate(struct vg_vram *vram, size_t bytes, const struct vg_vram_allocate_options *options,
-			       struct vg_vram_handle *ret_handle)
+static enum vg_status allocate_region(struct vg_vram *vram, size_t bytes,
+				      const struct vg_vram_allocate_options *options, struct vg_vram_handle *ret_handle)
 {
 	struct vram_region region = {.vram = vram, .size = bytes};
-	enum vg_status status = vram_usable();
-	if (status == VG_OK)
-		status = options->guard	      ? take_mapped(&region, vram->guarded, bytes, true)
-			 : options->shareable ? take_mapped(&region, vram->shareable, bytes, false)
-					      : take_plain(&region, bytes);
-	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
-		return insufficient(&region, bytes);
+	struct vg_kept_error kept;
+
+	enum vg_status status = vram_check_process();
 	if (status)
 		return status;
-	status = zero(&region);
+	status = options->guard	      ? allocate_mapped(&region, vram->guarded, bytes, vram->guarded->granularity)
+		 : options->shareable ? allocate_mapped(&region, vram->shareable, bytes, 0)
+				      : allocate_plain(&region, bytes);
+	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
+		return fail_insufficient(&region, bytes);
+	if (status)
+		return status;
+	status = zero_region(&region);
 	if (status == VG_OK)
 		status = vram_publish(vram, &region, ret_handle);
-	if (status) {
-		struct vg_kept_error kept;
-		vg_error_keep(&kept);
-		give_back(&region);
-		vg_error_restore(&kept);
-	}
+	if (status == VG_OK)
+		return VG_OK;
+	vg_error_keep(&kept);
+	free_memory(&region);
+	vg_error_restore(&kept);
 	return status;
 }
 
@@ -229,12 +241,13 @@ enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes, const struct
 	if (o.guard && o.shareable)
 		return vg_fail(
 			VG_INVALID, 0,
-			"guard and shareable: who imports the memory maps it without the guard; take one of them");
-	enum vg_status status = allocate(vram, bytes, &o, ret_handle);
+			"guard and shareable: an importing process maps the memory without the guard; choose one of "
+			"them");
+	enum vg_status status = allocate_region(vram, bytes, &o, ret_handle);
 	if (status)
-		vram_audit_failure(vram->audit, &(struct vram_event){.kind = VRAM_EVENT_ALLOCATION_FAILED,
-								     .bytes = bytes,
-								     .device = vram->device_name});
+		vram_audit_append_failure(vram->audit, &(struct vram_event){.kind = VRAM_EVENT_ALLOCATION_FAILED,
+									    .bytes = bytes,
+									    .device = vram->device_name});
 	return status;
 }
 
@@ -243,8 +256,8 @@ enum vg_status vg_vram_free(struct vg_vram_handle handle)
 	VG_ENTRY();
 	struct vram_region *region;
 
-	enum vg_status status = vram_close_handle(handle, false, &region);
-	return status ? status : vram_dispose(region, false);
+	enum vg_status status = vram_close_handle(handle, VRAM_CLOSE_UNLENT, &region);
+	return status ? status : vram_dispose(region, VRAM_DISPOSE_ZEROED);
 }
 
 enum vg_status vg_vram_size(struct vg_vram_handle handle, size_t *ret_bytes)

@@ -5,14 +5,14 @@
 
 #include <stdlib.h>
 
-enum { LEAST_BYTES = 1 << 20 }; // the driver takes 2 MiB from the device anyway
+enum { LEAST_BYTES = 1 << 20 }; // the driver allocates 2 MiB of the device anyway
 
 enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_context *context)
 {
 	return vg_synchronous_resource_create(context, &list->resource);
 }
 
-static void drop(struct vram_scratch *scratch)
+static void destroy_scratch(struct vram_scratch *scratch)
 {
 	vg_buffer_destroy(scratch->buffer);
 	free(scratch);
@@ -23,17 +23,17 @@ void vram_scratch_list_finish(struct vram_scratch_list *list)
 	while (list->first) {
 		struct vram_scratch *scratch = list->first;
 		list->first = scratch->next;
-		drop(scratch);
+		destroy_scratch(scratch);
 	}
 	vg_memory_resource_destroy(list->resource);
 }
 
-static enum vg_status allocate(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
+static enum vg_status create_scratch(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
 {
 	struct vram_scratch *scratch = calloc(1, sizeof *scratch);
 
 	if (!scratch)
-		return vg_fail(VG_NO_MEMORY, 0, "no memory for a note of scratch memory");
+		return vg_fail(VG_NO_MEMORY, 0, "no host memory to describe scratch memory");
 	enum vg_status status = vg_buffer_create(list->resource, size, NULL, &scratch->buffer);
 	if (status)
 		free(scratch);
@@ -42,7 +42,7 @@ static enum vg_status allocate(struct vram_scratch_list *list, size_t size, stru
 	return status;
 }
 
-enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
+enum vg_status vram_scratch_acquire(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
 {
 	vg_lock_take(&list->lock);
 	struct vram_scratch *scratch = list->first;
@@ -53,12 +53,12 @@ enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, st
 		*ret_scratch = scratch;
 		return VG_OK;
 	}
-	if (scratch) // too small for this call: the next ones will be as large
-		drop(scratch);
-	return allocate(list, size < LEAST_BYTES ? LEAST_BYTES : size, ret_scratch);
+	if (scratch) // too small for this call, and probably for the next ones
+		destroy_scratch(scratch);
+	return create_scratch(list, size < LEAST_BYTES ? LEAST_BYTES : size, ret_scratch);
 }
 
-void vram_scratch_give(struct vram_scratch_list *list, struct vram_scratch *scratch)
+void vram_scratch_release(struct vram_scratch_list *list, struct vram_scratch *scratch)
 {
 	vg_lock_take(&list->lock);
 	scratch->next = list->first;

@@ -1,4 +1,4 @@
-// Sealing regions and verifying them: the contents stay on the device, and 32 bytes come back.
+// Seals regions and verifies them. The GPU hashes the contents, and only the 32 bytes of the root reach the host.
 #include "vram/seal.h"
 
 #include "base/clock.h"
@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-// No two seals of a process have the same, whatever the clock does.
-static uint64_t next_generation(void)
+// Returns a generation that no other seal of this process has, even if the clock is set back.
+static uint64_t make_generation(void)
 {
 	static _Atomic uint64_t last;
 	uint64_t before = atomic_load(&last), next;
@@ -23,7 +23,7 @@ static uint64_t next_generation(void)
 	return next;
 }
 
-// Of a region that is pinned, and frozen unless the result may be of contents that are half one and half the other.
+// The caller has the region pinned. Unless it is frozen as well, writes may change the contents during the hash.
 static enum vg_status hash_contents(struct vram_region *region, uint8_t ret_root[VRAM_ROOT_BYTES])
 {
 	CORE_SCOPE scope = {false};
@@ -31,7 +31,7 @@ static enum vg_status hash_contents(struct vram_region *region, uint8_t ret_root
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
-	enum vg_status status = vram_settle(region);
+	enum vg_status status = vram_wait_for_writes(region);
 	return status ? status
 		      : vram_hash(region->vram->hasher, region->vram->thread_stream, region->address, region->size,
 				  region->vram->keys->tree, ret_root);
@@ -45,7 +45,7 @@ static enum vg_status begin_seal(const struct vg_seal_options *options, struct v
 		return vg_fail(VG_INVALID, 0, "id is NULL: a seal has a name");
 	const char *const texts[] = {options->id, options->model ? options->model : ""};
 	char *const fields[] = {seal->id, seal->model};
-	for (int i = 0; i < 2; i++) { // what is too long stays so, for the check to see
+	for (int i = 0; i < 2; i++) { // one character more than allowed, so that vram_seal_check() refuses long texts
 		memset(fields[i], 0, VG_SEAL_ID_MAX + 1);
 		memcpy(fields[i], texts[i], strnlen(texts[i], VG_SEAL_ID_MAX + 1));
 	}
@@ -62,7 +62,7 @@ static enum vg_status complete_seal(struct vram_region *region, struct vg_seal *
 	if (status)
 		return status;
 	seal->sealed_ns = vg_clock_realtime_ns();
-	vram_seal_mac(seal, region->vram->keys, seal->mac);
+	vram_seal_compute_mac(seal, region->vram->keys, seal->mac);
 	status = vram_record(region, VRAM_EVENT_SEALED, seal);
 	if (status == VG_OK)
 		atomic_store(&region->sealed, seal->generation);
@@ -75,11 +75,12 @@ static enum vg_status seal_region(struct vram_region *region, const struct vg_se
 	struct vg_seal seal = {.size = sizeof seal, .bytes = region->size};
 
 	enum vg_status status = vram_check_secret(region->vram);
-	if (status == VG_OK)
-		status = begin_seal(options, &seal);
 	if (status)
 		return status;
-	seal.generation = next_generation();
+	status = begin_seal(options, &seal);
+	if (status)
+		return status;
+	seal.generation = make_generation();
 	memcpy(seal.device, region->vram->device_name, sizeof seal.device);
 	status = vram_seal_check(&seal, "the seal", VG_INVALID);
 	if (status)
@@ -117,7 +118,7 @@ enum vg_status vg_vram_seal(struct vg_vram_handle handle, const struct vg_seal_o
 
 static enum vg_status unseal_region(struct vram_region *region)
 {
-	// From here on no verification can succeed, nor fail for what is written after it.
+	// Cleared first: verifications that run now then fail with STATE, and do not blame writes that follow.
 	uint64_t generation = atomic_exchange(&region->sealed, 0);
 	struct vg_seal seal = {.generation = generation};
 
@@ -146,7 +147,7 @@ enum vg_status vg_vram_unseal(struct vg_vram_handle handle)
 
 // ---- verify ----------------------------------------------------------------------------------------------
 
-// What can be told without the contents.
+// Checks everything but the contents.
 static enum vg_status check_record(const struct vram_region *region, const struct vg_seal *seal, uint64_t generation)
 {
 	if (!vram_seal_is_genuine(seal, region->vram->keys))
@@ -167,7 +168,7 @@ static enum vg_status check_record(const struct vram_region *region, const struc
 	return VG_OK;
 }
 
-static enum vg_status not_sealed(const char *when)
+static enum vg_status fail_unsealed(const char *when)
 {
 	return vg_fail(VG_STATE, 0, "the region %s: there is nothing that it should hold", when);
 }
@@ -180,8 +181,8 @@ static enum vg_status check_contents(struct vram_region *region, const struct vg
 	if (status)
 		return status;
 	bool same = sodium_memcmp(root, seal->root, sizeof root) == 0;
-	if (atomic_load(&region->sealed) != seal->generation) // whoever unsealed it may have written since
-		return not_sealed("was unsealed meanwhile");
+	if (atomic_load(&region->sealed) != seal->generation) // there may have been writes since
+		return fail_unsealed("was unsealed meanwhile");
 	if (same)
 		return VG_OK;
 	return vg_fail(VG_INTEGRITY, 0, "the region does not hold what was sealed as %s: its contents were changed",
@@ -196,7 +197,7 @@ static enum vg_status verify_region(struct vram_region *region, const struct vg_
 		return status;
 	uint64_t generation = atomic_load(&region->sealed);
 	if (generation == 0)
-		return not_sealed("is not sealed");
+		return fail_unsealed("is not sealed");
 	status = check_record(region, seal, generation);
 	if (status == VG_OK)
 		status = check_contents(region, seal);
@@ -224,7 +225,23 @@ enum vg_status vg_vram_verify(struct vg_vram_handle handle, const struct vg_seal
 	return status;
 }
 
-// ---- of another process ----------------------------------------------------------------------------------
+// ---- seals of another process ----------------------------------------------------------------------------
+
+static enum vg_status adopt_seal(struct vram_region *region, const struct vg_seal *seal)
+{
+	enum vg_status status = vram_check_secret(region->vram);
+
+	if (status)
+		return status;
+	status = check_record(region, seal, seal->generation);
+	if (status)
+		return status;
+	status = vram_freeze(region);
+	if (status)
+		return status;
+	atomic_store(&region->sealed, seal->generation);
+	return VG_OK;
+}
 
 enum vg_status vram_adopt_seal(struct vg_vram_handle handle, const struct vg_seal *seal)
 {
@@ -233,13 +250,7 @@ enum vg_status vram_adopt_seal(struct vg_vram_handle handle, const struct vg_sea
 	enum vg_status status = vram_pin(handle, VRAM_READ, &region);
 	if (status)
 		return status;
-	status = vram_check_secret(region->vram);
-	if (status == VG_OK)
-		status = check_record(region, seal, seal->generation);
-	if (status == VG_OK)
-		status = vram_freeze(region);
-	if (status == VG_OK)
-		atomic_store(&region->sealed, seal->generation);
+	status = adopt_seal(region, seal);
 	vram_unpin(region, VRAM_READ);
 	return status;
 }

@@ -1,9 +1,9 @@
-// What a seal's MAC is of. docs/seals.md has the layout: keep the two the same.
+// The MAC of a seal. docs/seals.md describes the layout: keep the two the same.
 #include "vram/seal.h"
 
 #include <string.h>
 
-void vram_seal_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC])
+void vram_seal_compute_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC])
 {
 	struct vram_mac mac;
 
@@ -24,10 +24,10 @@ bool vram_seal_is_genuine(const struct vg_seal *seal, const struct vram_keys *ke
 {
 	uint8_t mac[VRAM_MAC];
 
-	// Of a record that somebody wrote over, nothing ends where it should.
+	// The texts of an overwritten record may lack their terminators.
 	if (!memchr(seal->id, 0, sizeof seal->id) || !memchr(seal->model, 0, sizeof seal->model) ||
 	    !memchr(seal->device, 0, sizeof seal->device))
 		return false;
-	vram_seal_mac(seal, keys, mac);
+	vram_seal_compute_mac(seal, keys, mac);
 	return sodium_memcmp(mac, seal->mac, sizeof mac) == 0;
 }

@@ -1,4 +1,4 @@
-// A model's shards: complete, or what is wrong.
+// Checks that a set of seals has every shard of a model once.
 #include "vram/seal.h"
 
 #include <stdlib.h>
@@ -32,12 +32,12 @@ enum vg_status vg_seal_check_set(const struct vg_seal *seals, size_t count)
 	enum vg_status status = check_each(seals, count);
 	if (status)
 		return status;
-	// One more than there are seals: either a shard is there twice, or, of fewer than all, one of these is missing.
-	size_t places = count + 1, *where = calloc(places, sizeof *where); // 1 and the seal
+	// Shard numbers up to `count` are enough: without a repeated shard, an incomplete set misses one of these.
+	size_t slots = count + 1, *where = calloc(slots, sizeof *where); // by shard: 1 + the seal's number; 0: missing
 	if (!where)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of %zu seals", count);
 	for (size_t i = 0; i < count && status == VG_OK; i++) {
-		if (seals[i].shard >= places)
+		if (seals[i].shard >= slots)
 			continue;
 		size_t *there = &where[seals[i].shard];
 		if (*there)

@@ -1,4 +1,4 @@
-// A seal as a line of text. There is one text for one seal: whoever reads it takes nothing else.
+// A seal as a line of text. Each seal has exactly one text, and the parser accepts no other.
 #include "vram/seal.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---- shapes ----------------------------------------------------------------------------------------------
+// ---- form of the fields ----------------------------------------------------------------------------------
 
 static bool is_letter_or_digit(char c)
 {
@@ -60,7 +60,7 @@ enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enu
 	return VG_OK;
 }
 
-// ---- out -------------------------------------------------------------------------------------------------
+// ---- writing ---------------------------------------------------------------------------------------------
 
 enum vg_status vg_seal_encode(const struct vg_seal *seal, char *text, size_t capacity, size_t *ret_length)
 {
@@ -90,89 +90,89 @@ enum vg_status vg_seal_encode(const struct vg_seal *seal, char *text, size_t cap
 	return VG_OK;
 }
 
-// ---- in --------------------------------------------------------------------------------------------------
+// ---- parsing ---------------------------------------------------------------------------------------------
 
 struct reader {
 	const char *text;
 	size_t length, at;
-	const char *wanted; // at `at`; NULL as long as all is well
+	const char *wanted; // what is missing at `at`; NULL: no error so far
 };
 
-static bool refuse(struct reader *reader, const char *wanted)
+static bool refuse_text(struct reader *reader, const char *wanted)
 {
 	if (!reader->wanted)
 		reader->wanted = wanted;
 	return false;
 }
 
-static bool take(struct reader *reader, const char *literal)
+static bool read_literal(struct reader *reader, const char *literal)
 {
 	size_t length = strlen(literal);
 
 	if (reader->wanted || reader->length - reader->at < length ||
 	    memcmp(reader->text + reader->at, literal, length) != 0)
-		return refuse(reader, literal);
+		return refuse_text(reader, literal);
 	reader->at += length;
 	return true;
 }
 
-static void take_text(struct reader *reader, const char *before, char *ret_text, size_t capacity)
+static void read_text(struct reader *reader, const char *before, char *ret_text, size_t capacity)
 {
 	size_t length = 0;
 
-	if (!take(reader, before))
+	if (!read_literal(reader, before))
 		return;
 	while (length < capacity && reader->at + length < reader->length && reader->text[reader->at + length] != '"')
 		length++;
 	if (length == capacity || memchr(reader->text + reader->at, '\0', length)) {
-		refuse(reader, "a shorter text");
+		refuse_text(reader, "a shorter text");
 		return;
 	}
 	memcpy(ret_text, reader->text + reader->at, length);
 	ret_text[length] = '\0';
 	reader->at += length;
-	take(reader, "\"");
+	read_literal(reader, "\"");
 }
 
-static void take_number(struct reader *reader, const char *before, uint64_t most, uint64_t *ret_number)
+static void read_number(struct reader *reader, const char *before, uint64_t most, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 	size_t digits = 0;
 
-	if (!take(reader, before))
+	if (!read_literal(reader, before))
 		return;
 	for (; reader->at + digits < reader->length; digits++) {
 		unsigned digit = (unsigned char)reader->text[reader->at + digits] - '0';
 		if (digit > 9)
 			break;
-		if (digits == 1 && number == 0) { // 007 is a second text for 7
-			refuse(reader, "a number without leading zeros");
+		if (digits == 1 && number == 0) { // 007 would be a second text for 7
+			refuse_text(reader, "a number without leading zeros");
 			return;
 		}
 		if (number > most / 10 || number * 10 > most - digit) {
-			refuse(reader, "a smaller number");
+			refuse_text(reader, "a smaller number");
 			return;
 		}
 		number = number * 10 + digit;
 	}
 	if (digits == 0) {
-		refuse(reader, "a number");
+		refuse_text(reader, "a number");
 		return;
 	}
 	reader->at += digits;
 	*ret_number = number;
 }
 
-static void take_hash(struct reader *reader, const char *before, uint8_t ret_hash[32])
+static void read_hash(struct reader *reader, const char *before, uint8_t ret_hash[32])
 {
 	char text[65] = "", again[65];
 
-	take_text(reader, before, text, sizeof text);
+	read_text(reader, before, text, sizeof text);
 	if (reader->wanted)
 		return;
 	if (strlen(text) != 64 || sodium_hex2bin(ret_hash, 32, text, 64, NULL, NULL, NULL) ||
 	    strcmp(sodium_bin2hex(again, sizeof again, ret_hash, 32), text) != 0)
-		refuse(reader, "64 hexadecimal digits in lower case");
+		refuse_text(reader, "64 hexadecimal digits in lower case");
 }
 
 enum vg_status vg_seal_decode(const char *text, size_t length, struct vg_seal *ret_seal)
@@ -184,21 +184,21 @@ enum vg_status vg_seal_decode(const char *text, size_t length, struct vg_seal *r
 
 	if (!text || !ret_seal)
 		return vg_fail(VG_INVALID, 0, text ? "ret_seal is NULL" : "text is NULL");
-	take_text(&reader, "{\"virgate_seal\":1,\"id\":\"", seal.id, sizeof seal.id);
-	take_text(&reader, ",\"model\":\"", seal.model, sizeof seal.model);
-	take_number(&reader, ",\"shard\":", UINT32_MAX, &shard);
-	take_number(&reader, ",\"shards\":", UINT32_MAX, &shards);
-	take_number(&reader, ",\"generation\":", UINT64_MAX, &seal.generation);
-	take_text(&reader, ",\"device\":\"", seal.device, sizeof seal.device);
-	take_number(&reader, ",\"bytes\":", UINT64_MAX, &seal.bytes);
-	take_number(&reader, ",\"sealed_ns\":", UINT64_MAX, &seal.sealed_ns);
-	take_hash(&reader, ",\"root\":\"", seal.root);
-	take_hash(&reader, ",\"mac\":\"", seal.mac);
-	take(&reader, "}");
+	read_text(&reader, "{\"virgate_seal\":1,\"id\":\"", seal.id, sizeof seal.id);
+	read_text(&reader, ",\"model\":\"", seal.model, sizeof seal.model);
+	read_number(&reader, ",\"shard\":", UINT32_MAX, &shard);
+	read_number(&reader, ",\"shards\":", UINT32_MAX, &shards);
+	read_number(&reader, ",\"generation\":", UINT64_MAX, &seal.generation);
+	read_text(&reader, ",\"device\":\"", seal.device, sizeof seal.device);
+	read_number(&reader, ",\"bytes\":", UINT64_MAX, &seal.bytes);
+	read_number(&reader, ",\"sealed_ns\":", UINT64_MAX, &seal.sealed_ns);
+	read_hash(&reader, ",\"root\":\"", seal.root);
+	read_hash(&reader, ",\"mac\":\"", seal.mac);
+	read_literal(&reader, "}");
 	if (!reader.wanted && reader.at + 1 == length && text[reader.at] == '\n')
 		reader.at++;
 	if (!reader.wanted && reader.at != length)
-		refuse(&reader, "the end");
+		refuse_text(&reader, "the end");
 	if (reader.wanted)
 		return vg_fail(VG_PROTOCOL, 0, "not a seal: at byte %zu of %zu there should be %s", reader.at, length,
 			       reader.wanted);

@@ -1,10 +1,9 @@
-// Long reads, a part at a time: so that the driver and the device's copy engine are held for a part and not for the
-// whole, and other readers come in between.
+// Long reads in parts: other readers get the driver and the copy engine between two parts.
 //
-// Into pageable memory the parts come by slots of page-locked memory: while one is copied out, the device fills the
-// other. The driver's own copy does much the same, and holds a lock from the first byte to the last. Into page-locked
-// memory one part is waited for before the next is queued: an H200's copy engine does not turn to another stream while
-// one of them has more to do.
+// A read into pageable memory goes through two buffers of page-locked memory: while the host copies from one, the
+// device fills the other. The driver's own copy works in the same way, but has a lock from the first byte to the last.
+// A read into page-locked memory waits for each part before it queues the next: the copy engine of an H200 does not
+// serve another stream while one stream has more queued.
 #include "vram/staging.h"
 
 #include "core/error.h"
@@ -13,20 +12,21 @@
 #include <stdint.h>
 #include <string.h>
 
-// Large enough for the calls to vanish behind the copy: 15 GB/s by way of slots, 55 directly.
+// Bytes; large enough to make the time of the calls negligible: 15 GB/s through slots, 55 GB/s directly.
 enum { SLOT = 1 << 20, DIRECT = 32 << 20, SLOTS = 2 };
 
-struct way {
-	char *slots; // NULL: directly
-	size_t part;
-	unsigned parts; // under way at once
+struct transfer {
+	char *slots;	// page-locked buffers; NULL: copy directly
+	size_t part;	// bytes
+	unsigned parts; // queued at the same time, at most
 	CUevent arrived[SLOTS];
 	size_t begun, ended;  // bytes that were queued, and that have arrived
-	unsigned first, next; // parts, counted from the begin
+	unsigned first, next; // numbers of the oldest queued part and of the next one to queue
 };
 
-// Past the caches: what is read does not fit them, and fetching what is overwritten would cost as much again.
-static void move(char *to, const char *from, size_t bytes)
+// Copies with stores that bypass the caches: the data do not fit in them, and a normal store would first read the
+// overwritten memory.
+static void copy_uncached(char *to, const char *from, size_t bytes)
 {
 	size_t head = -(uintptr_t)to % 16;
 
@@ -43,54 +43,57 @@ static void move(char *to, const char *from, size_t bytes)
 	memcpy(to + i, from + i, bytes - i);
 }
 
-static size_t part_of(const struct way *way, size_t at, size_t bytes)
+static size_t get_part_size(const struct transfer *transfer, size_t at, size_t bytes)
 {
-	return bytes - at < way->part ? bytes - at : way->part;
+	return bytes - at < transfer->part ? bytes - at : transfer->part;
 }
 
-static CUresult begin(struct way *way, char *to, CUdeviceptr from, size_t bytes)
+static CUresult begin_part(struct transfer *transfer, char *to, CUdeviceptr from, size_t bytes)
 {
-	const unsigned which = way->next++ % way->parts;
-	const size_t part = part_of(way, way->begun, bytes);
+	const unsigned which = transfer->next++ % transfer->parts;
+	const size_t part = get_part_size(transfer, transfer->begun, bytes);
 
-	CUresult r = core_driver->cuMemcpyDtoHAsync_v2(way->slots ? way->slots + which * way->part : to + way->begun,
-						       from + way->begun, part, CU_STREAM_PER_THREAD);
-	way->begun += part;
-	return r ? r : core_driver->cuEventRecord(way->arrived[which], CU_STREAM_PER_THREAD);
+	CUresult r = core_driver->cuMemcpyDtoHAsync_v2(transfer->slots ? transfer->slots + which * transfer->part
+								       : to + transfer->begun,
+						       from + transfer->begun, part, CU_STREAM_PER_THREAD);
+	transfer->begun += part;
+	return r ? r : core_driver->cuEventRecord(transfer->arrived[which], CU_STREAM_PER_THREAD);
 }
 
-static CUresult end(struct way *way, char *to, size_t bytes)
+static CUresult end_part(struct transfer *transfer, char *to, size_t bytes)
 {
-	const unsigned which = way->first++ % way->parts;
-	const size_t part = part_of(way, way->ended, bytes);
+	const unsigned which = transfer->first++ % transfer->parts;
+	const size_t part = get_part_size(transfer, transfer->ended, bytes);
 
-	CUresult r = core_driver->cuEventSynchronize(way->arrived[which]);
-	if (r == CUDA_SUCCESS && way->slots)
-		move(to + way->ended, way->slots + which * way->part, part);
-	way->ended += part;
+	CUresult r = core_driver->cuEventSynchronize(transfer->arrived[which]);
+	if (r == CUDA_SUCCESS && transfer->slots)
+		copy_uncached(to + transfer->ended, transfer->slots + which * transfer->part, part);
+	transfer->ended += part;
 	return r;
 }
 
-static CUresult run(struct way *way, char *to, CUdeviceptr from, size_t bytes)
+static CUresult run_transfer(struct transfer *transfer, char *to, CUdeviceptr from, size_t bytes)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	for (unsigned i = 0; i < way->parts && r == CUDA_SUCCESS; i++)
-		r = core_driver->cuEventCreate(&way->arrived[i], CU_EVENT_DISABLE_TIMING);
-	while (r == CUDA_SUCCESS && way->ended < bytes) {
-		while (r == CUDA_SUCCESS && way->begun < bytes && way->next - way->first < way->parts)
-			r = begin(way, to, from, bytes);
+	for (unsigned i = 0; i < transfer->parts && r == CUDA_SUCCESS; i++)
+		r = core_driver->cuEventCreate(&transfer->arrived[i], CU_EVENT_DISABLE_TIMING);
+	while (r == CUDA_SUCCESS && transfer->ended < bytes) {
+		while (r == CUDA_SUCCESS && transfer->begun < bytes &&
+		       transfer->next - transfer->first < transfer->parts)
+			r = begin_part(transfer, to, from, bytes);
 		if (r == CUDA_SUCCESS)
-			r = end(way, to, bytes);
+			r = end_part(transfer, to, bytes);
 	}
 	if (r)
-		(void)core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD); // nothing arrives any more
-	for (unsigned i = 0; i < way->parts && way->arrived[i]; i++)
-		(void)core_driver->cuEventDestroy_v2(way->arrived[i]);
+		(void)core_driver->cuStreamSynchronize(
+			CU_STREAM_PER_THREAD); // no copy may write to `to` after the return
+	for (unsigned i = 0; i < transfer->parts && transfer->arrived[i]; i++)
+		(void)core_driver->cuEventDestroy_v2(transfer->arrived[i]);
 	return r;
 }
 
-// What the driver knows of is page-locked, or no memory of the host.
+// The driver knows an address only if it is page-locked, managed or device memory.
 static bool is_pageable(const void *to)
 {
 	unsigned type;
@@ -102,19 +105,19 @@ static bool is_pageable(const void *to)
 enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdeviceptr from, size_t bytes)
 {
 	struct vram_scratch *scratch = NULL;
-	struct way way = {.part = DIRECT, .parts = 1};
+	struct transfer transfer = {.part = DIRECT, .parts = 1};
 
 	if (is_pageable(to)) {
-		enum vg_status status = vram_scratch_take(slots, SLOTS * SLOT, &scratch);
+		enum vg_status status = vram_scratch_acquire(slots, SLOTS * SLOT, &scratch);
 		if (status)
 			return status;
-		way.slots = (char *)(uintptr_t)vg_buffer_address(scratch->buffer);
-		way.part = SLOT;
-		way.parts = SLOTS;
+		transfer.slots = (char *)(uintptr_t)vg_buffer_address(scratch->buffer);
+		transfer.part = SLOT;
+		transfer.parts = SLOTS;
 	}
-	CUresult r = run(&way, to, from, bytes);
+	CUresult r = run_transfer(&transfer, to, from, bytes);
 	if (scratch)
-		vram_scratch_give(slots, scratch);
-	return r ? core_driver_failed(r, "cuMemcpyDtoHAsync", "%zu bytes, of which %zu arrived", bytes, way.ended)
+		vram_scratch_release(slots, scratch);
+	return r ? core_driver_failed(r, "cuMemcpyDtoHAsync", "%zu bytes, of which %zu arrived", bytes, transfer.ended)
 		 : VG_OK;
 }

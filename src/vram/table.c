@@ -1,12 +1,12 @@
-// A table that only grows: a region's place in it stays, so that a handle is looked up without a lock.
+// The table of regions. It only grows and never moves an entry, so that a handle is looked up without a lock.
 //
-// One word says everything about a place:
+// One word holds the state of an entry:
 //
 //   63 … 32     31    30       29           28      27 … 20  19 … 10  9 … 0
 //   generation  live  closing  quarantined  frozen  loans    writers  readers
 //
-// It changes by compare-and-swap from a word with the handle's generation alone, so that a dead handle changes nothing.
-// A generation is used once; a place whose generations are used up is never taken again.
+// Compare-and-swap changes it only if it has the handle's generation, so that a stale handle changes nothing. Each
+// generation is used once; an entry whose generations are used up is never used again.
 #include "vram/vram.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define VRAM_GENERATIONS UINT32_MAX
 #endif
 
-enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver gives
+enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver allocates
 
 #define READER ((uint64_t)1)
 #define READERS ((uint64_t)0x3ff)
@@ -35,31 +35,31 @@ enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver gives
 #define LIVE ((uint64_t)1 << 31)
 
 static struct {
-	pthread_mutex_t lock; // of what follows, but for the chunks' addresses
-	uint32_t *unused;     // places that may be taken again
+	pthread_mutex_t lock; // for all fields but `chunks`, whose elements are atomic
+	uint32_t *unused;     // entries that can be used again
 	uint32_t unused_count, unused_capacity;
-	_Atomic uint32_t count; // places that were ever taken
+	_Atomic uint32_t count; // entries that were ever used
 	struct vram_region *_Atomic chunks[CHUNKS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct vram_region *at(uint32_t index)
+static struct vram_region *get_entry(uint32_t index)
 {
 	return &atomic_load_explicit(&table.chunks[index / CHUNK], memory_order_acquire)[index % CHUNK];
 }
 
-static struct vram_region *find(struct vg_vram_handle handle)
+static struct vram_region *find_entry(struct vg_vram_handle handle)
 {
 	uint32_t index = (uint32_t)handle.value;
 
-	return index < atomic_load_explicit(&table.count, memory_order_acquire) ? at(index) : NULL;
+	return index < atomic_load_explicit(&table.count, memory_order_acquire) ? get_entry(index) : NULL;
 }
 
-static bool names(struct vg_vram_handle handle, uint64_t state)
+static bool state_matches(struct vg_vram_handle handle, uint64_t state)
 {
 	return state >> 32 == handle.value >> 32 && (state & (LIVE | CLOSING)) == LIVE;
 }
 
-// ---- places -----------------------------------------------------------------------------------------
+// ---- entries ----------------------------------------------------------------------------------------
 
 static int add_chunk(uint32_t first)
 {
@@ -73,26 +73,26 @@ static int add_chunk(uint32_t first)
 	return 0;
 }
 
-// Room for every place in the list of the unused ones, so that giving one back cannot fail.
-static int reserve(uint32_t places)
+// Makes room for `entries` in the list of unused entries, so that retiring an entry cannot fail.
+static int grow_unused_list(uint32_t entries)
 {
-	if (places <= table.unused_capacity)
+	if (entries <= table.unused_capacity)
 		return 0;
-	uint32_t *unused = reallocarray(table.unused, places + CHUNK, sizeof *unused);
+	uint32_t *unused = reallocarray(table.unused, entries + CHUNK, sizeof *unused);
 	if (!unused)
 		return -ENOMEM;
 	table.unused = unused;
-	table.unused_capacity = places + CHUNK;
+	table.unused_capacity = entries + CHUNK;
 	return 0;
 }
 
-static int take_new(uint32_t *ret_index)
+static int add_entry(uint32_t *ret_index)
 {
 	uint32_t index = table.count;
 
 	if (index == CHUNK * CHUNKS)
 		return -ENOSPC;
-	int r = reserve(index + 1);
+	int r = grow_unused_list(index + 1);
 	if (r == 0 && index % CHUNK == 0 && !table.chunks[index / CHUNK])
 		r = add_chunk(index);
 	if (r)
@@ -102,7 +102,7 @@ static int take_new(uint32_t *ret_index)
 	return 0;
 }
 
-int vram_table_take(struct vram_region **ret_region)
+int vram_table_allocate(struct vram_region **ret_region)
 {
 	uint32_t index;
 	int r = 0;
@@ -111,10 +111,10 @@ int vram_table_take(struct vram_region **ret_region)
 	if (table.unused_count)
 		index = table.unused[--table.unused_count];
 	else
-		r = take_new(&index);
+		r = add_entry(&index);
 	pthread_mutex_unlock(&table.lock);
 	if (r == 0)
-		*ret_region = at(index);
+		*ret_region = get_entry(index);
 	return r;
 }
 
@@ -139,7 +139,7 @@ void vram_table_retire(struct vram_region *region)
 
 	atomic_store_explicit(&region->state, generation << 32, memory_order_release);
 	if (generation >= VRAM_GENERATIONS)
-		return; // another handle for this place would have to be one of before
+		return; // the next generation would repeat an old handle
 	pthread_mutex_lock(&table.lock);
 	table.unused[table.unused_count++] = region->index;
 	pthread_mutex_unlock(&table.lock);
@@ -147,14 +147,14 @@ void vram_table_retire(struct vram_region *region)
 
 // ---- pins -------------------------------------------------------------------------------------------
 
-// All who wait for a change of the state look again: who frees, and who freezes.
-static void wake(struct vram_region *region)
+// Wakes the threads that wait to free or to freeze the region.
+static void wake_waiters(struct vram_region *region)
 {
 	syscall(SYS_futex, &region->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Until none of these bits, all in the low half of the word, is set.
-static void wait_for(struct vram_region *region, uint64_t bits)
+// Waits until none of these bits is set. They are in the low half of the word, which the futex compares.
+static void wait_until_clear(struct vram_region *region, uint64_t bits)
 {
 	uint64_t state;
 
@@ -162,16 +162,16 @@ static void wait_for(struct vram_region *region, uint64_t bits)
 		syscall(SYS_futex, &region->state, FUTEX_WAIT_PRIVATE, (uint32_t)state, NULL, NULL, 0);
 }
 
-static int pin(struct vg_vram_handle handle, uint64_t one, uint64_t most, uint64_t refused,
-	       struct vram_region **ret_region)
+static int pin_entry(struct vg_vram_handle handle, uint64_t one, uint64_t most, uint64_t refused,
+		     struct vram_region **ret_region)
 {
-	struct vram_region *region = find(handle);
+	struct vram_region *region = find_entry(handle);
 
 	if (!region)
 		return VRAM_STALE;
 	uint64_t state = atomic_load_explicit(&region->state, memory_order_relaxed);
 	do {
-		if (!names(handle, state))
+		if (!state_matches(handle, state))
 			return VRAM_STALE;
 		if (state & refused)
 			return state & refused & QUARANTINED ? VRAM_QUARANTINED : VRAM_FROZEN;
@@ -186,13 +186,13 @@ static int pin(struct vg_vram_handle handle, uint64_t one, uint64_t most, uint64
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region)
 {
 	if (use == VRAM_READ)
-		return pin(handle, READER, READERS, QUARANTINED, ret_region);
-	return pin(handle, WRITER, WRITERS, QUARANTINED | FROZEN, ret_region);
+		return pin_entry(handle, READER, READERS, QUARANTINED, ret_region);
+	return pin_entry(handle, WRITER, WRITERS, QUARANTINED | FROZEN, ret_region);
 }
 
-int vram_table_look(struct vg_vram_handle handle, struct vram_region **ret_region)
+int vram_table_pin_any_state(struct vg_vram_handle handle, struct vram_region **ret_region)
 {
-	return pin(handle, READER, READERS, 0, ret_region);
+	return pin_entry(handle, READER, READERS, 0, ret_region);
 }
 
 void vram_unpin(struct vram_region *region, enum vram_use use)
@@ -200,32 +200,32 @@ void vram_unpin(struct vram_region *region, enum vram_use use)
 	uint64_t one = use == VRAM_READ ? READER : WRITER;
 	uint64_t state = atomic_fetch_sub_explicit(&region->state, one, memory_order_release) - one;
 
-	// The region may be somebody else's from here on: nothing but its address is used, which stays.
+	// Another thread may free and reuse the region from here on: use nothing but its address, which stays valid.
 	if (state & CLOSING ? !(state & (READERS | WRITERS)) : (state & FROZEN) && use == VRAM_WRITE)
-		wake(region);
+		wake_waiters(region);
 }
 
 // ---- loans and seals --------------------------------------------------------------------------------
 
-unsigned vram_table_loans(const struct vram_region *region)
+unsigned vram_table_count_loans(const struct vram_region *region)
 {
 	return (atomic_load(&region->state) & LOANS) / LOAN;
 }
 
-int vram_table_lend(struct vram_region *region)
+int vram_table_add_loan(struct vram_region *region)
 {
 	uint64_t state = atomic_load(&region->state);
 
 	do {
 		if (state & CLOSING)
-			return VRAM_STALE; // who closes it has seen that there are no loans
+			return VRAM_STALE; // vram_table_close() has seen that there are no loans
 		if ((state & LOANS) == LOANS)
 			return VRAM_CROWDED;
 	} while (!atomic_compare_exchange_weak(&region->state, &state, state + LOAN));
 	return VRAM_OK;
 }
 
-void vram_table_take_back(struct vram_region *region)
+void vram_table_end_loan(struct vram_region *region)
 {
 	atomic_fetch_sub(&region->state, LOAN);
 }
@@ -234,7 +234,7 @@ bool vram_table_freeze(struct vram_region *region)
 {
 	if (atomic_fetch_or(&region->state, FROZEN) & FROZEN)
 		return false;
-	wait_for(region, WRITERS);
+	wait_until_clear(region, WRITERS);
 	return true;
 }
 
@@ -248,22 +248,22 @@ void vram_quarantine(struct vram_region *region)
 	atomic_fetch_or(&region->state, QUARANTINED);
 }
 
-// ---- the end ----------------------------------------------------------------------------------------
+// ---- closing ----------------------------------------------------------------------------------------
 
-int vram_table_close(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region)
+int vram_table_close(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region)
 {
-	struct vram_region *region = find(handle);
+	struct vram_region *region = find_entry(handle);
 
 	if (!region)
 		return VRAM_STALE;
 	uint64_t state = atomic_load(&region->state);
 	do {
-		if (!names(handle, state))
+		if (!state_matches(handle, state))
 			return VRAM_STALE;
-		if (!with_loans && state & LOANS)
+		if (how == VRAM_CLOSE_UNLENT && state & LOANS)
 			return VRAM_LENT;
 	} while (!atomic_compare_exchange_weak(&region->state, &state, state | CLOSING));
-	wait_for(region, READERS | WRITERS);
+	wait_until_clear(region, READERS | WRITERS);
 	*ret_region = region;
 	return VRAM_OK;
 }
@@ -279,7 +279,7 @@ bool vram_table_next(uint32_t *cursor, struct vg_vram_handle *ret_handle)
 
 	while (*cursor < count) {
 		uint32_t index = (*cursor)++;
-		uint64_t state = atomic_load(&at(index)->state);
+		uint64_t state = atomic_load(&get_entry(index)->state);
 		if ((state & (LIVE | CLOSING)) != LIVE)
 			continue;
 		ret_handle->value = (state >> 32) << 32 | index;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- begin and end of a context's ------------------------------------------------------------------------
+// ---- opening and closing ---------------------------------------------------------------------------------
 
 static bool is_name(const char *name)
 {
@@ -33,13 +33,15 @@ enum vg_status vram_trust_open(struct vg_vram *vram, const struct vg_vram_option
 			"audit_file is given, and neither key_file nor key_ring: a log without a key proves nothing");
 	}
 	enum vg_status status = vram_keys_open(options->key_file, options->key_ring, vgpu, &vram->keys);
-	if (status == VG_OK)
-		status = vram_hasher_create(vram->context, &vram->hasher);
-	if (status == VG_OK)
-		status = vg_stream_default(vram->context, VG_DEFAULT_STREAM_PER_THREAD, &vram->thread_stream);
-	if (status == VG_OK && options->audit_file)
-		status = vram_audit_open(options->audit_file, vram->keys, vgpu, &vram->audit);
-	return status;
+	if (status)
+		return status;
+	status = vram_hasher_create(vram->context, &vram->hasher);
+	if (status)
+		return status;
+	status = vg_stream_default(vram->context, VG_DEFAULT_STREAM_PER_THREAD, &vram->thread_stream);
+	if (status || !options->audit_file)
+		return status;
+	return vram_audit_open(options->audit_file, vram->keys, vgpu, &vram->audit);
 }
 
 void vram_trust_close(struct vg_vram *vram)
@@ -59,10 +61,10 @@ enum vg_status vram_check_secret(const struct vg_vram *vram)
 
 // ---- records ---------------------------------------------------------------------------------------------
 
-static struct vram_event event_of(const struct vram_region *region, enum vram_event_kind kind,
-				  const struct vg_seal *seal)
+static struct vram_event make_event(const struct vram_region *region, enum vram_event_kind kind,
+				    const struct vg_seal *seal)
 {
-	// A region is recorded before its handle is good: nobody has it if it cannot be.
+	// An allocation is recorded before its handle is valid, so that it can be rolled back: use the next generation.
 	uint64_t generation = (atomic_load(&region->state) >> 32) + (kind == VRAM_EVENT_ALLOCATED);
 	struct vram_event event = {
 		.kind = kind,
@@ -82,15 +84,15 @@ enum vg_status vram_record(struct vram_region *region, enum vram_event_kind kind
 {
 	if (!region->vram->audit)
 		return VG_OK;
-	struct vram_event event = event_of(region, kind, seal);
+	struct vram_event event = make_event(region, kind, seal);
 	event.text = region->import.unmap ? "imported memory" : NULL;
-	return vram_audit(region->vram->audit, &event);
+	return vram_audit_append(region->vram->audit, &event);
 }
 
 void vram_record_failure(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal)
 {
 	if (!region->vram->audit)
 		return;
-	const struct vram_event event = event_of(region, kind, seal);
-	vram_audit_failure(region->vram->audit, &event);
+	const struct vram_event event = make_event(region, kind, seal);
+	vram_audit_append_failure(region->vram->audit, &event);
 }

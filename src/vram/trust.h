@@ -1,24 +1,24 @@
-// What a context has beyond memory: keys, what hashes, and the audit log; and what is recorded in it. Any thread.
+// The keys, the hasher and the audit log of a context, and recording in that log. Any thread.
 #pragma once
 #include "vram/audit.h"
 #include "vram/seal.h"
 #include "vram/vram.h"
 
-// After the context was retained. What it leaves behind on failure, vram_trust_close() takes away.
+// `vram->context` is set. After a failure, vram_trust_close() frees what was opened.
 enum vg_status vram_trust_open(struct vg_vram *vram, const struct vg_vram_options *options);
-// Before the context is given back.
+// Called before the reference to `vram->context` is dropped.
 void vram_trust_close(struct vg_vram *vram);
 
-// STATE: it was opened without a secret.
+// Fails with STATE if the context was opened without a secret.
 enum vg_status vram_check_secret(const struct vg_vram *vram);
 
-// Records what happened to a region; `seal` may be NULL. The caller undoes it if this fails.
+// Records an operation on a region; `seal` may be NULL. The caller rolls the operation back if this fails.
 enum vg_status vram_record(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal);
-// Records what the thread's last error says.
+// Records a failed operation with the text of the thread's last error.
 void vram_record_failure(struct vram_region *region, enum vram_event_kind kind, const struct vg_seal *seal);
 
-// For memory that another process sealed, which it says with `seal`: the region is as sealed as that, frozen, and
-// vg_vram_verify() takes the seal. INTEGRITY (it is not of this secret and vGPU, or not of this device and size), STATE
-// (the context has no secret), POLICY (the region is sealed already), BUSY (a loan that may write is out), and what
-// vram_pin() answers.
+// Seals a region of imported memory with `seal`, which the exporter made: freezes the region, and makes it one that
+// vg_vram_verify() accepts `seal` for. Does not hash the contents. INTEGRITY (another secret, vGPU, device or size),
+// STATE (the context has no secret), POLICY (the region is sealed already), BUSY (a loan allows writing), and the
+// errors of vram_pin().
 enum vg_status vram_adopt_seal(struct vg_vram_handle handle, const struct vg_seal *seal);

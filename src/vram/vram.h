@@ -1,8 +1,8 @@
-// Regions and their handles, as this room and src/share see them. Any thread.
+// Regions and their handles, for this room and src/share. Any thread.
 //
-// A call pins the region that its handle names, works with it, and unpins it: one atomic operation each, no lock. Who
-// frees waits for the pins. What describes a region's memory does not change while a handle
-// names it.
+// A call pins the region that its handle names, uses it, and unpins it. Each is one atomic operation without a lock.
+// Freeing a region waits until no call has it pinned. The fields that describe a region's memory do not change while a
+// handle names it.
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,120 +19,127 @@ struct vram_hasher;
 struct vram_keys;
 
 struct vg_vram {
-	struct core_object object;	  // held by each of its regions
-	struct vg_context *context;	  // held: the device's primary one
-	struct vg_memory_resource *plain; // held
+	struct core_object object;	  // each of its regions has a reference
+	struct vg_context *context;	  // a reference to the device's primary context
+	struct vg_memory_resource *plain; // a reference; regions without guard that are not shareable come from it
 	struct core_memory_plan *guarded, *shareable;
-	struct vram_scratch_list staging; // page-locked memory for long reads
-	pthread_mutex_t lock;		  // publishing and closing: nothing is published once it is closed
+	struct vram_scratch_list staging; // page-locked memory for long reads into pageable memory
+	pthread_mutex_t lock;		  // orders publishing and closing: a closed context gets no new region
 	_Atomic uint64_t used;
 	atomic_size_t regions;
 
-	// trust.c's, and the same from the beginning to the end
+	// Set by trust.c when the context is opened, and constant afterwards.
 	char device_name[41];	// "GPU-…"
-	struct vram_keys *keys; // NULL: opened without a secret; then the next two are too
+	struct vram_keys *keys; // NULL: opened without a secret; then `hasher` and `thread_stream` are NULL too
 	struct vram_hasher *hasher;
-	struct vg_stream *thread_stream; // the default one of whichever thread uses it
+	struct vg_stream *thread_stream; // the per-thread default stream
 	struct vram_audit *audit;	 // NULL: no log
 };
 
-// What becomes of the memory of an imported region: it is unmapped, and never zeroed, since it is somebody else's.
+// How an imported region ends: its memory is unmapped, and not zeroed, since it belongs to the exporter.
 struct vram_import {
-	enum vg_status (*unmap)(void *user); // once; NULL: the memory is our own
+	enum vg_status (*unmap)(void *user); // called once; NULL: the region is not imported
 	void *user;
-	bool read_only; // writing is POLICY
+	bool read_only; // writing fails with POLICY
 };
 
 struct vram_region {
-	_Atomic uint64_t state; // this and `index` are table.c's
+	_Atomic uint64_t state; // only table.c changes this and `index`
 	uint32_t index;
 
-	struct vg_vram *vram; // held
+	struct vg_vram *vram; // a reference
 	CUdeviceptr address;
-	size_t size;			   // as asked for
-	CUdeviceptr base;		   // `address`, but where a guard stands behind the region
-	size_t mapped;			   // from `base` on: what is zeroed, and counted as used
-	struct vg_allocation plain;	   // where it comes from the context's resource
-	struct vg_physical_memory *memory; // held; NULL: it is not of this process's virtual memory
-	struct vg_mapping *mapping;	   // held
+	size_t size;			   // bytes that the program asked for
+	CUdeviceptr base;		   // start of the mapped memory; lower than `address` only with a guard
+	size_t mapped;			   // bytes from `base` on that are zeroed and counted as used
+	struct vg_allocation plain;	   // address 0: not from the context's resource
+	struct vg_physical_memory *memory; // a reference; NULL: not allocated by cuMemCreate in this process
+	struct vg_mapping *mapping;	   // a reference; NULL with `memory`
 	struct vram_import import;
 
-	atomic_bool unsettled;	      // something written may still be on its way, in the legacy default stream
-	atomic_bool lent;	      // kernels may have worked with it
-	atomic_bool shared;	      // other processes may look at it: set before vram_settle(), never taken back
-	atomic_uint writing_loans;    // those that may write
-	struct vram_loan_note *loans; // those that are out, under the context's lock
+	atomic_bool write_pending;	// a write may not have finished on the legacy default stream
+	atomic_bool lent;		// it was on loan at some time: kernels may have used it
+	atomic_bool shared;		// other processes may have it; set before vram_wait_for_writes(), never cleared
+	atomic_uint writing_loans;	// active loans that allow writing
+	struct vram_loan_record *loans; // active loans, under the context's lock
 
-	_Atomic uint64_t sealed; // the generation of the seal that holds; 0: none
+	_Atomic uint64_t sealed; // generation of the valid seal; 0: not sealed
 };
 
-// ---- use (pin.c) ------------------------------------------------------------------------------------
+// ---- pins (pin.c) -----------------------------------------------------------------------------------
 
 enum vram_use { VRAM_READ, VRAM_WRITE };
 
-// STATE in a forked child.
-enum vg_status vram_usable(void);
-// The handle's region, which stays until vram_unpin(). STALE, INTEGRITY (quarantined), POLICY (writing what is frozen
-// or read-only), BUSY (too many at once), INVALID (0), STATE (a forked child).
+// Fails with STATE in a forked child, which cannot use the driver.
+enum vg_status vram_check_process(void);
+// Pins the handle's region: it is not freed before vram_unpin(). STALE, INTEGRITY (quarantined), POLICY (writing to a
+// frozen or read-only region), BUSY (too many pins), INVALID (handle 0), STATE (a forked child).
 enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
-// Likewise to read what describes it, whatever its state; unpinned as VRAM_READ.
+// Pins it also if it is frozen or quarantined, to read its description. Unpin it as VRAM_READ.
 enum vg_status vram_look(struct vg_vram_handle handle, struct vram_region **ret_region);
 void vram_unpin(struct vram_region *region, enum vram_use use);
-// BOUNDS unless `bytes` from `offset` on lie in the region.
+// Fails with BOUNDS unless `bytes` bytes from `offset` on lie in the region.
 enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes);
-// Waits until what was written by calls that have returned lies in the region: before work on a stream that does not
-// wait for the legacy default stream. In the region's context; the caller has it pinned. DRIVER.
-enum vg_status vram_settle(struct vram_region *region);
+// Waits until the writes of calls that have returned are in the region's memory. Needed before work on a stream that
+// does not wait for the legacy default stream. The caller has the region pinned. DRIVER.
+enum vg_status vram_wait_for_writes(struct vram_region *region);
 
-// Ends the handle's use, and waits for the calls that have it pinned. STALE, BUSY (lent), INVALID, STATE.
-enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region);
+enum vram_closing {
+	VRAM_CLOSE_UNLENT, // fails if the region is on loan
+	VRAM_CLOSE_ALWAYS, // also with active loans
+};
+// Makes the handle stale, and waits until no call has the region pinned. STALE, BUSY (on loan), INVALID, STATE.
+enum vg_status vram_close_handle(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
 
 // ---- seals (pin.c, table.c) ------------------------------------------------------------------------------------
 
-// From here on nobody writes, and nobody is writing any more. The caller has the region pinned or looked at, to read.
-// POLICY (it is frozen already), BUSY (a loan that may write is out).
+// Refuses new writers, and waits until there are no writers. The caller has the region pinned for reading. POLICY (it
+// is frozen already), BUSY (a loan allows writing).
 enum vg_status vram_freeze(struct vram_region *region);
 void vram_unfreeze(struct vram_region *region);
-// From here on it can only be freed.
+// From then on the region can only be freed.
 void vram_quarantine(struct vram_region *region);
 
-// Of a region whose handle was closed: loans that never came back (loan.c).
+// Frees the records of the active loans of a region whose handle was closed (loan.c).
 void vram_forget_loans(struct vram_region *region);
 
-// ---- beginning and end of regions (region.c) ----------------------------------------------------------
+// ---- creating and freeing regions (region.c) ----------------------------------------------------------
 
-// A handle for a region that describes memory, in the caller's words: address, size, mapped, base, and what it takes to
-// give the memory back, which is the region's if this succeeds. CLOSED, NO_MEMORY, LIMIT.
+// Makes a handle for memory that the caller describes: address, size, mapped, base, and the objects that are needed to
+// free it. On success these objects belong to the region. CLOSED, NO_MEMORY, LIMIT.
 enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description,
 			    struct vg_vram_handle *ret_handle);
-// Zeroes a region whose handle was closed, and gives its memory back. Where zeroing fails the handle is good again,
-// unless the memory goes back `at_any_rate`. DRIVER.
-enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate);
+enum vram_disposal {
+	VRAM_DISPOSE_ZEROED, // keeps the region if it cannot be zeroed: its handle is valid again
+	VRAM_DISPOSE_ALWAYS,
+};
+// Zeroes a region whose handle was closed, and frees its memory. DRIVER.
+enum vg_status vram_dispose(struct vram_region *region, enum vram_disposal how);
 
-// ---- the table (table.c): nothing of the driver -------------------------------------------------------
+// ---- the table of regions (table.c): makes no driver call ---------------------------------------------
 
 enum vram_outcome { VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED, VRAM_CROWDED, VRAM_LENT };
 
-// An unused region, which no handle names yet; -ENOMEM, -ENOSPC.
-int vram_table_take(struct vram_region **ret_region);
-// What `description` says of its memory.
+// Returns an unused region, which no handle names yet. -ENOMEM, -ENOSPC.
+int vram_table_allocate(struct vram_region **ret_region);
+// Copies the fields of `description` from `vram` on.
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
-// From here on its handle names it.
+// Makes the region's handle valid, and returns it.
 struct vg_vram_handle vram_table_publish(struct vram_region *region);
 // VRAM_OK, STALE, FROZEN, QUARANTINED, CROWDED.
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
-// Whatever its state: to look at what stands in it.
-int vram_table_look(struct vg_vram_handle handle, struct vram_region **ret_region);
-// Ends the handle's use: waits for the pins, with or without loans. Of several exactly one gets VRAM_OK; STALE, LENT.
-int vram_table_close(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region);
-// One more loan, or one less; the caller has the region pinned. VRAM_OK, STALE (it is being freed), CROWDED.
-unsigned vram_table_loans(const struct vram_region *region);
-int vram_table_lend(struct vram_region *region);
-void vram_table_take_back(struct vram_region *region);
-// Nobody writes any more; false if that was so already.
+// Pins the region as a reader, also if it is frozen or quarantined. VRAM_OK, STALE, CROWDED.
+int vram_table_pin_any_state(struct vg_vram_handle handle, struct vram_region **ret_region);
+// Makes the handle stale, and waits for the pins. Of several callers exactly one gets VRAM_OK. STALE, LENT.
+int vram_table_close(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
+unsigned vram_table_count_loans(const struct vram_region *region);
+// Counts one loan more, or one less; the caller has the region pinned. VRAM_OK, STALE (it is being freed), CROWDED.
+int vram_table_add_loan(struct vram_region *region);
+void vram_table_end_loan(struct vram_region *region);
+// Refuses new writers, and waits until there are no writers; false if it was frozen already.
 bool vram_table_freeze(struct vram_region *region);
-// After it: the handle is good again, or dead for ever.
+// After vram_table_close(): makes the handle valid again, or stale for ever.
 void vram_table_reopen(struct vram_region *region);
 void vram_table_retire(struct vram_region *region);
-// Every handle that is good, in turn: *cursor from 0 on. False after the last.
+// Returns each valid handle in turn: start with *cursor 0. False after the last.
 bool vram_table_next(uint32_t *cursor, struct vg_vram_handle *ret_handle);

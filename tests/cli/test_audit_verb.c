@@ -59,7 +59,7 @@ TEST(invalid_options_are_refused)
 {
 	const char *log = path_of("log"), *key = path_of("key");
 
-	setenv("XDG_CONFIG_HOME", seal_folder, 1); // no settings
+	setenv("XDG_CONFIG_HOME", seal_directory, 1); // no settings
 	CHECK_INT(run("audit"), 2);
 	CHECK_INT(run("audit verify --key %s", key), 2);
 	CHECK_INT(run("audit verify %s", log), 2);

@@ -1,4 +1,4 @@
-// A node of the test's own, whose daemon starts by itself, and what its broker's tests share.
+// Helpers of the broker's tests: a node of the test's own, whose daemon starts on the first request.
 #pragma once
 #include "share_test.h"
 
@@ -11,18 +11,18 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 
-static char broker_folder[64];
+static char broker_directory[64];
 static struct vg_node *node;
 
 static inline pid_t broker_pid(void)
 {
 	char path[128], text[32];
 
-	snprintf(path, sizeof path, "%s/run/lock", broker_folder);
+	snprintf(path, sizeof path, "%s/run/lock", broker_directory);
 	return vg_file_read(path, text, sizeof text) > 0 ? (pid_t)atoi(text) : 0;
 }
 
-// kill -9, and until it is gone.
+// Kills the daemon with SIGKILL, and waits until it has ended.
 static inline void kill_broker(void)
 {
 	pid_t pid = broker_pid();
@@ -43,12 +43,12 @@ static inline void end_broker(void)
 	if (getpid() != test_pid)
 		return;
 	kill_broker();
-	snprintf(command, sizeof command, "rm -rf '%s'", broker_folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", broker_directory);
 	if (system(command) != 0)
-		fprintf(stderr, "left behind: %s\n", broker_folder);
+		fprintf(stderr, "left behind: %s\n", broker_directory);
 }
 
-// Where the daemon lies beside this program: in a build tree, or in a bundle.
+// Finds the daemon beside this program, in a build tree or in a bundle.
 static inline void find_daemon(void)
 {
 	static const char *const places[] = {"../../daemon/virgated", "../../../../bin/virgated"};
@@ -69,13 +69,13 @@ static inline struct vg_node *open_node(void)
 
 	if (node)
 		return node;
-	snprintf(broker_folder, sizeof broker_folder, "/tmp/test-broker-XXXXXX");
-	CHECK(mkdtemp(broker_folder));
+	snprintf(broker_directory, sizeof broker_directory, "/tmp/test-broker-XXXXXX");
+	CHECK(mkdtemp(broker_directory));
 	atexit(end_broker);
 	find_daemon();
-	snprintf(path, sizeof path, "%s/state", broker_folder);
+	snprintf(path, sizeof path, "%s/state", broker_directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/run", broker_folder);
+	snprintf(path, sizeof path, "%s/run", broker_directory);
 	const struct vg_node_options options = {.size = sizeof options, .runtime_dir = path};
 	OK(vg_node_open(&options, &node));
 	OK(vg_node_ping(node));
@@ -117,7 +117,7 @@ static inline enum vg_publication_state lease_state(struct vg_share_lease *lease
 	return view.state;
 }
 
-// The rows of that name, and of the last of them the leases and the state.
+// Returns the number of rows with that name, and the leases and the state of the last one.
 static inline int listed(const char *name, unsigned *ret_leases, char ret_state[16])
 {
 	struct vg_publication_list *list;
@@ -137,7 +137,7 @@ static inline int listed(const char *name, unsigned *ret_leases, char ret_state[
 	return rows;
 }
 
-// The daemon hears of an end when it gets to it.
+// Waits for the number of rows: the daemon handles the end of a process with a delay.
 static inline void await_rows(const char *name, int rows)
 {
 	for (int i = 0; i < 1000 && listed(name, NULL, NULL) != rows; i++)

@@ -1,5 +1,5 @@
-// What the tests of sharing share. Memory may be imported by the process that exported it, too: most of what can be
-// refused needs no second one.
+// Helpers of the tests of share. A process may import memory that it exported itself, so most tests of refusals need no
+// second process.
 #pragma once
 #include "../core/core_test.h"
 
@@ -10,7 +10,7 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-static struct vg_vram *vram; // of the first device, in whatever process asks for it
+static struct vg_vram *vram; // of the first device; opened on first use in each process
 
 static inline struct vg_vram *open_vram(void)
 {
@@ -28,7 +28,7 @@ static inline struct vg_vram_handle shareable(size_t bytes)
 	return handle;
 }
 
-// An offer of `count` regions of `bytes` each, which begin with their number.
+// Makes an offer of `count` regions of `bytes` each; each region begins with its number.
 static inline struct vg_share_offer *offer_of(size_t count, size_t bytes, int writable,
 					      struct vg_vram_handle *ret_handles)
 {
@@ -45,7 +45,7 @@ static inline struct vg_share_offer *offer_of(size_t count, size_t bytes, int wr
 	return offer;
 }
 
-// What arrives of an offer on the other end of a socket.
+// Sends the offer over a socket pair, and returns the received one.
 static inline struct vg_share_offer *sent(const struct vg_share_offer *offer, int kind)
 {
 	struct vg_share_offer *received;

@@ -1,13 +1,13 @@
-// The broker from the library: publishing, leases, generations, revocation, and a daemon that is killed.
+// The library's functions for the broker: publishing, leases, generations, revocation, and a killed daemon.
 #include "broker_test.h"
+#include "count_entries.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <semaphore.h>
 
 #include "core/stream.h"
 
-TEST(what_is_published_is_the_same_memory)
+TEST(published_memory_is_not_copied)
 {
 	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
 	struct vg_vram_handle handle, other;
@@ -36,11 +36,11 @@ TEST(what_is_published_is_the_same_memory)
 	await_leases("weights", 0);
 	vg_publication_destroy(publication);
 	await_rows("weights", 0);
-	OK(vg_vram_read_at(handle, 4096, &word, 4)); // the publisher's own stays
+	OK(vg_vram_read_at(handle, 4096, &word, 4)); // the publisher's region stays valid
 	OK(vg_vram_free(handle));
 }
 
-TEST(a_lease_for_reading_is_imported_for_reading)
+TEST(read_lease_refuses_writable_imports)
 {
 	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
 	struct vg_vram_handle handle, other;
@@ -56,7 +56,7 @@ TEST(a_lease_for_reading_is_imported_for_reading)
 	OK(vg_vram_free(handle));
 }
 
-TEST(many_ranges_of_one_name)
+TEST(publication_of_many_ranges)
 {
 	struct vg_vram_handle handles[40], other;
 	struct vg_publication *publication;
@@ -95,13 +95,13 @@ TEST(generations_and_withdrawal)
 	CHECK_INT(view.state, VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(view.generation, 1);
 	CHECK_INT(view.current, 2);
-	CHECK_INT(poll(&told, 1, 0), 0); // looked at is not told again
+	CHECK_INT(poll(&told, 1, 0), 0); // vg_publication_look() consumed the event
 	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	struct vg_share_lease *new = open_lease("w", 0);
 	OK(vg_publication_withdraw(second, &readers));
 	CHECK_INT(readers, 1);
-	OK(vg_publication_withdraw(second, NULL)); // again is fine
+	OK(vg_publication_withdraw(second, NULL)); // a second call succeeds
 	CHECK_INT(state_of(second), VG_PUBLICATION_WITHDRAWN);
 	CHECK(!vg_share_lease_is_current(new));
 	CHECK_INT(lease_state(new), VG_PUBLICATION_WITHDRAWN);
@@ -140,7 +140,7 @@ static void *publish_behind(void *stream)
 	return publication;
 }
 
-TEST(nobody_opens_before_the_fence)
+TEST(open_waits_for_the_fence)
 {
 	struct vg_share_lease *lease;
 	struct vg_stream *stream;
@@ -156,7 +156,7 @@ TEST(nobody_opens_before_the_fence)
 	CHECK_INT(core_driver->cuLaunchHostFunc(stream->handle, wait_at_gate, NULL), 0);
 	CHECK_INT(pthread_create(&thread, NULL, publish_behind, stream), 0);
 	for (int i = 0; i < 1000 && (status = vg_share_open(node, "fenced", NULL, &lease)) == VG_NOT_FOUND; i++)
-		poll(NULL, 0, 2); // until the name is registered
+		poll(NULL, 0, 2); // wait until the name is registered
 	CHECK_INT(status, VG_NOT_READY);
 	poll(NULL, 0, 50);
 	CHECK_INT(vg_share_open(node, "fenced", NULL, &lease), VG_NOT_READY);
@@ -189,7 +189,7 @@ static void *let_go_when_asked(void *user)
 	return lease;
 }
 
-TEST(readers_let_go_when_asked)
+TEST(revoke_returns_when_readers_close)
 {
 	const struct vg_revoke_options patient = {.size = sizeof patient, .deadline = 20};
 	struct vg_revoke_report *report;
@@ -202,7 +202,7 @@ TEST(readers_let_go_when_asked)
 	CHECK_INT(pthread_create(&thread, NULL, let_go_when_asked, lease), 0);
 	uint64_t before = vg_clock_monotonic_ns();
 	OK(vg_share_revoke(node, "asked", &patient, &report));
-	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // not until the deadline
+	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // seconds: before the deadline
 	CHECK_INT(pthread_join(thread, &done), 0);
 	CHECK(done == lease);
 	CHECK_INT(report->step, VG_REVOKE_ASKED);
@@ -214,7 +214,7 @@ TEST(readers_let_go_when_asked)
 	OK(vg_vram_free(handle));
 }
 
-TEST(those_who_do_not_are_named)
+TEST(revoke_lists_remaining_readers)
 {
 	const struct vg_revoke_options impatient = {.size = sizeof impatient, .deadline = 0.05};
 	struct vg_revoke_report *report;
@@ -237,9 +237,9 @@ TEST(those_who_do_not_are_named)
 	await_rows("kept", 0);
 }
 
-// ---- a daemon that is killed -----------------------------------------------------------------------------------
+// ---- killed daemons --------------------------------------------------------------------------------------------
 
-TEST(a_killed_daemon_leaves_what_is_mapped)
+TEST(mappings_survive_a_killed_daemon)
 {
 	struct vg_vram_handle handle, other;
 	struct vg_share_lease *again;
@@ -251,12 +251,12 @@ TEST(a_killed_daemon_leaves_what_is_mapped)
 	struct pollfd told = {.fd = vg_share_lease_descriptor(lease), .events = POLLIN};
 	kill_broker();
 	CHECK_INT(poll(&told, 1, 2000), 1);
-	CHECK(vg_share_lease_is_current(lease)); // nobody can have published another
+	CHECK(vg_share_lease_is_current(lease)); // without a daemon no process can publish
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
 	OK(vg_vram_write_at(handle, 8, &(uint32_t){77}, 4));
 	OK(vg_vram_read_at(other, 8, &word, 4));
 	CHECK_INT(word, 77);
-	// The next daemon keeps the name for its publisher.
+	// The next daemon reserves the name for its publisher.
 	OK(vg_node_ping(node));
 	REFUSED(vg_share_open(node, "w", NULL, &again), VG_NOT_READY, "has not connected again yet");
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
@@ -266,7 +266,7 @@ TEST(a_killed_daemon_leaves_what_is_mapped)
 	await_leases("w", 1);
 	again = open_lease("w", 0);
 	CHECK_INT(vg_share_lease_generation(again), 1);
-	// The page is the one that the reader has had all along.
+	// The reader's page is still the same.
 	struct vg_vram_handle next;
 	struct vg_publication *second = publish("w", &next);
 	CHECK_INT(vg_publication_generation(second), 2);
@@ -281,7 +281,7 @@ TEST(a_killed_daemon_leaves_what_is_mapped)
 	await_rows("w", 0);
 }
 
-TEST(a_publisher_starts_the_next_daemon)
+TEST(publisher_restarts_the_daemon)
 {
 	struct vg_vram_handle handle;
 
@@ -294,7 +294,7 @@ TEST(a_publisher_starts_the_next_daemon)
 	OK(vg_vram_free(handle));
 }
 
-TEST(what_was_superseded_comes_back_so)
+TEST(superseded_generation_is_republished_as_superseded)
 {
 	struct vg_vram_handle handles[2];
 
@@ -302,7 +302,7 @@ TEST(what_was_superseded_comes_back_so)
 	struct vg_share_lease *lease = open_lease("w", 0);
 	struct vg_publication *second = publish("w", &handles[1]);
 	kill_broker();
-	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // before the newer one is back
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // before the newer generation was republished
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
@@ -315,21 +315,21 @@ TEST(what_was_superseded_comes_back_so)
 	await_rows("w", 0);
 }
 
-// A publication whose runtime folder was emptied with the daemon: the ticket's key is gone, and so is the publication.
-TEST(a_ticket_of_another_key_is_refused)
+// The broker's key was deleted while no daemon ran: tickets of the old key are invalid, and the publication is lost.
+TEST(ticket_of_another_key_is_refused)
 {
 	struct vg_vram_handle handle;
 	char path[128];
 
 	struct vg_publication *publication = publish("w", &handle);
 	kill_broker();
-	snprintf(path, sizeof path, "%s/run/broker.key", broker_folder);
+	snprintf(path, sizeof path, "%s/run/broker.key", broker_directory);
 	CHECK_INT(unlink(path), 0);
 	CHECK_INT(state_of(publication), VG_PUBLICATION_LOST);
 	CHECK_INT(state_of(publication), VG_PUBLICATION_LOST);
 	vg_publication_destroy(publication);
 	OK(vg_vram_free(handle));
-	publication = publish("w", &handle); // anew
+	publication = publish("w", &handle); // a new publication
 	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
 	vg_publication_destroy(publication);
 	OK(vg_vram_free(handle));
@@ -344,7 +344,7 @@ static void revoke_now(const char *name)
 	vg_revoke_report_free(report);
 }
 
-TEST(what_was_revoked_does_not_come_back)
+TEST(revoked_publication_is_not_republished)
 {
 	struct vg_vram_handle handle;
 
@@ -361,8 +361,8 @@ TEST(what_was_revoked_does_not_come_back)
 	OK(vg_vram_free(handle));
 }
 
-// Its publisher gave it up when there was no daemon to hear of it, and lives on.
-TEST(a_name_that_nobody_comes_back_for_is_revoked)
+// The publisher destroyed the publication while no daemon ran, and has not ended.
+TEST(name_without_a_returning_publisher_is_revoked)
 {
 	struct vg_vram_handle handle;
 	struct vg_share_lease *none;
@@ -378,7 +378,7 @@ TEST(a_name_that_nobody_comes_back_for_is_revoked)
 	CHECK_INT(listed("w", NULL, NULL), 0);
 	REFUSED(vg_share_open(node, "w", NULL, &none), VG_NOT_FOUND, "no publication w");
 	OK(vg_vram_free(handle));
-	// One that would have come back hears of it.
+	// A republication of that name would fail.
 	struct vg_publication *late = publish("w", &handle);
 	kill_broker();
 	OK(vg_node_ping(node));
@@ -389,9 +389,9 @@ TEST(a_name_that_nobody_comes_back_for_is_revoked)
 	OK(vg_vram_free(handle));
 }
 
-// ---- what is refused --------------------------------------------------------------------------------------------
+// ---- refusals ---------------------------------------------------------------------------------------------------
 
-TEST(arguments_that_make_no_sense)
+TEST(invalid_arguments_are_refused)
 {
 	const struct vg_publish_options bad_mode = {.size = sizeof bad_mode, .mode = 0777};
 	const struct vg_publish_options bad_group = {.size = sizeof bad_group, .group = "no-such-group"};
@@ -445,7 +445,7 @@ TEST(arguments_that_make_no_sense)
 	OK(vg_vram_free(handle));
 }
 
-TEST(a_forked_child_only_destroys)
+TEST(forked_child_can_only_destroy)
 {
 	struct vg_vram_handle handle;
 	int status;
@@ -464,7 +464,7 @@ TEST(a_forked_child_only_destroys)
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
-	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // the parent's go on
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // the parent's is not affected
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);
 	await_leases("forked", 1);
 	vg_share_lease_close(lease);
@@ -472,7 +472,7 @@ TEST(a_forked_child_only_destroys)
 	OK(vg_vram_free(handle));
 }
 
-// ---- at once, and again and again ---------------------------------------------------------------------------------
+// ---- concurrent and repeated use ----------------------------------------------------------------------------------
 
 static struct vg_share_lease *watched;
 
@@ -489,7 +489,7 @@ static void *use_concurrently(void *user)
 	return NULL;
 }
 
-TEST(threads_open_look_and_close_at_once)
+TEST(threads_use_leases_concurrently)
 {
 	struct vg_vram_handle handle;
 	pthread_t threads[6];
@@ -506,7 +506,7 @@ TEST(threads_open_look_and_close_at_once)
 		publication = next;
 		handle = other;
 	}
-	kill_broker(); // in the middle of it
+	kill_broker(); // while the threads run
 	for (int i = 0; i < 6; i++)
 		CHECK_INT(pthread_join(threads[i], NULL), 0);
 	vg_share_lease_close(watched);
@@ -527,28 +527,16 @@ static int count_lines(const char *path)
 	return lines;
 }
 
-static int count_once(const char *path)
-{
-	int count = 0;
-	DIR *folder = opendir(path);
-
-	CHECK(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
-// Without those of whoever asked the daemon just before.
+// Counts a process's descriptors; repeats until the daemon has closed those of recent connections.
 static int count_descriptors(pid_t pid)
 {
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-	int least = count_once(path);
+	int least = count_entries(path);
 	for (int i = 0; i < 20; i++) {
 		poll(NULL, 0, 2);
-		int count = count_once(path);
+		int count = count_entries(path);
 		least = count < least ? count : least;
 	}
 	return least;
@@ -567,15 +555,15 @@ static void cycle(void)
 	OK(vg_vram_free(handle));
 }
 
-// A sanitizer keeps freed memory, and maps more for it.
+// A sanitizer keeps freed memory mapped.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { IS_SANITIZED = true };
 #else
 enum { IS_SANITIZED = false };
 #endif
 
-// VIRGATE_CYCLES of them; what is there after some is there after all.
-TEST(nothing_grows)
+// Runs VIRGATE_CYCLES cycles. The counts after the first cycles must not grow.
+TEST(repeated_use_leaks_nothing)
 {
 	const char *wanted = getenv("VIRGATE_CYCLES");
 	int cycles = wanted ? atoi(wanted) : 300;
@@ -593,11 +581,11 @@ TEST(nothing_grows)
 		cycle();
 	await_rows("cycle", 0);
 	CHECK_INT(count_descriptors(getpid()), own);
-	// Its threads close what it was given a moment later. Fewer: a file was open at the first look.
+	// The daemon's threads close descriptors with a delay. Fewer: a file was open at the first count.
 	for (int i = 0; i < 1000 && count_descriptors(broker_pid()) > daemon; i++)
 		usleep(10000);
 	CHECK(count_descriptors(broker_pid()) <= daemon);
-	CHECK(IS_SANITIZED || count_lines("/proc/self/maps") <= maps + 2); // the heap may take another part
+	CHECK(IS_SANITIZED || count_lines("/proc/self/maps") <= maps + 2); // the heap may map another part
 	CHECK(IS_SANITIZED || count_lines(path) <= daemon_maps + 2);
 	CHECK_INT(free_on(vg_vram_device(open_vram())), device);
 }

@@ -1,5 +1,5 @@
-// kill -9 of a publisher and of a reader at every step: the memory goes with its last holder, and nobody hangs. This
-// room's sources are built here with a hook at each step.
+// Kills a publisher and a reader at each step with SIGKILL: the memory is freed with the last process that has it, and
+// no process hangs. The test builds src/share with a hook at each step.
 #include "broker_test.h"
 
 #include "share/step.h"
@@ -12,7 +12,7 @@ void share_step(const char *where)
 		kill(getpid(), SIGKILL);
 }
 
-// A region that is published, by hand: nothing in it fails the test.
+// Publishes a region. Failures do not fail the test: they are expected when the process is killed.
 static bool play_publisher(void)
 {
 	struct vg_publication *publication;
@@ -42,7 +42,7 @@ static bool play_reader(void)
 	return fine && word == 0;
 }
 
-// The role in a process of its own, killed at the step. True where there was no such step, and the role went well.
+// Runs the role in a child that is killed at the step. Returns true if there was no such step and the role succeeded.
 static bool play_to(bool (*role)(void), int step)
 {
 	int status;
@@ -60,7 +60,7 @@ static bool play_to(bool (*role)(void), int step)
 
 static struct vg_vram_handle held;
 
-// A role that has done its part and waits until the pipe's end is closed; then it reads what it holds.
+// Starts a child with a role. After its part the child waits until `ret_end` is closed.
 static pid_t start(void (*role)(void), int *ret_end)
 {
 	uint32_t word = 1;
@@ -95,7 +95,7 @@ static void read_and_wait(void)
 	OK(vg_share_import(open_vram(), vg_share_lease_offer(open_lease("w", 0)), 0, NULL, &held));
 }
 
-// In a process of its own, since this one must be forked from again.
+// Queries the driver in a child: this process must not use the driver, since it forks again.
 static size_t free_memory(void)
 {
 	size_t free = 0;
@@ -125,7 +125,7 @@ static void await_free(size_t wanted)
 	CHECK(free >= wanted);
 }
 
-TEST(a_publisher_is_killed_at_every_step)
+TEST(publisher_can_be_killed_at_every_step)
 {
 	open_node();
 	size_t before = free_memory();
@@ -141,7 +141,7 @@ TEST(a_publisher_is_killed_at_every_step)
 	CHECK(step >= 7);
 }
 
-TEST(a_reader_is_killed_at_every_step)
+TEST(reader_can_be_killed_at_every_step)
 {
 	int end, step = 0;
 
@@ -161,8 +161,9 @@ TEST(a_reader_is_killed_at_every_step)
 	CHECK(step >= 4);
 }
 
-// A reader whose publisher was killed has the memory, and takes it along; the daemon's descriptor does not keep it.
-TEST(the_last_holder_takes_the_memory_along)
+// A reader keeps the memory of a killed publisher. It is freed when the reader ends, in spite of the daemon's
+// descriptor.
+TEST(memory_is_freed_with_its_last_process)
 {
 	int publishers_end, readers_end, status;
 	char state[16];
@@ -182,14 +183,14 @@ TEST(the_last_holder_takes_the_memory_along)
 	CHECK_STR(state, "orphaned");
 	close(readers_end);
 	CHECK_INT(waitpid(reader, &status, 0), reader);
-	CHECK_INT(status, 0); // it had its contents
+	CHECK_INT(status, 0); // it read the right contents
 	await_rows("w", 0);
 	await_free(before);
 	close(publishers_end);
 }
 
-// Both go while no daemon runs: the next one finds the page, and nobody to wait for.
-TEST(both_are_killed_without_a_daemon)
+// Both end while no daemon runs: the next daemon finds the page, and must not wait for them.
+TEST(publisher_and_reader_can_end_without_a_daemon)
 {
 	int publishers_end, readers_end, status;
 
@@ -204,7 +205,7 @@ TEST(both_are_killed_without_a_daemon)
 	CHECK_INT(waitpid(reader, &status, 0), reader);
 	CHECK_INT(status, 0);
 	await_free(before);
-	await_rows("w", 0); // asks, and so starts the next
+	await_rows("w", 0); // its request starts the next daemon
 	publisher = start(publish_and_wait, &readers_end);
 	CHECK_INT(listed("w", NULL, NULL), 1);
 	kill(publisher, SIGKILL);

@@ -1,8 +1,7 @@
-// Packets of an offer over both kinds of socket: what arrives, and what is refused of a peer that means harm.
+// Packets of an offer over both types of socket: contents, and refusals of invalid data from a hostile peer.
 #include "share/channel.h"
-#include "test.h"
+#include "count_entries.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,23 +34,12 @@ static struct share_channel other_end(int timeout_ms)
 	return other;
 }
 
-static int open_descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
 static struct share_entry *entries(struct share_packet *packet)
 {
 	return (struct share_entry *)packet->body;
 }
 
-// `count` ranges, each with a seal of its own length, and pipes for memory.
+// Fills `sent` with `count` ranges, each with a seal of a different length, and pipes for memory.
 static void fill(unsigned count)
 {
 	memset(&sent, 0, sizeof sent);
@@ -80,9 +68,9 @@ static void release(struct share_packet *packet)
 		close(packet->rights.descriptors[--packet->rights.count]);
 }
 
-TEST(a_packet_arrives_with_its_descriptors)
+TEST(packet_arrives_with_its_descriptors)
 {
-	int before = open_descriptors();
+	int before = count_entries("/proc/self/fd");
 
 	for (unsigned kind = 0; kind < 2; kind++)
 		for (unsigned count = 1; count <= SHARE_PACKET_RANGES; count++) {
@@ -90,7 +78,7 @@ TEST(a_packet_arrives_with_its_descriptors)
 			fill(count);
 			struct share_channel other = other_end(1000);
 			CHECK_INT(share_packet_send(&other, &sent), VG_OK);
-			CHECK_INT(share_packet_send(&other, &sent), VG_OK); // two in a row stay two
+			CHECK_INT(share_packet_send(&other, &sent), VG_OK); // two packets without a pause stay separate
 			for (int i = 0; i < 2; i++) {
 				CHECK_INT(share_packet_receive(&channel, &got), VG_OK);
 				CHECK_INT(got.header.count, count);
@@ -102,7 +90,7 @@ TEST(a_packet_arrives_with_its_descriptors)
 			release(&sent);
 			close_pair();
 		}
-	CHECK_INT(open_descriptors(), before);
+	CHECK_INT(count_entries("/proc/self/fd"), before);
 }
 
 static void send_raw(const void *bytes, size_t size, unsigned descriptors)
@@ -131,21 +119,21 @@ static size_t packed(char *bytes)
 	return sizeof sent.header + sent.header.size;
 }
 
-// The packet in `sent`, whatever it says, with so many descriptors, over both kinds: refused in these words, and none
-// of what came stays open.
+// Sends the packet in `sent` as it is, with so many descriptors, over both types of socket. Checks that it is refused
+// with this text, and that no received descriptor stays open.
 static void refused(unsigned descriptors, const char *words)
 {
 	static char bytes[sizeof sent.header + SHARE_BODY_MAX];
 
 	release(&sent);
 	for (unsigned kind = 0; kind < 2; kind++) {
-		int before = open_descriptors();
+		int before = count_entries("/proc/self/fd");
 		open_pair(kinds[kind], 1000);
 		send_raw(bytes, packed(bytes), descriptors);
 		CHECK_INT(share_packet_receive(&channel, &got), VG_PROTOCOL);
 		CHECK_CONTAINS(vg_last_error()->text, words);
 		close_pair();
-		CHECK_INT(open_descriptors(), before);
+		CHECK_INT(count_entries("/proc/self/fd"), before);
 	}
 }
 
@@ -156,7 +144,7 @@ static void refused(unsigned descriptors, const char *words)
 		refused(descriptors, words); \
 	} while (0)
 
-TEST(a_header_that_lies_is_refused)
+TEST(invalid_header_is_refused)
 {
 	LIE(1, 1, "this is no offer of memory", sent.header.magic ^= 1);
 	LIE(1, 1, "version 2, and this library knows version 1", sent.header.version = 2);
@@ -170,7 +158,7 @@ TEST(a_header_that_lies_is_refused)
 	LIE(3, 3, "a packet of 3 ranges has 191 bytes", sent.header.size = 191);
 }
 
-TEST(a_range_that_lies_is_refused)
+TEST(invalid_range_is_refused)
 {
 	struct share_entry *entry = entries(&sent);
 
@@ -191,14 +179,14 @@ TEST(a_range_that_lies_is_refused)
 	LIE(2, 2, "range 1: its seal is not one line of plain text", sent.body[sent.header.size - 1] = '\n');
 }
 
-TEST(descriptors_are_one_a_range)
+TEST(each_range_needs_one_descriptor)
 {
 	LIE(2, 0, "0 descriptors came with 2 ranges", (void)0);
 	LIE(2, 1, "1 descriptors came with 2 ranges", (void)0);
 	LIE(2, 3, "3 descriptors came with 2 ranges", (void)0);
 	LIE(1, 253, "253 descriptors came with 1 ranges", (void)0);
-	// a stream's peer may put them on any byte
-	int before = open_descriptors();
+	// the peer of a stream may send them with any byte
+	int before = count_entries("/proc/self/fd");
 	char bytes[1024];
 	fill(2);
 	size_t size = packed(bytes);
@@ -209,10 +197,10 @@ TEST(descriptors_are_one_a_range)
 	CHECK_CONTAINS(vg_last_error()->text, "3 descriptors came with 2 ranges");
 	close_pair();
 	release(&sent);
-	CHECK_INT(open_descriptors(), before);
+	CHECK_INT(count_entries("/proc/self/fd"), before);
 }
 
-TEST(a_process_that_may_open_no_more_is_told)
+TEST(lost_descriptors_are_reported)
 {
 	struct rlimit limit, low;
 
@@ -232,15 +220,15 @@ TEST(a_process_that_may_open_no_more_is_told)
 		CHECK_INT(status, VG_SYSTEM);
 		CHECK_INT(vg_last_error()->code, EMFILE);
 		CHECK_CONTAINS(vg_last_error()->text, "ulimit -n");
-		CHECK_INT(dup(0), next); // what did come is closed
+		CHECK_INT(dup(0), next); // the received descriptors were closed
 		close(next);
 		close_pair();
 	}
 }
 
-TEST(a_message_cut_anywhere_is_refused)
+TEST(truncated_message_is_refused)
 {
-	int before = open_descriptors();
+	int before = count_entries("/proc/self/fd");
 	char bytes[1024];
 
 	for (unsigned kind = 0; kind < 2; kind++) {
@@ -259,10 +247,10 @@ TEST(a_message_cut_anywhere_is_refused)
 		}
 		release(&sent);
 	}
-	CHECK_INT(open_descriptors(), before);
+	CHECK_INT(count_entries("/proc/self/fd"), before);
 }
 
-TEST(a_peer_that_hangs_is_not_waited_for)
+TEST(receive_times_out_with_a_stopped_peer)
 {
 	char bytes[1024];
 
@@ -282,7 +270,7 @@ TEST(a_peer_that_hangs_is_not_waited_for)
 	close_pair();
 }
 
-TEST(a_peer_that_takes_nothing_is_not_waited_for)
+TEST(send_times_out_with_a_stopped_peer)
 {
 	enum vg_status status = VG_OK;
 
@@ -299,14 +287,14 @@ TEST(a_peer_that_takes_nothing_is_not_waited_for)
 	}
 }
 
-TEST(a_peer_that_is_gone_is_told_from_one_that_hangs)
+TEST(closed_connection_differs_from_a_timeout)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
 		fill(1);
 		open_pair(kinds[kind], 1000);
 		struct share_channel other = other_end(1000);
 		close(ends[1]);
-		CHECK_INT(share_packet_send(&other, &sent), VG_SYSTEM); // and no SIGPIPE
+		CHECK_INT(share_packet_send(&other, &sent), VG_SYSTEM); // without SIGPIPE
 		CHECK_INT(vg_last_error()->code, ECONNRESET);
 		CHECK_CONTAINS(vg_last_error()->text, "closed the connection before it sent or took the offer");
 		close(ends[0]);
@@ -325,8 +313,8 @@ static void *slow_reader(void *unused)
 	return NULL;
 }
 
-// A stream's send may go in pieces: the descriptors go once.
-TEST(a_slow_reader_gets_all_of_it)
+// A stream may accept a packet in pieces: the descriptors are sent once.
+TEST(slow_reader_receives_all)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
 		pthread_t reader;
@@ -346,7 +334,7 @@ TEST(a_slow_reader_gets_all_of_it)
 	}
 }
 
-TEST(plain_bytes_have_no_descriptors)
+TEST(bytes_with_descriptors_are_refused)
 {
 	char word[4];
 
@@ -355,18 +343,18 @@ TEST(plain_bytes_have_no_descriptors)
 	CHECK_INT(share_bytes_send(&other, "word", 4), VG_OK);
 	CHECK_INT(share_bytes_receive(&channel, word, 4), VG_OK);
 	CHECK(memcmp(word, "word", 4) == 0);
-	int before = open_descriptors();
+	int before = count_entries("/proc/self/fd");
 	send_raw("word", 4, 3);
 	CHECK_INT(share_bytes_receive(&channel, word, 4), VG_PROTOCOL);
 	CHECK_CONTAINS(vg_last_error()->text, "3 descriptors came with an answer that has none");
-	CHECK_INT(open_descriptors(), before);
+	CHECK_INT(count_entries("/proc/self/fd"), before);
 	send_raw("wo", 2, 0);
 	CHECK_INT(share_bytes_receive(&channel, word, 4), VG_PROTOCOL);
 	CHECK_INT(share_bytes_receive(&channel, word, 4), VG_NOT_READY);
 	close_pair();
 }
 
-TEST(other_descriptors_are_no_channels)
+TEST(unsuitable_descriptors_are_refused)
 {
 	int datagrams[2], network = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int alone = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -388,7 +376,7 @@ TEST(other_descriptors_are_no_channels)
 	close(datagrams[1]);
 }
 
-// The credentials are those of whoever made the pair, so each side of the answer is a process of its own.
+// SO_PEERCRED is of the process that made the socket pair, so maker and checker are different processes.
 static enum vg_status peer_check_as(uid_t maker, uid_t checker)
 {
 	int status;
@@ -420,5 +408,5 @@ TEST(peers_of_other_users_are_refused)
 	CHECK_INT(peer_check_as(1001, 1001), VG_OK);
 	CHECK_INT(peer_check_as(1001, 1002), VG_DENIED);
 	CHECK_INT(peer_check_as(0, 1002), VG_OK);
-	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // root, too, does not take from everybody
+	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // also root refuses other users
 }

@@ -1,4 +1,4 @@
-// Each driver call that an offer and an import make fails in turn.
+// Lets each driver call of an offer and of an import fail in turn.
 #include "../core/core_fault.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ static enum vg_status make_region(void)
 
 	TRY(vg_vram_open(NULL, &vram));
 	TRY(vg_vram_allocate(vram, 1 << 20, &options, &handle));
-	TRY(vg_vram_write_at(handle, 0, "word", 4)); // it is waited for
+	TRY(vg_vram_write_at(handle, 0, "word", 4)); // the offer waits for it
 	return vg_share_offer_create(&offer);
 }
 
@@ -27,7 +27,7 @@ static enum vg_status add(void)
 	enum vg_status status = vg_share_offer_add(offer, handle, NULL);
 	if (status) {
 		CHECK_INT(vg_share_offer_count(offer), 0);
-		CHECK_INT(dup(0), next); // no descriptor is left
+		CHECK_INT(dup(0), next); // no descriptor was leaked
 		close(next);
 	}
 	return status;
@@ -61,14 +61,14 @@ static void clean(void)
 	vram = NULL;
 }
 
-TEST(an_offer)
+TEST(offer_survives_each_driver_failure)
 {
 	const struct fault_subject subject = {make_region, add, clean};
 
 	FAULT_EVERY_CALL(&subject, "cuStreamSynchronize", "cuMemExportToShareableHandle");
 }
 
-TEST(an_import)
+TEST(import_survives_each_driver_failure)
 {
 	const struct fault_subject subject = {make_offer, import, clean};
 
@@ -76,7 +76,7 @@ TEST(an_import)
 			 "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess");
 }
 
-// What an import says to an answer of the driver, in a process of its own.
+// Checks the error of an import after an injected driver error, in a child.
 static void import_with(const char *fault, enum vg_status expected, const char *words)
 {
 	int status;
@@ -96,7 +96,7 @@ static void import_with(const char *fault, enum vg_status expected, const char *
 	CHECK_INT(status, 0);
 }
 
-TEST(a_device_that_is_full_is_told_from_a_peer_that_lies)
+TEST(full_device_differs_from_an_invalid_offer)
 {
 	import_with("cuMemImportFromShareableHandle=CUDA_ERROR_OUT_OF_MEMORY", VG_INSUFFICIENT,
 		    "counts as 2097152 bytes here");
@@ -116,13 +116,13 @@ static void free_with_fault(void)
 	OK(import());
 	CHECK_INT(vg_vram_free(imported), VG_DRIVER);
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OPERATING_SYSTEM);
-	CHECK_INT(vg_vram_free(imported), VG_STALE); // it is gone all the same
+	CHECK_INT(vg_vram_free(imported), VG_STALE); // the handle is stale in spite of the failure
 	imported.value = 0;
 	clean();
-	_exit(0); // the driver still has the mapping, which is no leak of ours
+	_exit(0); // without checks at exit: the driver still has the mapping
 }
 
-TEST(an_import_that_the_driver_does_not_unmap)
+TEST(import_is_freed_if_unmapping_fails)
 {
 	int status;
 

@@ -1,9 +1,9 @@
-// Offers and imports: what they carry, where they are mapped, what may be done with them, and what is refused.
+// Offers and imports: contents, addresses, access rights, and refusals.
 #include "share_test.h"
 
 #include <sys/wait.h>
 
-TEST(a_range_is_the_same_memory)
+TEST(import_maps_the_same_memory)
 {
 	static const int kinds[] = {SOCK_STREAM, SOCK_SEQPACKET};
 	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
@@ -21,7 +21,7 @@ TEST(a_range_is_the_same_memory)
 		OK(vg_vram_write_at(other, 4096, &(uint32_t){0xbeef}, 4));
 		OK(vg_vram_read_at(handle, 4096, &word, 4));
 		CHECK_INT(word, 0xbeef);
-		OK(vg_vram_free(other)); // unmaps, and leaves the contents alone
+		OK(vg_vram_free(other)); // unmaps without zeroing
 		OK(vg_vram_read_at(handle, 4096, &word, 4));
 		CHECK_INT(word, 0xbeef);
 		REFUSED(vg_vram_read_at(other, 0, &word, 4), VG_STALE, "");
@@ -29,7 +29,7 @@ TEST(a_range_is_the_same_memory)
 	}
 }
 
-TEST(an_offer_says_what_it_is_of)
+TEST(offer_describes_its_ranges)
 {
 	struct vg_vram_handle handles[20];
 	struct vg_share_offer *offer = offer_of(20, 3 * MIB + 1, 0, handles);
@@ -57,7 +57,7 @@ TEST(an_offer_says_what_it_is_of)
 	vg_share_offer_destroy(received);
 }
 
-// What vg_seal_encode() makes of a seal of that range, genuine or not.
+// Encodes a seal of that range, with an invalid MAC.
 static const char *seal_text(const struct vg_share_range *range, const char *id, uint64_t generation)
 {
 	struct vg_seal seal = {.size = sizeof seal, .generation = generation, .bytes = range->bytes, .sealed_ns = 1};
@@ -69,7 +69,7 @@ static const char *seal_text(const struct vg_share_range *range, const char *id,
 	return text;
 }
 
-// Of a region that was allocated for it.
+// Describes the range of a region.
 static struct vg_share_range range_of(struct vg_vram_handle handle)
 {
 	struct vg_share_offer *offer;
@@ -82,7 +82,7 @@ static struct vg_share_range range_of(struct vg_vram_handle handle)
 	return range;
 }
 
-TEST(every_range_arrives_with_its_own_memory_and_seal)
+TEST(each_range_has_its_memory_and_seal)
 {
 	enum { COUNT = 19 };
 	struct vg_share_range_options options = {.size = sizeof options};
@@ -124,7 +124,7 @@ TEST(every_range_arrives_with_its_own_memory_and_seal)
 	vg_share_offer_destroy(received);
 }
 
-TEST(a_seal_is_of_its_range)
+TEST(seal_must_match_its_range)
 {
 	struct vg_share_range_options options = {.size = sizeof options};
 	struct vg_vram_handle handle = shareable(64), other = shareable(65);
@@ -133,9 +133,9 @@ TEST(a_seal_is_of_its_range)
 
 	OK(vg_share_offer_create(&offer));
 	options.seal = "{}";
-	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal is none");
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal is invalid");
 	options.seal = "";
-	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal is none");
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal is invalid");
 	options.seal = seal_text(&another, "shard", 7);
 	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "it is another region's");
 	options.seal = seal_text(&range, "shard", 7);
@@ -152,13 +152,13 @@ TEST(a_seal_is_of_its_range)
 	REFUSED(vg_share_import(vram, received, 0, NULL, &other), VG_PROTOCOL, "seal shard is of generation 7");
 	received->ranges[0].generation = 7;
 	received->ranges[0].seal[5] ^= 1;
-	REFUSED(vg_share_import(vram, received, 0, NULL, &other), VG_PROTOCOL, "the seal is none");
+	REFUSED(vg_share_import(vram, received, 0, NULL, &other), VG_PROTOCOL, "the seal is invalid");
 	vg_share_offer_destroy(received);
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
 }
 
-TEST(a_share_for_reading_is_not_written)
+TEST(read_only_import_refuses_writes)
 {
 	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
 	struct vg_vram_handle handle, reader;
@@ -176,7 +176,7 @@ TEST(a_share_for_reading_is_not_written)
 	vg_share_offer_destroy(received);
 }
 
-// At an address that is free; drivers need not take it.
+// Imports at a free address. A driver may ignore the requested address.
 static bool import_hinted(struct vg_share_offer *offer, const struct vg_share_import_options *options,
 			  struct vg_vram_handle *ret_imported)
 {
@@ -190,14 +190,14 @@ static bool import_hinted(struct vg_share_offer *offer, const struct vg_share_im
 	return true;
 }
 
-TEST(imports_go_where_they_are_asked_to)
+TEST(import_maps_at_the_requested_address)
 {
 	struct vg_share_import_options options = {.size = sizeof options};
 	struct vg_vram_handle handle, imported;
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
 	struct vg_address_range *addresses;
 
-	// free addresses: where some were a moment ago
+	// free addresses: those of a region that was just freed
 	OK(vg_address_range_create(2 * MIB, 2 * MIB, 0, &addresses));
 	options.address = vg_address_range_address(addresses);
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
@@ -215,7 +215,7 @@ TEST(imports_go_where_they_are_asked_to)
 	options.address = 0; // the exporter is this process
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
 	OK(vg_vram_free(handle));
-	if (import_hinted(received, &options, &imported)) // its place is free now
+	if (import_hinted(received, &options, &imported)) // its addresses are free now
 		OK(vg_vram_free(imported));
 	vg_share_offer_destroy(offer);
 	vg_share_offer_destroy(received);
@@ -236,7 +236,7 @@ TEST(another_generation_is_refused)
 	vg_share_offer_destroy(offer);
 }
 
-TEST(only_what_may_be_shared_is_offered)
+TEST(only_shareable_regions_can_be_offered)
 {
 	const struct vg_vram_allocate_options guarded = {.size = sizeof guarded, .guard = 1};
 	struct vg_vram_handle plain, guard, handle, imported;
@@ -258,7 +258,7 @@ TEST(only_what_may_be_shared_is_offered)
 	vg_share_offer_destroy(offer);
 }
 
-TEST(nothing_is_missing)
+TEST(missing_arguments_are_refused)
 {
 	struct vg_vram_handle handle, imported;
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *empty, *received;
@@ -292,12 +292,12 @@ TEST(nothing_is_missing)
 	vg_share_offer_destroy(offer);
 }
 
-TEST(memory_goes_with_its_last_holder)
+TEST(memory_is_freed_with_its_last_reference)
 {
 	struct vg_vram_handle handle, imported;
 	struct vg_device *device = vg_vram_device(open_vram());
 
-	OK(vg_vram_free(shareable(MIB))); // what the driver keeps for itself from the first time on
+	OK(vg_vram_free(shareable(MIB))); // the driver keeps some memory after the first allocation
 	size_t before = free_on(device);
 	struct vg_share_offer *offer = offer_of(1, 64 * MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
 	CHECK(before - free_on(device) >= 64 * MIB);
@@ -305,12 +305,12 @@ TEST(memory_goes_with_its_last_holder)
 	OK(vg_vram_free(handle));
 	OK(vg_vram_free(imported));
 	vg_share_offer_destroy(offer);
-	CHECK(before - free_on(device) >= 64 * MIB); // a descriptor holds it
+	CHECK(before - free_on(device) >= 64 * MIB); // the descriptor keeps the memory allocated
 	vg_share_offer_destroy(received);
 	CHECK(before - free_on(device) < 64 * MIB);
 }
 
-TEST(a_forked_child_is_told_to_exec)
+TEST(forked_child_cannot_import)
 {
 	struct vg_vram_handle handle, imported;
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
@@ -321,7 +321,7 @@ TEST(a_forked_child_is_told_to_exec)
 	if (child == 0) {
 		REFUSED(vg_share_offer_add(offer, handle, NULL), VG_STATE, "forked");
 		REFUSED(vg_share_import(vram, received, 0, NULL, &imported), VG_STATE, "forked");
-		vg_share_offer_destroy(received); // its own descriptors alone
+		vg_share_offer_destroy(received); // closes only the child's descriptors
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -335,7 +335,7 @@ TEST(a_forked_child_is_told_to_exec)
 
 // ---- verified imports -----------------------------------------------------------------------------------
 
-TEST(contents_are_verified_where_it_is_asked)
+TEST(import_verifies_contents_on_request)
 {
 	const struct vg_vram_allocate_options allocate = {.size = sizeof allocate, .shareable = 1};
 	const struct vg_seal_options named = {.size = sizeof named, .id = "shard-0"};
@@ -344,14 +344,14 @@ TEST(contents_are_verified_where_it_is_asked)
 	struct vg_share_range_options options = {.size = sizeof options, .writable = 1};
 	struct vg_vram_options open = {.size = sizeof open};
 	struct vg_vram_handle handle, imported = {0}, writer;
-	char folder[] = "/tmp/virgate-share.XXXXXX", key[64], text[VG_SEAL_TEXT_MAX];
+	char directory[] = "/tmp/virgate-share.XXXXXX", key[64], text[VG_SEAL_TEXT_MAX];
 	struct vg_share_offer *offer, *plain;
 	struct vg_vram *sealing;
 	struct vg_seal seal;
 	uint32_t word;
 
-	CHECK(mkdtemp(folder));
-	snprintf(key, sizeof key, "%s/key", folder);
+	CHECK(mkdtemp(directory));
+	snprintf(key, sizeof key, "%s/key", directory);
 	OK(vg_seal_key_create(key));
 	open.key_file = key;
 	OK(vg_vram_open(&open, &sealing));
@@ -371,7 +371,7 @@ TEST(contents_are_verified_where_it_is_asked)
 	OK(vg_vram_verify(imported, &seal)); // at any time
 	OK(vg_vram_free(imported));
 
-	// another secret, and none
+	// a context with another secret, and one without
 	REFUSED(vg_share_import(open_vram(), received, 0, &verified, &imported), VG_STATE, "without a secret");
 	OK(vg_share_offer_create(&plain));
 	options.seal = NULL;
@@ -384,7 +384,7 @@ TEST(contents_are_verified_where_it_is_asked)
 	REFUSED(vg_share_import(other, received, 0, &verified, &imported), VG_INTEGRITY, "not genuine");
 	vg_vram_destroy(other);
 
-	// a byte that somebody else changed, who has the memory for writing
+	// a byte that was changed through a writable mapping
 	OK(vg_share_import(open_vram(), received, 0, &writable, &writer));
 	OK(vg_vram_write_at(writer, 3 * MIB - 1, "x", 1));
 	OK(vg_vram_free(writer));
@@ -397,5 +397,5 @@ TEST(contents_are_verified_where_it_is_asked)
 	vg_share_offer_destroy(offer);
 	vg_vram_destroy(sealing);
 	unlink(key);
-	rmdir(folder);
+	rmdir(directory);
 }

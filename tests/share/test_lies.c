@@ -1,4 +1,4 @@
-// Peers that lie: about sizes and devices, with descriptors of other kinds, in packets that do not follow.
+// Peers that send false sizes and devices, descriptors of other types, and packets out of order.
 #include "share_test.h"
 
 #include "share/channel.h"
@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
-// What an import of the offer's range 0 says once the offer was told something else.
+// Sends the offer, whose range 0 was changed, and checks the error of its import.
 static void refused_import(struct vg_share_offer *offer, enum vg_status status, const char *words)
 {
 	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
@@ -17,7 +17,7 @@ static void refused_import(struct vg_share_offer *offer, enum vg_status status, 
 	vg_share_offer_destroy(received);
 }
 
-TEST(a_size_that_lies_is_found)
+TEST(false_size_is_refused)
 {
 	struct vg_vram_handle handle;
 	struct vg_share_offer *offer = offer_of(1, 4 * MIB, 0, &handle);
@@ -27,7 +27,7 @@ TEST(a_size_that_lies_is_found)
 	refused_import(offer, VG_PROTOCOL, "has another size than the 2097152 bytes");
 	range->bytes = range->mapped = 8 * MIB;
 	refused_import(offer, VG_PROTOCOL, "has another size than the 8388608 bytes");
-	range->bytes = range->mapped = 4 * MIB + 4096; // with a granularity that fits
+	range->bytes = range->mapped = 4 * MIB + 4096; // with a granularity that divides it
 	range->granularity = 4096;
 	range->address = 0;
 	refused_import(offer, VG_PROTOCOL, "4198400 bytes are mapped, which is no multiple of this device's");
@@ -46,7 +46,7 @@ TEST(another_device_is_refused)
 	OK(vg_vram_free(handle));
 }
 
-TEST(each_range_is_imported_on_its_own_device)
+TEST(each_range_is_imported_on_its_device)
 {
 	const struct vg_vram_allocate_options allocate = {.size = sizeof allocate, .shareable = 1};
 	struct vg_vram_options options = {.size = sizeof options};
@@ -74,7 +74,7 @@ TEST(each_range_is_imported_on_its_own_device)
 	OK(vg_vram_read_at(imported, 0, &word, 4));
 	CHECK_INT(word, 2);
 	OK(vg_vram_free(imported));
-	// who lies about it is believed by nobody
+	// a false device is refused
 	memcpy(received->ranges[1].uuid, received->ranges[0].uuid, 16);
 	REFUSED(vg_share_import(vram, received, 1, NULL, &imported), VG_PROTOCOL, "does not lie on device 0");
 	vg_share_offer_destroy(received);
@@ -84,7 +84,7 @@ TEST(each_range_is_imported_on_its_own_device)
 	vg_vram_destroy(second);
 }
 
-// Sends the offer with `descriptor` in place of its own.
+// Sends the offer with `descriptor` instead of the memory's.
 static void refused_descriptor(struct vg_share_offer *offer, int descriptor, const char *words)
 {
 	struct vg_share_offer *received;
@@ -102,7 +102,7 @@ static void refused_descriptor(struct vg_share_offer *offer, int descriptor, con
 	close(ends[1]);
 }
 
-TEST(descriptors_of_other_kinds_are_told_apart)
+TEST(descriptors_of_other_types_are_refused)
 {
 	struct vg_vram_handle handle;
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
@@ -117,8 +117,8 @@ TEST(descriptors_of_other_kinds_are_told_apart)
 	OK(vg_vram_free(handle));
 }
 
-// One of the right kind that nobody exported: the driver's word counts.
-TEST(a_descriptor_that_is_no_export_is_refused)
+// A descriptor of the right type that is no export: only the driver can refuse it.
+TEST(descriptor_without_export_is_refused)
 {
 	struct vg_vram_handle handle, imported;
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
@@ -139,7 +139,7 @@ TEST(a_descriptor_that_is_no_export_is_refused)
 	OK(vg_vram_free(handle));
 }
 
-// The packet of the ranges from `first` on, as this offer has them.
+// Sends a packet with `count` ranges of the offer from `first` on, with the given total.
 static void send_packet(const struct share_channel *channel, const struct vg_share_offer *offer, uint32_t first,
 			uint32_t count, uint32_t total)
 {
@@ -162,7 +162,7 @@ static void send_packet(const struct share_channel *channel, const struct vg_sha
 	OK(share_packet_send(channel, &packet));
 }
 
-TEST(packets_of_an_offer_come_in_their_order)
+TEST(packets_out_of_order_are_refused)
 {
 	static const struct {
 		uint32_t first, total;
@@ -195,7 +195,7 @@ TEST(packets_of_an_offer_come_in_their_order)
 		close(ends[1]);
 		if (seconds[i].hang)
 			close(ends[0]);
-		CHECK_INT(dup(0), before); // what had come is closed
+		CHECK_INT(dup(0), before); // the received descriptors were closed
 		close(before);
 	}
 	for (int i = 0; i < 12; i++)

@@ -1,5 +1,5 @@
-// Memory in two processes. Both are children of this one, which itself never uses the driver: a forked child could not
-// do so any more.
+// Memory in two processes. Both are children of this one, which never uses the driver itself: otherwise its children
+// could not use it.
 #include "share_test.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include "core/virtual_memory.h"
 #include "virgate/virtual_memory.h"
 
-// Waits for a byte of the other side, or sends one.
+// Waits for a byte from the other process, or sends one.
 static void meet(int socket, int wait)
 {
 	char byte = 0;
@@ -28,7 +28,7 @@ static pid_t start(void (*side)(int socket), int own, int other)
 	return child;
 }
 
-// How each ended, as waitpid() has it.
+// Runs both sides in children. `ret_ends`: their wait statuses.
 static void run_both(void (*one)(int socket), void (*other)(int socket), int ret_ends[2])
 {
 	pid_t children[2];
@@ -63,7 +63,7 @@ static void offer_many(int socket)
 
 	OK(vg_share_send(socket, offer, NULL));
 	vg_share_offer_destroy(offer);
-	meet(socket, 1); // it has written
+	meet(socket, 1); // the other process has written
 	for (uint32_t i = 0; i < RANGES; i++) {
 		OK(vg_vram_read_at(handles[i], 2 * MIB - 4, &word, 4));
 		CHECK_INT(word, i + 1000);
@@ -88,13 +88,13 @@ static void take_many(int socket)
 		CHECK_INT(range.generation, 100 + i);
 		options.same_address = 1;
 		enum vg_status status = vg_share_import(open_vram(), offer, i, &options, &handle);
-		// a real driver and the process's own libraries may have something there: they are told apart
+		// the addresses may be in use by a real driver or by libraries: EXISTS
 		options.same_address = 0;
 		if (status == VG_EXISTS && !getenv("VIRGATE_SIM"))
 			status = vg_share_import(vram, offer, i, &options, &handle);
 		OK(status);
 		OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
-		same += loan.address == range.address; // pointers in it would hold
+		same += loan.address == range.address; // pointers in the memory would stay valid
 		OK(vg_vram_give_back(&loan));
 		OK(vg_vram_read_at(handle, 0, &word, 4));
 		CHECK_INT(word, i);
@@ -110,7 +110,7 @@ static void take_many(int socket)
 	fflush(stdout);
 }
 
-TEST(many_ranges_at_the_exporters_addresses)
+TEST(import_many_ranges_at_the_same_addresses)
 {
 	both_pass(offer_many, take_many);
 }
@@ -159,7 +159,7 @@ static void read_after_free(int socket)
 	meet(socket, 0);
 }
 
-TEST(what_the_exporter_frees_reads_zero)
+TEST(importer_reads_zero_after_the_exporter_frees)
 {
 	both_pass(offer_one, read_after_free);
 }
@@ -184,8 +184,8 @@ static void outlive(int socket)
 	uint32_t word;
 	char byte;
 
-	CHECK_INT(read(socket, &byte, 1), 0); // it is dead
-	for (int i = 0; i < 2; i++) {	      // imported after its death, and again
+	CHECK_INT(read(socket, &byte, 1), 0); // the exporter has ended
+	for (int i = 0; i < 2; i++) {	      // imported after its end, twice
 		OK(vg_share_import(open_vram(), offer, 0, NULL, &handle));
 		OK(vg_vram_read_at(handle, 16, &word, 4));
 		CHECK_INT(word, 0x5eed);
@@ -195,7 +195,7 @@ static void outlive(int socket)
 	vg_vram_destroy(vram);
 }
 
-TEST(what_a_killed_exporter_sent_stays)
+TEST(memory_survives_a_killed_exporter)
 {
 	int ends[2];
 
@@ -220,7 +220,7 @@ static void offer_and_wait(int socket)
 	_exit((int)word);
 }
 
-// The GPU keeps to the mapping: what writes through one for reading is a fault, which ends the process's work.
+// The GPU enforces the access of the mapping: a write through a read-only one faults, and makes the context unusable.
 static void write_for_reading(int socket)
 {
 	struct vg_share_offer *offer = receive(socket);
@@ -239,12 +239,12 @@ static void write_for_reading(int socket)
 	_exit(0);
 }
 
-TEST(a_mapping_for_reading_is_kept_to_by_the_gpu)
+TEST(gpu_faults_on_writes_to_a_read_only_mapping)
 {
 	both_pass(offer_and_wait, write_for_reading);
 }
 
-// And its limit: the descriptor carries all rights, for who does not keep to the offer.
+// The limit of that: a process that has the descriptor can map the memory for writing, whatever the offer says.
 static void write_by_the_descriptor(int socket)
 {
 	struct vg_share_offer *offer = receive(socket);
@@ -268,7 +268,7 @@ static void write_by_the_descriptor(int socket)
 	_exit(0);
 }
 
-TEST(a_descriptor_carries_all_rights)
+TEST(descriptor_allows_writable_mappings)
 {
 	int ends[2];
 

@@ -1,34 +1,34 @@
-// `virgate share open --verify` of what programs publish: seals that it must refuse, though they are genuine.
+// `virgate share open --verify` of memory that programs publish: genuine seals that it must refuse.
 #include <sys/stat.h>
 
 #include "broker_test.h"
 
 static char key[96], said[2048];
 
-// The program beside the daemon, in a build tree or in a bundle.
+// Finds the program `virgate` beside the daemon, in a build tree or in a bundle.
 static const char *find_program(void)
 {
 	static const char *const places[] = {"../cli/virgate", "virgate"};
 	static char path[PATH_MAX + 64];
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 
-	snprintf(folder, sizeof folder, "%s", getenv("VIRGATE_DAEMON"));
-	strrchr(folder, '/')[1] = '\0';
+	snprintf(directory, sizeof directory, "%s", getenv("VIRGATE_DAEMON"));
+	strrchr(directory, '/')[1] = '\0';
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(path, sizeof path, "%s%s", folder, places[i]);
+		snprintf(path, sizeof path, "%s%s", directory, places[i]);
 		if (access(path, X_OK) == 0)
 			return path;
 	}
-	FAIL("there is no virgate near %s", folder);
+	FAIL("there is no virgate near %s", directory);
 }
 
-// Its exit code; what it said is in `said`. `options`: further ones.
+// Runs the program with `options`. Returns its exit code; `said` has its output.
 static int open_so(const char *name, const char *options)
 {
 	char command[3 * PATH_MAX];
 
 	snprintf(command, sizeof command, "VIRGATE_RUNTIME_DIR=%s/run '%s' share open %s --verify --key '%s' %s 2>&1",
-		 broker_folder, find_program(), name, key, options);
+		 broker_directory, find_program(), name, key, options);
 	FILE *output = popen(command, "r");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
@@ -40,14 +40,14 @@ static int open_verified(const char *name)
 	return open_so(name, "");
 }
 
-// As a program does that seals for the command line.
+// Opens a context with a key, as a program that seals memory.
 static struct vg_vram *open_sealing(void)
 {
 	struct vg_vram_options options = {.size = sizeof options, .key_file = key, .vgpu = "host"};
 	struct vg_vram *sealing;
 
 	open_node();
-	snprintf(key, sizeof key, "%s/key", broker_folder);
+	snprintf(key, sizeof key, "%s/key", broker_directory);
 	if (access(key, F_OK) < 0)
 		OK(vg_seal_key_create(key));
 	OK(vg_vram_open(&options, &sealing));
@@ -77,7 +77,7 @@ static struct vg_publication *publish_sealed(struct vg_vram *sealing, const char
 	return publication;
 }
 
-TEST(a_reader_that_wrote_is_found)
+TEST(open_verified_finds_a_write_by_a_reader)
 {
 	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
 	struct vg_vram *sealing = open_sealing();
@@ -99,7 +99,7 @@ TEST(a_reader_that_wrote_is_found)
 	vg_vram_destroy(sealing);
 }
 
-TEST(the_seal_of_something_else_is_refused)
+TEST(open_verified_refuses_a_seal_of_another_region)
 {
 	struct vg_vram *sealing = open_sealing();
 	struct vg_vram_handle handle;
@@ -113,8 +113,8 @@ TEST(the_seal_of_something_else_is_refused)
 	vg_vram_destroy(sealing);
 }
 
-// In a directory of others something else may lie where the contents go to.
-TEST(contents_are_written_to_regular_files_alone)
+// In a directory of other users, the target may be something else than a regular file.
+TEST(contents_are_written_to_regular_files_only)
 {
 	struct vg_vram *sealing = open_sealing();
 	struct vg_vram_handle handle;
@@ -122,9 +122,9 @@ TEST(contents_are_written_to_regular_files_alone)
 	struct stat info;
 
 	struct vg_publication *publication = publish_sealed(sealing, "weights", "weights", &handle);
-	snprintf(path, sizeof path, "%s/copy", broker_folder);
+	snprintf(path, sizeof path, "%s/copy", broker_directory);
 	snprintf(options, sizeof options, "--to %s", path);
-	for (int i = 0; i < 2; i++) { // also over a longer one
+	for (int i = 0; i < 2; i++) { // the second time over a longer file
 		CHECK_INT(open_so("weights", options), 0);
 		CHECK(stat(path, &info) == 0 && info.st_size == 3 * MIB);
 		CHECK_INT(truncate(path, 4 * MIB), 0);

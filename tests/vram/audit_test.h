@@ -1,4 +1,4 @@
-// What the tests of the audit log share: logs that are written, and whether they are whole.
+// Helpers of the tests of the audit log: write logs, and verify them.
 #pragma once
 #include "seal_test.h"
 
@@ -34,7 +34,7 @@ static inline void write_records(const char *path, int count)
 	struct vram_audit *audit = open_log(path, keys);
 
 	for (int i = 0; i < count; i++)
-		OK(vram_audit(audit, &example));
+		OK(vram_audit_append(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 }

@@ -1,4 +1,4 @@
-// What the tests of regions share: a context, kernels that get an address, contents.
+// Helpers of the tests of regions: a context, kernels that get an address, contents.
 #pragma once
 #include "core/code_test.h"
 
@@ -14,7 +14,7 @@ static inline struct vg_vram *open_vram(void)
 	return vram;
 }
 
-// Closes it and finds nothing left.
+// Closes the context, and checks that no region was left.
 static inline void close_vram(struct vg_vram *vram)
 {
 	struct vg_vram_report report;
@@ -38,7 +38,7 @@ static const struct vg_vram_allocate_options guarded_options = {.size = sizeof g
 #define GUARDED (&guarded_options)
 #define SHAREABLE (&shareable_options)
 
-// Every byte of the part is `value`.
+// Checks that every byte of the range is `value`.
 static inline void check_bytes(struct vg_vram_handle handle, size_t offset, size_t bytes, int value)
 {
 	unsigned char *copy = malloc(bytes);
@@ -51,7 +51,7 @@ static inline void check_bytes(struct vg_vram_handle handle, size_t offset, size
 	free(copy);
 }
 
-// A stream of the region's device that does not wait for the default ones, and a kernel of kernels.cu.
+// A stream of the region's device that does not wait for the default streams, and a kernel of kernels.cu.
 struct work {
 	struct vg_context *context;
 	struct vg_stream *stream;

@@ -1,4 +1,4 @@
-// What the tests of keys, seals and audit logs share: a folder of one's own, files, a key file of known contents.
+// Helpers of the tests of keys, seals and audit logs: a temporary directory, files, a key file with known contents.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -16,20 +16,20 @@
 #define KEY_DIGITS "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define OTHER_DIGITS "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-static char seal_folder[64];
+static char seal_directory[64];
 
-static inline void seal_folder_remove(void)
+static inline void remove_seal_directory(void)
 {
 	char command[128];
 
 	if (getpid() == test_pid) {
-		snprintf(command, sizeof command, "rm -rf %s", seal_folder);
+		snprintf(command, sizeof command, "rm -rf %s", seal_directory);
 		if (system(command))
-			fprintf(stderr, "%s is left\n", seal_folder);
+			fprintf(stderr, "%s is left\n", seal_directory);
 	}
 }
 
-// A name in a folder that goes away with the program; valid as long as the program runs.
+// Returns a path in a directory that is removed when the program ends; valid as long as the program runs.
 static inline const char *path_of(const char *name)
 {
 	static struct path {
@@ -37,16 +37,16 @@ static inline const char *path_of(const char *name)
 		struct path *next;
 	} * paths;
 
-	if (!*seal_folder) {
-		strcpy(seal_folder, "/tmp/virgate-seal.XXXXXX");
-		CHECK(mkdtemp(seal_folder) != NULL);
-		atexit(seal_folder_remove);
+	if (!*seal_directory) {
+		strcpy(seal_directory, "/tmp/virgate-seal.XXXXXX");
+		CHECK(mkdtemp(seal_directory) != NULL);
+		atexit(remove_seal_directory);
 	}
 	for (struct path *path = paths; path; path = path->next)
-		if (strcmp(path->text + strlen(seal_folder) + 1, name) == 0)
+		if (strcmp(path->text + strlen(seal_directory) + 1, name) == 0)
 			return path->text;
 	struct path *path = malloc(sizeof *path);
-	snprintf(path->text, sizeof path->text, "%s/%s", seal_folder, name);
+	snprintf(path->text, sizeof path->text, "%s/%s", seal_directory, name);
 	path->next = paths;
 	return (paths = path)->text;
 }
@@ -61,7 +61,7 @@ static inline void write_file(const char *path, const void *data, size_t length,
 	close(fd);
 }
 
-// The whole file, terminated; the caller frees it.
+// Returns the contents of the file, terminated; the caller frees them.
 static inline char *read_file(const char *path, size_t *ret_length)
 {
 	struct stat stat;

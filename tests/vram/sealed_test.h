@@ -1,5 +1,4 @@
-// What the tests of sealed regions share: contexts with a secret, sealed regions, and writes that the library does not
-// see.
+// Helpers of the tests of sealed regions: contexts with a secret, sealed regions, and writes that bypass the library.
 #pragma once
 #include "region_test.h"
 #include "seal_test.h"
@@ -28,7 +27,7 @@ static inline struct vg_vram *open_sealing(void)
 
 static const struct vg_seal_options layer = {.size = sizeof layer, .id = "layer-0"};
 
-// A region of words that differ, and its seal.
+// Makes a region of words that differ, and seals it.
 static inline struct vg_vram_handle allocate_sealed(struct vg_vram *vram, size_t bytes,
 						    const struct vg_vram_allocate_options *kind,
 						    struct vg_seal *ret_seal)
@@ -45,7 +44,7 @@ static inline struct vg_vram_handle allocate_sealed(struct vg_vram *vram, size_t
 	return handle;
 }
 
-// By a call of the driver's own, with the address of a loan that promises to read alone.
+// Writes by a call of the driver, to the address of a read-only loan.
 static inline void write_unseen(struct vg_vram_handle handle, size_t offset, int byte)
 {
 	struct vg_context *context = first_context();
@@ -61,7 +60,7 @@ static inline void write_unseen(struct vg_vram_handle handle, size_t offset, int
 	vg_context_destroy(context);
 }
 
-// The region can be freed, and nothing else.
+// Checks that the region is quarantined: it can only be freed.
 static inline void check_quarantined(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal)
 {
 	struct vg_vram_handle other = allocate(vram, 1);

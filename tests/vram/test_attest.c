@@ -1,4 +1,4 @@
-// What the driver says of a region's memory, and who believes it.
+// Attestations: made from the driver's answers, and checked.
 #include "sealed_test.h"
 
 #include "core/core.h"
@@ -9,7 +9,7 @@
 		.size = sizeof(struct vg_attestation) \
 	}
 
-TEST(every_kind_of_region_is_device_memory)
+TEST(attest_accepts_every_kind_of_region)
 {
 	const struct vg_vram_allocate_options *kinds[] = {PLAIN, GUARDED, SHAREABLE};
 	struct vg_vram *vram = open_sealing();
@@ -43,7 +43,7 @@ TEST(every_kind_of_region_is_device_memory)
 		REFUSED(vg_attestation_check(vram, &changed), VG_INTEGRITY, "not genuine"); \
 	} while (0)
 
-TEST(an_attestation_cannot_be_changed)
+TEST(check_finds_changed_attestations)
 {
 	struct vg_vram *vram = open_sealing(), *other;
 	struct vg_vram_handle handle = allocate(vram, 1);
@@ -52,7 +52,7 @@ TEST(an_attestation_cannot_be_changed)
 	OK(vg_vram_attest(handle, &attestation));
 	CHANGED(device[0]);
 	CHANGED(device[39]);
-	CHANGED(device[40]); // without an end
+	CHANGED(device[40]); // the terminator
 	CHANGED(handle);
 	CHANGED(bytes);
 	CHANGED(mapped);
@@ -76,9 +76,9 @@ TEST(an_attestation_cannot_be_changed)
 	close_vram(vram);
 }
 
-// ---- memory that is not what it should be ----------------------------------------------------------------
+// ---- memory of the wrong kind ----------------------------------------------------------------------------
 
-// A region that says it lies at `address` while the driver is asked.
+// Sets the region's address to `address` during the attestation.
 static void is_not(struct vg_vram_handle handle, CUdeviceptr address, const char *words)
 {
 	struct vg_attestation attestation = {.bytes = 77};
@@ -92,10 +92,10 @@ static void is_not(struct vg_vram_handle handle, CUdeviceptr address, const char
 	CHECK_INT(status, VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, words);
 	CHECK_INT(attestation.bytes, 77);
-	OK(vg_vram_attest(handle, &attestation)); // nobody is quarantined for it
+	OK(vg_vram_attest(handle, &attestation)); // the region is not quarantined
 }
 
-TEST(memory_that_is_not_the_devices_own_is_named)
+TEST(attest_refuses_memory_of_another_kind)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_vram_handle handle = allocate(vram, 1000);
@@ -111,7 +111,7 @@ TEST(memory_that_is_not_the_devices_own_is_named)
 	is_not(handle, managed, "managed memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)host, "host memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)&plain,
-	       "the region"); // no memory of the driver's, or the host's, as it says
+	       "the region"); // unknown to the driver, or host memory; drivers differ
 	DRIVER(cuMemFree_v2, (CUdeviceptr), plain);
 	is_not(handle, plain, "it is not mapped any more");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), managed);
@@ -122,7 +122,7 @@ TEST(memory_that_is_not_the_devices_own_is_named)
 	close_vram(vram);
 }
 
-TEST(a_region_that_goes_past_its_memory)
+TEST(attest_refuses_a_region_beyond_its_memory)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_vram_handle guarded;
@@ -140,8 +140,9 @@ TEST(a_region_that_goes_past_its_memory)
 	close_vram(vram);
 }
 
-// Somebody resets the device below: the driver's answer is an error, whatever it is. The last test of this process.
-TEST(a_context_that_is_gone)
+// The test resets the primary context: the driver then fails, drivers differ in the error. The last test of this
+// process.
+TEST(attest_fails_after_a_device_reset)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_vram_handle handle = allocate(vram, 1000);

@@ -1,4 +1,4 @@
-// The audit log: no change of it stays unnoticed, and the verification names the first place.
+// Verification of the audit log: it finds every change, and names the first one.
 #include "audit_test.h"
 
 enum { RECORDS = 9 };
@@ -9,7 +9,7 @@ struct log {
 	int count;
 };
 
-// A log of RECORDS lines, taken apart.
+// A log of RECORDS lines, split into lines.
 static void begin(struct log *log)
 {
 	static int turn;
@@ -42,9 +42,9 @@ static void end(struct log *log)
 		free(log->lines[i]);
 }
 
-// ---- what is found ---------------------------------------------------------------------------------------
+// ---- faults ----------------------------------------------------------------------------------------------
 
-TEST(every_changed_byte_is_found)
+TEST(verify_finds_every_changed_byte)
 {
 	struct log log;
 	size_t length;
@@ -52,7 +52,7 @@ TEST(every_changed_byte_is_found)
 	begin(&log);
 	char *text = read_file(log.path, &length);
 	size_t first = strlen(log.lines[0]) + 1;
-	for (size_t at = 0; at < 2 * first; at++) { // of two lines: all are alike
+	for (size_t at = 0; at < 2 * first; at++) { // only in two lines: all have the same form
 		char before = text[at];
 		text[at] ^= 1;
 		write_file(log.path, text, length, 0600);
@@ -67,7 +67,7 @@ TEST(every_changed_byte_is_found)
 	end(&log);
 }
 
-TEST(a_changed_line)
+TEST(verify_finds_a_changed_line)
 {
 	struct log log;
 
@@ -79,7 +79,7 @@ TEST(a_changed_line)
 	end(&log);
 }
 
-TEST(a_line_of_another_log)
+TEST(verify_finds_a_line_of_another_log)
 {
 	struct log log, other;
 
@@ -116,7 +116,7 @@ static void take_out(struct log *log, int at)
 	log->count--;
 }
 
-TEST(an_inserted_line)
+TEST(verify_finds_an_inserted_line)
 {
 	struct log log;
 
@@ -130,7 +130,7 @@ TEST(an_inserted_line)
 	put_back(&log);
 	is_not_whole(log.path, VG_AUDIT_UNREADABLE, 4, 3, "line 4 is not a record");
 	end(&log);
-	begin(&log); // one that looks right, and has no right MAC
+	begin(&log); // a line of the right form with a wrong MAC
 	insert(&log, 3, log.lines[3]);
 	memcpy(strstr(log.lines[3], "sealed"), "Sealed", 6);
 	put_back(&log);
@@ -138,7 +138,7 @@ TEST(an_inserted_line)
 	end(&log);
 }
 
-TEST(a_line_that_is_there_twice)
+TEST(verify_finds_a_repeated_line)
 {
 	struct log log;
 
@@ -154,7 +154,7 @@ TEST(a_line_that_is_there_twice)
 	end(&log);
 }
 
-TEST(a_line_that_was_taken_out)
+TEST(verify_finds_a_removed_line)
 {
 	struct log log;
 
@@ -168,7 +168,7 @@ TEST(a_line_that_was_taken_out)
 	}
 }
 
-TEST(lines_that_changed_places)
+TEST(verify_finds_swapped_lines)
 {
 	struct log log;
 
@@ -181,7 +181,7 @@ TEST(lines_that_changed_places)
 	end(&log);
 }
 
-TEST(an_end_that_was_cut)
+TEST(verify_finds_a_cut_end)
 {
 	struct log log;
 	size_t length;
@@ -202,7 +202,7 @@ TEST(an_end_that_was_cut)
 		is_not_whole(log.path, VG_AUDIT_CUT, RECORDS, RECORDS - 1,
 			     "it ends after 8 records, and its head counts 9");
 	}
-	// Garbage where a record was begun: all that were told of are there.
+	// Garbage after the last record: all acknowledged records are there.
 	write_file(log.path, text, length, 0600);
 	int fd = open(log.path, O_WRONLY | O_APPEND);
 	CHECK_INT(write(fd, "{\"n\":10,\"ti", 11), 11);
@@ -213,7 +213,7 @@ TEST(an_end_that_was_cut)
 	end(&log);
 }
 
-TEST(garbage)
+TEST(verify_finds_lines_that_are_no_records)
 {
 	struct log log;
 	char *large = malloc(1 << 20);
@@ -232,7 +232,7 @@ TEST(garbage)
 	end(&log);
 }
 
-TEST(heads)
+TEST(verify_finds_a_missing_or_changed_head)
 {
 	struct log log;
 	size_t length;
@@ -251,7 +251,7 @@ TEST(heads)
 	is_not_whole(log.path, VG_AUDIT_HEAD, 0, RECORDS, "head was changed");
 	write_file(head_of(log.path), head, 0, 0600);
 	is_not_whole(log.path, VG_AUDIT_HEAD, 0, RECORDS, "head is missing");
-	// An emptied log; one without anything.
+	// An empty log with a head, and one without.
 	write_file(head_of(log.path), head, length, 0600);
 	write_file(log.path, "", 0, 0600);
 	is_not_whole(log.path, VG_AUDIT_CUT, 1, 0, "it ends after 0 records, and its head counts 9");
@@ -261,7 +261,7 @@ TEST(heads)
 	end(&log);
 }
 
-TEST(another_key)
+TEST(verify_finds_another_key)
 {
 	struct vg_audit_options options = {.size = sizeof options};
 	struct vg_audit_report report = {.size = sizeof report};
@@ -278,8 +278,8 @@ TEST(another_key)
 	end(&log);
 }
 
-// What the log and its head cannot tell by themselves: that both were put back.
-TEST(an_anchor_finds_what_was_put_back)
+// Log and head cannot show that both were restored from an old copy.
+TEST(expected_head_finds_a_restored_old_log)
 {
 	struct vg_audit_report before, report;
 	struct log log, other;
@@ -290,7 +290,7 @@ TEST(an_anchor_finds_what_was_put_back)
 	OK(verify(log.path, NULL, &before));
 	char *text = read_file(log.path, &log_length), *head = read_file(head_of(log.path), &head_length);
 	write_records(log.path, 2);
-	OK(verify(log.path, before.head, &report)); // it has grown since
+	OK(verify(log.path, before.head, &report)); // the log has more records now
 	strcpy(expect, report.head);
 	OK(verify(log.path, expect, &report));
 	write_file(log.path, text, log_length, 0600);
@@ -312,13 +312,13 @@ TEST(an_anchor_finds_what_was_put_back)
 	end(&log);
 }
 
-TEST(logs_that_cannot_be_read)
+TEST(verify_refuses_unreadable_logs)
 {
 	struct vg_audit_report report;
 	struct vg_audit_options options = {.size = sizeof options, .key_file = key_file("verify-key", KEY_DIGITS)};
 
 	REFUSED(verify(path_of("none"), NULL, &report), VG_NOT_FOUND, "cannot read audit log");
-	REFUSED(verify(seal_folder, NULL, &report), VG_INVALID, "is not a regular file");
+	REFUSED(verify(seal_directory, NULL, &report), VG_INVALID, "is not a regular file");
 	REFUSED(verify(NULL, NULL, &report), VG_INVALID, "path is NULL");
 	report.size = 3;
 	REFUSED(vg_audit_verify("a", &options, &report), VG_INVALID, "ret_report->size is 3");
@@ -326,7 +326,7 @@ TEST(logs_that_cannot_be_read)
 	CHECK_STR(vg_audit_fault_text(VG_AUDIT_CUT), "cut");
 }
 
-TEST(a_damaged_log_is_not_added_to)
+TEST(append_refuses_a_damaged_log)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	struct vram_audit *audit;

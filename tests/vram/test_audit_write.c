@@ -1,4 +1,4 @@
-// The audit log: what is written, by how many at once, and what happens when it cannot be.
+// Appending to the audit log: the records, concurrent writers, and failures.
 #include "audit_test.h"
 
 #include "virgate/log.h"
@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-// ---- what is written -------------------------------------------------------------------------------------
+// ---- records ---------------------------------------------------------------------------------------------
 
 TEST(a_record_is_a_line_of_json)
 {
@@ -21,7 +21,7 @@ TEST(a_record_is_a_line_of_json)
 	size_t length;
 
 	event.text = "a \"quoted\\\" text\n\x01\xff";
-	OK(vram_audit(audit, &event));
+	OK(vram_audit_append(audit, &event));
 	char *text = read_file(path_of("one"), &length);
 	snprintf(expected, sizeof expected,
 		 "Z\",\"pid\":%d,\"uid\":%u,\"vgpu\":\"train\",\"event\":\"sealed\",\"handle\":\"100000001\",",
@@ -56,13 +56,13 @@ TEST(the_longest_record_fits)
 	text[sizeof text - 1] = id[256] = vgpu[sizeof vgpu - 1] = '\0';
 	event.kind = VRAM_EVENT_VERIFICATION_FAILED;
 	OK(vram_audit_open(path_of("long"), keys, vgpu, &audit));
-	OK(vram_audit(audit, &event));
+	OK(vram_audit_append(audit, &event));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	is_whole(path_of("long"), 1);
 }
 
-TEST(a_log_goes_on_where_it_ended)
+TEST(reopened_log_continues)
 {
 	struct vg_audit_report report;
 
@@ -80,14 +80,14 @@ TEST(a_log_goes_on_where_it_ended)
 
 static int syncs;
 
-// Stands in for libc's in all of this program.
+// Replaces libc's function in this program.
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
 	syncs++;
 	return (int)syscall(SYS_fdatasync, fd);
 }
 
-TEST(failures_are_on_the_disk_at_once)
+TEST(failures_are_synced)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	struct vram_audit *audit = open_log(path_of("synced"), keys);
@@ -103,7 +103,7 @@ TEST(failures_are_on_the_disk_at_once)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct vram_event event = {.kind = rows[i].kind};
 		syncs = 0;
-		OK(vram_audit(audit, &event));
+		OK(vram_audit_append(audit, &event));
 		CHECK_INT(syncs, rows[i].syncs);
 	}
 	syncs = 0;
@@ -112,16 +112,16 @@ TEST(failures_are_on_the_disk_at_once)
 	vram_keys_close(keys);
 }
 
-TEST(nothing_is_done_without_a_log)
+TEST(append_without_a_log_does_nothing)
 {
-	OK(vram_audit(NULL, &example));
-	vram_audit_failure(NULL, &example);
+	OK(vram_audit_append(NULL, &example));
+	vram_audit_append_failure(NULL, &example);
 	vram_audit_close(NULL);
 }
 
 // ---- writers ---------------------------------------------------------------------------------------------
 
-TEST(files_that_cannot_be_written)
+TEST(open_refuses_unwritable_files)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	struct vram_audit *audit = NULL;
@@ -139,7 +139,7 @@ TEST(files_that_cannot_be_written)
 	vram_keys_close(keys);
 }
 
-TEST(a_log_of_another_user)
+TEST(open_refuses_a_log_of_another_user)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 
@@ -160,60 +160,60 @@ TEST(a_log_of_another_user)
 	vram_keys_close(keys);
 }
 
-TEST(a_log_that_is_removed_or_replaced)
+TEST(append_finds_a_removed_or_replaced_log)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	const char *path = path_of("moved");
 	struct vram_audit *audit = open_log(path, keys);
 	char other[160];
 
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	snprintf(other, sizeof other, "%s-away", path);
 	CHECK_INT(rename(path, other), 0);
-	REFUSED(vram_audit(audit, &example), VG_SYSTEM, "was removed or replaced while it was open");
+	REFUSED(vram_audit_append(audit, &example), VG_SYSTEM, "was removed or replaced while it was open");
 	write_file(path, "", 0, 0600);
-	REFUSED(vram_audit(audit, &example), VG_SYSTEM, "was removed or replaced");
+	REFUSED(vram_audit_append(audit, &example), VG_SYSTEM, "was removed or replaced");
 	CHECK_INT(rename(other, path), 0);
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	CHECK_INT(unlink(head_of(path)), 0);
-	REFUSED(vram_audit(audit, &example), VG_SYSTEM, "head was removed or replaced");
+	REFUSED(vram_audit_append(audit, &example), VG_SYSTEM, "head was removed or replaced");
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 }
 
-TEST(a_program_that_changes_its_folder)
+TEST(append_after_a_change_of_directory)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	int before = open(".", O_RDONLY | O_DIRECTORY);
 
-	CHECK_INT(chdir(seal_folder), 0);
+	CHECK_INT(chdir(seal_directory), 0);
 	struct vram_audit *audit = open_log("here", keys);
 	CHECK_INT(fchdir(before), 0);
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	close(before);
 	is_whole(path_of("here"), 1);
 }
 
-TEST(a_log_that_shrinks_under_its_writer)
+TEST(append_finds_a_shortened_log)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	const char *path = path_of("shrinks");
 	struct vram_audit *audit = open_log(path, keys);
 	size_t length;
 
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	char *head = read_file(head_of(path), &length);
 	struct stat stat_;
 	CHECK_INT(stat(path, &stat_), 0);
-	OK(vram_audit(audit, &example));
-	// Both are put back, in place.
+	OK(vram_audit_append(audit, &example));
+	// Restore the old contents of both files in place.
 	CHECK_INT(truncate(path, stat_.st_size), 0);
 	int fd = open(head_of(path), O_WRONLY);
 	CHECK_INT(pwrite(fd, head, length, 0), length);
 	close(fd);
-	REFUSED(vram_audit(audit, &example), VG_INTEGRITY, "is shorter than it was");
+	REFUSED(vram_audit_append(audit, &example), VG_INTEGRITY, "is shorter than it was");
 	free(head);
 	vram_audit_close(audit);
 	vram_keys_close(keys);
@@ -226,7 +226,7 @@ static void count_warnings(void *user, enum vg_log_level level, const char *text
 	warnings++;
 }
 
-TEST(a_full_disk)
+TEST(append_on_a_full_disk_leaves_no_record)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	const char *path = path_of("full");
@@ -234,36 +234,36 @@ TEST(a_full_disk)
 	struct rlimit before, limit;
 	struct stat stat_;
 
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	CHECK_INT(stat(path, &stat_), 0);
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
 	limit = before;
-	for (int room = 0; room < 300; room += 60) { // nothing, or a part of a record
+	for (int room = 0; room < 300; room += 60) { // bytes: for no record, or for a part of one
 		limit.rlim_cur = (rlim_t)stat_.st_size + (rlim_t)room;
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-		enum vg_status status = vram_audit(audit, &example);
+		enum vg_status status = vram_audit_append(audit, &example);
 		setrlimit(RLIMIT_FSIZE, &before);
 		CHECK_INT(status, VG_SYSTEM);
 		CHECK_CONTAINS(vg_last_error()->text, "cannot append a record");
 		is_whole(path, 1);
 	}
-	// What failed anyway keeps its words, and somebody hears of it.
+	// A failed operation keeps its error, and the log callback gets a message.
 	vg_log_set(count_warnings, NULL);
 	CHECK_INT(vram_audit_open("", keys, "", &audit), VG_INVALID);
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	vram_audit_failure(audit, &example);
+	vram_audit_append_failure(audit, &example);
 	setrlimit(RLIMIT_FSIZE, &before);
 	vg_log_set(NULL, NULL);
 	CHECK_INT(warnings, 1);
 	CHECK_INT(vg_last_error()->status, VG_INVALID);
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	is_whole(path, 2);
 }
 
-TEST(an_unfinished_record_is_taken_off_and_told)
+TEST(next_writer_removes_an_unfinished_record)
 {
 	const char *path = path_of("unfinished");
 	size_t length;
@@ -280,8 +280,8 @@ TEST(an_unfinished_record_is_taken_off_and_told)
 	free(text);
 }
 
-// A writer that was killed between the record and the head.
-TEST(a_record_that_the_head_does_not_count_yet)
+// As after a writer that was killed between record and head.
+TEST(next_writer_counts_a_record_after_the_head)
 {
 	const char *path = path_of("behind");
 	size_t length;
@@ -296,7 +296,7 @@ TEST(a_record_that_the_head_does_not_count_yet)
 	is_whole(path, 4);
 }
 
-TEST(a_lock_that_is_not_given_back)
+TEST(append_times_out_waiting_for_the_lock)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	struct vram_audit *audit;
@@ -311,7 +311,7 @@ TEST(a_lock_that_is_not_given_back)
 	vram_keys_close(keys);
 }
 
-TEST(a_forked_child_writes_nothing)
+TEST(forked_child_cannot_append)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
 	struct vram_audit *audit = open_log(path_of("forked"), keys);
@@ -319,12 +319,12 @@ TEST(a_forked_child_writes_nothing)
 
 	pid_t child = fork();
 	if (child == 0) {
-		REFUSED(vram_audit(audit, &example), VG_STATE, "opened by the parent");
+		REFUSED(vram_audit_append(audit, &example), VG_STATE, "opened by the parent");
 		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
-	OK(vram_audit(audit, &example));
+	OK(vram_audit_append(audit, &example));
 	vram_audit_close(audit);
 	vram_keys_close(keys);
 	is_whole(path_of("forked"), 1);
@@ -335,12 +335,12 @@ enum { THREADS = 4, EACH = 50 };
 static void *append_some(void *audit)
 {
 	for (int i = 0; i < EACH; i++)
-		if (vram_audit(audit, &example))
+		if (vram_audit_append(audit, &example))
 			return "failed";
 	return NULL;
 }
 
-TEST(threads_and_processes_share_a_log)
+TEST(threads_and_processes_append_to_one_log)
 {
 	pid_t children[3];
 	const char *path = path_of("shared");
@@ -372,15 +372,16 @@ TEST(threads_and_processes_share_a_log)
 	is_whole(path, 3 * THREADS * EACH);
 }
 
-// However writers end, the log is whole, or has an unfinished line at its end, which the next writer deals with.
-TEST(writers_that_are_killed)
+// After each kill the log is valid, or ends in an unfinished line, which the next writer removes.
+TEST(killed_writers_leave_a_valid_log)
 {
 	const char *path = path_of("killed");
 	struct vg_audit_report report;
 	uint64_t records = 0;
 
 	key_file("key", KEY_DIGITS);
-	for (int round = 0; round < 40 || (!records && round < 400); round++) { // on a slow machine until some had time
+	for (int round = 0; round < 40 || (!records && round < 400);
+	     round++) { // on a slow machine, until a writer had time for a record
 		pid_t child = fork();
 		if (child == 0) {
 			struct vram_keys *keys;
@@ -388,7 +389,7 @@ TEST(writers_that_are_killed)
 				_exit(2);
 			struct vram_audit *audit = open_log(path, keys);
 			for (;;)
-				if (vram_audit(audit, &example))
+				if (vram_audit_append(audit, &example))
 					_exit(3);
 		}
 		usleep(2000 + 317 * (useconds_t)round);

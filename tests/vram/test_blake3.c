@@ -1,8 +1,8 @@
-// The host's BLAKE3 against the published vectors.
+// Compares the host's BLAKE3 with the published vectors.
 #include "test.h"
 #include "vram_test.h"
 
-TEST(published_vectors)
+TEST(matches_published_vectors)
 {
 	uint8_t *data = pattern(vectors[VECTOR_COUNT - 1].size), root[VRAM_ROOT_BYTES];
 
@@ -13,7 +13,7 @@ TEST(published_vectors)
 	free(data);
 }
 
-TEST(any_bit_of_the_key_matters)
+TEST(every_bit_of_the_key_changes_the_hash)
 {
 	uint8_t key[VRAM_KEY_BYTES] = {0}, root[VRAM_ROOT_BYTES], other[VRAM_ROOT_BYTES];
 

@@ -1,4 +1,4 @@
-// The digests of blocks of 2 MiB (src/kernels/blocks.cu): each that of its bytes alone.
+// The digests of blocks of 2 MiB (src/kernels/blocks.cu): each depends only on the bytes of its block.
 #include "core/context.h"
 #include "core/error.h"
 #include "core/kernel.h"
@@ -48,7 +48,7 @@ static void hash(const struct kernel *k, struct bench *bench, const uint64_t *ad
 	OK(vg_stream_sync(bench->stream));
 }
 
-TEST(each_digest_is_that_of_the_block)
+TEST(each_digest_is_of_its_block_only)
 {
 	static const uint8_t key[VRAM_KEY_BYTES];
 	static const size_t order[BLOCKS] = {2, 0, 3, 1};
@@ -59,7 +59,7 @@ TEST(each_digest_is_that_of_the_block)
 	struct vg_buffer *buffer;
 	uint64_t addresses[BLOCKS];
 
-	memcpy(data + BLOCKS_BYTES, data, BLOCKS_BYTES); // the same, but for the last bit
+	memcpy(data + BLOCKS_BYTES, data, BLOCKS_BYTES); // equal but for the last bit
 	data[2 * BLOCKS_BYTES - 1] ^= 0x80;
 	memset(data + (size_t)3 * BLOCKS_BYTES, 0, BLOCKS_BYTES);
 	OK(vg_buffer_create(bench.pool, (size_t)BLOCKS * BLOCKS_BYTES, bench.stream, &buffer));

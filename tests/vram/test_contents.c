@@ -1,9 +1,9 @@
-// Copies, fills and loans: where the contents go, and who is refused.
+// Copies, fills, loans, and refused accesses.
 #include "region_test.h"
 
 #include "vram/vram.h"
 
-TEST(a_copy_stays_on_the_device)
+TEST(copy_does_not_pass_through_the_host)
 {
 	struct vg_vram *vram = open_vram(), *other = open_vram();
 	struct vg_vram_handle from = allocate(vram, 5000), to = allocate(other, 6000), guarded;
@@ -30,7 +30,7 @@ TEST(a_copy_stays_on_the_device)
 	close_vram(other);
 }
 
-TEST(a_copy_crosses_devices)
+TEST(copy_between_devices)
 {
 	struct vg_vram_options options = {.size = sizeof options};
 	const struct vg_vram_allocate_options *kinds[] = {NULL, GUARDED, SHAREABLE};
@@ -65,7 +65,7 @@ TEST(a_copy_crosses_devices)
 	close_vram(there);
 }
 
-TEST(a_fill_touches_its_part_alone)
+TEST(fill_changes_only_its_range)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 4099);
@@ -78,8 +78,8 @@ TEST(a_fill_touches_its_part_alone)
 	close_vram(vram);
 }
 
-// Long ones come by other ways than short ones, whatever they begin and end at.
-TEST(a_long_read_is_the_contents)
+// Long reads use another path than short ones; tests several offsets and sizes.
+TEST(long_read_returns_the_contents)
 {
 	const size_t bytes = (9 << 20) + 5;
 	const size_t ends[] = {(1 << 20) - 1, 1 << 20, 2 << 20, (2 << 20) + 1, (3 << 20) + 63, bytes};
@@ -107,7 +107,7 @@ TEST(a_long_read_is_the_contents)
 
 // ---- loans ------------------------------------------------------------------------------------------
 
-TEST(a_kernel_works_with_a_loan)
+TEST(kernel_uses_the_address_of_a_loan)
 {
 	struct vg_launch_config config = {.size = sizeof config, .grid = {4}, .block = {64}};
 	struct vg_vram *vram = open_vram();
@@ -130,10 +130,10 @@ TEST(a_kernel_works_with_a_loan)
 	close_vram(vram);
 }
 
-// Work on a stream that waits for nobody finds what was written before, with nothing else in between.
-TEST(what_was_written_is_there_for_every_stream)
+// Work on a non-blocking stream sees earlier writes without any synchronization.
+TEST(writes_are_visible_on_every_stream)
 {
-	enum { BYTES = 60000, ROUNDS = 200 }; // small enough to be on its way when the driver's copy returns
+	enum { BYTES = 60000, ROUNDS = 200 }; // bytes: few enough that the driver's copy may return before it is done
 	struct vg_vram *vram = open_vram();
 	struct work work = open_work("get_byte");
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
@@ -148,7 +148,7 @@ TEST(what_was_written_is_there_for_every_stream)
 			OK(vg_vram_write_at(handle, 0, data, BYTES));
 		OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
 		if (i % 2 == 0)
-			OK(vg_vram_write_at(handle, 0, data, BYTES)); // while it is lent
+			OK(vg_vram_write_at(handle, 0, data, BYTES)); // during the loan
 		OK(vg_launch(work.stream, &config, work.kernel,
 			     (struct vg_argument[]){VG_ARGUMENT(loan.address), VG_ARGUMENT((uint64_t){BYTES - 1}),
 						    VG_ARGUMENT(place.address)},
@@ -166,7 +166,7 @@ TEST(what_was_written_is_there_for_every_stream)
 	close_vram(vram);
 }
 
-TEST(a_loan_keeps_the_region)
+TEST(free_is_refused_during_a_loan)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 64);
@@ -213,7 +213,7 @@ TEST(loans_end_with_their_context)
 
 // ---- policies ---------------------------------------------------------------------------------------
 
-TEST(what_is_frozen_is_not_written)
+TEST(frozen_region_refuses_writes)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 64), other = allocate(vram, 64);
@@ -224,7 +224,7 @@ TEST(what_is_frozen_is_not_written)
 	OK(vram_look(handle, &region));
 	OK(vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan));
 	REFUSED(vram_freeze(region), VG_BUSY, "1 loans of the region that may write");
-	OK(vg_vram_write_at(handle, 0, "x", 1)); // it is not frozen then
+	OK(vg_vram_write_at(handle, 0, "x", 1)); // the failed call did not freeze it
 	OK(vg_vram_give_back(&loan));
 	OK(vram_freeze(region));
 	REFUSED(vram_freeze(region), VG_POLICY, "sealed already");
@@ -246,7 +246,7 @@ TEST(what_is_frozen_is_not_written)
 	close_vram(vram);
 }
 
-TEST(what_is_quarantined_can_only_be_freed)
+TEST(quarantined_region_can_only_be_freed)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 64), other = allocate(vram, 64);
@@ -272,9 +272,9 @@ TEST(what_is_quarantined_can_only_be_freed)
 	close_vram(vram);
 }
 
-// ---- the end of contents ------------------------------------------------------------------------------
+// ---- zeroing ------------------------------------------------------------------------------------------
 
-// The memory of a freed region, by another mapping of it that outlives the region.
+// Checks the memory of a freed region through a second mapping that outlives the region.
 static void look_behind(const struct vg_vram_allocate_options *options)
 {
 	const size_t granule = 2 << 20;
@@ -293,7 +293,7 @@ static void look_behind(const struct vg_vram_allocate_options *options)
 	OK(vg_mapping_set_access(mapping, (struct vg_device *[]){vg_vram_device(vram)}, 1, VG_ACCESS_READ));
 	vram_unpin(region, VRAM_READ);
 	read_words(vram->context, data, vg_mapping_address(mapping), granule);
-	CHECK(memchr(data, 0x5e, granule) != NULL); // it is the memory
+	CHECK(memchr(data, 0x5e, granule) != NULL); // the mapping shows the region's memory
 	OK(vg_vram_free(handle));
 	read_words(vram->context, data, vg_mapping_address(mapping), granule);
 	for (size_t i = 0; i < granule; i++)
@@ -304,7 +304,7 @@ static void look_behind(const struct vg_vram_allocate_options *options)
 	close_vram(vram);
 }
 
-TEST(what_is_freed_was_zeroed)
+TEST(free_zeroes_the_memory)
 {
 	look_behind(SHAREABLE);
 	look_behind(GUARDED);
@@ -320,7 +320,7 @@ static enum vg_status unmap(void *user)
 	return *(bool *)user ? vg_fail(VG_DRIVER, 1, "cuMemUnmap: made to fail") : VG_OK;
 }
 
-TEST(an_import_is_unmapped_and_not_zeroed)
+TEST(free_of_an_import_unmaps_without_zeroing)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle owner = allocate(vram, 100), import;

@@ -1,5 +1,5 @@
-// A forked child has its parent's handles, and a driver that is of no use: everything is refused, nothing crashes, and
-// the parent goes on.
+// A forked child has its parent's handles, but cannot use the driver: all calls fail without a crash, and the parent is
+// not affected.
 #include "region_test.h"
 
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ static void try_everything(struct vg_vram *vram, struct vg_vram_handle handle, s
 	vg_vram_destroy(vram);
 }
 
-TEST(a_child_is_refused_and_the_parent_goes_on)
+TEST(calls_fail_in_a_child_and_work_in_the_parent)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 8), guarded;

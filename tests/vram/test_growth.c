@@ -1,4 +1,4 @@
-// Regions come and go, 10^3 times or 10^5: nothing grows, neither on the device nor on the heap.
+// Allocates and frees regions 10^3 or 10^5 times: neither device memory nor the heap leaks.
 #include "core/core_heap.h"
 #include "region_test.h"
 
@@ -14,7 +14,7 @@ static void use(struct vg_vram *vram, const struct vg_vram_allocate_options *opt
 	OK(vg_vram_free(handle));
 }
 
-TEST(plain_regions)
+TEST(plain_regions_leak_nothing)
 {
 	struct vg_vram *vram = open_vram();
 
@@ -24,7 +24,7 @@ TEST(plain_regions)
 }
 
 // Guarded and shareable in turn: on the simulator each takes milliseconds.
-TEST(mapped_regions)
+TEST(mapped_regions_leak_nothing)
 {
 	struct vg_vram *vram = open_vram();
 
@@ -33,7 +33,7 @@ TEST(mapped_regions)
 	close_vram(vram);
 }
 
-TEST(contexts_with_what_is_left_in_them)
+TEST(closed_contexts_leak_no_regions)
 {
 	struct vg_context *stays = first_context(); // a primary context takes half a second on hardware
 
@@ -49,8 +49,8 @@ TEST(contexts_with_what_is_left_in_them)
 	vg_context_destroy(stays);
 }
 
-// What is done a million times a second asks the heap for nothing.
-TEST(access_allocates_nothing)
+// Reads and writes must not allocate: programs call them a million times a second.
+TEST(access_allocates_no_host_memory)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 100);

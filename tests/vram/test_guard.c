@@ -1,5 +1,5 @@
-// A kernel that goes past the end of a guarded region faults. Each fault has a process of its own, since it ends the
-// use of the driver there; so this program does nothing with the driver itself.
+// A kernel that accesses memory past the end of a guarded region faults. After a fault a process cannot use the driver:
+// each test runs in a child, and this program makes no driver call itself.
 #include "region_test.h"
 
 #include <cuda.h>
@@ -7,11 +7,11 @@
 
 struct overrun {
 	const char *kernel;
-	size_t bytes, index; // of the region; of the byte or word that the kernel touches
+	size_t bytes, index; // size of the region; index of the byte or word that the kernel accesses
 	bool guard;
 };
 
-// 0: the kernel did what it should; 3: it faulted.
+// Returns 0: the kernel succeeded; 3: it faulted.
 static int touch(const struct overrun *it)
 {
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
@@ -41,7 +41,7 @@ static int touch(const struct overrun *it)
 		return 0;
 	}
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_ILLEGAL_ADDRESS);
-	// The context is of no use any more, and every call says so: nothing hangs, nothing crashes.
+	// The context is unusable: every call fails, and none hangs or crashes.
 	char byte;
 	REFUSED(vg_vram_read_at(answer, 0, &byte, 1), VG_DRIVER, "ILLEGAL_ADDRESS");
 	REFUSED(vg_vram_write_at(answer, 0, &byte, 1), VG_DRIVER, "ILLEGAL_ADDRESS");
@@ -68,11 +68,14 @@ static int in_a_child(struct overrun it)
 	return WEXITSTATUS(status);
 }
 
-// Sizes below, at and above a granule, and such that leave the address aligned to 1, 4 and 256 bytes.
+// Sizes below, at and above a granule, and sizes with addresses aligned to 1, 4 and 256 bytes.
 static const size_t sizes[] = {1, 1000, 99999, 2 << 20, (2 << 20) + 1, 4096, (2 << 20) - 1, 5 << 20};
-enum { SIZES = sizeof sizes / sizeof sizes[0], FAULTING = 5 }; // of which a process each: those take half a second
+enum {
+	SIZES = sizeof sizes / sizeof sizes[0],
+	FAULTING = 5
+}; // the first FAULTING fault in a child each, which takes half a second
 
-TEST(the_last_byte_is_there)
+TEST(last_byte_is_accessible)
 {
 	int status;
 
@@ -86,34 +89,34 @@ TEST(the_last_byte_is_there)
 	CHECK_INT(status, 0);
 }
 
-TEST(a_byte_written_past_the_end_faults)
+TEST(write_past_the_end_faults)
 {
 	for (int i = 0; i < FAULTING; i++)
 		CHECK_INT(in_a_child((struct overrun){"put_byte", sizes[i], sizes[i], true}), 3);
 }
 
-TEST(a_byte_read_past_the_end_faults)
+TEST(read_past_the_end_faults)
 {
 	CHECK_INT(in_a_child((struct overrun){"get_byte", 1000, 1000, true}), 3);
 }
 
-TEST(a_word_past_the_end_faults)
+TEST(word_access_past_the_end_faults)
 {
 	CHECK_INT(in_a_child((struct overrun){"put_word", 4000, 1000, true}), 3);
 }
 
-TEST(the_guard_is_a_granule_wide)
+TEST(guard_has_the_size_of_a_granule)
 {
 	CHECK_INT(in_a_child((struct overrun){"put_byte", 1000, 1000 + (2 << 20) - 1, true}), 3);
 }
 
-// What it is there for: the same overrun goes unnoticed where neighbours stand.
-TEST(without_a_guard_it_goes_unnoticed)
+// Shows what a guard is for: without it, the same overrun reaches other mapped memory.
+TEST(overrun_without_a_guard_does_not_fault)
 {
 	CHECK_INT(in_a_child((struct overrun){"put_byte", 1000, 1000, false}), 0);
 }
 
-// As far as the size is a multiple of powers of two, the address is one.
+// The address is a multiple of each power of two that divides the size.
 static int look_at_addresses(void)
 {
 	struct vg_vram *vram = open_vram();
@@ -133,7 +136,7 @@ static int look_at_addresses(void)
 	return 0;
 }
 
-TEST(the_address_has_the_alignment_of_the_size)
+TEST(address_is_aligned_as_the_size)
 {
 	int status;
 

@@ -1,11 +1,11 @@
-// Contexts and handles: what is allocated, what is in bounds, what is dead, what is left at the end.
+// Contexts and handles: allocation, bounds, stale handles, closing.
 #include "region_test.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 
-// First: a process that has loaded a driver keeps it.
-TEST(without_a_gpu_there_is_no_context)
+// Must be the first test: a process that has loaded a driver keeps it.
+TEST(open_fails_without_a_gpu)
 {
 	struct vg_vram *vram = NULL;
 	int status;
@@ -22,7 +22,7 @@ TEST(without_a_gpu_there_is_no_context)
 	CHECK_INT(status, 0);
 }
 
-TEST(what_is_written_is_read)
+TEST(read_returns_what_was_written)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 1000);
@@ -39,7 +39,7 @@ TEST(what_is_written_is_read)
 	close_vram(vram);
 }
 
-TEST(a_context_is_on_the_device_that_was_asked_for)
+TEST(context_is_on_the_requested_device)
 {
 	struct vg_vram_options options = {.size = sizeof options};
 	struct vg_device *last, *device;
@@ -59,7 +59,7 @@ TEST(a_context_is_on_the_device_that_was_asked_for)
 	CHECK(vg_vram_device(NULL) == NULL);
 }
 
-TEST(capacity_counts_what_the_context_takes)
+TEST(capacity_counts_mapped_bytes)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_capacity before, during, after;
@@ -74,7 +74,7 @@ TEST(capacity_counts_what_the_context_takes)
 	OK(vg_vram_allocate(vram, 100, GUARDED, &guarded));
 	OK(vg_vram_capacity(vram, &during));
 	CHECK_INT(during.total, before.total);
-	CHECK_INT(during.used, large + (2 << 20)); // a whole granule stands behind 100 bytes
+	CHECK_INT(during.used, large + (2 << 20)); // 100 bytes take a whole granule
 	CHECK_INT(during.regions, 2);
 	CHECK(during.free <= before.free - during.used);
 	OK(vg_vram_free(plain));
@@ -89,7 +89,7 @@ TEST(capacity_counts_what_the_context_takes)
 	vg_vram_destroy(vram);
 }
 
-TEST(bounds_hold_for_every_offset)
+TEST(every_offset_is_checked_against_the_bounds)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 4096), other = allocate(vram, 4096);
@@ -119,7 +119,7 @@ TEST(bounds_hold_for_every_offset)
 	}
 	check_bytes(handle, 0, 4096, 0);
 	OK(vg_vram_write_at(handle, 4095, "x", 1));
-	OK(vg_vram_write_at(handle, 4096, NULL, 0)); // nothing, at the very end
+	OK(vg_vram_write_at(handle, 4096, NULL, 0)); // 0 bytes at the end
 	OK(vg_vram_read_at(handle, 4096, NULL, 0));
 	OK(vg_vram_fill(handle, 4096, 0, 0));
 	OK(vg_vram_copy(handle, 4096, other, 4096, 0));
@@ -129,7 +129,7 @@ TEST(bounds_hold_for_every_offset)
 	close_vram(vram);
 }
 
-TEST(arguments_that_make_no_sense)
+TEST(invalid_arguments_are_refused)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 16), none = {0};
@@ -200,7 +200,7 @@ static void *check_dead_elsewhere(void *handle)
 		       : "not dead";
 }
 
-TEST(a_dead_handle_stays_dead)
+TEST(freed_handle_stays_stale)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle first = allocate(vram, 64), invented = {.value = first.value + ((uint64_t)7 << 32)};
@@ -209,7 +209,7 @@ TEST(a_dead_handle_stays_dead)
 
 	OK(vg_vram_free(first));
 	check_dead(first);
-	struct vg_vram_handle second = allocate(vram, 64); // in the same place, most likely
+	struct vg_vram_handle second = allocate(vram, 64); // most likely in the same entry of the table
 	CHECK(second.value != first.value);
 	check_dead(first);
 	check_dead(invented);
@@ -221,7 +221,7 @@ TEST(a_dead_handle_stays_dead)
 	close_vram(vram);
 }
 
-TEST(closing_frees_what_is_left_and_reports_it)
+TEST(close_frees_and_reports_remaining_regions)
 {
 	struct vg_vram *vram = open_vram(), *other = open_vram();
 	struct vg_vram_handle left[3], stays = allocate(other, 10);
@@ -242,11 +242,11 @@ TEST(closing_frees_what_is_left_and_reports_it)
 		check_dead(left[i]);
 	if (!getenv("VIRGATE_VGPU"))
 		CHECK_INT(free_on(device), free_before);
-	OK(vg_vram_close(vram, &report)); // nothing is left the second time
+	OK(vg_vram_close(vram, &report)); // the second call finds no region
 	CHECK_INT(report.regions, 0);
 	REFUSED(vg_vram_allocate(vram, 1, NULL, &left[0]), VG_CLOSED, "has been closed");
 	vg_vram_destroy(vram);
-	OK(vg_vram_capacity(other, &capacity)); // somebody else's region
+	OK(vg_vram_capacity(other, &capacity)); // the region of another context
 	CHECK_INT(capacity.regions, 1);
 	check_bytes(stays, 0, 10, 0);
 	OK(vg_vram_free(stays));
@@ -262,7 +262,7 @@ static void hear(void *user, enum vg_log_level level, const char *text)
 	snprintf(heard, sizeof heard, "%s", text);
 }
 
-TEST(destroying_says_what_was_left)
+TEST(destroy_logs_remaining_regions)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 3 << 20);

@@ -35,7 +35,7 @@ static void close_subject(struct subject *s)
 	free(s->data);
 }
 
-// What the device says of a part of the buffer is what the host says.
+// Checks that the device's hash of a part of the buffer equals the host's.
 static void check_part(struct subject *s, size_t offset, size_t size)
 {
 	uint8_t root[VRAM_ROOT_BYTES] = {0}, expected[VRAM_ROOT_BYTES];
@@ -48,7 +48,7 @@ static void check_part(struct subject *s, size_t offset, size_t size)
 		FAIL("%zu bytes from byte %zu: %s, not %s", size, offset, hex(root), want);
 }
 
-TEST(published_vectors)
+TEST(matches_published_vectors)
 {
 	struct subject s = open_subject(vectors[VECTOR_COUNT - 1].size);
 	uint8_t root[VRAM_ROOT_BYTES];
@@ -62,8 +62,8 @@ TEST(published_vectors)
 	close_subject(&s);
 }
 
-// A group of chunks is what a block of threads reduces to one node.
-TEST(boundaries_of_the_tree)
+// A group: the chunks that one block of threads reduces to one node.
+TEST(matches_the_host_at_boundaries_of_the_tree)
 {
 	const size_t chunk = 1024, group = 256 * chunk, mib = (size_t)1 << 20;
 	const size_t sizes[] = {1,
@@ -117,8 +117,8 @@ TEST(boundaries_of_the_tree)
 	close_subject(&s);
 }
 
-// Pieces share scratch memory, and have a level of their own above them. 4 MiB are the least.
-TEST(several_pieces)
+// Pieces use the same scratch memory, and add a level to the tree. The smallest piece is 4 MiB.
+TEST(matches_the_host_with_several_pieces)
 {
 	const size_t mib = (size_t)1 << 20;
 	const size_t sizes[] = {4 * mib, 4 * mib + 1, 8 * mib, 12 * mib - 1, 12 * mib + 300 * 1024 + 5};
@@ -132,9 +132,9 @@ TEST(several_pieces)
 	close_subject(&s);
 }
 
-// More than the library takes in one piece, and three levels above the pieces: the same in smaller pieces, which are
-// held to the host's hash above.
-TEST(more_than_4_gib)
+// More than one piece by default, and three levels above the pieces. Compared with smaller pieces, since hashing so
+// much on the host would take too long.
+TEST(matches_smaller_pieces_above_4_gib)
 {
 	const size_t mib = (size_t)1 << 20, size = 4096 * mib + (300 << 10) + 5;
 	uint8_t root[VRAM_ROOT_BYTES], pieces[VRAM_ROOT_BYTES];
@@ -150,7 +150,7 @@ TEST(more_than_4_gib)
 	}
 	vg_buffer_destroy(s.buffer);
 	OK(vg_buffer_create(s.bench.pool, size, s.bench.stream, &s.buffer));
-	for (size_t at = 0; at < size; at += 64 * mib) // shifted, so that no two parts are equal
+	for (size_t at = 0; at < size; at += 64 * mib) // shifted, so that all parts differ
 		OK(vg_buffer_write(s.buffer, at, s.data + at / mib, size - at < 64 * mib ? size - at : 64 * mib,
 				   s.bench.stream));
 	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, root));
@@ -160,7 +160,7 @@ TEST(more_than_4_gib)
 	close_subject(&s);
 }
 
-TEST(any_alignment)
+TEST(matches_the_host_for_any_alignment)
 {
 	struct subject s = open_subject(600 * 1024);
 
@@ -173,8 +173,8 @@ TEST(any_alignment)
 	close_subject(&s);
 }
 
-// Any byte that changes is seen, and nothing outside the range is.
-TEST(sees_each_byte_of_the_range)
+// A change of any byte in the range changes the hash; a change outside does not.
+TEST(depends_on_each_byte_of_the_range_only)
 {
 	const size_t size = 300 * 1024 + 3, places[] = {0, 1, 63, 64, 1023, 1024, 256 * 1024 - 1, 256 * 1024, size - 1};
 	struct subject s = open_subject(size + 1);
@@ -226,7 +226,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-TEST(threads_at_once)
+TEST(threads_use_one_hasher)
 {
 	struct subject s = open_subject(1 << 20);
 	struct runner runners[4] = {0};
@@ -242,7 +242,7 @@ TEST(threads_at_once)
 	close_subject(&s);
 }
 
-TEST(waits_for_what_was_queued)
+TEST(waits_for_work_queued_before)
 {
 	struct subject s = open_subject(2 << 20);
 	uint8_t root[VRAM_ROOT_BYTES], expected[VRAM_ROOT_BYTES];
@@ -255,7 +255,7 @@ TEST(waits_for_what_was_queued)
 	close_subject(&s);
 }
 
-TEST(leaves_no_memory_behind)
+TEST(leaks_no_memory)
 {
 	struct subject s = open_subject(300 << 10);
 
@@ -264,33 +264,33 @@ TEST(leaves_no_memory_behind)
 	close_subject(&s);
 }
 
-TEST(scratch_memory_is_found_again_or_grows)
+TEST(scratch_memory_is_reused_or_grows)
 {
 	struct vg_context *context = first_context();
 	struct vram_scratch_list list = {0};
 	struct vram_scratch *first, *second, *large;
 
 	OK(vram_scratch_list_init(&list, context));
-	OK(vram_scratch_take(&list, 1000, &first));
-	OK(vram_scratch_take(&list, 1000, &second));
+	OK(vram_scratch_acquire(&list, 1000, &first));
+	OK(vram_scratch_acquire(&list, 1000, &second));
 	vg_address address = first->buffer->address;
 	CHECK(address != second->buffer->address);
-	vram_scratch_give(&list, second);
-	vram_scratch_give(&list, first);
-	OK(vram_scratch_take(&list, 1000, &first));
+	vram_scratch_release(&list, second);
+	vram_scratch_release(&list, first);
+	OK(vram_scratch_acquire(&list, 1000, &first));
 	CHECK_INT(first->buffer->address, address);
-	OK(vram_scratch_take(&list, 5 << 20, &large)); // the second one, which is too small
+	OK(vram_scratch_acquire(&list, 5 << 20, &large)); // takes the second one from the list, which is too small
 	CHECK(large->buffer->size >= 5 << 20);
 	CHECK(list.first == NULL);
-	vram_scratch_give(&list, first);
-	vram_scratch_give(&list, large);
+	vram_scratch_release(&list, first);
+	vram_scratch_release(&list, large);
 	vram_scratch_list_finish(&list);
 	vg_context_destroy(context);
 }
 
-TEST(beside_a_capture_that_forbids_what_waits)
+TEST(does_not_invalidate_a_capture_of_another_stream)
 {
-	struct subject s = open_subject(1000); // scratch memory has to be allocated for it
+	struct subject s = open_subject(1000); // it needs new scratch memory
 	struct vg_graph_builder *builder;
 	struct vg_stream *captured;
 
@@ -304,7 +304,7 @@ TEST(beside_a_capture_that_forbids_what_waits)
 	close_subject(&s);
 }
 
-TEST(a_forked_child_gives_nothing_back)
+TEST(forked_child_destroys_without_driver_calls)
 {
 	struct subject s = open_subject(300 << 10);
 	int ended;
@@ -323,7 +323,7 @@ TEST(a_forked_child_gives_nothing_back)
 
 #define HASH(address, size) vram_hash(s.hasher, s.bench.stream, address, size, key, root)
 
-TEST(refuses)
+TEST(refuses_invalid_arguments)
 {
 	struct subject s = open_subject(4096);
 	uint8_t root[VRAM_ROOT_BYTES] = {77};
@@ -364,7 +364,7 @@ TEST(refuses_a_stream_of_another_context)
 	close_subject(&s);
 }
 
-TEST(on_a_green_context)
+TEST(works_in_a_green_context)
 {
 	struct subject s = open_subject(1 << 20);
 	struct vg_context *green = green_context(8);

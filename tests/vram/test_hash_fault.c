@@ -1,4 +1,4 @@
-// Each driver call that a hasher and a hash make fails in turn.
+// Lets each driver call of a hasher's creation and of a hash fail in turn.
 #include "core/core_fault.h"
 #include "vram/hash.h"
 
@@ -43,6 +43,7 @@ static enum vg_status hash(void)
 	enum vg_status status = vram_hash(hasher, stream, vg_buffer_address(buffer), 300 << 10, key, root);
 	if (status)
 		CHECK_INT(root[0], 77);
+
 	return status;
 }
 
@@ -51,7 +52,7 @@ static void clean(void)
 	vram_hasher_destroy(hasher);
 	vg_buffer_destroy(buffer);
 	if (stream)
-		(void)vg_stream_sync(stream); // the pool has its memory back
+		(void)vg_stream_sync(stream); // the pool has reclaimed its memory
 	vg_memory_resource_destroy(pool);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
@@ -62,14 +63,14 @@ static void clean(void)
 	context = NULL;
 }
 
-TEST(a_hasher)
+TEST(hasher_creation_survives_each_driver_failure)
 {
 	const struct fault_subject subject = {make_context, make_hasher, clean};
 
 	FAULT_EVERY_CALL(&subject, "cuLibraryLoadData", "cuLibraryGetKernel");
 }
 
-TEST(a_hash)
+TEST(hash_survives_each_driver_failure)
 {
 	const struct fault_subject subject = {make_subject, hash, clean};
 

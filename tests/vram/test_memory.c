@@ -1,4 +1,4 @@
-// Where the device has not enough: what is told, what is left, and who of several gets it.
+// Allocations that exceed the device's free memory: errors, leaks, and concurrent attempts.
 #include "region_test.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ static struct vg_vram_capacity capacity_of(struct vg_vram *vram)
 	return capacity;
 }
 
-TEST(too_much_is_refused_with_what_it_takes_and_what_there_is)
+TEST(refusal_states_needed_and_free_bytes)
 {
 	const struct vg_vram_allocate_options *kinds[] = {NULL, GUARDED, SHAREABLE};
 	const size_t granule = 2 << 20;
@@ -29,14 +29,14 @@ TEST(too_much_is_refused_with_what_it_takes_and_what_there_is)
 		CHECK_INT(capacity_of(vram).used, 0);
 		CHECK_INT(capacity_of(vram).regions, 0);
 	}
-	handle = allocate(vram, 1); // what is there can be had
+	handle = allocate(vram, 1); // a smaller allocation succeeds
 	REFUSED(vg_vram_free((struct vg_vram_handle){0}), VG_INVALID, "none");
 	CHECK_INT(vg_last_error()->need, 0);
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
-TEST(what_is_refused_leaves_nothing_behind)
+TEST(refusal_leaks_nothing)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle;
@@ -51,7 +51,7 @@ TEST(what_is_refused_leaves_nothing_behind)
 	close_vram(vram);
 }
 
-TEST(a_retry_succeeds_once_there_is_room)
+TEST(retry_succeeds_when_memory_is_free)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle first, second = {0};
@@ -66,7 +66,7 @@ TEST(a_retry_succeeds_once_there_is_room)
 	close_vram(vram);
 }
 
-// ---- threads that want more than there is --------------------------------------------------------------
+// ---- threads that need more than is free ---------------------------------------------------------------
 
 enum { THREADS = 4, ROUNDS = 20 };
 
@@ -76,7 +76,7 @@ struct rivals {
 	atomic_int inside, most, got, refused;
 };
 
-// Nobody asks first whether there is room: the driver decides, and a refusal is no other error.
+// Allocates without a check of the free memory. A refusal must be INSUFFICIENT.
 static void *want(void *data)
 {
 	struct rivals *it = data;
@@ -101,7 +101,7 @@ static void *want(void *data)
 	return NULL;
 }
 
-TEST(rivals_get_it_or_are_told)
+TEST(concurrent_allocations_succeed_or_are_refused)
 {
 	struct rivals rivals = {.vram = open_vram()};
 	pthread_t threads[THREADS];

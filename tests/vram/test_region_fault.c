@@ -1,4 +1,4 @@
-// Every driver call that makes a region or ends one fails in turn.
+// Lets each driver call that allocates, uses or frees a region fail in turn.
 #include "core/core_child.h"
 #include "core/core_fault.h"
 #include "region_test.h"
@@ -23,20 +23,20 @@ static enum vg_status allocate_it(void)
 
 static void clean(void)
 {
-	// The second try is for a fault that comes only now.
+	// Retry: the injected fault may hit this call.
 	if (handle.value && vg_vram_free(handle) && vg_vram_free(handle))
 		FAIL("not freed: %s", vg_last_error()->text);
 	vg_vram_destroy(vram);
 }
 
-TEST(opening)
+TEST(open_survives_each_driver_failure)
 {
 	static const struct fault_subject subject = {NULL, open_it, clean};
 
 	FAULT_EVERY_CALL(&subject, "cuDevicePrimaryCtxRetain", "cuMemGetAllocationGranularity");
 }
 
-TEST(plain_regions)
+TEST(plain_regions_survive_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_it, allocate_it, clean};
 
@@ -44,7 +44,7 @@ TEST(plain_regions)
 	FAULT_EVERY_CALL(&subject, "cuMemAlloc_v2", "cuMemsetD8Async", "cuStreamSynchronize");
 }
 
-TEST(guarded_regions)
+TEST(guarded_regions_survive_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_it, allocate_it, clean};
 
@@ -53,7 +53,7 @@ TEST(guarded_regions)
 			 "cuMemsetD8Async", "cuStreamSynchronize");
 }
 
-TEST(shareable_regions)
+TEST(shareable_regions_survive_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_it, allocate_it, clean};
 
@@ -85,7 +85,7 @@ static enum vg_status use_it(void)
 	return status ? status : vg_vram_give_back(&loan);
 }
 
-TEST(access)
+TEST(access_survives_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_and_allocate, use_it, clean};
 
@@ -115,7 +115,7 @@ static void clean_much(void)
 	free(copy);
 }
 
-TEST(long_reads)
+TEST(long_reads_survive_each_driver_failure)
 {
 	static const struct fault_subject subject = {allocate_much, read_much, clean_much};
 
@@ -123,7 +123,7 @@ TEST(long_reads)
 			 "cuEventSynchronize");
 }
 
-// ---- the end ----------------------------------------------------------------------------------------------
+// ---- closing ----------------------------------------------------------------------------------------------
 
 static char heard[1024];
 
@@ -132,13 +132,13 @@ static void hear(void *user, enum vg_log_level level, const char *text)
 	snprintf(heard, sizeof heard, "%s", text);
 }
 
-// In a child whose driver fails once, at a call that is not among those that made the region.
+// Runs `run` in a child whose driver fails once, at a call after the region was allocated.
 static void with_fault(void (*run)(void), const char *fault)
 {
 	in_child(run, "VIRGATE_SIM_FAULT", fault);
 }
 
-// The first wait is for the zeros of the new region, the second for what was written: where that fails nothing is lent.
+// The first wait is for zeroing the new region, the second for the write. If that fails, there is no loan.
 static void lend_after_a_write(void)
 {
 	char byte = 1;
@@ -157,14 +157,14 @@ static void write_while_lent(void)
 
 	OK(open_it());
 	OK(allocate_it());
-	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // nothing was written: no call
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // no write, so no driver call
 	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
-// A long write is waited for by itself.
+// A long write waits for its own stream.
 static void write_much(void)
 {
 	const size_t bytes = 1 << 20;
@@ -188,14 +188,14 @@ static void write_what_was_offered(void)
 	OK(open_it());
 	OK(allocate_it());
 	OK(vg_share_offer_create(&offer));
-	OK(vg_share_offer_add(offer, handle, NULL)); // nothing was written: no call
+	OK(vg_share_offer_add(offer, handle, NULL)); // no write, so no driver call
 	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
-TEST(what_is_written_is_waited_for)
+TEST(failed_waits_for_writes_are_reported)
 {
 	kind = NULL;
 	with_fault(lend_after_a_write, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
@@ -204,7 +204,7 @@ TEST(what_is_written_is_waited_for)
 	with_fault(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Not zeroed is not freed: the handle stays, and the next try works.
+// If zeroing fails, the handle stays valid, and a retry succeeds.
 static void free_again(void)
 {
 	struct vg_vram_capacity capacity;
@@ -222,7 +222,7 @@ static void free_again(void)
 	close_vram(vram);
 }
 
-TEST(what_was_not_zeroed_stays)
+TEST(region_stays_if_zeroing_fails)
 {
 	kind = NULL;
 	with_fault(free_again, "cuMemsetD8Async:2=CUDA_ERROR_OPERATING_SYSTEM");
@@ -230,7 +230,7 @@ TEST(what_was_not_zeroed_stays)
 	with_fault(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Zeroed but not taken back: the handle is dead, and the caller knows.
+// If freeing zeroed memory fails, the handle is stale, and the call fails.
 static void not_taken_back(void)
 {
 	OK(open_it());
@@ -240,7 +240,7 @@ static void not_taken_back(void)
 	close_vram(vram);
 }
 
-TEST(what_is_not_taken_back_is_dead)
+TEST(handle_is_stale_if_the_driver_fails_to_free)
 {
 	kind = NULL;
 	with_fault(not_taken_back, "cuMemFree_v2:1=CUDA_ERROR_OPERATING_SYSTEM");
@@ -248,7 +248,7 @@ TEST(what_is_not_taken_back_is_dead)
 	with_fault(not_taken_back, "cuMemUnmap:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// At the end of a context everything is tried, each failure is told, and the memory goes back at any rate.
+// Closing a context frees every region, also those that cannot be zeroed, and reports each failure.
 static void close_with_failures(void)
 {
 	struct vg_vram_report report;
@@ -276,7 +276,7 @@ static void close_with_failures(void)
 	CHECK_INT(after, before);
 }
 
-TEST(closing_tries_everything)
+TEST(close_frees_all_regions_despite_failures)
 {
 	kind = NULL;
 	with_fault(close_with_failures, "cuMemsetD8Async:3=CUDA_ERROR_OPERATING_SYSTEM");

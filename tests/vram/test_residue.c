@@ -1,10 +1,10 @@
-// Memory that was freed reads as zero, whoever gets it next, and whoever wrote into it.
+// Freed memory reads as zero for its next user, regardless of how it was written.
 #include "region_test.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
-// A secret of 16 bytes, all over.
+// Fills the region with a secret of 16 bytes.
 static void write_secret(struct vg_vram_handle handle, size_t bytes)
 {
 	char *data = malloc(bytes);
@@ -15,7 +15,7 @@ static void write_secret(struct vg_vram_handle handle, size_t bytes)
 	free(data);
 }
 
-// ---- the end of a process ---------------------------------------------------------------------------
+// ---- killed processes -------------------------------------------------------------------------------
 
 enum { LARGE = 32 << 20, COUNT = 6 };
 
@@ -29,7 +29,7 @@ static int hold_secret(int ready)
 	return pause();
 }
 
-// Not by handles, which would zero it once more.
+// Allocates with the driver: a new region would be zeroed again.
 static int look_for_secret(int unused)
 {
 	struct vg_context *context = first_context();
@@ -58,8 +58,8 @@ static pid_t start(int (*run)(int), int argument)
 	return child;
 }
 
-// First: children have no use of a driver that their parent used.
-TEST(a_killed_process_leaves_no_residue)
+// Must be the first test: a child cannot use a driver that its parent has used.
+TEST(killed_process_leaves_no_residue)
 {
 	int ready[2], status;
 	char byte;
@@ -105,12 +105,12 @@ static vg_address address_of(struct vg_vram_handle handle)
 	return address;
 }
 
-// Allocated, written, freed, allocated again: zero, and at least once at the same address where `reused` says so.
+// Allocates, writes, frees and allocates again: the memory is zero. With `reused`, checks that an address was reused.
 static void reuse(const struct vg_vram_allocate_options *options, size_t bytes,
 		  void (*write)(struct vg_vram_handle, size_t), bool reused)
 {
 	struct vg_vram *vram = open_vram();
-	struct vg_vram_handle handle, neighbour = allocate(vram, 64); // keeps the driver's block of small ones
+	struct vg_vram_handle handle, neighbour = allocate(vram, 64); // keeps the driver's block of small allocations
 	vg_address before = 0;
 	int met = 0;
 
@@ -124,38 +124,38 @@ static void reuse(const struct vg_vram_allocate_options *options, size_t bytes,
 		OK(vg_vram_free(handle));
 	}
 	if (reused)
-		CHECK(met > 0); // else this shows nothing
+		CHECK(met > 0); // otherwise the test proves nothing
 	OK(vg_vram_free(neighbour));
 	close_vram(vram);
 }
 
-TEST(small_regions)
+TEST(reused_small_regions_are_zero)
 {
 	reuse(NULL, 64, write_secret, true);
 	reuse(NULL, 64, write_by_kernel, true);
 	reuse(NULL, 1000, write_secret, true);
 }
 
-TEST(large_regions)
+TEST(reused_large_regions_are_zero)
 {
 	reuse(NULL, ((size_t)5 << 20) + 3, write_secret, false);
 	reuse(NULL, (size_t)5 << 20, write_by_kernel, false);
 }
 
-TEST(guarded_regions)
+TEST(reused_guarded_regions_are_zero)
 {
 	reuse(GUARDED, 5000, write_secret, false);
 	reuse(GUARDED, 5000, write_by_kernel, false);
 }
 
-TEST(shareable_regions)
+TEST(reused_shareable_regions_are_zero)
 {
 	reuse(SHAREABLE, 5000, write_secret, false);
 	reuse(SHAREABLE, 5000, write_by_kernel, false);
 }
 
-// What the driver gives to whoever asks in this process: freed memory is zero there too, not only behind a handle.
-TEST(what_a_handle_leaves_to_others)
+// The driver's next allocation in this process reads as zero, too, not only the next region.
+TEST(freed_memory_is_zero_for_other_allocations)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_context *context = first_context();
@@ -180,8 +180,8 @@ TEST(what_a_handle_leaves_to_others)
 	close_vram(vram);
 }
 
-// The padding that a granule has beyond the region, seen by whoever maps all of it.
-TEST(what_stands_beside_a_region)
+// The padding between the region's end and the granule's end, read through a mapping of the whole granule.
+TEST(padding_of_a_region_is_zero)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle;

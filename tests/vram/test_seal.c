@@ -1,4 +1,4 @@
-// Sealing a region and verifying it: whatever is changed is found, and the contents stay where they are.
+// Sealing and verifying regions: every change is found, and the contents do not leave the device.
 #include "sealed_test.h"
 
 #include "core/core.h"
@@ -7,9 +7,9 @@
 
 enum { KIB = 1024 };
 
-// ---- what a seal says ------------------------------------------------------------------------------------
+// ---- seals -----------------------------------------------------------------------------------------------
 
-TEST(a_seal_is_the_contents_keyed_hash)
+TEST(root_is_the_keyed_hash_of_the_contents)
 {
 	static const size_t sizes[] = {1, 31, KIB - 1, KIB, KIB + 1, 5000, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1};
 	struct vg_vram *vram = open_sealing();
@@ -41,7 +41,7 @@ TEST(a_seal_is_the_contents_keyed_hash)
 	close_vram(vram);
 }
 
-TEST(every_kind_of_region_is_sealed)
+TEST(every_kind_of_region_can_be_sealed)
 {
 	const struct vg_vram_allocate_options *kinds[] = {PLAIN, GUARDED, SHAREABLE};
 	struct vg_vram *vram = open_sealing();
@@ -54,15 +54,15 @@ TEST(every_kind_of_region_is_sealed)
 		size_t length;
 		OK(vg_seal_encode(&seals[i], text, sizeof text, &length));
 		OK(vg_seal_decode(text, length, &back));
-		OK(vg_vram_verify(handle, &back)); // a seal is what its text says
+		OK(vg_vram_verify(handle, &back)); // the seal that was decoded from the text
 		OK(vg_vram_free(handle));
 	}
 	CHECK(memcmp(seals[0].root, seals[1].root, 32) == 0 && memcmp(seals[0].root, seals[2].root, 32) == 0);
 	close_vram(vram);
 }
 
-// The same bytes have another root for another vGPU: nobody compares contents by their roots.
-TEST(a_root_is_of_the_vgpu)
+// Equal bytes have different roots in different vGPUs, so that roots do not reveal equal contents.
+TEST(root_depends_on_the_vgpu)
 {
 	struct vg_vram *vram = open_sealing(), *other;
 	struct vg_seal one, two;
@@ -76,7 +76,7 @@ TEST(a_root_is_of_the_vgpu)
 	close_vram(other);
 }
 
-TEST(shards_of_a_model)
+TEST(seals_of_shards_form_a_set)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_vram_handle handles[3];
@@ -99,7 +99,7 @@ TEST(shards_of_a_model)
 	close_vram(vram);
 }
 
-// ---- what is found ---------------------------------------------------------------------------------------
+// ---- changes ---------------------------------------------------------------------------------------------
 
 enum { LARGE = 2 * 256 * KIB + 5 * KIB + 3 };
 
@@ -138,7 +138,7 @@ static void change_is_found(size_t place, const struct vg_vram_allocate_options 
 	close_vram(vram);
 }
 
-TEST(one_changed_bit_is_found_wherever_it_is)
+TEST(verify_finds_one_changed_bit_anywhere)
 {
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		change_is_found(places[i], i % 3 == 0 ? PLAIN : i % 3 == 1 ? GUARDED : SHAREABLE, write_unseen);
@@ -157,14 +157,14 @@ static void write_by_kernel(struct vg_vram_handle handle, size_t offset, int byt
 	close_work(&work);
 }
 
-TEST(what_a_kernel_changed_is_found)
+TEST(verify_finds_changes_by_a_kernel)
 {
 	change_is_found(0, PLAIN, write_by_kernel);
 	change_is_found(LARGE - 1, GUARDED, write_by_kernel);
 	change_is_found(256 * KIB, SHAREABLE, write_by_kernel);
 }
 
-TEST(what_is_put_back_is_whole)
+TEST(verify_accepts_restored_contents)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal seal;
@@ -174,14 +174,14 @@ TEST(what_is_put_back_is_whole)
 	OK(vg_vram_read_at(handle, 2000, &byte, 1));
 	write_unseen(handle, 2000, byte ^ 0x80);
 	write_unseen(handle, 2000, byte);
-	OK(vg_vram_verify(handle, &seal)); // a seal is of the contents at the time of the check
+	OK(vg_vram_verify(handle, &seal)); // verification looks at the contents at the time of the check
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
 // ---- frozen ----------------------------------------------------------------------------------------------
 
-TEST(a_sealed_region_is_frozen)
+TEST(sealed_region_is_frozen)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal seal, next;
@@ -202,7 +202,7 @@ TEST(a_sealed_region_is_frozen)
 	OK(vg_vram_unseal(handle));
 	REFUSED(vg_vram_unseal(handle), VG_STATE, "not sealed");
 	REFUSED(vg_vram_verify(handle, &seal), VG_STATE, "not sealed");
-	OK(vg_vram_write_at(handle, 0, &byte, 1)); // and not quarantined
+	OK(vg_vram_write_at(handle, 0, &byte, 1)); // it is neither frozen nor quarantined
 	OK(vg_vram_seal(handle, &layer, &next));
 	CHECK(next.generation > seal.generation);
 	OK(vg_vram_verify(handle, &next));
@@ -211,7 +211,7 @@ TEST(a_sealed_region_is_frozen)
 	close_vram(vram);
 }
 
-// ---- what cannot be sealed -------------------------------------------------------------------------------
+// ---- invalid options -------------------------------------------------------------------------------------
 
 #define OPTIONS(...)                                    \
 	(&(struct vg_seal_options){                     \
@@ -219,7 +219,7 @@ TEST(a_sealed_region_is_frozen)
 		__VA_ARGS__,                            \
 	})
 
-TEST(seals_that_are_refused)
+TEST(seal_refuses_invalid_options)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_vram_handle handle = allocate(vram, 10), none = {0};
@@ -255,11 +255,12 @@ TEST(seals_that_are_refused)
 	REFUSED(vg_vram_seal(handle, &layer, &seal), VG_STALE, "names no region");
 	REFUSED(vg_vram_unseal(handle), VG_STALE, "names no region");
 	REFUSED(vg_vram_verify(handle, &seal), VG_STALE, "names no region");
-	REFUSED(vg_vram_allocate(vram, 0, NULL, &handle), VG_INVALID, "bytes is 0"); // so no seal is of nothing
+	REFUSED(vg_vram_allocate(vram, 0, NULL, &handle), VG_INVALID,
+		"bytes is 0"); // so there is no empty region to seal
 	close_vram(vram);
 }
 
-TEST(a_context_without_a_secret)
+TEST(seals_need_a_secret)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_vram_handle handle = allocate(vram, 10);
@@ -270,12 +271,12 @@ TEST(a_context_without_a_secret)
 	REFUSED(vg_vram_verify(handle, &seal), VG_STATE, "opened without a secret");
 	REFUSED(vg_vram_attest(handle, &attestation), VG_STATE, "opened without a secret");
 	REFUSED(vg_vram_unseal(handle), VG_STATE, "not sealed");
-	check_bytes(handle, 0, 10, 0); // and nothing happened to it
+	check_bytes(handle, 0, 10, 0); // it is unchanged
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
-TEST(contexts_that_cannot_be_opened)
+TEST(open_refuses_invalid_secrets)
 {
 	struct vg_vram_options options = {.size = sizeof options, .audit_file = "/tmp/none"};
 	struct vg_vram *vram = NULL;
@@ -326,7 +327,7 @@ static CUresult no_other_copy(void)
 	FAIL("a copy that this test does not count");
 }
 
-TEST(verifying_copies_a_root_and_nothing_else)
+TEST(verify_copies_only_the_root_to_the_host)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal seal;
@@ -345,13 +346,13 @@ TEST(verifying_copies_a_root_and_nothing_else)
 	NONE(cuMemcpy2DUnaligned_v2);
 	NONE(cuMemcpy3D_v2);
 	NONE(cuMemcpy3DAsync_v2);
-	NONE(cuMemAllocHost_v2); // which kernels could write to
+	NONE(cuMemAllocHost_v2); // no page-locked memory, to which kernels could write
 	NONE(cuMemHostAlloc);
 	NONE(cuMemHostRegister_v2);
 	NONE(cuMemAllocManaged);
 	core_driver = &counting;
 	OK(vg_vram_read_at(handle, 0, bytes, sizeof bytes));
-	CHECK_INT(copied, sizeof bytes); // it counts
+	CHECK_INT(copied, sizeof bytes); // the counter works
 	copied = 0;
 	OK(vg_vram_verify(handle, &seal));
 	CHECK_INT(copied, 32);

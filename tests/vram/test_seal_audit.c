@@ -1,4 +1,4 @@
-// What regions leave in the audit log, and what happens when it cannot be written.
+// Records of operations on regions in the audit log, and operations that cannot be recorded.
 #include "sealed_test.h"
 
 #include "virgate/audit.h"
@@ -54,7 +54,7 @@ static size_t more_than_there_is(struct vg_vram *vram)
 	return capacity.total + (1 << 30);
 }
 
-TEST(everything_that_happens_is_recorded)
+TEST(every_operation_is_recorded)
 {
 	const char *path = path_of("everything");
 	struct vg_vram *vram = open_recording(path);
@@ -92,19 +92,19 @@ TEST(everything_that_happens_is_recorded)
 	CHECK_INT(events_of(path, "deallocated"), 1);
 	size_t much = more_than_there_is(vram);
 	CHECK_INT(vg_vram_allocate(vram, much, NULL, &none), VG_INSUFFICIENT);
-	CHECK(vg_last_error()->need >= much); // the log changes nothing of it
+	CHECK(vg_last_error()->need >= much); // the same error as without a log
 	CHECK_INT(events_of(path, "allocation failed"), 1);
 	snprintf(part, sizeof part, "\"event\":\"allocation failed\",\"handle\":\"0\",\"bytes\":%zu,", much);
 	contains(path, part);
-	handle = allocate(vram, 10); // left for the end
+	handle = allocate(vram, 10); // freed by closing the context
 	OK(vg_vram_close(vram, NULL));
 	CHECK_INT(events_of(path, "deallocated"), 2);
 	vg_vram_destroy(vram);
 	CHECK_INT(is_whole(path), 14);
 }
 
-// Two vGPUs, one log: each record says whose it is.
-TEST(contexts_share_a_log)
+// Each record names its vGPU.
+TEST(contexts_of_two_vgpus_use_one_log)
 {
 	const char *path = path_of("both");
 	struct vg_vram *one = open_recording(path), *two;
@@ -122,7 +122,7 @@ TEST(contexts_share_a_log)
 	CHECK_INT(is_whole(path), 40);
 }
 
-TEST(a_damaged_log_opens_no_context)
+TEST(open_refuses_a_damaged_log)
 {
 	const char *path = path_of("damaged");
 	struct vg_vram *vram = open_recording(path);
@@ -133,7 +133,7 @@ TEST(a_damaged_log_opens_no_context)
 	REFUSED(open_with(KEY_DIGITS, "train", NULL, path, &vram), VG_INTEGRITY, "virgate audit verify says more");
 }
 
-// ---- a log that fails ------------------------------------------------------------------------------------
+// ---- failures of the log ---------------------------------------------------------------------------------
 
 static int errors;
 
@@ -144,7 +144,7 @@ static void count_errors(void *user, enum vg_log_level level, const char *text)
 
 static struct rlimit unlimited;
 
-// As on a full disk: files do not grow.
+// Limits the size of files, as on a full disk.
 static void fill_disk(const char *path)
 {
 	struct stat stat_;
@@ -163,7 +163,7 @@ static void free_disk(void)
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
 }
 
-TEST(what_cannot_be_recorded_is_not_done)
+TEST(unrecorded_operations_are_rolled_back)
 {
 	const char *path = path_of("full");
 	struct vg_vram *vram = open_recording(path);
@@ -172,7 +172,7 @@ TEST(what_cannot_be_recorded_is_not_done)
 	struct vg_attestation attestation;
 	struct vg_seal seal;
 
-	OK(vg_vram_seal(handle, &layer, &seal)); // what hashing keeps is there from here on
+	OK(vg_vram_seal(handle, &layer, &seal)); // hashing allocates its scratch memory now
 	OK(vg_vram_unseal(handle));
 	seal.size = 1;
 	uint64_t records = is_whole(path);
@@ -197,15 +197,15 @@ TEST(what_cannot_be_recorded_is_not_done)
 	enum vg_status unsealed = vg_vram_unseal(handle), verified = vg_vram_verify(handle, &seal);
 	free_disk();
 	CHECK_INT(unsealed, VG_SYSTEM);
-	CHECK_INT(verified, VG_SYSTEM); // whole, and not recorded
+	CHECK_INT(verified, VG_SYSTEM); // unchanged, but not recorded
 	REFUSED(vg_vram_fill(handle, 0, 1, 1), VG_POLICY, "sealed");
-	OK(vg_vram_verify(handle, &seal)); // and not quarantined
+	OK(vg_vram_verify(handle, &seal)); // it is not quarantined
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 	is_whole(path);
 }
 
-TEST(what_cannot_be_undone_says_that_it_is_not_recorded)
+TEST(operations_without_rollback_report_the_missing_record)
 {
 	const char *path = path_of("full2");
 	struct vg_vram *vram = open_recording(path);
@@ -226,7 +226,7 @@ TEST(what_cannot_be_undone_says_that_it_is_not_recorded)
 	CHECK_INT(freed, VG_SYSTEM);
 	CHECK_CONTAINS(text, "the region was freed, and that is not recorded: audit log ");
 	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
-	CHECK_INT(verified, VG_INTEGRITY); // what failed keeps its own words, and the log callback hears of the record
+	CHECK_INT(verified, VG_INTEGRITY); // keeps its own error; the log callback reports the missing record
 	CHECK_INT(after_verify, 1);
 	CHECK_INT(allocated, VG_INSUFFICIENT);
 	CHECK_INT(errors, 2);
@@ -235,7 +235,7 @@ TEST(what_cannot_be_undone_says_that_it_is_not_recorded)
 	is_whole(path);
 }
 
-TEST(a_log_that_was_removed)
+TEST(operations_fail_after_the_log_was_removed)
 {
 	const char *path = path_of("removed");
 	struct vg_vram *vram = open_recording(path);

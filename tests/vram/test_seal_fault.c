@@ -1,5 +1,5 @@
-// Every driver call that seals, verifies or attests fails in turn: nothing stays sealed that has no seal, and a
-// verification that could not be done quarantines nothing.
+// Lets each driver call of sealing, verifying and attesting fail in turn: after a failed seal the region is not sealed,
+// and a failed verification does not quarantine it.
 #include "core/core_fault.h"
 #include "sealed_test.h"
 
@@ -51,7 +51,7 @@ static void clean(void)
 {
 	char byte;
 
-	// The fault has passed: the region is what it was.
+	// After the fault the region is unchanged.
 	if (may_fail && handle.value) {
 		CHECK_INT(vg_vram_read_at(handle, 0, &byte, 1), VG_OK);
 		CHECK_INT(byte, 7);
@@ -61,7 +61,7 @@ static void clean(void)
 	vg_vram_destroy(vram);
 }
 
-TEST(opening)
+TEST(open_survives_each_driver_failure)
 {
 	static const struct fault_subject subject = {NULL, open_it, clean};
 
@@ -69,7 +69,7 @@ TEST(opening)
 	FAULT_EVERY_CALL(&subject, "cuDevicePrimaryCtxRetain", "cuLibraryLoadData", "cuLibraryGetKernel");
 }
 
-TEST(sealing)
+TEST(seal_survives_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_and_write, seal_it, clean};
 
@@ -77,7 +77,7 @@ TEST(sealing)
 	FAULT_EVERY_CALL(&subject, "cuMemAlloc_v2", "cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize");
 }
 
-TEST(verifying)
+TEST(verify_survives_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_and_seal, verify_it, clean};
 
@@ -86,7 +86,7 @@ TEST(verifying)
 	FAULT_EVERY_CALL(&subject, "cuLaunchKernel", "cuMemcpyDtoHAsync_v2");
 }
 
-TEST(attesting)
+TEST(attest_survives_each_driver_failure)
 {
 	static const struct fault_subject subject = {open_and_write, attest_it, clean};
 

@@ -1,9 +1,9 @@
-// Seals that are not the region's: changed, older, another's. Each is refused, and the region is quarantined.
+// Seals that were changed, are older, or are of another region. Each is refused, and the region is quarantined.
 #include "sealed_test.h"
 
 enum { BYTES = 100 };
 
-// A seal that was made good, and what is wrong with it then.
+// Checks that a forged seal is refused with this text.
 static void is_refused(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal,
 		       const char *words)
 {
@@ -42,12 +42,12 @@ TEST(every_field_is_authenticated)
 	close_vram(vram);
 }
 
-TEST(records_that_are_no_seals)
+TEST(verify_refuses_invalid_records)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal seal, zeros = {.size = sizeof zeros}, ones;
 
-	memset(&ones, 0xff, sizeof ones); // no text ends
+	memset(&ones, 0xff, sizeof ones); // texts without terminators
 	ones.size = sizeof ones;
 	is_refused(vram, allocate_sealed(vram, BYTES, PLAIN, &seal), &zeros, "not genuine");
 	is_refused(vram, allocate_sealed(vram, BYTES, PLAIN, &seal), &ones, "not genuine");
@@ -55,12 +55,12 @@ TEST(records_that_are_no_seals)
 	seal.size--;
 	REFUSED(vg_vram_verify(handle, &seal), VG_INVALID, "it must be sizeof(struct vg_seal)");
 	seal.size++;
-	OK(vg_vram_verify(handle, &seal)); // a mistake of the program's quarantines nothing
+	OK(vg_vram_verify(handle, &seal)); // INVALID does not quarantine the region
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
 
-TEST(a_truncated_text_never_comes_to_a_verification)
+TEST(decode_refuses_truncated_texts)
 {
 	struct vg_vram *vram = open_sealing();
 	char text[VG_SEAL_TEXT_MAX];
@@ -78,7 +78,7 @@ TEST(a_truncated_text_never_comes_to_a_verification)
 
 // ---- replayed --------------------------------------------------------------------------------------------
 
-TEST(an_older_seal_of_the_same_contents)
+TEST(verify_refuses_an_older_seal_of_the_same_contents)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal older, seal;
@@ -92,7 +92,7 @@ TEST(an_older_seal_of_the_same_contents)
 	close_vram(vram);
 }
 
-TEST(a_seal_of_another_region_of_the_same_contents)
+TEST(verify_refuses_a_seal_of_an_equal_region)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal one, other;
@@ -106,7 +106,7 @@ TEST(a_seal_of_another_region_of_the_same_contents)
 	close_vram(vram);
 }
 
-TEST(a_seal_of_another_name_or_size)
+TEST(verify_refuses_another_name_or_size)
 {
 	struct vg_seal_options options = {.size = sizeof options, .id = "layer-1"};
 	struct vg_vram *vram = open_sealing();
@@ -121,8 +121,8 @@ TEST(a_seal_of_another_name_or_size)
 	close_vram(vram);
 }
 
-// A handle that was freed, and one that lies at its place.
-TEST(a_seal_of_a_region_that_is_gone)
+// Tests the freed handle, and a new one in the same entry of the table.
+TEST(verify_refuses_a_seal_of_a_freed_region)
 {
 	struct vg_vram *vram = open_sealing();
 	struct vg_seal older, seal;
@@ -133,9 +133,9 @@ TEST(a_seal_of_a_region_that_is_gone)
 	close_vram(vram);
 }
 
-// ---- of another key, or device ---------------------------------------------------------------------------
+// ---- another key or device -------------------------------------------------------------------------------
 
-TEST(a_seal_of_another_secret_or_vgpu)
+TEST(verify_refuses_another_secret_or_vgpu)
 {
 	struct vg_vram *vram = open_sealing(), *others[2];
 	struct vg_seal seal, theirs;
@@ -154,7 +154,7 @@ TEST(a_seal_of_another_secret_or_vgpu)
 }
 
 // Contexts of one secret and vGPU have the same keys.
-TEST(a_seal_of_another_context_is_genuine_and_not_this_regions)
+TEST(verify_refuses_a_genuine_seal_of_another_region)
 {
 	struct vg_vram *vram = open_sealing(), *same = open_sealing();
 	struct vg_seal seal, theirs;
@@ -167,7 +167,7 @@ TEST(a_seal_of_another_context_is_genuine_and_not_this_regions)
 	close_vram(vram);
 }
 
-TEST(a_seal_of_another_device)
+TEST(verify_refuses_another_device)
 {
 	struct vg_vram *vram = open_sealing(), *other;
 	struct vg_seal seal, theirs;

@@ -1,9 +1,9 @@
-// Sealed memory in a second mapping: what is attested of an import, and that one side finds what the other changed.
+// Sealed memory in a second mapping: attestation of an import, and changes through the other mapping.
 #include "sealed_test.h"
 
 #include <sys/socket.h>
 
-// The region as the receiving end of a socket maps it; of the same process, which the driver allows.
+// Sends the region over a socket and imports it, in the same process, which the driver allows.
 static enum vg_status import_sealed(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal,
 				    struct vg_vram_handle *ret_handle)
 {
@@ -38,7 +38,7 @@ static struct vg_vram *open_for(const char *vgpu, const char *audit)
 	return vram;
 }
 
-TEST(an_import_is_attested_and_verified)
+TEST(import_can_be_attested_and_verified)
 {
 	const char *log = path_of("log");
 	struct vg_vram *vram = open_sealing(), *reader = open_for("train", log);
@@ -51,7 +51,7 @@ TEST(an_import_is_attested_and_verified)
 	OK(import_sealed(reader, handle, &seal, &import));
 	OK(vg_vram_verify(import, &seal));
 	OK(vg_vram_attest(import, &attestation));
-	OK(vg_attestation_check(vram, &attestation)); // of the same secret
+	OK(vg_attestation_check(vram, &attestation)); // made with the same secret
 	CHECK_INT(attestation.bytes, 300000);
 	CHECK_INT(attestation.generation, seal.generation);
 	CHECK_STR(attestation.device, seal.device);
@@ -63,13 +63,13 @@ TEST(an_import_is_attested_and_verified)
 	CHECK_CONTAINS(text, "\"event\":\"policy violation\"");
 	CHECK_CONTAINS(text, "\"event\":\"deallocated\"");
 	free(text);
-	OK(vg_vram_verify(handle, &seal)); // the exporter's is as it was
+	OK(vg_vram_verify(handle, &seal)); // the exporter's region is still valid
 	OK(vg_vram_free(handle));
 	close_vram(reader);
 	close_vram(vram);
 }
 
-TEST(both_sides_find_what_was_changed)
+TEST(both_processes_find_changes)
 {
 	struct vg_vram *vram = open_sealing(), *reader = open_for("train", NULL);
 	struct vg_vram_handle import, late = {0};
@@ -88,7 +88,7 @@ TEST(both_sides_find_what_was_changed)
 	close_vram(vram);
 }
 
-TEST(an_importer_with_other_keys)
+TEST(importer_with_other_keys_is_refused)
 {
 	struct vg_vram *vram = open_sealing(), *reader = open_for("evaluate", NULL), *without = open_vram();
 	struct vg_vram_handle import = {0};

@@ -1,4 +1,4 @@
-// Where keys come from, what is derived, and that nothing of it stays.
+// Keys: reading the secret, deriving keys, and wiping both.
 #include "seal_test.h"
 
 #include "vram/key.h"
@@ -26,7 +26,7 @@ static void hex_is(const uint8_t key[VRAM_SECRET], const char *digits)
 	CHECK_STR(sodium_bin2hex(text, sizeof text, key, VRAM_SECRET), digits);
 }
 
-TEST(a_new_key_file_has_the_mode_that_is_asked_for)
+TEST(new_key_file_has_mode_0600)
 {
 	static const mode_t masks[] = {0777, 0, 022};
 	char *keys[3];
@@ -55,7 +55,7 @@ TEST(a_new_key_file_has_the_mode_that_is_asked_for)
 		free(keys[i]);
 }
 
-TEST(a_key_file_that_cannot_be_made)
+TEST(key_create_reports_failures)
 {
 	REFUSED(vg_seal_key_create(NULL), VG_INVALID, "path is NULL");
 	REFUSED(vg_seal_key_create(""), VG_INVALID, "path is empty");
@@ -66,7 +66,7 @@ TEST(a_key_file_that_cannot_be_made)
 	CHECK(access(path_of("target"), F_OK) < 0);
 }
 
-TEST(a_key_file_is_refused_in_clear_words)
+TEST(invalid_key_files_are_refused)
 {
 	static const mode_t modes[] = {0644, 0640, 0400, 0700, 0601, 04600};
 	char zeros[65] = "";
@@ -78,7 +78,7 @@ TEST(a_key_file_is_refused_in_clear_words)
 		REFUSED(open_file(path_of("mode")), VG_DENIED, text);
 	}
 	REFUSED(open_file(path_of("none")), VG_NOT_FOUND, "virgate key create");
-	REFUSED(open_file(seal_folder), VG_DENIED, "not a regular file");
+	REFUSED(open_file(seal_directory), VG_DENIED, "not a regular file");
 	REFUSED(open_file("/dev/null"), VG_DENIED, "not a regular file");
 	key_file("good", KEY_DIGITS);
 	CHECK_INT(symlink(path_of("good"), path_of("link")), 0);
@@ -100,7 +100,7 @@ TEST(a_key_file_is_refused_in_clear_words)
 	OK(open_file(key_file("upper", "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F")));
 }
 
-TEST(the_file_of_another_user_is_refused)
+TEST(key_file_of_another_user_is_refused)
 {
 	if (geteuid() != 0)
 		SKIP("only root can give a file away");
@@ -109,7 +109,7 @@ TEST(the_file_of_another_user_is_refused)
 	REFUSED(open_file(path_of("theirs")), VG_DENIED, "belongs to user 65534, and this process is user 0's");
 }
 
-TEST(exactly_one_secret)
+TEST(exactly_one_secret_must_be_given)
 {
 	struct vram_keys *keys = NULL;
 
@@ -120,7 +120,7 @@ TEST(exactly_one_secret)
 }
 
 // The figures were computed by Python's hashlib.blake2b, from the layout that docs/seals.md gives.
-TEST(what_is_derived)
+TEST(derived_keys_match_the_documented_layout)
 {
 	struct vram_keys *train, *other;
 
@@ -149,7 +149,7 @@ static long add_key(const char *description, const char *text)
 	return key;
 }
 
-TEST(a_key_of_the_kernel)
+TEST(kernel_key_is_used)
 {
 	struct vram_keys *from_ring, *from_file;
 	long key = add_key("virgate-test-good", KEY_DIGITS "\n");
@@ -166,7 +166,7 @@ TEST(a_key_of_the_kernel)
 	CHECK_CONTAINS(vg_last_error()->text, "virgate-test-good");
 }
 
-TEST(keys_of_the_kernel_that_are_none)
+TEST(invalid_kernel_keys_are_refused)
 {
 	struct vram_keys *keys;
 	char large[4096];
@@ -182,8 +182,8 @@ TEST(keys_of_the_kernel_that_are_none)
 
 // ---- memory ----------------------------------------------------------------------------------------------
 
-// As a user who may lock nothing: root may whatever the limit says.
-TEST(memory_that_cannot_be_locked)
+// Runs as an unprivileged user: the limit on locked memory does not apply to root.
+TEST(unlockable_memory_is_refused)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	SKIP("a sanitizer makes nothing of mlock()");
@@ -204,7 +204,7 @@ TEST(memory_that_cannot_be_locked)
 	CHECK_INT(status, 0);
 }
 
-// How often 32 bytes, each turned over so that this search does not find itself, stand in memory that can be written.
+// Counts 32 bytes in writable memory. They are given inverted, so that the search does not find its own argument.
 static int count_in_memory(const uint8_t turned[32])
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -235,7 +235,7 @@ static int count_in_memory(const uint8_t turned[32])
 	return found;
 }
 
-TEST(nothing_stays_in_memory)
+TEST(keys_are_wiped_from_memory)
 {
 	uint8_t master[32], seal[32];
 	struct vram_keys *keys;
@@ -251,7 +251,7 @@ TEST(nothing_stays_in_memory)
 	for (int i = 0; i < 32; i++)
 		seal[i] = (uint8_t)~keys->seal[i];
 	CHECK(count_in_memory(seal) >= 1);     // the search finds what is there
-	CHECK_INT(count_in_memory(master), 0); // it was of use for as long as keys were derived
+	CHECK_INT(count_in_memory(master), 0); // needed only while keys are derived
 	vram_keys_close(keys);
 	CHECK_INT(count_in_memory(seal), 0);
 }

@@ -1,4 +1,4 @@
-// Seals as records and as text: what they are authenticated by, and what hostile input does.
+// Seals as records and as text: the MAC, and hostile input.
 #include "seal_test.h"
 
 #include "vram/seal.h"
@@ -43,7 +43,7 @@ static bool same(const struct vg_seal *a, const struct vg_seal *b)
 
 // ---- text ------------------------------------------------------------------------------------------------
 
-TEST(there_and_back)
+TEST(decode_returns_the_encoded_seal)
 {
 	struct vg_seal seal = example(), back;
 	char text[VG_SEAL_TEXT_MAX];
@@ -60,7 +60,7 @@ TEST(there_and_back)
 	REFUSED(vg_seal_encode(&seal, text, length, NULL), VG_LIMIT, "with its terminator");
 }
 
-TEST(the_longest_text_fits)
+TEST(longest_text_fits)
 {
 	struct vg_seal seal = example(), back;
 	char text[VG_SEAL_TEXT_MAX];
@@ -76,12 +76,12 @@ TEST(the_longest_text_fits)
 	CHECK(same(&seal, &back));
 }
 
-TEST(every_cut_is_refused)
+TEST(decode_refuses_every_truncated_text)
 {
 	struct vg_seal seal = {.bytes = 12345};
 
 	for (size_t length = 0; length < strlen(TEXT); length++) {
-		char *exact = malloc(length + 1); // so that a sanitizer sees what is read behind it
+		char *exact = malloc(length + 1); // without spare bytes, so that a sanitizer finds reads past the end
 		memcpy(exact, TEXT, length);
 		CHECK_INT(vg_seal_decode(exact, length, &seal), VG_PROTOCOL);
 		free(exact);
@@ -89,8 +89,8 @@ TEST(every_cut_is_refused)
 	CHECK_INT(seal.bytes, 12345);
 }
 
-// A change makes another seal or none: no two texts are one seal.
-TEST(every_changed_byte_is_refused_or_another_seal)
+// A changed text is invalid, or is another seal: no seal has two texts.
+TEST(changed_byte_is_refused_or_another_seal)
 {
 	char text[] = TEXT, again[VG_SEAL_TEXT_MAX];
 	struct vg_seal before = example(), seal;
@@ -115,7 +115,7 @@ TEST(every_changed_byte_is_refused_or_another_seal)
 	CHECK(taken > 64 * 15);
 }
 
-TEST(texts_that_are_none)
+TEST(decode_refuses_invalid_texts)
 {
 	static const struct {
 		const char *text, *part;
@@ -150,7 +150,7 @@ TEST(texts_that_are_none)
 		CHECK_STR(text, "as it was");                                              \
 	} while (0)
 
-TEST(fields_out_of_shape)
+TEST(encode_refuses_invalid_fields)
 {
 	FIELD(seal.size--, "seal.size is");
 	FIELD(seal.size = 0, "seal.size is 0");
@@ -188,13 +188,13 @@ static struct vram_keys *keys_of(const char *digits, const char *vgpu)
 }
 
 // Computed by Python's hashlib.blake2b, from the layout that docs/seals.md gives.
-TEST(the_mac_is_of_the_documented_bytes)
+TEST(mac_matches_the_documented_layout)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS, "train");
 	struct vg_seal seal = example();
 	char text[65];
 
-	vram_seal_mac(&seal, keys, seal.mac);
+	vram_seal_compute_mac(&seal, keys, seal.mac);
 	CHECK_STR(sodium_bin2hex(text, sizeof text, seal.mac, 32),
 		  "c0a9bef0031a013f03540839cec84cf0844ff1b6ebf9478f35f4d349921178a9");
 	CHECK(vram_seal_is_genuine(&seal, keys));
@@ -212,12 +212,12 @@ static void flip_all(struct vg_seal *seal, const struct vram_keys *keys, void *f
 	}
 }
 
-TEST(every_changed_bit_of_every_field_is_found)
+TEST(mac_covers_every_bit_of_every_field)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS, "train");
 	struct vg_seal seal = example();
 
-	vram_seal_mac(&seal, keys, seal.mac);
+	vram_seal_compute_mac(&seal, keys, seal.mac);
 	flip_all(&seal, keys, seal.id, strlen(seal.id));
 	flip_all(&seal, keys, seal.model, strlen(seal.model));
 	flip_all(&seal, keys, &seal.shard, sizeof seal.shard);
@@ -233,26 +233,26 @@ TEST(every_changed_bit_of_every_field_is_found)
 }
 
 // Without lengths, "ab" + "c" and "a" + "bc" would be the same bytes.
-TEST(fields_cannot_be_shifted)
+TEST(moving_bytes_between_fields_changes_the_mac)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS, "train");
 	struct vg_seal one = example(), other = example();
 
 	strcpy(one.id, "ab"), strcpy(one.model, "c");
 	strcpy(other.id, "a"), strcpy(other.model, "bc");
-	vram_seal_mac(&one, keys, one.mac);
-	vram_seal_mac(&other, keys, other.mac);
+	vram_seal_compute_mac(&one, keys, one.mac);
+	vram_seal_compute_mac(&other, keys, other.mac);
 	CHECK(memcmp(one.mac, other.mac, 32) != 0);
 	vram_keys_close(keys);
 }
 
-TEST(another_key_is_another_seal)
+TEST(mac_depends_on_the_key)
 {
 	struct vram_keys *keys[3] = {keys_of(KEY_DIGITS, "train"), keys_of(KEY_DIGITS, "other"),
 				     keys_of(OTHER_DIGITS, "train")};
 	struct vg_seal seal = example();
 
-	vram_seal_mac(&seal, keys[0], seal.mac);
+	vram_seal_compute_mac(&seal, keys[0], seal.mac);
 	CHECK(vram_seal_is_genuine(&seal, keys[0]));
 	CHECK(!vram_seal_is_genuine(&seal, keys[1]));
 	CHECK(!vram_seal_is_genuine(&seal, keys[2]));
@@ -273,7 +273,7 @@ static void make_set(struct vg_seal seals[SHARDS])
 	}
 }
 
-TEST(a_complete_set)
+TEST(complete_set_is_accepted)
 {
 	struct vg_seal seals[SHARDS];
 
@@ -293,7 +293,7 @@ TEST(a_complete_set)
 		REFUSED(vg_seal_check_set(seals, count), VG_INVALID, part); \
 	} while (0)
 
-TEST(sets_that_are_not_complete)
+TEST(incomplete_sets_are_refused)
 {
 	SET(0, , "no seal");
 	SET(SHARDS - 1, , "shard 1 of 4 is missing, and 3 seals are there");

@@ -47,7 +47,7 @@ TEST(threads_verify_one_region)
 	close_vram(shared.vram);
 }
 
-// Exactly one seals it; the others are told.
+// Exactly one thread seals the region; the others get POLICY.
 static void *seal_once(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -59,7 +59,7 @@ static void *seal_once(void *shared_)
 	return NULL;
 }
 
-TEST(one_of_several_threads_seals)
+TEST(exactly_one_thread_seals)
 {
 	struct shared shared = {.vram = open_sealing()};
 
@@ -73,7 +73,7 @@ TEST(one_of_several_threads_seals)
 	close_vram(shared.vram);
 }
 
-// A writer either comes before the seal, and is in it, or is refused: a seal that was given always verifies.
+// Each write happens before the seal, or is refused: a seal that was returned always verifies.
 static void *write_always(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -108,7 +108,7 @@ static void *write_or_seal(void *shared_)
 	return atomic_fetch_add(&shared->rounds, 1) == 0 ? seal_and_verify(shared) : write_always(shared);
 }
 
-TEST(writers_are_in_the_seal_or_refused)
+TEST(writes_are_sealed_or_refused)
 {
 	struct shared shared = {.vram = open_sealing()};
 
@@ -118,7 +118,7 @@ TEST(writers_are_in_the_seal_or_refused)
 	close_vram(shared.vram);
 }
 
-// Who verifies while another unseals and writes finds nothing to verify, and no region is quarantined for it.
+// Verification during an unseal and a write fails with STATE, and does not quarantine the region.
 static void *verify_until_stopped(struct shared *shared)
 {
 	while (!shared->stop) {
@@ -143,7 +143,7 @@ static void *unseal_or_verify(void *shared_)
 	return NULL;
 }
 
-TEST(unsealing_meanwhile_is_no_damage)
+TEST(unsealing_during_verify_quarantines_nothing)
 {
 	for (int i = 0; i < 5; i++) {
 		struct shared shared = {.vram = open_sealing()};
@@ -170,7 +170,7 @@ static void *free_or_verify(void *shared_)
 	return NULL;
 }
 
-TEST(a_region_is_freed_while_it_is_verified)
+TEST(region_is_freed_during_verify)
 {
 	for (int i = 0; i < 5; i++) {
 		struct shared shared = {.vram = open_sealing()};
@@ -180,7 +180,7 @@ TEST(a_region_is_freed_while_it_is_verified)
 	}
 }
 
-// Every thread quarantines it, or finds it quarantined.
+// Each thread quarantines the region, or finds it quarantined.
 static void *find_damage(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -189,7 +189,7 @@ static void *find_damage(void *shared_)
 	return NULL;
 }
 
-TEST(threads_find_the_same_damage)
+TEST(threads_find_the_same_change)
 {
 	struct shared shared = {.vram = open_sealing()};
 

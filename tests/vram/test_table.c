@@ -1,4 +1,4 @@
-// Handles and pins by themselves, with a table whose places are worn out after three uses.
+// The table of regions without a driver; its entries have only three generations here.
 #include "test.h"
 #include "vram/vram.h"
 
@@ -8,7 +8,7 @@ enum { THREADS = 8, ROUNDS = 2000 };
 
 static struct vg_vram_handle make(struct vram_region **ret_region)
 {
-	CHECK_INT(vram_table_take(ret_region), 0);
+	CHECK_INT(vram_table_allocate(ret_region), 0);
 	vram_table_describe(*ret_region, &(struct vram_region){.size = 7});
 	return vram_table_publish(*ret_region);
 }
@@ -17,7 +17,7 @@ static void end(struct vg_vram_handle handle)
 {
 	struct vram_region *region;
 
-	CHECK_INT(vram_table_close(handle, false, &region), VRAM_OK);
+	CHECK_INT(vram_table_close(handle, VRAM_CLOSE_UNLENT, &region), VRAM_OK);
 	vram_table_retire(region);
 }
 
@@ -33,11 +33,11 @@ TEST(a_handle_names_its_region_until_it_is_closed)
 	vram_unpin(found, VRAM_READ);
 	end(handle);
 	CHECK_INT(vram_table_pin(handle, VRAM_READ, &found), VRAM_STALE);
-	CHECK_INT(vram_table_look(handle, &found), VRAM_STALE);
-	CHECK_INT(vram_table_close(handle, true, &found), VRAM_STALE);
+	CHECK_INT(vram_table_pin_any_state(handle, &found), VRAM_STALE);
+	CHECK_INT(vram_table_close(handle, VRAM_CLOSE_ALWAYS, &found), VRAM_STALE);
 }
 
-TEST(no_handle_is_ever_given_out_twice)
+TEST(no_handle_is_used_twice)
 {
 	enum { MADE = 2000 };
 	static uint64_t seen[MADE];
@@ -54,7 +54,7 @@ TEST(no_handle_is_ever_given_out_twice)
 		CHECK_INT(vram_table_pin((struct vg_vram_handle){seen[i]}, VRAM_READ, &region), VRAM_STALE);
 }
 
-TEST(a_place_is_worn_out_with_its_generations)
+TEST(entry_is_retired_when_its_generations_are_used_up)
 {
 	struct vram_region *region;
 	uint32_t highest = 0;
@@ -68,7 +68,7 @@ TEST(a_place_is_worn_out_with_its_generations)
 	CHECK(highest >= 100 / 3);
 }
 
-TEST(numbers_that_were_never_given_out_name_nothing)
+TEST(unknown_handles_are_stale)
 {
 	struct vram_region *region, *other;
 	struct vg_vram_handle handle = make(&region);
@@ -88,7 +88,7 @@ TEST(numbers_that_were_never_given_out_name_nothing)
 	end(handle);
 }
 
-TEST(what_is_frozen_or_quarantined_refuses)
+TEST(frozen_and_quarantined_regions_refuse_pins)
 {
 	struct vram_region *region, *found;
 	struct vg_vram_handle handle = make(&region);
@@ -104,16 +104,16 @@ TEST(what_is_frozen_or_quarantined_refuses)
 	vram_quarantine(region);
 	CHECK_INT(vram_table_pin(handle, VRAM_WRITE, &found), VRAM_QUARANTINED);
 	CHECK_INT(vram_table_pin(handle, VRAM_READ, &found), VRAM_QUARANTINED);
-	CHECK_INT(vram_table_look(handle, &found), VRAM_OK);
+	CHECK_INT(vram_table_pin_any_state(handle, &found), VRAM_OK);
 	vram_unpin(found, VRAM_READ);
 	end(handle);
-	handle = make(&region); // the next use of a place begins afresh
+	handle = make(&region); // the next use of an entry has a clean state
 	CHECK_INT(vram_table_pin(handle, VRAM_WRITE, &found), VRAM_OK);
 	vram_unpin(found, VRAM_WRITE);
 	end(handle);
 }
 
-TEST(counts_do_not_run_over)
+TEST(counts_do_not_overflow)
 {
 	struct vram_region *region, *found;
 	struct vg_vram_handle handle = make(&region);
@@ -123,33 +123,33 @@ TEST(counts_do_not_run_over)
 	CHECK_INT(vram_table_pin(handle, VRAM_READ, &found), VRAM_CROWDED);
 	CHECK_INT(vram_table_pin(handle, VRAM_WRITE, &found), VRAM_OK);
 	for (int i = 0; i < 255; i++)
-		CHECK_INT(vram_table_lend(region), VRAM_OK);
-	CHECK_INT(vram_table_lend(region), VRAM_CROWDED);
-	CHECK_INT(vram_table_loans(region), 255);
+		CHECK_INT(vram_table_add_loan(region), VRAM_OK);
+	CHECK_INT(vram_table_add_loan(region), VRAM_CROWDED);
+	CHECK_INT(vram_table_count_loans(region), 255);
 	vram_unpin(region, VRAM_WRITE);
 	for (int i = 0; i < 1023; i++)
 		vram_unpin(region, VRAM_READ);
-	CHECK_INT(vram_table_close(handle, false, &found), VRAM_LENT);
+	CHECK_INT(vram_table_close(handle, VRAM_CLOSE_UNLENT, &found), VRAM_LENT);
 	for (int i = 0; i < 255; i++)
-		vram_table_take_back(region);
+		vram_table_end_loan(region);
 	end(handle);
 }
 
-TEST(a_region_that_was_closed_can_be_opened_again)
+TEST(closed_region_can_be_reopened)
 {
 	struct vram_region *region, *found;
 	struct vg_vram_handle handle = make(&region);
 
-	CHECK_INT(vram_table_close(handle, false, &region), VRAM_OK);
+	CHECK_INT(vram_table_close(handle, VRAM_CLOSE_UNLENT, &region), VRAM_OK);
 	CHECK_INT(vram_table_pin(handle, VRAM_READ, &found), VRAM_STALE);
-	CHECK_INT(vram_table_lend(region), VRAM_STALE);
+	CHECK_INT(vram_table_add_loan(region), VRAM_STALE);
 	vram_table_reopen(region);
 	CHECK_INT(vram_table_pin(handle, VRAM_READ, &found), VRAM_OK);
 	vram_unpin(found, VRAM_READ);
 	end(handle);
 }
 
-TEST(a_walk_finds_what_is_open)
+TEST(next_returns_all_valid_handles)
 {
 	struct vram_region *region;
 	struct vg_vram_handle handles[3] = {make(&region), make(&region), make(&region)}, found;
@@ -190,7 +190,7 @@ static void *close_it(void *data)
 	struct vram_region *region;
 
 	pthread_barrier_wait(&race->start);
-	int outcome = vram_table_close(race->handle, false, &region);
+	int outcome = vram_table_close(race->handle, VRAM_CLOSE_UNLENT, &region);
 	if (outcome == VRAM_OK) {
 		atomic_fetch_add(&race->closed, 1);
 		vram_table_retire(region);
@@ -200,7 +200,7 @@ static void *close_it(void *data)
 	return NULL;
 }
 
-TEST(of_several_that_close_exactly_one_does)
+TEST(exactly_one_of_several_closes_succeeds)
 {
 	struct vram_region *region;
 
@@ -212,7 +212,7 @@ TEST(of_several_that_close_exactly_one_does)
 	}
 }
 
-// Whoever has it pinned finds it open; whoever closed it finds nobody in it.
+// A thread that has the region pinned finds it open; a thread that has closed it finds no pins.
 static void *use_or_close(void *data)
 {
 	struct race *race = data;
@@ -229,7 +229,7 @@ static void *use_or_close(void *data)
 		atomic_fetch_sub(&race->inside, 1);
 		vram_unpin(region, use);
 	}
-	if (vram_table_close(race->handle, false, &region))
+	if (vram_table_close(race->handle, VRAM_CLOSE_UNLENT, &region))
 		return NULL;
 	atomic_store(&race->ended, true);
 	if (atomic_load(&race->inside))
@@ -238,7 +238,7 @@ static void *use_or_close(void *data)
 	return NULL;
 }
 
-TEST(closing_waits_for_those_inside)
+TEST(close_waits_for_pins)
 {
 	struct vram_region *region;
 
@@ -250,7 +250,7 @@ TEST(closing_waits_for_those_inside)
 	}
 }
 
-// Writers that were let in are out when the region is frozen; readers come and go.
+// When the region is frozen, no writer has it pinned; readers may.
 static void *write_or_freeze(void *data)
 {
 	struct race *race = data;
@@ -278,7 +278,7 @@ static void *write_or_freeze(void *data)
 	return NULL;
 }
 
-TEST(freezing_waits_for_the_writers)
+TEST(freeze_waits_for_writers)
 {
 	struct vram_region *region;
 	struct race race = {.handle = make(&region)};

@@ -1,4 +1,4 @@
-// Several threads at the same regions; the thread sanitizer watches.
+// Several threads use the same regions; meant for the thread sanitizer, too.
 #include "region_test.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void run_threads(void *(*body)(void *), void *data)
 		FAIL("a thread: %s", first);
 }
 
-// In a thread: what failed goes to the one that waits.
+// For use in a thread: passes a failure to the thread that joins it.
 #define DO(call)                      \
 	do {                          \
 		if (call)             \
@@ -48,7 +48,7 @@ static void *free_it(void *data)
 	return status == VG_OK || status == VG_STALE ? NULL : "neither OK nor STALE";
 }
 
-TEST(of_several_that_free_exactly_one_does)
+TEST(exactly_one_of_several_frees_succeeds)
 {
 	struct vg_vram *vram = open_vram();
 
@@ -63,7 +63,7 @@ TEST(of_several_that_free_exactly_one_does)
 	close_vram(vram);
 }
 
-// One frees; the others read what was there, or nothing: never what zeroing leaves.
+// One thread frees; the others read the old contents, or get STALE, but never read zeros.
 static void *read_or_free(void *data)
 {
 	struct race *race = data;
@@ -90,7 +90,7 @@ static void *read_or_free(void *data)
 	return (void *)problem;
 }
 
-TEST(reads_complete_before_the_region_goes)
+TEST(reads_complete_before_the_region_is_freed)
 {
 	struct vg_vram *vram = open_vram();
 	int read = 0;
@@ -103,7 +103,7 @@ TEST(reads_complete_before_the_region_goes)
 		pthread_barrier_destroy(&race.start);
 		read += race.read;
 	}
-	CHECK(read > 0); // else this shows nothing
+	CHECK(read > 0); // otherwise the test proves nothing
 	close_vram(vram);
 }
 
@@ -117,7 +117,7 @@ struct crowd {
 	atomic_uint seeds;
 };
 
-// What any thread may be told about a handle that others use and free.
+// The statuses that are possible for a handle that other threads use and free.
 static bool expected(enum vg_status status)
 {
 	return status == VG_OK || status == VG_STALE || status == VG_BUSY || status == VG_INVALID;
@@ -167,7 +167,7 @@ static void *mingle(void *data)
 	return (void *)problem;
 }
 
-TEST(threads_mingle)
+TEST(threads_use_all_calls_at_once)
 {
 	struct crowd crowd = {.vram = open_vram()};
 	struct vg_vram_report report;
@@ -182,7 +182,7 @@ TEST(threads_mingle)
 	vg_vram_destroy(crowd.vram);
 }
 
-// ---- side by side -------------------------------------------------------------------------------------
+// ---- short reads during long ones ---------------------------------------------------------------------
 
 enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10, AT_LEAST = 4 /* a GPU lets one in between two pieces */ };
 
@@ -213,8 +213,8 @@ static void *read_long(void *data)
 	return status ? "the long read" : NULL;
 }
 
-// How many short reads of the same region there were during the long one, and how long the longest of them took. If
-// either waited for the other, one short read would take as long as what was left of the long one.
+// Returns the number of short reads of the same region during the long one, and the time of the slowest. If short reads
+// waited for the long one, one would take as long as the rest of the long read.
 static int read_beside(struct pair *pair, double *ret_longest)
 {
 	char data[SHORT];
@@ -246,7 +246,7 @@ static void check_beside(struct vg_vram *vram, char *to, const char *what)
 	int count = 0, attempts = 0;
 
 	memset(pair.to, 1, LONG);
-	// A machine that is busy with others may keep a thread waiting, but not each time.
+	// On a busy machine a thread may wait for a processor, but not in every attempt.
 	do
 		count = read_beside(&pair, &longest);
 	while ((count < AT_LEAST || longest > pair.seconds / 2) && ++attempts < ATTEMPTS);
@@ -259,7 +259,7 @@ static void check_beside(struct vg_vram *vram, char *to, const char *what)
 	OK(vg_vram_free(pair.handle));
 }
 
-TEST(a_reader_does_not_wait_for_another_ones_long_read)
+TEST(short_read_does_not_wait_for_a_long_read)
 {
 	struct vg_vram *vram = open_vram();
 	char *to = malloc(LONG);
@@ -269,7 +269,7 @@ TEST(a_reader_does_not_wait_for_another_ones_long_read)
 	close_vram(vram);
 }
 
-TEST(nor_for_one_into_page_locked_memory)
+TEST(short_read_does_not_wait_for_a_page_locked_one)
 {
 	struct vg_vram *vram = open_vram();
 	struct vg_context *context = first_context();

@@ -1,4 +1,4 @@
-// What the tests of vram share: the published vectors, contents, roots as text.
+// Helpers of the tests of vram: the published vectors, contents, roots as text.
 #pragma once
 #include "vectors.h"
 #include "vram/blake3.h"
